@@ -1,0 +1,40 @@
+// The one exception type, and what tells its kinds apart.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace hctr {
+
+/// What went wrong, as far as a caller may want to react differently. Each kind has an exit code.
+enum class Kind {
+  usage,        ///< the command line
+  config,       ///< the JSON file
+  data,         ///< the content of a data or model file
+  io,           ///< a file that cannot be opened, read or written
+  device,       ///< a GPU or its driver
+  comm,         ///< another rank
+  bug,          ///< a promise between functions of this program was broken
+  interrupted,  ///< the user asked to stop
+};
+
+/// "config", "data", ...: the word used in messages.
+std::string_view kind_name(Kind);
+
+/// The process exit code of a kind: usage 2, config 3, data 4, io 5, device 6, comm 7, bug 1, interrupted 130.
+int exit_code(Kind);
+
+/// An error with a message for the user. Context is appended on the way out, one line per level.
+class Error : public std::runtime_error {
+ public:
+  Error(Kind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Kind kind() const { return kind_; }
+  /// The same error with one more line: "  while <what>".
+  Error with_context(std::string_view what) const;
+
+ private:
+  Kind kind_;
+};
+
+}  // namespace hctr

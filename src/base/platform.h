@@ -1,0 +1,23 @@
+// What this build contains, as constants; the only file with #ifdef.
+#pragma once
+
+#if defined(__CUDACC__)
+#define HCTR_HD __host__ __device__
+#else
+#define HCTR_HD
+#endif
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define HCTR_SANITIZED 1
+#else
+#define HCTR_SANITIZED 0
+#endif
+
+namespace hctr {
+
+inline constexpr bool kCudaBuild = HCTR_WITH_CUDA;  // set by CMake on every target: 0 or 1
+inline constexpr bool kNcclBuild = HCTR_WITH_NCCL;
+inline constexpr bool kMpiBuild = HCTR_WITH_MPI;
+inline constexpr bool kSanitized = HCTR_SANITIZED;
+
+}  // namespace hctr

@@ -1,0 +1,86 @@
+#include "base/progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+std::string formatted(const char* format, double a, int b = 0) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, a, b);
+  return text;
+}
+
+}  // namespace
+
+std::string with_unit_prefix(double value) {
+  const struct { double scale; const char* suffix; } steps[] = {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
+  for (const auto& step : steps)
+    if (value >= step.scale) {
+      const double scaled = value / step.scale;
+      return formatted(scaled >= 100 ? "%.0f" : scaled >= 10 ? "%.1f" : "%.2f", scaled) + step.suffix;
+    }
+  return formatted(value >= 10 || value == 0 ? "%.0f" : "%.2f", value);
+}
+
+std::string readable_time(double seconds) {
+  if (seconds < 10) return formatted("%.2f s", seconds);
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  if (whole < 60) return cat(whole, " s");
+  const auto two = [](int64_t n) { return (n < 10 ? "0" : "") + std::to_string(n); };
+  if (whole < 3600) return cat(whole / 60, " min ", two(whole % 60), " s");
+  return cat(whole / 3600, " h ", two(whole / 60 % 60), " min");
+}
+
+Progress::Progress(std::string what, std::string unit, int64_t total)
+    : what_(std::move(what)), unit_(std::move(unit)), total_(total), start_(Clock::now()), drawn_(start_),
+      terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() { clear(); }
+
+void Progress::at(int64_t done, std::string_view remark) {
+  done_ = done;
+  const auto now = Clock::now();
+  if (now - drawn_ < (terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(10000))) return;
+  drawn_ = now;
+  draw(done, remark, false);
+}
+
+void Progress::finish() {
+  if (finished_) return;
+  finished_ = true;
+  draw(done_, {}, true);
+}
+
+void Progress::clear() {
+  if (!visible_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  visible_ = false;
+}
+
+void Progress::draw(int64_t done, std::string_view remark, bool last) {
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  std::string line = what_ + ": ";
+  if (!last && terminal_ && total_ > 0) {
+    const int width = 24, filled = static_cast<int>(static_cast<double>(width) * static_cast<double>(done) / static_cast<double>(total_));
+    line += "[" + std::string(static_cast<size_t>(filled), '=') + std::string(static_cast<size_t>(width - filled), ' ') + "] ";
+  }
+  line += with_unit_prefix(static_cast<double>(done));
+  if (!last && total_ > 0) line += " of " + with_unit_prefix(static_cast<double>(total_));
+  line += " " + unit_ + (last ? " in " + readable_time(seconds) : "") + ", " + with_unit_prefix(rate) + "/s";
+  if (!last && total_ > 0 && rate > 0) line += ", " + readable_time(static_cast<double>(total_ - done) / rate) + " left";
+  if (!remark.empty()) line += cat(", ", remark);
+  if (terminal_) std::fputs("\r\033[K", stderr);
+  std::fputs(line.c_str(), stderr);
+  if (last || !terminal_) std::fputc('\n', stderr);
+  visible_ = terminal_ && !last;
+  std::fflush(stderr);
+}
+
+}  // namespace hctr

@@ -1,0 +1,41 @@
+// A progress line with rate and time left: redrawn in place on a terminal, a plain line now and then elsewhere.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace hctr {
+
+/// Counts `done` of `total` units of work. Used by one thread. Writes to the standard error stream.
+class Progress {
+ public:
+  /// `what` names the work, `unit` what is counted ("rows", "samples"). total 0 means unknown.
+  Progress(std::string what, std::string unit, int64_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Sets the work done so far, with a remark to show behind it; redraws at most a few times a second.
+  void at(int64_t done, std::string_view remark = {});
+  /// Ends with a last line: total work, time, rate.
+  void finish();
+  /// Wipes the line so that other text can be written; the next at() draws it again.
+  void clear();
+
+ private:
+  void draw(int64_t done, std::string_view remark, bool last);
+  using Clock = std::chrono::steady_clock;
+  std::string what_, unit_;
+  int64_t total_, done_ = 0;
+  Clock::time_point start_, drawn_;
+  bool terminal_, visible_ = false, finished_ = false;
+};
+
+/// 950 -> "950", 12345 -> "12.3 k", 4.2e6 -> "4.20 M".
+std::string with_unit_prefix(double value);
+/// Seconds -> "0.42 s", "59 s", "2 min 05 s", "3 h 12 min".
+std::string readable_time(double seconds);
+
+}  // namespace hctr

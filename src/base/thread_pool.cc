@@ -1,0 +1,109 @@
+#include "base/thread_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace hctr {
+
+struct ThreadPool::State {
+  std::mutex mutex;
+  std::condition_variable start, done;
+  uint64_t generation = 0;  // counts loops; a worker runs each once
+  int busy = 0;             // workers still inside the current loop
+  bool stop = false;
+
+  int64_t count = 0, grain = 1;
+  const std::function<void(int64_t, int64_t)>* body = nullptr;
+  std::atomic<int64_t> next{0};
+  std::exception_ptr error;
+  std::vector<std::thread> workers;
+
+  void run_chunks() {
+    for (int64_t begin; (begin = next.fetch_add(grain)) < count;) {
+      try {
+        (*body)(begin, std::min(begin + grain, count));
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        next.store(count);
+      }
+    }
+  }
+
+  void work() {
+    uint64_t seen = 0;
+    for (;;) {
+      {
+        std::unique_lock lock(mutex);
+        start.wait(lock, [&] { return stop || generation != seen; });
+        if (stop) return;
+        seen = generation;
+      }
+      run_chunks();
+      const std::lock_guard lock(mutex);
+      if (--busy == 0) done.notify_one();
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
+  for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get()] { s->work(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+  }
+  state_->start.notify_all();
+  for (auto& worker : state_->workers) worker.join();
+}
+
+int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
+
+void ThreadPool::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+  grain = std::max<int64_t>(grain, 1);
+  State& s = *state_;
+  if (s.workers.empty() || count <= grain) {
+    for (int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
+    return;
+  }
+  {
+    const std::lock_guard lock(s.mutex);
+    s.count = count;
+    s.grain = grain;
+    s.body = &body;
+    s.next = 0;
+    s.error = nullptr;
+    s.busy = static_cast<int>(s.workers.size());
+    ++s.generation;
+  }
+  s.start.notify_all();
+  s.run_chunks();
+  std::unique_lock lock(s.mutex);
+  s.done.wait(lock, [&] { return s.busy == 0; });
+  if (s.error) std::rethrow_exception(s.error);
+}
+
+int usable_cores() {
+  int cores = static_cast<int>(std::thread::hardware_concurrency());
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::min(cores, CPU_COUNT(&set));
+  std::ifstream limit("/sys/fs/cgroup/cpu.max");  // "<quota> <period>", or "max <period>"
+  std::string quota;
+  double period = 0;
+  if (limit >> quota >> period && quota != "max" && period > 0)
+    cores = std::min(cores, static_cast<int>(std::stod(quota) / period + 0.999));
+  return std::max(cores, 1);
+}
+
+}  // namespace hctr

@@ -1,0 +1,148 @@
+#include "config/json.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace hctr {
+namespace {
+
+/// "line 3, column 14" of a byte offset.
+std::string place(std::string_view text, size_t offset) {
+  const std::string_view before = text.substr(0, std::min(offset, text.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const size_t newline = before.rfind('\n');
+  return cat("line ", line, ", column ", newline == before.npos ? before.size() + 1 : before.size() - newline);
+}
+
+/// Builds a Json from parser events. A hand-made stack, because a duplicate key must be seen.
+class Builder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  Builder(std::string_view text, std::string_view name) : text_(text), name_(name) {}
+  Json take() { return std::move(root_); }
+
+  bool null() override { return put({}); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(number_integer_t value) override { return put(int64_t{value}); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return value <= static_cast<number_unsigned_t>(std::numeric_limits<int64_t>::max()) ? put(static_cast<int64_t>(value))
+                                                                                        : put(static_cast<double>(value));
+  }
+  bool number_float(number_float_t value, const string_t&) override { return put(value); }
+  bool string(string_t& value) override { return put(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // not part of JSON text
+  bool start_object(std::size_t) override { return open(Json(Json::Object{})); }
+  bool start_array(std::size_t) override { return open(Json(Json::Array{})); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& key) override {
+    if (stack_.back().find(key)) throw Error(Kind::config, cat(name_, ": the key \"", key, "\" stands twice in one object"));
+    keys_.push_back(key);
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& error) override {
+    std::string reason = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: <reason>"
+    if (const size_t colon = reason.find(": "); colon != std::string::npos) reason = reason.substr(colon + 2);
+    if (token.empty() || position >= text_.size()) reason += " (the file ends too early: is a bracket missing?)";
+    throw Error(Kind::config, cat(name_, ": ", place(text_, position > 0 ? position - 1 : 0), ": not valid JSON: ", reason));
+  }
+
+ private:
+  bool open(Json container) {
+    stack_.push_back(std::move(container));
+    return true;
+  }
+  bool close() {
+    Json done = std::move(stack_.back());
+    stack_.pop_back();
+    return put(std::move(done));
+  }
+  bool put(Json value) {
+    if (stack_.empty()) {
+      root_ = std::move(value);
+    } else if (stack_.back().array()) {
+      stack_.back().add(std::move(value));
+    } else {
+      stack_.back().set(std::move(keys_.back()), std::move(value));
+      keys_.pop_back();
+    }
+    return true;
+  }
+
+  std::string_view text_, name_;
+  Json root_;
+  std::vector<Json> stack_;
+  std::vector<std::string> keys_;
+};
+
+nlohmann::ordered_json to_nlohmann(const Json& value) {
+  if (const bool* b = value.boolean()) return *b;
+  if (const int64_t* i = value.integer()) return *i;
+  if (value.is_number()) return value.number();
+  if (const std::string* s = value.string()) return *s;
+  if (const auto* array = value.array()) {
+    auto out = nlohmann::ordered_json::array();
+    for (const Json& element : *array) out.push_back(to_nlohmann(element));
+    return out;
+  }
+  if (const auto* object = value.object()) {
+    auto out = nlohmann::ordered_json::object();
+    for (const auto& [key, member] : *object) out[key] = to_nlohmann(member);
+    return out;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Json Json::parse(std::string_view text, std::string_view name) {
+  Builder builder(text, name);
+  nlohmann::json::sax_parse(text, &builder);
+  return builder.take();
+}
+
+Json Json::read_file(const std::filesystem::path& path) { return parse(read_text(path, ""), path.string()); }
+
+double Json::number() const {
+  if (const int64_t* i = integer()) return static_cast<double>(*i);
+  return std::get<double>(value_);
+}
+
+const Json* Json::find(std::string_view key) const {
+  if (const Object* members = object())
+    for (const auto& [name, value] : *members)
+      if (name == key) return &value;
+  return nullptr;
+}
+
+Json& Json::set(std::string key, Json value) {
+  if (is_null()) value_ = Object{};
+  auto& members = std::get<Object>(value_);
+  members.emplace_back(std::move(key), std::move(value));
+  return *this;
+}
+
+Json& Json::add(Json value) {
+  if (is_null()) value_ = Array{};
+  std::get<Array>(value_).push_back(std::move(value));
+  return *this;
+}
+
+std::string Json::text(int indent) const {
+  return to_nlohmann(*this).dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string Json::kind() const {
+  if (boolean()) return *boolean() ? "true" : "false";
+  if (integer()) return cat("the integer ", *integer());
+  if (is_number()) return cat("the number ", number());
+  if (string()) return cat("the string \"", *string(), "\"");
+  if (array()) return cat("an array of ", array()->size());
+  if (object()) return "an object";
+  return "null";
+}
+
+}  // namespace hctr

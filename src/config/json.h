@@ -1,0 +1,59 @@
+// A JSON value in memory. The parser behind it stays inside this room.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hctr {
+
+/// A JSON document or a part of one. Objects keep the order of their keys.
+class Json {
+ public:
+  using Array = std::vector<Json>;
+  using Object = std::vector<std::pair<std::string, Json>>;
+
+  Json() = default;  // null
+  Json(bool value) : value_(value) {}
+  Json(int64_t value) : value_(value) {}
+  Json(int value) : value_(int64_t{value}) {}
+  Json(double value) : value_(value) {}
+  Json(std::string value) : value_(std::move(value)) {}
+  Json(const char* value) : value_(std::string(value)) {}
+  Json(Array value) : value_(std::move(value)) {}
+  Json(Object value) : value_(std::move(value)) {}
+
+  /// Errors: Error(config) "<name>: line 3, column 14: ..." with what was expected; duplicate keys are errors too.
+  static Json parse(std::string_view text, std::string_view name);
+  static Json read_file(const std::filesystem::path&);
+
+  bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
+  const bool* boolean() const { return std::get_if<bool>(&value_); }
+  const int64_t* integer() const { return std::get_if<int64_t>(&value_); }
+  bool is_number() const { return integer() || std::holds_alternative<double>(value_); }
+  double number() const;  ///< of an integer or a fraction
+  const std::string* string() const { return std::get_if<std::string>(&value_); }
+  const Array* array() const { return std::get_if<Array>(&value_); }
+  const Object* object() const { return std::get_if<Object>(&value_); }
+
+  /// The member of an object, or null pointer.
+  const Json* find(std::string_view key) const;
+  /// Appends a member to an object (a null value becomes an object).
+  Json& set(std::string key, Json value);
+  /// Appends an element to an array (a null value becomes an array).
+  Json& add(Json value);
+
+  /// JSON text. indent < 0: one line. Numbers survive a round trip; infinities and NaN become null.
+  std::string text(int indent = -1) const;
+  /// "an integer", "a string", "an array of 3": for messages.
+  std::string kind() const;
+
+ private:
+  std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,46 @@
+// All that is wrong with a config, gathered so that the user sees it in one go.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hctr {
+
+/// Errors and warnings, each with the JSON pointer of its place.
+class Problems {
+ public:
+  struct Entry {
+    std::string pointer, message;
+  };
+
+  void error(std::string pointer, std::string message) { errors_.push_back({std::move(pointer), std::move(message)}); }
+  void warn(std::string pointer, std::string message) { warnings_.push_back({std::move(pointer), std::move(message)}); }
+  /// Something accepted and without effect, or assumed: said in one line, no error even when strict.
+  void note(std::string pointer, std::string message) { notes_.push_back({std::move(pointer), std::move(message)}); }
+
+  const std::vector<Entry>& errors() const { return errors_; }
+  const std::vector<Entry>& warnings() const { return warnings_; }
+  const std::vector<Entry>& notes() const { return notes_; }
+  bool any_error() const { return !errors_.empty(); }
+
+  /// Warnings become errors (--strict).
+  void make_strict();
+  /// Throws Error(config) listing every error: "config.json: 2 problems\n  /solver/...: ...". Nothing when there is none.
+  void throw_if_any(std::string_view file_name) const;
+
+ private:
+  std::vector<Entry> errors_, warnings_, notes_;
+};
+
+/// The candidate nearest to `word` in spelling, at most `max_edits` insertions, deletions, replacements or swaps away
+/// (case is ignored); empty when there is none.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int max_edits = 2);
+
+/// "; did you mean \"x\"?" or nothing.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, int max_edits = 2);
+
+/// "a, b or c".
+std::string one_of(const std::vector<std::string>& choices);
+
+}  // namespace hctr

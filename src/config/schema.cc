@@ -1,0 +1,80 @@
+#include "config/schema.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer, Problems& problems,
+                                    const std::vector<std::string>& outer_keys) const {
+  Found found(docs_.size(), {nullptr, ""});
+  const Json* object = &node;
+  std::string here = pointer;
+  const auto report_unknown = [&](const Json& of, const std::string& at, const std::vector<std::string>& known,
+                                  const std::vector<std::string>& unset) {
+    for (const auto& [key, value] : *of.object()) {
+      if (contains(known, key)) continue;
+      const auto ignored = std::find_if(ignored_.begin(), ignored_.end(), [&, k = &key](const auto& i) { return i.first == *k; });
+      if (ignored != ignored_.end()) {
+        problems.note(at + "/" + key, cat("\"", key, "\" is accepted and has no effect: ", ignored->second));
+      } else if (const std::string near = nearest(key, unset); !near.empty()) {
+        problems.error(at + "/" + key, cat(title_, " has no field \"", key, "\"; did you mean \"", near, "\"?"));
+      } else {
+        problems.warn(at + "/" + key, cat(title_, " has no field \"", key, "\"; it is ignored"));
+      }
+    }
+  };
+
+  if (!node.object()) {
+    problems.error(pointer, cat(title_, ": expected an object, found ", node.kind()));
+    return found;
+  }
+  const bool any_required = std::any_of(docs_.begin(), docs_.end(), [](const FieldDoc& d) { return d.required; });
+  if (!nested_.empty()) {
+    std::vector<std::string> known = outer_keys, unset;
+    known.push_back(nested_);
+    object = node.find(nested_);
+    if (!object) unset.push_back(nested_);
+    report_unknown(node, pointer, known, unset);
+    here = pointer + "/" + nested_;
+    if (!object) {
+      if (any_required) problems.error(pointer, cat(title_, " needs the object \"", nested_, "\""));
+      return found;
+    }
+    if (!object->object()) {
+      problems.error(here, cat("expected an object, found ", object->kind()));
+      return found;
+    }
+  }
+
+  std::vector<std::string> known = nested_.empty() ? outer_keys : std::vector<std::string>{}, unset;
+  for (size_t i = 0; i < docs_.size(); ++i) {
+    std::vector<std::string> spellings = docs_[i].aliases;
+    spellings.insert(spellings.begin(), docs_[i].name);
+    for (const std::string& spelling : spellings) {
+      known.push_back(spelling);
+      const Json* value = object->find(spelling);
+      if (!value) continue;
+      if (found[i].first)
+        problems.error(here + "/" + spelling, cat("\"", spelling, "\" and \"", found[i].second.substr(here.size() + 1),
+                                                  "\" mean the same; keep one"));
+      else
+        found[i] = {value, here + "/" + spelling};
+    }
+    if (!found[i].first) unset.insert(unset.end(), spellings.begin(), spellings.end());
+  }
+  report_unknown(*object, here, known, unset);
+  for (size_t i = 0; i < docs_.size(); ++i)
+    if (docs_[i].required && !found[i].first) problems.error(here, cat(title_, " needs \"", docs_[i].name, "\": ", docs_[i].text));
+  return found;
+}
+
+}  // namespace hctr

@@ -1,0 +1,107 @@
+#include "config/values.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "config/problems.h"
+
+namespace hctr {
+namespace {
+
+const Json& scalar(const Json& value) { return value.array() && value.array()->size() == 1 ? value.array()->front() : value; }
+
+std::string with_range(const char* what, const Range& range) {
+  const std::string bounds = range.text();
+  return bounds.empty() ? what : cat(what, ", ", bounds);
+}
+
+template <class T>
+std::string read_list(const Json& value, const Range& range, std::vector<T>& out, const char* what) {
+  out.clear();
+  if (!value.array()) return cat("an array of ", what);
+  for (const Json& element : *value.array()) {
+    T item{};
+    if (!read_value(element, range, item).empty()) return cat("an array of ", with_range(what, range));
+    out.push_back(std::move(item));
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Range::text() const {
+  std::string bounds;
+  if (low > -1e300) bounds = cat(low_open ? "more than " : "at least ", low);
+  if (high < 1e300) bounds += cat(bounds.empty() ? "" : " and ", high_open ? "less than " : "at most ", high);
+  return bounds;
+}
+
+std::string read_value(const Json& value, const Range& range, int64_t& out) {
+  const Json& v = scalar(value);
+  int64_t number = 0;
+  if (v.integer()) {
+    number = *v.integer();
+  } else if (v.boolean()) {
+    number = *v.boolean() ? 1 : 0;  // "cache_eval_data": true
+  } else if (v.is_number() && v.number() == std::floor(v.number()) && std::abs(v.number()) < 9e15) {
+    number = static_cast<int64_t>(v.number());  // 1e6
+  } else {
+    return with_range("an integer", range);
+  }
+  if (!range.holds(static_cast<double>(number))) return with_range("an integer", range);
+  out = number;
+  return "";
+}
+
+std::string read_value(const Json& value, const Range& range, double& out) {
+  const Json& v = scalar(value);
+  if (!v.is_number() || !std::isfinite(v.number()) || !range.holds(v.number())) return with_range("a number", range);
+  out = v.number();
+  return "";
+}
+
+std::string read_value(const Json& value, const Range&, bool& out) {
+  const Json& v = scalar(value);
+  if (!v.boolean()) return "true or false";
+  out = *v.boolean();
+  return "";
+}
+
+std::string read_value(const Json& value, const Range&, std::string& out) {
+  const Json& v = scalar(value);
+  if (!v.string()) return "a string";
+  out = *v.string();
+  return "";
+}
+
+std::string read_value(const Json& value, const Range& range, std::vector<int64_t>& out) {
+  return read_list(value, range, out, "integers");
+}
+std::string read_value(const Json& value, const Range& range, std::vector<double>& out) {
+  return read_list(value, range, out, "numbers");
+}
+std::string read_value(const Json& value, const Range& range, std::vector<std::string>& out) {
+  if (value.string()) {
+    out = {*value.string()};
+    return "";
+  }
+  return read_list(value, range, out, "strings");
+}
+std::string read_value(const Json& value, const Range& range, std::vector<std::vector<int64_t>>& out) {
+  return read_list(value, range, out, "arrays of integers");
+}
+
+std::string read_word(const Json& value, const std::vector<std::string>& words, size_t& index) {
+  const Json& v = scalar(value);
+  if (v.string())
+    if (const auto found = std::find(words.begin(), words.end(), *v.string()); found != words.end()) {
+      index = static_cast<size_t>(found - words.begin());
+      return "";
+    }
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back("\"" + word + "\"");
+  return one_of(quoted) + (v.string() ? did_you_mean(*v.string(), words) : "");
+}
+
+}  // namespace hctr

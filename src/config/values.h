@@ -1,0 +1,98 @@
+// Reading one JSON value into one C++ variable, with a message instead of an exception when it does not fit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "config/json.h"
+
+namespace hctr {
+
+/// The words of an enumeration, in the order shown to users. Specialise with
+/// `static const std::vector<std::pair<std::string, E>>& table()`; several words may mean one value, the first is shown.
+template <class E>
+struct EnumWords;
+
+/// Lower and upper bound of a number; open bounds exclude their value.
+struct Range {
+  double low = -1e300, high = 1e300;
+  bool low_open = false, high_open = false;
+  bool holds(double value) const {
+    return (low_open ? value > low : value >= low) && (high_open ? value < high : value <= high);
+  }
+  /// "at least 1", "more than 0 and less than 1"; empty when there is no bound.
+  std::string text() const;
+};
+inline Range at_least(double low) { return {.low = low}; }
+inline Range more_than(double low) { return {.low = low, .low_open = true}; }
+inline Range between(double low, double high) { return {.low = low, .high = high}; }
+inline Range strictly_between(double low, double high) { return {.low = low, .high = high, .low_open = true, .high_open = true}; }
+
+// Each overload reads `value` into `out` and returns an empty string, or returns what was expected ("an integer").
+// A scalar may be wrapped in an array of one element, as the original allowed.
+std::string read_value(const Json& value, const Range&, int64_t& out);
+std::string read_value(const Json& value, const Range&, double& out);
+std::string read_value(const Json& value, const Range&, bool& out);
+std::string read_value(const Json& value, const Range&, std::string& out);
+std::string read_value(const Json& value, const Range&, std::vector<int64_t>& out);
+std::string read_value(const Json& value, const Range&, std::vector<double>& out);
+std::string read_value(const Json& value, const Range&, std::vector<std::string>& out);  // one string is a list of one
+std::string read_value(const Json& value, const Range&, std::vector<std::vector<int64_t>>& out);
+std::string read_word(const Json& value, const std::vector<std::string>& words, size_t& index);
+
+template <class T>
+std::string read_value(const Json& value, const Range& range, std::optional<T>& out) {
+  T inner{};
+  std::string expected = read_value(value, range, inner);
+  if (expected.empty()) out = std::move(inner);
+  return expected;
+}
+
+template <class E>
+  requires std::is_enum_v<E>
+std::string read_value(const Json& value, const Range&, E& out) {
+  std::vector<std::string> words;
+  for (const auto& [word, meaning] : EnumWords<E>::table()) words.push_back(word);
+  size_t index = 0;
+  std::string expected = read_word(value, words, index);
+  if (expected.empty()) out = EnumWords<E>::table()[index].second;
+  return expected;
+}
+
+// The value as JSON, for the effective config and the manual.
+inline Json to_json(int64_t value) { return value; }
+inline Json to_json(double value) { return value; }
+inline Json to_json(bool value) { return value; }
+inline Json to_json(const std::string& value) { return value; }
+template <class T>
+Json to_json(const std::vector<T>& values);
+template <class T>
+Json to_json(const std::optional<T>& value) { return value ? to_json(*value) : Json(); }
+template <class E>
+  requires std::is_enum_v<E>
+Json to_json(E value) {
+  for (const auto& [word, meaning] : EnumWords<E>::table())
+    if (meaning == value) return word;
+  return {};
+}
+template <class T>
+Json to_json(const std::vector<T>& values) {
+  Json array(Json::Array{});
+  for (const auto& value : values) array.add(to_json(value));
+  return array;
+}
+
+// The word for a type in the manual.
+template <class T> struct TypeWord { static std::string text() { return "word"; } };  // enumerations
+template <> struct TypeWord<int64_t> { static std::string text() { return "integer"; } };
+template <> struct TypeWord<double> { static std::string text() { return "number"; } };
+template <> struct TypeWord<bool> { static std::string text() { return "true or false"; } };
+template <> struct TypeWord<std::string> { static std::string text() { return "string"; } };
+template <class T> struct TypeWord<std::vector<T>> { static std::string text() { return "array of " + TypeWord<T>::text(); } };
+template <class T> struct TypeWord<std::optional<T>> { static std::string text() { return TypeWord<T>::text(); } };
+
+}  // namespace hctr

@@ -1,0 +1,64 @@
+// How one rank's share of one batch lies in one block of bytes, so that a single copy brings it to the device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace hctr {
+
+/// The scalars of a step that change from batch to batch. On the device, every kernel reads them from here.
+struct StepState {
+  int64_t step = 0;               ///< training steps done before this one; evaluation batches carry the step they follow
+  int64_t first_sample = 0;       ///< index of row 0 in the stream of all samples of all ranks: keys random numbers
+  int32_t valid_samples = 0;      ///< rows of this rank that hold a sample; the rest is padding
+  int32_t global_samples = 0;     ///< valid samples of all ranks: what losses divide by
+  float learning_rate = 0;
+  float loss_scale = 1;
+};
+
+/// Capacities of one batch. Fixed for the whole run; only the counts inside vary.
+struct BatchShape {
+  struct Table {
+    int64_t slots = 0;         ///< consecutive slots of the record that belong to this sparse input
+    int64_t key_capacity = 0;  ///< most keys one batch can hold in this input
+  };
+  int64_t samples = 0;  ///< rows, per rank
+  int64_t label_dim = 0, dense_dim = 0;
+  std::vector<Table> tables;
+};
+
+/// Byte offsets of the parts of a block. Every part starts at a multiple of 256.
+///   state    StepState
+///   label    f32 [samples, label_dim]
+///   dense    f32 [samples, dense_dim]
+///   per table t, slot-major:
+///     offsets i32 [slots * samples + 1]: bag (slot s, sample b) holds keys offsets[s * samples + b] up to the next
+///     keys    i64 [key_capacity]: what lies past offsets.back() is not defined
+/// Rows past valid_samples have label and dense 0 and empty bags.
+struct BatchLayout {
+  explicit BatchLayout(const BatchShape&);
+
+  struct Table {
+    size_t offsets = 0, keys = 0;
+  };
+  BatchShape shape;
+  size_t state = 0, label = 0, dense = 0;
+  std::vector<Table> tables;
+  size_t bytes = 0;
+};
+
+/// Typed pointers into one block.
+struct BatchView {
+  BatchView(const BatchLayout&, std::byte* block);
+
+  struct Table {
+    int32_t* offsets;
+    int64_t* keys;
+  };
+  StepState* state;
+  float *label, *dense;
+  std::vector<Table> tables;
+};
+
+}  // namespace hctr
