@@ -5,17 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace hctr {
+#include "device/step_state.h"
 
-/// The scalars of a step that change from batch to batch. On the device, every kernel reads them from here.
-struct StepState {
-  int64_t step = 0;               ///< training steps done before this one; evaluation batches carry the step they follow
-  int64_t first_sample = 0;       ///< index of row 0 in the stream of all samples of all ranks: keys random numbers
-  int32_t valid_samples = 0;      ///< rows of this rank that hold a sample; the rest is padding
-  int32_t global_samples = 0;     ///< valid samples of all ranks: what losses divide by
-  float learning_rate = 0;
-  float loss_scale = 1;
-};
+namespace hctr {
 
 /// Capacities of one batch. Fixed for the whole run; only the counts inside vary.
 struct BatchShape {

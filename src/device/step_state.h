@@ -1,0 +1,18 @@
+// The scalars of a step that change from batch to batch.
+#pragma once
+
+#include <cstdint>
+
+namespace hctr {
+
+/// Uploaded with each batch; on the device every kernel reads them from there, so a recorded step needs no new arguments.
+struct StepState {
+  int64_t step = 0;            ///< training steps done before this one; an evaluation batch carries the steps done before it
+  int64_t first_sample = 0;    ///< index of row 0 in the stream of all samples of all ranks: keys random numbers
+  int32_t valid_samples = 0;   ///< rows of this rank that hold a sample; the rest is padding
+  int32_t global_samples = 0;  ///< valid samples of all ranks: what losses divide by
+  float learning_rate = 0;
+  float loss_scale = 1;
+};
+
+}  // namespace hctr
