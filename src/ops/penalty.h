@@ -1,0 +1,17 @@
+// Sums for L1 and L2 regularizers.
+#pragma once
+
+#include "device/op.h"
+
+namespace hctr::ops {
+
+enum class Penalty { l1, l2 };
+
+/// total[0] += factor * sum |w| (l1) or factor * sum w^2 (l2), in a fixed order.
+/// Shapes: w any dense tensor, total [1]. Dtypes: f32.
+HCTR_OP(void add_penalty(Context&, Penalty, float factor, Tensor w, Tensor total))
+/// dw += factor * sign(w) (l1, sign(0) = -1 as in the original) or 2 * factor * w (l2), times the step's loss_scale.
+/// Shapes: w and dw alike and dense. Dtypes: f32. Needs ctx.state().
+HCTR_OP(void add_penalty_gradient(Context&, Penalty, float factor, Tensor w, Tensor dw))
+
+}  // namespace hctr::ops
