@@ -14,8 +14,8 @@ namespace hctr {
 
 /// One field as the manual shows it.
 struct FieldDoc {
-  std::string name, type, default_text, range, text;
-  std::vector<std::string> aliases;
+  std::string name{}, type{}, default_text{}, range{}, text{};
+  std::vector<std::string> aliases{};
   bool required = false;
 };
 
@@ -72,7 +72,11 @@ class Schema : public SchemaBase {
     readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
       out.*member = schema.parse(value, pointer, problems);
     });
-    writers_.push_back([member, schema](const P& from) { return schema.effective(from.*member); });
+    writers_.push_back([member, schema](const P& from) {
+      if constexpr (requires { (from.*member).given; })  // a part that says whether it was there is left out when not
+        if (!(from.*member).given) return Json();
+      return schema.effective(from.*member);
+    });
     return *this;
   }
   /// An array of objects, each read by its own schema.

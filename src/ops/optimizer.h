@@ -14,6 +14,7 @@ struct Optimizer {
   enum class Kind { sgd, adam };
   Kind kind = Kind::adam;
   float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-7f;
+  float rate_factor = 1;  ///< this optimizer's rate over the step's: an embedding may have a rate of its own
 
   /// State tensors beside the weights: adam has m and v, sgd none. All start at 0.
   int states() const { return kind == Kind::adam ? 2 : 0; }
@@ -27,11 +28,13 @@ struct UpdateScalars {
 
 /// t = state.step + 1. In double, rounded once, so that devices agree.
 HCTR_HD inline UpdateScalars update_scalars(const Optimizer& optimizer, const StepState& state) {
-  UpdateScalars scalars{state.learning_rate, 1.0f / state.loss_scale};
+  const float rate = state.learning_rate * optimizer.rate_factor;
+  UpdateScalars scalars{rate, 1.0f / state.loss_scale};
   if (optimizer.kind == Optimizer::Kind::adam) {
     const double t = static_cast<double>(state.step) + 1.0;
-    scalars.rate = static_cast<float>(static_cast<double>(state.learning_rate) * sqrt(1.0 - pow(static_cast<double>(optimizer.beta2), t)) /
-                                      (1.0 - pow(static_cast<double>(optimizer.beta1), t)));
+    const double correction2 = 1.0 - pow(static_cast<double>(optimizer.beta2), t);
+    const double correction1 = 1.0 - pow(static_cast<double>(optimizer.beta1), t);
+    scalars.rate = static_cast<float>(static_cast<double>(rate) * sqrt(correction2) / correction1);
   }
   return scalars;
 }
