@@ -14,8 +14,8 @@ namespace hctr {
 
 /// One field as the manual shows it.
 struct FieldDoc {
-  std::string name, type, default_text, range, text;
-  std::vector<std::string> aliases;
+  std::string name{}, type{}, default_text{}, range{}, text{};  // the braces: a field left out of {.name = ...} is no warning
+  std::vector<std::string> aliases{};
   bool required = false;
 };
 
