@@ -1,0 +1,73 @@
+// The byte layouts of the files this program shares with others: data sets, file lists, model files.
+//
+// All numbers are little-endian and packed without padding. Layouts marked "HugeCTR" are those of HugeCTR 2.x and are
+// kept for good. Files marked "ours" carry a "schema" number, raised when a reader of the older kind would misread them.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string>
+
+namespace hctr::formats {
+
+static_assert(std::endian::native == std::endian::little, "files are read and written by copying memory");
+
+// ---- Norm data file (HugeCTR) --------------------------------------------------------------------------------------
+//
+//   file    = block(NormHeader) block(sample) * number_of_records
+//   sample  = f32 label[label_dim], f32 dense[dense_dim], then per slot: i32 nnz, key[nnz]
+//   key     = u32 or i64, the same width in the whole file; the header does not tell which
+//   block   = payload                                               error_check 0, "check": "None"
+//           | i32 payload bytes, payload, u8 sum of payload bytes   error_check 1, "check": "Sum"
+//
+// Slots follow each other in the order of the sparse inputs of the `Data` layer: the first slot_num belong to the first.
+
+struct NormHeader {
+  int64_t error_check = 0;        ///< 0: blocks bare; 1: every block framed, this header too
+  int64_t number_of_records = 0;  ///< samples in this file
+  int64_t label_dim = 0;
+  int64_t dense_dim = 0;
+  int64_t slot_num = 0;  ///< of a sample, over all sparse inputs
+  int64_t reserved[3] = {0, 0, 0};
+};
+static_assert(sizeof(NormHeader) == 64);
+
+inline constexpr int64_t kFrameLengthBytes = 4;  ///< in front of a framed payload
+inline constexpr int64_t kFrameSumBytes = 1;     ///< behind it
+
+// ---- File list (HugeCTR) -------------------------------------------------------------------------------------------
+//
+//   Text. Line 1: the number of files N, at least 1. Then N paths, one a line. Further lines are ignored.
+
+// ---- Key set (HugeCTR 2.3) -----------------------------------------------------------------------------------------
+//
+//   The distinct keys of a file list, each u32 or i64 as in its data files; no header.
+
+// ---- Model files (HugeCTR) -----------------------------------------------------------------------------------------
+//
+//   dense    f32 of all dense parameters, in layer order; no header
+//   sparse   rows in any order; no header, no count: file size / row size
+//              Distributed        key, f32 vec[embedding_vec_size]
+//              Localized, OneHot  key, slot_id, f32 vec[embedding_vec_size]
+//            v2.1         key i64, slot_id i64
+//            v2.2         key and slot_id as wide as the keys of the data set
+//            v2.2.1-v3.0  key as wide as the keys of the data set, slot_id u64
+//            v3.1         a folder: `key` i64, `slot_id` u64 (not for Distributed), `emb_vector` f32
+
+/// `<prefix>_dense_<iteration>.model`
+inline std::string dense_model_name(const std::string& prefix, int64_t iteration) {
+  return prefix + "_dense_" + std::to_string(iteration) + ".model";
+}
+/// `<prefix><embedding>_sparse_<iteration>.model`: nothing stands between prefix and number
+inline std::string sparse_model_name(const std::string& prefix, int64_t embedding, int64_t iteration) {
+  return prefix + std::to_string(embedding) + "_sparse_" + std::to_string(iteration) + ".model";
+}
+
+// ---- Truth of a generated data set (ours): <eval_source>.truth.json ------------------------------------------------
+//
+//   {"schema": 1, "best": {"AUC": x, "AverageLoss": x, "calibration": x}, "samples": n, "positive_share": x,
+//    "made_with": {...}}: what a model that knew the hidden probabilities would reach on the evaluation samples
+
+inline constexpr int64_t kTruthSchema = 1;
+
+}  // namespace hctr::formats

@@ -1,0 +1,175 @@
+#include "data/clause.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+constexpr double kMost = 1 << 30;  // of anything counted per sample: products of two fit 64 bits
+
+std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
+
+void resolve_limits(SparseInput& input, const std::string& pointer, Problems& problems) {
+  if (!input.nnz_per_slot) {
+    if (!input.max_feature_num_per_sample)
+      return problems.error(pointer, "sparse input needs \"max_feature_num_per_sample\": most keys of one sample over all its "
+                                     "slots (or \"nnz_per_slot\")");
+    if (!input.max_nnz) input.max_nnz = input.max_feature_num_per_sample;
+    return;
+  }
+  std::vector<int64_t> per_slot = input.nnz_per_slot->values;
+  if (per_slot.size() == 1) per_slot.resize(static_cast<size_t>(input.slot_num), per_slot[0]);
+  if (static_cast<int64_t>(per_slot.size()) != input.slot_num)
+    return problems.error(pointer + "/nnz_per_slot", cat("has ", plural(static_cast<int64_t>(per_slot.size()), "number"),
+                                                         " for ", plural(input.slot_num, "slot")));
+  const int64_t sum = std::accumulate(per_slot.begin(), per_slot.end(), int64_t{0});
+  const int64_t most = *std::max_element(per_slot.begin(), per_slot.end());
+  if (input.max_feature_num_per_sample && *input.max_feature_num_per_sample != sum)
+    problems.error(pointer + "/max_feature_num_per_sample",
+                   cat("is ", *input.max_feature_num_per_sample, ", but \"nnz_per_slot\" adds up to ", sum, "; keep one"));
+  if (input.max_nnz && *input.max_nnz != most)
+    problems.error(pointer + "/max_nnz", cat("is ", *input.max_nnz, ", but the largest \"nnz_per_slot\" is ", most, "; keep one"));
+  input.max_feature_num_per_sample = sum;
+  input.max_nnz = most;
+}
+
+void check_together(DataClause& clause, const std::string& pointer, Problems& problems) {
+  if (clause.format != DataFormat::norm)
+    problems.error(pointer + "/format", cat("the format ", to_json(clause.format).text(),
+                                            " is not supported yet; supported is \"Norm\""));
+  if (clause.source.empty()) problems.error(pointer + "/source", "expected the path of a file list, found an empty string");
+
+  std::vector<std::pair<std::string, std::string>> tops = {{clause.label.top, "/label/top"}, {clause.dense.top, "/dense/top"}};
+  for (size_t i = 0; i < clause.sparse.size(); ++i) tops.emplace_back(clause.sparse[i].top, cat("/sparse/", i, "/top"));
+  for (size_t i = 0; i < tops.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (tops[i].first == tops[j].first)
+        problems.error(pointer + tops[i].second, cat("\"", tops[i].first, "\" is the name of ", pointer, tops[j].second, " already"));
+
+  const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
+  if (sizes != 0 && sizes != clause.slots())
+    problems.warn(pointer + "/slot_size_array",
+                  cat("has ", plural(sizes, "number"), " for ", plural(clause.slots(), "slot"), "; Norm data does not need it"));
+}
+
+Schema<LabelPart> label_schema() {
+  return Schema<LabelPart>("label")
+      .need("top", &LabelPart::top, "name of the label tensor")
+      .need("label_dim", &LabelPart::label_dim, "labels of a sample", between(1, kMost));
+}
+
+Schema<DensePart> dense_schema() {
+  return Schema<DensePart>("dense")
+      .need("top", &DensePart::top, "name of the dense tensor")
+      .need("dense_dim", &DensePart::dense_dim, "dense features of a sample; may be 0", between(0, kMost));
+}
+
+Schema<SparseInput> sparse_schema() {
+  return Schema<SparseInput>("sparse input")
+      .need("top", &SparseInput::top, "name by which an embedding reads this input")
+      .opt("type", &SparseInput::type, "accepted from v2 files; the embedding that reads the input decides")
+      .need("slot_num", &SparseInput::slot_num, "consecutive slots of the record that belong to this input", between(1, kMost))
+      .opt("max_feature_num_per_sample", &SparseInput::max_feature_num_per_sample,
+           "most keys of one sample over all slots of this input", between(1, kMost))
+      .opt("max_nnz", &SparseInput::max_nnz,
+           "most keys of one slot; max_feature_num_per_sample where absent", between(1, kMost))
+      .opt("nnz_per_slot", &SparseInput::nnz_per_slot, "v3.1 spelling of the two limits: most keys of each slot", between(1, kMost))
+      .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; the records tell")
+      .together(resolve_limits);
+}
+
+}  // namespace
+
+const std::vector<std::pair<std::string, DataFormat>>& EnumWords<DataFormat>::table() {
+  static const std::vector<std::pair<std::string, DataFormat>> words = {
+      {"Norm", DataFormat::norm}, {"Raw", DataFormat::raw}, {"Parquet", DataFormat::parquet}, {"RawAsync", DataFormat::raw_async}};
+  return words;
+}
+
+const std::vector<std::pair<std::string, Check>>& EnumWords<Check>::table() {
+  static const std::vector<std::pair<std::string, Check>> words = {{"Sum", Check::sum}, {"None", Check::none}};
+  return words;
+}
+
+const std::vector<std::pair<std::string, SparseType>>& EnumWords<SparseType>::table() {
+  static const std::vector<std::pair<std::string, SparseType>> words = {{"DistributedSlot", SparseType::distributed_slot},
+                                                                         {"LocalizedSlot", SparseType::localized_slot}};
+  return words;
+}
+
+std::string read_value(const Json& value, const Range& range, PerSlot& out) {
+  if (value.array() && value.array()->size() != 1) return read_value(value, range, out.values);
+  int64_t one = 0;
+  std::string expected = read_value(value, range, one);
+  if (expected.empty()) out.values = {one};
+  return expected.empty() ? expected : expected + ", or an array with one for each slot";
+}
+
+Json to_json(const PerSlot& per_slot) { return to_json(per_slot.values); }
+
+int64_t DataClause::slots() const {
+  int64_t sum = 0;
+  for (const SparseInput& input : sparse) sum += input.slot_num;
+  return sum;
+}
+
+Schema<DataClause> data_schema() {
+  return Schema<DataClause>("Data")
+      .opt("name", &DataClause::name, "accepted and not used")
+      .opt("format", &DataClause::format, "how the samples are stored")
+      .need("source", &DataClause::source, "file list of the training data")
+      .opt("eval_source", &DataClause::eval_source, "file list of the evaluation data; empty: no evaluation")
+      .opt("check", &DataClause::check, "whether records carry check sums; the files tell, and must agree where this is given")
+      .part("label", &DataClause::label, label_schema(), "the labels of a sample")
+      .part("dense", &DataClause::dense, dense_schema(), "the dense features of a sample")
+      .list("sparse", &DataClause::sparse, sparse_schema(), "the sparse inputs, in the order of their slots in the record")
+      .opt("cache_eval_data", &DataClause::cache_eval_data, "accepted; evaluation batches are read each time", at_least(0))
+      .opt("num_samples", &DataClause::num_samples, "samples in source; not needed for Norm", at_least(0))
+      .opt("eval_num_samples", &DataClause::eval_num_samples, "samples in eval_source; not needed for Norm", at_least(0))
+      .opt("slot_size_array", &DataClause::slot_size_array, "distinct keys of each slot", at_least(0))
+      .opt("float_label_dense", &DataClause::float_label_dense, "for Raw data; Norm data is always float")
+      .opt("num_workers", &DataClause::num_workers, "threads that parse the data; chosen by the program where absent",
+           between(1, 1024))
+      .together(check_together);
+}
+
+DataClause data_clause_of(const Json& config, Problems& problems) {
+  const Json* layers = config.find("layers");
+  if (!layers || !layers->array() || layers->array()->empty()) {
+    problems.error("/layers", "expected an array whose first element is the Data layer");
+    return {};
+  }
+  const Json& first = layers->array()->front();
+  const Json* type = first.find("type");
+  if (!type || !type->string() || *type->string() != "Data") {
+    problems.error("/layers/0/type", cat("expected \"Data\", found ", type ? type->kind() : "nothing"));
+    return {};
+  }
+  return data_schema().parse(first, "/layers/0", problems, {"type"});
+}
+
+RecordShape record_shape(const DataClause& clause) {
+  RecordShape shape{.label_dim = clause.label.label_dim, .dense_dim = clause.dense.dense_dim, .inputs = {}};
+  for (const SparseInput& input : clause.sparse)
+    shape.inputs.push_back({.name = input.top, .slots = input.slot_num, .max_nnz = *input.max_nnz, .max_keys = input.max_keys()});
+  return shape;
+}
+
+BatchShape batch_shape(const DataClause& clause, int64_t samples) {
+  BatchShape shape{.samples = samples, .label_dim = clause.label.label_dim, .dense_dim = clause.dense.dense_dim, .tables = {}};
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  for (const SparseInput& input : clause.sparse) {
+    if (samples > 0 && (input.max_keys() > most / samples || input.slot_num > most / samples))
+      throw Error(Kind::config, cat("sparse input \"", input.top, "\": a batch of ", samples, " samples could hold ",
+                                    input.max_keys(), " keys in ", input.slot_num, " slots each, more than ", most,
+                                    " in all; use a smaller batch or smaller limits"));
+    shape.tables.push_back({.slots = input.slot_num, .key_capacity = input.max_keys() * samples});
+  }
+  return shape;
+}
+
+}  // namespace hctr

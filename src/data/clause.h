@@ -1,0 +1,96 @@
+// The `Data` layer of a config: where the samples are and what one sample holds.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/schema.h"
+#include "data/batch_layout.h"
+#include "data/record_shape.h"
+
+namespace hctr {
+
+enum class DataFormat { norm, raw, parquet, raw_async };
+enum class Check { none, sum };
+enum class SparseType { distributed_slot, localized_slot };
+
+template <>
+struct EnumWords<DataFormat> {
+  static const std::vector<std::pair<std::string, DataFormat>>& table();
+};
+template <>
+struct EnumWords<Check> {
+  static const std::vector<std::pair<std::string, Check>>& table();
+};
+template <>
+struct EnumWords<SparseType> {
+  static const std::vector<std::pair<std::string, SparseType>>& table();
+};
+
+/// One number for every slot, or one per slot.
+struct PerSlot {
+  std::vector<int64_t> values;
+};
+std::string read_value(const Json& value, const Range&, PerSlot& out);
+Json to_json(const PerSlot&);
+template <>
+struct TypeWord<PerSlot> {
+  static std::string text() { return "integer or array of integer"; }
+};
+
+struct LabelPart {
+  std::string top;
+  int64_t label_dim = 0;
+};
+
+struct DensePart {
+  std::string top;
+  int64_t dense_dim = 0;
+};
+
+struct SparseInput {
+  std::string top;
+  std::optional<SparseType> type;                     ///< a hint of v2; the embedding that reads this input decides
+  int64_t slot_num = 0;
+  std::optional<int64_t> max_feature_num_per_sample;  ///< always set after parsing
+  std::optional<int64_t> max_nnz;                     ///< always set after parsing
+  std::optional<PerSlot> nnz_per_slot;                ///< v3.1 spelling of the two above
+  bool is_fixed_length = false;
+
+  /// Most keys that one sample may have in all slots together.
+  int64_t max_keys() const { return std::min(*max_nnz * slot_num, *max_feature_num_per_sample); }
+};
+
+struct DataClause {
+  std::string name;
+  DataFormat format = DataFormat::norm;
+  std::string source, eval_source;
+  std::optional<Check> check;  ///< what the user believes; the files tell
+  LabelPart label;
+  DensePart dense;
+  std::vector<SparseInput> sparse;
+  int64_t cache_eval_data = 0, num_samples = 0, eval_num_samples = 0;
+  std::vector<int64_t> slot_size_array;
+  bool float_label_dense = false;
+  std::optional<int64_t> num_workers;
+
+  int64_t slots() const;
+};
+
+/// Parse with outer key "type".
+Schema<DataClause> data_schema();
+
+/// The clause of `/layers/0` of a whole config. Errors go to `problems`; other parts of the config are not looked at.
+DataClause data_clause_of(const Json& config, Problems& problems);
+
+/// What every record of the clause's data must look like.
+RecordShape record_shape(const DataClause&);
+
+/// Capacities of a batch of `samples` rows (per rank). Errors: Error(config) when one sparse input of the batch could hold
+/// more keys than 32-bit offsets can count.
+BatchShape batch_shape(const DataClause&, int64_t samples);
+
+}  // namespace hctr
