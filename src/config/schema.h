@@ -14,11 +14,7 @@ namespace hctr {
 
 /// One field as the manual shows it.
 struct FieldDoc {
-<<<<<<< HEAD
   std::string name{}, type{}, default_text{}, range{}, text{};
-=======
-  std::string name{}, type{}, default_text{}, range{}, text{};  // the braces: a field left out of {.name = ...} is no warning
->>>>>>> data
   std::vector<std::string> aliases{};
   bool required = false;
 };
