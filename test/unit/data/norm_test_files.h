@@ -122,4 +122,13 @@ inline void put_bytes(const fs::path& path, const std::vector<std::byte>& bytes)
   write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
+/// Shortens a file.
+inline void cut_bytes(const fs::path& path, uintmax_t count) { fs::resize_file(path, fs::file_size(path) - count); }
+
+/// Empty when `text` contains `part`, else a message: EXPECT_EQ(missing(text, part), "") shows both.
+inline std::string missing(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos ? "" : "\"" + part + "\" is not in \"" + text + "\"";
+}
+#define EXPECT_SAYS(text, part) EXPECT_EQ(::hctr::data_test::missing(text, part), "")
+
 }  // namespace hctr::data_test
