@@ -41,7 +41,8 @@ class Run {
     else log.info("No eval_source: nothing is evaluated.");
     summary_.device = describe(device);
     summary_.run_dir = folder.path();
-    if (const auto best = read_best_possible(config.data.eval_source)) summary_.best_possible = best->metrics;
+    if (const auto best = read_best_possible(config.data.eval_source))
+      summary_.best_possible = {{"AUC", best->auc}, {"AverageLoss", best->average_loss}};
   }
 
   TrainSummary run() {
