@@ -31,6 +31,7 @@ class NormWriter {
   /// Appends `records` records that append_norm_record() encoded in this style.
   void append(std::span<const std::byte> bytes, int64_t records);
   int64_t records() const { return header_.number_of_records; }
+  const fs::path& path() const { return file_.path(); }
   /// Writes the number of records into the header and gives the file its name.
   void commit();
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "data/batch_fill.h"
 #include "data/chunk_source.h"
 #include "data/file_list.h"
+#include "data/ordered_workers.h"
 #include "data/slot_ring.h"
 
 namespace hctr {
@@ -38,7 +38,13 @@ class Recycler {
   std::vector<std::unique_ptr<T>> spare_;
 };
 
-/// A parsed chunk; without a block it marks the end of the set.
+/// What a parsing thread works on.
+struct Work {
+  NormChunk chunk;
+  ParseScratch scratch;
+  int64_t pass = 0;
+};
+
 struct Parsed {
   std::unique_ptr<SampleBlock> block;
   int64_t pass = 0;
@@ -57,7 +63,6 @@ struct Reader::Set {
   int64_t samples = 0;
   int64_t rank_begin = 0, rank_end = 0;  // this rank's rows of a batch
 
-  Recycler<NormChunk> chunks;
   Recycler<SampleBlock> blocks;
   std::atomic<int64_t> skipped = 0;
   std::mutex warned_mutex;
@@ -74,48 +79,27 @@ struct Reader::Set {
 
 struct Reader::Run {
   explicit Run(Set& of)
-      : set(of), source(of.files, of.demands, of.options.repeat), line(2 * static_cast<size_t>(of.options.workers) + 2),
-        ready(of.slots.size()), ring(of.slots.size()) {
-    for (int i = 0; i < set.options.workers; ++i) threads.emplace_back([this] { work(); });
-    threads.emplace_back([this] { collect(); });
-  }
+      : set(of), source(of.files, of.demands, of.options.repeat),
+        workers(of.options.workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }),
+        ready(of.slots.size()), ring(of.slots.size()), collector([this] { collect(); }) {}
 
   ~Run() {
-    line.close();
+    workers.close();
     ready.close();
     ring.close();
-    for (std::thread& thread : threads) thread.join();
+    collector.join();
   }
 
-  /// A worker: cut a chunk when it is its turn, parse it beside the others.
-  void work() {
-    ParseScratch scratch;
-    for (;;) {
-      std::unique_ptr<NormChunk> chunk = set.chunks.take();
-      std::promise<Parsed> promise;
-      Parsed parsed;
-      try {
-        {
-          const std::lock_guard turn(source_mutex);
-          if (!line.push(promise.get_future())) return;
-          if (!source.next(*chunk)) return end_line(promise);
-          parsed.pass = source.pass();
-        }
-        parsed.block = set.blocks.take();
-        set.count_skipped(parse_chunk(*chunk, scratch, *parsed.block), *chunk->info);
-      } catch (...) {
-        line.close();  // nothing behind an error is wanted
-        promise.set_exception(std::current_exception());
-        return;
-      }
-      promise.set_value(std::move(parsed));
-      set.chunks.give(std::move(chunk));
-    }
+  bool cut(Work& work) {
+    const bool more = source.next(work.chunk);
+    work.pass = source.pass();
+    return more;
   }
 
-  void end_line(std::promise<Parsed>& promise) {
-    line.close();
-    promise.set_value({});
+  Parsed parse(Work& work) {
+    Parsed parsed{set.blocks.take(), work.pass};
+    set.count_skipped(parse_chunk(work.chunk, work.scratch, *parsed.block), *work.chunk.info);
+    return parsed;
   }
 
   /// The collector: takes blocks in line, and fills slot after slot.
@@ -123,7 +107,6 @@ struct Reader::Run {
     for (int64_t batch = 0;; ++batch) {
       const size_t slot = static_cast<size_t>(batch) % set.slots.size();
       const int64_t rows = gather();
-      if (rows < 0) return;  // the reader is being destroyed
       if (rows == 0 || (rows < set.options.batch && !set.options.keep_last_partial)) break;
       if (!ring.take(slot)) return;
       fill(batch, rows, set.slots[slot]);
@@ -135,22 +118,14 @@ struct Reader::Run {
     ready.fail(std::current_exception());
   }
 
-  /// Collects the ranges of the next batch; returns its rows over all ranks, or -1 when the line was closed from outside.
+  /// Collects the ranges of the next batch; returns its rows over all ranks, fewer than a batch only at the end.
   int64_t gather() {
     ranges.clear();
     for (auto& block : used) set.blocks.give(std::move(block));
     used.clear();
     int64_t rows = 0;
     while (rows < set.options.batch) {
-      if (!current) {
-        if (ended) break;
-        std::optional<std::future<Parsed>> place = line.pop();
-        if (!place) return -1;
-        Parsed parsed = place->get();
-        if (!check_pass(parsed)) break;
-        current = std::move(parsed.block);
-        row = 0;
-      }
+      if (!current && !next_block()) break;
       const int64_t take = std::min(current->rows - row, set.options.batch - rows);
       const int64_t begin = std::max(rows, set.rank_begin), end = std::min(rows + take, set.rank_end);
       if (begin < end) ranges.push_back({current.get(), row + begin - rows, end - begin});
@@ -162,14 +137,16 @@ struct Reader::Run {
   }
 
   /// False at the end of the set. A pass without one good record would repeat for ever: an error.
-  bool check_pass(const Parsed& parsed) {
-    ended = !parsed.block;
-    if ((ended || parsed.pass != pass) && pass_rows == 0)
+  bool next_block() {
+    std::optional<Parsed> parsed = workers.next();
+    if ((!parsed || parsed->pass != pass) && pass_rows == 0)
       throw Error(Kind::data, cat("'", set.name, "': every record of the set fails its check sum"));
-    if (ended) return false;
-    if (parsed.pass != pass) pass_rows = 0;
-    pass = parsed.pass;
-    pass_rows += parsed.block->rows;
+    if (!parsed) return false;
+    if (parsed->pass != pass) pass_rows = 0;
+    pass = parsed->pass;
+    pass_rows += parsed->block->rows;
+    current = std::move(parsed->block);
+    row = 0;
     return true;
   }
 
@@ -182,9 +159,8 @@ struct Reader::Run {
   }
 
   Set& set;
-  std::mutex source_mutex;
   ChunkSource source;
-  BoundedQueue<std::future<Parsed>> line;  // chunks in order, parsed or being parsed
+  OrderedWorkers<Work, Parsed> workers;
   BoundedQueue<int> ready;
   SlotRing ring;
 
@@ -193,9 +169,7 @@ struct Reader::Run {
   std::vector<std::unique_ptr<SampleBlock>> used;  // blocks that `ranges` points into, fully taken
   std::unique_ptr<SampleBlock> current;
   int64_t row = 0, pass = 0, pass_rows = 0;
-  bool ended = false;
-
-  std::vector<std::thread> threads;
+  std::thread collector;  // last: starts when all else is there
 };
 
 Reader::Reader(const DataClause& clause, const std::string& file_list, const BatchLayout& layout, std::vector<std::byte*> slots,
@@ -205,7 +179,7 @@ Reader::Reader(const DataClause& clause, const std::string& file_list, const Bat
               "reader of ", options.batch, " samples, ", options.workers, " workers, rank ", options.rank, " of ", options.ranks, ", ",
               slots.size(), " slots");
   set_.reset(new Set{.name = file_list, .files = read_file_list(file_list, log), .demands = norm_demands(clause, options.key_width),
-                     .layout = layout, .slots = std::move(slots), .options = options, .log = log, .chunks = {}, .blocks = {},
+                     .layout = layout, .slots = std::move(slots), .options = options, .log = log, .blocks = {},
                      .warned_mutex = {}, .warned = {}});
   Set& set = *set_;
   set.rank_begin = options.batch * options.rank / options.ranks;
