@@ -3,10 +3,10 @@
 
 #include "support/program.h"
 
-namespace hctr::testing {
+namespace hctr::test {
 namespace {
 
-class BadInput : public ::testing::Test {
+class BadInput : public testing::Test {
  protected:
   /// Runs `option` on `config` and expects this exit code and every one of these pieces in the message.
   void expect(const std::string& option, const std::string& config, int exit_code, const std::vector<std::string>& pieces) {
@@ -183,4 +183,4 @@ TEST_F(BadInput, AskingForAGpuThatIsNotThereSaysWhatWasLookedFor) {
 }
 
 }  // namespace
-}  // namespace hctr::testing
+}  // namespace hctr::test

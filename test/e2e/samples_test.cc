@@ -5,7 +5,7 @@
 
 #include "support/program.h"
 
-namespace hctr::testing {
+namespace hctr::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -73,4 +73,4 @@ TEST(Samples, RealRowsTrainToAGoodAreaUnderTheCurve) {
 }
 
 }  // namespace
-}  // namespace hctr::testing
+}  // namespace hctr::test

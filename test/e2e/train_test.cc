@@ -8,7 +8,7 @@
 #include "device/device.h"
 #include "support/program.h"
 
-namespace hctr::testing {
+namespace hctr::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,7 +39,7 @@ std::vector<double> series(const fs::path& run, const std::string& kind, const s
   return values;
 }
 
-class Training : public ::testing::Test {
+class Training : public testing::Test {
  protected:
   void SetUp() override {
     write_file(folder_ / "config.json", small_config());
@@ -190,4 +190,4 @@ TEST_F(Training, TheOrderOfLayersInTheFileDoesNotMatter) {
 }
 
 }  // namespace
-}  // namespace hctr::testing
+}  // namespace hctr::test

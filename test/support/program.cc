@@ -11,7 +11,7 @@
 #include <sstream>
 #include <thread>
 
-namespace hctr::testing {
+namespace hctr::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,21 +41,6 @@ Outcome finish(pid_t child, const fs::path& out, const fs::path& err) {
 }
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (fs::temp_directory_path() / "huge_ctr-XXXXXX").string();
-  if (!::mkdtemp(name.data())) throw std::runtime_error("cannot make a temporary folder");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  if (::testing::Test::HasFailure()) {
-    std::fprintf(stderr, "files of the failed test are kept in %s\n", path_.c_str());
-    return;
-  }
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
 
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
                     const std::map<std::string, std::string>& environment) {
@@ -127,4 +112,4 @@ void make_data(const fs::path& folder, const std::string& config, int samples, i
   ASSERT_EQ(made.exit_code, 0) << made.out << made.err;
 }
 
-}  // namespace hctr::testing
+}  // namespace hctr::test

@@ -7,20 +7,9 @@
 #include <vector>
 
 #include "config/json.h"
+#include "support/temporary_folder.h"
 
-namespace hctr::testing {
-
-/// A new empty folder, removed at the end (kept when the test failed, with a line saying where).
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
+namespace hctr::test {
 
 struct Outcome {
   int exit_code = -1;
@@ -47,4 +36,4 @@ std::string with_change(std::string text, const std::string& from, const std::st
 /// Makes data for the config at `config` (relative to `folder`) with data_generator.
 void make_data(const std::filesystem::path& folder, const std::string& config, int samples, int eval_samples);
 
-}  // namespace hctr::testing
+}  // namespace hctr::test
