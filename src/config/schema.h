@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,6 +81,16 @@ class Schema : public SchemaBase {
         if (!(from.*member).given) return Json();
       return schema.effective(from.*member);
     });
+    return *this;
+  }
+  /// The same, for an object that may be absent.
+  template <class T>
+  Schema& part(std::string name, std::optional<T> P::*member, Schema<T> schema, std::string text) {
+    docs_.push_back({.name = std::move(name), .type = "object", .text = std::move(text)});
+    readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
+      out.*member = schema.parse(value, pointer, problems);
+    });
+    writers_.push_back([member, schema](const P& from) { return from.*member ? schema.effective(*(from.*member)) : Json(); });
     return *this;
   }
   /// An array of objects, each read by its own schema.
