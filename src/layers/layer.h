@@ -30,6 +30,7 @@ struct StateSpec {
   std::string name;
   Shape shape;
   float start = 0;
+  std::optional<float> when_absent{};  ///< the value where a file lacks it; none: such a file does not fit
 };
 
 /// What a layer needs, settled before the first step.

@@ -17,8 +17,8 @@ Graph wired(const Config& config, int64_t samples) {
 
 Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples, int ring_slots)
     : config_(config), runtime_(runtime), comm_(comm), train_graph_(wired(config, samples)), eval_graph_(wired(config, eval_samples)),
-      weights_(config, train_graph_, runtime), train_(train_graph_, Phase::train, weights_, runtime),
-      evaluation_(eval_graph_, Phase::evaluate, weights_, runtime) {
+      weights_(config, train_graph_, runtime), state_(config, train_graph_, runtime),
+      train_(train_graph_, Phase::train, weights_, state_, runtime), evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
@@ -82,11 +82,19 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
     files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
     save_sparse(files.back(), *tables_[e], sparse_layout(e));
   }
+  if (!state_.empty()) {
+    files.push_back(LayerState::path_beside(files[0]));
+    state_.save(files.back(), runtime_.compute_stream());
+  }
   return files;
 }
 
 void Model::load() {
-  if (!config_.solver.dense_model_file.empty()) weights_.load(config_.solver.dense_model_file, runtime_.compute_stream());
+  if (const std::string& dense = config_.solver.dense_model_file; !dense.empty()) {
+    weights_.load(dense, runtime_.compute_stream());
+    if (const auto path = LayerState::path_beside(dense); !state_.empty() && std::filesystem::exists(path))
+      state_.load(path, runtime_.compute_stream());
+  }
   for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)
     load_sparse(config_.solver.sparse_model_file[e], *tables_[e], sparse_layout(e));
 }

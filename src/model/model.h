@@ -43,10 +43,11 @@ class Model {
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
 
-  /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model; returns their paths. Work queued
-  /// before is finished first.
+  /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and where layers carry statistics
+  /// <prefix>_dense_<iteration>.model.ntp.json; returns their paths, the dense model first. Work queued before is finished
+  /// first.
   std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration);
-  /// Loads what the solver clause names.
+  /// Loads what the solver clause names, and the statistics of layers where their file lies beside the dense model.
   void load();
 
  private:
@@ -57,6 +58,7 @@ class Model {
   Communicator& comm_;
   Graph train_graph_, eval_graph_;
   Weights weights_;
+  LayerState state_;
   Network train_;
   Network evaluation_;
   std::vector<std::unique_ptr<EmbeddingTable>> tables_;

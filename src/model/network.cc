@@ -10,8 +10,8 @@ std::string label_of(const Node& node) { return cat("layer '", node.entry->tops[
 
 }  // namespace
 
-Network::Network(const Graph& graph, Phase phase, const Weights& weights, Runtime& runtime)
-    : graph_(graph), phase_(phase), weights_(weights), memory_(graph, phase, runtime.device()), contributions_(graph.edges.size()) {
+Network::Network(const Graph& graph, Phase phase, const Weights& weights, const LayerState& state, Runtime& runtime)
+    : graph_(graph), phase_(phase), weights_(weights), state_(state), memory_(graph, phase, runtime.device()), contributions_(graph.edges.size()) {
   for (MemoryPlan::Sum& sum : memory_.sums()) contributions_[sum.edge] = std::move(sum.contributions);
 }
 
@@ -24,6 +24,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const 
     for (const TensorId out : node.out) io.out.push_back(memory_.value(out));
     for (size_t s = 0; s < node.plan.scratch.size(); ++s) io.scratch.push_back(memory_.scratch(n, s));
     io.weights = weights_.of_node(n);
+    io.state = state_.of_node(n);
     if (phase_ == Phase::train) {
       for (size_t i = 0; i < node.in.size(); ++i) io.d_in.push_back(memory_.contribution(n, i));
       for (const TensorId out : node.out)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/graph.h"
+#include "model/layer_state.h"
 #include "model/memory_plan.h"
 #include "model/weights.h"
 
@@ -13,8 +14,8 @@ namespace hctr {
 
 class Network {
  public:
-  /// `graph` and `weights` outlive it.
-  Network(const Graph& graph, Phase, const Weights& weights, Runtime&);
+  /// `graph`, `weights` and `state` outlive it.
+  Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&);
 
   /// The calls of all layers for a batch that lies at these addresses. Several bindings share activations.
   struct Binding {
@@ -39,6 +40,7 @@ class Network {
   const Graph& graph_;
   Phase phase_;
   const Weights& weights_;
+  const LayerState& state_;
   MemoryPlan memory_;
   std::vector<std::vector<Tensor>> contributions_;  // [edge]: what its gradient is the sum of; empty for at most one
 };
