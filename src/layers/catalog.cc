@@ -3,6 +3,7 @@
 namespace hctr {
 
 LayerType add();
+LayerType batch_norm();
 LayerType binary_cross_entropy_loss();
 LayerType concat();
 LayerType dropout();
@@ -12,7 +13,7 @@ LayerType reshape();
 
 const std::vector<LayerType>& layer_catalog() {
   static const std::vector<LayerType> types = {
-      add(), binary_cross_entropy_loss(), concat(), dropout(), inner_product(), relu(), reshape(),
+      add(), batch_norm(), binary_cross_entropy_loss(), concat(), dropout(), inner_product(), relu(), reshape(),
   };
   return types;
 }
