@@ -60,7 +60,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const void* bytes, size_t count) {
-  if (std::fwrite(bytes, 1, count, file_.get()) != count) fail("write", "", path_);
+  if (count != 0 && std::fwrite(bytes, 1, count, file_.get()) != count) fail("write", "", path_);
 }
 
 void AtomicFile::write_at(long offset, const void* bytes, size_t count) {

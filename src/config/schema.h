@@ -17,6 +17,7 @@ namespace hctr {
 struct FieldDoc {
   std::string name{}, type{}, default_text{}, range{}, text{};
   std::vector<std::string> aliases{};
+  std::vector<FieldDoc> inner{};  ///< the fields of an object, or of each object of an array
   bool required = false;
 };
 
@@ -26,6 +27,8 @@ class SchemaBase {
   const std::string& title() const { return title_; }
   const std::string& nested() const { return nested_; }
   const std::vector<FieldDoc>& fields() const { return docs_; }
+  /// Keys accepted without effect, and why.
+  const std::vector<std::pair<std::string, std::string>>& ignored_keys() const { return ignored_; }
 
  protected:
   using Found = std::vector<std::pair<const Json*, std::string>>;  // per field: its value and pointer, or null
@@ -69,7 +72,7 @@ class Schema : public SchemaBase {
   /// An object inside this one, read by its own schema.
   template <class T>
   Schema& part(std::string name, T P::*member, Schema<T> schema, std::string text, bool required = true) {
-    docs_.push_back({.name = std::move(name), .type = "object", .text = std::move(text), .required = required});
+    docs_.push_back({.name = std::move(name), .type = "object", .text = std::move(text), .inner = schema.fields(), .required = required});
     readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
       out.*member = schema.parse(value, pointer, problems);
     });
@@ -93,7 +96,8 @@ class Schema : public SchemaBase {
   /// An array of objects, each read by its own schema.
   template <class T>
   Schema& list(std::string name, std::vector<T> P::*member, Schema<T> schema, std::string text, bool required = true) {
-    docs_.push_back({.name = std::move(name), .type = "array of objects", .text = std::move(text), .required = required});
+    docs_.push_back({.name = std::move(name), .type = "array of objects", .text = std::move(text), .inner = schema.fields(),
+                     .required = required});
     readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
       if (!value.array()) return problems.error(pointer, "expected an array of objects, found " + value.kind());
       for (size_t i = 0; i < value.array()->size(); ++i)

@@ -78,7 +78,7 @@ Schema<SparseInput> sparse_schema() {
       .opt("max_nnz", &SparseInput::max_nnz,
            "most keys of one slot; max_feature_num_per_sample where absent", between(1, kMost))
       .opt("nnz_per_slot", &SparseInput::nnz_per_slot, "v3.1 spelling of the two limits: most keys of each slot", between(1, kMost))
-      .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; the records tell")
+      .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; the records tell", between(0, 1))
       .together(resolve_limits);
 }
 

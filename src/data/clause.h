@@ -58,7 +58,7 @@ struct SparseInput {
   std::optional<int64_t> max_feature_num_per_sample;  ///< always set after parsing
   std::optional<int64_t> max_nnz;                     ///< always set after parsing
   std::optional<PerSlot> nnz_per_slot;                ///< v3.1 spelling of the two above
-  bool is_fixed_length = false;
+  int64_t is_fixed_length = 0;
 
   /// Most keys that one sample may have in all slots together.
   int64_t max_keys() const { return std::min(*max_nnz * slot_num, *max_feature_num_per_sample); }

@@ -26,6 +26,7 @@ std::byte* allocate_host(size_t bytes) {
 }  // namespace
 
 Buffer::Buffer(Device device, size_t bytes) : device_(device), bytes_(bytes) {
+  expect_built(device);
   if (bytes == 0) return;
   if (device.is_cuda()) {
     if constexpr (kCudaBuild) data_ = static_cast<std::byte*>(cuda::allocate(device.index, bytes));
@@ -53,6 +54,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 }
 
 HostBuffer::HostBuffer(Device near, size_t bytes) : near_(near), bytes_(bytes) {
+  expect_built(near);
   if (near.is_cuda()) {
     if constexpr (kCudaBuild) data_ = static_cast<std::byte*>(cuda::allocate_pinned(bytes));
   } else {
@@ -94,22 +96,21 @@ size_t rounded_up(size_t bytes, size_t granule) { return (bytes + granule - 1) /
 }  // namespace
 
 ReservedBuffer::ReservedBuffer(Device device, size_t most_bytes)
-    : device_(device), most_bytes_(rounded_up(most_bytes, granule_of(device))), chunks_(new Chunks) {
+    : device_(device), most_bytes_(rounded_up(most_bytes, granule_of(device))), chunks_(std::make_unique<Chunks>()) {
+  expect_built(device);
   if (device.is_cuda()) {
     if constexpr (kCudaBuild) data_ = static_cast<std::byte*>(cuda::reserve(device.index, most_bytes_));
   } else {
     void* range = ::mmap(nullptr, most_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED) {
-      delete chunks_;
+    if (range == MAP_FAILED)
       throw Error(Kind::device, cat("cannot reserve ", most_bytes_, " bytes of addresses: ", std::strerror(errno)));
-    }
     data_ = static_cast<std::byte*>(range);
   }
 }
 
 ReservedBuffer::ReservedBuffer(ReservedBuffer&& other) noexcept
     : device_(other.device_), data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_),
-      most_bytes_(other.most_bytes_), chunks_(std::exchange(other.chunks_, nullptr)) {}
+      most_bytes_(other.most_bytes_), chunks_(std::move(other.chunks_)) {}
 
 ReservedBuffer::~ReservedBuffer() {
   if (!data_) return;
@@ -119,7 +120,6 @@ ReservedBuffer::~ReservedBuffer() {
   } else {
     ::munmap(data_, most_bytes_);
   }
-  delete chunks_;
 }
 
 void ReservedBuffer::grow(size_t wanted) {

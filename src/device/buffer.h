@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "device/device.h"
 
@@ -69,7 +70,7 @@ class ReservedBuffer {
   std::byte* data_ = nullptr;
   size_t bytes_ = 0, most_bytes_ = 0;
   struct Chunks;
-  Chunks* chunks_ = nullptr;  // CUDA: the physical pieces mapped so far
+  std::unique_ptr<Chunks> chunks_;  // CUDA: the physical pieces mapped so far
 };
 
 }  // namespace hctr

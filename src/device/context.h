@@ -14,6 +14,7 @@ namespace hctr {
 struct RuntimeOptions {
   int threads = 1;             ///< CPU threads for operators of this rank
   uint64_t seed = 0;           ///< of all randomness
+  bool tf32 = false;           ///< GPU: f32 matrix products may round their operands to TF32
   bool sync_launches = false;  ///< wait after every kernel, to find one that faults
 };
 

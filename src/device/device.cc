@@ -29,7 +29,12 @@ GpuSearch find_gpus() {
   return {0, "this build contains no CUDA code"};
 }
 
+void expect_built(Device device) {
+  if (device.is_cuda() && !kCudaBuild) throw Error(Kind::device, cat(to_string(device), ": ", find_gpus().why_none));
+}
+
 std::string describe(Device device) {
+  expect_built(device);
   if (device.is_cuda()) {
     if constexpr (kCudaBuild) return cuda::describe(device.index);
   }
@@ -38,6 +43,7 @@ std::string describe(Device device) {
 }
 
 int64_t free_memory(Device device) {
+  expect_built(device);
   if (device.is_cuda()) {
     if constexpr (kCudaBuild) return cuda::free_memory(device.index);
   }

@@ -25,6 +25,9 @@ struct GpuSearch {
 };
 GpuSearch find_gpus();
 
+/// Throws Error(device) for a CUDA device in a build without CUDA code: nothing there would do the work.
+void expect_built(Device);
+
 /// "NVIDIA H100 80GB HBM3, compute capability 9.0, 79.2 GiB", or the processor's name and the cores in use.
 /// Errors: Error(device) when a CUDA device does not exist or is too old (compute capability below 7.5).
 std::string describe(Device);

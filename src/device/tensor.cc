@@ -56,6 +56,10 @@ void expect_shape(const char* what, const Tensor& tensor, Shape expected) {
   HCTR_EXPECT(tensor.shape() == expected, what, ": shape ", to_string(tensor.shape()), ", expected ", to_string(expected));
 }
 
+void expect_on(const char* what, Device device, const Tensor& tensor) {
+  HCTR_EXPECT(tensor.device() == device, what, ": a tensor on ", to_string(tensor.device()), " used on ", to_string(device));
+}
+
 void expect_alike(const char* what, std::initializer_list<Tensor> tensors) {
   const Tensor& first = *tensors.begin();
   for (const Tensor& tensor : tensors)

@@ -124,6 +124,8 @@ class Tensor {
 
 /// Throws Error(bug) "<what>: shape ..., expected ..." when it differs.
 void expect_shape(const char* what, const Tensor&, Shape expected);
+/// Throws Error(bug) unless the tensor lies on `device`.
+void expect_on(const char* what, Device device, const Tensor&);
 /// Throws Error(bug) when the tensors are not of one dtype and one device.
 void expect_alike(const char* what, std::initializer_list<Tensor> tensors);
 

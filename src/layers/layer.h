@@ -16,18 +16,28 @@ using Specs = std::vector<TensorSpec>;
 
 enum class Phase { train, evaluate };
 
-/// A weight: its name inside the layer, shape, and how it starts. Weights are f32.
+/// A weight: its name inside the layer, shape, and how it starts. The master copy is f32; a layer gets it in the type of its
+/// activations and gives its gradient in f32.
 struct WeightSpec {
   std::string name;
   Shape shape;
   InitialValues start;
+  bool penalised = true;  ///< whether a regularizer applies to it
+};
+
+/// Something a layer carries from step to step that is no weight: running statistics. f32; training writes, evaluation reads.
+struct StateSpec {
+  std::string name;
+  Shape shape;
+  float start = 0;
 };
 
 /// What a layer needs, settled before the first step.
 struct LayerPlan {
   Specs outputs;
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
-  Specs scratch{};
+  std::vector<StateSpec> state{};
+  Specs scratch{};                   ///< written by forward, still there in backward
   /// Where outputs could lie without a copy. A hint to the memory plan: layers copy with ops::copy, which does nothing
   /// when both tensors are the same memory.
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
@@ -35,7 +45,7 @@ struct LayerPlan {
 
 /// The tensors of one call. All distinct memory unless the plan's hint was taken.
 struct LayerIo {
-  std::vector<Tensor> in, out, weights, scratch;
+  std::vector<Tensor> in, out, weights, state, scratch;
   std::vector<std::optional<Tensor>> d_in;  ///< absent where nobody needs the gradient: of data, say
   std::vector<Tensor> d_out, d_weights;     ///< a loss has no d_out
 };

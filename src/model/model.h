@@ -50,7 +50,7 @@ class Model {
   void load();
 
  private:
-  const Network& network(Phase phase) const { return phase == Phase::train ? train_ : *evaluation_; }
+  const Network& network(Phase phase) const { return phase == Phase::train ? train_ : evaluation_; }
 
   const Config& config_;
   Runtime& runtime_;
@@ -58,7 +58,7 @@ class Model {
   Graph train_graph_, eval_graph_;
   Weights weights_;
   Network train_;
-  std::unique_ptr<Network> evaluation_;
+  Network evaluation_;
   std::vector<std::unique_ptr<EmbeddingTable>> tables_;
 };
 

@@ -39,6 +39,8 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime) : o
         specs.push_back(&weight);
       }
     }
+  penalty_scratch_ = scratch_.add(ops::penalty_scratch());
+  scratch_.build(runtime.device());
   values_.build(runtime.device());
   gradients_.build(runtime.device());
   for (int s = 0; s < optimizer_.states(); ++s) {
@@ -69,7 +71,8 @@ std::vector<Tensor> Weights::gradients_of_node(size_t node) const {
 void Weights::add_penalty(Context& ctx, const LossLayer::Regularizer& regularizer, int64_t samples, int ranks, Tensor total) const {
   if (regularizer.kind == LossLayer::Regularizer::Kind::none) return;
   for (const Item& item : items_)
-    ops::add_penalty(ctx, penalty_of(regularizer.kind), penalty_factor(regularizer, samples, ranks), values_.get(item.value), total);
+    ops::add_penalty(ctx, penalty_of(regularizer.kind), penalty_factor(regularizer, samples, ranks), values_.get(item.value),
+                     scratch_.get(penalty_scratch_), total);
 }
 
 void Weights::add_penalty_gradients(Context& ctx, const LossLayer::Regularizer& regularizer, int64_t samples, int ranks) const {

@@ -40,7 +40,8 @@ class Weights {
     size_t value, gradient;  // tickets
   };
   std::vector<Item> items_;  // in file order
-  Arena values_, gradients_;
+  Arena values_, gradients_, scratch_;
+  size_t penalty_scratch_;
   std::vector<Arena> states_;
   ops::Optimizer optimizer_;
 };

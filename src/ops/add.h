@@ -7,8 +7,10 @@
 
 namespace hctr::ops {
 
+inline constexpr size_t kMostAddends = 128;
+
 /// y = x_0 + x_1 + ... in this order, sums kept in f32. y may be one of the x.
-/// Shapes: all alike, at least one x. Dtypes: f32 f16 bf16.
+/// Shapes: all alike, at least one x, at most kMostAddends. Dtypes: f32 f16 bf16.
 /// Errors: Error(bug) if shapes, dtypes or devices disagree.
 HCTR_OP(void add(Context&, const std::vector<Tensor>& x, Tensor y))
 

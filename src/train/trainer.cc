@@ -66,6 +66,12 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   return samples;
 }
 
+void Trainer::restart() {
+  finish_and_read_loss();
+  uploading_.reset();
+  reader_->reset();
+}
+
 double Trainer::finish_and_read_loss() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();

@@ -22,6 +22,8 @@ class Trainer {
   /// Queues the next step with this learning rate; does not wait for it. Returns the samples of all ranks it trains on;
   /// nothing when the data has ended. `step`: training steps done before it.
   std::optional<int64_t> step(int64_t step, double learning_rate);
+  /// Starts the data again at its first sample. Waits for every queued step.
+  void restart();
   /// Waits for every queued step and returns the last one's loss, over all ranks.
   double finish_and_read_loss();
 

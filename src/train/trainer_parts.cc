@@ -7,7 +7,7 @@ namespace {
 
 KeyWidth key_width(const SolverClause& solver) {
   if (!solver.input_key_type) return KeyWidth::detect;
-  return *solver.input_key_type == KeyType::i32 ? KeyWidth::four_bytes : KeyWidth::eight_bytes;
+  return *solver.input_key_type == KeyType::i32 ? KeyWidth::u32 : KeyWidth::i64;
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// The scores that a model knowing the truth behind generated data would reach, kept beside the evaluation set.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/files.h"
+#include "config/json.h"
+
+namespace hctr {
+
+struct BestPossible {
+  double auc = 0;
+  double average_loss = 0;  ///< mean cross entropy
+  double calibration = 0;   ///< mean probability / share of positives
+  double positive_share = 0;
+  int64_t samples = 0;
+};
+
+/// Shapes: probability [n], positive [n].
+BestPossible best_possible(std::span<const double> probability, std::span<const bool> positive);
+
+/// `<eval_source>.truth.json`
+fs::path truth_path(const fs::path& eval_source);
+void write_best_possible(const fs::path& eval_source, const BestPossible&, const Json& made_with);
+/// Empty when the set has no such file. Errors: Error(data) when the file is not one of ours.
+std::optional<BestPossible> read_best_possible(const fs::path& eval_source);
+
+}  // namespace hctr

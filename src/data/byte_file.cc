@@ -1,0 +1,63 @@
+#include "data/byte_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kReadAhead = 16 << 20;  // asked of the system in advance: hides the latency of disks and networks
+
+[[noreturn]] void fail(const char* verb, const fs::path& path) {
+  throw Error(Kind::io, cat("cannot ", verb, " data file '", path.string(), "': ", std::strerror(errno)));
+}
+
+}  // namespace
+
+ByteFile::ByteFile(fs::path path) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) fail("open", path_);
+  struct stat facts;
+  const bool known = ::fstat(descriptor_, &facts) == 0;
+  if (known && S_ISDIR(facts.st_mode)) errno = EISDIR;
+  if (!known || S_ISDIR(facts.st_mode)) {
+    const int reason = errno;
+    ::close(std::exchange(descriptor_, -1));
+    errno = reason;
+    fail("open", path_);
+  }
+  size_ = facts.st_size;
+  ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
+}
+
+ByteFile::~ByteFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+ByteFile::ByteFile(ByteFile&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_),
+      position_(other.position_) {}
+
+size_t ByteFile::read(std::byte* to, size_t count) {
+  if (position_ / kReadAhead != (position_ + static_cast<int64_t>(count)) / kReadAhead || position_ == 0)
+    ::posix_fadvise(descriptor_, position_, 2 * kReadAhead, POSIX_FADV_WILLNEED);
+  size_t done = 0;
+  while (done < count) {
+    const ssize_t got = ::read(descriptor_, to + done, count - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("read", path_);
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  position_ += static_cast<int64_t>(done);
+  return done;
+}
+
+}  // namespace hctr

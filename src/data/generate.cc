@@ -1,0 +1,146 @@
+#include "data/generate.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "base/random.h"
+#include "base/thread_pool.h"
+#include "data/file_list.h"
+#include "data/sample_maker.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kBlock = 4096;  // samples that one thread makes at a time
+
+/// The training or the evaluation set.
+struct Part {
+  std::string name;
+  fs::path list;
+  int64_t samples, files;
+};
+
+struct Truth {
+  std::unique_ptr<double[]> probability;
+  std::unique_ptr<bool[]> positive;
+};
+
+fs::path data_file(const Part& part, const GenerateOptions& options, int64_t number) {
+  if (!options.folder.empty()) return options.folder / part.name / cat("gen_", number, ".data");
+  return part.list.parent_path() / cat(part.list.stem().string(), ".", number, ".data");
+}
+
+/// Blocks are made in parallel and written in order, as many at a time as keep all threads busy.
+Truth write_part(const Part& part, const SampleMaker& maker, const GenerateOptions& options, ThreadPool& pool) {
+  const int64_t labels = maker.style().label_dim;
+  Truth truth{std::make_unique<double[]>(static_cast<size_t>(part.samples * labels)),
+              std::make_unique<bool[]>(static_cast<size_t>(part.samples * labels))};
+  Progress progress(cat("writing ", part.list.string()), "samples", part.samples);
+  std::vector<std::vector<std::byte>> blocks(static_cast<size_t>(pool.threads()) * 4);
+  std::vector<fs::path> files;
+  for (int64_t file = 0; file < part.files; ++file) {
+    const int64_t begin = part.samples * file / part.files, end = part.samples * (file + 1) / part.files;
+    NormWriter writer(data_file(part, options, file), maker.style());
+    for (int64_t wave = begin; wave < end; wave += kBlock * static_cast<int64_t>(blocks.size())) {
+      const int64_t wave_end = std::min(end, wave + kBlock * static_cast<int64_t>(blocks.size()));
+      const int64_t count = (wave_end - wave + kBlock - 1) / kBlock;
+      pool.parallel_for(count, 1, [&](int64_t from, int64_t to) {
+        SampleMaker::Scratch scratch;
+        for (int64_t b = from; b < to; ++b) {
+          auto& bytes = blocks[static_cast<size_t>(b)];
+          bytes.clear();
+          for (int64_t i = wave + b * kBlock; i < std::min(wave_end, wave + (b + 1) * kBlock); ++i)
+            maker.make(stream_of(part.name), i, scratch, bytes, &truth.probability[static_cast<size_t>(i * labels)],
+                       &truth.positive[static_cast<size_t>(i * labels)]);
+        }
+      });
+      for (int64_t b = 0; b < count; ++b)
+        writer.append(blocks[static_cast<size_t>(b)], std::min(kBlock, wave_end - wave - b * kBlock));
+      progress.at(wave_end);
+    }
+    writer.commit();
+    files.push_back(writer.path());
+  }
+  write_file_list(part.list, files, options.folder.empty());
+  progress.finish();
+  return truth;
+}
+
+fs::path sidecar(const fs::path& list) { return list.string() + ".made.json"; }
+
+/// Whether the part is there already, made with the same parameters.
+bool present(const Part& part, const Json& made, const Log& log) {
+  if (!fs::exists(part.list) || !fs::exists(sidecar(part.list))) return false;
+  const Json was = Json::read_file(sidecar(part.list));
+  if (was.text() != made.text()) return false;
+  read_file_list(part.list, log);  // that its files exist
+  return true;
+}
+
+void forget(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) throw Error(Kind::io, cat("cannot remove '", path.string(), "': ", error.message()));
+}
+
+void check_options(const std::vector<Part>& parts, const GenerateOptions& options) {
+  for (const Part& part : parts)
+    if (part.samples < 1 || part.files < 1 || part.files > part.samples)
+      throw Error(Kind::usage, cat(part.samples, " samples in ", part.files, " files: at least one sample per file is needed"));
+  if (!(options.positive_share > 0 && options.positive_share < 1))
+    throw Error(Kind::usage, cat("the share of positives must lie between 0 and 1, not ", options.positive_share));
+  if (parts.size() == 2 && data_file(parts[0], options, 0) == data_file(parts[1], options, 0))
+    throw Error(Kind::usage, cat("\"source\" '", parts[0].list.string(), "' and \"eval_source\" '", parts[1].list.string(),
+                                 "' differ in their ending alone, and so their data files would have the same names"));
+}
+
+}  // namespace
+
+Json made_with(const DataClause& clause, const GenerateOptions& options) {
+  const auto whole = [](uint64_t value) { return Json(std::to_string(value)); };
+  Json made;
+  made.set("schema", 1).set("samples", options.samples).set("eval_samples", options.eval_samples).set("files", options.files);
+  made.set("eval_files", options.eval_files).set("seed", whole(options.seed)).set("alpha", options.alpha);
+  made.set("signal", options.signal).set("positive_share", options.positive_share);
+  made.set("vocabulary", to_json(options.vocabulary)).set("max_nnz", options.max_nnz).set("hashed_keys", options.hashed_keys);
+  made.set("key_bytes", options.key_bytes).set("folder", options.folder.string());
+  DataClause content = clause;  // what does not change the samples does not count
+  content.num_workers.reset();
+  content.cache_eval_data = 0;
+  made.set("data", data_schema().effective(content));
+  return made;
+}
+
+std::optional<BestPossible> generate(const DataClause& clause, const GenerateOptions& options, const Log& log) {
+  std::vector<Part> parts = {{"train", clause.source, options.samples, options.files}};
+  if (!clause.eval_source.empty()) parts.push_back({"val", clause.eval_source, options.eval_samples, options.eval_files});
+  check_options(parts, options);
+  const Json made = made_with(clause, options);
+  if (std::all_of(parts.begin(), parts.end(), [&](const Part& part) { return present(part, made, log); })) {
+    log.info("'", clause.source, "' is there already, made with the same parameters; nothing to do");
+    return parts.size() == 2 ? read_best_possible(clause.eval_source) : std::nullopt;
+  }
+  for (const Part& part : parts)
+    if (fs::exists(part.list) && !options.force)
+      throw Error(Kind::usage, cat("'", part.list.string(), "' is there already, and was not made with these parameters; "
+                                   "--force overwrites it and its data files"));
+  const SampleMaker maker(clause, options);
+  ThreadPool pool(options.threads);
+  std::optional<BestPossible> best;
+  for (const Part& part : parts) {
+    forget(sidecar(part.list));  // it would speak of other data if this run stopped half-way
+    forget(truth_path(part.list));
+    const Truth truth = write_part(part, maker, options, pool);
+    if (part.name == "val") {
+      const auto count = static_cast<size_t>(part.samples * maker.style().label_dim);
+      best = best_possible({truth.probability.get(), count}, {truth.positive.get(), count});
+      write_best_possible(part.list, *best, made);
+    }
+    write_text(sidecar(part.list), made.text(2) + "\n");
+  }
+  return best;
+}
+
+}  // namespace hctr

@@ -1,0 +1,104 @@
+#include "data/norm_file.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+constexpr size_t kChunkBytes = 512 << 10;  // fits the second-level cache together with the parsed samples
+constexpr size_t kMostBytes = 1 << 30;     // of a chunk: its offsets have 32 bits
+
+}  // namespace
+
+NormFile::NormFile(const fs::path& path, const NormDemands& demands)
+    : info_(std::make_shared<const NormInfo>(read_norm_info(path, demands))), file_(path) {
+  std::byte header[128];
+  file_.read(header, static_cast<size_t>(info_->first_block));
+}
+
+bool NormFile::next(NormChunk& chunk) {
+  chunk.info = info_;
+  chunk.first_record = record_;
+  chunk.file_offset = file_.position() - static_cast<int64_t>(rest_.size());
+  if (record_ == info_->header.number_of_records) {
+    if (chunk.file_offset != info_->bytes)
+      throw Error(Kind::data, cat("'", info_->path.string(), "': its header promises ", record_, " records, which end at byte ",
+                                  chunk.file_offset, ", but the file has ", info_->bytes, " bytes"));
+    return false;
+  }
+  // Room for two of the largest records; no more than the file holds, as limits may be set very high.
+  const auto left = static_cast<size_t>(std::max<int64_t>(info_->bytes - chunk.file_offset, 0));
+  const size_t room = std::min({std::max(kChunkBytes, 2 * (info_->sizes.most + 8)), left, kMostBytes});
+  if (chunk.buffer.size() < std::max(room, rest_.size())) chunk.buffer.resize(std::max(room, rest_.size()));
+  std::copy(rest_.begin(), rest_.end(), chunk.buffer.begin());
+  size_t used = rest_.size();
+  if (used < room) used += file_.read(chunk.buffer.data() + used, room - used);
+  cut(chunk, used);
+  const auto rest = chunk.buffer.begin() + chunk.begins.back();
+  rest_.assign(rest, chunk.buffer.begin() + static_cast<ptrdiff_t>(used));
+  record_ += chunk.records();
+  if (chunk.records() == 0)
+    fail(chunk, chunk.buffer.data(), cat("is cut off: only ", used, " bytes of it are in the file"));
+  return true;
+}
+
+void NormFile::cut(NormChunk& chunk, size_t used) {
+  const NormSizes& sizes = info_->sizes;
+  const int64_t records_left = info_->header.number_of_records - record_;
+  const std::byte *const begin = chunk.buffer.data(), *const end = begin + used, *p = begin;
+  chunk.begins.assign(1, 0);
+  while (chunk.records() < records_left) {
+    if (info_->check == Check::sum) {
+      if (end - p < formats::kFrameLengthBytes) break;
+      const auto length = load<int32_t>(p);
+      if (length < static_cast<int64_t>(sizes.least) || length > static_cast<int64_t>(sizes.most)) {
+        const std::byte* slots = p + formats::kFrameLengthBytes + sizes.numbers;
+        if (length > static_cast<int64_t>(sizes.most) && slots < end)  // say which slot has too many keys, if that is why
+          if (const SlotWalk walk = walk_slots(slots, end, info_->shape, info_->key_bytes, nullptr); walk.end == SlotWalk::End::bad)
+            fail(chunk, p, walk.problem);
+        fail(chunk, p, cat("says it has ", length, " bytes; this Data layer allows ", sizes.least, " to ", sizes.most));
+      }
+      if (end - p < formats::kFrameLengthBytes + length + formats::kFrameSumBytes) break;
+      p += formats::kFrameLengthBytes + length + formats::kFrameSumBytes;
+    } else if (end - p >= static_cast<ptrdiff_t>(sizes.one_hot) && sizes.one_hot_fits &&
+               all_one(p + sizes.numbers, sizes.slots, sizes.slot_stride)) {
+      p += sizes.one_hot;
+    } else {
+      if (end - p < static_cast<ptrdiff_t>(sizes.numbers)) break;
+      const SlotWalk walk = walk_slots(p + sizes.numbers, end, info_->shape, info_->key_bytes, nullptr);
+      if (walk.end == SlotWalk::End::bad) fail(chunk, p, walk.problem);
+      if (walk.end == SlotWalk::End::short_of_bytes) break;
+      p = walk.at;
+    }
+    chunk.begins.push_back(static_cast<uint32_t>(p - begin));
+  }
+}
+
+void NormFile::fail(const NormChunk& chunk, const std::byte* at, const std::string& problem) const {
+  throw Error(Kind::data, cat("'", info_->path.string(), "': record ", chunk.first_record + chunk.records() + 1, " of ",
+                              info_->header.number_of_records, ", at byte ", chunk.file_offset + (at - chunk.buffer.data()), ": ",
+                              problem));
+}
+
+SampleBlock read_norm_file(const fs::path& path, const NormDemands& demands, int64_t* skipped) {
+  NormFile file(path, demands);
+  NormChunk all, piece;
+  all.info = std::make_shared<const NormInfo>(file.info());
+  all.file_offset = file.info().first_block;
+  all.begins.assign(1, 0);
+  HCTR_EXPECT(file.info().bytes < int64_t{kMostBytes}, "read_norm_file is for small files");
+  while (file.next(piece)) {
+    const auto base = static_cast<uint32_t>(all.buffer.size());
+    all.buffer.insert(all.buffer.end(), piece.buffer.begin(), piece.buffer.begin() + piece.begins.back());
+    for (size_t i = 1; i < piece.begins.size(); ++i) all.begins.push_back(base + piece.begins[i]);
+  }
+  ParseScratch scratch;
+  SampleBlock block;
+  const int64_t bad = parse_chunk(all, scratch, block);
+  if (skipped) *skipped = bad;
+  return block;
+}
+
+}  // namespace hctr

@@ -1,0 +1,132 @@
+// Parsing a chunk: check sums and limits record by record, then keys turned from record order into slot order.
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/norm_file.h"
+
+namespace hctr {
+namespace {
+
+/// Sum of bytes modulo 256.
+uint8_t byte_sum(const std::byte* p, size_t count) {
+  uint8_t sum = 0;
+  for (size_t i = 0; i < count; ++i) sum = static_cast<uint8_t>(sum + static_cast<uint8_t>(p[i]));
+  return sum;
+}
+
+template <class Key>
+int64_t widened(const std::byte* p) {
+  return static_cast<int64_t>(load<Key>(p));
+}
+
+void load_floats(const std::byte* from, int64_t count, float* to) {
+  if (count > 0) std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+}
+
+template <class T>
+void grow(std::vector<T>& to, int64_t size) {
+  if (to.size() < static_cast<size_t>(size)) to.resize(static_cast<size_t>(size));
+}
+
+/// One key in each slot: a transposition, tiled so that a tile of records stays in the first-level cache.
+template <class Key>
+void place_one_hot(const ParseScratch& scratch, const NormSizes& sizes, SampleBlock& block) {
+  const int64_t n = block.rows;
+  for (int64_t i = 0; i <= sizes.slots * n; ++i) block.offsets[static_cast<size_t>(i)] = static_cast<int32_t>(i);
+  constexpr int64_t kTile = 64;
+  for (int64_t r0 = 0; r0 < n; r0 += kTile) {
+    const int64_t r1 = std::min(r0 + kTile, n);
+    for (int64_t s = 0; s < sizes.slots; ++s) {
+      const size_t at = static_cast<size_t>(s) * sizes.slot_stride + sizeof(int32_t);
+      int64_t* to = block.keys.data() + s * n;
+      for (int64_t r = r0; r < r1; ++r) to[r] = widened<Key>(scratch.slots[static_cast<size_t>(r)] + at);
+    }
+  }
+}
+
+template <class Key>
+void place_bags(const ParseScratch& scratch, const NormSizes& sizes, SampleBlock& block) {
+  const int64_t n = block.rows, slots = sizes.slots;
+  int32_t at = 0;
+  for (int64_t s = 0; s < slots; ++s)
+    for (int64_t r = 0; r < n; ++r) {
+      block.offsets[static_cast<size_t>(s * n + r)] = at;
+      at += scratch.nnz[static_cast<size_t>(r * slots + s)];
+    }
+  block.offsets[static_cast<size_t>(slots * n)] = at;
+  grow(block.keys, at);
+  for (int64_t r = 0; r < n; ++r) {
+    const std::byte* p = scratch.slots[static_cast<size_t>(r)];
+    for (int64_t s = 0; s < slots; ++s) {
+      const int32_t count = scratch.nnz[static_cast<size_t>(r * slots + s)];
+      int64_t* to = block.keys.data() + block.offsets[static_cast<size_t>(s * n + r)];
+      p += sizeof(int32_t);
+      for (int32_t k = 0; k < count; ++k, p += sizeof(Key)) to[k] = widened<Key>(p);
+    }
+  }
+}
+
+template <class Key>
+int64_t parse(const NormChunk& chunk, ParseScratch& scratch, SampleBlock& block) {
+  const NormInfo& info = *chunk.info;
+  const NormSizes& sizes = info.sizes;
+  const int64_t records = chunk.records(), label = info.shape.label_dim, dense = info.shape.dense_dim;
+  const bool sum = info.check == Check::sum;
+  grow(block.label, records * label);
+  grow(block.dense, records * dense);
+  grow(block.offsets, records * sizes.slots + 1);
+  grow(block.keys, records * sizes.slots);
+  scratch.slots.clear();
+
+  int64_t rows = 0;
+  bool one_hot = true;
+  for (int64_t i = 0; i < records; ++i) {
+    const std::byte* payload = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i)];
+    const std::byte* end = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i) + 1];
+    const auto fail = [&](const std::string& problem) {
+      throw Error(Kind::data, cat("'", info.path.string(), "': record ", chunk.first_record + i + 1, " of ",
+                                  info.header.number_of_records, ", at byte ",
+                                  chunk.file_offset + chunk.begins[static_cast<size_t>(i)], ": ", problem));
+    };
+    if (sum) {
+      payload += formats::kFrameLengthBytes;
+      end -= formats::kFrameSumBytes;
+      if (byte_sum(payload, static_cast<size_t>(end - payload)) != static_cast<uint8_t>(*end)) continue;
+    }
+    const std::byte* slots = payload + sizes.numbers;
+    const bool ones = sizes.one_hot_fits && end - payload == static_cast<ptrdiff_t>(sizes.one_hot) &&
+                      all_one(slots, sizes.slots, sizes.slot_stride);
+    if (!ones || !one_hot) {
+      if (one_hot) {  // the first record that is not one-hot: those before it are
+        grow(scratch.nnz, records * sizes.slots);
+        std::fill_n(scratch.nnz.begin(), rows * sizes.slots, 1);
+        one_hot = false;
+      }
+      int32_t* nnz = scratch.nnz.data() + rows * sizes.slots;
+      if (ones) {
+        std::fill_n(nnz, sizes.slots, 1);
+      } else {
+        const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes, nnz);
+        if (walk.end == SlotWalk::End::bad) fail(walk.problem);
+        if (walk.end == SlotWalk::End::short_of_bytes) fail(cat("its slots reach past its ", end - payload, " bytes"));
+        if (walk.at != end) fail(cat("its slots end after ", walk.at - payload, " of its ", end - payload, " bytes"));
+      }
+    }
+    load_floats(payload, label, block.label.data() + rows * label);
+    load_floats(payload + static_cast<size_t>(label) * sizeof(float), dense, block.dense.data() + rows * dense);
+    scratch.slots.push_back(slots);
+    ++rows;
+  }
+  block.rows = rows;
+  if (one_hot) place_one_hot<Key>(scratch, sizes, block);
+  else place_bags<Key>(scratch, sizes, block);
+  return records - rows;
+}
+
+}  // namespace
+
+int64_t parse_chunk(const NormChunk& chunk, ParseScratch& scratch, SampleBlock& block) {
+  return chunk.info->key_bytes == 4 ? parse<uint32_t>(chunk, scratch, block) : parse<int64_t>(chunk, scratch, block);
+}
+
+}  // namespace hctr

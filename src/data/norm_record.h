@@ -1,0 +1,54 @@
+// The grammar of one Norm record: where its slots lie and whether its keys keep the declared limits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "data/record_shape.h"
+
+namespace hctr {
+
+template <class T>
+T load(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+/// Sizes that follow from a shape and a key width, computed once.
+struct NormSizes {
+  NormSizes() = default;
+  NormSizes(const RecordShape&, int key_bytes);
+
+  int64_t slots = 0;
+  size_t numbers = 0;         ///< bytes of label and dense
+  size_t slot_stride = 0;     ///< bytes of a slot with one key
+  size_t least = 0;           ///< bytes of a payload without keys
+  size_t most = 0;            ///< bytes of a payload with as many keys as allowed
+  size_t one_hot = 0;         ///< bytes of a payload with one key in each slot
+  bool one_hot_fits = false;  ///< such a payload keeps the limits
+};
+
+/// Whether each of the `slots` slots at `p`, `stride` bytes apart, holds exactly one key.
+inline bool all_one(const std::byte* p, int64_t slots, size_t stride) {
+  uint32_t differ = 0;
+  for (int64_t s = 0; s < slots; ++s) differ |= load<uint32_t>(p + static_cast<size_t>(s) * stride) ^ 1u;
+  return differ == 0;
+}
+
+/// How the walk through the slots of one record ended.
+struct SlotWalk {
+  enum class End { whole, short_of_bytes, bad };
+  End end = End::whole;
+  const std::byte* at = nullptr;  ///< behind the last slot, when whole
+  int64_t slot = 0;               ///< the slot it stopped in, when bad
+  std::string problem{};          ///< "slot 3 (of sparse input \"deep\") ...", when bad
+};
+
+/// Walks from `p`, the first slot, and stores each slot's number of keys in nnz [slots] (unless null).
+/// Bad: a negative nnz, or more keys than the limits of `shape` allow.
+SlotWalk walk_slots(const std::byte* p, const std::byte* end, const RecordShape&, int key_bytes, int32_t* nnz);
+
+}  // namespace hctr

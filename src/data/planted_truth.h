@@ -1,0 +1,52 @@
+// The hidden model behind generated data: labels are drawn from its probabilities, so the best possible scores are known.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/record_shape.h"
+
+namespace hctr {
+
+/// What the inputs of one generated sample are, before they are keys in a file.
+struct PlantedSample {
+  std::vector<float> dense;    ///< [dense_dim], uniform in [0, 1)
+  std::vector<int32_t> nnz;    ///< [slots]
+  std::vector<int64_t> ranks;  ///< [sum of nnz]; rank 0 is the most frequent key of its slot
+};
+
+/// raw = sum over slots of the weights of their keys + weights * dense + sum over pairs of neighbouring slots of a product of
+/// hidden factors, in fixed shares of the variance: 60 %, 15 %, 25 %. A linear (wide) model can learn the first two parts, the
+/// third needs a deep one. All weights are normals, pure functions of (seed, label, slot, rank).
+class PlantedTruth {
+ public:
+  /// `label`: each label of a sample has a model of its own. `mean_nnz` [slots]: expected keys, to keep the slots' shares equal.
+  PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, uint64_t seed, int64_t label);
+
+  /// Makes the table of weights of frequent keys. `vocabulary` [slots].
+  void prepare(std::span<const int64_t> vocabulary);
+  double raw(const PlantedSample&) const;
+
+  /// Fixes scale and bias from raw values of typical samples: logits get standard deviation `spread`, probabilities the mean
+  /// `positive_share`.
+  void calibrate(std::span<const double> raw_values, double spread, double positive_share);
+  /// The true probability of label 1.
+  double probability(double raw_value) const;
+
+ private:
+  struct Weights {
+    float linear, factor0, factor1;
+  };
+  Weights weights(int64_t slot, int64_t rank) const;
+
+  uint64_t key_;
+  int64_t slots_;
+  std::vector<double> per_key_;            // [slots] 1 / sqrt(mean nnz)
+  std::vector<double> dense_;              // [dense_dim]
+  std::vector<std::vector<Weights>> head_;  // [slots][frequent ranks]
+  double linear_share_ = 0, pair_share_ = 0;
+  double scale_ = 1, bias_ = 0;
+};
+
+}  // namespace hctr

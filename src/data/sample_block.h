@@ -1,0 +1,21 @@
+// Samples in memory, slot-major: the unit that parsing threads hand to the assembly of batches.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace hctr {
+
+/// `rows` samples. Vectors may be longer than needed: blocks are used again, and shrinking would cost.
+///   label    [rows, label_dim]
+///   dense    [rows, dense_dim]
+///   offsets  [slots * rows + 1]: bag (slot s, row r) holds keys offsets[s * rows + r] up to the next
+///   keys     32-bit keys are widened as unsigned
+struct SampleBlock {
+  int64_t rows = 0;
+  std::vector<float> label, dense;
+  std::vector<int32_t> offsets;
+  std::vector<int64_t> keys;
+};
+
+}  // namespace hctr

@@ -1,0 +1,135 @@
+#include "data/clause.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/data/norm_test_files.h"
+
+namespace hctr::data_test {
+namespace {
+
+DataClause parsed(const std::string& text, Problems& problems) {
+  return data_clause_of(Json::parse("{\"layers\": [" + text + "]}", "test.json"), problems);
+}
+
+DataClause parsed(const std::string& text) {
+  Problems problems;
+  DataClause clause = parsed(text, problems);
+  problems.throw_if_any("test.json");
+  EXPECT_TRUE(problems.warnings().empty());
+  return clause;
+}
+
+std::string errors_of(const std::string& text) {
+  return message_of([&] { parsed(text); });
+}
+
+std::string with_sparse(const std::string& sparse) {
+  return R"({"type": "Data", "source": "list.txt", "label": {"top": "label", "label_dim": 1},
+             "dense": {"top": "dense", "dense_dim": 13}, "sparse": [)" + sparse + "]}";
+}
+
+TEST(DataClause, ReadsTheSpellingOfV21) {
+  const DataClause clause = parsed(R"({
+    "name": "data", "type": "Data", "source": "./file_list.txt", "eval_source": "./file_list_test.txt", "check": "Sum",
+    "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 13},
+    "sparse": [
+      {"top": "wide_data", "type": "DistributedSlot", "max_feature_num_per_sample": 30, "slot_num": 1},
+      {"top": "data1", "type": "LocalizedSlot", "max_feature_num_per_sample": 30, "slot_num": 26}]})");
+  EXPECT_EQ(clause.source, "./file_list.txt");
+  EXPECT_EQ(clause.check, Check::sum);
+  EXPECT_EQ(clause.slots(), 27);
+  EXPECT_EQ(clause.sparse[1].type, SparseType::localized_slot);
+  EXPECT_EQ(clause.sparse[1].max_nnz, 30);
+  const BatchShape shape = batch_shape(clause, 100);
+  EXPECT_EQ(shape.tables[0].key_capacity, 30 * 100);
+  EXPECT_EQ(shape.tables[1].key_capacity, 30 * 100);
+  EXPECT_EQ(shape.label_dim, 1);
+  EXPECT_EQ(shape.dense_dim, 13);
+}
+
+TEST(DataClause, ReadsTheSpellingOfV23AndV30) {
+  const DataClause clause = parsed(R"({
+    "name": "data", "type": "Data", "format": "Norm", "source": "a", "eval_source": "b", "check": "None",
+    "cache_eval_data": true, "num_samples": 1000, "eval_num_samples": 100, "slot_size_array": [10, 20],
+    "float_label_dense": false, "num_workers": 8, "label": {"top": "label", "label_dim": 1},
+    "dense": {"top": "dense", "dense_dim": 0},
+    "sparse": [{"top": "data1", "type": "LocalizedSlot", "max_feature_num_per_sample": 30, "max_nnz": 1, "slot_num": 2}]})");
+  EXPECT_EQ(clause.num_workers, 8);
+  EXPECT_EQ(clause.cache_eval_data, 1);
+  EXPECT_EQ(clause.slot_size_array, (std::vector<int64_t>{10, 20}));
+  EXPECT_EQ(batch_shape(clause, 7).tables[0].key_capacity, 2 * 7) << "max_nnz * slot_num is the smaller limit";
+}
+
+TEST(DataClause, ReadsTheSpellingOfV31) {
+  const DataClause list = parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 4, 2], "is_fixed_length": 0})" ));
+  EXPECT_EQ(list.sparse[0].max_nnz, 4);
+  EXPECT_EQ(list.sparse[0].max_feature_num_per_sample, 7);
+  const DataClause one = parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": 2, "is_fixed_length": true})"));
+  EXPECT_EQ(one.sparse[0].max_nnz, 2);
+  EXPECT_EQ(one.sparse[0].max_feature_num_per_sample, 6);
+}
+
+TEST(DataClause, ItsEffectiveFormReadsBackTheSame) {
+  for (const char* sparse : {R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 4, 2]})",
+                             R"({"top": "x", "slot_num": 3, "max_feature_num_per_sample": 5})"}) {
+    Json effective = data_schema().effective(parsed(with_sparse(sparse)));
+    effective.set("type", "Data");
+    const DataClause again = parsed(effective.text());
+    EXPECT_EQ(again.sparse[0].max_keys(), parsed(with_sparse(sparse)).sparse[0].max_keys());
+  }
+}
+
+TEST(DataClause, EveryRuleNamesItsPlace) {
+  const char* good = R"({"top": "x", "slot_num": 3, "max_feature_num_per_sample": 5})";
+  EXPECT_EQ(errors_of(with_sparse(good)), "");
+  EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 3})")), "/layers/0/sparse/0: sparse input needs \"max_feature_num_per_sample\"");
+  EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 0, "max_feature_num_per_sample": 5})")),
+              "/layers/0/sparse/0/slot_num: expected an integer, at least 1");
+  EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 2]})")),
+              "/layers/0/sparse/0/nnz_per_slot: has 2 numbers for 3 slots");
+  EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 2, "nnz_per_slot": [1, 2], "max_feature_num_per_sample": 9})")),
+              "/layers/0/sparse/0/max_feature_num_per_sample: is 9, but \"nnz_per_slot\" adds up to 3");
+  EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 2, "nnz_per_slot": [1, 2], "max_nnz": 9})")),
+              "/layers/0/sparse/0/max_nnz: is 9, but the largest \"nnz_per_slot\" is 2");
+  EXPECT_SAYS(errors_of(with_sparse(cat(good, ", ", good))), "/layers/0/sparse/1/top: \"x\" is the name of /layers/0/sparse/0/top already");
+  EXPECT_SAYS(errors_of(R"({"type": "Data", "source": "", "label": {"top": "l", "label_dim": 0}, "dense": {"top": "d"}, "sparse": []})"),
+              "/layers/0/label/label_dim: expected an integer, at least 1");
+  EXPECT_SAYS(errors_of(R"({"type": "Data", "source": "", "label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 0}, "sparse": []})"),
+              "/layers/0/source: expected the path of a file list");
+  EXPECT_SAYS(errors_of(R"({"type": "Dat"})"), "/layers/0/type: expected \"Data\", found the string \"Dat\"");
+  EXPECT_SAYS(message_of([] {
+                Problems problems;
+                data_clause_of(Json::parse("{}", "x"), problems);
+                problems.throw_if_any("x");
+              }),
+              "/layers: expected an array");
+}
+
+TEST(DataClause, FormatsToComeAreNamedAndOthersCorrected) {
+  std::string text = with_sparse("");
+  for (const char* format : {"Raw", "Parquet", "RawAsync"}) {
+    std::string with = text;
+    with.insert(1, cat("\"format\": \"", format, "\", "));
+    EXPECT_SAYS(errors_of(with), cat("/layers/0/format: the format \"", format, "\" is not supported yet; supported is \"Norm\""));
+  }
+  text.insert(1, "\"format\": \"norm\", ");
+  EXPECT_SAYS(errors_of(text), "did you mean \"Norm\"?");
+}
+
+TEST(DataClause, ASlotSizeArrayOfAnotherLengthIsAWarning) {
+  std::string text = with_sparse(R"({"top": "x", "slot_num": 3, "max_feature_num_per_sample": 5})");
+  text.insert(1, "\"slot_size_array\": [1, 2], ");
+  Problems problems;
+  parsed(text, problems);
+  EXPECT_FALSE(problems.any_error());
+  ASSERT_EQ(problems.warnings().size(), 1u);
+  EXPECT_EQ(problems.warnings()[0].pointer, "/layers/0/slot_size_array");
+}
+
+TEST(BatchShape, MoreKeysThan32BitsCountIsAConfigError) {
+  const DataClause clause = clause_of(1, 0, {input_of("x", 1000, 100, 100000)});
+  EXPECT_SAYS(message_of([&] { batch_shape(clause, 1 << 20); }), "config: sparse input \"x\": a batch of 1048576 samples could hold");
+}
+
+}  // namespace
+}  // namespace hctr::data_test

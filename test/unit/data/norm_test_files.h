@@ -1,0 +1,134 @@
+// Small Norm data sets for tests, written from plain rows.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "data/clause.h"
+#include "data/file_list.h"
+#include "data/norm_writer.h"
+
+namespace hctr::data_test {
+
+/// A folder of its own for each object, removed with it.
+class Folder {
+ public:
+  Folder() {
+    static std::atomic<int> count = 0;
+    path_ = fs::temp_directory_path() / cat("hctr_data_test_", ::getpid(), "_", count++);
+    fs::create_directories(path_);
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+struct Row {
+  std::vector<float> label, dense;
+  std::vector<std::vector<int64_t>> slots;
+};
+
+inline DataClause clause_of(int64_t label_dim, int64_t dense_dim, std::vector<SparseInput> sparse) {
+  DataClause clause;
+  clause.label = {"label", label_dim};
+  clause.dense = {"dense", dense_dim};
+  clause.sparse = std::move(sparse);
+  return clause;
+}
+
+inline SparseInput input_of(const std::string& top, int64_t slots, int64_t max_nnz, int64_t max_keys) {
+  SparseInput input;
+  input.top = top;
+  input.slot_num = slots;
+  input.max_nnz = max_nnz;
+  input.max_feature_num_per_sample = max_keys;
+  return input;
+}
+
+inline NormStyle style_of(const DataClause& clause, Check check, int key_bytes) {
+  return {.label_dim = clause.label.label_dim, .dense_dim = clause.dense.dense_dim, .slots = clause.slots(), .check = check,
+          .key_bytes = key_bytes};
+}
+
+inline void append_row(const NormStyle& style, const Row& row, std::vector<std::byte>& bytes) {
+  std::vector<int32_t> nnz;
+  std::vector<int64_t> keys;
+  for (const auto& slot : row.slots) {
+    nnz.push_back(static_cast<int32_t>(slot.size()));
+    keys.insert(keys.end(), slot.begin(), slot.end());
+  }
+  append_norm_record(style, row.label, row.dense, nnz, keys, bytes);
+}
+
+inline void write_rows(const fs::path& path, const NormStyle& style, const std::vector<Row>& rows) {
+  NormWriter writer(path, style);
+  std::vector<std::byte> bytes;
+  for (const Row& row : rows) append_row(style, row, bytes);
+  writer.append(bytes, static_cast<int64_t>(rows.size()));
+  writer.commit();
+}
+
+/// Rows that keep the limits of the clause: labels count up, keys below `key_limit`. Without `bags` each slot has one key.
+inline std::vector<Row> random_rows(const DataClause& clause, int64_t count, uint64_t seed, uint64_t key_limit, bool bags) {
+  std::vector<Row> rows;
+  uint64_t draw = mix64(seed);
+  const auto below = [&](uint64_t limit) { return (draw = mix64(draw)) % limit; };
+  for (int64_t i = 0; i < count; ++i) {
+    Row row;
+    for (int64_t k = 0; k < clause.label.label_dim; ++k) row.label.push_back(static_cast<float>(i + k));
+    for (int64_t k = 0; k < clause.dense.dense_dim; ++k) row.dense.push_back(static_cast<float>(below(1000)) / 8);
+    for (const SparseInput& input : clause.sparse) {
+      auto left = static_cast<uint64_t>(*input.max_feature_num_per_sample);
+      for (int64_t s = 0; s < input.slot_num; ++s) {
+        const uint64_t most = std::min(left, static_cast<uint64_t>(*input.max_nnz));
+        const uint64_t nnz = bags ? below(most + 1) : 1;
+        left -= nnz;
+        row.slots.emplace_back();
+        for (uint64_t k = 0; k < nnz; ++k) row.slots.back().push_back(static_cast<int64_t>(below(key_limit)));
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// The message of the Error that `body` throws; empty when it throws none.
+template <class Body>
+std::string message_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return cat(kind_name(error.kind()), ": ", error.what());
+  }
+  return "";
+}
+
+inline std::vector<std::byte> bytes_of(const fs::path& path) {
+  const std::string text = read_text(path, "test file");
+  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
+}
+
+inline void put_bytes(const fs::path& path, const std::vector<std::byte>& bytes) {
+  write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+/// Shortens a file.
+inline void cut_bytes(const fs::path& path, uintmax_t count) { fs::resize_file(path, fs::file_size(path) - count); }
+
+/// Empty when `text` contains `part`, else a message: EXPECT_EQ(missing(text, part), "") shows both.
+inline std::string missing(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos ? "" : "\"" + part + "\" is not in \"" + text + "\"";
+}
+#define EXPECT_SAYS(text, part) EXPECT_EQ(::hctr::data_test::missing(text, part), "")
+
+}  // namespace hctr::data_test

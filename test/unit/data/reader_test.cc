@@ -1,0 +1,285 @@
+#include "data/reader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "unit/data/norm_test_files.h"
+
+namespace hctr::data_test {
+namespace {
+
+/// What a consumer sees of one batch.
+struct Seen {
+  StepState state;
+  std::vector<float> label, dense;
+  std::vector<std::vector<int32_t>> offsets;
+  std::vector<std::vector<int64_t>> keys;
+};
+
+/// The reader under test with its memory.
+struct Rig {
+  Rig(const DataClause& clause, const fs::path& list, ReaderOptions options, int slots = 2, Log log = Log::silent())
+      : layout(batch_shape(clause, (options.batch + options.ranks - 1) / options.ranks)), memory(static_cast<size_t>(slots)) {
+    std::vector<std::byte*> pointers;
+    for (auto& block : memory) {
+      block.assign(layout.bytes, std::byte{0xAB});
+      pointers.push_back(block.data());
+    }
+    reader = std::make_unique<Reader>(clause, list.string(), layout, pointers, options, log);
+  }
+
+  std::optional<Seen> next() {
+    const std::optional<int> slot = reader->next();
+    if (!slot) return std::nullopt;
+    EXPECT_EQ(*slot, expected_slot);
+    expected_slot = (expected_slot + 1) % static_cast<int>(memory.size());
+    const BatchView view(layout, memory[static_cast<size_t>(*slot)].data());
+    const BatchShape& shape = layout.shape;
+    Seen seen{*view.state, {view.label, view.label + shape.samples * shape.label_dim},
+              {view.dense, view.dense + shape.samples * shape.dense_dim}, {}, {}};
+    for (size_t t = 0; t < shape.tables.size(); ++t) {
+      const auto* offsets = view.tables[t].offsets;
+      seen.offsets.emplace_back(offsets, offsets + shape.tables[t].slots * shape.samples + 1);
+      seen.keys.emplace_back(view.tables[t].keys, view.tables[t].keys + seen.offsets.back().back());
+    }
+    reader->release(*slot);
+    return seen;
+  }
+
+  std::vector<Seen> all(int most = 1000) {
+    std::vector<Seen> batches;
+    for (int i = 0; i < most; ++i) {
+      auto seen = next();
+      if (!seen) break;
+      batches.push_back(std::move(*seen));
+    }
+    return batches;
+  }
+
+  BatchLayout layout;
+  std::vector<std::vector<std::byte>> memory;
+  std::unique_ptr<Reader> reader;
+  int expected_slot = 0;
+};
+
+DataClause two_inputs() { return clause_of(2, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
+
+/// A set of several files of different sizes, checks and widths.
+struct DataSet {
+  explicit DataSet(const DataClause& clause, std::vector<int64_t> sizes = {700, 1, 0, 1300, 64}) {
+    std::vector<fs::path> files;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const auto part = random_rows(clause, sizes[i], i + 1, 1 << 30, true);
+      files.push_back(folder / cat("part", i, ".data"));
+      write_rows(files.back(), style_of(clause, i % 2 ? Check::sum : Check::none, i % 3 ? 4 : 8), part);
+      rows.insert(rows.end(), part.begin(), part.end());
+    }
+    list = folder / "list.txt";
+    write_file_list(list, files, true);
+  }
+  Folder folder;
+  std::vector<Row> rows;
+  fs::path list;
+};
+
+/// Checks batch `seen` against rows first, first + 1, ... of the set (modulo its size), by the definition of the layout.
+void expect_batch(const Seen& seen, const BatchShape& shape, const std::vector<Row>& rows, int64_t first) {
+  size_t slot0 = 0;
+  for (int64_t b = 0; b < shape.samples; ++b) {
+    const bool valid = b < seen.state.valid_samples;
+    const Row& row = rows[static_cast<size_t>(first + b) % rows.size()];
+    for (int64_t k = 0; k < shape.label_dim; ++k)
+      ASSERT_EQ(seen.label[static_cast<size_t>(b * shape.label_dim + k)], valid ? row.label[static_cast<size_t>(k)] : 0);
+    for (int64_t k = 0; k < shape.dense_dim; ++k)
+      ASSERT_EQ(seen.dense[static_cast<size_t>(b * shape.dense_dim + k)], valid ? row.dense[static_cast<size_t>(k)] : 0);
+  }
+  for (size_t t = 0; t < shape.tables.size(); ++t) {
+    ASSERT_EQ(seen.offsets[t][0], 0);
+    for (int64_t s = 0; s < shape.tables[t].slots; ++s)
+      for (int64_t b = 0; b < shape.samples; ++b) {
+        const auto bag = static_cast<size_t>(s * shape.samples + b);
+        const std::vector<int64_t> keys(seen.keys[t].begin() + seen.offsets[t][bag], seen.keys[t].begin() + seen.offsets[t][bag + 1]);
+        const Row& row = rows[static_cast<size_t>(first + b) % rows.size()];
+        ASSERT_EQ(keys, b < seen.state.valid_samples ? row.slots[slot0 + static_cast<size_t>(s)] : std::vector<int64_t>{})
+            << "slot " << s << " sample " << b;
+      }
+    slot0 += static_cast<size_t>(shape.tables[t].slots);
+  }
+}
+
+TEST(Reader, BatchesHoldTheRowsInListOrderForAnyNumberOfWorkersAndTheLastMayBePartial) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause);
+  for (const int workers : {1, 2, 5}) {
+    Rig rig(clause, set.list, {.batch = 128, .workers = workers, .repeat = false});
+    EXPECT_EQ(rig.reader->samples(), 2065);
+    const auto batches = rig.all();
+    ASSERT_EQ(batches.size(), 17u);
+    for (size_t i = 0; i < batches.size(); ++i) {
+      const int64_t first = static_cast<int64_t>(i) * 128;
+      EXPECT_EQ(batches[i].state.first_sample, first);
+      EXPECT_EQ(batches[i].state.valid_samples, i == 16 ? 17 : 128);
+      EXPECT_EQ(batches[i].state.global_samples, i == 16 ? 17 : 128);
+      expect_batch(batches[i], rig.layout.shape, set.rows, first);
+    }
+    EXPECT_FALSE(rig.reader->next()) << "the end stays the end";
+  }
+}
+
+TEST(Reader, CanDropTheLastPartialBatch) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause);
+  Rig rig(clause, set.list, {.batch = 128, .workers = 2, .repeat = false, .keep_last_partial = false});
+  EXPECT_EQ(rig.all().size(), 16u);
+}
+
+TEST(Reader, ABatchThatEndsWithTheSetIsFollowedByNoEmptyOne) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause, {100, 28});
+  Rig rig(clause, set.list, {.batch = 64, .workers = 3, .repeat = false});
+  EXPECT_EQ(rig.all().size(), 2u);
+}
+
+TEST(Reader, RepeatedBatchesAreFullAndRunAcrossTheEnd) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause, {50, 7});
+  for (const int workers : {1, 2, 5}) {
+    Rig rig(clause, set.list, {.batch = 40, .workers = workers, .repeat = true}, 3);
+    const auto batches = rig.all(25);
+    ASSERT_EQ(batches.size(), 25u);
+    for (size_t i = 0; i < batches.size(); ++i) {
+      EXPECT_EQ(batches[i].state.valid_samples, 40);
+      EXPECT_EQ(batches[i].state.first_sample, static_cast<int64_t>(i) * 40);
+      expect_batch(batches[i], rig.layout.shape, set.rows, static_cast<int64_t>(i) * 40);
+    }
+  }
+}
+
+TEST(Reader, ABatchMayBeLargerThanTheSet) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause, {5, 6});
+  Rig rig(clause, set.list, {.batch = 40, .workers = 2, .repeat = true});
+  expect_batch(*rig.next(), rig.layout.shape, set.rows, 0);
+  Rig once(clause, set.list, {.batch = 40, .workers = 2, .repeat = false});
+  const auto batches = once.all();
+  ASSERT_EQ(batches.size(), 1u);
+  EXPECT_EQ(batches[0].state.valid_samples, 11);
+  expect_batch(batches[0], once.layout.shape, set.rows, 0);
+}
+
+TEST(Reader, RanksShareEachBatchAndTogetherHoldWhatOneRankWould) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause, {300, 41});
+  for (const int ranks : {2, 3, 4}) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      Rig rig(clause, set.list, {.batch = 100, .workers = 2, .repeat = false, .rank = rank, .ranks = ranks});
+      const auto batches = rig.all();
+      ASSERT_EQ(batches.size(), 4u);
+      const int64_t begin = 100 * rank / ranks, end = 100 * (rank + 1) / ranks;
+      for (size_t i = 0; i < 4; ++i) {
+        const int64_t rows = i == 3 ? 41 : 100, base = static_cast<int64_t>(i) * 100;
+        EXPECT_EQ(batches[i].state.global_samples, rows);
+        EXPECT_EQ(batches[i].state.valid_samples, std::clamp<int64_t>(rows - begin, 0, end - begin));
+        EXPECT_EQ(batches[i].state.first_sample, base + begin);
+        expect_batch(batches[i], rig.layout.shape, set.rows, base + begin);
+      }
+    }
+  }
+}
+
+TEST(Reader, ResetStartsAgainAtTheFirstSampleAtAnyTime) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause);
+  Rig rig(clause, set.list, {.batch = 128, .workers = 3, .repeat = false}, 3);
+  for (const int before : {0, 1, 5, 1000}) {
+    rig.all(before);
+    rig.reader->reset();
+    rig.expected_slot = 0;
+    const auto first = rig.next();
+    EXPECT_EQ(first->state.first_sample, 0);
+    expect_batch(*first, rig.layout.shape, set.rows, 0);
+  }
+}
+
+TEST(Reader, SlotsMayBeReleasedInAnyOrderAndAreFilledInTheirOwn) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause, {500});
+  Rig rig(clause, set.list, {.batch = 10, .workers = 2, .repeat = true}, 3);
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(rig.reader->next(), i);
+    for (const int slot : {2, 0, 1}) rig.reader->release(slot);
+  }
+  EXPECT_THROW(rig.reader->release(7), Error);
+}
+
+TEST(Reader, DestructionAtAnyTimeDoesNotHang) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause);
+  for (int batches = 0; batches < 12; ++batches) {
+    Rig rig(clause, set.list, {.batch = 64, .workers = 4, .repeat = batches % 2 == 0}, 2);
+    rig.all(batches);
+    if (batches % 3 == 0) rig.reader->next();  // a slot that is never given back
+  }
+}
+
+TEST(Reader, AnErrorComesAfterTheBatchesBeforeItAndAgainWhenAskedAgain) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause, {128, 100});
+  cut_bytes(set.folder / "part1.data", 5);
+  for (const int workers : {1, 3}) {
+    Rig rig(clause, set.list, {.batch = 64, .workers = workers, .repeat = true});
+    EXPECT_TRUE(rig.next());
+    EXPECT_TRUE(rig.next());
+    const std::string message = message_of([&] { rig.all(); });
+    EXPECT_NE(message.find("record 100 of 100"), std::string::npos) << message;
+    EXPECT_NE(message.find("part1.data"), std::string::npos) << message;
+    EXPECT_EQ(message_of([&] { rig.reader->next(); }), message);
+  }
+}
+
+TEST(Reader, AFileWithAWrongHeaderIsAnErrorBeforeTheFirstBatch) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause);
+  DataClause other = clause;
+  other.dense.dense_dim = 4;
+  EXPECT_NE(message_of([&] { Rig rig(other, set.list, {.batch = 64}); }).find("dense_dim 3, the Data layer says 4"), std::string::npos);
+}
+
+TEST(Reader, AnEmptySetIsAnError) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause, {0, 0});
+  EXPECT_NE(message_of([&] { Rig rig(clause, set.list, {.batch = 64}); }).find("the data set is empty"), std::string::npos);
+}
+
+TEST(Reader, SkippedRecordsAreCountedAndLoggedOncePerFile) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause, {10, 50});  // the second has check sums
+  std::vector<std::byte> bytes = bytes_of(set.folder / "part1.data");
+  bytes[69 + 4] ^= std::byte{1};
+  put_bytes(set.folder / "part1.data", bytes);
+  int warnings = 0;
+  const Log log([&](Level level, std::string_view) { warnings += level == Level::warning; });
+  Rig rig(clause, set.list, {.batch = 59, .workers = 2, .repeat = true}, 2, log);
+  std::vector<Row> good = set.rows;
+  good.erase(good.begin() + 10);
+  for (int pass = 0; pass < 3; ++pass) expect_batch(*rig.next(), rig.layout.shape, good, 0);
+  EXPECT_GE(rig.reader->skipped_records(), 3);
+  rig.reader.reset();
+  EXPECT_EQ(warnings, 1);
+}
+
+TEST(Reader, ASetOfOnlyBadRecordsIsAnErrorInsteadOfAnEndlessSearch) {
+  const DataClause clause = two_inputs();
+  const DataSet set(clause, {0, 1});
+  std::vector<std::byte> bytes = bytes_of(set.folder / "part1.data");
+  bytes[69 + 4] ^= std::byte{1};
+  put_bytes(set.folder / "part1.data", bytes);
+  for (const bool repeat : {true, false}) {
+    Rig rig(clause, set.list, {.batch = 4, .workers = 2, .repeat = repeat});
+    EXPECT_NE(message_of([&] { rig.next(); }).find("every record of the set fails its check sum"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace hctr::data_test

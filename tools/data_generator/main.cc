@@ -1,0 +1,147 @@
+// data_generator: data sets with a planted truth for a config. The work is done by data/generate.h; here is its command line.
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <map>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "data/generate.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  data_generator --config wdl.json --samples 1000000 --eval-samples 100000
+  data_generator --config dcn.json --vocabulary 50000 --alpha 1.3 --seed 7 --force
+  data_generator wdl.json ./wdl_data 260000 1 --files 16 --samples 40960 --long-tail medium
+
+The second form is that of HugeCTR 2.x: config, data folder, keys over all slots together, most keys per slot,
+[files], [samples per file]. It writes train/gen_<n>.data and val/gen_<n>.data into the folder.
+
+Labels are drawn from a hidden model, so the best possible AUC is known: it is printed, and kept in
+<eval_source>.truth.json.)";
+
+struct Arguments {
+  std::vector<std::string> old_form;
+  std::string config, long_tail, keys;
+  int key_bits = 0;
+  GenerateOptions make;
+  int64_t files = 0, samples = 0, eval_files = 0;
+};
+
+int64_t number(const std::string& text, const char* what) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1)
+    throw Error(Kind::usage, cat(what, ": expected a whole number, at least 1, found '", text, "'"));
+  return value;
+}
+
+/// The words of HugeCTR 2.x for the exponent; the numbers are those of its later releases, whose law favours small keys as ours does.
+double alpha_of(const std::string& tail) {
+  static const std::map<std::string, double> words = {{"long", 0.9}, {"medium", 1.1}, {"short", 1.3}};
+  return words.at(tail);
+}
+
+/// config data_folder vocabulary_size max_nnz [files] [samples per file]
+void apply_old_form(Arguments& given, const CLI::App& app) {
+  const auto& words = given.old_form;
+  if (words.size() < 4 || words.size() > 6)
+    throw Error(Kind::usage, "expected --config FILE, or: config.json data_folder vocabulary_size max_nnz [files] [samples per file]");
+  given.config = words[0];
+  given.make.folder = words[1];
+  given.make.vocabulary = {number(words[2], "vocabulary_size")};
+  given.make.max_nnz = number(words[3], "max_nnz");
+  const int64_t files = words.size() > 4 ? number(words[4], "files") : given.files > 0 ? given.files : 128;
+  const int64_t samples = words.size() > 5 ? number(words[5], "samples per file") : given.samples > 0 ? given.samples : 40960;
+  given.make.files = given.make.eval_files = files;
+  given.make.samples = given.make.eval_samples = files * samples;
+  if (app.count("--alpha") == 0) given.make.alpha = given.long_tail.empty() ? 0 : alpha_of(given.long_tail);
+}
+
+void apply_new_form(Arguments& given, const CLI::App& app) {
+  if (given.samples > 0) given.make.samples = given.samples;
+  if (app.count("--eval-samples") == 0) given.make.eval_samples = std::max<int64_t>(given.make.samples / 10, 1);
+  given.make.files = given.files > 0 ? given.files : std::min<int64_t>(8, given.make.samples);
+  given.make.eval_files = given.eval_files > 0 ? given.eval_files : std::min<int64_t>(2, given.make.eval_samples);
+  if (app.count("--alpha") == 0 && !given.long_tail.empty()) given.make.alpha = alpha_of(given.long_tail);
+}
+
+/// The clause of the config, and the width of keys that its solver asks for.
+DataClause read_clause(Arguments& given) {
+  const Json config = Json::read_file(given.config);
+  Problems problems;
+  DataClause clause = data_clause_of(config, problems);
+  problems.throw_if_any(given.config);
+  const Json* solver = config.find("solver");
+  const Json* width = solver ? solver->find("input_key_type") : nullptr;
+  const bool narrow = width && width->string() && *width->string() == "I32";
+  given.make.key_bytes = given.key_bits > 0 ? given.key_bits / 8 : narrow ? 4 : 8;
+  return clause;
+}
+
+void run(Arguments& given, const CLI::App& app) {
+  if (given.config.empty()) apply_old_form(given, app);
+  else if (!given.old_form.empty()) throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --config"));
+  else apply_new_form(given, app);
+  given.make.hashed_keys = given.keys == "hashed";
+  const DataClause clause = read_clause(given);
+  if (!given.old_form.empty()) {  // of all slots together there
+    const int64_t each = given.make.vocabulary[0] / clause.slots();
+    if (each < 1) throw Error(Kind::usage, cat("a vocabulary_size of ", given.make.vocabulary[0], " for ", clause.slots(), " slots"));
+    given.make.vocabulary = {each};
+  }
+  const auto best = generate(clause, given.make, Log::to_stderr());
+  if (best)
+    std::printf("best possible on '%s' (%lld samples, %.4f positive): AUC %.5f, AverageLoss %.5f, calibration %.4f\n",
+                clause.eval_source.c_str(), static_cast<long long>(best->samples), best->positive_share, best->auc,
+                best->average_loss, best->calibration);
+}
+
+int main_of(int argc, char** argv) {
+  Arguments given;
+  given.make.threads = usable_cores();
+  CLI::App app("Makes a data set with a planted truth for the Data layer of a config.");
+  app.footer(kExamples);
+  app.add_option("old_form", given.old_form, "config.json data_folder vocabulary_size max_nnz [files] [samples per file]");
+  app.add_option("--config,--config-file", given.config, "config whose Data layer is served; the data goes to its source and eval_source");
+  app.add_option("--samples", given.samples, "training samples [1000000]; in the old form samples per file [40960]")->check(CLI::PositiveNumber);
+  app.add_option("--eval-samples", given.make.eval_samples, "evaluation samples; a tenth of the training samples where not given")->check(CLI::PositiveNumber);
+  app.add_option("--files", given.files, "training files [8; old form 128]")->check(CLI::PositiveNumber);
+  app.add_option("--eval-files", given.eval_files, "evaluation files [2]")->check(CLI::PositiveNumber);
+  app.add_option("--seed", given.make.seed, "the same seed gives the same bytes")->capture_default_str();
+  app.add_option("--vocabulary,--voc-size-array", given.make.vocabulary,
+                 "distinct keys per slot: one number, or one per slot; slot_size_array of the config or 10000 where not given")
+      ->delimiter(',');
+  app.add_option("--alpha", given.make.alpha, "exponent of the power law of keys, 0 is uniform")->capture_default_str()->check(CLI::Range(0.0, 10.0));
+  app.add_option("--long-tail,--longtail", given.long_tail, "alpha by name: long 0.9, medium 1.1, short 1.3")
+      ->check(CLI::IsMember({"long", "medium", "short"}));
+  app.add_option("--max-nnz", given.make.max_nnz, "most keys per slot; 0: what the config allows, spread evenly")->check(CLI::NonNegativeNumber);
+  app.add_option("--keys", given.keys = "contiguous", "contiguous: from the slot's offset on; hashed: scattered over 63 bits")->capture_default_str()
+      ->check(CLI::IsMember({"contiguous", "hashed"}));
+  app.add_option("--key-bits", given.key_bits, "32 or 64; input_key_type of the config or 64 where not given")->check(CLI::IsMember({32, 64}));
+  app.add_option("--signal", given.make.signal, "strength of the truth; 1 gives a best AUC of about 0.80")->capture_default_str()->check(CLI::Range(0.0, 100.0));
+  app.add_option("--positive-share", given.make.positive_share, "share of labels 1")->capture_default_str();
+  app.add_option("--threads", given.make.threads, "threads; the data is the same for any number")->check(CLI::Range(1, 1024));
+  app.add_flag("--force", given.make.force, "overwrite data made with other parameters");
+  try {
+    app.parse(argc, argv);
+    run(given, app);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : exit_code(Kind::usage);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
+    return exit_code(error.kind());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error (bug): %s\n", error.what());
+    return exit_code(Kind::bug);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace hctr
+
+int main(int argc, char** argv) { return hctr::main_of(argc, argv); }
