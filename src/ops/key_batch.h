@@ -20,8 +20,9 @@ struct KeyBatch {
   HCTR_HD int64_t size() const { return offsets[bags()]; }
   /// What the keys of a bag weigh in its vector.
   HCTR_HD float weight(Combiner combiner, int64_t bag) const {
+    if (combiner == Combiner::sum) return 1.0f;
     const int32_t n = offsets[bag + 1] - offsets[bag];
-    return combiner == Combiner::mean && n > 1 ? 1.0f / static_cast<float>(n) : 1.0f;
+    return n > 1 ? 1.0f / static_cast<float>(n) : 1.0f;
   }
 };
 
