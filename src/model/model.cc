@@ -76,7 +76,7 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
   weights_.save(files[0], runtime_.compute_stream());
   for (size_t e = 0; e < tables_.size(); ++e) {
     files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
-    save_sparse(files.back(), *tables_[e], sparse_layout(e));
+    save_sparse(files.back(), *tables_[e], SparseLayout{tables_[e]->spec().identity_by_slot, 8});
   }
   if (!state_.empty()) {
     files.push_back(LayerState::path_beside(files[0]));
@@ -92,7 +92,7 @@ void Model::load() {
       state_.load(path, runtime_.compute_stream());
   }
   for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)
-    load_sparse(config_.solver.sparse_model_file[e], *tables_[e], sparse_layout(e));
+    load_sparse(config_.solver.sparse_model_file[e], *tables_[e], SparseLayout{tables_[e]->spec().identity_by_slot, 8});
 }
 
 }  // namespace hctr

@@ -13,8 +13,9 @@ constexpr float kFactor = 0.25f, kEps = 1e-3f;
 ops::RunningStatistics running(Rig& t) { return {t.inout("mean"), t.inout("var"), t.inout("weight")}; }
 
 std::vector<Input> inputs(int64_t rows, int64_t n, double low = -1, double high = 1) {
+  const double middle = (low + high) / 2;
   return {{"x", {rows, n}, low, high},           {"gamma", {n}, 0.5, 2},
-          {"beta", {n}},                         {"mean", {n}, low / 2, high / 2, Type::wide},
+          {"beta", {n}},                         {"mean", {n}, middle / 2 - 0.2, middle / 2 + 0.2, Type::wide},
           {"var", {n}, 0.1, 0.5, Type::wide},    {"weight", {1}, 0.5, 0.5, Type::wide}};
 }
 
@@ -29,7 +30,7 @@ void forward_of(Rig& t) {
 
 void backward_of(Rig& t) {
   const int64_t n = t["x"].dim(1);
-  const Tensor d_sums = t.out("d_sums", {2, n}, Type::wide), batch = t.out("batch", {2, n}, Type::wide);
+  const Tensor d_sums = t.out("sums_of_dy", {2, n}, Type::wide), batch = t.out("batch", {2, n}, Type::wide);
   ops::batch_norm_backward_sums(t.ctx, t["x"], t.d("y"), batch, t.scratch("parts", ops::column_sums_scratch(n)), d_sums);
   ops::batch_norm_backward(t.ctx, t["x"], t.d("y"), batch, t["gamma"], t.out("sums", {2 * n + 1}, Type::wide), d_sums, t.d("x"));
 }
@@ -53,7 +54,7 @@ OP_TEST(BatchNorm) {
   row("typical", inputs(64, 33));
   row("far from zero", inputs(50, 8, 90, 110));
   row("one column", inputs(300, 1));
-  row("many columns", inputs(7, 260));
+  row("many columns", inputs(40, 260));
   rounding(Rounding::sum);
   dense_only();
   forward(forward_of);
@@ -66,20 +67,26 @@ OP_TEST(BatchNormOfABatchWithPadding) {
   state({.valid_samples = 41, .global_samples = 41, .loss_scale = 1});
   rounding(Rounding::sum);
   dense_only();
-  forward(forward_of);
-  backward(backward_of);
-  expected(expect_by_hand);
+  forward([](Rig& t) {  // no gradient check: dy is 0 in padding where a loss made it, and counts nothing here if not
+    forward_of(t);
+    backward_of(t);
+  });
+  expected([](const auto& t) {
+    expect_by_hand(t);
+    const std::vector<double> dx = t["d_x"];
+    for (size_t i = 41 * 12; i < dx.size(); ++i) EXPECT_EQ(dx[i], 0) << i;
+  });
 }
 
 OP_TEST(BatchNormOfStridedRows) {
   row("typical", {{"x", {40, 19}}, {"gamma", {19}}, {"beta", {19}}, {"mean", {19}, 0, 0, Type::wide}, {"var", {19}, 0.5, 1, Type::wide},
                   {"weight", {1}, 1, 1, Type::wide}, {"dy", {40, 19}}});
   rounding(Rounding::sum);
-  no_gradient();
+
   forward([](Rig& t) {
     // What stands in two rows here is dense in the layer: it lies in memory of its own.
     const Tensor batch = t.scratch("batch", TensorSpec(t.dtype() == DType::f64 ? DType::f64 : DType::f32, {38}));
-    const Tensor d_sums = t.out("d_sums", {38}, Type::wide), sums = t.out("sums", {39}, Type::wide);
+    const Tensor d_sums = t.out("sums_of_dy", {38}, Type::wide), sums = t.out("sums", {39}, Type::wide);
     const Tensor parts = t.scratch("parts", TensorSpec(DType::f32, {ops::kRowParts * 38})).reshaped({ops::kRowParts, 38});
     const ops::RunningStatistics statistics = running(t);
     ops::batch_norm_sums(t.ctx, t["x"], statistics, parts, sums);
@@ -95,7 +102,7 @@ OP_TEST(BatchNormOfRunningAverages) {
   row("before any batch", {{"mean", {4}, 0, 0, Type::wide}, {"var", {4}, 0, 0, Type::wide}, {"weight", {1}, 0, 0, Type::wide}});
   rounding(Rounding::function);
   dense_only();
-  no_gradient();
+
   forward([](Rig& t) { ops::batch_norm_running(t.ctx, {t["mean"], t["var"], t["weight"]}, kEps, t.out("batch", {2, t["mean"].dim(0)}, Type::wide)); });
   expected([](const auto& t) {
     const double weight = t["weight"][0];
