@@ -6,14 +6,17 @@ LayerType add();
 LayerType batch_norm();
 LayerType binary_cross_entropy_loss();
 LayerType concat();
+LayerType cross_entropy_loss();
 LayerType dropout();
 LayerType inner_product();
+LayerType multi_cross_entropy_loss();
 LayerType relu();
 LayerType reshape();
 
 const std::vector<LayerType>& layer_catalog() {
   static const std::vector<LayerType> types = {
-      add(), batch_norm(), binary_cross_entropy_loss(), concat(), dropout(), inner_product(), relu(), reshape(),
+      add(), batch_norm(), binary_cross_entropy_loss(), concat(), cross_entropy_loss(), dropout(), inner_product(),
+      multi_cross_entropy_loss(), relu(), reshape(),
   };
   return types;
 }

@@ -45,10 +45,11 @@ void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
 void Model::train_step(Context& ctx, int slot, const Network::Binding& binding) {
   for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->forward(ctx, slot, train_.embedding_output(e));
   train_.forward(ctx, binding);
-  weights_.add_penalty(ctx, train_.regularizer(), config_.solver.batchsize, comm_.size(), train_.loss());
+  add_penalties(ctx, train_);
   comm_.all_reduce(ctx, train_.loss(), Reduce::sum);
   train_.backward(ctx, binding);
-  weights_.add_penalty_gradients(ctx, train_.regularizer(), config_.solver.batchsize, comm_.size());
+  for (const auto& regularizer : train_.regularizers())
+    weights_.add_penalty_gradients(ctx, regularizer, config_.solver.batchsize, comm_.size());
   weights_.exchange(ctx, comm_);
   weights_.update(ctx);
   for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->backward_and_update(ctx, slot, train_.embedding_gradient(e));
@@ -61,8 +62,21 @@ void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Bin
   }
   evaluation_.forward(ctx, binding);
   // The penalty belongs to the loss in evaluation too; its size is that of a training batch, as the weights were trained.
-  weights_.add_penalty(ctx, evaluation_.regularizer(), config_.solver.batchsize, comm_.size(), evaluation_.loss());
+  add_penalties(ctx, evaluation_);
   comm_.all_reduce(ctx, evaluation_.loss(), Reduce::sum);
+  if (eval_graph_.losses.size() > 1)
+    for (const Tensor& loss : evaluation_.losses()) comm_.all_reduce(ctx, loss, Reduce::sum);
+}
+
+void Model::add_penalties(Context& ctx, const Network& network) const {
+  for (const auto& regularizer : network.regularizers())
+    weights_.add_penalty(ctx, regularizer, config_.solver.batchsize, comm_.size(), network.loss());
+}
+
+std::vector<std::string> Model::tasks() const {
+  std::vector<std::string> names;
+  for (const size_t n : train_graph_.losses) names.push_back(train_graph_.nodes[n].entry->tops[0]);
+  return names;
 }
 
 int64_t Model::embedding_rows() const {

@@ -38,8 +38,14 @@ class Model {
   /// Forward alone; keys never seen in a finished step contribute nothing.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
 
+  /// The weighted sum of all losses and the penalties, over all ranks; and the prediction of the only loss, or of the first.
   Tensor loss(Phase phase) const { return network(phase).loss(); }
   Tensor prediction(Phase phase) const { return network(phase).prediction(); }
+  /// The losses of the config, by their tops and in its order. With several, each one's own value (unweighted, without
+  /// penalties; after evaluate() over all ranks, after train_step() of this rank) and prediction.
+  std::vector<std::string> tasks() const;
+  std::vector<Tensor> losses(Phase phase) const { return network(phase).losses(); }
+  std::vector<Tensor> predictions(Phase phase) const { return network(phase).predictions(); }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
 
@@ -51,6 +57,7 @@ class Model {
   void load();
 
  private:
+  void add_penalties(Context&, const Network&) const;
   const Network& network(Phase phase) const { return phase == Phase::train ? train_ : evaluation_; }
 
   const Config& config_;

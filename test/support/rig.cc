@@ -40,8 +40,8 @@ const Rig::Entry& Rig::at(const std::string& name) const {
 }
 
 Rig::Entry& Rig::add(const std::string& name, Role role, DType dtype, Shape shape) {
-  const Placement placement = shape.rank() >= 2 || setup_.placements.size() == 1 ? setup_.placements[entries_.size() % setup_.placements.size()]
-                                                                                : Placement{"dense"};
+  Placement placement = setup_.placements[entries_.size() % setup_.placements.size()];
+  if (shape.rank() < 2) placement.multiple = 1, placement.extra = 0;  // a vector is one row to its operators
   Entry& entry = entries_.emplace(name, Entry{GuardedTensor(setup_.device, dtype, shape, placement), role}).first->second;
   entry.memory.poison(ctx.stream());
   return entry;
