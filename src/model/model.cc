@@ -24,10 +24,13 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
-    const TableShape table{.slots = shape.tables[input].slots, .samples = samples, .key_capacity = shape.tables[input].key_capacity,
-                           .eval_samples = eval_samples, .eval_key_capacity = eval_shape.tables[input].key_capacity};
-    tables_.push_back(std::make_unique<EmbeddingTable>(
-        runtime, table_spec(config.embeddings[e].clause, table, config.optimizer, comm.rank(), comm.size()), ring_slots));
+    TableSpec spec = config.embeddings[e].clause.table_spec(config.optimizer, comm.rank(), comm.size());
+    spec.slots = shape.tables[input].slots;
+    spec.samples = samples;
+    spec.key_capacity = shape.tables[input].key_capacity;
+    spec.eval_samples = eval_samples;
+    spec.eval_key_capacity = eval_shape.tables[input].key_capacity;
+    tables_.push_back(std::make_unique<EmbeddingTable>(runtime, std::move(spec), ring_slots));
   }
 }
 
