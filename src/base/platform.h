@@ -7,6 +7,15 @@
 #define HCTR_HD
 #endif
 
+/// Before a loop: no iteration reads what another one wrote, so it may be vectorized although pointers may be equal.
+#if defined(__clang__)
+#define HCTR_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define HCTR_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#else
+#define HCTR_INDEPENDENT_ITERATIONS
+#endif
+
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define HCTR_SANITIZED 1
 #else

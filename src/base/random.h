@@ -57,6 +57,9 @@ HCTR_HD inline uint32_t random_bits(uint64_t key, uint64_t hi, uint64_t index) {
   return philox(key, hi, index >> 2).v[index & 3];
 }
 
+/// Values first, first + 1, ... of the same sequence, many times faster than one by one. Host only.
+void random_bits(uint64_t key, uint64_t hi, uint64_t first, int64_t count, uint32_t* values);
+
 /// Uniform on [0, 1) with 24 bits; exact in float, so every device gives the same value.
 HCTR_HD inline float unit_float(uint32_t bits) { return static_cast<float>(bits >> 8) * (1.0f / 16777216.0f); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +15,9 @@ namespace hctr {
 
 /// One field as the manual shows it.
 struct FieldDoc {
-  std::string name{}, type{}, default_text{}, range{}, text{};  // the braces: a field left out of {.name = ...} is no warning
+  std::string name{}, type{}, default_text{}, range{}, text{};
   std::vector<std::string> aliases{};
+  std::vector<FieldDoc> inner{};  ///< the fields of an object, or of each object of an array
   bool required = false;
 };
 
@@ -25,6 +27,8 @@ class SchemaBase {
   const std::string& title() const { return title_; }
   const std::string& nested() const { return nested_; }
   const std::vector<FieldDoc>& fields() const { return docs_; }
+  /// Keys accepted without effect, and why.
+  const std::vector<std::pair<std::string, std::string>>& ignored_keys() const { return ignored_; }
 
  protected:
   using Found = std::vector<std::pair<const Json*, std::string>>;  // per field: its value and pointer, or null
@@ -68,17 +72,32 @@ class Schema : public SchemaBase {
   /// An object inside this one, read by its own schema.
   template <class T>
   Schema& part(std::string name, T P::*member, Schema<T> schema, std::string text, bool required = true) {
-    docs_.push_back({.name = std::move(name), .type = "object", .text = std::move(text), .required = required});
+    docs_.push_back({.name = std::move(name), .type = "object", .text = std::move(text), .inner = schema.fields(), .required = required});
     readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
       out.*member = schema.parse(value, pointer, problems);
     });
-    writers_.push_back([member, schema](const P& from) { return schema.effective(from.*member); });
+    writers_.push_back([member, schema](const P& from) {
+      if constexpr (requires { (from.*member).given; })  // a part that says whether it was there is left out when not
+        if (!(from.*member).given) return Json();
+      return schema.effective(from.*member);
+    });
+    return *this;
+  }
+  /// The same, for an object that may be absent.
+  template <class T>
+  Schema& part(std::string name, std::optional<T> P::*member, Schema<T> schema, std::string text) {
+    docs_.push_back({.name = std::move(name), .type = "object", .text = std::move(text)});
+    readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
+      out.*member = schema.parse(value, pointer, problems);
+    });
+    writers_.push_back([member, schema](const P& from) { return from.*member ? schema.effective(*(from.*member)) : Json(); });
     return *this;
   }
   /// An array of objects, each read by its own schema.
   template <class T>
   Schema& list(std::string name, std::vector<T> P::*member, Schema<T> schema, std::string text, bool required = true) {
-    docs_.push_back({.name = std::move(name), .type = "array of objects", .text = std::move(text), .required = required});
+    docs_.push_back({.name = std::move(name), .type = "array of objects", .text = std::move(text), .inner = schema.fields(),
+                     .required = required});
     readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
       if (!value.array()) return problems.error(pointer, "expected an array of objects, found " + value.kind());
       for (size_t i = 0; i < value.array()->size(); ++i)

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "base/auc.h"
 #include "base/error.h"
-#include "data/auc.h"
 #include "hctr/formats.h"
 
 namespace hctr {
@@ -11,7 +11,9 @@ namespace hctr {
 BestPossible best_possible(std::span<const double> probability, std::span<const bool> positive) {
   BestPossible best;
   best.samples = static_cast<int64_t>(probability.size());
-  best.auc = exact_auc(probability, positive);
+  best.auc = area_under_roc(probability, positive);
+  if (std::isnan(best.auc))
+    throw Error(Kind::data, cat("the ", best.samples, " evaluation samples are all of one class; more samples, or another share of positives, are needed"));
   double loss = 0, expected = 0, positives = 0;
   for (size_t i = 0; i < probability.size(); ++i) {
     const double p = probability[i];

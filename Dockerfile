@@ -1,0 +1,10 @@
+# A container with everything, for those who prefer one; nothing here is needed outside it.
+#   docker build -t huge_ctr . && docker run --gpus all --rm -v "$PWD/runs:/huge_ctr/runs" huge_ctr
+FROM nvidia/cuda:13.0.0-devel-ubuntu24.04
+WORKDIR /huge_ctr
+COPY third_party/install.sh third_party/install.sh
+RUN apt-get update && third_party/install.sh && rm -rf /var/lib/apt/lists/*
+COPY . .
+RUN cmake --preset cuda && cmake --build --preset cuda --target huge_ctr data_generator criteo2hugectr
+ENV PATH="/huge_ctr/build/cuda/bin:${PATH}"
+CMD ["samples/quickstart/run.sh"]

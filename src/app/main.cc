@@ -1,0 +1,122 @@
+// The program: flags, signals, exit codes. Catches once, here.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/platform.h"
+#include "base/progress.h"
+#include "hctr/solver.h"
+
+namespace {
+
+std::atomic<bool> stop_asked{false};
+
+void on_signal(int number) {
+  if (stop_asked.exchange(true)) std::_Exit(128 + number);  // asked twice: at once
+  constexpr char text[] = "\nStopping after the step under way; once more stops at once.\n";
+  (void)!::write(STDERR_FILENO, text, sizeof text - 1);
+}
+
+/// An en dash or em dash where a minus belongs comes from pasting out of a formatted document.
+void look_for_pasted_dashes(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    std::string mended = word;
+    bool found = false;
+    for (const char* dash : {"\xe2\x80\x93", "\xe2\x80\x94"})  // en dash, em dash
+      for (size_t at; (at = mended.find(dash)) < 3;) {
+        mended.replace(at, 3, "-");
+        found = true;
+      }
+    if (!found) continue;
+    const size_t name = mended.find_first_not_of('-');
+    throw hctr::Error(hctr::Kind::usage, hctr::cat("'", word, "' starts with a dash that is no minus sign, as formatted documents have it; type --",
+                                                   name == mended.npos ? "" : mended.substr(name)));
+  }
+}
+
+void print_summary(const hctr::TrainSummary& summary) {
+  const auto rounded = [](double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6f", value);
+    return std::string(text);
+  };
+  std::cout << "\n" << (summary.interrupted ? "Stopped on request" : "Done") << ": " << summary.iterations << " iterations, "
+            << hctr::with_unit_prefix(static_cast<double>(summary.samples)) << " samples in " << hctr::readable_time(summary.seconds) << " ("
+            << hctr::with_unit_prefix(summary.samples_per_second) << " samples/s) on " << summary.device << "\n"
+            << "  loss of the last batch: " << rounded(summary.final_loss) << "\n";
+  for (const auto& [name, value] : summary.metrics) {
+    std::cout << "  " << name << ": " << rounded(value);
+    if (const auto best = summary.best_possible.find(name); best != summary.best_possible.end())
+      std::cout << " (best possible on this data: " << rounded(best->second) << ")";
+    std::cout << "\n";
+  }
+  for (const auto& file : summary.model_files) std::cout << "  model: " << file.string() << "\n";
+  std::cout << "  run folder: " << summary.run_dir.string() << std::endl;
+}
+
+int run(int argc, char** argv) {
+  look_for_pasted_dashes(argc, argv);
+  hctr::TrainOptions options;
+  std::string train_file, check_file, device = "auto";
+  CLI::App app{"Trains click-through-rate models as a JSON file describes them.", "huge_ctr"};
+  app.footer("Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device, 7 other ranks, 130 stopped by the user.\n"
+             "Manual: docs/ in the source tree.");
+  app.set_version_flag("--version", hctr::cat("huge_ctr ", HCTR_VERSION, hctr::kCudaBuild ? " (CUDA)" : " (CPU only)"));
+  auto* train = app.add_option("--train", train_file, "Train the model that FILE.json describes")->type_name("FILE.json");
+  app.add_option("--check", check_file, "Judge FILE.json alone: names, values, shapes; prints the layer table. Needs no GPU and no data")
+      ->type_name("FILE.json")->excludes(train);
+  app.add_option("--device", device, "auto: a GPU if there is a usable one")->check(CLI::IsMember({"auto", "cpu", "cuda"}))->capture_default_str();
+  app.add_option("--run-dir", options.run_dir, "Folder for metrics, summary and final model; left out: a new one under runs/");
+  app.add_option("--threads", options.threads, "CPU threads for operators; left out: all cores")->check(CLI::Range(1, 1024));
+  app.add_option("--seed", options.seed, "Instead of the config's seed");
+  app.add_option("--max-iter", options.max_iter, "Instead of the config's number of iterations")->check(CLI::PositiveNumber);
+  app.add_flag("--strict", options.strict, "Warnings about the config become errors");
+  app.add_flag("--sync-launches", options.sync_launches, "Wait after every GPU kernel, to find one that faults (slow)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::cout << app.help();
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    std::cout << version.what() << "\n";
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    throw hctr::Error(hctr::Kind::usage, hctr::cat(error.what(), "; huge_ctr --help lists what there is"));
+  }
+  if (train_file.empty() && check_file.empty())
+    throw hctr::Error(hctr::Kind::usage, "nothing to do: give --train FILE.json or --check FILE.json; huge_ctr --help lists all there is");
+
+  if (!check_file.empty()) {
+    const std::string table = hctr::check(check_file, options.strict, [](std::string_view line) { std::cerr << line << "\n"; });
+    std::cout << table << check_file << " is right.\n";
+    return 0;
+  }
+  options.config = train_file;
+  options.device = device == "cpu" ? hctr::DeviceChoice::cpu : device == "cuda" ? hctr::DeviceChoice::cuda : hctr::DeviceChoice::automatic;
+  options.stop = &stop_asked;
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  const hctr::TrainSummary summary = hctr::train(options);
+  print_summary(summary);
+  return summary.interrupted ? hctr::exit_code(hctr::Kind::interrupted) : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const hctr::Error& error) {
+    std::cerr << "error (" << hctr::kind_name(error.kind()) << "): " << error.what() << std::endl;
+    return hctr::exit_code(error.kind());
+  } catch (const std::exception& error) {
+    std::cerr << "error (bug): " << error.what() << std::endl;
+    return hctr::exit_code(hctr::Kind::bug);
+  }
+}

@@ -1,0 +1,42 @@
+#include "base/auc.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+template <class Score, class Label>
+double area(std::span<const Score> scores, std::span<const Label> labels) {
+  HCTR_EXPECT(scores.size() == labels.size(), scores.size(), " scores for ", labels.size(), " labels");
+  std::vector<std::pair<Score, bool>> items(scores.size());
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (std::isnan(scores[i])) return std::numeric_limits<double>::quiet_NaN();
+    items[i] = {scores[i], static_cast<float>(labels[i]) > 0.5f};
+  }
+  std::sort(items.begin(), items.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  double wins = 0;  // pairs in which the positive scores higher; a tie is half a win
+  int64_t negatives = 0, positives = 0;
+  for (size_t i = 0; i < items.size();) {
+    int64_t here[2] = {0, 0};
+    const size_t first = i;
+    for (; i < items.size() && items[i].first == items[first].first; ++i) ++here[items[i].second];
+    wins += static_cast<double>(here[1]) * (static_cast<double>(negatives) + 0.5 * static_cast<double>(here[0]));
+    negatives += here[0];
+    positives += here[1];
+  }
+  if (negatives == 0 || positives == 0) return std::numeric_limits<double>::quiet_NaN();
+  return wins / static_cast<double>(negatives) / static_cast<double>(positives);
+}
+
+}  // namespace
+
+double area_under_roc(std::span<const float> scores, std::span<const float> labels) { return area(scores, labels); }
+double area_under_roc(std::span<const double> scores, std::span<const bool> positive) { return area(scores, positive); }
+
+}  // namespace hctr

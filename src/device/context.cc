@@ -1,0 +1,21 @@
+#include "device/context.h"
+
+#include "base/platform.h"
+#include "device/cuda_runtime_calls.h"
+
+namespace hctr {
+
+Runtime::Runtime(Device device, RuntimeOptions options)
+    : device_(device), options_(options), threads_(options.threads), compute_(device), prepare_(device) {
+  expect_built(device);
+  if constexpr (kCudaBuild)
+    if (device.is_cuda()) libraries_.reset(cuda::create_libraries(device.index));
+}
+
+Runtime::~Runtime() = default;
+
+void Runtime::DestroyLibraries::operator()(CudaLibraries* libraries) const {
+  if constexpr (kCudaBuild) cuda::destroy_libraries(libraries);
+}
+
+}  // namespace hctr

@@ -1,0 +1,68 @@
+// What an operator may touch: device, stream, threads, randomness and the step's scalars.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/thread_pool.h"
+#include "device/device.h"
+#include "device/step_state.h"
+#include "device/stream.h"
+
+namespace hctr {
+
+struct RuntimeOptions {
+  int threads = 1;             ///< CPU threads for operators of this rank
+  uint64_t seed = 0;           ///< of all randomness
+  bool tf32 = false;           ///< GPU: f32 matrix products may round their operands to TF32
+  bool sync_launches = false;  ///< wait after every kernel, to find one that faults
+};
+
+/// What one rank owns besides tensors: its device's streams and library handles, its threads. Outlives its Contexts.
+class Runtime {
+ public:
+  Runtime(Device, RuntimeOptions);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  Device device() const { return device_; }
+  const RuntimeOptions& options() const { return options_; }
+  ThreadPool& threads() { return threads_; }
+  StreamRef compute_stream() const { return compute_; }   ///< forward, backward, update
+  StreamRef prepare_stream() const { return prepare_; }   ///< upload, lookup, sort: the next batch beside the computing of this one
+  /// Handles of CUDA libraries; null on the CPU. Its type is known to .cu files alone (device/cuda_libraries.cuh).
+  struct CudaLibraries;
+  CudaLibraries* cuda_libraries() { return libraries_.get(); }
+
+ private:
+  struct DestroyLibraries {
+    void operator()(CudaLibraries*) const;
+  };
+  Device device_;
+  RuntimeOptions options_;
+  ThreadPool threads_;
+  Stream compute_, prepare_;
+  std::unique_ptr<CudaLibraries, DestroyLibraries> libraries_;
+};
+
+/// One stream's view of a Runtime. Cheap to copy. `state` points to memory of the device.
+class Context {
+ public:
+  Context(Runtime& runtime, StreamRef stream, const StepState* state = nullptr)
+      : runtime_(&runtime), stream_(stream), state_(state) {}
+
+  Runtime& runtime() { return *runtime_; }
+  Device device() const { return stream_.device; }
+  StreamRef stream() const { return stream_; }
+  ThreadPool& threads() { return runtime_->threads(); }
+  uint64_t seed() const { return runtime_->options().seed; }
+  const StepState* state() const { return state_; }
+
+ private:
+  Runtime* runtime_;
+  StreamRef stream_;
+  const StepState* state_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,47 @@
+// Moving bytes: between host and device, and setting them.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+#include "device/context.h"
+#include "device/tensor.h"
+
+namespace hctr {
+
+/// Copies bytes in stream order, between any two of host and the stream's device. Host memory must stay as it is until the
+/// copy has run; it runs by itself only when the host memory is page-locked (HostBuffer).
+void copy_bytes(StreamRef, void* to, const void* from, size_t bytes);
+/// Sets bytes to zero in stream order.
+void zero_bytes(StreamRef, void* at, size_t bytes);
+/// Zeroes a dense tensor.
+void zero(StreamRef, Tensor);
+
+/// A dense tensor's elements on the host, in order. Waits. For files, metrics and tests.
+template <class T>
+std::vector<T> to_host(Tensor tensor, StreamRef stream) {
+  std::vector<T> out(static_cast<size_t>(tensor.elements()));
+  const auto width = static_cast<size_t>(tensor.row_elements()) * sizeof(T);
+  if (tensor.dense()) {
+    copy_bytes(stream, out.data(), tensor.data<T>(), out.size() * sizeof(T));
+  } else {
+    for (int64_t r = 0; r < tensor.rows(); ++r)
+      copy_bytes(stream, out.data() + r * tensor.row_elements(), tensor.data<T>() + r * tensor.row_stride(), width);
+  }
+  stream.synchronize();
+  return out;
+}
+
+/// The reverse: `values` has one entry per element. Waits.
+template <class T>
+void from_host(Tensor tensor, const std::vector<T>& values, StreamRef stream) {
+  HCTR_EXPECT(static_cast<int64_t>(values.size()) == tensor.elements(), values.size(), " values for ", to_string(tensor.shape()));
+  const auto width = static_cast<size_t>(tensor.row_elements()) * sizeof(T);
+  for (int64_t r = 0; r < (tensor.dense() ? 1 : tensor.rows()); ++r)
+    copy_bytes(stream, tensor.data<T>() + r * tensor.row_stride(), values.data() + r * tensor.row_elements(),
+               tensor.dense() ? values.size() * sizeof(T) : width);
+  stream.synchronize();
+}
+
+}  // namespace hctr

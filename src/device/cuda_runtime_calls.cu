@@ -1,0 +1,223 @@
+#include "device/cuda_runtime_calls.h"
+
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "device/cuda_check.cuh"
+#include "device/cuda_libraries.cuh"
+
+namespace hctr {
+
+Runtime::CudaLibraries::CudaLibraries(int index) : blas_workspace({DeviceKind::cuda, index}, size_t{32} << 20) {
+  HCTR_CHECK(cublasLtCreate(&blas));
+}
+Runtime::CudaLibraries::~CudaLibraries() { cublasLtDestroy(blas); }
+
+namespace cuda {
+namespace {
+
+/// Makes `index` the calling thread's device; every function here that depends on it says so by calling this first.
+void use(int index) { HCTR_CHECK(cudaSetDevice(index)); }
+
+/// Driver functions are looked up at run time: a program linked to the driver would not start on a machine without one.
+template <class Function>
+Function* driver(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result;
+  HCTR_CHECK(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
+  HCTR_EXPECT(result == cudaDriverEntryPointSuccess && found, "the CUDA driver has no ", name);
+  return reinterpret_cast<Function*>(found);
+}
+
+CUmemAllocationProp pinned_on(int index) {
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, index};
+  return prop;
+}
+
+std::string place(const char* call, const char* file, int line) {
+  const std::string path = file;
+  const size_t room = path.find("src/");
+  return cat(call, " at ", room == path.npos ? path : path.substr(room), ":", line);
+}
+
+}  // namespace
+
+void fail(cudaError_t status, const char* call, const char* file, int line) {
+  (void)cudaGetLastError();  // clears an error that is not sticky, so that the next call is not blamed for it
+  std::string hint;
+  if (status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure)
+    hint = "; a kernel started earlier failed: --sync-launches with \"cuda_graph\": false names it";
+  throw Error(Kind::device, cat("CUDA: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ") in ", place(call, file, line), hint));
+}
+void fail(cublasStatus_t status, const char* call, const char* file, int line) {
+  throw Error(Kind::device, cat("cuBLAS: ", cublasLtGetStatusString(status), " in ", place(call, file, line)));
+}
+void fail(CUresult status, const char* call, const char* file, int line) {
+  throw Error(Kind::device, cat("CUDA driver: error ", static_cast<int>(status),
+                                status == CUDA_ERROR_OUT_OF_MEMORY ? " (out of memory)" : "", " in ", place(call, file, line)));
+}
+
+GpuSearch find_gpus() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return {count, ""};
+  (void)cudaGetLastError();
+  if (status == cudaErrorInsufficientDriver) return {0, "no NVIDIA driver, or one too old for this program's CUDA version"};
+  if (status == cudaErrorNoDevice || count == 0) return {0, "the CUDA driver finds no GPU (is CUDA_VISIBLE_DEVICES set?)"};
+  return {0, cat("the CUDA driver answers: ", cudaGetErrorString(status))};
+}
+
+std::string describe(int index) {
+  const int count = find_gpus().count;
+  if (index < 0 || index >= count)
+    throw Error(Kind::device, cat("there is no GPU ", index, ": this machine has ", count, count == 1 ? " (number 0)" : ""));
+  cudaDeviceProp prop{};
+  HCTR_CHECK(cudaGetDeviceProperties(&prop, index));
+  if (prop.major * 10 + prop.minor < 75)
+    throw Error(Kind::device, cat("GPU ", index, " (", prop.name, ") has compute capability ", prop.major, ".", prop.minor, "; 7.5 or newer is needed"));
+  char memory[32];
+  std::snprintf(memory, sizeof memory, "%.1f GiB", static_cast<double>(prop.totalGlobalMem) / (1 << 30));
+  return cat(prop.name, ", compute capability ", prop.major, ".", prop.minor, ", ", memory);
+}
+
+int64_t free_memory(int index) {
+  use(index);
+  size_t free_bytes = 0, total = 0;
+  HCTR_CHECK(cudaMemGetInfo(&free_bytes, &total));
+  return static_cast<int64_t>(free_bytes);
+}
+
+void* allocate(int index, size_t bytes) {
+  use(index);
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    throw Error(Kind::device, cat("out of memory on GPU ", index, ": ", bytes, " bytes asked for, ", free_memory(index), " free"));
+  }
+  HCTR_CHECK(status);
+  HCTR_CHECK(cudaMemset(data, 0, bytes));
+  HCTR_CHECK(cudaStreamSynchronize(nullptr));  // streams of ours do not wait for the default one
+  return data;
+}
+void free(int index, void* data) noexcept {
+  cudaSetDevice(index);
+  cudaFree(data);
+}
+void* allocate_pinned(size_t bytes) {
+  void* data = nullptr;
+  HCTR_CHECK(cudaHostAlloc(&data, bytes, cudaHostAllocPortable));
+  std::memset(data, 0, bytes);
+  return data;
+}
+void free_pinned(void* data) noexcept { cudaFreeHost(data); }
+
+void* create_stream(int index) {
+  use(index);
+  cudaStream_t stream = nullptr;
+  HCTR_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return stream;
+}
+void destroy_stream(void* stream) noexcept { cudaStreamDestroy(static_cast<cudaStream_t>(stream)); }
+void synchronize(StreamRef stream) { HCTR_CHECK(cudaStreamSynchronize(stream_of(stream))); }
+
+void* create_event(int index) {
+  use(index);
+  cudaEvent_t event = nullptr;
+  HCTR_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return event;
+}
+void destroy_event(void* event) noexcept { cudaEventDestroy(static_cast<cudaEvent_t>(event)); }
+void record(void* event, StreamRef stream) { HCTR_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(stream))); }
+void hold(void* event, StreamRef stream) { HCTR_CHECK(cudaStreamWaitEvent(stream_of(stream), static_cast<cudaEvent_t>(event))); }
+void synchronize_event(void* event) { HCTR_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event))); }
+
+void copy(StreamRef stream, void* to, const void* from, size_t bytes) {
+  HCTR_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)));
+}
+void zero(StreamRef stream, void* at, size_t bytes) { HCTR_CHECK(cudaMemsetAsync(at, 0, bytes, stream_of(stream))); }
+
+void* record_graph(StreamRef stream, const std::function<void()>& body) {
+  use(stream.device.index);
+  HCTR_CHECK(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal));
+  cudaGraph_t graph = nullptr;
+  try {
+    body();
+  } catch (...) {
+    cudaStreamEndCapture(stream_of(stream), &graph);  // the body's own error is the one to report
+    if (graph) cudaGraphDestroy(graph);
+    (void)cudaGetLastError();
+    throw;
+  }
+  HCTR_CHECK(cudaStreamEndCapture(stream_of(stream), &graph));
+  cudaGraphExec_t executable = nullptr;
+  const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphDestroy(graph);
+  HCTR_CHECK(status);
+  return executable;
+}
+void launch_graph(void* graph, StreamRef stream) { HCTR_CHECK(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream_of(stream))); }
+void destroy_graph(void* graph) noexcept { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)); }
+
+Runtime::CudaLibraries* create_libraries(int index) {
+  use(index);
+  return new Runtime::CudaLibraries(index);
+}
+void destroy_libraries(Runtime::CudaLibraries* libraries) noexcept { delete libraries; }
+
+size_t granule(int index) {
+  const CUmemAllocationProp prop = pinned_on(index);
+  size_t bytes = 0;
+  static const auto get = driver<decltype(cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
+  HCTR_CHECK(get(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+  return bytes;
+}
+
+void* reserve(int index, size_t bytes) {
+  use(index);
+  CUdeviceptr address = 0;
+  static const auto call = driver<decltype(cuMemAddressReserve)>("cuMemAddressReserve");
+  HCTR_CHECK(call(&address, bytes, 0, 0, 0));
+  return reinterpret_cast<void*>(address);
+}
+
+void unreserve(void* address, size_t bytes) noexcept {
+  driver<decltype(cuMemAddressFree)>("cuMemAddressFree")(reinterpret_cast<CUdeviceptr>(address), bytes);
+}
+
+uint64_t map_zeroed(int index, void* at, size_t bytes) {
+  use(index);
+  static const auto create = driver<decltype(cuMemCreate)>("cuMemCreate");
+  static const auto map = driver<decltype(cuMemMap)>("cuMemMap");
+  static const auto set_access = driver<decltype(cuMemSetAccess)>("cuMemSetAccess");
+  static const auto release = driver<decltype(cuMemRelease)>("cuMemRelease");
+  const CUmemAllocationProp prop = pinned_on(index);
+  CUmemGenericAllocationHandle piece = 0;
+  const CUresult created = create(&piece, bytes, &prop, 0);
+  if (created == CUDA_ERROR_OUT_OF_MEMORY)
+    throw Error(Kind::device, cat("out of memory on GPU ", index, ": ", bytes, " more bytes asked for, ", free_memory(index), " free"));
+  HCTR_CHECK(created);
+  const auto address = reinterpret_cast<CUdeviceptr>(at);
+  const CUresult mapped = map(address, bytes, 0, piece, 0);
+  if (mapped != CUDA_SUCCESS) release(piece);
+  HCTR_CHECK(mapped);
+  CUmemAccessDesc access{};
+  access.location = prop.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  HCTR_CHECK(set_access(address, bytes, &access, 1));
+  HCTR_CHECK(cudaMemset(at, 0, bytes));
+  HCTR_CHECK(cudaStreamSynchronize(nullptr));
+  return piece;
+}
+
+void unmap(void* at, size_t bytes, uint64_t piece) noexcept {
+  driver<decltype(cuMemUnmap)>("cuMemUnmap")(reinterpret_cast<CUdeviceptr>(at), bytes);
+  driver<decltype(cuMemRelease)>("cuMemRelease")(piece);
+}
+
+}  // namespace cuda
+}  // namespace hctr

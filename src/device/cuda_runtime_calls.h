@@ -1,0 +1,50 @@
+// The CUDA half of this room, as plain functions: defined in cuda_runtime_calls.cu, called in CUDA builds alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "device/context.h"
+#include "device/device.h"
+#include "device/stream.h"
+
+namespace hctr::cuda {
+
+GpuSearch find_gpus();
+std::string describe(int index);
+int64_t free_memory(int index);
+
+void* allocate(int index, size_t bytes);  // zeroed
+void free(int index, void* data) noexcept;
+void* allocate_pinned(size_t bytes);
+void free_pinned(void* data) noexcept;
+
+void* create_stream(int index);
+void destroy_stream(void* stream) noexcept;
+void synchronize(StreamRef);
+void* create_event(int index);
+void destroy_event(void* event) noexcept;
+void record(void* event, StreamRef);
+void hold(void* event, StreamRef);
+void synchronize_event(void* event);
+
+void copy(StreamRef, void* to, const void* from, size_t bytes);
+void zero(StreamRef, void* at, size_t bytes);
+
+void* record_graph(StreamRef, const std::function<void()>& body);
+void launch_graph(void* graph, StreamRef);
+void destroy_graph(void* graph) noexcept;
+
+Runtime::CudaLibraries* create_libraries(int index);
+void destroy_libraries(Runtime::CudaLibraries*) noexcept;
+
+/// Address ranges for ReservedBuffer.
+size_t granule(int index);
+void* reserve(int index, size_t bytes);
+void unreserve(void* address, size_t bytes) noexcept;
+uint64_t map_zeroed(int index, void* at, size_t bytes);  // the physical piece's handle
+void unmap(void* at, size_t bytes, uint64_t piece) noexcept;
+
+}  // namespace hctr::cuda

@@ -1,0 +1,56 @@
+#include "device/device.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "base/platform.h"
+#include "base/thread_pool.h"
+#include "device/cuda_runtime_calls.h"
+
+namespace hctr {
+namespace {
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name"))
+      if (const size_t colon = line.find(": "); colon != line.npos) return line.substr(colon + 2);
+  return "CPU";
+}
+
+}  // namespace
+
+std::string to_string(Device device) { return device.is_cuda() ? cat("cuda:", device.index) : "cpu"; }
+
+GpuSearch find_gpus() {
+  if constexpr (kCudaBuild) return cuda::find_gpus();
+  return {0, "this build contains no CUDA code"};
+}
+
+void expect_built(Device device) {
+  if (device.is_cuda() && !kCudaBuild) throw Error(Kind::device, cat(to_string(device), ": ", find_gpus().why_none));
+}
+
+std::string describe(Device device) {
+  expect_built(device);
+  if (device.is_cuda()) {
+    if constexpr (kCudaBuild) return cuda::describe(device.index);
+  }
+  const int cores = usable_cores();
+  return cat(processor_name(), ", ", cores, cores == 1 ? " core" : " cores");
+}
+
+int64_t free_memory(Device device) {
+  expect_built(device);
+  if (device.is_cuda()) {
+    if constexpr (kCudaBuild) return cuda::free_memory(device.index);
+  }
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("MemAvailable:")) return std::stoll(line.substr(13)) * 1024;
+  return static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace hctr

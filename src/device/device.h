@@ -1,0 +1,38 @@
+// Which piece of hardware: the CPU, or one of the GPUs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hctr {
+
+enum class DeviceKind : uint8_t { cpu, cuda };
+
+struct Device {
+  DeviceKind kind = DeviceKind::cpu;
+  int index = 0;
+  bool is_cuda() const { return kind == DeviceKind::cuda; }
+  bool operator==(const Device&) const = default;
+};
+
+/// "cpu", "cuda:0".
+std::string to_string(Device);
+
+/// What a search for GPUs found. `why_none` says in words why there is none: no CUDA in this build, no driver, ...
+struct GpuSearch {
+  int count = 0;
+  std::string why_none;
+};
+GpuSearch find_gpus();
+
+/// Throws Error(device) for a CUDA device in a build without CUDA code: nothing there would do the work.
+void expect_built(Device);
+
+/// "NVIDIA H100 80GB HBM3, compute capability 9.0, 79.2 GiB", or the processor's name and the cores in use.
+/// Errors: Error(device) when a CUDA device does not exist or is too old (compute capability below 7.5).
+std::string describe(Device);
+
+/// Bytes of memory the device has free. Errors: Error(device).
+int64_t free_memory(Device);
+
+}  // namespace hctr

@@ -1,0 +1,48 @@
+#include "device/stream.h"
+
+#include "base/platform.h"
+#include "device/cuda_runtime_calls.h"
+
+namespace hctr {
+
+void StreamRef::synchronize() const {
+  if constexpr (kCudaBuild)
+    if (device.is_cuda()) cuda::synchronize(*this);
+}
+
+Stream::Stream(Device device) : ref_{device, nullptr} {
+  if constexpr (kCudaBuild)
+    if (device.is_cuda()) ref_.handle = cuda::create_stream(device.index);
+}
+
+Stream::~Stream() {
+  if constexpr (kCudaBuild)
+    if (ref_.handle) cuda::destroy_stream(ref_.handle);
+}
+
+Event::Event(Device device) : device_(device) {
+  if constexpr (kCudaBuild)
+    if (device.is_cuda()) handle_ = cuda::create_event(device.index);
+}
+
+Event::~Event() {
+  if constexpr (kCudaBuild)
+    if (handle_) cuda::destroy_event(handle_);
+}
+
+void Event::record(StreamRef stream) {
+  if constexpr (kCudaBuild)
+    if (handle_) cuda::record(handle_, stream);
+}
+
+void Event::hold(StreamRef stream) const {
+  if constexpr (kCudaBuild)
+    if (handle_) cuda::hold(handle_, stream);
+}
+
+void Event::synchronize() const {
+  if constexpr (kCudaBuild)
+    if (handle_) cuda::synchronize_event(handle_);
+}
+
+}  // namespace hctr

@@ -1,0 +1,129 @@
+#include "embedding/clause.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+const std::string kDistributed = "DistributedSlotSparseEmbeddingHash";
+
+Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
+  using H = SparseEmbeddingHparam;
+  return Schema<H>(type)
+      .need("embedding_vec_size", &H::embedding_vec_size, "elements of a vector", at_least(1))
+      .need("combiner", &H::combiner, "how the vectors of a slot become one: their sum (0) or mean (1)")
+      .opt("max_vocabulary_size_per_gpu", &H::max_vocabulary_size_per_gpu, "rows to make room for at the start; the table grows past them", at_least(1))
+      .opt("vocabulary_size", &H::vocabulary_size, "older spelling, over all GPUs", at_least(1))
+      .opt("workspace_size_per_gpu_in_mb", &H::workspace_size_per_gpu_in_mb, "newer spelling, as memory of the vectors", more_than(0))
+      .opt("slot_size_array", &H::slot_size_array,
+           "keys of each slot: rows to make room for; with a localized embedding also the bound of each slot's initial values, sqrt(1 / size)",
+           at_least(1))
+      .opt("grow", &H::grow, "false: more rows than stated are an error")
+      .ignored("load_factor", "the index sizes itself");
+}
+
+}  // namespace
+
+const std::vector<std::pair<std::string, ops::Combiner>>& EnumWords<ops::Combiner>::table() {
+  static const std::vector<std::pair<std::string, ops::Combiner>> words = {{"sum", ops::Combiner::sum}, {"mean", ops::Combiner::mean}};
+  return words;
+}
+
+std::string read_value(const Json& value, const Range&, ops::Combiner& out) {
+  const Json& v = value.array() && value.array()->size() == 1 ? value.array()->front() : value;
+  const auto& words = EnumWords<ops::Combiner>::table();
+  for (size_t i = 0; i < words.size(); ++i)
+    if ((v.string() && *v.string() == words[i].first) || (v.integer() && *v.integer() == static_cast<int64_t>(i))) {
+      out = words[i].second;
+      return "";
+    }
+  return "\"sum\" (or 0) or \"mean\" (or 1)";
+}
+
+Placement::Kind EmbeddingClause::placement() const {
+  return type == kDistributed ? Placement::Kind::distributed : Placement::Kind::localized;
+}
+
+const std::vector<std::string>& embedding_types() {
+  static const std::vector<std::string> types = {kDistributed, "LocalizedSlotSparseEmbeddingHash", "LocalizedSlotSparseEmbeddingOneHot"};
+  return types;
+}
+
+bool is_embedding_type(std::string_view type) {
+  const auto& types = embedding_types();
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+Schema<EmbeddingClause> embedding_schema(const std::string& type) {
+  using E = EmbeddingClause;
+  return Schema<E>(type)
+      .need("bottom", &E::bottom, "the sparse input whose keys are looked up")
+      .need("top", &E::top, "the result, [batch, slots, embedding_vec_size]")
+      .part("sparse_embedding_hparam", &E::hparam, hparam_schema(type), "size and kind of the table")
+      .part("optimizer", &E::optimizer, optimizer_schema(), "an optimizer of its own; its rate follows the top-level schedule in proportion")
+      .ignored("plan_file", "how ranks exchange vectors needs no plan")
+      .ignored("plan_file1", "how ranks exchange vectors needs no plan")
+      .together([](E& e, const std::string& pointer, Problems& problems) {
+        const SparseEmbeddingHparam& h = e.hparam;
+        const std::string place = pointer + "/sparse_embedding_hparam";
+        const int stated = h.max_vocabulary_size_per_gpu.has_value() + h.vocabulary_size.has_value() + h.workspace_size_per_gpu_in_mb.has_value();
+        if (stated > 1)
+          problems.error(place, "\"max_vocabulary_size_per_gpu\", \"vocabulary_size\" and \"workspace_size_per_gpu_in_mb\" say the same; keep one");
+        if (!h.grow && stated == 0 && h.slot_size_array.empty())
+          problems.error(place + "/grow", "a table that may not grow needs its size: \"max_vocabulary_size_per_gpu\"");
+        if (stated > 0 && !h.slot_size_array.empty())
+          problems.note(place, "\"slot_size_array\" says how many rows to make room for; the other size is not used");
+      });
+}
+
+EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, Problems& problems) {
+  const std::string& type = *layer.find("type")->string();
+  EmbeddingClause clause = embedding_schema(type).parse(layer, pointer, problems, {"name", "type"});
+  clause.type = type;
+  clause.dim = clause.hparam.embedding_vec_size;
+  return clause;
+}
+
+void check_slots(const EmbeddingClause& clause, int64_t slots, const std::string& pointer, Problems& problems) {
+  const auto sizes = static_cast<int64_t>(clause.hparam.slot_size_array.size());
+  if (sizes != 0 && sizes != slots)
+    problems.error(pointer + "/sparse_embedding_hparam/slot_size_array",
+                   cat("has ", sizes, sizes == 1 ? " size" : " sizes", "; sparse input \"", clause.bottom, "\" has ", slots, slots == 1 ? " slot" : " slots"));
+}
+
+int64_t EmbeddingClause::stated_rows(int64_t rank, int64_t ranks) const {
+  if (!hparam.slot_size_array.empty()) {
+    const Placement place{placement(), ranks};
+    int64_t rows = 0;
+    for (size_t s = 0; s < hparam.slot_size_array.size(); ++s)
+      if (place.holds(rank, static_cast<int64_t>(s))) rows += hparam.slot_size_array[s];
+    return place.kind == Placement::Kind::distributed ? (rows + ranks - 1) / ranks : rows;
+  }
+  if (hparam.max_vocabulary_size_per_gpu) return *hparam.max_vocabulary_size_per_gpu;
+  if (hparam.vocabulary_size) return (*hparam.vocabulary_size + ranks - 1) / ranks;
+  if (hparam.workspace_size_per_gpu_in_mb)
+    return std::max<int64_t>(1, static_cast<int64_t>(*hparam.workspace_size_per_gpu_in_mb * 1048576.0 / 4.0 / static_cast<double>(dim)));
+  return 0;
+}
+
+TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int rank, int ranks) const {
+  const OptimizerClause& own = optimizer ? *optimizer : top_optimizer;
+  TableSpec spec;
+  spec.name = top;
+  spec.rank = rank;
+  spec.dim = dim;
+  spec.identity_by_slot = placement() == Placement::Kind::localized;
+  spec.combiner = hparam.combiner;
+  if (spec.identity_by_slot)
+    for (const int64_t size : hparam.slot_size_array) spec.slot_bounds.push_back(static_cast<float>(std::sqrt(1.0 / static_cast<double>(size))));
+  spec.optimizer = own.rule(top_optimizer.hyper().learning_rate);
+  spec.update = own.update();
+  spec.row_hint = stated_rows(rank, ranks);
+  spec.row_limit = hparam.grow ? 0 : spec.row_hint;
+  return spec;
+}
+
+}  // namespace hctr

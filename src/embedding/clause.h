@@ -1,0 +1,66 @@
+// The embedding layers of a config.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/schema.h"
+#include "embedding/placement.h"
+#include "embedding/table_spec.h"
+#include "optim/clause.h"
+
+namespace hctr {
+
+template <>
+struct EnumWords<ops::Combiner> {
+  static const std::vector<std::pair<std::string, ops::Combiner>>& table();
+};
+/// A word, or the number of older files: 0 sum, 1 mean.
+std::string read_value(const Json&, const Range&, ops::Combiner& out);
+template <>
+struct TypeWord<ops::Combiner> {
+  static std::string text() { return "word or number"; }
+};
+
+/// The object "sparse_embedding_hparam".
+struct SparseEmbeddingHparam {
+  int64_t embedding_vec_size = 0;
+  ops::Combiner combiner = ops::Combiner::sum;
+  std::optional<int64_t> vocabulary_size, max_vocabulary_size_per_gpu;
+  std::optional<double> workspace_size_per_gpu_in_mb;
+  std::vector<int64_t> slot_size_array;
+  bool grow = true;
+};
+
+struct EmbeddingClause {
+  std::string type;  ///< as in the file
+  std::string bottom, top;
+  SparseEmbeddingHparam hparam;
+  std::optional<OptimizerClause> optimizer;  ///< its own; else the top-level one holds
+  int64_t dim = 0;                           ///< hparam.embedding_vec_size
+
+  Placement::Kind placement() const;
+  /// Rows on `rank` that the clause speaks of; 0 when it does not.
+  int64_t stated_rows(int64_t rank, int64_t ranks) const;
+  /// The table of one rank, all but the sizes of batches. `top` is the top-level optimizer: the rate of a step is its rate,
+  /// and the table's follows in proportion.
+  TableSpec table_spec(const OptimizerClause& top, int rank = 0, int ranks = 1) const;
+};
+
+/// The names an embedding layer's "type" may have.
+const std::vector<std::string>& embedding_types();
+bool is_embedding_type(std::string_view type);
+
+/// The schema of one of embedding_types(), for parsing and for the manual. Parse with outer key "type".
+Schema<EmbeddingClause> embedding_schema(const std::string& type);
+/// Reads a layer whose "type" is an embedding's. `pointer` is the layer's ("/layers/1"). What is wrong goes to `problems`.
+EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, Problems& problems);
+
+/// Rules that need the sparse input: the sizes given are those of its slots.
+void check_slots(const EmbeddingClause&, int64_t slots, const std::string& pointer, Problems&);
+
+}  // namespace hctr

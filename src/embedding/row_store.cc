@@ -1,0 +1,143 @@
+#include "embedding/row_store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+
+#include "device/copy.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  // row numbers are 32-bit and signed
+
+int64_t bytes_per_row(const TableSpec& spec) {
+  const int64_t vectors = (1 + spec.optimizer.states()) * spec.dim * static_cast<int64_t>(sizeof(float));
+  constexpr int64_t kKeyAndMarks = 8 + 4 + 4 + 1;
+  constexpr int64_t kEntries = 2 * sizeof(ops::IndexEntry);
+  return vectors + kKeyAndMarks + kEntries;
+}
+
+int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t least) {
+  const int64_t fitting = std::max(free_memory(runtime.device()) / bytes_per_row(spec), least);
+  return std::min({fitting, kMostRows, spec.row_limit > 0 ? spec.row_limit : kMostRows});
+}
+
+/// At most half of the places are used when `rows` rows are, and a batch whose new keys found no row.
+int64_t entries_for(int64_t rows, int64_t batch_keys) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * (rows + batch_keys))));
+}
+
+}  // namespace
+
+RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
+    : runtime_(runtime), label_(cat("table '", spec.name, "' on rank ", spec.rank)), batch_keys_(batch_keys),
+      batches_ahead_(batches_ahead), row_limit_(spec.row_limit),
+      room_for_(rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys)),
+      entries_(runtime.device(), static_cast<size_t>(entries_for(room_for_, batch_keys)) * sizeof(ops::IndexEntry)),
+      state_(runtime.device(), sizeof(ops::IndexState)), slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
+      host_word_(runtime.device(), sizeof(uint64_t)) {
+  HCTR_EXPECT(spec.slot_bounds.empty() || spec.slot_bounds.size() == static_cast<size_t>(spec.slots), spec.slot_bounds.size(),
+              " initial bounds for ", spec.slots, " slots");
+  data_.dim = spec.dim;
+  index_.row_keys = add_column<int64_t>(true, 1);
+  index_.row_slots = add_column<int32_t>(spec.identity_by_slot, 1);
+  data_.vectors = add_column<float>(true, spec.dim);
+  for (int s = 0; s < 2; ++s) data_.states[s] = add_column<float>(s < spec.optimizer.states(), spec.dim);
+  data_.last_step = add_column<int32_t>(spec.update == UpdateType::lazy_global, 1);
+  // Without states a row whose gradient is 0 does not move: global updates are local ones.
+  data_.touched = add_column<uint8_t>(spec.update == UpdateType::global && spec.optimizer.states() > 0, 1);
+  index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
+  index_.state = reinterpret_cast<ops::IndexState*>(state_.data());
+
+  init_.key = random_key(runtime.options().seed, stream_of("table:" + spec.name));
+  init_.bound = spec.init_bound;
+  if (!spec.slot_bounds.empty()) {
+    init_.slot_bounds = reinterpret_cast<const float*>(slot_bounds_.data());
+    copy_bytes(runtime.compute_stream(), slot_bounds_.data(), spec.slot_bounds.data(), slot_bounds_.bytes());
+    runtime.compute_stream().synchronize();
+  }
+  const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_per_row(spec);
+  grow(std::min(std::max((batches_ahead_ + 1) * batch_keys_, std::min(spec.row_hint, plenty)), most_rows()));
+}
+
+template <class T>
+T* RowStore::add_column(bool wanted, int64_t elements_per_row) {
+  if (!wanted) return nullptr;
+  const int64_t bytes = elements_per_row * static_cast<int64_t>(sizeof(T));
+  columns_.push_back({ReservedBuffer(runtime_.device(), static_cast<size_t>((room_for_ + 1) * bytes)), bytes});
+  return reinterpret_cast<T*>(columns_.back().memory.data());
+}
+
+int RowStore::row_bits() const { return std::bit_width(static_cast<uint64_t>(most_rows())); }
+
+RowStore::Told RowStore::told() const {
+  const uint64_t word = std::atomic_ref<uint64_t>(*host_word()).load(std::memory_order_acquire);
+  return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
+}
+
+RowStore::Told RowStore::wait_for_all() {
+  runtime_.prepare_stream().synchronize();
+  runtime_.compute_stream().synchronize();
+  const Told now = told();
+  batches_ = now.batches;  // nothing is queued
+  return now;
+}
+
+void RowStore::check_limit(const Told& now) const {
+  if (row_limit_ == 0 || now.rows <= row_limit_) return;
+  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_, " rows that \"max_vocabulary_size_per_gpu\" allows (",
+                              now.rows, " or more); raise it, or let the table grow (\"grow\": true)"));
+}
+
+void RowStore::ensure_room() {
+  Told now = told();
+  check_limit(now);
+  const auto queued = static_cast<int64_t>(batches_ - now.batches);  // both count modulo 2^32
+  if (now.rows + (queued + 1) * batch_keys_ > capacity_) {
+    now = wait_for_all();
+    check_limit(now);
+    const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_limit_ : kMostRows);
+    const int64_t ample = std::min(std::max(now.rows + (batches_ahead_ + 1) * batch_keys_, capacity_ + capacity_ / 2), most_rows());
+    if (ample > capacity_ || needed > capacity_) {
+      try {
+        grow(std::max(ample, needed));
+      } catch (const Error&) {
+        if (needed > capacity_) in_context([&] { return cat("making room for more rows: ", label_, " has ", now.rows); }, [&] { grow(needed); });
+      }
+    }
+  }
+  ++batches_;
+}
+
+int64_t RowStore::finished_rows() {
+  check_limit(wait_for_all());
+  ops::IndexState state;
+  copy_bytes(runtime_.compute_stream(), &state, state_.data(), sizeof state);
+  runtime_.compute_stream().synchronize();
+  return state.finished;
+}
+
+void RowStore::grow(int64_t rows) {
+  if (rows > room_for_)
+    throw Error(Kind::device, cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ", room_for_));
+  const int64_t entries = entries_for(rows, batch_keys_);
+  for (Column& column : columns_) column.memory.grow(static_cast<size_t>((rows + 1) * column.bytes_per_row));
+  entries_.grow(static_cast<size_t>(entries) * sizeof(ops::IndexEntry));
+  capacity_ = rows;
+
+  struct { uint64_t mask; uint32_t row_capacity; } head{static_cast<uint64_t>(entries - 1), static_cast<uint32_t>(rows)};
+  static_assert(offsetof(ops::IndexState, row_capacity) == sizeof head.mask);
+  const StreamRef stream = runtime_.compute_stream();
+  copy_bytes(stream, state_.data(), &head, sizeof head.mask + sizeof head.row_capacity);
+  if (entries != entry_count_) {
+    zero_bytes(stream, entries_.data(), static_cast<size_t>(entries) * sizeof(ops::IndexEntry));
+    Context ctx(runtime_, stream);
+    ops::index_rebuild(ctx, index_);
+    entry_count_ = entries;
+  }
+  stream.synchronize();
+}
+
+}  // namespace hctr

@@ -1,0 +1,70 @@
+// The memory of a table: the hash index and everything kept per row, growing in place between steps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "device/buffer.h"
+#include "device/context.h"
+#include "embedding/table_spec.h"
+#include "ops/embedding_rows.h"
+#include "ops/hash_index.h"
+
+namespace hctr {
+
+/// Rows 1 to capacity() can be handed out; row 0 is "no row". Address ranges for all the device's memory are reserved at
+/// construction, so growing moves nothing and what is recorded stays valid.
+class RowStore {
+ public:
+  /// `batch_keys`: most keys of one batch; `batches_ahead`: batches the device may have queued when room is asked for.
+  RowStore(Runtime&, const TableSpec&, int64_t batch_keys, int batches_ahead);
+
+  const ops::HashIndex& index() const { return index_; }
+  const ops::RowData& data() const { return data_; }
+  const ops::RowInit& init() const { return init_; }
+  /// Where index_close_batch tells the host how many rows there are.
+  uint64_t* host_word() const { return reinterpret_cast<uint64_t*>(host_word_.data()); }
+
+  /// Room for one more batch, which must then be closed with index_close_batch. Waits only when the rows known to be free
+  /// might not do. Errors: Error(data) beyond the row limit; Error(device) when memory is short.
+  void ensure_room();
+  /// Waits for queued work and returns the rows of finished steps. Errors: Error(data) beyond the row limit.
+  int64_t finished_rows();
+
+  int64_t capacity() const { return capacity_; }
+  /// Every row number is below 2^row_bits(), now and later.
+  int row_bits() const;
+
+ private:
+  struct Told {  // what the device last told the host
+    uint32_t batches, rows;
+  };
+  struct Column {  // one array with an element per row
+    ReservedBuffer memory;
+    int64_t bytes_per_row;
+  };
+  template <class T>
+  T* add_column(bool wanted, int64_t elements_per_row);
+  Told told() const;
+  Told wait_for_all();
+  void check_limit(const Told&) const;
+  int64_t most_rows() const { return row_limit_ > 0 ? row_limit_ : room_for_; }
+  void grow(int64_t rows);
+
+  Runtime& runtime_;
+  std::string label_;  // "table 'wide' on rank 0"
+  int64_t batch_keys_, batches_ahead_, row_limit_;
+  int64_t room_for_;      // rows that addresses are reserved for
+  int64_t capacity_ = 0, entry_count_ = 0;
+  uint32_t batches_ = 0;  // that room was made for
+  std::vector<Column> columns_;
+  ReservedBuffer entries_;
+  Buffer state_, slot_bounds_;
+  HostBuffer host_word_;
+  ops::HashIndex index_;
+  ops::RowData data_;
+  ops::RowInit init_;
+};
+
+}  // namespace hctr

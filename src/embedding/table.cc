@@ -1,0 +1,92 @@
+#include "embedding/table.h"
+
+#include <algorithm>
+
+#include "device/copy.h"
+#include "ops/embedding_pool.h"
+#include "ops/embedding_update.h"
+
+namespace hctr {
+
+EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
+    : runtime_(runtime), spec_(std::move(spec)), store_(runtime, spec_, std::max<int64_t>(spec_.key_capacity, 1), ring_slots) {
+  HCTR_EXPECT(spec_.dim > 0 && spec_.slots > 0 && spec_.samples > 0 && ring_slots > 0, "table '", spec_.name, "': ", spec_.dim,
+              " elements, ", spec_.slots, " slots, ", spec_.samples, " samples, ", ring_slots, " ring slots");
+  const int64_t keys = std::max<int64_t>(spec_.key_capacity, 1);
+  const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
+  const auto records = [&](int64_t count, size_t bytes) { return words(count * static_cast<int64_t>(bytes / sizeof(int32_t))); };
+
+  struct Tickets {
+    size_t rows, sorted, bags, run_begin, long_runs, pieces, counts, rows_after;
+  };
+  std::vector<Tickets> tickets;
+  for (int s = 0; s < ring_slots; ++s)
+    tickets.push_back({words(keys), words(keys), words(keys), words(keys), records(ops::RowGroups::most_long_runs(keys), sizeof(ops::LongRun)),
+                       records(ops::RowGroups::most_pieces(keys), sizeof(ops::Piece)), records(1, sizeof(ops::GroupCounts)), words(1)});
+  const size_t sums = arena_.add(TensorSpec(DType::f32, {ops::RowGroups::most_pieces(keys), spec_.dim}));
+  const size_t eval_rows = words(std::max<int64_t>(spec_.eval_key_capacity, 1));
+  const size_t scratch = words(static_cast<int64_t>(ops::group_scratch_bytes(runtime.device(), keys) / sizeof(int32_t)) + 1);
+  arena_.build(runtime.device());
+
+  const auto at = [&]<class T>(size_t ticket, T*& pointer) { pointer = reinterpret_cast<T*>(arena_.get(ticket).bytes()); };
+  for (const Tickets& t : tickets) {
+    Batch& batch = batches_.emplace_back();
+    at(t.rows, batch.rows);
+    at(t.sorted, batch.groups.rows);
+    at(t.bags, batch.groups.bags);
+    at(t.run_begin, batch.groups.run_begin);
+    at(t.long_runs, batch.groups.long_runs);
+    at(t.pieces, batch.groups.pieces);
+    at(t.counts, batch.groups.counts);
+    at(t.rows_after, batch.rows_after);
+  }
+  at(sums, piece_sums_);
+  at(eval_rows, eval_rows_);
+  at(scratch, scratch_);
+}
+
+void EmbeddingTable::ensure_room() { store_.ensure_room(); }
+
+ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples, int64_t key_capacity) const {
+  expect_shape("table keys", keys, {key_capacity});
+  expect_shape("table offsets", offsets, {spec_.slots * samples + 1});
+  return {keys.data<const int64_t>(), offsets.data<const int32_t>(), spec_.slots, samples, key_capacity};
+}
+
+EmbeddingTable::Batch& EmbeddingTable::prepared(int slot) {
+  Batch& batch = batches_.at(static_cast<size_t>(slot));
+  HCTR_EXPECT(batch.keys.keys, "table '", spec_.name, "': slot ", slot, " was never prepared");
+  return batch;
+}
+
+void EmbeddingTable::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
+  Batch& batch = batches_.at(static_cast<size_t>(slot));
+  batch.keys = key_batch(keys, offsets, spec_.samples, spec_.key_capacity);
+  ops::index_insert(ctx, store_.index(), batch.keys, batch.rows);
+  ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
+  ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_);
+  ops::index_close_batch(ctx, store_.index(), batch.rows_after, store_.host_word());
+}
+
+void EmbeddingTable::forward(Context& ctx, int slot, Tensor y) {
+  const Batch& batch = prepared(slot);
+  ops::pool(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, y);
+}
+
+void EmbeddingTable::backward_and_update(Context& ctx, int slot, Tensor dy) {
+  const Batch& batch = prepared(slot);
+  const ops::RowData& data = store_.data();
+  ops::update_rows(ctx, spec_.optimizer, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_, data);
+  if (data.touched) ops::sweep_rows(ctx, spec_.optimizer, batch.rows_after, data);
+  ops::index_finish_step(ctx, store_.index(), batch.rows_after);
+}
+
+void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
+  const ops::KeyBatch batch = key_batch(keys, offsets, spec_.eval_samples, spec_.eval_key_capacity);
+  ops::index_find(ctx, store_.index(), batch, eval_rows_);
+  ops::pool(ctx, batch, eval_rows_, store_.data().vectors, spec_.combiner, y);
+}
+
+int64_t EmbeddingTable::rows() { return store_.finished_rows(); }
+
+}  // namespace hctr

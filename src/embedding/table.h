@@ -1,0 +1,87 @@
+// One embedding table on one rank: keys in, pooled vectors out, gradients back in.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "device/arena.h"
+#include "embedding/row_store.h"
+#include "embedding/table_spec.h"
+#include "ops/embedding_group.h"
+
+namespace hctr {
+
+/// Rows of a table on the host. Row i has key keys[i], slot slots[i] and elements [i * dim, (i + 1) * dim) of `vectors` and of
+/// each optimizer state. Empty: slots when rows belong to keys alone; states and last_steps when the optimizer has none or
+/// they are not asked for or not known.
+struct RowBlock {
+  std::span<const int64_t> keys;
+  std::span<const int32_t> slots;
+  std::span<const float> vectors;
+  std::span<const float> states[2];
+  std::span<const int32_t> last_steps;  ///< of lazy_global updates
+};
+
+/// The training loop passes batches through a ring of slots. For a step with its batch in slot i:
+///   ensure_room()               on the host, before prepare(i) is given to the device
+///   prepare(i)                  on the prepare stream, while the batch before computes
+///   forward(i)                  on the compute stream, after prepare(i)
+///   backward_and_update(i)      likewise; then slot i may be prepared again
+/// prepare, forward, backward_and_update and lookup can be recorded into a Program once and run many times: they allocate
+/// nothing, wait for nothing, and the table may grow in between. On the CPU the same calls do the work at once.
+class EmbeddingTable {
+ public:
+  /// Errors: Error(device) when memory is short.
+  EmbeddingTable(Runtime&, TableSpec, int ring_slots);
+
+  /// Makes room for the new rows of one more batch. Waits for the device only near the end of the room known to be free.
+  /// Errors: Error(data) when there are more rows than row_limit; Error(device) when memory is short.
+  void ensure_room();
+
+  /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
+  /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1], slot-major.
+  void prepare(Context&, int slot, Tensor keys, Tensor offsets);
+  /// Shapes: y [samples, slots, dim], row stride at will. Dtypes: f32 f16 bf16.
+  void forward(Context&, int slot, Tensor y);
+  /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward. Needs
+  /// ctx.state(). Ends the step: from now on lookups see the batch's rows.
+  void backward_and_update(Context&, int slot, Tensor dy);
+
+  /// Evaluation, on the compute stream: keys that no finished step has seen contribute nothing, though they count as keys of
+  /// their bag in a mean. Shapes as prepare and forward, with eval_samples and eval_key_capacity.
+  void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
+
+  const TableSpec& spec() const { return spec_; }
+  /// Rows as of the last finished step. Waits for queued steps. Errors: Error(data) beyond row_limit.
+  int64_t rows();
+
+  /// Gives all rows of finished steps to `take`, block by block, sorted by (slot, key). Waits for queued steps.
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take);
+  /// Adds rows, or overwrites what the block holds of rows already there. Waits for queued steps. Errors: as ensure_room();
+  /// Error(data) when a (slot, key) occurs twice or a slot does not exist.
+  void import_rows(const RowBlock&);
+
+ private:
+  struct Batch {  // of one ring slot
+    ops::KeyBatch keys;  // addresses of the slot: set by prepare, the same each time
+    int32_t* rows = nullptr;
+    ops::RowGroups groups;
+    uint32_t* rows_after = nullptr;
+  };
+  ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples, int64_t key_capacity) const;
+  Batch& prepared(int slot);
+  void import_chunk(const RowBlock&, std::span<const int64_t> order, Context&);
+
+  Runtime& runtime_;
+  TableSpec spec_;
+  RowStore store_;
+  Arena arena_;
+  std::vector<Batch> batches_;
+  float* piece_sums_ = nullptr;
+  int32_t* eval_rows_ = nullptr;
+  std::byte* scratch_ = nullptr;
+};
+
+}  // namespace hctr

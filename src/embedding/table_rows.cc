@@ -1,0 +1,156 @@
+// Rows of a table to and from the host.
+#include <algorithm>
+#include <numeric>
+
+#include "device/copy.h"
+#include "embedding/table.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kBlockBytes = int64_t{16} << 20;  // of vectors, moved at a time
+
+template <class T>
+std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
+  std::vector<T> out(static_cast<size_t>(count));
+  copy_bytes(stream, out.data(), from, out.size() * sizeof(T));
+  stream.synchronize();
+  return out;
+}
+
+/// Where rows are gathered on the device, and the same on the host.
+template <class T>
+class Staging {
+ public:
+  Staging(Device device, int64_t rows, int64_t width) : buffer_(device, static_cast<size_t>(rows * width) * sizeof(T)), width_(width) {}
+
+  Tensor tensor(int64_t rows) const { return Tensor(buffer_.data(), TensorSpec(kDTypeOf<T>, {rows, width_}), buffer_.device()); }
+  std::span<const T> gather(Context& ctx, const int32_t* rows, int64_t count, const T* table) {
+    ops::gather_rows(ctx, rows, table, tensor(count));
+    host_ = to_host<T>(tensor(count), ctx.stream());
+    return host_;
+  }
+  void scatter(Context& ctx, const int32_t* rows, std::span<const T> from, std::span<const int64_t> order, T* table) {
+    host_.clear();
+    for (const int64_t i : order) host_.insert(host_.end(), from.begin() + i * width_, from.begin() + (i + 1) * width_);
+    const Tensor x = tensor(static_cast<int64_t>(order.size()));
+    from_host(x, host_, ctx.stream());
+    ops::scatter_rows(ctx, rows, x, table);
+    ctx.stream().synchronize();
+  }
+
+ private:
+  Buffer buffer_;
+  int64_t width_;
+  std::vector<T> host_;
+};
+
+/// 0, 1, ... in the order of (slot, key).
+std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const int32_t> slots) {
+  std::vector<int64_t> order(keys.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    if (!slots.empty() && slots[static_cast<size_t>(a)] != slots[static_cast<size_t>(b)])
+      return slots[static_cast<size_t>(a)] < slots[static_cast<size_t>(b)];
+    return keys[static_cast<size_t>(a)] < keys[static_cast<size_t>(b)];
+  });
+  return order;
+}
+
+}  // namespace
+
+void EmbeddingTable::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
+  const int64_t count = store_.finished_rows();
+  Context ctx(runtime_, runtime_.compute_stream());
+  const ops::RowData& data = store_.data();
+  const bool by_slot = store_.index().row_slots != nullptr;
+  const std::vector<int64_t> keys = device_array(ctx.stream(), store_.index().row_keys + 1, count);
+  const std::vector<int32_t> slots = device_array(ctx.stream(), by_slot ? store_.index().row_slots + 1 : nullptr, by_slot ? count : 0);
+  const std::vector<int64_t> order = sorted_order(keys, slots);
+
+  const int64_t block = std::clamp<int64_t>(kBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
+  Staging<float> vectors(ctx.device(), block, spec_.dim), state0(ctx.device(), block, spec_.dim), state1(ctx.device(), block, spec_.dim);
+  Staging<int32_t> last_steps(ctx.device(), block, 1);
+  Buffer rows(ctx.device(), static_cast<size_t>(block) * sizeof(int32_t));
+  const auto* device_rows = reinterpret_cast<const int32_t*>(rows.data());
+  for (int64_t first = 0; first < count; first += block) {
+    const int64_t n = std::min(block, count - first);
+    std::vector<int32_t> block_rows, block_slots;
+    std::vector<int64_t> block_keys;
+    for (int64_t i = first; i < first + n; ++i) {
+      const auto row = static_cast<size_t>(order[static_cast<size_t>(i)]);
+      block_rows.push_back(static_cast<int32_t>(row) + 1);
+      block_keys.push_back(keys[row]);
+      if (by_slot) block_slots.push_back(slots[row]);
+    }
+    copy_bytes(ctx.stream(), rows.data(), block_rows.data(), block_rows.size() * sizeof(int32_t));
+    RowBlock out{block_keys, block_slots, vectors.gather(ctx, device_rows, n, data.vectors), {}, {}};
+    if (with_states && data.states[0]) out.states[0] = state0.gather(ctx, device_rows, n, data.states[0]);
+    if (with_states && data.states[1]) out.states[1] = state1.gather(ctx, device_rows, n, data.states[1]);
+    if (with_states && data.last_step) out.last_steps = last_steps.gather(ctx, device_rows, n, data.last_step);
+    take(out);
+  }
+}
+
+void EmbeddingTable::import_rows(const RowBlock& block) {
+  const bool by_slot = store_.index().row_slots != nullptr;
+  const size_t count = block.keys.size();
+  HCTR_EXPECT(block.vectors.size() == count * static_cast<size_t>(spec_.dim) && (!by_slot || block.slots.size() == count), "table '",
+              spec_.name, "': ", count, " keys with ", block.slots.size(), " slots and ", block.vectors.size(), " elements");
+  const std::vector<int64_t> order = sorted_order(block.keys, by_slot ? block.slots : std::span<const int32_t>());
+  for (size_t i = 0; i < count; ++i) {
+    const auto at = static_cast<size_t>(order[i]);
+    const int64_t slot = by_slot ? block.slots[at] : 0;
+    if (slot < 0 || slot >= spec_.slots)
+      throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at], " is of slot ", slot, "; there are ", spec_.slots, " slots"));
+    if (i == 0) continue;
+    const auto before = static_cast<size_t>(order[i - 1]);
+    if (block.keys[at] == block.keys[before] && (!by_slot || block.slots[at] == block.slots[before]))
+      throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at], by_slot ? cat(" of slot ", slot) : "", " occurs twice"));
+  }
+  Context ctx(runtime_, runtime_.compute_stream());
+  const auto chunk = std::min<size_t>(static_cast<size_t>(std::max<int64_t>(spec_.key_capacity, 1)),
+                                      static_cast<size_t>(std::max<int64_t>(kBlockBytes / (spec_.dim * 4), 1)));
+  for (size_t first = 0; first < count; first += chunk)
+    import_chunk(block, std::span(order).subspan(first, std::min(chunk, count - first)), ctx);
+  store_.finished_rows();  // throws beyond the limit
+}
+
+void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t> order, Context& ctx) {
+  const auto n = static_cast<int64_t>(order.size());
+  const ops::HashIndex& index = store_.index();
+  const ops::RowData& data = store_.data();
+  store_.finished_rows();  // waits: prepare may not insert meanwhile
+  store_.ensure_room();
+
+  // One sample, whose bags are the slots: sorted by slot the keys are a batch.
+  std::vector<int64_t> keys;
+  std::vector<int32_t> offsets(static_cast<size_t>(spec_.slots) + 1, 0);
+  for (const int64_t i : order) {
+    keys.push_back(block.keys[static_cast<size_t>(i)]);
+    ++offsets[index.row_slots ? static_cast<size_t>(block.slots[static_cast<size_t>(i)]) + 1 : 1];
+  }
+  std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
+
+  const Device device = ctx.device();
+  const Buffer device_keys(device, keys.size() * sizeof(int64_t)), device_offsets(device, offsets.size() * sizeof(int32_t)),
+      device_rows(device, keys.size() * sizeof(int32_t)), rows_after(device, sizeof(uint32_t));
+  copy_bytes(ctx.stream(), device_keys.data(), keys.data(), device_keys.bytes());
+  copy_bytes(ctx.stream(), device_offsets.data(), offsets.data(), device_offsets.bytes());
+  const ops::KeyBatch batch{reinterpret_cast<const int64_t*>(device_keys.data()), reinterpret_cast<const int32_t*>(device_offsets.data()),
+                            spec_.slots, 1, n};
+  auto* rows = reinterpret_cast<int32_t*>(device_rows.data());
+  ops::index_insert(ctx, index, batch, rows);
+  ops::init_new_rows(ctx, index, store_.init(), data);
+  Staging<float> staging(device, n, spec_.dim);
+  staging.scatter(ctx, rows, block.vectors, order, data.vectors);
+  for (int s = 0; s < 2; ++s)
+    if (data.states[s] && !block.states[s].empty()) staging.scatter(ctx, rows, block.states[s], order, data.states[s]);
+  if (data.last_step && !block.last_steps.empty()) Staging<int32_t>(device, n, 1).scatter(ctx, rows, block.last_steps, order, data.last_step);
+  auto* after = reinterpret_cast<uint32_t*>(rows_after.data());
+  ops::index_close_batch(ctx, index, after, store_.host_word());
+  ops::index_finish_step(ctx, index, after);
+  ctx.stream().synchronize();
+}
+
+}  // namespace hctr

@@ -1,0 +1,31 @@
+// What an embedding table is, before there is one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/key_batch.h"
+#include "ops/optimizer.h"
+#include "optim/clause.h"
+
+namespace hctr {
+
+struct TableSpec {
+  std::string name;  ///< of the layer; names the random stream and stands in messages
+  int rank = 0;      ///< for messages
+  int64_t dim = 0;
+  int64_t slots = 0, samples = 0, key_capacity = 0;  ///< of a training batch
+  int64_t eval_samples = 0, eval_key_capacity = 0;   ///< of an evaluation batch; 0: none comes
+  /// A row belongs to (slot, key); else to the key alone, whatever its slot.
+  bool identity_by_slot = false;
+  ops::Combiner combiner = ops::Combiner::sum;
+  float init_bound = 0.05f;        ///< initial values are uniform on [-bound, bound)
+  std::vector<float> slot_bounds;  ///< per slot instead, where given; for identity_by_slot only
+  ops::Optimizer optimizer;
+  UpdateType update = UpdateType::local;
+  int64_t row_hint = 0;   ///< rows to have room for from the start, as far as memory is plenty
+  int64_t row_limit = 0;  ///< more are an error; 0: memory is the limit
+};
+
+}  // namespace hctr

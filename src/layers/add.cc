@@ -1,0 +1,36 @@
+// Add: the element-wise sum of its inputs.
+#include "ops/add.h"
+
+#include "layers/layer_type.h"
+#include "ops/copy.h"
+
+namespace hctr {
+namespace {
+
+class Add : public Layer {
+ public:
+  Add(const std::string&, NoParams) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    for (size_t i = 1; i < inputs.size(); ++i)
+      if (inputs[i].shape != inputs[0].shape)
+        throw PlanError(cat("bottom/", i), cat("Add takes tensors of one shape: the first has ", to_string(inputs[0].shape),
+                                               ", this one ", to_string(inputs[i].shape)));
+    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::add(ctx, io.in, io.out[0]); }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    for (const auto& d_in : io.d_in)
+      if (d_in) ops::copy(ctx, io.d_out[0], *d_in);
+  }
+};
+
+}  // namespace
+
+LayerType add() {
+  return LayerType::of<Add>("Add", "y = x_0 + x_1 + ...", {2, kAnyNumber}, {1, 1}, Schema<NoParams>("Add"));
+}
+
+}  // namespace hctr

@@ -1,0 +1,45 @@
+// BinaryCrossEntropyLoss: the log loss of a click, from logits.
+#include "ops/binary_cross_entropy.h"
+
+#include "layers/layer_type.h"
+#include "layers/regularizer.h"
+
+namespace hctr {
+namespace {
+
+class BinaryCrossEntropyLoss : public LossLayer {
+ public:
+  BinaryCrossEntropyLoss(const std::string&, RegularizerParams params) : params_(params) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    need_rank(inputs[0], 2, "bottom/0", "BinaryCrossEntropyLoss");
+    for (size_t i = 0; i < 2; ++i)
+      if (inputs[i].shape != Shape{inputs[0].rows(), 1})
+        throw PlanError(cat("bottom/", i), cat("BinaryCrossEntropyLoss takes logits and labels of one column; this one has shape ",
+                                               to_string(inputs[i].shape)));
+    return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, inputs[0].shape)}};
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    ops::binary_cross_entropy(ctx, io.in[0], io.in[1], io.out[0], io.out[1]);
+  }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    if (io.d_in[0]) ops::binary_cross_entropy_backward(ctx, io.in[0], io.in[1], *io.d_in[0]);
+  }
+
+  Regularizer regularizer() const override { return params_.regularizer(); }
+
+ private:
+  RegularizerParams params_;
+};
+
+}  // namespace
+
+LayerType binary_cross_entropy_loss() {
+  return LayerType::of<BinaryCrossEntropyLoss>(
+      "BinaryCrossEntropyLoss", "mean over samples of max(z, 0) - z y + log(1 + exp(-|z|)), z logits, y labels; bottoms in this order",
+      {2, 2}, {1, 1}, regularized(Schema<RegularizerParams>("BinaryCrossEntropyLoss")));
+}
+
+}  // namespace hctr

@@ -1,0 +1,49 @@
+// Dropout: zeroes elements at random while training.
+#include "ops/dropout.h"
+
+#include "base/random.h"
+#include "layers/layer_type.h"
+#include "ops/copy.h"
+
+namespace hctr {
+namespace {
+
+struct DropoutParams {
+  double rate = 0.5;
+};
+
+class Dropout : public Layer {
+ public:
+  Dropout(const std::string& name, DropoutParams params) : stream_(stream_of(name)), rate_(static_cast<float>(params.rate)) {}
+
+  LayerPlan plan(const Specs& inputs) const override { return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}}; }
+
+  void forward(Context& ctx, const LayerIo& io, Phase phase) const override {
+    if (phase == Phase::train && rate_ > 0)
+      ops::dropout(ctx, rate_, stream_, io.in[0], io.out[0]);
+    else
+      ops::copy(ctx, io.in[0], io.out[0]);
+  }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    if (!io.d_in[0]) return;
+    if (rate_ > 0)
+      ops::dropout_backward(ctx, rate_, stream_, io.d_out[0], *io.d_in[0]);
+    else
+      ops::copy(ctx, io.d_out[0], *io.d_in[0]);
+  }
+
+ private:
+  uint64_t stream_;
+  float rate_;
+};
+
+}  // namespace
+
+LayerType dropout() {
+  return LayerType::of<Dropout>(
+      "Dropout", "training: y = x / (1 - rate) with probability 1 - rate, else 0; evaluation: y = x", {1, 1}, {1, 1},
+      Schema<DropoutParams>("Dropout").opt("rate", &DropoutParams::rate, "share of elements set to zero", Range{.low = 0, .high = 1, .high_open = true}));
+}
+
+}  // namespace hctr

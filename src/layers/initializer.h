@@ -1,0 +1,36 @@
+// How weights start.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/values.h"
+
+namespace hctr {
+
+/// The words a config may use. `by_default` is each layer's own rule and has no word.
+enum class Initializer { by_default, uniform, xavier_norm, xavier_uniform, zero };
+template <>
+struct EnumWords<Initializer> {
+  static const std::vector<std::pair<std::string, Initializer>>& table();
+};
+
+/// A distribution: normal with standard deviation `scale`, uniform on [-scale, scale), or the constant `scale`.
+struct InitialValues {
+  enum class Kind { normal, uniform, constant };
+  Kind kind = Kind::constant;
+  double scale = 0;
+};
+
+/// The distribution a word means for a weight with these fans (a bias has fan_in 0).
+///   Uniform         U(+-1 / (in + out))
+///   XavierNorm      N(0, s^2) with s = sqrt(1 / f) / 0.87962566103423978, f = (in + out) / 2
+///   XavierUniform   U(+-sqrt(3 / f))
+/// f is at least 1. The constant makes a normal cut at two deviations have variance 1 / f; nothing is cut here.
+InitialValues initial_values(Initializer, double fan_in, double fan_out);
+
+/// `count` values for the weight called `stream` ("fc1/weights"): a pure function of seed and stream.
+std::vector<float> draw(const InitialValues&, int64_t count, uint64_t seed, const std::string& stream);
+
+}  // namespace hctr

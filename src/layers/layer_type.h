@@ -1,0 +1,62 @@
+// A kind of layer as the config knows it: its name, its arity, its fields, and how one is made from JSON.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/schema.h"
+#include "layers/layer.h"
+
+namespace hctr {
+
+/// How many tensors: from `least` to `most`.
+struct Arity {
+  int least = 1, most = 1;
+  bool holds(size_t n) const { return static_cast<int>(n) >= least && static_cast<int>(n) <= most; }
+  std::string text() const;  ///< "1", "2 or more", "2 to 5"
+};
+inline constexpr int kAnyNumber = std::numeric_limits<int>::max();
+
+/// Parameters of a layer that has none.
+struct NoParams {};
+
+class LayerType {
+ public:
+  /// L is constructed from (name, P). The name is the layer's first top: unique in the network, so random numbers and
+  /// weights keep their meaning when layers are added.
+  template <class L, class P = NoParams>
+  static LayerType of(std::string name, std::string formula, Arity inputs, Arity outputs, Schema<P> schema) {
+    LayerType type;
+    type.formula_ = std::move(formula);
+    type.inputs_ = inputs;
+    type.outputs_ = outputs;
+    type.fields_ = schema.fields();
+    type.nested_ = schema.nested();
+    type.name_ = std::move(name);
+    type.make_ = [schema](const Json& clause, const std::string& pointer, const std::string& layer_name, Problems& problems) {
+      return std::make_unique<L>(layer_name, schema.parse(clause, pointer, problems, {"name", "type", "bottom", "top"}));
+    };
+    return type;
+  }
+
+  const std::string& name() const { return name_; }
+  const std::string& formula() const { return formula_; }
+  const std::string& nested() const { return nested_; }
+  const std::vector<FieldDoc>& fields() const { return fields_; }
+  Arity inputs() const { return inputs_; }
+  Arity outputs() const { return outputs_; }
+  std::unique_ptr<Layer> make(const Json& clause, const std::string& pointer, const std::string& layer_name, Problems& problems) const {
+    return make_(clause, pointer, layer_name, problems);
+  }
+
+ private:
+  std::string name_, formula_, nested_;
+  Arity inputs_, outputs_;
+  std::vector<FieldDoc> fields_;
+  std::function<std::unique_ptr<Layer>(const Json&, const std::string&, const std::string&, Problems&)> make_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,105 @@
+#include "model/config.h"
+
+#include "base/error.h"
+#include "layers/catalog.h"
+
+namespace hctr {
+namespace {
+
+/// "bottom" or "top": a string or an array of strings, none empty.
+std::vector<std::string> read_names(const Json& clause, const std::string& pointer, const char* key, Problems& problems) {
+  const Json* value = clause.find(key);
+  if (!value) {
+    problems.error(pointer, cat("a layer needs \"", key, "\""));
+    return {};
+  }
+  std::vector<std::string> names;
+  const std::string expected = read_value(*value, Range{}, names);
+  if (!expected.empty()) problems.error(cat(pointer, "/", key), cat("expected a string or ", expected, ", found ", value->kind()));
+  for (const std::string& name : names)
+    if (name.empty()) problems.error(cat(pointer, "/", key), "a tensor's name is empty");
+  return names;
+}
+
+void check_arity(const LayerEntry& entry, Problems& problems) {
+  const auto check = [&](const char* key, const Arity& arity, size_t count) {
+    if (count > 0 && !arity.holds(count))
+      problems.error(cat(entry.pointer, "/", key), cat(entry.type->name(), " takes ", arity.text(), " ", key, arity.most == 1 ? "" : "s",
+                                                       ", found ", count));
+  };
+  check("bottom", entry.type->inputs(), entry.bottoms.size());
+  check("top", entry.type->outputs(), entry.tops.size());
+}
+
+std::vector<std::string> known_types() {
+  std::vector<std::string> names = embedding_types();
+  names.push_back("Data");
+  for (const LayerType& type : layer_catalog()) names.push_back(type.name());
+  return names;
+}
+
+void read_layer(const Json& clause, const std::string& pointer, Config& config, Problems& problems) {
+  const Json* type = clause.find("type");
+  if (!type || !type->string())
+    return problems.error(pointer, type ? cat("\"type\" is ", type->kind(), "; expected a layer's name") : "a layer needs \"type\"");
+  const std::string& name = *type->string();
+  if (is_embedding_type(name)) {
+    config.embeddings.push_back({pointer, parse_embedding(clause, pointer, problems)});
+    return;
+  }
+  if (name == "Data") return problems.error(pointer, "a second Data layer; the first layer is the only one");
+  const LayerType* found = find_layer_type(name);
+  if (!found) {
+    const std::vector<std::string> known = known_types();
+    const std::string hint = did_you_mean(name, known, 3);
+    return problems.error(pointer + "/type", cat("no such layer: \"", name, "\"", hint.empty() ? "; there are " + one_of(known) : hint));
+  }
+  LayerEntry entry{.pointer = pointer, .type = found, .bottoms = read_names(clause, pointer, "bottom", problems),
+                   .tops = read_names(clause, pointer, "top", problems), .layer = nullptr};
+  check_arity(entry, problems);
+  entry.layer = found->make(clause, pointer, entry.tops.empty() ? pointer : entry.tops[0], problems);
+  config.layers.push_back(std::move(entry));
+}
+
+}  // namespace
+
+Config read_config(const Json& file, Problems& problems) {
+  Config config;
+  if (!file.object()) {
+    problems.error("", cat("expected an object with solver, optimizer and layers, found ", file.kind()));
+    return config;
+  }
+  for (const auto& [key, value] : *file.object())
+    if (key != "solver" && key != "optimizer" && key != "layers" && key != "name" && key != "all_reduce") {
+      if (const std::string near = nearest(key, {"solver", "optimizer", "layers"}); !near.empty() && !file.find(near))
+        problems.error("/" + key, cat("the config has no part \"", key, "\"; did you mean \"", near, "\"?"));
+      else
+        problems.warn("/" + key, cat("the config has no part \"", key, "\"; it is ignored"));
+    }
+
+  if (const Json* solver = file.find("solver")) config.solver = solver_schema().parse(*solver, "/solver", problems);
+  else problems.error("", "the config needs \"solver\"");
+  if (const Json* optimizer = file.find("optimizer")) config.optimizer = optimizer_schema().parse(*optimizer, "/optimizer", problems);
+  else problems.error("", "the config needs \"optimizer\"");
+
+  config.data = data_clause_of(file, problems);
+  if (const Json* layers = file.find("layers"); layers && layers->array())
+    for (size_t i = 1; i < layers->array()->size(); ++i) {
+      const Json& clause = (*layers->array())[i];
+      const std::string pointer = cat("/layers/", i);
+      if (clause.object()) read_layer(clause, pointer, config, problems);
+      else problems.error(pointer, cat("expected a layer, an object, found ", clause.kind()));
+    }
+
+  const size_t files = config.solver.sparse_model_file.size();
+  if (files != 0 && files != config.embeddings.size())
+    problems.error("/solver/sparse_model_file", cat("names ", files, files == 1 ? " file" : " files", " for ", config.embeddings.size(),
+                                                    config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
+  config.effective = Json(Json::Object{});
+  config.effective.set("solver", solver_schema().effective(config.solver));
+  config.effective.set("optimizer", optimizer_schema().effective(config.optimizer));
+  if (const Json* layers = file.find("layers")) config.effective.set("layers", *layers);
+  return config;
+}
+
+}  // namespace hctr

@@ -1,0 +1,208 @@
+#include "model/graph.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+/// Who makes each name: data, an embedding or a layer.
+struct Maker {
+  std::string pointer;
+  std::optional<size_t> layer;
+};
+
+class Wiring {
+ public:
+  Wiring(const Config& config, int64_t samples, Problems& problems) : config_(config), samples_(samples), problems_(problems) {}
+
+  Graph run() {
+    const size_t errors_before = problems_.errors().size();
+    find_makers();
+    check_bottoms();
+    const std::vector<size_t> order = running_order();
+    if (problems_.errors().size() != errors_before) return {};
+    add_sources();
+    for (const size_t layer : order) {
+      if (problems_.errors().size() != errors_before) return {};  // a wrong shape makes those behind it meaningless
+      add_node(config_.layers[layer]);
+    }
+    if (problems_.errors().size() == errors_before) finish();
+    return std::move(graph_);
+  }
+
+ private:
+  void make(const std::string& name, const std::string& pointer, std::optional<size_t> layer) {
+    const auto [found, is_new] = makers_.try_emplace(name, Maker{pointer, layer});
+    if (!is_new) problems_.error(pointer, cat("the tensor \"", name, "\" is made by ", found->second.pointer, " already"));
+  }
+
+  void find_makers() {
+    const DataClause& data = config_.data;
+    make(data.label.top, "/layers/0/label/top", {});
+    if (data.dense.dense_dim > 0) make(data.dense.top, "/layers/0/dense/top", {});
+    for (const EmbeddingEntry& embedding : config_.embeddings) make(embedding.clause.top, embedding.pointer + "/top", {});
+    for (size_t i = 0; i < config_.layers.size(); ++i) {
+      const LayerEntry& entry = config_.layers[i];
+      for (size_t t = 0; t < entry.tops.size(); ++t) make(entry.tops[t], cat(entry.pointer, "/top", entry.tops.size() > 1 ? cat("/", t) : ""), i);
+    }
+  }
+
+  void check_bottoms() {
+    std::vector<std::string> sparse_names, names;
+    for (const SparseInput& input : config_.data.sparse) sparse_names.push_back(input.top);
+    for (const auto& [name, maker] : makers_) names.push_back(name);
+    for (const EmbeddingEntry& embedding : config_.embeddings) {
+      const auto found = std::find(sparse_names.begin(), sparse_names.end(), embedding.clause.bottom);
+      if (found == sparse_names.end())
+        problems_.error(embedding.pointer + "/bottom", cat("no sparse input is called \"", embedding.clause.bottom, "\"",
+                                                           hint(embedding.clause.bottom, sparse_names)));
+      else
+        graph_.embedding_inputs.push_back(static_cast<size_t>(found - sparse_names.begin()));
+    }
+    for (const LayerEntry& entry : config_.layers)
+      for (size_t b = 0; b < entry.bottoms.size(); ++b) {
+        if (makers_.contains(entry.bottoms[b])) continue;
+        std::string message = cat("no layer produces \"", entry.bottoms[b], "\"", hint(entry.bottoms[b], names));
+        if (entry.bottoms[b] == config_.data.dense.top) message = cat("\"", entry.bottoms[b], "\" is empty: dense_dim is 0");
+        if (std::find(sparse_names.begin(), sparse_names.end(), entry.bottoms[b]) != sparse_names.end())
+          message = cat("\"", entry.bottoms[b], "\" is a sparse input: only an embedding can read it");
+        problems_.error(cat(entry.pointer, "/bottom", entry.bottoms.size() > 1 ? cat("/", b) : ""), message);
+      }
+  }
+
+  static std::string hint(const std::string& word, const std::vector<std::string>& names) {
+    const std::string near = did_you_mean(word, names);
+    return near.empty() ? "; there is " + one_of(names) : near;
+  }
+
+  /// Layers so that each comes after those it reads from; among several possible orders, the order of the file.
+  std::vector<size_t> running_order() {
+    std::vector<size_t> order;
+    std::vector<int> state(config_.layers.size(), 0);  // 0 new, 1 being placed, 2 placed
+    const std::function<bool(size_t)> place = [&](size_t i) {
+      if (state[i] == 2) return true;
+      if (state[i] == 1) return false;
+      state[i] = 1;
+      for (const std::string& bottom : config_.layers[i].bottoms)
+        if (const auto maker = makers_.find(bottom); maker != makers_.end() && maker->second.layer && !place(*maker->second.layer)) {
+          problems_.error(config_.layers[i].pointer + "/bottom", cat("\"", bottom, "\" depends on this layer's own output: a cycle"));
+          break;
+        }
+      state[i] = 2;
+      order.push_back(i);
+      return true;
+    };
+    for (size_t i = 0; i < config_.layers.size(); ++i) place(i);
+    return order;
+  }
+
+  TensorId add_edge(const std::string& name, const TensorSpec& spec, std::optional<size_t> producer, bool needs_gradient) {
+    graph_.edges.push_back({name, spec, producer, {}, needs_gradient});
+    ids_[name] = graph_.edges.size() - 1;
+    return graph_.edges.size() - 1;
+  }
+
+  void add_sources() {
+    const DataClause& data = config_.data;
+    graph_.label = add_edge(data.label.top, TensorSpec(DType::f32, {samples_, data.label.label_dim}), {}, false);
+    if (data.dense.dense_dim > 0)
+      graph_.dense = add_edge(data.dense.top, TensorSpec(DType::f32, {samples_, data.dense.dense_dim}), {}, false);
+    for (size_t i = 0; i < config_.embeddings.size(); ++i) {
+      const EmbeddingClause& clause = config_.embeddings[i].clause;
+      const int64_t slots = data.sparse[graph_.embedding_inputs[i]].slot_num;
+      check_slots(clause, slots, config_.embeddings[i].pointer, problems_);
+      graph_.embeddings.push_back(add_edge(clause.top, TensorSpec(DType::f32, {samples_, slots, clause.dim}), {}, true));
+    }
+  }
+
+  void add_node(const LayerEntry& entry) {
+    const size_t index = graph_.nodes.size();
+    Node node{&entry, {}, {}, {}};
+    Specs inputs;
+    bool needs_gradient = false;
+    for (const std::string& bottom : entry.bottoms) {
+      const TensorId id = ids_.at(bottom);
+      node.in.push_back(id);
+      inputs.push_back(graph_.edges[id].spec);
+      needs_gradient = needs_gradient || graph_.edges[id].needs_gradient;
+      graph_.edges[id].readers.push_back(index);
+    }
+    try {
+      node.plan = entry.layer->plan(inputs);
+    } catch (const PlanError& error) {
+      std::string place = error.field();
+      if (place == "bottom/0" && entry.bottoms.size() == 1) place = "bottom";
+      return problems_.error(cat(entry.pointer, "/", place), error.what());
+    }
+    for (size_t t = 0; t < node.plan.outputs.size(); ++t) {
+      const std::string name = t < entry.tops.size() ? entry.tops[t] : entry.tops[0] + "/prediction";
+      node.out.push_back(add_edge(name, node.plan.outputs[t], index, needs_gradient || !node.plan.weights.empty()));
+    }
+    for (const WeightSpec& weight : node.plan.weights) graph_.parameters += weight.shape.elements();
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  void finish() {
+    std::vector<size_t> losses;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i)
+      if (graph_.nodes[i].is_loss()) losses.push_back(i);
+    if (losses.empty()) return problems_.error("/layers", "there is no loss; add a BinaryCrossEntropyLoss that reads the last layer and the label");
+    if (losses.size() > 1)
+      return problems_.error(graph_.nodes[losses[1]].entry->pointer, cat("a second loss; the first is ", graph_.nodes[losses[0]].entry->pointer));
+    graph_.loss = losses[0];
+    const Node& loss = graph_.nodes[graph_.loss];
+    if (!graph_.edges[loss.in[0]].needs_gradient)
+      problems_.error(loss.entry->pointer + "/bottom/0", "nothing that learns lies before the loss");
+    for (const Edge& edge : graph_.edges)
+      if (edge.needs_gradient && edge.readers.empty() && edge.producer != graph_.loss)
+        problems_.error(edge.producer ? graph_.nodes[*edge.producer].entry->pointer + "/top" : makers_.at(edge.name).pointer,
+                        cat("no layer reads \"", edge.name, "\""));
+  }
+
+  const Config& config_;
+  const int64_t samples_;
+  Problems& problems_;
+  Graph graph_;
+  std::map<std::string, Maker> makers_;
+  std::map<std::string, TensorId> ids_;
+};
+
+std::string padded(const std::string& text, size_t width) { return text + std::string(width > text.size() ? width - text.size() : 0, ' '); }
+
+}  // namespace
+
+Graph wire(const Config& config, int64_t samples, Problems& problems) { return Wiring(config, samples, problems).run(); }
+
+std::string layer_table(const Config& config, const Graph& graph) {
+  std::vector<std::vector<std::string>> rows = {{"output", "layer", "shape", "parameters"}};
+  const auto shape_of = [&](TensorId id) { return to_string(graph.edges[id].spec.shape); };
+  rows.push_back({graph.edges[graph.label].name, "Data (label)", shape_of(graph.label), ""});
+  if (graph.dense) rows.push_back({graph.edges[*graph.dense].name, "Data (dense)", shape_of(*graph.dense), ""});
+  for (size_t i = 0; i < graph.embeddings.size(); ++i)
+    rows.push_back({graph.edges[graph.embeddings[i]].name, config.embeddings[i].clause.type, shape_of(graph.embeddings[i]),
+                    cat(config.embeddings[i].clause.dim, " a key")});
+  for (const Node& node : graph.nodes) {
+    int64_t parameters = 0;
+    for (const WeightSpec& weight : node.plan.weights) parameters += weight.shape.elements();
+    for (size_t t = 0; t < node.entry->tops.size(); ++t)
+      rows.push_back({node.entry->tops[t], node.entry->type->name(), shape_of(node.out[t]), t == 0 && parameters ? cat(parameters) : ""});
+  }
+  rows.push_back({"", "", "dense parameters in all:", cat(graph.parameters)});
+  std::vector<size_t> widths(4, 0);
+  for (const auto& row : rows)
+    for (size_t c = 0; c < 4; ++c) widths[c] = std::max(widths[c], row[c].size());
+  std::string text;
+  for (const auto& row : rows) {
+    text += "  ";
+    for (size_t c = 0; c < 3; ++c) text += padded(row[c], widths[c] + 2);
+    text += row[3] + "\n";
+  }
+  return text;
+}
+
+}  // namespace hctr

@@ -1,0 +1,50 @@
+// The wired network: which tensors there are, who makes and who reads each, in which order layers run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+
+namespace hctr {
+
+using TensorId = size_t;
+
+/// A tensor of the graph.
+struct Edge {
+  std::string name;
+  TensorSpec spec;
+  std::optional<size_t> producer;    ///< index of the node; none: data or an embedding
+  std::vector<size_t> readers;       ///< nodes, in running order; one that reads it twice stands twice
+  bool needs_gradient = false;       ///< whether anything that learns lies before it
+};
+
+/// A layer in its place.
+struct Node {
+  const LayerEntry* entry;
+  LayerPlan plan;
+  std::vector<TensorId> in, out;  ///< a loss has a second, unnamed output: its prediction
+  bool is_loss() const { return dynamic_cast<const LossLayer*>(entry->layer.get()) != nullptr; }
+};
+
+struct Graph {
+  std::vector<Edge> edges;
+  std::vector<Node> nodes;                ///< in running order
+  TensorId label = 0;
+  std::optional<TensorId> dense;          ///< none when dense_dim is 0
+  std::vector<TensorId> embeddings;       ///< output of each embedding, [samples, slots, dim]
+  std::vector<size_t> embedding_inputs;   ///< the sparse input (index into data.sparse) that each embedding reads
+  size_t loss = 0;                        ///< the node that is the loss
+  int64_t parameters = 0;                 ///< dense weights
+};
+
+/// Connects the layers for batches of `samples` rows. Everything that does not fit goes to `problems`: unknown and doubled
+/// names, cycles, shapes. The result is whole only when no problem was added. Keeps pointers into `config`.
+Graph wire(const Config& config, int64_t samples, Problems& problems);
+
+/// The layer table for people: name, type, output shape, parameters.
+std::string layer_table(const Config&, const Graph&);
+
+}  // namespace hctr

@@ -1,0 +1,143 @@
+#include "model/memory_plan.h"
+
+namespace hctr {
+namespace {
+
+/// Rows start at multiples of 16 bytes, so that kernels and matrix products can use wide loads whatever the width.
+TensorSpec padded(const TensorSpec& spec) {
+  const int64_t unit = 16 / static_cast<int64_t>(size_of(spec.dtype)), width = spec.row_elements();
+  if (spec.shape.rank() < 2 || width < unit) return spec;
+  return TensorSpec(spec.dtype, spec.shape, (width + unit - 1) / unit * unit);
+}
+
+}  // namespace
+
+MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device)
+    : keep_dense_(graph.edges.size(), false), values_(graph.edges.size()), gradients_(graph.edges.size()),
+      contributions_(graph.nodes.size()), scratch_(graph.nodes.size()), to_sum_(graph.edges.size()) {
+  for (const Node& node : graph.nodes)
+    if (node.plan.memory == LayerPlan::Memory::reshape_of_input &&
+        graph.edges[node.in[0]].spec.rows() != graph.edges[node.out[0]].spec.rows())
+      keep_dense_[node.in[0]] = keep_dense_[node.out[0]] = true;
+  place_values(graph);
+  if (phase == Phase::train) place_gradients(graph);
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    for (const TensorSpec& spec : graph.nodes[n].plan.scratch) scratch_[n].push_back(own(spec, true));
+  arena_.build(device);
+}
+
+MemoryPlan::Place MemoryPlan::own(const TensorSpec& spec, bool dense) {
+  const TensorSpec mine = dense ? spec : padded(spec);
+  return {arena_.add(mine), 0, mine};
+}
+
+Tensor MemoryPlan::at(const Place& place) const {
+  const Tensor whole = arena_.get(place.ticket);
+  return Tensor(whole.bytes() + static_cast<size_t>(place.offset) * size_of(place.spec.dtype), place.spec, whole.device());
+}
+
+MemoryPlan::Place MemoryPlan::columns(const Place& place, int64_t begin, const TensorSpec& spec) {
+  return {place.ticket, place.offset + begin, TensorSpec(spec.dtype, spec.shape, place.spec.row_stride)};
+}
+
+std::optional<MemoryPlan::Place> MemoryPlan::reshaped(const Place& place, const TensorSpec& spec) {
+  if (place.spec.rows() == spec.rows()) return Place{place.ticket, place.offset, TensorSpec(spec.dtype, spec.shape, place.spec.row_stride)};
+  if (place.spec.dense()) return Place{place.ticket, place.offset, spec};
+  return std::nullopt;
+}
+
+std::optional<MemoryPlan::Place> MemoryPlan::shared_part(const Graph& graph, const Node& node, size_t input, const Place& output) {
+  const TensorSpec& spec = graph.edges[node.in[input]].spec;
+  switch (node.plan.memory) {
+    case LayerPlan::Memory::own: return std::nullopt;
+    case LayerPlan::Memory::reshape_of_input: return reshaped(output, spec);
+    case LayerPlan::Memory::columns_of_inputs: break;
+  }
+  int64_t begin = 0;
+  for (size_t i = 0; i < input; ++i) begin += graph.edges[node.in[i]].spec.row_elements();
+  return columns(output, begin, spec);
+}
+
+void MemoryPlan::place_values(const Graph& graph) {
+  // From the last layer to the first, so that a reader's place is known before its inputs look for one.
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    for (const TensorId out : node.out)
+      if (!values_[out]) values_[out] = own(graph.edges[out].spec, keep_dense_[out]);
+    for (size_t i = 0; i < node.in.size(); ++i) {
+      const TensorId in = node.in[i];
+      const bool is_data = in == graph.label || in == graph.dense;
+      if (is_data || values_[in]) continue;
+      auto shared = shared_part(graph, node, i, *values_[node.out[0]]);
+      if (shared && keep_dense_[in] && !shared->spec.dense()) shared.reset();
+      values_[in] = shared;
+    }
+  }
+  for (const TensorId embedding : graph.embeddings)
+    if (!values_[embedding]) values_[embedding] = own(graph.edges[embedding].spec, keep_dense_[embedding]);
+}
+
+void MemoryPlan::place_gradients(const Graph& graph) {
+  const auto settle = [&](TensorId id) {  // all readers of `id` have their contributions placed
+    const Edge& edge = graph.edges[id];
+    if (!edge.needs_gradient || edge.readers.empty()) return;
+    std::vector<Place> parts;
+    for (size_t r = 0; r < edge.readers.size(); ++r) {
+      const Node& reader = graph.nodes[edge.readers[r]];
+      if (r > 0 && edge.readers[r] == edge.readers[r - 1]) continue;  // read twice by one layer: all its parts were taken
+      for (size_t i = 0; i < reader.in.size(); ++i)
+        if (reader.in[i] == id) parts.push_back(*contributions_[edge.readers[r]][i]);
+    }
+    if (parts.size() == 1) {
+      gradients_[id] = parts[0];
+    } else {
+      gradients_[id] = own(edge.spec, keep_dense_[id]);
+      to_sum_[id] = parts;
+    }
+  };
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    for (const TensorId out : node.out) settle(out);
+    for (size_t i = 0; i < node.in.size(); ++i) {
+      const Edge& edge = graph.edges[node.in[i]];
+      std::optional<Place> place;
+      if (edge.needs_gradient) {
+        if (gradients_[node.out[0]]) place = shared_part(graph, node, i, *gradients_[node.out[0]]);
+        if (place && keep_dense_[node.in[i]] && !place->spec.dense()) place.reset();
+        if (!place) place = own(edge.spec, keep_dense_[node.in[i]]);
+      }
+      contributions_[n].push_back(place);
+    }
+  }
+  for (const TensorId embedding : graph.embeddings) settle(embedding);
+}
+
+std::optional<Tensor> MemoryPlan::contribution(size_t node, size_t input) const {
+  const auto& place = contributions_[node][input];
+  return place ? std::optional(at(*place)) : std::nullopt;
+}
+
+Tensor MemoryPlan::value(TensorId id) const {
+  HCTR_EXPECT(values_[id], "tensor ", id, " has no place of its own");
+  return at(*values_[id]);
+}
+
+Tensor MemoryPlan::gradient(TensorId id) const {
+  HCTR_EXPECT(gradients_[id], "tensor ", id, " has no gradient");
+  return at(*gradients_[id]);
+}
+
+Tensor MemoryPlan::scratch(size_t node, size_t index) const { return at(scratch_[node][index]); }
+
+std::vector<MemoryPlan::Sum> MemoryPlan::sums() const {
+  std::vector<Sum> sums;
+  for (TensorId id = 0; id < to_sum_.size(); ++id) {
+    if (to_sum_[id].empty()) continue;
+    Sum sum{id, {}};
+    for (const Place& place : to_sum_[id]) sum.contributions.push_back(at(place));
+    sums.push_back(std::move(sum));
+  }
+  return sums;
+}
+
+}  // namespace hctr

@@ -1,0 +1,57 @@
+// Where each tensor of a graph lies. This is the place for what makes a step cheaper without layers knowing: here,
+// producers write straight into the columns of the Concat, or the rows of the Reshape, that reads them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "device/arena.h"
+#include "model/graph.h"
+
+namespace hctr {
+
+/// The memory of one phase of one graph on one device. Values and, for training, gradients.
+class MemoryPlan {
+ public:
+  MemoryPlan(const Graph&, Phase, Device);
+
+  /// What a layer's gradient for one of its inputs is written to; absent where none is needed.
+  std::optional<Tensor> contribution(size_t node, size_t input) const;
+  /// Value and gradient of a tensor. Errors: Error(bug) for the value of data, which lies in the batch.
+  Tensor value(TensorId) const;
+  Tensor gradient(TensorId) const;
+  Tensor scratch(size_t node, size_t index) const;
+  bool has_gradient(TensorId id) const { return gradients_[id].has_value(); }
+  /// Gradients with several contributions, to be summed once all are there.
+  struct Sum {
+    TensorId edge;
+    std::vector<Tensor> contributions;
+  };
+  std::vector<Sum> sums() const;
+  size_t bytes() const { return arena_.bytes(); }
+
+ private:
+  /// A piece of the arena: a ticket, an offset in elements and the spec there.
+  struct Place {
+    size_t ticket;
+    int64_t offset;
+    TensorSpec spec;
+  };
+  Place own(const TensorSpec&, bool dense);
+  Tensor at(const Place&) const;
+  static Place columns(const Place&, int64_t begin, const TensorSpec&);
+  static std::optional<Place> reshaped(const Place&, const TensorSpec&);
+  void place_values(const Graph&);
+  void place_gradients(const Graph&);
+  /// The part of the place of a node's output that its input could share, if the plan's hint allows.
+  static std::optional<Place> shared_part(const Graph&, const Node&, size_t input, const Place& output);
+
+  Arena arena_;
+  std::vector<bool> keep_dense_;                    // tensors that a Reshape reads in rows of another length
+  std::vector<std::optional<Place>> values_, gradients_;
+  std::vector<std::vector<std::optional<Place>>> contributions_;  // [node][input]
+  std::vector<std::vector<Place>> scratch_;                       // [node][index]
+  std::vector<std::vector<Place>> to_sum_;                        // [edge]: empty unless several contribute
+};
+
+}  // namespace hctr

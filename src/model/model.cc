@@ -1,0 +1,92 @@
+#include "model/model.h"
+
+#include "base/error.h"
+#include "embedding/sparse_file.h"
+
+namespace hctr {
+namespace {
+
+Graph wired(const Config& config, int64_t samples) {
+  Problems problems;
+  Graph graph = wire(config, samples, problems);
+  HCTR_EXPECT(!problems.any_error(), "a config with ", problems.errors().size(), " problems");
+  return graph;
+}
+
+int key_bytes(const SolverClause& solver) { return solver.input_key_type == KeyType::i32 ? 4 : 8; }
+
+}  // namespace
+
+Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples, int ring_slots)
+    : config_(config), runtime_(runtime), comm_(comm), train_graph_(wired(config, samples)), eval_graph_(wired(config, eval_samples)),
+      weights_(config, train_graph_, runtime), train_(train_graph_, Phase::train, weights_, runtime),
+      evaluation_(eval_graph_, Phase::evaluate, weights_, runtime) {
+  const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
+  for (size_t e = 0; e < config.embeddings.size(); ++e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    const TableShape table{.slots = shape.tables[input].slots, .samples = samples, .key_capacity = shape.tables[input].key_capacity,
+                           .eval_samples = eval_samples, .eval_key_capacity = eval_shape.tables[input].key_capacity};
+    tables_.push_back(std::make_unique<EmbeddingTable>(
+        runtime, table_spec(config.embeddings[e].clause, table, config.optimizer, comm.rank(), comm.size()), ring_slots));
+  }
+}
+
+Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const { return network(phase).bind(batch.label, batch.dense); }
+
+void Model::ensure_room() {
+  for (const auto& table : tables_) table->ensure_room();
+}
+
+void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
+  for (size_t e = 0; e < tables_.size(); ++e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    tables_[e]->prepare(ctx, slot, batch.keys[input], batch.offsets[input]);
+  }
+}
+
+void Model::train_step(Context& ctx, int slot, const Network::Binding& binding) {
+  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->forward(ctx, slot, train_.embedding_output(e));
+  train_.forward(ctx, binding);
+  weights_.add_penalty(ctx, train_.regularizer(), config_.solver.batchsize, comm_.size(), train_.loss());
+  comm_.all_reduce(ctx, train_.loss(), Reduce::sum);
+  train_.backward(ctx, binding);
+  weights_.add_penalty_gradients(ctx, train_.regularizer(), config_.solver.batchsize, comm_.size());
+  weights_.exchange(ctx, comm_);
+  weights_.update(ctx);
+  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->backward_and_update(ctx, slot, train_.embedding_gradient(e));
+}
+
+void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {
+  for (size_t e = 0; e < tables_.size(); ++e) {
+    const size_t input = eval_graph_.embedding_inputs[e];
+    tables_[e]->lookup(ctx, batch.keys[input], batch.offsets[input], evaluation_.embedding_output(e));
+  }
+  evaluation_.forward(ctx, binding);
+  // The penalty belongs to the loss in evaluation too; its size is that of a training batch, as the weights were trained.
+  weights_.add_penalty(ctx, evaluation_.regularizer(), config_.solver.batchsize, comm_.size(), evaluation_.loss());
+  comm_.all_reduce(ctx, evaluation_.loss(), Reduce::sum);
+}
+
+int64_t Model::embedding_rows() const {
+  int64_t rows = 0;
+  for (const auto& table : tables_) rows += table->rows();
+  return rows;
+}
+
+std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_t iteration) {
+  std::vector<std::filesystem::path> files = {cat(prefix, "_dense_", iteration, ".model")};
+  weights_.save(files[0], runtime_.compute_stream());
+  for (size_t e = 0; e < tables_.size(); ++e) {
+    files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
+    save_sparse(files.back(), *tables_[e], key_bytes(config_.solver));
+  }
+  return files;
+}
+
+void Model::load() {
+  if (!config_.solver.dense_model_file.empty()) weights_.load(config_.solver.dense_model_file, runtime_.compute_stream());
+  for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)
+    load_sparse(config_.solver.sparse_model_file[e], *tables_[e], key_bytes(config_.solver));
+}
+
+}  // namespace hctr

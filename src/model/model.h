@@ -1,0 +1,65 @@
+// One replica of the whole model on one rank: dense layers, weights and embedding tables.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "embedding/table.h"
+#include "model/config.h"
+#include "model/network.h"
+#include "model/weights.h"
+
+namespace hctr {
+
+/// Where one batch lies on the device.
+struct BatchTensors {
+  Tensor label;
+  std::optional<Tensor> dense;
+  std::vector<Tensor> keys, offsets;  ///< per sparse input
+};
+
+class Model {
+ public:
+  /// For training batches of `samples` rows that come in `ring_slots` slots, and evaluation batches of `eval_samples`.
+  /// `config` outlives it.
+  Model(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_slots);
+
+  Network::Binding bind(Phase, const BatchTensors&) const;
+
+  /// Host, between steps: room in every table for the steps queued and the next.
+  void ensure_room();
+  /// Looks up, inserts and sorts the keys of the batch in `slot`. Runs beside the computing of the batch before.
+  void prepare(Context&, int slot, const BatchTensors&);
+  /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train).
+  void train_step(Context&, int slot, const Network::Binding&);
+  /// Forward alone; keys never seen in a finished step contribute nothing.
+  void evaluate(Context&, const BatchTensors&, const Network::Binding&);
+
+  Tensor loss(Phase phase) const { return network(phase).loss(); }
+  Tensor prediction(Phase phase) const { return network(phase).prediction(); }
+  int64_t dense_parameters() const { return train_graph_.parameters; }
+  int64_t embedding_rows() const;
+
+  /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model; returns their paths. Work queued
+  /// before is finished first.
+  std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration);
+  /// Loads what the solver clause names.
+  void load();
+
+ private:
+  const Network& network(Phase phase) const { return phase == Phase::train ? train_ : evaluation_; }
+
+  const Config& config_;
+  Runtime& runtime_;
+  Communicator& comm_;
+  Graph train_graph_, eval_graph_;
+  Weights weights_;
+  Network train_;
+  Network evaluation_;
+  std::vector<std::unique_ptr<EmbeddingTable>> tables_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,64 @@
+#include "model/network.h"
+
+#include "base/error.h"
+#include "ops/add.h"
+
+namespace hctr {
+namespace {
+
+std::string label_of(const Node& node) { return cat("layer '", node.entry->tops[0], "' (", node.entry->type->name(), ")"); }
+
+}  // namespace
+
+Network::Network(const Graph& graph, Phase phase, const Weights& weights, Runtime& runtime)
+    : graph_(graph), phase_(phase), weights_(weights), memory_(graph, phase, runtime.device()), contributions_(graph.edges.size()) {
+  for (MemoryPlan::Sum& sum : memory_.sums()) contributions_[sum.edge] = std::move(sum.contributions);
+}
+
+Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const {
+  Binding binding;
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    const Node& node = graph_.nodes[n];
+    LayerIo io;
+    for (const TensorId in : node.in) io.in.push_back(in == graph_.label ? label : in == graph_.dense ? *dense : memory_.value(in));
+    for (const TensorId out : node.out) io.out.push_back(memory_.value(out));
+    for (size_t s = 0; s < node.plan.scratch.size(); ++s) io.scratch.push_back(memory_.scratch(n, s));
+    io.weights = weights_.of_node(n);
+    if (phase_ == Phase::train) {
+      for (size_t i = 0; i < node.in.size(); ++i) io.d_in.push_back(memory_.contribution(n, i));
+      for (const TensorId out : node.out)
+        if (memory_.has_gradient(out)) io.d_out.push_back(memory_.gradient(out));
+      io.d_weights = weights_.gradients_of_node(n);
+    }
+    binding.calls.push_back(std::move(io));
+  }
+  return binding;
+}
+
+void Network::forward(Context& ctx, const Binding& binding) const {
+  for (size_t n = 0; n < graph_.nodes.size(); ++n)
+    in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " forward"); },
+               [&] { graph_.nodes[n].entry->layer->forward(ctx, binding.calls[n], phase_); });
+}
+
+void Network::backward(Context& ctx, const Binding& binding) const {
+  for (size_t n = graph_.nodes.size(); n-- > 0;) {
+    const Node& node = graph_.nodes[n];
+    if (!graph_.edges[node.out[0]].needs_gradient) continue;  // nothing that learns in it or before it
+    in_context([&] { return cat("running ", label_of(node), " backward"); }, [&] {
+      for (const TensorId out : node.out) sum_gradients(ctx, out);
+      node.entry->layer->backward(ctx, binding.calls[n]);
+    });
+  }
+  for (const TensorId embedding : graph_.embeddings) sum_gradients(ctx, embedding);
+}
+
+void Network::sum_gradients(Context& ctx, TensorId id) const {
+  if (!contributions_[id].empty()) ops::add(ctx, contributions_[id], memory_.gradient(id));
+}
+
+LossLayer::Regularizer Network::regularizer() const {
+  return dynamic_cast<const LossLayer&>(*graph_.nodes[graph_.loss].entry->layer).regularizer();
+}
+
+}  // namespace hctr

@@ -1,0 +1,105 @@
+#include "model/solver_clause.h"
+
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace hctr {
+
+const std::vector<std::pair<std::string, LrPolicy>>& EnumWords<LrPolicy>::table() {
+  static const std::vector<std::pair<std::string, LrPolicy>> words = {{"fixed", LrPolicy::fixed}};
+  return words;
+}
+
+const std::vector<std::pair<std::string, KeyType>>& EnumWords<KeyType>::table() {
+  static const std::vector<std::pair<std::string, KeyType>> words = {{"I32", KeyType::i32}, {"I64", KeyType::i64}};
+  return words;
+}
+
+std::string read_value(const Json& value, const Range& range, GpuLists& out) {
+  std::vector<int64_t> flat;
+  out.per_process.clear();
+  if (read_value(value, range, flat).empty()) out.per_process = {flat};
+  else if (!value.array() || !read_value(value, range, out.per_process).empty()) out.per_process.clear();
+  size_t gpus = 0;
+  for (const auto& list : out.per_process) {
+    gpus += list.size();
+    for (const int64_t gpu : list)
+      if (gpu < 0) return "GPU numbers from 0";
+  }
+  return gpus > 0 ? "" : "an array of GPU numbers such as [0], or one such array per process";
+}
+
+Json to_json(const GpuLists& gpus) {
+  return gpus.per_process.size() == 1 ? to_json(gpus.per_process[0]) : to_json(gpus.per_process);
+}
+
+std::string read_value(const Json& value, const Range&, MetricList& out) {
+  const std::string expected = "an array of \"AUC\", \"AUC:<number from 0 to 1>\" and \"AverageLoss\"";
+  std::vector<std::string> words;
+  if (!read_value(value, Range{}, words).empty()) return expected;
+  out.metrics.clear();
+  for (const std::string& word : words) {
+    if (word == "AverageLoss") {
+      out.metrics.push_back({Metric::Kind::average_loss, {}});
+    } else if (word == "AUC") {
+      out.metrics.push_back({Metric::Kind::auc, {}});
+    } else if (word.starts_with("AUC:")) {
+      char* end = nullptr;
+      const double stop_at = std::strtod(word.c_str() + 4, &end);
+      if (end == word.c_str() + 4 || *end || !(stop_at >= 0 && stop_at <= 1)) return expected;
+      out.metrics.push_back({Metric::Kind::auc, stop_at});
+    } else {
+      return expected;
+    }
+  }
+  return "";
+}
+
+Json to_json(const MetricList& list) {
+  Json words(Json::Array{});
+  for (const Metric& metric : list.metrics) words.add(metric.stop_at ? cat(metric.name(), ":", *metric.stop_at) : metric.name());
+  return words;
+}
+
+std::optional<int64_t> SolverClause::eval_batches() const {
+  if (max_eval_batches) return max_eval_batches;
+  if (max_eval_samples) return (*max_eval_samples + eval_batch() - 1) / eval_batch();
+  return {};
+}
+
+Schema<SolverClause> solver_schema() {
+  using S = SolverClause;
+  return Schema<S>("solver")
+      .opt("lr_policy", &S::lr_policy, "the schedule of the rate stands in the optimizer clause")
+      .opt("display", &S::display, "iterations between progress lines; 0: none", at_least(0))
+      .opt("max_iter", &S::max_iter, "iterations to train", at_least(1))
+      .opt("num_epochs", &S::num_epochs, "passes over the data, instead of max_iter", at_least(1))
+      .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
+      .opt("snapshot_prefix", &S::snapshot_prefix, "what snapshot file names start with")
+      .need("batchsize", &S::batchsize, "samples of one iteration, over all GPUs", between(1, 1 << 30))
+      .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; left out: batchsize", between(1, 1 << 30))
+      .opt("gpu", &S::gpu, "GPUs to train on")
+      .opt("dense_model_file", &S::dense_model_file, "dense weights to start from")
+      .alias("dense model_file")
+      .alias("model_file")
+      .opt("sparse_model_file", &S::sparse_model_file, "embedding tables to start from, one file for each embedding")
+      .opt("eval_interval", &S::eval_interval, "iterations between evaluations; 0: none", at_least(0))
+      .opt("max_eval_batches", &S::max_eval_batches, "batches of one evaluation; left out: the whole set", at_least(0))
+      .alias("eval_batches")
+      .opt("max_eval_samples", &S::max_eval_samples, "samples of one evaluation, instead of max_eval_batches", at_least(0))
+      .opt("eval_metrics", &S::eval_metrics, "what an evaluation measures; AUC:x ends training once x is reached")
+      .opt("input_key_type", &S::input_key_type, "width of keys in data and model files; left out: data files tell, models get I64")
+      .opt("seed", &S::seed, "of all random numbers: equal seeds give equal models", Range{})
+      .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")
+      .ignored("algorithm_search", "products take the library's first choice, so that runs are reproducible")
+      .together([](S& s, const std::string& pointer, Problems& problems) {
+        if (s.max_iter && s.num_epochs)
+          problems.error(pointer + "/num_epochs", "max_iter and num_epochs cannot be used together; keep one");
+        if (s.max_eval_batches && s.max_eval_samples)
+          problems.error(pointer + "/max_eval_samples", "max_eval_batches and max_eval_samples cannot be used together; keep one");
+        if (!s.max_iter && !s.num_epochs) s.num_epochs = 1;
+      });
+}
+
+}  // namespace hctr

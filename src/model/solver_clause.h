@@ -1,0 +1,77 @@
+// The solver clause: how long to train, on what, how often to look.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/schema.h"
+
+namespace hctr {
+
+enum class LrPolicy { fixed };
+template <>
+struct EnumWords<LrPolicy> {
+  static const std::vector<std::pair<std::string, LrPolicy>>& table();
+};
+
+enum class KeyType { i32, i64 };
+template <>
+struct EnumWords<KeyType> {
+  static const std::vector<std::pair<std::string, KeyType>>& table();
+};
+
+/// GPU numbers, one list per process.
+struct GpuLists {
+  std::vector<std::vector<int64_t>> per_process = {{0}};
+};
+std::string read_value(const Json& value, const Range&, GpuLists& out);
+Json to_json(const GpuLists&);
+template <>
+struct TypeWord<GpuLists> {
+  static std::string text() { return "array of integer, or an array of such arrays"; }
+};
+
+/// What an evaluation measures, with the value that ends training when reached.
+struct Metric {
+  enum class Kind { auc, average_loss } kind = Kind::auc;
+  std::optional<double> stop_at;
+  std::string name() const { return kind == Kind::auc ? "AUC" : "AverageLoss"; }
+};
+struct MetricList {
+  std::vector<Metric> metrics = {{Metric::Kind::auc, {}}, {Metric::Kind::average_loss, {}}};
+};
+std::string read_value(const Json& value, const Range&, MetricList& out);
+Json to_json(const MetricList&);
+template <>
+struct TypeWord<MetricList> {
+  static std::string text() { return "array of \"AUC\", \"AUC:<stop at>\", \"AverageLoss\""; }
+};
+
+struct SolverClause {
+  LrPolicy lr_policy = LrPolicy::fixed;
+  int64_t display = 200;
+  std::optional<int64_t> max_iter, num_epochs;
+  int64_t snapshot = 0;
+  std::string snapshot_prefix = "./";
+  int64_t batchsize = 0;
+  std::optional<int64_t> batchsize_eval;
+  GpuLists gpu;
+  std::string dense_model_file;
+  std::vector<std::string> sparse_model_file;
+  int64_t eval_interval = 0;
+  std::optional<int64_t> max_eval_batches, max_eval_samples;
+  MetricList eval_metrics;
+  std::optional<KeyType> input_key_type;
+  int64_t seed = 0;
+  bool cuda_graph = true;
+
+  int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }
+  /// Batches of one evaluation; nothing: the whole set.
+  std::optional<int64_t> eval_batches() const;
+};
+
+Schema<SolverClause> solver_schema();
+
+}  // namespace hctr

@@ -1,0 +1,135 @@
+#include "model/weights.h"
+
+#include "base/files.h"
+#include "config/json.h"
+#include "device/copy.h"
+#include "hctr/formats.h"
+#include "layers/initializer.h"
+#include "ops/penalty.h"
+
+namespace hctr {
+namespace {
+
+ops::Penalty penalty_of(LossLayer::Regularizer::Kind kind) {
+  return kind == LossLayer::Regularizer::Kind::l1 ? ops::Penalty::l1 : ops::Penalty::l2;
+}
+
+/// lambda / (2 batch) sum w^2 for L2, lambda / batch sum |w| for L1.
+float penalty_factor(const LossLayer::Regularizer& regularizer, int64_t samples, int ranks) {
+  const double half = regularizer.kind == LossLayer::Regularizer::Kind::l2 ? 0.5 : 1.0;
+  return static_cast<float>(half * regularizer.lambda / static_cast<double>(samples) / ranks);
+}
+
+std::filesystem::path layout_path(std::filesystem::path path) {
+  path += ".layout.json";
+  return path;
+}
+
+}  // namespace
+
+Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime) : optimizer_(config.optimizer.rule(config.optimizer.hyper().learning_rate)) {
+  // The running order may differ from the order of the config; the file keeps the latter.
+  std::vector<const WeightSpec*> specs;
+  for (const LayerEntry& entry : config.layers)
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      if (graph.nodes[n].entry != &entry) continue;
+      for (const WeightSpec& weight : graph.nodes[n].plan.weights) {
+        const TensorSpec spec(DType::f32, weight.shape);
+        items_.push_back({entry.tops[0] + "/" + weight.name, n, values_.add(spec), gradients_.add(spec)});
+        specs.push_back(&weight);
+      }
+    }
+  penalty_scratch_ = scratch_.add(ops::penalty_scratch());
+  scratch_.build(runtime.device());
+  values_.build(runtime.device());
+  gradients_.build(runtime.device());
+  for (int s = 0; s < optimizer_.states(); ++s) {
+    Arena& state = states_.emplace_back();
+    for (const WeightSpec* weight : specs) state.add(TensorSpec(DType::f32, weight->shape));
+    state.build(runtime.device());
+  }
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const Tensor value = values_.get(items_[i].value);
+    from_host(value, draw(specs[i]->start, value.elements(), runtime.options().seed, items_[i].name), runtime.compute_stream());
+  }
+}
+
+std::vector<Tensor> Weights::of_node(size_t node) const {
+  std::vector<Tensor> tensors;
+  for (const Item& item : items_)
+    if (item.node == node) tensors.push_back(values_.get(item.value));
+  return tensors;
+}
+
+std::vector<Tensor> Weights::gradients_of_node(size_t node) const {
+  std::vector<Tensor> tensors;
+  for (const Item& item : items_)
+    if (item.node == node) tensors.push_back(gradients_.get(item.gradient));
+  return tensors;
+}
+
+void Weights::add_penalty(Context& ctx, const LossLayer::Regularizer& regularizer, int64_t samples, int ranks, Tensor total) const {
+  if (regularizer.kind == LossLayer::Regularizer::Kind::none) return;
+  for (const Item& item : items_)
+    ops::add_penalty(ctx, penalty_of(regularizer.kind), penalty_factor(regularizer, samples, ranks), values_.get(item.value),
+                     scratch_.get(penalty_scratch_), total);
+}
+
+void Weights::add_penalty_gradients(Context& ctx, const LossLayer::Regularizer& regularizer, int64_t samples, int ranks) const {
+  if (regularizer.kind == LossLayer::Regularizer::Kind::none) return;
+  for (const Item& item : items_)
+    ops::add_penalty_gradient(ctx, penalty_of(regularizer.kind), penalty_factor(regularizer, samples, ranks), values_.get(item.value),
+                              gradients_.get(item.gradient));
+}
+
+void Weights::exchange(Context& ctx, Communicator& comm) const { comm.all_reduce(ctx, gradients_.flat_f32(), Reduce::sum); }
+
+void Weights::update(Context& ctx) const {
+  std::vector<Tensor> states;
+  for (const Arena& state : states_) states.push_back(state.flat_f32());
+  ops::update_dense(ctx, optimizer_, gradients_.flat_f32(), values_.flat_f32(), states);
+}
+
+void Weights::save(const std::filesystem::path& path, StreamRef stream) const {
+  AtomicFile file(path);
+  Json layout(Json::Array{});
+  for (const Item& item : items_) {
+    const Tensor value = values_.get(item.value);
+    const std::vector<float> host = to_host<float>(value, stream);
+    file.write(host.data(), host.size() * sizeof(float));
+    Json shape(Json::Array{});
+    for (int d = 0; d < value.rank(); ++d) shape.add(value.dim(d));
+    layout.add(Json(Json::Object{{"name", item.name}, {"shape", shape}}));
+  }
+  file.commit();
+  write_text(layout_path(path), Json(Json::Object{{"schema", 1}, {"weights", layout}}).text(1) + "\n");
+}
+
+void Weights::load(const std::filesystem::path& path, StreamRef stream) {
+  const std::string bytes = read_text(path, "dense model file");
+  size_t expected = 0;
+  for (const Item& item : items_) expected += values_.get(item.value).spec().bytes();
+  if (bytes.size() != expected)
+    throw Error(Kind::data, cat("dense model file '", path.string(), "' has ", bytes.size(), " bytes, and this config's dense layers have ",
+                                expected / sizeof(float), " weights, ", expected, " bytes: it belongs to another model"));
+  if (std::filesystem::exists(layout_path(path))) {
+    const Json layout = Json::read_file(layout_path(path));
+    const Json* weights = layout.find("weights");
+    for (size_t i = 0; weights && weights->array() && i < items_.size() && i < weights->array()->size(); ++i) {
+      const Json* name = (*weights->array())[i].find("name");
+      if (name && name->string() && *name->string() != items_[i].name)
+        throw Error(Kind::data, cat("dense model file '", path.string(), "': weight ", i, " is ", *name->string(), ", and this config has ",
+                                    items_[i].name, " there (as '", layout_path(path).string(), "' says)"));
+    }
+  }
+  size_t at = 0;
+  for (const Item& item : items_) {
+    const Tensor value = values_.get(item.value);
+    std::vector<float> host(static_cast<size_t>(value.elements()));
+    std::copy_n(bytes.data() + at, host.size() * sizeof(float), reinterpret_cast<char*>(host.data()));
+    at += host.size() * sizeof(float);
+    from_host(value, host, stream);
+  }
+}
+
+}  // namespace hctr

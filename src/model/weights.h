@@ -1,0 +1,49 @@
+// The dense weights of one replica, their gradients and optimizer state, and their file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "device/arena.h"
+#include "model/graph.h"
+#include "ops/optimizer.h"
+
+namespace hctr {
+
+class Weights {
+ public:
+  /// Draws initial values from the runtime's seed and each weight's name. Order: layers as the config lists them.
+  Weights(const Config&, const Graph&, Runtime&);
+
+  std::vector<Tensor> of_node(size_t node) const;
+  std::vector<Tensor> gradients_of_node(size_t node) const;
+
+  /// total[0] += the penalty; gradients += its gradient. `samples`: of the global batch; `ranks` share the sum.
+  void add_penalty(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks, Tensor total) const;
+  void add_penalty_gradients(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
+  /// Sums gradients over the ranks.
+  void exchange(Context&, Communicator&) const;
+  void update(Context&) const;
+
+  /// The documented dense layout: every weight as f32, in order, nothing else. Beside it a small description of layers and
+  /// shapes (<path>.layout.json) that load() holds the file to when it is there. Waits for the stream.
+  void save(const std::filesystem::path&, StreamRef) const;
+  /// Errors: Error(data) when the size or the description does not fit this model, Error(io).
+  void load(const std::filesystem::path&, StreamRef);
+
+ private:
+  struct Item {
+    std::string name;  // "fc1/weights"
+    size_t node;
+    size_t value, gradient;  // tickets
+  };
+  std::vector<Item> items_;  // in file order
+  Arena values_, gradients_, scratch_;
+  size_t penalty_scratch_;
+  std::vector<Arena> states_;
+  ops::Optimizer optimizer_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,28 @@
+// The decision and the scale of dropout, shared by every device.
+#pragma once
+
+#include <cmath>
+
+#include "base/random.h"
+#include "device/step_state.h"
+
+namespace hctr::ops {
+
+struct DropoutRule {
+  uint32_t threshold;  ///< u >= rate, for the 24 bits that u is made of: exact, as rate * 2^24 is
+  float scale;         ///< 1 / (1 - rate)
+  uint64_t key;
+
+  DropoutRule(float rate, uint64_t seed, uint64_t stream)
+      : threshold(static_cast<uint32_t>(std::ceil(rate * 16777216.0f))), scale(1.0f / (1.0f - rate)), key(random_key(seed, stream)) {}
+
+  template <class A>
+  HCTR_HD A apply(uint32_t bits, A x) const { return (bits >> 8) >= threshold ? x * scale : A(0); }
+};
+
+/// The number of the element in the sequence (key, step).
+HCTR_HD inline uint64_t dropout_index(const StepState& state, int64_t row, int64_t row_elements, int64_t column) {
+  return static_cast<uint64_t>((state.first_sample + row) * row_elements + column);
+}
+
+}  // namespace hctr::ops

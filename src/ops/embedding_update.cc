@@ -1,0 +1,148 @@
+#include "ops/embedding_update.h"
+
+#include <algorithm>
+
+namespace hctr::ops {
+
+void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums,
+                 RowData data) {
+  expect_shape("update_rows dy", dy, {batch.samples, batch.slots, data.dim});
+  HCTR_EXPECT(ctx.state(), "update_rows without the step's scalars");
+  HCTR_ON_DEVICE(ctx, update_rows(ctx, optimizer, batch, groups, combiner, dy, piece_sums, data));
+}
+
+void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
+  HCTR_EXPECT(ctx.state() && data.touched, "sweep_rows without the step's scalars or without marks");
+  HCTR_ON_DEVICE(ctx, sweep_rows(ctx, optimizer, rows, data));
+}
+
+namespace cpu {
+namespace {
+
+constexpr int64_t kBlock = 64;  // elements summed on the stack
+
+/// The gradients of a batch, found by bag.
+template <class T>
+struct BagGradients {
+  KeyBatch batch;
+  Combiner combiner;
+  const int32_t* bags;
+  View<T, 3> dy;
+  int64_t dim;
+
+  const T* vector(int64_t position) const {
+    const int64_t bag = bags[position];
+    return dy.row(bag % batch.samples) + bag / batch.samples * dim;
+  }
+  /// sum[i] = the weighted sum over positions [begin, end) of element e + i, in their order.
+  void sum_up(int64_t begin, int64_t end, int64_t e, int64_t n, float* sum) const {
+    std::fill(sum, sum + n, 0.0f);
+    for (int64_t p = begin; p < end; ++p) {
+      const float weight = batch.weight(combiner, bags[p]);
+      const T* from = vector(p) + e;
+      for (int64_t i = 0; i < n; ++i) sum[i] += weight * static_cast<float>(from[i]);
+    }
+  }
+};
+
+/// Adds up `count` vectors in place: groups of kPiece to one each, again and again. The result is the first vector.
+void sum_pieces(float* vectors, int64_t count, int64_t dim) {
+  for (; count > 1; count = (count + kPiece - 1) / kPiece)
+    for (int64_t to = 0; to * kPiece < count; ++to) {
+      float* sum = vectors + to * dim;
+      const int64_t first = to * kPiece, last = std::min(first + kPiece, count);
+      if (to != first) std::copy(vectors + first * dim, vectors + (first + 1) * dim, sum);
+      for (int64_t from = first + 1; from < last; ++from)
+        for (int64_t e = 0; e < dim; ++e) sum[e] += vectors[from * dim + e];
+    }
+}
+
+template <class Rule, int States, class Scalars>
+void update_elements(const Optimizer& optimizer, const Scalars& scalars, const float* g, float gradient_scale, int64_t at, int64_t n, const RowData& data) {
+  float* w = data.vectors + at;
+  float* s0 = States > 0 ? data.states[0] + at : nullptr;
+  float* s1 = States > 1 ? data.states[1] + at : nullptr;
+  for (int64_t i = 0; i < n; ++i) {
+    float state[2] = {States > 0 ? s0[i] : 0.0f, States > 1 ? s1[i] : 0.0f};
+    Rule::update(optimizer, scalars, g[i] * gradient_scale, w[i], state);
+    if constexpr (States > 0) s0[i] = state[0];
+    if constexpr (States > 1) s1[i] = state[1];
+  }
+}
+
+/// The scalars of one row: the step's, or the lazy rule's, which also notes that the row was touched.
+template <bool Lazy>
+auto row_scalars(const Optimizer& optimizer, const StepState& state, const UpdateScalars& scalars, const RowData& data, int64_t row) {
+  if constexpr (Lazy) {
+    const LazyScalars lazy = LazyAdamRule::scalars(optimizer, state, data.last_step[row]);
+    data.last_step[row] = static_cast<int32_t>(state.step + 1);
+    return lazy;
+  } else {
+    return scalars;
+  }
+}
+
+}  // namespace
+
+void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums,
+                 RowData data) {
+  const int64_t dim = data.dim;
+  const StepState& state = *ctx.state();
+  const UpdateScalars scalars = update_scalars(optimizer, state);
+  dispatch_float(dy.dtype(), [&]<class T>() {
+    const BagGradients<T> gradients{batch, combiner, groups.bags, dy.view<T, 3>(), dim};
+    ctx.threads().parallel_for(groups.counts->pieces, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; ++piece)
+        for (int64_t e = 0; e < dim; e += kBlock)
+          gradients.sum_up(groups.pieces[piece].begin, groups.pieces[piece].end, e, std::min(kBlock, dim - e), piece_sums + piece * dim + e);
+    });
+    dispatch_row_rule(optimizer.kind, data, [&]<class Rule, int States, bool Lazy>() {
+      ctx.threads().parallel_for(groups.counts->long_runs, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const LongRun run = groups.long_runs[i];
+          const int64_t row = groups.rows[groups.run_begin[run.run]];
+          float* sum = piece_sums + run.first_piece * dim;
+          sum_pieces(sum, run.pieces, dim);
+          const auto of_row = row_scalars<Lazy>(optimizer, state, scalars, data, row);
+          update_elements<Rule, States>(optimizer, of_row, sum, scalars.gradient_scale, row * dim, dim, data);
+          if (data.touched) data.touched[row] = 1;
+        }
+      });
+      ctx.threads().parallel_for(groups.counts->runs, 256, [&](int64_t begin, int64_t end) {
+        for (int64_t run = begin; run < end; ++run) {
+          const int64_t first = groups.run_begin[run], last = groups.run_end(run, batch.key_capacity);
+          if (last - first > kPiece) continue;
+          const int64_t row = groups.rows[first];
+          const auto of_row = row_scalars<Lazy>(optimizer, state, scalars, data, row);
+          for (int64_t e = 0; e < dim; e += kBlock) {
+            float sum[kBlock];
+            const int64_t n = std::min(kBlock, dim - e);
+            gradients.sum_up(first, last, e, n, sum);
+            update_elements<Rule, States>(optimizer, of_row, sum, scalars.gradient_scale, row * dim + e, n, data);
+          }
+          if (data.touched) data.touched[row] = 1;
+        }
+      });
+    });
+  });
+}
+
+void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
+  const UpdateScalars scalars = update_scalars(optimizer, *ctx.state());
+  dispatch_rule(optimizer.kind, [&]<class Rule, int States>() {
+    ctx.threads().parallel_for(*rows, 1024, [&](int64_t begin, int64_t end) {
+      constexpr float kNone[kBlock] = {};
+      for (int64_t row = begin + 1; row <= end; ++row) {
+        if (data.touched[row]) {
+          data.touched[row] = 0;
+          continue;
+        }
+        for (int64_t e = 0; e < data.dim; e += kBlock)
+          update_elements<Rule, States>(optimizer, scalars, kNone, 1.0f, row * data.dim + e, std::min(kBlock, data.dim - e), data);
+      }
+    });
+  });
+}
+
+}  // namespace cpu
+}  // namespace hctr::ops

@@ -1,0 +1,166 @@
+#include "ops/linear.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "ops/element_loops.h"
+
+/// Present in OpenBLAS alone.
+extern "C" __attribute__((weak)) void openblas_set_num_threads(int);
+
+namespace hctr::ops {
+namespace {
+
+int64_t rows_of_op(const Tensor& t, Transpose how) { return how == Transpose::no ? t.dim(0) : t.dim(1); }
+int64_t columns_of_op(const Tensor& t, Transpose how) { return how == Transpose::no ? t.dim(1) : t.dim(0); }
+
+void check_product(Context& ctx, const char* what, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor& c) {
+  for (const Tensor* t : {&a, &b, &c}) {
+    expect_on(what, ctx.device(), *t);
+    HCTR_EXPECT(t->rank() == 2, what, " of a tensor of shape ", to_string(t->shape()));
+  }
+  expect_alike(what, {a, b});
+  HCTR_EXPECT(c.dtype() == a.dtype() || (c.dtype() == DType::f32 && size_of(a.dtype()) == 2), what, ": product of ", name_of(a.dtype()),
+              " as ", name_of(c.dtype()));
+  HCTR_EXPECT(columns_of_op(a, of_a) == rows_of_op(b, of_b), what, ": ", columns_of_op(a, of_a), " columns times ", rows_of_op(b, of_b), " rows");
+  expect_shape(what, c, {rows_of_op(a, of_a), columns_of_op(b, of_b)});
+}
+
+}  // namespace
+
+void matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
+  check_product(ctx, "matmul", a, of_a, b, of_b, c);
+  HCTR_ON_DEVICE(ctx, matmul(ctx, a, of_a, b, of_b, c));
+}
+
+void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
+  check_product(ctx, "linear", x, Transpose::no, w, Transpose::no, y);
+  expect_shape("linear bias", bias, {w.dim(1)});
+  expect_alike("linear", {x, bias, y});
+  HCTR_EXPECT(bias.dense(), "linear with strided bias");
+  HCTR_ON_DEVICE(ctx, linear(ctx, x, w, bias, y));
+}
+
+void sum_rows(Context& ctx, Tensor dy, Tensor db) {
+  expect_on("sum_rows", ctx.device(), dy);
+  expect_on("sum_rows", ctx.device(), db);
+  HCTR_EXPECT(dy.rank() == 2, "sum_rows of a tensor of shape ", to_string(dy.shape()));
+  expect_shape("sum_rows db", db, {dy.dim(1)});
+  HCTR_EXPECT(db.dense(), "sum_rows into strided sums");
+  HCTR_EXPECT(db.dtype() == dy.dtype() || (db.dtype() == DType::f32 && size_of(dy.dtype()) == 2), "sum_rows of ", name_of(dy.dtype()), " as ",
+              name_of(db.dtype()));
+  HCTR_ON_DEVICE(ctx, sum_rows(ctx, dy, db));
+}
+
+namespace {
+
+/// op(t) of a matrix: element (i, j) at data[i * row + j * column].
+template <class T>
+struct Operand {
+  const T* data;
+  Transpose how;
+  int64_t stride, row, column;
+  Operand(const Tensor& t, Transpose how_)
+      : data(t.data<const T>()), how(how_), stride(std::max<int64_t>(1, t.row_stride())), row(how == Transpose::no ? stride : 1),
+        column(how == Transpose::no ? 1 : stride) {}
+  /// From row i and column j on.
+  Operand at(int64_t i, int64_t j) const {
+    Operand part = *this;
+    part.data += i * row + j * column;
+    return part;
+  }
+};
+
+struct TileSize {
+  int64_t rows, columns, depth;
+};
+
+/// One tile of c, with `bias` added to each row unless it is null. For types that CBLAS does not know.
+template <class T, class Out>
+void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, Out* c, int64_t c_stride) {
+  constexpr int64_t kWidth = 128;
+  for (int64_t i = 0; i < size.rows; ++i)
+    for (int64_t first = 0; first < size.columns; first += kWidth) {
+      const int64_t width = std::min(kWidth, size.columns - first);
+      float sum[kWidth] = {};
+      for (int64_t k = 0; k < size.depth; ++k) {
+        const float factor = static_cast<float>(a.data[i * a.row + k * a.column]);
+        for (int64_t j = 0; j < width; ++j) sum[j] += factor * static_cast<float>(b.data[k * b.row + (first + j) * b.column]);
+      }
+      for (int64_t j = 0; j < width; ++j)
+        c[i * c_stride + first + j] = static_cast<Out>(bias ? sum[j] + static_cast<float>(bias[first + j]) : sum[j]);
+    }
+}
+
+/// The same by CBLAS, in the calling thread.
+template <class T>
+  requires std::is_same_v<T, float> || std::is_same_v<T, double>
+void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, T* c, int64_t c_stride) {
+  for (int64_t i = 0; bias && i < size.rows; ++i) std::copy_n(bias, size.columns, c + i * c_stride);
+  const auto of = [](Transpose how) { return how == Transpose::no ? CblasNoTrans : CblasTrans; };
+  const auto number = [](int64_t n) { return static_cast<int>(n); };
+  const auto gemm = [] {
+    if constexpr (std::is_same_v<T, float>) return cblas_sgemm;
+    else return cblas_dgemm;
+  }();
+  gemm(CblasRowMajor, of(a.how), of(b.how), number(size.rows), number(size.columns), number(size.depth), 1, a.data, number(a.stride), b.data,
+       number(b.stride), bias ? T(1) : T(0), c, number(std::max<int64_t>(1, c_stride)));
+}
+
+/// c = op(a) op(b) + bias, one tile per task. The library must not split a tile among threads of its own.
+void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor* bias, const Tensor& c) {
+  static const bool one_thread = [] {
+    if (openblas_set_num_threads) openblas_set_num_threads(1);
+    return true;
+  }();
+  static_cast<void>(one_thread);
+  constexpr int64_t kRows = 128, kColumns = 256;  // large enough for four fifths of the library's speed on whole matrices
+  const int64_t rows = c.dim(0), columns = c.dim(1), depth = columns_of_op(a, of_a);
+  const int64_t across = (columns + kColumns - 1) / kColumns, tiles = (rows + kRows - 1) / kRows * across;
+  const auto run = [&]<class T, class Out>() {
+    const Operand<T> left(a, of_a), right(b, of_b);
+    ctx.threads().parallel_for(tiles, 1, [&](int64_t first, int64_t last) {
+      for (int64_t tile = first; tile < last; ++tile) {
+        const int64_t i = tile / across * kRows, j = tile % across * kColumns;
+        multiply_tile(left.at(i, 0), right.at(0, j), {std::min(kRows, rows - i), std::min(kColumns, columns - j), depth},
+                      bias ? bias->data<const T>() + j : nullptr, c.data<Out>() + i * c.row_stride() + j, c.row_stride());
+      }
+    });
+  };
+  dispatch_real(a.dtype(), [&]<class T>() {
+    if (c.dtype() == a.dtype()) return run.template operator()<T, T>();
+    if constexpr (sizeof(T) == 2) run.template operator()<T, float>();
+  });
+}
+
+}  // namespace
+
+void cpu::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) { multiply(ctx, a, of_a, b, of_b, nullptr, c); }
+
+void cpu::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) { multiply(ctx, x, Transpose::no, w, Transpose::no, &bias, y); }
+
+void cpu::sum_rows(Context& ctx, Tensor dy, Tensor db) {
+  const auto run = [&]<class T, class Out>() {
+    const auto rows = dy.view<const T, 2>();
+    Out* sums = db.data<Out>();
+    constexpr int64_t kColumns = 64, kRows = 128;  // sums of 128 rows first, then of these: less rounding, the same order
+    ctx.threads().parallel_for(rows.size(1), kColumns, [&](int64_t begin, int64_t end) {
+      Acc<T> total[kColumns] = {};
+      for (int64_t first = 0; first < rows.size(0); first += kRows) {
+        Acc<T> sum[kColumns] = {};
+        for (int64_t b = first; b < std::min(first + kRows, rows.size(0)); ++b)
+          for (int64_t j = 0; j < end - begin; ++j) sum[j] += static_cast<Acc<T>>(rows.row(b)[begin + j]);
+        for (int64_t j = 0; j < end - begin; ++j) total[j] += sum[j];
+      }
+      for (int64_t j = 0; j < end - begin; ++j) sums[begin + j] = static_cast<Out>(total[j]);
+    });
+  };
+  dispatch_real(dy.dtype(), [&]<class T>() {
+    if (db.dtype() == dy.dtype()) return run.template operator()<T, T>();
+    if constexpr (sizeof(T) == 2) run.template operator()<T, float>();
+  });
+}
+
+}  // namespace hctr::ops

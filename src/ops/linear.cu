@@ -1,0 +1,159 @@
+// Matrix products by cuBLASLt. It thinks in columns, we in rows: the memory of a row-major matrix is that of its transpose
+// in column-major order, so c = op(a) op(b) is asked for as c^T = op(b)^T op(a)^T, with b first and nothing moved. A bias
+// along the columns of c is one along the rows of c^T, which the library adds on the way out.
+#include "ops/linear.h"
+
+#include "device/cuda_libraries.cuh"
+#include "ops/element_loops.cuh"
+#include "ops/fill.h"
+
+namespace hctr::ops {
+namespace {
+
+cudaDataType_t library_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return CUDA_R_32F;
+    case DType::f16: return CUDA_R_16F;
+    case DType::bf16: return CUDA_R_16BF;
+    default: throw Error(Kind::bug, cat("no matrix product of ", name_of(dtype)));
+  }
+}
+
+/// The largest power of two up to 256 that divides the address.
+uint32_t alignment(const void* data) {
+  const auto address = reinterpret_cast<uintptr_t>(data) | 256;
+  return static_cast<uint32_t>(address & (~address + 1));
+}
+
+struct Problem {
+  const Tensor &a, &b, &c;
+  Transpose of_a, of_b;
+  const Tensor* bias;
+
+  std::array<int64_t, 16> key() const {
+    return {a.dim(0), a.dim(1), a.row_stride(), b.dim(0), b.dim(1), b.row_stride(), c.row_stride(), of_a == Transpose::yes,
+            of_b == Transpose::yes, static_cast<int64_t>(a.dtype()), static_cast<int64_t>(c.dtype()), alignment(a.bytes()),
+            alignment(b.bytes()), alignment(c.bytes()), bias != nullptr, bias ? alignment(bias->bytes()) : 0};
+  }
+};
+
+template <class Value>
+void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, Value value) {
+  HCTR_CHECK(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value));
+}
+template <class Value>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute, Value value) {
+  HCTR_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
+}
+
+void describe(cublasLtMatrixLayout_t layout, const Tensor& t) {
+  HCTR_CHECK(cublasLtMatrixLayoutInit(layout, library_type(t.dtype()), static_cast<uint64_t>(t.dim(1)), static_cast<uint64_t>(t.dim(0)), t.row_stride()));
+}
+
+/// Describes the product and takes the first algorithm that the library proposes, which is the same one every time.
+void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
+  const bool tf32 = p.a.dtype() == DType::f32 && runtime.options().tf32;
+  HCTR_CHECK(cublasLtMatmulDescInit(&product.operation, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.of_b == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.of_a == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (p.bias) {
+    set(&product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
+  }
+  describe(&product.first, p.b);
+  describe(&product.second, p.a);
+  describe(&product.result, p.c);
+
+  cublasLtMatmulPreferenceOpaque_t preference;
+  HCTR_CHECK(cublasLtMatmulPreferenceInit(&preference));
+  set(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(runtime.cuda_libraries()->blas_workspace.bytes()));
+  set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.b.bytes()));
+  set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.a.bytes()));
+  set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.c.bytes()));
+  set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.c.bytes()));
+  // Where the sum over k is split, the parts are added in f32, in order: not in the type of c.
+  set(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  HCTR_CHECK(cublasLtMatmulAlgoGetHeuristic(runtime.cuda_libraries()->blas, &product.operation, &product.first, &product.second, &product.result,
+                                            &product.result, &preference, 1, &found, &count));
+  if (count == 0) throw Error(Kind::device, "cuBLAS knows no algorithm for this product");
+  product.algorithm = found.algo;
+}
+
+void multiply(Context& ctx, const char* name, const Problem& p) {
+  if (p.c.elements() == 0) return;
+  const auto what = [&] {
+    return cat(name, " of ", to_string(p.a.shape()), " and ", to_string(p.b.shape()), ", ", name_of(p.a.dtype()), ", row strides ",
+               p.a.row_stride(), " ", p.b.row_stride(), " ", p.c.row_stride());
+  };
+  in_context(what, [&] {
+    Runtime& runtime = ctx.runtime();
+    HCTR_EXPECT(ctx.stream().handle == runtime.compute_stream().handle, "a matrix product beside the compute stream shares its workspace");
+    auto& libraries = *runtime.cuda_libraries();
+    const auto [place, is_new] = libraries.products.try_emplace(p.key());
+    BlasProduct& product = place->second;
+    if (is_new) {
+      try {
+        plan(runtime, p, product);
+      } catch (...) {
+        libraries.products.erase(place);
+        throw;
+      }
+    }
+    if (p.bias) set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
+    const float one = 1, zero = 0;
+    HCTR_CHECK(cublasLtMatmul(libraries.blas, &product.operation, &one, p.b.bytes(), &product.first, p.a.bytes(), &product.second, &zero, p.c.bytes(),
+                              &product.result, p.c.bytes(), &product.result, &product.algorithm, libraries.blas_workspace.data(),
+                              libraries.blas_workspace.bytes(), hctr::cuda::stream_of(ctx.stream())));
+    if (runtime.options().sync_launches) ctx.stream().synchronize();
+  });
+}
+
+/// A block of 1024 threads sums kColumns neighbouring columns: each thread every kLanes-th row of one column, then a tree
+/// over the lanes. kColumns is 32 bytes of a row, what memory delivers at least.
+template <class T, class Out>
+__global__ void sum_rows_kernel(View<const T, 2> dy, Out* db) {
+  constexpr int kColumns = 32 / sizeof(T), kLanes = 1024 / kColumns;
+  __shared__ float sums[kLanes][kColumns + 1];
+  const int column = static_cast<int>(threadIdx.x) % kColumns, lane = static_cast<int>(threadIdx.x) / kColumns;
+  const int64_t j = static_cast<int64_t>(blockIdx.x) * kColumns + column;
+  float sum = 0;
+  if (j < dy.size(1)) {
+#pragma unroll 4
+    for (int64_t b = lane; b < dy.size(0); b += kLanes) sum += static_cast<float>(dy.row(b)[j]);
+  }
+  sums[lane][column] = sum;
+  __syncthreads();
+#pragma unroll
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    if (lane < half) sums[lane][column] += sums[lane + half][column];
+    __syncthreads();
+  }
+  if (lane == 0 && j < dy.size(1)) db[j] = static_cast<Out>(sums[0][column]);
+}
+
+}  // namespace
+
+void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
+  if (a.elements() == 0) return fill(ctx, 0, c);  // a sum of nothing
+  multiply(ctx, "matmul", {a, b, c, of_a, of_b, nullptr});
+}
+
+void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
+  HCTR_EXPECT(w.dim(0) > 0, "linear without inputs");
+  multiply(ctx, "linear", {x, w, y, Transpose::no, Transpose::no, &bias});
+}
+
+void cuda::sum_rows(Context& ctx, Tensor dy, Tensor db) {
+  const auto run = [&]<class T, class Out>() {
+    constexpr int64_t kColumns = 32 / sizeof(T);
+    launch(ctx, "sum_rows", Grid{(dy.dim(1) + kColumns - 1) / kColumns, 1024, 0}, sum_rows_kernel<T, Out>, dy.view<const T, 2>(), db.data<Out>());
+  };
+  dispatch_float(dy.dtype(), [&]<class T>() {
+    if (db.dtype() == dy.dtype()) return run.template operator()<T, T>();
+    if constexpr (sizeof(T) == 2) run.template operator()<T, float>();
+  });
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,44 @@
+// The slots that batches pass through: page-locked memory the reader fills, and the same block on the device.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "data/batch_layout.h"
+#include "device/buffer.h"
+#include "device/context.h"
+#include "device/tensor.h"
+
+namespace hctr {
+
+class BatchRing {
+ public:
+  BatchRing(const BatchLayout&, int slots, Device);
+
+  int slots() const { return static_cast<int>(host_.size()); }
+  /// Where the reader writes.
+  std::vector<std::byte*> host_blocks() const;
+  /// The host's scalars of a slot; uploaded with it.
+  StepState& state(int slot) const;
+  /// The labels of a slot on the host, [samples, label_dim].
+  const float* host_labels(int slot) const;
+  /// Copies a slot to the device, in stream order. On the CPU there is nothing to copy: both are one block.
+  void upload(StreamRef, int slot) const;
+
+  const StepState* device_state(int slot) const;
+  Tensor label(int slot) const;
+  std::optional<Tensor> dense(int slot) const;  ///< none when dense_dim is 0
+  Tensor offsets(int slot, size_t table) const;
+  Tensor keys(int slot, size_t table) const;
+
+ private:
+  std::byte* block(int slot) const;
+  Tensor tensor(int slot, size_t offset, const TensorSpec&) const;
+
+  BatchLayout layout_;
+  Device device_;
+  std::vector<HostBuffer> host_;
+  std::vector<Buffer> on_device_;  // empty on the CPU
+};
+
+}  // namespace hctr

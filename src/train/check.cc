@@ -1,0 +1,25 @@
+// --check: the config alone.
+#include "base/files.h"
+#include "hctr/solver.h"
+#include "train/load_config.h"
+
+namespace hctr {
+
+std::string check(const std::filesystem::path& path, bool strict, const std::function<void(std::string_view)>& note) {
+  const Log log([&](Level level, std::string_view line) { note(level == Level::warning ? cat("warning: ", line) : std::string(line)); });
+  const Config config = load_config(path, strict, log);
+  Problems problems;
+  const Graph graph = wire(config, config.solver.batchsize, problems);
+  problems.throw_if_any(path.string());
+
+  const auto mention = [&](const std::string& file, const std::string& pointer) {
+    if (!file.empty() && !fs::exists(file)) note(cat("note: ", path.string(), " ", pointer, ": there is no file '", file, "' here yet"));
+  };
+  mention(config.data.source, "/layers/0/source");
+  mention(config.data.eval_source, "/layers/0/eval_source");
+  mention(config.solver.dense_model_file, "/solver/dense_model_file");
+  for (const std::string& file : config.solver.sparse_model_file) mention(file, "/solver/sparse_model_file");
+  return layer_table(config, graph);
+}
+
+}  // namespace hctr

@@ -1,0 +1,39 @@
+// What a person sees of a run: a progress line, lines for display, evaluation and snapshots, and the same for programs in
+// metrics.jsonl.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/log.h"
+#include "base/progress.h"
+#include "train/run_folder.h"
+
+namespace hctr {
+
+class Reporter {
+ public:
+  /// `samples_in_all`: to train on, for the time left.
+  Reporter(const Log&, RunFolder&, int64_t samples_in_all);
+
+  /// A step has been queued; redraws the progress line now and then.
+  void queued(int64_t samples);
+  /// A display iteration: the loss of the step just finished.
+  void trained(int64_t iteration, int64_t samples, double loss, double learning_rate);
+  void evaluated(int64_t iteration, int64_t eval_samples, const std::map<std::string, double>& metrics, double seconds);
+  void event(const std::string& line);
+  double seconds() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Log& log_;
+  RunFolder& folder_;
+  Clock::time_point start_ = Clock::now(), shown_ = start_;
+  int64_t samples_in_all_, shown_samples_ = 0, shown_iteration_ = 0;
+  Progress progress_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,64 @@
+#include "train/run_folder.h"
+
+#include <ctime>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace hctr {
+namespace {
+
+fs::path new_folder(const fs::path& config) {
+  char time[32];
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  std::strftime(time, sizeof time, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+  const std::string base = cat("runs/", config.stem().string(), "-", time);
+  std::string name = base;
+  for (int n = 2; fs::exists(name); ++n) name = cat(base, "-", n);
+  return name;
+}
+
+Json numbers(const std::map<std::string, double>& values) {
+  Json object(Json::Object{});
+  for (const auto& [name, value] : values) object.set(name, value);
+  return object;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const fs::path& wanted, const fs::path& config) : path_(wanted.empty() ? new_folder(config) : wanted) {
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) throw Error(Kind::io, cat("cannot create the run folder '", path_.string(), "': ", error.message()));
+  metrics_.open(path_ / "metrics.jsonl", std::ios::trunc);
+  if (!metrics_) throw Error(Kind::io, cat("cannot write '", (path_ / "metrics.jsonl").string(), "'"));
+}
+
+void RunFolder::add_metrics(const Json& line) {
+  metrics_ << line.text() << '\n' << std::flush;
+  if (!metrics_) throw Error(Kind::io, cat("cannot write '", (path_ / "metrics.jsonl").string(), "'; is the disk full?"));
+}
+
+void RunFolder::write_config(const Json& effective) const { write_text(path_ / "config.json", effective.text(2) + "\n"); }
+
+void RunFolder::write_summary(const TrainSummary& summary) const {
+  Json files(Json::Array{});
+  for (const fs::path& file : summary.model_files) files.add(file.string());
+  Json json(Json::Object{{"schema", kRunSchema},
+                         {"device", summary.device},
+                         {"iterations", summary.iterations},
+                         {"samples", summary.samples},
+                         {"seconds", summary.seconds},
+                         {"samples_per_second", summary.samples_per_second},
+                         {"final_loss", summary.final_loss},
+                         {"metrics", numbers(summary.metrics)},
+                         {"best_possible", numbers(summary.best_possible)},
+                         {"skipped_records", summary.skipped_records},
+                         {"interrupted", summary.interrupted},
+                         {"model_files", std::move(files)}});
+  if (summary.stopped_at) json.set("stopped_at", *summary.stopped_at);
+  write_text(path_ / "summary.json", json.text(2) + "\n");
+}
+
+}  // namespace hctr

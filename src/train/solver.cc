@@ -1,0 +1,186 @@
+// The solver: steps, displays, evaluations and snapshots in their order.
+#include "hctr/solver.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "base/files.h"
+#include "comm/self_comm.h"
+#include "data/best_possible.h"
+#include "train/choose_device.h"
+#include "train/evaluator.h"
+#include "train/load_config.h"
+#include "train/reporter.h"
+#include "train/trainer.h"
+
+namespace hctr {
+namespace {
+
+/// Several processes started by mpirun would each train alone and write the same files.
+void refuse_several_processes() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char* size = std::getenv(name); size && std::atoi(size) > 1)
+      throw Error(Kind::usage, cat("started as ", size, " processes; this version trains in one process: run it without mpirun"));
+}
+
+bool every(int64_t interval, int64_t iteration) { return interval > 0 && iteration % interval == 0; }
+
+/// One rank's run.
+class Run {
+ public:
+  Run(const TrainOptions& options, Config& config, Device device, Communicator& comm, RunFolder& folder, const Log& log)
+      : options_(options), config_(config), log_(log), folder_(folder),
+        runtime_(device, {.threads = options.threads.value_or(usable_cores()),
+                          .seed = static_cast<uint64_t>(config.solver.seed), .sync_launches = options.sync_launches}),
+        layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
+        eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
+        model_(config, runtime_, comm, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kSlots) {
+    model_.load();
+    trainer_ = std::make_unique<Trainer>(config, runtime_, comm, model_, layout_, log);
+    if (!config.data.eval_source.empty()) evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm, model_, eval_layout_, log);
+    else log.info("No eval_source: nothing is evaluated.");
+    summary_.device = describe(device);
+    summary_.run_dir = folder.path();
+    if (const auto best = read_best_possible(config.data.eval_source))
+      summary_.best_possible = {{"AUC", best->auc}, {"AverageLoss", best->average_loss}};
+  }
+
+  TrainSummary run() {
+    const SolverClause& solver = config_.solver;
+    const int64_t per_epoch = trainer_->samples_in_set();
+    const int64_t in_all = solver.max_iter ? *solver.max_iter * solver.batchsize : *solver.num_epochs * per_epoch;
+    log_.info("Training on ", with_unit_prefix(static_cast<double>(in_all)), " samples (", with_unit_prefix(static_cast<double>(per_epoch)),
+              " in the set), ", model_.dense_parameters(), " dense parameters. Run folder: ", folder_.path().string());
+    Reporter report(log_, folder_, in_all);
+    folder_.add_metrics(Json(Json::Object{{"kind", "start"}, {"schema", kRunSchema}, {"device", summary_.device},
+                                          {"samples_in_set", per_epoch}, {"samples_in_all", in_all}}));
+    while (!finished() && !stop_asked()) {
+      const double rate = scheduled_rate(config_.optimizer.hyper(), summary_.iterations + 1);
+      const auto samples = trainer_->step(summary_.iterations, rate);
+      if (!samples) {
+        ++epochs_;
+        if (!finished()) trainer_->restart();
+        continue;
+      }
+      summary_.samples += *samples;
+      after_step(++summary_.iterations, rate, report);
+    }
+    finish(report);
+    return summary_;
+  }
+
+ private:
+  static int64_t rows_per_rank(int64_t batch, const Communicator& comm) { return (batch + comm.size() - 1) / comm.size(); }
+
+  bool finished() const {
+    if (summary_.stopped_at) return true;
+    return config_.solver.max_iter ? summary_.iterations >= *config_.solver.max_iter : epochs_ >= *config_.solver.num_epochs;
+  }
+  bool stop_asked() const { return options_.stop && options_.stop->load(); }
+
+  void after_step(int64_t iteration, double rate, Reporter& report) {
+    report.queued(summary_.samples);
+    if (every(config_.solver.display, iteration)) {
+      const double loss = trainer_->finish_and_read_loss();
+      report.trained(iteration, summary_.samples, loss, rate);
+      need_finite(loss);
+    }
+    if (every(config_.solver.eval_interval, iteration)) evaluate(report);
+    if (every(config_.solver.snapshot, iteration) && !summary_.stopped_at) {
+      trainer_->finish_and_read_loss();
+      const auto files = model_.save(config_.solver.snapshot_prefix, iteration);
+      last_snapshot_ = {iteration, files};
+      report.event(cat("Snapshot: ", files.front().string(), files.size() > 1 ? cat(" and ", files.size() - 1, " more") : ""));
+    }
+  }
+
+  void need_finite(double loss) const {
+    if (!std::isfinite(loss))
+      throw Error(Kind::data, cat("the loss is not a number at iteration ", summary_.iterations,
+                                  ": training diverged. Try a smaller learning_rate, or warmup_steps; if it happens at once, "
+                                  "look for infinite or huge dense values in the data"));
+  }
+
+  void evaluate(Reporter& report) {
+    if (!evaluator_) return;
+    const double before = report.seconds();
+    const Evaluator::Result result = evaluator_->run(summary_.iterations);
+    evaluated_at_ = summary_.iterations;
+    summary_.metrics.clear();
+    for (const Metric& metric : config_.solver.eval_metrics.metrics) {
+      const auto found = result.metrics.find(metric.name());
+      if (found == result.metrics.end()) continue;
+      summary_.metrics[metric.name()] = found->second;
+      if (metric.stop_at && found->second >= *metric.stop_at) summary_.stopped_at = cat(metric.name(), ":", *metric.stop_at);
+    }
+    const double took = report.seconds() - before;
+    eval_seconds_ += took;
+    report.evaluated(summary_.iterations, result.samples, summary_.metrics, took);
+    if (summary_.stopped_at) report.event(cat("Reached ", *summary_.stopped_at, ": training ends."));
+  }
+
+  void finish(Reporter& report) {
+    summary_.interrupted = stop_asked() && !finished();
+    if (summary_.iterations > 0) summary_.final_loss = trainer_->finish_and_read_loss();
+    summary_.seconds = report.seconds() - eval_seconds_;
+    summary_.samples_per_second = summary_.seconds > 0 ? static_cast<double>(summary_.samples) / summary_.seconds : 0;
+    if (summary_.interrupted) report.event(cat("Stopped on request after iteration ", summary_.iterations, "; saving the model."));
+    else need_finite(summary_.final_loss);
+    if (!summary_.interrupted && evaluated_at_ != summary_.iterations) evaluate(report);
+    summary_.skipped_records = trainer_->skipped_records();
+    if (summary_.skipped_records > 0)
+      log_.warning(summary_.skipped_records, summary_.skipped_records == 1 ? " record" : " records", " failed the check sum and were left out");
+    if (!last_snapshot_ || last_snapshot_->first != summary_.iterations)
+      last_snapshot_ = {summary_.iterations, model_.save(config_.solver.snapshot_prefix, summary_.iterations)};
+    for (const fs::path& file : last_snapshot_->second) {
+      summary_.model_files.push_back(file);
+      link_into(file, folder_.path() / cat("final_", file.filename().string()));
+    }
+    folder_.add_metrics(Json(Json::Object{{"kind", "end"}, {"iteration", summary_.iterations}, {"samples", summary_.samples},
+                                          {"loss", summary_.final_loss}, {"seconds", summary_.seconds}, {"interrupted", summary_.interrupted}}));
+    folder_.write_summary(summary_);
+  }
+
+  /// The final model in the run folder is the last snapshot under a second name; across file systems, a copy.
+  static void link_into(const fs::path& file, const fs::path& to) {
+    std::error_code error;
+    fs::remove(to, error);
+    fs::create_hard_link(file, to, error);
+    if (error) fs::copy_file(file, to, fs::copy_options::overwrite_existing, error);
+    if (error) throw Error(Kind::io, cat("cannot put the final model at '", to.string(), "': ", error.message()));
+  }
+
+  const TrainOptions& options_;
+  const Config& config_;
+  const Log& log_;
+  RunFolder& folder_;
+  Runtime runtime_;
+  BatchLayout layout_, eval_layout_;
+  Model model_;
+  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<Evaluator> evaluator_;
+  TrainSummary summary_;
+  int64_t epochs_ = 0, evaluated_at_ = -1;
+  double eval_seconds_ = 0;
+  std::optional<std::pair<int64_t, std::vector<fs::path>>> last_snapshot_;
+};
+
+}  // namespace
+
+TrainSummary train(const TrainOptions& options) {
+  const Log log = Log::to_stderr();
+  refuse_several_processes();
+  Config config = load_config(options.config, options.strict, log);
+  if (options.seed) config.solver.seed = *options.seed;
+  if (options.max_iter) {
+    config.solver.max_iter = options.max_iter;
+    config.solver.num_epochs.reset();
+  }
+  const Device device = choose_device(options.device, config.solver.gpu, log);
+  RunFolder folder(options.run_dir, options.config);
+  folder.write_config(config.effective);
+  SelfComm comm;
+  return Run(options, config, device, comm, folder, log).run();
+}
+
+}  // namespace hctr

@@ -1,0 +1,81 @@
+#include "train/trainer.h"
+
+#include "device/copy.h"
+#include "train/trainer_parts.h"
+
+namespace hctr {
+
+Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout, const Log& log)
+    : runtime_(runtime), model_(model), ring_(layout, kSlots, runtime.device()), losses_(runtime.device(), kSlots * sizeof(float)),
+      sparse_inputs_(config.data.sparse.size()) {
+  for (int s = 0; s < kSlots; ++s) slots_.push_back(make_slot(config, s));
+  // Repeating is for max_iter; epochs are counted by whoever calls step(), from the samples it returns.
+  reader_ = std::make_unique<Reader>(config.data, config.data.source, layout, ring_.host_blocks(),
+                                     reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value()), log);
+}
+
+BatchTensors Trainer::batch(int slot) const { return batch_tensors(ring_, slot, sparse_inputs_); }
+
+Trainer::Slot Trainer::make_slot(const Config& config, int slot) {
+  const BatchTensors tensors = batch(slot);
+  const bool record = config.solver.cuda_graph && !runtime_.options().sync_launches;
+  const auto prepare = [this, slot, tensors] {
+    ring_.upload(runtime_.prepare_stream(), slot);
+    Context ctx(runtime_, runtime_.prepare_stream(), ring_.device_state(slot));
+    model_.prepare(ctx, slot, tensors);
+  };
+  const auto compute = [this, slot, binding = model_.bind(Phase::train, tensors)] {
+    Context ctx(runtime_, runtime_.compute_stream(), ring_.device_state(slot));
+    model_.train_step(ctx, slot, binding);
+    copy_bytes(ctx.stream(), losses_.data() + static_cast<size_t>(slot) * sizeof(float), model_.loss(Phase::train).bytes(), sizeof(float));
+  };
+  return {Program(runtime_.prepare_stream(), record, prepare), Program(runtime_.compute_stream(), record, compute),
+          Event(runtime_.device()), Event(runtime_.device())};
+}
+
+std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
+  const std::optional<int> next = reader_->next();
+  if (!next) return std::nullopt;
+  Slot& slot = slots_[static_cast<size_t>(*next)];
+  StepState& state = ring_.state(*next);
+  state.step = step;
+  state.learning_rate = static_cast<float>(learning_rate);
+  state.loss_scale = 1;
+  const int64_t samples = state.global_samples;
+  last_ = *next;
+
+  model_.ensure_room();
+  slot.computed.hold(runtime_.prepare_stream());  // the batch that was in this slot before
+  slot.prepare.run();
+  slot.prepared.record(runtime_.prepare_stream());
+  slot.prepared.hold(runtime_.compute_stream());
+  slot.compute.run();
+  slot.computed.record(runtime_.compute_stream());
+
+  if (runtime_.device().is_cuda()) {
+    // The slot before is given back once its upload has run, which is long ago: the host waits only when it is a whole ring
+    // ahead of the device.
+    if (uploading_) {
+      slots_[static_cast<size_t>(*uploading_)].prepared.synchronize();
+      reader_->release(*uploading_);
+    }
+    uploading_ = *next;
+  } else {
+    reader_->release(*next);
+  }
+  return samples;
+}
+
+void Trainer::restart() {
+  finish_and_read_loss();
+  uploading_.reset();
+  reader_->reset();
+}
+
+double Trainer::finish_and_read_loss() {
+  runtime_.prepare_stream().synchronize();
+  runtime_.compute_stream().synchronize();
+  return static_cast<double>(reinterpret_cast<const float*>(losses_.data())[last_]);
+}
+
+}  // namespace hctr

@@ -1,0 +1,30 @@
+#include "train/trainer_parts.h"
+
+#include <algorithm>
+
+namespace hctr {
+namespace {
+
+KeyWidth key_width(const SolverClause& solver) {
+  if (!solver.input_key_type) return KeyWidth::detect;
+  return *solver.input_key_type == KeyType::i32 ? KeyWidth::u32 : KeyWidth::i64;
+}
+
+}  // namespace
+
+ReaderOptions reader_options(const Config& config, const Communicator& comm, int64_t batch, bool repeat) {
+  const int64_t workers = config.data.num_workers.value_or(std::clamp(usable_cores() / 2, 1, 8));
+  return {.batch = batch, .workers = static_cast<int>(workers), .repeat = repeat, .key_width = key_width(config.solver),
+          .rank = comm.rank(), .ranks = comm.size()};
+}
+
+BatchTensors batch_tensors(const BatchRing& ring, int slot, size_t sparse_inputs) {
+  BatchTensors batch{ring.label(slot), ring.dense(slot), {}, {}};
+  for (size_t t = 0; t < sparse_inputs; ++t) {
+    batch.keys.push_back(ring.keys(slot, t));
+    batch.offsets.push_back(ring.offsets(slot, t));
+  }
+  return batch;
+}
+
+}  // namespace hctr

@@ -1,0 +1,76 @@
+// The samples as they stand in the repository.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "support/program.h"
+
+namespace hctr::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string sample(const std::string& name) { return read_file(fs::path(HCTR_SOURCE_DIR) / "samples" / name); }
+
+/// Smaller batches than the sample's, so that a test on two cores takes seconds.
+std::string made_small(std::string config) {
+  config = with_change(config, "\"batchsize\": 16384", "\"batchsize\": 512");
+  if (config.find("\"batchsize_eval\": 16384") != std::string::npos)
+    config = with_change(config, "\"batchsize_eval\": 16384", "\"batchsize_eval\": 512");
+  config = with_change(config, "\"display\": 200", "\"display\": 10");
+  return with_change(config, "\"eval_batches\": 60", "\"eval_batches\": 4");
+}
+
+double loss_at_end(const fs::path& run) {
+  const Json summary = Json::parse(read_file(run / "summary.json"), "summary.json");
+  return summary.find("final_loss")->number();
+}
+
+TEST(Samples, EveryConfigPassesTheCheckUnderStrict) {
+  int seen = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(HCTR_SOURCE_DIR) / "samples")) {
+    if (entry.path().extension() != ".json") continue;
+    ++seen;
+    const Outcome outcome = run_program("huge_ctr", {"--check", entry.path().string(), "--strict"}, fs::temp_directory_path());
+    EXPECT_EQ(outcome.exit_code, 0) << entry.path() << ": " << outcome.err;
+    EXPECT_NE(outcome.out.find("is right"), std::string::npos);
+  }
+  EXPECT_GE(seen, 4);
+}
+
+TEST(Samples, WideAndDeepTrainsInBothSpellingsToTheSameModel) {
+  TemporaryFolder folder;
+  write_file(folder / "v2.3.json", made_small(sample("wdl/wdl.json")));
+  write_file(folder / "v2.1.json", made_small(sample("wdl/wdl_v2.1.json")));
+  make_data(folder.path(), "v2.3.json", 8192, 2048);
+  std::string models[2];
+  const char* versions[] = {"v2.3", "v2.1"};
+  for (int i = 0; i < 2; ++i) {
+    const std::string v = versions[i];
+    const Outcome outcome = run_program("huge_ctr", {"--train", v + ".json", "--run-dir", v, "--max-iter", "16", "--seed", "3"}, folder.path());
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_LT(loss_at_end(folder / v), 0.68) << "a model that knows nothing is at 0.69";
+    for (const char* file : {"final__dense_16.model", "final_0_sparse_16.model", "final_1_sparse_16.model"})
+      models[i] += read_file(folder / v / file);
+  }
+  EXPECT_FALSE(models[0].empty());
+  EXPECT_TRUE(models[0] == models[1]);
+}
+
+TEST(Samples, RealRowsTrainToAGoodAreaUnderTheCurve) {
+  const char* given = std::getenv("HCTR_SHARED_DATA");
+  const fs::path rows = (given ? fs::path(given) : fs::path(HCTR_SOURCE_DIR) / "../shared/data") / "criteo_kaggle_sample.tsv.gz";
+  if (!fs::exists(rows)) GTEST_SKIP() << "no real rows at " << rows << "; set HCTR_SHARED_DATA to their folder";
+  TemporaryFolder folder;
+  const Outcome converted = run_program("criteo2hugectr", {"--tsv", fs::canonical(rows).string(), "--out", "runs/criteo/data", "--wide", "all",
+                                                           "--integers", "both", "--holdout", "0.1"}, folder.path());
+  ASSERT_EQ(converted.exit_code, 0) << converted.err;
+  write_file(folder / "config.json", sample("criteo/config.json"));
+  const Outcome trained = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run"}, folder.path());
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Json summary = Json::parse(read_file(folder / "run" / "summary.json"), "summary.json");
+  EXPECT_GT(summary.find("metrics")->find("AUC")->number(), 0.75);
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Sets up, builds and runs every test this machine can run. Usage: test/run.sh [--fast]   (--fast: no sanitizers)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+third_party/install.sh
+
+nvcc=$(command -v nvcc || { [ -x /usr/local/cuda/bin/nvcc ] && echo /usr/local/cuda/bin/nvcc; } || true)
+gpu=$(nvidia-smi -L 2>/dev/null | head -1 || true)
+options=()
+if [ -z "$nvcc" ]; then
+  main=cpu
+elif [ -n "$gpu" ]; then
+  main=cuda
+  options=(-DCMAKE_CUDA_ARCHITECTURES=native)
+else
+  main=cuda
+  options=(-DHCTR_ONLY_SM90=ON)  # nothing here runs it: compiling once is enough
+fi
+
+run() {  # run PRESET [cmake option...]
+  local preset=$1; shift
+  echo "== $preset: building"
+  cmake --preset "$preset" "$@" >"build-$preset.log" 2>&1 || { cat "build-$preset.log"; exit 1; }
+  grep -E '^--   (CUDA|NCCL|MPI|BLAS|sanitizers):' "build-$preset.log" || true
+  rm -f "build-$preset.log"
+  cmake --build --preset "$preset"
+  echo "== $preset: testing"
+  ctest --preset "$preset"
+}
+
+run "$main" ${options[@]+"${options[@]}"}
+[ "${1:-}" = --fast ] || run cpu-asan
+echo "All tests passed (${main}${gpu:+, with $gpu}$([ "${1:-}" = --fast ] || echo ', and under the address and undefined-behaviour sanitizers'))."

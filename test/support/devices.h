@@ -1,0 +1,27 @@
+// The devices that tests run on, each with one Runtime for the whole program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "device/context.h"
+
+namespace hctr::test {
+
+/// The CPU, and GPU 0 where there is one.
+std::vector<Device> devices();
+
+/// Why there is no GPU to test on; empty when there is one.
+std::string why_no_gpu();
+
+/// The Runtime of a device: seed 7, and on the CPU this many threads.
+Runtime& runtime_of(Device, int threads = 4);
+
+inline constexpr Device kCpu{DeviceKind::cpu, 0};
+inline constexpr Device kGpu{DeviceKind::cuda, 0};
+
+}  // namespace hctr::test
+
+/// Ends a test that needs a GPU, saying so, where there is none.
+#define HCTR_SKIP_WITHOUT_GPU() \
+  if (const std::string why_ = ::hctr::test::why_no_gpu(); !why_.empty()) GTEST_SKIP() << "no CUDA device: " << why_

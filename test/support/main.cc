@@ -1,0 +1,28 @@
+// Runs the tests of one program and ends with a line that says how many, and why some were skipped.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "support/devices.h"
+#include "support/op_test.h"
+
+namespace {
+
+class Summary : public testing::EmptyTestEventListener {
+ public:
+  void OnTestProgramEnd(const testing::UnitTest& all) override {
+    std::printf("%d passed, %d failed, %d skipped", all.successful_test_count(), all.failed_test_count(),
+                all.skipped_test_count());
+    if (const std::string why = hctr::test::why_no_gpu(); !why.empty()) std::printf(": no CUDA device (%s)", why.c_str());
+    std::printf("\n");
+  }
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  testing::InitGoogleTest(&count, arguments);
+  hctr::test::register_op_tests();
+  testing::UnitTest::GetInstance()->listeners().Append(new Summary);  // gtest takes ownership
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,25 @@
+// The message of the Error that a piece of code throws.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "hctr/error.h"
+
+namespace hctr::test {
+
+/// Runs `body`, which must throw an Error of this kind, and returns its message.
+template <class Body>
+std::string message_of(Kind kind, const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(kind_name(error.kind()), kind_name(kind)) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return "";
+}
+
+}  // namespace hctr::test

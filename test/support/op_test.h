@@ -1,0 +1,91 @@
+// Tests of operators as rows: each row runs on every device and dtype, in several memory layouts.
+//
+// For each row the harness checks
+//   by_hand    the CPU reference against numbers or identities written in the test (expected)
+//   cpu_f32..  each device and dtype against the CPU reference in f64 on the same inputs; nothing written outside the
+//   cuda_bf16  outputs, every element of them written, inputs untouched; a second run equal bit for bit: on the CPU with
+//              another number of threads, on CUDA recorded as a graph and replayed
+//   gradient   backward against central differences of forward, in f64 on the CPU
+// Rows marked large run when the environment has HCTR_TEST_LARGE=1: they go beyond what one launch covers at once.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/rig.h"
+#include "support/tolerance.h"
+
+namespace hctr::test {
+
+class OpTest {
+ public:
+  using Run = std::function<void(Rig&)>;
+  /// Compares numbers of the reference with those given.
+  class ByHand {
+   public:
+    explicit ByHand(Rig& rig) : rig_(rig) {}
+    std::vector<double> operator[](const std::string& name) const { return rig_.values(name); }
+    void expect(const std::string& name, const std::vector<double>& values) const;
+    const StepState& state() const { return rig_.state(); }
+
+   private:
+    Rig& rig_;
+  };
+
+  virtual ~OpTest() = default;
+  virtual void define() = 0;
+  void add_to_gtest(const char* name);
+
+  // What define() says.
+
+  void row(std::string name, std::vector<Input> inputs) { rows_.push_back({std::move(name), std::move(inputs), false}); }
+  void large(std::string name, std::vector<Input> inputs) { rows_.push_back({std::move(name), std::move(inputs), true}); }
+  void forward(Run run) { forward_ = std::move(run); }
+  void backward(Run run) { backward_ = std::move(run); }
+  void expected(std::function<void(const ByHand&)> check) { expected_ = std::move(check); }
+  void state(const StepState& state) { state_ = state; }
+  void rounding(Rounding rounding) { rounding_ = rounding; }
+  /// The operator takes dense tensors alone.
+  void dense_only() { dense_only_ = true; }
+  /// The operator knows no other type.
+  void f32_only() { f32_only_ = true; }
+  /// forward alone is a gradient, or has none.
+  void no_gradient() { no_gradient_ = true; }
+
+ private:
+  struct Row {
+    std::string name;
+    std::vector<Input> inputs;
+    bool large;
+  };
+  void run(Rig&) const;
+  void test_row(const Row&, Device, DType) const;
+  void test_by_hand(const Row&) const;
+  void test_gradient(const Row&) const;
+  Rig rig(const Row&, Device, DType, DType rounded_to, std::vector<Placement>, int threads = 4) const;
+  DType reference() const { return f32_only_ ? DType::f32 : DType::f64; }
+
+  std::vector<Row> rows_;
+  Run forward_, backward_;
+  std::function<void(const ByHand&)> expected_;
+  StepState state_{.step = 3, .first_sample = 40, .valid_samples = 1 << 20, .global_samples = 1 << 20, .learning_rate = 0.01f, .loss_scale = 1};
+  Rounding rounding_ = Rounding::element;
+  bool dense_only_ = false, f32_only_ = false, no_gradient_ = false;
+};
+
+/// Makes gtest tests of every OP_TEST. Called by main() once.
+void register_op_tests();
+
+struct OpTestRegistration {
+  OpTestRegistration(const char* name, OpTest* test);
+};
+
+}  // namespace hctr::test
+
+#define OP_TEST(Name)                                                                                  \
+  struct Name##OpTest : ::hctr::test::OpTest {                                                         \
+    void define() override;                                                                            \
+  };                                                                                                   \
+  static const ::hctr::test::OpTestRegistration Name##_registration(#Name, new Name##OpTest);          \
+  void Name##OpTest::define()

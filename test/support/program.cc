@@ -1,0 +1,115 @@
+#include "support/program.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace hctr::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+pid_t start(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
+            const std::map<std::string, std::string>& environment, const fs::path& out, const fs::path& err) {
+  std::vector<std::string> words = {(fs::path(HCTR_BIN_DIR) / program).string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  if (::chdir(folder.c_str()) != 0) ::_exit(127);
+  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+  ::dup2(::open("/dev/null", O_RDONLY), 0);
+  ::dup2(::open(out.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644), 1);
+  ::dup2(::open(err.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644), 2);
+  ::execv(argv[0], argv.data());
+  ::_exit(127);
+}
+
+Outcome finish(pid_t child, const fs::path& out, const fs::path& err) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_file(out), read_file(err)};
+}
+
+}  // namespace
+
+Outcome run_program(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
+                    const std::map<std::string, std::string>& environment) {
+  const fs::path out = folder / (".stdout-" + program), err = folder / (".stderr-" + program);
+  return finish(start(program, arguments, folder, environment, out, err), out, err);
+}
+
+Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
+                       const std::string& after, int signal_number) {
+  const fs::path out = folder / ".stdout-signal", err = folder / ".stderr-signal";
+  const pid_t child = start(program, arguments, folder, {}, out, err);
+  for (int tries = 0; tries < 6000; ++tries) {  // a minute; then the signal comes anyway and the test sees that
+    if (fs::exists(err) && read_file(err).find(after) != std::string::npos) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ::kill(child, signal_number);
+  return finish(child, out, err);
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void write_file(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+std::string small_config() {
+  return R"({
+  "solver": {"lr_policy": "fixed", "display": 20, "max_iter": 60, "gpu": [0], "batchsize": 128, "snapshot": 1000000,
+             "snapshot_prefix": "out/", "eval_interval": 30, "eval_metrics": ["AUC", "AverageLoss"], "seed": 7},
+  "optimizer": {"type": "Adam", "update_type": "Global",
+                "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
+  "layers": [
+    {"name": "data", "type": "Data", "source": "train.txt", "eval_source": "eval.txt", "check": "Sum",
+     "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 4},
+     "sparse": [
+       {"top": "wide_data", "type": "DistributedSlot", "max_feature_num_per_sample": 2, "slot_num": 1},
+       {"top": "deep_data", "type": "LocalizedSlot", "max_feature_num_per_sample": 6, "max_nnz": 2, "slot_num": 3}]},
+    {"name": "wide_emb", "type": "DistributedSlotSparseEmbeddingHash", "bottom": "wide_data", "top": "wide_emb",
+     "sparse_embedding_hparam": {"max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 1, "combiner": 0}},
+    {"name": "deep_emb", "type": "LocalizedSlotSparseEmbeddingHash", "bottom": "deep_data", "top": "deep_emb",
+     "sparse_embedding_hparam": {"max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5, "combiner": 1}},
+    {"name": "wide", "type": "Reshape", "bottom": "wide_emb", "top": "wide", "leading_dim": 1},
+    {"name": "deep", "type": "Reshape", "bottom": "deep_emb", "top": "deep", "leading_dim": 15},
+    {"name": "concat1", "type": "Concat", "bottom": ["deep", "dense"], "top": "concat1"},
+    {"name": "fc1", "type": "InnerProduct", "bottom": "concat1", "top": "fc1", "fc_param": {"num_output": 16}},
+    {"name": "relu1", "type": "ReLU", "bottom": "fc1", "top": "relu1"},
+    {"name": "dropout1", "type": "Dropout", "rate": 0.1, "bottom": "relu1", "top": "dropout1"},
+    {"name": "fc2", "type": "InnerProduct", "bottom": "dropout1", "top": "fc2", "fc_param": {"num_output": 1}},
+    {"name": "add1", "type": "Add", "bottom": ["fc2", "wide"], "top": "add1"},
+    {"name": "loss", "type": "BinaryCrossEntropyLoss", "bottom": ["add1", "label"], "regularizer": "L2", "lambda": 0.001, "top": "loss"}
+  ]
+}
+)";
+}
+
+std::string with_change(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << "the config has no: " << from;
+  if (at == std::string::npos) return text;
+  return text.replace(at, from.size(), to);
+}
+
+void make_data(const fs::path& folder, const std::string& config, int samples, int eval_samples) {
+  const Outcome made = run_program("data_generator", {"--config", config, "--samples", std::to_string(samples), "--eval-samples",
+                                                      std::to_string(eval_samples)}, folder);
+  ASSERT_EQ(made.exit_code, 0) << made.out << made.err;
+}
+
+}  // namespace hctr::test

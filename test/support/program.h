@@ -1,0 +1,39 @@
+// Runs the built programs as a user would, in a folder that goes away with the test.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/json.h"
+#include "support/temporary_folder.h"
+
+namespace hctr::test {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out, err;
+};
+
+/// Runs build/<preset>/bin/<program> with `arguments` in `folder` and waits for it. `environment` is added to ours.
+Outcome run_program(const std::string& program, const std::vector<std::string>& arguments, const std::filesystem::path& folder,
+                    const std::map<std::string, std::string>& environment = {});
+
+/// As run_program, and sends `signal_number` once a line of its error stream contains `after`.
+Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, const std::filesystem::path& folder,
+                       const std::string& after, int signal_number);
+
+std::string read_file(const std::filesystem::path&);
+void write_file(const std::filesystem::path&, const std::string&);
+
+/// A small Wide & Deep config whose data lies beside it (train.txt, eval.txt): a wide slot, three deep slots, four dense.
+/// A test changes it as text, which keeps in sight what is wrong with it.
+std::string small_config();
+/// `text` with the one place where `from` stands changed to `to`; fails the test when there is none.
+std::string with_change(std::string text, const std::string& from, const std::string& to);
+
+/// Makes data for the config at `config` (relative to `folder`) with data_generator.
+void make_data(const std::filesystem::path& folder, const std::string& config, int samples, int eval_samples);
+
+}  // namespace hctr::test

@@ -1,0 +1,111 @@
+// Embedding layers as every version of the config spells them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "embedding/clause.h"
+
+namespace hctr {
+namespace {
+
+struct Read {
+  EmbeddingClause clause;
+  Problems problems;
+};
+
+Read read(const std::string& hparam, const std::string& more = "", const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
+  const Json layer = Json::parse(R"({"type": ")" + type + R"(", "bottom": "data1", "top": "wide")" + more + R"(, "sparse_embedding_hparam": )" + hparam + "}", "test");
+  Read out;
+  out.clause = parse_embedding(layer, "/layers/1", out.problems);
+  return out;
+}
+
+std::string first_error(const Read& r) { return r.problems.errors().empty() ? "" : r.problems.errors()[0].pointer + ": " + r.problems.errors()[0].message; }
+
+OptimizerClause adam() {
+  OptimizerClause clause;
+  clause.adam.learning_rate = 0.001;
+  return clause;
+}
+
+TEST(EmbeddingClauseTest, Version21) {
+  const Read r = read(R"({"vocabulary_size": 1000, "load_factor": 0.75, "embedding_vec_size": 16, "combiner": 0})", R"(, "plan_file": ["a.json", "b.json"])",
+                      "DistributedSlotSparseEmbeddingHash");
+  EXPECT_EQ(first_error(r), "");
+  EXPECT_EQ(r.problems.warnings().size(), 0u);
+  EXPECT_EQ(r.problems.notes().size(), 2u);  // load_factor, plan_file
+  EXPECT_EQ(r.clause.dim, 16);
+  EXPECT_EQ(r.clause.placement(), Placement::Kind::distributed);
+  EXPECT_EQ(r.clause.stated_rows(0, 4), 250);
+}
+
+TEST(EmbeddingClauseTest, Version22WithSlotSizes) {
+  const Read r = read(R"({"slot_size_array": [4, 100, 25], "max_vocabulary_size_per_gpu": 7, "embedding_vec_size": 2, "combiner": 1})");
+  EXPECT_EQ(first_error(r), "");
+  EXPECT_EQ(r.clause.stated_rows(0, 1), 129);
+  EXPECT_EQ(r.clause.stated_rows(0, 2), 29);
+  EXPECT_EQ(r.clause.stated_rows(1, 2), 100);
+  const TableSpec spec = r.clause.table_spec(adam());
+  EXPECT_TRUE(spec.identity_by_slot);
+  EXPECT_EQ(spec.combiner, ops::Combiner::mean);
+  EXPECT_EQ(spec.slot_bounds, (std::vector<float>{0.5f, 0.1f, 0.2f}));
+  EXPECT_EQ(spec.row_hint, 129);
+  EXPECT_EQ(spec.row_limit, 0);
+  Problems problems;
+  check_slots(r.clause, 2, "/layers/1", problems);
+  ASSERT_EQ(problems.errors().size(), 1u);
+  EXPECT_EQ(problems.errors()[0].message, "has 3 sizes; sparse input \"data1\" has 2 slots");
+}
+
+TEST(EmbeddingClauseTest, Version31) {
+  const Read r = read(R"({"workspace_size_per_gpu_in_mb": 1, "embedding_vec_size": 64, "combiner": "mean"})");
+  EXPECT_EQ(first_error(r), "");
+  EXPECT_EQ(r.clause.stated_rows(0, 1), 4096);
+  EXPECT_EQ(r.clause.hparam.combiner, ops::Combiner::mean);
+}
+
+TEST(EmbeddingClauseTest, ItsOwnOptimizerKeepsItsRateInProportion) {
+  const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})",
+                      R"(, "optimizer": {"type": "SGD", "global_update": true, "sgd_hparam": {"learning_rate": 0.1}})");
+  EXPECT_EQ(first_error(r), "");
+  ASSERT_TRUE(r.clause.optimizer);
+  const TableSpec spec = r.clause.table_spec(adam());
+  EXPECT_EQ(spec.optimizer.kind, ops::Optimizer::Kind::sgd);
+  EXPECT_FLOAT_EQ(spec.optimizer.rate_factor, 100);
+  EXPECT_EQ(spec.update, UpdateType::global);
+}
+
+TEST(EmbeddingClauseTest, TheLimitIsThereWhenAskedFor) {
+  const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "grow": false, "embedding_vec_size": 4, "combiner": 0})");
+  EXPECT_EQ(r.clause.table_spec(adam()).row_limit, 10);
+  EXPECT_EQ(first_error(read(R"({"grow": false, "embedding_vec_size": 4, "combiner": 0})")),
+            "/layers/1/sparse_embedding_hparam/grow: a table that may not grow needs its size: \"max_vocabulary_size_per_gpu\"");
+}
+
+TEST(EmbeddingClauseTest, WrongValuesAreNamed) {
+  EXPECT_EQ(first_error(read(R"({"embedding_vec_size": 4, "combiner": 2})")),
+            "/layers/1/sparse_embedding_hparam/combiner: expected \"sum\" (or 0) or \"mean\" (or 1), found the integer 2");
+  EXPECT_EQ(first_error(read(R"({"embedding_vec_size": 0, "combiner": 0})")),
+            "/layers/1/sparse_embedding_hparam/embedding_vec_size: expected an integer, at least 1, found the integer 0");
+  EXPECT_EQ(first_error(read(R"({"embeding_vec_size": 4, "combiner": 0})")),
+            "/layers/1/sparse_embedding_hparam/embeding_vec_size: LocalizedSlotSparseEmbeddingHash has no field \"embeding_vec_size\"; did you mean "
+            "\"embedding_vec_size\"?");
+}
+
+TEST(PlacementTest, EveryKeyHasOneOwner) {
+  const Placement localized{Placement::Kind::localized, 3}, distributed{Placement::Kind::distributed, 3};
+  for (int64_t slot = 0; slot < 10; ++slot)
+    for (const int64_t key : {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{-3}, INT64_MIN, INT64_MAX}) {
+      EXPECT_EQ(localized.owner(slot, key), slot % 3);
+      const int64_t owner = distributed.owner(slot, key);
+      EXPECT_TRUE(0 <= owner && owner < 3);
+      for (int64_t rank = 0; rank < 3; ++rank) {
+        EXPECT_EQ(localized.holds(rank, slot), rank == slot % 3);
+        EXPECT_TRUE(distributed.holds(rank, slot));
+      }
+    }
+}
+
+}  // namespace
+}  // namespace hctr

@@ -1,0 +1,170 @@
+// Runs a table through steps from host data, on any device.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/platform.h"
+#include "device/copy.h"
+#include "device/program.h"
+#include "embedding/table.h"
+#include "support/devices.h"
+
+namespace hctr::test {
+
+/// Tests that run on each device; those for a GPU say aloud when there is none.
+class OnDevice : public testing::TestWithParam<Device> {
+ protected:
+  void SetUp() override {
+    if (GetParam().is_cuda()) HCTR_SKIP_WITHOUT_GPU();
+  }
+};
+inline std::string device_name(const testing::TestParamInfo<Device>& info) { return info.param.is_cuda() ? "cuda" : "cpu"; }
+#define HCTR_ON_EACH_DEVICE(suite) \
+  INSTANTIATE_TEST_SUITE_P(Device, suite, testing::Values(::hctr::test::kCpu, ::hctr::test::kGpu), ::hctr::test::device_name)
+
+/// Keys of a batch: bags[slot][sample].
+using Bags = std::vector<std::vector<std::vector<int64_t>>>;
+
+inline Bags empty_bags(const TableSpec& spec, int64_t samples) {
+  return Bags(static_cast<size_t>(spec.slots), std::vector<std::vector<int64_t>>(static_cast<size_t>(samples)));
+}
+
+/// Bags of 0 to `most` keys below `vocabulary`; small keys are frequent.
+inline Bags random_bags(const TableSpec& spec, int64_t samples, int most, int64_t vocabulary, std::mt19937_64& random) {
+  Bags bags = empty_bags(spec, samples);
+  for (auto& slot : bags)
+    for (auto& bag : slot)
+      for (auto n = random() % static_cast<uint64_t>(most + 1); n > 0; --n) {
+        const double u = static_cast<double>(random() >> 11) / 9007199254740992.0;
+        bag.push_back(static_cast<int64_t>(u * u * u * static_cast<double>(vocabulary)));
+      }
+  return bags;
+}
+
+struct DeviceArray {
+  DeviceArray(Device device, TensorSpec wanted) : buffer(device, wanted.bytes()), spec(wanted) {}
+  Tensor tensor() const { return Tensor(buffer.data(), spec, buffer.device()); }
+  Buffer buffer;
+  TensorSpec spec;
+};
+
+/// A table with one ring slot's and one evaluation batch's memory per slot.
+class TableRig {
+ public:
+  TableRig(Device device, TableSpec spec, int threads = 1, int ring = 2, bool record = true)
+      : runtime(device, {.threads = threads, .seed = 7}), table(std::make_unique<EmbeddingTable>(runtime, spec, ring)), ring_(ring), record_(record) {
+    for (int i = 0; i < ring; ++i) slots_.push_back(std::make_unique<Slot>(device, spec));
+    eval_ = std::make_unique<Slot>(device, spec, true);
+  }
+
+  /// One training step; returns y [samples, slots, dim].
+  std::vector<float> step(const Bags& bags, const std::vector<float>& dy, float learning_rate = 0.1f) {
+    prepare(bags, learning_rate);
+    return compute(dy);
+  }
+  /// The first half: keys looked up and inserted.
+  void prepare(const Bags& bags, float learning_rate = 0.1f) {
+    const int i = static_cast<int>(prepared_++ % ring_);
+    Slot& slot = *slots_[static_cast<size_t>(i)];
+    upload(bags, slot);
+    const StepState state{.step = steps_ + prepared_ - computed_ - 1, .first_sample = 0, .valid_samples = 0, .global_samples = 0,
+                          .learning_rate = learning_rate, .loss_scale = loss_scale};
+    copy_bytes(runtime.compute_stream(), slot.state.data(), &state, sizeof state);
+    runtime.compute_stream().synchronize();
+    table->ensure_room();
+    Context ctx(runtime, runtime.prepare_stream(), reinterpret_cast<const StepState*>(slot.state.data()));
+    if (!slot.prepare)
+      slot.prepare = std::make_unique<Program>(ctx.stream(), record_, [this, i, ctx, &slot]() mutable {
+        table->prepare(ctx, i, slot.keys.tensor(), slot.offsets.tensor());
+      });
+    slot.prepare->run();
+  }
+  /// The second half.
+  std::vector<float> compute(const std::vector<float>& dy) {
+    const int i = static_cast<int>(computed_++ % ring_);
+    Slot& slot = *slots_[static_cast<size_t>(i)];
+    from_host(slot.dy.tensor(), dy, runtime.compute_stream());
+    runtime.prepare_stream().synchronize();
+    Context ctx(runtime, runtime.compute_stream(), reinterpret_cast<const StepState*>(slot.state.data()));
+    if (!slot.compute)
+      slot.compute = std::make_unique<Program>(ctx.stream(), record_, [this, i, ctx, &slot]() mutable {
+        table->forward(ctx, i, slot.y.tensor());
+        table->backward_and_update(ctx, i, slot.dy.tensor());
+      });
+    slot.compute->run();
+    ++steps_;
+    return to_host<float>(slot.y.tensor(), runtime.compute_stream());
+  }
+
+  std::vector<float> lookup(const Bags& bags) {
+    upload(bags, *eval_);
+    Context ctx(runtime, runtime.compute_stream());
+    table->lookup(ctx, eval_->keys.tensor(), eval_->offsets.tensor(), eval_->y.tensor());
+    return to_host<float>(eval_->y.tensor(), runtime.compute_stream());
+  }
+
+  /// Every row as bytes, to compare tables bit by bit.
+  std::string bytes(bool with_states = true) {
+    std::string out;
+    const auto add = [&](const auto& span) { out.append(reinterpret_cast<const char*>(span.data()), span.size_bytes()); };
+    table->export_rows(with_states, [&](const RowBlock& block) {
+      add(block.keys), add(block.slots), add(block.vectors), add(block.states[0]), add(block.states[1]), add(block.last_steps);
+    });
+    return out;
+  }
+
+  const TableSpec& spec() const { return table->spec(); }
+  Runtime runtime;
+  std::unique_ptr<EmbeddingTable> table;
+  float loss_scale = 1;
+
+ private:
+  struct Slot {
+    Slot(Device device, const TableSpec& s, bool eval = false)
+        : samples(eval ? s.eval_samples : s.samples), keys(device, TensorSpec(DType::i64, {eval ? s.eval_key_capacity : s.key_capacity})),
+          offsets(device, TensorSpec(DType::i32, {s.slots * samples + 1})), state(device, sizeof(StepState)),
+          y(device, TensorSpec(DType::f32, {samples, s.slots, s.dim}, s.slots * s.dim + 4)),
+          dy(device, TensorSpec(DType::f32, {samples, s.slots, s.dim})) {}
+    int64_t samples;
+    DeviceArray keys, offsets;
+    Buffer state;
+    DeviceArray y, dy;
+    std::unique_ptr<Program> prepare, compute;
+  };
+
+  void upload(const Bags& bags, Slot& slot) {
+    std::vector<int64_t> keys;
+    std::vector<int32_t> offsets{0};
+    for (const auto& of_slot : bags) {
+      ASSERT_EQ(static_cast<int64_t>(of_slot.size()), slot.samples);
+      for (const auto& bag : of_slot) {
+        keys.insert(keys.end(), bag.begin(), bag.end());
+        offsets.push_back(static_cast<int32_t>(keys.size()));
+      }
+    }
+    ASSERT_LE(static_cast<int64_t>(keys.size()), slot.keys.spec.rows());
+    keys.resize(static_cast<size_t>(slot.keys.spec.rows()), int64_t{0x5a5a5a5a5a5a5a5a});
+    from_host(slot.keys.tensor(), keys, runtime.compute_stream());
+    from_host(slot.offsets.tensor(), offsets, runtime.compute_stream());
+  }
+
+  int64_t ring_;
+  bool record_;
+  int64_t prepared_ = 0, computed_ = 0, steps_ = 0;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::unique_ptr<Slot> eval_;
+};
+
+inline std::vector<float> random_floats(int64_t count, std::mt19937_64& random, float bound = 1) {
+  std::vector<float> out(static_cast<size_t>(count));
+  for (float& x : out) x = symmetric_float(static_cast<uint32_t>(random()), bound);
+  return out;
+}
+
+}  // namespace hctr::test

@@ -1,0 +1,388 @@
+// A table against a plain one in double: what is looked up, what a step changes, what stays equal.
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "support/message_of.h"
+#include "table_rig.h"
+
+namespace hctr::test {
+namespace {
+
+TableSpec small_spec(int64_t dim = 4, int64_t slots = 3, int64_t samples = 8, int64_t capacity = 100) {
+  TableSpec spec;
+  spec.name = "small";
+  spec.dim = dim;
+  spec.slots = slots;
+  spec.samples = spec.eval_samples = samples;
+  spec.key_capacity = spec.eval_key_capacity = capacity;
+  return spec;
+}
+
+/// The table as one would write it down: a map of vectors, every formula in double.
+class PlainTable {
+ public:
+  explicit PlainTable(const TableSpec& spec) : spec_(spec) {}
+
+  struct Row {
+    std::vector<double> w, m, v;
+    int64_t last = 1;
+  };
+  using Identity = std::pair<int32_t, int64_t>;
+  std::map<Identity, Row> rows;
+
+  Identity identity(size_t slot, int64_t key) const { return {spec_.identity_by_slot ? static_cast<int32_t>(slot) : 0, key}; }
+
+  void insert(const Bags& bags) {
+    const uint64_t key = random_key(7, stream_of("table:" + spec_.name));
+    for (size_t s = 0; s < bags.size(); ++s)
+      for (const auto& bag : bags[s])
+        for (const int64_t k : bag) {
+          const Identity id = identity(s, k);
+          if (rows.contains(id)) continue;
+          Row& row = rows[id];
+          const float bound = spec_.slot_bounds.empty() ? spec_.init_bound : spec_.slot_bounds[static_cast<size_t>(id.first)];
+          for (int64_t e = 0; e < spec_.dim; ++e)
+            row.w.push_back(static_cast<double>(symmetric_float(
+                philox(key, static_cast<uint64_t>(k), static_cast<uint64_t>(id.first) << 32 | static_cast<uint64_t>(e / 4)).v[e % 4], bound)));
+          row.m.assign(row.w.size(), 0);
+          row.v.assign(row.w.size(), 0);
+        }
+  }
+
+  double weight(const std::vector<int64_t>& bag) const {
+    return spec_.combiner == ops::Combiner::mean && bag.size() > 1 ? 1.0 / static_cast<double>(bag.size()) : 1.0;
+  }
+
+  std::vector<double> forward(const Bags& bags) const {
+    const size_t samples = bags[0].size(), dim = static_cast<size_t>(spec_.dim);
+    std::vector<double> y(samples * bags.size() * dim, 0.0);
+    for (size_t s = 0; s < bags.size(); ++s)
+      for (size_t b = 0; b < samples; ++b)
+        for (const int64_t k : bags[s][b])
+          if (const auto found = rows.find(identity(s, k)); found != rows.end())
+            for (size_t e = 0; e < dim; ++e) y[(b * bags.size() + s) * dim + e] += weight(bags[s][b]) * found->second.w[e];
+    return y;
+  }
+
+  void update(const Bags& bags, const std::vector<float>& dy, double rate, double loss_scale, int64_t t) {
+    const size_t dim = static_cast<size_t>(spec_.dim);
+    std::map<Identity, std::vector<double>> gradients;
+    for (size_t s = 0; s < bags.size(); ++s)
+      for (size_t b = 0; b < bags[s].size(); ++b)
+        for (const int64_t k : bags[s][b]) {
+          auto& g = gradients[identity(s, k)];
+          g.resize(dim, 0.0);
+          for (size_t e = 0; e < dim; ++e) g[e] += weight(bags[s][b]) * static_cast<double>(dy[(b * bags.size() + s) * dim + e]) / loss_scale;
+        }
+    if (spec_.update == UpdateType::global)
+      for (const auto& [id, row] : rows) gradients[id].resize(dim, 0.0);
+    const double b1 = static_cast<double>(spec_.optimizer.beta1), b2 = static_cast<double>(spec_.optimizer.beta2),
+                 eps = static_cast<double>(spec_.optimizer.epsilon), td = static_cast<double>(t);
+    for (const auto& [id, g] : gradients) {
+      Row& row = rows.at(id);
+      for (size_t e = 0; e < dim; ++e) {
+        if (spec_.optimizer.kind == ops::Optimizer::Kind::sgd) {
+          row.w[e] -= rate * g[e];
+        } else if (spec_.update == UpdateType::lazy_global) {
+          const double last = static_cast<double>(row.last), k = td - last;
+          row.w[e] -= rate / (1 - b1) * std::sqrt(1 - std::pow(b2, last)) / (1 - std::pow(b1, last)) * (1 - std::pow(b1, k)) * row.m[e] /
+                      (std::sqrt(row.v[e]) + eps);
+          row.m[e] = std::pow(b1, k) * row.m[e] + (1 - b1) * g[e];
+          row.v[e] = std::pow(b2, k) * row.v[e] + (1 - b2) * g[e] * g[e];
+        } else {
+          row.m[e] = b1 * row.m[e] + (1 - b1) * g[e];
+          row.v[e] = b2 * row.v[e] + (1 - b2) * g[e] * g[e];
+          row.w[e] -= rate * std::sqrt(1 - std::pow(b2, td)) / (1 - std::pow(b1, td)) * row.m[e] / (std::sqrt(row.v[e]) + eps);
+        }
+      }
+      row.last = t;
+    }
+  }
+
+ private:
+  TableSpec spec_;
+};
+
+void expect_near(const std::vector<float>& got, const std::vector<double>& wanted, double tolerance, const std::string& what) {
+  ASSERT_EQ(got.size(), wanted.size()) << what;
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(static_cast<double>(got[i]), wanted[i], tolerance * (1 + std::abs(wanted[i]))) << what << ", element " << i;
+}
+
+/// Trains the table and the plain one side by side and compares all they give.
+void compare_over_steps(Device device, TableSpec spec, int most_keys, int64_t vocabulary, int steps, double tolerance = 2e-5) {
+  TableRig rig(device, spec);
+  rig.loss_scale = 8;
+  PlainTable plain(spec);
+  std::mt19937_64 random(11);
+  for (int t = 1; t <= steps; ++t) {
+    Bags bags = random_bags(spec, spec.samples, most_keys, vocabulary, random);
+    for (auto& slot : bags) slot.back().clear();  // a padding row: every bag empty
+    const std::vector<float> dy = random_floats(spec.samples * spec.slots * spec.dim, random);
+    const float rate = 0.01f * static_cast<float>(1 + t % 3);
+    plain.insert(bags);
+    expect_near(rig.step(bags, dy, rate), plain.forward(bags), tolerance, cat("forward of step ", t));
+    plain.update(bags, dy, static_cast<double>(rate), 8, t);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  ASSERT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size()));
+  rig.table->export_rows(true, [&](const RowBlock& block) {
+    for (size_t i = 0; i < block.keys.size(); ++i) {
+      const int32_t slot = block.slots.empty() ? 0 : block.slots[i];
+      const auto found = plain.rows.find({slot, block.keys[i]});
+      ASSERT_TRUE(found != plain.rows.end()) << "a row of key " << block.keys[i] << " in slot " << slot;
+      const auto dim = static_cast<size_t>(spec.dim);
+      const auto part = [&](std::span<const float> from) { return std::vector<float>(from.begin() + static_cast<long>(i * dim), from.begin() + static_cast<long>((i + 1) * dim)); };
+      expect_near(part(block.vectors), found->second.w, tolerance, cat("vector of key ", block.keys[i]));
+      if (!block.states[0].empty()) expect_near(part(block.states[0]), found->second.m, tolerance, cat("m of key ", block.keys[i]));
+      if (!block.states[1].empty()) expect_near(part(block.states[1]), found->second.v, tolerance, cat("v of key ", block.keys[i]));
+    }
+  });
+}
+
+class TableTest : public OnDevice {};
+HCTR_ON_EACH_DEVICE(TableTest);
+
+TEST_P(TableTest, EveryWidthAgreesWithThePlainTable) {
+  for (const int64_t dim : {1, 3, 16, 33, 128, 260}) {
+    SCOPED_TRACE(cat("dim ", dim));
+    compare_over_steps(GetParam(), small_spec(dim, 3, 16, 16 * 3 * 4), 4, 50, 4);
+  }
+}
+
+TEST_P(TableTest, MeanDividesByTheKeysOfTheBag) {
+  TableSpec spec = small_spec(5, 2, 16, 16 * 2 * 6);
+  spec.combiner = ops::Combiner::mean;
+  compare_over_steps(GetParam(), spec, 6, 30, 5);
+}
+
+TEST_P(TableTest, OneKeyPerBag) {
+  TableSpec spec = small_spec(16, 26, 32, 26 * 32);
+  spec.identity_by_slot = true;
+  compare_over_steps(GetParam(), spec, 1, 200, 5);
+}
+
+TEST_P(TableTest, SgdAndAdamOfEveryUpdateTypeAgreeWithDenseFormulas) {
+  for (const auto kind : {ops::Optimizer::Kind::sgd, ops::Optimizer::Kind::adam})
+    for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
+      if (kind == ops::Optimizer::Kind::sgd && update == UpdateType::lazy_global) continue;
+      SCOPED_TRACE(cat("rule ", static_cast<int>(kind), ", update ", static_cast<int>(update)));
+      TableSpec spec = small_spec(6, 2, 8, 8 * 2 * 3);
+      spec.optimizer = {.kind = kind, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
+      spec.update = update;
+      spec.identity_by_slot = true;
+      compare_over_steps(GetParam(), spec, 3, 40, 40, 1e-4);
+    }
+}
+
+TEST_P(TableTest, AKeyThatFillsTheBatchIsSummedRight) {
+  // 20000 occurrences of one key: pieces, sums of pieces and sums of sums.
+  TableSpec spec = small_spec(7, 1, 20000, 20016);
+  spec.optimizer.kind = ops::Optimizer::Kind::sgd;
+  TableRig rig(GetParam(), spec);
+  PlainTable plain(spec);
+  Bags bags = empty_bags(spec, spec.samples);
+  for (size_t b = 0; b < bags[0].size(); ++b) bags[0][b] = {b % 100 == 0 ? int64_t{5} : int64_t{-1}};
+  std::mt19937_64 random(3);
+  const std::vector<float> dy = random_floats(spec.samples * spec.dim, random);
+  plain.insert(bags);
+  rig.step(bags, dy, 0.01f);
+  plain.update(bags, dy, static_cast<double>(0.01f), 1, 1);
+  expect_near(rig.lookup(bags), plain.forward(bags), 1e-4, "after the step");
+}
+
+TEST_P(TableTest, IdentityIsTheKeyOrSlotAndKey) {
+  TableSpec spec = small_spec(2, 3, 1, 3);
+  const Bags bags = {{{9}}, {{9}}, {{9}}};
+  const std::vector<float> dy(6, 1.0f);
+  TableRig shared(GetParam(), spec);
+  shared.step(bags, dy);
+  EXPECT_EQ(shared.table->rows(), 1);
+  spec.identity_by_slot = true;
+  TableRig apart(GetParam(), spec);
+  const std::vector<float> y = apart.step(bags, dy);
+  EXPECT_EQ(apart.table->rows(), 3);
+  EXPECT_NE(y[0], y[2]) << "rows of one key in two slots start alike";
+}
+
+TEST_P(TableTest, InitialValuesDoNotDependOnArrival) {
+  TableSpec spec = small_spec(5, 2, 4, 8);
+  spec.identity_by_slot = true;
+  spec.slot_bounds = {0.5f, 0.01f};
+  const Bags first = {{{1}, {2}, {3}, {4}}, {{1}, {2}, {3}, {4}}}, second = {{{4}, {9}, {2}, {8}}, {{3}, {1}, {7}, {7}}};
+  const std::vector<float> none(40, 0.0f);
+  spec.optimizer.kind = ops::Optimizer::Kind::sgd;
+  TableRig one(GetParam(), spec), other(GetParam(), spec);
+  one.step(first, none);
+  one.step(second, none);
+  other.step(second, none);
+  other.step(first, none);
+  EXPECT_EQ(one.bytes(), other.bytes());
+  one.table->export_rows(false, [&](const RowBlock& block) {
+    for (size_t i = 0; i < block.keys.size(); ++i)
+      for (size_t e = 0; e < 5; ++e) EXPECT_LE(std::abs(block.vectors[i * 5 + e]), spec.slot_bounds[static_cast<size_t>(block.slots[i])]);
+  });
+  TableRig plain_cpu(kCpu, spec);
+  plain_cpu.step(first, none);
+  plain_cpu.step(second, none);
+  EXPECT_EQ(one.bytes(), plain_cpu.bytes()) << "initial values differ between devices";
+}
+
+/// Some steps of training; the bytes of the whole table.
+std::string train(TableRig& rig, int steps, uint64_t seed = 5) {
+  std::mt19937_64 random(seed);
+  for (int t = 0; t < steps; ++t) {
+    const Bags bags = random_bags(rig.spec(), rig.spec().samples, 3, 3000, random);
+    rig.step(bags, random_floats(rig.spec().samples * rig.spec().slots * rig.spec().dim, random));
+  }
+  return rig.bytes();
+}
+
+TEST_P(TableTest, TwoRunsAreEqualBitByBit) {
+  for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
+    TableSpec spec = small_spec(9, 4, 200, 200 * 4 * 3);
+    spec.update = update;
+    TableRig one(GetParam(), spec), other(GetParam(), spec);
+    const std::string bytes = train(one, 5);
+    EXPECT_FALSE(bytes.empty());
+    EXPECT_EQ(bytes, train(other, 5));
+  }
+}
+
+TEST_P(TableTest, RecordedOrNotTheNumbersAreEqual) {
+  const TableSpec spec = small_spec(8, 4, 100, 100 * 4 * 3);
+  TableRig recorded(GetParam(), spec), called(GetParam(), spec, 1, 2, false);
+  EXPECT_EQ(train(recorded, 6), train(called, 6));
+}
+
+TEST(TableThreadsTest, FourThreadsGiveTheNumbersOfOne) {
+  for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
+    TableSpec spec = small_spec(9, 6, 1000, 1000 * 6 * 3);
+    spec.update = update;
+    TableRig one(kCpu, spec, 1), four(kCpu, spec, 4);
+    EXPECT_EQ(train(one, 4), train(four, 4));
+  }
+}
+
+TEST_P(TableTest, GrowingInTrainingChangesNothing) {
+  TableSpec spec = small_spec(4, 2, 50, 300);
+  TableRig growing(GetParam(), spec);
+  spec.row_hint = 100000;
+  TableRig large(GetParam(), spec);
+  EXPECT_EQ(train(growing, 40), train(large, 40));
+  EXPECT_GT(growing.table->rows(), 2000) << "too few rows to have grown";
+}
+
+TEST_P(TableTest, AdversarialKeysKeepTheirRows) {
+  TableSpec spec = small_spec(1, 1, 1, 512);
+  spec.optimizer.kind = ops::Optimizer::Kind::sgd;
+  TableRig rig(GetParam(), spec);
+  PlainTable plain(spec);
+  std::vector<int64_t> all = {0, -1, 1, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(),
+                              std::numeric_limits<uint32_t>::max(), std::numeric_limits<int32_t>::min()};
+  for (int64_t i = 0; i < 3000; ++i) all.push_back(i), all.push_back(i << 32), all.push_back(-(i << 20) - 7);
+  for (size_t first = 0; first < all.size(); first += 250) {
+    Bags bags = empty_bags(spec, 1);
+    for (size_t i = first; i < std::min(first + 250, all.size()); ++i) bags[0][0].push_back(all[i]), bags[0][0].push_back(all[i]);
+    plain.insert(bags);
+    rig.step(bags, {0.0f});
+  }
+  EXPECT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size()));
+  rig.table->export_rows(false, [&](const RowBlock& block) {
+    for (size_t i = 0; i < block.keys.size(); ++i) {
+      const auto found = plain.rows.find({0, block.keys[i]});
+      ASSERT_TRUE(found != plain.rows.end());
+      ASSERT_EQ(static_cast<double>(block.vectors[i]), found->second.w[0]) << "key " << block.keys[i];
+    }
+  });
+}
+
+TEST_P(TableTest, LookupSeesFinishedStepsOnly) {
+  TableSpec spec = small_spec(2, 1, 2, 4);
+  spec.combiner = ops::Combiner::mean;
+  TableRig rig(GetParam(), spec);
+  const std::vector<float> zeros(4, 0.0f);
+  EXPECT_EQ(rig.lookup({{{1}, {2}}}), zeros) << "an empty table knows nothing";
+  rig.step({{{1}, {1}}}, {1, 1, 1, 1});
+  const std::vector<float> one = rig.lookup({{{1}, {}}});
+  EXPECT_NE(one, zeros);
+  rig.prepare({{{2}, {3}}});
+  rig.runtime.prepare_stream().synchronize();
+  EXPECT_EQ(rig.lookup({{{2}, {3}}}), zeros) << "keys of a batch that is only prepared are seen";
+  const std::vector<float> half = rig.lookup({{{1, 2}, {}}});
+  EXPECT_EQ(half[0], one[0] / 2) << "an unseen key counts in the mean";
+  EXPECT_EQ(rig.table->rows(), 1);
+  rig.compute({0, 0, 0, 0});
+  EXPECT_NE(rig.lookup({{{2}, {3}}}), zeros);
+  EXPECT_EQ(rig.table->rows(), 3);
+  rig.lookup({{{70, 71}, {72}}});
+  EXPECT_EQ(rig.table->rows(), 3) << "a lookup adds no rows";
+}
+
+TEST_P(TableTest, PreparingAheadChangesNothing) {
+  for (const UpdateType update : {UpdateType::local, UpdateType::global}) {
+    TableSpec spec = small_spec(4, 2, 20, 120);
+    spec.update = update;
+    TableRig ahead(GetParam(), spec), plain(GetParam(), spec);
+    std::mt19937_64 random(2);
+    std::vector<Bags> batches;
+    std::vector<std::vector<float>> dys;
+    for (int t = 0; t < 6; ++t) {
+      batches.push_back(random_bags(spec, spec.samples, 3, 100, random));
+      dys.push_back(random_floats(spec.samples * spec.slots * spec.dim, random));
+      plain.step(batches.back(), dys.back());
+    }
+    ahead.prepare(batches[0]);
+    for (size_t t = 0; t < 6; ++t) {
+      if (t + 1 < 6) ahead.prepare(batches[t + 1]);
+      ahead.compute(dys[t]);
+    }
+    EXPECT_EQ(ahead.bytes(), plain.bytes());
+  }
+}
+
+TEST_P(TableTest, TheRowLimitIsAnErrorThatSaysWhatToRaise) {
+  TableSpec spec = small_spec(2, 1, 4, 4);
+  spec.row_limit = 6;
+  TableRig rig(GetParam(), spec);
+  const std::vector<float> dy(8, 1.0f);
+  rig.step({{{1}, {2}, {3}, {4}}}, dy);
+  rig.step({{{5}, {6}, {1}, {1}}}, dy);
+  EXPECT_EQ(rig.table->rows(), 6);
+  rig.step({{{6}, {7}, {8}, {1}}}, dy);
+  const std::string message = message_of(Kind::data, [&] { rig.step({{{1}, {1}, {1}, {1}}}, dy); });
+  EXPECT_EQ(message, "table 'small' on rank 0: the data hold more keys than the 6 rows that \"max_vocabulary_size_per_gpu\" allows (8 or more); "
+                     "raise it, or let the table grow (\"grow\": true)");
+  EXPECT_THROW(rig.table->rows(), Error);
+}
+
+TEST_P(TableTest, ExportAndImportRoundTrip) {
+  TableSpec spec = small_spec(5, 3, 50, 450);
+  spec.identity_by_slot = true;
+  spec.update = UpdateType::lazy_global;
+  TableRig rig(GetParam(), spec), copy(GetParam(), spec);
+  const std::string bytes = train(rig, 6);
+  rig.table->export_rows(true, [&](const RowBlock& block) { copy.table->import_rows(block); });
+  EXPECT_EQ(copy.bytes(), bytes);
+  EXPECT_EQ(copy.table->rows(), rig.table->rows());
+  // Overwriting vectors leaves the rest alone.
+  rig.table->export_rows(false, [&](const RowBlock& block) { copy.table->import_rows(block); });
+  EXPECT_EQ(copy.bytes(), bytes);
+}
+
+TEST_P(TableTest, ImportNamesAKeyThatComesTwiceOrHasNoSlot) {
+  TableSpec spec = small_spec(1, 2, 4, 8);
+  spec.identity_by_slot = true;
+  TableRig rig(GetParam(), spec);
+  const auto import = [&](std::vector<int64_t> keys, std::vector<int32_t> slots) {
+    const std::vector<float> vectors(keys.size(), 1.0f);
+    rig.table->import_rows({keys, slots, vectors, {}, {}});
+  };
+  import({4, 5, 4}, {0, 0, 1});
+  EXPECT_EQ(message_of(Kind::data, [&] { import({4, 5, 4}, {1, 0, 1}); }), "table 'small': key 4 of slot 1 occurs twice");
+  EXPECT_EQ(message_of(Kind::data, [&] { import({4}, {2}); }), "table 'small': key 4 is of slot 2; there are 2 slots");
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,91 @@
+// The arrows between rooms point down, CUDA stays in its three rooms, and #ifdef in its two files.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::map<std::string, std::vector<std::string>> kDirectUses = {
+    {"base", {}},
+    {"config", {"base"}},
+    {"device", {"base"}},
+    {"comm", {"device"}},
+    {"ops", {"device"}},
+    {"data", {"ops", "config"}},
+    {"layers", {"ops", "config"}},
+    {"optim", {"ops", "config"}},
+    {"embedding", {"ops", "comm", "optim", "config"}},
+    {"model", {"data", "layers", "optim", "embedding"}},
+    {"train", {"model", "comm"}},
+    {"app", {"train"}},
+};
+const std::set<std::string> kCudaRooms = {"device", "comm", "ops"};
+
+std::set<std::string> reachable(const std::string& room) {
+  std::set<std::string> rooms = {room};
+  for (const std::string& next : kDirectUses.at(room)) rooms.merge(reachable(next));
+  return rooms;
+}
+
+struct Line {
+  std::string file, room, text;
+};
+
+std::vector<Line> lines_of_src() {
+  std::vector<Line> lines;
+  const fs::path src = fs::path(HCTR_SOURCE_DIR) / "src";
+  for (const auto& entry : fs::recursive_directory_iterator(src)) {
+    const std::string ending = entry.path().extension().string();
+    if (ending != ".h" && ending != ".cc" && ending != ".cu" && ending != ".cuh") continue;
+    const fs::path relative = fs::relative(entry.path(), src);
+    std::ifstream file(entry.path());
+    for (std::string text; std::getline(file, text);) lines.push_back({relative.string(), relative.begin()->string(), text});
+  }
+  return lines;
+}
+
+TEST(Structure, EveryIncludePointsDown) {
+  const std::regex include(R"(^\s*#include "([a-z_]+)/)");
+  int seen = 0;
+  for (const Line& line : lines_of_src()) {
+    std::smatch match;
+    if (!std::regex_search(line.text, match, include) || match[1] == "hctr") continue;
+    ++seen;
+    ASSERT_TRUE(kDirectUses.contains(line.room)) << "a room that the plan does not know: " << line.file;
+    EXPECT_TRUE(reachable(line.room).contains(match[1])) << line.file << ": " << line.text;
+  }
+  EXPECT_GT(seen, 100);
+}
+
+TEST(Structure, CudaIsMentionedInItsThreeRoomsOnly) {
+  const std::regex cuda(R"(cuda_runtime|cudaMalloc|<<<|__global__|__device__|cublas|#include <cuda)");
+  for (const Line& line : lines_of_src())
+    if (!kCudaRooms.contains(line.room) && line.room != "base") {
+      EXPECT_FALSE(std::regex_search(line.text, cuda)) << line.file << ": " << line.text;
+    }
+}
+
+TEST(Structure, PreprocessorConditionsStandInTwoFiles) {
+  const std::regex condition(R"(^\s*#\s*(ifdef|ifndef|if)\b)");
+  for (const Line& line : lines_of_src())
+    if (line.file != "base/platform.h" && line.file != "base/half.h") {
+      EXPECT_FALSE(std::regex_search(line.text, condition)) << line.file << ": " << line.text;
+    }
+}
+
+TEST(Structure, JsonLibraryIsIncludedOnce) {
+  for (const Line& line : lines_of_src())
+    if (line.file != "config/json.cc") {
+      EXPECT_EQ(line.text.find("nlohmann/"), std::string::npos) << line.file;
+    }
+}
+
+}  // namespace
