@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "base/error.h"
@@ -24,7 +25,7 @@ std::string with_unit_prefix(double value) {
       const double scaled = value / step.scale;
       return formatted(scaled >= 99.95 ? "%.0f" : scaled >= 9.995 ? "%.1f" : "%.2f", scaled) + step.suffix;
     }
-  return formatted(value >= 9.995 || value == 0 ? "%.0f" : "%.2f", value);
+  return formatted(value >= 9.995 || value == std::floor(value) ? "%.0f" : "%.2f", value);
 }
 
 std::string readable_time(double seconds) {
