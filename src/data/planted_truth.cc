@@ -10,20 +10,23 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kHead = 16384;  // ranks per slot whose weights are kept in memory
+constexpr int64_t kMostPairs = 3;  // pairs of slots whose keys interact
+constexpr double kDenseShare = 0.15;  // of what is linear in the variance
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace
 
-PlantedTruth::PlantedTruth(const RecordShape& shape, std::span<const double> mean_nnz, uint64_t seed, int64_t label)
-    : key_(random_key(seed, stream_of(cat("planted truth ", label)))), slots_(shape.slots()) {
+PlantedTruth::PlantedTruth(const RecordShape& shape, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label)
+    : key_(random_key(seed, stream_of(cat("planted truth ", label)))), slots_(shape.slots()),
+      pairs_(std::min<int64_t>(kMostPairs, shape.slots() / 2)) {
   for (const double mean : mean_nnz) per_key_.push_back(1 / std::sqrt(std::max(mean, 1e-3)));
   const auto n = static_cast<double>(slots_);
-  linear_share_ = slots_ > 0 ? std::sqrt(0.60 / n) : 0;
-  pair_share_ = slots_ > 1 ? std::sqrt(0.25 / static_cast<double>(slots_ / 2) / 2) : 0;  // a product of two factors has variance 2
+  linear_share_ = slots_ > 0 ? std::sqrt((1 - kDenseShare) * (1 - interactions) / n) : 0;
+  pair_share_ = pairs_ > 0 ? std::sqrt(interactions / static_cast<double>(pairs_) / 2) : 0;  // a product of two factors has variance 2
   for (int64_t d = 0; d < shape.dense_dim; ++d) {
     const Random4 bits = philox(key_, ~uint64_t{0}, static_cast<uint64_t>(d));
-    dense_.push_back(standard_normal(bits.v[0], bits.v[1]) * std::sqrt(12 * 0.15 / static_cast<double>(shape.dense_dim)));
+    dense_.push_back(standard_normal(bits.v[0], bits.v[1]) * std::sqrt(12 * kDenseShare * (1 - interactions) / static_cast<double>(shape.dense_dim)));
   }
 }
 
@@ -60,7 +63,7 @@ double PlantedTruth::raw(const PlantedSample& sample) const {
     }
     const double per_key = per_key_[slot];
     sum += linear_share_ * per_key * linear;
-    if (s % 2 == 1) sum += pair_share_ * per_key * (left0 * factor0 + left1 * factor1);
+    if (s % 2 == 1 && s / 2 < pairs_) sum += pair_share_ * per_key * (left0 * factor0 + left1 * factor1);
     left0 = per_key * factor0;
     left1 = per_key * factor1;
   }

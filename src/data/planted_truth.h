@@ -16,13 +16,15 @@ struct PlantedSample {
   std::vector<int64_t> ranks;  ///< [sum of nnz]; rank 0 is the most frequent key of its slot
 };
 
-/// raw = sum over slots of the weights of their keys + weights * dense + sum over pairs of neighbouring slots of a product of
-/// hidden factors, in fixed shares of the variance: 60 %, 15 %, 25 %. A linear (wide) model can learn the first two parts, the
-/// third needs a deep one. All weights are normals, pure functions of (seed, label, slot, rank).
+/// raw = sum over slots of the weights of their keys + weights * dense + sum over the first few pairs of neighbouring slots of
+/// a product of hidden factors. The third part has the share `interactions` of the variance; of the rest, 15 % is dense. A linear (wide) model can learn the first two
+/// parts, the third needs a deep one; it lies in few pairs, so that it can be learned from a million samples. All weights are
+/// normals, pure functions of (seed, label, slot, rank).
 class PlantedTruth {
  public:
   /// `label`: each label of a sample has a model of its own. `mean_nnz` [slots]: expected keys, to keep the slots' shares equal.
-  PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, uint64_t seed, int64_t label);
+  PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, double interactions, uint64_t seed,
+               int64_t label);
 
   /// Makes the table of weights of frequent keys. `vocabulary` [slots].
   void prepare(std::span<const int64_t> vocabulary);
@@ -41,7 +43,7 @@ class PlantedTruth {
   Weights weights(int64_t slot, int64_t rank) const;
 
   uint64_t key_;
-  int64_t slots_;
+  int64_t slots_, pairs_;
   std::vector<double> per_key_;            // [slots] 1 / sqrt(mean nnz)
   std::vector<double> dense_;              // [dense_dim]
   std::vector<std::vector<Weights>> head_;  // [slots][frequent ranks]

@@ -81,7 +81,7 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
 
 EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, Problems& problems) {
   const std::string& type = *layer.find("type")->string();
-  EmbeddingClause clause = embedding_schema(type).parse(layer, pointer, problems, {"type"});
+  EmbeddingClause clause = embedding_schema(type).parse(layer, pointer, problems, {"name", "type"});
   clause.type = type;
   clause.dim = clause.hparam.embedding_vec_size;
   return clause;

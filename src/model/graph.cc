@@ -115,6 +115,7 @@ class Wiring {
     for (size_t i = 0; i < config_.embeddings.size(); ++i) {
       const EmbeddingClause& clause = config_.embeddings[i].clause;
       const int64_t slots = data.sparse[graph_.embedding_inputs[i]].slot_num;
+      check_slots(clause, slots, config_.embeddings[i].pointer, problems_);
       graph_.embeddings.push_back(add_edge(clause.top, TensorSpec(DType::f32, {samples_, slots, clause.dim}), {}, true));
     }
   }

@@ -1,0 +1,205 @@
+#include "data/criteo_convert.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "data/file_list.h"
+#include "data/norm_set_writer.h"
+#include "data/ordered_workers.h"
+#include "data/text_source.h"
+#include "data/value_counts.h"
+
+namespace hctr {
+namespace {
+
+/// What one block of lines became.
+struct Converted {
+  EncodedRecords records;
+  std::vector<uint64_t> codes;  // when values are counted
+  int64_t lines = 0;            // lines up to the end of the block, for progress
+  int64_t train = 0;            // records of the training set; the others are of the evaluation set
+  int64_t train_positives = 0, val_positives = 0, bad = 0;
+};
+
+/// A value and its column as one number.
+uint64_t code_of(Feature feature) { return uint64_t{feature.column} << 57 ^ feature.value; }
+
+/// Calls visit(row, whether it belongs to the training set) for each good row of a block; returns the number of bad ones.
+template <class Visit>
+int64_t visit_rows(const TextBlock& block, const CriteoOptions& options, int64_t train_rows, Visit&& visit) {
+  CriteoRow row;
+  int64_t index = block.first_row, bad = 0;
+  for_each_line(block, [&](std::string_view line, int64_t number) {
+    const std::string problem = parse_criteo_row(line, row);
+    if (problem.empty()) visit(row, index < train_rows);
+    else if (options.bad_rows == BadRows::skip) ++bad;
+    else throw Error(Kind::data, cat("'", block.file, "' line ", number, ": ", problem, "; --bad-rows skip leaves such rows out"));
+    ++index;
+  });
+  return bad;
+}
+
+/// Sends every block through `work`, in parallel, and its result through `take`, in order.
+void go_through(const CriteoOptions& options, const std::string& what, int64_t total, const std::function<Converted(TextBlock&)>& work,
+                const std::function<void(Converted&)>& take) {
+  TextSource source(options.inputs);
+  Progress progress(what, "rows", total);
+  OrderedWorkers<TextBlock, Converted> workers(options.threads, [&](TextBlock& block) { return source.next(block); }, work);
+  while (std::optional<Converted> done = workers.next()) {
+    take(*done);
+    progress.at(done->lines);
+  }
+  progress.finish();
+}
+
+int64_t count_all_rows(const CriteoOptions& options) {
+  int64_t rows = 0;
+  go_through(options, "counting rows", 0, [](TextBlock& block) {
+    Converted done;
+    done.lines = block.first_row + count_rows(block.text);
+    return done;
+  }, [&](Converted& done) { rows = done.lines; });
+  return rows;
+}
+
+std::unique_ptr<ValueCounts> count_values(const CriteoOptions& options, int64_t total, int64_t train_rows) {
+  auto counts = std::make_unique<ValueCounts>(static_cast<uint32_t>(options.min_count));
+  CriteoStyle each_once = options.style;  // the wide slot repeats the values of the deep ones, but for crosses
+  if (each_once.wide == Wide::all) {
+    each_once.wide = Wide::none;
+    each_once.integers = Integers::both;
+  }
+  go_through(options, "counting values", total, [&](TextBlock& block) {
+    Converted done;
+    std::vector<Feature> features;
+    visit_rows(block, options, train_rows, [&](const CriteoRow& row, bool train) {
+      if (!train) return;
+      criteo_features(each_once, row, features);
+      for (const Feature& feature : features) done.codes.push_back(code_of(feature));
+    });
+    done.lines = block.first_row + count_rows(block.text);
+    return done;
+  }, [&](Converted& done) {
+    for (const uint64_t code : done.codes) counts->add(code);
+  });
+  return counts;
+}
+
+Converted encode(const TextBlock& block, const CriteoOptions& options, const ValueCounts* counts, int64_t train_rows) {
+  Converted done;
+  const NormStyle style = options.style.norm();
+  const int64_t wide = options.style.wide_keys();
+  std::vector<Feature> features;
+  std::vector<int64_t> keys;
+  std::vector<float> dense;
+  std::vector<int32_t> nnz(static_cast<size_t>(style.slots), 1);
+  if (wide > 0) nnz[0] = static_cast<int32_t>(wide);
+  done.bad = visit_rows(block, options, train_rows, [&](const CriteoRow& row, bool train) {
+    criteo_features(options.style, row, features);
+    keys.clear();
+    for (Feature feature : features) {
+      if (counts && feature.value != kMissing && !counts->frequent(code_of(feature))) feature.value = kRare;
+      keys.push_back(criteo_key(options.style, feature));
+    }
+    dense.clear();
+    if (options.style.has_dense())
+      for (const auto& integer : row.integers) dense.push_back(dense_value(integer));
+    append_norm_record(style, {&row.label, 1}, dense, nnz, keys, done.records.bytes);
+    done.records.ends.push_back(done.records.bytes.size());
+    done.train += train;
+    (train ? done.train_positives : done.val_positives) += row.label > 0;
+  });
+  done.lines = block.first_row + count_rows(block.text);
+  return done;
+}
+
+void check_options(const CriteoOptions& options) {
+  check_criteo_style(options.style);
+  const bool once = std::find(options.inputs.begin(), options.inputs.end(), "-") != options.inputs.end();
+  if (once && (options.holdout > 0 || options.min_count > 0))
+    throw Error(Kind::usage, "--holdout and --min-count read the input more than once; the standard input cannot be");
+  if (options.inputs.empty()) throw Error(Kind::usage, "no input files");
+  if (options.rows_per_file < 1) throw Error(Kind::usage, "--rows-per-file must be at least 1");
+  if (!(options.holdout >= 0 && options.holdout < 1)) throw Error(Kind::usage, cat("--holdout must lie between 0 and 1, not ", options.holdout));
+  if (options.min_count < 0 || options.min_count > std::numeric_limits<uint32_t>::max())
+    throw Error(Kind::usage, cat("--min-count ", options.min_count, " is out of range"));
+}
+
+/// A list that stays while its files are replaced would name a mixture.
+void clear_lists(const CriteoOptions& options) {
+  for (const char* name : {"train.txt", "val.txt"}) {
+    const fs::path list = options.folder / name;
+    if (fs::exists(list) && !options.force)
+      throw Error(Kind::usage, cat("'", list.string(), "' is there already; --force overwrites it and its data files"));
+    std::error_code error;
+    fs::remove(list, error);
+    if (error) throw Error(Kind::io, cat("cannot remove '", list.string(), "': ", error.message()));
+  }
+}
+
+}  // namespace
+
+CriteoSummary convert_criteo(const CriteoOptions& options, const Log& log) {
+  check_options(options);
+  clear_lists(options);
+  int64_t total = 0, train_rows = std::numeric_limits<int64_t>::max();
+  if (options.holdout > 0) {
+    total = count_all_rows(options);
+    train_rows = total - static_cast<int64_t>(std::llround(static_cast<double>(total) * options.holdout));
+  }
+  CriteoSummary summary;
+  std::unique_ptr<ValueCounts> counts;
+  if (options.min_count > 1) {
+    counts = count_values(options, total, train_rows);
+    summary.distinct_values = counts->distinct();
+  }
+  const auto set = [&](const char* stem) {
+    return NormSetWriter(options.style.norm(), options.rows_per_file,
+                         [folder = options.folder, stem](int64_t n) { return folder / cat(stem, ".", n, ".data"); });
+  };
+  NormSetWriter train = set("train"), val = set("val");
+  go_through(options, "converting", total, [&](TextBlock& block) { return encode(block, options, counts.get(), train_rows); },
+             [&](Converted& done) {
+               train.add(done.records, 0, done.train);
+               val.add(done.records, done.train, done.records.count() - done.train);
+               summary.train_positives += done.train_positives;
+               summary.val_positives += done.val_positives;
+               summary.bad_rows += done.bad;
+             });
+  summary.train_rows = train.records();
+  summary.val_rows = val.records();
+  if (summary.train_rows == 0) throw Error(Kind::data, "the input holds no rows for training");
+  if (summary.bad_rows > 0) log.warning(summary.bad_rows, " bad rows were left out");
+  const std::vector<fs::path> train_files = train.finish(), val_files = val.finish();
+  write_file_list(options.folder / "train.txt", train_files, true);
+  if (!val_files.empty()) write_file_list(options.folder / "val.txt", val_files, true);
+  summary.train_files = static_cast<int64_t>(train_files.size());
+  summary.val_files = static_cast<int64_t>(val_files.size());
+  return summary;
+}
+
+Json criteo_data_clause(const CriteoOptions& options) {
+  const CriteoStyle& style = options.style;
+  Json clause, label, dense, sparse;
+  clause.set("type", "Data").set("format", "Norm").set("source", (options.folder / "train.txt").string());
+  if (options.holdout > 0) clause.set("eval_source", (options.folder / "val.txt").string());
+  clause.set("check", style.check == Check::sum ? "Sum" : "None");
+  label.set("top", "label").set("label_dim", 1);
+  dense.set("top", "dense").set("dense_dim", style.dense_dim());
+  const auto add = [&](const char* top, int64_t slots, int64_t max_nnz) {
+    Json input;
+    input.set("top", top).set("type", "DistributedSlot").set("max_feature_num_per_sample", slots * max_nnz);
+    input.set("max_nnz", max_nnz).set("slot_num", slots);
+    sparse.add(std::move(input));
+  };
+  if (style.wide != Wide::none) add("wide_data", 1, style.wide_keys());
+  add("deep_data", style.deep_slots(), 1);
+  clause.set("label", std::move(label)).set("dense", std::move(dense)).set("sparse", std::move(sparse));
+  return clause;
+}
+
+}  // namespace hctr

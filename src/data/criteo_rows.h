@@ -1,0 +1,23 @@
+// One line of Criteo's click logs: label, 13 integers, 26 categories, separated by tabs; a field may be empty.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hctr {
+
+inline constexpr int kCriteoIntegers = 13, kCriteoCategories = 26;
+
+struct CriteoRow {
+  float label = 0;
+  std::array<std::optional<int64_t>, kCriteoIntegers> integers;
+  std::array<std::optional<uint32_t>, kCriteoCategories> categories;
+};
+
+/// Reads `line`; returns an empty string, or what is wrong: "column I3: expected an integer or nothing, found 'x'".
+std::string parse_criteo_row(std::string_view line, CriteoRow& row);
+
+}  // namespace hctr

@@ -1,0 +1,139 @@
+// criteo2hugectr: Criteo's click logs, or their preprocessed text, to Norm data sets. Here is its command line.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "data/criteo_convert.h"
+#include "data/preprocessed_convert.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  criteo2hugectr --tsv train.txt.gz --out criteo --holdout 0.1 --min-count 4
+  criteo2hugectr --tsv day_0.gz day_1.gz --out criteo --wide all --integers both --buckets 1000000
+  zcat train.txt.gz | criteo2hugectr --tsv - --out criteo --key-bits 32
+  criteo2hugectr train.out criteo/sparse_embedding file_list.txt 2
+
+The last form is that of HugeCTR 2.x: preprocessed text, dir/prefix, file list, [wide keys per row], [files per list].)";
+
+struct Arguments {
+  std::vector<std::string> old_form;
+  CriteoOptions tsv;
+  int key_bits = 0;
+  bool keyset = false;
+};
+
+int64_t number(const std::string& text, const char* what) {
+  try {
+    size_t used = 0;
+    const int64_t value = std::stoll(text, &used);
+    if (used == text.size() && value >= 0) return value;
+  } catch (const std::logic_error&) {  // not a number: said below
+  }
+  throw Error(Kind::usage, cat(what, ": expected a whole number, at least 0, found '", text, "'"));
+}
+
+void run_old_form(const Arguments& given, const CLI::App& app) {
+  const auto& words = given.old_form;
+  if (words.size() < 3 || words.size() > 5)
+    throw Error(Kind::usage, "expected --tsv FILE... --out DIR, or: in.txt dir/prefix file_list.txt [wide keys] [files per list]");
+  for (const char* option : {"--out", "--wide", "--integers", "--buckets", "--holdout", "--min-count", "--bad-rows"})
+    if (app.count(option) > 0) throw Error(Kind::usage, cat(option, " belongs to --tsv; preprocessed text has no use for it"));
+  PreprocessedOptions options{.input = words[0], .prefix = words[1], .list = words[2]};
+  if (words.size() > 3) options.wide_keys = number(words[3], "wide keys");
+  if (words.size() > 4) options.files_per_list = number(words[4], "files per list");
+  if (given.key_bits > 0) options.key_bytes = given.key_bits / 8;
+  if (app.count("--rows-per-file") > 0) options.rows_per_file = given.tsv.rows_per_file;
+  options.check = given.tsv.style.check;
+  options.keyset = given.keyset;
+  options.threads = given.tsv.threads;
+  const PreprocessedSummary summary = convert_preprocessed(options, Log::silent());
+  std::printf("%lld rows, %lld files, %lld lists; slot_num %d, keys of %d bits: \"input_key_type\": \"%s\"\n",
+              static_cast<long long>(summary.rows), static_cast<long long>(summary.files), static_cast<long long>(summary.lists),
+              options.wide_keys > 0 ? 27 : 26, options.key_bytes * 8, options.key_bytes == 4 ? "I32" : "I64");
+}
+
+void print_set(const char* name, int64_t rows, int64_t positives, int64_t files) {
+  std::printf("%-12s %lld rows, %.2f %% positive, %lld files\n", name, static_cast<long long>(rows),
+              100.0 * static_cast<double>(positives) / static_cast<double>(rows), static_cast<long long>(files));
+}
+
+void run_tsv(Arguments& given) {
+  CriteoOptions& options = given.tsv;
+  if (options.folder.empty()) throw Error(Kind::usage, "--tsv needs --out DIR, the folder for the result");
+  if (given.keyset) throw Error(Kind::usage, "--keyset belongs to the form with preprocessed text");
+  if (given.key_bits > 0) options.style.key_bytes = given.key_bits / 8;
+  const CriteoSummary summary = convert_criteo(options, Log::to_stderr());
+  print_set("training:", summary.train_rows, summary.train_positives, summary.train_files);
+  if (summary.val_rows > 0) print_set("evaluation:", summary.val_rows, summary.val_positives, summary.val_files);
+  if (summary.distinct_values > 0)
+    std::printf("%-12s %lld distinct in the training rows\n", "values:", static_cast<long long>(summary.distinct_values));
+  const NormStyle style = options.style.norm();
+  std::printf("%-12s slot_num %lld, dense_dim %lld, %lld keys of %d bits\n\nThe first element of \"layers\":\n\n%s\n\n"
+              "\"input_key_type\" of the solver may be left out, as the files tell; it is \"%s\".\n",
+              "a sample:", static_cast<long long>(style.slots), static_cast<long long>(style.dense_dim),
+              static_cast<long long>(options.style.wide_keys() + options.style.deep_slots()), style.key_bytes * 8,
+              criteo_data_clause(options).text(2).c_str(), style.key_bytes == 4 ? "I32" : "I64");
+}
+
+template <class E>
+CLI::Option* add_word(CLI::App& app, const std::string& name, E& value, const std::map<std::string, E>& words, const std::string& text) {
+  return app.add_option(name, value, text)->transform(CLI::CheckedTransformer(words))->option_text(one_of([&] {
+    std::vector<std::string> choices;
+    for (const auto& [word, meaning] : words) choices.push_back(word);
+    return choices;
+  }()));
+}
+
+int main_of(int argc, char** argv) {
+  Arguments given;
+  CriteoOptions& tsv = given.tsv;
+  tsv.threads = usable_cores();
+  std::string folder;
+  CLI::App app("Converts Criteo's click logs (label, I1..I13, C1..C26, separated by tabs) to Norm data sets.");
+  app.footer(kExamples);
+  app.add_option("old_form", given.old_form, "in.txt dir/prefix file_list.txt [wide keys] [files per list]");
+  app.add_option("--tsv", tsv.inputs, "click logs, plain or gzip, in order; - is the standard input");
+  app.add_option("--out", folder, "folder for train.txt, train.<n>.data, val.txt, val.<n>.data");
+  add_word<Wide>(app, "--wide", tsv.style.wide, {{"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}},
+                 "slot 0: absent [none]; the 26 categories and 13 bucketed integers (all); C1xC2 and C3xC4 (cross)");
+  add_word<Integers>(app, "--integers", tsv.style.integers,
+                     {{"dense", Integers::dense}, {"buckets", Integers::buckets}, {"both", Integers::both}},
+                     "as dense values ln(1 + max(v, 0)) [dense]; as 13 more slots, bucketed by floor(ln(v)^2); or both");
+  app.add_option("--buckets", tsv.style.buckets, "keys per column, by hashing; 0: every value has a key of its own")->capture_default_str();
+  app.add_option("--key-bits", given.key_bits, "32 or 64 [64; preprocessed text 32]")->check(CLI::IsMember({32, 64}));
+  add_word<Check>(app, "--check", tsv.style.check, {{"sum", Check::sum}, {"none", Check::none}}, "check sums [sum] or none");
+  app.add_option("--rows-per-file", tsv.rows_per_file, "[500000; preprocessed text 40960]")->check(CLI::PositiveNumber);
+  app.add_option("--holdout", tsv.holdout, "share of the rows, the last ones, for evaluation")->capture_default_str();
+  app.add_option("--min-count", tsv.min_count, "values seen less often in the training rows share one key per column; 0: off")
+      ->check(CLI::NonNegativeNumber)->capture_default_str();
+  add_word<BadRows>(app, "--bad-rows", tsv.bad_rows, {{"error", BadRows::error}, {"skip", BadRows::skip}}, "stop [error], or leave them out and count them");
+  app.add_flag("--keyset", given.keyset, "preprocessed text: write the distinct keys beside each list");
+  app.add_option("--threads", tsv.threads, "threads; the result is the same for any number")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_flag("--force", tsv.force, "overwrite a set that is there");
+  try {
+    app.parse(argc, argv);
+    tsv.folder = folder;
+    if (tsv.inputs.empty()) run_old_form(given, app);
+    else if (!given.old_form.empty()) throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --tsv"));
+    else run_tsv(given);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : exit_code(Kind::usage);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
+    return exit_code(error.kind());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error (bug): %s\n", error.what());
+    return exit_code(Kind::bug);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace hctr
+
+int main(int argc, char** argv) { return hctr::main_of(argc, argv); }
