@@ -26,7 +26,9 @@ void check_matrix(const char* what, Context& ctx, const Tensor& x) {
 }
 
 void check_scratch(const char* what, Context& ctx, const Tensor& scratch, int64_t n) {
-  check_small(what, ctx, scratch, column_sums_scratch(n).shape, DType::f32);
+  expect_on(what, ctx.device(), scratch);
+  expect_shape(what, scratch, column_sums_scratch(n).shape);
+  HCTR_EXPECT(scratch.dense(), what, " in strided rows");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Sums over the threads of a block, always in the same order.
+// Sums over the threads of a block or a warp, always in the same order.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,6 +17,19 @@ __device__ inline A block_sum(A value) {
     __syncthreads();
   }
   return values[0];
+}
+
+/// The sum (or maximum) of every lane's value, the same for all lanes. Called by whole warps.
+template <class A>
+__device__ inline A warp_sum(A value) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(0xffffffffu, value, distance);
+  return value;
+}
+__device__ inline float warp_max(float value) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  return value;
 }
 
 }  // namespace hctr::ops::cuda
