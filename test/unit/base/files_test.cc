@@ -6,8 +6,6 @@
 namespace hctr::test {
 namespace {
 
-using ::hctr::testing::TemporaryFolder;
-
 size_t entries(const fs::path& folder) {
   return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
