@@ -33,7 +33,7 @@ OP_TEST(LayerNormLayerRows) {
       double mean = 0, variance = 0;
       for (size_t j = 0; j < n; ++j) mean += y[r + j] / static_cast<double>(n);
       for (size_t j = 0; j < n; ++j) variance += (y[r + j] - mean) * (y[r + j] - mean) / static_cast<double>(n);
-      for (size_t j = 0; j < n; ++j) y[r + j] = gamma[j] * (y[r + j] - mean) / std::sqrt(variance + 1e-3) + beta[j];
+      for (size_t j = 0; j < n; ++j) y[r + j] = gamma[j] * (y[r + j] - mean) / std::sqrt(variance + static_cast<double>(1e-3f)) + beta[j];
     }
     t.expect("y", y);
   });
@@ -85,6 +85,7 @@ OP_TEST(MatrixMultiplyLayerRows) {
 std::vector<double> attention(const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v, const std::vector<double>& mask,
                               size_t batch, size_t from, size_t to, size_t heads, size_t d, size_t dv) {
   std::vector<double> y(batch * from * heads * dv);
+  const auto scale = static_cast<double>(static_cast<float>(1 / std::sqrt(static_cast<double>(d))));
   for (size_t b = 0; b < batch; ++b)
     for (size_t h = 0; h < heads; ++h)
       for (size_t i = 0; i < from; ++i) {
@@ -94,7 +95,7 @@ std::vector<double> attention(const std::vector<double>& q, const std::vector<do
           double score = 0;
           for (size_t c = 0; c < d; ++c) score += q[((b * from + i) * heads + h) * d + c] * k[((b * to + j) * heads + h) * d + c];
           const bool kept = mask.empty() || mask[(b * from + i) * to + j] >= 0.5;
-          sum += share[j] = kept ? std::exp(score / std::sqrt(static_cast<double>(d))) : 0;
+          sum += share[j] = kept ? std::exp(score * scale) : 0;
         }
         for (size_t j = 0; j < to; ++j)
           for (size_t c = 0; c < dv; ++c)
