@@ -103,7 +103,7 @@ Json made_with(const DataClause& clause, const GenerateOptions& options) {
   Json made;
   made.set("schema", 1).set("samples", options.samples).set("eval_samples", options.eval_samples).set("files", options.files);
   made.set("eval_files", options.eval_files).set("seed", whole(options.seed)).set("alpha", options.alpha);
-  made.set("signal", options.signal).set("positive_share", options.positive_share);
+  made.set("interactions", options.interactions).set("signal", options.signal).set("positive_share", options.positive_share);
   made.set("vocabulary", to_json(options.vocabulary)).set("max_nnz", options.max_nnz).set("hashed_keys", options.hashed_keys);
   made.set("key_bytes", options.key_bytes).set("folder", options.folder.string());
   DataClause content = clause;  // what does not change the samples does not count

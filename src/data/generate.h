@@ -16,6 +16,7 @@ struct GenerateOptions {
   int64_t files = 8, eval_files = 2;
   uint64_t seed = 1;
   double alpha = 1.1;              ///< exponent of the power law of keys; 0: uniform
+  double interactions = 0.1;       ///< share of the truth's variance that lies in products of slots' factors
   double signal = 1;               ///< strength of the truth; 1 gives a best AUC of about 0.80
   double positive_share = 0.25;
   std::vector<int64_t> vocabulary;  ///< distinct keys: one number for all slots, or one per slot; empty: slot_size_array, or 10000

@@ -11,22 +11,22 @@ namespace {
 
 constexpr int64_t kHead = 16384;  // ranks per slot whose weights are kept in memory
 constexpr int64_t kMostPairs = 3;  // pairs of slots whose keys interact
-constexpr double kLinearShare = 0.70, kDenseShare = 0.15, kPairShare = 0.15;  // of the variance
+constexpr double kDenseShare = 0.15;  // of what is linear in the variance
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace
 
-PlantedTruth::PlantedTruth(const RecordShape& shape, std::span<const double> mean_nnz, uint64_t seed, int64_t label)
+PlantedTruth::PlantedTruth(const RecordShape& shape, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label)
     : key_(random_key(seed, stream_of(cat("planted truth ", label)))), slots_(shape.slots()),
       pairs_(std::min<int64_t>(kMostPairs, shape.slots() / 2)) {
   for (const double mean : mean_nnz) per_key_.push_back(1 / std::sqrt(std::max(mean, 1e-3)));
   const auto n = static_cast<double>(slots_);
-  linear_share_ = slots_ > 0 ? std::sqrt(kLinearShare / n) : 0;
-  pair_share_ = pairs_ > 0 ? std::sqrt(kPairShare / static_cast<double>(pairs_) / 2) : 0;  // a product of two factors has variance 2
+  linear_share_ = slots_ > 0 ? std::sqrt((1 - kDenseShare) * (1 - interactions) / n) : 0;
+  pair_share_ = pairs_ > 0 ? std::sqrt(interactions / static_cast<double>(pairs_) / 2) : 0;  // a product of two factors has variance 2
   for (int64_t d = 0; d < shape.dense_dim; ++d) {
     const Random4 bits = philox(key_, ~uint64_t{0}, static_cast<uint64_t>(d));
-    dense_.push_back(standard_normal(bits.v[0], bits.v[1]) * std::sqrt(12 * kDenseShare / static_cast<double>(shape.dense_dim)));
+    dense_.push_back(standard_normal(bits.v[0], bits.v[1]) * std::sqrt(12 * kDenseShare * (1 - interactions) / static_cast<double>(shape.dense_dim)));
   }
 }
 

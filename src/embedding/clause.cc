@@ -94,41 +94,35 @@ void check_slots(const EmbeddingClause& clause, int64_t slots, const std::string
                    cat("has ", sizes, sizes == 1 ? " size" : " sizes", "; sparse input \"", clause.bottom, "\" has ", slots, slots == 1 ? " slot" : " slots"));
 }
 
-int64_t stated_rows(const EmbeddingClause& clause, int64_t rank, int64_t ranks) {
-  const SparseEmbeddingHparam& h = clause.hparam;
-  if (!h.slot_size_array.empty()) {
-    const Placement placement{clause.placement(), ranks};
+int64_t EmbeddingClause::stated_rows(int64_t rank, int64_t ranks) const {
+  if (!hparam.slot_size_array.empty()) {
+    const Placement place{placement(), ranks};
     int64_t rows = 0;
-    for (size_t s = 0; s < h.slot_size_array.size(); ++s)
-      if (placement.holds(rank, static_cast<int64_t>(s))) rows += h.slot_size_array[s];
-    return clause.placement() == Placement::Kind::distributed ? (rows + ranks - 1) / ranks : rows;
+    for (size_t s = 0; s < hparam.slot_size_array.size(); ++s)
+      if (place.holds(rank, static_cast<int64_t>(s))) rows += hparam.slot_size_array[s];
+    return place.kind == Placement::Kind::distributed ? (rows + ranks - 1) / ranks : rows;
   }
-  if (h.max_vocabulary_size_per_gpu) return *h.max_vocabulary_size_per_gpu;
-  if (h.vocabulary_size) return (*h.vocabulary_size + ranks - 1) / ranks;
-  if (h.workspace_size_per_gpu_in_mb)
-    return std::max<int64_t>(1, static_cast<int64_t>(*h.workspace_size_per_gpu_in_mb * 1048576.0 / 4.0 / static_cast<double>(h.embedding_vec_size)));
+  if (hparam.max_vocabulary_size_per_gpu) return *hparam.max_vocabulary_size_per_gpu;
+  if (hparam.vocabulary_size) return (*hparam.vocabulary_size + ranks - 1) / ranks;
+  if (hparam.workspace_size_per_gpu_in_mb)
+    return std::max<int64_t>(1, static_cast<int64_t>(*hparam.workspace_size_per_gpu_in_mb * 1048576.0 / 4.0 / static_cast<double>(dim)));
   return 0;
 }
 
-TableSpec table_spec(const EmbeddingClause& clause, const TableShape& shape, const OptimizerClause& top, int rank, int ranks) {
-  const OptimizerClause& optimizer = clause.optimizer ? *clause.optimizer : top;
+TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int rank, int ranks) const {
+  const OptimizerClause& own = optimizer ? *optimizer : top_optimizer;
   TableSpec spec;
-  spec.name = clause.top;
+  spec.name = top;
   spec.rank = rank;
-  spec.dim = clause.dim;
-  spec.slots = shape.slots;
-  spec.samples = shape.samples;
-  spec.key_capacity = shape.key_capacity;
-  spec.eval_samples = shape.eval_samples;
-  spec.eval_key_capacity = shape.eval_key_capacity;
-  spec.identity_by_slot = clause.placement() == Placement::Kind::localized;
-  spec.combiner = clause.hparam.combiner;
+  spec.dim = dim;
+  spec.identity_by_slot = placement() == Placement::Kind::localized;
+  spec.combiner = hparam.combiner;
   if (spec.identity_by_slot)
-    for (const int64_t size : clause.hparam.slot_size_array) spec.slot_bounds.push_back(static_cast<float>(std::sqrt(1.0 / static_cast<double>(size))));
-  spec.optimizer = optimizer.rule(top.hyper().learning_rate);
-  spec.update = optimizer.update();
-  spec.row_hint = stated_rows(clause, rank, ranks);
-  spec.row_limit = clause.hparam.grow ? 0 : spec.row_hint;
+    for (const int64_t size : hparam.slot_size_array) spec.slot_bounds.push_back(static_cast<float>(std::sqrt(1.0 / static_cast<double>(size))));
+  spec.optimizer = own.rule(top_optimizer.hyper().learning_rate);
+  spec.update = own.update();
+  spec.row_hint = stated_rows(rank, ranks);
+  spec.row_limit = hparam.grow ? 0 : spec.row_hint;
   return spec;
 }
 

@@ -44,6 +44,11 @@ struct EmbeddingClause {
   int64_t dim = 0;                           ///< hparam.embedding_vec_size
 
   Placement::Kind placement() const;
+  /// Rows on `rank` that the clause speaks of; 0 when it does not.
+  int64_t stated_rows(int64_t rank, int64_t ranks) const;
+  /// The table of one rank, all but the sizes of batches. `top` is the top-level optimizer: the rate of a step is its rate,
+  /// and the table's follows in proportion.
+  TableSpec table_spec(const OptimizerClause& top, int rank = 0, int ranks = 1) const;
 };
 
 /// The names an embedding layer's "type" may have.
@@ -57,17 +62,5 @@ EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, P
 
 /// Rules that need the sparse input: the sizes given are those of its slots.
 void check_slots(const EmbeddingClause&, int64_t slots, const std::string& pointer, Problems&);
-
-/// Rows per rank that the clause speaks of; 0 when it does not.
-int64_t stated_rows(const EmbeddingClause&, int64_t rank, int64_t ranks);
-
-/// Sizes of batches, which the data clause and the solver give.
-struct TableShape {
-  int64_t slots = 0;
-  int64_t samples = 0, key_capacity = 0;
-  int64_t eval_samples = 0, eval_key_capacity = 0;
-};
-/// The table of one rank. `top` is the top-level optimizer: its base rate is what the step's rate comes from.
-TableSpec table_spec(const EmbeddingClause&, const TableShape&, const OptimizerClause& top, int rank, int ranks);
 
 }  // namespace hctr

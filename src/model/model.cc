@@ -13,6 +13,8 @@ Graph wired(const Config& config, int64_t samples) {
   return graph;
 }
 
+int key_bytes(const SolverClause& solver) { return solver.input_key_type == KeyType::i32 ? 4 : 8; }
+
 }  // namespace
 
 Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples, int ring_slots)
@@ -22,10 +24,13 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
-    const TableShape table{.slots = shape.tables[input].slots, .samples = samples, .key_capacity = shape.tables[input].key_capacity,
-                           .eval_samples = eval_samples, .eval_key_capacity = eval_shape.tables[input].key_capacity};
-    tables_.push_back(std::make_unique<EmbeddingTable>(
-        runtime, table_spec(config.embeddings[e].clause, table, config.optimizer, comm.rank(), comm.size()), ring_slots));
+    TableSpec spec = config.embeddings[e].clause.table_spec(config.optimizer, comm.rank(), comm.size());
+    spec.slots = shape.tables[input].slots;
+    spec.samples = samples;
+    spec.key_capacity = shape.tables[input].key_capacity;
+    spec.eval_samples = eval_samples;
+    spec.eval_key_capacity = eval_shape.tables[input].key_capacity;
+    tables_.push_back(std::make_unique<EmbeddingTable>(runtime, std::move(spec), ring_slots));
   }
 }
 
@@ -76,7 +81,7 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
   weights_.save(files[0], runtime_.compute_stream());
   for (size_t e = 0; e < tables_.size(); ++e) {
     files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
-    save_sparse(files.back(), *tables_[e], sparse_layout(e));
+    save_sparse(files.back(), *tables_[e], key_bytes(config_.solver));
   }
   return files;
 }
@@ -84,7 +89,7 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
 void Model::load() {
   if (!config_.solver.dense_model_file.empty()) weights_.load(config_.solver.dense_model_file, runtime_.compute_stream());
   for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)
-    load_sparse(config_.solver.sparse_model_file[e], *tables_[e], sparse_layout(e));
+    load_sparse(config_.solver.sparse_model_file[e], *tables_[e], key_bytes(config_.solver));
 }
 
 }  // namespace hctr

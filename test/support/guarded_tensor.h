@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "device/buffer.h"
+#include "device/stream.h"
 #include "device/tensor.h"
 
 namespace hctr::test {

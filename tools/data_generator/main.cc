@@ -122,6 +122,9 @@ int main_of(int argc, char** argv) {
   app.add_option("--keys", given.keys = "contiguous", "contiguous: from the slot's offset on; hashed: scattered over 63 bits")->capture_default_str()
       ->check(CLI::IsMember({"contiguous", "hashed"}));
   app.add_option("--key-bits", given.key_bits, "32 or 64; input_key_type of the config or 64 where not given")->check(CLI::IsMember({32, 64}));
+  app.add_option("--interactions", given.make.interactions,
+                 "share of the truth's variance in products of slots' hidden factors, which a linear model cannot learn")
+      ->capture_default_str()->check(CLI::Range(0.0, 1.0));
   app.add_option("--signal", given.make.signal, "strength of the truth; 1 gives a best AUC of about 0.80")->capture_default_str()->check(CLI::Range(0.0, 100.0));
   app.add_option("--positive-share", given.make.positive_share, "share of labels 1")->capture_default_str();
   app.add_option("--threads", given.make.threads, "threads; the data is the same for any number")->check(CLI::Range(1, 1024));

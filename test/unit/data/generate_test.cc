@@ -7,37 +7,12 @@
 #include <memory>
 #include <set>
 
-#include "data/auc.h"
 #include "data/file_list.h"
 #include "data/norm_file.h"
 #include "unit/data/norm_test_files.h"
 
 namespace hctr::data_test {
 namespace {
-
-TEST(ExactAuc, AgreesWithCountingAllPairs) {
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    std::vector<double> scores;
-    std::unique_ptr<bool[]> positive = std::make_unique<bool[]>(60);
-    for (uint64_t i = 0; i < 60; ++i) {
-      scores.push_back(static_cast<double>(mix64(seed * 100 + i) % 12));  // many ties
-      positive[i] = mix64(i ^ seed << 20) % 3 == 0;
-    }
-    double wins = 0, pairs = 0;
-    for (size_t i = 0; i < 60; ++i)
-      for (size_t j = 0; j < 60; ++j)
-        if (positive[i] && !positive[j]) {
-          ++pairs;
-          wins += scores[i] > scores[j] ? 1 : scores[i] == scores[j] ? 0.5 : 0;
-        }
-    EXPECT_DOUBLE_EQ(exact_auc(scores, {positive.get(), 60}), wins / pairs);
-  }
-}
-
-TEST(ExactAuc, OneKindOfLabelIsAnError) {
-  const bool positive[] = {true, true};
-  EXPECT_SAYS(message_of([&] { exact_auc(std::vector<double>{1, 2}, positive); }), "2 positive and 0 negative");
-}
 
 struct Generated : ::testing::Test {
   Generated() {

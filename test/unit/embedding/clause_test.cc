@@ -37,16 +37,16 @@ TEST(EmbeddingClauseTest, Version21) {
   EXPECT_EQ(r.problems.notes().size(), 2u);  // load_factor, plan_file
   EXPECT_EQ(r.clause.dim, 16);
   EXPECT_EQ(r.clause.placement(), Placement::Kind::distributed);
-  EXPECT_EQ(stated_rows(r.clause, 0, 4), 250);
+  EXPECT_EQ(r.clause.stated_rows(0, 4), 250);
 }
 
 TEST(EmbeddingClauseTest, Version22WithSlotSizes) {
   const Read r = read(R"({"slot_size_array": [4, 100, 25], "max_vocabulary_size_per_gpu": 7, "embedding_vec_size": 2, "combiner": 1})");
   EXPECT_EQ(first_error(r), "");
-  EXPECT_EQ(stated_rows(r.clause, 0, 1), 129);
-  EXPECT_EQ(stated_rows(r.clause, 0, 2), 29);
-  EXPECT_EQ(stated_rows(r.clause, 1, 2), 100);
-  const TableSpec spec = table_spec(r.clause, {.slots = 3, .samples = 8, .key_capacity = 24}, adam(), 0, 1);
+  EXPECT_EQ(r.clause.stated_rows(0, 1), 129);
+  EXPECT_EQ(r.clause.stated_rows(0, 2), 29);
+  EXPECT_EQ(r.clause.stated_rows(1, 2), 100);
+  const TableSpec spec = r.clause.table_spec(adam());
   EXPECT_TRUE(spec.identity_by_slot);
   EXPECT_EQ(spec.combiner, ops::Combiner::mean);
   EXPECT_EQ(spec.slot_bounds, (std::vector<float>{0.5f, 0.1f, 0.2f}));
@@ -61,7 +61,7 @@ TEST(EmbeddingClauseTest, Version22WithSlotSizes) {
 TEST(EmbeddingClauseTest, Version31) {
   const Read r = read(R"({"workspace_size_per_gpu_in_mb": 1, "embedding_vec_size": 64, "combiner": "mean"})");
   EXPECT_EQ(first_error(r), "");
-  EXPECT_EQ(stated_rows(r.clause, 0, 1), 4096);
+  EXPECT_EQ(r.clause.stated_rows(0, 1), 4096);
   EXPECT_EQ(r.clause.hparam.combiner, ops::Combiner::mean);
 }
 
@@ -70,7 +70,7 @@ TEST(EmbeddingClauseTest, ItsOwnOptimizerKeepsItsRateInProportion) {
                       R"(, "optimizer": {"type": "SGD", "global_update": true, "sgd_hparam": {"learning_rate": 0.1}})");
   EXPECT_EQ(first_error(r), "");
   ASSERT_TRUE(r.clause.optimizer);
-  const TableSpec spec = table_spec(r.clause, {.slots = 1, .samples = 1, .key_capacity = 1}, adam(), 0, 1);
+  const TableSpec spec = r.clause.table_spec(adam());
   EXPECT_EQ(spec.optimizer.kind, ops::Optimizer::Kind::sgd);
   EXPECT_FLOAT_EQ(spec.optimizer.rate_factor, 100);
   EXPECT_EQ(spec.update, UpdateType::global);
@@ -78,7 +78,7 @@ TEST(EmbeddingClauseTest, ItsOwnOptimizerKeepsItsRateInProportion) {
 
 TEST(EmbeddingClauseTest, TheLimitIsThereWhenAskedFor) {
   const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "grow": false, "embedding_vec_size": 4, "combiner": 0})");
-  EXPECT_EQ(table_spec(r.clause, {.slots = 1, .samples = 1, .key_capacity = 1}, adam(), 0, 1).row_limit, 10);
+  EXPECT_EQ(r.clause.table_spec(adam()).row_limit, 10);
   EXPECT_EQ(first_error(read(R"({"grow": false, "embedding_vec_size": 4, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/grow: a table that may not grow needs its size: \"max_vocabulary_size_per_gpu\"");
 }

@@ -13,17 +13,15 @@
 #include "device/copy.h"
 #include "device/program.h"
 #include "embedding/table.h"
+#include "support/devices.h"
 
 namespace hctr::test {
-
-inline const Device kCpu{DeviceKind::cpu, 0}, kGpu{DeviceKind::cuda, 0};
 
 /// Tests that run on each device; those for a GPU say aloud when there is none.
 class OnDevice : public testing::TestWithParam<Device> {
  protected:
   void SetUp() override {
-    if (!GetParam().is_cuda()) return;
-    if (const GpuSearch search = find_gpus(); search.count == 0) GTEST_SKIP() << "no CUDA device: " << search.why_none;
+    if (GetParam().is_cuda()) HCTR_SKIP_WITHOUT_GPU();
   }
 };
 inline std::string device_name(const testing::TestParamInfo<Device>& info) { return info.param.is_cuda() ? "cuda" : "cpu"; }

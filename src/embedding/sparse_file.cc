@@ -1,0 +1,178 @@
+#include "embedding/sparse_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kBlockBytes = int64_t{8} << 20;
+constexpr const char* kWhat = "sparse model file";
+
+int64_t rows_per_block(const SparseLayout& layout) { return std::max<int64_t>(kBlockBytes / layout.row_bytes(), 1); }
+
+void read_exactly(std::FILE* file, void* to, size_t bytes, const fs::path& path) {
+  if (std::fread(to, 1, bytes, file) == bytes) return;
+  throw Error(Kind::io, cat("cannot read ", kWhat, " '", path.string(), "': ", std::ferror(file) ? std::strerror(errno) : "it became shorter meanwhile"));
+}
+
+/// An unsigned number of 4 or 8 bytes.
+uint64_t number_at(const std::byte* at, int bytes) {
+  uint64_t number = 0;
+  std::memcpy(&number, at, static_cast<size_t>(bytes));
+  return number;
+}
+
+/// Rows of a file taken apart.
+struct HostRows {
+  std::vector<int64_t> keys;
+  std::vector<uint64_t> slots;
+  std::vector<float> vectors;
+};
+
+/// Calls take(rows) for the whole file, block by block.
+template <class Take>
+void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows, Take&& take) {
+  const File file = open_to_read(path, kWhat);
+  std::vector<std::byte> block;
+  for (int64_t first = 0; first < rows; first += rows_per_block(layout)) {
+    const int64_t n = std::min(rows_per_block(layout), rows - first);
+    block.resize(static_cast<size_t>(n * layout.row_bytes()));
+    read_exactly(file.get(), block.data(), block.size(), path);
+    HostRows out;
+    out.vectors.resize(static_cast<size_t>(n * layout.dim));
+    for (int64_t i = 0; i < n; ++i) {
+      const std::byte* row = block.data() + i * layout.row_bytes();
+      out.keys.push_back(static_cast<int64_t>(number_at(row, layout.key_bytes)));
+      if (layout.slot_bytes > 0) out.slots.push_back(number_at(row + layout.key_bytes, layout.slot_bytes));
+      std::memcpy(out.vectors.data() + i * layout.dim, row + layout.key_bytes + layout.slot_bytes, static_cast<size_t>(layout.dim) * sizeof(float));
+    }
+    take(out);
+  }
+}
+
+int64_t file_bytes(const fs::path& path) {
+  open_to_read(path, kWhat);  // its message says why not
+  std::error_code error;
+  const auto bytes = fs::file_size(path, error);
+  if (error) throw Error(Kind::io, cat("cannot read ", kWhat, " '", path.string(), "': ", error.message()));
+  return static_cast<int64_t>(bytes);
+}
+
+void import(EmbeddingTable& table, const fs::path& path, const HostRows& rows) {
+  std::vector<int32_t> slots;
+  for (const uint64_t slot : rows.slots)
+    slots.push_back(slot < static_cast<uint64_t>(table.spec().slots) ? static_cast<int32_t>(slot) : std::numeric_limits<int32_t>::max());
+  in_context([&] { return cat("loading ", kWhat, " '", path.string(), "'"); }, [&] { table.import_rows({rows.keys, slots, rows.vectors, {}, {}}); });
+}
+
+/// A folder of version 3.1: one file for each of keys, slot ids and vectors.
+int64_t load_folder(const fs::path& folder, EmbeddingTable& table) {
+  const int64_t dim = table.spec().dim;
+  const bool with_slot = table.spec().identity_by_slot;
+  struct Part {
+    fs::path path;
+    int64_t row_bytes;
+  };
+  std::vector<Part> parts = {{folder / "key", 8}, {folder / "emb_vector", dim * 4}};
+  if (with_slot) parts.push_back({folder / "slot_id", 8});
+  const int64_t rows = file_bytes(parts[0].path) / 8;
+  std::vector<File> files;
+  for (const Part& part : parts) {
+    if (const int64_t bytes = file_bytes(part.path); bytes != rows * part.row_bytes)
+      throw Error(Kind::data, cat("'", part.path.string(), "' has ", bytes, " bytes; ", rows, " keys make ", rows * part.row_bytes));
+    files.push_back(open_to_read(part.path, kWhat));
+  }
+  const int64_t block = rows_per_block({8, with_slot ? 8 : 0, dim});
+  for (int64_t first = 0; first < rows; first += block) {
+    const auto n = static_cast<size_t>(std::min(block, rows - first));
+    HostRows out{std::vector<int64_t>(n), std::vector<uint64_t>(with_slot ? n : 0), std::vector<float>(n * static_cast<size_t>(dim))};
+    read_exactly(files[0].get(), out.keys.data(), n * 8, parts[0].path);
+    read_exactly(files[1].get(), out.vectors.data(), out.vectors.size() * sizeof(float), parts[1].path);
+    if (with_slot) read_exactly(files[2].get(), out.slots.data(), n * 8, parts[2].path);
+    import(table, folder, out);
+  }
+  return rows;
+}
+
+int64_t load_file(const fs::path& path, EmbeddingTable& table, int key_bytes) {
+  const int64_t bytes = file_bytes(path);
+  const auto slots = static_cast<uint64_t>(table.spec().slots);
+  const SparseLayout layout = detect_layout(
+      path, bytes, known_layouts(table.spec().identity_by_slot, table.spec().dim, key_bytes), [&](const SparseLayout& candidate) {
+        bool fit = true;
+        read_blocks(path, candidate, std::min(bytes / candidate.row_bytes(), rows_per_block(candidate)), [&](const HostRows& rows) {
+          fit = std::all_of(rows.slots.begin(), rows.slots.end(), [&](uint64_t slot) { return slot < slots; });
+        });
+        return fit;
+      });
+  const int64_t rows = bytes / layout.row_bytes();
+  read_blocks(path, layout, rows, [&](const HostRows& part) { import(table, path, part); });
+  return rows;
+}
+
+}  // namespace
+
+std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_bytes) {
+  std::vector<SparseLayout> known = {{8, with_slot ? 8 : 0, dim}, {4, with_slot ? 8 : 0, dim}};
+  if (with_slot) known.push_back({4, 4, dim});
+  std::stable_partition(known.begin(), known.end(), [&](const SparseLayout& layout) { return layout.key_bytes == key_bytes; });
+  return known;
+}
+
+SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vector<SparseLayout>& known,
+                           const std::function<bool(const SparseLayout&)>& slot_ids_fit) {
+  if (bytes == 0) throw Error(Kind::data, cat(kWhat, " '", path.string(), "' is empty"));
+  std::string sizes;
+  bool any = false;
+  for (const SparseLayout& layout : known) {
+    sizes += cat(sizes.empty() ? "" : ", ", layout.row_bytes());
+    if (bytes % layout.row_bytes() != 0) continue;
+    any = true;
+    if (layout.slot_bytes == 0 || slot_ids_fit(layout)) return layout;
+  }
+  if (any) throw Error(Kind::data, cat(kWhat, " '", path.string(), "': slot ids are larger than the number of slots in every layout that its ", bytes, " bytes fit"));
+  throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", bytes, " bytes, which is no multiple of a row of ", known[0].dim,
+                              " elements (", sizes, " bytes): the file is damaged or from a model with another embedding_vec_size"));
+}
+
+void save_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
+  HCTR_EXPECT(key_bytes == 4 || key_bytes == 8, "keys of ", key_bytes, " bytes");
+  const auto dim = static_cast<size_t>(table.spec().dim);
+  AtomicFile file(path);
+  std::vector<std::byte> bytes;
+  const auto add = [&bytes](const void* from, size_t count) {
+    bytes.insert(bytes.end(), static_cast<const std::byte*>(from), static_cast<const std::byte*>(from) + count);
+  };
+  table.export_rows(false, [&](const RowBlock& block) {
+    bytes.clear();
+    for (size_t i = 0; i < block.keys.size(); ++i) {
+      const int64_t key = block.keys[i];
+      if (key_bytes == 4 && (key < 0 || key > std::numeric_limits<uint32_t>::max()))
+        throw Error(Kind::data, cat("key ", key, " of table '", table.spec().name, "' does not fit the 4 bytes of a key in '", path.string(),
+                                    "': set \"input_key_type\" to \"I64\""));
+      add(&key, static_cast<size_t>(key_bytes));
+      if (!block.slots.empty()) {
+        const auto slot = static_cast<uint64_t>(block.slots[i]);
+        add(&slot, sizeof slot);
+      }
+      add(block.vectors.data() + i * dim, dim * sizeof(float));
+    }
+    file.write(bytes.data(), bytes.size());
+  });
+  file.commit();
+}
+
+void load_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
+  HCTR_EXPECT(table.rows() == 0, "a sparse model file loaded into a table of ", table.rows(), " rows");
+  const int64_t rows = fs::is_directory(path) ? load_folder(path, table) : load_file(path, table, key_bytes);
+  if (table.rows() != rows)
+    throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", rows, " rows of ", table.rows(), " different keys"));
+}
+
+}  // namespace hctr

@@ -1,0 +1,149 @@
+// Sparse model files of every version, and damaged ones.
+#include "embedding/sparse_file.h"
+
+#include <fstream>
+
+#include "support/message_of.h"
+#include "support/temporary_folder.h"
+#include "table_rig.h"
+
+namespace hctr::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+TableSpec spec_of(bool by_slot, int64_t dim = 2) {
+  TableSpec spec;
+  spec.name = "deep";
+  spec.dim = dim;
+  spec.slots = 3;
+  spec.samples = 4;
+  spec.key_capacity = 16;
+  spec.identity_by_slot = by_slot;
+  spec.optimizer.kind = ops::Optimizer::Kind::sgd;
+  return spec;
+}
+
+template <class... Values>
+std::string packed(const Values&... values) {
+  std::string out;
+  (out.append(reinterpret_cast<const char*>(&values), sizeof values), ...);
+  return out;
+}
+
+void write(const fs::path& path, const std::string& bytes) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// "key/slot: first, second; ..." of a table of dim 2.
+std::string content(TableRig& rig) {
+  std::string text;
+  rig.table->export_rows(false, [&](const RowBlock& block) {
+    for (size_t i = 0; i < block.keys.size(); ++i)
+      text += cat(block.keys[i], block.slots.empty() ? "" : cat("/", block.slots[i]), ": ", block.vectors[2 * i], ", ", block.vectors[2 * i + 1], "; ");
+  });
+  return text;
+}
+
+std::string loaded(const TableSpec& spec, const fs::path& path, int key_bytes) {
+  TableRig rig(kCpu, spec);
+  load_sparse(path, *rig.table, key_bytes);
+  return content(rig);
+}
+
+class SparseFileTest : public OnDevice {};
+HCTR_ON_EACH_DEVICE(SparseFileTest);
+
+TEST_P(SparseFileTest, SavedAndLoadedAgain) {
+  const TemporaryFolder folder;
+  for (const bool by_slot : {false, true})
+    for (const int key_bytes : {4, 8}) {
+      const TableSpec spec = spec_of(by_slot, 5);
+      TableRig rig(GetParam(), spec), copy(GetParam(), spec);
+      std::mt19937_64 random(1);
+      for (int t = 0; t < 20; ++t) rig.step(random_bags(spec, 4, 1, 1000, random), random_floats(4 * 3 * 5, random));
+      const fs::path path = folder / "new_folder" / "deep.model";
+      save_sparse(path, *rig.table, key_bytes);
+      EXPECT_EQ(fs::file_size(path), static_cast<size_t>(rig.table->rows()) * static_cast<size_t>(key_bytes + (by_slot ? 8 : 0) + 20));
+      load_sparse(path, *copy.table, key_bytes);
+      EXPECT_EQ(copy.bytes(), rig.bytes());
+      const std::string before = read(path);
+      save_sparse(path, *copy.table, key_bytes);
+      EXPECT_EQ(read(path), before) << "equal tables give equal files";
+    }
+}
+
+TEST(SparseFileLayoutTest, WhatIsWrittenIsKnownByteForByte) {
+  const TemporaryFolder folder;
+  TableRig rig(kCpu, spec_of(true));
+  rig.table->import_rows({std::vector<int64_t>{9, 7}, std::vector<int32_t>{0, 2}, std::vector<float>{1, 2, 3, 4}, {}, {}});
+  save_sparse(folder / "a", *rig.table, 4);
+  EXPECT_EQ(read(folder / "a"), packed(uint32_t{9}, uint64_t{0}, 1.0f, 2.0f, uint32_t{7}, uint64_t{2}, 3.0f, 4.0f));
+  TableRig shared(kCpu, spec_of(false));
+  shared.table->import_rows({std::vector<int64_t>{9, -7}, {}, std::vector<float>{1, 2, 3, 4}, {}, {}});
+  save_sparse(folder / "b", *shared.table, 8);
+  EXPECT_EQ(read(folder / "b"), packed(int64_t{-7}, 3.0f, 4.0f, int64_t{9}, 1.0f, 2.0f));
+  EXPECT_EQ(message_of(Kind::data, [&] { save_sparse(folder / "c", *shared.table, 4); }),
+            cat("key -7 of table 'deep' does not fit the 4 bytes of a key in '", (folder / "c").string(), "': set \"input_key_type\" to \"I64\""));
+  EXPECT_FALSE(fs::exists(folder / "c")) << "half a file";
+}
+
+TEST(SparseFileLayoutTest, FilesOfEveryVersionAreRecognised) {
+  const TemporaryFolder folder;
+  write(folder / "d64", packed(int64_t{5}, 1.0f, 2.0f));
+  write(folder / "d32", packed(uint32_t{4000000000u}, 1.0f, 2.0f));
+  EXPECT_EQ(loaded(spec_of(false), folder / "d64", 4), "5: 1, 2; ");
+  EXPECT_EQ(loaded(spec_of(false), folder / "d32", 8), "4000000000: 1, 2; ");
+  write(folder / "v21", packed(int64_t{5}, int64_t{1}, 1.0f, 2.0f, int64_t{-6}, int64_t{2}, 3.0f, 4.0f));
+  write(folder / "v22", packed(uint32_t{5}, uint32_t{1}, 1.0f, 2.0f));
+  write(folder / "v221", packed(uint32_t{5}, uint64_t{1}, 1.0f, 2.0f));
+  for (const int key_bytes : {4, 8}) {
+    EXPECT_EQ(loaded(spec_of(true), folder / "v21", key_bytes), "5/1: 1, 2; -6/2: 3, 4; ");
+    EXPECT_EQ(loaded(spec_of(true), folder / "v22", key_bytes), "5/1: 1, 2; ");
+    EXPECT_EQ(loaded(spec_of(true), folder / "v221", key_bytes), "5/1: 1, 2; ");
+  }
+  // 240 bytes are rows of 20 as well as of 24 bytes: the slot ids tell.
+  std::string rows;
+  for (uint32_t i = 0; i < 12; ++i) rows += packed(i + 100, uint64_t{i % 3}, 1.0f, 2.0f);
+  write(folder / "many", rows);
+  EXPECT_EQ(loaded(spec_of(true), folder / "many", 8).substr(0, 13), "100/0: 1, 2; ");
+}
+
+TEST(SparseFileLayoutTest, AFolderOfVersion31) {
+  const TemporaryFolder folder;
+  write(folder / "m" / "key", packed(int64_t{5}, int64_t{6}));
+  write(folder / "m" / "slot_id", packed(uint64_t{2}, uint64_t{0}));
+  write(folder / "m" / "emb_vector", packed(1.0f, 2.0f, 3.0f, 4.0f));
+  EXPECT_EQ(loaded(spec_of(true), folder / "m", 8), "6/0: 3, 4; 5/2: 1, 2; ");
+  write(folder / "m" / "emb_vector", packed(1.0f, 2.0f, 3.0f));
+  EXPECT_EQ(message_of(Kind::data, [&] { loaded(spec_of(true), folder / "m", 8); }),
+            cat("'", (folder / "m" / "emb_vector").string(), "' has 12 bytes; 2 keys make 16"));
+}
+
+TEST(SparseFileLayoutTest, DamagedFilesAreNamed) {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& bytes, bool by_slot) {
+    write(folder / "x", bytes);
+    std::string text = message_of(Kind::data, [&] { loaded(spec_of(by_slot), folder / "x", 8); });
+    const std::string name = (folder / "x").string();
+    for (size_t at; (at = text.find(name)) != text.npos;) text.replace(at, name.size(), "x");
+    return text;
+  };
+  EXPECT_EQ(message("", false), "sparse model file 'x' is empty");
+  EXPECT_EQ(message(std::string(17, 'a'), false), "sparse model file 'x' has 17 bytes, which is no multiple of a row of 2 elements (16, 12 bytes): the file is "
+                                                  "damaged or from a model with another embedding_vec_size");
+  EXPECT_EQ(message(packed(int64_t{1}, uint64_t{3}, 1.0f, 1.0f), true),
+            "sparse model file 'x': slot ids are larger than the number of slots in every layout that its 24 bytes fit");
+  EXPECT_EQ(message(packed(int64_t{1}, 1.0f, 1.0f, int64_t{1}, 1.0f, 1.0f), false), "table 'deep': key 1 occurs twice\n  while loading sparse model file 'x'");
+  EXPECT_EQ(message_of(Kind::io, [&] { loaded(spec_of(false), folder / "none", 8); }),
+            cat("cannot open sparse model file '", (folder / "none").string(), "': No such file or directory"));
+}
+
+}  // namespace
+}  // namespace hctr::test
