@@ -91,7 +91,7 @@ TEST(ScaleLayer, RepeatsElementsOrRows) {
 TEST(ScaleLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"axis": 0}})", {{4, 6}}), "/scale_param: Scale needs \"factor\": how often");
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"axis": 2, "factor": 2}})", {{4, 6}}),
-            "/scale_param/axis: expected an integer, at least 0 and at most 1, found an integer");
+            "/scale_param/axis: expected an integer, at least 0 and at most 1, found the integer 2");
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"factor": 2}})", {{4, 6, 2}}),
             "bottom: Scale takes a tensor of 2 dimensions, and this one has shape [4,6,2]; put a Reshape before it");
 }

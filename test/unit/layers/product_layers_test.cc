@@ -49,7 +49,7 @@ TEST(ReduceLayers, SumAndAverageAlongEveryAxis) {
 TEST(ReduceLayers, SayWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "ReduceSum"})", {{6, 5}}), ": ReduceSum needs \"axis\": the axis that goes; it stays with size 1. 0 is the batch");
   EXPECT_EQ(complaint_of(R"({"type": "ReduceSum", "axis": 2})", {{6, 5}}), "axis: axis 2 of a tensor of shape [6,5]: its axes are 0 to 1");
-  EXPECT_EQ(complaint_of(R"({"type": "ReduceSum", "axis": -1})", {{6, 5}}), "/axis: expected an integer, at least 0 and at most 2, found an integer");
+  EXPECT_EQ(complaint_of(R"({"type": "ReduceSum", "axis": -1})", {{6, 5}}), "/axis: expected an integer, at least 0 and at most 2, found the integer -1");
   EXPECT_EQ(complaint_of(R"({"type": "ReduceMean", "axis": 0})", {{6, 5, 2, 2}}),
             "bottom: ReduceMean takes a tensor of 2 or 3 dimensions, and this one has shape [6,5,2,2]");
 }
