@@ -20,6 +20,7 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kBlock = 64;  // elements summed on the stack
+constexpr int64_t kAhead = 12;  // runs, or occurrences, fetched before their turn
 
 /// The gradients of a batch, found by bag.
 template <class T>
@@ -31,13 +32,14 @@ struct BagGradients {
   int64_t dim;
 
   const T* vector(int64_t position) const {
-    const int64_t bag = bags[position];
-    return dy.row(bag % batch.samples) + bag / batch.samples * dim;
+    const auto bag = static_cast<uint32_t>(bags[position]), samples = static_cast<uint32_t>(batch.samples);
+    return dy.row(bag % samples) + bag / samples * dim;
   }
   /// sum[i] = the weighted sum over positions [begin, end) of element e + i, in their order.
   void sum_up(int64_t begin, int64_t end, int64_t e, int64_t n, float* sum) const {
     std::fill(sum, sum + n, 0.0f);
     for (int64_t p = begin; p < end; ++p) {
+      if (p + kAhead < batch.key_capacity) __builtin_prefetch(vector(p + kAhead) + e);  // runs follow each other: also the next one's
       const float weight = batch.weight(combiner, bags[p]);
       const T* from = vector(p) + e;
       for (int64_t i = 0; i < n; ++i) sum[i] += weight * static_cast<float>(from[i]);
@@ -57,17 +59,28 @@ void sum_pieces(float* vectors, int64_t count, int64_t dim) {
     }
 }
 
+/// The rule on elements [at, at + n) of the table. Copies of what it reads, and pointers that do not overlap, let the compiler
+/// work on several elements at once.
 template <class Rule, int States, class Scalars>
-void update_elements(const Optimizer& optimizer, const Scalars& scalars, const float* g, float gradient_scale, int64_t at, int64_t n, const RowData& data) {
-  float* w = data.vectors + at;
-  float* s0 = States > 0 ? data.states[0] + at : nullptr;
-  float* s1 = States > 1 ? data.states[1] + at : nullptr;
+void update_elements(const Optimizer optimizer, const Scalars scalars, const float* __restrict g, float gradient_scale, int64_t at, int64_t n,
+                     const RowData& data) {
+  float* __restrict w = data.vectors + at;
+  float* __restrict s0 = States > 0 ? data.states[0] + at : nullptr;
+  float* __restrict s1 = States > 1 ? data.states[1] + at : nullptr;
   for (int64_t i = 0; i < n; ++i) {
-    float state[2] = {States > 0 ? s0[i] : 0.0f, States > 1 ? s1[i] : 0.0f};
-    Rule::update(optimizer, scalars, g[i] * gradient_scale, w[i], state);
+    float weight = w[i], state[2] = {States > 0 ? s0[i] : 0.0f, States > 1 ? s1[i] : 0.0f};
+    Rule::update(optimizer, scalars, g[i] * gradient_scale, weight, state);
+    w[i] = weight;
     if constexpr (States > 0) s0[i] = state[0];
     if constexpr (States > 1) s1[i] = state[1];
   }
+}
+
+/// Has what an update of `row` reads brought near. Rows lie anywhere in memory: waiting for them is most of the work.
+void fetch_ahead(const RowData& data, int64_t row) {
+  __builtin_prefetch(data.vectors + row * data.dim, 1);
+  for (const float* state : data.states)
+    if (state) __builtin_prefetch(state + row * data.dim, 1);
 }
 
 /// The scalars of one row: the step's, or the lazy rule's, which also notes that the row was touched.
@@ -110,6 +123,7 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
       });
       ctx.threads().parallel_for(groups.counts->runs, 256, [&](int64_t begin, int64_t end) {
         for (int64_t run = begin; run < end; ++run) {
+          if (run + kAhead < end) fetch_ahead(data, groups.rows[groups.run_begin[run + kAhead]]);
           const int64_t first = groups.run_begin[run], last = groups.run_end(run, batch.key_capacity);
           if (last - first > kPiece) continue;
           const int64_t row = groups.rows[first];
