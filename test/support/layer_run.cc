@@ -61,12 +61,12 @@ std::string complaint_of(const std::string& clause, const std::vector<Shape>& in
   Problems problems;
   const auto layer = make(clause, problems);
   std::string all;
-  for (const auto& error : problems.errors()) all += (all.empty() ? "" : "\n") + error.pointer + ": " + error.message;
+  for (const auto& error : problems.errors()) all += cat(all.empty() ? "" : "\n", error.pointer, ": ", error.message);
   if (!all.empty()) return all;
   try {
     layer->plan(specs_of(inputs, DType::f32));
   } catch (const PlanError& error) {
-    return error.field() + ": " + error.what();
+    return cat(error.field(), ": ", error.what());
   }
   ADD_FAILURE() << "nothing is wrong with " << clause;
   return "";
@@ -75,9 +75,9 @@ std::string complaint_of(const std::string& clause, const std::vector<Shape>& in
 std::string plan_of(const std::string& clause, const std::vector<Shape>& inputs) {
   const LayerPlan plan = layer_of(clause)->plan(specs_of(inputs, DType::f32));
   std::string text;
-  for (const TensorSpec& out : plan.outputs) text += (text.empty() ? "" : " ") + to_string(out.shape);
+  for (const TensorSpec& out : plan.outputs) text += cat(text.empty() ? "" : " ", to_string(out.shape));
   if (!plan.weights.empty()) text += " |";
-  for (const WeightSpec& weight : plan.weights) text += " " + weight.name + " " + to_string(weight.shape);
+  for (const WeightSpec& weight : plan.weights) text += cat(" ", weight.name, " ", to_string(weight.shape));
   return text;
 }
 
