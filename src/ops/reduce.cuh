@@ -1,4 +1,4 @@
-// Sums over the threads of a block, always in the same order.
+// Sums over the threads of a block or a warp, always in the same order.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,6 +17,14 @@ __device__ inline A block_sum(A value) {
     __syncthreads();
   }
   return values[0];
+}
+
+/// The sum over the 32 threads of a warp, for all of them. Every one must call.
+template <class A>
+__device__ inline A warp_sum(A value) {
+#pragma unroll
+  for (int half = 16; half > 0; half /= 2) value += __shfl_xor_sync(0xffffffffu, value, half);
+  return value;
 }
 
 }  // namespace hctr::ops::cuda
