@@ -163,6 +163,7 @@ struct Reader::Run {
     state.first_sample = batch * set.options.batch + set.rank_begin;
     state.valid_samples = static_cast<int32_t>(std::clamp<int64_t>(rows - set.rank_begin, 0, set.rank_end - set.rank_begin));
     state.global_samples = static_cast<int32_t>(rows);
+    state.samples = static_cast<int32_t>(set.layout.shape.samples);
   }
 
   Set& set;

@@ -11,6 +11,7 @@ struct StepState {
   int64_t first_sample = 0;    ///< index of row 0 in the stream of all samples of all ranks: keys random numbers
   int32_t valid_samples = 0;   ///< rows of this rank that hold a sample; the rest is padding
   int32_t global_samples = 0;  ///< valid samples of all ranks: what losses divide by
+  int32_t samples = 0;         ///< rows of this rank, padding included; 0: not said
   float learning_rate = 0;
   float loss_scale = 1;
 };

@@ -2,14 +2,14 @@
 #include "ops/binary_cross_entropy.h"
 
 #include "layers/layer_type.h"
-#include "layers/regularizer.h"
+#include "layers/loss_params.h"
 
 namespace hctr {
 namespace {
 
 class BinaryCrossEntropyLoss : public LossLayer {
  public:
-  BinaryCrossEntropyLoss(const std::string&, RegularizerParams params) : params_(params) {}
+  BinaryCrossEntropyLoss(const std::string&, LossParams params) : params_(params) {}
 
   LayerPlan plan(const Specs& inputs) const override {
     need_rank(inputs[0], 2, "bottom/0", "BinaryCrossEntropyLoss");
@@ -25,13 +25,14 @@ class BinaryCrossEntropyLoss : public LossLayer {
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
-    if (io.d_in[0]) ops::binary_cross_entropy_backward(ctx, io.in[0], io.in[1], *io.d_in[0]);
+    if (io.d_in[0]) ops::binary_cross_entropy_backward(ctx, io.in[0], io.in[1], *io.d_in[0], static_cast<float>(params_.loss_weight));
   }
 
+  double weight() const override { return params_.loss_weight; }
   Regularizer regularizer() const override { return params_.regularizer(); }
 
  private:
-  RegularizerParams params_;
+  LossParams params_;
 };
 
 }  // namespace
@@ -39,7 +40,7 @@ class BinaryCrossEntropyLoss : public LossLayer {
 LayerType binary_cross_entropy_loss() {
   return LayerType::of<BinaryCrossEntropyLoss>(
       "BinaryCrossEntropyLoss", "mean over samples of max(z, 0) - z y + log(1 + exp(-|z|)), z logits, y labels; bottoms in this order",
-      {2, 2}, {1, 1}, regularized(Schema<RegularizerParams>("BinaryCrossEntropyLoss")));
+      {2, 2}, {1, 1}, regularized(Schema<LossParams>("BinaryCrossEntropyLoss")));
 }
 
 }  // namespace hctr

@@ -30,6 +30,7 @@ struct StateSpec {
   std::string name;
   Shape shape;
   float start = 0;
+  std::optional<float> when_absent{};  ///< the value where a file lacks it; none: such a file does not fit
 };
 
 /// What a layer needs, settled before the first step.
@@ -73,8 +74,11 @@ class Layer {
 };
 
 /// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}, and backward starts here.
+/// The loss is as its formula says; its gradient is that of weight() times it.
 class LossLayer : public Layer {
  public:
+  /// What the loss counts in the sum of all losses of a model.
+  virtual double weight() const = 0;
   /// The regularizer that the loss clause carries, for all dense weights.
   struct Regularizer {
     enum class Kind { none, l1, l2 } kind = Kind::none;

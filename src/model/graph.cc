@@ -154,18 +154,18 @@ class Wiring {
   }
 
   void finish() {
-    std::vector<size_t> losses;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i)
-      if (graph_.nodes[i].is_loss()) losses.push_back(i);
-    if (losses.empty()) return problems_.error("/layers", "there is no loss; add a BinaryCrossEntropyLoss that reads the last layer and the label");
-    if (losses.size() > 1)
-      return problems_.error(graph_.nodes[losses[1]].entry->pointer, cat("a second loss; the first is ", graph_.nodes[losses[0]].entry->pointer));
-    graph_.loss = losses[0];
-    const Node& loss = graph_.nodes[graph_.loss];
-    if (!graph_.edges[loss.in[0]].needs_gradient)
-      problems_.error(loss.entry->pointer + "/bottom/0", "nothing that learns lies before the loss");
+    for (const LayerEntry& entry : config_.layers)
+      for (size_t n = 0; n < graph_.nodes.size(); ++n)
+        if (graph_.nodes[n].entry == &entry && graph_.nodes[n].is_loss()) graph_.losses.push_back(n);
+    if (graph_.losses.empty())
+      return problems_.error("/layers", "there is no loss; add a BinaryCrossEntropyLoss that reads the last layer and the label");
+    for (const size_t n : graph_.losses) {
+      const Node& loss = graph_.nodes[n];
+      if (!graph_.edges[loss.in[0]].needs_gradient)
+        problems_.error(loss.entry->pointer + "/bottom/0", "nothing that learns lies before the loss");
+    }
     for (const Edge& edge : graph_.edges)
-      if (edge.needs_gradient && edge.readers.empty() && edge.producer != graph_.loss)
+      if (edge.needs_gradient && edge.readers.empty() && !(edge.producer && graph_.nodes[*edge.producer].is_loss()))
         problems_.error(edge.producer ? graph_.nodes[*edge.producer].entry->pointer + "/top" : makers_.at(edge.name).pointer,
                         cat("no layer reads \"", edge.name, "\""));
   }

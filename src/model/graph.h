@@ -36,7 +36,7 @@ struct Graph {
   std::optional<TensorId> dense;          ///< none when dense_dim is 0
   std::vector<TensorId> embeddings;       ///< output of each embedding, [samples, slots, dim]
   std::vector<size_t> embedding_inputs;   ///< the sparse input (index into data.sparse) that each embedding reads
-  size_t loss = 0;                        ///< the node that is the loss
+  std::vector<size_t> losses;             ///< the nodes that are losses, in the order of the config
   int64_t parameters = 0;                 ///< dense weights
 };
 

@@ -19,6 +19,8 @@ MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device)
     if (node.plan.memory == LayerPlan::Memory::reshape_of_input &&
         graph.edges[node.in[0]].spec.rows() != graph.edges[node.out[0]].spec.rows())
       keep_dense_[node.in[0]] = keep_dense_[node.out[0]] = true;
+  for (const size_t loss : graph.losses)
+    for (const TensorId out : graph.nodes[loss].out) keep_dense_[out] = true;  // the host reads predictions in one piece
   place_values(graph);
   if (phase == Phase::train) place_gradients(graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n)

@@ -47,7 +47,7 @@ class MemoryPlan {
   static std::optional<Place> shared_part(const Graph&, const Node&, size_t input, const Place& output);
 
   Arena arena_;
-  std::vector<bool> keep_dense_;                    // tensors that a Reshape reads in rows of another length
+  std::vector<bool> keep_dense_;                    // what a Reshape reads in rows of another length, or the host
   std::vector<std::optional<Place>> values_, gradients_;
   std::vector<std::vector<std::optional<Place>>> contributions_;  // [node][input]
   std::vector<std::vector<Place>> scratch_;                       // [node][index]

@@ -19,8 +19,8 @@ int key_bytes(const SolverClause& solver) { return solver.input_key_type == KeyT
 
 Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples, int ring_slots)
     : config_(config), runtime_(runtime), comm_(comm), train_graph_(wired(config, samples)), eval_graph_(wired(config, eval_samples)),
-      weights_(config, train_graph_, runtime), train_(train_graph_, Phase::train, weights_, runtime),
-      evaluation_(eval_graph_, Phase::evaluate, weights_, runtime) {
+      weights_(config, train_graph_, runtime), state_(config, train_graph_, runtime),
+      train_(train_graph_, Phase::train, weights_, state_, runtime), evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
@@ -50,10 +50,11 @@ void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
 void Model::train_step(Context& ctx, int slot, const Network::Binding& binding) {
   for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->forward(ctx, slot, train_.embedding_output(e));
   train_.forward(ctx, binding);
-  weights_.add_penalty(ctx, train_.regularizer(), config_.solver.batchsize, comm_.size(), train_.loss());
+  add_penalties(ctx, train_);
   comm_.all_reduce(ctx, train_.loss(), Reduce::sum);
   train_.backward(ctx, binding);
-  weights_.add_penalty_gradients(ctx, train_.regularizer(), config_.solver.batchsize, comm_.size());
+  for (const auto& regularizer : train_.regularizers())
+    weights_.add_penalty_gradients(ctx, regularizer, config_.solver.batchsize, comm_.size());
   weights_.exchange(ctx, comm_);
   weights_.update(ctx);
   for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->backward_and_update(ctx, slot, train_.embedding_gradient(e));
@@ -66,8 +67,21 @@ void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Bin
   }
   evaluation_.forward(ctx, binding);
   // The penalty belongs to the loss in evaluation too; its size is that of a training batch, as the weights were trained.
-  weights_.add_penalty(ctx, evaluation_.regularizer(), config_.solver.batchsize, comm_.size(), evaluation_.loss());
+  add_penalties(ctx, evaluation_);
   comm_.all_reduce(ctx, evaluation_.loss(), Reduce::sum);
+  if (eval_graph_.losses.size() > 1)
+    for (const Tensor& loss : evaluation_.losses()) comm_.all_reduce(ctx, loss, Reduce::sum);
+}
+
+void Model::add_penalties(Context& ctx, const Network& network) const {
+  for (const auto& regularizer : network.regularizers())
+    weights_.add_penalty(ctx, regularizer, config_.solver.batchsize, comm_.size(), network.loss());
+}
+
+std::vector<std::string> Model::tasks() const {
+  std::vector<std::string> names;
+  for (const size_t n : train_graph_.losses) names.push_back(train_graph_.nodes[n].entry->tops[0]);
+  return names;
 }
 
 int64_t Model::embedding_rows() const {
@@ -83,11 +97,19 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
     files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
     save_sparse(files.back(), *tables_[e], key_bytes(config_.solver));
   }
+  if (!state_.empty()) {
+    files.push_back(LayerState::path_beside(files[0]));
+    state_.save(files.back(), runtime_.compute_stream());
+  }
   return files;
 }
 
 void Model::load() {
-  if (!config_.solver.dense_model_file.empty()) weights_.load(config_.solver.dense_model_file, runtime_.compute_stream());
+  if (const std::string& dense = config_.solver.dense_model_file; !dense.empty()) {
+    weights_.load(dense, runtime_.compute_stream());
+    if (const auto path = LayerState::path_beside(dense); !state_.empty() && std::filesystem::exists(path))
+      state_.load(path, runtime_.compute_stream());
+  }
   for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)
     load_sparse(config_.solver.sparse_model_file[e], *tables_[e], key_bytes(config_.solver));
 }

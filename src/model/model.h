@@ -38,18 +38,26 @@ class Model {
   /// Forward alone; keys never seen in a finished step contribute nothing.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
 
+  /// The weighted sum of all losses and the penalties, over all ranks; and the prediction of the only loss, or of the first.
   Tensor loss(Phase phase) const { return network(phase).loss(); }
   Tensor prediction(Phase phase) const { return network(phase).prediction(); }
+  /// The losses of the config, by their tops and in its order. With several, each one's own value (unweighted, without
+  /// penalties; after evaluate() over all ranks, after train_step() of this rank) and prediction.
+  std::vector<std::string> tasks() const;
+  std::vector<Tensor> losses(Phase phase) const { return network(phase).losses(); }
+  std::vector<Tensor> predictions(Phase phase) const { return network(phase).predictions(); }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
 
-  /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model; returns their paths. Work queued
-  /// before is finished first.
+  /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and where layers carry statistics
+  /// <prefix>_dense_<iteration>.model.ntp.json; returns their paths, the dense model first. Work queued before is finished
+  /// first.
   std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration);
-  /// Loads what the solver clause names.
+  /// Loads what the solver clause names, and the statistics of layers where their file lies beside the dense model.
   void load();
 
  private:
+  void add_penalties(Context&, const Network&) const;
   const Network& network(Phase phase) const { return phase == Phase::train ? train_ : evaluation_; }
 
   const Config& config_;
@@ -57,6 +65,7 @@ class Model {
   Communicator& comm_;
   Graph train_graph_, eval_graph_;
   Weights weights_;
+  LayerState state_;
   Network train_;
   Network evaluation_;
   std::vector<std::unique_ptr<EmbeddingTable>> tables_;

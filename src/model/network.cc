@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "ops/add.h"
+#include "ops/fill.h"
 
 namespace hctr {
 namespace {
@@ -10,9 +11,13 @@ std::string label_of(const Node& node) { return cat("layer '", node.entry->tops[
 
 }  // namespace
 
-Network::Network(const Graph& graph, Phase phase, const Weights& weights, Runtime& runtime)
-    : graph_(graph), phase_(phase), weights_(weights), memory_(graph, phase, runtime.device()), contributions_(graph.edges.size()) {
+Network::Network(const Graph& graph, Phase phase, const Weights& weights, const LayerState& state, Runtime& runtime)
+    : graph_(graph), phase_(phase), weights_(weights), state_(state), memory_(graph, phase, runtime.device()), contributions_(graph.edges.size()) {
   for (MemoryPlan::Sum& sum : memory_.sums()) contributions_[sum.edge] = std::move(sum.contributions);
+  if (graph.losses.size() > 1 || loss_layer(0).weight() != 1) {
+    total_.emplace().add(TensorSpec(DType::f32, {1}));
+    total_->build(runtime.device());
+  }
 }
 
 Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const {
@@ -24,6 +29,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const 
     for (const TensorId out : node.out) io.out.push_back(memory_.value(out));
     for (size_t s = 0; s < node.plan.scratch.size(); ++s) io.scratch.push_back(memory_.scratch(n, s));
     io.weights = weights_.of_node(n);
+    io.state = state_.of_node(n);
     if (phase_ == Phase::train) {
       for (size_t i = 0; i < node.in.size(); ++i) io.d_in.push_back(memory_.contribution(n, i));
       for (const TensorId out : node.out)
@@ -39,6 +45,9 @@ void Network::forward(Context& ctx, const Binding& binding) const {
   for (size_t n = 0; n < graph_.nodes.size(); ++n)
     in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " forward"); },
                [&] { graph_.nodes[n].entry->layer->forward(ctx, binding.calls[n], phase_); });
+  if (!total_) return;
+  ops::fill(ctx, 0, loss());
+  for (size_t l = 0; l < graph_.losses.size(); ++l) ops::add_scaled(ctx, losses()[l], static_cast<float>(loss_layer(l).weight()), loss());
 }
 
 void Network::backward(Context& ctx, const Binding& binding) const {
@@ -57,8 +66,20 @@ void Network::sum_gradients(Context& ctx, TensorId id) const {
   if (!contributions_[id].empty()) ops::add(ctx, contributions_[id], memory_.gradient(id));
 }
 
-LossLayer::Regularizer Network::regularizer() const {
-  return dynamic_cast<const LossLayer&>(*graph_.nodes[graph_.loss].entry->layer).regularizer();
+Tensor Network::loss() const { return total_ ? total_->get(0) : losses()[0]; }
+
+std::vector<Tensor> Network::outputs_of_losses(size_t output) const {
+  std::vector<Tensor> tensors;
+  for (const size_t n : graph_.losses) tensors.push_back(memory_.value(graph_.nodes[n].out[output]));
+  return tensors;
+}
+
+const LossLayer& Network::loss_layer(size_t loss) const { return dynamic_cast<const LossLayer&>(*graph_.nodes[graph_.losses[loss]].entry->layer); }
+
+std::vector<LossLayer::Regularizer> Network::regularizers() const {
+  std::vector<LossLayer::Regularizer> all;
+  for (size_t l = 0; l < graph_.losses.size(); ++l) all.push_back(loss_layer(l).regularizer());
+  return all;
 }
 
 }  // namespace hctr

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/graph.h"
+#include "model/layer_state.h"
 #include "model/memory_plan.h"
 #include "model/weights.h"
 
@@ -13,8 +14,8 @@ namespace hctr {
 
 class Network {
  public:
-  /// `graph` and `weights` outlive it.
-  Network(const Graph& graph, Phase, const Weights& weights, Runtime&);
+  /// `graph`, `weights` and `state` outlive it.
+  Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&);
 
   /// The calls of all layers for a batch that lies at these addresses. Several bindings share activations.
   struct Binding {
@@ -28,18 +29,28 @@ class Network {
 
   Tensor embedding_output(size_t embedding) const { return memory_.value(graph_.embeddings[embedding]); }
   Tensor embedding_gradient(size_t embedding) const { return memory_.gradient(graph_.embeddings[embedding]); }
-  Tensor loss() const { return memory_.value(graph_.nodes[graph_.loss].out[0]); }
-  Tensor prediction() const { return memory_.value(graph_.nodes[graph_.loss].out[1]); }
-  LossLayer::Regularizer regularizer() const;
+  /// The weighted sum of all losses, [1]. A single loss of weight 1 is its own sum: the same memory.
+  Tensor loss() const;
+  /// Of the only loss, or of the first.
+  Tensor prediction() const { return predictions()[0]; }
+  /// Each loss, unweighted, and what it predicts, in the order of the config.
+  std::vector<Tensor> losses() const { return outputs_of_losses(0); }
+  std::vector<Tensor> predictions() const { return outputs_of_losses(1); }
+  /// What the loss clauses ask for; each applies once.
+  std::vector<LossLayer::Regularizer> regularizers() const;
   size_t activation_bytes() const { return memory_.bytes(); }
 
  private:
   void sum_gradients(Context&, TensorId) const;
+  std::vector<Tensor> outputs_of_losses(size_t output) const;
+  const LossLayer& loss_layer(size_t loss) const;
 
   const Graph& graph_;
   Phase phase_;
   const Weights& weights_;
+  const LayerState& state_;
   MemoryPlan memory_;
+  std::optional<Arena> total_;  // the sum of losses; none where one loss is that
   std::vector<std::vector<Tensor>> contributions_;  // [edge]: what its gradient is the sum of; empty for at most one
 };
 

@@ -35,7 +35,7 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime) : o
       if (graph.nodes[n].entry != &entry) continue;
       for (const WeightSpec& weight : graph.nodes[n].plan.weights) {
         const TensorSpec spec(DType::f32, weight.shape);
-        items_.push_back({entry.tops[0] + "/" + weight.name, n, values_.add(spec), gradients_.add(spec)});
+        items_.push_back({entry.tops[0] + "/" + weight.name, n, values_.add(spec), gradients_.add(spec), weight.penalised});
         specs.push_back(&weight);
       }
     }
@@ -70,16 +70,20 @@ std::vector<Tensor> Weights::gradients_of_node(size_t node) const {
 
 void Weights::add_penalty(Context& ctx, const LossLayer::Regularizer& regularizer, int64_t samples, int ranks, Tensor total) const {
   if (regularizer.kind == LossLayer::Regularizer::Kind::none) return;
-  for (const Item& item : items_)
+  for (const Item& item : items_) {
+    if (!item.penalised) continue;
     ops::add_penalty(ctx, penalty_of(regularizer.kind), penalty_factor(regularizer, samples, ranks), values_.get(item.value),
                      scratch_.get(penalty_scratch_), total);
+  }
 }
 
 void Weights::add_penalty_gradients(Context& ctx, const LossLayer::Regularizer& regularizer, int64_t samples, int ranks) const {
   if (regularizer.kind == LossLayer::Regularizer::Kind::none) return;
-  for (const Item& item : items_)
+  for (const Item& item : items_) {
+    if (!item.penalised) continue;
     ops::add_penalty_gradient(ctx, penalty_of(regularizer.kind), penalty_factor(regularizer, samples, ranks), values_.get(item.value),
                               gradients_.get(item.gradient));
+  }
 }
 
 void Weights::exchange(Context& ctx, Communicator& comm) const { comm.all_reduce(ctx, gradients_.flat_f32(), Reduce::sum); }

@@ -20,7 +20,7 @@ class Weights {
   std::vector<Tensor> of_node(size_t node) const;
   std::vector<Tensor> gradients_of_node(size_t node) const;
 
-  /// total[0] += the penalty; gradients += its gradient. `samples`: of the global batch; `ranks` share the sum.
+  /// total[0] += the penalty of the weights that have one; gradients += its gradient. `samples`: of the global batch; `ranks` share the sum.
   void add_penalty(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks, Tensor total) const;
   void add_penalty_gradients(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
   /// Sums gradients over the ranks.
@@ -38,6 +38,7 @@ class Weights {
     std::string name;  // "fc1/weights"
     size_t node;
     size_t value, gradient;  // tickets
+    bool penalised;
   };
   std::vector<Item> items_;  // in file order
   Arena values_, gradients_, scratch_;

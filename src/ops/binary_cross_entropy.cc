@@ -56,16 +56,16 @@ void cpu::binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor
   });
 }
 
-void binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, Tensor d_logits) {
+void binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, Tensor d_logits, float weight) {
   const int64_t batch = logits.rows();
   check_column(ctx, "binary_cross_entropy_backward logits", logits, batch, logits.dtype());
   check_column(ctx, "binary_cross_entropy_backward label", label, batch, wide(logits.dtype()));
   check_column(ctx, "binary_cross_entropy_backward d_logits", d_logits, batch, logits.dtype());
   HCTR_EXPECT(ctx.state(), "binary_cross_entropy_backward without a step's state");
-  HCTR_ON_DEVICE(ctx, binary_cross_entropy_backward(ctx, logits, label, d_logits));
+  HCTR_ON_DEVICE(ctx, binary_cross_entropy_backward(ctx, logits, label, d_logits, weight));
 }
 
-void cpu::binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, Tensor d_logits) {
+void cpu::binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, Tensor d_logits, float weight) {
   const StepState& state = *ctx.state();
   const int64_t batch = logits.rows(), valid = std::min<int64_t>(state.valid_samples, batch);
   dispatch_real(logits.dtype(), [&]<class T>() {
@@ -73,7 +73,7 @@ void cpu::binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor labe
     const auto z = logits.matrix<const T>();
     const auto y = label.matrix<const A>();
     const auto dz = d_logits.matrix<T>();
-    const A factor = static_cast<A>(state.loss_scale) * share_of_one<A>(state.global_samples);
+    const A factor = static_cast<A>(weight) * static_cast<A>(state.loss_scale) * share_of_one<A>(state.global_samples);
     ctx.threads().parallel_for(batch, 4096, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         const A gradient = factor * (probability_of(static_cast<A>(*z.row(b))) - *y.row(b));

@@ -28,9 +28,9 @@ __global__ void binary_cross_entropy_kernel(const StepState* state, View<const T
 
 template <class T>
 __global__ void binary_cross_entropy_backward_kernel(const StepState* state, View<const T, 2> logits, View<const float, 2> label,
-                                                     View<T, 2> d_logits) {
+                                                     float weight, View<T, 2> d_logits) {
   const int64_t batch = logits.size(0), valid = state->valid_samples;
-  const float factor = state->loss_scale * share_of_one<float>(state->global_samples);
+  const float factor = weight * state->loss_scale * share_of_one<float>(state->global_samples);
   for (int64_t b = cuda::thread_index(); b < batch; b += cuda::thread_count()) {
     const float gradient = factor * (probability_of(static_cast<float>(*logits.row(b))) - *label.row(b));
     *d_logits.row(b) = static_cast<T>(b < valid ? gradient : 0.0f);
@@ -46,10 +46,10 @@ void cuda::binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tenso
   });
 }
 
-void cuda::binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, Tensor d_logits) {
+void cuda::binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, Tensor d_logits, float weight) {
   dispatch_float(logits.dtype(), [&]<class T>() {
     launch(ctx, "binary_cross_entropy_backward", grid_for(logits.rows()), binary_cross_entropy_backward_kernel<T>, ctx.state(),
-           logits.matrix<const T>(), label.matrix<const float>(), d_logits.matrix<T>());
+           logits.matrix<const T>(), label.matrix<const float>(), weight, d_logits.matrix<T>());
   });
 }
 

@@ -11,7 +11,7 @@ namespace hctr::ops {
 /// f32. Needs ctx.state() for valid_samples and global_samples. Rows past valid_samples count nothing; their probability
 /// is written all the same. Without any sample (global_samples 0) the loss is 0.
 HCTR_OP(void binary_cross_entropy(Context&, Tensor logits, Tensor label, Tensor loss, Tensor probability))
-/// d_logits = loss_scale * (sigmoid(z) - y) / global_samples in valid rows, 0 in the others. Overwrites d_logits.
-HCTR_OP(void binary_cross_entropy_backward(Context&, Tensor logits, Tensor label, Tensor d_logits))
+/// d_logits = weight * loss_scale * (sigmoid(z) - y) / global_samples in valid rows, 0 in the others. Overwrites d_logits.
+HCTR_OP(void binary_cross_entropy_backward(Context&, Tensor logits, Tensor label, Tensor d_logits, float weight = 1))
 
 }  // namespace hctr::ops

@@ -19,6 +19,18 @@ HCTR_HD A probability_of(A z) {
   return 1 / (1 + std::exp(-z));
 }
 
+/// The class a label of one column stands for: 1 from 0.5 on, else 0.
+template <class A>
+HCTR_HD A class_of(A label) {
+  return label < A(0.5) ? A(0) : A(1);
+}
+
+/// Of several labels one may be missing: below -0.5.
+template <class A>
+HCTR_HD bool is_missing(A label) {
+  return label < A(-0.5);
+}
+
 /// 1 / n; 0 when there are no samples, so that an empty batch has loss 0.
 template <class A>
 HCTR_HD A share_of_one(int32_t n) {

@@ -19,11 +19,16 @@ __device__ inline A block_sum(A value) {
   return values[0];
 }
 
-/// The sum over the 32 threads of a warp, for all of them. Every one must call.
+/// The sum (or maximum) of every lane's value, the same for all lanes. Called by whole warps.
 template <class A>
 __device__ inline A warp_sum(A value) {
 #pragma unroll
-  for (int half = 16; half > 0; half /= 2) value += __shfl_xor_sync(0xffffffffu, value, half);
+  for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(0xffffffffu, value, distance);
+  return value;
+}
+__device__ inline float warp_max(float value) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, distance));
   return value;
 }
 

@@ -28,6 +28,7 @@ class OpTest {
     std::vector<double> operator[](const std::string& name) const { return rig_.values(name); }
     void expect(const std::string& name, const std::vector<double>& values) const;
     size_t size(const std::string& name, int dimension) const { return static_cast<size_t>(rig_[name].dim(dimension)); }
+    int rank(const std::string& name) const { return rig_[name].rank(); }
     const StepState& state() const { return rig_.state(); }
 
    private:

@@ -1,0 +1,80 @@
+// BatchNorm: every column to mean 0 and variance 1 over the batch, then scaled and shifted.
+#include "ops/batch_norm.h"
+
+#include "layers/layer_type.h"
+#include "ops/copy.h"
+
+namespace hctr {
+namespace {
+
+struct BatchNormParams {
+  double factor = 0, eps = 0;
+  Initializer gamma_init = Initializer::by_default;
+  Initializer beta_init = Initializer::by_default;
+};
+
+class BatchNorm : public Layer {
+ public:
+  BatchNorm(const std::string&, BatchNormParams params) : params_(params) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    need_rank(inputs[0], 2, "bottom", "BatchNorm");
+    const int64_t n = inputs[0].shape[1];
+    const InitialValues one{InitialValues::Kind::constant, 1}, zero{};
+    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)},
+            .weights = {{"gamma", {n}, params_.gamma_init == Initializer::zero ? zero : one, false}, {"beta", {n}, zero, false}},
+            .state = {{"mean", {n}}, {"var", {n}}, {"weight", {1}, 0, 1.0f}},
+            .scratch = {ops::column_sums_scratch(n), TensorSpec(DType::f32, {2 * n + 1}), TensorSpec(DType::f32, {2, n}),
+                        TensorSpec(DType::f32, {2, n})}};
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase phase) const override {
+    const ops::RunningStatistics running{io.state[0], io.state[1], io.state[2]};
+    const Tensor &sums = io.scratch[1], &batch = io.scratch[2];
+    const auto eps = static_cast<float>(params_.eps);
+    if (phase == Phase::train) {
+      ops::batch_norm_sums(ctx, io.in[0], running, io.scratch[0], sums);
+      ops::batch_norm_statistics(ctx, sums, static_cast<float>(params_.factor), eps, running, batch);
+    } else {
+      ops::batch_norm_running(ctx, running, eps, batch);
+    }
+    ops::batch_norm_apply(ctx, io.in[0], batch, io.weights[0], io.weights[1], io.out[0]);
+  }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    const Tensor &sums = io.scratch[1], &batch = io.scratch[2], &d_sums = io.scratch[3];
+    const int64_t n = io.in[0].dim(1);
+    ops::batch_norm_backward_sums(ctx, io.in[0], io.d_out[0], batch, io.scratch[0], d_sums);
+    ops::copy(ctx, d_sums.row_range(1, 2).reshaped({n}), io.d_weights[0]);
+    ops::copy(ctx, d_sums.row_range(0, 1).reshaped({n}), io.d_weights[1]);
+    if (io.d_in[0]) ops::batch_norm_backward(ctx, io.in[0], io.d_out[0], batch, io.weights[0], sums, d_sums, *io.d_in[0]);
+  }
+
+ private:
+  BatchNormParams params_;
+};
+
+Schema<BatchNormParams> schema() {
+  using P = BatchNormParams;
+  return Schema<P>("BatchNorm", "bn_param")
+      .need("factor", &P::factor, "share of a new batch in the running mean and variance: 1 keeps the last batch alone",
+            Range{.low = 0, .high = 1, .low_open = true})
+      .need("eps", &P::eps, "added to the variance", more_than(0))
+      .opt("gamma_init", &P::gamma_init, "how gamma starts: Zero, or 1 when left out")
+      .opt("beta_init", &P::beta_init, "how beta starts: Zero, also when left out")
+      .together([](P& p, const std::string& pointer, Problems& problems) {
+        const auto has_word = [](Initializer word) { return word == Initializer::by_default || word == Initializer::zero; };
+        if (!has_word(p.gamma_init)) problems.note(pointer + "/gamma_init", "BatchNorm knows Zero alone; gamma starts at 1");
+        if (!has_word(p.beta_init)) problems.note(pointer + "/beta_init", "BatchNorm knows Zero alone; beta starts at 0");
+      });
+}
+
+}  // namespace
+
+LayerType batch_norm() {
+  return LayerType::of<BatchNorm>("BatchNorm",
+                                  "y = gamma (x - mean) / sqrt(var + eps) + beta per column; training: of the batch, evaluation: running averages",
+                                  {1, 1}, {1, 1}, schema());
+}
+
+}  // namespace hctr

@@ -1,0 +1,49 @@
+// CrossEntropyLoss: two classes, a logit for each.
+#include "layers/layer_type.h"
+#include "layers/loss_params.h"
+#include "ops/fill.h"
+#include "ops/two_class_cross_entropy.h"
+
+namespace hctr {
+namespace {
+
+class CrossEntropyLoss : public LossLayer {
+ public:
+  CrossEntropyLoss(const std::string&, LossParams params) : params_(params) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    const int64_t rows = inputs[0].rows();
+    if (inputs[0].shape != Shape{rows, 2})
+      throw PlanError("bottom/0", cat("CrossEntropyLoss takes logits of two columns, one for each class; this one has shape ",
+                                      to_string(inputs[0].shape)));
+    if (inputs[1].shape != Shape{rows, 1})
+      throw PlanError("bottom/1", cat("CrossEntropyLoss takes labels of one column, 0 or 1, for ", rows, " rows; this one has shape ",
+                                      to_string(inputs[1].shape)));
+    return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, {rows, 1})}};
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    ops::two_class_cross_entropy(ctx, io.in[0], io.in[1], io.out[0], io.out[1]);
+  }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    if (io.d_in[0]) ops::two_class_cross_entropy_backward(ctx, io.in[0], io.in[1], static_cast<float>(params_.loss_weight), *io.d_in[0]);
+    if (io.d_in[1]) ops::fill(ctx, 0, *io.d_in[1]);
+  }
+
+  double weight() const override { return params_.loss_weight; }
+  Regularizer regularizer() const override { return params_.regularizer(); }
+
+ private:
+  LossParams params_;
+};
+
+}  // namespace
+
+LayerType cross_entropy_loss() {
+  return LayerType::of<CrossEntropyLoss>(
+      "CrossEntropyLoss", "mean over samples of -log softmax(z)[k], z two logits, k = 1 where the label is 0.5 or more, else 0; bottoms in this order",
+      {2, 2}, {1, 1}, regularized(Schema<LossParams>("CrossEntropyLoss")));
+}
+
+}  // namespace hctr

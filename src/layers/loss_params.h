@@ -1,0 +1,43 @@
+// The fields that every loss clause has: its weight among several losses, and a penalty on the dense weights.
+#pragma once
+
+#include <optional>
+
+#include "config/schema.h"
+#include "layers/layer.h"
+
+namespace hctr {
+
+template <>
+struct EnumWords<LossLayer::Regularizer::Kind> {
+  static const std::vector<std::pair<std::string, LossLayer::Regularizer::Kind>>& table();
+};
+
+struct LossParams {
+  LossLayer::Regularizer::Kind penalty = LossLayer::Regularizer::Kind::none;
+  std::optional<double> lambda;
+  double loss_weight = 1;
+  LossLayer::Regularizer regularizer() const;
+};
+
+/// The strength when a clause names a regularizer and no lambda.
+inline constexpr double kDefaultLambda = 1e-5;
+
+/// The rules across these fields.
+void check_loss_fields(const LossParams&, const std::string& pointer, Problems&);
+
+/// Adds the fields "regularizer", "lambda" and "loss_weight" to the schema of a P that derives from LossParams.
+template <class P>
+Schema<P> regularized(Schema<P> schema) {
+  using Penalty = LossLayer::Regularizer::Kind;
+  return schema
+      .opt("regularizer", static_cast<Penalty P::*>(&P::penalty),
+           "penalty on every dense weight: L2 adds lambda / (2 batch) * sum w^2, L1 lambda / batch * sum |w|")
+      .opt("lambda", static_cast<std::optional<double> P::*>(&P::lambda), cat("strength of the penalty; left out: ", kDefaultLambda), at_least(0))
+      .opt("loss_weight", static_cast<double P::*>(&P::loss_weight), "what this loss counts in the sum of all losses; the penalty is not weighted",
+           more_than(0))
+      .alias("weight")
+      .together([](P& p, const std::string& pointer, Problems& problems) { check_loss_fields(p, pointer, problems); });
+}
+
+}  // namespace hctr

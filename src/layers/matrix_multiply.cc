@@ -1,0 +1,50 @@
+// MatrixMultiply: the product of its two inputs, matrix by matrix.
+#include "layers/layer_type.h"
+#include "ops/batched_matmul.h"
+
+namespace hctr {
+namespace {
+
+using ops::Matrices, ops::Transpose;
+
+class MatrixMultiply : public Layer {
+ public:
+  MatrixMultiply(const std::string&, NoParams) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    const Shape &a = inputs[0].shape, &b = inputs[1].shape;
+    const int rank = a.rank();
+    if (rank < 2) throw PlanError("bottom/0", cat("MatrixMultiply takes tensors of 2 to 4 dimensions, and this one has shape ", to_string(a)));
+    bool fits = b.rank() == rank;
+    for (int d = 0; fits && d < rank - 2; ++d) fits = a[d] == b[d];
+    if (!fits)
+      throw PlanError("bottom/1", cat("MatrixMultiply takes as many matrices in both tensors: the first has shape ", to_string(a), ", this one ", to_string(b)));
+    if (a[rank - 1] != b[rank - 2])
+      throw PlanError("bottom/1", cat("MatrixMultiply: ", a[rank - 1], " columns times ", b[rank - 2], " rows; the shapes are ", to_string(a), " and ", to_string(b)));
+    Shape out = a;
+    out[rank - 1] = b[rank - 1];
+    return {.outputs = {TensorSpec(inputs[0].dtype, out)}};
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override { multiply(ctx, io.in[0], Transpose::no, io.in[1], Transpose::no, io.out[0]); }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    if (io.d_in[0]) multiply(ctx, io.d_out[0], Transpose::no, io.in[1], Transpose::yes, *io.d_in[0]);
+    if (io.d_in[1]) multiply(ctx, io.in[0], Transpose::yes, io.d_out[0], Transpose::no, *io.d_in[1]);
+  }
+
+ private:
+  static void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor& c) {
+    if (c.rank() == 2) return ops::matmul(ctx, a, of_a, b, of_b, c);
+    ops::batched_matmul(ctx, Matrices::of(a), of_a, Matrices::of(b), of_b, 1, Matrices::of(c));
+  }
+};
+
+}  // namespace
+
+LayerType matrix_multiply() {
+  return LayerType::of<MatrixMultiply>("MatrixMultiply", "y = a b: [m, k] [k, n], or matrix by matrix [batch, m, k] [batch, k, n]", {2, 2}, {1, 1},
+                                       Schema<NoParams>("MatrixMultiply"));
+}
+
+}  // namespace hctr

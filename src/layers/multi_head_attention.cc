@@ -1,0 +1,87 @@
+// MultiHeadAttention: each query's mean of the values, weighted by how well their keys match, head by head.
+// Source: A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017, section 3.2.
+#include <cmath>
+
+#include "layers/layer_type.h"
+#include "ops/batched_matmul.h"
+#include "ops/fill.h"
+#include "ops/softmax.h"
+
+namespace hctr {
+namespace {
+
+using ops::Matrices, ops::Transpose;
+
+struct AttentionParams {
+  int64_t num_attention_heads = 1;
+};
+
+class MultiHeadAttention : public Layer {
+ public:
+  MultiHeadAttention(const std::string&, AttentionParams params) : heads_(params.num_attention_heads) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string field = cat("bottom/", i);
+      const Shape& shape = inputs[i].shape;
+      need_rank(inputs[i], 3, field, "MultiHeadAttention");
+      if (shape[2] % heads_ != 0)
+        throw PlanError("num_attention_heads", cat(heads_, " heads do not divide the ", shape[2], " columns of bottom ", i));
+      if (shape[0] != inputs[0].shape[0])
+        throw PlanError(field, cat("MultiHeadAttention takes queries, keys and values of one batch: the queries have ", inputs[0].shape[0], " samples, this one ", shape[0]));
+    }
+    const Shape &queries = inputs[0].shape, &keys = inputs[1].shape, &values = inputs[2].shape;
+    if (keys[2] != queries[2])
+      throw PlanError("bottom/1", cat("the queries have ", queries[2], " columns, the keys ", keys[2], "; they are multiplied with each other"));
+    if (values[1] != keys[1]) throw PlanError("bottom/2", cat("there are ", keys[1], " keys and ", values[1], " values"));
+    const TensorSpec scores(inputs[0].dtype, {queries[0], heads_, queries[1], keys[1]});
+    if (inputs.size() == 4 && !ops::mask_fits(inputs[3].shape, scores.shape))
+      throw PlanError("bottom/3", cat("the mask has shape ", to_string(inputs[3].shape), "; it must be ",
+                                      to_string({queries[0], 1, queries[1], keys[1]}), " or ", to_string(scores.shape)));
+    return {.outputs = {TensorSpec(inputs[0].dtype, {queries[0], queries[1], values[2]})}, .scratch = {scores, scores}};
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    const Tensor& shares = io.scratch[0];
+    const Matrices score = Matrices::of(shares);
+    ops::batched_matmul(ctx, heads(io.in[0]), Transpose::no, heads(io.in[1]), Transpose::yes, scale(io), score);
+    ops::softmax(ctx, shares, mask(io), shares);
+    ops::batched_matmul(ctx, score, Transpose::no, heads(io.in[2]), Transpose::no, 1, heads(io.out[0]));
+  }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    const Tensor &shares = io.scratch[0], &d_shares = io.scratch[1];
+    const Matrices share = Matrices::of(shares), d_score = Matrices::of(d_shares), d_out = heads(io.d_out[0]);
+    if (io.d_in[2]) ops::batched_matmul(ctx, share, Transpose::yes, d_out, Transpose::no, 1, heads(*io.d_in[2]));
+    if (io.d_in[0] || io.d_in[1]) {
+      ops::batched_matmul(ctx, d_out, Transpose::no, heads(io.in[2]), Transpose::yes, 1, d_score);
+      ops::softmax_backward(ctx, shares, mask(io), d_shares, d_shares);
+    }
+    if (io.d_in[0]) ops::batched_matmul(ctx, d_score, Transpose::no, heads(io.in[1]), Transpose::no, scale(io), heads(*io.d_in[0]));
+    if (io.d_in[1]) ops::batched_matmul(ctx, d_score, Transpose::yes, heads(io.in[0]), Transpose::no, scale(io), heads(*io.d_in[1]));
+    if (io.in.size() == 4 && io.d_in[3]) ops::fill(ctx, 0, *io.d_in[3]);
+  }
+
+ private:
+  Matrices heads(const Tensor& x) const { return Matrices::of_heads(x, heads_); }
+  float scale(const LayerIo& io) const { return static_cast<float>(1 / std::sqrt(static_cast<double>(io.in[0].dim(2) / heads_))); }
+  static std::optional<Tensor> mask(const LayerIo& io) { return io.in.size() == 4 ? std::optional(io.in[3]) : std::nullopt; }
+
+  int64_t heads_;
+};
+
+}  // namespace
+
+LayerType multi_head_attention() {
+  using P = AttentionParams;
+  return LayerType::of<MultiHeadAttention>(
+      "MultiHeadAttention",
+      "y = softmax(Q K^T / sqrt(d)) V for each head, its d columns of each bottom; bottoms: queries [batch, from, hidden], keys and values [batch, to, "
+      "hidden], and perhaps a mask [batch, 1, from, to] that is 0 where a key is not to be seen",
+      {3, 4}, {1, 1},
+      Schema<P>("MultiHeadAttention")
+          .opt("num_attention_heads", &P::num_attention_heads, "heads; they share the columns out evenly", at_least(1))
+          .ignored("transpose_b", "keys are always transposed"));
+}
+
+}  // namespace hctr

@@ -1,0 +1,42 @@
+// Softmax: every row of the last dimension becomes shares of 1.
+#include "ops/softmax.h"
+
+#include "layers/layer_type.h"
+#include "ops/fill.h"
+
+namespace hctr {
+namespace {
+
+class Softmax : public Layer {
+ public:
+  Softmax(const std::string&, NoParams) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    const Shape& shape = inputs[0].shape;
+    if (shape.rank() < 2) throw PlanError("bottom/0", cat("Softmax takes a tensor of 2 to 4 dimensions, and this one has shape ", to_string(shape)));
+    if (inputs.size() == 2 && !ops::mask_fits(inputs[1].shape, shape))
+      throw PlanError("bottom/1", cat("the mask has shape ", to_string(inputs[1].shape), ", the scores ", to_string(shape),
+                                      ": Softmax takes a mask of the shape of the scores, or with 1 as the second of four dimensions"));
+    return {.outputs = {TensorSpec(inputs[0].dtype, shape)}};
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::softmax(ctx, io.in[0], mask(io), io.out[0]); }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    if (io.d_in[0]) ops::softmax_backward(ctx, io.out[0], mask(io), io.d_out[0], *io.d_in[0]);
+    if (io.in.size() == 2 && io.d_in[1]) ops::fill(ctx, 0, *io.d_in[1]);
+  }
+
+ private:
+  static std::optional<Tensor> mask(const LayerIo& io) { return io.in.size() == 2 ? std::optional(io.in[1]) : std::nullopt; }
+};
+
+}  // namespace
+
+LayerType softmax() {
+  return LayerType::of<Softmax>("Softmax",
+                                "y = exp(x) / sum of exp(x) over the last dimension; with a second bottom, a mask, x is -10000 where that is 0",
+                                {1, 2}, {1, 1}, Schema<NoParams>("Softmax"));
+}
+
+}  // namespace hctr

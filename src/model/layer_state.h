@@ -1,0 +1,45 @@
+// What the layers of one replica carry from step to step besides weights: running statistics, and their file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "device/arena.h"
+#include "model/graph.h"
+
+namespace hctr {
+
+/// Shared by the networks for training, which writes it, and for evaluation, which reads it.
+class LayerState {
+ public:
+  LayerState(const Config&, const Graph&, Runtime&);
+
+  std::vector<Tensor> of_node(size_t node) const;
+  /// Whether no layer carries anything.
+  bool empty() const { return layers_.empty(); }
+
+  /// {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers that carry something, in the order
+  /// of the config, with every digit. Waits for the stream.
+  void save(const std::filesystem::path&, StreamRef) const;
+  /// Errors: Error(data) when the file does not fit this model, Error(io).
+  void load(const std::filesystem::path&, StreamRef);
+
+  /// Where it stands beside a dense model file: "<file>.ntp.json".
+  static std::filesystem::path path_beside(std::filesystem::path dense_model_file);
+
+ private:
+  struct Item {
+    StateSpec spec;
+    size_t ticket;
+  };
+  struct LayerItems {
+    std::string name, type;
+    size_t node;
+    std::vector<Item> items;
+  };
+  std::vector<LayerItems> layers_;  // in the order of the config
+  Arena arena_;
+};
+
+}  // namespace hctr
