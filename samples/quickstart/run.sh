@@ -18,7 +18,7 @@ cmake --build --preset "$preset" --target huge_ctr data_generator
 bin=build/$preset/bin
 
 echo "== Making data"
-"$bin/data_generator" --config $here/config.json --samples 1000000 --eval-samples 100000 --vocabulary 100
+"$bin/data_generator" --config $here/config.json --samples 2000000 --eval-samples 100000 --vocabulary 100 --interactions 0.03
 
 echo "== Training"
 "$bin/huge_ctr" --train $here/config.json --run-dir "$out/run" "$@"

@@ -27,6 +27,9 @@ inline Grid grid_for(int64_t items, int threads = 256, int64_t most_blocks = 132
 template <class... Parameters, class... Arguments>
 void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (grid.blocks == 0) return;
+  constexpr size_t kSharedWithoutAsking = 48 * 1024;
+  if (grid.shared_bytes > kSharedWithoutAsking)
+    HCTR_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes)));
   in_context([&] { return cat("starting kernel ", name, " with ", grid.blocks, " blocks of ", grid.threads, " threads"); },
              [&] {
                kernel<<<static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads), grid.shared_bytes,
@@ -34,6 +37,14 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
                HCTR_CHECK(cudaGetLastError());
                if (ctx.runtime().options().sync_launches) ctx.stream().synchronize();
              });
+}
+
+/// The shared memory that one block of the current device may ask for.
+inline size_t most_shared_bytes() {
+  int device = 0, bytes = 0;
+  HCTR_CHECK(cudaGetDevice(&device));
+  HCTR_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return static_cast<size_t>(bytes);
 }
 
 /// The index of this thread among all, and the number of all: for grid-stride loops.

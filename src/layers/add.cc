@@ -12,10 +12,7 @@ class Add : public Layer {
   Add(const std::string&, NoParams) {}
 
   LayerPlan plan(const Specs& inputs) const override {
-    for (size_t i = 1; i < inputs.size(); ++i)
-      if (inputs[i].shape != inputs[0].shape)
-        throw PlanError(cat("bottom/", i), cat("Add takes tensors of one shape: the first has ", to_string(inputs[0].shape),
-                                               ", this one ", to_string(inputs[i].shape)));
+    need_one_shape(inputs, "Add");
     return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
   }
 

@@ -89,5 +89,7 @@ class LossLayer : public Layer {
 
 /// Throws PlanError unless the tensor has `rank` dimensions.
 void need_rank(const TensorSpec&, int rank, const std::string& field, const std::string& layer_type);
+/// Throws PlanError unless all inputs have the shape of the first.
+void need_one_shape(const Specs& inputs, const std::string& layer_type);
 
 }  // namespace hctr

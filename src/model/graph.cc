@@ -142,6 +142,9 @@ class Wiring {
       if (place == "bottom/0" && entry.bottoms.size() == 1) place = "bottom";
       return problems_.error(cat(entry.pointer, "/", place), error.what());
     }
+    if (!node.is_loss() && node.plan.outputs.size() != entry.tops.size())
+      return problems_.error(entry.pointer + "/top", cat(entry.type->name(), " makes ", node.plan.outputs.size(), " tensors with these fields, and ",
+                                                         entry.tops.size(), entry.tops.size() == 1 ? " is" : " are", " named"));
     for (size_t t = 0; t < node.plan.outputs.size(); ++t) {
       const std::string name = t < entry.tops.size() ? entry.tops[t] : entry.tops[0] + "/prediction";
       node.out.push_back(add_edge(name, node.plan.outputs[t], index, needs_gradient || !node.plan.weights.empty()));

@@ -46,6 +46,7 @@ class Model {
   std::vector<std::string> tasks() const;
   std::vector<Tensor> losses(Phase phase) const { return network(phase).losses(); }
   std::vector<Tensor> predictions(Phase phase) const { return network(phase).predictions(); }
+  std::vector<Tensor> labels(Phase phase, const Network::Binding& binding) const { return network(phase).labels(binding); }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
 

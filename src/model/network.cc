@@ -74,6 +74,12 @@ std::vector<Tensor> Network::outputs_of_losses(size_t output) const {
   return tensors;
 }
 
+std::vector<Tensor> Network::labels(const Binding& binding) const {
+  std::vector<Tensor> tensors;
+  for (const size_t n : graph_.losses) tensors.push_back(binding.calls[n].in[1]);
+  return tensors;
+}
+
 const LossLayer& Network::loss_layer(size_t loss) const { return dynamic_cast<const LossLayer&>(*graph_.nodes[graph_.losses[loss]].entry->layer); }
 
 std::vector<LossLayer::Regularizer> Network::regularizers() const {

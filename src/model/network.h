@@ -36,6 +36,8 @@ class Network {
   /// Each loss, unweighted, and what it predicts, in the order of the config.
   std::vector<Tensor> losses() const { return outputs_of_losses(0); }
   std::vector<Tensor> predictions() const { return outputs_of_losses(1); }
+  /// What each loss compares its prediction with, in a batch bound so.
+  std::vector<Tensor> labels(const Binding&) const;
   /// What the loss clauses ask for; each applies once.
   std::vector<LossLayer::Regularizer> regularizers() const;
   size_t activation_bytes() const { return memory_.bytes(); }

@@ -14,10 +14,14 @@ struct States {
 
 template <int V, class Rule, int kStates>
 __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, const float* g, float* w, States<kStates> states, int64_t count) {
-  __shared__ UpdateScalars shared;
-  if (threadIdx.x == 0) shared = update_scalars(optimizer, *step);
+  __shared__ float shared[2];
+  if (threadIdx.x == 0) {
+    const UpdateScalars own = update_scalars(optimizer, *step);
+    shared[0] = own.rate;
+    shared[1] = own.gradient_scale;
+  }
   __syncthreads();
-  const UpdateScalars scalars = shared;
+  const UpdateScalars scalars{shared[0], shared[1]};
   for (int64_t i = cuda::thread_index() * V; i < count; i += cuda::thread_count() * V) {
     const int64_t left = count - i;
     float gradient[V] = {}, weight[V] = {}, state[kStates > 0 ? kStates : 1][V] = {};

@@ -21,10 +21,6 @@ StepState& BatchRing::state(int slot) const {
   return *reinterpret_cast<StepState*>(host_[static_cast<size_t>(slot)].data() + layout_.state);
 }
 
-const float* BatchRing::host_labels(int slot) const {
-  return reinterpret_cast<const float*>(host_[static_cast<size_t>(slot)].data() + layout_.label);
-}
-
 void BatchRing::upload(StreamRef stream, int slot) const {
   if (device_.is_cuda()) copy_bytes(stream, block(slot), host_[static_cast<size_t>(slot)].data(), layout_.bytes);
 }

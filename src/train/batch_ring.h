@@ -20,8 +20,6 @@ class BatchRing {
   std::vector<std::byte*> host_blocks() const;
   /// The host's scalars of a slot; uploaded with it.
   StepState& state(int slot) const;
-  /// The labels of a slot on the host, [samples, label_dim].
-  const float* host_labels(int slot) const;
   /// Copies a slot to the device, in stream order. On the CPU there is nothing to copy: both are one block.
   void upload(StreamRef, int slot) const;
 

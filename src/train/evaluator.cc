@@ -1,18 +1,43 @@
 #include "train/evaluator.h"
 
-#include "base/auc.h"
 #include "device/copy.h"
 #include "train/trainer_parts.h"
 
 namespace hctr {
+namespace {
+
+/// Bytes from the first element to the last; the padding behind the last row may belong to a neighbour.
+size_t extent(const TensorSpec& spec) {
+  if (spec.rows() == 0) return 0;
+  return static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
+}
+
+}  // namespace
 
 Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout, const Log& log)
     : runtime_(runtime), model_(model), ring_(layout, kSlots, runtime.device()), batches_(config.solver.eval_batches()),
-      samples_per_batch_(layout.shape.samples), sparse_inputs_(config.data.sparse.size()) {
-  for (int s = 0; s < kSlots; ++s) results_.emplace_back(runtime.device(), sizeof(float) * static_cast<size_t>(samples_per_batch_ + 1));
+      sparse_inputs_(config.data.sparse.size()), tasks_(model.tasks()) {
+  const auto labels = model.labels(Phase::evaluate, model.bind(Phase::evaluate, batch_tensors(ring_, 0, sparse_inputs_)));
+  const auto predictions = model.predictions(Phase::evaluate);
+  for (size_t t = 0; t < tasks_.size(); ++t) {
+    predictions_.push_back(add_piece(predictions[t].spec()));
+    labels_.push_back(add_piece(labels[t].spec()));
+    scores_.emplace_back(predictions[t].row_elements());
+  }
+  for (int s = 0; s < kSlots; ++s) results_.emplace_back(runtime.device(), result_bytes_);
   for (int s = 0; s < kSlots; ++s) slots_.push_back(make_slot(config, s));
   reader_ = std::make_unique<Reader>(config.data, config.data.eval_source, layout, ring_.host_blocks(),
                                      reader_options(config, comm, config.solver.eval_batch(), false), log);
+}
+
+Evaluator::Piece Evaluator::add_piece(const TensorSpec& spec) {
+  const Piece piece{spec, result_bytes_};
+  result_bytes_ += (spec.bytes() + 255) / 256 * 256;
+  return piece;
+}
+
+View<const float, 2> Evaluator::view(int slot, const Piece& piece) const {
+  return Tensor(results_[static_cast<size_t>(slot)].data() + piece.offset, piece.spec, Device{}).matrix<const float>();
 }
 
 Evaluator::Slot Evaluator::make_slot(const Config& config, int slot) {
@@ -22,11 +47,13 @@ Evaluator::Slot Evaluator::make_slot(const Config& config, int slot) {
     ring_.upload(runtime_.compute_stream(), slot);
     Context ctx(runtime_, runtime_.compute_stream(), ring_.device_state(slot));
     model_.evaluate(ctx, tensors, binding);
-    std::byte* result = results_[static_cast<size_t>(slot)].data();
-    const Tensor prediction = model_.prediction(Phase::evaluate);
-    HCTR_EXPECT(prediction.dense(), "predictions of shape ", to_string(prediction.shape()), " are strided");
-    copy_bytes(ctx.stream(), result, model_.loss(Phase::evaluate).bytes(), sizeof(float));
-    copy_bytes(ctx.stream(), result + sizeof(float), prediction.bytes(), prediction.spec().bytes());
+    std::byte* results = results_[static_cast<size_t>(slot)].data();
+    copy_bytes(ctx.stream(), results, model_.loss(Phase::evaluate).bytes(), sizeof(float));
+    const auto predictions = model_.predictions(Phase::evaluate), labels = model_.labels(Phase::evaluate, binding);
+    for (size_t t = 0; t < tasks_.size(); ++t) {
+      copy_bytes(ctx.stream(), results + predictions_[t].offset, predictions[t].bytes(), extent(predictions[t].spec()));
+      copy_bytes(ctx.stream(), results + labels_[t].offset, labels[t].bytes(), extent(labels[t].spec()));
+    }
   };
   return {Program(runtime_.compute_stream(), record, body), Event(runtime_.device())};
 }
@@ -34,8 +61,7 @@ Evaluator::Slot Evaluator::make_slot(const Config& config, int slot) {
 Evaluator::Result Evaluator::run(int64_t steps) {
   if (!fresh_) reader_->reset();
   fresh_ = false;
-  predictions_.clear();
-  labels_.clear();
+  for (Scores& scores : scores_) scores.clear();
   loss_sum_ = 0;
   Result result;
   std::optional<int> running;
@@ -51,19 +77,16 @@ Evaluator::Result Evaluator::run(int64_t steps) {
   if (running) take_in(*running, result);
   if (result.samples > 0) {
     result.metrics["AverageLoss"] = loss_sum_ / static_cast<double>(result.samples);
-    result.metrics["AUC"] = area_under_roc(predictions_, labels_);
+    for (size_t t = 0; t < tasks_.size(); ++t) result.metrics[t == 0 ? "AUC" : "AUC/" + tasks_[t]] = scores_[t].auc();
   }
   return result;
 }
 
 void Evaluator::take_in(int slot, Result& result) {
   slots_[static_cast<size_t>(slot)].done.synchronize();
-  const auto* values = reinterpret_cast<const float*>(results_[static_cast<size_t>(slot)].data());
   const StepState& state = ring_.state(slot);
-  const auto* labels = ring_.host_labels(slot);
-  loss_sum_ += static_cast<double>(values[0]) * state.global_samples;
-  predictions_.insert(predictions_.end(), values + 1, values + 1 + state.valid_samples);
-  labels_.insert(labels_.end(), labels, labels + state.valid_samples);
+  loss_sum_ += static_cast<double>(*reinterpret_cast<const float*>(results_[static_cast<size_t>(slot)].data())) * state.global_samples;
+  for (size_t t = 0; t < tasks_.size(); ++t) scores_[t].add(view(slot, predictions_[t]), view(slot, labels_[t]), state.valid_samples);
   result.samples += state.global_samples;
   reader_->release(slot);
 }

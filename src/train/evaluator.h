@@ -12,6 +12,7 @@
 #include "device/program.h"
 #include "model/model.h"
 #include "train/batch_ring.h"
+#include "train/scores.h"
 
 namespace hctr {
 
@@ -21,7 +22,9 @@ class Evaluator {
   Evaluator(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&);
 
   struct Result {
-    std::map<std::string, double> metrics;  ///< AUC and AverageLoss, by name
+    /// AUC and AverageLoss, by name. With several losses, AverageLoss is that of their weighted sum, AUC that of the first, and
+    /// AUC/<top> that of each other.
+    std::map<std::string, double> metrics;
     int64_t samples = 0;
   };
   /// `steps`: training steps done so far. Waits for the training steps queued before.
@@ -36,18 +39,27 @@ class Evaluator {
   };
   Slot make_slot(const Config&, int slot);
   void take_in(int slot, Result&);
+  /// Where one tensor of a batch's results lies in the slot's host memory.
+  struct Piece {
+    TensorSpec spec;
+    size_t offset;
+  };
+  Piece add_piece(const TensorSpec&);
+  View<const float, 2> view(int slot, const Piece&) const;
 
   Runtime& runtime_;
   Model& model_;
   BatchRing ring_;
   std::optional<int64_t> batches_;
-  int64_t samples_per_batch_;
   size_t sparse_inputs_;
-  std::vector<HostBuffer> results_;  // per slot: loss, predictions
+  std::vector<std::string> tasks_;
+  std::vector<Piece> predictions_, labels_;  // per task
+  size_t result_bytes_ = 256;                // the loss stands first
+  std::vector<HostBuffer> results_;          // per slot
   std::vector<Slot> slots_;
   std::unique_ptr<Reader> reader_;
   bool fresh_ = true;  // the reader stands at the start of the set
-  std::vector<float> predictions_, labels_;
+  std::vector<Scores> scores_;  // per task
   double loss_sum_ = 0;
 };
 

@@ -107,12 +107,12 @@ class Run {
     const Evaluator::Result result = evaluator_->run(summary_.iterations);
     evaluated_at_ = summary_.iterations;
     summary_.metrics.clear();
-    for (const Metric& metric : config_.solver.eval_metrics.metrics) {
-      const auto found = result.metrics.find(metric.name());
-      if (found == result.metrics.end()) continue;
-      summary_.metrics[metric.name()] = found->second;
-      if (metric.stop_at && found->second >= *metric.stop_at) summary_.stopped_at = cat(metric.name(), ":", *metric.stop_at);
-    }
+    for (const Metric& metric : config_.solver.eval_metrics.metrics)
+      for (const auto& [name, value] : result.metrics) {
+        if (name != metric.name() && !name.starts_with(metric.name() + "/")) continue;
+        summary_.metrics[name] = value;
+        if (metric.stop_at && name == metric.name() && value >= *metric.stop_at) summary_.stopped_at = cat(name, ":", *metric.stop_at);
+      }
     const double took = report.seconds() - before;
     eval_seconds_ += took;
     report.evaluated(summary_.iterations, result.samples, summary_.metrics, took);

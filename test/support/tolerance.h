@@ -11,6 +11,7 @@ enum class Rounding {
   element,   ///< a short formula per element
   function,  ///< the same with exp, erf, ...
   sum,       ///< sums of many terms, which may cancel
+  chain,     ///< numbers scaled by such sums, or one sum alone: what cancelled is not small beside a larger element
   stages,    ///< several operators, each of which rounds its sums to the type
 };
 

@@ -1,5 +1,7 @@
 #include "device/tensor.h"
 
+#include <functional>
+
 #include "device/arena.h"
 #include "device/copy.h"
 #include "support/devices.h"

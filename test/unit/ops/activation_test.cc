@@ -1,5 +1,6 @@
 #include "ops/activation.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/op_test.h"

@@ -1,0 +1,185 @@
+// InnerProduct, FusedInnerProduct and MLP: one stack of fully connected stages behind three clauses.
+#include <numeric>
+
+#include "config/problems.h"
+#include "layers/fully_connected.h"
+#include "layers/layer_type.h"
+
+namespace hctr {
+
+/// Where a FusedInnerProduct stands in a chain of its like, in files of HugeCTR 3.1. Head and Body have three more tops, Body
+/// and Tail three more bottoms: buffers of its kernels, which carry nothing here.
+enum class ChainPosition { none, head, body, tail, isolated };
+template <>
+struct EnumWords<ChainPosition> {
+  static const std::vector<std::pair<std::string, ChainPosition>>& table() {
+    static const std::vector<std::pair<std::string, ChainPosition>> words = {{"None", ChainPosition::none}, {"Head", ChainPosition::head},
+                                                                             {"Body", ChainPosition::body}, {"Tail", ChainPosition::tail},
+                                                                             {"Isolated", ChainPosition::isolated}};
+    return words;
+  }
+};
+
+namespace {
+
+struct WidthParams {  // the object "fc_param"
+  int64_t num_output = 0;
+  Initializer weight_init = Initializer::by_default, bias_init = Initializer::by_default;
+};
+
+struct FusedParams {
+  WidthParams width;
+  ChainPosition position = ChainPosition::none;
+  StageActivation activation = StageActivation::relu;
+};
+
+struct MlpParams {
+  std::vector<int64_t> num_outputs;
+  StageActivation activation = StageActivation::relu;
+  std::optional<std::vector<std::string>> activations;
+  bool use_bias = true;
+  Initializer weight_init = Initializer::by_default, bias_init = Initializer::by_default;
+};
+
+std::optional<StageActivation> activation_of(const std::string& word) {
+  for (const auto& [name, activation] : EnumWords<StageActivation>::table())
+    if (name == word) return activation;
+  return std::nullopt;
+}
+
+class Stack : public Layer {
+ public:
+  Stack(const std::string&, WidthParams p) : type_("InnerProduct"), stages_{{p.num_output, StageActivation::none, true, p.weight_init, p.bias_init}} {}
+
+  Stack(const std::string&, FusedParams p)
+      : type_("FusedInnerProduct"), stages_{{p.width.num_output, p.activation, true, p.width.weight_init, p.width.bias_init}},
+        more_outputs_(p.position == ChainPosition::head || p.position == ChainPosition::body ? 3 : 0) {}
+
+  Stack(const std::string&, MlpParams p) : type_("MLP") {
+    for (size_t i = 0; i < p.num_outputs.size(); ++i)
+      stages_.push_back({p.num_outputs[i], p.activations ? activation_of(p.activations->at(i)).value_or(p.activation) : p.activation, p.use_bias,
+                         p.weight_init, p.bias_init});
+  }
+
+  LayerPlan plan(const Specs& inputs) const override {
+    need_rank(inputs[0], 2, "bottom/0", type_);
+    for (size_t i = 1; i < inputs.size(); ++i)
+      if (inputs[i].shape.elements() > 0)
+        throw PlanError(cat("bottom/", i), cat(type_, " reads one tensor, its first bottom; others are the empty ones of a FusedInnerProduct before it, "
+                                               "and this one has shape ", to_string(inputs[i].shape)));
+    LayerPlan plan;
+    int64_t width = inputs[0].shape[1];
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const FullyConnected& stage = stages_[i];
+      stage.add_weights(width, stages_.size() > 1 ? cat("_", i) : "", plan.weights);
+      const TensorSpec y(inputs[0].dtype, {inputs[0].rows(), stage.num_output});
+      if (stage.keeps_input_of_activation()) plan.scratch.push_back(y);
+      if (stage.activation != StageActivation::none) plan.scratch.push_back(y);
+      if (i + 1 < stages_.size()) plan.scratch.insert(plan.scratch.end(), {y, y});  // its value and gradient
+      width = stage.num_output;
+    }
+    plan.outputs.assign(1 + more_outputs_, TensorSpec(inputs[0].dtype, {0, 1}));
+    plan.outputs[0] = TensorSpec(inputs[0].dtype, {inputs[0].rows(), width});
+    return plan;
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    for (const Step& s : steps(io)) s.stage->forward(ctx, s.x, s.w, s.z, s.y);
+  }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    const std::vector<Step> all = steps(io);
+    for (size_t i = all.size(); i-- > 0;) {
+      const Step& s = all[i];
+      s.stage->backward(ctx, s.x, s.w, s.z, s.y, i + 1 < all.size() ? *s.d_y : io.d_out[0], s.d_z, io.d_weights.data() + (s.w - io.weights.data()),
+                        i > 0 ? all[i - 1].d_y : io.d_in[0]);
+    }
+  }
+
+ private:
+  /// One stage with its tensors.
+  struct Step {
+    const FullyConnected* stage;
+    Tensor x;
+    const Tensor* w;
+    std::optional<Tensor> z, d_z;
+    Tensor y;
+    std::optional<Tensor> d_y;  ///< none for the last: its gradient comes from outside
+  };
+  std::vector<Step> steps(const LayerIo& io) const {
+    std::vector<Step> steps;
+    const Tensor* w = io.weights.data();
+    size_t scratch = 0;
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      Step step{&stages_[i], i == 0 ? io.in[0] : steps[i - 1].y, w, {}, {}, io.out[0], {}};
+      if (step.stage->keeps_input_of_activation()) step.z = io.scratch[scratch++];
+      if (step.stage->activation != StageActivation::none) step.d_z = io.scratch[scratch++];
+      if (i + 1 < stages_.size()) {
+        step.y = io.scratch[scratch++];
+        step.d_y = io.scratch[scratch++];
+      }
+      w += step.stage->weights();
+      steps.push_back(step);
+    }
+    return steps;
+  }
+
+  const char* type_;
+  std::vector<FullyConnected> stages_;
+  size_t more_outputs_ = 0;
+};
+
+Schema<WidthParams> width_schema(const char* title, const char* nested) {
+  using P = WidthParams;
+  return Schema<P>(title, nested)
+      .need("num_output", &P::num_output, "columns of y", at_least(1))
+      .opt("weight_init", &P::weight_init, "how W starts; left out: XavierNorm")
+      .opt("bias_init", &P::bias_init, "how b starts; left out: normal with variance 1 / num_output");
+}
+
+void check_mlp(MlpParams& params, const std::string& pointer, Problems& problems) {
+  if (params.num_outputs.empty()) problems.error(pointer + "/num_outputs", "names no stage; give the width of at least one");
+  if (!params.activations) return;
+  if (params.activations->size() != params.num_outputs.size()) {
+    problems.error(pointer + "/activations", cat("has ", params.activations->size(), " entries for ", params.num_outputs.size(),
+                                                 " stages; one for each is needed, or \"activation\" for all"));
+    params.activations.reset();
+    return;
+  }
+  std::vector<std::string> words;
+  for (const auto& [word, activation] : EnumWords<StageActivation>::table()) words.push_back("\"" + word + "\"");
+  for (size_t i = 0; i < params.activations->size(); ++i)
+    if (!activation_of((*params.activations)[i]))
+      problems.error(cat(pointer, "/activations/", i), cat("expected ", one_of(words), ", found \"", (*params.activations)[i], "\""));
+}
+
+}  // namespace
+
+LayerType inner_product() {
+  return LayerType::of<Stack>("InnerProduct", "y = x W + b, W [in, num_output], b [num_output]", {1, 1}, {1, 1}, width_schema("InnerProduct", "fc_param"));
+}
+
+LayerType fused_inner_product() {
+  using P = FusedParams;
+  return LayerType::of<Stack>("FusedInnerProduct", "y = max(x W + b, 0), W [in, num_output], b [num_output]", {1, 4}, {1, 4},
+                              Schema<P>("FusedInnerProduct")
+                                  .part("fc_param", &P::width, width_schema("FusedInnerProduct", ""), "width and start, as in InnerProduct")
+                                  .opt("position", &P::position, "Head and Body have three more tops, Body and Tail three more bottoms; they carry nothing")
+                                  .opt("activation", &P::activation, "the function behind the sum; None leaves it out"));
+}
+
+LayerType mlp() {
+  using P = MlpParams;
+  return LayerType::of<Stack>("MLP", "stages y = f(x W + b), each reading the one before; weights W_0, b_0, W_1, ...", {1, 1}, {1, 1},
+                              Schema<P>("MLP", "mlp_param")
+                                  .need("num_outputs", &P::num_outputs, "columns of each stage", at_least(1))
+                                  .alias("num_output")
+                                  .opt("activation", &P::activation, "f of every stage")
+                                  .opt("activations", &P::activations, "f of each stage; wins over activation")
+                                  .opt("use_bias", &P::use_bias, "false: no b")
+                                  .opt("weight_init", &P::weight_init, "how each W starts; left out: XavierNorm")
+                                  .opt("bias_init", &P::bias_init, "how each b starts; left out: normal with variance 1 / columns")
+                                  .together(check_mlp));
+}
+
+}  // namespace hctr

@@ -1,0 +1,139 @@
+// MultiCross: the cross network of DCN, with a vector or a matrix a layer.
+#include "ops/multi_cross.h"
+
+#include "layers/layer_type.h"
+#include "ops/add.h"
+#include "ops/linear.h"
+
+namespace hctr {
+namespace {
+
+using ops::Transpose;
+
+struct MultiCrossParams {
+  int64_t num_layers = 0;
+  int64_t projection_dim = 0;
+  bool full_matrix = false;
+  Initializer weight_init = Initializer::by_default, bias_init = Initializer::by_default;
+};
+
+class MultiCross : public Layer {
+ public:
+  MultiCross(const std::string&, MultiCrossParams params) : params_(params), layers_(static_cast<size_t>(params.num_layers)) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    const TensorSpec& x = inputs[0];
+    need_rank(x, 2, "bottom", "MultiCross");
+    const int64_t batch = x.rows(), dim = x.shape[1], rank = params_.projection_dim;
+    LayerPlan plan{.outputs = {TensorSpec(x.dtype, x.shape)}};
+    for (size_t l = 0; l < layers_; ++l) {
+      if (vectors())
+        plan.weights.push_back({cat("weights_", l), {1, dim}, start(dim, dim)});
+      else if (low_rank())
+        plan.weights.insert(plan.weights.end(), {{cat("u_", l), {dim, rank}, start(dim, rank)}, {cat("v_", l), {rank, dim}, start(rank, dim)}});
+      else
+        plan.weights.push_back({cat("weights_", l), {dim, dim}, start(dim, dim)});
+      const Shape bias = vectors() ? Shape{1, dim} : Shape{dim};
+      plan.weights.push_back({cat("bias_", l), bias, initial_values(params_.bias_init, 0, static_cast<double>(dim))});
+    }
+    if (vectors()) {
+      plan.scratch = {ops::multi_cross_scratch(batch, dim, params_.num_layers)};
+    } else {
+      const TensorSpec like_x(x.dtype, x.shape), narrow(x.dtype, {batch, rank});
+      plan.scratch.assign(kFirstLayer, like_x);
+      if (x.dtype != DType::f64) plan.scratch[kTotal].dtype = DType::f32;
+      for (size_t l = 0; l < layers_; ++l) plan.scratch.insert(plan.scratch.end(), {like_x, like_x, low_rank() ? narrow : TensorSpec(x.dtype, {0, 1})});
+      if (low_rank()) plan.scratch[kNarrow] = narrow;
+    }
+    return plan;
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    if (vectors()) return ops::multi_cross(ctx, io.in[0], vectors_of(io.weights), io.scratch[0], io.out[0]);
+    for (size_t l = 0; l < layers_; ++l) {
+      const Tensor y = input_of(io, l);
+      if (low_rank()) {
+        ops::matmul(ctx, y, Transpose::no, weight(io.weights, l, 0), Transpose::no, narrow_of(io, l));
+        ops::linear(ctx, narrow_of(io, l), weight(io.weights, l, 1), weight(io.weights, l, 2), product_of(io, l));
+      } else {
+        ops::linear(ctx, y, weight(io.weights, l, 0), weight(io.weights, l, 1), product_of(io, l));
+      }
+      ops::cross_gate(ctx, io.in[0], product_of(io, l), y, l + 1 < layers_ ? input_of(io, l + 1) : io.out[0]);
+    }
+  }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    if (vectors())
+      return ops::multi_cross_backward(ctx, io.in[0], vectors_of(io.weights), io.d_out[0], io.scratch[0], io.d_in[0], vectors_of(io.d_weights));
+    const Tensor &d_product = io.scratch[kDProduct], &back = io.scratch[kBack], &sum = io.scratch[kGradient], &d_narrow = io.scratch[kNarrow];
+    Tensor d_y = io.d_out[0];
+    for (size_t l = layers_; l-- > 0;) {
+      const Tensor y = input_of(io, l);
+      ops::cross_gate_backward(ctx, io.in[0], product_of(io, l), d_y, l + 1 < layers_, d_product, io.scratch[kTotal]);
+      if (low_rank()) {
+        ops::matmul(ctx, narrow_of(io, l), Transpose::yes, d_product, Transpose::no, weight(io.d_weights, l, 1));
+        ops::sum_rows(ctx, d_product, weight(io.d_weights, l, 2));
+        ops::matmul(ctx, d_product, Transpose::no, weight(io.weights, l, 1), Transpose::yes, d_narrow);
+        ops::matmul(ctx, y, Transpose::yes, d_narrow, Transpose::no, weight(io.d_weights, l, 0));
+      } else {
+        ops::matmul(ctx, y, Transpose::yes, d_product, Transpose::no, weight(io.d_weights, l, 0));
+        ops::sum_rows(ctx, d_product, weight(io.d_weights, l, 1));
+      }
+      if (l == 0 && !io.d_in[0]) break;
+      ops::matmul(ctx, low_rank() ? d_narrow : d_product, Transpose::no, weight(io.weights, l, 0), Transpose::yes, back);
+      ops::add(ctx, {d_y, back}, sum);
+      d_y = sum;
+    }
+    if (io.d_in[0]) ops::add_f32(ctx, d_y, io.scratch[kTotal], *io.d_in[0]);
+  }
+
+ private:
+  // Scratch of the matrix form: gradients first, then for each layer its input, W y + b, and U^T y. In the low-rank form
+  // kNarrow is the gradient of U^T y.
+  enum : size_t { kTotal, kDProduct, kBack, kGradient, kNarrow, kFirstLayer };
+
+  bool vectors() const { return params_.projection_dim == 0 && !params_.full_matrix; }
+  bool low_rank() const { return params_.projection_dim > 0; }
+
+  InitialValues start(int64_t in, int64_t out) const {
+    const Initializer word = params_.weight_init == Initializer::by_default ? Initializer::xavier_uniform : params_.weight_init;
+    return initial_values(word, static_cast<double>(in), static_cast<double>(out));
+  }
+  ops::CrossWeights vectors_of(const std::vector<Tensor>& weights) const {
+    ops::CrossWeights split;
+    for (size_t l = 0; l < layers_; ++l) {
+      split.w.push_back(weights[2 * l]);
+      split.b.push_back(weights[2 * l + 1]);
+    }
+    return split;
+  }
+  const Tensor& weight(const std::vector<Tensor>& weights, size_t l, size_t i) const { return weights[l * (low_rank() ? 3 : 2) + i]; }
+  Tensor input_of(const LayerIo& io, size_t l) const { return l == 0 ? io.in[0] : io.scratch[kFirstLayer + 3 * l]; }
+  Tensor product_of(const LayerIo& io, size_t l) const { return io.scratch[kFirstLayer + 3 * l + 1]; }
+  Tensor narrow_of(const LayerIo& io, size_t l) const { return io.scratch[kFirstLayer + 3 * l + 2]; }
+
+  MultiCrossParams params_;
+  size_t layers_;
+};
+
+void check_together(MultiCrossParams& params, const std::string& pointer, Problems& problems) {
+  if (params.full_matrix && params.projection_dim > 0)
+    problems.error(pointer + "/full_matrix", "a whole matrix has no \"projection_dim\"; keep one of them");
+}
+
+}  // namespace
+
+LayerType multi_cross() {
+  using P = MultiCrossParams;
+  return LayerType::of<MultiCross>(
+      "MultiCross", "y_0 = x; y_{l+1} = x <y_l, w_l> + y_l + b_l, or with matrices y_{l+1} = x * (y_l W_l + b_l) + y_l, W_l [d, d] or U_l V_l", {1, 1}, {1, 1},
+      Schema<P>("MultiCross", "mc_param")
+          .need("num_layers", &P::num_layers, "how often x is crossed in", between(1, static_cast<double>(ops::kMostCrossLayers)))
+          .opt("projection_dim", &P::projection_dim, "matrices of this rank: U_l [d, projection_dim], V_l [projection_dim, d]; 0: vectors w_l", at_least(0))
+          .opt("full_matrix", &P::full_matrix, "whole matrices W_l [d, d]")
+          .opt("weight_init", &P::weight_init, "how weights start; left out: XavierUniform")
+          .opt("bias_init", &P::bias_init, "how b_l start; left out: Zero")
+          .together(check_together));
+}
+
+}  // namespace hctr

@@ -1,0 +1,46 @@
+// PReLU: ReLU whose slope below zero is learned.
+#include "ops/prelu.h"
+
+#include "layers/layer_type.h"
+
+namespace hctr {
+namespace {
+
+struct PReLUParams {
+  double alpha_init = 0.25;
+  bool shared = false;
+};
+
+class PReLU : public Layer {
+ public:
+  PReLU(const std::string&, PReLUParams params) : params_(params) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    const TensorSpec& x = inputs[0];
+    const int64_t slopes = params_.shared ? 1 : x.shape[x.shape.rank() - 1];
+    return {.outputs = {TensorSpec(x.dtype, x.shape)},
+            .weights = {{"alpha", {1, slopes}, {InitialValues::Kind::constant, params_.alpha_init}, false}},
+            .scratch = {ops::prelu_scratch(x.rows(), x.row_elements())}};
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::prelu(ctx, io.in[0], io.weights[0], io.out[0]); }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    ops::prelu_backward(ctx, io.in[0], io.weights[0], io.d_out[0], io.scratch[0], io.d_in[0], io.d_weights[0]);
+  }
+
+ private:
+  PReLUParams params_;
+};
+
+}  // namespace
+
+LayerType prelu() {
+  using P = PReLUParams;
+  return LayerType::of<PReLU>("PReLU", "y = x < 0 ? alpha x : x, alpha learned", {1, 1}, {1, 1},
+                              Schema<P>("PReLU", "prelu_param")
+                                  .opt("alpha_init", &P::alpha_init, "slope below zero at the start")
+                                  .opt("shared", &P::shared, "one slope for all elements, instead of one for each index of the last dimension"));
+}
+
+}  // namespace hctr

@@ -1,0 +1,37 @@
+// DotProduct and ElementwiseMultiply: the element-wise product, under its two names.
+#include "layers/layer_type.h"
+#include "ops/multiply.h"
+
+namespace hctr {
+namespace {
+
+template <bool kDotProduct>
+class Product : public Layer {
+ public:
+  static constexpr const char* kType = kDotProduct ? "DotProduct" : "ElementwiseMultiply";
+
+  Product(const std::string&, NoParams) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    need_one_shape(inputs, kType);
+    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::multiply(ctx, io.in, io.out[0]); }
+
+  void backward(Context& ctx, const LayerIo& io) const override { ops::multiply_backward(ctx, io.in, io.d_out[0], io.d_in); }
+};
+
+template <bool kDotProduct>
+LayerType product() {
+  using L = Product<kDotProduct>;
+  return LayerType::of<L>(L::kType, "y = x_0 x_1 ..., element by element", {2, static_cast<int>(ops::kMostFactors)}, {1, 1},
+                          Schema<NoParams>(L::kType));
+}
+
+}  // namespace
+
+LayerType dot_product() { return product<true>(); }
+LayerType elementwise_multiply() { return product<false>(); }
+
+}  // namespace hctr

@@ -1,0 +1,54 @@
+// ReduceSum and ReduceMean: sums and means along an axis.
+#include "layers/layer_type.h"
+#include "ops/reduce_axis.h"
+
+namespace hctr {
+namespace {
+
+struct ReduceParams {
+  int64_t axis = 0;
+};
+
+template <bool kMean>
+class Reduce : public Layer {
+ public:
+  static constexpr const char* kType = kMean ? "ReduceMean" : "ReduceSum";
+
+  Reduce(const std::string&, ReduceParams params) : axis_(static_cast<int>(params.axis)) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    Shape shape = inputs[0].shape;
+    if (shape.rank() != 2 && shape.rank() != 3)
+      throw PlanError("bottom", cat(kType, " takes a tensor of 2 or 3 dimensions, and this one has shape ", to_string(shape)));
+    if (axis_ >= shape.rank())
+      throw PlanError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape), ": its axes are 0 to ", shape.rank() - 1));
+    shape[axis_] = 1;
+    return {.outputs = {TensorSpec(inputs[0].dtype, shape)}};
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::sum_axis(ctx, io.in[0], axis_, factor(io.in[0]), io.out[0]); }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    if (io.d_in[0]) ops::spread_axis(ctx, io.d_out[0], axis_, factor(io.in[0]), *io.d_in[0]);
+  }
+
+ private:
+  float factor(const Tensor& x) const { return kMean && x.dim(axis_) > 0 ? 1 / static_cast<float>(x.dim(axis_)) : 1; }
+
+  int axis_;
+};
+
+template <bool kMean>
+LayerType reduce(const char* formula) {
+  using P = ReduceParams;
+  constexpr const char* kType = Reduce<kMean>::kType;
+  return LayerType::of<Reduce<kMean>>(kType, formula, {1, 1}, {1, 1},
+                                      Schema<P>(kType).need("axis", &P::axis, "the axis that goes; it stays with size 1. 0 is the batch", between(0, 2)));
+}
+
+}  // namespace
+
+LayerType reduce_mean() { return reduce<true>("y = mean of x along the axis"); }
+LayerType reduce_sum() { return reduce<false>("y = sum of x along the axis"); }
+
+}  // namespace hctr

@@ -1,0 +1,85 @@
+// Slice: ranges of columns, which may overlap.
+#include <algorithm>
+
+#include "layers/layer_type.h"
+#include "layers/sum_of.h"
+#include "ops/fill.h"
+
+namespace hctr {
+namespace {
+
+struct SliceParams {
+  std::vector<std::vector<int64_t>> ranges;
+};
+
+class Slice : public Layer {
+ public:
+  Slice(const std::string&, SliceParams params) : ranges_(std::move(params.ranges)) {}
+
+  LayerPlan plan(const Specs& inputs) const override {
+    need_rank(inputs[0], 2, "bottom", "Slice");
+    LayerPlan plan;
+    for (size_t i = 0; i < ranges_.size(); ++i) {
+      const auto [begin, end] = range(i);
+      if (end > inputs[0].shape[1])
+        throw PlanError(cat("ranges/", i), cat("columns [", begin, ",", end, ") of a tensor of shape ", to_string(inputs[0].shape), ": it has ",
+                                               inputs[0].shape[1], " columns, so a range ends at ", inputs[0].shape[1], " at most"));
+      plan.outputs.emplace_back(inputs[0].dtype, Shape{inputs[0].rows(), end - begin});
+    }
+    return plan;
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    for (size_t i = 0; i < ranges_.size(); ++i) ops::copy(ctx, io.in[0].columns(range(i).begin, range(i).end), io.out[i]);
+  }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    if (!io.d_in[0]) return;
+    const Tensor& d_x = *io.d_in[0];
+    std::vector<int64_t> cuts = {0, d_x.dim(1)};  // between two neighbours the same ranges hold every column
+    for (size_t i = 0; i < ranges_.size(); ++i) cuts.insert(cuts.end(), {range(i).begin, range(i).end});
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    for (size_t n = 0; n + 1 < cuts.size(); ++n) {
+      std::vector<Tensor> parts;
+      for (size_t i = 0; i < ranges_.size(); ++i)
+        if (const auto [begin, end] = range(i); begin <= cuts[n] && cuts[n + 1] <= end)
+          parts.push_back(io.d_out[i].columns(cuts[n] - begin, cuts[n + 1] - begin));
+      const Tensor d_part = d_x.columns(cuts[n], cuts[n + 1]);
+      if (parts.empty())
+        ops::fill(ctx, 0, d_part);
+      else
+        sum_of(ctx, parts, d_part);
+    }
+  }
+
+ private:
+  struct Columns {
+    int64_t begin, end;
+  };
+  Columns range(size_t i) const { return {ranges_[i][0], ranges_[i][1]}; }
+
+  std::vector<std::vector<int64_t>> ranges_;
+};
+
+void check_together(SliceParams& params, const std::string& pointer, Problems& problems) {
+  if (params.ranges.empty()) problems.error(pointer + "/ranges", "Slice needs at least one range [begin, end)");
+  for (size_t i = 0; i < params.ranges.size(); ++i) {
+    const auto& range = params.ranges[i];
+    const std::string here = cat(pointer, "/ranges/", i);
+    if (range.size() != 2)
+      problems.error(here, cat("a range is [begin, end), two numbers; found ", range.size()));
+    else if (range[0] < 0 || range[1] <= range[0])
+      problems.error(here, cat("[", range[0], ",", range[1], ") is no range: begin is at least 0, and end is greater than begin"));
+  }
+}
+
+}  // namespace
+
+LayerType slice() {
+  using P = SliceParams;
+  return LayerType::of<Slice>("Slice", "y_i = columns [begin_i, end_i) of x; ranges may overlap", {1, 1}, {1, kAnyNumber},
+                              Schema<P>("Slice").need("ranges", &P::ranges, "for each top [begin, end): its first column and the one after its last").together(check_together));
+}
+
+}  // namespace hctr

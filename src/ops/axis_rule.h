@@ -1,0 +1,27 @@
+// Which element of a sum along an axis belongs to an element of the whole, for both devices.
+#pragma once
+
+#include <cstdint>
+
+#include "base/platform.h"
+#include "device/tensor.h"
+
+namespace hctr::ops {
+
+/// Column c of a row of the whole belongs to column c / divide % modulo of a row of the sum: of the same row, or of row 0
+/// when the rows themselves are summed.
+struct AxisRule {
+  int64_t divide = 1, modulo = 1;
+  bool over_rows = false;
+  AxisRule(const Shape& whole, int axis) {
+    const int64_t per_row = whole[0] == 0 ? 1 : whole.elements() / whole[0];
+    const int64_t last = whole[whole.rank() - 1];
+    over_rows = axis == 0;
+    if (axis == 0) modulo = per_row;
+    else if (axis == whole.rank() - 1) divide = last, modulo = per_row / (last == 0 ? 1 : last);
+    else modulo = last;
+  }
+  HCTR_HD int64_t column(int64_t c) const { return c / divide % modulo; }
+};
+
+}  // namespace hctr::ops

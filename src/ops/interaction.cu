@@ -1,0 +1,258 @@
+// A sample's vectors go to shared memory once, as f32. Forward, a thread computes a tile of 4 x 4 dot products from
+// registers; backward, one column of 8 gradients. A warp takes a sample while its tiles are few, a block else. Samples too
+// large for shared memory are read where they are.
+#include "ops/interaction.h"
+
+#include "ops/element_loops.cuh"
+#include "ops/reduce.cuh"
+
+namespace hctr::ops {
+namespace {
+
+constexpr int kTile = 4, kStrip = 8;
+
+__host__ __device__ inline int64_t pairs_of(int64_t vectors) { return vectors * (vectors - 1) / 2; }
+
+template <class T>
+struct Vectors {
+  View<const T, 2> dense, slots;
+  int dim, count;
+  __device__ const T* at(int64_t b, int i) const { return i == 0 ? dense.row(b) : slots.row(b) + static_cast<int64_t>(i - 1) * dim; }
+};
+template <class T>
+struct VectorGradients {
+  View<T, 2> dense, slots;  ///< null: not wanted
+  int dim;
+  __device__ T* at(int64_t b, int i) const {
+    if (i == 0) return dense.data ? dense.row(b) : nullptr;
+    return slots.data ? slots.row(b) + static_cast<int64_t>(i - 1) * dim : nullptr;
+  }
+};
+
+/// The vectors of sample b to `to`, `stride` numbers apart, by `lanes` threads.
+template <int V, class T>
+__device__ inline void load_vectors(const Vectors<T>& x, int64_t b, int lane, int lanes, int stride, float* to) {
+  const int per_vector = static_cast<int>(cuda::stretches_per_row(x.dim, V));
+  for (int n = lane; n < x.count * per_vector; n += lanes) {
+    const int i = n / per_vector, k = n % per_vector * V;
+    float in[V] = {};
+    cuda::read<V>(x.at(b, i) + k, x.dim - k, in);
+#pragma unroll
+    for (int j = 0; j < V; ++j)
+      if (k + j < x.dim) to[i * stride + k + j] = in[j];
+  }
+}
+
+/// Tile number n of a triangle: tiles (i, j) with j <= i, row after row.
+__device__ inline void tile_at(int n, int& i, int& j) {
+  i = static_cast<int>((sqrtf(8.0f * static_cast<float>(n) + 1.0f) - 1.0f) / 2.0f);
+  while (i * (i + 1) / 2 > n) --i;
+  while ((i + 1) * (i + 2) / 2 <= n) ++i;
+  j = n - i * (i + 1) / 2;
+}
+
+/// Vectors i, i + tiles, i + 2 tiles, ... make one side of a tile: neighbouring threads then read neighbouring vectors, whose
+/// odd distance puts them into different banks.
+template <int V, class T>
+__global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
+  extern __shared__ __align__(16) float memory[];
+  const int stride = x.dim | 1, per_block = static_cast<int>(blockDim.x) / lanes;
+  const int group = static_cast<int>(threadIdx.x) / lanes, lane = static_cast<int>(threadIdx.x) % lanes;
+  float* vectors = memory + group * x.count * stride;
+  const int side = (x.count + kTile - 1) / kTile, tiles = side * (side + 1) / 2;
+  const int64_t rows = y.size(0);
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < rows; first += static_cast<int64_t>(gridDim.x) * per_block) {
+    const int64_t b = first + group;
+    __syncthreads();  // the last samples are done with
+    if (b < rows) load_vectors<V>(x, b, lane, lanes, stride, vectors);
+    __syncthreads();
+    if (b >= rows) continue;  // every thread comes to the same two barriers a turn
+    T* out = y.row(b);
+    for (int k = lane; k < x.dim; k += lanes) out[k] = x.dense.row(b)[k];
+    if (lane == 0) out[x.dim + pairs_of(x.count)] = static_cast<T>(0.0f);
+    for (int n = lane; n < tiles; n += lanes) {
+      int i, j;
+      tile_at(n, i, j);
+      const float *left[kTile], *right[kTile];
+#pragma unroll
+      for (int t = 0; t < kTile; ++t) {  // past the end: any vector, for a result nobody takes
+        left[t] = vectors + min(i + t * side, x.count - 1) * stride;
+        right[t] = vectors + min(j + t * side, x.count - 1) * stride;
+      }
+      float dot[kTile][kTile] = {};
+#pragma unroll 2
+      for (int k = 0; k < x.dim; ++k) {
+        float a[kTile], c[kTile];
+#pragma unroll
+        for (int t = 0; t < kTile; ++t) {
+          a[t] = left[t][k];
+          c[t] = right[t][k];
+        }
+#pragma unroll
+        for (int s = 0; s < kTile; ++s)
+#pragma unroll
+          for (int t = 0; t < kTile; ++t) dot[s][t] += a[s] * c[t];
+      }
+#pragma unroll
+      for (int s = 0; s < kTile; ++s)
+#pragma unroll
+        for (int t = 0; t < kTile; ++t) {
+          const int one = i + s * side, other = j + t * side;
+          if (one >= x.count || other >= x.count || one == other) continue;
+          if (i == j && one < other) continue;  // a tile with itself has every pair twice
+          out[x.dim + pairs_of(max(one, other)) + min(one, other)] = static_cast<T>(dot[s][t]);
+        }
+    }
+  }
+}
+
+/// Shared memory: the vectors, then the symmetric matrix of dy, rows padded with zeros to whole strips.
+template <int V, class T>
+__global__ void interaction_backward_kernel(Vectors<T> x, View<const T, 2> dy, int lanes, VectorGradients<T> dx) {
+  extern __shared__ __align__(16) float memory[];
+  const int per_block = static_cast<int>(blockDim.x) / lanes;
+  const int group = static_cast<int>(threadIdx.x) / lanes, lane = static_cast<int>(threadIdx.x) % lanes;
+  const int strips = (x.count + kStrip - 1) / kStrip, matrix_row = strips * kStrip, stride = (x.dim + 3) / 4 * 4;
+  float* vectors = memory + group * x.count * (stride + matrix_row);
+  float* matrix = vectors + x.count * stride;
+  const int64_t rows = dy.size(0);
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < rows; first += static_cast<int64_t>(gridDim.x) * per_block) {
+    const int64_t b = first + group;
+    __syncthreads();
+    if (b < rows) {
+      load_vectors<V>(x, b, lane, lanes, stride, vectors);
+      const T* pairs = dy.row(b) + x.dim;
+      for (int n = lane; n < x.count * matrix_row; n += lanes) {
+        const int i = n / matrix_row, j = n % matrix_row;
+        matrix[n] = i == j || j >= x.count ? 0.0f : static_cast<float>(pairs[pairs_of(max(i, j)) + min(i, j)]);
+      }
+    }
+    __syncthreads();
+    if (b >= rows) continue;
+    for (int n = lane; n < strips * x.dim; n += lanes) {
+      const int strip = n / x.dim * kStrip, k = n % x.dim;
+      float sum[kStrip] = {};
+#pragma unroll 2
+      for (int j = 0; j < x.count; ++j) {
+        const float v = vectors[j * stride + k];
+        const float4 low = *reinterpret_cast<const float4*>(matrix + j * matrix_row + strip);
+        const float4 high = *reinterpret_cast<const float4*>(matrix + j * matrix_row + strip + 4);
+        sum[0] += low.x * v;
+        sum[1] += low.y * v;
+        sum[2] += low.z * v;
+        sum[3] += low.w * v;
+        sum[4] += high.x * v;
+        sum[5] += high.y * v;
+        sum[6] += high.z * v;
+        sum[7] += high.w * v;
+      }
+      if (strip == 0) sum[0] += static_cast<float>(dy.row(b)[k]);
+#pragma unroll
+      for (int s = 0; s < kStrip; ++s) {
+        if (strip + s >= x.count) continue;
+        if (T* to = dx.at(b, strip + s)) to[k] = static_cast<T>(sum[s]);
+      }
+    }
+  }
+}
+
+/// For samples beyond shared memory: a warp a pair.
+template <class T>
+__global__ void interaction_large_kernel(Vectors<T> x, View<T, 2> y) {
+  const int64_t rows = y.size(0), pairs = pairs_of(x.count), warps = cuda::thread_count() / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int64_t n = cuda::thread_index() / 32; n < rows * (pairs + 1); n += warps) {
+    const int64_t b = n / (pairs + 1), pair = n % (pairs + 1);
+    T* out = y.row(b);
+    if (pair == pairs) {  // what is no pair
+      for (int k = lane; k < x.dim; k += 32) out[k] = x.dense.row(b)[k];
+      if (lane == 0) out[x.dim + pairs] = static_cast<T>(0.0f);
+      continue;
+    }
+    int i, j;
+    tile_at(static_cast<int>(pair), i, j);
+    const T *one = x.at(b, i + 1), *other = x.at(b, j);
+    float dot = 0;
+    for (int k = lane; k < x.dim; k += 32) dot += static_cast<float>(one[k]) * static_cast<float>(other[k]);
+    dot = cuda::warp_sum(dot);
+    if (lane == 0) out[x.dim + pair] = static_cast<T>(dot);
+  }
+}
+
+/// The same backward: a thread an element.
+template <class T>
+__global__ void interaction_large_backward_kernel(Vectors<T> x, View<const T, 2> dy, VectorGradients<T> dx) {
+  const int64_t rows = dy.size(0), elements = static_cast<int64_t>(x.count) * x.dim;
+  for (int64_t n = cuda::thread_index(); n < rows * elements; n += cuda::thread_count()) {
+    const int64_t b = n / elements;
+    const int i = static_cast<int>(n % elements / x.dim), k = static_cast<int>(n % elements % x.dim);
+    T* to = dx.at(b, i);
+    if (!to) continue;
+    const T* pairs = dy.row(b) + x.dim;
+    float sum = i == 0 ? static_cast<float>(dy.row(b)[k]) : 0.0f;
+#pragma unroll 4
+    for (int j = 0; j < x.count; ++j)
+      if (j != i) sum += static_cast<float>(pairs[pairs_of(max(i, j)) + min(i, j)]) * static_cast<float>(x.at(b, j)[k]);
+    to[k] = static_cast<T>(sum);
+  }
+}
+
+template <class T>
+Vectors<T> vectors_of(const Tensor& dense, const Tensor& slots) {
+  return {dense.matrix<const T>(), slots.matrix<const T>(), static_cast<int>(dense.dim(1)), static_cast<int>(slots.dim(1) + 1)};
+}
+
+/// Whether every vector of every sample begins at a multiple of V elements' bytes.
+template <int V, class T>
+bool packs(const Vectors<T>& x) {
+  return cuda::takes_packs<V>(x.dense) && cuda::takes_packs<V>(x.slots) && (x.dim % V == 0 || x.count <= 2);
+}
+
+/// Threads a sample and the grid, for `work` independent pieces and this much shared memory a sample; none when that is more
+/// than a block may have.
+struct Groups {
+  int lanes;
+  cuda::Grid grid;
+};
+std::optional<Groups> groups_for(int64_t rows, int64_t work, size_t bytes_per_sample) {
+  constexpr size_t kBlockBytes = 48 * 1024;  // several blocks then share a multiprocessor
+  if (bytes_per_sample > hctr::cuda::most_shared_bytes()) return std::nullopt;
+  const int lanes = work <= 64 ? 32 : static_cast<int>(std::min<int64_t>(256, (work + 31) / 32 * 32));
+  const auto fitting = static_cast<int>(kBlockBytes / std::max<size_t>(1, bytes_per_sample));
+  const int samples = lanes == 32 ? std::clamp(fitting, 1, 8) : 1;
+  return Groups{lanes, {std::min<int64_t>((rows + samples - 1) / samples, 132 * 64), lanes * samples, bytes_per_sample * static_cast<size_t>(samples)}};
+}
+
+}  // namespace
+
+void cuda::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
+  dispatch_float(dense.dtype(), [&]<class T>() {
+    constexpr int V = 16 / sizeof(T);
+    const Vectors<T> x = vectors_of<T>(dense, slots);
+    const int64_t side = (x.count + kTile - 1) / kTile;
+    const size_t bytes = static_cast<size_t>(x.count) * static_cast<size_t>(x.dim | 1) * sizeof(float);
+    if (const auto groups = groups_for(dense.dim(0), side * (side + 1) / 2, bytes))
+      launch(ctx, "interaction", groups->grid, packs<V>(x) ? interaction_kernel<V, T> : interaction_kernel<1, T>, x, groups->lanes, y.view<T, 2>());
+    else
+      launch(ctx, "interaction", grid_for(dense.dim(0) * (pairs_of(x.count) + 1) * 32), interaction_large_kernel<T>, x, y.view<T, 2>());
+  });
+}
+
+void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense, std::optional<Tensor> d_slots) {
+  dispatch_float(dense.dtype(), [&]<class T>() {
+    constexpr int V = 16 / sizeof(T);
+    const Vectors<T> x = vectors_of<T>(dense, slots);
+    const View<T, 2> none{nullptr, {0, 0}, 0};
+    const VectorGradients<T> dx{d_dense ? d_dense->matrix<T>() : none, d_slots ? d_slots->matrix<T>() : none, x.dim};
+    const int64_t strips = (x.count + kStrip - 1) / kStrip;
+    const size_t bytes = static_cast<size_t>(x.count * ((x.dim + 3) / 4 * 4 + strips * kStrip)) * sizeof(float);
+    // A warp copes with four vectors' worth of strips; what counts is that small samples do not get whole blocks.
+    if (const auto groups = groups_for(dense.dim(0), strips * x.dim / 16, bytes))
+      launch(ctx, "interaction_backward", groups->grid, packs<V>(x) ? interaction_backward_kernel<V, T> : interaction_backward_kernel<1, T>, x,
+             dy.view<const T, 2>(), groups->lanes, dx);
+    else
+      launch(ctx, "interaction_backward", grid_for(dense.dim(0) * x.count * x.dim), interaction_large_backward_kernel<T>, x, dy.view<const T, 2>(), dx);
+  });
+}
+
+}  // namespace hctr::ops

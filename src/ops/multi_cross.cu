@@ -1,0 +1,399 @@
+// A warp takes kRows samples at a time, so that each weight is loaded once for all of them. All layers run in one pass
+// forward and one backward; multi_cross_layout.h says how. Sums over the batch go part by part, then in order.
+#include "ops/multi_cross.h"
+
+#include "ops/element_loops.cuh"
+#include "ops/linear.h"
+#include "ops/multi_cross_layout.h"
+#include "ops/reduce.cuh"
+
+namespace hctr::ops {
+namespace {
+
+constexpr int kRows = 4, kLayersAtOnce = 4, kWarps = 8;
+
+template <class T>
+struct Pointers {
+  T* w[kMostCrossLayers];
+  T* b[kMostCrossLayers];
+  int layers;
+};
+
+template <class T>
+Pointers<T> pointers_of(const CrossWeights& weights) {
+  Pointers<T> pointers{};
+  for (const Tensor& w : weights.w) {
+    pointers.b[pointers.layers] = weights.b[static_cast<size_t>(pointers.layers)].data<T>();
+    pointers.w[pointers.layers++] = w.data<T>();
+  }
+  return pointers;
+}
+
+/// B_L and q, by one block. The columns of one thread are always the same, and so is the order of the sums.
+template <class T>
+__global__ void cross_constants_kernel(const __grid_constant__ Pointers<const T> weights, int64_t dim, float* bias_sum, float* q) {
+  constexpr int kThreads = 1024;
+  for (int64_t k = threadIdx.x; k < dim; k += kThreads) bias_sum[k] = 0;
+  for (int l = 0; l < weights.layers; ++l) {
+    float dot = 0;
+    for (int64_t k = threadIdx.x; k < dim; k += kThreads) {
+      dot += bias_sum[k] * static_cast<float>(weights.w[l][k]);
+      bias_sum[k] += static_cast<float>(weights.b[l][k]);
+    }
+    dot = cuda::block_sum<kThreads>(dot);
+    if (threadIdx.x == 0) q[l] = dot;
+    __syncthreads();  // before block_sum's memory is written again
+  }
+}
+
+/// The samples of one turn of a warp; those past the end repeat the last one and are not written.
+struct Turn {
+  int64_t first, rows;
+  __device__ int64_t row(int r) const { return min(first + r, rows - 1); }
+  __device__ bool there(int r) const { return first + r < rows; }
+};
+
+template <int V, class T>
+__global__ void cross_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights, const float* bias_sum, const float* q,
+                             float* products, View<T, 2> y) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, layers = weights.layers;
+  const int64_t rows = x.size(0), dim = x.size(1), warps = cuda::thread_count() / 32;
+  for (int64_t turn = cuda::thread_index() / 32; turn * kRows < rows; turn += warps) {
+    const Turn at{turn * kRows, rows};
+    float scale[kRows];
+    for (float& each : scale) each = 1;
+    for (int first = 0; first < layers; first += kLayersAtOnce) {
+      float dot[kRows][kLayersAtOnce] = {};
+      for (int64_t k = lane * V; k < dim; k += 32 * V) {
+        float in[kRows][V] = {};
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) cuda::read<V>(x.row(at.row(r)) + k, dim - k, in[r]);
+#pragma unroll
+        for (int l = 0; l < kLayersAtOnce; ++l) {
+          if (first + l >= layers) break;
+          float w[V] = {};
+          cuda::read<V>(weights.w[first + l] + k, dim - k, w);
+#pragma unroll
+          for (int r = 0; r < kRows; ++r)
+#pragma unroll
+            for (int j = 0; j < V; ++j) dot[r][l] += in[r][j] * w[j];
+        }
+      }
+#pragma unroll
+      for (int l = 0; l < kLayersAtOnce; ++l) {
+        if (first + l >= layers) break;
+        const float constant = q[first + l];
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          const float p = cuda::warp_sum(dot[r][l]);
+          scale[r] += scale[r] * p + constant;
+          if (lane == 0 && at.there(r)) products[(at.first + r) * layers + first + l] = p;
+        }
+      }
+    }
+    for (int64_t k = lane * V; k < dim; k += 32 * V) {
+      float bias[V] = {};
+      cuda::read<V>(bias_sum + k, dim - k, bias);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        if (!at.there(r)) break;
+        float out[V] = {};
+        cuda::read<V>(x.row(at.first + r) + k, dim - k, out);
+#pragma unroll
+        for (int j = 0; j < V; ++j) out[j] = out[j] * scale[r] + bias[j];
+        cuda::write<V>(y.row(at.first + r) + k, dim - k, out);
+      }
+    }
+  }
+}
+
+/// The scalars c_l and c_l s_l of every sample, and dx unless it is null.
+template <int V, class T>
+__global__ void cross_backward_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights, const float* q, const float* products,
+                                      View<const T, 2> dy, float* slopes, float* gradients, View<T, 2> dx) {
+  extern __shared__ float factors_of_warps[];  // c s: [warp, row, layer]
+  const int lane = static_cast<int>(threadIdx.x) % 32, layers = weights.layers;
+  float* factors = factors_of_warps + static_cast<int>(threadIdx.x) / 32 * kRows * layers;
+  const int64_t rows = x.size(0), dim = x.size(1), warps = cuda::thread_count() / 32;
+  for (int64_t turn = cuda::thread_index() / 32; turn * kRows < rows; turn += warps) {
+    const Turn at{turn * kRows, rows};
+    float dot[kRows] = {};
+    for (int64_t k = lane * V; k < dim; k += 32 * V)
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        float in[V] = {}, gradient[V] = {};
+        cuda::read<V>(x.row(at.row(r)) + k, dim - k, in);
+        cuda::read<V>(dy.row(at.row(r)) + k, dim - k, gradient);
+#pragma unroll
+        for (int j = 0; j < V; ++j) dot[r] += in[j] * gradient[j];
+      }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) dot[r] = cuda::warp_sum(dot[r]);
+
+    __syncwarp();  // the last turn's factors are read
+    float scale = 1;
+    if (lane < kRows) {  // lane r: the scalars of sample r
+      const float* p = products + at.row(lane) * layers;
+      for (int l = 0; l < layers; ++l) {
+        factors[lane * layers + l] = scale;
+        scale += scale * p[l] + q[l];
+      }
+      float c = 0;
+#pragma unroll
+      for (int r = 0; r < kRows; ++r)
+        if (r == lane) c = dot[r];
+      for (int l = layers - 1; l >= 0; --l) {
+        const float slope = factors[lane * layers + l] * c;
+        factors[lane * layers + l] = slope;
+        if (at.there(lane)) {
+          slopes[(at.first + lane) * layers + l] = slope;
+          gradients[(at.first + lane) * layers + l] = c;
+        }
+        c += c * p[l];
+      }
+    }
+    __syncwarp();
+    if (dx.data == nullptr) continue;
+    float scales[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) scales[r] = __shfl_sync(0xffffffffu, scale, r);
+    for (int64_t k = lane * V; k < dim; k += 32 * V) {
+      float out[kRows][V] = {};
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        cuda::read<V>(dy.row(at.row(r)) + k, dim - k, out[r]);
+#pragma unroll
+        for (int j = 0; j < V; ++j) out[r][j] *= scales[r];
+      }
+      for (int l = 0; l < layers; ++l) {
+        float w[V] = {};
+        cuda::read<V>(weights.w[l] + k, dim - k, w);
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          const float factor = factors[r * layers + l];
+#pragma unroll
+          for (int j = 0; j < V; ++j) out[r][j] += factor * w[j];
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r)
+        if (at.there(r)) cuda::write<V>(dx.row(at.first + r) + k, dim - k, out[r]);
+    }
+  }
+}
+
+/// The sums over one part of the samples, for the columns of one tile; the first tile sums c too.
+template <int V, class T>
+__global__ void cross_parts_kernel(View<const T, 2> x, View<const T, 2> dy, const float* slopes, const float* gradients, int layers,
+                                   int64_t rows_per_part, int64_t tiles, int64_t part_width, float* parts) {
+  constexpr int kAtOnce = 8;
+  const int64_t part = blockIdx.x / tiles, tile = blockIdx.x % tiles, dim = x.size(1);
+  const int64_t begin = part * rows_per_part, end = min(begin + rows_per_part, x.size(0));
+  float* sums = parts + part * part_width;
+  const int64_t k = (tile * blockDim.x + threadIdx.x) * V;
+  if (k < dim) {
+    for (int first = 0; first < layers; first += kAtOnce) {
+      float dw[kAtOnce][V] = {}, db[V] = {};
+#pragma unroll 2
+      for (int64_t b = begin; b < end; ++b) {
+        float in[V] = {}, gradient[V] = {};
+        cuda::read<V>(x.row(b) + k, dim - k, in);
+        if (first == 0) cuda::read<V>(dy.row(b) + k, dim - k, gradient);
+#pragma unroll
+        for (int l = 0; l < kAtOnce; ++l) {
+          const float slope = first + l < layers ? slopes[b * layers + first + l] : 0.0f;
+#pragma unroll
+          for (int j = 0; j < V; ++j) dw[l][j] += slope * in[j];
+        }
+#pragma unroll
+        for (int j = 0; j < V; ++j) db[j] += gradient[j];
+      }
+#pragma unroll
+      for (int l = 0; l < kAtOnce; ++l)
+#pragma unroll
+        for (int j = 0; j < V; ++j)
+          if (first + l < layers && k + j < dim) sums[(first + l) * dim + k + j] = dw[l][j];
+#pragma unroll
+      for (int j = 0; j < V; ++j)
+        if (first == 0 && k + j < dim) sums[layers * dim + k + j] = db[j];
+    }
+  }
+  if (tile == 0 && threadIdx.x < static_cast<unsigned>(layers)) {
+    float c = 0;
+#pragma unroll 4
+    for (int64_t b = begin; b < end; ++b) c += gradients[b * layers + threadIdx.x];
+    sums[(layers + 1) * dim + threadIdx.x] = c;
+  }
+}
+
+/// dw and db from the sums over all samples: a thread a column.
+template <class T>
+__global__ void cross_weights_kernel(const float* totals, const __grid_constant__ Pointers<const T> weights, int64_t dim,
+                                     const __grid_constant__ Pointers<float> d_weights) {
+  const int layers = weights.layers;
+  const float* c = totals + (layers + 1) * dim;
+  for (int64_t k = cuda::thread_index(); k < dim; k += cuda::thread_count()) {
+    float bias = 0;
+    for (int l = 0; l < layers; ++l) {
+      d_weights.w[l][k] = totals[l * dim + k] + c[l] * bias;
+      bias += static_cast<float>(weights.b[l][k]);
+    }
+    float gradient = totals[layers * dim + k];
+    for (int l = layers - 1; l >= 0; --l) {
+      d_weights.b[l][k] = gradient;
+      gradient += c[l] * static_cast<float>(weights.w[l][k]);
+    }
+  }
+}
+
+template <int V, class T>
+bool weights_take_packs(const CrossWeights& weights) {
+  bool packs = true;
+  for (const Tensor& w : weights.w) packs = packs && cuda::takes_packs<V>(View<const T, 2>{w.data<const T>(), {1, w.elements()}, 0});
+  return packs;
+}
+
+cuda::Grid warps_for(int64_t rows, size_t shared_per_warp) {
+  cuda::Grid grid = cuda::grid_for((rows + kRows - 1) / kRows * 32, kWarps * 32);
+  grid.shared_bytes = shared_per_warp * kWarps;
+  return grid;
+}
+
+}  // namespace
+
+void cuda::multi_cross(Context& ctx, Tensor x, CrossWeights weights, Tensor scratch, Tensor y) {
+  const CrossLayout layout(x.dim(0), x.dim(1), static_cast<int64_t>(weights.w.size()));
+  float* memory = scratch.data<float>();
+  dispatch_float(x.dtype(), [&]<class T>() {
+    constexpr int V = 4;
+    const Pointers<const T> pointers = pointers_of<const T>(weights);
+    const View<const T, 2> from = x.view<const T, 2>();
+    const View<T, 2> to = y.view<T, 2>();
+    const bool packs = takes_packs<V>(from) && takes_packs<V>(to) && weights_take_packs<V, T>(weights) && reinterpret_cast<uintptr_t>(memory) % 16 == 0;
+    launch(ctx, "cross_constants", Grid{1, 1024, 0}, cross_constants_kernel<T>, pointers, layout.dim, memory + layout.bias_sum,
+           memory + layout.constants);
+    launch(ctx, "multi_cross", warps_for(layout.batch, 0), packs ? cross_kernel<V, T> : cross_kernel<1, T>, from, pointers, memory + layout.bias_sum,
+           memory + layout.constants, memory + layout.products, to);
+  });
+}
+
+void cuda::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Tensor dy, Tensor scratch, std::optional<Tensor> dx,
+                                CrossWeights d_weights) {
+  const CrossLayout layout(x.dim(0), x.dim(1), static_cast<int64_t>(weights.w.size()));
+  const int layers = static_cast<int>(layout.layers);
+  float* memory = scratch.data<float>();
+  dispatch_float(x.dtype(), [&]<class T>() {
+    constexpr int V = 4;
+    const Pointers<const T> pointers = pointers_of<const T>(weights);
+    const View<const T, 2> from = x.view<const T, 2>(), gradient = dy.view<const T, 2>();
+    const View<T, 2> to = dx ? dx->view<T, 2>() : View<T, 2>{nullptr, {0, 0}, 0};
+    const bool in_packs = takes_packs<V>(from) && takes_packs<V>(gradient);
+    const bool packs = in_packs && takes_packs<V>(to) && weights_take_packs<V, T>(weights);
+    launch(ctx, "multi_cross_backward", warps_for(layout.batch, static_cast<size_t>(kRows * layers) * sizeof(float)),
+           packs ? cross_backward_kernel<V, T> : cross_backward_kernel<1, T>, from, pointers, memory + layout.constants, memory + layout.products,
+           gradient, memory + layout.slopes, memory + layout.gradients, to);
+    const int64_t tiles = (stretches_per_row(layout.dim, in_packs ? V : 1) + 127) / 128;
+    launch(ctx, "multi_cross_backward parts", Grid{layout.parts * tiles, 128, 0}, in_packs ? cross_parts_kernel<V, T> : cross_parts_kernel<1, T>, from,
+           gradient, memory + layout.slopes, memory + layout.gradients, layers, (layout.batch + layout.parts - 1) / layout.parts, tiles,
+           layout.part_width, memory + layout.part_sums);
+  });
+  ops::sum_rows(ctx, Tensor(memory + layout.part_sums, TensorSpec(DType::f32, {layout.parts, layout.part_width}), ctx.device()),
+                Tensor(memory + layout.totals, TensorSpec(DType::f32, {layout.part_width}), ctx.device()));
+  dispatch_float(x.dtype(), [&]<class T>() {
+    launch(ctx, "multi_cross_backward weights", grid_for(layout.dim), cross_weights_kernel<T>, memory + layout.totals, pointers_of<const T>(weights),
+           layout.dim, pointers_of<float>(d_weights));
+  });
+}
+
+namespace {
+
+template <int V, class T>
+__global__ void cross_gate_kernel(View<const T, 2> x, View<const T, 2> t, View<const T, 2> skip, View<T, 2> y) {
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::stretches_per_row(columns, V);
+  for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
+    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const int64_t left = columns - s.column;
+    float a[V] = {}, b[V] = {}, out[V] = {};
+    cuda::read<V>(x.row(s.row) + s.column, left, a);
+    cuda::read<V>(t.row(s.row) + s.column, left, b);
+    cuda::read<V>(skip.row(s.row) + s.column, left, out);
+#pragma unroll
+    for (int j = 0; j < V; ++j) out[j] += a[j] * b[j];
+    cuda::write<V>(y.row(s.row) + s.column, left, out);
+  }
+}
+
+template <int V, class T>
+__global__ void cross_gate_backward_kernel(View<const T, 2> x, View<const T, 2> t, View<const T, 2> dy, bool onto, View<T, 2> dt, View<float, 2> total) {
+  const int64_t rows = dy.size(0), columns = dy.size(1), per_row = cuda::stretches_per_row(columns, V);
+  for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
+    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const int64_t left = columns - s.column;
+    float a[V] = {}, b[V] = {}, g[V] = {}, sum[V] = {};
+    cuda::read<V>(x.row(s.row) + s.column, left, a);
+    cuda::read<V>(t.row(s.row) + s.column, left, b);
+    cuda::read<V>(dy.row(s.row) + s.column, left, g);
+    if (onto) cuda::read<V>(static_cast<const float*>(total.row(s.row) + s.column), left, sum);
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      a[j] *= g[j];
+      sum[j] += g[j] * b[j];
+    }
+    cuda::write<V>(dt.row(s.row) + s.column, left, a);
+    cuda::write<V>(total.row(s.row) + s.column, left, sum);
+  }
+}
+
+template <int V, class T>
+__global__ void add_f32_kernel(View<const T, 2> a, View<const float, 2> b, View<T, 2> y) {
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::stretches_per_row(columns, V);
+  for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
+    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const int64_t left = columns - s.column;
+    float sum[V] = {}, more[V] = {};
+    cuda::read<V>(a.row(s.row) + s.column, left, sum);
+    cuda::read<V>(b.row(s.row) + s.column, left, more);
+#pragma unroll
+    for (int j = 0; j < V; ++j) sum[j] += more[j];
+    cuda::write<V>(y.row(s.row) + s.column, left, sum);
+  }
+}
+
+cuda::Grid elements_of(const Tensor& t, int V) { return cuda::grid_for(t.rows() * cuda::stretches_per_row(t.row_elements(), V)); }
+
+}  // namespace
+
+void cuda::cross_gate(Context& ctx, Tensor x, Tensor t, Tensor skip, Tensor y) {
+  dispatch_float(y.dtype(), [&]<class T>() {
+    constexpr int V = 16 / sizeof(T);
+    const View<const T, 2> a = x.matrix<const T>(), b = t.matrix<const T>(), c = skip.matrix<const T>();
+    const View<T, 2> to = y.matrix<T>();
+    const bool packs = takes_packs<V>(a) && takes_packs<V>(b) && takes_packs<V>(c) && takes_packs<V>(to);
+    launch(ctx, "cross_gate", elements_of(y, packs ? V : 1), packs ? cross_gate_kernel<V, T> : cross_gate_kernel<1, T>, a, b, c, to);
+  });
+}
+
+void cuda::cross_gate_backward(Context& ctx, Tensor x, Tensor t, Tensor dy, bool onto, Tensor dt, Tensor total) {
+  dispatch_float(dy.dtype(), [&]<class T>() {
+    constexpr int V = 4;
+    const View<const T, 2> a = x.matrix<const T>(), b = t.matrix<const T>(), g = dy.matrix<const T>();
+    const View<T, 2> to = dt.matrix<T>();
+    const View<float, 2> sum = total.matrix<float>();
+    const bool packs = takes_packs<V>(a) && takes_packs<V>(b) && takes_packs<V>(g) && takes_packs<V>(to) && takes_packs<V>(sum);
+    launch(ctx, "cross_gate_backward", elements_of(dy, packs ? V : 1), packs ? cross_gate_backward_kernel<V, T> : cross_gate_backward_kernel<1, T>, a, b,
+           g, onto, to, sum);
+  });
+}
+
+void cuda::add_f32(Context& ctx, Tensor a, Tensor b, Tensor y) {
+  dispatch_float(y.dtype(), [&]<class T>() {
+    constexpr int V = 4;
+    const View<const T, 2> from = a.matrix<const T>();
+    const View<const float, 2> more = b.matrix<const float>();
+    const View<T, 2> to = y.matrix<T>();
+    const bool packs = takes_packs<V>(from) && takes_packs<V>(more) && takes_packs<V>(to);
+    launch(ctx, "add_f32", elements_of(y, packs ? V : 1), packs ? add_f32_kernel<V, T> : add_f32_kernel<1, T>, from, more, to);
+  });
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,15 @@
+// Functors of ops/multiply.h, shared by every device.
+#pragma once
+
+#include "base/platform.h"
+
+namespace hctr::ops {
+
+struct Minus {
+  template <class A> HCTR_HD A operator()(A a, A b) const { return a - b; }
+};
+struct Negative {
+  template <class A> HCTR_HD A operator()(A x) const { return -x; }
+};
+
+}  // namespace hctr::ops
