@@ -69,8 +69,9 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
   const std::vector<int64_t> order = sorted_order(keys, slots);
 
   const int64_t block = std::clamp<int64_t>(kBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
-  Staging<float> vectors(ctx.device(), block, spec_.dim), state0(ctx.device(), block, spec_.dim), state1(ctx.device(), block, spec_.dim);
-  Staging<int32_t> last_steps(ctx.device(), block, 1);
+  Staging<float> vectors(ctx.device(), block, spec_.dim);
+  Staging<float> state0(ctx.device(), with_states ? block : 0, spec_.dim), state1(ctx.device(), with_states ? block : 0, spec_.dim);
+  Staging<int32_t> last_steps(ctx.device(), with_states ? block : 0, 1);
   Buffer rows(ctx.device(), static_cast<size_t>(block) * sizeof(int32_t));
   const auto* device_rows = reinterpret_cast<const int32_t*>(rows.data());
   for (int64_t first = 0; first < count; first += block) {

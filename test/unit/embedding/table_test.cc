@@ -275,27 +275,31 @@ TEST_P(TableTest, GrowingInTrainingChangesNothing) {
 }
 
 TEST_P(TableTest, AdversarialKeysKeepTheirRows) {
-  TableSpec spec = small_spec(1, 1, 1, 512);
-  spec.optimizer.kind = ops::Optimizer::Kind::sgd;
-  TableRig rig(GetParam(), spec);
-  PlainTable plain(spec);
-  std::vector<int64_t> all = {0, -1, 1, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(),
-                              std::numeric_limits<uint32_t>::max(), std::numeric_limits<int32_t>::min()};
-  for (int64_t i = 0; i < 3000; ++i) all.push_back(i), all.push_back(i << 32), all.push_back(-(i << 20) - 7);
-  for (size_t first = 0; first < all.size(); first += 250) {
-    Bags bags = empty_bags(spec, 1);
-    for (size_t i = first; i < std::min(first + 250, all.size()); ++i) bags[0][0].push_back(all[i]), bags[0][0].push_back(all[i]);
-    plain.insert(bags);
-    rig.step(bags, {0.0f});
-  }
-  EXPECT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size()));
-  rig.table->export_rows(false, [&](const RowBlock& block) {
-    for (size_t i = 0; i < block.keys.size(); ++i) {
-      const auto found = plain.rows.find({0, block.keys[i]});
-      ASSERT_TRUE(found != plain.rows.end());
-      ASSERT_EQ(static_cast<double>(block.vectors[i]), found->second.w[0]) << "key " << block.keys[i];
+  for (const bool by_slot : {false, true}) {
+    TableSpec spec = small_spec(1, 2, 1, 1024);
+    spec.optimizer.kind = ops::Optimizer::Kind::sgd;
+    spec.identity_by_slot = by_slot;
+    TableRig rig(GetParam(), spec);
+    PlainTable plain(spec);
+    std::vector<int64_t> all = {0, -1, 1, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(),
+                                std::numeric_limits<uint32_t>::max(), std::numeric_limits<int32_t>::min()};
+    for (int64_t i = 0; i < 3000; ++i) all.push_back(i), all.push_back(i << 32), all.push_back(-(i << 20) - 7);
+    for (size_t first = 0; first < all.size(); first += 250) {
+      Bags bags = empty_bags(spec, 1);  // every key twice in each slot
+      for (auto& slot : bags)
+        for (size_t i = first; i < std::min(first + 250, all.size()); ++i) slot[0].push_back(all[i]), slot[0].push_back(all[i]);
+      plain.insert(bags);
+      rig.step(bags, {0.0f, 0.0f});
     }
-  });
+    EXPECT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size()));
+    rig.table->export_rows(false, [&](const RowBlock& block) {
+      for (size_t i = 0; i < block.keys.size(); ++i) {
+        const auto found = plain.rows.find({by_slot ? block.slots[i] : 0, block.keys[i]});
+        ASSERT_TRUE(found != plain.rows.end());
+        ASSERT_EQ(static_cast<double>(block.vectors[i]), found->second.w[0]) << "key " << block.keys[i];
+      }
+    });
+  }
 }
 
 TEST_P(TableTest, LookupSeesFinishedStepsOnly) {
