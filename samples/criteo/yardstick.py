@@ -7,6 +7,7 @@ Every key of the chosen slots is one feature. The strength of the penalty is cho
     yardstick.py TRAIN_LIST EVAL_LIST [--slots 0] [--key-bytes 8]
 """
 import argparse
+import os
 import struct
 
 import numpy as np
@@ -20,6 +21,8 @@ def records(list_path, key_bytes):
     lines = open(list_path).read().split("\n")
     key_type = np.dtype("<i8" if key_bytes == 8 else "<u4")
     for path in lines[1 : 1 + int(lines[0])]:
+        if not os.path.exists(path):
+            path = os.path.join(os.path.dirname(list_path), path)
         data = open(path, "rb").read()
         summed = struct.unpack_from("<i", data, 0)[0] == 64 and data[68] == sum(data[4:68]) % 256
         at = 4 if summed else 0

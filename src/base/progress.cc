@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "base/error.h"
@@ -20,15 +21,15 @@ std::string formatted(const char* format, double a, int b = 0) {
 std::string with_unit_prefix(double value) {
   const struct { double scale; const char* suffix; } steps[] = {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
   for (const auto& step : steps)
-    if (value >= step.scale) {
+    if (value >= step.scale * 0.9995) {  // what rounds to 1000 is 1.00 of the next prefix
       const double scaled = value / step.scale;
-      return formatted(scaled >= 100 ? "%.0f" : scaled >= 10 ? "%.1f" : "%.2f", scaled) + step.suffix;
+      return formatted(scaled >= 99.95 ? "%.0f" : scaled >= 9.995 ? "%.1f" : "%.2f", scaled) + step.suffix;
     }
-  return formatted(value >= 10 || value == 0 ? "%.0f" : "%.2f", value);
+  return formatted(value >= 9.995 || value == std::floor(value) ? "%.0f" : "%.2f", value);
 }
 
 std::string readable_time(double seconds) {
-  if (seconds < 10) return formatted("%.2f s", seconds);
+  if (seconds < 9.995) return formatted("%.2f s", seconds);
   const auto whole = static_cast<int64_t>(seconds + 0.5);
   if (whole < 60) return cat(whole, " s");
   const auto two = [](int64_t n) { return (n < 10 ? "0" : "") + std::to_string(n); };

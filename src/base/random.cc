@@ -7,16 +7,10 @@
 namespace hctr {
 namespace {
 
-/// philox() of kLanes consecutive counters, each step for all of them at once so that the compiler vectorizes it.
-constexpr int kLanes = 8;
-void philox_lanes(uint64_t key, uint64_t hi, uint64_t lo, uint32_t (&values)[kLanes * 4]) {
-  uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
-  for (int i = 0; i < kLanes; ++i) {
-    c0[i] = static_cast<uint32_t>(lo + static_cast<uint64_t>(i));
-    c1[i] = static_cast<uint32_t>((lo + static_cast<uint64_t>(i)) >> 32);
-    c2[i] = static_cast<uint32_t>(hi);
-    c3[i] = static_cast<uint32_t>(hi >> 32);
-  }
+constexpr int kLanes = 32;
+
+/// The rounds of philox() for kLanes counters side by side, so that the compiler vectorizes them.
+void philox_rounds(uint64_t key, uint32_t* __restrict c0, uint32_t* __restrict c1, uint32_t* __restrict c2, uint32_t* __restrict c3) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < kLanes; ++i) {
@@ -30,12 +24,21 @@ void philox_lanes(uint64_t key, uint64_t hi, uint64_t lo, uint32_t (&values)[kLa
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
+}
+
+/// philox() of the counters lo, lo + 1, ...
+void philox_lanes(uint64_t key, uint64_t hi, uint64_t lo, uint32_t (&values)[kLanes * 4]) {
+  uint32_t c[4][kLanes];
   for (int i = 0; i < kLanes; ++i) {
-    values[4 * i] = c0[i];
-    values[4 * i + 1] = c1[i];
-    values[4 * i + 2] = c2[i];
-    values[4 * i + 3] = c3[i];
+    const uint64_t counter = lo + static_cast<uint64_t>(i);
+    c[0][i] = static_cast<uint32_t>(counter);
+    c[1][i] = static_cast<uint32_t>(counter >> 32);
+    c[2][i] = static_cast<uint32_t>(hi);
+    c[3][i] = static_cast<uint32_t>(hi >> 32);
   }
+  philox_rounds(key, c[0], c[1], c[2], c[3]);
+  for (int i = 0; i < kLanes; ++i)
+    for (int n = 0; n < 4; ++n) values[4 * i + n] = c[n][i];
 }
 
 }  // namespace

@@ -45,6 +45,11 @@ ByteFile::ByteFile(ByteFile&& other) noexcept
     : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_),
       position_(other.position_) {}
 
+void ByteFile::seek(int64_t position) {
+  if (::lseek(descriptor_, position, SEEK_SET) < 0) fail("read", path_);
+  position_ = position;
+}
+
 size_t ByteFile::read(std::byte* to, size_t count) {
   if (position_ / kReadAhead != (position_ + static_cast<int64_t>(count)) / kReadAhead || position_ == 0)
     ::posix_fadvise(descriptor_, position_, 2 * kReadAhead, POSIX_FADV_WILLNEED);

@@ -20,6 +20,7 @@ class ByteFile {
   /// Bytes in the file when it was opened.
   int64_t size() const { return size_; }
   int64_t position() const { return position_; }
+  void seek(int64_t position);
   /// Reads up to `count` bytes from the position on; fewer only at the end of the file.
   size_t read(std::byte* to, size_t count);
 

@@ -88,8 +88,7 @@ int detect_key_bytes(const NormInfo& info, KeyWidth asked) {
   for (size_t look = std::min(kFirstLook, follow);; look = std::min(look * 16, follow)) {
     std::vector<std::byte> bytes(look);
     ByteFile file(info.path);
-    std::byte header[128];
-    file.read(header, static_cast<size_t>(info.first_block));
+    file.seek(info.first_block);
     bytes.resize(file.read(bytes.data(), look));
     const bool whole = bytes.size() == follow;
     near = {read_as(4, info, strict, bytes, whole), read_as(8, info, strict, bytes, whole)};

@@ -14,8 +14,7 @@ constexpr size_t kMostBytes = 1 << 30;     // of a chunk: its offsets have 32 bi
 
 NormFile::NormFile(const fs::path& path, const NormDemands& demands)
     : info_(std::make_shared<const NormInfo>(read_norm_info(path, demands))), file_(path) {
-  std::byte header[128];
-  file_.read(header, static_cast<size_t>(info_->first_block));
+  file_.seek(info_->first_block);
 }
 
 bool NormFile::next(NormChunk& chunk) {

@@ -17,9 +17,9 @@ struct PlantedSample {
 };
 
 /// raw = sum over slots of the weights of their keys + weights * dense + sum over the first few pairs of neighbouring slots of
-/// a product of hidden factors. The third part has the share `interactions` of the variance; of the rest, 15 % is dense. A linear (wide) model can learn the first two
-/// parts, the third needs a deep one; it lies in few pairs, so that it can be learned from a million samples. All weights are
-/// normals, pure functions of (seed, label, slot, rank).
+/// a product of hidden factors. The third part has the share `interactions` of the variance; of the rest, 15 % is dense.
+/// A linear (wide) model can learn the first two parts, the third needs a deep one; it lies in few pairs, so that it can be
+/// learned from a million samples. All weights are normals, pure functions of (seed, label, slot, rank).
 class PlantedTruth {
  public:
   /// `label`: each label of a sample has a model of its own. `mean_nnz` [slots]: expected keys, to keep the slots' shares equal.

@@ -50,6 +50,13 @@ struct Parsed {
   int64_t pass = 0;
 };
 
+void expect_same_shape(const BatchShape& batch, const RecordShape& record) {
+  bool same = batch.label_dim == record.label_dim && batch.dense_dim == record.dense_dim && batch.tables.size() == record.inputs.size();
+  for (size_t i = 0; same && i < batch.tables.size(); ++i)
+    same = batch.tables[i].slots == record.inputs[i].slots && batch.tables[i].key_capacity >= batch.samples * record.inputs[i].max_keys;
+  HCTR_EXPECT(same, "the layout of a batch was made for another Data layer");
+}
+
 }  // namespace
 
 struct Reader::Set {
@@ -186,6 +193,7 @@ Reader::Reader(const DataClause& clause, const std::string& file_list, const Bat
   set.rank_end = options.batch * (options.rank + 1) / options.ranks;
   HCTR_EXPECT(layout.shape.samples >= set.rank_end - set.rank_begin, "a layout of ", layout.shape.samples, " rows for ",
               set.rank_end - set.rank_begin);
+  expect_same_shape(layout.shape, set.demands.shape);
   for (const fs::path& file : set.files) set.samples += read_norm_header(file, set.demands).header.number_of_records;
   if (set.samples == 0) throw Error(Kind::data, cat("'", file_list, "': the data set is empty: its files hold no records"));
   run_ = std::make_unique<Run>(set);

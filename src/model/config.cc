@@ -50,6 +50,10 @@ void read_layer(const Json& clause, const std::string& pointer, Config& config, 
   if (name == "Data") return problems.error(pointer, "a second Data layer; the first layer is the only one");
   const LayerType* found = find_layer_type(name);
   if (!found) {
+    if (const Json* top = clause.find("top")) {
+      std::vector<std::string> tops;
+      if (read_value(*top, Range{}, tops).empty()) config.lost_tops.insert(config.lost_tops.end(), tops.begin(), tops.end());
+    }
     const std::vector<std::string> known = known_types();
     const std::string hint = did_you_mean(name, known, 3);
     return problems.error(pointer + "/type", cat("no such layer: \"", name, "\"", hint.empty() ? "; there are " + one_of(known) : hint));

@@ -21,17 +21,16 @@ class Wiring {
   Wiring(const Config& config, int64_t samples, Problems& problems) : config_(config), samples_(samples), problems_(problems) {}
 
   Graph run() {
-    const size_t errors_before = problems_.errors().size();
     find_makers();
     check_bottoms();
     const std::vector<size_t> order = running_order();
-    if (problems_.errors().size() != errors_before) return {};
+    if (problems_.any_error()) return {};  // shapes mean nothing while names or values are wrong
     add_sources();
     for (const size_t layer : order) {
-      if (problems_.errors().size() != errors_before) return {};  // a wrong shape makes those behind it meaningless
       add_node(config_.layers[layer]);
+      if (problems_.any_error()) return {};  // likewise those behind a wrong shape
     }
-    if (problems_.errors().size() == errors_before) finish();
+    finish();
     return std::move(graph_);
   }
 
@@ -66,13 +65,17 @@ class Wiring {
     }
     for (const LayerEntry& entry : config_.layers)
       for (size_t b = 0; b < entry.bottoms.size(); ++b) {
-        if (makers_.contains(entry.bottoms[b])) continue;
+        if (makers_.contains(entry.bottoms[b]) || is_lost(entry.bottoms[b])) continue;
         std::string message = cat("no layer produces \"", entry.bottoms[b], "\"", hint(entry.bottoms[b], names));
         if (entry.bottoms[b] == config_.data.dense.top) message = cat("\"", entry.bottoms[b], "\" is empty: dense_dim is 0");
         if (std::find(sparse_names.begin(), sparse_names.end(), entry.bottoms[b]) != sparse_names.end())
           message = cat("\"", entry.bottoms[b], "\" is a sparse input: only an embedding can read it");
         problems_.error(cat(entry.pointer, "/bottom", entry.bottoms.size() > 1 ? cat("/", b) : ""), message);
       }
+  }
+
+  bool is_lost(const std::string& name) const {
+    return std::find(config_.lost_tops.begin(), config_.lost_tops.end(), name) != config_.lost_tops.end();
   }
 
   static std::string hint(const std::string& word, const std::vector<std::string>& names) {

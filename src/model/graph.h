@@ -41,7 +41,7 @@ struct Graph {
 };
 
 /// Connects the layers for batches of `samples` rows. Everything that does not fit goes to `problems`: unknown and doubled
-/// names, cycles, shapes. The result is whole only when no problem was added. Keeps pointers into `config`.
+/// names, cycles, and, when `problems` holds no error, shapes. The result is whole only when it holds none afterwards. Keeps pointers into `config`.
 Graph wire(const Config& config, int64_t samples, Problems& problems);
 
 /// The layer table for people: name, type, output shape, parameters.

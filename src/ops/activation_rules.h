@@ -31,8 +31,8 @@ struct Sigmoid {
   template <class A> HCTR_HD static A value(A x) { return 1 / (1 + std::exp(-x)); }
   template <class A> HCTR_HD A forward(A x) const { return value(x); }
   template <class A> HCTR_HD A backward(A x, A dy) const {
-    const A y = value(x);
-    return y * (1 - y) * dy;
+    const A e = std::exp(x < 0 ? x : -x);  // y (1 - y), without the cancellation of 1 - y
+    return e / ((1 + e) * (1 + e)) * dy;
   }
 };
 
@@ -40,8 +40,8 @@ struct Tanh {
   float alpha;
   template <class A> HCTR_HD A forward(A x) const { return std::tanh(x); }
   template <class A> HCTR_HD A backward(A x, A dy) const {
-    const A y = std::tanh(x);
-    return (1 - y * y) * dy;
+    const A e = std::exp(2 * (x < 0 ? x : -x));  // 1 - y^2, without its cancellation
+    return 4 * e / ((1 + e) * (1 + e)) * dy;
   }
 };
 
@@ -59,8 +59,7 @@ struct Silu {
   float alpha;
   template <class A> HCTR_HD A forward(A x) const { return x * Sigmoid::value(x); }
   template <class A> HCTR_HD A backward(A x, A dy) const {
-    const A s = Sigmoid::value(x);
-    return s * (1 + x * (1 - s)) * dy;
+    return Sigmoid::value(x) * (1 + x * Sigmoid::value(-x)) * dy;
   }
 };
 

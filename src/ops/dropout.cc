@@ -27,14 +27,15 @@ void cpu::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y)
     const View<T, 2> to = rows_of<T>(y, extent);
     constexpr int64_t kPiece = 1024;
     for_pieces(ctx, extent, [&](int64_t row, int64_t begin, int64_t end) {
+      const DropoutRule own = rule;  // in registers: writes to `to` cannot change it
       uint32_t bits[kPiece];
       for (; begin < end; begin += kPiece) {
         const int64_t count = std::min(kPiece, end - begin);
-        random_bits(rule.key, static_cast<uint64_t>(state.step), dropout_index(state, row, width, begin), count, bits);
+        random_bits(own.key, static_cast<uint64_t>(state.step), dropout_index(state, row, width, begin), count, bits);
         const T* in = from.row(row) + begin;
         T* out = to.row(row) + begin;
         HCTR_INDEPENDENT_ITERATIONS
-        for (int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(rule.apply(bits[i], static_cast<Acc<T>>(in[i])));
+        for (int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(own.apply(bits[i], static_cast<Acc<T>>(in[i])));
       }
     });
   });

@@ -9,15 +9,15 @@
 namespace hctr::ops {
 
 struct DropoutRule {
-  uint32_t threshold;  ///< u >= rate, for the 24 bits that u is made of: exact, as rate * 2^24 is
-  float scale;         ///< 1 / (1 - rate)
+  int32_t threshold;  ///< u >= rate, for the 24 bits that u is made of: exact, as rate * 2^24 is
+  float scale;        ///< 1 / (1 - rate)
   uint64_t key;
 
   DropoutRule(float rate, uint64_t seed, uint64_t stream)
-      : threshold(static_cast<uint32_t>(std::ceil(rate * 16777216.0f))), scale(1.0f / (1.0f - rate)), key(random_key(seed, stream)) {}
+      : threshold(static_cast<int32_t>(std::ceil(rate * 16777216.0f))), scale(1.0f / (1.0f - rate)), key(random_key(seed, stream)) {}
 
   template <class A>
-  HCTR_HD A apply(uint32_t bits, A x) const { return (bits >> 8) >= threshold ? x * scale : A(0); }
+  HCTR_HD A apply(uint32_t bits, A x) const { return static_cast<int32_t>(bits >> 8) >= threshold ? x * scale : A(0); }
 };
 
 /// The number of the element in the sequence (key, step).

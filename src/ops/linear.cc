@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "ops/element_loops.h"
+#include "ops/fill.h"
 
 /// Present in OpenBLAS alone.
 extern "C" __attribute__((weak)) void openblas_set_num_threads(int);
@@ -32,11 +33,13 @@ void check_product(Context& ctx, const char* what, const Tensor& a, Transpose of
 
 void matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
   check_product(ctx, "matmul", a, of_a, b, of_b, c);
+  if (a.elements() == 0) return fill(ctx, 0, c);  // sums of nothing
   HCTR_ON_DEVICE(ctx, matmul(ctx, a, of_a, b, of_b, c));
 }
 
 void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
   check_product(ctx, "linear", x, Transpose::no, w, Transpose::no, y);
+  HCTR_EXPECT(w.dim(0) > 0, "linear without inputs");
   expect_shape("linear bias", bias, {w.dim(1)});
   expect_alike("linear", {x, bias, y});
   HCTR_EXPECT(bias.dense(), "linear with strided bias");

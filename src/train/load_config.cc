@@ -1,5 +1,7 @@
 #include "train/load_config.h"
 
+#include <algorithm>
+
 #include "config/problems.h"
 
 namespace hctr {
@@ -7,7 +9,9 @@ namespace hctr {
 Config load_config(const std::filesystem::path& path, bool strict, const Log& log) {
   Problems problems;
   Config config = read_config(Json::read_file(path), problems);
-  if (!problems.any_error()) wire(config, config.solver.batchsize, problems);
+  const auto in_data = [](const Problems::Entry& error) { return error.pointer.starts_with("/layers/0") || error.pointer == "/layers"; };
+  if (std::none_of(problems.errors().begin(), problems.errors().end(), in_data))  // else names would be missing everywhere
+    wire(config, config.solver.batchsize, problems);
   if (strict) problems.make_strict();
   problems.throw_if_any(path.string());
   for (const auto& warning : problems.warnings()) log.warning(path.string(), " ", warning.pointer, ": ", warning.message);

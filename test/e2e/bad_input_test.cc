@@ -118,7 +118,7 @@ TEST_F(BadInput, MissingDataFiles) {
 }
 
 TEST_F(BadInput, FileListWithAMissingEntry) {
-  train([&] { write_file(folder_ / "train.txt", "3\n" + read_file(folder_ / "train.txt").substr(2)); }, 4, {"train.txt", "3"});
+  train([&] { write_file(folder_ / "train.txt", "9\n" + read_file(folder_ / "train.txt").substr(2)); }, 4, {"train.txt", "9"});
 }
 
 TEST_F(BadInput, TruncatedDataFile) {

@@ -43,7 +43,7 @@ class Training : public testing::Test {
  protected:
   void SetUp() override {
     write_file(folder_ / "config.json", small_config());
-    make_data(folder_.path(), "config.json", 20000, 5000);
+    make_data(folder_.path(), "config.json", 20000, 5000, {"--vocabulary", "30", "--interactions", "0"});
   }
 
   Outcome train(const std::string& config, const std::string& run, std::vector<std::string> more = {}) {

@@ -1,5 +1,6 @@
 #include "support/guarded_tensor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "device/copy.h"
@@ -109,20 +110,24 @@ std::vector<std::byte> GuardedTensor::element_bytes() const {
 
 std::string GuardedTensor::complaint(bool must_be_written, bool must_be_unchanged) const {
   if (must_be_unchanged) return now_ == initial_ ? "" : "an input was written";
-  const size_t size = size_of(tensor_.dtype());
-  std::vector<bool> is_element(now_.size());
+  const auto is_poison = [](std::byte b) { return b == kPoison; };
+  const auto begin = now_.begin() + static_cast<std::ptrdiff_t>(begin_);
+  const auto size = static_cast<std::ptrdiff_t>(size_of(tensor_.dtype()));
+  const std::ptrdiff_t width = tensor_.row_elements() * size, stride = tensor_.row_stride() * size;
+  auto outside = now_.begin();  // from here to the next row nothing may have changed
   std::string found;
-  each_element([&](size_t n, size_t at) {
-    bool poisoned = true;
-    for (size_t i = 0; i < size; ++i) {
-      is_element[at + i] = true;
-      poisoned = poisoned && now_[at + i] == kPoison;
-    }
-    if (must_be_written && poisoned && found.empty()) found = cat("element ", n, " was never written");
-  });
-  for (size_t i = 0; i < now_.size() && found.empty(); ++i)
-    if (!is_element[i] && now_[i] != kPoison)
-      found = cat("the byte ", static_cast<int64_t>(i) - static_cast<int64_t>(begin_), " bytes from the first element, outside the tensor, was written");
+  const auto check_outside = [&](auto end) {
+    const auto changed = std::find_if_not(outside, end, is_poison);
+    if (changed != end && found.empty()) found = cat("the byte ", changed - begin, " bytes after the first element, outside the tensor, was written");
+  };
+  for (int64_t r = 0; r < tensor_.rows() && width > 0; ++r) {
+    const auto row = begin + r * stride;
+    check_outside(row);
+    outside = row + width;
+    for (auto element = row; must_be_written && element != outside && found.empty(); element += size)
+      if (std::all_of(element, element + size, is_poison)) found = cat("element ", (element - row) / size, " of row ", r, " was never written");
+  }
+  check_outside(now_.end());
   return found;
 }
 

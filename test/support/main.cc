@@ -8,9 +8,9 @@
 
 namespace {
 
-class Summary : public testing::EmptyTestEventListener {
+class Summary : public ::testing::EmptyTestEventListener {
  public:
-  void OnTestProgramEnd(const testing::UnitTest& all) override {
+  void OnTestProgramEnd(const ::testing::UnitTest& all) override {
     std::printf("%d passed, %d failed, %d skipped", all.successful_test_count(), all.failed_test_count(),
                 all.skipped_test_count());
     if (const std::string why = hctr::test::why_no_gpu(); !why.empty()) std::printf(": no CUDA device (%s)", why.c_str());
@@ -21,8 +21,8 @@ class Summary : public testing::EmptyTestEventListener {
 }  // namespace
 
 int main(int count, char** arguments) {
-  testing::InitGoogleTest(&count, arguments);
+  ::testing::InitGoogleTest(&count, arguments);
   hctr::test::register_op_tests();
-  testing::UnitTest::GetInstance()->listeners().Append(new Summary);  // gtest takes ownership
+  ::testing::UnitTest::GetInstance()->listeners().Append(new Summary);  // gtest takes ownership
   return RUN_ALL_TESTS();
 }

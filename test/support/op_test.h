@@ -27,6 +27,7 @@ class OpTest {
     explicit ByHand(Rig& rig) : rig_(rig) {}
     std::vector<double> operator[](const std::string& name) const { return rig_.values(name); }
     void expect(const std::string& name, const std::vector<double>& values) const;
+    size_t size(const std::string& name, int dimension) const { return static_cast<size_t>(rig_[name].dim(dimension)); }
     const StepState& state() const { return rig_.state(); }
 
    private:
@@ -50,8 +51,6 @@ class OpTest {
   void dense_only() { dense_only_ = true; }
   /// The operator knows no other type.
   void f32_only() { f32_only_ = true; }
-  /// forward alone is a gradient, or has none.
-  void no_gradient() { no_gradient_ = true; }
 
  private:
   struct Row {
@@ -71,7 +70,7 @@ class OpTest {
   std::function<void(const ByHand&)> expected_;
   StepState state_{.step = 3, .first_sample = 40, .valid_samples = 1 << 20, .global_samples = 1 << 20, .learning_rate = 0.01f, .loss_scale = 1};
   Rounding rounding_ = Rounding::element;
-  bool dense_only_ = false, f32_only_ = false, no_gradient_ = false;
+  bool dense_only_ = false, f32_only_ = false;
 };
 
 /// Makes gtest tests of every OP_TEST. Called by main() once.

@@ -106,9 +106,10 @@ std::string with_change(std::string text, const std::string& from, const std::st
   return text.replace(at, from.size(), to);
 }
 
-void make_data(const fs::path& folder, const std::string& config, int samples, int eval_samples) {
-  const Outcome made = run_program("data_generator", {"--config", config, "--samples", std::to_string(samples), "--eval-samples",
-                                                      std::to_string(eval_samples)}, folder);
+void make_data(const fs::path& folder, const std::string& config, int samples, int eval_samples, const std::vector<std::string>& options) {
+  std::vector<std::string> arguments = {"--config", config, "--samples", std::to_string(samples), "--eval-samples", std::to_string(eval_samples)};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const Outcome made = run_program("data_generator", arguments, folder);
   ASSERT_EQ(made.exit_code, 0) << made.out << made.err;
 }
 

@@ -34,6 +34,7 @@ std::string small_config();
 std::string with_change(std::string text, const std::string& from, const std::string& to);
 
 /// Makes data for the config at `config` (relative to `folder`) with data_generator.
-void make_data(const std::filesystem::path& folder, const std::string& config, int samples, int eval_samples);
+void make_data(const std::filesystem::path& folder, const std::string& config, int samples, int eval_samples,
+               const std::vector<std::string>& options = {});
 
 }  // namespace hctr::test

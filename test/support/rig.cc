@@ -27,9 +27,10 @@ DType Rig::dtype_for(Type type) const {
 
 std::vector<double> Rig::random(const std::string& name, int64_t count, double low, double high, Type type) const {
   const DType round = type == Type::same ? setup_.rounded_to : dtype_for(type) == DType::f64 ? DType::f32 : dtype_for(type);
-  std::vector<double> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = rounded_to(round, low + (high - low) * static_cast<double>(unit_float(random_bits(stream_of(name), 0, i))));
+  std::vector<uint32_t> bits(static_cast<size_t>(count));
+  random_bits(stream_of(name), 0, 0, count, bits.data());
+  std::vector<double> values(bits.size());
+  for (size_t i = 0; i < values.size(); ++i) values[i] = rounded_to(round, low + (high - low) * static_cast<double>(unit_float(bits[i])));
   return values;
 }
 
@@ -40,8 +41,8 @@ const Rig::Entry& Rig::at(const std::string& name) const {
 }
 
 Rig::Entry& Rig::add(const std::string& name, Role role, DType dtype, Shape shape) {
-  const Placement placement = shape.rank() >= 2 || setup_.placements.size() == 1 ? setup_.placements[entries_.size() % setup_.placements.size()]
-                                                                                : Placement{"dense"};
+  Placement placement = setup_.placements[entries_.size() % setup_.placements.size()];
+  if (shape.rank() < 2) placement = {"vector", 1, 0, placement.offset};  // vectors are dense
   Entry& entry = entries_.emplace(name, Entry{GuardedTensor(setup_.device, dtype, shape, placement), role}).first->second;
   entry.memory.poison(ctx.stream());
   return entry;

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <map>
-#include <memory>
 #include <set>
 
 #include "data/file_list.h"
@@ -163,6 +162,11 @@ TEST_F(Generated, OptionsThatDoNotFitTheClauseAreUsageErrors) {
   EXPECT_SAYS(message([](auto& o) { o.vocabulary = {int64_t{1} << 31}, o.key_bytes = 4; }), "does not fit 32 bits");
   clause.eval_source = (folder / "train.list").string();
   EXPECT_SAYS(message([](auto&) {}), "differ in their ending alone");
+}
+
+TEST_F(Generated, AnEvaluationSetOfOneClassIsAnError) {
+  options.eval_samples = options.eval_files = 1;
+  EXPECT_SAYS(message_of([&] { make(); }), "data: the 1 evaluation samples are all of one class");
 }
 
 TEST_F(Generated, FewerKeysThanSlotsLeaveTheLastSlotsEmpty) {

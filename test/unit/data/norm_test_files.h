@@ -1,9 +1,7 @@
 // Small Norm data sets for tests, written from plain rows.
 #pragma once
 
-#include <atomic>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "base/error.h"
@@ -11,26 +9,11 @@
 #include "data/clause.h"
 #include "data/file_list.h"
 #include "data/norm_writer.h"
+#include "support/temporary_folder.h"
 
 namespace hctr::data_test {
 
-/// A folder of its own for each object, removed with it.
-class Folder {
- public:
-  Folder() {
-    static std::atomic<int> count = 0;
-    path_ = fs::temp_directory_path() / cat("hctr_data_test_", ::getpid(), "_", count++);
-    fs::create_directories(path_);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
+using Folder = test::TemporaryFolder;
 
 struct Row {
   std::vector<float> label, dense;
@@ -101,7 +84,7 @@ inline std::vector<Row> random_rows(const DataClause& clause, int64_t count, uin
   return rows;
 }
 
-/// The message of the Error that `body` throws; empty when it throws none.
+/// "kind: message" of the Error that `body` throws; empty when it throws none.
 template <class Body>
 std::string message_of(Body&& body) {
   try {

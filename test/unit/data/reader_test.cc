@@ -246,6 +246,14 @@ TEST(Reader, AFileWithAWrongHeaderIsAnErrorBeforeTheFirstBatch) {
   EXPECT_NE(message_of([&] { Rig rig(other, set.list, {.batch = 64}); }).find("dense_dim 3, the Data layer says 4"), std::string::npos);
 }
 
+TEST(Reader, ALayoutOfAnotherClauseIsABug) {
+  const DataSet set(two_inputs());
+  const BatchLayout layout(batch_shape(clause_of(2, 3, {input_of("wide", 2, 4, 4), input_of("deep", 4, 2, 7)}), 8));
+  std::vector<std::byte> memory(layout.bytes);
+  EXPECT_SAYS(message_of([&] { Reader(two_inputs(), set.list.string(), layout, {memory.data()}, {.batch = 8}, Log::silent()); }),
+              "bug: the layout of a batch was made for another Data layer");
+}
+
 TEST(Reader, AnEmptySetIsAnError) {
   const DataClause clause = two_inputs();
   const DataSet set(clause, {0, 0});

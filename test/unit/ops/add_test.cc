@@ -15,7 +15,8 @@ OP_TEST(Add) {
   forward([](Rig& t) { ops::add(t.ctx, {t["a"], t["b"], t["c"]}, t.out("y", t["a"].shape())); });
   expected([](const auto& t) {
     std::vector<double> y = t["a"];
-    for (size_t i = 0; i < y.size(); ++i) y[i] += t["b"][i] + t["c"][i];
+    const std::vector<double> b = t["b"], c = t["c"];
+    for (size_t i = 0; i < y.size(); ++i) y[i] += b[i] + c[i];
     t.expect("y", y);
   });
 }

@@ -1,0 +1,67 @@
+#include "config/json.h"
+
+#include <cmath>
+
+#include "support/message_of.h"
+
+namespace hctr::test {
+namespace {
+
+std::string message(const std::string& text) { return message_of(Kind::config, [&] { Json::parse(text, "c.json"); }); }
+
+TEST(Json, ReadsEveryKindAndWritesItBack) {
+  const std::string text = R"({"a":null,"b":[true,false],"c":-12,"d":1.5,"e":"x\"\n","f":{"z":1,"y":[]},"g":9223372036854775807})";
+  const Json json = Json::parse(text, "c.json");
+  EXPECT_EQ(json.text(), text) << "and keeps the order of the keys";
+  EXPECT_EQ(*json.find("g")->integer(), INT64_MAX);
+  EXPECT_EQ(json.find("d")->number(), 1.5);
+  EXPECT_EQ(json.find("c")->number(), -12);
+  EXPECT_EQ(json.find("nothing"), nullptr);
+  EXPECT_EQ(Json::parse("18446744073709551615", "").number(), 18446744073709551615.0);
+}
+
+TEST(Json, NumbersSurviveARoundTrip) {
+  for (const double value : {0.1, 1e-300, 1e300, 123456789.123456789, -0.0, 1.0})
+    EXPECT_EQ(Json::parse(Json(value).text(), "").number(), value);
+  EXPECT_EQ(Json(INFINITY).text(), "null");
+}
+
+TEST(Json, ErrorsNameLineAndColumn) {
+  EXPECT_EQ(message("{\n  \"a\": 1,\n  \"b\" 2\n}").substr(0, 48), "c.json: line 3, column 7: not valid JSON: syntax");
+  EXPECT_EQ(message("{\n  \"a\": tru\n}").substr(0, 43), "c.json: line 2, column 11: not valid JSON: ");
+  EXPECT_EQ(message("[1, 2").substr(0, 42), "c.json: line 1, column 6: not valid JSON: ");
+  EXPECT_NE(message("{\"a\": {").find("(the file ends too early: is a bracket missing?)"), std::string::npos);
+  EXPECT_NE(message("").find("(the file ends too early"), std::string::npos);
+  EXPECT_EQ(message("{} x").substr(0, 42), "c.json: line 1, column 4: not valid JSON: ");
+}
+
+TEST(Json, DuplicateKeysAreErrorsAtAnyDepth) {
+  EXPECT_EQ(message(R"({"a": 1, "b": 2, "a": 3})"), "c.json: the key \"a\" stands twice in one object");
+  EXPECT_EQ(message(R"([{"x": {"k": 1, "k": 1}}])"), "c.json: the key \"k\" stands twice in one object");
+  EXPECT_NO_THROW(Json::parse(R"([{"k": 1}, {"k": {"k": 2}}])", ""));
+}
+
+TEST(Json, KindsInWords) {
+  EXPECT_EQ(Json().kind(), "null");
+  EXPECT_EQ(Json(true).kind(), "true");
+  EXPECT_EQ(Json(3).kind(), "the integer 3");
+  EXPECT_EQ(Json(0.5).kind(), "the number 0.5");
+  EXPECT_EQ(Json("x").kind(), "the string \"x\"");
+  EXPECT_EQ(Json::parse("[1,2]", "").kind(), "an array of 2");
+  EXPECT_EQ(Json::parse("{}", "").kind(), "an object");
+}
+
+TEST(Json, GrowsFromNothing) {
+  Json list, object;
+  list.add(1).add("two");
+  object.set("list", list).set("flag", true);
+  EXPECT_EQ(object.text(), R"({"list":[1,"two"],"flag":true})");
+  EXPECT_EQ(object.text(2), "{\n  \"list\": [\n    1,\n    \"two\"\n  ],\n  \"flag\": true\n}");
+}
+
+TEST(Json, AMissingFileIsNamed) {
+  EXPECT_EQ(message_of(Kind::io, [] { Json::read_file("/no/such.json"); }), "cannot open '/no/such.json': No such file or directory");
+}
+
+}  // namespace
+}  // namespace hctr::test

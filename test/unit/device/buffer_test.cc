@@ -1,0 +1,114 @@
+#include "device/buffer.h"
+
+#include <cstring>
+
+#include "device/copy.h"
+#include "support/devices.h"
+#include "support/message_of.h"
+
+namespace hctr::test {
+namespace {
+
+std::vector<unsigned char> bytes_at(Device device, const std::byte* data, size_t count) {
+  std::vector<unsigned char> bytes(count);
+  const StreamRef stream = runtime_of(device).compute_stream();
+  copy_bytes(stream, bytes.data(), data, count);
+  stream.synchronize();
+  return bytes;
+}
+
+void write_at(Device device, std::byte* data, const std::vector<unsigned char>& bytes) {
+  const StreamRef stream = runtime_of(device).compute_stream();
+  copy_bytes(stream, data, bytes.data(), bytes.size());
+  stream.synchronize();
+}
+
+TEST(Buffer, IsZeroAlignedAndMovable) {
+  for (const Device device : devices()) {
+    Buffer buffer(device, 1001);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 256, 0u);
+    EXPECT_EQ(bytes_at(device, buffer.data(), 1001), std::vector<unsigned char>(1001));
+    const std::byte* data = buffer.data();
+    Buffer moved = std::move(buffer);
+    EXPECT_EQ(moved.data(), data);
+    EXPECT_EQ(moved.bytes(), 1001u);
+    EXPECT_EQ(moved.device(), device);
+    EXPECT_EQ(Buffer(device, 0).data(), nullptr);
+  }
+}
+
+TEST(Buffer, OnAGpuInABuildWithoutCudaIsAnError) {
+  if (kCudaBuild) GTEST_SKIP() << "this build has CUDA code";
+  EXPECT_EQ(message_of(Kind::device, [] { Buffer(kGpu, 8); }), "cuda:0: this build contains no CUDA code");
+  EXPECT_EQ(message_of(Kind::device, [] { HostBuffer(kGpu, 8); }), "cuda:0: this build contains no CUDA code");
+  EXPECT_EQ(message_of(Kind::device, [] { ReservedBuffer(kGpu, 8); }), "cuda:0: this build contains no CUDA code");
+  EXPECT_EQ(message_of(Kind::device, [] { Runtime(kGpu, {}); }), "cuda:0: this build contains no CUDA code");
+}
+
+TEST(HostBuffer, IsZeroAndMovable) {
+  for (const Device device : devices()) {
+    HostBuffer buffer(device, 300);
+    for (size_t i = 0; i < 300; ++i) EXPECT_EQ(buffer.data()[i], std::byte{0});
+    std::byte* data = buffer.data();
+    HostBuffer moved = std::move(buffer);
+    EXPECT_EQ(moved.data(), data);
+  }
+}
+
+TEST(ReservedBuffer, GrowsInPlaceKeepingItsContent) {
+  for (const Device device : devices()) {
+    ReservedBuffer range(device, size_t{64} << 20);
+    std::byte* const data = range.data();
+    EXPECT_EQ(range.bytes(), 0u);
+    range.grow(1);
+    const size_t granule = range.bytes();
+    ASSERT_GT(granule, 0u);
+    const std::vector<unsigned char> mark = {1, 2, 3, 4};
+    write_at(device, data, mark);
+    range.grow(granule + 1);
+    EXPECT_EQ(range.data(), data);
+    EXPECT_EQ(range.bytes(), 2 * granule);
+    EXPECT_EQ(bytes_at(device, data, 4), mark);
+    EXPECT_EQ(bytes_at(device, data + granule, granule), std::vector<unsigned char>(granule)) << "new memory is zero";
+    range.grow(5);
+    EXPECT_EQ(range.bytes(), 2 * granule) << "it never shrinks";
+  }
+}
+
+TEST(ReservedBuffer, IsZeroAgainAfterRelease) {
+  for (const Device device : devices()) {
+    ReservedBuffer range(device, size_t{64} << 20);
+    std::byte* const data = range.data();
+    range.grow(1);
+    write_at(device, data, {9, 9, 9, 9});
+    range.release();
+    EXPECT_EQ(range.bytes(), 0u);
+    range.grow(1);
+    EXPECT_EQ(range.data(), data);
+    EXPECT_EQ(bytes_at(device, data, 4), std::vector<unsigned char>(4));
+  }
+}
+
+TEST(ReservedBuffer, RefusesToGrowBeyondItsAddresses) {
+  for (const Device device : devices()) {
+    ReservedBuffer range(device, 1);
+    range.grow(1);
+    const size_t most = range.most_bytes();
+    write_at(device, range.data(), {7});
+    const std::string message = message_of(Kind::device, [&] { range.grow(most + 1); });
+    EXPECT_EQ(message.find("a range of " + std::to_string(most) + " bytes was reserved and "), 0u) << message;
+    EXPECT_EQ(bytes_at(device, range.data(), 1)[0], 7) << "what was usable stays so";
+  }
+}
+
+TEST(ReservedBuffer, MovesItsMemory) {
+  ReservedBuffer range(kCpu, 1 << 20);
+  range.grow(10);
+  std::memset(range.data(), 5, 10);
+  ReservedBuffer moved = std::move(range);
+  moved.grow(100000);
+  EXPECT_EQ(moved.data()[9], std::byte{5});
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,97 @@
+#include "ops/binary_cross_entropy.h"
+
+#include <cmath>
+
+#include "support/devices.h"
+#include "support/op_test.h"
+
+namespace hctr::test {
+namespace {
+
+/// Rows of `batch` samples of which `valid` count, in a global batch of `all`.
+void cases(auto& test, int32_t valid, int32_t all) {
+  test.rounding(Rounding::function);
+  test.state({.valid_samples = valid, .global_samples = all, .loss_scale = 8});
+  test.forward([](Rig& t) {
+    ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}, Type::wide), t.out("probability", t["logits"].shape(), Type::wide));
+  });
+  test.backward([](Rig& t) {
+    ops::binary_cross_entropy_backward(t.ctx, t["logits"], t["label"], t.d("logits"));
+    t.gradient_of_loss("loss", static_cast<double>(t.state().loss_scale));
+  });
+  test.expected([](const auto& t) {
+    const std::vector<double> z = t["logits"], y = t["label"];
+    const auto counted = static_cast<size_t>(t.state().valid_samples);
+    double sum = 0;
+    std::vector<double> probability(z.size()), d_logits(z.size());
+    for (size_t b = 0; b < z.size(); ++b) {
+      const double p = probability[b] = 1 / (1 + std::exp(-z[b]));
+      if (b >= counted) continue;
+      sum -= y[b] * std::log(p) + (1 - y[b]) * std::log1p(-p);
+      d_logits[b] = static_cast<double>(t.state().loss_scale) * (p - y[b]) / t.state().global_samples;
+    }
+    t.expect("loss", {t.state().global_samples == 0 ? 0 : sum / t.state().global_samples});
+    t.expect("probability", probability);
+    t.expect("d_logits", d_logits);
+  });
+}
+
+Input logits(int64_t batch) { return {"logits", {batch, 1}, -8, 8}; }
+Input label(int64_t batch) { return {"label", {batch, 1}, 0, 1, Type::wide}; }
+
+OP_TEST(BinaryCrossEntropy) {
+  cases(*this, 1 << 20, 3000);
+  row("typical", {logits(64), label(64)});
+  row("one sample", {logits(1), label(1)});
+  row("many samples", {logits(4999), label(4999)});
+  large("large", {logits(300001), label(300001)});
+}
+
+OP_TEST(BinaryCrossEntropyOfAPartOfTheRows) {
+  cases(*this, 13, 13);
+  row("typical", {logits(64), label(64)});
+  row("one more", {logits(14), label(14)});
+}
+
+OP_TEST(BinaryCrossEntropyWithoutSamples) {
+  cases(*this, 0, 0);
+  row("padding alone", {logits(5), label(5)});
+  row("no rows", {logits(0), label(0)});
+}
+
+TEST(BinaryCrossEntropyOp, KnownNumbers) {
+  for (const Device device : devices()) {
+    Rig t({device, DType::f32, DType::f32, {{"dense"}}, 1, {{"logits", {1, 1}, 0, 0}, {"label", {1, 1}, 1, 1}}, {.valid_samples = 1, .global_samples = 1}});
+    ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}), t.out("probability", {1, 1}));
+    t.fetch();
+    EXPECT_FLOAT_EQ(static_cast<float>(t.values("loss")[0]), 0.69314718f);
+    EXPECT_EQ(t.values("probability")[0], 0.5);
+  }
+}
+
+TEST(BinaryCrossEntropyOp, ADivergedLogitShowsAndOneInThePaddingDoesNot) {
+  for (const Device device : devices())
+    for (const int32_t valid : {2, 1}) {
+      Rig t({device, DType::f32, DType::f32, {{"dense"}}, 1, {{"logits", {2, 1}}, {"label", {2, 1}, 0, 0}}, {.valid_samples = valid, .global_samples = valid}});
+      t.perturb("logits", 1, NAN);
+      ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}), t.out("probability", {2, 1}));
+      ops::binary_cross_entropy_backward(t.ctx, t["logits"], t["label"], t.out("d_logits", {2, 1}));
+      t.fetch();
+      EXPECT_EQ(std::isnan(t.values("loss")[0]), valid == 2);
+      EXPECT_EQ(std::isnan(t.values("d_logits")[1]), valid == 2);
+    }
+}
+
+TEST(BinaryCrossEntropyOp, HugeLogitsDoNotOverflow) {
+  for (const Device device : devices())
+    for (const double z : {300.0, -300.0}) {
+      Rig t({device, DType::f32, DType::f32, {{"dense"}}, 1, {{"logits", {1, 1}, z, z}, {"label", {1, 1}, 1, 1}}, {.valid_samples = 1, .global_samples = 1}});
+      ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}), t.out("probability", {1, 1}));
+      t.fetch();
+      EXPECT_EQ(t.values("loss")[0], z > 0 ? 0 : 300);
+      EXPECT_EQ(t.values("probability")[0], z > 0 ? 1 : 0);
+    }
+}
+
+}  // namespace
+}  // namespace hctr::test
