@@ -8,8 +8,9 @@ namespace hctr {
 
 enum class Reduce { sum, max };
 
-/// One per rank. Calls are collective: every rank makes the same ones in the same order. Work goes to the context's stream;
-/// tensors are dense, of one dtype and on the context's device. Errors: Error(comm), on every rank when one fails.
+/// One per rank. Calls are collective: every rank makes the same ones in the same order. Work goes to the context's
+/// stream; tensors are dense, of one dtype and on the context's device. Errors: Error(comm), on every rank when one
+/// fails.
 class Communicator {
  public:
   virtual ~Communicator() = default;

@@ -15,11 +15,14 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
   return Schema<H>(type)
       .need("embedding_vec_size", &H::embedding_vec_size, "elements of a vector", at_least(1))
       .need("combiner", &H::combiner, "how the vectors of a slot become one: their sum (0) or mean (1)")
-      .opt("max_vocabulary_size_per_gpu", &H::max_vocabulary_size_per_gpu, "rows to make room for at the start; the table grows past them", at_least(1))
+      .opt("max_vocabulary_size_per_gpu", &H::max_vocabulary_size_per_gpu,
+           "rows to make room for at the start; the table grows past them", at_least(1))
       .opt("vocabulary_size", &H::vocabulary_size, "older spelling, over all GPUs", at_least(1))
-      .opt("workspace_size_per_gpu_in_mb", &H::workspace_size_per_gpu_in_mb, "newer spelling, as memory of the vectors", more_than(0))
+      .opt("workspace_size_per_gpu_in_mb", &H::workspace_size_per_gpu_in_mb, "newer spelling, as memory of the vectors",
+           more_than(0))
       .opt("slot_size_array", &H::slot_size_array,
-           "keys of each slot: rows to make room for; with a localized embedding also the bound of each slot's initial values, sqrt(1 / size)",
+           "keys of each slot: rows to make room for; with a localized embedding also the bound of each slot's initial "
+           "values, sqrt(1 / size)",
            at_least(1))
       .opt("grow", &H::grow, "false: more rows than stated are an error")
       .ignored("load_factor", "the index sizes itself");
@@ -28,7 +31,8 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
 }  // namespace
 
 const std::vector<std::pair<std::string, ops::Combiner>>& EnumWords<ops::Combiner>::table() {
-  static const std::vector<std::pair<std::string, ops::Combiner>> words = {{"sum", ops::Combiner::sum}, {"mean", ops::Combiner::mean}};
+  static const std::vector<std::pair<std::string, ops::Combiner>> words = {{"sum", ops::Combiner::sum},
+                                                                           {"mean", ops::Combiner::mean}};
   return words;
 }
 
@@ -48,7 +52,8 @@ Placement::Kind EmbeddingClause::placement() const {
 }
 
 const std::vector<std::string>& embedding_types() {
-  static const std::vector<std::string> types = {kDistributed, "LocalizedSlotSparseEmbeddingHash", "LocalizedSlotSparseEmbeddingOneHot"};
+  static const std::vector<std::string> types = {kDistributed, "LocalizedSlotSparseEmbeddingHash",
+                                                 "LocalizedSlotSparseEmbeddingOneHot"};
   return types;
 }
 
@@ -63,15 +68,19 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
       .need("bottom", &E::bottom, "the sparse input whose keys are looked up")
       .need("top", &E::top, "the result, [batch, slots, embedding_vec_size]")
       .part("sparse_embedding_hparam", &E::hparam, hparam_schema(type), "size and kind of the table")
-      .part("optimizer", &E::optimizer, optimizer_schema(), "an optimizer of its own; its rate follows the top-level schedule in proportion")
+      .part("optimizer", &E::optimizer, optimizer_schema(),
+            "an optimizer of its own; its rate follows the top-level schedule in proportion")
       .ignored("plan_file", "how ranks exchange vectors needs no plan")
       .ignored("plan_file1", "how ranks exchange vectors needs no plan")
       .together([](E& e, const std::string& pointer, Problems& problems) {
         const SparseEmbeddingHparam& h = e.hparam;
         const std::string place = pointer + "/sparse_embedding_hparam";
-        const int stated = h.max_vocabulary_size_per_gpu.has_value() + h.vocabulary_size.has_value() + h.workspace_size_per_gpu_in_mb.has_value();
+        const int stated = h.max_vocabulary_size_per_gpu.has_value() + h.vocabulary_size.has_value() +
+                           h.workspace_size_per_gpu_in_mb.has_value();
         if (stated > 1)
-          problems.error(place, "\"max_vocabulary_size_per_gpu\", \"vocabulary_size\" and \"workspace_size_per_gpu_in_mb\" say the same; keep one");
+          problems.error(place,
+                         "\"max_vocabulary_size_per_gpu\", \"vocabulary_size\" and \"workspace_size_per_gpu_in_mb\" "
+                         "say the same; keep one");
         if (!h.grow && stated == 0 && h.slot_size_array.empty())
           problems.error(place + "/grow", "a table that may not grow needs its size: \"max_vocabulary_size_per_gpu\"");
         if (stated > 0 && !h.slot_size_array.empty())
@@ -91,7 +100,8 @@ void check_slots(const EmbeddingClause& clause, int64_t slots, const std::string
   const auto sizes = static_cast<int64_t>(clause.hparam.slot_size_array.size());
   if (sizes != 0 && sizes != slots)
     problems.error(pointer + "/sparse_embedding_hparam/slot_size_array",
-                   cat("has ", sizes, sizes == 1 ? " size" : " sizes", "; sparse input \"", clause.bottom, "\" has ", slots, slots == 1 ? " slot" : " slots"));
+                   cat("has ", sizes, sizes == 1 ? " size" : " sizes", "; sparse input \"", clause.bottom, "\" has ",
+                       slots, slots == 1 ? " slot" : " slots"));
 }
 
 int64_t EmbeddingClause::stated_rows(int64_t rank, int64_t ranks) const {
@@ -105,7 +115,8 @@ int64_t EmbeddingClause::stated_rows(int64_t rank, int64_t ranks) const {
   if (hparam.max_vocabulary_size_per_gpu) return *hparam.max_vocabulary_size_per_gpu;
   if (hparam.vocabulary_size) return (*hparam.vocabulary_size + ranks - 1) / ranks;
   if (hparam.workspace_size_per_gpu_in_mb)
-    return std::max<int64_t>(1, static_cast<int64_t>(*hparam.workspace_size_per_gpu_in_mb * 1048576.0 / 4.0 / static_cast<double>(dim)));
+    return std::max<int64_t>(
+        1, static_cast<int64_t>(*hparam.workspace_size_per_gpu_in_mb * 1048576.0 / 4.0 / static_cast<double>(dim)));
   return 0;
 }
 
@@ -118,7 +129,8 @@ TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int 
   spec.identity_by_slot = placement() == Placement::Kind::localized;
   spec.combiner = hparam.combiner;
   if (spec.identity_by_slot)
-    for (const int64_t size : hparam.slot_size_array) spec.slot_bounds.push_back(static_cast<float>(std::sqrt(1.0 / static_cast<double>(size))));
+    for (const int64_t size : hparam.slot_size_array)
+      spec.slot_bounds.push_back(static_cast<float>(std::sqrt(1.0 / static_cast<double>(size))));
   spec.optimizer = own.rule(top_optimizer.hyper().learning_rate);
   spec.update = own.update();
   spec.row_hint = stated_rows(rank, ranks);

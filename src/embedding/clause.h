@@ -46,8 +46,8 @@ struct EmbeddingClause {
   Placement::Kind placement() const;
   /// Rows on `rank` that the clause speaks of; 0 when it does not.
   int64_t stated_rows(int64_t rank, int64_t ranks) const;
-  /// The table of one rank, all but the sizes of batches. `top` is the top-level optimizer: the rate of a step is its rate,
-  /// and the table's follows in proportion.
+  /// The table of one rank, all but the sizes of batches. `top` is the top-level optimizer: the rate of a step is its
+  /// rate, and the table's follows in proportion.
   TableSpec table_spec(const OptimizerClause& top, int rank = 0, int ranks = 1) const;
 };
 
@@ -57,7 +57,8 @@ bool is_embedding_type(std::string_view type);
 
 /// The schema of one of embedding_types(), for parsing and for the manual. Parse with outer key "type".
 Schema<EmbeddingClause> embedding_schema(const std::string& type);
-/// Reads a layer whose "type" is an embedding's. `pointer` is the layer's ("/layers/1"). What is wrong goes to `problems`.
+/// Reads a layer whose "type" is an embedding's. `pointer` is the layer's ("/layers/1"). What is wrong goes to
+/// `problems`.
 EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, Problems& problems);
 
 /// Rules that need the sparse input: the sizes given are those of its slots.

@@ -5,7 +5,8 @@
 
 namespace hctr {
 
-/// Localized: a slot with all its keys lives on one rank. Distributed: the keys of every slot are spread over the ranks.
+/// Localized: a slot with all its keys lives on one rank. Distributed: the keys of every slot are spread over the
+/// ranks.
 struct Placement {
   enum class Kind { localized, distributed };
   Kind kind = Kind::localized;

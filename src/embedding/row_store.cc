@@ -32,14 +32,18 @@ int64_t entries_for(int64_t rows, int64_t batch_keys) {
 }  // namespace
 
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
-    : runtime_(runtime), label_(cat("table '", spec.name, "' on rank ", spec.rank)), batch_keys_(batch_keys),
-      batches_ahead_(batches_ahead), row_limit_(spec.row_limit),
+    : runtime_(runtime),
+      label_(cat("table '", spec.name, "' on rank ", spec.rank)),
+      batch_keys_(batch_keys),
+      batches_ahead_(batches_ahead),
+      row_limit_(spec.row_limit),
       room_for_(rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys)),
       entries_(runtime.device(), static_cast<size_t>(entries_for(room_for_, batch_keys)) * sizeof(ops::IndexEntry)),
-      state_(runtime.device(), sizeof(ops::IndexState)), slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
+      state_(runtime.device(), sizeof(ops::IndexState)),
+      slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
       host_word_(runtime.device(), sizeof(uint64_t)) {
-  HCTR_EXPECT(spec.slot_bounds.empty() || spec.slot_bounds.size() == static_cast<size_t>(spec.slots), spec.slot_bounds.size(),
-              " initial bounds for ", spec.slots, " slots");
+  HCTR_EXPECT(spec.slot_bounds.empty() || spec.slot_bounds.size() == static_cast<size_t>(spec.slots),
+              spec.slot_bounds.size(), " initial bounds for ", spec.slots, " slots");
   data_.dim = spec.dim;
   index_.row_keys = add_column<int64_t>(true, 1);
   index_.row_slots = add_column<int32_t>(spec.identity_by_slot, 1);
@@ -87,8 +91,9 @@ RowStore::Told RowStore::wait_for_all() {
 
 void RowStore::check_limit(const Told& now) const {
   if (row_limit_ == 0 || now.rows <= row_limit_) return;
-  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_, " rows that \"max_vocabulary_size_per_gpu\" allows (",
-                              now.rows, " or more); raise it, or let the table grow (\"grow\": true)"));
+  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_,
+                              " rows that \"max_vocabulary_size_per_gpu\" allows (", now.rows,
+                              " or more); raise it, or let the table grow (\"grow\": true)"));
 }
 
 void RowStore::ensure_room() {
@@ -99,12 +104,15 @@ void RowStore::ensure_room() {
     now = wait_for_all();
     check_limit(now);
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_limit_ : kMostRows);
-    const int64_t ample = std::min(std::max(now.rows + (batches_ahead_ + 1) * batch_keys_, capacity_ + capacity_ / 2), most_rows());
+    const int64_t ample =
+        std::min(std::max(now.rows + (batches_ahead_ + 1) * batch_keys_, capacity_ + capacity_ / 2), most_rows());
     if (ample > capacity_ || needed > capacity_) {
       try {
         grow(std::max(ample, needed));
       } catch (const Error&) {
-        if (needed > capacity_) in_context([&] { return cat("making room for more rows: ", label_, " has ", now.rows); }, [&] { grow(needed); });
+        if (needed > capacity_)
+          in_context([&] { return cat("making room for more rows: ", label_, " has ", now.rows); },
+                     [&] { grow(needed); });
       }
     }
   }
@@ -121,13 +129,17 @@ int64_t RowStore::finished_rows() {
 
 void RowStore::grow(int64_t rows) {
   if (rows > room_for_)
-    throw Error(Kind::device, cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ", room_for_));
+    throw Error(Kind::device,
+                cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ", room_for_));
   const int64_t entries = entries_for(rows, batch_keys_);
   for (Column& column : columns_) column.memory.grow(static_cast<size_t>((rows + 1) * column.bytes_per_row));
   entries_.grow(static_cast<size_t>(entries) * sizeof(ops::IndexEntry));
   capacity_ = rows;
 
-  struct { uint64_t mask; uint32_t row_capacity; } head{static_cast<uint64_t>(entries - 1), static_cast<uint32_t>(rows)};
+  struct {
+    uint64_t mask;
+    uint32_t row_capacity;
+  } head{static_cast<uint64_t>(entries - 1), static_cast<uint32_t>(rows)};
   static_assert(offsetof(ops::IndexState, row_capacity) == sizeof head.mask);
   const StreamRef stream = runtime_.compute_stream();
   copy_bytes(stream, state_.data(), &head, sizeof head.mask + sizeof head.row_capacity);

@@ -13,8 +13,8 @@
 
 namespace hctr {
 
-/// Rows 1 to capacity() can be handed out; row 0 is "no row". Address ranges for all the device's memory are reserved at
-/// construction, so growing moves nothing and what is recorded stays valid.
+/// Rows 1 to capacity() can be handed out; row 0 is "no row". Address ranges for all the device's memory are reserved
+/// at construction, so growing moves nothing and what is recorded stays valid.
 class RowStore {
  public:
   /// `batch_keys`: most keys of one batch; `batches_ahead`: batches the device may have queued when room is asked for.
@@ -26,8 +26,8 @@ class RowStore {
   /// Where index_close_batch tells the host how many rows there are.
   uint64_t* host_word() const { return reinterpret_cast<uint64_t*>(host_word_.data()); }
 
-  /// Room for one more batch, which must then be closed with index_close_batch. Waits only when the rows known to be free
-  /// might not do. Errors: Error(data) beyond the row limit; Error(device) when memory is short.
+  /// Room for one more batch, which must then be closed with index_close_batch. Waits only when the rows known to be
+  /// free might not do. Errors: Error(data) beyond the row limit; Error(device) when memory is short.
   void ensure_room();
   /// Waits for queued work and returns the rows of finished steps. Errors: Error(data) beyond the row limit.
   int64_t finished_rows();
@@ -55,7 +55,7 @@ class RowStore {
   Runtime& runtime_;
   std::string label_;  // "table 'wide' on rank 0"
   int64_t batch_keys_, batches_ahead_, row_limit_;
-  int64_t room_for_;      // rows that addresses are reserved for
+  int64_t room_for_;  // rows that addresses are reserved for
   int64_t capacity_ = 0, entry_count_ = 0;
   uint32_t batches_ = 0;  // that room was made for
   std::vector<Column> columns_;

@@ -18,7 +18,8 @@ int64_t rows_per_block(const SparseLayout& layout) { return std::max<int64_t>(kB
 
 void read_exactly(std::FILE* file, void* to, size_t bytes, const fs::path& path) {
   if (std::fread(to, 1, bytes, file) == bytes) return;
-  throw Error(Kind::io, cat("cannot read ", kWhat, " '", path.string(), "': ", std::ferror(file) ? std::strerror(errno) : "it became shorter meanwhile"));
+  throw Error(Kind::io, cat("cannot read ", kWhat, " '", path.string(),
+                            "': ", std::ferror(file) ? std::strerror(errno) : "it became shorter meanwhile"));
 }
 
 /// An unsigned number of 4 or 8 bytes.
@@ -50,7 +51,8 @@ void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows,
       const std::byte* row = block.data() + i * layout.row_bytes();
       out.keys.push_back(static_cast<int64_t>(number_at(row, layout.key_bytes)));
       if (layout.slot_bytes > 0) out.slots.push_back(number_at(row + layout.key_bytes, layout.slot_bytes));
-      std::memcpy(out.vectors.data() + i * layout.dim, row + layout.key_bytes + layout.slot_bytes, static_cast<size_t>(layout.dim) * sizeof(float));
+      std::memcpy(out.vectors.data() + i * layout.dim, row + layout.key_bytes + layout.slot_bytes,
+                  static_cast<size_t>(layout.dim) * sizeof(float));
     }
     take(out);
   }
@@ -67,8 +69,12 @@ int64_t file_bytes(const fs::path& path) {
 void import(EmbeddingTable& table, const fs::path& path, const HostRows& rows) {
   std::vector<int32_t> slots;
   for (const uint64_t slot : rows.slots)
-    slots.push_back(slot < static_cast<uint64_t>(table.spec().slots) ? static_cast<int32_t>(slot) : std::numeric_limits<int32_t>::max());
-  in_context([&] { return cat("loading ", kWhat, " '", path.string(), "'"); }, [&] { table.import_rows({rows.keys, slots, rows.vectors, {}, {}}); });
+    slots.push_back(slot < static_cast<uint64_t>(table.spec().slots) ? static_cast<int32_t>(slot)
+                                                                     : std::numeric_limits<int32_t>::max());
+  in_context([&] { return cat("loading ", kWhat, " '", path.string(), "'"); },
+             [&] {
+               table.import_rows({rows.keys, slots, rows.vectors, {}, {}});
+             });
 }
 
 /// A folder of version 3.1: one file for each of keys, slot ids and vectors.
@@ -85,13 +91,15 @@ int64_t load_folder(const fs::path& folder, EmbeddingTable& table) {
   std::vector<File> files;
   for (const Part& part : parts) {
     if (const int64_t bytes = file_bytes(part.path); bytes != rows * part.row_bytes)
-      throw Error(Kind::data, cat("'", part.path.string(), "' has ", bytes, " bytes; ", rows, " keys make ", rows * part.row_bytes));
+      throw Error(Kind::data, cat("'", part.path.string(), "' has ", bytes, " bytes; ", rows, " keys make ",
+                                  rows * part.row_bytes));
     files.push_back(open_to_read(part.path, kWhat));
   }
   const int64_t block = rows_per_block({8, with_slot ? 8 : 0, dim});
   for (int64_t first = 0; first < rows; first += block) {
     const auto n = static_cast<size_t>(std::min(block, rows - first));
-    HostRows out{std::vector<int64_t>(n), std::vector<uint64_t>(with_slot ? n : 0), std::vector<float>(n * static_cast<size_t>(dim))};
+    HostRows out{std::vector<int64_t>(n), std::vector<uint64_t>(with_slot ? n : 0),
+                 std::vector<float>(n * static_cast<size_t>(dim))};
     read_exactly(files[0].get(), out.keys.data(), n * 8, parts[0].path);
     read_exactly(files[1].get(), out.vectors.data(), out.vectors.size() * sizeof(float), parts[1].path);
     if (with_slot) read_exactly(files[2].get(), out.slots.data(), n * 8, parts[2].path);
@@ -103,14 +111,17 @@ int64_t load_folder(const fs::path& folder, EmbeddingTable& table) {
 int64_t load_file(const fs::path& path, EmbeddingTable& table, int key_bytes) {
   const int64_t bytes = file_bytes(path);
   const auto slots = static_cast<uint64_t>(table.spec().slots);
-  const SparseLayout layout = detect_layout(
-      path, bytes, known_layouts(table.spec().identity_by_slot, table.spec().dim, key_bytes), [&](const SparseLayout& candidate) {
-        bool fit = true;
-        read_blocks(path, candidate, std::min(bytes / candidate.row_bytes(), rows_per_block(candidate)), [&](const HostRows& rows) {
-          fit = std::all_of(rows.slots.begin(), rows.slots.end(), [&](uint64_t slot) { return slot < slots; });
-        });
-        return fit;
-      });
+  const SparseLayout layout =
+      detect_layout(path, bytes, known_layouts(table.spec().identity_by_slot, table.spec().dim, key_bytes),
+                    [&](const SparseLayout& candidate) {
+                      bool fit = true;
+                      read_blocks(path, candidate, std::min(bytes / candidate.row_bytes(), rows_per_block(candidate)),
+                                  [&](const HostRows& rows) {
+                                    fit = std::all_of(rows.slots.begin(), rows.slots.end(),
+                                                      [&](uint64_t slot) { return slot < slots; });
+                                  });
+                      return fit;
+                    });
   const int64_t rows = bytes / layout.row_bytes();
   read_blocks(path, layout, rows, [&](const HostRows& part) { import(table, path, part); });
   return rows;
@@ -121,7 +132,8 @@ int64_t load_file(const fs::path& path, EmbeddingTable& table, int key_bytes) {
 std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_bytes) {
   std::vector<SparseLayout> known = {{8, with_slot ? 8 : 0, dim}, {4, with_slot ? 8 : 0, dim}};
   if (with_slot) known.push_back({4, 4, dim});
-  std::stable_partition(known.begin(), known.end(), [&](const SparseLayout& layout) { return layout.key_bytes == key_bytes; });
+  std::stable_partition(known.begin(), known.end(),
+                        [&](const SparseLayout& layout) { return layout.key_bytes == key_bytes; });
   return known;
 }
 
@@ -136,9 +148,13 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
     any = true;
     if (layout.slot_bytes == 0 || slot_ids_fit(layout)) return layout;
   }
-  if (any) throw Error(Kind::data, cat(kWhat, " '", path.string(), "': slot ids are larger than the number of slots in every layout that its ", bytes, " bytes fit"));
-  throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", bytes, " bytes, which is no multiple of a row of ", known[0].dim,
-                              " elements (", sizes, " bytes): the file is damaged or from a model with another embedding_vec_size"));
+  if (any)
+    throw Error(Kind::data,
+                cat(kWhat, " '", path.string(),
+                    "': slot ids are larger than the number of slots in every layout that its ", bytes, " bytes fit"));
+  throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", bytes, " bytes, which is no multiple of a row of ",
+                              known[0].dim, " elements (", sizes,
+                              " bytes): the file is damaged or from a model with another embedding_vec_size"));
 }
 
 void save_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
@@ -154,8 +170,9 @@ void save_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
     for (size_t i = 0; i < block.keys.size(); ++i) {
       const int64_t key = block.keys[i];
       if (key_bytes == 4 && (key < 0 || key > std::numeric_limits<uint32_t>::max()))
-        throw Error(Kind::data, cat("key ", key, " of table '", table.spec().name, "' does not fit the 4 bytes of a key in '", path.string(),
-                                    "': set \"input_key_type\" to \"I64\""));
+        throw Error(Kind::data,
+                    cat("key ", key, " of table '", table.spec().name, "' does not fit the 4 bytes of a key in '",
+                        path.string(), "': set \"input_key_type\" to \"I64\""));
       add(&key, static_cast<size_t>(key_bytes));
       if (!block.slots.empty()) {
         const auto slot = static_cast<uint64_t>(block.slots[i]);
@@ -172,7 +189,8 @@ void load_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
   HCTR_EXPECT(table.rows() == 0, "a sparse model file loaded into a table of ", table.rows(), " rows");
   const int64_t rows = fs::is_directory(path) ? load_folder(path, table) : load_file(path, table, key_bytes);
   if (table.rows() != rows)
-    throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", rows, " rows of ", table.rows(), " different keys"));
+    throw Error(Kind::data,
+                cat(kWhat, " '", path.string(), "' has ", rows, " rows of ", table.rows(), " different keys"));
 }
 
 }  // namespace hctr

@@ -22,18 +22,18 @@ struct SparseLayout {
 /// The layouts that versions of HugeCTR wrote such files in, those with keys of `key_bytes` first.
 std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_bytes);
 
-/// The layout of a file of `bytes` bytes: the first known one whose rows fill it. Slot ids tell further: `slot_ids_fit` says
-/// whether those of a layout are all possible. Errors: Error(data) with the sizes tried.
+/// The layout of a file of `bytes` bytes: the first known one whose rows fill it. Slot ids tell further: `slot_ids_fit`
+/// says whether those of a layout are all possible. Errors: Error(data) with the sizes tried.
 SparseLayout detect_layout(const std::filesystem::path&, int64_t bytes, const std::vector<SparseLayout>& known,
                            const std::function<bool(const SparseLayout&)>& slot_ids_fit);
 
-/// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files. The file appears complete or
-/// not at all. `key_bytes` 8, or 4 for data sets with such keys. Waits for queued steps.
-/// Errors: Error(io); Error(data) naming a key that 4 bytes do not hold.
+/// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files. The file appears complete
+/// or not at all. `key_bytes` 8, or 4 for data sets with such keys. Waits for queued steps. Errors: Error(io);
+/// Error(data) naming a key that 4 bytes do not hold.
 void save_sparse(const std::filesystem::path&, EmbeddingTable&, int key_bytes);
 
-/// Loads a file of any known layout, or a folder of version 3.1, into a table that has no rows yet. `key_bytes` decides where
-/// a size fits several layouts. Errors: Error(io); Error(data) naming file and size when the content cannot be.
+/// Loads a file of any known layout, or a folder of version 3.1, into a table that has no rows yet. `key_bytes` decides
+/// where a size fits several layouts. Errors: Error(io); Error(data) naming file and size when the content cannot be.
 void load_sparse(const std::filesystem::path&, EmbeddingTable&, int key_bytes);
 
 }  // namespace hctr

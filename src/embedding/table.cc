@@ -9,26 +9,36 @@
 namespace hctr {
 
 EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
-    : runtime_(runtime), spec_(std::move(spec)), store_(runtime, spec_, std::max<int64_t>(spec_.key_capacity, 1), ring_slots) {
-  HCTR_EXPECT(spec_.dim > 0 && spec_.slots > 0 && spec_.samples > 0 && ring_slots > 0, "table '", spec_.name, "': ", spec_.dim,
-              " elements, ", spec_.slots, " slots, ", spec_.samples, " samples, ", ring_slots, " ring slots");
+    : runtime_(runtime),
+      spec_(std::move(spec)),
+      store_(runtime, spec_, std::max<int64_t>(spec_.key_capacity, 1), ring_slots) {
+  HCTR_EXPECT(spec_.dim > 0 && spec_.slots > 0 && spec_.samples > 0 && ring_slots > 0, "table '", spec_.name,
+              "': ", spec_.dim, " elements, ", spec_.slots, " slots, ", spec_.samples, " samples, ", ring_slots,
+              " ring slots");
   const int64_t keys = std::max<int64_t>(spec_.key_capacity, 1);
   const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
-  const auto records = [&](int64_t count, size_t bytes) { return words(count * static_cast<int64_t>(bytes / sizeof(int32_t))); };
+  const auto records = [&](int64_t count, size_t bytes) {
+    return words(count * static_cast<int64_t>(bytes / sizeof(int32_t)));
+  };
 
   struct Tickets {
     size_t rows, sorted, bags, run_begin, long_runs, pieces, counts, rows_after;
   };
   std::vector<Tickets> tickets;
   for (int s = 0; s < ring_slots; ++s)
-    tickets.push_back({words(keys), words(keys), words(keys), words(keys), records(ops::RowGroups::most_long_runs(keys), sizeof(ops::LongRun)),
-                       records(ops::RowGroups::most_pieces(keys), sizeof(ops::Piece)), records(1, sizeof(ops::GroupCounts)), words(1)});
+    tickets.push_back({words(keys), words(keys), words(keys), words(keys),
+                       records(ops::RowGroups::most_long_runs(keys), sizeof(ops::LongRun)),
+                       records(ops::RowGroups::most_pieces(keys), sizeof(ops::Piece)),
+                       records(1, sizeof(ops::GroupCounts)), words(1)});
   const size_t sums = arena_.add(TensorSpec(DType::f32, {ops::RowGroups::most_pieces(keys), spec_.dim}));
   const size_t eval_rows = words(std::max<int64_t>(spec_.eval_key_capacity, 1));
-  const size_t scratch = words(static_cast<int64_t>(ops::group_scratch_bytes(runtime.device(), keys) / sizeof(int32_t)) + 1);
+  const size_t scratch =
+      words(static_cast<int64_t>(ops::group_scratch_bytes(runtime.device(), keys) / sizeof(int32_t)) + 1);
   arena_.build(runtime.device());
 
-  const auto at = [&]<class T>(size_t ticket, T*& pointer) { pointer = reinterpret_cast<T*>(arena_.get(ticket).bytes()); };
+  const auto at = [&]<class T>(size_t ticket, T*& pointer) {
+    pointer = reinterpret_cast<T*>(arena_.get(ticket).bytes());
+  };
   for (const Tickets& t : tickets) {
     Batch& batch = batches_.emplace_back();
     at(t.rows, batch.rows);
@@ -47,7 +57,8 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
 
 void EmbeddingTable::ensure_room() { store_.ensure_room(); }
 
-ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples, int64_t key_capacity) const {
+ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples,
+                                        int64_t key_capacity) const {
   expect_shape("table keys", keys, {key_capacity});
   expect_shape("table offsets", offsets, {spec_.slots * samples + 1});
   return {keys.data<const int64_t>(), offsets.data<const int32_t>(), spec_.slots, samples, key_capacity};

@@ -13,9 +13,9 @@
 
 namespace hctr {
 
-/// Rows of a table on the host. Row i has key keys[i], slot slots[i] and elements [i * dim, (i + 1) * dim) of `vectors` and of
-/// each optimizer state. Empty: slots when rows belong to keys alone; states and last_steps when the optimizer has none or
-/// they are not asked for or not known.
+/// Rows of a table on the host. Row i has key keys[i], slot slots[i] and elements [i * dim, (i + 1) * dim) of `vectors`
+/// and of each optimizer state. Empty: slots when rows belong to keys alone; states and last_steps when the optimizer
+/// has none or they are not asked for or not known.
 struct RowBlock {
   std::span<const int64_t> keys;
   std::span<const int32_t> slots;
@@ -29,15 +29,16 @@ struct RowBlock {
 ///   prepare(i)                  on the prepare stream, while the batch before computes
 ///   forward(i)                  on the compute stream, after prepare(i)
 ///   backward_and_update(i)      likewise; then slot i may be prepared again
-/// prepare, forward, backward_and_update and lookup can be recorded into a Program once and run many times: they allocate
-/// nothing, wait for nothing, and the table may grow in between. On the CPU the same calls do the work at once.
+/// prepare, forward, backward_and_update and lookup can be recorded into a Program once and run many times: they
+/// allocate nothing, wait for nothing, and the table may grow in between. On the CPU the same calls do the work at
+/// once.
 class EmbeddingTable {
  public:
   /// Errors: Error(device) when memory is short.
   EmbeddingTable(Runtime&, TableSpec, int ring_slots);
 
-  /// Makes room for the new rows of one more batch. Waits for the device only near the end of the room known to be free.
-  /// Errors: Error(data) when there are more rows than row_limit; Error(device) when memory is short.
+  /// Makes room for the new rows of one more batch. Waits for the device only near the end of the room known to be
+  /// free. Errors: Error(data) when there are more rows than row_limit; Error(device) when memory is short.
   void ensure_room();
 
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
@@ -45,12 +46,12 @@ class EmbeddingTable {
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
   /// Shapes: y [samples, slots, dim], row stride at will. Dtypes: f32 f16 bf16.
   void forward(Context&, int slot, Tensor y);
-  /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward. Needs
-  /// ctx.state(). Ends the step: from now on lookups see the batch's rows.
+  /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward.
+  /// Needs ctx.state(). Ends the step: from now on lookups see the batch's rows.
   void backward_and_update(Context&, int slot, Tensor dy);
 
-  /// Evaluation, on the compute stream: keys that no finished step has seen contribute nothing, though they count as keys of
-  /// their bag in a mean. Shapes as prepare and forward, with eval_samples and eval_key_capacity.
+  /// Evaluation, on the compute stream: keys that no finished step has seen contribute nothing, though they count as
+  /// keys of their bag in a mean. Shapes as prepare and forward, with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
 
   const TableSpec& spec() const { return spec_; }
@@ -59,12 +60,12 @@ class EmbeddingTable {
 
   /// Gives all rows of finished steps to `take`, block by block, sorted by (slot, key). Waits for queued steps.
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take);
-  /// Adds rows, or overwrites what the block holds of rows already there. Waits for queued steps. Errors: as ensure_room();
-  /// Error(data) when a (slot, key) occurs twice or a slot does not exist.
+  /// Adds rows, or overwrites what the block holds of rows already there. Waits for queued steps. Errors: as
+  /// ensure_room(); Error(data) when a (slot, key) occurs twice or a slot does not exist.
   void import_rows(const RowBlock&);
 
  private:
-  struct Batch {  // of one ring slot
+  struct Batch {         // of one ring slot
     ops::KeyBatch keys;  // addresses of the slot: set by prepare, the same each time
     int32_t* rows = nullptr;
     ops::RowGroups groups;

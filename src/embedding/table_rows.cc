@@ -22,9 +22,12 @@ std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
 template <class T>
 class Staging {
  public:
-  Staging(Device device, int64_t rows, int64_t width) : buffer_(device, static_cast<size_t>(rows * width) * sizeof(T)), width_(width) {}
+  Staging(Device device, int64_t rows, int64_t width)
+      : buffer_(device, static_cast<size_t>(rows * width) * sizeof(T)), width_(width) {}
 
-  Tensor tensor(int64_t rows) const { return Tensor(buffer_.data(), TensorSpec(kDTypeOf<T>, {rows, width_}), buffer_.device()); }
+  Tensor tensor(int64_t rows) const {
+    return Tensor(buffer_.data(), TensorSpec(kDTypeOf<T>, {rows, width_}), buffer_.device());
+  }
   std::span<const T> gather(Context& ctx, const int32_t* rows, int64_t count, const T* table) {
     ops::gather_rows(ctx, rows, table, tensor(count));
     host_ = to_host<T>(tensor(count), ctx.stream());
@@ -65,12 +68,15 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
   const ops::RowData& data = store_.data();
   const bool by_slot = store_.index().row_slots != nullptr;
   const std::vector<int64_t> keys = device_array(ctx.stream(), store_.index().row_keys + 1, count);
-  const std::vector<int32_t> slots = device_array(ctx.stream(), by_slot ? store_.index().row_slots + 1 : nullptr, by_slot ? count : 0);
+  const std::vector<int32_t> slots =
+      device_array(ctx.stream(), by_slot ? store_.index().row_slots + 1 : nullptr, by_slot ? count : 0);
   const std::vector<int64_t> order = sorted_order(keys, slots);
 
   const int64_t block = std::clamp<int64_t>(kBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
-  Staging<float> vectors(ctx.device(), block, spec_.dim), state0(ctx.device(), block, spec_.dim), state1(ctx.device(), block, spec_.dim);
-  Staging<int32_t> last_steps(ctx.device(), block, 1);
+  Staging<float> vectors(ctx.device(), block, spec_.dim);
+  Staging<float> state0(ctx.device(), with_states ? block : 0, spec_.dim),
+      state1(ctx.device(), with_states ? block : 0, spec_.dim);
+  Staging<int32_t> last_steps(ctx.device(), with_states ? block : 0, 1);
   Buffer rows(ctx.device(), static_cast<size_t>(block) * sizeof(int32_t));
   const auto* device_rows = reinterpret_cast<const int32_t*>(rows.data());
   for (int64_t first = 0; first < count; first += block) {
@@ -95,18 +101,22 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
 void EmbeddingTable::import_rows(const RowBlock& block) {
   const bool by_slot = store_.index().row_slots != nullptr;
   const size_t count = block.keys.size();
-  HCTR_EXPECT(block.vectors.size() == count * static_cast<size_t>(spec_.dim) && (!by_slot || block.slots.size() == count), "table '",
-              spec_.name, "': ", count, " keys with ", block.slots.size(), " slots and ", block.vectors.size(), " elements");
+  HCTR_EXPECT(
+      block.vectors.size() == count * static_cast<size_t>(spec_.dim) && (!by_slot || block.slots.size() == count),
+      "table '", spec_.name, "': ", count, " keys with ", block.slots.size(), " slots and ", block.vectors.size(),
+      " elements");
   const std::vector<int64_t> order = sorted_order(block.keys, by_slot ? block.slots : std::span<const int32_t>());
   for (size_t i = 0; i < count; ++i) {
     const auto at = static_cast<size_t>(order[i]);
     const int64_t slot = by_slot ? block.slots[at] : 0;
     if (slot < 0 || slot >= spec_.slots)
-      throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at], " is of slot ", slot, "; there are ", spec_.slots, " slots"));
+      throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at], " is of slot ", slot,
+                                  "; there are ", spec_.slots, " slots"));
     if (i == 0) continue;
     const auto before = static_cast<size_t>(order[i - 1]);
     if (block.keys[at] == block.keys[before] && (!by_slot || block.slots[at] == block.slots[before]))
-      throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at], by_slot ? cat(" of slot ", slot) : "", " occurs twice"));
+      throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at],
+                                  by_slot ? cat(" of slot ", slot) : "", " occurs twice"));
   }
   Context ctx(runtime_, runtime_.compute_stream());
   const auto chunk = std::min<size_t>(static_cast<size_t>(std::max<int64_t>(spec_.key_capacity, 1)),
@@ -133,12 +143,13 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
 
   const Device device = ctx.device();
-  const Buffer device_keys(device, keys.size() * sizeof(int64_t)), device_offsets(device, offsets.size() * sizeof(int32_t)),
-      device_rows(device, keys.size() * sizeof(int32_t)), rows_after(device, sizeof(uint32_t));
+  const Buffer device_keys(device, keys.size() * sizeof(int64_t)),
+      device_offsets(device, offsets.size() * sizeof(int32_t)), device_rows(device, keys.size() * sizeof(int32_t)),
+      rows_after(device, sizeof(uint32_t));
   copy_bytes(ctx.stream(), device_keys.data(), keys.data(), device_keys.bytes());
   copy_bytes(ctx.stream(), device_offsets.data(), offsets.data(), device_offsets.bytes());
-  const ops::KeyBatch batch{reinterpret_cast<const int64_t*>(device_keys.data()), reinterpret_cast<const int32_t*>(device_offsets.data()),
-                            spec_.slots, 1, n};
+  const ops::KeyBatch batch{reinterpret_cast<const int64_t*>(device_keys.data()),
+                            reinterpret_cast<const int32_t*>(device_offsets.data()), spec_.slots, 1, n};
   auto* rows = reinterpret_cast<int32_t*>(device_rows.data());
   ops::index_insert(ctx, index, batch, rows);
   ops::init_new_rows(ctx, index, store_.init(), data);
@@ -146,7 +157,8 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   staging.scatter(ctx, rows, block.vectors, order, data.vectors);
   for (int s = 0; s < 2; ++s)
     if (data.states[s] && !block.states[s].empty()) staging.scatter(ctx, rows, block.states[s], order, data.states[s]);
-  if (data.last_step && !block.last_steps.empty()) Staging<int32_t>(device, n, 1).scatter(ctx, rows, block.last_steps, order, data.last_step);
+  if (data.last_step && !block.last_steps.empty())
+    Staging<int32_t>(device, n, 1).scatter(ctx, rows, block.last_steps, order, data.last_step);
   auto* after = reinterpret_cast<uint32_t*>(rows_after.data());
   ops::index_close_batch(ctx, index, after, store_.host_word());
   ops::index_finish_step(ctx, index, after);

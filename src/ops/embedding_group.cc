@@ -13,7 +13,8 @@ size_t group_scratch_bytes(Device device, int64_t key_capacity) {
   return cpu::group_scratch_bytes(key_capacity);
 }
 
-void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bits, RowGroups groups, std::byte* scratch) {
+void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bits, RowGroups groups,
+                  std::byte* scratch) {
   HCTR_ON_DEVICE(ctx, group_by_row(ctx, batch, rows, row_bits, groups, scratch));
 }
 
@@ -30,7 +31,8 @@ void sort_pass(Context& ctx, const uint64_t* from, uint64_t* to, int64_t count, 
   const auto digit = [shift](uint64_t item) { return (item >> shift) & (kBuckets - 1); };
   const auto each_part = [&](auto&& body) {
     ctx.threads().parallel_for(parts, 1, [&](int64_t first, int64_t last) {
-      for (int64_t part = first; part < last; ++part) body(buckets + part * kBuckets, count * part / parts, count * (part + 1) / parts);
+      for (int64_t part = first; part < last; ++part)
+        body(buckets + part * kBuckets, count * part / parts, count * (part + 1) / parts);
     });
   };
   each_part([&](uint32_t* mine, int64_t begin, int64_t end) {
@@ -48,7 +50,8 @@ void sort_pass(Context& ctx, const uint64_t* from, uint64_t* to, int64_t count, 
 void find_runs(const KeyBatch& batch, const RowGroups& groups, int64_t first_with_row) {
   GroupCounts counts{};
   for (int64_t i = first_with_row; i < batch.key_capacity; ++i)
-    if (i == first_with_row || groups.rows[i] != groups.rows[i - 1]) groups.run_begin[counts.runs++] = static_cast<int32_t>(i);
+    if (i == first_with_row || groups.rows[i] != groups.rows[i - 1])
+      groups.run_begin[counts.runs++] = static_cast<int32_t>(i);
   *groups.counts = counts;
   for (int32_t run = 0; run < counts.runs; ++run) {
     const int64_t begin = groups.run_begin[run], end = groups.run_end(run, batch.key_capacity);
@@ -64,7 +67,8 @@ void find_runs(const KeyBatch& batch, const RowGroups& groups, int64_t first_wit
 }  // namespace
 
 size_t group_scratch_bytes(int64_t key_capacity) {
-  return static_cast<size_t>(2 * key_capacity) * sizeof(uint64_t) + static_cast<size_t>(kMostParts * kBuckets) * sizeof(uint32_t);
+  return static_cast<size_t>(2 * key_capacity) * sizeof(uint64_t) +
+         static_cast<size_t>(kMostParts * kBuckets) * sizeof(uint32_t);
 }
 
 void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int, RowGroups groups, std::byte* scratch) {

@@ -17,15 +17,18 @@ struct StartsRun {
   __device__ bool operator()(int32_t i) const { return rows[i] != 0 && (i == 0 || rows[i - 1] != rows[i]); }
 };
 
-/// The bag of each key: the last that starts at or before it. Keys past the end have row 0, and their bag is never read.
+/// The bag of each key: the last that starts at or before it. Keys past the end have row 0, and their bag is never
+/// read.
 __global__ void find_bags_kernel(KeyBatch batch, int32_t* bags, GroupCounts* counts) {
   const int64_t count = batch.size();
   for (int64_t p = hctr::cuda::thread_index(); p < batch.key_capacity; p += hctr::cuda::thread_count()) {
     int64_t low = 0, high = batch.bags() - 1;
     while (p < count && low < high) {
       const int64_t middle = (low + high + 1) / 2;
-      if (batch.offsets[middle] <= p) low = middle;
-      else high = middle - 1;
+      if (batch.offsets[middle] <= p)
+        low = middle;
+      else
+        high = middle - 1;
     }
     bags[p] = static_cast<int32_t>(low);
   }
@@ -46,11 +49,13 @@ __global__ void find_long_runs_kernel(RowGroups groups, int64_t key_capacity) {
 
 /// One block per long run.
 __global__ void cut_long_runs_kernel(RowGroups groups, int64_t key_capacity) {
-  for (int32_t i = static_cast<int32_t>(blockIdx.x); i < groups.counts->long_runs; i += static_cast<int32_t>(gridDim.x)) {
+  for (int32_t i = static_cast<int32_t>(blockIdx.x); i < groups.counts->long_runs;
+       i += static_cast<int32_t>(gridDim.x)) {
     const LongRun run = groups.long_runs[i];
     const int64_t begin = groups.run_begin[run.run], end = groups.run_end(run.run, key_capacity);
     for (int64_t k = threadIdx.x; k < run.pieces; k += blockDim.x)
-      groups.pieces[run.first_piece + k] = {static_cast<int32_t>(begin + k * kPiece), static_cast<int32_t>(min(begin + (k + 1) * kPiece, end))};
+      groups.pieces[run.first_piece + k] = {static_cast<int32_t>(begin + k * kPiece),
+                                            static_cast<int32_t>(min(begin + (k + 1) * kPiece, end))};
   }
 }
 
@@ -60,18 +65,22 @@ struct Scratch {
   void* temporary;
   size_t temporary_bytes;
 
-  static size_t bag_bytes(int64_t key_capacity) { return (static_cast<size_t>(key_capacity) * sizeof(int32_t) + 255) / 256 * 256; }
+  static size_t bag_bytes(int64_t key_capacity) {
+    return (static_cast<size_t>(key_capacity) * sizeof(int32_t) + 255) / 256 * 256;
+  }
 };
 
-void sort_by_row(Scratch scratch, size_t& bytes, const int32_t* rows, const RowGroups& groups, int64_t count, int row_bits, cudaStream_t stream) {
+void sort_by_row(Scratch scratch, size_t& bytes, const int32_t* rows, const RowGroups& groups, int64_t count,
+                 int row_bits, cudaStream_t stream) {
   // Row numbers are not negative: sorted as unsigned, their upper bits need no look.
-  HCTR_CHECK(cub::DeviceRadixSort::SortPairs(scratch.temporary, bytes, reinterpret_cast<const uint32_t*>(rows), reinterpret_cast<uint32_t*>(groups.rows),
-                                             scratch.bags, groups.bags, static_cast<int>(count), 0, row_bits, stream));
+  HCTR_CHECK(cub::DeviceRadixSort::SortPairs(scratch.temporary, bytes, reinterpret_cast<const uint32_t*>(rows),
+                                             reinterpret_cast<uint32_t*>(groups.rows), scratch.bags, groups.bags,
+                                             static_cast<int>(count), 0, row_bits, stream));
 }
 
 void select_runs(Scratch scratch, size_t& bytes, const RowGroups& groups, int64_t count, cudaStream_t stream) {
-  HCTR_CHECK(cub::DeviceSelect::If(scratch.temporary, bytes, thrust::counting_iterator<int32_t>(0), groups.run_begin, &groups.counts->runs,
-                                   static_cast<int>(count), StartsRun{groups.rows}, stream));
+  HCTR_CHECK(cub::DeviceSelect::If(scratch.temporary, bytes, thrust::counting_iterator<int32_t>(0), groups.run_begin,
+                                   &groups.counts->runs, static_cast<int>(count), StartsRun{groups.rows}, stream));
 }
 
 size_t temporary_bytes(int64_t key_capacity) {
@@ -92,11 +101,15 @@ namespace cuda {
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
 
-size_t group_scratch_bytes(int64_t key_capacity) { return Scratch::bag_bytes(key_capacity) + temporary_bytes(key_capacity); }
+size_t group_scratch_bytes(int64_t key_capacity) {
+  return Scratch::bag_bytes(key_capacity) + temporary_bytes(key_capacity);
+}
 
-void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bits, RowGroups groups, std::byte* memory) {
+void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bits, RowGroups groups,
+                  std::byte* memory) {
   const int64_t capacity = batch.key_capacity;
-  const Scratch scratch{reinterpret_cast<int32_t*>(memory), memory + Scratch::bag_bytes(capacity), temporary_bytes(capacity)};
+  const Scratch scratch{reinterpret_cast<int32_t*>(memory), memory + Scratch::bag_bytes(capacity),
+                        temporary_bytes(capacity)};
   const cudaStream_t stream = hctr::cuda::stream_of(ctx.stream());
   launch(ctx, "find_bags", grid_for(capacity), find_bags_kernel, batch, scratch.bags, groups.counts);
   size_t bytes = scratch.temporary_bytes;
@@ -104,7 +117,8 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
   bytes = scratch.temporary_bytes;
   select_runs(scratch, bytes, groups, capacity, stream);
   launch(ctx, "find_long_runs", grid_for(capacity), find_long_runs_kernel, groups, capacity);
-  launch(ctx, "cut_long_runs", {std::min<int64_t>(RowGroups::most_long_runs(capacity), 132), 128, 0}, cut_long_runs_kernel, groups, capacity);
+  launch(ctx, "cut_long_runs", {std::min<int64_t>(RowGroups::most_long_runs(capacity), 132), 128, 0},
+         cut_long_runs_kernel, groups, capacity);
 }
 
 }  // namespace cuda

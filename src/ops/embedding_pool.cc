@@ -5,16 +5,16 @@
 namespace hctr::ops {
 
 void pool(Context& ctx, KeyBatch batch, const int32_t* rows, const float* table, Combiner combiner, Tensor y) {
-  HCTR_EXPECT(y.rank() == 3 && y.dim(0) == batch.samples && y.dim(1) == batch.slots, "pool y: shape ", to_string(y.shape()), " for ",
-              batch.samples, " samples of ", batch.slots, " slots");
+  HCTR_EXPECT(y.rank() == 3 && y.dim(0) == batch.samples && y.dim(1) == batch.slots, "pool y: shape ",
+              to_string(y.shape()), " for ", batch.samples, " samples of ", batch.slots, " slots");
   HCTR_ON_DEVICE(ctx, pool(ctx, batch, rows, table, combiner, y));
 }
 
 namespace cpu {
 
 void pool(Context& ctx, KeyBatch batch, const int32_t* rows, const float* table, Combiner combiner, Tensor y) {
-  constexpr int64_t kBlock = 64;   // elements summed on the stack
-  constexpr int64_t kAhead = 16;   // rows fetched before their turn
+  constexpr int64_t kBlock = 64;  // elements summed on the stack
+  constexpr int64_t kAhead = 16;  // rows fetched before their turn
   const int64_t dim = y.dim(2), count = batch.size();
   dispatch_float(y.dtype(), [&]<class T>() {
     const View<T, 3> out = y.view<T, 3>();

@@ -7,7 +7,8 @@ namespace {
 
 /// One group of lanes per bag.
 template <class T, int Width>
-__global__ void pool_kernel(KeyBatch batch, const int32_t* rows, const float* table, Combiner combiner, View<T, 3> y, int lanes) {
+__global__ void pool_kernel(KeyBatch batch, const int32_t* rows, const float* table, Combiner combiner, View<T, 3> y,
+                            int lanes) {
   const Group group(lanes);
   const int64_t dim = y.size(2);
   const auto samples = static_cast<uint32_t>(batch.samples);
@@ -37,11 +38,12 @@ __global__ void pool_kernel(KeyBatch batch, const int32_t* rows, const float* ta
 void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, const float* table, Combiner combiner, Tensor y) {
   const int64_t dim = y.dim(2);
   dispatch_float(y.dtype(), [&]<class T>() {
-    const bool by_four = splits_by_four(y.bytes(), sizeof(T), y.row_stride(), dim) && splits_by_four(table, sizeof(float), dim, dim);
+    const bool by_four =
+        splits_by_four(y.bytes(), sizeof(T), y.row_stride(), dim) && splits_by_four(table, sizeof(float), dim, dim);
     dispatch_width(by_four, [&]<int Width>() {
       const int lanes = lanes_for(dim, Width);
-      hctr::cuda::launch(ctx, "pool", hctr::cuda::grid_for(batch.bags() * lanes), pool_kernel<T, Width>, batch, rows, table, combiner, y.view<T, 3>(),
-                         lanes);
+      hctr::cuda::launch(ctx, "pool", hctr::cuda::grid_for(batch.bags() * lanes), pool_kernel<T, Width>, batch, rows,
+                         table, combiner, y.view<T, 3>(), lanes);
     });
   });
 }

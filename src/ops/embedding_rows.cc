@@ -12,7 +12,9 @@ void expect_words(const char* what, const Tensor& x) {
 
 }  // namespace
 
-void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) { HCTR_ON_DEVICE(ctx, init_new_rows(ctx, index, init, data)); }
+void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
+  HCTR_ON_DEVICE(ctx, init_new_rows(ctx, index, init, data));
+}
 void gather_rows(Context& ctx, const int32_t* rows, const void* table, Tensor x) {
   expect_words("gather_rows", x);
   HCTR_ON_DEVICE(ctx, gather_rows(ctx, rows, table, x));
@@ -33,7 +35,8 @@ void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
       float* vector = data.vectors + row * data.dim;
       for (int64_t e = 0; e < data.dim; e += 4) {
         const Random4 bits = init.four(index.row_keys[row], slot, e);
-        for (int64_t i = 0; i < std::min<int64_t>(4, data.dim - e); ++i) vector[e + i] = symmetric_float(bits.v[i], bound);
+        for (int64_t i = 0; i < std::min<int64_t>(4, data.dim - e); ++i)
+          vector[e + i] = symmetric_float(bits.v[i], bound);
       }
     }
   });
@@ -43,7 +46,8 @@ void gather_rows(Context& ctx, const int32_t* rows, const void* table, Tensor x)
   const auto bytes = x.row_elements() * 4;
   ctx.threads().parallel_for(x.rows(), 1024, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      std::memcpy(x.bytes() + i * bytes, static_cast<const std::byte*>(table) + rows[i] * bytes, static_cast<size_t>(bytes));
+      std::memcpy(x.bytes() + i * bytes, static_cast<const std::byte*>(table) + rows[i] * bytes,
+                  static_cast<size_t>(bytes));
   });
 }
 
@@ -51,7 +55,9 @@ void scatter_rows(Context& ctx, const int32_t* rows, Tensor x, void* table) {
   const auto bytes = x.row_elements() * 4;
   ctx.threads().parallel_for(x.rows(), 1024, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      if (rows[i] != 0) std::memcpy(static_cast<std::byte*>(table) + rows[i] * bytes, x.bytes() + i * bytes, static_cast<size_t>(bytes));
+      if (rows[i] != 0)
+        std::memcpy(static_cast<std::byte*>(table) + rows[i] * bytes, x.bytes() + i * bytes,
+                    static_cast<size_t>(bytes));
   });
 }
 

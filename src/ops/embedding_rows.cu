@@ -20,12 +20,14 @@ __global__ void init_new_rows_kernel(HashIndex index, RowInit init, RowData data
   }
 }
 
-__global__ void gather_rows_kernel(const int32_t* rows, const uint32_t* table, int64_t count, int64_t words, uint32_t* x) {
+__global__ void gather_rows_kernel(const int32_t* rows, const uint32_t* table, int64_t count, int64_t words,
+                                   uint32_t* x) {
   for (int64_t i = hctr::cuda::thread_index(); i < count * words; i += hctr::cuda::thread_count())
     x[i] = table[rows[i / words] * words + i % words];
 }
 
-__global__ void scatter_rows_kernel(const int32_t* rows, const uint32_t* x, int64_t count, int64_t words, uint32_t* table) {
+__global__ void scatter_rows_kernel(const int32_t* rows, const uint32_t* x, int64_t count, int64_t words,
+                                    uint32_t* table) {
   for (int64_t i = hctr::cuda::thread_index(); i < count * words; i += hctr::cuda::thread_count())
     if (const int32_t row = rows[i / words]; row != 0) table[row * words + i % words] = x[i];
 }
@@ -42,13 +44,13 @@ void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
 }
 
 void gather_rows(Context& ctx, const int32_t* rows, const void* table, Tensor x) {
-  launch(ctx, "gather_rows", grid_for(x.elements()), gather_rows_kernel, rows, static_cast<const uint32_t*>(table), x.rows(), x.row_elements(),
-         reinterpret_cast<uint32_t*>(x.bytes()));
+  launch(ctx, "gather_rows", grid_for(x.elements()), gather_rows_kernel, rows, static_cast<const uint32_t*>(table),
+         x.rows(), x.row_elements(), reinterpret_cast<uint32_t*>(x.bytes()));
 }
 
 void scatter_rows(Context& ctx, const int32_t* rows, Tensor x, void* table) {
-  launch(ctx, "scatter_rows", grid_for(x.elements()), scatter_rows_kernel, rows, reinterpret_cast<const uint32_t*>(x.bytes()), x.rows(),
-         x.row_elements(), static_cast<uint32_t*>(table));
+  launch(ctx, "scatter_rows", grid_for(x.elements()), scatter_rows_kernel, rows,
+         reinterpret_cast<const uint32_t*>(x.bytes()), x.rows(), x.row_elements(), static_cast<uint32_t*>(table));
 }
 
 }  // namespace cuda

@@ -4,8 +4,8 @@
 
 namespace hctr::ops {
 
-void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums,
-                 RowData data) {
+void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
+                 Tensor dy, float* piece_sums, RowData data) {
   expect_shape("update_rows dy", dy, {batch.samples, batch.slots, data.dim});
   HCTR_EXPECT(ctx.state(), "update_rows without the step's scalars");
   HCTR_ON_DEVICE(ctx, update_rows(ctx, optimizer, batch, groups, combiner, dy, piece_sums, data));
@@ -39,7 +39,8 @@ struct BagGradients {
   void sum_up(int64_t begin, int64_t end, int64_t e, int64_t n, float* sum) const {
     std::fill(sum, sum + n, 0.0f);
     for (int64_t p = begin; p < end; ++p) {
-      if (p + kAhead < batch.key_capacity) __builtin_prefetch(vector(p + kAhead) + e);  // runs follow each other: also the next one's
+      if (p + kAhead < batch.key_capacity)
+        __builtin_prefetch(vector(p + kAhead) + e);  // runs follow each other: also the next one's
       const float weight = batch.weight(combiner, bags[p]);
       const T* from = vector(p) + e;
       for (int64_t i = 0; i < n; ++i) sum[i] += weight * static_cast<float>(from[i]);
@@ -59,11 +60,11 @@ void sum_pieces(float* vectors, int64_t count, int64_t dim) {
     }
 }
 
-/// The rule on elements [at, at + n) of the table. Copies of what it reads, and pointers that do not overlap, let the compiler
-/// work on several elements at once.
+/// The rule on elements [at, at + n) of the table. Copies of what it reads, and pointers that do not overlap, let the
+/// compiler work on several elements at once.
 template <class Rule, int States, class Scalars>
-void update_elements(const Optimizer optimizer, const Scalars scalars, const float* __restrict g, float gradient_scale, int64_t at, int64_t n,
-                     const RowData& data) {
+void update_elements(const Optimizer optimizer, const Scalars scalars, const float* __restrict g, float gradient_scale,
+                     int64_t at, int64_t n, const RowData& data) {
   float* __restrict w = data.vectors + at;
   float* __restrict s0 = States > 0 ? data.states[0] + at : nullptr;
   float* __restrict s1 = States > 1 ? data.states[1] + at : nullptr;
@@ -85,7 +86,8 @@ void fetch_ahead(const RowData& data, int64_t row) {
 
 /// The scalars of one row: the step's, or the lazy rule's, which also notes that the row was touched.
 template <bool Lazy>
-auto row_scalars(const Optimizer& optimizer, const StepState& state, const UpdateScalars& scalars, const RowData& data, int64_t row) {
+auto row_scalars(const Optimizer& optimizer, const StepState& state, const UpdateScalars& scalars, const RowData& data,
+                 int64_t row) {
   if constexpr (Lazy) {
     const LazyScalars lazy = LazyAdamRule::scalars(optimizer, state, data.last_step[row]);
     data.last_step[row] = static_cast<int32_t>(state.step + 1);
@@ -97,8 +99,8 @@ auto row_scalars(const Optimizer& optimizer, const StepState& state, const Updat
 
 }  // namespace
 
-void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums,
-                 RowData data) {
+void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
+                 Tensor dy, float* piece_sums, RowData data) {
   const int64_t dim = data.dim;
   const StepState& state = *ctx.state();
   const UpdateScalars scalars = update_scalars(optimizer, state);
@@ -107,7 +109,8 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
     ctx.threads().parallel_for(groups.counts->pieces, 16, [&](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece)
         for (int64_t e = 0; e < dim; e += kBlock)
-          gradients.sum_up(groups.pieces[piece].begin, groups.pieces[piece].end, e, std::min(kBlock, dim - e), piece_sums + piece * dim + e);
+          gradients.sum_up(groups.pieces[piece].begin, groups.pieces[piece].end, e, std::min(kBlock, dim - e),
+                           piece_sums + piece * dim + e);
     });
     dispatch_row_rule(optimizer.kind, data, [&]<class Rule, int States, bool Lazy>() {
       ctx.threads().parallel_for(groups.counts->long_runs, 1, [&](int64_t begin, int64_t end) {
@@ -152,7 +155,8 @@ void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, 
           continue;
         }
         for (int64_t e = 0; e < data.dim; e += kBlock)
-          update_elements<Rule, States>(optimizer, scalars, kNone, 1.0f, row * data.dim + e, std::min(kBlock, data.dim - e), data);
+          update_elements<Rule, States>(optimizer, scalars, kNone, 1.0f, row * data.dim + e,
+                                        std::min(kBlock, data.dim - e), data);
       }
     });
   });

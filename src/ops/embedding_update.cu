@@ -2,9 +2,9 @@
 #include "ops/embedding_update.h"
 #include "ops/embedding_vector.cuh"
 
-// Three kernels. Runs of up to kPiece occurrences are summed and applied by one group of lanes each. Of longer runs, first
-// every piece is summed by one group, then a block adds up the pieces of one run, in the order that embedding_group.h
-// fixes, and applies the sum. No sum is made by atomics.
+// Three kernels. Runs of up to kPiece occurrences are summed and applied by one group of lanes each. Of longer runs,
+// first every piece is summed by one group, then a block adds up the pieces of one run, in the order that
+// embedding_group.h fixes, and applies the sum. No sum is made by atomics.
 
 namespace hctr::ops {
 namespace {
@@ -36,7 +36,8 @@ struct BagGradients {
 };
 
 template <class Rule, int States, int Width, class Scalars>
-__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Part<Width>& g, float gradient_scale, const RowData& data, int64_t at) {
+__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Part<Width>& g, float gradient_scale,
+                      const RowData& data, int64_t at) {
   Part<Width> w = load_part<Width>(data.vectors + at), s0{}, s1{};
   if constexpr (States > 0) s0 = load_part<Width>(data.states[0] + at);
   if constexpr (States > 1) s1 = load_part<Width>(data.states[1] + at);
@@ -52,7 +53,8 @@ __device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const 
   if constexpr (States > 1) store_part<Width>(data.states[1] + at, s1);
 }
 
-/// The step's scalars: powers in double, so worked out by one thread of a block. Every thread of the block calls this once.
+/// The step's scalars: powers in double, so worked out by one thread of a block. Every thread of the block calls this
+/// once.
 __device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepState* state) {
   __shared__ UpdateScalars scalars;
   if (threadIdx.x == 0) scalars = update_scalars(optimizer, *state);
@@ -61,7 +63,8 @@ __device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepSta
 }
 
 /// The lazy rule's scalars of a row; notes that the row was touched. One thread per row calls this.
-__device__ LazyScalars touch_lazily(const Optimizer& optimizer, const StepState* state, const RowData& data, int64_t row) {
+__device__ LazyScalars touch_lazily(const Optimizer& optimizer, const StepState* state, const RowData& data,
+                                    int64_t row) {
   const LazyScalars scalars = LazyAdamRule::scalars(optimizer, *state, data.last_step[row]);
   data.last_step[row] = static_cast<int32_t>(state->step + 1);
   return scalars;
@@ -69,12 +72,13 @@ __device__ LazyScalars touch_lazily(const Optimizer& optimizer, const StepState*
 
 /// The scalars of a group's row.
 template <bool Lazy>
-__device__ auto group_scalars(const Group& group, const Optimizer& optimizer, const StepState* state, const UpdateScalars& of_step, const RowData& data,
-                              int64_t row) {
+__device__ auto group_scalars(const Group& group, const Optimizer& optimizer, const StepState* state,
+                              const UpdateScalars& of_step, const RowData& data, int64_t row) {
   if constexpr (Lazy) {
     LazyScalars s{};
     if (group.lane == 0) s = touch_lazily(optimizer, state, data, row);
-    return LazyScalars{__shfl_sync(group.mask, s.move, 0, group.lanes), __shfl_sync(group.mask, s.decay1, 0, group.lanes),
+    return LazyScalars{__shfl_sync(group.mask, s.move, 0, group.lanes),
+                       __shfl_sync(group.mask, s.decay1, 0, group.lanes),
                        __shfl_sync(group.mask, s.decay2, 0, group.lanes)};
   } else {
     return of_step;
@@ -94,8 +98,8 @@ __global__ void sum_pieces_kernel(BagGradients<T, Width> gradients, RowGroups gr
 }
 
 template <class Rule, int States, bool Lazy, class T, int Width>
-__global__ void update_short_runs_kernel(Optimizer optimizer, const StepState* state, BagGradients<T, Width> gradients, RowGroups groups, RowData data,
-                                         int lanes) {
+__global__ void update_short_runs_kernel(Optimizer optimizer, const StepState* state, BagGradients<T, Width> gradients,
+                                         RowGroups groups, RowData data, int lanes) {
   const UpdateScalars of_step = block_scalars(optimizer, state);
   const Group group(lanes);
   const int64_t runs = groups.counts->runs;
@@ -106,18 +110,21 @@ __global__ void update_short_runs_kernel(Optimizer optimizer, const StepState* s
     const int64_t row = groups.rows[begin];
     const auto scalars = group_scalars<Lazy>(group, optimizer, state, of_step, data, row);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, States, Width>(optimizer, scalars, gradients.sum_up(begin, end, e), of_step.gradient_scale, data, row * data.dim + e);
+      apply<Rule, States, Width>(optimizer, scalars, gradients.sum_up(begin, end, e), of_step.gradient_scale, data,
+                                 row * data.dim + e);
     if (data.touched && group.lane == 0) data.touched[row] = 1;
   }
 }
 
-/// Adds up `count` vectors in place by the whole block: groups of kPiece to one each, again and again. The result is the
-/// first vector; every thread sees it.
+/// Adds up `count` vectors in place by the whole block: groups of kPiece to one each, again and again. The result is
+/// the first vector; every thread sees it.
 template <int Width>
 __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lanes) {
-  const int groups = kThreads / lanes, group = static_cast<int>(threadIdx.x) / lanes, lane = static_cast<int>(threadIdx.x) % lanes;
+  const int groups = kThreads / lanes, group = static_cast<int>(threadIdx.x) / lanes,
+            lane = static_cast<int>(threadIdx.x) % lanes;
   for (; count > 1; count = static_cast<int32_t>((count + kPiece - 1) / kPiece)) {
-    for (int64_t to = group; to - group < (count + kPiece - 1) / kPiece; to += groups) {  // all threads take as many turns
+    for (int64_t to = group; to - group < (count + kPiece - 1) / kPiece;
+         to += groups) {  // all threads take as many turns
       const int64_t first = to * kPiece, last = min(first + kPiece, int64_t{count});
       for (int64_t e0 = 0; e0 < dim; e0 += lanes * Width) {
         const int64_t e = e0 + lane * Width;
@@ -130,7 +137,8 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
 #pragma unroll
           for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
         }
-        // Vector `to` may be one that others of this turn read; none of a later turn does, since to < first from there on.
+        // Vector `to` may be one that others of this turn read; none of a later turn does, since to < first from there
+        // on.
         __syncthreads();
         if (mine) store_part<Width>(vectors + to * dim + e, sum);
       }
@@ -141,10 +149,12 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
 
 /// One block per long run.
 template <class Rule, int States, bool Lazy, int Width>
-__global__ void update_long_runs_kernel(Optimizer optimizer, const StepState* state, RowGroups groups, float* piece_sums, RowData data, int lanes) {
+__global__ void update_long_runs_kernel(Optimizer optimizer, const StepState* state, RowGroups groups,
+                                        float* piece_sums, RowData data, int lanes) {
   const UpdateScalars of_step = block_scalars(optimizer, state);
   __shared__ LazyScalars lazy;
-  for (int32_t i = static_cast<int32_t>(blockIdx.x); i < groups.counts->long_runs; i += static_cast<int32_t>(gridDim.x)) {
+  for (int32_t i = static_cast<int32_t>(blockIdx.x); i < groups.counts->long_runs;
+       i += static_cast<int32_t>(gridDim.x)) {
     const LongRun run = groups.long_runs[i];
     const int64_t row = groups.rows[groups.run_begin[run.run]];
     float* sum = piece_sums + run.first_piece * data.dim;
@@ -153,8 +163,10 @@ __global__ void update_long_runs_kernel(Optimizer optimizer, const StepState* st
     sum_in_place<Width>(sum, run.pieces, data.dim, lanes);  // a long run has two pieces at least: this synchronizes
     for (int64_t e = threadIdx.x * Width; e < data.dim; e += kThreads * Width) {
       const Part<Width> g = load_part<Width>(sum + e);
-      if constexpr (Lazy) apply<Rule, States, Width>(optimizer, lazy, g, of_step.gradient_scale, data, row * data.dim + e);
-      else apply<Rule, States, Width>(optimizer, of_step, g, of_step.gradient_scale, data, row * data.dim + e);
+      if constexpr (Lazy)
+        apply<Rule, States, Width>(optimizer, lazy, g, of_step.gradient_scale, data, row * data.dim + e);
+      else
+        apply<Rule, States, Width>(optimizer, of_step, g, of_step.gradient_scale, data, row * data.dim + e);
     }
     if (data.touched && threadIdx.x == 0) data.touched[row] = 1;
     __syncthreads();  // `lazy` is written again
@@ -162,7 +174,8 @@ __global__ void update_long_runs_kernel(Optimizer optimizer, const StepState* st
 }
 
 template <class Rule, int States, int Width>
-__global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, const uint32_t* rows, RowData data, int lanes) {
+__global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, const uint32_t* rows, RowData data,
+                                  int lanes) {
   const UpdateScalars scalars = block_scalars(optimizer, state);
   const Group group(lanes);
   const int64_t last = *rows;
@@ -186,21 +199,23 @@ using hctr::cuda::Grid;
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
 
-void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums,
-                 RowData data) {
+void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
+                 Tensor dy, float* piece_sums, RowData data) {
   constexpr int64_t kBlocks = 132 * 8;  // each works out the step's scalars
   const int64_t dim = data.dim, capacity = batch.key_capacity;
   dispatch_float(dy.dtype(), [&]<class T>() {
     dispatch_width(splits_by_four(dy.bytes(), sizeof(T), dy.row_stride(), dim), [&]<int Width>() {
       const int lanes = lanes_for(dim, Width);
       const BagGradients<T, Width> gradients{batch, combiner, groups.bags, dy.view<T, 3>()};
-      launch(ctx, "sum_pieces", grid_for(RowGroups::most_pieces(capacity) * lanes, kThreads, kBlocks), sum_pieces_kernel<T, Width>, gradients, groups,
-             piece_sums, lanes);
+      launch(ctx, "sum_pieces", grid_for(RowGroups::most_pieces(capacity) * lanes, kThreads, kBlocks),
+             sum_pieces_kernel<T, Width>, gradients, groups, piece_sums, lanes);
       dispatch_row_rule(optimizer.kind, data, [&]<class Rule, int States, bool Lazy>() {
-        launch(ctx, "update_short_runs", grid_for(capacity * lanes, kThreads, kBlocks), update_short_runs_kernel<Rule, States, Lazy, T, Width>, optimizer,
-               ctx.state(), gradients, groups, data, lanes);
+        launch(ctx, "update_short_runs", grid_for(capacity * lanes, kThreads, kBlocks),
+               update_short_runs_kernel<Rule, States, Lazy, T, Width>, optimizer, ctx.state(), gradients, groups, data,
+               lanes);
         launch(ctx, "update_long_runs", Grid{std::min<int64_t>(RowGroups::most_long_runs(capacity), 132), kThreads, 0},
-               update_long_runs_kernel<Rule, States, Lazy, Width>, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+               update_long_runs_kernel<Rule, States, Lazy, Width>, optimizer, ctx.state(), groups, piece_sums, data,
+               lanes);
       });
     });
   });
@@ -210,7 +225,8 @@ void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, 
   dispatch_width(data.dim % 4 == 0, [&]<int Width>() {
     const int lanes = lanes_for(data.dim, Width);
     dispatch_rule(optimizer.kind, [&]<class Rule, int States>() {
-      launch(ctx, "sweep_rows", Grid{132 * 8, kThreads, 0}, sweep_rows_kernel<Rule, States, Width>, optimizer, ctx.state(), rows, data, lanes);
+      launch(ctx, "sweep_rows", Grid{132 * 8, kThreads, 0}, sweep_rows_kernel<Rule, States, Width>, optimizer,
+             ctx.state(), rows, data, lanes);
     });
   });
 }

@@ -50,19 +50,24 @@ struct Group {
   unsigned mask;  // the group's lanes of its warp
 
   __device__ explicit Group(int lanes_)
-      : index((static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes_), count(static_cast<int64_t>(gridDim.x) * blockDim.x / lanes_),
-        lane(static_cast<int>(threadIdx.x) % lanes_), lanes(lanes_),
+      : index((static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes_),
+        count(static_cast<int64_t>(gridDim.x) * blockDim.x / lanes_),
+        lane(static_cast<int>(threadIdx.x) % lanes_),
+        lanes(lanes_),
         mask((lanes_ == 32 ? 0xffffffffu : (1u << lanes_) - 1) << (threadIdx.x % 32 / lanes_ * lanes_)) {}
 };
 
 /// Calls body.operator()<Width>() with 4 when every vector can be read four elements at a time, else with 1.
 template <class Body>
 void dispatch_width(bool by_four, Body&& body) {
-  if (by_four) body.template operator()<4>();
-  else body.template operator()<1>();
+  if (by_four)
+    body.template operator()<4>();
+  else
+    body.template operator()<1>();
 }
 
-/// Whether vectors of `dim` elements of `size` bytes that start at `data` plus multiples of `stride` and `dim` elements can be.
+/// Whether vectors of `dim` elements of `size` bytes that start at `data` plus multiples of `stride` and `dim` elements
+/// can be.
 inline bool splits_by_four(const void* data, int64_t size, int64_t stride, int64_t dim) {
   return dim % 4 == 0 && stride % 4 == 0 && reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(4 * size) == 0;
 }

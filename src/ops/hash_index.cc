@@ -5,8 +5,12 @@
 
 namespace hctr::ops {
 
-void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) { HCTR_ON_DEVICE(ctx, index_insert(ctx, index, batch, rows)); }
-void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) { HCTR_ON_DEVICE(ctx, index_find(ctx, index, batch, rows)); }
+void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
+  HCTR_ON_DEVICE(ctx, index_insert(ctx, index, batch, rows));
+}
+void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
+  HCTR_ON_DEVICE(ctx, index_find(ctx, index, batch, rows));
+}
 void index_rebuild(Context& ctx, HashIndex index) { HCTR_ON_DEVICE(ctx, index_rebuild(ctx, index)); }
 void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
   HCTR_ON_DEVICE(ctx, index_close_batch(ctx, index, rows_after, host_word));
@@ -29,9 +33,10 @@ IndexEntry& place_of(const HashIndex& index, int64_t key, int32_t slot) {
 
 int32_t row_in(const IndexEntry& entry) { return static_cast<int32_t>(entry.meta & 0xffffffffu); }  // 0 when empty
 
-/// rows[p] for keys [begin, end), all of one slot; 0 for those not in the table. Several places are fetched at once: a lookup
-/// in a large table waits for memory and for little else.
-void find_range(const HashIndex& index, const int64_t* keys, int32_t slot, int64_t begin, int64_t end, uint32_t last_row, int32_t* rows) {
+/// rows[p] for keys [begin, end), all of one slot; 0 for those not in the table. Several places are fetched at once: a
+/// lookup in a large table waits for memory and for little else.
+void find_range(const HashIndex& index, const int64_t* keys, int32_t slot, int64_t begin, int64_t end,
+                uint32_t last_row, int32_t* rows) {
   constexpr int64_t kAhead = 16;
   const uint64_t mask = index.state->mask;
   for (int64_t p = begin; p < end; ++p) {
@@ -92,7 +97,8 @@ void index_close_batch(Context&, HashIndex index, uint32_t* rows_after, uint64_t
   IndexState& state = *index.state;
   *rows_after = state.ready = std::min(state.rows, state.row_capacity);
   ++state.batches;
-  std::atomic_ref<uint64_t>(*host_word).store(static_cast<uint64_t>(state.batches) << 32 | state.rows, std::memory_order_release);
+  std::atomic_ref<uint64_t>(*host_word)
+      .store(static_cast<uint64_t>(state.batches) << 32 | state.rows, std::memory_order_release);
 }
 
 void index_finish_step(Context&, HashIndex index, const uint32_t* rows_after) { index.state->finished = *rows_after; }

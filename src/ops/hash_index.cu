@@ -7,9 +7,9 @@
 
 // Insertion by many threads at once.
 //
-// An empty place is claimed by exchanging its meta from 0 to (tag, kPending). The winner writes the key, takes a row and
-// publishes (tag, row) with release; who reads a published meta with acquire therefore sees the key. Who meets a pending
-// place of its own tag cannot know yet whether the key is its own, and looks at the same place again.
+// An empty place is claimed by exchanging its meta from 0 to (tag, kPending). The winner writes the key, takes a row
+// and publishes (tag, row) with release; who reads a published meta with acquire therefore sees the key. Who meets a
+// pending place of its own tag cannot know yet whether the key is its own, and looks at the same place again.
 //
 // Nobody waits for ever:
 // - Between claim and publication the winner waits for nobody. It adds to the row counter together with lanes that have
@@ -18,8 +18,8 @@
 //   compute capability 7.0 a lane makes progress while others of its warp spin (7.5 is the least we run on).
 // - Places are never emptied, and there are at least twice as many as rows and keys of one batch together, so a search
 //   meets its key or an empty place.
-// One key gets one place: all its searches visit the same places in the same order, and a place once claimed keeps its key,
-// so none can pass the place the first one claimed.
+// One key gets one place: all its searches visit the same places in the same order, and a place once claimed keeps its
+// key, so none can pass the place the first one claimed.
 
 namespace hctr::ops {
 namespace {
@@ -36,8 +36,10 @@ __device__ int32_t slot_of(const KeyBatch& batch, int32_t p) {
   int64_t low = 0, high = batch.slots - 1;
   while (low < high) {
     const int64_t middle = (low + high + 1) / 2;
-    if (batch.offsets[middle * batch.samples] <= p) low = middle;
-    else high = middle - 1;
+    if (batch.offsets[middle * batch.samples] <= p)
+      low = middle;
+    else
+      high = middle - 1;
   }
   return static_cast<int32_t>(low);
 }
@@ -59,7 +61,8 @@ __device__ uint32_t find_or_insert(const HashIndex& index, uint64_t mask, int64_
     const DeviceAtomic<uint64_t> meta(entry.meta);
     const DeviceAtomic<int64_t> entry_key(entry.key);
     uint64_t seen = meta.load(::cuda::memory_order_acquire);
-    if (seen == 0 && meta.compare_exchange_strong(seen, tag | kPending, ::cuda::memory_order_acquire, ::cuda::memory_order_acquire)) {
+    if (seen == 0 && meta.compare_exchange_strong(seen, tag | kPending, ::cuda::memory_order_acquire,
+                                                  ::cuda::memory_order_acquire)) {
       entry_key.store(key, ::cuda::memory_order_relaxed);
       const uint32_t row = take_row(index.state);
       if (row != 0) {
@@ -92,8 +95,8 @@ __global__ void index_insert_kernel(HashIndex index, KeyBatch batch, int32_t* ro
   }
 }
 
-/// Beside an insertion. A place that is pending, or whose row is newer than the last finished step, is as good as another
-/// key's: if it holds this key, the key is new and not to be seen, and the search ends at an empty place.
+/// Beside an insertion. A place that is pending, or whose row is newer than the last finished step, is as good as
+/// another key's: if it holds this key, the key is new and not to be seen, and the search ends at an empty place.
 __device__ uint32_t find(const HashIndex& index, uint64_t mask, uint32_t finished, int64_t key, int32_t slot) {
   const uint64_t tag = HashIndex::tag(slot);
   uint64_t at = HashIndex::hash(key, slot) & mask;
@@ -101,7 +104,8 @@ __device__ uint32_t find(const HashIndex& index, uint64_t mask, uint32_t finishe
     IndexEntry& entry = index.entries[at];
     const uint64_t seen = DeviceAtomic<uint64_t>(entry.meta).load(::cuda::memory_order_acquire);
     if (seen == 0) return 0;
-    if (seen >> 32 == tag >> 32 && row_in(seen) <= finished && DeviceAtomic<int64_t>(entry.key).load(::cuda::memory_order_relaxed) == key)
+    if (seen >> 32 == tag >> 32 && row_in(seen) <= finished &&
+        DeviceAtomic<int64_t>(entry.key).load(::cuda::memory_order_relaxed) == key)
       return row_in(seen);
   }
   return 0;
@@ -130,7 +134,9 @@ __global__ void index_rebuild_kernel(HashIndex index) {
     const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
     const uint64_t wanted = HashIndex::tag(slot) | static_cast<uint64_t>(row);
     uint64_t at = HashIndex::hash(key, slot) & mask;
-    for (uint64_t empty = 0; !DeviceAtomic<uint64_t>(index.entries[at].meta).compare_exchange_strong(empty, wanted, ::cuda::memory_order_relaxed); empty = 0)
+    for (uint64_t empty = 0; !DeviceAtomic<uint64_t>(index.entries[at].meta)
+                                  .compare_exchange_strong(empty, wanted, ::cuda::memory_order_relaxed);
+         empty = 0)
       at = (at + 1) & mask;
     index.entries[at].key = key;
   }
@@ -145,7 +151,9 @@ __global__ void index_close_batch_kernel(HashIndex index, uint32_t* rows_after, 
   __threadfence_system();
 }
 
-__global__ void index_finish_step_kernel(HashIndex index, const uint32_t* rows_after) { index.state->finished = *rows_after; }
+__global__ void index_finish_step_kernel(HashIndex index, const uint32_t* rows_after) {
+  index.state->finished = *rows_after;
+}
 
 }  // namespace
 
@@ -162,7 +170,9 @@ void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
   launch(ctx, "index_find", grid_for(batch.key_capacity), index_find_kernel, index, batch, rows);
 }
 
-void index_rebuild(Context& ctx, HashIndex index) { launch(ctx, "index_rebuild", {132 * 8, 256, 0}, index_rebuild_kernel, index); }
+void index_rebuild(Context& ctx, HashIndex index) {
+  launch(ctx, "index_rebuild", {132 * 8, 256, 0}, index_rebuild_kernel, index);
+}
 
 void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
   launch(ctx, "index_close_batch", {1, 1, 0}, index_close_batch_kernel, index, rows_after, host_word);

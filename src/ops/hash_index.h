@@ -7,15 +7,15 @@
 
 namespace hctr::ops {
 
-/// One place of the table. `meta` says whether and by whom it is used: 0 empty, else the identity's slot + 1 in the upper half
-/// and the row in the lower half. So every value of a key is allowed.
+/// One place of the table. `meta` says whether and by whom it is used: 0 empty, else the identity's slot + 1 in the
+/// upper half and the row in the lower half. So every value of a key is allowed.
 struct IndexEntry {
   int64_t key;
   uint64_t meta;
 };
 
-/// What changes while the table fills and grows. Lives on the device: kernels read it there, so that recorded work stays
-/// right when the table has grown.
+/// What changes while the table fills and grows. Lives on the device: kernels read it there, so that recorded work
+/// stays right when the table has grown.
 struct IndexState {
   uint64_t mask;          ///< entries - 1; entries are a power of two
   uint32_t row_capacity;  ///< rows 1 to row_capacity may be handed out
@@ -40,9 +40,9 @@ struct HashIndex {
   HCTR_HD static uint64_t tag(int32_t slot) { return (static_cast<uint64_t>(static_cast<uint32_t>(slot)) + 1) << 32; }
 };
 
-/// rows[p] = the row of key p of the batch; keys not in the table are added, each under the next free row. A key that occurs
-/// many times gets one row. Row 0 where every row is taken, and past the last key. On the CPU new rows are numbered in
-/// the order of keys; on a GPU in any order.
+/// rows[p] = the row of key p of the batch; keys not in the table are added, each under the next free row. A key that
+/// occurs many times gets one row. Row 0 where every row is taken, and past the last key. On the CPU new rows are
+/// numbered in the order of keys; on a GPU in any order.
 HCTR_OP(void index_insert(Context&, HashIndex, KeyBatch, int32_t* rows))
 
 /// rows[p] = the row of key p if it was there when the last step finished, else 0. May run beside index_insert.

@@ -1,10 +1,10 @@
 // Embedding layers as every version of the config spells them.
+#include "embedding/clause.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include "embedding/clause.h"
 
 namespace hctr {
 namespace {
@@ -14,14 +14,19 @@ struct Read {
   Problems problems;
 };
 
-Read read(const std::string& hparam, const std::string& more = "", const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
-  const Json layer = Json::parse(R"({"type": ")" + type + R"(", "bottom": "data1", "top": "wide")" + more + R"(, "sparse_embedding_hparam": )" + hparam + "}", "test");
+Read read(const std::string& hparam, const std::string& more = "",
+          const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
+  const Json layer = Json::parse(R"({"type": ")" + type + R"(", "bottom": "data1", "top": "wide")" + more +
+                                     R"(, "sparse_embedding_hparam": )" + hparam + "}",
+                                 "test");
   Read out;
   out.clause = parse_embedding(layer, "/layers/1", out.problems);
   return out;
 }
 
-std::string first_error(const Read& r) { return r.problems.errors().empty() ? "" : r.problems.errors()[0].pointer + ": " + r.problems.errors()[0].message; }
+std::string first_error(const Read& r) {
+  return r.problems.errors().empty() ? "" : r.problems.errors()[0].pointer + ": " + r.problems.errors()[0].message;
+}
 
 OptimizerClause adam() {
   OptimizerClause clause;
@@ -30,8 +35,8 @@ OptimizerClause adam() {
 }
 
 TEST(EmbeddingClauseTest, Version21) {
-  const Read r = read(R"({"vocabulary_size": 1000, "load_factor": 0.75, "embedding_vec_size": 16, "combiner": 0})", R"(, "plan_file": ["a.json", "b.json"])",
-                      "DistributedSlotSparseEmbeddingHash");
+  const Read r = read(R"({"vocabulary_size": 1000, "load_factor": 0.75, "embedding_vec_size": 16, "combiner": 0})",
+                      R"(, "plan_file": ["a.json", "b.json"])", "DistributedSlotSparseEmbeddingHash");
   EXPECT_EQ(first_error(r), "");
   EXPECT_EQ(r.problems.warnings().size(), 0u);
   EXPECT_EQ(r.problems.notes().size(), 2u);  // load_factor, plan_file
@@ -41,7 +46,8 @@ TEST(EmbeddingClauseTest, Version21) {
 }
 
 TEST(EmbeddingClauseTest, Version22WithSlotSizes) {
-  const Read r = read(R"({"slot_size_array": [4, 100, 25], "max_vocabulary_size_per_gpu": 7, "embedding_vec_size": 2, "combiner": 1})");
+  const Read r = read(
+      R"({"slot_size_array": [4, 100, 25], "max_vocabulary_size_per_gpu": 7, "embedding_vec_size": 2, "combiner": 1})");
   EXPECT_EQ(first_error(r), "");
   EXPECT_EQ(r.clause.stated_rows(0, 1), 129);
   EXPECT_EQ(r.clause.stated_rows(0, 2), 29);
@@ -80,16 +86,20 @@ TEST(EmbeddingClauseTest, TheLimitIsThereWhenAskedFor) {
   const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "grow": false, "embedding_vec_size": 4, "combiner": 0})");
   EXPECT_EQ(r.clause.table_spec(adam()).row_limit, 10);
   EXPECT_EQ(first_error(read(R"({"grow": false, "embedding_vec_size": 4, "combiner": 0})")),
-            "/layers/1/sparse_embedding_hparam/grow: a table that may not grow needs its size: \"max_vocabulary_size_per_gpu\"");
+            "/layers/1/sparse_embedding_hparam/grow: a table that may not grow needs its size: "
+            "\"max_vocabulary_size_per_gpu\"");
 }
 
 TEST(EmbeddingClauseTest, WrongValuesAreNamed) {
-  EXPECT_EQ(first_error(read(R"({"embedding_vec_size": 4, "combiner": 2})")),
-            "/layers/1/sparse_embedding_hparam/combiner: expected \"sum\" (or 0) or \"mean\" (or 1), found the integer 2");
-  EXPECT_EQ(first_error(read(R"({"embedding_vec_size": 0, "combiner": 0})")),
-            "/layers/1/sparse_embedding_hparam/embedding_vec_size: expected an integer, at least 1, found the integer 0");
+  EXPECT_EQ(
+      first_error(read(R"({"embedding_vec_size": 4, "combiner": 2})")),
+      "/layers/1/sparse_embedding_hparam/combiner: expected \"sum\" (or 0) or \"mean\" (or 1), found the integer 2");
+  EXPECT_EQ(
+      first_error(read(R"({"embedding_vec_size": 0, "combiner": 0})")),
+      "/layers/1/sparse_embedding_hparam/embedding_vec_size: expected an integer, at least 1, found the integer 0");
   EXPECT_EQ(first_error(read(R"({"embeding_vec_size": 4, "combiner": 0})")),
-            "/layers/1/sparse_embedding_hparam/embeding_vec_size: LocalizedSlotSparseEmbeddingHash has no field \"embeding_vec_size\"; did you mean "
+            "/layers/1/sparse_embedding_hparam/embeding_vec_size: LocalizedSlotSparseEmbeddingHash has no field "
+            "\"embeding_vec_size\"; did you mean "
             "\"embedding_vec_size\"?");
 }
 

@@ -46,7 +46,8 @@ std::string content(TableRig& rig) {
   std::string text;
   rig.table->export_rows(false, [&](const RowBlock& block) {
     for (size_t i = 0; i < block.keys.size(); ++i)
-      text += cat(block.keys[i], block.slots.empty() ? "" : cat("/", block.slots[i]), ": ", block.vectors[2 * i], ", ", block.vectors[2 * i + 1], "; ");
+      text += cat(block.keys[i], block.slots.empty() ? "" : cat("/", block.slots[i]), ": ", block.vectors[2 * i], ", ",
+                  block.vectors[2 * i + 1], "; ");
   });
   return text;
 }
@@ -70,7 +71,8 @@ TEST_P(SparseFileTest, SavedAndLoadedAgain) {
       for (int t = 0; t < 20; ++t) rig.step(random_bags(spec, 4, 1, 1000, random), random_floats(4 * 3 * 5, random));
       const fs::path path = folder / "new_folder" / "deep.model";
       save_sparse(path, *rig.table, key_bytes);
-      EXPECT_EQ(fs::file_size(path), static_cast<size_t>(rig.table->rows()) * static_cast<size_t>(key_bytes + (by_slot ? 8 : 0) + 20));
+      EXPECT_EQ(fs::file_size(path),
+                static_cast<size_t>(rig.table->rows()) * static_cast<size_t>(key_bytes + (by_slot ? 8 : 0) + 20));
       load_sparse(path, *copy.table, key_bytes);
       EXPECT_EQ(copy.bytes(), rig.bytes());
       const std::string before = read(path);
@@ -82,7 +84,8 @@ TEST_P(SparseFileTest, SavedAndLoadedAgain) {
 TEST(SparseFileLayoutTest, WhatIsWrittenIsKnownByteForByte) {
   const TemporaryFolder folder;
   TableRig rig(kCpu, spec_of(true));
-  rig.table->import_rows({std::vector<int64_t>{9, 7}, std::vector<int32_t>{0, 2}, std::vector<float>{1, 2, 3, 4}, {}, {}});
+  rig.table->import_rows(
+      {std::vector<int64_t>{9, 7}, std::vector<int32_t>{0, 2}, std::vector<float>{1, 2, 3, 4}, {}, {}});
   save_sparse(folder / "a", *rig.table, 4);
   EXPECT_EQ(read(folder / "a"), packed(uint32_t{9}, uint64_t{0}, 1.0f, 2.0f, uint32_t{7}, uint64_t{2}, 3.0f, 4.0f));
   TableRig shared(kCpu, spec_of(false));
@@ -90,7 +93,8 @@ TEST(SparseFileLayoutTest, WhatIsWrittenIsKnownByteForByte) {
   save_sparse(folder / "b", *shared.table, 8);
   EXPECT_EQ(read(folder / "b"), packed(int64_t{-7}, 3.0f, 4.0f, int64_t{9}, 1.0f, 2.0f));
   EXPECT_EQ(message_of(Kind::data, [&] { save_sparse(folder / "c", *shared.table, 4); }),
-            cat("key -7 of table 'deep' does not fit the 4 bytes of a key in '", (folder / "c").string(), "': set \"input_key_type\" to \"I64\""));
+            cat("key -7 of table 'deep' does not fit the 4 bytes of a key in '", (folder / "c").string(),
+                "': set \"input_key_type\" to \"I64\""));
   EXPECT_FALSE(fs::exists(folder / "c")) << "half a file";
 }
 
@@ -136,11 +140,15 @@ TEST(SparseFileLayoutTest, DamagedFilesAreNamed) {
     return text;
   };
   EXPECT_EQ(message("", false), "sparse model file 'x' is empty");
-  EXPECT_EQ(message(std::string(17, 'a'), false), "sparse model file 'x' has 17 bytes, which is no multiple of a row of 2 elements (16, 12 bytes): the file is "
-                                                  "damaged or from a model with another embedding_vec_size");
-  EXPECT_EQ(message(packed(int64_t{1}, uint64_t{3}, 1.0f, 1.0f), true),
-            "sparse model file 'x': slot ids are larger than the number of slots in every layout that its 24 bytes fit");
-  EXPECT_EQ(message(packed(int64_t{1}, 1.0f, 1.0f, int64_t{1}, 1.0f, 1.0f), false), "table 'deep': key 1 occurs twice\n  while loading sparse model file 'x'");
+  EXPECT_EQ(
+      message(std::string(17, 'a'), false),
+      "sparse model file 'x' has 17 bytes, which is no multiple of a row of 2 elements (16, 12 bytes): the file is "
+      "damaged or from a model with another embedding_vec_size");
+  EXPECT_EQ(
+      message(packed(int64_t{1}, uint64_t{3}, 1.0f, 1.0f), true),
+      "sparse model file 'x': slot ids are larger than the number of slots in every layout that its 24 bytes fit");
+  EXPECT_EQ(message(packed(int64_t{1}, 1.0f, 1.0f, int64_t{1}, 1.0f, 1.0f), false),
+            "table 'deep': key 1 occurs twice\n  while loading sparse model file 'x'");
   EXPECT_EQ(message_of(Kind::io, [&] { loaded(spec_of(false), folder / "none", 8); }),
             cat("cannot open sparse model file '", (folder / "none").string(), "': No such file or directory"));
 }

@@ -24,9 +24,12 @@ class OnDevice : public testing::TestWithParam<Device> {
     if (GetParam().is_cuda()) HCTR_SKIP_WITHOUT_GPU();
   }
 };
-inline std::string device_name(const testing::TestParamInfo<Device>& info) { return info.param.is_cuda() ? "cuda" : "cpu"; }
-#define HCTR_ON_EACH_DEVICE(suite) \
-  INSTANTIATE_TEST_SUITE_P(Device, suite, testing::Values(::hctr::test::kCpu, ::hctr::test::kGpu), ::hctr::test::device_name)
+inline std::string device_name(const testing::TestParamInfo<Device>& info) {
+  return info.param.is_cuda() ? "cuda" : "cpu";
+}
+#define HCTR_ON_EACH_DEVICE(suite)                                                                 \
+  INSTANTIATE_TEST_SUITE_P(Device, suite, testing::Values(::hctr::test::kCpu, ::hctr::test::kGpu), \
+                           ::hctr::test::device_name)
 
 /// Keys of a batch: bags[slot][sample].
 using Bags = std::vector<std::vector<std::vector<int64_t>>>;
@@ -57,10 +60,15 @@ struct DeviceArray {
 /// A table with one ring slot's and one evaluation batch's memory per slot.
 class TableRig {
  public:
-  TableRig(Device device, TableSpec spec, int threads = 1, int ring = 2, bool record = true)
-      : runtime(device, {.threads = threads, .seed = 7}), table(std::make_unique<EmbeddingTable>(runtime, spec, ring)), ring_(ring), record_(record) {
-    for (int i = 0; i < ring; ++i) slots_.push_back(std::make_unique<Slot>(device, spec));
-    eval_ = std::make_unique<Slot>(device, spec, true);
+  TableRig(Device device, TableSpec spec, int threads = 1, int ring = 2, bool record = true,
+           DType activations = DType::f32)
+      : runtime(device, {.threads = threads, .seed = 7}),
+        table(std::make_unique<EmbeddingTable>(runtime, spec, ring)),
+        ring_(ring),
+        record_(record) {
+    for (int i = 0; i < ring; ++i)
+      slots_.push_back(std::make_unique<Slot>(device, spec, spec.samples, spec.key_capacity, activations));
+    eval_ = std::make_unique<Slot>(device, spec, spec.eval_samples, spec.eval_key_capacity, activations);
   }
 
   /// One training step; returns y [samples, slots, dim].
@@ -73,8 +81,12 @@ class TableRig {
     const int i = static_cast<int>(prepared_++ % ring_);
     Slot& slot = *slots_[static_cast<size_t>(i)];
     upload(bags, slot);
-    const StepState state{.step = steps_ + prepared_ - computed_ - 1, .first_sample = 0, .valid_samples = 0, .global_samples = 0,
-                          .learning_rate = learning_rate, .loss_scale = loss_scale};
+    const StepState state{.step = steps_ + prepared_ - computed_ - 1,
+                          .first_sample = 0,
+                          .valid_samples = 0,
+                          .global_samples = 0,
+                          .learning_rate = learning_rate,
+                          .loss_scale = loss_scale};
     copy_bytes(runtime.compute_stream(), slot.state.data(), &state, sizeof state);
     runtime.compute_stream().synchronize();
     table->ensure_room();
@@ -89,7 +101,11 @@ class TableRig {
   std::vector<float> compute(const std::vector<float>& dy) {
     const int i = static_cast<int>(computed_++ % ring_);
     Slot& slot = *slots_[static_cast<size_t>(i)];
-    from_host(slot.dy.tensor(), dy, runtime.compute_stream());
+    dispatch_float(slot.dy.spec.dtype, [&]<class T>() {
+      std::vector<T> rounded;
+      for (const float value : dy) rounded.push_back(T(value));
+      from_host(slot.dy.tensor(), rounded, runtime.compute_stream());
+    });
     runtime.prepare_stream().synchronize();
     Context ctx(runtime, runtime.compute_stream(), reinterpret_cast<const StepState*>(slot.state.data()));
     if (!slot.compute)
@@ -99,22 +115,25 @@ class TableRig {
       });
     slot.compute->run();
     ++steps_;
-    return to_host<float>(slot.y.tensor(), runtime.compute_stream());
+    return result(slot);
   }
 
   std::vector<float> lookup(const Bags& bags) {
     upload(bags, *eval_);
     Context ctx(runtime, runtime.compute_stream());
     table->lookup(ctx, eval_->keys.tensor(), eval_->offsets.tensor(), eval_->y.tensor());
-    return to_host<float>(eval_->y.tensor(), runtime.compute_stream());
+    return result(*eval_);
   }
 
   /// Every row as bytes, to compare tables bit by bit.
   std::string bytes(bool with_states = true) {
     std::string out;
-    const auto add = [&](const auto& span) { out.append(reinterpret_cast<const char*>(span.data()), span.size_bytes()); };
+    const auto add = [&](const auto& span) {
+      out.append(reinterpret_cast<const char*>(span.data()), span.size_bytes());
+    };
     table->export_rows(with_states, [&](const RowBlock& block) {
-      add(block.keys), add(block.slots), add(block.vectors), add(block.states[0]), add(block.states[1]), add(block.last_steps);
+      add(block.keys), add(block.slots), add(block.vectors), add(block.states[0]), add(block.states[1]),
+          add(block.last_steps);
     });
     return out;
   }
@@ -126,17 +145,28 @@ class TableRig {
 
  private:
   struct Slot {
-    Slot(Device device, const TableSpec& s, bool eval = false)
-        : samples(eval ? s.eval_samples : s.samples), keys(device, TensorSpec(DType::i64, {eval ? s.eval_key_capacity : s.key_capacity})),
-          offsets(device, TensorSpec(DType::i32, {s.slots * samples + 1})), state(device, sizeof(StepState)),
-          y(device, TensorSpec(DType::f32, {samples, s.slots, s.dim}, s.slots * s.dim + 4)),
-          dy(device, TensorSpec(DType::f32, {samples, s.slots, s.dim})) {}
+    Slot(Device device, const TableSpec& s, int64_t samples_, int64_t key_capacity, DType activations)
+        : samples(samples_),
+          keys(device, TensorSpec(DType::i64, {key_capacity})),
+          offsets(device, TensorSpec(DType::i32, {s.slots * samples + 1})),
+          state(device, sizeof(StepState)),
+          y(device, TensorSpec(activations, {samples, s.slots, s.dim}, s.slots * s.dim + 4)),
+          dy(device, TensorSpec(activations, {samples, s.slots, s.dim})) {}
     int64_t samples;
     DeviceArray keys, offsets;
     Buffer state;
     DeviceArray y, dy;
     std::unique_ptr<Program> prepare, compute;
   };
+
+  std::vector<float> result(const Slot& slot) const {
+    std::vector<float> y;
+    dispatch_float(slot.y.spec.dtype, [&]<class T>() {
+      for (const T value : to_host<T>(slot.y.tensor(), runtime.compute_stream()))
+        y.push_back(static_cast<float>(value));
+    });
+    return y;
+  }
 
   void upload(const Bags& bags, Slot& slot) {
     std::vector<int64_t> keys;

@@ -31,7 +31,9 @@ class PlainTable {
   using Identity = std::pair<int32_t, int64_t>;
   std::map<Identity, Row> rows;
 
-  Identity identity(size_t slot, int64_t key) const { return {spec_.identity_by_slot ? static_cast<int32_t>(slot) : 0, key}; }
+  Identity identity(size_t slot, int64_t key) const {
+    return {spec_.identity_by_slot ? static_cast<int32_t>(slot) : 0, key};
+  }
 
   void insert(const Bags& bags) {
     const uint64_t key = random_key(7, stream_of("table:" + spec_.name));
@@ -41,10 +43,14 @@ class PlainTable {
           const Identity id = identity(s, k);
           if (rows.contains(id)) continue;
           Row& row = rows[id];
-          const float bound = spec_.slot_bounds.empty() ? spec_.init_bound : spec_.slot_bounds[static_cast<size_t>(id.first)];
+          const float bound =
+              spec_.slot_bounds.empty() ? spec_.init_bound : spec_.slot_bounds[static_cast<size_t>(id.first)];
           for (int64_t e = 0; e < spec_.dim; ++e)
-            row.w.push_back(static_cast<double>(symmetric_float(
-                philox(key, static_cast<uint64_t>(k), static_cast<uint64_t>(id.first) << 32 | static_cast<uint64_t>(e / 4)).v[e % 4], bound)));
+            row.w.push_back(static_cast<double>(
+                symmetric_float(philox(key, static_cast<uint64_t>(k),
+                                       static_cast<uint64_t>(id.first) << 32 | static_cast<uint64_t>(e / 4))
+                                    .v[e % 4],
+                                bound)));
           row.m.assign(row.w.size(), 0);
           row.v.assign(row.w.size(), 0);
         }
@@ -61,7 +67,8 @@ class PlainTable {
       for (size_t b = 0; b < samples; ++b)
         for (const int64_t k : bags[s][b])
           if (const auto found = rows.find(identity(s, k)); found != rows.end())
-            for (size_t e = 0; e < dim; ++e) y[(b * bags.size() + s) * dim + e] += weight(bags[s][b]) * found->second.w[e];
+            for (size_t e = 0; e < dim; ++e)
+              y[(b * bags.size() + s) * dim + e] += weight(bags[s][b]) * found->second.w[e];
     return y;
   }
 
@@ -73,7 +80,8 @@ class PlainTable {
         for (const int64_t k : bags[s][b]) {
           auto& g = gradients[identity(s, k)];
           g.resize(dim, 0.0);
-          for (size_t e = 0; e < dim; ++e) g[e] += weight(bags[s][b]) * static_cast<double>(dy[(b * bags.size() + s) * dim + e]) / loss_scale;
+          for (size_t e = 0; e < dim; ++e)
+            g[e] += weight(bags[s][b]) * static_cast<double>(dy[(b * bags.size() + s) * dim + e]) / loss_scale;
         }
     if (spec_.update == UpdateType::global)
       for (const auto& [id, row] : rows) gradients[id].resize(dim, 0.0);
@@ -86,14 +94,15 @@ class PlainTable {
           row.w[e] -= rate * g[e];
         } else if (spec_.update == UpdateType::lazy_global) {
           const double last = static_cast<double>(row.last), k = td - last;
-          row.w[e] -= rate / (1 - b1) * std::sqrt(1 - std::pow(b2, last)) / (1 - std::pow(b1, last)) * (1 - std::pow(b1, k)) * row.m[e] /
-                      (std::sqrt(row.v[e]) + eps);
+          row.w[e] -= rate / (1 - b1) * std::sqrt(1 - std::pow(b2, last)) / (1 - std::pow(b1, last)) *
+                      (1 - std::pow(b1, k)) * row.m[e] / (std::sqrt(row.v[e]) + eps);
           row.m[e] = std::pow(b1, k) * row.m[e] + (1 - b1) * g[e];
           row.v[e] = std::pow(b2, k) * row.v[e] + (1 - b2) * g[e] * g[e];
         } else {
           row.m[e] = b1 * row.m[e] + (1 - b1) * g[e];
           row.v[e] = b2 * row.v[e] + (1 - b2) * g[e] * g[e];
-          row.w[e] -= rate * std::sqrt(1 - std::pow(b2, td)) / (1 - std::pow(b1, td)) * row.m[e] / (std::sqrt(row.v[e]) + eps);
+          row.w[e] -=
+              rate * std::sqrt(1 - std::pow(b2, td)) / (1 - std::pow(b1, td)) * row.m[e] / (std::sqrt(row.v[e]) + eps);
         }
       }
       row.last = t;
@@ -104,14 +113,17 @@ class PlainTable {
   TableSpec spec_;
 };
 
-void expect_near(const std::vector<float>& got, const std::vector<double>& wanted, double tolerance, const std::string& what) {
+void expect_near(const std::vector<float>& got, const std::vector<double>& wanted, double tolerance,
+                 const std::string& what) {
   ASSERT_EQ(got.size(), wanted.size()) << what;
   for (size_t i = 0; i < got.size(); ++i)
-    ASSERT_NEAR(static_cast<double>(got[i]), wanted[i], tolerance * (1 + std::abs(wanted[i]))) << what << ", element " << i;
+    ASSERT_NEAR(static_cast<double>(got[i]), wanted[i], tolerance * (1 + std::abs(wanted[i])))
+        << what << ", element " << i;
 }
 
 /// Trains the table and the plain one side by side and compares all they give.
-void compare_over_steps(Device device, TableSpec spec, int most_keys, int64_t vocabulary, int steps, double tolerance = 2e-5) {
+void compare_over_steps(Device device, TableSpec spec, int most_keys, int64_t vocabulary, int steps,
+                        double tolerance = 2e-5) {
   TableRig rig(device, spec);
   rig.loss_scale = 8;
   PlainTable plain(spec);
@@ -133,10 +145,15 @@ void compare_over_steps(Device device, TableSpec spec, int most_keys, int64_t vo
       const auto found = plain.rows.find({slot, block.keys[i]});
       ASSERT_TRUE(found != plain.rows.end()) << "a row of key " << block.keys[i] << " in slot " << slot;
       const auto dim = static_cast<size_t>(spec.dim);
-      const auto part = [&](std::span<const float> from) { return std::vector<float>(from.begin() + static_cast<long>(i * dim), from.begin() + static_cast<long>((i + 1) * dim)); };
+      const auto part = [&](std::span<const float> from) {
+        return std::vector<float>(from.begin() + static_cast<long>(i * dim),
+                                  from.begin() + static_cast<long>((i + 1) * dim));
+      };
       expect_near(part(block.vectors), found->second.w, tolerance, cat("vector of key ", block.keys[i]));
-      if (!block.states[0].empty()) expect_near(part(block.states[0]), found->second.m, tolerance, cat("m of key ", block.keys[i]));
-      if (!block.states[1].empty()) expect_near(part(block.states[1]), found->second.v, tolerance, cat("v of key ", block.keys[i]));
+      if (!block.states[0].empty())
+        expect_near(part(block.states[0]), found->second.m, tolerance, cat("m of key ", block.keys[i]));
+      if (!block.states[1].empty())
+        expect_near(part(block.states[1]), found->second.v, tolerance, cat("v of key ", block.keys[i]));
     }
   });
 }
@@ -145,7 +162,7 @@ class TableTest : public OnDevice {};
 HCTR_ON_EACH_DEVICE(TableTest);
 
 TEST_P(TableTest, EveryWidthAgreesWithThePlainTable) {
-  for (const int64_t dim : {1, 3, 16, 33, 128, 260}) {
+  for (const int64_t dim : {1, 3, 16, 33, 128, 260, 2050}) {
     SCOPED_TRACE(cat("dim ", dim));
     compare_over_steps(GetParam(), small_spec(dim, 3, 16, 16 * 3 * 4), 4, 50, 4);
   }
@@ -210,7 +227,8 @@ TEST_P(TableTest, InitialValuesDoNotDependOnArrival) {
   TableSpec spec = small_spec(5, 2, 4, 8);
   spec.identity_by_slot = true;
   spec.slot_bounds = {0.5f, 0.01f};
-  const Bags first = {{{1}, {2}, {3}, {4}}, {{1}, {2}, {3}, {4}}}, second = {{{4}, {9}, {2}, {8}}, {{3}, {1}, {7}, {7}}};
+  const Bags first = {{{1}, {2}, {3}, {4}}, {{1}, {2}, {3}, {4}}},
+             second = {{{4}, {9}, {2}, {8}}, {{3}, {1}, {7}, {7}}};
   const std::vector<float> none(40, 0.0f);
   spec.optimizer.kind = ops::Optimizer::Kind::sgd;
   TableRig one(GetParam(), spec), other(GetParam(), spec);
@@ -221,7 +239,8 @@ TEST_P(TableTest, InitialValuesDoNotDependOnArrival) {
   EXPECT_EQ(one.bytes(), other.bytes());
   one.table->export_rows(false, [&](const RowBlock& block) {
     for (size_t i = 0; i < block.keys.size(); ++i)
-      for (size_t e = 0; e < 5; ++e) EXPECT_LE(std::abs(block.vectors[i * 5 + e]), spec.slot_bounds[static_cast<size_t>(block.slots[i])]);
+      for (size_t e = 0; e < 5; ++e)
+        EXPECT_LE(std::abs(block.vectors[i * 5 + e]), spec.slot_bounds[static_cast<size_t>(block.slots[i])]);
   });
   TableRig plain_cpu(kCpu, spec);
   plain_cpu.step(first, none);
@@ -250,6 +269,28 @@ TEST_P(TableTest, TwoRunsAreEqualBitByBit) {
   }
 }
 
+TEST_P(TableTest, ActivationsOfTwoBytesAreRoundedAndNothingElse) {
+  for (const int64_t dim : {3, 16}) {
+    const TableSpec spec = small_spec(dim, 3, 40, 40 * 3 * 3);
+    TableRig wide(GetParam(), spec), half(GetParam(), spec, 1, 2, true, DType::f16),
+        brain(GetParam(), spec, 1, 2, true, DType::bf16);
+    std::mt19937_64 random(9);
+    for (int t = 0; t < 4; ++t) {
+      const Bags bags = random_bags(spec, spec.samples, 3, 60, random);
+      std::vector<float> dy;
+      for (int64_t i = 0; i < spec.samples * spec.slots * dim; ++i)
+        dy.push_back(static_cast<float>(static_cast<int>(random() % 64) - 32) / 16);
+      const std::vector<float> y = wide.step(bags, dy), y_half = half.step(bags, dy), y_brain = brain.step(bags, dy);
+      for (size_t i = 0; i < y.size(); ++i) {
+        ASSERT_EQ(y_half[i], static_cast<float>(Half(y[i])));
+        ASSERT_EQ(y_brain[i], static_cast<float>(BFloat16(y[i])));
+      }
+    }
+    EXPECT_EQ(half.bytes(), wide.bytes());
+    EXPECT_EQ(brain.bytes(), wide.bytes());
+  }
+}
+
 TEST_P(TableTest, RecordedOrNotTheNumbersAreEqual) {
   const TableSpec spec = small_spec(8, 4, 100, 100 * 4 * 3);
   TableRig recorded(GetParam(), spec), called(GetParam(), spec, 1, 2, false);
@@ -275,27 +316,37 @@ TEST_P(TableTest, GrowingInTrainingChangesNothing) {
 }
 
 TEST_P(TableTest, AdversarialKeysKeepTheirRows) {
-  TableSpec spec = small_spec(1, 1, 1, 512);
-  spec.optimizer.kind = ops::Optimizer::Kind::sgd;
-  TableRig rig(GetParam(), spec);
-  PlainTable plain(spec);
-  std::vector<int64_t> all = {0, -1, 1, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(),
-                              std::numeric_limits<uint32_t>::max(), std::numeric_limits<int32_t>::min()};
-  for (int64_t i = 0; i < 3000; ++i) all.push_back(i), all.push_back(i << 32), all.push_back(-(i << 20) - 7);
-  for (size_t first = 0; first < all.size(); first += 250) {
-    Bags bags = empty_bags(spec, 1);
-    for (size_t i = first; i < std::min(first + 250, all.size()); ++i) bags[0][0].push_back(all[i]), bags[0][0].push_back(all[i]);
-    plain.insert(bags);
-    rig.step(bags, {0.0f});
-  }
-  EXPECT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size()));
-  rig.table->export_rows(false, [&](const RowBlock& block) {
-    for (size_t i = 0; i < block.keys.size(); ++i) {
-      const auto found = plain.rows.find({0, block.keys[i]});
-      ASSERT_TRUE(found != plain.rows.end());
-      ASSERT_EQ(static_cast<double>(block.vectors[i]), found->second.w[0]) << "key " << block.keys[i];
+  for (const bool by_slot : {false, true}) {
+    TableSpec spec = small_spec(1, 2, 1, 1024);
+    spec.optimizer.kind = ops::Optimizer::Kind::sgd;
+    spec.identity_by_slot = by_slot;
+    TableRig rig(GetParam(), spec);
+    PlainTable plain(spec);
+    std::vector<int64_t> all = {0,
+                                -1,
+                                1,
+                                std::numeric_limits<int64_t>::min(),
+                                std::numeric_limits<int64_t>::max(),
+                                std::numeric_limits<uint32_t>::max(),
+                                std::numeric_limits<int32_t>::min()};
+    for (int64_t i = 0; i < 3000; ++i) all.push_back(i), all.push_back(i << 32), all.push_back(-(i << 20) - 7);
+    for (size_t first = 0; first < all.size(); first += 250) {
+      Bags bags = empty_bags(spec, 1);  // every key twice in each slot
+      for (auto& slot : bags)
+        for (size_t i = first; i < std::min(first + 250, all.size()); ++i)
+          slot[0].push_back(all[i]), slot[0].push_back(all[i]);
+      plain.insert(bags);
+      rig.step(bags, {0.0f, 0.0f});
     }
-  });
+    EXPECT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size()));
+    rig.table->export_rows(false, [&](const RowBlock& block) {
+      for (size_t i = 0; i < block.keys.size(); ++i) {
+        const auto found = plain.rows.find({by_slot ? block.slots[i] : 0, block.keys[i]});
+        ASSERT_TRUE(found != plain.rows.end());
+        ASSERT_EQ(static_cast<double>(block.vectors[i]), found->second.w[0]) << "key " << block.keys[i];
+      }
+    });
+  }
 }
 
 TEST_P(TableTest, LookupSeesFinishedStepsOnly) {
@@ -352,8 +403,10 @@ TEST_P(TableTest, TheRowLimitIsAnErrorThatSaysWhatToRaise) {
   EXPECT_EQ(rig.table->rows(), 6);
   rig.step({{{6}, {7}, {8}, {1}}}, dy);
   const std::string message = message_of(Kind::data, [&] { rig.step({{{1}, {1}, {1}, {1}}}, dy); });
-  EXPECT_EQ(message, "table 'small' on rank 0: the data hold more keys than the 6 rows that \"max_vocabulary_size_per_gpu\" allows (8 or more); "
-                     "raise it, or let the table grow (\"grow\": true)");
+  EXPECT_EQ(message,
+            "table 'small' on rank 0: the data hold more keys than the 6 rows that \"max_vocabulary_size_per_gpu\" "
+            "allows (8 or more); "
+            "raise it, or let the table grow (\"grow\": true)");
   EXPECT_THROW(rig.table->rows(), Error);
 }
 
@@ -380,7 +433,11 @@ TEST_P(TableTest, ImportNamesAKeyThatComesTwiceOrHasNoSlot) {
     rig.table->import_rows({keys, slots, vectors, {}, {}});
   };
   import({4, 5, 4}, {0, 0, 1});
-  EXPECT_EQ(message_of(Kind::data, [&] { import({4, 5, 4}, {1, 0, 1}); }), "table 'small': key 4 of slot 1 occurs twice");
+  EXPECT_EQ(message_of(Kind::data,
+                       [&] {
+                         import({4, 5, 4}, {1, 0, 1});
+                       }),
+            "table 'small': key 4 of slot 1 occurs twice");
   EXPECT_EQ(message_of(Kind::data, [&] { import({4}, {2}); }), "table 'small': key 4 is of slot 2; there are 2 slots");
 }
 
