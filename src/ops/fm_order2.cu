@@ -26,7 +26,7 @@ __global__ void fm_order2_kernel(View<const T, 2> x, int64_t slots, View<T, 2> y
       }
     }
 #pragma unroll
-    for (int j = 0; j < V; ++j) sum[j] = (sum[j] * sum[j] - squares[j]) / 2;
+    for (int j = 0; j < V; ++j) sum[j] = __fsub_rn(__fmul_rn(sum[j], sum[j]), squares[j]) / 2;  // no fused step: one slot gives exactly 0
     cuda::write<V>(y.row(at.row) + at.column, left, sum);
   }
 }

@@ -63,7 +63,7 @@ TEST(Samples, RealRowsTrainToAGoodAreaUnderTheCurve) {
   if (!fs::exists(rows)) GTEST_SKIP() << "no real rows at " << rows << "; set HCTR_SHARED_DATA to their folder";
   TemporaryFolder folder;
   const Outcome converted = run_program("criteo2hugectr", {"--tsv", fs::canonical(rows).string(), "--out", "runs/criteo/data", "--wide", "all",
-                                                           "--integers", "both", "--holdout", "0.1"}, folder.path());
+                                                           "--integers", "both", "--min-count", "8", "--holdout", "0.1"}, folder.path());
   ASSERT_EQ(converted.exit_code, 0) << converted.err;
   write_file(folder / "config.json", sample("criteo/config.json"));
   const Outcome trained = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run"}, folder.path());
