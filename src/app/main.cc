@@ -11,6 +11,7 @@
 #include "base/platform.h"
 #include "base/progress.h"
 #include "hctr/solver.h"
+#include "model/manual.h"
 
 namespace {
 
@@ -63,7 +64,7 @@ void print_summary(const hctr::TrainSummary& summary) {
 int run(int argc, char** argv) {
   look_for_pasted_dashes(argc, argv);
   hctr::TrainOptions options;
-  std::string train_file, check_file, device = "auto";
+  std::string train_file, check_file, topic, device = "auto";
   CLI::App app{"Trains click-through-rate models as a JSON file describes them.", "huge_ctr"};
   app.footer("Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device, 7 other ranks, 130 stopped by the user.\n"
              "Manual: docs/ in the source tree.");
@@ -71,6 +72,7 @@ int run(int argc, char** argv) {
   auto* train = app.add_option("--train", train_file, "Train the model that FILE.json describes")->type_name("FILE.json");
   app.add_option("--check", check_file, "Judge FILE.json alone: names, values, shapes; prints the layer table. Needs no GPU and no data")
       ->type_name("FILE.json")->excludes(train);
+  app.add_option("--explain", topic, "Print the manual's entry of a clause or layer; layers, config: all of them")->type_name("NAME");
   app.add_option("--device", device, "auto: a GPU if there is a usable one")->check(CLI::IsMember({"auto", "cpu", "cuda"}))->capture_default_str();
   app.add_option("--run-dir", options.run_dir, "Folder for metrics, summary and final model; left out: a new one under runs/");
   app.add_option("--threads", options.threads, "CPU threads for operators; left out: all cores")->check(CLI::Range(1, 1024));
@@ -88,6 +90,10 @@ int run(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     throw hctr::Error(hctr::Kind::usage, hctr::cat(error.what(), "; huge_ctr --help lists what there is"));
+  }
+  if (!topic.empty()) {
+    std::cout << hctr::explain(topic);
+    return 0;
   }
   if (train_file.empty() && check_file.empty())
     throw hctr::Error(hctr::Kind::usage, "nothing to do: give --train FILE.json or --check FILE.json; huge_ctr --help lists all there is");

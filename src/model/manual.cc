@@ -1,0 +1,77 @@
+#include "model/manual.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "config/manual.h"
+#include "layers/catalog.h"
+#include "model/config.h"
+
+namespace hctr {
+namespace {
+
+std::string entry(const SchemaBase& schema, const std::string& title, const std::string& text) {
+  std::string page = cat("## ", title, "\n\n", text, text.empty() ? "" : "\n\n", field_table(schema.fields()));
+  if (const std::string ignored = ignored_line(schema); !ignored.empty()) page += "\n" + ignored;
+  return page;
+}
+
+std::string entry(const LayerType& type) {
+  std::string page = cat("## ", type.name(), "\n\n", type.formula(), "\n\nBottoms: ", type.inputs().text(), ". Tops: ", type.outputs().text(), ".\n");
+  if (!type.fields().empty())
+    page += cat("\n", type.nested().empty() ? "" : cat("In the object `", type.nested(), "`:\n\n"), field_table(type.fields()));
+  return page;
+}
+
+/// Every clause of a config with its entry, in the order of the manual.
+std::vector<std::pair<std::string, std::string>> clauses() {
+  std::vector<std::pair<std::string, std::string>> all = {
+      {"solver", entry(solver_schema(), "solver", "How long to train, on what, how often to look.")},
+      {"optimizer", entry(optimizer_schema(), "optimizer",
+                          "The rule for dense weights, and for every embedding that has no clause of its own. The schedule of the rate: "
+                          "n / warmup_steps of it while n <= warmup_steps, then all of it; with decay_start, from there on "
+                          "((decay_start + decay_steps - n) / decay_steps)^decay_power of it, and end_lr at least.")},
+      {"Data", entry(data_schema(), "Data", "The first of the layers: where the samples are and what one holds.")}};
+  for (const std::string& type : embedding_types()) all.emplace_back(type, entry(embedding_schema(type), type, "Keys to vectors, one a slot."));
+  return all;
+}
+
+}  // namespace
+
+std::string config_manual() {
+  std::string page =
+      "# Config\n\nWritten by `huge_ctr --explain config` from the program's declarations; a test fails when this page is older than they are.\n\n"
+      "A JSON object with `solver`, `optimizer` and `layers`. The first layer is `Data`; embeddings and dense layers "
+      "([layers.md](layers.md)) follow in any order, connected by the names in `bottom` and `top`. A second name in a line below is an older or "
+      "newer spelling of the field.\n\nAn unknown key close to a field that is not set is an error, any other unknown key a warning (`--strict`: an "
+      "error). `iteration` counts finished updates; evaluations and snapshots also happen at the end.\n";
+  for (const auto& [name, text] : clauses()) page += "\n" + text;
+  return page;
+}
+
+std::string layers_manual() {
+  std::string page =
+      "# Layers\n\nWritten by `huge_ctr --explain layers` from the program's declarations; a test fails when this page is older than they are.\n\n"
+      "Each layer has `type`, `bottom`, `top`, and may have `name`, which is not used.\n";
+  for (const LayerType& type : layer_catalog()) page += "\n" + entry(type);
+  return page;
+}
+
+std::string explain(const std::string& name) {
+  if (name == "config") return config_manual();
+  if (name == "layers") return layers_manual();
+  std::vector<std::string> names = {"config", "layers"};
+  for (const auto& [clause, text] : clauses()) {
+    if (clause == name) return text;
+    names.push_back(clause);
+  }
+  for (const LayerType& type : layer_catalog()) {
+    if (type.name() == name) return entry(type);
+    names.push_back(type.name());
+  }
+  const std::string hint = did_you_mean(name, names, 3);
+  throw Error(Kind::usage, cat("there is nothing called \"", name, "\" to explain", hint.empty() ? "; there are " + one_of(names) : hint));
+}
+
+}  // namespace hctr
