@@ -66,6 +66,7 @@ struct SolverClause {
   std::optional<KeyType> input_key_type;
   int64_t seed = 0;
   bool cuda_graph = true;
+  bool enable_tf32_compute = false;
 
   int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }
   /// Batches of one evaluation; nothing: the whole set.
