@@ -31,8 +31,8 @@ class Run {
   Run(const TrainOptions& options, Config& config, Device device, Communicator& comm, RunFolder& folder, const Log& log)
       : options_(options), config_(config), log_(log), folder_(folder),
         runtime_(device, {.threads = options.threads.value_or(usable_cores()),
-                          .seed = static_cast<uint64_t>(config.solver.seed), .sync_launches = options.sync_launches,
-                          .tf32 = config.solver.enable_tf32_compute}),
+                          .seed = static_cast<uint64_t>(config.solver.seed), .tf32 = config.solver.enable_tf32_compute,
+                          .sync_launches = options.sync_launches}),
         layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
         eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
         model_(config, runtime_, comm, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kSlots) {
