@@ -26,6 +26,24 @@ double loss_at_end(const fs::path& run) {
   return summary.find("final_loss")->number();
 }
 
+/// Runs a sample's script on a copy of the samples in `folder`, with the programs of this build.
+Outcome run_script(const TemporaryFolder& folder, const std::string& script, std::vector<std::string> arguments,
+                   std::map<std::string, std::string> environment = {}) {
+  for (const char* part : {"samples", "third_party"})
+    fs::copy(fs::path(HCTR_SOURCE_DIR) / part, folder / part, fs::copy_options::recursive);
+  arguments.insert(arguments.begin(), (folder / "samples" / script).string());
+  environment["HCTR_BIN_DIR"] = HCTR_BIN_DIR;
+  return run_program("/bin/bash", arguments, folder.path(), environment);
+}
+
+TEST(Samples, QuickstartRunsAndSaysWhatItAchieved) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_script(folder, "quickstart/run.sh", {}, {{"SAMPLES", "20000"}});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* piece : {"AUC: ", "best possible on this data", "model: runs/quickstart/model/", "Next:"})
+    EXPECT_NE(outcome.out.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.out;
+}
+
 TEST(Samples, EveryConfigPassesTheCheckUnderStrict) {
   int seen = 0;
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(HCTR_SOURCE_DIR) / "samples")) {
@@ -61,14 +79,10 @@ TEST(Samples, RealRowsTrainToAGoodAreaUnderTheCurve) {
   const char* given = std::getenv("HCTR_SHARED_DATA");
   const fs::path rows = (given ? fs::path(given) : fs::path(HCTR_SOURCE_DIR) / "../shared/data") / "criteo_kaggle_sample.tsv.gz";
   if (!fs::exists(rows)) GTEST_SKIP() << "no real rows at " << rows << "; set HCTR_SHARED_DATA to their folder";
-  TemporaryFolder folder;
-  const Outcome converted = run_program("criteo2hugectr", {"--tsv", fs::canonical(rows).string(), "--out", "runs/criteo/data", "--wide", "all",
-                                                           "--integers", "both", "--min-count", "8", "--holdout", "0.1"}, folder.path());
-  ASSERT_EQ(converted.exit_code, 0) << converted.err;
-  write_file(folder / "config.json", sample("criteo/config.json"));
-  const Outcome trained = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run"}, folder.path());
-  ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  const Json summary = Json::parse(read_file(folder / "run" / "summary.json"), "summary.json");
+  const TemporaryFolder folder;
+  const Outcome outcome = run_script(folder, "criteo/run.sh", {fs::canonical(rows).string()});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json summary = Json::read_file(folder / "runs/criteo/run/summary.json");
   EXPECT_GT(summary.find("metrics")->find("AUC")->number(), 0.75);
 }
 

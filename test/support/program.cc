@@ -44,7 +44,8 @@ Outcome finish(pid_t child, const fs::path& out, const fs::path& err) {
 
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
                     const std::map<std::string, std::string>& environment) {
-  const fs::path out = folder / (".stdout-" + program), err = folder / (".stderr-" + program);
+  const std::string name = fs::path(program).filename().string();
+  const fs::path out = folder / (".stdout-" + name), err = folder / (".stderr-" + name);
   return finish(start(program, arguments, folder, environment, out, err), out, err);
 }
 

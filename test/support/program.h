@@ -16,7 +16,7 @@ struct Outcome {
   std::string out, err;
 };
 
-/// Runs build/<preset>/bin/<program> with `arguments` in `folder` and waits for it. `environment` is added to ours.
+/// Runs build/<preset>/bin/<program> (or a program named by its full path) with `arguments` in `folder` and waits for it. `environment` is added to ours.
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                     const std::map<std::string, std::string>& environment = {});
 

@@ -24,7 +24,7 @@ OP_TEST(GatherSlots) {
   expected([](const auto& t) {
     const std::vector<double> x = t["x"], d_y = t["d_y"];
     if (x.empty()) return;
-    const size_t rows = x.size() == 64 * 5 * 11 ? 64 : x.size() == 90000 * 5 * 33 ? 90000 : 6, width = x.size() / rows / 5;
+    const size_t rows = t.size("x", 0), width = t.size("x", 2);
     std::vector<double> y, d_x(x.size(), 0.0);
     for (size_t b = 0; b < rows; ++b)
       for (const int64_t s : kSome)
