@@ -1,0 +1,145 @@
+// Reader, batch ring, model and tables together, on every device: what a step means, whatever slot, stream or batch it runs in.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "comm/self_comm.h"
+#include "device/copy.h"
+#include "support/devices.h"
+#include "support/program.h"
+#include "support/test_log.h"
+#include "train/evaluator.h"
+#include "train/load_config.h"
+#include "train/trainer.h"
+
+namespace hctr::test {
+namespace {
+
+/// A config file with data, and what it takes to train it step by step.
+class TrainingStep : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(folder_ / "config.json", absolute(small_config()));
+    make_data(folder_.path(), "config.json", 1000, 300);
+  }
+
+  /// The config with its data named by full paths, so that tests need not change folder.
+  std::string absolute(std::string config) const {
+    config = with_change(config, "\"train.txt\"", "\"" + (folder_ / "train.txt").string() + "\"");
+    return with_change(config, "\"eval.txt\"", "\"" + (folder_ / "eval.txt").string() + "\"");
+  }
+
+  struct Run {
+    Run(const Config& of, Device device, const Log& log)
+        : config(of), runtime(device, {.threads = 2, .seed = 7}), layout(batch_shape(config.data, config.solver.batchsize)),
+          eval_layout(batch_shape(config.data, config.solver.eval_batch())),
+          model(config, runtime, comm, layout.shape.samples, eval_layout.shape.samples, Trainer::kSlots),
+          trainer(config, runtime, comm, model, layout, log), evaluator(config, runtime, comm, model, eval_layout, log) {}
+    /// Trains until `steps` are done or the data ends; the losses of all of them.
+    std::vector<double> train(int64_t steps) {
+      std::vector<double> losses;
+      for (; done < steps; ++done) {
+        if (!trainer.step(done, 0.01)) break;
+        losses.push_back(trainer.finish_and_read_loss());
+      }
+      return losses;
+    }
+    Config config;
+    Runtime runtime;
+    SelfComm comm;
+    BatchLayout layout, eval_layout;
+    Model model;
+    Trainer trainer;
+    Evaluator evaluator;
+    int64_t done = 0;
+  };
+
+  std::unique_ptr<Run> run(const std::string& config, Device device) {
+    write_file(folder_ / "this.json", absolute(config));
+    return std::make_unique<Run>(load_config(folder_ / "this.json", false, log_.log()), device, log_.log());
+  }
+
+  TemporaryFolder folder_;
+  TestLog log_;
+};
+
+const char* const kOnePass = "\"num_epochs\": 1";
+const char* const kIterations = "\"max_iter\": 60";
+
+TEST_F(TrainingStep, APartialBatchWeighsEachSampleAsAFullOneDoes) {
+  // 1000 samples: as one batch of 1000, or at the front of a batch of 1408 whose last rows are padding.
+  const std::string exact = with_change(with_change(small_config(), kIterations, kOnePass), "\"batchsize\": 128", "\"batchsize\": 1000");
+  std::string padded = with_change(with_change(small_config(), kIterations, kOnePass), "\"batchsize\": 128", "\"batchsize\": 1408");
+  padded = with_change(padded, "\"lambda\": 0.001", "\"lambda\": 0.001408");  // the penalty is per sample of a full batch
+  for (const Device device : devices()) {
+    const double a = run(exact, device)->train(1).at(0), b = run(padded, device)->train(1).at(0);
+    EXPECT_NEAR(a, b, 1e-6) << to_string(device);
+  }
+}
+
+TEST_F(TrainingStep, TheFirstLossIsThatOfAnUntrainedModelAndFalls) {
+  for (const Device device : devices()) {
+    const auto losses = run(small_config(), device)->train(60);
+    ASSERT_EQ(losses.size(), 60u);
+    EXPECT_LT(losses.front(), 1.2);
+    EXPECT_GT(losses.front(), 0.4);
+    EXPECT_LT(losses.back(), losses.front()) << to_string(device);
+  }
+}
+
+TEST_F(TrainingStep, QueuingStepsAheadGivesTheLossesOfWaitingForEach) {
+  for (const Device device : devices()) {
+    const auto waiting = run(small_config(), device);
+    const double expected = waiting->train(20).back();
+    const auto ahead = run(small_config(), device);
+    for (int64_t i = 0; i < 20; ++i) ASSERT_TRUE(ahead->trainer.step(i, 0.01));
+    EXPECT_EQ(ahead->trainer.finish_and_read_loss(), expected) << to_string(device);
+  }
+}
+
+TEST_F(TrainingStep, AnEvaluationBetweenStepsChangesNothing) {
+  for (const Device device : devices()) {
+    const auto plain = run(small_config(), device), looked_at = run(small_config(), device);
+    const double expected = plain->train(10).back();
+    looked_at->train(5);
+    const auto first = looked_at->evaluator.run(5), second = looked_at->evaluator.run(5);
+    EXPECT_EQ(first.metrics, second.metrics) << to_string(device);
+    EXPECT_EQ(first.samples, 300);
+    EXPECT_EQ(looked_at->train(10).back(), expected) << to_string(device);
+  }
+}
+
+TEST_F(TrainingStep, AnEpochEndsWithThePartialBatchAndStartsAnew) {
+  for (const Device device : devices()) {
+    const auto once = run(with_change(small_config(), kIterations, kOnePass), device);
+    EXPECT_EQ(once->train(100).size(), 8u);  // 7 batches of 128 and one of 104
+    once->trainer.restart();
+    EXPECT_EQ(once->trainer.step(8, 0.01), 128);
+  }
+}
+
+TEST_F(TrainingStep, ASavedModelLoadedElsewhereGivesTheSamePredictions) {
+  for (const Device device : devices()) {
+    const auto first = run(small_config(), device);
+    first->train(20);
+    const auto files = first->model.save((folder_ / "saved").string() + "/", 20);
+    ASSERT_EQ(files.size(), 3u);
+    const std::string loaded = with_change(small_config(), "\"seed\": 7", "\"dense_model_file\": \"" + files[0].string() +
+                                           "\", \"sparse_model_file\": [\"" + files[1].string() + "\", \"" + files[2].string() + "\"]");
+    for (const Device other : devices()) {
+      const auto second = run(loaded, other);
+      second->model.load();
+      const auto expected = first->evaluator.run(20).metrics, got = second->evaluator.run(0).metrics;
+      EXPECT_NEAR(got.at("AverageLoss"), expected.at("AverageLoss"), other == device ? 0 : 1e-6) << to_string(device) << " to " << to_string(other);
+    }
+  }
+}
+
+TEST_F(TrainingStep, DevicesAgreeStepByStep) {
+  HCTR_SKIP_WITHOUT_GPU();
+  const auto on_cpu = run(small_config(), kCpu)->train(10), on_gpu = run(small_config(), kGpu)->train(10);
+  for (size_t i = 0; i < on_cpu.size(); ++i) EXPECT_NEAR(on_gpu[i] / on_cpu[i], 1, 1e-5) << "step " << i;
+}
+
+}  // namespace
+}  // namespace hctr::test
