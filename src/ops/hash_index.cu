@@ -1,35 +1,31 @@
-#include <cooperative_groups.h>
-
+// One thread looks for one key. New rows are handed out to a warp at a time: one addition to the counter that all share.
 #include <cuda/atomic>
 
 #include "device/launch.cuh"
-#include "ops/hash_index.h"
-
-// Insertion by many threads at once.
-//
-// An empty place is claimed by exchanging its meta from 0 to (tag, kPending). The winner writes the key, takes a row
-// and publishes (tag, row) with release; who reads a published meta with acquire therefore sees the key. Who meets a
-// pending place of its own tag cannot know yet whether the key is its own, and looks at the same place again.
-//
-// Nobody waits for ever:
-// - Between claim and publication the winner waits for nobody. It adds to the row counter together with lanes that have
-//   claimed places too and stand at the same instruction; those are all between claim and publication themselves.
-// - So who looks again waits for a thread that is running towards its publication. That also holds inside a warp: since
-//   compute capability 7.0 a lane makes progress while others of its warp spin (7.5 is the least we run on).
-// - Places are never emptied, and there are at least twice as many as rows and keys of one batch together, so a search
-//   meets its key or an empty place.
-// One key gets one place: all its searches visit the same places in the same order, and a place once claimed keeps its
-// key, so none can pass the place the first one claimed.
+#include "ops/hash_index_protocol.h"
 
 namespace hctr::ops {
 namespace {
 
-constexpr uint32_t kPending = 0xffffffffu;
-
-template <class T>
-using DeviceAtomic = ::cuda::atomic_ref<T, ::cuda::thread_scope_device>;
-
-__device__ uint32_t row_in(uint64_t meta) { return static_cast<uint32_t>(meta); }
+/// Both words of a place move in one access of 16 bytes.
+struct DevicePlaces {
+  __device__ static IndexEntry load(const IndexEntry& place) {
+    IndexEntry seen;
+    asm volatile("{ .reg .b128 both; ld.relaxed.gpu.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
+                 : "=l"(seen.key), "=l"(seen.meta)
+                 : "l"(&place)
+                 : "memory");
+    return seen;
+  }
+  __device__ static bool claim(IndexEntry& place, uint64_t meta) {
+    uint64_t empty = 0;
+    return ::cuda::atomic_ref<uint64_t, ::cuda::thread_scope_device>(place.meta).compare_exchange_strong(empty, meta, ::cuda::memory_order_relaxed);
+  }
+  __device__ static void store(IndexEntry& place, int64_t key, uint64_t meta) {
+    asm volatile("{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.gpu.global.b128 [%0], both; }" ::"l"(&place), "l"(key), "l"(meta)
+                 : "memory");
+  }
+};
 
 /// The slot that key number `p` stands in: the last whose keys start at or before p.
 __device__ int32_t slot_of(const KeyBatch& batch, int32_t p) {
@@ -44,71 +40,44 @@ __device__ int32_t slot_of(const KeyBatch& batch, int32_t p) {
   return static_cast<int32_t>(low);
 }
 
-/// The next row, or 0 when all are taken. Lanes that come together make one addition.
-__device__ uint32_t take_row(IndexState* state) {
-  const auto together = cooperative_groups::coalesced_threads();
+/// The next row for each lane of a whole warp that wants one; 0 when all are taken.
+__device__ uint32_t take_row(IndexState* state, bool wanted) {
+  constexpr uint32_t kAll = 0xffffffffu;
+  const uint32_t wanting = __ballot_sync(kAll, wanted);
+  if (wanting == 0) return 0;
+  const uint32_t lane = threadIdx.x % 32, leader = static_cast<uint32_t>(__ffs(static_cast<int>(wanting))) - 1;
   uint32_t before = 0;
-  if (together.thread_rank() == 0) before = atomicAdd(&state->rows, static_cast<uint32_t>(together.size()));
-  const uint32_t row = together.shfl(before, 0) + static_cast<uint32_t>(together.thread_rank()) + 1;
+  if (lane == leader) before = atomicAdd(&state->rows, static_cast<uint32_t>(__popc(wanting)));
+  const uint32_t row = __shfl_sync(kAll, before, static_cast<int>(leader)) + static_cast<uint32_t>(__popc(wanting & ((1u << lane) - 1))) + 1;
   return row <= state->row_capacity ? row : 0;
-}
-
-__device__ uint32_t find_or_insert(const HashIndex& index, uint64_t mask, int64_t key, int32_t slot) {
-  const uint64_t tag = HashIndex::tag(slot);
-  uint64_t at = HashIndex::hash(key, slot) & mask;
-  for (uint64_t passed = 0; passed <= mask;) {
-    IndexEntry& entry = index.entries[at];
-    const DeviceAtomic<uint64_t> meta(entry.meta);
-    const DeviceAtomic<int64_t> entry_key(entry.key);
-    uint64_t seen = meta.load(::cuda::memory_order_acquire);
-    if (seen == 0 && meta.compare_exchange_strong(seen, tag | kPending, ::cuda::memory_order_acquire,
-                                                  ::cuda::memory_order_acquire)) {
-      entry_key.store(key, ::cuda::memory_order_relaxed);
-      const uint32_t row = take_row(index.state);
-      if (row != 0) {
-        index.row_keys[row] = key;
-        if (index.row_slots) index.row_slots[row] = slot;
-      }
-      meta.store(tag | row, ::cuda::memory_order_release);
-      return row;
-    }
-    if (seen >> 32 == tag >> 32) {
-      if (row_in(seen) == kPending) continue;
-      if (entry_key.load(::cuda::memory_order_relaxed) == key) return row_in(seen);
-    }
-    at = (at + 1) & mask;
-    ++passed;
-  }
-  return 0;  // a full table: cannot be, by its size, and must not hang if it is
 }
 
 __global__ void index_insert_kernel(HashIndex index, KeyBatch batch, int32_t* rows) {
   const uint64_t mask = index.state->mask;
   const int64_t count = batch.size();
-  for (int64_t p = hctr::cuda::thread_index(); p < batch.key_capacity; p += hctr::cuda::thread_count()) {
-    uint32_t row = 0;
+  const int64_t whole_warps = (batch.key_capacity + 31) / 32 * 32;
+  for (int64_t p = hctr::cuda::thread_index(); p < whole_warps; p += hctr::cuda::thread_count()) {
+    IndexSearch found;
+    int64_t key = 0;
+    int32_t slot = 0;
     if (p < count) {
-      const int32_t slot = index.row_slots ? slot_of(batch, static_cast<int32_t>(p)) : 0;
-      row = find_or_insert(index, mask, batch.keys[p], slot);
+      key = batch.keys[p];
+      if (index.row_slots) slot = slot_of(batch, static_cast<int32_t>(p));
+      found = find_or_claim<DevicePlaces>(index.entries, mask, key, slot);
     }
-    rows[p] = static_cast<int32_t>(row);
+    const uint32_t fresh = take_row(index.state, found.claimed);
+    if (found.claimed) {
+      found.row = fresh;
+      if (fresh != 0) {
+        index.row_keys[fresh] = key;
+        if (index.row_slots) index.row_slots[fresh] = slot;
+      }
+      publish_row<DevicePlaces>(*found.place, key, slot, fresh);
+    }
+    __syncwarp();  // a lane that waits below may wait for a lane of this warp
+    if (found.row == kNoRowYet) found.row = wait_for_row<DevicePlaces>(*found.place);
+    if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(found.row);
   }
-}
-
-/// Beside an insertion. A place that is pending, or whose row is newer than the last finished step, is as good as
-/// another key's: if it holds this key, the key is new and not to be seen, and the search ends at an empty place.
-__device__ uint32_t find(const HashIndex& index, uint64_t mask, uint32_t finished, int64_t key, int32_t slot) {
-  const uint64_t tag = HashIndex::tag(slot);
-  uint64_t at = HashIndex::hash(key, slot) & mask;
-  for (uint64_t passed = 0; passed <= mask; ++passed, at = (at + 1) & mask) {
-    IndexEntry& entry = index.entries[at];
-    const uint64_t seen = DeviceAtomic<uint64_t>(entry.meta).load(::cuda::memory_order_acquire);
-    if (seen == 0) return 0;
-    if (seen >> 32 == tag >> 32 && row_in(seen) <= finished &&
-        DeviceAtomic<int64_t>(entry.key).load(::cuda::memory_order_relaxed) == key)
-      return row_in(seen);
-  }
-  return 0;
 }
 
 __global__ void index_find_kernel(HashIndex index, KeyBatch batch, int32_t* rows) {
@@ -119,7 +88,7 @@ __global__ void index_find_kernel(HashIndex index, KeyBatch batch, int32_t* rows
     uint32_t row = 0;
     if (p < count) {
       const int32_t slot = index.row_slots ? slot_of(batch, static_cast<int32_t>(p)) : 0;
-      row = find(index, mask, finished, batch.keys[p], slot);
+      row = find_row<DevicePlaces>(index.entries, mask, finished, batch.keys[p], slot);
     }
     rows[p] = static_cast<int32_t>(row);
   }
@@ -132,13 +101,7 @@ __global__ void index_rebuild_kernel(HashIndex index) {
   for (int64_t row = 1 + hctr::cuda::thread_index(); row <= rows; row += hctr::cuda::thread_count()) {
     const int64_t key = index.row_keys[row];
     const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
-    const uint64_t wanted = HashIndex::tag(slot) | static_cast<uint64_t>(row);
-    uint64_t at = HashIndex::hash(key, slot) & mask;
-    for (uint64_t empty = 0; !DeviceAtomic<uint64_t>(index.entries[at].meta)
-                                  .compare_exchange_strong(empty, wanted, ::cuda::memory_order_relaxed);
-         empty = 0)
-      at = (at + 1) & mask;
-    index.entries[at].key = key;
+    enter<DevicePlaces>(index.entries, mask, key, slot, static_cast<uint32_t>(row));
   }
 }
 
