@@ -52,27 +52,36 @@ __device__ uint32_t take_row(IndexState* state, bool wanted) {
   return row <= state->row_capacity ? row : 0;
 }
 
+/// Key p of the batch and its slot, or nothing past the last. The key is read before it is known to be one, while the number of keys is
+/// on its way: the memory is there.
+struct BatchKey {
+  int64_t key = 0;
+  int32_t slot = 0;
+  bool here = false;
+
+  __device__ BatchKey(const HashIndex& index, const KeyBatch& batch, int64_t p) {
+    if (p >= batch.key_capacity) return;
+    key = batch.keys[p];
+    here = p < batch.size();
+    if (here && index.row_slots) slot = slot_of(batch, static_cast<int32_t>(p));
+  }
+};
+
+template <int kAtOnce>
 __global__ void index_insert_kernel(HashIndex index, KeyBatch batch, int32_t* rows) {
-  const uint64_t mask = index.state->mask;
-  const int64_t count = batch.size();
   const int64_t whole_warps = (batch.key_capacity + 31) / 32 * 32;
   for (int64_t p = hctr::cuda::thread_index(); p < whole_warps; p += hctr::cuda::thread_count()) {
+    const BatchKey mine(index, batch, p);
     IndexSearch found;
-    int64_t key = 0;
-    int32_t slot = 0;
-    if (p < count) {
-      key = batch.keys[p];
-      if (index.row_slots) slot = slot_of(batch, static_cast<int32_t>(p));
-      found = find_or_claim<DevicePlaces>(index.entries, mask, key, slot);
-    }
+    if (mine.here) found = find_or_claim<DevicePlaces, kAtOnce>(index.entries, index.state->mask, mine.key, mine.slot);
     const uint32_t fresh = take_row(index.state, found.claimed);
     if (found.claimed) {
       found.row = fresh;
       if (fresh != 0) {
-        index.row_keys[fresh] = key;
-        if (index.row_slots) index.row_slots[fresh] = slot;
+        index.row_keys[fresh] = mine.key;
+        if (index.row_slots) index.row_slots[fresh] = mine.slot;
       }
-      publish_row<DevicePlaces>(*found.place, key, slot, fresh);
+      publish_row<DevicePlaces>(*found.place, mine.key, mine.slot, fresh);
     }
     __syncwarp();  // a lane that waits below may wait for a lane of this warp
     if (found.row == kNoRowYet) found.row = wait_for_row<DevicePlaces>(*found.place);
@@ -80,17 +89,15 @@ __global__ void index_insert_kernel(HashIndex index, KeyBatch batch, int32_t* ro
   }
 }
 
+template <int kAtOnce>
 __global__ void index_find_kernel(HashIndex index, KeyBatch batch, int32_t* rows) {
-  const uint64_t mask = index.state->mask;
-  const uint32_t finished = index.state->finished;
-  const int64_t count = batch.size();
-  for (int64_t p = hctr::cuda::thread_index(); p < batch.key_capacity; p += hctr::cuda::thread_count()) {
+  const int64_t whole_warps = (batch.key_capacity + 31) / 32 * 32;
+  for (int64_t p = hctr::cuda::thread_index(); p < whole_warps; p += hctr::cuda::thread_count()) {
+    const BatchKey mine(index, batch, p);
     uint32_t row = 0;
-    if (p < count) {
-      const int32_t slot = index.row_slots ? slot_of(batch, static_cast<int32_t>(p)) : 0;
-      row = find_row<DevicePlaces>(index.entries, mask, finished, batch.keys[p], slot);
-    }
-    rows[p] = static_cast<int32_t>(row);
+    if (mine.here) row = find_row<DevicePlaces, kAtOnce>(index.entries, index.state->mask, index.state->finished, mine.key, mine.slot);
+    __syncwarp();  // the lanes of a warp go on together: they read and write neighbours
+    if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(row);
   }
 }
 
@@ -125,12 +132,17 @@ namespace cuda {
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
 
+namespace {
+int at_once(int64_t n) { const char* e = getenv("HCTR_AT_ONCE"); return e ? atoi(e) : n <= (1<<18) ? 4 : 1; }
+}
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  launch(ctx, "index_insert", grid_for(batch.key_capacity), index_insert_kernel, index, batch, rows);
+  const int n = at_once(batch.key_capacity);
+  launch(ctx, "index_insert", grid_for(batch.key_capacity), n == 1 ? index_insert_kernel<1> : n == 2 ? index_insert_kernel<2> : index_insert_kernel<4>, index, batch, rows);
 }
 
 void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  launch(ctx, "index_find", grid_for(batch.key_capacity), index_find_kernel, index, batch, rows);
+  const int n = at_once(batch.key_capacity);
+  launch(ctx, "index_find", grid_for(batch.key_capacity), n == 1 ? index_find_kernel<1> : n == 2 ? index_find_kernel<2> : index_find_kernel<4>, index, batch, rows);
 }
 
 void index_rebuild(Context& ctx, HashIndex index) {

@@ -24,24 +24,25 @@ namespace hctr::ops {
 
 inline constexpr uint32_t kPending = 0xffffffffu, kNoRowYet = 0xfffffffeu;  // no rows: fewer than 2^31 fit
 
-/// The order in which places are visited: both halves of a line of four places (64 bytes; a half is what memory moves at
-/// least), then another line. The step between lines depends on the key, so that full stretches do not grow together.
+/// The order in which places are visited: the four of a line (64 bytes), its two halves one after the other (32 bytes are what
+/// memory moves at least), then another line. Where in a line it begins depends on the key, and so does the step between
+/// lines, so that full stretches do not grow together.
 class ProbeOrder {
  public:
+  static constexpr int kLine = 4;
   HCTR_HD ProbeOrder(uint64_t hash, uint64_t mask)
-      : line_mask_(mask >> 2), line_((hash >> 1) & line_mask_), step_((hash >> 40) | 1), half_(hash & 1) {}
-  /// The first of two neighbouring places.
-  HCTR_HD uint64_t first() const { return line_ << 2 | (half_ ^ second_) << 1; }
-  HCTR_HD void next() {
-    if (second_) line_ = (line_ + step_) & line_mask_;
-    second_ ^= 1;
+      : line_mask_(mask / kLine), line_((hash >> 2) & line_mask_), step_((hash >> 40) | 1), first_(hash % kLine) {}
+  /// The place visited as number i of the line, 0 <= i < kLine.
+  HCTR_HD uint64_t place(int i) const { return line_ * kLine + (first_ ^ static_cast<uint64_t>(i)); }
+  HCTR_HD void next_line() {
+    line_ = (line_ + step_) & line_mask_;
     ++visited_;
   }
   /// Whether every place has been visited.
-  HCTR_HD bool exhausted() const { return visited_ > 2 * line_mask_ + 1; }
+  HCTR_HD bool exhausted() const { return visited_ > line_mask_; }
 
  private:
-  uint64_t line_mask_, line_, step_, half_, second_ = 0, visited_ = 0;
+  uint64_t line_mask_, line_, step_, first_, visited_ = 0;
 };
 
 /// Where a search ended.
@@ -54,43 +55,47 @@ struct IndexSearch {
 HCTR_HD inline uint32_t row_in(uint64_t meta) { return static_cast<uint32_t>(meta); }
 HCTR_HD inline bool same_tag(uint64_t a, uint64_t b) { return (a ^ b) >> 32 == 0; }
 
-/// The place of (key, slot), claimed for it if it had none.
-template <class Places>
+/// The place of (key, slot), claimed for it if it had none. Reads `kAtOnce` places before it looks at the first: 1 moves
+/// the fewest bytes, kLine waits for memory the fewest times.
+template <class Places, int kAtOnce>
 HCTR_HD IndexSearch find_or_claim(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot) {
   const uint64_t tag = HashIndex::tag(slot);
-  for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next()) {
-    IndexEntry* pair = entries + order.first();
-    const IndexEntry both[2] = {Places::load(pair[0]), Places::load(pair[1])};
-    for (int i = 0; i < 2; ++i) {
-      for (IndexEntry seen = both[i];; seen = Places::load(pair[i])) {
-        if (seen.meta == 0) {
-          if (!Places::claim(pair[i], tag | kPending)) continue;
-          Places::store(pair[i], key, tag | kNoRowYet);
-          return {pair + i, kNoRowYet, true};
+  for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next_line())
+    for (int group = 0; group < ProbeOrder::kLine; group += kAtOnce) {
+      IndexEntry read[kAtOnce];
+      for (int i = 0; i < kAtOnce; ++i) read[i] = Places::load(entries[order.place(group + i)]);
+      for (int i = 0; i < kAtOnce; ++i) {
+        IndexEntry& place = entries[order.place(group + i)];
+        for (IndexEntry seen = read[i];; seen = Places::load(place)) {
+          if (seen.meta == 0) {
+            if (!Places::claim(place, tag | kPending)) continue;
+            Places::store(place, key, tag | kNoRowYet);
+            return {&place, kNoRowYet, true};
+          }
+          if (!same_tag(seen.meta, tag)) break;
+          if (row_in(seen.meta) == kPending) continue;
+          if (seen.key == key) return {&place, row_in(seen.meta), false};
+          break;
         }
-        if (!same_tag(seen.meta, tag)) break;
-        if (row_in(seen.meta) == kPending) continue;
-        if (seen.key == key) return {pair + i, row_in(seen.meta), false};
-        break;
       }
     }
-  }
   return {};
 }
 
 /// The row of (key, slot) if it was handed out by the time `last_row` was, else 0. Beside insertions: a place without a
 /// row, or with a newer one, is as good as another key's.
-template <class Places>
+template <class Places, int kAtOnce>
 HCTR_HD uint32_t find_row(const IndexEntry* entries, uint64_t mask, uint32_t last_row, int64_t key, int32_t slot) {
   const uint64_t tag = HashIndex::tag(slot);
-  for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next()) {
-    const IndexEntry* pair = entries + order.first();
-    const IndexEntry both[2] = {Places::load(pair[0]), Places::load(pair[1])};
-    for (const IndexEntry& seen : both) {
-      if (seen.meta == 0) return 0;
-      if (same_tag(seen.meta, tag) && row_in(seen.meta) <= last_row && seen.key == key) return row_in(seen.meta);
+  for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next_line())
+    for (int group = 0; group < ProbeOrder::kLine; group += kAtOnce) {
+      IndexEntry read[kAtOnce];
+      for (int i = 0; i < kAtOnce; ++i) read[i] = Places::load(entries[order.place(group + i)]);
+      for (const IndexEntry& seen : read) {
+        if (seen.meta == 0) return 0;
+        if (same_tag(seen.meta, tag) && row_in(seen.meta) <= last_row && seen.key == key) return row_in(seen.meta);
+      }
     }
-  }
   return 0;
 }
 
@@ -112,9 +117,9 @@ HCTR_HD uint32_t wait_for_row(const IndexEntry& place) {
 template <class Places>
 HCTR_HD void enter(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot, uint32_t row) {
   const uint64_t meta = HashIndex::tag(slot) | row;
-  for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next())
-    for (IndexEntry* place = entries + order.first(), *end = place + 2; place < end; ++place)
-      if (Places::claim(*place, meta)) return Places::store(*place, key, meta);
+  for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next_line())
+    for (int i = 0; i < ProbeOrder::kLine; ++i)
+      if (IndexEntry& place = entries[order.place(i)]; Places::claim(place, meta)) return Places::store(place, key, meta);
 }
 
 }  // namespace hctr::ops

@@ -18,7 +18,7 @@ class Subject {
  public:
   Subject(Context& ctx, const IndexCase& wanted)
       : ctx_(ctx), places_(int64_t{1} << wanted.log_places), batch_(int64_t{1} << wanted.log_batch),
-        most_rows_(std::min(places_, static_cast<int64_t>(static_cast<double>(places_) * wanted.load) + kReplays * batch_)),
+        most_rows_(std::min(places_, static_cast<int64_t>(static_cast<double>(places_) * wanted.load) + (batch_ <= 1 << 18 ? 66 : 2) * batch_)),
         entries_(ctx.device(), static_cast<size_t>(places_) * sizeof(ops::IndexEntry)), saved_(ctx.device(), entries_.bytes()),
         row_keys_(ctx.device(), static_cast<size_t>(most_rows_ + 1) * sizeof(int64_t)), state_(ctx.device(), sizeof(ops::IndexState)),
         offsets_(ctx.device(), 2 * sizeof(int32_t)), rows_(ctx.device(), static_cast<size_t>(batch_) * sizeof(int32_t)) {
@@ -27,12 +27,13 @@ class Subject {
     index_.row_keys = reinterpret_cast<int64_t*>(row_keys_.data());
     const int32_t offsets[2] = {0, static_cast<int32_t>(batch_)};
     copy_bytes(ctx_.stream(), offsets_.data(), offsets, sizeof offsets);
-    for (Buffer& buffer : batches_) buffer = Buffer(ctx.device(), static_cast<size_t>(batch_) * sizeof(int64_t));
+    for (int b = 0; b < batches(); ++b) batches_.emplace_back(ctx.device(), static_cast<size_t>(batch_) * sizeof(int64_t));
     reset();
   }
 
-  static constexpr int kBatches = 4, kReplays = 2;
-
+  /// Short batches are timed many in a row, none of them twice.
+  bool is_short() const { return batch_ <= 1 << 18; }
+  int batches() const { return is_short() ? 64 : 4; }
   int64_t batch() const { return batch_; }
   int64_t places() const { return places_; }
 
@@ -50,7 +51,7 @@ class Subject {
     ctx_.threads().parallel_for(batch_, 1 << 14, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) keys[static_cast<size_t>(i)] = key_of(number(i));
     });
-    copy_bytes(ctx_.stream(), batches_[b].data(), keys.data(), batches_[b].bytes());
+    copy_bytes(ctx_.stream(), batches_[static_cast<size_t>(b)].data(), keys.data(), batches_[static_cast<size_t>(b)].bytes());
     ctx_.stream().synchronize();
   }
 
@@ -88,7 +89,7 @@ class Subject {
     std::vector<int32_t> rows(static_cast<size_t>(batch_));
     std::vector<int64_t> keys(rows.size()), row_keys(static_cast<size_t>(most_rows_ + 1));
     copy_bytes(ctx_.stream(), rows.data(), rows_.data(), rows_.bytes());
-    copy_bytes(ctx_.stream(), keys.data(), batches_[b].data(), batches_[b].bytes());
+    copy_bytes(ctx_.stream(), keys.data(), batches_[static_cast<size_t>(b)].data(), batches_[static_cast<size_t>(b)].bytes());
     copy_bytes(ctx_.stream(), row_keys.data(), row_keys_.data(), row_keys_.bytes());
     ctx_.stream().synchronize();
     for (size_t i = 0; i < rows.size(); ++i)
@@ -97,7 +98,7 @@ class Subject {
 
  private:
   ops::KeyBatch batch(int b) const {
-    return {reinterpret_cast<const int64_t*>(batches_[b].data()), reinterpret_cast<const int32_t*>(offsets_.data()), 1, 1, batch_};
+    return {reinterpret_cast<const int64_t*>(batches_[static_cast<size_t>(b)].data()), reinterpret_cast<const int32_t*>(offsets_.data()), 1, 1, batch_};
   }
   int32_t* rows() const { return reinterpret_cast<int32_t*>(rows_.data()); }
   void set_state(const ops::IndexState& state) {
@@ -108,7 +109,7 @@ class Subject {
   Context& ctx_;
   int64_t places_, batch_, most_rows_;
   Buffer entries_, saved_, row_keys_, state_, offsets_, rows_;
-  Buffer batches_[kBatches];
+  std::vector<Buffer> batches_;
   ops::HashIndex index_;
   ops::IndexState kept_{};
 };
@@ -118,51 +119,51 @@ int64_t any_of(int64_t n, int64_t i, int salt) { return static_cast<int64_t>(mix
 }  // namespace
 
 void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings, Report& report) {
-  constexpr int kBatches = Subject::kBatches;
   Subject table(ctx, wanted);
+  const int batches = table.batches();
   const std::string where = cat("2^", wanted.log_places, " load ", wanted.load, " batch 2^", wanted.log_batch);
   const auto held = static_cast<int64_t>(static_cast<double>(table.places()) * wanted.load);
   const auto keys = static_cast<double>(table.batch());
   const double probes = ceilings.gather_rows.contains(4) ? ceilings.gather_rows.at(4) / 1e9 : 0;
-  const bool is_short = wanted.log_batch <= 18;
   const auto report_rate = [&](const std::string& what, double seconds) {
-    if (is_short) report.add(what, where, seconds * 1e6, "us");
+    if (table.is_short()) report.add(what, where, seconds * 1e6, "us");
     else report.add(what, where, keys / seconds / 1e9, "G keys/s", probes);
   };
   const auto timed = [&](const std::function<void(int)>& body, bool changes) {
-    if (is_short && !changes) return seconds_in_a_row(ctx, 64, 9, [&](int i) { body(i % kBatches); });
-    return seconds_each(ctx, 1, 3 * kBatches, [&](int i) { body(i % kBatches); }, changes ? [&](int) { table.restore(); } : std::function<void(int)>());
+    const std::function<void(int)> before = changes ? [&](int) { table.restore(); } : std::function<void(int)>();
+    if (table.is_short()) return seconds_in_a_row(ctx, batches, 9, body, before);
+    return seconds_each(ctx, 1, 3 * batches, [&](int i) { body(i % batches); }, before);
   };
 
   table.hold(held);
-  for (int b = 0; b < kBatches; ++b) table.fill(b, [&](int64_t i) { return any_of(held, i, b); });
+  for (int b = 0; b < batches; ++b) table.fill(b, [&](int64_t i) { return any_of(held, i, b); });
   table.find(0);
   table.check(0);
   report_rate("find, every key there", timed([&](int b) { table.find(b); }, false));
   report_rate("find or insert, every key there", timed([&](int b) { table.insert(b); }, false));
 
   const PowerLaw law(held, 1.05);
-  for (int b = 0; b < kBatches; ++b)
+  for (int b = 0; b < batches; ++b)
     table.fill(b, [&](int64_t i) { return law.rank(static_cast<double>(mix64(static_cast<uint64_t>(i) * 4 + static_cast<uint64_t>(b)) >> 11) * 0x1p-53); });
   report_rate("find or insert, power law 1.05", timed([&](int b) { table.insert(b); }, false));
 
   int64_t next = held;
-  for (int b = 0; b < kBatches; ++b) {
+  for (int b = 0; b < batches; ++b) {
     const int64_t first = next;
     table.fill(b, [&](int64_t i) { return i % 1000 == 0 ? first + i / 1000 : any_of(held, i, b + 8); });
     next += table.batch() / 1000 + 1;
   }
   report_rate("find or insert, 0.1 % new", timed([&](int b) { table.insert(b); }, true));
-  table.check((3 * kBatches) % kBatches);
+  table.check(table.is_short() ? batches - 1 : 0);
 
   // Half of the keys new: the load rises while the batch runs, and is the stated one in the middle.
-  const int64_t before = held - table.batch() / 4;
-  if (before <= 0) return;
+  const int64_t in_a_row = table.is_short() ? batches * table.batch() : table.batch(), before = held - in_a_row / 4;
   table.hold(before);
-  for (int b = 0; b < kBatches; ++b)
-    table.fill(b, [&](int64_t i) { return mix64(static_cast<uint64_t>(i)) % 2 == 0 ? before + i + b : any_of(before, i, b + 16); });
+  const int64_t fresh = table.is_short() ? table.batch() : 1;  // a row of batches sees each new key once
+  for (int b = 0; b < batches; ++b)
+    table.fill(b, [&](int64_t i) { return mix64(static_cast<uint64_t>(i)) % 2 == 0 ? before + i + b * fresh : any_of(before, i, b + 16); });
   report_rate("find or insert, 50 % new", timed([&](int b) { table.insert(b); }, true));
-  table.check((3 * kBatches) % kBatches);
+  table.check(table.is_short() ? batches - 1 : 0);
 }
 
 }  // namespace hctr::bench

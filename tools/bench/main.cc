@@ -29,7 +29,7 @@ void bench_all_indices(Context& ctx, bool quick, bench::Report& report) {
   using bench::IndexCase;
   std::vector<IndexCase> cases;
   if (quick || !ctx.device().is_cuda()) {
-    cases = {{quick ? 14 : 22, 0.5, quick ? 10 : 18}, {quick ? 14 : 22, 0.75, quick ? 10 : 18}};
+    cases = {{quick ? 18 : 24, 0.5, quick ? 10 : 18}, {quick ? 18 : 24, 0.75, quick ? 10 : 18}};
   } else {
     for (const double load : {0.5, 0.75})
       for (const auto& [places, batch] : {std::pair{22, 20}, {26, 24}, {26, 16}, {28, 24}}) cases.push_back({places, load, batch});

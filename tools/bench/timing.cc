@@ -32,11 +32,11 @@ double seconds_each(Context& ctx, int warm_up, int times, const std::function<vo
   return median(std::move(seconds));
 }
 
-double seconds_in_a_row(Context& ctx, int in_a_row, int times, const std::function<void(int)>& body) {
+double seconds_in_a_row(Context& ctx, int in_a_row, int times, const std::function<void(int)>& body, const std::function<void(int)>& before) {
   Program row(ctx.stream(), true, [&] {
     for (int i = 0; i < in_a_row; ++i) body(i);
   });
-  return seconds_each(ctx, 1, times, [&](int) { row.run(); }) / in_a_row;
+  return seconds_each(ctx, 1, times, [&](int) { row.run(); }, before) / in_a_row;
 }
 
 }  // namespace hctr::bench

@@ -15,7 +15,7 @@ double median(std::vector<double> values);
 double seconds_each(Context&, int warm_up, int times, const std::function<void(int)>& body, const std::function<void(int)>& before = {});
 
 /// As seconds_each for work too short to be awaited alone: `in_a_row` calls are queued (on a GPU as one recorded program) and awaited
-/// together; the seconds of one.
-double seconds_in_a_row(Context&, int in_a_row, int times, const std::function<void(int)>& body);
+/// together; the seconds of one. before() runs and is awaited before each row, untimed.
+double seconds_in_a_row(Context&, int in_a_row, int times, const std::function<void(int)>& body, const std::function<void(int)>& before = {});
 
 }  // namespace hctr::bench
