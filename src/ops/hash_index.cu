@@ -1,4 +1,4 @@
-// One thread looks for one key. New rows are handed out to a warp at a time: one addition to the counter that all share.
+// One thread looks for one key. New rows are handed out to a block at a time: one addition to the counter that all share.
 #include <cuda/atomic>
 
 #include "device/launch.cuh"
@@ -40,15 +40,21 @@ __device__ int32_t slot_of(const KeyBatch& batch, int32_t p) {
   return static_cast<int32_t>(low);
 }
 
-/// The next row for each lane of a whole warp that wants one; 0 when all are taken.
+constexpr int kThreads = 128;  // of a block that inserts: few enough to wait for each other, enough to share an addition
+
+/// The next row for each thread of a block that wants one; 0 when all are taken. Called by the whole block.
 __device__ uint32_t take_row(IndexState* state, bool wanted) {
-  constexpr uint32_t kAll = 0xffffffffu;
-  const uint32_t wanting = __ballot_sync(kAll, wanted);
-  if (wanting == 0) return 0;
-  const uint32_t lane = threadIdx.x % 32, leader = static_cast<uint32_t>(__ffs(static_cast<int>(wanting))) - 1;
-  uint32_t before = 0;
-  if (lane == leader) before = atomicAdd(&state->rows, static_cast<uint32_t>(__popc(wanting)));
-  const uint32_t row = __shfl_sync(kAll, before, static_cast<int>(leader)) + static_cast<uint32_t>(__popc(wanting & ((1u << lane) - 1))) + 1;
+  __shared__ uint32_t before[kThreads / 32 + 1];
+  if (!__syncthreads_or(wanted)) return 0;
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, wanting = __ballot_sync(0xffffffffu, wanted);
+  if (lane == 0) before[warp + 1] = static_cast<uint32_t>(__popc(wanting));
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int w = 2; w <= kThreads / 32; ++w) before[w] += before[w - 1];
+    before[0] = atomicAdd(&state->rows, before[kThreads / 32]);
+  }
+  __syncthreads();
+  const uint32_t row = before[0] + (warp > 0 ? before[warp] : 0) + static_cast<uint32_t>(__popc(wanting & ((1u << lane) - 1))) + 1;
   return row <= state->row_capacity ? row : 0;
 }
 
@@ -69,8 +75,8 @@ struct BatchKey {
 
 template <int kAtOnce>
 __global__ void index_insert_kernel(HashIndex index, KeyBatch batch, int32_t* rows) {
-  const int64_t whole_warps = (batch.key_capacity + 31) / 32 * 32;
-  for (int64_t p = hctr::cuda::thread_index(); p < whole_warps; p += hctr::cuda::thread_count()) {
+  const int64_t whole_blocks = (batch.key_capacity + kThreads - 1) / kThreads * kThreads;
+  for (int64_t p = hctr::cuda::thread_index(); p < whole_blocks; p += hctr::cuda::thread_count()) {
     const BatchKey mine(index, batch, p);
     IndexSearch found;
     if (mine.here) found = find_or_claim<DevicePlaces, kAtOnce>(index.entries, index.state->mask, mine.key, mine.slot);
@@ -83,7 +89,7 @@ __global__ void index_insert_kernel(HashIndex index, KeyBatch batch, int32_t* ro
       }
       publish_row<DevicePlaces>(*found.place, mine.key, mine.slot, fresh);
     }
-    __syncwarp();  // a lane that waits below may wait for a lane of this warp
+    __syncthreads();  // who waits below may wait for another thread of this block; and `before` is written again
     if (found.row == kNoRowYet) found.row = wait_for_row<DevicePlaces>(*found.place);
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(found.row);
   }
@@ -137,7 +143,7 @@ int at_once(int64_t n) { const char* e = getenv("HCTR_AT_ONCE"); return e ? atoi
 }
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
   const int n = at_once(batch.key_capacity);
-  launch(ctx, "index_insert", grid_for(batch.key_capacity), n == 1 ? index_insert_kernel<1> : n == 2 ? index_insert_kernel<2> : index_insert_kernel<4>, index, batch, rows);
+  launch(ctx, "index_insert", grid_for(batch.key_capacity, kThreads, 132 * 64), n == 1 ? index_insert_kernel<1> : n == 2 ? index_insert_kernel<2> : index_insert_kernel<4>, index, batch, rows);
 }
 
 void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {

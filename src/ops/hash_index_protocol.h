@@ -6,7 +6,7 @@
 //   void store(IndexEntry&, int64_t key, uint64_t)  both words, as one
 //
 // A place goes through: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) -> (key; tag, row). It is never
-// emptied. Who claims a place stores the key at once, waiting for nobody, and hands out the row later, when a whole warp asks for
+// emptied. Who claims a place stores the key at once, waiting for nobody, and hands out the row later, when a whole block asks for
 // rows together.
 //
 // Nobody waits for ever. Who meets a claimed place of its own tag looks again until the key is there: between claim and key the
