@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "index_bench.h"
+#include "rows_bench.h"
 
 namespace hctr {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 constexpr const char* kExamples = R"(
 Examples:
   bench index --json index.json
+  bench rows
   bench index --device cpu --quick)";
 
 struct Arguments {
@@ -38,13 +40,23 @@ void bench_all_indices(Context& ctx, bool quick, bench::Report& report) {
   for (const IndexCase& one : cases) bench::bench_index(ctx, one, ceilings, report);
 }
 
+void bench_all_rows(Context& ctx, bool quick, bench::Report& report) {
+  using bench::RowsCase;
+  const bool large = ctx.device().is_cuda() && !quick;
+  const bench::Ceilings ceilings = bench::measure_ceilings(ctx, size_t{1} << (quick ? 24 : large ? 33 : 28), report);
+  const int64_t samples = quick ? 64 : large ? 65536 : 2048;
+  for (const RowsCase& one : {RowsCase{16, quick ? 12 : large ? 26 : 20, samples}, RowsCase{128, quick ? 12 : large ? 24 : 18, samples}})
+    bench::bench_rows(ctx, one, ceilings, report);
+}
+
 int main_of(int argc, char** argv) {
   Arguments given;
   CLI::App app("Measures parts of huge_ctr on this machine. Medians in steady state; every answer is checked.");
   app.footer(kExamples);
   app.require_subcommand(1);
   CLI::App* index = app.add_subcommand("index", "the hash index from keys to rows");
-  for (CLI::App* part : {index}) {
+  CLI::App* rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
+  for (CLI::App* part : {index, rows}) {
     part->add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")->check(CLI::IsMember({"cpu", "cuda", "auto"}));
     part->add_option("--json", given.json, "also write the figures to this file");
     part->add_flag("--quick", given.quick, "tiny sizes: to see that it works");
@@ -57,7 +69,8 @@ int main_of(int argc, char** argv) {
     Context ctx(runtime, runtime.compute_stream());
     bench::Report report(describe(device));
     std::printf("%s\n", describe(device).c_str());
-    bench_all_indices(ctx, given.quick, report);
+    if (app.got_subcommand(index)) bench_all_indices(ctx, given.quick, report);
+    if (app.got_subcommand(rows)) bench_all_rows(ctx, given.quick, report);
     if (!given.json.empty()) report.write_json(given.json);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_code(Kind::usage);
