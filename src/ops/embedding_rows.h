@@ -22,8 +22,8 @@ struct RowData {
 struct RowInit {
   uint64_t key = 0;  ///< random_key(seed, stream)
   float bound = 0.05f;
-  const float* slot_bounds = nullptr;     // per slot; null: `bound` for all
-  float state_start[kMostStates] = {};    // what states start at
+  const float* slot_bounds = nullptr;   // per slot; null: `bound` for all
+  float state_start[kMostStates] = {};  // what states start at
 
   HCTR_HD float bound_of(int32_t slot) const { return slot_bounds ? slot_bounds[slot] : bound; }
   HCTR_HD Random4 four(int64_t row_key, int32_t slot, int64_t e) const {

@@ -16,15 +16,15 @@ inline constexpr int kMostStates = 2;
 struct Optimizer {
   enum class Kind { sgd, momentum_sgd, nesterov, adagrad, rmsprop, ftrl, adam, adamw };
   Kind kind = Kind::adam;
-  float beta1 = 0.9f;                       ///< adam, adamw
-  float beta2 = 0.999f;                     ///< adam, adamw, rmsprop
-  float epsilon = 1e-7f;                    ///< adam, adamw, rmsprop, adagrad
-  float momentum = 0;                       ///< momentum_sgd, nesterov
-  float initial = 0;                        ///< adagrad: what its state starts at
-  bool row_wise = false;                    ///< adagrad: one state for each row of a table (dense weights keep one each)
-  float beta = 1, lambda1 = 0, lambda2 = 0; ///< ftrl
-  float weight_decay = 0;                   ///< adamw
-  float rate_factor = 1;                    ///< this optimizer's rate over the step's: an embedding may have a rate of its own
+  float beta1 = 0.9f;                        ///< adam, adamw
+  float beta2 = 0.999f;                      ///< adam, adamw, rmsprop
+  float epsilon = 1e-7f;                     ///< adam, adamw, rmsprop, adagrad
+  float momentum = 0;                        ///< momentum_sgd, nesterov
+  float initial = 0;                         ///< adagrad: what its state starts at
+  bool row_wise = false;                     ///< adagrad: one state for each row of a table (dense weights keep one each)
+  float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
+  float weight_decay = 0;                    ///< adamw
+  float rate_factor = 1;                     ///< this optimizer's rate over the step's: an embedding may have a rate of its own
 
   // What the rule says of itself, see RuleDefaults.
   int states() const;

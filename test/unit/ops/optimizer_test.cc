@@ -156,6 +156,7 @@ TEST(OptimizerOp, ARateOfZeroMovesNoWeight) {
       DenseRun run(device, optimizer, numbers(1));
       for (uint64_t t = 0; t < 3; ++t) run.step(numbers(2 + t), 0.0f);
       EXPECT_EQ(run.w(), numbers(1)) << name_of_rule(optimizer);
+      for (const float number : run.all()) EXPECT_TRUE(std::isfinite(number)) << name_of_rule(optimizer);
     }
 }
 
