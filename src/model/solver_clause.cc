@@ -94,8 +94,8 @@ Schema<SolverClause> solver_schema() {
       .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")
       .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
       .ignored("mixed_precision", "this version trains in fp32")
-      .ignored("dense_opt_states_file", "optimizer states are not loaded yet; they start at 0")
-      .ignored("sparse_opt_states_file", "optimizer states are not loaded yet; they start at 0")
+      .ignored("dense_opt_states_file", "optimizer states are not loaded yet; they start anew")
+      .ignored("sparse_opt_states_file", "optimizer states are not loaded yet; they start anew")
       .ignored("export_predictions_prefix", "predictions are not exported yet")
       .ignored("algorithm_search", "products take the library's first choice, so that runs are reproducible")
       .together([](S& s, const std::string& pointer, Problems& problems) {

@@ -5,6 +5,7 @@
 #include "device/copy.h"
 #include "hctr/formats.h"
 #include "layers/initializer.h"
+#include "ops/fill.h"
 #include "ops/penalty.h"
 
 namespace hctr {
@@ -47,6 +48,10 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime) : o
     Arena& state = states_.emplace_back();
     for (const WeightSpec* weight : specs) state.add(TensorSpec(DType::f32, weight->shape));
     state.build(runtime.device());
+    if (const float start = optimizer_.start(s); start != 0) {
+      Context ctx(runtime, runtime.compute_stream());
+      ops::fill(ctx, start, state.flat_f32());
+    }
   }
   for (size_t i = 0; i < items_.size(); ++i) {
     const Tensor value = values_.get(items_[i].value);

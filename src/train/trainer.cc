@@ -39,8 +39,10 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   Slot& slot = slots_[static_cast<size_t>(*next)];
   StepState& state = ring_.state(*next);
   state.step = step;
+  state.updates = step;
   state.learning_rate = static_cast<float>(learning_rate);
   state.loss_scale = 1;
+  state.skip = 0;
   const int64_t samples = state.global_samples;
   last_ = *next;
 

@@ -56,6 +56,7 @@ class TinyModel {
     model.prepare(ctx, 0, batch());
     model.train_step(ctx, 0, model.bind(Phase::train, batch()));
     ++state.step;
+    ++state.updates;
   }
   void evaluate() { model.evaluate(ctx, batch(), model.bind(Phase::evaluate, batch())); }
   BatchTensors batch() const { return {label, dense, {}, {}}; }
