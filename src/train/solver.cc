@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "comm/self_comm.h"
 #include "data/best_possible.h"
+#include "train/best_scores.h"
 #include "train/choose_device.h"
 #include "train/evaluator.h"
 #include "train/load_config.h"
@@ -42,8 +43,7 @@ class Run {
     else log.info("No eval_source: nothing is evaluated.");
     summary_.device = describe(device);
     summary_.run_dir = folder.path();
-    if (const auto best = read_best_possible(config.data.eval_source))
-      summary_.best_possible = {{"AUC", best->auc}, {"AverageLoss", best->average_loss}};
+    if (const auto best = read_best_possible(config.data.eval_source)) summary_.best_possible = best_scores(config, *best);
   }
 
   TrainSummary run() {
