@@ -107,6 +107,9 @@ __global__ void index_find_kernel(HashIndex index, KeyBatch batch, int32_t* rows
   }
 }
 
+/// A batch that does not keep the memory busy waits for it: then two places at once cost nothing, and halve the waiting.
+bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
+
 /// Identities of rows are distinct, so an empty place is all there is to look for.
 __global__ void index_rebuild_kernel(HashIndex index) {
   const uint64_t mask = index.state->mask;
@@ -138,17 +141,13 @@ namespace cuda {
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
 
-namespace {
-int at_once(int64_t n) { const char* e = getenv("HCTR_AT_ONCE"); return e ? atoi(e) : n <= (1<<18) ? 4 : 1; }
-}
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  const int n = at_once(batch.key_capacity);
-  launch(ctx, "index_insert", grid_for(batch.key_capacity, kThreads, 132 * 64), n == 1 ? index_insert_kernel<1> : n == 2 ? index_insert_kernel<2> : index_insert_kernel<4>, index, batch, rows);
+  launch(ctx, "index_insert", grid_for(batch.key_capacity, kThreads, 132 * 64), is_short(batch) ? index_insert_kernel<2> : index_insert_kernel<1>, index,
+         batch, rows);
 }
 
 void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  const int n = at_once(batch.key_capacity);
-  launch(ctx, "index_find", grid_for(batch.key_capacity), n == 1 ? index_find_kernel<1> : n == 2 ? index_find_kernel<2> : index_find_kernel<4>, index, batch, rows);
+  launch(ctx, "index_find", grid_for(batch.key_capacity), is_short(batch) ? index_find_kernel<2> : index_find_kernel<1>, index, batch, rows);
 }
 
 void index_rebuild(Context& ctx, HashIndex index) {
