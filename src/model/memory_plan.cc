@@ -75,8 +75,12 @@ void MemoryPlan::place_values(const Graph& graph) {
       values_[in] = shared;
     }
   }
-  for (const TensorId embedding : graph.embeddings)
-    if (!values_[embedding]) values_[embedding] = own(graph.edges[embedding].spec, keep_dense_[embedding]);
+  const auto settle = [&](TensorId id) {
+    if (!values_[id]) values_[id] = own(graph.edges[id].spec, keep_dense_[id]);
+  };
+  for (const TensorId embedding : graph.embeddings) settle(embedding);
+  for (const auto& lengths : graph.lengths)
+    if (lengths) settle(*lengths);
 }
 
 void MemoryPlan::place_gradients(const Graph& graph) {

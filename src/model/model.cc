@@ -26,6 +26,8 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     const size_t input = train_graph_.embedding_inputs[e];
     TableSpec spec = config.embeddings[e].clause.table_spec(config.optimizer, comm.rank(), comm.size());
     spec.slots = shape.tables[input].slots;
+    if (!config.embeddings[e].clause.pooled())
+      for (int64_t s = 0; s < spec.slots; ++s) spec.slot_places.push_back(config.data.sparse[input].kept_nnz(s));
     spec.samples = samples;
     spec.key_capacity = shape.tables[input].key_capacity;
     spec.eval_samples = eval_samples;
@@ -48,7 +50,10 @@ void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
 }
 
 void Model::train_step(Context& ctx, int slot, const Network::Binding& binding) {
-  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->forward(ctx, slot, train_.embedding_output(e));
+  for (size_t e = 0; e < tables_.size(); ++e) {
+    tables_[e]->forward(ctx, slot, train_.embedding_output(e));
+    if (const auto lengths = train_.embedding_lengths(e)) tables_[e]->lengths(ctx, slot, *lengths);
+  }
   train_.forward(ctx, binding);
   add_penalties(ctx, train_);
   comm_.all_reduce(ctx, train_.loss(), Reduce::sum);
@@ -64,6 +69,7 @@ void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Bin
   for (size_t e = 0; e < tables_.size(); ++e) {
     const size_t input = eval_graph_.embedding_inputs[e];
     tables_[e]->lookup(ctx, batch.keys[input], batch.offsets[input], evaluation_.embedding_output(e));
+    if (const auto lengths = evaluation_.embedding_lengths(e)) tables_[e]->lengths(ctx, batch.offsets[input], *lengths);
   }
   evaluation_.forward(ctx, binding);
   // The penalty belongs to the loss in evaluation too; its size is that of a training batch, as the weights were trained.

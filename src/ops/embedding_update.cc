@@ -6,7 +6,7 @@ namespace hctr::ops {
 
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
                  Tensor dy, float* piece_sums, RowData data) {
-  expect_shape("update_rows dy", dy, {batch.samples, batch.slots, data.dim});
+  expect_shape("update_rows dy", dy, {batch.samples, batch.places, data.dim});
   HCTR_EXPECT(ctx.state(), "update_rows without the step's scalars");
   HCTR_ON_DEVICE(ctx, update_rows(ctx, optimizer, batch, groups, combiner, dy, piece_sums, data));
 }

@@ -57,18 +57,29 @@ class PlainTable {
   }
 
   double weight(const std::vector<int64_t>& bag) const {
-    return spec_.combiner == ops::Combiner::mean && bag.size() > 1 ? 1.0 / static_cast<double>(bag.size()) : 1.0;
+    const double n = std::max(1.0, static_cast<double>(bag.size()));
+    if (spec_.combiner == ops::Combiner::mean) return 1.0 / n;
+    return spec_.combiner == ops::Combiner::sqrtn ? 1.0 / std::sqrt(n) : 1.0;
+  }
+
+  /// Where the vector of key i of slot s of sample b starts in y.
+  size_t place(size_t s, size_t b, size_t i) const {
+    size_t at = s;
+    if (spec_.combiner == ops::Combiner::none) {
+      at = i;
+      for (size_t before = 0; before < s; ++before) at += static_cast<size_t>(spec_.slot_places[before]);
+    }
+    return (b * static_cast<size_t>(spec_.places()) + at) * static_cast<size_t>(spec_.dim);
   }
 
   std::vector<double> forward(const Bags& bags) const {
     const size_t samples = bags[0].size(), dim = static_cast<size_t>(spec_.dim);
-    std::vector<double> y(samples * bags.size() * dim, 0.0);
+    std::vector<double> y(samples * static_cast<size_t>(spec_.places()) * dim, 0.0);
     for (size_t s = 0; s < bags.size(); ++s)
       for (size_t b = 0; b < samples; ++b)
-        for (const int64_t k : bags[s][b])
-          if (const auto found = rows.find(identity(s, k)); found != rows.end())
-            for (size_t e = 0; e < dim; ++e)
-              y[(b * bags.size() + s) * dim + e] += weight(bags[s][b]) * found->second.w[e];
+        for (size_t i = 0; i < bags[s][b].size(); ++i)
+          if (const auto found = rows.find(identity(s, bags[s][b][i])); found != rows.end())
+            for (size_t e = 0; e < dim; ++e) y[place(s, b, i) + e] += weight(bags[s][b]) * found->second.w[e];
     return y;
   }
 
@@ -77,11 +88,11 @@ class PlainTable {
     std::map<Identity, std::vector<double>> gradients;
     for (size_t s = 0; s < bags.size(); ++s)
       for (size_t b = 0; b < bags[s].size(); ++b)
-        for (const int64_t k : bags[s][b]) {
-          auto& g = gradients[identity(s, k)];
+        for (size_t i = 0; i < bags[s][b].size(); ++i) {
+          auto& g = gradients[identity(s, bags[s][b][i])];
           g.resize(dim, 0.0);
           for (size_t e = 0; e < dim; ++e)
-            g[e] += weight(bags[s][b]) * static_cast<double>(dy[(b * bags.size() + s) * dim + e]) / loss_scale;
+            g[e] += weight(bags[s][b]) * static_cast<double>(dy[place(s, b, i) + e]) / loss_scale;
         }
     if (spec_.update == UpdateType::global)
       for (const auto& [id, row] : rows) gradients[id].resize(dim, 0.0);
@@ -131,7 +142,7 @@ void compare_over_steps(Device device, TableSpec spec, int most_keys, int64_t vo
   for (int t = 1; t <= steps; ++t) {
     Bags bags = random_bags(spec, spec.samples, most_keys, vocabulary, random);
     for (auto& slot : bags) slot.back().clear();  // a padding row: every bag empty
-    const std::vector<float> dy = random_floats(spec.samples * spec.slots * spec.dim, random);
+    const std::vector<float> dy = random_floats(spec.samples * spec.places() * spec.dim, random);
     const float rate = 0.01f * static_cast<float>(1 + t % 3);
     plain.insert(bags);
     expect_near(rig.step(bags, dy, rate), plain.forward(bags), tolerance, cat("forward of step ", t));
@@ -168,10 +179,84 @@ TEST_P(TableTest, EveryWidthAgreesWithThePlainTable) {
   }
 }
 
-TEST_P(TableTest, MeanDividesByTheKeysOfTheBag) {
-  TableSpec spec = small_spec(5, 2, 16, 16 * 2 * 6);
-  spec.combiner = ops::Combiner::mean;
-  compare_over_steps(GetParam(), spec, 6, 30, 5);
+TEST_P(TableTest, MeanAndSqrtnDivideByTheKeysOfTheBag) {
+  for (const auto combiner : {ops::Combiner::mean, ops::Combiner::sqrtn}) {
+    TableSpec spec = small_spec(5, 2, 16, 16 * 2 * 6);
+    spec.combiner = combiner;
+    compare_over_steps(GetParam(), spec, 6, 30, 5);
+  }
+}
+
+/// Keys that are not pooled, in slots of these sizes.
+TableSpec unpooled_spec(int64_t dim, int64_t samples, std::vector<int64_t> places) {
+  TableSpec spec = small_spec(dim, static_cast<int64_t>(places.size()), samples);
+  spec.combiner = ops::Combiner::none;
+  spec.slot_places = std::move(places);
+  spec.key_capacity = spec.eval_key_capacity = samples * spec.places();
+  return spec;
+}
+
+TEST_P(TableTest, WithoutPoolingEveryKeyHasItsPlace) {
+  for (const int64_t dim : {1, 4, 33, 260}) {
+    SCOPED_TRACE(cat("dim ", dim));
+    compare_over_steps(GetParam(), unpooled_spec(dim, 16, {5}), 5, 12, 4);     // keys repeat in a bag
+    compare_over_steps(GetParam(), unpooled_spec(dim, 16, {7, 4, 9}), 4, 50, 4);  // places that no bag fills
+  }
+}
+
+TEST_P(TableTest, WithoutPoolingKeysOfEverySlotOrOfEachLearnWithEveryRule) {
+  for (const bool by_slot : {false, true})
+    for (const auto kind : {ops::Optimizer::Kind::sgd, ops::Optimizer::Kind::adam})
+      for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
+        if (kind == ops::Optimizer::Kind::sgd && update == UpdateType::lazy_global) continue;
+        TableSpec spec = unpooled_spec(6, 8, {3, 4});
+        spec.identity_by_slot = by_slot;
+        spec.optimizer = {.kind = kind, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
+        spec.update = update;
+        compare_over_steps(GetParam(), spec, 3, 20, 20, 1e-4);
+      }
+}
+
+TEST_P(TableTest, WithoutPoolingGradientsAreSummedInTheOrderOfKeysAsWithASum) {
+  // Every place gets the gradient of the sum: the tables are equal bit by bit, long runs and several slots included.
+  const TableSpec apart = unpooled_spec(5, 300, {3, 2});
+  TableSpec sum = apart;
+  sum.combiner = ops::Combiner::sum;
+  sum.slot_places.clear();
+  TableRig one(GetParam(), apart), other(GetParam(), sum);
+  std::mt19937_64 random(8);
+  for (int t = 0; t < 3; ++t) {
+    const Bags bags = random_bags(apart, apart.samples, 2, 6, random);
+    const std::vector<float> dy = random_floats(sum.samples * sum.slots * sum.dim, random);
+    std::vector<float> dy_apart;
+    for (int64_t b = 0; b < apart.samples; ++b)
+      for (int64_t place = 0; place < apart.places(); ++place) {
+        const auto from = dy.begin() + (b * sum.slots + (place < 3 ? 0 : 1)) * sum.dim;
+        dy_apart.insert(dy_apart.end(), from, from + sum.dim);
+      }
+    one.step(bags, dy_apart);
+    other.step(bags, dy);
+  }
+  EXPECT_EQ(one.bytes(), other.bytes());
+}
+
+TEST_P(TableTest, LengthsAreTheKeysOfEachSlot) {
+  const TableSpec spec = unpooled_spec(2, 3, {4, 2});
+  TableRig rig(GetParam(), spec);
+  const Bags bags = {{{7, 7, 7, 7}, {}, {5}}, {{1, 2}, {3}, {}}};
+  rig.prepare(bags);
+  rig.runtime.prepare_stream().synchronize();
+  Context ctx(rig.runtime, rig.runtime.compute_stream());
+  const std::vector<float> wanted = {4, 2, 0, 1, 1, 0};
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const DeviceArray memory(GetParam(), TensorSpec(dtype, {3, 2}, 6));
+    rig.table->lengths(ctx, 0, memory.tensor());
+    dispatch_float(dtype, [&]<class T>() {
+      std::vector<float> lengths;
+      for (const T value : to_host<T>(memory.tensor(), ctx.stream())) lengths.push_back(static_cast<float>(value));
+      EXPECT_EQ(lengths, wanted) << name_of(dtype);
+    });
+  }
 }
 
 TEST_P(TableTest, OneKeyPerBag) {
@@ -253,19 +338,20 @@ std::string train(TableRig& rig, int steps, uint64_t seed = 5) {
   std::mt19937_64 random(seed);
   for (int t = 0; t < steps; ++t) {
     const Bags bags = random_bags(rig.spec(), rig.spec().samples, 3, 3000, random);
-    rig.step(bags, random_floats(rig.spec().samples * rig.spec().slots * rig.spec().dim, random));
+    rig.step(bags, random_floats(rig.spec().samples * rig.spec().places() * rig.spec().dim, random));
   }
   return rig.bytes();
 }
 
 TEST_P(TableTest, TwoRunsAreEqualBitByBit) {
   for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
-    TableSpec spec = small_spec(9, 4, 200, 200 * 4 * 3);
-    spec.update = update;
-    TableRig one(GetParam(), spec), other(GetParam(), spec);
-    const std::string bytes = train(one, 5);
-    EXPECT_FALSE(bytes.empty());
-    EXPECT_EQ(bytes, train(other, 5));
+    for (TableSpec spec : {small_spec(9, 4, 200, 200 * 4 * 3), unpooled_spec(9, 200, {3, 6})}) {
+      spec.update = update;
+      TableRig one(GetParam(), spec), other(GetParam(), spec);
+      const std::string bytes = train(one, 5);
+      EXPECT_FALSE(bytes.empty());
+      EXPECT_EQ(bytes, train(other, 5));
+    }
   }
 }
 
@@ -299,10 +385,11 @@ TEST_P(TableTest, RecordedOrNotTheNumbersAreEqual) {
 
 TEST(TableThreadsTest, FourThreadsGiveTheNumbersOfOne) {
   for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
-    TableSpec spec = small_spec(9, 6, 1000, 1000 * 6 * 3);
-    spec.update = update;
-    TableRig one(kCpu, spec, 1), four(kCpu, spec, 4);
-    EXPECT_EQ(train(one, 4), train(four, 4));
+    for (TableSpec spec : {small_spec(9, 6, 1000, 1000 * 6 * 3), unpooled_spec(9, 1000, {3, 3, 5})}) {
+      spec.update = update;
+      TableRig one(kCpu, spec, 1), four(kCpu, spec, 4);
+      EXPECT_EQ(train(one, 4), train(four, 4));
+    }
   }
 }
 
