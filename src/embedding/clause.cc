@@ -50,6 +50,13 @@ std::string read_value(const Json& value, const Range&, ops::Combiner& out) {
   return "\"sum\" (or 0), \"mean\" (or 1), \"sqrtn\" or \"none\"";
 }
 
+std::string read_value(const Json& value, const Range& range, TensorNames& out) {
+  const std::string expected = read_value(value, range, out.names);
+  return expected.empty() ? "" : "a string or " + expected;
+}
+
+Json to_json(const TensorNames& tensors) { return to_json(tensors.names); }
+
 Placement::Kind EmbeddingClause::placement() const {
   return type == kDistributed ? Placement::Kind::distributed : Placement::Kind::localized;
 }
@@ -78,8 +85,9 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
       .ignored("plan_file", "how ranks exchange vectors needs no plan")
       .ignored("plan_file1", "how ranks exchange vectors needs no plan")
       .together([](E& e, const std::string& pointer, Problems& problems) {
-        if (e.tops.empty() || e.tops.size() > 2)
-          problems.error(pointer + "/top", cat("names ", e.tops.size(), " tensors; an embedding makes one, or two: the vectors and the lengths"));
+        const size_t tops = e.tops.names.size();
+        if (tops != 1 && tops != 2)
+          problems.error(pointer + "/top", cat("names ", tops, " tensors; an embedding makes one, or two: the vectors and the lengths"));
         const SparseEmbeddingHparam& h = e.hparam;
         const std::string place = pointer + "/sparse_embedding_hparam";
         const int stated = h.max_vocabulary_size_per_gpu.has_value() + h.vocabulary_size.has_value() +
@@ -98,7 +106,7 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
 EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, Problems& problems) {
   const std::string& type = *layer.find("type")->string();
   EmbeddingClause clause = embedding_schema(type).parse(layer, pointer, problems, {"name", "type"});
-  if (clause.tops.empty()) clause.tops = {""};  // a problem by now; the clause is looked at further
+  if (clause.tops.names.empty()) clause.tops.names = {""};  // a problem by now; the clause is looked at further
   clause.type = type;
   clause.dim = clause.hparam.embedding_vec_size;
   return clause;

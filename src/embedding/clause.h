@@ -26,6 +26,17 @@ struct TypeWord<ops::Combiner> {
   static std::string text() { return "word or number"; }
 };
 
+/// One name, or an array of names.
+struct TensorNames {
+  std::vector<std::string> names;
+};
+std::string read_value(const Json&, const Range&, TensorNames& out);
+Json to_json(const TensorNames&);
+template <>
+struct TypeWord<TensorNames> {
+  static std::string text() { return "string or array of string"; }
+};
+
 /// The object "sparse_embedding_hparam".
 struct SparseEmbeddingHparam {
   int64_t embedding_vec_size = 0;
@@ -39,12 +50,13 @@ struct SparseEmbeddingHparam {
 struct EmbeddingClause {
   std::string type;  ///< as in the file
   std::string bottom;
-  std::vector<std::string> tops;  ///< the vectors and, where it is named, the lengths
+  TensorNames tops;  ///< the vectors and, where it is named, the lengths
   SparseEmbeddingHparam hparam;
   std::optional<OptimizerClause> optimizer;  ///< its own; else the top-level one holds
   int64_t dim = 0;                           ///< hparam.embedding_vec_size
 
-  const std::string& top() const { return tops[0]; }  ///< also the layer's name
+  const std::string& top() const { return tops.names[0]; }  ///< also the layer's name
+  bool has_lengths() const { return tops.names.size() > 1; }
   bool pooled() const { return hparam.combiner != ops::Combiner::none; }
   Placement::Kind placement() const;
   /// Rows on `rank` that the clause speaks of; 0 when it does not.

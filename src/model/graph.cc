@@ -49,7 +49,7 @@ class Wiring {
     const DataClause& data = config_.data;
     make(data.label.top, "/layers/0/label/top", {});
     if (data.dense.dense_dim > 0) make(data.dense.top, "/layers/0/dense/top", {});
-    for (const EmbeddingEntry& embedding : config_.embeddings) make_all(embedding.clause.tops, embedding.pointer, {});
+    for (const EmbeddingEntry& embedding : config_.embeddings) make_all(embedding.clause.tops.names, embedding.pointer, {});
     for (size_t i = 0; i < config_.layers.size(); ++i) make_all(config_.layers[i].tops, config_.layers[i].pointer, i);
   }
 
@@ -130,8 +130,8 @@ class Wiring {
                           " places are too many; lower the limits or the batch"));
     graph_.embeddings.push_back(add_edge(clause.top(), TensorSpec(DType::f32, {samples_, places, clause.dim}), {}, true));
     graph_.lengths.emplace_back();
-    if (clause.tops.size() > 1)
-      graph_.lengths.back() = add_edge(clause.tops[1], TensorSpec(DType::f32, {samples_, input.slot_num}), {}, false);
+    if (clause.has_lengths())
+      graph_.lengths.back() = add_edge(clause.tops.names[1], TensorSpec(DType::f32, {samples_, input.slot_num}), {}, false);
   }
 
   void add_node(const LayerEntry& entry) {
@@ -203,7 +203,7 @@ std::string layer_table(const Config& config, const Graph& graph) {
   for (size_t i = 0; i < graph.embeddings.size(); ++i) {
     const EmbeddingClause& clause = config.embeddings[i].clause;
     rows.push_back({clause.top(), clause.type, shape_of(graph.embeddings[i]), cat(clause.dim, " a key")});
-    if (graph.lengths[i]) rows.push_back({clause.tops[1], clause.type, shape_of(*graph.lengths[i]), ""});
+    if (graph.lengths[i]) rows.push_back({clause.tops.names[1], clause.type, shape_of(*graph.lengths[i]), ""});
   }
   for (const Node& node : graph.nodes) {
     int64_t parameters = 0;

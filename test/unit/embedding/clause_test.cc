@@ -105,10 +105,11 @@ TEST(EmbeddingClauseTest, LaterCombinersAndTheNameOfTheLengths) {
     out.clause = parse_embedding(layer, "/layers/1", out.problems);
     return out;
   };
-  EXPECT_EQ(tops(R"(["items", "lengths"])").clause.tops, (std::vector<std::string>{"items", "lengths"}));
+  EXPECT_EQ(tops(R"(["items", "lengths"])").clause.tops.names, (std::vector<std::string>{"items", "lengths"}));
   EXPECT_EQ(tops(R"(["items", "lengths"])").clause.table_spec(adam()).name, "items");
   EXPECT_EQ(first_error(tops(R"(["a", "b", "c"])")),
             "/layers/1/top: names 3 tensors; an embedding makes one, or two: the vectors and the lengths");
+  EXPECT_EQ(first_error(tops("3")), "/layers/1/top: expected a string or an array of strings, found the integer 3");
   EXPECT_EQ(first_error(tops("[]")), "/layers/1/top: names 0 tensors; an embedding makes one, or two: the vectors and the lengths");
 }
 
