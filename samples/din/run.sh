@@ -27,15 +27,13 @@ for seed in ${SEEDS:-1 2 3}; do
     "$bin/huge_ctr" --train "samples/din/$model.json" --run-dir "runs/din/$model-$seed" --seed "$seed" "$@"
   done
 done
-python3 - ${SEEDS:-1 2 3} ${MODELS:+--models $MODELS} <<'PY'
+python3 - "${SEEDS:-1 2 3}" "${MODELS:-din no_attention}" <<'PY'
 import json
 import sys
 
-seeds, models = sys.argv[1:], ["din", "no_attention"]
-if "--models" in seeds:
-    seeds, models = seeds[: seeds.index("--models")], seeds[seeds.index("--models") + 1 :]
-print(f"\nHeld-out AUC, seeds {' '.join(seeds)}:")
+seeds, models = (text.split() for text in sys.argv[1:])
+print("\nHeld-out AUC, seeds", *seeds)
 for model in models:
     values = [json.load(open(f"runs/din/{model}-{seed}/summary.json"))["metrics"]["AUC"] for seed in seeds]
-    print(f"  {model:<12}  {' '.join(f'{value:.5f}' for value in values)}  mean {sum(values) / len(values):.5f}")
+    print(f"  {model:<12}", *(f"{value:.5f}" for value in values), f" mean {sum(values) / len(values):.5f}")
 PY

@@ -21,7 +21,8 @@ class MatrixMultiply : public Layer {
     if (!fits)
       throw PlanError("bottom/1", cat("MatrixMultiply takes as many matrices in both tensors: the first has shape ", to_string(a), ", this one ", to_string(b)));
     if (a[rank - 1] != b[wide ? 0 : rank - 2])
-      throw PlanError("bottom/1", cat("MatrixMultiply: ", a[rank - 1], " columns times ", b[wide ? 0 : rank - 2], " rows; the shapes are ", to_string(a), " and ", to_string(b)));
+      throw PlanError("bottom/1", cat("MatrixMultiply: ", a[rank - 1], " columns times ", b[wide ? 0 : rank - 2], " rows; the shapes are ", to_string(a),
+                                      " and ", to_string(b)));
     if (wide) return {.outputs = {TensorSpec(inputs[0].dtype, {a[0], b[1], b[2]})}};
     Shape out = a;
     out[rank - 1] = b[rank - 1];

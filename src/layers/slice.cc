@@ -89,8 +89,11 @@ void check_together(SliceParams& params, const std::string& pointer, Problems& p
 
 LayerType slice() {
   using P = SliceParams;
-  return LayerType::of<Slice>("Slice", "y_i = columns, or slots of a 3-D tensor, [begin_i, end_i) of x; ranges may overlap", {1, 1}, {1, kAnyNumber},
-                              Schema<P>("Slice").need("ranges", &P::ranges, "for each top [begin, end): its first column (slot) and the one after its last").together(check_together));
+  return LayerType::of<Slice>(
+      "Slice", "y_i = columns, or slots of a 3-D tensor, [begin_i, end_i) of x; ranges may overlap", {1, 1}, {1, kAnyNumber},
+      Schema<P>("Slice")
+          .need("ranges", &P::ranges, "for each top [begin, end): its first column (slot) and the one after its last")
+          .together(check_together));
 }
 
 }  // namespace hctr

@@ -34,10 +34,11 @@ class Softmax : public Layer {
 }  // namespace
 
 LayerType softmax() {
-  return LayerType::of<Softmax>("Softmax",
-                                "y = exp(x) / sum of exp(x) over the last dimension; with a second bottom, a mask, x is -10000 where that is 0. The mask has the shape of "
-                                "x, or 1 for the dimensions between the first and the last",
-                                {1, 2}, {1, 1}, Schema<NoParams>("Softmax"));
+  return LayerType::of<Softmax>(
+      "Softmax",
+      "y = exp(x) / sum of exp(x) over the last dimension; with a second bottom, a mask, x is -10000 where that is 0. The mask has the "
+      "shape of x, or 1 for the dimensions between the first and the last",
+      {1, 2}, {1, 1}, Schema<NoParams>("Softmax"));
 }
 
 }  // namespace hctr
