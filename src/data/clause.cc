@@ -115,11 +115,6 @@ std::string read_value(const Json& value, const Range& range, PerSlot& out) {
 
 Json to_json(const PerSlot& per_slot) { return to_json(per_slot.values); }
 
-int64_t SparseInput::kept_nnz(int64_t s) const {
-  const int64_t most = has_sizes() ? nnz_per_slot->values[static_cast<size_t>(s)] : *max_nnz;
-  return std::min({most, keep_first.value_or(most), keep_last.value_or(most)});
-}
-
 int64_t SparseInput::kept_places() const {
   if (!has_sizes()) return slot_num * kept_nnz(0);
   int64_t places = 0;

@@ -66,10 +66,14 @@ struct SparseInput {
   /// Most keys that one sample may have in all slots together.
   int64_t max_keys() const { return std::min(*max_nnz * slot_num, *max_feature_num_per_sample); }
   /// Most keys that a batch gets of slot `s`, and of all slots of a sample together.
-  int64_t kept_nnz(int64_t s) const;
+  int64_t kept_nnz(int64_t s) const { return kept_of(has_sizes() ? nnz_per_slot->values[static_cast<size_t>(s)] : *max_nnz); }
   int64_t kept_keys() const { return std::min(kept_places(), max_keys()); }
-  /// The sum of kept_nnz over the slots.
+  /// The sum of kept_nnz over the slots, and the largest of them.
   int64_t kept_places() const;
+  int64_t longest_kept() const { return kept_of(*max_nnz); }
+
+ private:
+  int64_t kept_of(int64_t nnz) const { return std::min({nnz, keep_first.value_or(nnz), keep_last.value_or(nnz)}); }
 };
 
 struct DataClause {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "device/copy.h"
-#include "ops/bag_lengths.h"
 #include "ops/embedding_pool.h"
 #include "ops/embedding_update.h"
 
@@ -104,11 +103,6 @@ void EmbeddingTable::forward(Context& ctx, int slot, Tensor y) {
   ops::pool(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, y);
 }
 
-void EmbeddingTable::lengths(Context& ctx, int slot, Tensor y) {
-  expect_shape("lengths", y, {spec_.samples, spec_.slots});
-  ops::bag_lengths(ctx, prepared(slot).keys.offsets, y);
-}
-
 void EmbeddingTable::backward_and_update(Context& ctx, int slot, Tensor dy) {
   const Batch& batch = prepared(slot);
   const ops::RowData& data = store_.data();
@@ -121,11 +115,6 @@ void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y)
   const ops::KeyBatch batch = key_batch(keys, offsets, spec_.eval_samples, spec_.eval_key_capacity);
   ops::index_find(ctx, store_.index(), batch, eval_rows_);
   ops::pool(ctx, batch, eval_rows_, store_.data().vectors, spec_.combiner, y);
-}
-
-void EmbeddingTable::lengths(Context& ctx, Tensor offsets, Tensor y) {
-  expect_shape("lengths", y, {spec_.eval_samples, spec_.slots});
-  ops::bag_lengths(ctx, offsets.data<const int32_t>(), y);
 }
 
 int64_t EmbeddingTable::rows() { return store_.finished_rows(); }

@@ -13,14 +13,14 @@
 
 namespace hctr {
 
-/// Rows of a table on the host. Row i has key keys[i], slot slots[i] and elements [i * dim, (i + 1) * dim) of `vectors`
-/// and of each optimizer state. Empty: slots when rows belong to keys alone; states and last_steps when the optimizer
-/// has none or they are not asked for or not known.
+/// Rows of a table on the host. Row i has key keys[i], slot slots[i], elements [i * dim, (i + 1) * dim) of `vectors` and
+/// likewise, with TableSpec::state_dim(), of each optimizer state. Empty: slots when rows belong to keys alone; states and
+/// last_steps when the optimizer has none or they are not asked for or not known.
 struct RowBlock {
   std::span<const int64_t> keys;
   std::span<const int32_t> slots;
   std::span<const float> vectors;
-  std::span<const float> states[2];
+  std::span<const float> states[ops::kMostStates];
   std::span<const int32_t> last_steps;  ///< of lazy_global updates
 };
 
@@ -46,8 +46,6 @@ class EmbeddingTable {
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
   /// Shapes: y [samples, places, dim], row stride at will; places: spec().places(). Dtypes: f32 f16 bf16.
   void forward(Context&, int slot, Tensor y);
-  /// How many keys each slot of each sample has, after prepare(slot). Shapes: y [samples, slots]. Dtypes: f32 f16 bf16.
-  void lengths(Context&, int slot, Tensor y);
   /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward.
   /// Needs ctx.state(). Ends the step: from now on lookups see the batch's rows.
   void backward_and_update(Context&, int slot, Tensor dy);
@@ -55,7 +53,6 @@ class EmbeddingTable {
   /// Evaluation, on the compute stream: keys that no finished step has seen contribute nothing, though they count as
   /// keys of their bag in a mean. Shapes as prepare and forward, with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
-  void lengths(Context&, Tensor offsets, Tensor y);
 
   const TableSpec& spec() const { return spec_; }
   /// Rows as of the last finished step. Waits for queued steps. Errors: Error(data) beyond row_limit.
@@ -63,7 +60,8 @@ class EmbeddingTable {
 
   /// Gives all rows of finished steps to `take`, block by block, sorted by (slot, key). Waits for queued steps.
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take);
-  /// Adds rows, or overwrites what the block holds of rows already there. Waits for queued steps. Errors: as
+  /// Adds rows, or overwrites what the block holds of rows already there; what it does not hold of a new row starts as in
+  /// training. Waits for queued steps. Errors: as
   /// ensure_room(); Error(data) when a (slot, key) occurs twice or a slot does not exist.
   void import_rows(const RowBlock&);
 

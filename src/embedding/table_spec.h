@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/key_batch.h"
-#include "ops/optimizer.h"
+#include "ops/optimizer_rules.h"
 #include "optim/clause.h"
 
 namespace hctr {
@@ -33,6 +33,8 @@ struct TableSpec {
   int64_t places() const {
     return combiner == ops::Combiner::none ? std::accumulate(slot_places.begin(), slot_places.end(), int64_t{0}) : slots;
   }
+  /// Elements of a row in each optimizer state.
+  int64_t state_dim() const { return optimizer.row_wise ? 1 : dim; }
 };
 
 }  // namespace hctr

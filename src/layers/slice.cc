@@ -29,6 +29,7 @@ class Slice : public Layer {
       Shape part = shape;
       part[1] = end - begin;
       plan.outputs.emplace_back(inputs[0].dtype, part);
+      plan.first_columns.push_back(begin * width_of(shape));
     }
     return plan;
   }
@@ -63,11 +64,12 @@ class Slice : public Layer {
   };
   Columns range(size_t i) const { return {ranges_[i][0], ranges_[i][1]}; }
 
+  /// Columns of one slot, if slots are what is cut.
+  static int64_t width_of(const Shape& shape) { return shape.rank() == 3 ? shape[2] : 1; }
   static Tensor flat(const Tensor& t) { return t.reshaped({t.rows(), t.row_elements()}); }
   /// Columns, or slots, [begin, end) as columns.
   static Tensor part(const Tensor& t, int64_t begin, int64_t end) {
-    const int64_t width = t.rank() == 3 ? t.dim(2) : 1;
-    return flat(t).columns(begin * width, end * width);
+    return flat(t).columns(begin * width_of(t.shape()), end * width_of(t.shape()));
   }
 
   std::vector<std::vector<int64_t>> ranges_;

@@ -114,24 +114,30 @@ class Wiring {
 
   void add_sources() {
     const DataClause& data = config_.data;
+    const DType activations = config_.solver.mixed_precision.activations;
     graph_.label = add_edge(data.label.top, TensorSpec(DType::f32, {samples_, data.label.label_dim}), {}, false);
     if (data.dense.dense_dim > 0)
-      graph_.dense = add_edge(data.dense.top, TensorSpec(DType::f32, {samples_, data.dense.dense_dim}), {}, false);
+      graph_.dense = add_edge(data.dense.top, TensorSpec(activations, {samples_, data.dense.dense_dim}), {}, false);
     for (size_t i = 0; i < config_.embeddings.size(); ++i) add_embedding(config_.embeddings[i], data.sparse[graph_.embedding_inputs[i]]);
   }
 
   void add_embedding(const EmbeddingEntry& entry, const SparseInput& input) {
     const EmbeddingClause& clause = entry.clause;
+    const DType activations = config_.solver.mixed_precision.activations;
     check_slots(clause, input.slot_num, entry.pointer, problems_);
     const int64_t places = clause.pooled() ? input.slot_num : input.kept_places();
     if (!clause.pooled() && places > std::numeric_limits<int32_t>::max() / std::max<int64_t>(samples_, 1))
       problems_.error(entry.pointer + "/sparse_embedding_hparam/combiner",
                       cat("\"none\" gives every key that the limits of \"", input.top, "\" allow a place, and ", samples_, " samples of ", places,
                           " places are too many; lower the limits or the batch"));
-    graph_.embeddings.push_back(add_edge(clause.top(), TensorSpec(DType::f32, {samples_, places, clause.dim}), {}, true));
+    graph_.embeddings.push_back(add_edge(clause.top(), TensorSpec(activations, {samples_, places, clause.dim}), {}, true));
     graph_.lengths.emplace_back();
-    if (clause.has_lengths())
-      graph_.lengths.back() = add_edge(clause.tops.names[1], TensorSpec(DType::f32, {samples_, input.slot_num}), {}, false);
+    if (!clause.has_lengths()) return;
+    const int64_t exact = activations == DType::bf16 ? 256 : activations == DType::f16 ? 2048 : int64_t{1} << 24;
+    if (input.longest_kept() > exact)
+      problems_.error(entry.pointer + "/top/1", cat("slots of \"", input.top, "\" may have ", input.longest_kept(), " keys, and ", name_of(activations),
+                                                    " counts to ", exact, "; \"keep_last\" shortens them"));
+    graph_.lengths.back() = add_edge(clause.tops.names[1], TensorSpec(activations, {samples_, input.slot_num}), {}, false);
   }
 
   void add_node(const LayerEntry& entry) {
@@ -146,6 +152,11 @@ class Wiring {
       needs_gradient = needs_gradient || graph_.edges[id].needs_gradient;
       graph_.edges[id].readers.push_back(index);
     }
+    for (size_t b = 1; b < inputs.size() && !node.is_loss(); ++b)
+      if (inputs[b].dtype != inputs[0].dtype)
+        return problems_.error(cat(entry.pointer, "/bottom/", b),
+                               cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"", entry.bottoms[0], "\" ", name_of(inputs[0].dtype),
+                                   ": with mixed_precision labels stay f32, and only losses take both"));
     try {
       node.plan = entry.layer->plan(inputs);
     } catch (const PlanError& error) {

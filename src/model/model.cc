@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "embedding/sparse_file.h"
+#include "ops/bag_lengths.h"
 
 namespace hctr {
 namespace {
@@ -21,6 +22,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     : config_(config), runtime_(runtime), comm_(comm), train_graph_(wired(config, samples)), eval_graph_(wired(config, eval_samples)),
       weights_(config, train_graph_, runtime), state_(config, train_graph_, runtime),
       train_(train_graph_, Phase::train, weights_, state_, runtime), evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime) {
+  if (config.solver.mixed_precision.may_overflow()) scaler_.emplace(config.solver.mixed_precision, runtime);
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
@@ -49,11 +51,10 @@ void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
   }
 }
 
-void Model::train_step(Context& ctx, int slot, const Network::Binding& binding) {
-  for (size_t e = 0; e < tables_.size(); ++e) {
-    tables_[e]->forward(ctx, slot, train_.embedding_output(e));
-    if (const auto lengths = train_.embedding_lengths(e)) tables_[e]->lengths(ctx, slot, *lengths);
-  }
+void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const Network::Binding& binding) {
+  if (scaler_) scaler_->begin(ctx, batch.state);
+  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->forward(ctx, slot, train_.embedding_output(e));
+  write_lengths(ctx, batch, train_);
   train_.forward(ctx, binding);
   add_penalties(ctx, train_);
   comm_.all_reduce(ctx, train_.loss(), Reduce::sum);
@@ -61,6 +62,11 @@ void Model::train_step(Context& ctx, int slot, const Network::Binding& binding) 
   for (const auto& regularizer : train_.regularizers())
     weights_.add_penalty_gradients(ctx, regularizer, config_.solver.batchsize, comm_.size());
   weights_.exchange(ctx, comm_);
+  if (scaler_) {
+    scaler_->search(ctx, weights_.all_gradients());
+    for (size_t e = 0; e < tables_.size(); ++e) scaler_->search(ctx, train_.embedding_gradient(e));
+    scaler_->end(ctx, comm_, batch.state);
+  }
   weights_.update(ctx);
   for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->backward_and_update(ctx, slot, train_.embedding_gradient(e));
 }
@@ -69,14 +75,20 @@ void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Bin
   for (size_t e = 0; e < tables_.size(); ++e) {
     const size_t input = eval_graph_.embedding_inputs[e];
     tables_[e]->lookup(ctx, batch.keys[input], batch.offsets[input], evaluation_.embedding_output(e));
-    if (const auto lengths = evaluation_.embedding_lengths(e)) tables_[e]->lengths(ctx, batch.offsets[input], *lengths);
   }
+  write_lengths(ctx, batch, evaluation_);
   evaluation_.forward(ctx, binding);
   // The penalty belongs to the loss in evaluation too; its size is that of a training batch, as the weights were trained.
   add_penalties(ctx, evaluation_);
   comm_.all_reduce(ctx, evaluation_.loss(), Reduce::sum);
   if (eval_graph_.losses.size() > 1)
     for (const Tensor& loss : evaluation_.losses()) comm_.all_reduce(ctx, loss, Reduce::sum);
+}
+
+void Model::write_lengths(Context& ctx, const BatchTensors& batch, const Network& network) const {
+  for (size_t e = 0; e < tables_.size(); ++e)
+    if (const auto lengths = network.embedding_lengths(e))
+      ops::bag_lengths(ctx, batch.offsets[train_graph_.embedding_inputs[e]].data<const int32_t>(), *lengths);
 }
 
 void Model::add_penalties(Context& ctx, const Network& network) const {
@@ -96,6 +108,10 @@ int64_t Model::embedding_rows() const {
   return rows;
 }
 
+std::optional<ops::LossScale> Model::loss_scale() const {
+  return scaler_ ? std::optional(scaler_->read(runtime_.compute_stream())) : std::nullopt;
+}
+
 std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_t iteration) {
   std::vector<std::filesystem::path> files = {cat(prefix, "_dense_", iteration, ".model")};
   weights_.save(files[0], runtime_.compute_stream());
@@ -112,7 +128,8 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
 
 void Model::load() {
   if (const std::string& dense = config_.solver.dense_model_file; !dense.empty()) {
-    weights_.load(dense, runtime_.compute_stream());
+    Context ctx(runtime_, runtime_.compute_stream());
+    weights_.load(dense, ctx);
     if (const auto path = LayerState::path_beside(dense); !state_.empty() && std::filesystem::exists(path))
       state_.load(path, runtime_.compute_stream());
   }

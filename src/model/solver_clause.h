@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/schema.h"
+#include "model/precision.h"
 
 namespace hctr {
 
@@ -66,6 +67,7 @@ struct SolverClause {
   std::optional<KeyType> input_key_type;
   int64_t seed = 0;
   bool cuda_graph = true;
+  Precision mixed_precision;
   bool enable_tf32_compute = false;
 
   int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }

@@ -15,19 +15,20 @@ constexpr int64_t kSamples = 6;
 
 /// A model whose only input has a history of up to 4 keys and an item of one, from the text of an embedding's hparam, its tops,
 /// and layers that end in "logits".
-Config config_of(const std::string& embedding, const std::string& layers, Problems& problems) {
-  const std::string text = R"({"solver": {"batchsize": 6, "max_iter": 1, "seed": 5},
+Config config_of(const std::string& embedding, const std::string& layers, Problems& problems, const std::string& type = "", int keep = 4) {
+  const std::string precision = type.empty() ? "" : R"(, "mixed_precision": ")" + type + "\"";
+  const std::string text = R"({"solver": {"batchsize": 6, "max_iter": 1, "seed": 5)" + precision + R"(},
     "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
     "layers": [{"type": "Data", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 0},
-               "sparse": [{"top": "keys", "slot_num": 2, "nnz_per_slot": [9, 1], "keep_last": 4}]},
+               "sparse": [{"top": "keys", "slot_num": 2, "nnz_per_slot": [300, 1], "keep_last": )" + std::to_string(keep) + R"(}]},
       {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", )" + embedding + "}, " + layers + R"(,
       {"type": "BinaryCrossEntropyLoss", "bottom": ["logits", "label"], "top": "loss"}]})";
   return read_config(Json::parse(text, "test.json"), problems);
 }
 
-std::string wiring_errors(const std::string& embedding, const std::string& layers, int64_t samples = kSamples) {
+std::string wiring_errors(const std::string& embedding, const std::string& layers, int64_t samples = kSamples, const std::string& type = "", int keep = 4) {
   Problems problems;
-  const Config config = config_of(embedding, layers, problems);
+  const Config config = config_of(embedding, layers, problems, type, keep);
   if (!problems.any_error()) wire(config, samples, problems);
   std::string text;
   for (const Problems::Entry& entry : problems.errors()) text += entry.pointer + ": " + entry.message + "\n";
@@ -37,29 +38,29 @@ std::string wiring_errors(const std::string& embedding, const std::string& layer
 /// One batch: histories of 4, 1, 0, 2, 3 and 2 keys, in which keys repeat and items stand too.
 class SequenceModel {
  public:
-  SequenceModel(Device device, const std::string& embedding, const std::string& layers)
-      : config_(right(embedding, layers)), runtime_(device, {.threads = 2, .seed = 5}), model_(config_, runtime_, comm_, kSamples, kSamples, 1),
+  SequenceModel(Device device, const std::string& embedding, const std::string& layers, const std::string& type = "")
+      : config_(right(embedding, layers, type)), runtime_(device, {.threads = 2, .seed = 5}), model_(config_, runtime_, comm_, kSamples, kSamples, 1),
         label_(upload(TensorSpec(DType::f32, {kSamples, 1}), std::vector<float>{1, 0, 1, 1, 0, 0})),
         keys_(upload(TensorSpec(DType::i64, {30}), keys())),
         offsets_(upload(TensorSpec(DType::i32, {13}), std::vector<int32_t>{0, 4, 5, 5, 7, 10, 12, 13, 14, 15, 16, 17, 18})),
         state_(upload(TensorSpec(DType::u32, {sizeof(StepState) / 4}), words_of_state())) {}
 
   void train() {
-    Context ctx(runtime_, runtime_.compute_stream(), reinterpret_cast<const StepState*>(state_.bytes()));
+    Context ctx(runtime_, runtime_.compute_stream(), state());
     model_.ensure_room();
     model_.prepare(ctx, 0, batch());
-    model_.train_step(ctx, 0, model_.bind(Phase::train, batch()));
+    model_.train_step(ctx, 0, batch(), model_.bind(Phase::train, batch()));
   }
   std::vector<float> predictions() {
-    Context ctx(runtime_, runtime_.compute_stream(), reinterpret_cast<const StepState*>(state_.bytes()));
+    Context ctx(runtime_, runtime_.compute_stream(), state());
     model_.evaluate(ctx, batch(), model_.bind(Phase::evaluate, batch()));
     return to_host<float>(model_.prediction(Phase::evaluate), runtime_.compute_stream());
   }
 
  private:
-  static Config right(const std::string& embedding, const std::string& layers) {
+  static Config right(const std::string& embedding, const std::string& layers, const std::string& type) {
     Problems problems;
-    Config config = config_of(embedding, layers, problems);
+    Config config = config_of(embedding, layers, problems, type);
     problems.throw_if_any("test.json");
     return config;
   }
@@ -81,7 +82,8 @@ class SequenceModel {
     from_host(tensor, values, runtime_.compute_stream());
     return tensor;
   }
-  BatchTensors batch() const { return {label_, {}, {keys_}, {offsets_}}; }
+  StepState* state() const { return reinterpret_cast<StepState*>(state_.bytes()); }
+  BatchTensors batch() const { return {state(), label_, {}, {keys_}, {offsets_}}; }
 
   Config config_;
   Runtime runtime_;
@@ -146,6 +148,19 @@ TEST(SequenceModels, TheSlotsOfADistributedEmbeddingShareTheirRows) {
   }
 }
 
+TEST(SequenceModels, LearnInTwoBytesAsInFour) {
+  for (const Device device : devices())
+    for (const char* type : {"fp16", "bf16"}) {
+      SequenceModel wide(device, kApart, kEvenAttention), narrow(device, kApart, kEvenAttention, type);
+      for (int step = 0; step < 3; ++step) {
+        wide.train();
+        narrow.train();
+      }
+      const std::vector<float> a = wide.predictions(), b = narrow.predictions();
+      for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0.02) << to_string(device) << ", " << type << ", sample " << i;
+    }
+}
+
 TEST(SequenceModels, SayWhatDoesNotFit) {
   const std::string logits = R"({"type": "InnerProduct", "bottom": "lengths", "top": "logits", "fc_param": {"num_output": 1}})";
   EXPECT_EQ(wiring_errors(R"("top": ["lengths", "lengths"], "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "sum"})", logits),
@@ -155,6 +170,8 @@ TEST(SequenceModels, SayWhatDoesNotFit) {
   EXPECT_EQ(wiring_errors(kApart, logits, int64_t{1} << 29),
             "/layers/1/sparse_embedding_hparam/combiner: \"none\" gives every key that the limits of \"keys\" allow a place, and 536870912 samples of 5 "
             "places are too many; lower the limits or the batch\n");
+  EXPECT_EQ(wiring_errors(kApart, kEvenAttention, kSamples, "bf16", 257),
+            "/layers/1/top/1: slots of \"keys\" may have 257 keys, and bf16 counts to 256; \"keep_last\" shortens them\n");
 }
 
 }  // namespace
