@@ -63,6 +63,7 @@ class Model {
   void load();
 
  private:
+  void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
   const Network& network(Phase phase) const { return phase == Phase::train ? train_ : evaluation_; }
 
