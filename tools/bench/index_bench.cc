@@ -98,7 +98,7 @@ class Subject {
 
  private:
   ops::KeyBatch batch(int b) const {
-    return {reinterpret_cast<const int64_t*>(batches_[static_cast<size_t>(b)].data()), reinterpret_cast<const int32_t*>(offsets_.data()), 1, 1, batch_};
+    return {reinterpret_cast<const int64_t*>(batches_[static_cast<size_t>(b)].data()), reinterpret_cast<const int32_t*>(offsets_.data()), 1, 1, batch_, 1};
   }
   int32_t* rows() const { return reinterpret_cast<int32_t*>(rows_.data()); }
   void set_state(const ops::IndexState& state) {

@@ -48,7 +48,7 @@ class Subject {
   void group(int b) { ops::group_by_row(ctx_, batch(), rows(rows_, b), wanted_.log_rows, groups(b), scratch_.data()); }
   void update(int b, const ops::Optimizer& optimizer, Tensor dy) {
     ops::RowData data;
-    data.dim = wanted_.dim;
+    data.dim = data.state_dim = wanted_.dim;
     data.vectors = reinterpret_cast<float*>(vectors_.data());
     for (size_t s = 0; s < states_.size(); ++s) data.states[s] = reinterpret_cast<float*>(states_[s].data());
     ops::update_rows(ctx_, optimizer, batch(), groups(b), ops::Combiner::sum, dy, reinterpret_cast<float*>(piece_sums_.data()), data);
@@ -59,7 +59,7 @@ class Subject {
   }
 
  private:
-  ops::KeyBatch batch() const { return {nullptr, reinterpret_cast<const int32_t*>(offsets_.data()), wanted_.slots, wanted_.samples, keys_}; }
+  ops::KeyBatch batch() const { return {nullptr, reinterpret_cast<const int32_t*>(offsets_.data()), wanted_.slots, wanted_.samples, keys_, wanted_.slots}; }
   static int32_t* rows(const std::vector<Buffer>& column, int b) { return reinterpret_cast<int32_t*>(column[static_cast<size_t>(b)].data()); }
   ops::RowGroups groups(int b) const {
     return {rows(sorted_rows_, b), rows(sorted_bags_, b), rows(run_begin_, b), reinterpret_cast<ops::LongRun*>(long_runs_.data()),
@@ -78,7 +78,7 @@ class Subject {
 
 void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& ceilings, Report& report) {
   const Buffer state(without_state.device(), sizeof(StepState));
-  const StepState step{.step = 10, .learning_rate = 1e-3f, .loss_scale = 1};
+  const StepState step{.step = 10, .updates = 10, .learning_rate = 1e-3f, .loss_scale = 1};
   copy_bytes(without_state.stream(), state.data(), &step, sizeof step);
   Context ctx(without_state.runtime(), without_state.stream(), reinterpret_cast<const StepState*>(state.data()));
   Subject table(ctx, wanted);
@@ -92,10 +92,11 @@ void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& 
     const double seconds = seconds_each(ctx, 2, 4 * kBatches, [&](int i) { table.pool(i % kBatches, y.get(0)); });
     report.add(cat("lookup + sum, fp32 rows to ", name_of(dtype)), where, keys / seconds / 1e9, "G rows/s", gather / 1e9);
   }
-  const double sort = seconds_each(ctx, 2, 4 * kBatches, [&](int i) { table.group(i % kBatches); });
+  const double sort = seconds_in_a_row(ctx, kBatches, 5, [&](int i) { table.group(i); });
   report.add("sort by row", where, keys / sort / 1e9, "G keys/s");
 
-  for (const auto& [name, kind] : {std::pair("SGD", ops::Optimizer::Kind::sgd), std::pair("Adam", ops::Optimizer::Kind::adam)}) {
+  using Kind = ops::Optimizer::Kind;
+  for (const auto& [name, kind] : {std::pair("SGD", Kind::sgd), std::pair("AdaGrad", Kind::adagrad), std::pair("Adam", Kind::adam)}) {
     ops::Optimizer optimizer;
     optimizer.kind = kind;
     table.make_states(optimizer.states());
