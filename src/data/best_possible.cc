@@ -28,6 +28,10 @@ BestPossible best_possible(std::span<const double> probability, std::span<const 
   return best;
 }
 
+double BestPossible::normalized_entropy() const {
+  return -average_loss / (positive_share * std::log(positive_share) + (1 - positive_share) * std::log1p(-positive_share));
+}
+
 fs::path truth_path(const fs::path& eval_source) { return eval_source.string() + ".truth.json"; }
 
 void write_best_possible(const fs::path& eval_source, const BestPossible& best, const Json& made_with) {

@@ -16,6 +16,9 @@ struct BestPossible {
   double calibration = 0;   ///< mean probability / share of positives
   double positive_share = 0;
   int64_t samples = 0;
+
+  /// average_loss over that of always predicting positive_share.
+  double normalized_entropy() const;
 };
 
 /// Shapes: probability [n], positive [n].

@@ -101,12 +101,13 @@ const std::vector<std::pair<std::string, SparseType>>& EnumWords<SparseType>::ta
   return words;
 }
 
-std::string read_value(const Json& value, const Range& range, PerSlot& out) {
+Misfit read_value(const Json& value, const Range& range, PerSlot& out) {
   if (value.array() && value.array()->size() != 1) return read_value(value, range, out.values);
   int64_t one = 0;
-  std::string expected = read_value(value, range, one);
-  if (expected.empty()) out.values = {one};
-  return expected.empty() ? expected : expected + ", or an array with one for each slot";
+  const std::string expected = read_value(value, range, one);
+  if (!expected.empty()) return expected + ", or an array with one for each slot";
+  out.values = {one};
+  return {};
 }
 
 Json to_json(const PerSlot& per_slot) { return to_json(per_slot.values); }

@@ -34,7 +34,7 @@ struct EnumWords<SparseType> {
 struct PerSlot {
   std::vector<int64_t> values;
 };
-std::string read_value(const Json& value, const Range&, PerSlot& out);
+Misfit read_value(const Json& value, const Range&, PerSlot& out);
 Json to_json(const PerSlot&);
 template <>
 struct TypeWord<PerSlot> {

@@ -37,7 +37,7 @@ const std::vector<std::pair<std::string, ops::Combiner>>& EnumWords<ops::Combine
 }
 
 std::string read_value(const Json& value, const Range&, ops::Combiner& out) {
-  const Json& v = value.array() && value.array()->size() == 1 ? value.array()->front() : value;
+  const Json& v = unwrapped(value);
   const auto& words = EnumWords<ops::Combiner>::table();
   for (size_t i = 0; i < words.size(); ++i)
     if ((v.string() && *v.string() == words[i].first) || (v.integer() && *v.integer() == static_cast<int64_t>(i))) {

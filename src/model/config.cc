@@ -1,5 +1,7 @@
 #include "model/config.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "layers/catalog.h"
 
@@ -14,8 +16,9 @@ std::vector<std::string> read_names(const Json& clause, const std::string& point
     return {};
   }
   std::vector<std::string> names;
-  const std::string expected = read_value(*value, Range{}, names);
-  if (!expected.empty()) problems.error(cat(pointer, "/", key), cat("expected a string or ", expected, ", found ", value->kind()));
+  if (const Misfit misfit = read_value(*value, Range{}, names); !misfit.empty())
+    problems.error(cat(pointer, "/", key, misfit.place), cat("expected ", misfit.place.empty() ? "a string or " : "", misfit.expected, ", found ",
+                                                             misfit.place.empty() ? value->kind() : misfit.found));
   for (const std::string& name : names)
     if (name.empty()) problems.error(cat(pointer, "/", key), "a tensor's name is empty");
   return names;
@@ -65,6 +68,21 @@ void read_layer(const Json& clause, const std::string& pointer, Config& config, 
   config.layers.push_back(std::move(entry));
 }
 
+void check_groups(const Config& config, Problems& problems) {
+  const GroupBy& by = config.solver.group_by;
+  const std::string here = "/solver/group_by";
+  if (!by.given || config.data.sparse.empty()) return;
+  std::vector<std::string> names;
+  for (const SparseInput& input : config.data.sparse) {
+    if (input.top == by.input && by.slot >= input.slot_num)
+      problems.error(here + "/slot", cat("slot ", by.slot, " of sparse input \"", by.input, "\": its slots are 0 to ", input.slot_num - 1));
+    names.push_back(input.top);
+  }
+  if (std::find(names.begin(), names.end(), by.input) != names.end()) return;
+  const std::string hint = did_you_mean(by.input, names);
+  problems.error(here + "/input", cat("no sparse input is called \"", by.input, "\"", hint.empty() ? "; there is " + one_of(names) : hint));
+}
+
 }  // namespace
 
 Config read_config(const Json& file, Problems& problems) {
@@ -99,6 +117,7 @@ Config read_config(const Json& file, Problems& problems) {
   if (files != 0 && files != config.embeddings.size())
     problems.error("/solver/sparse_model_file", cat("names ", files, files == 1 ? " file" : " files", " for ", config.embeddings.size(),
                                                     config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
+  check_groups(config, problems);
   config.effective = Json(Json::Object{});
   config.effective.set("solver", solver_schema().effective(config.solver));
   config.effective.set("optimizer", optimizer_schema().effective(config.optimizer));

@@ -1,5 +1,7 @@
 #include "model/solver_clause.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -34,31 +36,58 @@ Json to_json(const GpuLists& gpus) {
   return gpus.per_process.size() == 1 ? to_json(gpus.per_process[0]) : to_json(gpus.per_process);
 }
 
-std::string read_value(const Json& value, const Range&, MetricList& out) {
-  const std::string expected = "an array of \"AUC\", \"AUC:<number from 0 to 1>\" and \"AverageLoss\"";
-  std::vector<std::string> words;
-  if (!read_value(value, Range{}, words).empty()) return expected;
-  out.metrics.clear();
-  for (const std::string& word : words) {
-    if (word == "AverageLoss") {
-      out.metrics.push_back({Metric::Kind::average_loss, {}});
-    } else if (word == "AUC") {
-      out.metrics.push_back({Metric::Kind::auc, {}});
-    } else if (word.starts_with("AUC:")) {
-      char* end = nullptr;
-      const double stop_at = std::strtod(word.c_str() + 4, &end);
-      if (end == word.c_str() + 4 || *end || !(stop_at >= 0 && stop_at <= 1)) return expected;
-      out.metrics.push_back({Metric::Kind::auc, stop_at});
-    } else {
-      return expected;
+namespace {
+
+/// "AUC" or "AUC:0.8".
+Misfit read_metric(const Json& value, Metric& out) {
+  if (!value.string()) return "a metric, a string";
+  const std::string& word = *value.string();
+  const size_t colon = word.find(':');
+  const std::string name = word.substr(0, colon);
+  out.type = find_metric_type(name);
+  if (!out.type) {
+    std::vector<std::string> names;
+    for (const MetricType& type : metric_types()) {
+      names.push_back(type.name);
+      names.insert(names.end(), type.aliases.begin(), type.aliases.end());
     }
+    const std::string hint = did_you_mean(name, names, 3);
+    return cat("a metric", hint.empty() ? cat(", which are ", one_of(names)) : hint);
   }
-  return "";
+  if (colon == word.npos) return {};
+  if (out.type->better == MetricType::Better::near_one)
+    return cat(name, " without a threshold: it is best at 1, so that neither more nor less of it is a reason to stop");
+  char* end = nullptr;
+  const char* number = word.c_str() + colon + 1;
+  const double threshold = std::strtod(number, &end);
+  const Range range = std::isinf(out.type->largest) ? at_least(0) : between(0, out.type->largest);
+  if (end == number || *end || !range.holds(threshold)) return cat(name, ":<threshold>, a number, ", range.text());
+  out.stop_at = threshold;
+  return {};
+}
+
+}  // namespace
+
+Misfit read_value(const Json& value, const Range&, MetricList& out) {
+  const Json::Array words = value.array() ? *value.array() : Json::Array{value};
+  out.metrics.clear();
+  for (size_t i = 0; i < words.size(); ++i) {
+    Metric metric{};
+    if (Misfit misfit = read_metric(words[i], metric); !misfit.empty()) {
+      if (value.array()) {
+        misfit.place = cat("/", i);
+        misfit.found = words[i].kind();
+      }
+      return misfit;
+    }
+    out.metrics.push_back(metric);
+  }
+  return {};
 }
 
 Json to_json(const MetricList& list) {
   Json words(Json::Array{});
-  for (const Metric& metric : list.metrics) words.add(metric.stop_at ? cat(metric.name(), ":", *metric.stop_at) : metric.name());
+  for (const Metric& metric : list.metrics) words.add(metric.word());
   return words;
 }
 
@@ -67,6 +96,17 @@ std::optional<int64_t> SolverClause::eval_batches() const {
   if (max_eval_samples) return (*max_eval_samples + eval_batch() - 1) / eval_batch();
   return {};
 }
+
+namespace {
+
+Schema<GroupBy> group_schema() {
+  return Schema<GroupBy>("group_by")
+      .need("input", &GroupBy::input, "name (top) of the sparse input that holds the groups")
+      .opt("slot", &GroupBy::slot, "which of its slots, counted from 0; the slot's first key is the group, a sample without one is in none", at_least(0))
+      .together([](GroupBy& group, const std::string&, Problems&) { group.given = true; });
+}
+
+}  // namespace
 
 Schema<SolverClause> solver_schema() {
   using S = SolverClause;
@@ -88,7 +128,8 @@ Schema<SolverClause> solver_schema() {
       .opt("max_eval_batches", &S::max_eval_batches, "batches of one evaluation; left out: the whole set", at_least(0))
       .alias("eval_batches")
       .opt("max_eval_samples", &S::max_eval_samples, "samples of one evaluation, instead of max_eval_batches", at_least(0))
-      .opt("eval_metrics", &S::eval_metrics, "what an evaluation measures; AUC:x ends training once x is reached")
+      .opt("eval_metrics", &S::eval_metrics, "what an evaluation measures: see [eval_metrics](#eval_metrics)")
+      .part("group_by", &S::group_by, group_schema(), "where the group of a sample stands, for GroupedAUC", false)
       .opt("input_key_type", &S::input_key_type, "width of keys in data and model files; left out: data files tell, models get I64")
       .opt("seed", &S::seed, "of all random numbers: equal seeds give equal models", Range{})
       .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")
@@ -104,6 +145,12 @@ Schema<SolverClause> solver_schema() {
         if (s.max_eval_batches && s.max_eval_samples)
           problems.error(pointer + "/max_eval_samples", "max_eval_batches and max_eval_samples cannot be used together; keep one");
         if (!s.max_iter && !s.num_epochs) s.num_epochs = 1;
+        const auto& metrics = s.eval_metrics.metrics;
+        const auto grouped = std::find_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->of_groups; });
+        if (grouped != metrics.end() && !s.group_by.given)
+          problems.error(cat(pointer, "/eval_metrics/", grouped - metrics.begin()),
+                         cat(grouped->type->name, " needs \"group_by\" in the solver, which names the sparse input that holds the groups"));
+        if (grouped == metrics.end() && s.group_by.given) problems.note(pointer + "/group_by", "has no effect: no metric of eval_metrics is one of groups");
       });
 }
 

@@ -42,8 +42,12 @@ class Run {
     else log.info("No eval_source: nothing is evaluated.");
     summary_.device = describe(device);
     summary_.run_dir = folder.path();
-    if (const auto best = read_best_possible(config.data.eval_source))
-      summary_.best_possible = {{"AUC", best->auc}, {"AverageLoss", best->average_loss}};
+    if (const auto best = read_best_possible(config.data.eval_source)) {
+      const std::map<std::string, double> known = {{"AUC", best->auc}, {"AverageLoss", best->average_loss},
+                                                   {"NormalizedEntropy", best->normalized_entropy()}, {"Calibration", best->calibration}};
+      for (const Metric& metric : config.solver.eval_metrics.metrics)
+        if (const auto found = known.find(metric.type->name); found != known.end()) summary_.best_possible.insert(*found);
+    }
   }
 
   TrainSummary run() {
@@ -107,13 +111,11 @@ class Run {
     const double before = report.seconds();
     const Evaluator::Result result = evaluator_->run(summary_.iterations);
     evaluated_at_ = summary_.iterations;
-    summary_.metrics.clear();
+    summary_.metrics = result.metrics;
     for (const Metric& metric : config_.solver.eval_metrics.metrics)
-      for (const auto& [name, value] : result.metrics) {
-        if (name != metric.name() && !name.starts_with(metric.name() + "/")) continue;
-        summary_.metrics[name] = value;
-        if (metric.stop_at && name == metric.name() && value >= *metric.stop_at) summary_.stopped_at = cat(name, ":", *metric.stop_at);
-      }
+      if (const auto found = result.metrics.find(metric.type->name);
+          metric.stop_at && found != result.metrics.end() && metric.type->reached(found->second, *metric.stop_at))
+        summary_.stopped_at = metric.word();
     const double took = report.seconds() - before;
     eval_seconds_ += took;
     report.evaluated(summary_.iterations, result.samples, summary_.metrics, took);

@@ -128,7 +128,7 @@ TEST(Schema, WrongTypesSayWhatWasExpectedAndFound) {
   EXPECT_EQ(text(R"("fast": 1)"), "error /t/fast: expected true or false, found the integer 1\n");
   EXPECT_EQ(text(R"("path": null)"), "error /t/path: expected a string, found null\n");
   EXPECT_EQ(text(R"("gpus": 0)"), "error /t/gpus: expected an array of integers, found the integer 0\n");
-  EXPECT_EQ(text(R"("gpus": [0, "1"])"), "error /t/gpus: expected an array of integers, found an array of 2\n");
+  EXPECT_EQ(text(R"("gpus": [0, "1"])"), "error /t/gpus/1: expected an integer, found the string \"1\"\n");
   EXPECT_EQ(text(R"("limit": {})"), "error /t/limit: expected a number, more than 0, found an object\n");
 }
 
