@@ -72,7 +72,7 @@ struct DataClause {
   LabelPart label;
   DensePart dense;
   std::vector<SparseInput> sparse;
-  int64_t cache_eval_data = 0, num_samples = 0, eval_num_samples = 0;
+  int64_t num_samples = 0, eval_num_samples = 0;
   std::vector<int64_t> slot_size_array;
   bool float_label_dense = false;
   std::optional<int64_t> num_workers;

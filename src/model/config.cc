@@ -42,7 +42,8 @@ std::vector<std::string> known_types() {
 }
 
 void read_layer(const Json& clause, const std::string& pointer, Config& config, Problems& problems) {
-  const Json* type = clause.find("type");
+  const Json* given = clause.find("type");
+  const Json* type = given ? &unwrapped(*given) : nullptr;
   if (!type || !type->string())
     return problems.error(pointer, type ? cat("\"type\" is ", type->kind(), "; expected a layer's name") : "a layer needs \"type\"");
   const std::string& name = *type->string();
@@ -98,6 +99,8 @@ Config read_config(const Json& file, Problems& problems) {
       else
         problems.warn("/" + key, cat("the config has no part \"", key, "\"; it is ignored"));
     }
+
+  if (file.find("all_reduce")) problems.note("/all_reduce", "\"all_reduce\" is accepted and has no effect: the program chooses how gradients are summed");
 
   if (const Json* solver = file.find("solver")) config.solver = solver_schema().parse(*solver, "/solver", problems);
   else problems.error("", "the config needs \"solver\"");

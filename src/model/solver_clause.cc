@@ -91,6 +91,18 @@ Json to_json(const MetricList& list) {
   return words;
 }
 
+std::string read_value(const Json& value, const Range& range, Seed& out) {
+  const Json& v = unwrapped(value);
+  int64_t number = 0;
+  if (constexpr double kEnd = 18446744073709551616.0; v.is_number() && !v.integer() && v.number() >= kEnd / 2 && v.number() <= kEnd) {
+    out.value = v.number() < kEnd ? static_cast<uint64_t>(v.number()) : UINT64_MAX;  // the upper half of the unsigned numbers, rounded
+    return "";
+  }
+  const std::string expected = read_value(v, range, number);
+  if (expected.empty()) out.value = static_cast<uint64_t>(number);
+  return expected;
+}
+
 std::optional<int64_t> SolverClause::eval_batches() const {
   if (max_eval_batches) return max_eval_batches;
   if (max_eval_samples) return (*max_eval_samples + eval_batch() - 1) / eval_batch();
@@ -138,6 +150,9 @@ Schema<SolverClause> solver_schema() {
       .ignored("dense_opt_states_file", "optimizer states are not loaded yet; they start at 0")
       .ignored("sparse_opt_states_file", "optimizer states are not loaded yet; they start at 0")
       .ignored("export_predictions_prefix", "predictions are not exported yet")
+      .ignored("device_layout", "the order of ranks is that of \"gpu\"")
+      .ignored("enable_overlap", "the next batch is always prepared beside the computing of this one")
+      .ignored("holistic_cuda_graph", "\"cuda_graph\" records the whole step")
       .ignored("algorithm_search", "products take the library's first choice, so that runs are reproducible")
       .together([](S& s, const std::string& pointer, Problems& problems) {
         if (s.max_iter && s.num_epochs)

@@ -58,6 +58,17 @@ struct GroupBy {
   int64_t slot = 0;
 };
 
+/// Any 64 bits.
+struct Seed {
+  uint64_t value = 0;
+};
+std::string read_value(const Json& value, const Range&, Seed& out);
+inline Json to_json(Seed seed) { return static_cast<int64_t>(seed.value); }  // of the upper half as a negative number, which reads back
+template <>
+struct TypeWord<Seed> {
+  static std::string text() { return "integer"; }
+};
+
 struct SolverClause {
   LrPolicy lr_policy = LrPolicy::fixed;
   int64_t display = 200;
@@ -74,7 +85,7 @@ struct SolverClause {
   MetricList eval_metrics;
   GroupBy group_by;
   std::optional<KeyType> input_key_type;
-  int64_t seed = 0;
+  Seed seed;
   bool cuda_graph = true;
   bool enable_tf32_compute = false;
 

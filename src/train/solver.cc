@@ -31,7 +31,7 @@ class Run {
   Run(const TrainOptions& options, Config& config, Device device, Communicator& comm, RunFolder& folder, const Log& log)
       : options_(options), config_(config), log_(log), folder_(folder),
         runtime_(device, {.threads = options.threads.value_or(usable_cores()),
-                          .seed = static_cast<uint64_t>(config.solver.seed), .tf32 = config.solver.enable_tf32_compute,
+                          .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute,
                           .sync_launches = options.sync_launches}),
         layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
         eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
@@ -174,7 +174,7 @@ TrainSummary train(const TrainOptions& options) {
   const Log log = Log::to_stderr();
   refuse_several_processes();
   Config config = load_config(options.config, options.strict, log);
-  if (options.seed) config.solver.seed = *options.seed;
+  if (options.seed) config.solver.seed = {static_cast<uint64_t>(*options.seed)};
   if (options.max_iter) {
     config.solver.max_iter = options.max_iter;
     config.solver.num_epochs.reset();
