@@ -20,6 +20,9 @@ struct Arity {
 };
 inline constexpr int kAnyNumber = std::numeric_limits<int>::max();
 
+/// The range of a field that counts columns, rows or parts: small enough that sizes worked out from it are countable.
+inline Range count_from(double least) { return between(least, 1 << 24); }
+
 /// Parameters of a layer that has none.
 struct NoParams {};
 

@@ -13,12 +13,15 @@ std::vector<std::string> read_names(const Json& clause, const std::string& point
   const Json* value = clause.find(key);
   if (!value) {
     problems.error(pointer, cat("a layer needs \"", key, "\""));
+    for (const auto& [other, names] : *clause.object())
+      if (!nearest(other, {key}).empty()) problems.error(cat(pointer, "/", other), cat("a layer has no \"", other, "\"; did you mean \"", key, "\"?"));
     return {};
   }
   std::vector<std::string> names;
   if (const Misfit misfit = read_value(*value, Range{}, names); !misfit.empty())
     problems.error(cat(pointer, "/", key, misfit.place), cat("expected ", misfit.place.empty() ? "a string or " : "", misfit.expected, ", found ",
                                                              misfit.place.empty() ? value->kind() : misfit.found));
+  else if (names.empty()) problems.error(cat(pointer, "/", key), "names no tensor; at least one is needed");
   for (const std::string& name : names)
     if (name.empty()) problems.error(cat(pointer, "/", key), "a tensor's name is empty");
   return names;
