@@ -68,7 +68,7 @@ void read_layer(const Json& clause, const std::string& pointer, Config& config, 
   LayerEntry entry{.pointer = pointer, .type = found, .bottoms = read_names(clause, pointer, "bottom", problems),
                    .tops = read_names(clause, pointer, "top", problems), .layer = nullptr};
   check_arity(entry, problems);
-  entry.layer = found->make(clause, pointer, entry.tops.empty() ? pointer : entry.tops[0], problems);
+  entry.layer = found->make(clause, pointer, entry.tops.empty() ? pointer : entry.tops[0], problems, config.solver.compatibility);
   config.layers.push_back(std::move(entry));
 }
 

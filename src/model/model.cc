@@ -25,6 +25,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
     TableSpec spec = config.embeddings[e].clause.table_spec(config.optimizer, comm.rank(), comm.size());
+    if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
     spec.slots = shape.tables[input].slots;
     spec.samples = samples;
     spec.key_capacity = shape.tables[input].key_capacity;
@@ -53,8 +54,10 @@ void Model::train_step(Context& ctx, int slot, const Network::Binding& binding) 
   add_penalties(ctx, train_);
   comm_.all_reduce(ctx, train_.loss(), Reduce::sum);
   train_.backward(ctx, binding);
-  for (const auto& regularizer : train_.regularizers())
+  for (auto regularizer : train_.regularizers()) {
+    regularizer.lambda *= penalty_factor() * penalty_factor();
     weights_.add_penalty_gradients(ctx, regularizer, config_.solver.batchsize, comm_.size());
+  }
   weights_.exchange(ctx, comm_);
   weights_.update(ctx);
   for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->backward_and_update(ctx, slot, train_.embedding_gradient(e));
@@ -74,8 +77,14 @@ void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Bin
 }
 
 void Model::add_penalties(Context& ctx, const Network& network) const {
-  for (const auto& regularizer : network.regularizers())
+  for (auto regularizer : network.regularizers()) {
+    regularizer.lambda *= penalty_factor();
     weights_.add_penalty(ctx, regularizer, config_.solver.batchsize, comm_.size(), network.loss());
+  }
+}
+
+double Model::penalty_factor() const {
+  return config_.solver.compatibility.penalty_per_gpu ? static_cast<double>(config_.solver.gpu.count()) : 1;
 }
 
 std::vector<std::string> Model::tasks() const {

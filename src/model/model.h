@@ -59,6 +59,8 @@ class Model {
 
  private:
   void add_penalties(Context&, const Network&) const;
+  /// How much larger the penalty on the loss is than that of the whole batch; its gradient is larger by the square.
+  double penalty_factor() const;
   const Network& network(Phase phase) const { return phase == Phase::train ? train_ : evaluation_; }
 
   const Config& config_;

@@ -23,13 +23,16 @@ std::string read_value(const Json& value, const Range& range, GpuLists& out) {
   out.per_process.clear();
   if (read_value(value, range, flat).empty()) out.per_process = {flat};
   else if (!value.array() || !read_value(value, range, out.per_process).empty()) out.per_process.clear();
-  size_t gpus = 0;
-  for (const auto& list : out.per_process) {
-    gpus += list.size();
+  for (const auto& list : out.per_process)
     for (const int64_t gpu : list)
       if (gpu < 0) return "GPU numbers from 0";
-  }
-  return gpus > 0 ? "" : "an array of GPU numbers such as [0], or one such array per process";
+  return out.count() > 0 ? "" : "an array of GPU numbers such as [0], or one such array per process";
+}
+
+int64_t GpuLists::count() const {
+  size_t sum = 0;
+  for (const auto& list : per_process) sum += list.size();
+  return static_cast<int64_t>(sum);
 }
 
 Json to_json(const GpuLists& gpus) {
@@ -146,6 +149,7 @@ Schema<SolverClause> solver_schema() {
       .opt("seed", &S::seed, "of all random numbers: equal seeds give equal models", Range{})
       .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")
       .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
+      .opt("compatibility", &S::compatibility, "where to calculate as HugeCTR did: see [compatibility](#compatibility)")
       .ignored("mixed_precision", "this version trains in fp32")
       .ignored("dense_opt_states_file", "optimizer states are not loaded yet; they start at 0")
       .ignored("sparse_opt_states_file", "optimizer states are not loaded yet; they start at 0")
@@ -160,6 +164,10 @@ Schema<SolverClause> solver_schema() {
         if (s.max_eval_batches && s.max_eval_samples)
           problems.error(pointer + "/max_eval_samples", "max_eval_batches and max_eval_samples cannot be used together; keep one");
         if (!s.max_iter && !s.num_epochs) s.num_epochs = 1;
+        if (s.compatibility.evaluation_continues && !s.eval_batches())
+          problems.note(pointer + "/compatibility", "evaluation_continues has no effect: without max_eval_batches an evaluation takes the whole set");
+        if (s.compatibility.drop_partial_batches && s.max_iter)
+          problems.note(pointer + "/compatibility", "drop_partial_batches has no effect: with max_iter batches run across the end of the set");
         const auto& metrics = s.eval_metrics.metrics;
         const auto grouped = std::find_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->of_groups; });
         if (grouped != metrics.end() && !s.group_by.given)

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/metrics.h"
+#include "config/compatibility.h"
 #include "config/schema.h"
 
 namespace hctr {
@@ -27,6 +28,7 @@ struct EnumWords<KeyType> {
 /// GPU numbers, one list per process.
 struct GpuLists {
   std::vector<std::vector<int64_t>> per_process = {{0}};
+  int64_t count() const;
 };
 std::string read_value(const Json& value, const Range&, GpuLists& out);
 Json to_json(const GpuLists&);
@@ -88,6 +90,7 @@ struct SolverClause {
   Seed seed;
   bool cuda_graph = true;
   bool enable_tf32_compute = false;
+  Compatibility compatibility;
 
   int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }
   /// Batches of one evaluation; nothing: the whole set.

@@ -18,7 +18,7 @@ size_t extent(const TensorSpec& spec) {
 
 Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout, const Log& log)
     : runtime_(runtime), model_(model), ring_(layout, kSlots, runtime.device()), batches_(config.solver.eval_batches()),
-      sparse_inputs_(config.data.sparse.size()), tasks_(model.tasks()), metrics_(config.solver.eval_metrics) {
+      continues_(config.solver.compatibility.evaluation_continues && batches_), sparse_inputs_(config.data.sparse.size()), tasks_(model.tasks()), metrics_(config.solver.eval_metrics) {
   const auto asked = [&](auto which) { return std::any_of(metrics_.metrics.begin(), metrics_.metrics.end(), which); };
   if (asked([](const Metric& metric) { return !metric.type->measure; }))
     losses_.assign(tasks_.size() > 1 ? 1 + tasks_.size() : 1, {});
@@ -34,7 +34,7 @@ Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm,
   for (int s = 0; s < kSlots; ++s) results_.emplace_back(runtime.device(), result_bytes_);
   for (int s = 0; s < kSlots; ++s) slots_.push_back(make_slot(config, s));
   reader_ = std::make_unique<Reader>(config.data, config.data.eval_source, layout, ring_.host_blocks(),
-                                     reader_options(config, comm, config.solver.eval_batch(), false), log);
+                                     reader_options(config, comm, config.solver.eval_batch(), continues_), log);
 }
 
 Evaluator::Piece Evaluator::add_piece(const TensorSpec& spec) {
@@ -84,7 +84,7 @@ Evaluator::Slot Evaluator::make_slot(const Config& config, int slot) {
 }
 
 Evaluator::Result Evaluator::run(int64_t steps) {
-  if (!fresh_) reader_->reset();
+  if (!fresh_ && !continues_) reader_->reset();
   fresh_ = false;
   scores_.clear();
   for (const Piece& prediction : predictions_) scores_.emplace_back(metrics_, prediction.spec.row_elements());

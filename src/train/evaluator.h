@@ -54,6 +54,7 @@ class Evaluator {
   Model& model_;
   BatchRing ring_;
   std::optional<int64_t> batches_;
+  bool continues_;  // where the evaluation before ended
   size_t sparse_inputs_;
   std::vector<std::string> tasks_;
   MetricList metrics_;
