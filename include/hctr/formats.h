@@ -66,7 +66,9 @@ inline std::string sparse_model_name(const std::string& prefix, int64_t embeddin
 // ---- Truth of a generated data set (ours): <eval_source>.truth.json ------------------------------------------------
 //
 //   {"schema": 1, "best": {"AUC": x, "AverageLoss": x, "calibration": x}, "samples": n, "positive_share": x,
-//    "made_with": {...}}: what a model that knew the hidden probabilities would reach on the evaluation samples
+//    "made_with": {...}}: what a model that knew the hidden probabilities would reach on the evaluation samples. With several
+//   labels these are means over them, and "labels": [{"AUC": x, "AverageLoss": x, "calibration": x, "positive_share": x}, ...]
+//   holds each
 
 inline constexpr int64_t kTruthSchema = 1;
 

@@ -10,9 +10,9 @@ const std::vector<CompatibilityWord>& compatibility_words() {
        "proportion"},
       {"penalty_per_gpu", &C::penalty_per_gpu,
        "the regularizer divides by the batch of one GPU, and every GPU adds its gradient: with G GPUs in `gpu` the loss gets G times and the gradient G^2 "
-       "times the penalty; else both are of the whole batch, whatever the number of GPUs"},
+       "times the penalty, the latter over the loss scale of `mixed_precision`; else both are of the whole batch, whatever the number of GPUs"},
       {"dot_product_gradient", &C::dot_product_gradient,
-       "DotProduct passes no gradient to a factor that is 0, as up to 3.1; else it passes the product of the other factors"},
+       "DotProduct passes no gradient to a factor that is 0, as 2.x and 3.0 do; else it passes the product of the other factors"},
       {"evaluation_continues", &C::evaluation_continues,
        "an evaluation of `max_eval_batches` goes on where the one before ended, and wraps around at the end of the set; else each starts at the first sample"},
       {"drop_partial_batches", &C::drop_partial_batches,

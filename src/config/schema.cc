@@ -24,7 +24,7 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
       if (contains(known, key)) continue;
       const auto ignored = std::find_if(ignored_.begin(), ignored_.end(), [&, k = &key](const auto& i) { return i.first == *k; });
       if (ignored != ignored_.end()) {
-        problems.note(at + "/" + key, cat("\"", key, "\" is accepted and has no effect: ", ignored->second));
+        problems.note(at + "/" + key, no_effect(key, ignored->second));
       } else if (const std::string near = nearest(key, unset); !near.empty()) {
         problems.error(at + "/" + key, cat(title_, " has no field \"", key, "\"; did you mean \"", near, "\"?"));
       } else {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
 #include "config/json.h"
@@ -16,13 +17,11 @@ struct BestPossible {
   double calibration = 0;   ///< mean probability / share of positives
   double positive_share = 0;
   int64_t samples = 0;
-
-  /// average_loss over that of always predicting positive_share.
-  double normalized_entropy() const;
+  std::vector<BestPossible> labels;  ///< of each label where there are several; then the scores above are their means
 };
 
-/// Shapes: probability [n], positive [n].
-BestPossible best_possible(std::span<const double> probability, std::span<const bool> positive);
+/// Shapes: probability [samples, labels], positive [samples, labels].
+BestPossible best_possible(std::span<const double> probability, std::span<const bool> positive, int64_t labels);
 
 /// `<eval_source>.truth.json`
 fs::path truth_path(const fs::path& eval_source);

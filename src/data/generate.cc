@@ -91,6 +91,8 @@ void check_options(const std::vector<Part>& parts, const GenerateOptions& option
       throw Error(Kind::usage, cat(part.samples, " samples in ", part.files, " files: at least one sample per file is needed"));
   if (!(options.positive_share > 0 && options.positive_share < 1))
     throw Error(Kind::usage, cat("the share of positives must lie between 0 and 1, not ", options.positive_share));
+  if (!(options.related >= -1 && options.related <= 1))
+    throw Error(Kind::usage, cat("labels are related by a correlation from -1 to 1, not ", options.related));
   if (parts.size() == 2 && data_file(parts[0], options, 0) == data_file(parts[1], options, 0))
     throw Error(Kind::usage, cat("\"source\" '", parts[0].list.string(), "' and \"eval_source\" '", parts[1].list.string(),
                                  "' differ in their ending alone, and so their data files would have the same names"));
@@ -104,6 +106,7 @@ Json made_with(const DataClause& clause, const GenerateOptions& options) {
   made.set("schema", 1).set("samples", options.samples).set("eval_samples", options.eval_samples).set("files", options.files);
   made.set("eval_files", options.eval_files).set("seed", whole(options.seed)).set("alpha", options.alpha);
   made.set("interactions", options.interactions).set("signal", options.signal).set("positive_share", options.positive_share);
+  if (options.related != 0) made.set("related", options.related);
   made.set("vocabulary", to_json(options.vocabulary)).set("max_nnz", options.max_nnz).set("hashed_keys", options.hashed_keys);
   made.set("key_bytes", options.key_bytes).set("folder", options.folder.string());
   DataClause content = clause;  // what does not change the samples does not count
@@ -134,7 +137,7 @@ std::optional<BestPossible> generate(const DataClause& clause, const GenerateOpt
     const Truth truth = write_part(part, maker, options, pool);
     if (part.name == "val") {
       const auto count = static_cast<size_t>(part.samples * maker.style().label_dim);
-      best = best_possible({truth.probability.get(), count}, {truth.positive.get(), count});
+      best = best_possible({truth.probability.get(), count}, {truth.positive.get(), count}, maker.style().label_dim);
       write_best_possible(part.list, *best, made);
     }
     write_text(sidecar(part.list), made.text(2) + "\n");

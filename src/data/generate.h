@@ -18,6 +18,7 @@ struct GenerateOptions {
   double alpha = 1.1;              ///< exponent of the power law of keys; 0: uniform
   double interactions = 0.1;       ///< share of the truth's variance that lies in products of slots' factors
   double signal = 1;               ///< strength of the truth; 1 gives a best AUC of about 0.80
+  double related = 0;              ///< correlation of every further label's hidden weights with the first's; 0: labels have nothing in common
   double positive_share = 0.25;
   std::vector<int64_t> vocabulary;  ///< distinct keys: one number for all slots, or one per slot; empty: slot_size_array, or 10000
   int64_t max_nnz = 0;             ///< most keys of a slot; 0: as the clause allows, spread evenly over the slots

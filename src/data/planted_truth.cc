@@ -1,6 +1,7 @@
 #include "data/planted_truth.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -15,26 +16,42 @@ constexpr double kDenseShare = 0.15;  // of what is linear in the variance
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
+uint64_t key_of(uint64_t seed, int64_t label) { return random_key(seed, stream_of(cat("planted truth ", label))); }
+
+/// The normal that label `key` has for dense value `d`.
+double dense_normal(uint64_t key, int64_t d) {
+  const Random4 bits = philox(key, ~uint64_t{0}, static_cast<uint64_t>(d));
+  return standard_normal(bits.v[0], bits.v[1]);
+}
+
+/// The three normals that label `key` has for a key of a slot.
+std::array<double, 3> key_normals(uint64_t key, int64_t slot, int64_t rank) {
+  const Random4 bits = philox(key, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank));
+  const Random4 more = philox(key, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank) + 1);
+  return {standard_normal(bits.v[0], bits.v[1]), standard_normal(bits.v[2], bits.v[3]), standard_normal(more.v[0], more.v[1])};
+}
+
 }  // namespace
 
-PlantedTruth::PlantedTruth(const RecordShape& shape, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label)
-    : key_(random_key(seed, stream_of(cat("planted truth ", label)))), slots_(shape.slots()),
+PlantedTruth::PlantedTruth(const RecordShape& shape, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label,
+                           double related)
+    : first_key_(key_of(seed, 0)), key_(key_of(seed, label)), related_(label == 0 ? 0 : related), slots_(shape.slots()),
       pairs_(std::min<int64_t>(kMostPairs, shape.slots() / 2)) {
   for (const double mean : mean_nnz) per_key_.push_back(1 / std::sqrt(std::max(mean, 1e-3)));
   const auto n = static_cast<double>(slots_);
   linear_share_ = slots_ > 0 ? std::sqrt((1 - kDenseShare) * (1 - interactions) / n) : 0;
   pair_share_ = pairs_ > 0 ? std::sqrt(interactions / static_cast<double>(pairs_) / 2) : 0;  // a product of two factors has variance 2
-  for (int64_t d = 0; d < shape.dense_dim; ++d) {
-    const Random4 bits = philox(key_, ~uint64_t{0}, static_cast<uint64_t>(d));
-    dense_.push_back(standard_normal(bits.v[0], bits.v[1]) * std::sqrt(12 * kDenseShare * (1 - interactions) / static_cast<double>(shape.dense_dim)));
-  }
+  const double dense_share = std::sqrt(12 * kDenseShare * (1 - interactions) / static_cast<double>(shape.dense_dim));
+  for (int64_t d = 0; d < shape.dense_dim; ++d) dense_.push_back(mixed(dense_normal(first_key_, d), dense_normal(key_, d)) * dense_share);
 }
 
 PlantedTruth::Weights PlantedTruth::weights(int64_t slot, int64_t rank) const {
-  const Random4 bits = philox(key_, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank));
-  const Random4 more = philox(key_, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank) + 1);
-  return {static_cast<float>(standard_normal(bits.v[0], bits.v[1])), static_cast<float>(standard_normal(bits.v[2], bits.v[3])),
-          static_cast<float>(standard_normal(more.v[0], more.v[1]))};
+  auto normals = key_normals(key_, slot, rank);
+  if (related_ != 0) {
+    const auto first = key_normals(first_key_, slot, rank);
+    for (size_t i = 0; i < normals.size(); ++i) normals[i] = mixed(first[i], normals[i]);
+  }
+  return {static_cast<float>(normals[0]), static_cast<float>(normals[1]), static_cast<float>(normals[2])};
 }
 
 void PlantedTruth::prepare(std::span<const int64_t> vocabulary) {

@@ -1,6 +1,7 @@
 // The hidden model behind generated data: labels are drawn from its probabilities, so the best possible scores are known.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -22,9 +23,9 @@ struct PlantedSample {
 /// learned from a million samples. All weights are normals, pure functions of (seed, label, slot, rank).
 class PlantedTruth {
  public:
-  /// `label`: each label of a sample has a model of its own. `mean_nnz` [slots]: expected keys, to keep the slots' shares equal.
-  PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, double interactions, uint64_t seed,
-               int64_t label);
+  /// `label`: each label of a sample has a model of its own. Its weights have the correlation `related` with those of label 0.
+  /// `mean_nnz` [slots]: expected keys, to keep the slots' shares equal.
+  PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label, double related);
 
   /// Makes the table of weights of frequent keys. `vocabulary` [slots].
   void prepare(std::span<const int64_t> vocabulary);
@@ -41,8 +42,10 @@ class PlantedTruth {
     float linear, factor0, factor1;
   };
   Weights weights(int64_t slot, int64_t rank) const;
+  double mixed(double first, double own) const { return related_ * first + std::sqrt(1 - related_ * related_) * own; }
 
-  uint64_t key_;
+  uint64_t first_key_, key_;  // of label 0, and of this one
+  double related_;            // 0 for label 0
   int64_t slots_, pairs_;
   std::vector<double> per_key_;            // [slots] 1 / sqrt(mean nnz)
   std::vector<double> dense_;              // [dense_dim]

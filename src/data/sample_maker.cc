@@ -92,7 +92,7 @@ SampleMaker::SampleMaker(const DataClause& clause, const GenerateOptions& option
   PlantedSample sample;
   std::vector<double> raw_values(kPilot);
   for (int64_t label = 0; label < shape_.label_dim; ++label) {
-    PlantedTruth& truth = truths_.emplace_back(shape_, mean_nnz, options.interactions, seed_, label);
+    PlantedTruth& truth = truths_.emplace_back(shape_, mean_nnz, options.interactions, seed_, label, options.related);
     truth.prepare(vocabulary_);
     for (int64_t i = 0; i < kPilot; ++i) {
       Draws draws(random_key(seed_, stream_of("pilot")), static_cast<uint64_t>(i));

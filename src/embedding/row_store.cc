@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  // row numbers are 32-bit and signed
 
 int64_t bytes_per_row(const TableSpec& spec) {
-  const int64_t vectors = (1 + spec.optimizer.states()) * spec.dim * static_cast<int64_t>(sizeof(float));
+  const int64_t vectors = (spec.dim + spec.optimizer.states() * spec.state_dim()) * static_cast<int64_t>(sizeof(float));
   constexpr int64_t kKeyAndMarks = 8 + 4 + 4 + 1;
   constexpr int64_t kEntries = 2 * sizeof(ops::IndexEntry);
   return vectors + kKeyAndMarks + kEntries;
@@ -48,10 +48,14 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   index_.row_keys = add_column<int64_t>(true, 1);
   index_.row_slots = add_column<int32_t>(spec.identity_by_slot, 1);
   data_.vectors = add_column<float>(true, spec.dim);
-  for (int s = 0; s < 2; ++s) data_.states[s] = add_column<float>(s < spec.optimizer.states(), spec.dim);
+  data_.state_dim = spec.state_dim();
+  for (int s = 0; s < spec.optimizer.states(); ++s) {
+    data_.states[s] = add_column<float>(true, data_.state_dim);
+    init_.state_start[s] = spec.optimizer.start(s);
+  }
   data_.last_step = add_column<int32_t>(spec.update == UpdateType::lazy_global, 1);
-  // Without states a row whose gradient is 0 does not move: global updates are local ones.
-  data_.touched = add_column<uint8_t>(spec.update == UpdateType::global && spec.optimizer.states() > 0, 1);
+  // Where a gradient of 0 changes nothing, global updates are local ones.
+  data_.touched = add_column<uint8_t>(spec.update == UpdateType::global && !spec.optimizer.rests(), 1);
   index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
   index_.state = reinterpret_cast<ops::IndexState*>(state_.data());
 

@@ -13,14 +13,14 @@
 
 namespace hctr {
 
-/// Rows of a table on the host. Row i has key keys[i], slot slots[i] and elements [i * dim, (i + 1) * dim) of `vectors`
-/// and of each optimizer state. Empty: slots when rows belong to keys alone; states and last_steps when the optimizer
-/// has none or they are not asked for or not known.
+/// Rows of a table on the host. Row i has key keys[i], slot slots[i], elements [i * dim, (i + 1) * dim) of `vectors` and
+/// likewise, with TableSpec::state_dim(), of each optimizer state. Empty: slots when rows belong to keys alone; states and
+/// last_steps when the optimizer has none or they are not asked for or not known.
 struct RowBlock {
   std::span<const int64_t> keys;
   std::span<const int32_t> slots;
   std::span<const float> vectors;
-  std::span<const float> states[2];
+  std::span<const float> states[ops::kMostStates];
   std::span<const int32_t> last_steps;  ///< of lazy_global updates
 };
 
@@ -60,7 +60,8 @@ class EmbeddingTable {
 
   /// Gives all rows of finished steps to `take`, block by block, sorted by (slot, key). Waits for queued steps.
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take);
-  /// Adds rows, or overwrites what the block holds of rows already there. Waits for queued steps. Errors: as
+  /// Adds rows, or overwrites what the block holds of rows already there; what it does not hold of a new row starts as in
+  /// training. Waits for queued steps. Errors: as
   /// ensure_room(); Error(data) when a (slot, key) occurs twice or a slot does not exist.
   void import_rows(const RowBlock&);
 

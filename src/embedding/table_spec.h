@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ops/key_batch.h"
-#include "ops/optimizer.h"
+#include "ops/optimizer_rules.h"
 #include "optim/clause.h"
 
 namespace hctr {
@@ -26,6 +26,9 @@ struct TableSpec {
   UpdateType update = UpdateType::local;
   int64_t row_hint = 0;   ///< rows to have room for from the start, as far as memory is plenty
   int64_t row_limit = 0;  ///< more are an error; 0: memory is the limit
+
+  /// Elements of a row in each optimizer state.
+  int64_t state_dim() const { return optimizer.row_wise ? 1 : dim; }
 };
 
 }  // namespace hctr

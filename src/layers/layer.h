@@ -42,6 +42,8 @@ struct LayerPlan {
   /// Where outputs could lie without a copy. A hint to the memory plan: layers copy with ops::copy, which does nothing
   /// when both tensors are the same memory.
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
+  /// Where each output holds neighbouring columns of the only input: the first of them, for each output.
+  std::vector<int64_t> first_columns{};
 };
 
 /// The tensors of one call. All distinct memory unless the plan's hint was taken.

@@ -25,6 +25,7 @@ class Slice : public Layer {
         throw PlanError(cat("ranges/", i), cat("columns [", begin, ",", end, ") of a tensor of shape ", to_string(inputs[0].shape), ": it has ",
                                                inputs[0].shape[1], " columns, so a range ends at ", inputs[0].shape[1], " at most"));
       plan.outputs.emplace_back(inputs[0].dtype, Shape{inputs[0].rows(), end - begin});
+      plan.first_columns.push_back(begin);
     }
     return plan;
   }

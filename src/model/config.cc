@@ -119,6 +119,11 @@ Config read_config(const Json& file, Problems& problems) {
       else problems.error(pointer, cat("expected a layer, an object, found ", clause.kind()));
     }
 
+  if (const HyperParameters& top = config.optimizer.hyper(); top.given && top.learning_rate == 0)
+    for (const EmbeddingEntry& embedding : config.embeddings)
+      if (const auto& own = embedding.clause.optimizer; own && own->hyper().learning_rate > 0)
+        problems.warn(embedding.pointer + "/optimizer", "its rate follows the top-level one in proportion, and that is 0: the rate of this table is lost");
+
   const size_t files = config.solver.sparse_model_file.size();
   if (files != 0 && files != config.embeddings.size())
     problems.error("/solver/sparse_model_file", cat("names ", files, files == 1 ? " file" : " files", " for ", config.embeddings.size(),

@@ -128,14 +128,15 @@ class Wiring {
     for (size_t i = 0; i < config_.embeddings.size(); ++i)
       check_size({samples_, data.sparse[graph_.embedding_inputs[i]].slot_num, config_.embeddings[i].clause.dim}, config_.embeddings[i].pointer);
     if (problems_.any_error()) return;
+    const DType activations = config_.solver.mixed_precision.activations;
     graph_.label = add_edge(data.label.top, TensorSpec(DType::f32, {samples_, data.label.label_dim}), {}, false);
     if (data.dense.dense_dim > 0)
-      graph_.dense = add_edge(data.dense.top, TensorSpec(DType::f32, {samples_, data.dense.dense_dim}), {}, false);
+      graph_.dense = add_edge(data.dense.top, TensorSpec(activations, {samples_, data.dense.dense_dim}), {}, false);
     for (size_t i = 0; i < config_.embeddings.size(); ++i) {
       const EmbeddingClause& clause = config_.embeddings[i].clause;
       const int64_t slots = data.sparse[graph_.embedding_inputs[i]].slot_num;
       check_slots(clause, slots, config_.embeddings[i].pointer, problems_);
-      graph_.embeddings.push_back(add_edge(clause.top, TensorSpec(DType::f32, {samples_, slots, clause.dim}), {}, true));
+      graph_.embeddings.push_back(add_edge(clause.top, TensorSpec(activations, {samples_, slots, clause.dim}), {}, true));
     }
   }
 
@@ -151,6 +152,11 @@ class Wiring {
       needs_gradient = needs_gradient || graph_.edges[id].needs_gradient;
       graph_.edges[id].readers.push_back(index);
     }
+    for (size_t b = 1; b < inputs.size() && !node.is_loss(); ++b)
+      if (inputs[b].dtype != inputs[0].dtype)
+        return problems_.error(cat(entry.pointer, "/bottom/", b),
+                               cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"", entry.bottoms[0], "\" ", name_of(inputs[0].dtype),
+                                   ": with mixed_precision labels stay f32, and only losses take both"));
     try {
       node.plan = entry.layer->plan(inputs);
     } catch (const PlanError& error) {

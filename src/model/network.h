@@ -19,7 +19,8 @@ class Network {
 
   /// The calls of all layers for a batch that lies at these addresses. Several bindings share activations.
   struct Binding {
-    std::vector<LayerIo> calls;  // one per node
+    std::vector<LayerIo> calls;   // one per node
+    std::optional<Tensor> dense;  // to be converted to the type of activations; none where they have one type
   };
   Binding bind(Tensor label, std::optional<Tensor> dense) const;
 

@@ -148,11 +148,13 @@ Schema<SolverClause> solver_schema() {
       .opt("input_key_type", &S::input_key_type, "width of keys in data and model files; left out: data files tell, models get I64")
       .opt("seed", &S::seed, "of all random numbers: equal seeds give equal models", Range{})
       .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")
+      .opt("mixed_precision", &S::mixed_precision,
+           "activations in fp16 (a number is the loss scale, which gradients are multiplied by on their way back; true or \"fp16\": it finds itself) "
+           "or \"bf16\"; weights, embedding rows and optimizer states stay fp32. Steps whose fp16 gradients overflow are skipped and counted")
       .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
       .opt("compatibility", &S::compatibility, "where to calculate as HugeCTR did: see [compatibility](#compatibility)")
-      .ignored("mixed_precision", "this version trains in fp32")
-      .ignored("dense_opt_states_file", "optimizer states are not loaded yet; they start at 0")
-      .ignored("sparse_opt_states_file", "optimizer states are not loaded yet; they start at 0")
+      .ignored("dense_opt_states_file", "optimizer states are not loaded yet; they start anew")
+      .ignored("sparse_opt_states_file", "optimizer states are not loaded yet; they start anew")
       .ignored("export_predictions_prefix", "predictions are not exported yet")
       .ignored("device_layout", "the order of ranks is that of \"gpu\"")
       .ignored("enable_overlap", "the next batch is always prepared beside the computing of this one")
@@ -163,6 +165,8 @@ Schema<SolverClause> solver_schema() {
           problems.error(pointer + "/num_epochs", "max_iter and num_epochs cannot be used together; keep one");
         if (s.max_eval_batches && s.max_eval_samples)
           problems.error(pointer + "/max_eval_samples", "max_eval_batches and max_eval_samples cannot be used together; keep one");
+        if (s.enable_tf32_compute && s.mixed_precision.mixed())
+          problems.error(pointer + "/enable_tf32_compute", "enable_tf32_compute is for fp32 products; with mixed_precision there are none: keep one");
         if (!s.max_iter && !s.num_epochs) s.num_epochs = 1;
         if (s.compatibility.evaluation_continues && !s.eval_batches())
           problems.note(pointer + "/compatibility", "evaluation_continues has no effect: without max_eval_batches an evaluation takes the whole set");

@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "config/compatibility.h"
 #include "config/schema.h"
+#include "model/precision.h"
 
 namespace hctr {
 
@@ -89,6 +90,7 @@ struct SolverClause {
   std::optional<KeyType> input_key_type;
   Seed seed;
   bool cuda_graph = true;
+  Precision mixed_precision;
   bool enable_tf32_compute = false;
   Compatibility compatibility;
 

@@ -17,6 +17,9 @@ __global__ void init_new_rows_kernel(HashIndex index, RowInit init, RowData data
 #pragma unroll
     for (int k = 0; k < 4; ++k)
       if (e + k < data.dim) vector[e + k] = symmetric_float(bits.v[k], bound);
+    for (int s = 0; s < kMostStates; ++s)
+      if (init.state_start[s] != 0)
+        for (int64_t k = e; k < min(e + 4, data.state_dim); ++k) data.states[s][row * data.state_dim + k] = init.state_start[s];
   }
 }
 

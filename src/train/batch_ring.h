@@ -26,7 +26,7 @@ class BatchRing {
   /// Copies a slot to the device, in stream order. On the CPU there is nothing to copy: both are one block.
   void upload(StreamRef, int slot) const;
 
-  const StepState* device_state(int slot) const;
+  StepState* device_state(int slot) const;
   Tensor label(int slot) const;
   std::optional<Tensor> dense(int slot) const;  ///< none when dense_dim is 0
   Tensor offsets(int slot, size_t table) const;

@@ -68,7 +68,7 @@ Evaluator::Slot Evaluator::make_slot(const Config& config, int slot) {
   const bool record = config.solver.cuda_graph && !runtime_.options().sync_launches;
   const auto body = [this, slot, tensors, binding = model_.bind(Phase::evaluate, tensors)] {
     ring_.upload(runtime_.compute_stream(), slot);
-    Context ctx(runtime_, runtime_.compute_stream(), ring_.device_state(slot));
+    Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
     model_.evaluate(ctx, tensors, binding);
     std::byte* results = results_[static_cast<size_t>(slot)].data();
     const auto fetch = [&](const std::vector<Piece>& pieces, const std::vector<Tensor>& from) {

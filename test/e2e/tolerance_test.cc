@@ -13,8 +13,8 @@ namespace {
 // What is still to come. A test of something that is off expects the words that say so; switch it on here when it is there.
 constexpr bool kRawReader = false;
 constexpr bool kParquetReader = false;
-constexpr bool kMomentumOptimizers = false;  // MomentumSGD and Nesterov
-constexpr bool kMixedPrecision = false;
+constexpr bool kMomentumOptimizers = true;  // MomentumSGD and Nesterov
+constexpr bool kMixedPrecision = true;
 constexpr bool kPredictions = false;      // export_predictions_prefix
 constexpr bool kOptimizerStates = false;  // dense_opt_states_file and sparse_opt_states_file
 

@@ -82,6 +82,11 @@ DataClause read_clause(Arguments& given) {
   return clause;
 }
 
+void print(const std::string& set, const std::string& part, const BestPossible& best) {
+  std::printf("best possible on '%s'%s (%lld samples, %.4f positive): AUC %.5f, AverageLoss %.5f, calibration %.4f\n", set.c_str(), part.c_str(),
+              static_cast<long long>(best.samples), best.positive_share, best.auc, best.average_loss, best.calibration);
+}
+
 void run(Arguments& given, const CLI::App& app) {
   if (given.config.empty()) apply_old_form(given, app);
   else if (!given.old_form.empty()) throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --config"));
@@ -94,10 +99,9 @@ void run(Arguments& given, const CLI::App& app) {
     given.make.vocabulary = {each};
   }
   const auto best = generate(clause, given.make, Log::to_stderr());
-  if (best)
-    std::printf("best possible on '%s' (%lld samples, %.4f positive): AUC %.5f, AverageLoss %.5f, calibration %.4f\n",
-                clause.eval_source.c_str(), static_cast<long long>(best->samples), best->positive_share, best->auc,
-                best->average_loss, best->calibration);
+  if (!best) return;
+  print(clause.eval_source, "", *best);
+  for (size_t label = 0; label < best->labels.size(); ++label) print(clause.eval_source, cat(", label ", label), best->labels[label]);
 }
 
 int main_of(int argc, char** argv) {
@@ -126,6 +130,8 @@ int main_of(int argc, char** argv) {
                  "share of the truth's variance in products of slots' hidden factors, which a linear model cannot learn")
       ->capture_default_str()->check(CLI::Range(0.0, 1.0));
   app.add_option("--signal", given.make.signal, "strength of the truth; 1 gives a best AUC of about 0.80")->capture_default_str()->check(CLI::Range(0.0, 100.0));
+  app.add_option("--related", given.make.related, "with several labels: correlation of each one's hidden weights with the first's")
+      ->capture_default_str()->check(CLI::Range(-1.0, 1.0));
   app.add_option("--positive-share", given.make.positive_share, "share of labels 1")->capture_default_str();
   app.add_option("--threads", given.make.threads, "threads; the data is the same for any number")->check(CLI::Range(1, 1024));
   app.add_flag("--force", given.make.force, "overwrite data made with other parameters");

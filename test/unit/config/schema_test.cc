@@ -89,6 +89,14 @@ TEST(Schema, FillsAStructAndLeavesDefaults) {
   EXPECT_EQ(few.thing.limit, std::nullopt);
 }
 
+TEST(Schema, AFieldThatAnotherOneMakesUselessIsNotRead) {
+  const Schema<Thing> schema = Schema<Thing>(thing()).unused_when([](const Thing& t) { return t.fast ? "the thing is fast" : ""; });
+  EXPECT_EQ(parse(R"({"size": 7, "limit": 3})", schema).thing.limit, 3);
+  const Parsed unused = parse(R"({"size": 7, "fast": true, "limit": -3})", schema);
+  EXPECT_EQ(unused.text(), "note /t/limit: \"limit\" is accepted and has no effect: the thing is fast\n");
+  EXPECT_EQ(unused.thing.limit, std::nullopt);
+}
+
 TEST(Schema, AMissingFieldIsNamedWithItsMeaning) {
   EXPECT_EQ(parse("{}").text(), "error /t: Thing needs \"size\": columns of y\n");
 }

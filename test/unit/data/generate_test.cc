@@ -68,6 +68,48 @@ TEST_F(Generated, NoModelBeatsTheTruth) {
   EXPECT_NEAR(make()->auc, 0.5, 0.01);
 }
 
+/// Share of samples on whose two labels the set agrees, beyond what chance gives.
+double agreement(const std::vector<SampleBlock>& blocks) {
+  double both = 0, first = 0, second = 0, rows = 0;
+  for (const SampleBlock& block : blocks)
+    for (size_t r = 0; r < static_cast<size_t>(block.rows); ++r, ++rows) {
+      const double a = static_cast<double>(block.label[2 * r]), b = static_cast<double>(block.label[2 * r + 1]);
+      both += a * b;
+      first += a;
+      second += b;
+    }
+  return both / rows - first * second / (rows * rows);
+}
+
+TEST_F(Generated, LabelsHaveATruthEachWhichMayBeRelated) {
+  clause.label.label_dim = 2;
+  options.force = true;
+  const auto apart = make();
+  const double by_chance = agreement(read(clause.source));
+  options.related = 0.9;
+  const auto alike = make();
+  EXPECT_NEAR(by_chance, 0, 0.015);
+  EXPECT_GT(agreement(read(clause.source)), by_chance + 0.02);
+  for (const auto& best : {apart, alike}) {
+    ASSERT_EQ(best->labels.size(), 2u);
+    EXPECT_EQ(best->samples, 30000);
+    EXPECT_NEAR(best->auc, (best->labels[0].auc + best->labels[1].auc) / 2, 1e-12);
+    EXPECT_NEAR(best->average_loss, (best->labels[0].average_loss + best->labels[1].average_loss) / 2, 1e-12);
+    for (const BestPossible& label : best->labels) EXPECT_NEAR(label.auc, 0.80, 0.015);
+  }
+  EXPECT_EQ(alike->labels[0].auc, apart->labels[0].auc) << "the first label is what the others are related to";
+  EXPECT_NE(alike->labels[1].auc, apart->labels[1].auc);
+  const auto read_back = read_best_possible(clause.eval_source);
+  ASSERT_EQ(read_back->labels.size(), 2u);
+  EXPECT_EQ(read_back->labels[1].auc, alike->labels[1].auc);
+  EXPECT_EQ(read_back->labels[1].positive_share, alike->labels[1].positive_share);
+}
+
+TEST_F(Generated, OneLabelIsNoListOfLabels) {
+  EXPECT_TRUE(make()->labels.empty());
+  EXPECT_TRUE(read_best_possible(clause.eval_source)->labels.empty());
+}
+
 TEST_F(Generated, SlotsHaveKeysOfTheirOwnAndFewAreFrequent) {
   for (const bool hashed : {false, true}) {
     options.hashed_keys = hashed;
@@ -157,6 +199,7 @@ TEST_F(Generated, OptionsThatDoNotFitTheClauseAreUsageErrors) {
   EXPECT_SAYS(message([](auto& o) { o.max_nnz = 7; }), "allows max_nnz 6 in sparse input \"wide\"");
   EXPECT_SAYS(message([](auto& o) { o.max_nnz = 2; }), "allows max_nnz 1 in sparse input \"deep\"");
   EXPECT_SAYS(message([](auto& o) { o.positive_share = 1; }), "the share of positives must lie between 0 and 1");
+  EXPECT_SAYS(message([](auto& o) { o.related = 1.5; }), "labels are related by a correlation from -1 to 1, not 1.5");
   EXPECT_SAYS(message([](auto& o) { o.files = 30000; }), "20000 samples in 30000 files");
   EXPECT_SAYS(message([](auto& o) { o.hashed_keys = true, o.key_bytes = 4; }), "hashed keys need 64 bits");
   EXPECT_SAYS(message([](auto& o) { o.vocabulary = {int64_t{1} << 31}, o.key_bytes = 4; }), "does not fit 32 bits");

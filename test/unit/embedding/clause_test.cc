@@ -92,6 +92,24 @@ TEST(EmbeddingClauseTest, ItsOwnOptimizerKeepsItsRateInProportion) {
   EXPECT_EQ(spec.update, UpdateType::global);
 }
 
+TEST(EmbeddingClauseTest, ItsOwnOptimizerMayBeOfAnyType) {
+  const auto spec_with = [](const std::string& optimizer) {
+    const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})", R"(, "optimizer": )" + optimizer);
+    EXPECT_EQ(first_error(r), "");
+    return r.clause.table_spec(adam());
+  };
+  const TableSpec wide = spec_with(R"({"type": "Ftrl", "ftrl_hparam": {"learning_rate": 0.002, "lambda1": 0.5}})");
+  EXPECT_EQ(wide.optimizer.kind, ops::Optimizer::Kind::ftrl);
+  EXPECT_EQ(wide.optimizer.lambda1, 0.5f);
+  EXPECT_FLOAT_EQ(wide.optimizer.rate_factor, 2);
+  EXPECT_EQ(wide.state_dim(), 4);
+  const TableSpec deep = spec_with(R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.001, "row_wise": true}})");
+  EXPECT_EQ(deep.optimizer.kind, ops::Optimizer::Kind::adagrad);
+  EXPECT_EQ(deep.state_dim(), 1);
+  EXPECT_EQ(first_error(read(R"({"embedding_vec_size": 4, "combiner": 0})", R"(, "optimizer": {"type": "RMSProp"})")),
+            "/layers/1/optimizer: an optimizer of type RMSProp needs the object \"rmsprop_hparam\"");
+}
+
 TEST(EmbeddingClauseTest, TheLimitIsThereWhenAskedFor) {
   const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "grow": false, "embedding_vec_size": 4, "combiner": 0})");
   EXPECT_EQ(r.clause.table_spec(adam()).row_limit, 10);

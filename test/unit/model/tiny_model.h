@@ -54,11 +54,12 @@ class TinyModel {
 
   void train() {
     model.prepare(ctx, 0, batch());
-    model.train_step(ctx, 0, model.bind(Phase::train, batch()));
+    model.train_step(ctx, 0, batch(), model.bind(Phase::train, batch()));
     ++state.step;
+    ++state.updates;
   }
   void evaluate() { model.evaluate(ctx, batch(), model.bind(Phase::evaluate, batch())); }
-  BatchTensors batch() const { return {label, dense, {}, {}}; }
+  BatchTensors batch() { return {&state, label, dense, {}, {}}; }
   std::vector<float> prediction() const { return to_host<float>(model.prediction(Phase::evaluate), runtime_stream()); }
   float loss(Phase phase) const { return to_host<float>(model.loss(phase), runtime_stream())[0]; }
   StreamRef runtime_stream() const { return runtime.compute_stream(); }

@@ -1,0 +1,32 @@
+# Sourced by the run.sh of samples on planted data: all that stands between a fresh clone and a trained model. Sets up, builds unless
+# HCTR_BIN_DIR names the folder of the programs, uses the GPU when there is one. Afterwards the repository root is the working
+# folder, and the script has $name, $config, $out, $bin and the functions below.
+name=$(basename "$(cd "$(dirname "$0")" && pwd)")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+config=samples/$name/config.json out=runs/$name
+mkdir -p "$out"
+third_party/install.sh
+
+bin=${HCTR_BIN_DIR:-}
+if [ -z "$bin" ]; then
+  preset=cpu options=()
+  if nvidia-smi -L >/dev/null 2>&1 && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; } >/dev/null; then
+    preset=cuda options=(-DCMAKE_CUDA_ARCHITECTURES=native)
+  fi
+  echo "== Building ($preset)"
+  cmake --preset "$preset" ${options[@]+"${options[@]}"} >"$out/configure.log" 2>&1 || { cat "$out/configure.log"; exit 1; }
+  cmake --build --preset "$preset" --target huge_ctr data_generator
+  bin=build/$preset/bin
+fi
+
+# make_data [data_generator option...]: SAMPLES rows to train on, two million where it is not set; 100,000 to evaluate on.
+make_data() {
+  echo "== Making data"
+  "$bin/data_generator" --config "$config" --samples "${SAMPLES:-2000000}" --eval-samples 100000 "$@"
+}
+
+# train [huge_ctr option...]
+train() {
+  echo "== Training"
+  "$bin/huge_ctr" --train "$config" --run-dir "$out/run" "$@"
+}
