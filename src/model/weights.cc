@@ -57,7 +57,7 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime) : o
     state.build(runtime.device());
     if (const float start = optimizer_.start(s); start != 0) {
       Context ctx(runtime, runtime.compute_stream());
-      ops::fill(ctx, start, state.flat_f32());
+      ops::fill(ctx, start, state.flat());
     }
   }
   for (size_t i = 0; i < items_.size(); ++i) {
