@@ -14,6 +14,8 @@ constexpr double kMost = 1 << 30;  // of anything counted per sample: products o
 std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
 
 void resolve_limits(SparseInput& input, const std::string& pointer, Problems& problems) {
+  if (input.keep_first && input.keep_last)
+    problems.error(pointer + "/keep_first", "a slot keeps its first or its last keys; \"keep_last\" is there too, keep one of them");
   if (!input.nnz_per_slot) {
     if (!input.max_feature_num_per_sample)
       return problems.error(pointer, "sparse input needs \"max_feature_num_per_sample\": most keys of one sample over all its "
@@ -79,6 +81,8 @@ Schema<SparseInput> sparse_schema() {
       .opt("max_nnz", &SparseInput::max_nnz,
            "most keys of one slot; max_feature_num_per_sample where absent", between(1, kMost))
       .opt("nnz_per_slot", &SparseInput::nnz_per_slot, "v3.1 spelling of the two limits: most keys of each slot", between(1, kMost))
+      .opt("keep_first", &SparseInput::keep_first, "a slot with more keys keeps its first so many; left out: all that the limits allow", between(1, kMost))
+      .opt("keep_last", &SparseInput::keep_last, "a slot with more keys keeps its last so many", between(1, kMost))
       .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; the records tell", between(0, 1))
       .together(resolve_limits);
 }
@@ -112,6 +116,13 @@ Misfit read_value(const Json& value, const Range& range, PerSlot& out) {
 }
 
 Json to_json(const PerSlot& per_slot) { return to_json(per_slot.values); }
+
+int64_t SparseInput::kept_places() const {
+  if (!has_sizes()) return slot_num * kept_nnz(0);
+  int64_t places = 0;
+  for (int64_t s = 0; s < slot_num; ++s) places += kept_nnz(s);
+  return places;
+}
 
 int64_t DataClause::slots() const {
   int64_t sum = 0;
@@ -160,7 +171,8 @@ DataClause data_clause_of(const Json& config, Problems& problems) {
 RecordShape record_shape(const DataClause& clause) {
   RecordShape shape{.label_dim = clause.label.label_dim, .dense_dim = clause.dense.dense_dim, .inputs = {}};
   for (const SparseInput& input : clause.sparse)
-    shape.inputs.push_back({.name = input.top, .slots = input.slot_num, .max_nnz = *input.max_nnz, .max_keys = input.max_keys()});
+    shape.inputs.push_back({.name = input.top, .slots = input.slot_num, .max_nnz = *input.max_nnz, .max_keys = input.max_keys(),
+                            .nnz = input.has_sizes() ? input.nnz_per_slot->values : std::vector<int64_t>()});
   return shape;
 }
 
@@ -168,11 +180,12 @@ BatchShape batch_shape(const DataClause& clause, int64_t samples) {
   BatchShape shape{.samples = samples, .label_dim = clause.label.label_dim, .dense_dim = clause.dense.dense_dim, .tables = {}};
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   for (const SparseInput& input : clause.sparse) {
-    if (samples > 0 && (input.max_keys() > most / samples || input.slot_num > most / samples))
+    if (samples > 0 && (input.kept_keys() > most / samples || input.slot_num > most / samples))
       throw Error(Kind::config, cat("sparse input \"", input.top, "\": a batch of ", samples, " samples could hold ",
-                                    input.max_keys(), " keys in ", input.slot_num, " slots each, more than ", most,
+                                    input.kept_keys(), " keys in ", input.slot_num, " slots each, more than ", most,
                                     " in all; use a smaller batch or smaller limits"));
-    shape.tables.push_back({.slots = input.slot_num, .key_capacity = input.max_keys() * samples});
+    shape.tables.push_back({.slots = input.slot_num, .key_capacity = input.kept_keys() * samples,
+                            .keep = input.keep_first ? *input.keep_first : input.keep_last.value_or(0), .keep_last = input.keep_last.has_value()});
   }
   return shape;
 }

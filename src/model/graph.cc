@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -41,15 +42,16 @@ class Wiring {
     if (!is_new) problems_.error(pointer, cat("the tensor \"", name, "\" is made by ", found->second.pointer, " already"));
   }
 
+  void make_all(const std::vector<std::string>& tops, const std::string& pointer, std::optional<size_t> layer) {
+    for (size_t t = 0; t < tops.size(); ++t) make(tops[t], cat(pointer, "/top", tops.size() > 1 ? cat("/", t) : ""), layer);
+  }
+
   void find_makers() {
     const DataClause& data = config_.data;
     make(data.label.top, "/layers/0/label/top", {});
     if (data.dense.dense_dim > 0) make(data.dense.top, "/layers/0/dense/top", {});
-    for (const EmbeddingEntry& embedding : config_.embeddings) make(embedding.clause.top, embedding.pointer + "/top", {});
-    for (size_t i = 0; i < config_.layers.size(); ++i) {
-      const LayerEntry& entry = config_.layers[i];
-      for (size_t t = 0; t < entry.tops.size(); ++t) make(entry.tops[t], cat(entry.pointer, "/top", entry.tops.size() > 1 ? cat("/", t) : ""), i);
-    }
+    for (const EmbeddingEntry& embedding : config_.embeddings) make_all(embedding.clause.tops.names, embedding.pointer, {});
+    for (size_t i = 0; i < config_.layers.size(); ++i) make_all(config_.layers[i].tops, config_.layers[i].pointer, i);
   }
 
   void check_bottoms() {
@@ -132,12 +134,26 @@ class Wiring {
     graph_.label = add_edge(data.label.top, TensorSpec(DType::f32, {samples_, data.label.label_dim}), {}, false);
     if (data.dense.dense_dim > 0)
       graph_.dense = add_edge(data.dense.top, TensorSpec(activations, {samples_, data.dense.dense_dim}), {}, false);
-    for (size_t i = 0; i < config_.embeddings.size(); ++i) {
-      const EmbeddingClause& clause = config_.embeddings[i].clause;
-      const int64_t slots = data.sparse[graph_.embedding_inputs[i]].slot_num;
-      check_slots(clause, slots, config_.embeddings[i].pointer, problems_);
-      graph_.embeddings.push_back(add_edge(clause.top, TensorSpec(activations, {samples_, slots, clause.dim}), {}, true));
-    }
+    for (size_t i = 0; i < config_.embeddings.size(); ++i) add_embedding(config_.embeddings[i], data.sparse[graph_.embedding_inputs[i]]);
+  }
+
+  void add_embedding(const EmbeddingEntry& entry, const SparseInput& input) {
+    const EmbeddingClause& clause = entry.clause;
+    const DType activations = config_.solver.mixed_precision.activations;
+    check_slots(clause, input.slot_num, entry.pointer, problems_);
+    const int64_t places = clause.pooled() ? input.slot_num : input.kept_places();
+    if (!clause.pooled() && places > std::numeric_limits<int32_t>::max() / std::max<int64_t>(samples_, 1))
+      problems_.error(entry.pointer + "/sparse_embedding_hparam/combiner",
+                      cat("\"none\" gives every key that the limits of \"", input.top, "\" allow a place, and ", samples_, " samples of ", places,
+                          " places are too many; lower the limits or the batch"));
+    graph_.embeddings.push_back(add_edge(clause.top(), TensorSpec(activations, {samples_, places, clause.dim}), {}, true));
+    graph_.lengths.emplace_back();
+    if (!clause.has_lengths()) return;
+    const int64_t exact = activations == DType::bf16 ? 256 : activations == DType::f16 ? 2048 : int64_t{1} << 24;
+    if (input.longest_kept() > exact)
+      problems_.error(entry.pointer + "/top/1", cat("slots of \"", input.top, "\" may have ", input.longest_kept(), " keys, and ", name_of(activations),
+                                                    " counts to ", exact, "; \"keep_last\" shortens them"));
+    graph_.lengths.back() = add_edge(clause.tops.names[1], TensorSpec(activations, {samples_, input.slot_num}), {}, false);
   }
 
   void add_node(const LayerEntry& entry) {
@@ -215,9 +231,11 @@ std::string layer_table(const Config& config, const Graph& graph) {
   const auto shape_of = [&](TensorId id) { return to_string(graph.edges[id].spec.shape); };
   rows.push_back({graph.edges[graph.label].name, "Data (label)", shape_of(graph.label), ""});
   if (graph.dense) rows.push_back({graph.edges[*graph.dense].name, "Data (dense)", shape_of(*graph.dense), ""});
-  for (size_t i = 0; i < graph.embeddings.size(); ++i)
-    rows.push_back({graph.edges[graph.embeddings[i]].name, config.embeddings[i].clause.type, shape_of(graph.embeddings[i]),
-                    cat(config.embeddings[i].clause.dim, " a key")});
+  for (size_t i = 0; i < graph.embeddings.size(); ++i) {
+    const EmbeddingClause& clause = config.embeddings[i].clause;
+    rows.push_back({clause.top(), clause.type, shape_of(graph.embeddings[i]), cat(clause.dim, " a key")});
+    if (graph.lengths[i]) rows.push_back({clause.tops.names[1], clause.type, shape_of(*graph.lengths[i]), ""});
+  }
   for (const Node& node : graph.nodes) {
     int64_t parameters = 0;
     for (const WeightSpec& weight : node.plan.weights) parameters += weight.shape.elements();

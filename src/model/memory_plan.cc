@@ -76,6 +76,8 @@ void MemoryPlan::place_values(const Graph& graph) {
     }
   }
   std::vector<TensorId> sources = graph.embeddings;
+  for (const auto& lengths : graph.lengths)
+    if (lengths) sources.push_back(*lengths);
   if (graph.dense && !is_data(*graph.dense)) sources.push_back(*graph.dense);
   for (const TensorId source : sources)
     if (!values_[source]) values_[source] = own(graph.edges[source].spec, keep_dense_[source]);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "embedding/sparse_file.h"
+#include "ops/bag_lengths.h"
 
 namespace hctr {
 namespace {
@@ -28,6 +29,8 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     TableSpec spec = config.embeddings[e].clause.table_spec(config.optimizer, comm.rank(), comm.size());
     if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
     spec.slots = shape.tables[input].slots;
+    if (!config.embeddings[e].clause.pooled())
+      for (int64_t s = 0; s < spec.slots; ++s) spec.slot_places.push_back(config.data.sparse[input].kept_nnz(s));
     spec.samples = samples;
     spec.key_capacity = shape.tables[input].key_capacity;
     spec.eval_samples = eval_samples;
@@ -52,6 +55,7 @@ void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
 void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const Network::Binding& binding) {
   if (scaler_) scaler_->begin(ctx, batch.state);
   for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->forward(ctx, slot, train_.embedding_output(e));
+  write_lengths(ctx, batch, train_);
   train_.forward(ctx, binding);
   add_penalties(ctx, train_);
   comm_.all_reduce(ctx, train_.loss(), Reduce::sum);
@@ -75,12 +79,19 @@ void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Bin
     const size_t input = eval_graph_.embedding_inputs[e];
     tables_[e]->lookup(ctx, batch.keys[input], batch.offsets[input], evaluation_.embedding_output(e));
   }
+  write_lengths(ctx, batch, evaluation_);
   evaluation_.forward(ctx, binding);
   // The penalty belongs to the loss in evaluation too; its size is that of a training batch, as the weights were trained.
   add_penalties(ctx, evaluation_);
   comm_.all_reduce(ctx, evaluation_.loss(), Reduce::sum);
   if (eval_graph_.losses.size() > 1)
     for (const Tensor& loss : evaluation_.losses()) comm_.all_reduce(ctx, loss, Reduce::sum);
+}
+
+void Model::write_lengths(Context& ctx, const BatchTensors& batch, const Network& network) const {
+  for (size_t e = 0; e < tables_.size(); ++e)
+    if (const auto lengths = network.embedding_lengths(e))
+      ops::bag_lengths(ctx, batch.offsets[train_graph_.embedding_inputs[e]].data<const int32_t>(), *lengths);
 }
 
 void Model::add_penalties(Context& ctx, const Network& network) const {

@@ -63,6 +63,7 @@ class Model {
   void load();
 
  private:
+  void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
   /// What the penalty counts in the loss and in the gradients: 1, unless it is per GPU for compatibility.
   struct PenaltyFactors {

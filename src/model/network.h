@@ -29,6 +29,9 @@ class Network {
   void backward(Context&, const Binding&) const;
 
   Tensor embedding_output(size_t embedding) const { return memory_.value(graph_.embeddings[embedding]); }
+  std::optional<Tensor> embedding_lengths(size_t embedding) const {
+    return graph_.lengths[embedding] ? std::optional(memory_.value(*graph_.lengths[embedding])) : std::nullopt;
+  }
   Tensor embedding_gradient(size_t embedding) const { return memory_.gradient(graph_.embeddings[embedding]); }
   /// The weighted sum of all losses, [1]. A single loss of weight 1 is its own sum: the same memory.
   Tensor loss() const;

@@ -30,7 +30,7 @@ __global__ void find_bags_kernel(KeyBatch batch, int32_t* bags, GroupCounts* cou
       else
         high = middle - 1;
     }
-    bags[p] = static_cast<int32_t>(low);
+    bags[p] = p < count ? static_cast<int32_t>(batch.vector_of(low, p)) : 0;
   }
   if (hctr::cuda::thread_index() == 0) *counts = {};
 }

@@ -5,21 +5,21 @@
 namespace hctr::ops {
 namespace {
 
-/// One group of lanes per bag.
+/// One group of lanes per vector.
 template <class T, int Width>
 __global__ void pool_kernel(KeyBatch batch, const int32_t* rows, const float* table, Combiner combiner, View<T, 3> y,
                             int lanes) {
   const Group group(lanes);
   const int64_t dim = y.size(2);
   const auto samples = static_cast<uint32_t>(batch.samples);
-  for (int64_t bag = group.index; bag < batch.bags(); bag += group.count) {
-    const int32_t begin = batch.offsets[bag], end = batch.offsets[bag + 1];
-    const float weight = batch.weight(combiner, bag);
-    T* vector = y.row(static_cast<uint32_t>(bag) % samples) + static_cast<uint32_t>(bag) / samples * dim;
+  for (int64_t v = group.index; v < batch.vectors(); v += group.count) {
+    const KeyRange keys = batch.keys_of(v);
+    const float weight = batch.weight(combiner, v);
+    T* vector = y.row(static_cast<uint32_t>(v) % samples) + static_cast<uint32_t>(v) / samples * dim;
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
       Part<Width> sum{};
 #pragma unroll 4
-      for (int32_t p = begin; p < end; ++p) {
+      for (int32_t p = keys.begin; p < keys.end; ++p) {
         const int32_t row = rows[p];
         if (row == 0) continue;
         const Part<Width> part = load_part<Width>(table + row * dim + e);
@@ -42,7 +42,7 @@ void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, const float* 
         splits_by_four(y.bytes(), sizeof(T), y.row_stride(), dim) && splits_by_four(table, sizeof(float), dim, dim);
     dispatch_width(by_four, [&]<int Width>() {
       const int lanes = lanes_for(dim, Width);
-      hctr::cuda::launch(ctx, "pool", hctr::cuda::grid_for(batch.bags() * lanes), pool_kernel<T, Width>, batch, rows,
+      hctr::cuda::launch(ctx, "pool", hctr::cuda::grid_for(batch.vectors() * lanes), pool_kernel<T, Width>, batch, rows,
                          table, combiner, y.view<T, 3>(), lanes);
     });
   });

@@ -9,7 +9,7 @@ namespace hctr::ops {
 
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
                  Tensor dy, float* piece_sums, RowData data) {
-  expect_shape("update_rows dy", dy, {batch.samples, batch.slots, data.dim});
+  expect_shape("update_rows dy", dy, {batch.samples, batch.places, data.dim});
   HCTR_EXPECT(ctx.state(), "update_rows without the step's scalars");
   HCTR_EXPECT(data.states[0] == nullptr || data.state_dim == (optimizer.row_wise ? 1 : data.dim), "update_rows with states of ",
               data.state_dim, " elements a row");

@@ -118,10 +118,33 @@ TEST(EmbeddingClauseTest, TheLimitIsThereWhenAskedFor) {
             "\"max_vocabulary_size_per_gpu\"");
 }
 
+TEST(EmbeddingClauseTest, LaterCombinersAndTheNameOfTheLengths) {
+  for (const auto& [word, combiner] : EnumWords<ops::Combiner>::table()) {
+    const Read r = read(R"({"embedding_vec_size": 4, "combiner": ")" + word + "\"}");
+    EXPECT_EQ(first_error(r), "");
+    EXPECT_EQ(r.clause.hparam.combiner, combiner);
+    EXPECT_EQ(r.clause.pooled(), word != "none");
+  }
+  const auto tops = [](const std::string& names) {
+    const Json layer = Json::parse(R"({"type": "LocalizedSlotSparseEmbeddingHash", "bottom": "data1", "top": )" + names +
+                                       R"(, "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "none"}})",
+                                   "test");
+    Read out;
+    out.clause = parse_embedding(layer, "/layers/1", out.problems);
+    return out;
+  };
+  EXPECT_EQ(tops(R"(["items", "lengths"])").clause.tops.names, (std::vector<std::string>{"items", "lengths"}));
+  EXPECT_EQ(tops(R"(["items", "lengths"])").clause.table_spec(adam()).name, "items");
+  EXPECT_EQ(first_error(tops(R"(["a", "b", "c"])")),
+            "/layers/1/top: names 3 tensors; an embedding makes one, or two: the vectors and the lengths");
+  EXPECT_EQ(first_error(tops("3")), "/layers/1/top: expected a string or an array of strings, found the integer 3");
+  EXPECT_EQ(first_error(tops("[]")), "/layers/1/top: names 0 tensors; an embedding makes one, or two: the vectors and the lengths");
+}
+
 TEST(EmbeddingClauseTest, WrongValuesAreNamed) {
   EXPECT_EQ(
       first_error(read(R"({"embedding_vec_size": 4, "combiner": 2})")),
-      "/layers/1/sparse_embedding_hparam/combiner: expected \"sum\" (or 0) or \"mean\" (or 1), found the integer 2");
+      "/layers/1/sparse_embedding_hparam/combiner: expected \"sum\" (or 0), \"mean\" (or 1), \"sqrtn\" or \"none\", found the integer 2");
   EXPECT_EQ(
       first_error(read(R"({"embedding_vec_size": 0, "combiner": 0})")),
       "/layers/1/sparse_embedding_hparam/embedding_vec_size: expected an integer, at least 1, found the integer 0");

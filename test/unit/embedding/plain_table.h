@@ -19,6 +19,15 @@ inline TableSpec small_spec(int64_t dim = 4, int64_t slots = 3, int64_t samples 
   return spec;
 }
 
+/// Keys that are not pooled, in slots of these sizes.
+inline TableSpec unpooled_spec(int64_t dim, int64_t samples, std::vector<int64_t> places) {
+  TableSpec spec = small_spec(dim, static_cast<int64_t>(places.size()), samples);
+  spec.combiner = ops::Combiner::none;
+  spec.slot_places = std::move(places);
+  spec.key_capacity = spec.eval_key_capacity = samples * spec.places();
+  return spec;
+}
+
 class PlainTable {
  public:
   explicit PlainTable(const TableSpec& spec) : spec_(spec) {}
@@ -62,18 +71,29 @@ class PlainTable {
   }
 
   double weight(const std::vector<int64_t>& bag) const {
-    return spec_.combiner == ops::Combiner::mean && bag.size() > 1 ? 1.0 / static_cast<double>(bag.size()) : 1.0;
+    const double n = std::max(1.0, static_cast<double>(bag.size()));
+    if (spec_.combiner == ops::Combiner::mean) return 1.0 / n;
+    return spec_.combiner == ops::Combiner::sqrtn ? 1.0 / std::sqrt(n) : 1.0;
+  }
+
+  /// Where the vector of key i of slot s of sample b starts in y.
+  size_t place(size_t s, size_t b, size_t i) const {
+    size_t at = s;
+    if (spec_.combiner == ops::Combiner::none) {
+      at = i;
+      for (size_t before = 0; before < s; ++before) at += static_cast<size_t>(spec_.slot_places[before]);
+    }
+    return (b * static_cast<size_t>(spec_.places()) + at) * static_cast<size_t>(spec_.dim);
   }
 
   std::vector<double> forward(const Bags& bags) const {
     const size_t samples = bags[0].size(), dim = static_cast<size_t>(spec_.dim);
-    std::vector<double> y(samples * bags.size() * dim, 0.0);
+    std::vector<double> y(samples * static_cast<size_t>(spec_.places()) * dim, 0.0);
     for (size_t s = 0; s < bags.size(); ++s)
       for (size_t b = 0; b < samples; ++b)
-        for (const int64_t k : bags[s][b])
-          if (const auto found = rows.find(identity(s, k)); found != rows.end())
-            for (size_t e = 0; e < dim; ++e)
-              y[(b * bags.size() + s) * dim + e] += weight(bags[s][b]) * found->second.elements[e].w;
+        for (size_t i = 0; i < bags[s][b].size(); ++i)
+          if (const auto found = rows.find(identity(s, bags[s][b][i])); found != rows.end())
+            for (size_t e = 0; e < dim; ++e) y[place(s, b, i) + e] += weight(bags[s][b]) * found->second.elements[e].w;
     return y;
   }
 
@@ -82,11 +102,10 @@ class PlainTable {
     std::map<Identity, std::vector<double>> gradients;
     for (size_t s = 0; s < bags.size(); ++s)
       for (size_t b = 0; b < bags[s].size(); ++b)
-        for (const int64_t k : bags[s][b]) {
-          auto& g = gradients[identity(s, k)];
+        for (size_t i = 0; i < bags[s][b].size(); ++i) {
+          auto& g = gradients[identity(s, bags[s][b][i])];
           g.resize(dim, 0.0);
-          for (size_t e = 0; e < dim; ++e)
-            g[e] += weight(bags[s][b]) * static_cast<double>(dy[(b * bags.size() + s) * dim + e]) / loss_scale;
+          for (size_t e = 0; e < dim; ++e) g[e] += weight(bags[s][b]) * static_cast<double>(dy[place(s, b, i) + e]) / loss_scale;
         }
     if (spec_.update == UpdateType::global)
       for (const auto& [id, row] : rows) gradients[id].resize(dim, 0.0);
@@ -133,7 +152,7 @@ inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int
   for (int t = 1; t <= steps; ++t) {
     Bags bags = random_bags(spec, spec.samples, most_keys, vocabulary, random);
     for (auto& slot : bags) slot.back().clear();  // a padding row: every bag empty
-    const std::vector<float> dy = random_floats(spec.samples * spec.slots * spec.dim, random);
+    const std::vector<float> dy = random_floats(spec.samples * spec.places() * spec.dim, random);
     const float rate = 0.01f * static_cast<float>(1 + t % 3);
     plain.insert(bags);
     expect_near(rig.step(bags, dy, rate), plain.forward(bags), tolerance, cat("forward of step ", t));

@@ -39,6 +39,14 @@ TEST_P(TableOptimizer, EveryRuleOfEveryUpdateTypeAgreesWithDenseFormulas) {
   for_all(base, [](const TableSpec& spec) { compare_over_steps(GetParam(), spec, 3, 40, 40, 1e-4); });
 }
 
+TEST_P(TableOptimizer, EveryRuleUpdatesKeysThatAreNotPooled) {
+  for (const bool by_slot : {false, true}) {
+    TableSpec base = unpooled_spec(6, 8, {3, 4});
+    base.identity_by_slot = by_slot;
+    for_all(base, [](const TableSpec& spec) { compare_over_steps(GetParam(), spec, 3, 20, 20, 1e-4); });
+  }
+}
+
 TEST_P(TableOptimizer, RowWiseSumsAreRightAtEveryWidth) {
   for (const int64_t dim : {1, 3, 16, 33, 64, 128, 260, 2050}) {
     SCOPED_TRACE(cat("dim ", dim));

@@ -18,10 +18,43 @@ TEST_P(TableTest, EveryWidthAgreesWithThePlainTable) {
   }
 }
 
-TEST_P(TableTest, MeanDividesByTheKeysOfTheBag) {
-  TableSpec spec = small_spec(5, 2, 16, 16 * 2 * 6);
-  spec.combiner = ops::Combiner::mean;
-  compare_over_steps(GetParam(), spec, 6, 30, 5);
+TEST_P(TableTest, MeanAndSqrtnDivideByTheKeysOfTheBag) {
+  for (const auto combiner : {ops::Combiner::mean, ops::Combiner::sqrtn}) {
+    TableSpec spec = small_spec(5, 2, 16, 16 * 2 * 6);
+    spec.combiner = combiner;
+    compare_over_steps(GetParam(), spec, 6, 30, 5);
+  }
+}
+
+TEST_P(TableTest, WithoutPoolingEveryKeyHasItsPlace) {
+  for (const int64_t dim : {1, 4, 33, 260}) {
+    SCOPED_TRACE(cat("dim ", dim));
+    compare_over_steps(GetParam(), unpooled_spec(dim, 16, {5}), 5, 12, 4);        // keys repeat in a bag
+    compare_over_steps(GetParam(), unpooled_spec(dim, 16, {7, 4, 9}), 4, 50, 4);  // places that no bag fills
+  }
+}
+
+TEST_P(TableTest, WithoutPoolingGradientsAreSummedInTheOrderOfKeysAsWithASum) {
+  // Every place gets the gradient of the sum: the tables are equal bit by bit, long runs and several slots included.
+  const TableSpec apart = unpooled_spec(5, 300, {3, 2});
+  TableSpec sum = apart;
+  sum.combiner = ops::Combiner::sum;
+  sum.slot_places.clear();
+  TableRig one(GetParam(), apart), other(GetParam(), sum);
+  std::mt19937_64 random(8);
+  for (int t = 0; t < 3; ++t) {
+    const Bags bags = random_bags(apart, apart.samples, 2, 6, random);
+    const std::vector<float> dy = random_floats(sum.samples * sum.slots * sum.dim, random);
+    std::vector<float> dy_apart;
+    for (int64_t b = 0; b < apart.samples; ++b)
+      for (int64_t place = 0; place < apart.places(); ++place) {
+        const auto from = dy.begin() + (b * sum.slots + (place < 3 ? 0 : 1)) * sum.dim;
+        dy_apart.insert(dy_apart.end(), from, from + sum.dim);
+      }
+    one.step(bags, dy_apart);
+    other.step(bags, dy);
+  }
+  EXPECT_EQ(one.bytes(), other.bytes());
 }
 
 TEST_P(TableTest, OneKeyPerBag) {
@@ -90,19 +123,20 @@ std::string train(TableRig& rig, int steps, uint64_t seed = 5) {
   std::mt19937_64 random(seed);
   for (int t = 0; t < steps; ++t) {
     const Bags bags = random_bags(rig.spec(), rig.spec().samples, 3, 3000, random);
-    rig.step(bags, random_floats(rig.spec().samples * rig.spec().slots * rig.spec().dim, random));
+    rig.step(bags, random_floats(rig.spec().samples * rig.spec().places() * rig.spec().dim, random));
   }
   return rig.bytes();
 }
 
 TEST_P(TableTest, TwoRunsAreEqualBitByBit) {
   for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
-    TableSpec spec = small_spec(9, 4, 200, 200 * 4 * 3);
-    spec.update = update;
-    TableRig one(GetParam(), spec), other(GetParam(), spec);
-    const std::string bytes = train(one, 5);
-    EXPECT_FALSE(bytes.empty());
-    EXPECT_EQ(bytes, train(other, 5));
+    for (TableSpec spec : {small_spec(9, 4, 200, 200 * 4 * 3), unpooled_spec(9, 200, {3, 6})}) {
+      spec.update = update;
+      TableRig one(GetParam(), spec), other(GetParam(), spec);
+      const std::string bytes = train(one, 5);
+      EXPECT_FALSE(bytes.empty());
+      EXPECT_EQ(bytes, train(other, 5));
+    }
   }
 }
 
@@ -136,10 +170,11 @@ TEST_P(TableTest, RecordedOrNotTheNumbersAreEqual) {
 
 TEST(TableThreadsTest, FourThreadsGiveTheNumbersOfOne) {
   for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
-    TableSpec spec = small_spec(9, 6, 1000, 1000 * 6 * 3);
-    spec.update = update;
-    TableRig one(kCpu, spec, 1), four(kCpu, spec, 4);
-    EXPECT_EQ(train(one, 4), train(four, 4));
+    for (TableSpec spec : {small_spec(9, 6, 1000, 1000 * 6 * 3), unpooled_spec(9, 1000, {3, 3, 5})}) {
+      spec.update = update;
+      TableRig one(kCpu, spec, 1), four(kCpu, spec, 4);
+      EXPECT_EQ(train(one, 4), train(four, 4));
+    }
   }
 }
 
