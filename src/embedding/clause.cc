@@ -60,9 +60,10 @@ std::string read_value(const Json& value, const Range&, ops::Combiner& out) {
   return "\"sum\" (or 0), \"mean\" (or 1), \"sqrtn\" or \"none\"";
 }
 
-std::string read_value(const Json& value, const Range& range, TensorNames& out) {
-  const std::string expected = read_value(value, range, out.names);
-  return expected.empty() ? "" : "a string or " + expected;
+Misfit read_value(const Json& value, const Range& range, TensorNames& out) {
+  Misfit misfit = read_value(value, range, out.names);
+  if (!misfit.empty() && misfit.place.empty()) misfit.expected = "a string or " + misfit.expected;
+  return misfit;
 }
 
 Json to_json(const TensorNames& tensors) { return to_json(tensors.names); }
