@@ -160,8 +160,9 @@ class Schema : public SchemaBase {
                      .default_text = required || fallback.is_null() ? "" : fallback.text(), .range = range.text(),
                      .text = std::move(text), .required = required});
     readers_.push_back([member, range](const Json& value, const std::string& pointer, P& out, Problems& problems) {
-      const std::string expected = read_value(value, range, out.*member);
-      if (!expected.empty()) problems.error(pointer, "expected " + expected + ", found " + value.kind());
+      const Misfit misfit = read_value(value, range, out.*member);
+      if (!misfit.empty())
+        problems.error(pointer + misfit.place, "expected " + misfit.expected + ", found " + (misfit.place.empty() ? value.kind() : misfit.found));
     });
     writers_.push_back([member](const P& from) { return to_json(from.*member); });
     return *this;

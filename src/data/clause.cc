@@ -31,10 +31,10 @@ void resolve_limits(SparseInput& input, const std::string& pointer, Problems& pr
   const int64_t sum = std::accumulate(per_slot.begin(), per_slot.end(), int64_t{0});
   const int64_t most = *std::max_element(per_slot.begin(), per_slot.end());
   if (input.max_feature_num_per_sample && *input.max_feature_num_per_sample != sum)
-    problems.error(pointer + "/max_feature_num_per_sample",
-                   cat("is ", *input.max_feature_num_per_sample, ", but \"nnz_per_slot\" adds up to ", sum, "; keep one"));
+    problems.note(pointer + "/max_feature_num_per_sample",
+                  cat("has no effect: \"nnz_per_slot\" decides, and adds up to ", sum, " instead of ", *input.max_feature_num_per_sample));
   if (input.max_nnz && *input.max_nnz != most)
-    problems.error(pointer + "/max_nnz", cat("is ", *input.max_nnz, ", but the largest \"nnz_per_slot\" is ", most, "; keep one"));
+    problems.note(pointer + "/max_nnz", cat("has no effect: \"nnz_per_slot\" decides, and is ", most, " at most instead of ", *input.max_nnz));
   input.max_feature_num_per_sample = sum;
   input.max_nnz = most;
 }
@@ -67,7 +67,8 @@ Schema<LabelPart> label_schema() {
 Schema<DensePart> dense_schema() {
   return Schema<DensePart>("dense")
       .need("top", &DensePart::top, "name of the dense tensor")
-      .need("dense_dim", &DensePart::dense_dim, "dense features of a sample; may be 0", between(0, kMost));
+      .need("dense_dim", &DensePart::dense_dim, "dense features of a sample; may be 0", between(0, kMost))
+      .ignored("aligned", "batches are laid out as this program needs them");
 }
 
 Schema<SparseInput> sparse_schema() {
@@ -105,12 +106,13 @@ const std::vector<std::pair<std::string, SparseType>>& EnumWords<SparseType>::ta
   return words;
 }
 
-std::string read_value(const Json& value, const Range& range, PerSlot& out) {
+Misfit read_value(const Json& value, const Range& range, PerSlot& out) {
   if (value.array() && value.array()->size() != 1) return read_value(value, range, out.values);
   int64_t one = 0;
-  std::string expected = read_value(value, range, one);
-  if (expected.empty()) out.values = {one};
-  return expected.empty() ? expected : expected + ", or an array with one for each slot";
+  const std::string expected = read_value(value, range, one);
+  if (!expected.empty()) return expected + ", or an array with one for each slot";
+  out.values = {one};
+  return {};
 }
 
 Json to_json(const PerSlot& per_slot) { return to_json(per_slot.values); }
@@ -138,13 +140,15 @@ Schema<DataClause> data_schema() {
       .part("label", &DataClause::label, label_schema(), "the labels of a sample")
       .part("dense", &DataClause::dense, dense_schema(), "the dense features of a sample")
       .list("sparse", &DataClause::sparse, sparse_schema(), "the sparse inputs, in the order of their slots in the record")
-      .opt("cache_eval_data", &DataClause::cache_eval_data, "accepted; evaluation batches are read each time", at_least(0))
       .opt("num_samples", &DataClause::num_samples, "samples in source; not needed for Norm", at_least(0))
       .opt("eval_num_samples", &DataClause::eval_num_samples, "samples in eval_source; not needed for Norm", at_least(0))
       .opt("slot_size_array", &DataClause::slot_size_array, "distinct keys of each slot", at_least(0))
       .opt("float_label_dense", &DataClause::float_label_dense, "for Raw data; Norm data is always float")
       .opt("num_workers", &DataClause::num_workers, "threads that parse the data; chosen by the program where absent",
            between(1, 1024))
+      .ignored("cache_eval_data", "evaluation batches are read each time")
+      .ignored("async_param", "for the format RawAsync")
+      .ignored("num_iterations_statistics", "no statistics of the data are taken beforehand")
       .together(check_together);
 }
 
@@ -156,7 +160,8 @@ DataClause data_clause_of(const Json& config, Problems& problems) {
   }
   const Json& first = layers->array()->front();
   const Json* type = first.find("type");
-  if (!type || !type->string() || *type->string() != "Data") {
+  std::string word;
+  if (!type || !read_value(*type, Range{}, word).empty() || word != "Data") {
     problems.error("/layers/0/type", cat("expected \"Data\", found ", type ? type->kind() : "nothing"));
     return {};
   }

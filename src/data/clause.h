@@ -34,7 +34,7 @@ struct EnumWords<SparseType> {
 struct PerSlot {
   std::vector<int64_t> values;
 };
-std::string read_value(const Json& value, const Range&, PerSlot& out);
+Misfit read_value(const Json& value, const Range&, PerSlot& out);
 Json to_json(const PerSlot&);
 template <>
 struct TypeWord<PerSlot> {
@@ -84,7 +84,7 @@ struct DataClause {
   LabelPart label;
   DensePart dense;
   std::vector<SparseInput> sparse;
-  int64_t cache_eval_data = 0, num_samples = 0, eval_num_samples = 0;
+  int64_t num_samples = 0, eval_num_samples = 0;
   std::vector<int64_t> slot_size_array;
   bool float_label_dense = false;
   std::optional<int64_t> num_workers;

@@ -9,6 +9,7 @@ namespace hctr {
 namespace {
 
 const std::string kDistributed = "DistributedSlotSparseEmbeddingHash";
+const std::string kNoPlacement = "frequent keys are placed as all others; the numbers are the same";
 
 Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
   using H = SparseEmbeddingHparam;
@@ -27,7 +28,16 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "values, sqrt(1 / size)",
            at_least(1))
       .opt("grow", &H::grow, "false: more rows than stated are an error")
-      .ignored("load_factor", "the index sizes itself");
+      .ignored("load_factor", "the index sizes itself")
+      .ignored("num_iterations_statistics", kNoPlacement)
+      .ignored("max_num_frequent_categories", kNoPlacement)
+      .ignored("max_num_infrequent_samples", kNoPlacement)
+      .ignored("p_dup_max", kNoPlacement)
+      .ignored("max_all_reduce_bandwidth", kNoPlacement)
+      .ignored("max_all_to_all_bandwidth", kNoPlacement)
+      .ignored("efficiency_bandwidth_ratio", kNoPlacement)
+      .ignored("communication_type", kNoPlacement)
+      .ignored("hybrid_embedding_type", kNoPlacement);
 }
 
 }  // namespace
@@ -39,7 +49,7 @@ const std::vector<std::pair<std::string, ops::Combiner>>& EnumWords<ops::Combine
 }
 
 std::string read_value(const Json& value, const Range&, ops::Combiner& out) {
-  const Json& v = value.array() && value.array()->size() == 1 ? value.array()->front() : value;
+  const Json& v = unwrapped(value);
   constexpr size_t kNumbered = 2;
   const auto& words = EnumWords<ops::Combiner>::table();
   for (size_t i = 0; i < words.size(); ++i)
@@ -50,9 +60,10 @@ std::string read_value(const Json& value, const Range&, ops::Combiner& out) {
   return "\"sum\" (or 0), \"mean\" (or 1), \"sqrtn\" or \"none\"";
 }
 
-std::string read_value(const Json& value, const Range& range, TensorNames& out) {
-  const std::string expected = read_value(value, range, out.names);
-  return expected.empty() ? "" : "a string or " + expected;
+Misfit read_value(const Json& value, const Range& range, TensorNames& out) {
+  Misfit misfit = read_value(value, range, out.names);
+  if (!misfit.empty() && misfit.place.empty()) misfit.expected = "a string or " + misfit.expected;
+  return misfit;
 }
 
 Json to_json(const TensorNames& tensors) { return to_json(tensors.names); }
@@ -63,7 +74,7 @@ Placement::Kind EmbeddingClause::placement() const {
 
 const std::vector<std::string>& embedding_types() {
   static const std::vector<std::string> types = {kDistributed, "LocalizedSlotSparseEmbeddingHash",
-                                                 "LocalizedSlotSparseEmbeddingOneHot"};
+                                                 "LocalizedSlotSparseEmbeddingOneHot", "HybridSparseEmbedding"};
   return types;
 }
 
@@ -93,9 +104,9 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
         const int stated = h.max_vocabulary_size_per_gpu.has_value() + h.vocabulary_size.has_value() +
                            h.workspace_size_per_gpu_in_mb.has_value();
         if (stated > 1)
-          problems.error(place,
-                         "\"max_vocabulary_size_per_gpu\", \"vocabulary_size\" and \"workspace_size_per_gpu_in_mb\" "
-                         "say the same; keep one");
+          problems.note(place,
+                        "of \"workspace_size_per_gpu_in_mb\", \"max_vocabulary_size_per_gpu\" and \"vocabulary_size\" the first "
+                        "that is given says how many rows to make room for");
         if (!h.grow && stated == 0 && h.slot_size_array.empty())
           problems.error(place + "/grow", "a table that may not grow needs its size: \"max_vocabulary_size_per_gpu\"");
         if (stated > 0 && !h.slot_size_array.empty())
@@ -104,7 +115,7 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
 }
 
 EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, Problems& problems) {
-  const std::string& type = *layer.find("type")->string();
+  const std::string& type = *unwrapped(*layer.find("type")).string();
   EmbeddingClause clause = embedding_schema(type).parse(layer, pointer, problems, {"name", "type"});
   if (clause.tops.names.empty()) clause.tops.names = {""};  // a problem by now; the clause is looked at further
   clause.type = type;
@@ -128,11 +139,11 @@ int64_t EmbeddingClause::stated_rows(int64_t rank, int64_t ranks) const {
       if (place.holds(rank, static_cast<int64_t>(s))) rows += hparam.slot_size_array[s];
     return place.kind == Placement::Kind::distributed ? (rows + ranks - 1) / ranks : rows;
   }
-  if (hparam.max_vocabulary_size_per_gpu) return *hparam.max_vocabulary_size_per_gpu;
-  if (hparam.vocabulary_size) return (*hparam.vocabulary_size + ranks - 1) / ranks;
   if (hparam.workspace_size_per_gpu_in_mb)
     return std::max<int64_t>(
         1, static_cast<int64_t>(*hparam.workspace_size_per_gpu_in_mb * 1048576.0 / 4.0 / static_cast<double>(dim)));
+  if (hparam.max_vocabulary_size_per_gpu) return *hparam.max_vocabulary_size_per_gpu;
+  if (hparam.vocabulary_size) return (*hparam.vocabulary_size + ranks - 1) / ranks;
   return 0;
 }
 

@@ -30,7 +30,7 @@ struct TypeWord<ops::Combiner> {
 struct TensorNames {
   std::vector<std::string> names;
 };
-std::string read_value(const Json&, const Range&, TensorNames& out);
+Misfit read_value(const Json&, const Range&, TensorNames& out);
 Json to_json(const TensorNames&);
 template <>
 struct TypeWord<TensorNames> {

@@ -80,7 +80,7 @@ LayerType multi_head_attention() {
       "hidden], and perhaps a mask [batch, 1, from, to] or [batch, 1, 1, to] that is 0 where a key is not to be seen",
       {3, 4}, {1, 1},
       Schema<P>("MultiHeadAttention")
-          .opt("num_attention_heads", &P::num_attention_heads, "heads; they share the columns out evenly", at_least(1))
+          .opt("num_attention_heads", &P::num_attention_heads, "heads; they share the columns out evenly", count_from(1))
           .ignored("transpose_b", "keys are always transposed"));
 }
 

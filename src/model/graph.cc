@@ -27,6 +27,7 @@ class Wiring {
     const std::vector<size_t> order = running_order();
     if (problems_.any_error()) return {};  // shapes mean nothing while names or values are wrong
     add_sources();
+    if (problems_.any_error()) return {};
     for (const size_t layer : order) {
       add_node(config_.layers[layer]);
       if (problems_.any_error()) return {};  // likewise those behind a wrong shape
@@ -112,8 +113,23 @@ class Wiring {
     return graph_.edges.size() - 1;
   }
 
+  /// Counts of elements must stay far from the end of 64 bits, also those that layers work out from them.
+  void check_size(const Shape& shape, const std::string& pointer) {
+    constexpr double kMost = 1LL << 36;
+    double elements = 1;
+    for (int d = 0; d < shape.rank(); ++d) elements *= static_cast<double>(shape[d]);
+    if (elements > kMost)
+      problems_.error(pointer, cat("needs a tensor of shape ", to_string(shape), ", ", elements, " elements; at most ", static_cast<int64_t>(kMost),
+                                   " are possible: smaller batches or fields are needed"));
+  }
+
   void add_sources() {
     const DataClause& data = config_.data;
+    check_size({samples_, data.label.label_dim}, "/layers/0/label");
+    check_size({samples_, data.dense.dense_dim}, "/layers/0/dense");
+    for (size_t i = 0; i < config_.embeddings.size(); ++i)
+      check_size({samples_, data.sparse[graph_.embedding_inputs[i]].slot_num, config_.embeddings[i].clause.dim}, config_.embeddings[i].pointer);
+    if (problems_.any_error()) return;
     const DType activations = config_.solver.mixed_precision.activations;
     graph_.label = add_edge(data.label.top, TensorSpec(DType::f32, {samples_, data.label.label_dim}), {}, false);
     if (data.dense.dense_dim > 0)
@@ -167,6 +183,10 @@ class Wiring {
     if (!node.is_loss() && node.plan.outputs.size() != entry.tops.size())
       return problems_.error(entry.pointer + "/top", cat(entry.type->name(), " makes ", node.plan.outputs.size(), " tensors with these fields, and ",
                                                          entry.tops.size(), entry.tops.size() == 1 ? " is" : " are", " named"));
+    for (const auto* list : {&node.plan.outputs, &node.plan.scratch})
+      for (const TensorSpec& spec : *list) check_size(spec.shape, entry.pointer);
+    for (const WeightSpec& weight : node.plan.weights) check_size(weight.shape, entry.pointer);
+    if (problems_.any_error()) return;
     for (size_t t = 0; t < node.plan.outputs.size(); ++t) {
       const std::string name = t < entry.tops.size() ? entry.tops[t] : entry.tops[0] + "/prediction";
       node.out.push_back(add_edge(name, node.plan.outputs[t], index, needs_gradient || !node.plan.weights.empty()));

@@ -27,6 +27,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
     TableSpec spec = config.embeddings[e].clause.table_spec(config.optimizer, comm.rank(), comm.size());
+    if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
     spec.slots = shape.tables[input].slots;
     if (!config.embeddings[e].clause.pooled())
       for (int64_t s = 0; s < spec.slots; ++s) spec.slot_places.push_back(config.data.sparse[input].kept_nnz(s));
@@ -59,8 +60,10 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
   add_penalties(ctx, train_);
   comm_.all_reduce(ctx, train_.loss(), Reduce::sum);
   train_.backward(ctx, binding);
-  for (const auto& regularizer : train_.regularizers())
+  for (auto regularizer : train_.regularizers()) {
+    regularizer.lambda *= penalty_factors().gradient;
     weights_.add_penalty_gradients(ctx, regularizer, config_.solver.batchsize, comm_.size());
+  }
   weights_.exchange(ctx, comm_);
   if (scaler_) {
     scaler_->search(ctx, weights_.all_gradients());
@@ -92,8 +95,17 @@ void Model::write_lengths(Context& ctx, const BatchTensors& batch, const Network
 }
 
 void Model::add_penalties(Context& ctx, const Network& network) const {
-  for (const auto& regularizer : network.regularizers())
+  for (auto regularizer : network.regularizers()) {
+    regularizer.lambda *= penalty_factors().loss;
     weights_.add_penalty(ctx, regularizer, config_.solver.batchsize, comm_.size(), network.loss());
+  }
+}
+
+Model::PenaltyFactors Model::penalty_factors() const {
+  if (!config_.solver.compatibility.penalty_per_gpu) return {};
+  const auto gpus = static_cast<double>(config_.solver.gpu.count());
+  const Precision& precision = config_.solver.mixed_precision;
+  return {gpus, gpus * gpus / (precision.dynamic_scale ? 1 : precision.loss_scale)};
 }
 
 std::vector<std::string> Model::tasks() const {

@@ -65,6 +65,11 @@ class Model {
  private:
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
+  /// What the penalty counts in the loss and in the gradients: 1, unless it is per GPU for compatibility.
+  struct PenaltyFactors {
+    double loss = 1, gradient = 1;
+  };
+  PenaltyFactors penalty_factors() const;
   const Network& network(Phase phase) const { return phase == Phase::train ? train_ : evaluation_; }
 
   const Config& config_;

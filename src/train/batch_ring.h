@@ -16,8 +16,11 @@ class BatchRing {
   BatchRing(const BatchLayout&, int slots, Device);
 
   int slots() const { return static_cast<int>(host_.size()); }
+  /// Rows of a batch.
+  int64_t samples() const { return layout_.shape.samples; }
   /// Where the reader writes.
   std::vector<std::byte*> host_blocks() const;
+  BatchView on_host(int slot) const { return {layout_, host_[static_cast<size_t>(slot)].data()}; }
   /// The host's scalars of a slot; uploaded with it.
   StepState& state(int slot) const;
   /// Copies a slot to the device, in stream order. On the CPU there is nothing to copy: both are one block.

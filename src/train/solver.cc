@@ -32,7 +32,7 @@ class Run {
   Run(const TrainOptions& options, Config& config, Device device, Communicator& comm, RunFolder& folder, const Log& log)
       : options_(options), config_(config), log_(log), folder_(folder),
         runtime_(device, {.threads = options.threads.value_or(usable_cores()),
-                          .seed = static_cast<uint64_t>(config.solver.seed), .tf32 = config.solver.enable_tf32_compute,
+                          .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute,
                           .sync_launches = options.sync_launches}),
         layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
         eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
@@ -43,7 +43,10 @@ class Run {
     else log.info("No eval_source: nothing is evaluated.");
     summary_.device = describe(device);
     summary_.run_dir = folder.path();
-    if (const auto best = read_best_possible(config.data.eval_source)) summary_.best_possible = best_scores(config, *best);
+    if (const auto best = read_best_possible(config.data.eval_source))
+      for (const auto& [name, value] : best_scores(config, *best))
+        for (const Metric& metric : config.solver.eval_metrics.metrics)
+          if (name == metric.type->name || name.starts_with(metric.type->name + "/")) summary_.best_possible[name] = value;
   }
 
   TrainSummary run() {
@@ -51,7 +54,8 @@ class Run {
     const int64_t per_epoch = trainer_->samples_in_set();
     const int64_t in_all = solver.max_iter ? *solver.max_iter * solver.batchsize : *solver.num_epochs * per_epoch;
     log_.info("Training on ", with_unit_prefix(static_cast<double>(in_all)), " samples (", with_unit_prefix(static_cast<double>(per_epoch)),
-              " in the set), ", model_.dense_parameters(), " dense parameters, activations ", name_of(solver.mixed_precision.activations), ". Run folder: ", folder_.path().string());
+              " in the set), ", model_.dense_parameters(), " dense parameters, activations ",
+              name_of(solver.mixed_precision.activations), ". Run folder: ", folder_.path().string());
     Reporter report(log_, folder_, in_all);
     folder_.add_metrics(Json(Json::Object{{"kind", "start"}, {"schema", kRunSchema}, {"device", summary_.device},
                                           {"samples_in_set", per_epoch}, {"samples_in_all", in_all}}));
@@ -117,13 +121,11 @@ class Run {
     const double before = report.seconds();
     const Evaluator::Result result = evaluator_->run(summary_.iterations);
     evaluated_at_ = summary_.iterations;
-    summary_.metrics.clear();
+    summary_.metrics = result.metrics;
     for (const Metric& metric : config_.solver.eval_metrics.metrics)
-      for (const auto& [name, value] : result.metrics) {
-        if (name != metric.name() && !name.starts_with(metric.name() + "/")) continue;
-        summary_.metrics[name] = value;
-        if (metric.stop_at && name == metric.name() && value >= *metric.stop_at) summary_.stopped_at = cat(name, ":", *metric.stop_at);
-      }
+      if (const auto found = result.metrics.find(metric.type->name);
+          metric.stop_at && found != result.metrics.end() && metric.type->reached(found->second, *metric.stop_at))
+        summary_.stopped_at = metric.word();
     const double took = report.seconds() - before;
     eval_seconds_ += took;
     report.evaluated(summary_.iterations, result.samples, summary_.metrics, took);
@@ -184,7 +186,7 @@ TrainSummary train(const TrainOptions& options) {
   const Log log = Log::to_stderr();
   refuse_several_processes();
   Config config = load_config(options.config, options.strict, log);
-  if (options.seed) config.solver.seed = *options.seed;
+  if (options.seed) config.solver.seed = {static_cast<uint64_t>(*options.seed)};
   if (options.max_iter) {
     config.solver.max_iter = options.max_iter;
     config.solver.num_epochs.reset();

@@ -10,8 +10,9 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       sparse_inputs_(config.data.sparse.size()) {
   for (int s = 0; s < kSlots; ++s) slots_.push_back(make_slot(config, s));
   // Repeating is for max_iter; epochs are counted by whoever calls step(), from the samples it returns.
-  reader_ = std::make_unique<Reader>(config.data, config.data.source, layout, ring_.host_blocks(),
-                                     reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value()), log);
+  ReaderOptions options = reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value());
+  options.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
+  reader_ = std::make_unique<Reader>(config.data, config.data.source, layout, ring_.host_blocks(), options, log);
 }
 
 BatchTensors Trainer::batch(int slot) const { return batch_tensors(ring_, slot, sparse_inputs_); }

@@ -142,9 +142,11 @@ std::string in_precision(const std::string& word) {
 TEST_F(TrainingStep, MixedPrecisionFollowsFp32) {
   for (const Device device : devices()) {
     const auto exact = run(small_config(), device)->train(60);
-    for (const auto& [word, tolerance] : {std::pair("true", 0.004), std::pair("1024", 0.004), std::pair("\"bf16\"", 0.02)}) {
+    for (const auto& [word, rounding] : {std::pair("true", 0.002), std::pair("1024", 0.002), std::pair("\"bf16\"", 0.01)}) {
       const auto mixed = run(in_precision(word), device)->train(60);
-      for (size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(mixed[i] / exact[i], 1, tolerance) << word << " on " << to_string(device) << ", step " << i;
+      // Rounding once moves the weights, every later step starts from there: the two drift apart, at most so fast.
+      for (size_t i = 0; i < exact.size(); ++i)
+        EXPECT_NEAR(mixed[i] / exact[i], 1, rounding * (1 + 0.1 * static_cast<double>(i))) << word << " on " << to_string(device) << ", step " << i;
     }
   }
 }

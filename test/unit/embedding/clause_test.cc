@@ -71,6 +71,16 @@ TEST(EmbeddingClauseTest, Version31) {
   EXPECT_EQ(r.clause.hparam.combiner, ops::Combiner::mean);
 }
 
+TEST(EmbeddingClauseTest, AFileForSeveralVersionsIsReadAsTheNewest) {
+  const Read both = read(R"({"vocabulary_size": 1000, "load_factor": 0.75, "max_vocabulary_size_per_gpu": 300, "embedding_vec_size": 64, "combiner": 0})");
+  EXPECT_EQ(first_error(both), "");
+  EXPECT_EQ(both.clause.stated_rows(0, 1), 300);
+  const Read three = read(R"({"vocabulary_size": 1000, "max_vocabulary_size_per_gpu": 300, "workspace_size_per_gpu_in_mb": 1,
+                              "embedding_vec_size": 64, "combiner": 0})");
+  EXPECT_EQ(first_error(three), "");
+  EXPECT_EQ(three.clause.stated_rows(0, 1), 4096);
+}
+
 TEST(EmbeddingClauseTest, ItsOwnOptimizerKeepsItsRateInProportion) {
   const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})",
                       R"(, "optimizer": {"type": "SGD", "global_update": true, "sgd_hparam": {"learning_rate": 0.1}})");

@@ -30,7 +30,7 @@ TEST(MultiHeadAttentionLayer, SaysWhatDoesNotFit) {
 TEST(SequenceMaskLayer, TakesLengthsOnceOrTwice) {
   EXPECT_EQ(plan_of(kMask, {{3, 1}, {3, 1}}).outputs[0].shape, (Shape{3, 1, 5, 7}));
   EXPECT_EQ(plan_of(R"({"type": "SequenceMask", "max_sequence_len_from": 5})", {{3, 1}}).outputs[0].shape, (Shape{3, 1, 5, 5}));
-  EXPECT_EQ(plan_error(kMask, {{3, 1}, {3, 2}}), "bottom/1: SequenceMask takes lengths, one column; this one has shape [3,2]");
+  EXPECT_EQ(plan_error(kMask, {{3, 1}, {3, 2}}), "bottom/1: SequenceMask takes lengths, one column of equally many rows: the first has shape [3,1], this one [3,2]");
 }
 
 TEST(SoftmaxLayer, TakesAMaskThatFits) {

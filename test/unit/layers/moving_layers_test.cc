@@ -79,7 +79,7 @@ TEST(ReshapeLayer, SaysWhatDoesNotFit) {
             "selected: slots are selected from a tensor [samples, slots, dim], as an embedding makes it, and this one has shape [4,6]; Slice takes columns of "
             "a matrix");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": []})", {{4, 6, 5}}), "/selected: selects no slot; name at least one");
-  EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [-1]})", {{4, 6, 5}}), "/selected: expected an array of integers, at least 0, found an array of 1");
+  EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [-1]})", {{4, 6, 5}}), "/selected/0: expected an integer, at least 0 and at most 16777216, found the integer -1");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1], "time_step": 2})", {{4, 6, 5}}),
             "/time_step: has no meaning together with \"selected\"; keep one of them");
 }
