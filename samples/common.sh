@@ -1,4 +1,4 @@
-# Sourced by the run.sh of samples on planted data: all that stands between a fresh clone and a trained model. Sets up, builds unless
+# Sourced by the run.sh of samples: all that stands between a fresh clone and a trained model. Sets up, builds unless
 # HCTR_BIN_DIR names the folder of the programs, uses the GPU when there is one. Afterwards the repository root is the working
 # folder, and the script has $name, $config, $out, $bin and the functions below.
 name=$(basename "$(cd "$(dirname "$0")" && pwd)")

@@ -36,6 +36,8 @@ struct TrainSummary {
   std::map<std::string, double> metrics;        ///< of the last evaluation, by name
   std::map<std::string, double> best_possible;  ///< the same metrics of the truth behind the data, where it is known
   int64_t skipped_records = 0;                  ///< records that failed their check sum
+  int64_t skipped_steps = 0;                    ///< fp16: steps whose gradients overflowed
+  std::optional<double> loss_scale;             ///< fp16: the scale at the end
   std::filesystem::path run_dir;
   std::vector<std::filesystem::path> model_files;
   bool interrupted = false;

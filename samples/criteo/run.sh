@@ -8,5 +8,5 @@ shift
 cd "$(dirname "$0")/../.."
 bin=${HCTR_BIN_DIR:-build/cpu/bin}
 [ -z "${HCTR_BIN_DIR:-}" ] && [ -x build/cuda/bin/huge_ctr ] && bin=build/cuda/bin
-"$bin/criteo2hugectr" --tsv "$rows" --out runs/criteo/data --wide all --integers both --min-count 8 --holdout 0.1
+"$bin/criteo2hugectr" --tsv "$rows" --out runs/criteo/data --wide all --integers both --min-count 4 --holdout 0.1
 "$bin/huge_ctr" --train samples/criteo/config.json --run-dir runs/criteo/run "$@"

@@ -9,15 +9,13 @@
 #include "base/error.h"
 
 namespace hctr {
-namespace {
 
-template <class Score, class Label>
-double area(std::span<const Score> scores, std::span<const Label> labels) {
-  HCTR_EXPECT(scores.size() == labels.size(), scores.size(), " scores for ", labels.size(), " labels");
-  std::vector<std::pair<Score, bool>> items(scores.size());
+double area_under_roc(std::span<const double> scores, std::span<const bool> positive) {
+  HCTR_EXPECT(scores.size() == positive.size(), scores.size(), " scores for ", positive.size(), " labels");
+  std::vector<std::pair<double, bool>> items(scores.size());
   for (size_t i = 0; i < scores.size(); ++i) {
     if (std::isnan(scores[i])) return std::numeric_limits<double>::quiet_NaN();
-    items[i] = {scores[i], static_cast<float>(labels[i]) > 0.5f};
+    items[i] = {scores[i], positive[i]};
   }
   std::sort(items.begin(), items.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   double wins = 0;  // pairs in which the positive scores higher; a tie is half a win
@@ -33,10 +31,5 @@ double area(std::span<const Score> scores, std::span<const Label> labels) {
   if (negatives == 0 || positives == 0) return std::numeric_limits<double>::quiet_NaN();
   return wins / static_cast<double>(negatives) / static_cast<double>(positives);
 }
-
-}  // namespace
-
-double area_under_roc(std::span<const float> scores, std::span<const float> labels) { return area(scores, labels); }
-double area_under_roc(std::span<const double> scores, std::span<const bool> positive) { return area(scores, positive); }
 
 }  // namespace hctr

@@ -28,7 +28,7 @@ struct BFloat16 {
 HCTR_HD inline BFloat16::BFloat16(float value) {
   const uint32_t u = std::bit_cast<uint32_t>(value);
   const bool nan = (u & 0x7fffffffu) > 0x7f800000u;
-  bits = nan ? static_cast<uint16_t>((u >> 16) | 0x40u) : static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+  bits = static_cast<uint16_t>(nan ? (u >> 16) | 0x40u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 HCTR_HD inline BFloat16::operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
@@ -39,18 +39,13 @@ HCTR_HD inline Half::Half(float value) {
   const uint32_t u = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (u >> 16) & 0x8000u;
   const uint32_t magnitude = u & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) {
-    bits = static_cast<uint16_t>(sign | 0x7e00u);  // NaN
-  } else if (magnitude >= 0x477ff000u) {
-    bits = static_cast<uint16_t>(sign | 0x7c00u);  // rounds to infinity
-  } else if (magnitude < 0x38800000u) {
-    // Subnormal: adding 0.5 lines the mantissa up so that the float adder rounds it as binary16 would.
-    const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
-    bits = static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(aligned) - 0x3f000000u));
-  } else {
-    const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
-    bits = static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
-  }
+  // All cases are worked out and one is chosen, so that loops over it vectorize.
+  const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
+  // Subnormal: adding 0.5 lines the mantissa up so that the float adder rounds it as binary16 would.
+  const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  const uint32_t finite = magnitude < 0x38800000u ? small : normal;
+  const uint32_t rounded = magnitude >= 0x477ff000u ? 0x7c00u : finite;  // 0x7c00: infinity
+  bits = static_cast<uint16_t>(sign | (magnitude > 0x7f800000u ? 0x7e00u : rounded));
 #endif
 }
 
@@ -61,11 +56,11 @@ HCTR_HD inline Half::operator float() const {
   return value;
 #else
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
-  const uint32_t exponent = (bits >> 10) & 0x1fu, mantissa = bits & 0x3ffu;
-  if (exponent == 0x1fu) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
-  const float value = static_cast<float>(mantissa) * (1.0f / 16777216.0f);
-  return sign ? -value : value;
+  const uint32_t magnitude = bits & 0x7fffu;
+  // Exponent and mantissa in their places, then 2^112 for the difference of the biases: exact, subnormals included.
+  const float value = std::bit_cast<float>(magnitude << 13) * std::bit_cast<float>(0x77800000u);
+  const uint32_t special = magnitude >= 0x7c00u ? 0x7f800000u : 0u;  // infinity or NaN
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | special | sign);
 #endif
 }
 

@@ -24,7 +24,7 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
       if (contains(known, key)) continue;
       const auto ignored = std::find_if(ignored_.begin(), ignored_.end(), [&, k = &key](const auto& i) { return i.first == *k; });
       if (ignored != ignored_.end()) {
-        problems.note(at + "/" + key, cat("\"", key, "\" is accepted and has no effect: ", ignored->second));
+        problems.note(at + "/" + key, no_effect(key, ignored->second));
       } else if (const std::string near = nearest(key, unset); !near.empty()) {
         problems.error(at + "/" + key, cat(title_, " has no field \"", key, "\"; did you mean \"", near, "\"?"));
       } else {
@@ -63,11 +63,11 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
       known.push_back(spelling);
       const Json* value = object->find(spelling);
       if (!value) continue;
-      if (found[i].first)
-        problems.error(here + "/" + spelling, cat("\"", spelling, "\" and \"", found[i].second.substr(here.size() + 1),
-                                                  "\" mean the same; keep one"));
-      else
+      if (!found[i].first)
         found[i] = {value, here + "/" + spelling};
+      else if (found[i].first->text() != value->text())  // a file for several versions may say the same twice
+        problems.error(here + "/" + spelling, cat("\"", spelling, "\" and \"", found[i].second.substr(here.size() + 1),
+                                                  "\" mean the same and differ; keep one"));
     }
     if (!found[i].first) unset.insert(unset.end(), spellings.begin(), spellings.end());
   }

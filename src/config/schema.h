@@ -36,6 +36,8 @@ class SchemaBase {
   /// Finds each field's value under its name or an alias and reports what is unknown, doubled or missing.
   Found match(const Json& node, const std::string& pointer, Problems&, const std::vector<std::string>& outer_keys) const;
 
+  static std::string no_effect(const std::string& key, const std::string& why) { return "\"" + key + "\" is accepted and has no effect: " + why; }
+
   std::string title_, nested_;
   std::vector<FieldDoc> docs_;
   std::vector<std::pair<std::string, std::string>> ignored_;  // key, why it has no effect
@@ -62,6 +64,12 @@ class Schema : public SchemaBase {
   /// Another spelling of the field declared last.
   Schema& alias(std::string name) {
     docs_.back().aliases.push_back(std::move(name));
+    return *this;
+  }
+  /// The field declared last is accepted but not read when `why` gives a reason, which depends on fields declared before it.
+  Schema& unused_when(std::function<std::string(const P&)> why) {
+    why_unused_.resize(docs_.size());
+    why_unused_.back() = std::move(why);
     return *this;
   }
   /// A key that old files hold and that has no effect: accepted, with one line saying why.
@@ -122,8 +130,14 @@ class Schema : public SchemaBase {
     P out{};
     const size_t errors_before = problems.errors().size();
     const Found found = match(node, pointer, problems, outer_keys);
-    for (size_t i = 0; i < found.size(); ++i)
-      if (found[i].first) readers_[i](*found[i].first, found[i].second, out, problems);
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (!found[i].first) continue;
+      const std::string why = i < why_unused_.size() && why_unused_[i] ? why_unused_[i](out) : "";
+      if (why.empty())
+        readers_[i](*found[i].first, found[i].second, out, problems);
+      else
+        problems.note(found[i].second, no_effect(docs_[i].name, why));
+    }
     if (together_ && problems.errors().size() == errors_before)
       together_(out, nested_.empty() ? pointer : pointer + "/" + nested_, problems);
     return out;
@@ -146,8 +160,9 @@ class Schema : public SchemaBase {
                      .default_text = required || fallback.is_null() ? "" : fallback.text(), .range = range.text(),
                      .text = std::move(text), .required = required});
     readers_.push_back([member, range](const Json& value, const std::string& pointer, P& out, Problems& problems) {
-      const std::string expected = read_value(value, range, out.*member);
-      if (!expected.empty()) problems.error(pointer, "expected " + expected + ", found " + value.kind());
+      const Misfit misfit = read_value(value, range, out.*member);
+      if (!misfit.empty())
+        problems.error(pointer + misfit.place, "expected " + misfit.expected + ", found " + (misfit.place.empty() ? value.kind() : misfit.found));
     });
     writers_.push_back([member](const P& from) { return to_json(from.*member); });
     return *this;
@@ -155,6 +170,7 @@ class Schema : public SchemaBase {
 
   std::vector<std::function<void(const Json&, const std::string&, P&, Problems&)>> readers_;
   std::vector<std::function<Json(const P&)>> writers_;
+  std::vector<std::function<std::string(const P&)>> why_unused_;  // by field; may be shorter
   std::function<void(P&, const std::string&, Problems&)> together_;
 };
 

@@ -9,26 +9,31 @@
 namespace hctr {
 namespace {
 
-const Json& scalar(const Json& value) { return value.array() && value.array()->size() == 1 ? value.array()->front() : value; }
-
 std::string with_range(const char* what, const Range& range) {
   const std::string bounds = range.text();
   return bounds.empty() ? what : cat(what, ", ", bounds);
 }
 
 template <class T>
-std::string read_list(const Json& value, const Range& range, std::vector<T>& out, const char* what) {
+Misfit read_list(const Json& value, const Range& range, std::vector<T>& out, const char* what) {
   out.clear();
-  if (!value.array()) return cat("an array of ", what);
-  for (const Json& element : *value.array()) {
+  if (!value.array()) return cat("an array of ", with_range(what, range));
+  for (size_t i = 0; i < value.array()->size(); ++i) {
+    const Json& element = (*value.array())[i];
     T item{};
-    if (!read_value(element, range, item).empty()) return cat("an array of ", with_range(what, range));
+    if (Misfit misfit = read_value(element, range, item); !misfit.empty()) {
+      if (misfit.place.empty()) misfit.found = element.kind();
+      misfit.place = cat("/", i, misfit.place);
+      return misfit;
+    }
     out.push_back(std::move(item));
   }
-  return "";
+  return {};
 }
 
 }  // namespace
+
+const Json& unwrapped(const Json& value) { return value.array() && value.array()->size() == 1 ? value.array()->front() : value; }
 
 std::string Range::text() const {
   const auto number = [](double value) { return value == std::floor(value) ? cat(static_cast<int64_t>(value)) : cat(value); };
@@ -39,7 +44,7 @@ std::string Range::text() const {
 }
 
 std::string read_value(const Json& value, const Range& range, int64_t& out) {
-  const Json& v = scalar(value);
+  const Json& v = unwrapped(value);
   int64_t number = 0;
   if (v.integer()) {
     number = *v.integer();
@@ -56,45 +61,45 @@ std::string read_value(const Json& value, const Range& range, int64_t& out) {
 }
 
 std::string read_value(const Json& value, const Range& range, double& out) {
-  const Json& v = scalar(value);
+  const Json& v = unwrapped(value);
   if (!v.is_number() || !std::isfinite(v.number()) || !range.holds(v.number())) return with_range("a number", range);
   out = v.number();
   return "";
 }
 
 std::string read_value(const Json& value, const Range&, bool& out) {
-  const Json& v = scalar(value);
+  const Json& v = unwrapped(value);
   if (!v.boolean()) return "true or false";
   out = *v.boolean();
   return "";
 }
 
 std::string read_value(const Json& value, const Range&, std::string& out) {
-  const Json& v = scalar(value);
+  const Json& v = unwrapped(value);
   if (!v.string()) return "a string";
   out = *v.string();
   return "";
 }
 
-std::string read_value(const Json& value, const Range& range, std::vector<int64_t>& out) {
+Misfit read_value(const Json& value, const Range& range, std::vector<int64_t>& out) {
   return read_list(value, range, out, "integers");
 }
-std::string read_value(const Json& value, const Range& range, std::vector<double>& out) {
+Misfit read_value(const Json& value, const Range& range, std::vector<double>& out) {
   return read_list(value, range, out, "numbers");
 }
-std::string read_value(const Json& value, const Range& range, std::vector<std::string>& out) {
+Misfit read_value(const Json& value, const Range& range, std::vector<std::string>& out) {
   if (value.string()) {
     out = {*value.string()};
-    return "";
+    return {};
   }
   return read_list(value, range, out, "strings");
 }
-std::string read_value(const Json& value, const Range& range, std::vector<std::vector<int64_t>>& out) {
+Misfit read_value(const Json& value, const Range& range, std::vector<std::vector<int64_t>>& out) {
   return read_list(value, range, out, "arrays of integers");
 }
 
 std::string read_word(const Json& value, const std::vector<std::string>& words, size_t& index) {
-  const Json& v = scalar(value);
+  const Json& v = unwrapped(value);
   if (v.string())
     if (const auto found = std::find(words.begin(), words.end(), *v.string()); found != words.end()) {
       index = static_cast<size_t>(found - words.begin());

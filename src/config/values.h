@@ -32,24 +32,35 @@ inline Range more_than(double low) { return {.low = low, .low_open = true}; }
 inline Range between(double low, double high) { return {.low = low, .high = high}; }
 inline Range strictly_between(double low, double high) { return {.low = low, .high = high, .low_open = true, .high_open = true}; }
 
-// Each overload reads `value` into `out` and returns an empty string, or returns what was expected ("an integer").
-// A scalar may be wrapped in an array of one element, as the original allowed.
+/// Why a value does not fit: what was expected ("an integer"); and when that concerns one element of it, which ("/2") and what it is.
+struct Misfit {
+  Misfit() = default;  ///< it fits
+  Misfit(std::string expected_) : expected(std::move(expected_)) {}
+  Misfit(const char* expected_) : expected(expected_) {}
+  std::string expected, place, found;
+  bool empty() const { return expected.empty(); }
+};
+
+/// The value itself, or what an array of one element holds: the original allowed a scalar to be wrapped so.
+const Json& unwrapped(const Json& value);
+
+// Each overload reads `value` into `out` and returns nothing, or what was expected. Scalars may be wrapped.
 std::string read_value(const Json& value, const Range&, int64_t& out);
 std::string read_value(const Json& value, const Range&, double& out);
 std::string read_value(const Json& value, const Range&, bool& out);
 std::string read_value(const Json& value, const Range&, std::string& out);
-std::string read_value(const Json& value, const Range&, std::vector<int64_t>& out);
-std::string read_value(const Json& value, const Range&, std::vector<double>& out);
-std::string read_value(const Json& value, const Range&, std::vector<std::string>& out);  // one string is a list of one
-std::string read_value(const Json& value, const Range&, std::vector<std::vector<int64_t>>& out);
+Misfit read_value(const Json& value, const Range&, std::vector<int64_t>& out);
+Misfit read_value(const Json& value, const Range&, std::vector<double>& out);
+Misfit read_value(const Json& value, const Range&, std::vector<std::string>& out);  // one string is a list of one
+Misfit read_value(const Json& value, const Range&, std::vector<std::vector<int64_t>>& out);
 std::string read_word(const Json& value, const std::vector<std::string>& words, size_t& index);
 
 template <class T>
-std::string read_value(const Json& value, const Range& range, std::optional<T>& out) {
+Misfit read_value(const Json& value, const Range& range, std::optional<T>& out) {
   T inner{};
-  std::string expected = read_value(value, range, inner);
-  if (expected.empty()) out = std::move(inner);
-  return expected;
+  Misfit misfit = read_value(value, range, inner);
+  if (misfit.empty()) out = std::move(inner);
+  return misfit;
 }
 
 template <class E>

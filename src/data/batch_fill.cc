@@ -14,6 +14,19 @@ void fill_dense(float* to, int64_t capacity, int64_t dim, std::span<const RowRan
   std::fill(to, end, 0.0f);
 }
 
+/// The bags of rows [0, count) that start at from[row]; longer ones lose what the table does not keep. Returns the place behind them.
+int32_t fill_kept(const BatchView::Table& view, const BatchShape::Table& shape, int32_t at, int32_t* offsets, const int32_t* from, int64_t count,
+                  const int64_t* keys) {
+  for (int64_t r = 0; r < count; ++r) {
+    const auto kept = static_cast<int32_t>(std::min<int64_t>(from[r + 1] - from[r], shape.keep));
+    offsets[r] = at;
+    HCTR_EXPECT(at + int64_t{kept} <= shape.key_capacity, "a batch with more than ", shape.key_capacity, " keys in one input");
+    std::copy_n(keys + (shape.keep_last ? from[r + 1] - kept : from[r]), kept, view.keys + at);
+    at += kept;
+  }
+  return at;
+}
+
 /// The bags of table `view`, whose first slot is slot `slot0` of the record.
 void fill_table(const BatchView::Table& view, const BatchShape::Table& shape, int64_t samples, int64_t slot0,
                 std::span<const RowRange> ranges) {
@@ -23,6 +36,11 @@ void fill_table(const BatchView::Table& view, const BatchShape::Table& shape, in
     int32_t* const slot_end = offsets + samples;
     for (const RowRange& range : ranges) {
       const int32_t* from = range.block->offsets.data() + (slot0 + s) * range.block->rows + range.first;
+      if (shape.keep > 0) {
+        at = fill_kept(view, shape, at, offsets, from, range.count, range.block->keys.data());
+        offsets += range.count;
+        continue;
+      }
       const int32_t begin = from[0], keys = from[range.count] - begin, shift = at - begin;
       HCTR_EXPECT(at + int64_t{keys} <= shape.key_capacity, "a batch with more than ", shape.key_capacity, " keys in one input");
       for (int64_t r = 0; r < range.count; ++r) offsets[r] = from[r] + shift;

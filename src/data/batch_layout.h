@@ -14,6 +14,8 @@ struct BatchShape {
   struct Table {
     int64_t slots = 0;         ///< consecutive slots of the record that belong to this sparse input
     int64_t key_capacity = 0;  ///< most keys one batch can hold in this input
+    int64_t keep = 0;          ///< a bag with more keys keeps its first so many; 0: bags are as on file
+    bool keep_last = false;    ///< its last instead
   };
   int64_t samples = 0;  ///< rows, per rank
   int64_t label_dim = 0, dense_dim = 0;

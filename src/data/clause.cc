@@ -14,6 +14,8 @@ constexpr double kMost = 1 << 30;  // of anything counted per sample: products o
 std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
 
 void resolve_limits(SparseInput& input, const std::string& pointer, Problems& problems) {
+  if (input.keep_first && input.keep_last)
+    problems.error(pointer + "/keep_first", "a slot keeps its first or its last keys; \"keep_last\" is there too, keep one of them");
   if (!input.nnz_per_slot) {
     if (!input.max_feature_num_per_sample)
       return problems.error(pointer, "sparse input needs \"max_feature_num_per_sample\": most keys of one sample over all its "
@@ -29,10 +31,10 @@ void resolve_limits(SparseInput& input, const std::string& pointer, Problems& pr
   const int64_t sum = std::accumulate(per_slot.begin(), per_slot.end(), int64_t{0});
   const int64_t most = *std::max_element(per_slot.begin(), per_slot.end());
   if (input.max_feature_num_per_sample && *input.max_feature_num_per_sample != sum)
-    problems.error(pointer + "/max_feature_num_per_sample",
-                   cat("is ", *input.max_feature_num_per_sample, ", but \"nnz_per_slot\" adds up to ", sum, "; keep one"));
+    problems.note(pointer + "/max_feature_num_per_sample",
+                  cat("has no effect: \"nnz_per_slot\" decides, and adds up to ", sum, " instead of ", *input.max_feature_num_per_sample));
   if (input.max_nnz && *input.max_nnz != most)
-    problems.error(pointer + "/max_nnz", cat("is ", *input.max_nnz, ", but the largest \"nnz_per_slot\" is ", most, "; keep one"));
+    problems.note(pointer + "/max_nnz", cat("has no effect: \"nnz_per_slot\" decides, and is ", most, " at most instead of ", *input.max_nnz));
   input.max_feature_num_per_sample = sum;
   input.max_nnz = most;
 }
@@ -65,7 +67,8 @@ Schema<LabelPart> label_schema() {
 Schema<DensePart> dense_schema() {
   return Schema<DensePart>("dense")
       .need("top", &DensePart::top, "name of the dense tensor")
-      .need("dense_dim", &DensePart::dense_dim, "dense features of a sample; may be 0", between(0, kMost));
+      .need("dense_dim", &DensePart::dense_dim, "dense features of a sample; may be 0", between(0, kMost))
+      .ignored("aligned", "batches are laid out as this program needs them");
 }
 
 Schema<SparseInput> sparse_schema() {
@@ -78,6 +81,8 @@ Schema<SparseInput> sparse_schema() {
       .opt("max_nnz", &SparseInput::max_nnz,
            "most keys of one slot; max_feature_num_per_sample where absent", between(1, kMost))
       .opt("nnz_per_slot", &SparseInput::nnz_per_slot, "v3.1 spelling of the two limits: most keys of each slot", between(1, kMost))
+      .opt("keep_first", &SparseInput::keep_first, "a slot with more keys keeps its first so many; left out: all that the limits allow", between(1, kMost))
+      .opt("keep_last", &SparseInput::keep_last, "a slot with more keys keeps its last so many", between(1, kMost))
       .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; the records tell", between(0, 1))
       .together(resolve_limits);
 }
@@ -101,15 +106,23 @@ const std::vector<std::pair<std::string, SparseType>>& EnumWords<SparseType>::ta
   return words;
 }
 
-std::string read_value(const Json& value, const Range& range, PerSlot& out) {
+Misfit read_value(const Json& value, const Range& range, PerSlot& out) {
   if (value.array() && value.array()->size() != 1) return read_value(value, range, out.values);
   int64_t one = 0;
-  std::string expected = read_value(value, range, one);
-  if (expected.empty()) out.values = {one};
-  return expected.empty() ? expected : expected + ", or an array with one for each slot";
+  const std::string expected = read_value(value, range, one);
+  if (!expected.empty()) return expected + ", or an array with one for each slot";
+  out.values = {one};
+  return {};
 }
 
 Json to_json(const PerSlot& per_slot) { return to_json(per_slot.values); }
+
+int64_t SparseInput::kept_places() const {
+  if (!has_sizes()) return slot_num * kept_nnz(0);
+  int64_t places = 0;
+  for (int64_t s = 0; s < slot_num; ++s) places += kept_nnz(s);
+  return places;
+}
 
 int64_t DataClause::slots() const {
   int64_t sum = 0;
@@ -127,13 +140,15 @@ Schema<DataClause> data_schema() {
       .part("label", &DataClause::label, label_schema(), "the labels of a sample")
       .part("dense", &DataClause::dense, dense_schema(), "the dense features of a sample")
       .list("sparse", &DataClause::sparse, sparse_schema(), "the sparse inputs, in the order of their slots in the record")
-      .opt("cache_eval_data", &DataClause::cache_eval_data, "accepted; evaluation batches are read each time", at_least(0))
       .opt("num_samples", &DataClause::num_samples, "samples in source; not needed for Norm", at_least(0))
       .opt("eval_num_samples", &DataClause::eval_num_samples, "samples in eval_source; not needed for Norm", at_least(0))
       .opt("slot_size_array", &DataClause::slot_size_array, "distinct keys of each slot", at_least(0))
       .opt("float_label_dense", &DataClause::float_label_dense, "for Raw data; Norm data is always float")
       .opt("num_workers", &DataClause::num_workers, "threads that parse the data; chosen by the program where absent",
            between(1, 1024))
+      .ignored("cache_eval_data", "evaluation batches are read each time")
+      .ignored("async_param", "for the format RawAsync")
+      .ignored("num_iterations_statistics", "no statistics of the data are taken beforehand")
       .together(check_together);
 }
 
@@ -145,7 +160,8 @@ DataClause data_clause_of(const Json& config, Problems& problems) {
   }
   const Json& first = layers->array()->front();
   const Json* type = first.find("type");
-  if (!type || !type->string() || *type->string() != "Data") {
+  std::string word;
+  if (!type || !read_value(*type, Range{}, word).empty() || word != "Data") {
     problems.error("/layers/0/type", cat("expected \"Data\", found ", type ? type->kind() : "nothing"));
     return {};
   }
@@ -155,7 +171,8 @@ DataClause data_clause_of(const Json& config, Problems& problems) {
 RecordShape record_shape(const DataClause& clause) {
   RecordShape shape{.label_dim = clause.label.label_dim, .dense_dim = clause.dense.dense_dim, .inputs = {}};
   for (const SparseInput& input : clause.sparse)
-    shape.inputs.push_back({.name = input.top, .slots = input.slot_num, .max_nnz = *input.max_nnz, .max_keys = input.max_keys()});
+    shape.inputs.push_back({.name = input.top, .slots = input.slot_num, .max_nnz = *input.max_nnz, .max_keys = input.max_keys(),
+                            .nnz = input.has_sizes() ? input.nnz_per_slot->values : std::vector<int64_t>()});
   return shape;
 }
 
@@ -163,11 +180,12 @@ BatchShape batch_shape(const DataClause& clause, int64_t samples) {
   BatchShape shape{.samples = samples, .label_dim = clause.label.label_dim, .dense_dim = clause.dense.dense_dim, .tables = {}};
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   for (const SparseInput& input : clause.sparse) {
-    if (samples > 0 && (input.max_keys() > most / samples || input.slot_num > most / samples))
+    if (samples > 0 && (input.kept_keys() > most / samples || input.slot_num > most / samples))
       throw Error(Kind::config, cat("sparse input \"", input.top, "\": a batch of ", samples, " samples could hold ",
-                                    input.max_keys(), " keys in ", input.slot_num, " slots each, more than ", most,
+                                    input.kept_keys(), " keys in ", input.slot_num, " slots each, more than ", most,
                                     " in all; use a smaller batch or smaller limits"));
-    shape.tables.push_back({.slots = input.slot_num, .key_capacity = input.max_keys() * samples});
+    shape.tables.push_back({.slots = input.slot_num, .key_capacity = input.kept_keys() * samples,
+                            .keep = input.keep_first ? *input.keep_first : input.keep_last.value_or(0), .keep_last = input.keep_last.has_value()});
   }
   return shape;
 }

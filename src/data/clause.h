@@ -34,7 +34,7 @@ struct EnumWords<SparseType> {
 struct PerSlot {
   std::vector<int64_t> values;
 };
-std::string read_value(const Json& value, const Range&, PerSlot& out);
+Misfit read_value(const Json& value, const Range&, PerSlot& out);
 Json to_json(const PerSlot&);
 template <>
 struct TypeWord<PerSlot> {
@@ -57,11 +57,23 @@ struct SparseInput {
   int64_t slot_num = 0;
   std::optional<int64_t> max_feature_num_per_sample;  ///< always set after parsing
   std::optional<int64_t> max_nnz;                     ///< always set after parsing
-  std::optional<PerSlot> nnz_per_slot;                ///< v3.1 spelling of the two above
+  std::optional<PerSlot> nnz_per_slot;                ///< v3.1 spelling of the two above; where given, the limit of each slot
+  std::optional<int64_t> keep_first, keep_last;       ///< a slot with more keys keeps so many
   int64_t is_fixed_length = 0;
 
+  /// Whether each slot has a limit of its own.
+  bool has_sizes() const { return nnz_per_slot && nnz_per_slot->values.size() > 1; }
   /// Most keys that one sample may have in all slots together.
   int64_t max_keys() const { return std::min(*max_nnz * slot_num, *max_feature_num_per_sample); }
+  /// Most keys that a batch gets of slot `s`, and of all slots of a sample together.
+  int64_t kept_nnz(int64_t s) const { return kept_of(has_sizes() ? nnz_per_slot->values[static_cast<size_t>(s)] : *max_nnz); }
+  int64_t kept_keys() const { return std::min(kept_places(), max_keys()); }
+  /// The sum of kept_nnz over the slots, and the largest of them.
+  int64_t kept_places() const;
+  int64_t longest_kept() const { return kept_of(*max_nnz); }
+
+ private:
+  int64_t kept_of(int64_t nnz) const { return std::min({nnz, keep_first.value_or(nnz), keep_last.value_or(nnz)}); }
 };
 
 struct DataClause {
@@ -72,7 +84,7 @@ struct DataClause {
   LabelPart label;
   DensePart dense;
   std::vector<SparseInput> sparse;
-  int64_t cache_eval_data = 0, num_samples = 0, eval_num_samples = 0;
+  int64_t num_samples = 0, eval_num_samples = 0;
   std::vector<int64_t> slot_size_array;
   bool float_label_dense = false;
   std::optional<int64_t> num_workers;
@@ -89,7 +101,7 @@ DataClause data_clause_of(const Json& config, Problems& problems);
 /// What every record of the clause's data must look like.
 RecordShape record_shape(const DataClause&);
 
-/// Capacities of a batch of `samples` rows (per rank). Errors: Error(config) when one sparse input of the batch could hold
+/// Capacities of a batch of `samples` rows (per rank), and what of longer slots it keeps. Errors: Error(config) when one sparse input of the batch could hold
 /// more keys than 32-bit offsets can count.
 BatchShape batch_shape(const DataClause&, int64_t samples);
 

@@ -111,7 +111,6 @@ Json made_with(const DataClause& clause, const GenerateOptions& options) {
   made.set("key_bytes", options.key_bytes).set("folder", options.folder.string());
   DataClause content = clause;  // what does not change the samples does not count
   content.num_workers.reset();
-  content.cache_eval_data = 0;
   made.set("data", data_schema().effective(content));
   return made;
 }

@@ -27,6 +27,7 @@ void die(Reading& reading, std::string problem) {
 RecordShape loose(RecordShape shape) {
   for (RecordShape::Input& input : shape.inputs) {
     input.max_nnz = std::max<int64_t>(input.max_nnz, 1 << 16);
+    input.nnz.clear();
     input.max_keys = std::max<int64_t>(input.max_keys, input.slots << 16);
   }
   return shape;

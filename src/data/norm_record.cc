@@ -35,8 +35,8 @@ SlotWalk walk_slots(const std::byte* p, const std::byte* end, const RecordShape&
       const auto count = load<int32_t>(p);
       keys += count;
       if (count < 0) return bad(slot, cat(name_of(input, slot), " says it has ", count, " keys"));
-      if (count > input.max_nnz)
-        return bad(slot, cat(name_of(input, slot), " has ", count, " keys, more than its max_nnz of ", input.max_nnz));
+      if (count > input.most_of(s))
+        return bad(slot, cat(name_of(input, slot), " has ", count, " keys, more than its max_nnz of ", input.most_of(s)));
       if (keys > input.max_keys)
         return bad(slot, cat("sparse input \"", input.name, "\" has ", keys, " keys or more in this sample, up to slot ", slot,
                              ", more than its max_feature_num_per_sample of ", input.max_keys));

@@ -53,7 +53,8 @@ struct Parsed {
 void expect_same_shape(const BatchShape& batch, const RecordShape& record) {
   bool same = batch.label_dim == record.label_dim && batch.dense_dim == record.dense_dim && batch.tables.size() == record.inputs.size();
   for (size_t i = 0; same && i < batch.tables.size(); ++i)
-    same = batch.tables[i].slots == record.inputs[i].slots && batch.tables[i].key_capacity >= batch.samples * record.inputs[i].max_keys;
+    same = batch.tables[i].slots == record.inputs[i].slots &&
+           (batch.tables[i].keep > 0 || batch.tables[i].key_capacity >= batch.samples * record.inputs[i].max_keys);
   HCTR_EXPECT(same, "the layout of a batch was made for another Data layer");
 }
 

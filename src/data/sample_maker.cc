@@ -27,11 +27,12 @@ std::vector<int64_t> vocabulary_for(const DataClause& clause, const GenerateOpti
   return sizes;
 }
 
-/// Most keys of a slot so that every slot of its input may have as many.
-int64_t even_share(const RecordShape::Input& input, int64_t asked) {
+/// Most keys of a slot, so that every slot of its input may have as many, up to limits of its own.
+int64_t even_share(const RecordShape::Input& input, int64_t slot, int64_t asked) {
   if (asked > input.max_nnz)
     throw Error(Kind::usage, cat("up to ", asked, " keys per slot were asked for; the Data layer allows max_nnz ", input.max_nnz,
                                  " in sparse input \"", input.name, "\""));
+  if (!input.nnz.empty()) return asked > 0 ? std::min(asked, input.most_of(slot)) : input.most_of(slot);
   if (asked > 0 && asked * input.slots > input.max_keys)
     throw Error(Kind::usage, cat("up to ", asked, " keys in each of ", input.slots, " slots were asked for; the Data layer allows ",
                                  "max_feature_num_per_sample ", input.max_keys, " in sparse input \"", input.name, "\""));
@@ -85,7 +86,7 @@ SampleMaker::SampleMaker(const DataClause& clause, const GenerateOptions& option
   std::vector<double> mean_nnz;
   for (const RecordShape::Input& input : shape_.inputs)
     for (int64_t s = 0; s < input.slots; ++s) {
-      most_nnz_.push_back(even_share(input, options.max_nnz));
+      most_nnz_.push_back(even_share(input, s, options.max_nnz));
       mean_nnz.push_back((1 + static_cast<double>(most_nnz_.back())) / 2);
     }
 

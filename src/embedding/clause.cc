@@ -9,12 +9,15 @@ namespace hctr {
 namespace {
 
 const std::string kDistributed = "DistributedSlotSparseEmbeddingHash";
+const std::string kNoPlacement = "frequent keys are placed as all others; the numbers are the same";
 
 Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
   using H = SparseEmbeddingHparam;
   return Schema<H>(type)
       .need("embedding_vec_size", &H::embedding_vec_size, "elements of a vector", at_least(1))
-      .need("combiner", &H::combiner, "how the vectors of a slot become one: their sum (0) or mean (1)")
+      .need("combiner", &H::combiner,
+            "how the vectors of a slot become one: their sum (0), mean (1), or sum divided by the root of their number (sqrtn); none: "
+            "they stay apart, each key's at its place in the order of keys, zeros behind the last")
       .opt("max_vocabulary_size_per_gpu", &H::max_vocabulary_size_per_gpu,
            "rows to make room for at the start; the table grows past them", at_least(1))
       .opt("vocabulary_size", &H::vocabulary_size, "older spelling, over all GPUs", at_least(1))
@@ -25,27 +28,45 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "values, sqrt(1 / size)",
            at_least(1))
       .opt("grow", &H::grow, "false: more rows than stated are an error")
-      .ignored("load_factor", "the index sizes itself");
+      .ignored("load_factor", "the index sizes itself")
+      .ignored("num_iterations_statistics", kNoPlacement)
+      .ignored("max_num_frequent_categories", kNoPlacement)
+      .ignored("max_num_infrequent_samples", kNoPlacement)
+      .ignored("p_dup_max", kNoPlacement)
+      .ignored("max_all_reduce_bandwidth", kNoPlacement)
+      .ignored("max_all_to_all_bandwidth", kNoPlacement)
+      .ignored("efficiency_bandwidth_ratio", kNoPlacement)
+      .ignored("communication_type", kNoPlacement)
+      .ignored("hybrid_embedding_type", kNoPlacement);
 }
 
 }  // namespace
 
 const std::vector<std::pair<std::string, ops::Combiner>>& EnumWords<ops::Combiner>::table() {
-  static const std::vector<std::pair<std::string, ops::Combiner>> words = {{"sum", ops::Combiner::sum},
-                                                                           {"mean", ops::Combiner::mean}};
+  static const std::vector<std::pair<std::string, ops::Combiner>> words = {
+      {"sum", ops::Combiner::sum}, {"mean", ops::Combiner::mean}, {"sqrtn", ops::Combiner::sqrtn}, {"none", ops::Combiner::none}};
   return words;
 }
 
 std::string read_value(const Json& value, const Range&, ops::Combiner& out) {
-  const Json& v = value.array() && value.array()->size() == 1 ? value.array()->front() : value;
+  const Json& v = unwrapped(value);
+  constexpr size_t kNumbered = 2;
   const auto& words = EnumWords<ops::Combiner>::table();
   for (size_t i = 0; i < words.size(); ++i)
-    if ((v.string() && *v.string() == words[i].first) || (v.integer() && *v.integer() == static_cast<int64_t>(i))) {
+    if ((v.string() && *v.string() == words[i].first) || (i < kNumbered && v.integer() && *v.integer() == static_cast<int64_t>(i))) {
       out = words[i].second;
       return "";
     }
-  return "\"sum\" (or 0) or \"mean\" (or 1)";
+  return "\"sum\" (or 0), \"mean\" (or 1), \"sqrtn\" or \"none\"";
 }
+
+Misfit read_value(const Json& value, const Range& range, TensorNames& out) {
+  Misfit misfit = read_value(value, range, out.names);
+  if (!misfit.empty() && misfit.place.empty()) misfit.expected = "a string or " + misfit.expected;
+  return misfit;
+}
+
+Json to_json(const TensorNames& tensors) { return to_json(tensors.names); }
 
 Placement::Kind EmbeddingClause::placement() const {
   return type == kDistributed ? Placement::Kind::distributed : Placement::Kind::localized;
@@ -53,7 +74,7 @@ Placement::Kind EmbeddingClause::placement() const {
 
 const std::vector<std::string>& embedding_types() {
   static const std::vector<std::string> types = {kDistributed, "LocalizedSlotSparseEmbeddingHash",
-                                                 "LocalizedSlotSparseEmbeddingOneHot"};
+                                                 "LocalizedSlotSparseEmbeddingOneHot", "HybridSparseEmbedding"};
   return types;
 }
 
@@ -66,21 +87,26 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
   using E = EmbeddingClause;
   return Schema<E>(type)
       .need("bottom", &E::bottom, "the sparse input whose keys are looked up")
-      .need("top", &E::top, "the result, [batch, slots, embedding_vec_size]")
+      .need("top", &E::tops,
+            "the result, [batch, slots, embedding_vec_size], or with combiner none [batch, all nnz_per_slot together, embedding_vec_size]; "
+            "a second name is that of the lengths, [batch, slots]: how many keys each slot has")
       .part("sparse_embedding_hparam", &E::hparam, hparam_schema(type), "size and kind of the table")
       .part("optimizer", &E::optimizer, optimizer_schema(),
             "an optimizer of its own; its rate follows the top-level schedule in proportion")
       .ignored("plan_file", "how ranks exchange vectors needs no plan")
       .ignored("plan_file1", "how ranks exchange vectors needs no plan")
       .together([](E& e, const std::string& pointer, Problems& problems) {
+        const size_t tops = e.tops.names.size();
+        if (tops != 1 && tops != 2)
+          problems.error(pointer + "/top", cat("names ", tops, " tensors; an embedding makes one, or two: the vectors and the lengths"));
         const SparseEmbeddingHparam& h = e.hparam;
         const std::string place = pointer + "/sparse_embedding_hparam";
         const int stated = h.max_vocabulary_size_per_gpu.has_value() + h.vocabulary_size.has_value() +
                            h.workspace_size_per_gpu_in_mb.has_value();
         if (stated > 1)
-          problems.error(place,
-                         "\"max_vocabulary_size_per_gpu\", \"vocabulary_size\" and \"workspace_size_per_gpu_in_mb\" "
-                         "say the same; keep one");
+          problems.note(place,
+                        "of \"workspace_size_per_gpu_in_mb\", \"max_vocabulary_size_per_gpu\" and \"vocabulary_size\" the first "
+                        "that is given says how many rows to make room for");
         if (!h.grow && stated == 0 && h.slot_size_array.empty())
           problems.error(place + "/grow", "a table that may not grow needs its size: \"max_vocabulary_size_per_gpu\"");
         if (stated > 0 && !h.slot_size_array.empty())
@@ -89,8 +115,9 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
 }
 
 EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, Problems& problems) {
-  const std::string& type = *layer.find("type")->string();
+  const std::string& type = *unwrapped(*layer.find("type")).string();
   EmbeddingClause clause = embedding_schema(type).parse(layer, pointer, problems, {"name", "type"});
+  if (clause.tops.names.empty()) clause.tops.names = {""};  // a problem by now; the clause is looked at further
   clause.type = type;
   clause.dim = clause.hparam.embedding_vec_size;
   return clause;
@@ -112,18 +139,18 @@ int64_t EmbeddingClause::stated_rows(int64_t rank, int64_t ranks) const {
       if (place.holds(rank, static_cast<int64_t>(s))) rows += hparam.slot_size_array[s];
     return place.kind == Placement::Kind::distributed ? (rows + ranks - 1) / ranks : rows;
   }
-  if (hparam.max_vocabulary_size_per_gpu) return *hparam.max_vocabulary_size_per_gpu;
-  if (hparam.vocabulary_size) return (*hparam.vocabulary_size + ranks - 1) / ranks;
   if (hparam.workspace_size_per_gpu_in_mb)
     return std::max<int64_t>(
         1, static_cast<int64_t>(*hparam.workspace_size_per_gpu_in_mb * 1048576.0 / 4.0 / static_cast<double>(dim)));
+  if (hparam.max_vocabulary_size_per_gpu) return *hparam.max_vocabulary_size_per_gpu;
+  if (hparam.vocabulary_size) return (*hparam.vocabulary_size + ranks - 1) / ranks;
   return 0;
 }
 
 TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int rank, int ranks) const {
   const OptimizerClause& own = optimizer ? *optimizer : top_optimizer;
   TableSpec spec;
-  spec.name = top;
+  spec.name = top();
   spec.rank = rank;
   spec.dim = dim;
   spec.identity_by_slot = placement() == Placement::Kind::localized;

@@ -19,11 +19,22 @@ template <>
 struct EnumWords<ops::Combiner> {
   static const std::vector<std::pair<std::string, ops::Combiner>>& table();
 };
-/// A word, or the number of older files: 0 sum, 1 mean.
+/// A word, or the number of older files: 0 sum, 1 mean; the later combiners have words alone.
 std::string read_value(const Json&, const Range&, ops::Combiner& out);
 template <>
 struct TypeWord<ops::Combiner> {
   static std::string text() { return "word or number"; }
+};
+
+/// One name, or an array of names.
+struct TensorNames {
+  std::vector<std::string> names;
+};
+Misfit read_value(const Json&, const Range&, TensorNames& out);
+Json to_json(const TensorNames&);
+template <>
+struct TypeWord<TensorNames> {
+  static std::string text() { return "string or array of string"; }
 };
 
 /// The object "sparse_embedding_hparam".
@@ -38,17 +49,21 @@ struct SparseEmbeddingHparam {
 
 struct EmbeddingClause {
   std::string type;  ///< as in the file
-  std::string bottom, top;
+  std::string bottom;
+  TensorNames tops;  ///< the vectors and, where it is named, the lengths
   SparseEmbeddingHparam hparam;
   std::optional<OptimizerClause> optimizer;  ///< its own; else the top-level one holds
   int64_t dim = 0;                           ///< hparam.embedding_vec_size
 
+  const std::string& top() const { return tops.names[0]; }  ///< also the layer's name
+  bool has_lengths() const { return tops.names.size() > 1; }
+  bool pooled() const { return hparam.combiner != ops::Combiner::none; }
   Placement::Kind placement() const;
   /// Rows on `rank` that the clause speaks of; 0 when it does not.
   int64_t stated_rows(int64_t rank, int64_t ranks) const;
-  /// The table of one rank, all but the sizes of batches. `top` is the top-level optimizer: the rate of a step is its
-  /// rate, and the table's follows in proportion.
-  TableSpec table_spec(const OptimizerClause& top, int rank = 0, int ranks = 1) const;
+  /// The table of one rank, all but the sizes of batches and of its slots. The rate of a step is that of the
+  /// top-level optimizer, and the table's follows in proportion.
+  TableSpec table_spec(const OptimizerClause& top_optimizer, int rank = 0, int ranks = 1) const;
 };
 
 /// The names an embedding layer's "type" may have.

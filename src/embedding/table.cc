@@ -15,6 +15,9 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
   HCTR_EXPECT(spec_.dim > 0 && spec_.slots > 0 && spec_.samples > 0 && ring_slots > 0, "table '", spec_.name,
               "': ", spec_.dim, " elements, ", spec_.slots, " slots, ", spec_.samples, " samples, ", ring_slots,
               " ring slots");
+  const bool unpooled = spec_.combiner == ops::Combiner::none;
+  HCTR_EXPECT(static_cast<int64_t>(spec_.slot_places.size()) == (unpooled ? spec_.slots : 0), "table '", spec_.name, "': ",
+              spec_.slots, " slots with ", spec_.slot_places.size(), " sizes");
   const int64_t keys = std::max<int64_t>(spec_.key_capacity, 1);
   const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
   const auto records = [&](int64_t count, size_t bytes) {
@@ -34,6 +37,7 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
   const size_t eval_rows = words(std::max<int64_t>(spec_.eval_key_capacity, 1));
   const size_t scratch =
       words(static_cast<int64_t>(ops::group_scratch_bytes(runtime.device(), keys) / sizeof(int32_t)) + 1);
+  const size_t of_slot = words(unpooled ? spec_.slots : 0), slots = words(unpooled ? spec_.places() : 0);
   arena_.build(runtime.device());
 
   const auto at = [&]<class T>(size_t ticket, T*& pointer) {
@@ -53,6 +57,20 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
   at(sums, piece_sums_);
   at(eval_rows, eval_rows_);
   at(scratch, scratch_);
+  if (unpooled) upload_places(arena_.get(of_slot).data<int32_t>(), arena_.get(slots).data<int32_t>());
+}
+
+void EmbeddingTable::upload_places(int32_t* of_slot, int32_t* slots) {
+  std::vector<int32_t> first, slot_of_each;
+  for (int64_t s = 0; s < spec_.slots; ++s) {
+    first.push_back(static_cast<int32_t>(slot_of_each.size()));
+    slot_of_each.insert(slot_of_each.end(), static_cast<size_t>(spec_.slot_places[static_cast<size_t>(s)]), static_cast<int32_t>(s));
+  }
+  const StreamRef stream = runtime_.compute_stream();
+  copy_bytes(stream, of_slot, first.data(), first.size() * sizeof(int32_t));
+  copy_bytes(stream, slots, slot_of_each.data(), slot_of_each.size() * sizeof(int32_t));
+  stream.synchronize();
+  places_ = {of_slot, slots};
 }
 
 void EmbeddingTable::ensure_room() { store_.ensure_room(); }
@@ -61,7 +79,8 @@ ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offset
                                         int64_t key_capacity) const {
   expect_shape("table keys", keys, {key_capacity});
   expect_shape("table offsets", offsets, {spec_.slots * samples + 1});
-  return {keys.data<const int64_t>(), offsets.data<const int32_t>(), spec_.slots, samples, key_capacity};
+  return {keys.data<const int64_t>(), offsets.data<const int32_t>(), spec_.slots, samples, key_capacity, spec_.places(),
+          places_};
 }
 
 EmbeddingTable::Batch& EmbeddingTable::prepared(int slot) {

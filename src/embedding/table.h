@@ -1,4 +1,4 @@
-// One embedding table on one rank: keys in, pooled vectors out, gradients back in.
+// One embedding table on one rank: keys in, vectors out, pooled or one by one, gradients back in.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace hctr {
 
-/// Rows of a table on the host. Row i has key keys[i], slot slots[i] and elements [i * dim, (i + 1) * dim) of `vectors`
-/// and of each optimizer state. Empty: slots when rows belong to keys alone; states and last_steps when the optimizer
-/// has none or they are not asked for or not known.
+/// Rows of a table on the host. Row i has key keys[i], slot slots[i], elements [i * dim, (i + 1) * dim) of `vectors` and
+/// likewise, with TableSpec::state_dim(), of each optimizer state. Empty: slots when rows belong to keys alone; states and
+/// last_steps when the optimizer has none or they are not asked for or not known.
 struct RowBlock {
   std::span<const int64_t> keys;
   std::span<const int32_t> slots;
   std::span<const float> vectors;
-  std::span<const float> states[2];
+  std::span<const float> states[ops::kMostStates];
   std::span<const int32_t> last_steps;  ///< of lazy_global updates
 };
 
@@ -44,7 +44,7 @@ class EmbeddingTable {
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1], slot-major.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
-  /// Shapes: y [samples, slots, dim], row stride at will. Dtypes: f32 f16 bf16.
+  /// Shapes: y [samples, places, dim], row stride at will; places: spec().places(). Dtypes: f32 f16 bf16.
   void forward(Context&, int slot, Tensor y);
   /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward.
   /// Needs ctx.state(). Ends the step: from now on lookups see the batch's rows.
@@ -60,7 +60,8 @@ class EmbeddingTable {
 
   /// Gives all rows of finished steps to `take`, block by block, sorted by (slot, key). Waits for queued steps.
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take);
-  /// Adds rows, or overwrites what the block holds of rows already there. Waits for queued steps. Errors: as
+  /// Adds rows, or overwrites what the block holds of rows already there; what it does not hold of a new row starts as in
+  /// training. Waits for queued steps. Errors: as
   /// ensure_room(); Error(data) when a (slot, key) occurs twice or a slot does not exist.
   void import_rows(const RowBlock&);
 
@@ -73,6 +74,7 @@ class EmbeddingTable {
   };
   ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples, int64_t key_capacity) const;
   Batch& prepared(int slot);
+  void upload_places(int32_t* of_slot, int32_t* slots);
   void import_chunk(const RowBlock&, std::span<const int64_t> order, Context&);
 
   Runtime& runtime_;
@@ -82,6 +84,7 @@ class EmbeddingTable {
   std::vector<Batch> batches_;
   float* piece_sums_ = nullptr;
   int32_t* eval_rows_ = nullptr;
+  ops::Places places_;
   std::byte* scratch_ = nullptr;
 };
 

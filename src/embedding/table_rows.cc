@@ -74,8 +74,8 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
 
   const int64_t block = std::clamp<int64_t>(kBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
   Staging<float> vectors(ctx.device(), block, spec_.dim);
-  Staging<float> state0(ctx.device(), with_states ? block : 0, spec_.dim),
-      state1(ctx.device(), with_states ? block : 0, spec_.dim);
+  std::vector<Staging<float>> states;
+  for (int s = 0; with_states && s < spec_.optimizer.states(); ++s) states.emplace_back(ctx.device(), block, data.state_dim);
   Staging<int32_t> last_steps(ctx.device(), with_states ? block : 0, 1);
   Buffer rows(ctx.device(), static_cast<size_t>(block) * sizeof(int32_t));
   const auto* device_rows = reinterpret_cast<const int32_t*>(rows.data());
@@ -91,8 +91,7 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
     }
     copy_bytes(ctx.stream(), rows.data(), block_rows.data(), block_rows.size() * sizeof(int32_t));
     RowBlock out{block_keys, block_slots, vectors.gather(ctx, device_rows, n, data.vectors), {}, {}};
-    if (with_states && data.states[0]) out.states[0] = state0.gather(ctx, device_rows, n, data.states[0]);
-    if (with_states && data.states[1]) out.states[1] = state1.gather(ctx, device_rows, n, data.states[1]);
+    for (size_t s = 0; s < states.size(); ++s) out.states[s] = states[s].gather(ctx, device_rows, n, data.states[s]);
     if (with_states && data.last_step) out.last_steps = last_steps.gather(ctx, device_rows, n, data.last_step);
     take(out);
   }
@@ -105,6 +104,9 @@ void EmbeddingTable::import_rows(const RowBlock& block) {
       block.vectors.size() == count * static_cast<size_t>(spec_.dim) && (!by_slot || block.slots.size() == count),
       "table '", spec_.name, "': ", count, " keys with ", block.slots.size(), " slots and ", block.vectors.size(),
       " elements");
+  for (const std::span<const float> state : block.states)
+    HCTR_EXPECT(state.empty() || state.size() == count * static_cast<size_t>(spec_.state_dim()), "table '", spec_.name, "': ", count,
+                " keys with ", state.size(), " elements of a state");
   const std::vector<int64_t> order = sorted_order(block.keys, by_slot ? block.slots : std::span<const int32_t>());
   for (size_t i = 0; i < count; ++i) {
     const auto at = static_cast<size_t>(order[i]);
@@ -153,10 +155,9 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   auto* rows = reinterpret_cast<int32_t*>(device_rows.data());
   ops::index_insert(ctx, index, batch, rows);
   ops::init_new_rows(ctx, index, store_.init(), data);
-  Staging<float> staging(device, n, spec_.dim);
-  staging.scatter(ctx, rows, block.vectors, order, data.vectors);
-  for (int s = 0; s < 2; ++s)
-    if (data.states[s] && !block.states[s].empty()) staging.scatter(ctx, rows, block.states[s], order, data.states[s]);
+  Staging<float>(device, n, spec_.dim).scatter(ctx, rows, block.vectors, order, data.vectors);
+  for (int s = 0; s < spec_.optimizer.states(); ++s)
+    if (!block.states[s].empty()) Staging<float>(device, n, data.state_dim).scatter(ctx, rows, block.states[s], order, data.states[s]);
   if (data.last_step && !block.last_steps.empty())
     Staging<int32_t>(device, n, 1).scatter(ctx, rows, block.last_steps, order, data.last_step);
   auto* after = reinterpret_cast<uint32_t*>(rows_after.data());

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "ops/key_batch.h"
-#include "ops/optimizer.h"
+#include "ops/optimizer_rules.h"
 #include "optim/clause.h"
 
 namespace hctr {
@@ -20,12 +21,20 @@ struct TableSpec {
   /// A row belongs to (slot, key); else to the key alone, whatever its slot.
   bool identity_by_slot = false;
   ops::Combiner combiner = ops::Combiner::sum;
+  std::vector<int64_t> slot_places;  ///< with Combiner::none: most keys of a bag of each slot; else empty
   float init_bound = 0.05f;        ///< initial values are uniform on [-bound, bound)
   std::vector<float> slot_bounds;  ///< per slot instead, where given; for identity_by_slot only
   ops::Optimizer optimizer;
   UpdateType update = UpdateType::local;
   int64_t row_hint = 0;   ///< rows to have room for from the start, as far as memory is plenty
   int64_t row_limit = 0;  ///< more are an error; 0: memory is the limit
+
+  /// Vectors that a sample gets.
+  int64_t places() const {
+    return combiner == ops::Combiner::none ? std::accumulate(slot_places.begin(), slot_places.end(), int64_t{0}) : slots;
+  }
+  /// Elements of a row in each optimizer state.
+  int64_t state_dim() const { return optimizer.row_wise ? 1 : dim; }
 };
 
 }  // namespace hctr

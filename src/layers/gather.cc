@@ -45,7 +45,7 @@ void check_together(GatherParams& params, const std::string& pointer, Problems& 
 LayerType gather() {
   using P = GatherParams;
   return LayerType::of<Gather>("Gather", "row i of y = row indices[i] of x", {1, 1}, {1, 1},
-                               Schema<P>("Gather").need("indices", &P::indices, "numbers of rows of x, which may repeat", at_least(0)).together(check_together));
+                               Schema<P>("Gather").need("indices", &P::indices, "numbers of rows of x, which may repeat", count_from(0)).together(check_together));
 }
 
 }  // namespace hctr

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "config/compatibility.h"
 #include "config/schema.h"
 #include "layers/layer.h"
 
@@ -19,6 +20,9 @@ struct Arity {
   std::string text() const;  ///< "1", "2 or more", "2 to 5"
 };
 inline constexpr int kAnyNumber = std::numeric_limits<int>::max();
+
+/// The range of a field that counts columns, rows or parts: small enough that sizes worked out from it are countable.
+inline Range count_from(double least) { return between(least, 1 << 24); }
 
 /// Parameters of a layer that has none.
 struct NoParams {};
@@ -36,8 +40,11 @@ class LayerType {
     type.fields_ = schema.fields();
     type.nested_ = schema.nested();
     type.name_ = std::move(name);
-    type.make_ = [schema](const Json& clause, const std::string& pointer, const std::string& layer_name, Problems& problems) {
-      return std::make_unique<L>(layer_name, schema.parse(clause, pointer, problems, {"name", "type", "bottom", "top"}));
+    type.make_ = [schema](const Json& clause, const std::string& pointer, const std::string& layer_name, const Compatibility& compatibility,
+                          Problems& problems) {
+      P params = schema.parse(clause, pointer, problems, {"name", "type", "bottom", "top"});
+      if constexpr (requires { params.compatibility; }) params.compatibility = compatibility;
+      return std::make_unique<L>(layer_name, std::move(params));
     };
     return type;
   }
@@ -48,15 +55,17 @@ class LayerType {
   const std::vector<FieldDoc>& fields() const { return fields_; }
   Arity inputs() const { return inputs_; }
   Arity outputs() const { return outputs_; }
-  std::unique_ptr<Layer> make(const Json& clause, const std::string& pointer, const std::string& layer_name, Problems& problems) const {
-    return make_(clause, pointer, layer_name, problems);
+  /// Parameters that have a member `compatibility` get it.
+  std::unique_ptr<Layer> make(const Json& clause, const std::string& pointer, const std::string& layer_name, Problems& problems,
+                              const Compatibility& compatibility = {}) const {
+    return make_(clause, pointer, layer_name, compatibility, problems);
   }
 
  private:
   std::string name_, formula_, nested_;
   Arity inputs_, outputs_;
   std::vector<FieldDoc> fields_;
-  std::function<std::unique_ptr<Layer>(const Json&, const std::string&, const std::string&, Problems&)> make_;
+  std::function<std::unique_ptr<Layer>(const Json&, const std::string&, const std::string&, const Compatibility&, Problems&)> make_;
 };
 
 }  // namespace hctr

@@ -132,7 +132,7 @@ class Stack : public Layer {
 Schema<WidthParams> width_schema(const char* title, const char* nested) {
   using P = WidthParams;
   return Schema<P>(title, nested)
-      .need("num_output", &P::num_output, "columns of y", at_least(1))
+      .need("num_output", &P::num_output, "columns of y", count_from(1))
       .opt("weight_init", &P::weight_init, "how W starts; left out: XavierNorm")
       .opt("bias_init", &P::bias_init, "how b starts; left out: normal with variance 1 / num_output");
 }
@@ -172,7 +172,7 @@ LayerType mlp() {
   using P = MlpParams;
   return LayerType::of<Stack>("MLP", "stages y = f(x W + b), each reading the one before; weights W_0, b_0, W_1, ...", {1, 1}, {1, 1},
                               Schema<P>("MLP", "mlp_param")
-                                  .need("num_outputs", &P::num_outputs, "columns of each stage", at_least(1))
+                                  .need("num_outputs", &P::num_outputs, "columns of each stage", count_from(1))
                                   .alias("num_output")
                                   .opt("activation", &P::activation, "f of every stage")
                                   .opt("activations", &P::activations, "f of each stage; wins over activation")

@@ -129,7 +129,7 @@ LayerType multi_cross() {
       "MultiCross", "y_0 = x; y_{l+1} = x <y_l, w_l> + y_l + b_l, or with matrices y_{l+1} = x * (y_l W_l + b_l) + y_l, W_l [d, d] or U_l V_l", {1, 1}, {1, 1},
       Schema<P>("MultiCross", "mc_param")
           .need("num_layers", &P::num_layers, "how often x is crossed in", between(1, static_cast<double>(ops::kMostCrossLayers)))
-          .opt("projection_dim", &P::projection_dim, "matrices of this rank: U_l [d, projection_dim], V_l [projection_dim, d]; 0: vectors w_l", at_least(0))
+          .opt("projection_dim", &P::projection_dim, "matrices of this rank: U_l [d, projection_dim], V_l [projection_dim, d]; 0: vectors w_l", count_from(0))
           .opt("full_matrix", &P::full_matrix, "whole matrices W_l [d, d]")
           .opt("weight_init", &P::weight_init, "how weights start; left out: XavierUniform")
           .opt("bias_init", &P::bias_init, "how b_l start; left out: Zero")

@@ -36,8 +36,8 @@ class MultiHeadAttention : public Layer {
     if (values[1] != keys[1]) throw PlanError("bottom/2", cat("there are ", keys[1], " keys and ", values[1], " values"));
     const TensorSpec scores(inputs[0].dtype, {queries[0], heads_, queries[1], keys[1]});
     if (inputs.size() == 4 && !ops::mask_fits(inputs[3].shape, scores.shape))
-      throw PlanError("bottom/3", cat("the mask has shape ", to_string(inputs[3].shape), "; it must be ",
-                                      to_string({queries[0], 1, queries[1], keys[1]}), " or ", to_string(scores.shape)));
+      throw PlanError("bottom/3", cat("the mask has shape ", to_string(inputs[3].shape), "; it must be ", to_string({queries[0], 1, queries[1], keys[1]}),
+                                      ", ", to_string({queries[0], 1, 1, keys[1]}), " or ", to_string(scores.shape)));
     return {.outputs = {TensorSpec(inputs[0].dtype, {queries[0], queries[1], values[2]})}, .scratch = {scores, scores}};
   }
 
@@ -77,10 +77,10 @@ LayerType multi_head_attention() {
   return LayerType::of<MultiHeadAttention>(
       "MultiHeadAttention",
       "y = softmax(Q K^T / sqrt(d)) V for each head, its d columns of each bottom; bottoms: queries [batch, from, hidden], keys and values [batch, to, "
-      "hidden], and perhaps a mask [batch, 1, from, to] that is 0 where a key is not to be seen",
+      "hidden], and perhaps a mask [batch, 1, from, to] or [batch, 1, 1, to] that is 0 where a key is not to be seen",
       {3, 4}, {1, 1},
       Schema<P>("MultiHeadAttention")
-          .opt("num_attention_heads", &P::num_attention_heads, "heads; they share the columns out evenly", at_least(1))
+          .opt("num_attention_heads", &P::num_attention_heads, "heads; they share the columns out evenly", count_from(1))
           .ignored("transpose_b", "keys are always transposed"));
 }
 

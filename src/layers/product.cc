@@ -5,12 +5,16 @@
 namespace hctr {
 namespace {
 
+struct ProductParams {
+  Compatibility compatibility;
+};
+
 template <bool kDotProduct>
 class Product : public Layer {
  public:
   static constexpr const char* kType = kDotProduct ? "DotProduct" : "ElementwiseMultiply";
 
-  Product(const std::string&, NoParams) {}
+  Product(const std::string&, const ProductParams& params) : none_to_zero_(kDotProduct && params.compatibility.dot_product_gradient) {}
 
   LayerPlan plan(const Specs& inputs) const override {
     need_one_shape(inputs, kType);
@@ -19,14 +23,21 @@ class Product : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::multiply(ctx, io.in, io.out[0]); }
 
-  void backward(Context& ctx, const LayerIo& io) const override { ops::multiply_backward(ctx, io.in, io.d_out[0], io.d_in); }
+  void backward(Context& ctx, const LayerIo& io) const override {
+    ops::multiply_backward(ctx, io.in, io.d_out[0], io.d_in);
+    for (size_t i = 0; none_to_zero_ && i < io.in.size(); ++i)
+      if (io.d_in[i]) ops::zero_where_zero(ctx, io.in[i], *io.d_in[i]);
+  }
+
+ private:
+  bool none_to_zero_;  // a factor that is 0 gets no gradient
 };
 
 template <bool kDotProduct>
 LayerType product() {
   using L = Product<kDotProduct>;
   return LayerType::of<L>(L::kType, "y = x_0 x_1 ..., element by element", {2, static_cast<int>(ops::kMostFactors)}, {1, 1},
-                          Schema<NoParams>(L::kType));
+                          Schema<ProductParams>(L::kType));
 }
 
 }  // namespace

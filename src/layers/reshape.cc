@@ -72,9 +72,9 @@ LayerType reshape() {
   return LayerType::of<Reshape>("Reshape", "y = the elements of x, in order, in rows of leading_dim; or the selected slots of x, side by side", {1, 1},
                                 {1, 1},
                                 Schema<P>("Reshape")
-                                    .opt("leading_dim", &P::leading_dim, "length of the last dimension of y; left out: all of a row of x", at_least(1))
-                                    .opt("time_step", &P::time_step, "y is [rows, time_step, leading_dim]; 0: y is a matrix", at_least(0))
-                                    .opt("selected", &P::selected, "numbers of the slots of x that make a row of y, in this order", at_least(0))
+                                    .opt("leading_dim", &P::leading_dim, "length of the last dimension of y; left out: all of a row of x", count_from(1))
+                                    .opt("time_step", &P::time_step, "y is [rows, time_step, leading_dim]; 0: y is a matrix", count_from(0))
+                                    .opt("selected", &P::selected, "numbers of the slots of x that make a row of y, in this order", count_from(0))
                                     .together(check_together));
 }
 

@@ -54,7 +54,7 @@ LayerType scale() {
   return LayerType::of<Scale>("Scale", "axis 0: every element of a row, factor times; axis 1: every row, factor times", {1, 1}, {1, 1},
                               Schema<P>("Scale", "scale_param")
                                   .opt("axis", &P::axis, "0: y is [rows, columns * factor]; 1: y is [rows * factor, columns]", between(0, 1))
-                                  .need("factor", &P::factor, "how often", at_least(1)));
+                                  .need("factor", &P::factor, "how often", count_from(1)));
 }
 
 }  // namespace hctr

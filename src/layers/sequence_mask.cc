@@ -20,7 +20,8 @@ class SequenceMask : public Layer {
   LayerPlan plan(const Specs& inputs) const override {
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].shape != Shape{inputs[0].rows(), 1})
-        throw PlanError(cat("bottom/", i), cat("SequenceMask takes lengths, one column; this one has shape ", to_string(inputs[i].shape)));
+        throw PlanError(cat("bottom/", i), cat("SequenceMask takes lengths, one column of equally many rows: the first has shape ", to_string(inputs[0].shape),
+                                               ", this one ", to_string(inputs[i].shape)));
     return {.outputs = {TensorSpec(inputs[0].dtype, {inputs[0].rows(), 1, most_from_, most_to_})}};
   }
 
@@ -42,8 +43,8 @@ LayerType sequence_mask() {
   return LayerType::of<SequenceMask>(
       "SequenceMask", "y[b, 0, i, j] = 1 where i < from[b] and j < to[b], else 0; bottoms: lengths from and to, or one for both", {1, 2}, {1, 1},
       Schema<P>("SequenceMask")
-          .need("max_sequence_len_from", &P::max_sequence_len_from, "positions i of y", at_least(1))
-          .opt("max_sequence_len_to", &P::max_sequence_len_to, "positions j of y; left out: as many as i", at_least(1)));
+          .need("max_sequence_len_from", &P::max_sequence_len_from, "positions i of y", count_from(1))
+          .opt("max_sequence_len_to", &P::max_sequence_len_to, "positions j of y; left out: as many as i", count_from(1)));
 }
 
 }  // namespace hctr

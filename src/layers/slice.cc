@@ -1,4 +1,4 @@
-// Slice: ranges of columns, which may overlap.
+// Slice: ranges of columns, or of the slots of 3-D tensors, which may overlap.
 #include <algorithm>
 
 #include "layers/layer_type.h"
@@ -17,21 +17,25 @@ class Slice : public Layer {
   Slice(const std::string&, SliceParams params) : ranges_(std::move(params.ranges)) {}
 
   LayerPlan plan(const Specs& inputs) const override {
-    need_rank(inputs[0], 2, "bottom", "Slice");
+    const Shape& shape = inputs[0].shape;
+    if (shape.rank() != 3) need_rank(inputs[0], 2, "bottom", "Slice");
+    const char* what = shape.rank() == 3 ? "slots" : "columns";
     LayerPlan plan;
     for (size_t i = 0; i < ranges_.size(); ++i) {
       const auto [begin, end] = range(i);
-      if (end > inputs[0].shape[1])
-        throw PlanError(cat("ranges/", i), cat("columns [", begin, ",", end, ") of a tensor of shape ", to_string(inputs[0].shape), ": it has ",
-                                               inputs[0].shape[1], " columns, so a range ends at ", inputs[0].shape[1], " at most"));
-      plan.outputs.emplace_back(inputs[0].dtype, Shape{inputs[0].rows(), end - begin});
-      plan.first_columns.push_back(begin);
+      if (end > shape[1])
+        throw PlanError(cat("ranges/", i), cat(what, " [", begin, ",", end, ") of a tensor of shape ", to_string(shape), ": it has ", shape[1], " ", what,
+                                               ", so a range ends at ", shape[1], " at most"));
+      Shape part = shape;
+      part[1] = end - begin;
+      plan.outputs.emplace_back(inputs[0].dtype, part);
+      plan.first_columns.push_back(begin * width_of(shape));
     }
     return plan;
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
-    for (size_t i = 0; i < ranges_.size(); ++i) ops::copy(ctx, io.in[0].columns(range(i).begin, range(i).end), io.out[i]);
+    for (size_t i = 0; i < ranges_.size(); ++i) ops::copy(ctx, part(io.in[0], range(i).begin, range(i).end), flat(io.out[i]));
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
@@ -45,8 +49,8 @@ class Slice : public Layer {
       std::vector<Tensor> parts;
       for (size_t i = 0; i < ranges_.size(); ++i)
         if (const auto [begin, end] = range(i); begin <= cuts[n] && cuts[n + 1] <= end)
-          parts.push_back(io.d_out[i].columns(cuts[n] - begin, cuts[n + 1] - begin));
-      const Tensor d_part = d_x.columns(cuts[n], cuts[n + 1]);
+          parts.push_back(part(io.d_out[i], cuts[n] - begin, cuts[n + 1] - begin));
+      const Tensor d_part = part(d_x, cuts[n], cuts[n + 1]);
       if (parts.empty())
         ops::fill(ctx, 0, d_part);
       else
@@ -59,6 +63,14 @@ class Slice : public Layer {
     int64_t begin, end;
   };
   Columns range(size_t i) const { return {ranges_[i][0], ranges_[i][1]}; }
+
+  /// Columns of one slot, if slots are what is cut.
+  static int64_t width_of(const Shape& shape) { return shape.rank() == 3 ? shape[2] : 1; }
+  static Tensor flat(const Tensor& t) { return t.reshaped({t.rows(), t.row_elements()}); }
+  /// Columns, or slots, [begin, end) as columns.
+  static Tensor part(const Tensor& t, int64_t begin, int64_t end) {
+    return flat(t).columns(begin * width_of(t.shape()), end * width_of(t.shape()));
+  }
 
   std::vector<std::vector<int64_t>> ranges_;
 };
@@ -79,8 +91,11 @@ void check_together(SliceParams& params, const std::string& pointer, Problems& p
 
 LayerType slice() {
   using P = SliceParams;
-  return LayerType::of<Slice>("Slice", "y_i = columns [begin_i, end_i) of x; ranges may overlap", {1, 1}, {1, kAnyNumber},
-                              Schema<P>("Slice").need("ranges", &P::ranges, "for each top [begin, end): its first column and the one after its last").together(check_together));
+  return LayerType::of<Slice>(
+      "Slice", "y_i = columns, or slots of a 3-D tensor, [begin_i, end_i) of x; ranges may overlap", {1, 1}, {1, kAnyNumber},
+      Schema<P>("Slice")
+          .need("ranges", &P::ranges, "for each top [begin, end): its first column (slot) and the one after its last")
+          .together(check_together));
 }
 
 }  // namespace hctr

@@ -16,7 +16,7 @@ class Softmax : public Layer {
     if (shape.rank() < 2) throw PlanError("bottom/0", cat("Softmax takes a tensor of 2 to 4 dimensions, and this one has shape ", to_string(shape)));
     if (inputs.size() == 2 && !ops::mask_fits(inputs[1].shape, shape))
       throw PlanError("bottom/1", cat("the mask has shape ", to_string(inputs[1].shape), ", the scores ", to_string(shape),
-                                      ": Softmax takes a mask of the shape of the scores, or with 1 as the second of four dimensions"));
+                                      ": Softmax takes one flag for each score of a sample, [b, ..., n], or one for all rows of scores, [b, 1, n]"));
     return {.outputs = {TensorSpec(inputs[0].dtype, shape)}};
   }
 
@@ -34,9 +34,11 @@ class Softmax : public Layer {
 }  // namespace
 
 LayerType softmax() {
-  return LayerType::of<Softmax>("Softmax",
-                                "y = exp(x) / sum of exp(x) over the last dimension; with a second bottom, a mask, x is -10000 where that is 0",
-                                {1, 2}, {1, 1}, Schema<NoParams>("Softmax"));
+  return LayerType::of<Softmax>(
+      "Softmax",
+      "y = exp(x) / sum of exp(x) over the last dimension; with a second bottom, a mask, x is -10000 where that is 0. The mask has the "
+      "shape of x, or 1 for the dimensions between the first and the last",
+      {1, 2}, {1, 1}, Schema<NoParams>("Softmax"));
 }
 
 }  // namespace hctr

@@ -46,7 +46,7 @@ LayerType named(const char* name) {
   using P = WeightMultiplyParams;
   return LayerType::of<WeightMultiply>(name, "y[s dim + k] = x[s] W[s,k], W [slots, dim]", {1, 1}, {1, 1},
                                        Schema<P>(name)
-                                           .need("weight_dims", &P::weight_dims, "[slots, dim]: columns of x, and length of the vector for each", at_least(1))
+                                           .need("weight_dims", &P::weight_dims, "[slots, dim]: columns of x, and length of the vector for each", count_from(1))
                                            .opt("weight_init", &P::weight_init, "how W starts; left out: XavierUniform")
                                            .together(check_together));
 }

@@ -1,5 +1,7 @@
 #include "model/config.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "layers/catalog.h"
 
@@ -11,11 +13,15 @@ std::vector<std::string> read_names(const Json& clause, const std::string& point
   const Json* value = clause.find(key);
   if (!value) {
     problems.error(pointer, cat("a layer needs \"", key, "\""));
+    for (const auto& [other, names] : *clause.object())
+      if (!nearest(other, {key}).empty()) problems.error(cat(pointer, "/", other), cat("a layer has no \"", other, "\"; did you mean \"", key, "\"?"));
     return {};
   }
   std::vector<std::string> names;
-  const std::string expected = read_value(*value, Range{}, names);
-  if (!expected.empty()) problems.error(cat(pointer, "/", key), cat("expected a string or ", expected, ", found ", value->kind()));
+  if (const Misfit misfit = read_value(*value, Range{}, names); !misfit.empty())
+    problems.error(cat(pointer, "/", key, misfit.place), cat("expected ", misfit.place.empty() ? "a string or " : "", misfit.expected, ", found ",
+                                                             misfit.place.empty() ? value->kind() : misfit.found));
+  else if (names.empty()) problems.error(cat(pointer, "/", key), "names no tensor; at least one is needed");
   for (const std::string& name : names)
     if (name.empty()) problems.error(cat(pointer, "/", key), "a tensor's name is empty");
   return names;
@@ -39,7 +45,8 @@ std::vector<std::string> known_types() {
 }
 
 void read_layer(const Json& clause, const std::string& pointer, Config& config, Problems& problems) {
-  const Json* type = clause.find("type");
+  const Json* given = clause.find("type");
+  const Json* type = given ? &unwrapped(*given) : nullptr;
   if (!type || !type->string())
     return problems.error(pointer, type ? cat("\"type\" is ", type->kind(), "; expected a layer's name") : "a layer needs \"type\"");
   const std::string& name = *type->string();
@@ -61,8 +68,23 @@ void read_layer(const Json& clause, const std::string& pointer, Config& config, 
   LayerEntry entry{.pointer = pointer, .type = found, .bottoms = read_names(clause, pointer, "bottom", problems),
                    .tops = read_names(clause, pointer, "top", problems), .layer = nullptr};
   check_arity(entry, problems);
-  entry.layer = found->make(clause, pointer, entry.tops.empty() ? pointer : entry.tops[0], problems);
+  entry.layer = found->make(clause, pointer, entry.tops.empty() ? pointer : entry.tops[0], problems, config.solver.compatibility);
   config.layers.push_back(std::move(entry));
+}
+
+void check_groups(const Config& config, Problems& problems) {
+  const GroupBy& by = config.solver.group_by;
+  const std::string here = "/solver/group_by";
+  if (!by.given || config.data.sparse.empty()) return;
+  std::vector<std::string> names;
+  for (const SparseInput& input : config.data.sparse) {
+    if (input.top == by.input && by.slot >= input.slot_num)
+      problems.error(here + "/slot", cat("slot ", by.slot, " of sparse input \"", by.input, "\": its slots are 0 to ", input.slot_num - 1));
+    names.push_back(input.top);
+  }
+  if (std::find(names.begin(), names.end(), by.input) != names.end()) return;
+  const std::string hint = did_you_mean(by.input, names);
+  problems.error(here + "/input", cat("no sparse input is called \"", by.input, "\"", hint.empty() ? "; there is " + one_of(names) : hint));
 }
 
 }  // namespace
@@ -81,6 +103,8 @@ Config read_config(const Json& file, Problems& problems) {
         problems.warn("/" + key, cat("the config has no part \"", key, "\"; it is ignored"));
     }
 
+  if (file.find("all_reduce")) problems.note("/all_reduce", "\"all_reduce\" is accepted and has no effect: the program chooses how gradients are summed");
+
   if (const Json* solver = file.find("solver")) config.solver = solver_schema().parse(*solver, "/solver", problems);
   else problems.error("", "the config needs \"solver\"");
   if (const Json* optimizer = file.find("optimizer")) config.optimizer = optimizer_schema().parse(*optimizer, "/optimizer", problems);
@@ -95,10 +119,16 @@ Config read_config(const Json& file, Problems& problems) {
       else problems.error(pointer, cat("expected a layer, an object, found ", clause.kind()));
     }
 
+  if (const HyperParameters& top = config.optimizer.hyper(); top.given && top.learning_rate == 0)
+    for (const EmbeddingEntry& embedding : config.embeddings)
+      if (const auto& own = embedding.clause.optimizer; own && own->hyper().learning_rate > 0)
+        problems.warn(embedding.pointer + "/optimizer", "its rate follows the top-level one in proportion, and that is 0: the rate of this table is lost");
+
   const size_t files = config.solver.sparse_model_file.size();
   if (files != 0 && files != config.embeddings.size())
     problems.error("/solver/sparse_model_file", cat("names ", files, files == 1 ? " file" : " files", " for ", config.embeddings.size(),
                                                     config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
+  check_groups(config, problems);
   config.effective = Json(Json::Object{});
   config.effective.set("solver", solver_schema().effective(config.solver));
   config.effective.set("optimizer", optimizer_schema().effective(config.optimizer));

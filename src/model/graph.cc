@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -26,6 +27,7 @@ class Wiring {
     const std::vector<size_t> order = running_order();
     if (problems_.any_error()) return {};  // shapes mean nothing while names or values are wrong
     add_sources();
+    if (problems_.any_error()) return {};
     for (const size_t layer : order) {
       add_node(config_.layers[layer]);
       if (problems_.any_error()) return {};  // likewise those behind a wrong shape
@@ -40,15 +42,16 @@ class Wiring {
     if (!is_new) problems_.error(pointer, cat("the tensor \"", name, "\" is made by ", found->second.pointer, " already"));
   }
 
+  void make_all(const std::vector<std::string>& tops, const std::string& pointer, std::optional<size_t> layer) {
+    for (size_t t = 0; t < tops.size(); ++t) make(tops[t], cat(pointer, "/top", tops.size() > 1 ? cat("/", t) : ""), layer);
+  }
+
   void find_makers() {
     const DataClause& data = config_.data;
     make(data.label.top, "/layers/0/label/top", {});
     if (data.dense.dense_dim > 0) make(data.dense.top, "/layers/0/dense/top", {});
-    for (const EmbeddingEntry& embedding : config_.embeddings) make(embedding.clause.top, embedding.pointer + "/top", {});
-    for (size_t i = 0; i < config_.layers.size(); ++i) {
-      const LayerEntry& entry = config_.layers[i];
-      for (size_t t = 0; t < entry.tops.size(); ++t) make(entry.tops[t], cat(entry.pointer, "/top", entry.tops.size() > 1 ? cat("/", t) : ""), i);
-    }
+    for (const EmbeddingEntry& embedding : config_.embeddings) make_all(embedding.clause.tops.names, embedding.pointer, {});
+    for (size_t i = 0; i < config_.layers.size(); ++i) make_all(config_.layers[i].tops, config_.layers[i].pointer, i);
   }
 
   void check_bottoms() {
@@ -110,17 +113,47 @@ class Wiring {
     return graph_.edges.size() - 1;
   }
 
+  /// Counts of elements must stay far from the end of 64 bits, also those that layers work out from them.
+  void check_size(const Shape& shape, const std::string& pointer) {
+    constexpr double kMost = 1LL << 36;
+    double elements = 1;
+    for (int d = 0; d < shape.rank(); ++d) elements *= static_cast<double>(shape[d]);
+    if (elements > kMost)
+      problems_.error(pointer, cat("needs a tensor of shape ", to_string(shape), ", ", elements, " elements; at most ", static_cast<int64_t>(kMost),
+                                   " are possible: smaller batches or fields are needed"));
+  }
+
   void add_sources() {
     const DataClause& data = config_.data;
+    check_size({samples_, data.label.label_dim}, "/layers/0/label");
+    check_size({samples_, data.dense.dense_dim}, "/layers/0/dense");
+    for (size_t i = 0; i < config_.embeddings.size(); ++i)
+      check_size({samples_, data.sparse[graph_.embedding_inputs[i]].slot_num, config_.embeddings[i].clause.dim}, config_.embeddings[i].pointer);
+    if (problems_.any_error()) return;
+    const DType activations = config_.solver.mixed_precision.activations;
     graph_.label = add_edge(data.label.top, TensorSpec(DType::f32, {samples_, data.label.label_dim}), {}, false);
     if (data.dense.dense_dim > 0)
-      graph_.dense = add_edge(data.dense.top, TensorSpec(DType::f32, {samples_, data.dense.dense_dim}), {}, false);
-    for (size_t i = 0; i < config_.embeddings.size(); ++i) {
-      const EmbeddingClause& clause = config_.embeddings[i].clause;
-      const int64_t slots = data.sparse[graph_.embedding_inputs[i]].slot_num;
-      check_slots(clause, slots, config_.embeddings[i].pointer, problems_);
-      graph_.embeddings.push_back(add_edge(clause.top, TensorSpec(DType::f32, {samples_, slots, clause.dim}), {}, true));
-    }
+      graph_.dense = add_edge(data.dense.top, TensorSpec(activations, {samples_, data.dense.dense_dim}), {}, false);
+    for (size_t i = 0; i < config_.embeddings.size(); ++i) add_embedding(config_.embeddings[i], data.sparse[graph_.embedding_inputs[i]]);
+  }
+
+  void add_embedding(const EmbeddingEntry& entry, const SparseInput& input) {
+    const EmbeddingClause& clause = entry.clause;
+    const DType activations = config_.solver.mixed_precision.activations;
+    check_slots(clause, input.slot_num, entry.pointer, problems_);
+    const int64_t places = clause.pooled() ? input.slot_num : input.kept_places();
+    if (!clause.pooled() && places > std::numeric_limits<int32_t>::max() / std::max<int64_t>(samples_, 1))
+      problems_.error(entry.pointer + "/sparse_embedding_hparam/combiner",
+                      cat("\"none\" gives every key that the limits of \"", input.top, "\" allow a place, and ", samples_, " samples of ", places,
+                          " places are too many; lower the limits or the batch"));
+    graph_.embeddings.push_back(add_edge(clause.top(), TensorSpec(activations, {samples_, places, clause.dim}), {}, true));
+    graph_.lengths.emplace_back();
+    if (!clause.has_lengths()) return;
+    const int64_t exact = activations == DType::bf16 ? 256 : activations == DType::f16 ? 2048 : int64_t{1} << 24;
+    if (input.longest_kept() > exact)
+      problems_.error(entry.pointer + "/top/1", cat("slots of \"", input.top, "\" may have ", input.longest_kept(), " keys, and ", name_of(activations),
+                                                    " counts to ", exact, "; \"keep_last\" shortens them"));
+    graph_.lengths.back() = add_edge(clause.tops.names[1], TensorSpec(activations, {samples_, input.slot_num}), {}, false);
   }
 
   void add_node(const LayerEntry& entry) {
@@ -135,6 +168,11 @@ class Wiring {
       needs_gradient = needs_gradient || graph_.edges[id].needs_gradient;
       graph_.edges[id].readers.push_back(index);
     }
+    for (size_t b = 1; b < inputs.size() && !node.is_loss(); ++b)
+      if (inputs[b].dtype != inputs[0].dtype)
+        return problems_.error(cat(entry.pointer, "/bottom/", b),
+                               cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"", entry.bottoms[0], "\" ", name_of(inputs[0].dtype),
+                                   ": with mixed_precision labels stay f32, and only losses take both"));
     try {
       node.plan = entry.layer->plan(inputs);
     } catch (const PlanError& error) {
@@ -145,6 +183,10 @@ class Wiring {
     if (!node.is_loss() && node.plan.outputs.size() != entry.tops.size())
       return problems_.error(entry.pointer + "/top", cat(entry.type->name(), " makes ", node.plan.outputs.size(), " tensors with these fields, and ",
                                                          entry.tops.size(), entry.tops.size() == 1 ? " is" : " are", " named"));
+    for (const auto* list : {&node.plan.outputs, &node.plan.scratch})
+      for (const TensorSpec& spec : *list) check_size(spec.shape, entry.pointer);
+    for (const WeightSpec& weight : node.plan.weights) check_size(weight.shape, entry.pointer);
+    if (problems_.any_error()) return;
     for (size_t t = 0; t < node.plan.outputs.size(); ++t) {
       const std::string name = t < entry.tops.size() ? entry.tops[t] : entry.tops[0] + "/prediction";
       node.out.push_back(add_edge(name, node.plan.outputs[t], index, needs_gradient || !node.plan.weights.empty()));
@@ -189,9 +231,11 @@ std::string layer_table(const Config& config, const Graph& graph) {
   const auto shape_of = [&](TensorId id) { return to_string(graph.edges[id].spec.shape); };
   rows.push_back({graph.edges[graph.label].name, "Data (label)", shape_of(graph.label), ""});
   if (graph.dense) rows.push_back({graph.edges[*graph.dense].name, "Data (dense)", shape_of(*graph.dense), ""});
-  for (size_t i = 0; i < graph.embeddings.size(); ++i)
-    rows.push_back({graph.edges[graph.embeddings[i]].name, config.embeddings[i].clause.type, shape_of(graph.embeddings[i]),
-                    cat(config.embeddings[i].clause.dim, " a key")});
+  for (size_t i = 0; i < graph.embeddings.size(); ++i) {
+    const EmbeddingClause& clause = config.embeddings[i].clause;
+    rows.push_back({clause.top(), clause.type, shape_of(graph.embeddings[i]), cat(clause.dim, " a key")});
+    if (graph.lengths[i]) rows.push_back({clause.tops.names[1], clause.type, shape_of(*graph.lengths[i]), ""});
+  }
   for (const Node& node : graph.nodes) {
     int64_t parameters = 0;
     for (const WeightSpec& weight : node.plan.weights) parameters += weight.shape.elements();

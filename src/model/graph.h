@@ -34,7 +34,8 @@ struct Graph {
   std::vector<Node> nodes;                ///< in running order
   TensorId label = 0;
   std::optional<TensorId> dense;          ///< none when dense_dim is 0
-  std::vector<TensorId> embeddings;       ///< output of each embedding, [samples, slots, dim]
+  std::vector<TensorId> embeddings;       ///< output of each embedding, [samples, places, dim]; places: its slots when pooled
+  std::vector<std::optional<TensorId>> lengths;  ///< of each embedding, where named: keys of each slot, [samples, slots]
   std::vector<size_t> embedding_inputs;   ///< the sparse input (index into data.sparse) that each embedding reads
   std::vector<size_t> losses;             ///< the nodes that are losses, in the order of the config
   int64_t parameters = 0;                 ///< dense weights

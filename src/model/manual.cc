@@ -24,10 +24,48 @@ std::string entry(const LayerType& type) {
   return page;
 }
 
+std::string metrics_entry() {
+  using Better = MetricType::Better;
+  std::string page =
+      "## eval_metrics\n\nWhat an evaluation measures, displays and writes to metrics.jsonl and summary.json: an array of the words below. A word "
+      "followed by a colon and a number, as in `AUC:0.8025`, ends training once an evaluation reaches that number or a better one. With several "
+      "losses a metric stands under its own name for the first loss and as `<metric>/<top>` for each other one; AverageLoss is that of the weighted "
+      "sum, and `AverageLoss/<top>` that of each loss; what ends training is the number under the metric's own name. With several labels in one loss it is the mean over the labels where it is defined. Samples "
+      "whose label is below -0.5 have none and are left out.\n\n| metric | better | meaning |\n|---|---|---|\n";
+  for (const MetricType& type : metric_types()) {
+    std::string names = cat("`", type.name, "`");
+    for (const std::string& alias : type.aliases) names += cat(", `", alias, "`");
+    page += cat("| ", names, " | ", type.better == Better::higher ? "higher" : type.better == Better::lower ? "lower" : "near 1; no threshold", " | ",
+                type.text, " |\n");
+  }
+  return page;
+}
+
+std::string compatibility_entry() {
+  std::string page =
+      "## compatibility\n\nWords that bring back HugeCTR's arithmetic where this program's differs and trained or reported numbers depend on it. All are "
+      "off unless named.\n\n| word | effect |\n|---|---|\n";
+  for (const CompatibilityWord& each : compatibility_words()) page += cat("| `", each.word, "` | ", each.text, " |\n");
+  return page +
+         "\nOther differences, which no word brings back:\n\n"
+         "- Random numbers are other ones. Dense weights start as in 2.2.1 to 3.1; `weight_init: XavierUniform` and `bias_init: Zero` are the start of 2.1.\n"
+         "- `iteration` counts finished updates: snapshot n holds n of them, and there is one at the end.\n"
+         "- A key first met in an evaluation contributes nothing, as in 3.1; 2.1 and 2.2 added it to the table.\n"
+         "- A tensor that several layers read gets the sum of their gradients. Slots that Reshape does not select get gradient 0, and so do the copies that "
+         "Scale and Gather make: each counts.\n"
+         "- BatchNorm divides its running averages by the share that batches have in them, so that they are right from the first one on, and loads them "
+         "again. A regularizer leaves gamma and beta alone, in the loss too.\n"
+         "- ReLU passes no gradient at 0, as in 3.0; 2.x in fp32 passed it. The last column of Interaction is 0.\n"
+         "- `max_eval_samples` is rounded up to whole batches, not down; a rate of 0 (`end_lr`) is no error.\n"
+         "- Sums are made in a fixed order, also with `atomic_update`.\n";
+}
+
 /// Every clause of a config with its entry, in the order of the manual.
 std::vector<std::pair<std::string, std::string>> clauses() {
   std::vector<std::pair<std::string, std::string>> all = {
       {"solver", entry(solver_schema(), "solver", "How long to train, on what, how often to look.")},
+      {"eval_metrics", metrics_entry()},
+      {"compatibility", compatibility_entry()},
       {"optimizer", entry(optimizer_schema(), "optimizer",
                           "The rule for dense weights, and for every embedding that has no clause of its own. The schedule of the rate: "
                           "n / warmup_steps of it while n <= warmup_steps, then all of it; with decay_start, from there on "

@@ -13,7 +13,8 @@ TensorSpec padded(const TensorSpec& spec) {
 }  // namespace
 
 MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device)
-    : keep_dense_(graph.edges.size(), false), values_(graph.edges.size()), gradients_(graph.edges.size()),
+    : label_(graph.label), dense_(graph.dense && graph.edges[*graph.dense].spec.dtype == DType::f32 ? graph.dense : std::nullopt),
+      keep_dense_(graph.edges.size(), false), values_(graph.edges.size()), gradients_(graph.edges.size()),
       contributions_(graph.nodes.size()), scratch_(graph.nodes.size()), to_sum_(graph.edges.size()) {
   for (const Node& node : graph.nodes)
     if (node.plan.memory == LayerPlan::Memory::reshape_of_input &&
@@ -68,15 +69,18 @@ void MemoryPlan::place_values(const Graph& graph) {
       if (!values_[out]) values_[out] = own(graph.edges[out].spec, keep_dense_[out]);
     for (size_t i = 0; i < node.in.size(); ++i) {
       const TensorId in = node.in[i];
-      const bool is_data = in == graph.label || in == graph.dense;
-      if (is_data || values_[in]) continue;
+      if (is_data(in) || values_[in]) continue;
       auto shared = shared_part(graph, node, i, *values_[node.out[0]]);
       if (shared && keep_dense_[in] && !shared->spec.dense()) shared.reset();
       values_[in] = shared;
     }
   }
-  for (const TensorId embedding : graph.embeddings)
-    if (!values_[embedding]) values_[embedding] = own(graph.edges[embedding].spec, keep_dense_[embedding]);
+  std::vector<TensorId> sources = graph.embeddings;
+  for (const auto& lengths : graph.lengths)
+    if (lengths) sources.push_back(*lengths);
+  if (graph.dense && !is_data(*graph.dense)) sources.push_back(*graph.dense);
+  for (const TensorId source : sources)
+    if (!values_[source]) values_[source] = own(graph.edges[source].spec, keep_dense_[source]);
 }
 
 void MemoryPlan::place_gradients(const Graph& graph) {

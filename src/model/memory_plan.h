@@ -15,6 +15,8 @@ class MemoryPlan {
  public:
   MemoryPlan(const Graph&, Phase, Device);
 
+  /// Whether a tensor lies in the batch. Dense values do unless activations have another type than theirs, f32.
+  bool is_data(TensorId id) const { return id == label_ || id == dense_; }
   /// What a layer's gradient for one of its inputs is written to; absent where none is needed.
   std::optional<Tensor> contribution(size_t node, size_t input) const;
   /// Value and gradient of a tensor. Errors: Error(bug) for the value of data, which lies in the batch.
@@ -46,6 +48,8 @@ class MemoryPlan {
   /// The part of the place of a node's output that its input could share, if the plan's hint allows.
   static std::optional<Place> shared_part(const Graph&, const Node&, size_t input, const Place& output);
 
+  TensorId label_;
+  std::optional<TensorId> dense_;
   Arena arena_;
   std::vector<bool> keep_dense_;                    // what a Reshape reads in rows of another length, or the host
   std::vector<std::optional<Place>> values_, gradients_;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "embedding/sparse_file.h"
+#include "ops/bag_lengths.h"
 
 namespace hctr {
 namespace {
@@ -21,11 +22,15 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     : config_(config), runtime_(runtime), comm_(comm), train_graph_(wired(config, samples)), eval_graph_(wired(config, eval_samples)),
       weights_(config, train_graph_, runtime), state_(config, train_graph_, runtime),
       train_(train_graph_, Phase::train, weights_, state_, runtime), evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime) {
+  if (config.solver.mixed_precision.may_overflow()) scaler_.emplace(config.solver.mixed_precision, runtime);
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
     TableSpec spec = config.embeddings[e].clause.table_spec(config.optimizer, comm.rank(), comm.size());
+    if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
     spec.slots = shape.tables[input].slots;
+    if (!config.embeddings[e].clause.pooled())
+      for (int64_t s = 0; s < spec.slots; ++s) spec.slot_places.push_back(config.data.sparse[input].kept_nnz(s));
     spec.samples = samples;
     spec.key_capacity = shape.tables[input].key_capacity;
     spec.eval_samples = eval_samples;
@@ -47,15 +52,24 @@ void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
   }
 }
 
-void Model::train_step(Context& ctx, int slot, const Network::Binding& binding) {
+void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const Network::Binding& binding) {
+  if (scaler_) scaler_->begin(ctx, batch.state);
   for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->forward(ctx, slot, train_.embedding_output(e));
+  write_lengths(ctx, batch, train_);
   train_.forward(ctx, binding);
   add_penalties(ctx, train_);
   comm_.all_reduce(ctx, train_.loss(), Reduce::sum);
   train_.backward(ctx, binding);
-  for (const auto& regularizer : train_.regularizers())
+  for (auto regularizer : train_.regularizers()) {
+    regularizer.lambda *= penalty_factors().gradient;
     weights_.add_penalty_gradients(ctx, regularizer, config_.solver.batchsize, comm_.size());
+  }
   weights_.exchange(ctx, comm_);
+  if (scaler_) {
+    scaler_->search(ctx, weights_.all_gradients());
+    for (size_t e = 0; e < tables_.size(); ++e) scaler_->search(ctx, train_.embedding_gradient(e));
+    scaler_->end(ctx, comm_, batch.state);
+  }
   weights_.update(ctx);
   for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->backward_and_update(ctx, slot, train_.embedding_gradient(e));
 }
@@ -65,6 +79,7 @@ void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Bin
     const size_t input = eval_graph_.embedding_inputs[e];
     tables_[e]->lookup(ctx, batch.keys[input], batch.offsets[input], evaluation_.embedding_output(e));
   }
+  write_lengths(ctx, batch, evaluation_);
   evaluation_.forward(ctx, binding);
   // The penalty belongs to the loss in evaluation too; its size is that of a training batch, as the weights were trained.
   add_penalties(ctx, evaluation_);
@@ -73,9 +88,24 @@ void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Bin
     for (const Tensor& loss : evaluation_.losses()) comm_.all_reduce(ctx, loss, Reduce::sum);
 }
 
+void Model::write_lengths(Context& ctx, const BatchTensors& batch, const Network& network) const {
+  for (size_t e = 0; e < tables_.size(); ++e)
+    if (const auto lengths = network.embedding_lengths(e))
+      ops::bag_lengths(ctx, batch.offsets[train_graph_.embedding_inputs[e]].data<const int32_t>(), *lengths);
+}
+
 void Model::add_penalties(Context& ctx, const Network& network) const {
-  for (const auto& regularizer : network.regularizers())
+  for (auto regularizer : network.regularizers()) {
+    regularizer.lambda *= penalty_factors().loss;
     weights_.add_penalty(ctx, regularizer, config_.solver.batchsize, comm_.size(), network.loss());
+  }
+}
+
+Model::PenaltyFactors Model::penalty_factors() const {
+  if (!config_.solver.compatibility.penalty_per_gpu) return {};
+  const auto gpus = static_cast<double>(config_.solver.gpu.count());
+  const Precision& precision = config_.solver.mixed_precision;
+  return {gpus, gpus * gpus / (precision.dynamic_scale ? 1 : precision.loss_scale)};
 }
 
 std::vector<std::string> Model::tasks() const {
@@ -88,6 +118,10 @@ int64_t Model::embedding_rows() const {
   int64_t rows = 0;
   for (const auto& table : tables_) rows += table->rows();
   return rows;
+}
+
+std::optional<ops::LossScale> Model::loss_scale() const {
+  return scaler_ ? std::optional(scaler_->read(runtime_.compute_stream())) : std::nullopt;
 }
 
 std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_t iteration) {
@@ -106,7 +140,8 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
 
 void Model::load() {
   if (const std::string& dense = config_.solver.dense_model_file; !dense.empty()) {
-    weights_.load(dense, runtime_.compute_stream());
+    Context ctx(runtime_, runtime_.compute_stream());
+    weights_.load(dense, ctx);
     if (const auto path = LayerState::path_beside(dense); !state_.empty() && std::filesystem::exists(path))
       state_.load(path, runtime_.compute_stream());
   }

@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "embedding/table.h"
 #include "model/config.h"
+#include "model/loss_scaler.h"
 #include "model/network.h"
 #include "model/weights.h"
 
@@ -16,6 +17,7 @@ namespace hctr {
 
 /// Where one batch lies on the device.
 struct BatchTensors {
+  StepState* state = nullptr;  ///< what a Context of the step points to
   Tensor label;
   std::optional<Tensor> dense;
   std::vector<Tensor> keys, offsets;  ///< per sparse input
@@ -33,8 +35,9 @@ class Model {
   void ensure_room();
   /// Looks up, inserts and sorts the keys of the batch in `slot`. Runs beside the computing of the batch before.
   void prepare(Context&, int slot, const BatchTensors&);
-  /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train).
-  void train_step(Context&, int slot, const Network::Binding&);
+  /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also settles batch.state: the loss
+  /// scale, the count of updates, and whether the step is skipped.
+  void train_step(Context&, int slot, const BatchTensors&, const Network::Binding&);
   /// Forward alone; keys never seen in a finished step contribute nothing.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
 
@@ -49,6 +52,8 @@ class Model {
   std::vector<Tensor> labels(Phase phase, const Network::Binding& binding) const { return network(phase).labels(binding); }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
+  /// The scale and the skipped steps of an fp16 model; none for others. Waits for queued steps.
+  std::optional<ops::LossScale> loss_scale() const;
 
   /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and where layers carry statistics
   /// <prefix>_dense_<iteration>.model.ntp.json; returns their paths, the dense model first. Work queued before is finished
@@ -58,7 +63,13 @@ class Model {
   void load();
 
  private:
+  void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
+  /// What the penalty counts in the loss and in the gradients: 1, unless it is per GPU for compatibility.
+  struct PenaltyFactors {
+    double loss = 1, gradient = 1;
+  };
+  PenaltyFactors penalty_factors() const;
   const Network& network(Phase phase) const { return phase == Phase::train ? train_ : evaluation_; }
 
   const Config& config_;
@@ -67,6 +78,7 @@ class Model {
   Graph train_graph_, eval_graph_;
   Weights weights_;
   LayerState state_;
+  std::optional<LossScaler> scaler_;
   Network train_;
   Network evaluation_;
   std::vector<std::unique_ptr<EmbeddingTable>> tables_;

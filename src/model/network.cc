@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "ops/add.h"
+#include "ops/copy.h"
 #include "ops/fill.h"
 
 namespace hctr {
@@ -22,10 +23,12 @@ Network::Network(const Graph& graph, Phase phase, const Weights& weights, const 
 
 Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const {
   Binding binding;
+  const bool converts = graph_.dense && !memory_.is_data(*graph_.dense);
+  if (converts) binding.dense = dense;
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     const Node& node = graph_.nodes[n];
     LayerIo io;
-    for (const TensorId in : node.in) io.in.push_back(in == graph_.label ? label : in == graph_.dense ? *dense : memory_.value(in));
+    for (const TensorId in : node.in) io.in.push_back(!memory_.is_data(in) ? memory_.value(in) : in == graph_.label ? label : *dense);
     for (const TensorId out : node.out) io.out.push_back(memory_.value(out));
     for (size_t s = 0; s < node.plan.scratch.size(); ++s) io.scratch.push_back(memory_.scratch(n, s));
     io.weights = weights_.of_node(n);
@@ -42,6 +45,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const 
 }
 
 void Network::forward(Context& ctx, const Binding& binding) const {
+  if (binding.dense) ops::copy(ctx, *binding.dense, memory_.value(*graph_.dense));
   for (size_t n = 0; n < graph_.nodes.size(); ++n)
     in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " forward"); },
                [&] { graph_.nodes[n].entry->layer->forward(ctx, binding.calls[n], phase_); });

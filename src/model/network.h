@@ -19,7 +19,8 @@ class Network {
 
   /// The calls of all layers for a batch that lies at these addresses. Several bindings share activations.
   struct Binding {
-    std::vector<LayerIo> calls;  // one per node
+    std::vector<LayerIo> calls;   // one per node
+    std::optional<Tensor> dense;  // to be converted to the type of activations; none where they have one type
   };
   Binding bind(Tensor label, std::optional<Tensor> dense) const;
 
@@ -28,6 +29,9 @@ class Network {
   void backward(Context&, const Binding&) const;
 
   Tensor embedding_output(size_t embedding) const { return memory_.value(graph_.embeddings[embedding]); }
+  std::optional<Tensor> embedding_lengths(size_t embedding) const {
+    return graph_.lengths[embedding] ? std::optional(memory_.value(*graph_.lengths[embedding])) : std::nullopt;
+  }
   Tensor embedding_gradient(size_t embedding) const { return memory_.gradient(graph_.embeddings[embedding]); }
   /// The weighted sum of all losses, [1]. A single loss of weight 1 is its own sum: the same memory.
   Tensor loss() const;

@@ -1,5 +1,7 @@
 #include "model/solver_clause.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -21,45 +23,87 @@ std::string read_value(const Json& value, const Range& range, GpuLists& out) {
   out.per_process.clear();
   if (read_value(value, range, flat).empty()) out.per_process = {flat};
   else if (!value.array() || !read_value(value, range, out.per_process).empty()) out.per_process.clear();
-  size_t gpus = 0;
-  for (const auto& list : out.per_process) {
-    gpus += list.size();
+  for (const auto& list : out.per_process)
     for (const int64_t gpu : list)
       if (gpu < 0) return "GPU numbers from 0";
-  }
-  return gpus > 0 ? "" : "an array of GPU numbers such as [0], or one such array per process";
+  return out.count() > 0 ? "" : "an array of GPU numbers such as [0], or one such array per process";
+}
+
+int64_t GpuLists::count() const {
+  size_t sum = 0;
+  for (const auto& list : per_process) sum += list.size();
+  return static_cast<int64_t>(sum);
 }
 
 Json to_json(const GpuLists& gpus) {
   return gpus.per_process.size() == 1 ? to_json(gpus.per_process[0]) : to_json(gpus.per_process);
 }
 
-std::string read_value(const Json& value, const Range&, MetricList& out) {
-  const std::string expected = "an array of \"AUC\", \"AUC:<number from 0 to 1>\" and \"AverageLoss\"";
-  std::vector<std::string> words;
-  if (!read_value(value, Range{}, words).empty()) return expected;
-  out.metrics.clear();
-  for (const std::string& word : words) {
-    if (word == "AverageLoss") {
-      out.metrics.push_back({Metric::Kind::average_loss, {}});
-    } else if (word == "AUC") {
-      out.metrics.push_back({Metric::Kind::auc, {}});
-    } else if (word.starts_with("AUC:")) {
-      char* end = nullptr;
-      const double stop_at = std::strtod(word.c_str() + 4, &end);
-      if (end == word.c_str() + 4 || *end || !(stop_at >= 0 && stop_at <= 1)) return expected;
-      out.metrics.push_back({Metric::Kind::auc, stop_at});
-    } else {
-      return expected;
+namespace {
+
+/// "AUC" or "AUC:0.8".
+Misfit read_metric(const Json& value, Metric& out) {
+  if (!value.string()) return "a metric, a string";
+  const std::string& word = *value.string();
+  const size_t colon = word.find(':');
+  const std::string name = word.substr(0, colon);
+  out.type = find_metric_type(name);
+  if (!out.type) {
+    std::vector<std::string> names;
+    for (const MetricType& type : metric_types()) {
+      names.push_back(type.name);
+      names.insert(names.end(), type.aliases.begin(), type.aliases.end());
     }
+    const std::string hint = did_you_mean(name, names, 3);
+    return cat("a metric", hint.empty() ? cat(", which are ", one_of(names)) : hint);
   }
-  return "";
+  if (colon == word.npos) return {};
+  if (out.type->better == MetricType::Better::near_one)
+    return cat(name, " without a threshold: it is best at 1, so that neither more nor less of it is a reason to stop");
+  char* end = nullptr;
+  const char* number = word.c_str() + colon + 1;
+  const double threshold = std::strtod(number, &end);
+  const Range range = std::isinf(out.type->largest) ? at_least(0) : between(0, out.type->largest);
+  if (end == number || *end || !range.holds(threshold)) return cat(name, ":<threshold>, a number, ", range.text());
+  out.stop_at = threshold;
+  return {};
+}
+
+}  // namespace
+
+Misfit read_value(const Json& value, const Range&, MetricList& out) {
+  const Json::Array words = value.array() ? *value.array() : Json::Array{value};
+  out.metrics.clear();
+  for (size_t i = 0; i < words.size(); ++i) {
+    Metric metric{};
+    if (Misfit misfit = read_metric(words[i], metric); !misfit.empty()) {
+      if (value.array()) {
+        misfit.place = cat("/", i);
+        misfit.found = words[i].kind();
+      }
+      return misfit;
+    }
+    out.metrics.push_back(metric);
+  }
+  return {};
 }
 
 Json to_json(const MetricList& list) {
   Json words(Json::Array{});
-  for (const Metric& metric : list.metrics) words.add(metric.stop_at ? cat(metric.name(), ":", *metric.stop_at) : metric.name());
+  for (const Metric& metric : list.metrics) words.add(metric.word());
   return words;
+}
+
+std::string read_value(const Json& value, const Range& range, Seed& out) {
+  const Json& v = unwrapped(value);
+  int64_t number = 0;
+  if (constexpr double kEnd = 18446744073709551616.0; v.is_number() && !v.integer() && v.number() >= kEnd / 2 && v.number() <= kEnd) {
+    out.value = v.number() < kEnd ? static_cast<uint64_t>(v.number()) : UINT64_MAX;  // the upper half of the unsigned numbers, rounded
+    return "";
+  }
+  const std::string expected = read_value(v, range, number);
+  if (expected.empty()) out.value = static_cast<uint64_t>(number);
+  return expected;
 }
 
 std::optional<int64_t> SolverClause::eval_batches() const {
@@ -67,6 +111,17 @@ std::optional<int64_t> SolverClause::eval_batches() const {
   if (max_eval_samples) return (*max_eval_samples + eval_batch() - 1) / eval_batch();
   return {};
 }
+
+namespace {
+
+Schema<GroupBy> group_schema() {
+  return Schema<GroupBy>("group_by")
+      .need("input", &GroupBy::input, "name (top) of the sparse input that holds the groups")
+      .opt("slot", &GroupBy::slot, "which of its slots, counted from 0; the slot's first key is the group, a sample without one is in none", at_least(0))
+      .together([](GroupBy& group, const std::string&, Problems&) { group.given = true; });
+}
+
+}  // namespace
 
 Schema<SolverClause> solver_schema() {
   using S = SolverClause;
@@ -88,22 +143,41 @@ Schema<SolverClause> solver_schema() {
       .opt("max_eval_batches", &S::max_eval_batches, "batches of one evaluation; left out: the whole set", at_least(0))
       .alias("eval_batches")
       .opt("max_eval_samples", &S::max_eval_samples, "samples of one evaluation, instead of max_eval_batches", at_least(0))
-      .opt("eval_metrics", &S::eval_metrics, "what an evaluation measures; AUC:x ends training once x is reached")
+      .opt("eval_metrics", &S::eval_metrics, "what an evaluation measures: see [eval_metrics](#eval_metrics)")
+      .part("group_by", &S::group_by, group_schema(), "where the group of a sample stands, for GroupedAUC", false)
       .opt("input_key_type", &S::input_key_type, "width of keys in data and model files; left out: data files tell, models get I64")
       .opt("seed", &S::seed, "of all random numbers: equal seeds give equal models", Range{})
       .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")
+      .opt("mixed_precision", &S::mixed_precision,
+           "activations in fp16 (a number is the loss scale, which gradients are multiplied by on their way back; true or \"fp16\": it finds itself) "
+           "or \"bf16\"; weights, embedding rows and optimizer states stay fp32. Steps whose fp16 gradients overflow are skipped and counted")
       .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
-      .ignored("mixed_precision", "this version trains in fp32")
-      .ignored("dense_opt_states_file", "optimizer states are not loaded yet; they start at 0")
-      .ignored("sparse_opt_states_file", "optimizer states are not loaded yet; they start at 0")
+      .opt("compatibility", &S::compatibility, "where to calculate as HugeCTR did: see [compatibility](#compatibility)")
+      .ignored("dense_opt_states_file", "optimizer states are not loaded yet; they start anew")
+      .ignored("sparse_opt_states_file", "optimizer states are not loaded yet; they start anew")
       .ignored("export_predictions_prefix", "predictions are not exported yet")
+      .ignored("device_layout", "the order of ranks is that of \"gpu\"")
+      .ignored("enable_overlap", "the next batch is always prepared beside the computing of this one")
+      .ignored("holistic_cuda_graph", "\"cuda_graph\" records the whole step")
       .ignored("algorithm_search", "products take the library's first choice, so that runs are reproducible")
       .together([](S& s, const std::string& pointer, Problems& problems) {
         if (s.max_iter && s.num_epochs)
           problems.error(pointer + "/num_epochs", "max_iter and num_epochs cannot be used together; keep one");
         if (s.max_eval_batches && s.max_eval_samples)
           problems.error(pointer + "/max_eval_samples", "max_eval_batches and max_eval_samples cannot be used together; keep one");
+        if (s.enable_tf32_compute && s.mixed_precision.mixed())
+          problems.error(pointer + "/enable_tf32_compute", "enable_tf32_compute is for fp32 products; with mixed_precision there are none: keep one");
         if (!s.max_iter && !s.num_epochs) s.num_epochs = 1;
+        if (s.compatibility.evaluation_continues && !s.eval_batches())
+          problems.note(pointer + "/compatibility", "evaluation_continues has no effect: without max_eval_batches an evaluation takes the whole set");
+        if (s.compatibility.drop_partial_batches && s.max_iter)
+          problems.note(pointer + "/compatibility", "drop_partial_batches has no effect: with max_iter batches run across the end of the set");
+        const auto& metrics = s.eval_metrics.metrics;
+        const auto grouped = std::find_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->of_groups; });
+        if (grouped != metrics.end() && !s.group_by.given)
+          problems.error(cat(pointer, "/eval_metrics/", grouped - metrics.begin()),
+                         cat(grouped->type->name, " needs \"group_by\" in the solver, which names the sparse input that holds the groups"));
+        if (grouped == metrics.end() && s.group_by.given) problems.note(pointer + "/group_by", "has no effect: no metric of eval_metrics is one of groups");
       });
 }
 

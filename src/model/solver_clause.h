@@ -6,7 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "base/metrics.h"
+#include "config/compatibility.h"
 #include "config/schema.h"
+#include "model/precision.h"
 
 namespace hctr {
 
@@ -25,6 +29,7 @@ struct EnumWords<KeyType> {
 /// GPU numbers, one list per process.
 struct GpuLists {
   std::vector<std::vector<int64_t>> per_process = {{0}};
+  int64_t count() const;
 };
 std::string read_value(const Json& value, const Range&, GpuLists& out);
 Json to_json(const GpuLists&);
@@ -33,20 +38,38 @@ struct TypeWord<GpuLists> {
   static std::string text() { return "array of integer, or an array of such arrays"; }
 };
 
-/// What an evaluation measures, with the value that ends training when reached.
+/// A metric that evaluations measure, with the value that ends training when reached.
 struct Metric {
-  enum class Kind { auc, average_loss } kind = Kind::auc;
+  const MetricType* type;
   std::optional<double> stop_at;
-  std::string name() const { return kind == Kind::auc ? "AUC" : "AverageLoss"; }
+  std::string word() const { return stop_at ? cat(type->name, ":", *stop_at) : type->name; }
 };
 struct MetricList {
-  std::vector<Metric> metrics = {{Metric::Kind::auc, {}}, {Metric::Kind::average_loss, {}}};
+  std::vector<Metric> metrics = {{find_metric_type("AUC"), {}}, {find_metric_type("AverageLoss"), {}}};
 };
-std::string read_value(const Json& value, const Range&, MetricList& out);
+Misfit read_value(const Json& value, const Range&, MetricList& out);
 Json to_json(const MetricList&);
 template <>
 struct TypeWord<MetricList> {
-  static std::string text() { return "array of \"AUC\", \"AUC:<stop at>\", \"AverageLoss\""; }
+  static std::string text() { return "array of metrics"; }
+};
+
+/// Where the group of a sample comes from.
+struct GroupBy {
+  bool given = false;
+  std::string input;
+  int64_t slot = 0;
+};
+
+/// Any 64 bits.
+struct Seed {
+  uint64_t value = 0;
+};
+std::string read_value(const Json& value, const Range&, Seed& out);
+inline Json to_json(Seed seed) { return static_cast<int64_t>(seed.value); }  // of the upper half as a negative number, which reads back
+template <>
+struct TypeWord<Seed> {
+  static std::string text() { return "integer"; }
 };
 
 struct SolverClause {
@@ -63,10 +86,13 @@ struct SolverClause {
   int64_t eval_interval = 0;
   std::optional<int64_t> max_eval_batches, max_eval_samples;
   MetricList eval_metrics;
+  GroupBy group_by;
   std::optional<KeyType> input_key_type;
-  int64_t seed = 0;
+  Seed seed;
   bool cuda_graph = true;
+  Precision mixed_precision;
   bool enable_tf32_compute = false;
+  Compatibility compatibility;
 
   int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }
   /// Batches of one evaluation; nothing: the whole set.

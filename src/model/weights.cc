@@ -5,6 +5,8 @@
 #include "device/copy.h"
 #include "hctr/formats.h"
 #include "layers/initializer.h"
+#include "ops/copy.h"
+#include "ops/fill.h"
 #include "ops/penalty.h"
 
 namespace hctr {
@@ -35,29 +37,41 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime) : o
       if (graph.nodes[n].entry != &entry) continue;
       for (const WeightSpec& weight : graph.nodes[n].plan.weights) {
         const TensorSpec spec(DType::f32, weight.shape);
-        items_.push_back({entry.tops[0] + "/" + weight.name, n, values_.add(spec), gradients_.add(spec), weight.penalised});
+        const DType read_as = graph.nodes[n].plan.outputs[0].dtype;
+        items_.push_back({entry.tops[0] + "/" + weight.name, n, values_.add(spec), gradients_.add(spec), weight.penalised, read_as != DType::f32});
+        if (read_as != DType::f32) copy_type_ = read_as;
         specs.push_back(&weight);
       }
     }
   penalty_scratch_ = scratch_.add(ops::penalty_scratch());
   scratch_.build(runtime.device());
   values_.build(runtime.device());
+  if (copy_type_) {
+    copies_.add_alike(values_, *copy_type_);
+    copies_.build(runtime.device());
+  }
   gradients_.build(runtime.device());
   for (int s = 0; s < optimizer_.states(); ++s) {
     Arena& state = states_.emplace_back();
     for (const WeightSpec* weight : specs) state.add(TensorSpec(DType::f32, weight->shape));
     state.build(runtime.device());
+    if (const float start = optimizer_.start(s); start != 0) {
+      Context ctx(runtime, runtime.compute_stream());
+      ops::fill(ctx, start, state.flat());
+    }
   }
   for (size_t i = 0; i < items_.size(); ++i) {
     const Tensor value = values_.get(items_[i].value);
     from_host(value, draw(specs[i]->start, value.elements(), runtime.options().seed, items_[i].name), runtime.compute_stream());
   }
+  Context ctx(runtime, runtime.compute_stream());
+  refresh_copies(ctx);
 }
 
 std::vector<Tensor> Weights::of_node(size_t node) const {
   std::vector<Tensor> tensors;
   for (const Item& item : items_)
-    if (item.node == node) tensors.push_back(values_.get(item.value));
+    if (item.node == node) tensors.push_back((item.copied ? copies_ : values_).get(item.value));
   return tensors;
 }
 
@@ -86,12 +100,17 @@ void Weights::add_penalty_gradients(Context& ctx, const LossLayer::Regularizer& 
   }
 }
 
-void Weights::exchange(Context& ctx, Communicator& comm) const { comm.all_reduce(ctx, gradients_.flat_f32(), Reduce::sum); }
+void Weights::exchange(Context& ctx, Communicator& comm) const { comm.all_reduce(ctx, gradients_.flat(), Reduce::sum); }
 
 void Weights::update(Context& ctx) const {
   std::vector<Tensor> states;
-  for (const Arena& state : states_) states.push_back(state.flat_f32());
-  ops::update_dense(ctx, optimizer_, gradients_.flat_f32(), values_.flat_f32(), states);
+  for (const Arena& state : states_) states.push_back(state.flat());
+  ops::update_dense(ctx, optimizer_, gradients_.flat(), values_.flat(), states);
+  refresh_copies(ctx);
+}
+
+void Weights::refresh_copies(Context& ctx) const {
+  if (copy_type_) ops::copy(ctx, values_.flat(), copies_.flat(*copy_type_));
 }
 
 void Weights::save(const std::filesystem::path& path, StreamRef stream) const {
@@ -109,7 +128,7 @@ void Weights::save(const std::filesystem::path& path, StreamRef stream) const {
   write_text(layout_path(path), Json(Json::Object{{"schema", 1}, {"weights", layout}}).text(1) + "\n");
 }
 
-void Weights::load(const std::filesystem::path& path, StreamRef stream) {
+void Weights::load(const std::filesystem::path& path, Context& ctx) {
   const std::string bytes = read_text(path, "dense model file");
   size_t expected = 0;
   for (const Item& item : items_) expected += values_.get(item.value).spec().bytes();
@@ -132,8 +151,9 @@ void Weights::load(const std::filesystem::path& path, StreamRef stream) {
     std::vector<float> host(static_cast<size_t>(value.elements()));
     std::copy_n(bytes.data() + at, host.size() * sizeof(float), reinterpret_cast<char*>(host.data()));
     at += host.size() * sizeof(float);
-    from_host(value, host, stream);
+    from_host(value, host, ctx.stream());
   }
+  refresh_copies(ctx);
 }
 
 }  // namespace hctr

@@ -17,6 +17,7 @@ class Weights {
   /// Draws initial values from the runtime's seed and each weight's name. Order: layers as the config lists them.
   Weights(const Config&, const Graph&, Runtime&);
 
+  /// What the layer reads: the weights, or their copies in the type of the layer's outputs.
   std::vector<Tensor> of_node(size_t node) const;
   std::vector<Tensor> gradients_of_node(size_t node) const;
 
@@ -26,12 +27,14 @@ class Weights {
   /// Sums gradients over the ranks.
   void exchange(Context&, Communicator&) const;
   void update(Context&) const;
+  /// All gradients, one flat f32 tensor.
+  Tensor all_gradients() const { return gradients_.flat(); }
 
   /// The documented dense layout: every weight as f32, in order, nothing else. Beside it a small description of layers and
   /// shapes (<path>.layout.json) that load() holds the file to when it is there. Waits for the stream.
   void save(const std::filesystem::path&, StreamRef) const;
   /// Errors: Error(data) when the size or the description does not fit this model, Error(io).
-  void load(const std::filesystem::path&, StreamRef);
+  void load(const std::filesystem::path&, Context&);
 
  private:
   struct Item {
@@ -39,9 +42,12 @@ class Weights {
     size_t node;
     size_t value, gradient;  // tickets
     bool penalised;
+    bool copied;  // the layer reads the copy
   };
+  void refresh_copies(Context&) const;
   std::vector<Item> items_;  // in file order
-  Arena values_, gradients_, scratch_;
+  Arena values_, gradients_, copies_, scratch_;
+  std::optional<DType> copy_type_;  // of copies_; none when every layer reads the weights themselves
   size_t penalty_scratch_;
   std::vector<Arena> states_;
   ops::Optimizer optimizer_;

@@ -23,7 +23,8 @@ struct GroupCounts {
 };
 
 /// The occurrences (row, bag) of a batch sorted by row; those of one row stay in the order of keys. Padding and keys
-/// without a row have row 0 and stand first. All on one device, addresses fixed.
+/// without a row have row 0 and stand first. A key that is not pooled is a bag of its own: it has the number of its
+/// vector (KeyBatch). All on one device, addresses fixed.
 struct RowGroups {
   int32_t* rows = nullptr;       // [key_capacity] ascending
   int32_t* bags = nullptr;       // [key_capacity]

@@ -38,6 +38,8 @@ void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
         for (int64_t i = 0; i < std::min<int64_t>(4, data.dim - e); ++i)
           vector[e + i] = symmetric_float(bits.v[i], bound);
       }
+      for (int s = 0; s < kMostStates; ++s)
+        if (init.state_start[s] != 0) std::fill_n(data.states[s] + row * data.state_dim, data.state_dim, init.state_start[s]);
     }
   });
 }

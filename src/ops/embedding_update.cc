@@ -2,12 +2,17 @@
 
 #include <algorithm>
 
+#include "ops/optimizer_loop.h"
+#include "ops/row_rules.h"
+
 namespace hctr::ops {
 
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
                  Tensor dy, float* piece_sums, RowData data) {
-  expect_shape("update_rows dy", dy, {batch.samples, batch.slots, data.dim});
+  expect_shape("update_rows dy", dy, {batch.samples, batch.places, data.dim});
   HCTR_EXPECT(ctx.state(), "update_rows without the step's scalars");
+  HCTR_EXPECT(data.states[0] == nullptr || data.state_dim == (optimizer.row_wise ? 1 : data.dim), "update_rows with states of ",
+              data.state_dim, " elements a row");
   HCTR_ON_DEVICE(ctx, update_rows(ctx, optimizer, batch, groups, combiner, dy, piece_sums, data));
 }
 
@@ -60,41 +65,27 @@ void sum_pieces(float* vectors, int64_t count, int64_t dim) {
     }
 }
 
-/// The rule on elements [at, at + n) of the table. Copies of what it reads, and pointers that do not overlap, let the
-/// compiler work on several elements at once.
-template <class Rule, int States, class Scalars>
-void update_elements(const Optimizer optimizer, const Scalars scalars, const float* __restrict g, float gradient_scale,
-                     int64_t at, int64_t n, const RowData& data) {
-  float* __restrict w = data.vectors + at;
-  float* __restrict s0 = States > 0 ? data.states[0] + at : nullptr;
-  float* __restrict s1 = States > 1 ? data.states[1] + at : nullptr;
-  for (int64_t i = 0; i < n; ++i) {
-    float weight = w[i], state[2] = {States > 0 ? s0[i] : 0.0f, States > 1 ? s1[i] : 0.0f};
-    Rule::update(optimizer, scalars, g[i] * gradient_scale, weight, state);
-    w[i] = weight;
-    if constexpr (States > 0) s0[i] = state[0];
-    if constexpr (States > 1) s1[i] = state[1];
-  }
+/// The rule on elements [e, e + n) of a row.
+template <class Rule, class Scalars>
+void update_part(const Optimizer& optimizer, const Scalars& scalars, const float* g, float gradient_scale, const RowData& data, int64_t row,
+                 int64_t e, int64_t n) {
+  const int64_t at = row * data.dim + e;
+  WeightMemory memory{data.vectors + at, {}};
+  for (int s = 0; s < Rule::kStates; ++s) memory.states[s] = data.states[s] + at;
+  update_elements<Rule>(optimizer, scalars, g, gradient_scale, memory, n);
+}
+
+double square_sum(const float* g, int64_t n, float gradient_scale) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(g[i] * gradient_scale) * static_cast<double>(g[i] * gradient_scale);
+  return sum;
 }
 
 /// Has what an update of `row` reads brought near. Rows lie anywhere in memory: waiting for them is most of the work.
 void fetch_ahead(const RowData& data, int64_t row) {
   __builtin_prefetch(data.vectors + row * data.dim, 1);
   for (const float* state : data.states)
-    if (state) __builtin_prefetch(state + row * data.dim, 1);
-}
-
-/// The scalars of one row: the step's, or the lazy rule's, which also notes that the row was touched.
-template <bool Lazy>
-auto row_scalars(const Optimizer& optimizer, const StepState& state, const UpdateScalars& scalars, const RowData& data,
-                 int64_t row) {
-  if constexpr (Lazy) {
-    const LazyScalars lazy = LazyAdamRule::scalars(optimizer, state, data.last_step[row]);
-    data.last_step[row] = static_cast<int32_t>(state.step + 1);
-    return lazy;
-  } else {
-    return scalars;
-  }
+    if (state) __builtin_prefetch(state + row * data.state_dim, 1);
 }
 
 }  // namespace
@@ -103,7 +94,7 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
                  Tensor dy, float* piece_sums, RowData data) {
   const int64_t dim = data.dim;
   const StepState& state = *ctx.state();
-  const UpdateScalars scalars = update_scalars(optimizer, state);
+  if (state.skip) return;
   dispatch_float(dy.dtype(), [&]<class T>() {
     const BagGradients<T> gradients{batch, combiner, groups.bags, dy.view<T, 3>(), dim};
     ctx.threads().parallel_for(groups.counts->pieces, 16, [&](int64_t begin, int64_t end) {
@@ -112,16 +103,21 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
           gradients.sum_up(groups.pieces[piece].begin, groups.pieces[piece].end, e, std::min(kBlock, dim - e),
                            piece_sums + piece * dim + e);
     });
-    dispatch_row_rule(optimizer.kind, data, [&]<class Rule, int States, bool Lazy>() {
+    dispatch_row_rule(optimizer, data, [&]<class Rule>() {
+      constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
+      const UpdateScalars scalars = Rule::scalars(optimizer, state);
+      const float scale = scalars.gradient_scale;
+      const auto of_row = [&](int64_t row, double squares) {
+        if (data.touched) data.touched[row] = 1;
+        return row_scalars<Rule>(optimizer, state, scalars, data, row, static_cast<float>(squares / static_cast<double>(dim)));
+      };
       ctx.threads().parallel_for(groups.counts->long_runs, 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const LongRun run = groups.long_runs[i];
           const int64_t row = groups.rows[groups.run_begin[run.run]];
           float* sum = piece_sums + run.first_piece * dim;
           sum_pieces(sum, run.pieces, dim);
-          const auto of_row = row_scalars<Lazy>(optimizer, state, scalars, data, row);
-          update_elements<Rule, States>(optimizer, of_row, sum, scalars.gradient_scale, row * dim, dim, data);
-          if (data.touched) data.touched[row] = 1;
+          update_part<Rule>(optimizer, of_row(row, kSquares ? square_sum(sum, dim, scale) : 0), sum, scale, data, row, 0, dim);
         }
       });
       ctx.threads().parallel_for(groups.counts->runs, 256, [&](int64_t begin, int64_t end) {
@@ -130,14 +126,22 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
           const int64_t first = groups.run_begin[run], last = groups.run_end(run, batch.key_capacity);
           if (last - first > kPiece) continue;
           const int64_t row = groups.rows[first];
-          const auto of_row = row_scalars<Lazy>(optimizer, state, scalars, data, row);
-          for (int64_t e = 0; e < dim; e += kBlock) {
-            float sum[kBlock];
+          float sum[kBlock];
+          const auto sum_block = [&](int64_t e) {
             const int64_t n = std::min(kBlock, dim - e);
             gradients.sum_up(first, last, e, n, sum);
-            update_elements<Rule, States>(optimizer, of_row, sum, scalars.gradient_scale, row * dim + e, n, data);
+            return n;
+          };
+          double squares = 0;
+          for (int64_t e = 0; kSquares && e < dim; e += kBlock) {
+            const int64_t n = sum_block(e);
+            squares += square_sum(sum, n, scale);
           }
-          if (data.touched) data.touched[row] = 1;
+          const auto scalars_of_row = of_row(row, squares);
+          for (int64_t e = 0; e < dim; e += kBlock) {
+            const int64_t n = kSquares && dim <= kBlock ? dim : sum_block(e);  // the sum of a short row is there already
+            update_part<Rule>(optimizer, scalars_of_row, sum, scale, data, row, e, n);
+          }
         }
       });
     });
@@ -145,8 +149,10 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
 }
 
 void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
-  const UpdateScalars scalars = update_scalars(optimizer, *ctx.state());
-  dispatch_rule(optimizer.kind, [&]<class Rule, int States>() {
+  const StepState& state = *ctx.state();
+  if (state.skip) return;
+  dispatch_rule(optimizer.kind, [&]<class Rule>() {
+    const UpdateScalars scalars = Rule::scalars(optimizer, state);
     ctx.threads().parallel_for(*rows, 1024, [&](int64_t begin, int64_t end) {
       constexpr float kNone[kBlock] = {};
       for (int64_t row = begin + 1; row <= end; ++row) {
@@ -155,8 +161,7 @@ void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, 
           continue;
         }
         for (int64_t e = 0; e < data.dim; e += kBlock)
-          update_elements<Rule, States>(optimizer, scalars, kNone, 1.0f, row * data.dim + e,
-                                        std::min(kBlock, data.dim - e), data);
+          update_part<Rule>(optimizer, scalars, kNone, 1.0f, data, row, e, std::min(kBlock, data.dim - e));
       }
     });
   });

@@ -1,6 +1,9 @@
 #include "device/launch.cuh"
 #include "ops/embedding_update.h"
 #include "ops/embedding_vector.cuh"
+#include "ops/optimizer.cuh"
+#include "ops/reduce.cuh"
+#include "ops/row_rules.h"
 
 // Three kernels. Runs of up to kPiece occurrences are summed and applied by one group of lanes each. Of longer runs,
 // first every piece is summed by one group, then a block adds up the pieces of one run, in the order that
@@ -35,53 +38,51 @@ struct BagGradients {
   }
 };
 
-template <class Rule, int States, int Width, class Scalars>
+template <class Rule, int Width, class Scalars>
 __device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Part<Width>& g, float gradient_scale,
                       const RowData& data, int64_t at) {
-  Part<Width> w = load_part<Width>(data.vectors + at), s0{}, s1{};
-  if constexpr (States > 0) s0 = load_part<Width>(data.states[0] + at);
-  if constexpr (States > 1) s1 = load_part<Width>(data.states[1] + at);
+  Part<Width> w = load_part<Width>(data.vectors + at), s[kMostStates]{};
+#pragma unroll
+  for (int n = 0; n < Rule::kStates; ++n) s[n] = load_part<Width>(data.states[n] + at);
 #pragma unroll
   for (int i = 0; i < Width; ++i) {
-    float state[2] = {s0.v[i], s1.v[i]};
+    float state[kMostStates];
+#pragma unroll
+    for (int n = 0; n < kMostStates; ++n) state[n] = s[n].v[i];
     Rule::update(optimizer, scalars, g.v[i] * gradient_scale, w.v[i], state);
-    s0.v[i] = state[0];
-    s1.v[i] = state[1];
+#pragma unroll
+    for (int n = 0; n < kMostStates; ++n) s[n].v[i] = state[n];
   }
   store_part<Width>(data.vectors + at, w);
-  if constexpr (States > 0) store_part<Width>(data.states[0] + at, s0);
-  if constexpr (States > 1) store_part<Width>(data.states[1] + at, s1);
+#pragma unroll
+  for (int n = 0; n < Rule::kStates; ++n) store_part<Width>(data.states[n] + at, s[n]);
 }
 
-/// The step's scalars: powers in double, so worked out by one thread of a block. Every thread of the block calls this
-/// once.
-__device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepState* state) {
-  __shared__ UpdateScalars scalars;
-  if (threadIdx.x == 0) scalars = update_scalars(optimizer, *state);
-  __syncthreads();
-  return scalars;
+template <int Width>
+__device__ float square_sum(const Part<Width>& g, float gradient_scale) {
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < Width; ++i) sum += g.v[i] * gradient_scale * (g.v[i] * gradient_scale);
+  return sum;
 }
 
-/// The lazy rule's scalars of a row; notes that the row was touched. One thread per row calls this.
-__device__ LazyScalars touch_lazily(const Optimizer& optimizer, const StepState* state, const RowData& data,
-                                    int64_t row) {
-  const LazyScalars scalars = LazyAdamRule::scalars(optimizer, *state, data.last_step[row]);
-  data.last_step[row] = static_cast<int32_t>(state->step + 1);
-  return scalars;
-}
-
-/// The scalars of a group's row.
-template <bool Lazy>
-__device__ auto group_scalars(const Group& group, const Optimizer& optimizer, const StepState* state,
-                              const UpdateScalars& of_step, const RowData& data, int64_t row) {
-  if constexpr (Lazy) {
-    LazyScalars s{};
-    if (group.lane == 0) s = touch_lazily(optimizer, state, data, row);
-    return LazyScalars{__shfl_sync(group.mask, s.move, 0, group.lanes),
-                       __shfl_sync(group.mask, s.decay1, 0, group.lanes),
-                       __shfl_sync(group.mask, s.decay2, 0, group.lanes)};
-  } else {
+/// The scalars of a group's row, for all its lanes. `squares`: each lane's share of the sum of g^2.
+template <class Rule>
+__device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& optimizer, const StepState* state,
+                                          const UpdateScalars& of_step, const RowData& data, int64_t row, float squares) {
+  if constexpr (Rule::kScalarsOf == ScalarsOf::step) {
     return of_step;
+  } else {
+    for (int distance = group.lanes / 2; distance > 0; distance /= 2)
+      squares += __shfl_xor_sync(group.mask, squares, distance, group.lanes);
+    RowScalars<Rule> scalars{};
+    if (group.lane == 0)
+      scalars = row_scalars<Rule>(optimizer, *state, of_step, data, row, squares / static_cast<float>(data.dim));
+    static_assert(sizeof scalars == 3 * sizeof(float));
+    auto* words = reinterpret_cast<float*>(&scalars);
+#pragma unroll
+    for (int i = 0; i < 3; ++i) words[i] = __shfl_sync(group.mask, words[i], 0, group.lanes);
+    return scalars;
   }
 }
 
@@ -97,21 +98,31 @@ __global__ void sum_pieces_kernel(BagGradients<T, Width> gradients, RowGroups gr
   }
 }
 
-template <class Rule, int States, bool Lazy, class T, int Width>
+template <class Rule, class T, int Width>
 __global__ void update_short_runs_kernel(Optimizer optimizer, const StepState* state, BagGradients<T, Width> gradients,
                                          RowGroups groups, RowData data, int lanes) {
-  const UpdateScalars of_step = block_scalars(optimizer, state);
+  if (state->skip) return;
+  constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
+  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(lanes);
-  const int64_t runs = groups.counts->runs;
+  const int64_t runs = groups.counts->runs, own = group.lane * Width;
   for (int64_t run = group.index; run < runs; run += group.count) {
     const int32_t begin = groups.run_begin[run];
     const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
     if (end - begin > kPiece) continue;
     const int64_t row = groups.rows[begin];
-    const auto scalars = group_scalars<Lazy>(group, optimizer, state, of_step, data, row);
-    for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, States, Width>(optimizer, scalars, gradients.sum_up(begin, end, e), of_step.gradient_scale, data,
-                                 row * data.dim + e);
+    Part<Width> first{};  // of a rule that needs the sums twice, those that most rows have
+    float squares = 0;
+    if constexpr (kSquares)
+      for (int64_t e = own; e < data.dim; e += lanes * Width) {
+        const Part<Width> g = gradients.sum_up(begin, end, e);
+        if (e == own) first = g;
+        squares += square_sum(g, of_step.gradient_scale);
+      }
+    const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
+    for (int64_t e = own; e < data.dim; e += lanes * Width)
+      apply<Rule, Width>(optimizer, scalars, kSquares && e == own ? first : gradients.sum_up(begin, end, e),
+                         of_step.gradient_scale, data, row * data.dim + e);
     if (data.touched && group.lane == 0) data.touched[row] = 1;
   }
 }
@@ -148,35 +159,41 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
 }
 
 /// One block per long run.
-template <class Rule, int States, bool Lazy, int Width>
+template <class Rule, int Width>
 __global__ void update_long_runs_kernel(Optimizer optimizer, const StepState* state, RowGroups groups,
                                         float* piece_sums, RowData data, int lanes) {
-  const UpdateScalars of_step = block_scalars(optimizer, state);
-  __shared__ LazyScalars lazy;
+  if (state->skip) return;
+  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
+  __shared__ RowScalars<Rule> of_row;
   for (int32_t i = static_cast<int32_t>(blockIdx.x); i < groups.counts->long_runs;
        i += static_cast<int32_t>(gridDim.x)) {
     const LongRun run = groups.long_runs[i];
     const int64_t row = groups.rows[groups.run_begin[run.run]];
     float* sum = piece_sums + run.first_piece * data.dim;
-    if constexpr (Lazy)
-      if (threadIdx.x == 0) lazy = touch_lazily(optimizer, state, data, row);
-    sum_in_place<Width>(sum, run.pieces, data.dim, lanes);  // a long run has two pieces at least: this synchronizes
-    for (int64_t e = threadIdx.x * Width; e < data.dim; e += kThreads * Width) {
-      const Part<Width> g = load_part<Width>(sum + e);
-      if constexpr (Lazy)
-        apply<Rule, States, Width>(optimizer, lazy, g, of_step.gradient_scale, data, row * data.dim + e);
-      else
-        apply<Rule, States, Width>(optimizer, of_step, g, of_step.gradient_scale, data, row * data.dim + e);
+    sum_in_place<Width>(sum, run.pieces, data.dim, lanes);
+    float squares = 0;
+    if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square) {
+      for (int64_t e = threadIdx.x * Width; e < data.dim; e += kThreads * Width)
+        squares += square_sum(load_part<Width>(sum + e), of_step.gradient_scale);
+      squares = cuda::block_sum<kThreads>(squares);
     }
-    if (data.touched && threadIdx.x == 0) data.touched[row] = 1;
-    __syncthreads();  // `lazy` is written again
+    if (threadIdx.x == 0) {
+      of_row = row_scalars<Rule>(optimizer, *state, of_step, data, row, squares / static_cast<float>(data.dim));
+      if (data.touched) data.touched[row] = 1;
+    }
+    __syncthreads();
+    const RowScalars<Rule> scalars = of_row;
+    for (int64_t e = threadIdx.x * Width; e < data.dim; e += kThreads * Width)
+      apply<Rule, Width>(optimizer, scalars, load_part<Width>(sum + e), of_step.gradient_scale, data, row * data.dim + e);
+    __syncthreads();  // `of_row` is written again
   }
 }
 
-template <class Rule, int States, int Width>
+template <class Rule, int Width>
 __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, const uint32_t* rows, RowData data,
                                   int lanes) {
-  const UpdateScalars scalars = block_scalars(optimizer, state);
+  if (state->skip) return;
+  const UpdateScalars scalars = block_scalars<Rule>(optimizer, state);
   const Group group(lanes);
   const int64_t last = *rows;
   for (int64_t row = 1 + group.index; row <= last; row += group.count) {
@@ -187,7 +204,7 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
       continue;
     }
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, States, Width>(optimizer, scalars, Part<Width>{}, 1.0f, data, row * data.dim + e);
+      apply<Rule, Width>(optimizer, scalars, Part<Width>{}, 1.0f, data, row * data.dim + e);
   }
 }
 
@@ -209,13 +226,11 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
       const BagGradients<T, Width> gradients{batch, combiner, groups.bags, dy.view<T, 3>()};
       launch(ctx, "sum_pieces", grid_for(RowGroups::most_pieces(capacity) * lanes, kThreads, kBlocks),
              sum_pieces_kernel<T, Width>, gradients, groups, piece_sums, lanes);
-      dispatch_row_rule(optimizer.kind, data, [&]<class Rule, int States, bool Lazy>() {
+      dispatch_row_rule(optimizer, data, [&]<class Rule>() {
         launch(ctx, "update_short_runs", grid_for(capacity * lanes, kThreads, kBlocks),
-               update_short_runs_kernel<Rule, States, Lazy, T, Width>, optimizer, ctx.state(), gradients, groups, data,
-               lanes);
+               update_short_runs_kernel<Rule, T, Width>, optimizer, ctx.state(), gradients, groups, data, lanes);
         launch(ctx, "update_long_runs", Grid{std::min<int64_t>(RowGroups::most_long_runs(capacity), 132), kThreads, 0},
-               update_long_runs_kernel<Rule, States, Lazy, Width>, optimizer, ctx.state(), groups, piece_sums, data,
-               lanes);
+               update_long_runs_kernel<Rule, Width>, optimizer, ctx.state(), groups, piece_sums, data, lanes);
       });
     });
   });
@@ -224,9 +239,9 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
 void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
   dispatch_width(data.dim % 4 == 0, [&]<int Width>() {
     const int lanes = lanes_for(data.dim, Width);
-    dispatch_rule(optimizer.kind, [&]<class Rule, int States>() {
-      launch(ctx, "sweep_rows", Grid{132 * 8, kThreads, 0}, sweep_rows_kernel<Rule, States, Width>, optimizer,
-             ctx.state(), rows, data, lanes);
+    dispatch_rule(optimizer.kind, [&]<class Rule>() {
+      launch(ctx, "sweep_rows", Grid{132 * 8, kThreads, 0}, sweep_rows_kernel<Rule, Width>, optimizer, ctx.state(),
+             rows, data, lanes);
     });
   });
 }

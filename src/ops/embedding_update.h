@@ -8,13 +8,14 @@
 namespace hctr::ops {
 
 /// For every row of the batch: g = the sum over its occurrences of weight(bag) * dy[bag], in the order of keys (see
-/// kPiece), divided by the loss scale; then the rule once. With data.last_step the lazy rule; with data.touched marks
-/// the row. Shapes: dy [samples, slots, dim], row stride at will; piece_sums [RowGroups::most_pieces, dim],
-/// overwritten. Dtypes: dy f32 f16 bf16. Needs ctx.state().
+/// kPiece), divided by the loss scale; then the rule once (row_rules.h: with data.last_step the lazy one). With
+/// data.touched marks the row. When the step is one to skip, changes nothing of `data`. Shapes: dy [samples, places, dim],
+/// row stride at will; piece_sums [RowGroups::most_pieces, dim], overwritten. Dtypes: dy f32 f16 bf16. Needs ctx.state().
 HCTR_OP(void update_rows(Context&, const Optimizer&, KeyBatch, RowGroups, Combiner, Tensor dy, float* piece_sums,
                          RowData data))
 
-/// The rule with g = 0 for rows 1 to *rows that update_rows has not marked; takes the marks off. Needs ctx.state().
+/// The rule with g = 0 for rows 1 to *rows that update_rows has not marked; takes the marks off. Nothing when the step is
+/// one to skip. Needs ctx.state().
 HCTR_OP(void sweep_rows(Context&, const Optimizer&, const uint32_t* rows, RowData data))
 
 }  // namespace hctr::ops

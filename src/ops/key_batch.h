@@ -1,28 +1,63 @@
 // The keys of one batch as kernels see them: bags, slot-major.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "base/platform.h"
 
 namespace hctr::ops {
 
-/// How the vectors of a bag become one.
-enum class Combiner { sum, mean };
+/// How the vectors of a bag become one: their sum, that divided by their number or by its square root; or not at all.
+enum class Combiner { sum, mean, sqrtn, none };
+
+/// Keys [begin, end) of a batch.
+struct KeyRange {
+  int32_t begin, end;
+};
+
+/// Which places of a sample's output a slot has, where keys are not pooled: one for each of its keys. On the device.
+struct Places {
+  const int32_t* of_slot = nullptr;  // [slots] the first place of each slot
+  const int32_t* slots = nullptr;    // [places] the slot of each place
+};
 
 /// Bag (slot s, sample b), numbered s * samples + b, holds keys offsets[bag] up to offsets[bag + 1]. All on one device.
+///
+/// A batch makes vectors, `places` a sample: vector (place, b) has number place * samples + b. Pooled, a slot has one
+/// place, so a bag and its vector have one number. With Combiner::none key i of a bag makes the vector at place i of
+/// its slot, which must have as many places as its bags may have keys; places behind a bag's last key have no key.
 struct KeyBatch {
   const int64_t* keys = nullptr;     // [key_capacity]; defined up to offsets[bags()]
   const int32_t* offsets = nullptr;  // [bags() + 1]
   int64_t slots = 0, samples = 0, key_capacity = 0;
+  int64_t places = 0;  // slots, when pooled
+  Places unpooled{};   // empty when pooled
 
   HCTR_HD int64_t bags() const { return slots * samples; }
   HCTR_HD int64_t size() const { return offsets[bags()]; }
-  /// What the keys of a bag weigh in its vector.
-  HCTR_HD float weight(Combiner combiner, int64_t bag) const {
-    if (combiner == Combiner::sum) return 1.0f;
-    const int32_t n = offsets[bag + 1] - offsets[bag];
-    return n > 1 ? 1.0f / static_cast<float>(n) : 1.0f;
+  HCTR_HD int64_t vectors() const { return places * samples; }
+
+  /// The keys that a vector is made of.
+  HCTR_HD KeyRange keys_of(int64_t vector) const {
+    if (!unpooled.slots) return {offsets[vector], offsets[vector + 1]};
+    const auto place = static_cast<uint32_t>(vector) / static_cast<uint32_t>(samples);
+    const int64_t slot = unpooled.slots[place], bag = slot * samples + (vector - place * samples);
+    const int32_t key = offsets[bag] + static_cast<int32_t>(place) - unpooled.of_slot[slot], end = offsets[bag + 1];
+    return key < end ? KeyRange{key, key + 1} : KeyRange{end, end};
+  }
+  /// The vector that key p, one of `bag`, is part of.
+  HCTR_HD int64_t vector_of(int64_t bag, int64_t p) const {
+    if (!unpooled.slots) return bag;
+    const auto slot = static_cast<uint32_t>(bag) / static_cast<uint32_t>(samples);
+    return (unpooled.of_slot[slot] + p - offsets[bag]) * samples + (bag - slot * samples);
+  }
+  /// What the keys of a vector weigh in it.
+  HCTR_HD float weight(Combiner combiner, int64_t vector) const {
+    if (combiner == Combiner::sum || combiner == Combiner::none) return 1.0f;
+    const int32_t n = offsets[vector + 1] - offsets[vector];
+    if (n <= 1) return 1.0f;
+    return 1.0f / (combiner == Combiner::mean ? static_cast<float>(n) : sqrtf(static_cast<float>(n)));
   }
 };
 

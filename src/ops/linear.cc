@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "ops/element_loops.h"
 #include "ops/fill.h"
@@ -65,9 +67,10 @@ struct Operand {
   const T* data;
   Transpose how;
   int64_t stride, row, column;
-  Operand(const Tensor& t, Transpose how_)
-      : data(t.data<const T>()), how(how_), stride(std::max<int64_t>(1, t.row_stride())), row(how == Transpose::no ? stride : 1),
+  Operand(const T* data_, Transpose how_, int64_t stride_)
+      : data(data_), how(how_), stride(std::max<int64_t>(1, stride_)), row(how == Transpose::no ? stride : 1),
         column(how == Transpose::no ? 1 : stride) {}
+  Operand(const Tensor& t, Transpose how_) : Operand(t.data<const T>(), how_, t.row_stride()) {}
   /// From row i and column j on.
   Operand at(int64_t i, int64_t j) const {
     Operand part = *this;
@@ -80,24 +83,7 @@ struct TileSize {
   int64_t rows, columns, depth;
 };
 
-/// One tile of c, with `bias` added to each row unless it is null. For types that CBLAS does not know.
-template <class T, class Out>
-void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, Out* c, int64_t c_stride) {
-  constexpr int64_t kWidth = 128;
-  for (int64_t i = 0; i < size.rows; ++i)
-    for (int64_t first = 0; first < size.columns; first += kWidth) {
-      const int64_t width = std::min(kWidth, size.columns - first);
-      float sum[kWidth] = {};
-      for (int64_t k = 0; k < size.depth; ++k) {
-        const float factor = static_cast<float>(a.data[i * a.row + k * a.column]);
-        for (int64_t j = 0; j < width; ++j) sum[j] += factor * static_cast<float>(b.data[k * b.row + (first + j) * b.column]);
-      }
-      for (int64_t j = 0; j < width; ++j)
-        c[i * c_stride + first + j] = static_cast<Out>(bias ? sum[j] + static_cast<float>(bias[first + j]) : sum[j]);
-    }
-}
-
-/// The same by CBLAS, in the calling thread.
+/// One tile of c, with `bias` added to each row unless it is null, by CBLAS in the calling thread.
 template <class T>
   requires std::is_same_v<T, float> || std::is_same_v<T, double>
 void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, T* c, int64_t c_stride) {
@@ -110,6 +96,37 @@ void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, T* 
   }();
   gemm(CblasRowMajor, of(a.how), of(b.how), number(size.rows), number(size.columns), number(size.depth), 1, a.data, number(a.stride), b.data,
        number(b.stride), bias ? T(1) : T(0), c, number(std::max<int64_t>(1, c_stride)));
+}
+
+/// The part of op(t) that a tile needs, as f32 in t's own layout.
+template <class T>
+Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<float>& memory) {
+  if (t.how == Transpose::yes) std::swap(rows, columns);
+  memory.resize(static_cast<size_t>(rows * columns));
+  for (int64_t i = 0; i < rows; ++i) {
+    const T* from = t.data + i * t.stride;
+    float* to = memory.data() + i * columns;
+    HCTR_INDEPENDENT_ITERATIONS
+    for (int64_t j = 0; j < columns; ++j) to[j] = static_cast<float>(from[j]);
+  }
+  return Operand<float>(memory.data(), t.how, columns);
+}
+
+/// For types that CBLAS does not know: their values are f32's too, and so is the sum before it is rounded.
+template <class T, class Out>
+void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, Out* c, int64_t c_stride) {
+  thread_local std::vector<float> left, right, sums, wide_bias;  // kept for the next tile
+  sums.resize(static_cast<size_t>(size.rows * size.columns));
+  wide_bias.clear();
+  for (int64_t j = 0; bias && j < size.columns; ++j) wide_bias.push_back(static_cast<float>(bias[j]));
+  multiply_tile(widened(a, size.rows, size.depth, left), widened(b, size.depth, size.columns, right), size, bias ? wide_bias.data() : nullptr,
+                sums.data(), size.columns);
+  for (int64_t i = 0; i < size.rows; ++i) {
+    const float* from = sums.data() + i * size.columns;
+    Out* to = c + i * c_stride;
+    HCTR_INDEPENDENT_ITERATIONS
+    for (int64_t j = 0; j < size.columns; ++j) to[j] = static_cast<Out>(from[j]);
+  }
 }
 
 /// c = op(a) op(b) + bias, one tile per task. The library must not split a tile among threads of its own.

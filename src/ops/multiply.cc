@@ -88,4 +88,16 @@ void cpu::negate(Context& ctx, Tensor x, Tensor y) {
   dispatch_real(y.dtype(), [&]<class T>() { map(ctx, Negative(), rows_of<T>(y, extent), rows_of<const T>(x, extent)); });
 }
 
+void zero_where_zero(Context& ctx, Tensor x, Tensor y) {
+  expect_on("zero_where_zero", ctx.device(), y);
+  expect_shape("zero_where_zero x", x, y.shape());
+  expect_alike("zero_where_zero", {x, y});
+  HCTR_ON_DEVICE(ctx, zero_where_zero(ctx, x, y));
+}
+
+void cpu::zero_where_zero(Context& ctx, Tensor x, Tensor y) {
+  const Extent extent = extent_of({y, x});
+  dispatch_real(y.dtype(), [&]<class T>() { map(ctx, UnlessZero(), rows_of<T>(y, extent), rows_of<const T>(x, extent), rows_of<const T>(y, extent)); });
+}
+
 }  // namespace hctr::ops

@@ -121,4 +121,11 @@ void cuda::negate(Context& ctx, Tensor x, Tensor y) {
   dispatch_float(y.dtype(), [&]<class T>() { map<Negative, T, T, 1>(ctx, "negate", Negative(), {{rows_of<const T>(x, extent)}}, rows_of<T>(y, extent)); });
 }
 
+void cuda::zero_where_zero(Context& ctx, Tensor x, Tensor y) {
+  const Extent extent = extent_of({y, x});
+  dispatch_float(y.dtype(), [&]<class T>() {
+    map<UnlessZero, T, T, 2>(ctx, "zero_where_zero", UnlessZero(), {{rows_of<const T>(x, extent), rows_of<const T>(y, extent)}}, rows_of<T>(y, extent));
+  });
+}
+
 }  // namespace hctr::ops

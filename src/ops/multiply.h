@@ -20,4 +20,7 @@ HCTR_OP(void subtract(Context&, Tensor a, Tensor b, Tensor y))
 /// y = -x.
 HCTR_OP(void negate(Context&, Tensor x, Tensor y))
 
+/// y = 0 where x is 0. Shapes and dtypes alike.
+HCTR_OP(void zero_where_zero(Context&, Tensor x, Tensor y))
+
 }  // namespace hctr::ops

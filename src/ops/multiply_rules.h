@@ -12,4 +12,8 @@ struct Negative {
   template <class A> HCTR_HD A operator()(A x) const { return -x; }
 };
 
+struct UnlessZero {
+  template <class A> HCTR_HD A operator()(A x, A y) const { return x == 0 ? A(0) : y; }
+};
+
 }  // namespace hctr::ops

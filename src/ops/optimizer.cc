@@ -1,6 +1,7 @@
 #include "ops/optimizer.h"
 
 #include "ops/element_loops.h"
+#include "ops/optimizer_loop.h"
 
 namespace hctr::ops {
 
@@ -20,23 +21,17 @@ void update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, 
 }
 
 void cpu::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, const std::vector<Tensor>& states) {
-  const UpdateScalars scalars = update_scalars(optimizer, *ctx.state());
+  if (ctx.state()->skip) return;
   const float* gradients = g.data<const float>();
-  float* weights = w.data<float>();
-  dispatch_rule(optimizer.kind, [&]<class Rule, int kStates>() {
-    float* state0 = kStates > 0 ? states[0].data<float>() : nullptr;
-    float* state1 = kStates > 1 ? states[1].data<float>() : nullptr;
+  WeightMemory memory{w.data<float>(), {}};
+  for (size_t s = 0; s < states.size(); ++s) memory.states[s] = states[s].data<float>();
+  dispatch_rule(optimizer.kind, [&]<class Rule>() {
+    const UpdateScalars scalars = Rule::scalars(optimizer, *ctx.state());
     for_pieces(ctx, {1, w.elements()}, [=](int64_t, int64_t begin, int64_t end) {
-      const Optimizer constants = optimizer;
-      const UpdateScalars step = scalars;
-      HCTR_INDEPENDENT_ITERATIONS
-      for (int64_t i = begin; i < end; ++i) {
-        float weight = weights[i], state[2] = {kStates > 0 ? state0[i] : 0, kStates > 1 ? state1[i] : 0};
-        Rule::update(constants, step, gradients[i] * step.gradient_scale, weight, state);
-        weights[i] = weight;
-        if constexpr (kStates > 0) state0[i] = state[0];
-        if constexpr (kStates > 1) state1[i] = state[1];
-      }
+      WeightMemory piece = memory;
+      piece.w += begin;
+      for (int s = 0; s < Rule::kStates; ++s) piece.states[s] += begin;
+      update_elements<Rule>(optimizer, scalars, gradients + begin, scalars.gradient_scale, piece, end - begin);
     });
   });
 }

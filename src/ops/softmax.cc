@@ -20,11 +20,19 @@ void check(const char* what, Context& ctx, const Tensor& x, const std::optional<
 
 }  // namespace
 
+Shape with_ones(const Shape& shape) {
+  Shape four{shape[0], 1, 1, shape[shape.rank() - 1]};
+  if (shape.rank() > 2) four[2] = shape[shape.rank() - 2];
+  if (shape.rank() > 3) four[1] = shape[1];
+  return four;
+}
+
 bool mask_fits(const Shape& mask, const Shape& x) {
-  if (mask == x) return true;
-  Shape one = x;
-  if (x.rank() == 4) one[1] = 1;
-  return mask == one;
+  if (mask.rank() < 2 || x.rank() < 2) return false;
+  const Shape part = with_ones(mask), whole = with_ones(x);
+  for (const int d : {1, 2})
+    if (part[d] != 1 && part[d] != whole[d]) return false;
+  return part[0] == whole[0] && part[3] == whole[3];
 }
 
 void softmax(Context& ctx, Tensor x, std::optional<Tensor> mask, Tensor y) {
@@ -37,7 +45,7 @@ void cpu::softmax(Context& ctx, Tensor x, std::optional<Tensor> mask, Tensor y) 
     using A = Acc<T>;
     const LastRows<const T> from = last_rows<const T>(x);
     const LastRows<T> to = last_rows<T>(y);
-    const MaskRows<T> masks = mask_rows<T>(mask, from.inner);
+    const MaskRows<T> masks = mask_rows<T>(mask, x.shape());
     ctx.threads().parallel_for(from.count, 64, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const T *row = from.row(r), *kept = masks.row(r);
@@ -61,7 +69,7 @@ void cpu::softmax_backward(Context& ctx, Tensor y, std::optional<Tensor> mask, T
     using A = Acc<T>;
     const LastRows<const T> shares = last_rows<const T>(y), gradient = last_rows<const T>(dy);
     const LastRows<T> to = last_rows<T>(dx);
-    const MaskRows<T> masks = mask_rows<T>(mask, shares.inner);
+    const MaskRows<T> masks = mask_rows<T>(mask, y.shape());
     ctx.threads().parallel_for(shares.count, 64, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const T *share = shares.row(r), *g = gradient.row(r), *kept = masks.row(r);

@@ -4,23 +4,30 @@
 #include <optional>
 
 #include "ops/last_rows.h"
+#include "ops/softmax.h"
 
 namespace hctr::ops {
 
 inline constexpr float kMaskedScore = -10000;
 
-/// The mask's row for row r of x; no data: nothing is masked. Rows of a mask with fewer of them serve x's in turn.
+/// The mask's row for row r of x; no data: nothing is masked. Where the mask has size 1 one row of it serves all of x's.
 template <class T>
 struct MaskRows {
   LastRows<const T> mask;
-  int64_t inner;  // of x
-  HCTR_HD const T* row(int64_t r) const { return mask.data ? mask.row(r / inner * mask.inner + r % inner % mask.inner) : nullptr; }
+  int64_t inner, lower;           // rows of x in a sample, and in its second dimension of three
+  int64_t upper_step, lower_step;  // from row to row of the mask along each
+  HCTR_HD const T* row(int64_t r) const {
+    if (!mask.data) return nullptr;
+    const int64_t sample = r / inner, at = r % inner;
+    return mask.row(sample * mask.inner + at / lower * upper_step + at % lower * lower_step);
+  }
 };
 
 template <class T>
-MaskRows<T> mask_rows(const std::optional<Tensor>& mask, int64_t inner) {
-  if (!mask) return {{nullptr, 0, 0, 1, 0}, inner};
-  return {last_rows<const T>(*mask), inner};
+MaskRows<T> mask_rows(const std::optional<Tensor>& mask, const Shape& x) {
+  if (!mask) return {{nullptr, 0, 0, 1, 0}, 1, 1, 0, 0};
+  const Shape whole = with_ones(x), part = with_ones(mask->shape());
+  return {last_rows<const T>(*mask), whole[1] * whole[2], whole[2], part[1] == 1 ? 0 : part[2], part[2] == 1 ? 0 : 1};
 }
 
 template <class T>

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "config/schema.h"
-#include "ops/optimizer.h"
+#include "ops/optimizer_rules.h"
 
 namespace hctr {
 
@@ -28,7 +28,13 @@ struct EnumWords<ops::Optimizer::Kind> {
 struct HyperParameters {
   bool given = false;
   double learning_rate = 0;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-7;  // Adam
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-7;  // Adam, AdamW; epsilon also AdaGrad and RMSProp
+  double weight_decay = 0;                            // AdamW
+  double momentum_factor = 0;                         // MomentumSGD, Nesterov
+  double initial_accu_value = 0;                      // AdaGrad
+  bool row_wise = false;                              // AdaGrad
+  double smoothing = 0.9;                             // RMSProp
+  double beta = 1, lambda1 = 0, lambda2 = 0;          // Ftrl
   bool atomic_update = false;                         // SGD
   int64_t warmup_steps = 1, decay_start = 0, decay_steps = 1;
   double decay_power = 2, end_lr = 0;
@@ -38,9 +44,9 @@ struct OptimizerClause {
   ops::Optimizer::Kind type = ops::Optimizer::Kind::adam;
   std::optional<UpdateType> update_type;
   std::optional<bool> global_update;
-  HyperParameters adam, sgd;
+  HyperParameters adam, adamw, sgd, momentum_sgd, nesterov, adagrad, rmsprop, ftrl;  // one for each type; those of `type` count
 
-  const HyperParameters& hyper() const { return type == ops::Optimizer::Kind::adam ? adam : sgd; }
+  const HyperParameters& hyper() const;
   /// update_type, else global_update, else local.
   UpdateType update() const;
   /// The rule. `step_rate` is the base rate of the top-level clause, which the step's rate is scheduled from.

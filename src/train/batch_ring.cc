@@ -32,7 +32,7 @@ std::byte* BatchRing::block(int slot) const {
 
 Tensor BatchRing::tensor(int slot, size_t offset, const TensorSpec& spec) const { return Tensor(block(slot) + offset, spec, device_); }
 
-const StepState* BatchRing::device_state(int slot) const { return reinterpret_cast<const StepState*>(block(slot) + layout_.state); }
+StepState* BatchRing::device_state(int slot) const { return reinterpret_cast<StepState*>(block(slot) + layout_.state); }
 
 Tensor BatchRing::label(int slot) const {
   return tensor(slot, layout_.label, TensorSpec(DType::f32, {layout_.shape.samples, layout_.shape.label_dim}));

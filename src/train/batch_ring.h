@@ -16,14 +16,17 @@ class BatchRing {
   BatchRing(const BatchLayout&, int slots, Device);
 
   int slots() const { return static_cast<int>(host_.size()); }
+  /// Rows of a batch.
+  int64_t samples() const { return layout_.shape.samples; }
   /// Where the reader writes.
   std::vector<std::byte*> host_blocks() const;
+  BatchView on_host(int slot) const { return {layout_, host_[static_cast<size_t>(slot)].data()}; }
   /// The host's scalars of a slot; uploaded with it.
   StepState& state(int slot) const;
   /// Copies a slot to the device, in stream order. On the CPU there is nothing to copy: both are one block.
   void upload(StreamRef, int slot) const;
 
-  const StepState* device_state(int slot) const;
+  StepState* device_state(int slot) const;
   Tensor label(int slot) const;
   std::optional<Tensor> dense(int slot) const;  ///< none when dense_dim is 0
   Tensor offsets(int slot, size_t table) const;

@@ -51,6 +51,7 @@ std::map<std::string, double> best_scores(const Config& config, const BestPossib
     const Node& loss = graph.nodes[graph.losses[l]];
     const auto scores = scores_of(graph, loss, best);
     if (scores) named[l == 0 ? "AUC" : "AUC/" + loss.entry->tops[0]] = scores->auc;
+    if (scores && graph.losses.size() > 1) named["AverageLoss/" + loss.entry->tops[0]] = scores->loss;
     const double weight = dynamic_cast<const LossLayer&>(*loss.entry->layer).weight();
     sum = sum && scores ? std::optional(*sum + weight * scores->loss) : std::nullopt;
   }

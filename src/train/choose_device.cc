@@ -3,8 +3,7 @@
 namespace hctr {
 
 Device choose_device(DeviceChoice choice, const GpuLists& gpus, const Log& log) {
-  size_t named = 0;
-  for (const auto& list : gpus.per_process) named += list.size();
+  const int64_t named = gpus.count();
   Device device;
   if (choice != DeviceChoice::cpu) {
     const GpuSearch search = find_gpus();

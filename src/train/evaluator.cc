@@ -1,5 +1,7 @@
 #include "train/evaluator.h"
 
+#include <algorithm>
+
 #include "device/copy.h"
 #include "train/trainer_parts.h"
 
@@ -16,18 +18,23 @@ size_t extent(const TensorSpec& spec) {
 
 Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout, const Log& log)
     : runtime_(runtime), model_(model), ring_(layout, kSlots, runtime.device()), batches_(config.solver.eval_batches()),
-      sparse_inputs_(config.data.sparse.size()), tasks_(model.tasks()) {
-  const auto labels = model.labels(Phase::evaluate, model.bind(Phase::evaluate, batch_tensors(ring_, 0, sparse_inputs_)));
-  const auto predictions = model.predictions(Phase::evaluate);
-  for (size_t t = 0; t < tasks_.size(); ++t) {
-    predictions_.push_back(add_piece(predictions[t].spec()));
-    labels_.push_back(add_piece(labels[t].spec()));
-    scores_.emplace_back(predictions[t].row_elements());
+      continues_(config.solver.compatibility.evaluation_continues && batches_), sparse_inputs_(config.data.sparse.size()), tasks_(model.tasks()), metrics_(config.solver.eval_metrics) {
+  const auto asked = [&](auto which) { return std::any_of(metrics_.metrics.begin(), metrics_.metrics.end(), which); };
+  if (asked([](const Metric& metric) { return !metric.type->measure; }))
+    losses_.assign(tasks_.size() > 1 ? 1 + tasks_.size() : 1, {});
+  for (Piece& loss : losses_) loss = add_piece(model.loss(Phase::evaluate).spec());
+  if (asked([](const Metric& metric) { return metric.type->measure != nullptr; })) {
+    const auto labels = model.labels(Phase::evaluate, model.bind(Phase::evaluate, batch_tensors(ring_, 0, sparse_inputs_)));
+    for (const Tensor& prediction : model.predictions(Phase::evaluate)) predictions_.push_back(add_piece(prediction.spec()));
+    for (const Tensor& label : labels) labels_.push_back(add_piece(label.spec()));
   }
+  if (asked([](const Metric& metric) { return metric.type->of_groups; }))
+    for (size_t i = 0; i < sparse_inputs_; ++i)
+      if (config.data.sparse[i].top == config.solver.group_by.input) group_slot_ = {i, config.solver.group_by.slot};
   for (int s = 0; s < kSlots; ++s) results_.emplace_back(runtime.device(), result_bytes_);
   for (int s = 0; s < kSlots; ++s) slots_.push_back(make_slot(config, s));
   reader_ = std::make_unique<Reader>(config.data, config.data.eval_source, layout, ring_.host_blocks(),
-                                     reader_options(config, comm, config.solver.eval_batch(), false), log);
+                                     reader_options(config, comm, config.solver.eval_batch(), continues_), log);
 }
 
 Evaluator::Piece Evaluator::add_piece(const TensorSpec& spec) {
@@ -36,8 +43,24 @@ Evaluator::Piece Evaluator::add_piece(const TensorSpec& spec) {
   return piece;
 }
 
+const float* Evaluator::result(int slot, const Piece& piece) const {
+  return reinterpret_cast<const float*>(results_[static_cast<size_t>(slot)].data() + piece.offset);
+}
+
 View<const float, 2> Evaluator::view(int slot, const Piece& piece) const {
   return Tensor(results_[static_cast<size_t>(slot)].data() + piece.offset, piece.spec, Device{}).matrix<const float>();
+}
+
+std::vector<std::optional<int64_t>> Evaluator::groups(int slot, int64_t rows) const {
+  if (!group_slot_) return {};
+  const auto [input, of_input] = *group_slot_;
+  const BatchView batch = ring_.on_host(slot);
+  const BatchView::Table& table = batch.tables[input];
+  const int32_t* bags = table.offsets + of_input * ring_.samples();
+  std::vector<std::optional<int64_t>> groups(static_cast<size_t>(rows));
+  for (int64_t r = 0; r < rows; ++r)
+    if (bags[r] < bags[r + 1]) groups[static_cast<size_t>(r)] = table.keys[bags[r]];
+  return groups;
 }
 
 Evaluator::Slot Evaluator::make_slot(const Config& config, int slot) {
@@ -45,24 +68,27 @@ Evaluator::Slot Evaluator::make_slot(const Config& config, int slot) {
   const bool record = config.solver.cuda_graph && !runtime_.options().sync_launches;
   const auto body = [this, slot, tensors, binding = model_.bind(Phase::evaluate, tensors)] {
     ring_.upload(runtime_.compute_stream(), slot);
-    Context ctx(runtime_, runtime_.compute_stream(), ring_.device_state(slot));
+    Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
     model_.evaluate(ctx, tensors, binding);
     std::byte* results = results_[static_cast<size_t>(slot)].data();
-    copy_bytes(ctx.stream(), results, model_.loss(Phase::evaluate).bytes(), sizeof(float));
-    const auto predictions = model_.predictions(Phase::evaluate), labels = model_.labels(Phase::evaluate, binding);
-    for (size_t t = 0; t < tasks_.size(); ++t) {
-      copy_bytes(ctx.stream(), results + predictions_[t].offset, predictions[t].bytes(), extent(predictions[t].spec()));
-      copy_bytes(ctx.stream(), results + labels_[t].offset, labels[t].bytes(), extent(labels[t].spec()));
-    }
+    const auto fetch = [&](const std::vector<Piece>& pieces, const std::vector<Tensor>& from) {
+      for (size_t i = 0; i < pieces.size(); ++i) copy_bytes(ctx.stream(), results + pieces[i].offset, from[i].bytes(), extent(pieces[i].spec));
+    };
+    std::vector<Tensor> losses = {model_.loss(Phase::evaluate)};
+    for (const Tensor& loss : model_.losses(Phase::evaluate)) losses.push_back(loss);
+    fetch(losses_, losses);
+    fetch(predictions_, model_.predictions(Phase::evaluate));
+    fetch(labels_, model_.labels(Phase::evaluate, binding));
   };
   return {Program(runtime_.compute_stream(), record, body), Event(runtime_.device())};
 }
 
 Evaluator::Result Evaluator::run(int64_t steps) {
-  if (!fresh_) reader_->reset();
+  if (!fresh_ && !continues_) reader_->reset();
   fresh_ = false;
-  for (Scores& scores : scores_) scores.clear();
-  loss_sum_ = 0;
+  scores_.clear();
+  for (const Piece& prediction : predictions_) scores_.emplace_back(metrics_, prediction.spec.row_elements());
+  loss_sums_.assign(losses_.size(), 0);
   Result result;
   std::optional<int> running;
   for (int64_t batch = 0; !batches_ || batch < *batches_; ++batch) {
@@ -75,19 +101,21 @@ Evaluator::Result Evaluator::run(int64_t steps) {
     running = slot;
   }
   if (running) take_in(*running, result);
-  if (result.samples > 0) {
-    result.metrics["AverageLoss"] = loss_sum_ / static_cast<double>(result.samples);
-    for (size_t t = 0; t < tasks_.size(); ++t) result.metrics[t == 0 ? "AUC" : "AUC/" + tasks_[t]] = scores_[t].auc();
-  }
+  if (result.samples == 0) return result;
+  for (size_t l = 0; l < loss_sums_.size(); ++l)
+    result.metrics[l == 0 ? "AverageLoss" : "AverageLoss/" + tasks_[l - 1]] = loss_sums_[l] / static_cast<double>(result.samples);
+  for (size_t t = 0; t < scores_.size(); ++t)
+    for (const auto& [name, value] : scores_[t].values()) result.metrics[t == 0 ? name : name + "/" + tasks_[t]] = value;
   return result;
 }
 
-void Evaluator::take_in(int slot, Result& result) {
+void Evaluator::take_in(int slot, Result& total) {
   slots_[static_cast<size_t>(slot)].done.synchronize();
   const StepState& state = ring_.state(slot);
-  loss_sum_ += static_cast<double>(*reinterpret_cast<const float*>(results_[static_cast<size_t>(slot)].data())) * state.global_samples;
-  for (size_t t = 0; t < tasks_.size(); ++t) scores_[t].add(view(slot, predictions_[t]), view(slot, labels_[t]), state.valid_samples);
-  result.samples += state.global_samples;
+  for (size_t l = 0; l < losses_.size(); ++l) loss_sums_[l] += static_cast<double>(*result(slot, losses_[l])) * state.global_samples;
+  const auto of_rows = groups(slot, state.valid_samples);
+  for (size_t t = 0; t < scores_.size(); ++t) scores_[t].add(view(slot, predictions_[t]), view(slot, labels_[t]), of_rows, state.valid_samples);
+  total.samples += state.global_samples;
   reader_->release(slot);
 }
 

@@ -22,8 +22,8 @@ class Evaluator {
   Evaluator(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&);
 
   struct Result {
-    /// AUC and AverageLoss, by name. With several losses, AverageLoss is that of their weighted sum, AUC that of the first, and
-    /// AUC/<top> that of each other.
+    /// What eval_metrics asks for, by name. With several losses: a metric of predictions under its name for the first and as
+    /// <name>/<top> for each other; AverageLoss for their weighted sum and AverageLoss/<top> for each.
     std::map<std::string, double> metrics;
     int64_t samples = 0;
   };
@@ -45,22 +45,28 @@ class Evaluator {
     size_t offset;
   };
   Piece add_piece(const TensorSpec&);
+  const float* result(int slot, const Piece&) const;
   View<const float, 2> view(int slot, const Piece&) const;
+  /// The group of each of the first `rows` samples in the slot; empty where no metric wants them.
+  std::vector<std::optional<int64_t>> groups(int slot, int64_t rows) const;
 
   Runtime& runtime_;
   Model& model_;
   BatchRing ring_;
   std::optional<int64_t> batches_;
+  bool continues_;  // where the evaluation before ended
   size_t sparse_inputs_;
   std::vector<std::string> tasks_;
-  std::vector<Piece> predictions_, labels_;  // per task
-  size_t result_bytes_ = 256;                // the loss stands first
+  MetricList metrics_;
+  std::optional<std::pair<size_t, int64_t>> group_slot_;  // sparse input and slot of it that hold the groups
+  std::vector<Piece> losses_, predictions_, labels_;      // losses: the sum, and of several tasks each; predictions and labels: per task
+  size_t result_bytes_ = 0;
   std::vector<HostBuffer> results_;          // per slot
   std::vector<Slot> slots_;
   std::unique_ptr<Reader> reader_;
   bool fresh_ = true;  // the reader stands at the start of the set
-  std::vector<Scores> scores_;  // per task
-  double loss_sum_ = 0;
+  std::vector<Scores> scores_;     // per task, of the evaluation under way
+  std::vector<double> loss_sums_;  // as losses_
 };
 
 }  // namespace hctr

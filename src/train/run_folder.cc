@@ -57,6 +57,10 @@ void RunFolder::write_summary(const TrainSummary& summary) const {
                          {"skipped_records", summary.skipped_records},
                          {"interrupted", summary.interrupted},
                          {"model_files", std::move(files)}});
+  if (summary.loss_scale) {
+    json.set("skipped_steps", summary.skipped_steps);
+    json.set("loss_scale", *summary.loss_scale);
+  }
   if (summary.stopped_at) json.set("stopped_at", *summary.stopped_at);
   write_text(path_ / "summary.json", json.text(2) + "\n");
 }

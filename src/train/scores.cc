@@ -3,33 +3,46 @@
 #include <cmath>
 #include <limits>
 
-#include "base/auc.h"
-
 namespace hctr {
 
-void Scores::clear() {
-  for (auto& column : predictions_) column.clear();
-  for (auto& column : labels_) column.clear();
+Scores::Scores(const MetricList& metrics, int64_t columns) : columns_(columns) {
+  for (const Metric& metric : metrics.metrics) {
+    if (!metric.type->measure) continue;
+    auto& of_columns = measures_[metric.type->name];
+    while (static_cast<int64_t>(of_columns.size()) < columns) of_columns.push_back(metric.type->measure());
+  }
 }
 
-void Scores::add(View<const float, 2> predictions, View<const float, 2> labels, int64_t rows) {
-  for (size_t c = 0; c < predictions_.size(); ++c)
+void Scores::add(View<const float, 2> predictions, View<const float, 2> labels, std::span<const std::optional<int64_t>> groups, int64_t rows) {
+  std::vector<float> column_predictions, column_labels;
+  std::vector<std::optional<int64_t>> column_groups;
+  for (int64_t c = 0; c < columns_; ++c) {
+    column_predictions.clear();
+    column_labels.clear();
+    column_groups.clear();
     for (int64_t r = 0; r < rows; ++r)
       if (const float label = labels.row(r)[c]; label >= -0.5f) {
-        predictions_[c].push_back(predictions.row(r)[c]);
-        labels_[c].push_back(label);
+        column_predictions.push_back(predictions.row(r)[c]);
+        column_labels.push_back(label);
+        if (!groups.empty()) column_groups.push_back(groups[static_cast<size_t>(r)]);
       }
+    for (auto& [name, of_columns] : measures_) of_columns[static_cast<size_t>(c)]->add({column_predictions, column_labels, column_groups});
+  }
 }
 
-double Scores::auc() const {
-  double sum = 0;
-  int defined = 0;
-  for (size_t c = 0; c < predictions_.size(); ++c)
-    if (const double area = area_under_roc(predictions_[c], labels_[c]); !std::isnan(area)) {
-      sum += area;
-      ++defined;
-    }
-  return defined > 0 ? sum / defined : std::numeric_limits<double>::quiet_NaN();
+std::map<std::string, double> Scores::values() {
+  std::map<std::string, double> values;
+  for (auto& [name, of_columns] : measures_) {
+    double sum = 0;
+    int defined = 0;
+    for (const auto& measure : of_columns)
+      if (const double value = measure->value(); !std::isnan(value)) {
+        sum += value;
+        ++defined;
+      }
+    values[name] = defined > 0 ? sum / defined : std::numeric_limits<double>::quiet_NaN();
+  }
+  return values;
 }
 
 }  // namespace hctr

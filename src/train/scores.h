@@ -1,27 +1,34 @@
-// What an evaluation gathers for one loss: every prediction and its label, and the area under the curve they give.
+// What an evaluation measures of one loss's predictions.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "device/tensor.h"
+#include "model/solver_clause.h"
 
 namespace hctr {
 
-/// Predictions and labels of one task, column by column.
 class Scores {
  public:
-  explicit Scores(int64_t columns) : predictions_(static_cast<size_t>(columns)), labels_(static_cast<size_t>(columns)) {}
+  /// Measures those of `metrics` that look at predictions, on each of `columns` labels.
+  Scores(const MetricList& metrics, int64_t columns);
 
-  void clear();
-  /// Adds the first `rows` rows of both. Labels below -0.5 mean "missing" and are left out with their predictions.
-  void add(View<const float, 2> predictions, View<const float, 2> labels, int64_t rows);
-  /// Of one column; of several, the mean over those where it is defined. NaN when it is defined for none.
-  double auc() const;
+  bool empty() const { return measures_.empty(); }
+  /// Adds the first `rows` rows. Labels below -0.5 mean "missing" and are left out with their predictions. `groups`: one for each row, or
+  /// none where no metric is one of groups.
+  void add(View<const float, 2> predictions, View<const float, 2> labels, std::span<const std::optional<int64_t>> groups, int64_t rows);
+  /// By the metric's name. Of several labels, the mean over those where it is defined; NaN when it is defined for none.
+  std::map<std::string, double> values();
 
  private:
-  std::vector<std::vector<float>> predictions_, labels_;  // [column][sample]
+  std::map<std::string, std::vector<std::unique_ptr<Measure>>> measures_;  // [metric][column]
+  int64_t columns_;
 };
 
 }  // namespace hctr

@@ -32,7 +32,7 @@ class Run {
   Run(const TrainOptions& options, Config& config, Device device, Communicator& comm, RunFolder& folder, const Log& log)
       : options_(options), config_(config), log_(log), folder_(folder),
         runtime_(device, {.threads = options.threads.value_or(usable_cores()),
-                          .seed = static_cast<uint64_t>(config.solver.seed), .tf32 = config.solver.enable_tf32_compute,
+                          .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute,
                           .sync_launches = options.sync_launches}),
         layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
         eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
@@ -43,7 +43,10 @@ class Run {
     else log.info("No eval_source: nothing is evaluated.");
     summary_.device = describe(device);
     summary_.run_dir = folder.path();
-    if (const auto best = read_best_possible(config.data.eval_source)) summary_.best_possible = best_scores(config, *best);
+    if (const auto best = read_best_possible(config.data.eval_source))
+      for (const auto& [name, value] : best_scores(config, *best))
+        for (const Metric& metric : config.solver.eval_metrics.metrics)
+          if (name == metric.type->name || name.starts_with(metric.type->name + "/")) summary_.best_possible[name] = value;
   }
 
   TrainSummary run() {
@@ -51,7 +54,8 @@ class Run {
     const int64_t per_epoch = trainer_->samples_in_set();
     const int64_t in_all = solver.max_iter ? *solver.max_iter * solver.batchsize : *solver.num_epochs * per_epoch;
     log_.info("Training on ", with_unit_prefix(static_cast<double>(in_all)), " samples (", with_unit_prefix(static_cast<double>(per_epoch)),
-              " in the set), ", model_.dense_parameters(), " dense parameters. Run folder: ", folder_.path().string());
+              " in the set), ", model_.dense_parameters(), " dense parameters, activations ",
+              name_of(solver.mixed_precision.activations), ". Run folder: ", folder_.path().string());
     Reporter report(log_, folder_, in_all);
     folder_.add_metrics(Json(Json::Object{{"kind", "start"}, {"schema", kRunSchema}, {"device", summary_.device},
                                           {"samples_in_set", per_epoch}, {"samples_in_all", in_all}}));
@@ -85,6 +89,7 @@ class Run {
       const double loss = trainer_->finish_and_read_loss();
       report.trained(iteration, summary_.samples, loss, rate);
       need_finite(loss);
+      report_skipped(report);
     }
     if (every(config_.solver.eval_interval, iteration)) evaluate(report);
     if (every(config_.solver.snapshot, iteration) && !summary_.stopped_at) {
@@ -93,6 +98,15 @@ class Run {
       last_snapshot_ = {iteration, files};
       report.event(cat("Snapshot: ", files.front().string(), files.size() > 1 ? cat(" and ", files.size() - 1, " more") : ""));
     }
+  }
+
+  /// What fp16 has cost since the last display.
+  void report_skipped(Reporter& report) {
+    const auto scale = model_.loss_scale();
+    if (!scale || scale->skipped == summary_.skipped_steps) return;
+    report.event(cat(scale->skipped - summary_.skipped_steps, scale->skipped - summary_.skipped_steps == 1 ? " step" : " steps",
+                     " skipped since fp16 gradients overflowed; the loss scale is ", scale->scale));
+    summary_.skipped_steps = scale->skipped;
   }
 
   void need_finite(double loss) const {
@@ -107,13 +121,11 @@ class Run {
     const double before = report.seconds();
     const Evaluator::Result result = evaluator_->run(summary_.iterations);
     evaluated_at_ = summary_.iterations;
-    summary_.metrics.clear();
+    summary_.metrics = result.metrics;
     for (const Metric& metric : config_.solver.eval_metrics.metrics)
-      for (const auto& [name, value] : result.metrics) {
-        if (name != metric.name() && !name.starts_with(metric.name() + "/")) continue;
-        summary_.metrics[name] = value;
-        if (metric.stop_at && name == metric.name() && value >= *metric.stop_at) summary_.stopped_at = cat(name, ":", *metric.stop_at);
-      }
+      if (const auto found = result.metrics.find(metric.type->name);
+          metric.stop_at && found != result.metrics.end() && metric.type->reached(found->second, *metric.stop_at))
+        summary_.stopped_at = metric.word();
     const double took = report.seconds() - before;
     eval_seconds_ += took;
     report.evaluated(summary_.iterations, result.samples, summary_.metrics, took);
@@ -129,6 +141,8 @@ class Run {
     else need_finite(summary_.final_loss);
     if (!summary_.interrupted && evaluated_at_ != summary_.iterations) evaluate(report);
     summary_.skipped_records = trainer_->skipped_records();
+    report_skipped(report);
+    if (const auto scale = model_.loss_scale()) summary_.loss_scale = scale->scale;
     if (summary_.skipped_records > 0)
       log_.warning(summary_.skipped_records, summary_.skipped_records == 1 ? " record" : " records", " failed the check sum and were left out");
     if (!last_snapshot_ || last_snapshot_->first != summary_.iterations)
@@ -172,7 +186,7 @@ TrainSummary train(const TrainOptions& options) {
   const Log log = Log::to_stderr();
   refuse_several_processes();
   Config config = load_config(options.config, options.strict, log);
-  if (options.seed) config.solver.seed = *options.seed;
+  if (options.seed) config.solver.seed = {static_cast<uint64_t>(*options.seed)};
   if (options.max_iter) {
     config.solver.max_iter = options.max_iter;
     config.solver.num_epochs.reset();

@@ -10,8 +10,9 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       sparse_inputs_(config.data.sparse.size()) {
   for (int s = 0; s < kSlots; ++s) slots_.push_back(make_slot(config, s));
   // Repeating is for max_iter; epochs are counted by whoever calls step(), from the samples it returns.
-  reader_ = std::make_unique<Reader>(config.data, config.data.source, layout, ring_.host_blocks(),
-                                     reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value()), log);
+  ReaderOptions options = reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value());
+  options.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
+  reader_ = std::make_unique<Reader>(config.data, config.data.source, layout, ring_.host_blocks(), options, log);
 }
 
 BatchTensors Trainer::batch(int slot) const { return batch_tensors(ring_, slot, sparse_inputs_); }
@@ -21,12 +22,12 @@ Trainer::Slot Trainer::make_slot(const Config& config, int slot) {
   const bool record = config.solver.cuda_graph && !runtime_.options().sync_launches;
   const auto prepare = [this, slot, tensors] {
     ring_.upload(runtime_.prepare_stream(), slot);
-    Context ctx(runtime_, runtime_.prepare_stream(), ring_.device_state(slot));
+    Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
     model_.prepare(ctx, slot, tensors);
   };
-  const auto compute = [this, slot, binding = model_.bind(Phase::train, tensors)] {
-    Context ctx(runtime_, runtime_.compute_stream(), ring_.device_state(slot));
-    model_.train_step(ctx, slot, binding);
+  const auto compute = [this, slot, tensors, binding = model_.bind(Phase::train, tensors)] {
+    Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
+    model_.train_step(ctx, slot, tensors, binding);
     copy_bytes(ctx.stream(), losses_.data() + static_cast<size_t>(slot) * sizeof(float), model_.loss(Phase::train).bytes(), sizeof(float));
   };
   return {Program(runtime_.prepare_stream(), record, prepare), Program(runtime_.compute_stream(), record, compute),
@@ -39,8 +40,10 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   Slot& slot = slots_[static_cast<size_t>(*next)];
   StepState& state = ring_.state(*next);
   state.step = step;
+  state.updates = step;
   state.learning_rate = static_cast<float>(learning_rate);
   state.loss_scale = 1;
+  state.skip = 0;
   const int64_t samples = state.global_samples;
   last_ = *next;
 

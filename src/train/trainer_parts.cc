@@ -19,7 +19,7 @@ ReaderOptions reader_options(const Config& config, const Communicator& comm, int
 }
 
 BatchTensors batch_tensors(const BatchRing& ring, int slot, size_t sparse_inputs) {
-  BatchTensors batch{ring.label(slot), ring.dense(slot), {}, {}};
+  BatchTensors batch{ring.device_state(slot), ring.label(slot), ring.dense(slot), {}, {}};
   for (size_t t = 0; t < sparse_inputs; ++t) {
     batch.keys.push_back(ring.keys(slot, t));
     batch.offsets.push_back(ring.offsets(slot, t));

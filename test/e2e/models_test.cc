@@ -2,6 +2,7 @@
 // together.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <sstream>
 
 #include "device/device.h"
@@ -25,8 +26,8 @@ class Models : public testing::Test {
     return with_change(all.substr(0, begin) + layers + ",\n" + all.substr(loss), "\"add1\"", "\"logits\"");
   }
 
-  void learns(const std::string& layers) {
-    write_file(folder_ / "config.json", config(layers));
+  void learns(const std::string& layers, const std::function<std::string(std::string)>& changed = [](std::string same) { return same; }) {
+    write_file(folder_ / "config.json", changed(config(layers)));
     std::vector<std::string> devices = {"cpu"};
     if (find_gpus().count > 0) devices.push_back("cuda");
     for (const std::string& device : devices) {
@@ -107,6 +108,30 @@ TEST_F(Models, InterestInAnItem) {
   {"type": "Reshape", "bottom": "deep_emb", "top": "last", "selected": [2, 0]},
   {"type": "Concat", "bottom": ["interest", "last", "dense", "wide"], "top": "all"},
   {"type": "InnerProduct", "bottom": "all", "top": "logits", "fc_param": {"num_output": 1}})");
+}
+
+TEST_F(Models, ATransformerOverABehaviorSequence) {
+  const std::string rows = R"({"type": "Reshape", "bottom": "history", "top": "rows", "leading_dim": 5},
+  )";
+  std::string heads;
+  for (const std::string name : {"queries", "keys", "values"})
+    heads += R"({"type": "InnerProduct", "bottom": "rows", "top": ")" + name + R"(_rows", "fc_param": {"num_output": 6}},
+  {"type": "Reshape", "bottom": ")" + name + R"(_rows", "top": ")" + name + R"(", "time_step": 2, "leading_dim": 6},
+  )";
+  learns(kWide + R"({"type": "Slice", "bottom": "deep_emb", "top": ["history", "others"], "ranges": [[0, 2], [2, 6]]},
+  {"type": "Slice", "bottom": "lengths", "top": "length", "ranges": [[0, 1]]},
+  {"type": "SequenceMask", "bottom": "length", "top": "mask", "max_sequence_len_from": 2},
+  )" + rows + heads + R"({"type": "MultiHeadAttention", "bottom": ["queries", "keys", "values", "mask"], "top": "seen", "num_attention_heads": 2},
+  {"type": "Add", "bottom": ["seen", "values"], "top": "added"},
+  {"type": "LayerNorm", "bottom": "added", "top": "normed"},
+  {"type": "Reshape", "bottom": "normed", "top": "interest"},
+  {"type": "Reshape", "bottom": "others", "top": "rest"},
+  {"type": "Concat", "bottom": ["interest", "rest", "dense", "wide"], "top": "all"},
+  {"type": "InnerProduct", "bottom": "all", "top": "logits", "fc_param": {"num_output": 1}})",
+         [](std::string config) {
+           config = with_change(config, R"("bottom": "deep_data", "top": "deep_emb")", R"("bottom": "deep_data", "top": ["deep_emb", "lengths"])");
+           return with_change(config, R"("embedding_vec_size": 5, "combiner": 1)", R"("embedding_vec_size": 5, "combiner": "none")");
+         });
 }
 
 TEST_F(Models, TopsMustBeAsManyAsALayerMakes) {

@@ -45,11 +45,11 @@ TEST(Samples, QuickstartRunsAndSaysWhatItAchieved) {
     EXPECT_NE(outcome.out.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.out;
 }
 
-/// The folders of samples that make their data themselves.
+/// The folders of samples on planted data.
 std::vector<std::string> planted_samples() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(fs::path(HCTR_SOURCE_DIR) / "samples"))
-    if (entry.is_directory() && read_file(entry.path() / "run.sh").find("common.sh") != std::string::npos) names.push_back(entry.path().filename());
+    if (entry.is_directory() && read_file(entry.path() / "run.sh").find("make_data") != std::string::npos) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -82,7 +82,7 @@ TEST(Samples, EveryConfigPassesTheCheckUnderStrict) {
     EXPECT_EQ(outcome.exit_code, 0) << entry.path() << ": " << outcome.err;
     EXPECT_NE(outcome.out.find("is right"), std::string::npos);
   }
-  EXPECT_GE(seen, 9);
+  EXPECT_GE(seen, 11);
 }
 
 TEST(Samples, WideAndDeepTrainsInBothSpellingsToTheSameModel) {
@@ -104,15 +104,40 @@ TEST(Samples, WideAndDeepTrainsInBothSpellingsToTheSameModel) {
   EXPECT_TRUE(models[0] == models[1]);
 }
 
-TEST(Samples, RealRowsTrainToAGoodAreaUnderTheCurve) {
+/// Where real data lies, if it is there.
+fs::path shared_data(const std::string& name) {
   const char* given = std::getenv("HCTR_SHARED_DATA");
-  const fs::path rows = (given ? fs::path(given) : fs::path(HCTR_SOURCE_DIR) / "../shared/data") / "criteo_kaggle_sample.tsv.gz";
+  return (given ? fs::path(given) : fs::path(HCTR_SOURCE_DIR) / "../shared/data") / name;
+}
+
+TEST(Samples, RealRowsTrainToAGoodAreaUnderTheCurve) {
+  const fs::path rows = shared_data("criteo_kaggle_sample.tsv.gz");
   if (!fs::exists(rows)) GTEST_SKIP() << "no real rows at " << rows << "; set HCTR_SHARED_DATA to their folder";
   const TemporaryFolder folder;
   const Outcome outcome = run_script(folder, "criteo/run.sh", {fs::canonical(rows).string()});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Json summary = Json::read_file(folder / "runs/criteo/run/summary.json");
   EXPECT_GT(summary.find("metrics")->find("AUC")->number(), 0.75);
+}
+
+TEST(Samples, RealSequencesTrainWithAndWithoutAttention) {
+  const fs::path sequences = shared_data("amazon_sports");
+  if (!fs::exists(sequences)) GTEST_SKIP() << "no real sequences at " << sequences << "; set HCTR_SHARED_DATA to the folder above";
+  const TemporaryFolder folder;
+  const Outcome outcome = run_script(folder, "din/run.sh", {fs::canonical(sequences).string(), "--strict"}, {{"USERS", "4000"}, {"SEEDS", "1"}});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("Held-out AUC, seeds 1"), std::string::npos) << outcome.out;
+  for (const std::string model : {"din", "no_attention"}) {
+    const Json summary = Json::read_file(folder / ("runs/din/" + model + "-1/summary.json"));
+    EXPECT_GT(summary.find("metrics")->find("AUC")->number(), 0.6) << model;
+  }
+}
+
+TEST(Samples, SequencesThatAreNotThereAreAskedForInWords) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_script(folder, "din/run.sh", {folder.path().string()});
+  EXPECT_EQ(outcome.exit_code, 2);
+  for (const char* piece : {"No sequences.txt.gz in ", "gzip"}) EXPECT_NE(outcome.err.find(piece), std::string::npos) << outcome.err;
 }
 
 }  // namespace

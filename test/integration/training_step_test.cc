@@ -135,6 +135,33 @@ TEST_F(TrainingStep, ASavedModelLoadedElsewhereGivesTheSamePredictions) {
   }
 }
 
+std::string in_precision(const std::string& word) {
+  return with_change(small_config(), "\"seed\": 7", "\"seed\": 7, \"mixed_precision\": " + word);
+}
+
+TEST_F(TrainingStep, MixedPrecisionFollowsFp32) {
+  for (const Device device : devices()) {
+    const auto exact = run(small_config(), device)->train(60);
+    for (const auto& [word, rounding] : {std::pair("true", 0.002), std::pair("1024", 0.002), std::pair("\"bf16\"", 0.01)}) {
+      const auto mixed = run(in_precision(word), device)->train(60);
+      // Rounding once moves the weights, every later step starts from there: the two drift apart, at most so fast.
+      for (size_t i = 0; i < exact.size(); ++i)
+        EXPECT_NEAR(mixed[i] / exact[i], 1, rounding * (1 + 0.1 * static_cast<double>(i))) << word << " on " << to_string(device) << ", step " << i;
+    }
+  }
+}
+
+TEST_F(TrainingStep, AnOverflowChangesNeitherWeightsNorRows) {
+  for (const Device device : devices()) {
+    const auto overflowing = run(in_precision("1e9"), device), still = run(small_config(), device);
+    overflowing->train(4);
+    ASSERT_EQ(overflowing->model.loss_scale()->skipped, 4) << to_string(device);
+    for (int64_t i = 0; i < 4; ++i) still->trainer.step(i, 0.0);  // new rows come with every batch, and nothing moves
+    const auto got = overflowing->model.save((folder_ / "overflowing").string() + "/", 4), expected = still->model.save((folder_ / "still").string() + "/", 4);
+    for (size_t f = 0; f < expected.size(); ++f) EXPECT_TRUE(read_file(got[f]) == read_file(expected[f])) << expected[f] << " on " << to_string(device);
+  }
+}
+
 TEST_F(TrainingStep, DevicesAgreeStepByStep) {
   HCTR_SKIP_WITHOUT_GPU();
   const auto on_cpu = run(small_config(), kCpu)->train(10), on_gpu = run(small_config(), kGpu)->train(10);

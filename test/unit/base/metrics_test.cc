@@ -2,36 +2,30 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
+#include <set>
 
-#include "base/auc.h"
-#include "base/random.h"
-#include "hctr/error.h"
-#include "support/message_of.h"
+#include "unit/base/scored_samples.h"
 
 namespace hctr::test {
 namespace {
 
-struct Sample {
-  std::vector<float> scores, labels;
-  std::vector<int64_t> groups;
-};
+using Groups = std::vector<std::optional<int64_t>>;
 
-/// Scores on a grid, so that some are equal.
-Sample sample(size_t n, uint64_t seed) {
-  Sample s;
-  for (size_t i = 0; i < n; ++i) {
-    s.scores.push_back(std::floor(unit_float(random_bits(seed, 0, i)) * 50 + 1) / 52);
-    s.labels.push_back(unit_float(random_bits(seed, 1, i)) < s.scores.back() ? 1.0f : 0.0f);
-    s.groups.push_back(static_cast<int64_t>(random_bits(seed, 2, i) % 7) - 3);
-  }
-  return s;
+/// What the metric of this name says of these samples, taken in two parts.
+double measured(const std::string& name, const std::vector<float>& predictions, const std::vector<float>& labels) {
+  const MetricType* type = find_metric_type(name);
+  EXPECT_TRUE(type && type->measure) << name;
+  const auto measure = type->measure();
+  const Groups groups(labels.size(), 1);
+  const size_t half = labels.size() / 2;
+  measure->add({{predictions.data(), half}, {labels.data(), half}, {groups.data(), half}});
+  measure->add({std::span(predictions).subspan(half), std::span(labels).subspan(half), std::span(groups).subspan(half)});
+  return measure->value();
 }
 
-TEST(Metrics, LogLossAndNormalizedEntropyAreTheirSums) {
-  const Sample s = sample(300, 1);
+TEST(Metrics, NormalizedEntropyIsTheLossOverThatOfTheMeanLabel) {
+  const ScoredSamples s = scored_samples(300, 1, -1);
   double loss = 0, positives = 0;
   for (size_t i = 0; i < 300; ++i) {
     const auto p = static_cast<double>(s.scores[i]);
@@ -39,91 +33,56 @@ TEST(Metrics, LogLossAndNormalizedEntropyAreTheirSums) {
     positives += static_cast<double>(s.labels[i]);
   }
   const double rate = positives / 300, entropy = -rate * std::log(rate) - (1 - rate) * std::log(1 - rate);
-  EXPECT_NEAR(log_loss(s.scores, s.labels), loss / 300, 1e-12);
-  EXPECT_NEAR(normalized_entropy(s.scores, s.labels), loss / 300 / entropy, 1e-12);
-  EXPECT_LT(normalized_entropy(s.scores, s.labels), 1);
-}
-
-TEST(Metrics, LogLossOfCertaintyIsFinite) {
-  EXPECT_NEAR(log_loss(std::vector<float>{1, 0}, std::vector<float>{0, 0}), std::log(1e15) / 2, 0.1);
-  EXPECT_NEAR(log_loss(std::vector<float>{1, 0}, std::vector<float>{1, 0}), 0, 1e-12);
+  EXPECT_NEAR(measured("NormalizedEntropy", s.scores, s.labels), loss / 300 / entropy, 1e-12);
+  EXPECT_NEAR(measured("NormalizedEntropy", std::vector<float>(300, static_cast<float>(rate)), s.labels), 1, 1e-6);
+  EXPECT_TRUE(std::isfinite(measured("NormalizedEntropy", {1, 0}, {0, 1}))) << "certainty costs much, and not everything";
+  EXPECT_TRUE(std::isnan(measured("NormalizedEntropy", {0.5f, 0.5f}, {1, 1})));
 }
 
 TEST(Metrics, CalibrationIsPredictedOverSeen) {
-  EXPECT_DOUBLE_EQ(calibration(std::vector<float>{0.5f, 0.25f, 0.25f}, std::vector<float>{1, 0, 1}), 0.5);
-  EXPECT_TRUE(std::isnan(calibration(std::vector<float>{0.5f}, std::vector<float>{0})));
+  EXPECT_DOUBLE_EQ(measured("Calibration", {0.5f, 0.25f, 0.25f}, {1, 0, 1}), 0.5);
+  EXPECT_TRUE(std::isnan(measured("Calibration", {0.5f}, {0})));
 }
 
-TEST(Metrics, GroupedAucIsTheMeanOfThoseOfGroups) {
-  const Sample s = sample(200, 2);
-  double total = 0, weight = 0;
-  for (int64_t g = -3; g <= 3; ++g) {
-    std::vector<float> scores, labels;
-    for (size_t i = 0; i < 200; ++i)
-      if (s.groups[i] == g) scores.push_back(s.scores[i]), labels.push_back(s.labels[i]);
-    const double area = area_under_roc(scores, labels);
-    if (std::isnan(area)) continue;
-    total += area * static_cast<double>(labels.size());
-    weight += static_cast<double>(labels.size());
-  }
-  EXPECT_NEAR(grouped_auc(s.scores, s.labels, s.groups), total / weight, 1e-12);
-}
-
-TEST(Metrics, GroupedAucLeavesOutGroupsOfOneKind) {
-  const std::vector<float> scores = {0.9f, 0.1f, 0.2f, 0.3f}, labels = {1, 0, 1, 1};
-  EXPECT_EQ(grouped_auc(scores, labels, std::vector<int64_t>{5, 5, 6, 6}), 1);
-  EXPECT_TRUE(std::isnan(grouped_auc(scores, labels, std::vector<int64_t>{1, 2, 3, 4})));
-}
-
-TEST(Metrics, HitRateCountsPositivesAboveTheThreshold) {
-  const std::vector<float> scores = {0.9f, 0.85f, 0.5f, 0.95f}, labels = {1, 0, 1, 1};
-  EXPECT_DOUBLE_EQ(hit_rate(scores, labels), 2.0 / 3);
-  EXPECT_DOUBLE_EQ(hit_rate(scores, labels, 0.4), 3.0 / 4);
-  EXPECT_TRUE(std::isnan(hit_rate(scores, labels, 0.99)));
-}
-
-/// Over all orders that the scores allow: what sharing of ranks must equal.
-TEST(Metrics, NdcgIsTheMeanOverTheOrdersOfEqualScores) {
-  const std::vector<float> scores = {0.5f, 0.9f, 0.5f, 0.1f, 0.5f}, labels = {1, 0, 0, 1, 2};
-  std::vector<size_t> order = {0, 1, 2, 3, 4};
-  double mean = 0, best = 0;
-  int orders = 0;
-  do {
-    double gain = 0;
-    bool falls = true;
-    for (size_t i = 0; i < 5; ++i) {
-      gain += static_cast<double>(labels[order[i]]) / std::log2(static_cast<double>(i) + 2);
-      falls = falls && (i == 0 || scores[order[i - 1]] >= scores[order[i]]);
-    }
-    best = std::max(best, gain);
-    if (falls) mean += gain, ++orders;
-  } while (std::next_permutation(order.begin(), order.end()));
-  EXPECT_EQ(orders, 6);
-  EXPECT_NEAR(ndcg(scores, labels), mean / orders / best, 1e-12);
-  EXPECT_DOUBLE_EQ(ndcg(labels, labels), 1);
-  EXPECT_TRUE(std::isnan(ndcg(scores, std::vector<float>(5, 0))));
+TEST(Metrics, HitRateIsTheShareOfOnesAmongHighPredictions) {
+  EXPECT_DOUBLE_EQ(measured("HitRate", {0.9f, 0.85f, 0.5f, 0.95f, 0.8f}, {1, 0, 1, 1, 0}), 2.0 / 3);
+  EXPECT_TRUE(std::isnan(measured("HitRate", {0.5f, 0.7f}, {1, 0})));
 }
 
 TEST(Metrics, SmapeIsRelativeToTheMiddle) {
-  EXPECT_DOUBLE_EQ(smape(std::vector<float>{1, 3, 0}, std::vector<float>{3, 3, 0}), 1.0 / 3);
-  EXPECT_DOUBLE_EQ(smape(std::vector<float>{0}, std::vector<float>{5}), 2);
+  EXPECT_DOUBLE_EQ(measured("SMAPE", {1, 3, 0}, {3, 3, 0}), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(measured("SMAPE", {0}, {5}), 2);
 }
 
-TEST(Metrics, AreNotDefinedWithoutLabelsOrWithScoresThatAreNoNumbers) {
-  const std::vector<float> none, nan = {NAN, 0.5f}, labels = {1, 0};
-  const std::vector<int64_t> groups = {1, 1};
-  for (const auto& metric : {log_loss, normalized_entropy, calibration, ndcg, smape}) {
-    EXPECT_TRUE(std::isnan(metric(none, none)));
-    EXPECT_TRUE(std::isnan(metric(nan, labels)));
+TEST(Metrics, AucAndNdcgReadTheRanking) {
+  const ScoredSamples s = scored_samples(500, 2);
+  EXPECT_NEAR(measured("AUC", s.scores, s.labels), plain_area(s.scores, s.labels), 1e-12);
+  EXPECT_NEAR(measured("GroupedAUC", s.scores, s.labels), plain_area(s.scores, s.labels), 1e-12) << "one group";
+  EXPECT_DOUBLE_EQ(measured("NDCG", s.labels, s.labels), 1);
+}
+
+TEST(Metrics, AreNotDefinedWithoutSamplesOrWithPredictionsThatAreNoNumbers) {
+  for (const MetricType& type : metric_types()) {
+    if (!type.measure) continue;
+    EXPECT_TRUE(std::isnan(measured(type.name, {}, {}))) << type.name;
+    EXPECT_TRUE(std::isnan(measured(type.name, {NAN, 0.9f}, {1, 0}))) << type.name;
+    EXPECT_TRUE(std::isnan(measured(type.name, {0.9f, NAN}, {1, 0}))) << type.name;
   }
-  EXPECT_TRUE(std::isnan(hit_rate(nan, labels)));
-  EXPECT_TRUE(std::isnan(grouped_auc(nan, labels, groups)));
-  EXPECT_TRUE(std::isnan(grouped_auc(none, none, {})));
 }
 
-TEST(Metrics, NeedAScoreForEachLabel) {
-  const std::string message = message_of(Kind::bug, [] { log_loss(std::vector<float>{1}, std::vector<float>{1, 0}); });
-  EXPECT_EQ(message.rfind("1 scores for 2 labels", 0), 0u) << message;
+TEST(Metrics, HaveWordsOfTheirOwnAndABetterSide) {
+  std::set<std::string> words;
+  for (const MetricType& type : metric_types()) {
+    EXPECT_TRUE(words.insert(type.name).second);
+    for (const std::string& alias : type.aliases) EXPECT_TRUE(words.insert(alias).second);
+    EXPECT_EQ(find_metric_type(type.name), &type);
+    EXPECT_FALSE(type.reached(NAN, 0.5)) << type.name;
+  }
+  const MetricType &auc = *find_metric_type("AUC"), &loss = *find_metric_type("LogLoss");
+  EXPECT_EQ(loss.name, "AverageLoss");
+  EXPECT_EQ(find_metric_type("auc"), nullptr);
+  EXPECT_TRUE(auc.reached(0.8, 0.8) && auc.reached(0.9, 0.8) && !auc.reached(0.7, 0.8));
+  EXPECT_TRUE(loss.reached(0.4, 0.4) && loss.reached(0.3, 0.4) && !loss.reached(0.5, 0.4));
 }
 
 }  // namespace

@@ -55,7 +55,6 @@ TEST(DataClause, ReadsTheSpellingOfV23AndV30) {
     "dense": {"top": "dense", "dense_dim": 0},
     "sparse": [{"top": "data1", "type": "LocalizedSlot", "max_feature_num_per_sample": 30, "max_nnz": 1, "slot_num": 2}]})");
   EXPECT_EQ(clause.num_workers, 8);
-  EXPECT_EQ(clause.cache_eval_data, 1);
   EXPECT_EQ(clause.slot_size_array, (std::vector<int64_t>{10, 20}));
   EXPECT_EQ(batch_shape(clause, 7).tables[0].key_capacity, 2 * 7) << "max_nnz * slot_num is the smaller limit";
 }
@@ -67,6 +66,33 @@ TEST(DataClause, ReadsTheSpellingOfV31) {
   const DataClause one = parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": 2, "is_fixed_length": true})"));
   EXPECT_EQ(one.sparse[0].max_nnz, 2);
   EXPECT_EQ(one.sparse[0].max_feature_num_per_sample, 6);
+}
+
+TEST(DataClause, ASlotMayKeepTheFirstOrTheLastOfItsKeys) {
+  const DataClause last = parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 40, 20], "keep_last": 10})"));
+  const SparseInput& input = last.sparse[0];
+  EXPECT_EQ(input.max_keys(), 61) << "what the data may hold";
+  EXPECT_EQ(std::vector<int64_t>({input.kept_nnz(0), input.kept_nnz(1), input.kept_nnz(2), input.kept_places(), input.kept_keys()}),
+            (std::vector<int64_t>{1, 10, 10, 21, 21}));
+  const BatchShape shape = batch_shape(last, 7);
+  EXPECT_EQ(shape.tables[0].key_capacity, 21 * 7);
+  EXPECT_EQ(shape.tables[0].keep, 10);
+  EXPECT_TRUE(shape.tables[0].keep_last);
+  const DataClause first = parsed(with_sparse(R"({"top": "x", "slot_num": 2, "max_feature_num_per_sample": 5, "keep_first": 3})"));
+  EXPECT_EQ(first.sparse[0].kept_places(), 6);
+  EXPECT_EQ(first.sparse[0].kept_keys(), 5);
+  EXPECT_FALSE(batch_shape(first, 1).tables[0].keep_last);
+}
+
+TEST(DataClause, TheNewerOfTwoSpellingsDecides) {
+  Problems problems;
+  const DataClause clause =
+      parsed(with_sparse(R"({"top": "x", "slot_num": 2, "nnz_per_slot": [1, 2], "max_feature_num_per_sample": 9, "max_nnz": 9})"), problems);
+  EXPECT_FALSE(problems.any_error());
+  EXPECT_EQ(clause.sparse[0].max_keys(), 3);
+  ASSERT_EQ(problems.notes().size(), 2u);
+  EXPECT_EQ(problems.notes()[0].pointer, "/layers/0/sparse/0/max_feature_num_per_sample");
+  EXPECT_EQ(problems.notes()[1].message, "has no effect: \"nnz_per_slot\" decides, and is 2 at most instead of 9");
 }
 
 TEST(DataClause, ItsEffectiveFormReadsBackTheSame) {
@@ -87,10 +113,8 @@ TEST(DataClause, EveryRuleNamesItsPlace) {
               "/layers/0/sparse/0/slot_num: expected an integer, at least 1");
   EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 2]})")),
               "/layers/0/sparse/0/nnz_per_slot: has 2 numbers for 3 slots");
-  EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 2, "nnz_per_slot": [1, 2], "max_feature_num_per_sample": 9})")),
-              "/layers/0/sparse/0/max_feature_num_per_sample: is 9, but \"nnz_per_slot\" adds up to 3");
-  EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 2, "nnz_per_slot": [1, 2], "max_nnz": 9})")),
-              "/layers/0/sparse/0/max_nnz: is 9, but the largest \"nnz_per_slot\" is 2");
+  EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 1, "max_feature_num_per_sample": 5, "keep_first": 2, "keep_last": 2})")),
+              "/layers/0/sparse/0/keep_first: a slot keeps its first or its last keys; \"keep_last\" is there too, keep one of them");
   EXPECT_SAYS(errors_of(with_sparse(cat(good, ", ", good))), "/layers/0/sparse/1/top: \"x\" is the name of /layers/0/sparse/0/top already");
   EXPECT_SAYS(errors_of(R"({"type": "Data", "source": "", "label": {"top": "l", "label_dim": 0}, "dense": {"top": "d"}, "sparse": []})"),
               "/layers/0/label/label_dim: expected an integer, at least 1");

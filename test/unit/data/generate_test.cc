@@ -212,6 +212,17 @@ TEST_F(Generated, AnEvaluationSetOfOneClassIsAnError) {
   EXPECT_SAYS(message_of([&] { make(); }), "data: the 1 evaluation samples are all of one class");
 }
 
+TEST_F(Generated, EverySlotKeepsALimitOfItsOwn) {
+  clause.sparse = {input_of("x", 3, 9, 12)};
+  clause.sparse[0].nnz_per_slot = PerSlot{{9, 1, 2}};
+  make();
+  int64_t longest[3] = {};
+  for (const SampleBlock& block : read(clause.source))
+    for (int64_t bag = 0; bag < 3 * block.rows; ++bag)
+      longest[bag / block.rows] = std::max<int64_t>(longest[bag / block.rows], block.offsets[static_cast<size_t>(bag) + 1] - block.offsets[static_cast<size_t>(bag)]);
+  EXPECT_EQ(std::vector<int64_t>(longest, longest + 3), (std::vector<int64_t>{9, 1, 2}));
+}
+
 TEST_F(Generated, FewerKeysThanSlotsLeaveTheLastSlotsEmpty) {
   clause.sparse = {input_of("x", 5, 3, 3)};
   make();

@@ -217,7 +217,7 @@ TEST(NormFile, AHeaderWhoseCheckSumFailsSaysSo) {
 class NormLimits : public ::testing::TestWithParam<Style> {};
 TEST_P(NormLimits, MoreKeysThanDeclaredNameSlotInputAndLimit) {
   const Folder folder;
-  const DataClause clause = two_inputs();
+  DataClause clause = two_inputs();
   const NormStyle style = style_of(clause, GetParam().check, GetParam().key_bytes);
   const auto message = [&](size_t slot, size_t keys, size_t other_slots_keys) {
     auto rows = random_rows(clause, 50, 3, 100000, true);
@@ -231,6 +231,10 @@ TEST_P(NormLimits, MoreKeysThanDeclaredNameSlotInputAndLimit) {
   EXPECT_SAYS(message(5, 2, 2), "sparse input \"deep\" has 8 keys or more in this sample, up to slot 4, more than its "
                                 "max_feature_num_per_sample of 7");
   EXPECT_SAYS(message(3, 3, 0), "record 21 of 50, at byte ");
+  clause.sparse[1].nnz_per_slot = PerSlot{{2, 2, 3, 2, 2}};
+  EXPECT_EQ(message(3, 3, 0), "");
+  clause.sparse[1].nnz_per_slot = PerSlot{{2, 2, 3, 2, 1}};
+  EXPECT_SAYS(message(5, 2, 0), "slot 5 (of sparse input \"deep\") has 2 keys, more than its max_nnz of 1");
 }
 INSTANTIATE_TEST_SUITE_P(Styles, NormLimits,
                          ::testing::Values(Style{Check::none, 4, true}, Style{Check::none, 8, true}, Style{Check::sum, 4, true},

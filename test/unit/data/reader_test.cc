@@ -127,6 +127,25 @@ TEST(Reader, BatchesHoldTheRowsInListOrderForAnyNumberOfWorkersAndTheLastMayBePa
   }
 }
 
+TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
+  for (const bool last : {false, true}) {
+    DataClause clause = two_inputs();
+    const DataSet set(clause);
+    (last ? clause.sparse[0].keep_last : clause.sparse[0].keep_first) = 3;
+    (last ? clause.sparse[1].keep_last : clause.sparse[1].keep_first) = 1;
+    std::vector<Row> rows = set.rows;
+    for (Row& row : rows)
+      for (size_t s = 0; s < row.slots.size(); ++s) {
+        const size_t kept = std::min<size_t>(row.slots[s].size(), s == 0 ? 3 : 1), begin = last ? row.slots[s].size() - kept : 0;
+        row.slots[s] = std::vector<int64_t>(row.slots[s].begin() + static_cast<ptrdiff_t>(begin), row.slots[s].begin() + static_cast<ptrdiff_t>(begin + kept));
+      }
+    Rig rig(clause, set.list, {.batch = 128, .workers = 2, .repeat = false});
+    const auto batches = rig.all();
+    ASSERT_EQ(batches.size(), 17u);
+    for (size_t i = 0; i < batches.size(); ++i) expect_batch(batches[i], rig.layout.shape, rows, static_cast<int64_t>(i) * 128);
+  }
+}
+
 TEST(Reader, CanDropTheLastPartialBatch) {
   const DataClause clause = two_inputs();
   const DataSet set(clause);

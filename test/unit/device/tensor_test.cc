@@ -128,8 +128,8 @@ TEST(Arena, GivesAlignedZeroedTensorsThatDoNotOverlap) {
     EXPECT_GE(arena.get(b).bytes() - arena.get(a).bytes(), 96);
     for (const size_t ticket : {a, b}) EXPECT_EQ(reinterpret_cast<uintptr_t>(arena.get(ticket).bytes()) % 256, 0u);
     EXPECT_EQ(arena.bytes(), 256u + 512u);
-    EXPECT_EQ(arena.flat_f32().elements(), 192);
-    for (const float value : to_host<float>(arena.flat_f32(), runtime_of(device).compute_stream())) EXPECT_EQ(value, 0);
+    EXPECT_EQ(arena.flat().elements(), 192);
+    for (const float value : to_host<float>(arena.flat(), runtime_of(device).compute_stream())) EXPECT_EQ(value, 0);
   }
 }
 

@@ -71,6 +71,16 @@ TEST(EmbeddingClauseTest, Version31) {
   EXPECT_EQ(r.clause.hparam.combiner, ops::Combiner::mean);
 }
 
+TEST(EmbeddingClauseTest, AFileForSeveralVersionsIsReadAsTheNewest) {
+  const Read both = read(R"({"vocabulary_size": 1000, "load_factor": 0.75, "max_vocabulary_size_per_gpu": 300, "embedding_vec_size": 64, "combiner": 0})");
+  EXPECT_EQ(first_error(both), "");
+  EXPECT_EQ(both.clause.stated_rows(0, 1), 300);
+  const Read three = read(R"({"vocabulary_size": 1000, "max_vocabulary_size_per_gpu": 300, "workspace_size_per_gpu_in_mb": 1,
+                              "embedding_vec_size": 64, "combiner": 0})");
+  EXPECT_EQ(first_error(three), "");
+  EXPECT_EQ(three.clause.stated_rows(0, 1), 4096);
+}
+
 TEST(EmbeddingClauseTest, ItsOwnOptimizerKeepsItsRateInProportion) {
   const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})",
                       R"(, "optimizer": {"type": "SGD", "global_update": true, "sgd_hparam": {"learning_rate": 0.1}})");
@@ -82,6 +92,24 @@ TEST(EmbeddingClauseTest, ItsOwnOptimizerKeepsItsRateInProportion) {
   EXPECT_EQ(spec.update, UpdateType::global);
 }
 
+TEST(EmbeddingClauseTest, ItsOwnOptimizerMayBeOfAnyType) {
+  const auto spec_with = [](const std::string& optimizer) {
+    const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})", R"(, "optimizer": )" + optimizer);
+    EXPECT_EQ(first_error(r), "");
+    return r.clause.table_spec(adam());
+  };
+  const TableSpec wide = spec_with(R"({"type": "Ftrl", "ftrl_hparam": {"learning_rate": 0.002, "lambda1": 0.5}})");
+  EXPECT_EQ(wide.optimizer.kind, ops::Optimizer::Kind::ftrl);
+  EXPECT_EQ(wide.optimizer.lambda1, 0.5f);
+  EXPECT_FLOAT_EQ(wide.optimizer.rate_factor, 2);
+  EXPECT_EQ(wide.state_dim(), 4);
+  const TableSpec deep = spec_with(R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.001, "row_wise": true}})");
+  EXPECT_EQ(deep.optimizer.kind, ops::Optimizer::Kind::adagrad);
+  EXPECT_EQ(deep.state_dim(), 1);
+  EXPECT_EQ(first_error(read(R"({"embedding_vec_size": 4, "combiner": 0})", R"(, "optimizer": {"type": "RMSProp"})")),
+            "/layers/1/optimizer: an optimizer of type RMSProp needs the object \"rmsprop_hparam\"");
+}
+
 TEST(EmbeddingClauseTest, TheLimitIsThereWhenAskedFor) {
   const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "grow": false, "embedding_vec_size": 4, "combiner": 0})");
   EXPECT_EQ(r.clause.table_spec(adam()).row_limit, 10);
@@ -90,10 +118,33 @@ TEST(EmbeddingClauseTest, TheLimitIsThereWhenAskedFor) {
             "\"max_vocabulary_size_per_gpu\"");
 }
 
+TEST(EmbeddingClauseTest, LaterCombinersAndTheNameOfTheLengths) {
+  for (const auto& [word, combiner] : EnumWords<ops::Combiner>::table()) {
+    const Read r = read(R"({"embedding_vec_size": 4, "combiner": ")" + word + "\"}");
+    EXPECT_EQ(first_error(r), "");
+    EXPECT_EQ(r.clause.hparam.combiner, combiner);
+    EXPECT_EQ(r.clause.pooled(), word != "none");
+  }
+  const auto tops = [](const std::string& names) {
+    const Json layer = Json::parse(R"({"type": "LocalizedSlotSparseEmbeddingHash", "bottom": "data1", "top": )" + names +
+                                       R"(, "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "none"}})",
+                                   "test");
+    Read out;
+    out.clause = parse_embedding(layer, "/layers/1", out.problems);
+    return out;
+  };
+  EXPECT_EQ(tops(R"(["items", "lengths"])").clause.tops.names, (std::vector<std::string>{"items", "lengths"}));
+  EXPECT_EQ(tops(R"(["items", "lengths"])").clause.table_spec(adam()).name, "items");
+  EXPECT_EQ(first_error(tops(R"(["a", "b", "c"])")),
+            "/layers/1/top: names 3 tensors; an embedding makes one, or two: the vectors and the lengths");
+  EXPECT_EQ(first_error(tops("3")), "/layers/1/top: expected a string or an array of strings, found the integer 3");
+  EXPECT_EQ(first_error(tops("[]")), "/layers/1/top: names 0 tensors; an embedding makes one, or two: the vectors and the lengths");
+}
+
 TEST(EmbeddingClauseTest, WrongValuesAreNamed) {
   EXPECT_EQ(
       first_error(read(R"({"embedding_vec_size": 4, "combiner": 2})")),
-      "/layers/1/sparse_embedding_hparam/combiner: expected \"sum\" (or 0) or \"mean\" (or 1), found the integer 2");
+      "/layers/1/sparse_embedding_hparam/combiner: expected \"sum\" (or 0), \"mean\" (or 1), \"sqrtn\" or \"none\", found the integer 2");
   EXPECT_EQ(
       first_error(read(R"({"embedding_vec_size": 0, "combiner": 0})")),
       "/layers/1/sparse_embedding_hparam/embedding_vec_size: expected an integer, at least 1, found the integer 0");

@@ -71,7 +71,7 @@ class TableRig {
     eval_ = std::make_unique<Slot>(device, spec, spec.eval_samples, spec.eval_key_capacity, activations);
   }
 
-  /// One training step; returns y [samples, slots, dim].
+  /// One training step; returns y [samples, places, dim].
   std::vector<float> step(const Bags& bags, const std::vector<float>& dy, float learning_rate = 0.1f) {
     prepare(bags, learning_rate);
     return compute(dy);
@@ -82,11 +82,14 @@ class TableRig {
     Slot& slot = *slots_[static_cast<size_t>(i)];
     upload(bags, slot);
     const StepState state{.step = steps_ + prepared_ - computed_ - 1,
+                          .updates = updates_,
                           .first_sample = 0,
                           .valid_samples = 0,
                           .global_samples = 0,
                           .learning_rate = learning_rate,
-                          .loss_scale = loss_scale};
+                          .loss_scale = loss_scale,
+                          .skip = skip};
+    if (!skip) ++updates_;
     copy_bytes(runtime.compute_stream(), slot.state.data(), &state, sizeof state);
     runtime.compute_stream().synchronize();
     table->ensure_room();
@@ -132,8 +135,8 @@ class TableRig {
       out.append(reinterpret_cast<const char*>(span.data()), span.size_bytes());
     };
     table->export_rows(with_states, [&](const RowBlock& block) {
-      add(block.keys), add(block.slots), add(block.vectors), add(block.states[0]), add(block.states[1]),
-          add(block.last_steps);
+      add(block.keys), add(block.slots), add(block.vectors), add(block.last_steps);
+      for (const auto& state : block.states) add(state);
     });
     return out;
   }
@@ -142,6 +145,7 @@ class TableRig {
   Runtime runtime;
   std::unique_ptr<EmbeddingTable> table;
   float loss_scale = 1;
+  int32_t skip = 0;  ///< of steps prepared from now on
 
  private:
   struct Slot {
@@ -150,8 +154,8 @@ class TableRig {
           keys(device, TensorSpec(DType::i64, {key_capacity})),
           offsets(device, TensorSpec(DType::i32, {s.slots * samples + 1})),
           state(device, sizeof(StepState)),
-          y(device, TensorSpec(activations, {samples, s.slots, s.dim}, s.slots * s.dim + 4)),
-          dy(device, TensorSpec(activations, {samples, s.slots, s.dim})) {}
+          y(device, TensorSpec(activations, {samples, s.places(), s.dim}, s.places() * s.dim + 4)),
+          dy(device, TensorSpec(activations, {samples, s.places(), s.dim})) {}
     int64_t samples;
     DeviceArray keys, offsets;
     Buffer state;
@@ -186,7 +190,7 @@ class TableRig {
 
   int64_t ring_;
   bool record_;
-  int64_t prepared_ = 0, computed_ = 0, steps_ = 0;
+  int64_t prepared_ = 0, computed_ = 0, steps_ = 0, updates_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::unique_ptr<Slot> eval_;
 };

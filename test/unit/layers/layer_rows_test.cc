@@ -81,7 +81,7 @@ OP_TEST(MatrixMultiplyLayerRows) {
   });
 }
 
-/// Attention as the formula says it, sample by sample and head by head. The mask is [batch, 1, from, to] or empty.
+/// Attention as the formula says it, sample by sample and head by head. The mask is [batch, 1, from or 1, to] or empty.
 std::vector<double> attention(const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v, const std::vector<double>& mask,
                               size_t batch, size_t from, size_t to, size_t heads, size_t d, size_t dv) {
   std::vector<double> y(batch * from * heads * dv);
@@ -94,7 +94,8 @@ std::vector<double> attention(const std::vector<double>& q, const std::vector<do
         for (size_t j = 0; j < to; ++j) {
           double score = 0;
           for (size_t c = 0; c < d; ++c) score += q[((b * from + i) * heads + h) * d + c] * k[((b * to + j) * heads + h) * d + c];
-          const bool kept = mask.empty() || mask[(b * from + i) * to + j] >= 0.5;
+          const size_t row = mask.size() == batch * to ? b : b * from + i;
+          const bool kept = mask.empty() || mask[row * to + j] >= 0.5;
           sum += share[j] = kept ? std::exp(score * scale) : 0;
         }
         for (size_t j = 0; j < to; ++j)
@@ -102,6 +103,22 @@ std::vector<double> attention(const std::vector<double>& q, const std::vector<do
             y[((b * from + i) * heads + h) * dv + c] += (sum > 0 ? share[j] / sum : 1 / static_cast<double>(to)) * v[((b * to + j) * heads + h) * dv + c];
       }
   return y;
+}
+
+OP_TEST(MatrixTimesThreeDimensionsRows) {
+  row("typical", {{"a", {17, 9}}, {"b", {9, 4, 5}}});
+  row("packs", {{"a", {8, 4}}, {"b", {4, 3, 16}}});
+  row("one element", {{"a", {1, 1}}, {"b", {1, 1, 1}}});
+  layer_under_test(*this, R"({"type": "MatrixMultiply"})", {"a", "b"});
+  expected([](const auto& t) {
+    const std::vector<double> a = t["a"], b = t["b"];
+    const size_t m = t.size("a", 0), k = t.size("a", 1), n = b.size() / k;
+    std::vector<double> y(m * n);
+    for (size_t i = 0; i < m; ++i)
+      for (size_t j = 0; j < n; ++j)
+        for (size_t l = 0; l < k; ++l) y[i * n + j] += a[i * k + l] * b[l * n + j];
+    t.expect("y", y);
+  });
 }
 
 OP_TEST(MultiHeadAttentionLayerRows) {
@@ -117,6 +134,7 @@ OP_TEST(MultiHeadAttentionLayerRows) {
 
 OP_TEST(MaskedMultiHeadAttentionLayerRows) {
   row("typical", {{"q", {4, 6, 8}}, {"k", {4, 9, 8}}, {"v", {4, 9, 8}}, {"mask", {4, 1, 6, 9}, 0, 1}});
+  row("one mask for all queries", {{"q", {4, 6, 8}}, {"k", {4, 9, 8}}, {"v", {4, 9, 8}}, {"mask", {4, 1, 1, 9}, 0, 1}});
   row("nothing kept", {{"q", {2, 3, 8}}, {"k", {2, 3, 8}}, {"v", {2, 3, 8}}, {"mask", {2, 1, 3, 3}, 0, 0}});
   layer_under_test(*this, R"({"type": "MultiHeadAttention", "num_attention_heads": 2})", {"q", "k", "v", "mask"});
   rounding(Rounding::stages);

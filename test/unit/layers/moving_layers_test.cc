@@ -13,6 +13,15 @@ TEST(SliceLayer, CutsAnyNumberOfRanges) {
   check_layer({R"({"type": "Slice", "ranges": [[4, 6], [0, 3], [2, 7], [2, 7], [6, 7], [1, 2]]})", {{4, 9}}});
 }
 
+TEST(SliceLayer, CutsTheSlotsOfThreeDimensions) {
+  EXPECT_EQ(plan_of(R"({"type": "Slice", "ranges": [[0, 5], [5, 6]]})", {{4, 6, 3}}), "[4,5,3] [4,1,3]");
+  check_layer({R"({"type": "Slice", "ranges": [[0, 5], [5, 6]]})", {{4, 6, 3}}});
+  check_layer({R"({"type": "Slice", "ranges": [[4, 6], [1, 3], [2, 5]]})", {{4, 7, 4}}});
+  const LayerRun run({R"({"type": "Slice", "ranges": [[1, 2]]})", {{1, 3, 2}}}, {});
+  EXPECT_EQ(run.out[0], (std::vector<double>{run.in[0][2], run.in[0][3]}));
+  EXPECT_EQ(run.d_in[0], (std::vector<double>{0, 0, run.d_out[0][0], run.d_out[0][1], 0, 0}));
+}
+
 TEST(SliceLayer, GivesUncoveredColumnsNoGradient) {
   const LayerRun run({R"({"type": "Slice", "ranges": [[1, 3], [2, 3]]})", {{1, 4}}}, {});
   EXPECT_EQ(run.d_in[0], (std::vector<double>{0, run.d_out[0][0], run.d_out[0][1] + run.d_out[1][0], 0}));
@@ -36,8 +45,10 @@ TEST(SliceLayer, SaysWhatDoesNotFit) {
             "/ranges/0: [-1,3) is no range: begin is at least 0, and end is greater than begin");
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[1, 2, 3]]})", {{4, 9}}), "/ranges/0: a range is [begin, end), two numbers; found 3");
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": []})", {{4, 9}}), "/ranges: Slice needs at least one range [begin, end)");
-  EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[0, 1]]})", {{4, 9, 2}}),
-            "bottom: Slice takes a tensor of 2 dimensions, and this one has shape [4,9,2]; put a Reshape before it");
+  EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[0, 10]]})", {{4, 9, 2}}),
+            "ranges/0: slots [0,10) of a tensor of shape [4,9,2]: it has 9 slots, so a range ends at 9 at most");
+  EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[0, 1]]})", {{4, 9, 2, 2}}),
+            "bottom: Slice takes a tensor of 2 dimensions, and this one has shape [4,9,2,2]; put a Reshape before it");
 }
 
 TEST(ReshapeLayer, ChangesTheLengthOfRows) {
@@ -68,7 +79,7 @@ TEST(ReshapeLayer, SaysWhatDoesNotFit) {
             "selected: slots are selected from a tensor [samples, slots, dim], as an embedding makes it, and this one has shape [4,6]; Slice takes columns of "
             "a matrix");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": []})", {{4, 6, 5}}), "/selected: selects no slot; name at least one");
-  EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [-1]})", {{4, 6, 5}}), "/selected: expected an array of integers, at least 0, found an array of 1");
+  EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [-1]})", {{4, 6, 5}}), "/selected/0: expected an integer, at least 0 and at most 16777216, found the integer -1");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1], "time_step": 2})", {{4, 6, 5}}),
             "/time_step: has no meaning together with \"selected\"; keep one of them");
 }

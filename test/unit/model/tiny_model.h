@@ -14,17 +14,17 @@
 namespace hctr::test {
 
 /// A config for batches of 8 samples with 3 dense values, from the text of its layers.
-inline Config config_of(const std::string& layers, Problems& problems, int label_dim = 1) {
-  const std::string text = R"({"solver": {"batchsize": 8, "max_iter": 1, "seed": 5},
+inline Config config_of(const std::string& layers, Problems& problems, int label_dim = 1, const std::string& solver = "") {
+  const std::string text = R"({"solver": {"batchsize": 8, "max_iter": 1, "seed": 5)" + solver + R"(},
     "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
     "layers": [{"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": )" + std::to_string(label_dim) + R"(},
                "dense": {"top": "dense", "dense_dim": 3}, "sparse": []}, )" + layers + "]}";
   return read_config(Json::parse(text, "test.json"), problems);
 }
 
-inline Config config_of(const std::string& layers, int label_dim = 1) {
+inline Config config_of(const std::string& layers, int label_dim = 1, const std::string& solver = "") {
   Problems problems;
-  Config config = config_of(layers, problems, label_dim);
+  Config config = config_of(layers, problems, label_dim, solver);
   problems.throw_if_any("test.json");
   return config;
 }
@@ -54,11 +54,12 @@ class TinyModel {
 
   void train() {
     model.prepare(ctx, 0, batch());
-    model.train_step(ctx, 0, model.bind(Phase::train, batch()));
+    model.train_step(ctx, 0, batch(), model.bind(Phase::train, batch()));
     ++state.step;
+    ++state.updates;
   }
   void evaluate() { model.evaluate(ctx, batch(), model.bind(Phase::evaluate, batch())); }
-  BatchTensors batch() const { return {label, dense, {}, {}}; }
+  BatchTensors batch() { return {&state, label, dense, {}, {}}; }
   std::vector<float> prediction() const { return to_host<float>(model.prediction(Phase::evaluate), runtime_stream()); }
   float loss(Phase phase) const { return to_host<float>(model.loss(phase), runtime_stream())[0]; }
   StreamRef runtime_stream() const { return runtime.compute_stream(); }

@@ -1,5 +1,7 @@
 #include "ops/multiply.h"
 
+#include "ops/activation.h"
+#include "ops/copy.h"
 #include "support/message_of.h"
 #include "support/op_test.h"
 
@@ -40,6 +42,25 @@ OP_TEST(Subtract) {
     std::vector<double> y = t["a"], z = t["a"];
     for (size_t i = 0; i < y.size(); ++i) y[i] -= t["b"][i], z[i] = -z[i];
     t.expect("y", y);
+    t.expect("z", z);
+  });
+}
+
+OP_TEST(ZeroWhereZero) {
+  row("typical", {{"x", {64, 33}}, {"y", {64, 33}}});
+  row("packs", {{"x", {5, 64}}, {"y", {5, 64}}});
+  row("three dimensions", {{"x", {5, 3, 7}}, {"y", {5, 3, 7}}});
+  row("no rows", {{"x", {0, 4}}, {"y", {0, 4}}});
+  forward([](Rig& t) {
+    const Tensor half_zero = t.out("half zero", t["x"].shape()), z = t.out("z", t["x"].shape());
+    ops::activate(t.ctx, {ops::Activation::Kind::relu, 0}, t["x"], half_zero);
+    ops::copy(t.ctx, t["y"], z);
+    ops::zero_where_zero(t.ctx, half_zero, z);
+  });
+  expected([](const auto& t) {
+    std::vector<double> z = t["y"];
+    for (size_t i = 0; i < z.size(); ++i)
+      if (t["x"][i] <= 0) z[i] = 0;
     t.expect("z", z);
   });
 }

@@ -2,84 +2,210 @@
 
 #include <cmath>
 
+#include "base/random.h"
+#include "device/copy.h"
 #include "support/devices.h"
 #include "support/message_of.h"
 #include "support/op_test.h"
+#include "support/plain_optimizer.h"
 
 namespace hctr::test {
 namespace {
 
 using ops::Optimizer;
+using Rule = Optimizer::Kind;
 
-void sizes(auto& test, auto&& row) {
+/// The rule on each device against the CPU. `second`: what its second state lies between.
+void rows(OpTest& test, const Optimizer& optimizer, double second_low = 0, double second_high = 1) {
   test.dense_only();
   test.f32_only();
-  row("typical", Shape{64, 33});
-  row("one element", Shape{1});
-  row("five", Shape{5});
-  row("none", Shape{0});
-  row("several pieces", Shape{40000});
-}
-
-OP_TEST(UpdateSgd) {
-  sizes(*this, [this](const char* name, Shape shape) { row(name, {{"w", shape}, {"g", shape, -4, 4}}); });
-  state({.learning_rate = 0.5f, .loss_scale = 4});
-  forward([](Rig& t) { ops::update_dense(t.ctx, {.kind = Optimizer::Kind::sgd, .rate_factor = 0.5f}, t["g"], t.inout("w"), {}); });
-}
-
-OP_TEST(UpdateAdam) {
-  sizes(*this, [this](const char* name, Shape shape) {
-    row(name, {{"w", shape}, {"g", shape, -4, 4}, {"m", shape}, {"v", shape, 0, 1}});
-  });
-  large("large", {{"w", {5'000'011}}, {"g", {5'000'011}, -4, 4}, {"m", {5'000'011}}, {"v", {5'000'011}, 0, 1}});
-  state({.step = 2, .learning_rate = 0.1f, .loss_scale = 4});
-  rounding(Rounding::function);
-  forward([](Rig& t) { ops::update_dense(t.ctx, {}, t["g"], t.inout("w"), {t.inout("m"), t.inout("v")}); });
-}
-
-/// Runs `steps` updates of one weight, started at 1 with gradients of 4 at loss scale 8; the weight after each.
-std::vector<double> weights(Device device, const Optimizer& optimizer, int steps) {
-  std::vector<double> after;
-  double w = 1, m = 0, v = 0;
-  for (int step = 0; step < steps; ++step) {
-    Rig t({device, DType::f32, DType::f32, {{"dense"}}, 1,
-           {{"w", {1}, w, w}, {"g", {1}, 4, 4}, {"m", {1}, m, m}, {"v", {1}, v, v}}, {.step = step, .learning_rate = 0.1f, .loss_scale = 8}});
+  test.state({.step = 9, .updates = 2, .learning_rate = 0.5f, .loss_scale = 4});
+  test.rounding(optimizer.kind == Rule::ftrl ? Rounding::sum : Rounding::function);
+  const auto inputs = [&](Shape shape) {
+    std::vector<Input> all = {{"w", shape}, {"g", shape, -4, 4}};
+    if (optimizer.states() > 0) all.push_back({"first", shape, optimizer.states() == 2 && optimizer.kind != Rule::ftrl ? -1.0 : 0.0, 1});
+    if (optimizer.states() > 1) all.push_back({"second", shape, second_low, second_high});
+    return all;
+  };
+  test.row("typical", inputs({64, 33}));
+  test.row("one element", inputs({1}));
+  test.row("five", inputs({5}));
+  test.row("none", inputs({0}));
+  test.row("several pieces", inputs({40000}));
+  if (optimizer.kind == Rule::adam) test.large("large", inputs({5'000'011}));
+  test.forward([optimizer](Rig& t) {
     std::vector<Tensor> states;
-    if (optimizer.states() == 2) states = {t.inout("m"), t.inout("v")};
+    if (optimizer.states() > 0) states.push_back(t.inout("first"));
+    if (optimizer.states() > 1) states.push_back(t.inout("second"));
     ops::update_dense(t.ctx, optimizer, t["g"], t.inout("w"), states);
-    t.fetch();
-    after.push_back(w = t.values("w")[0]);
-    if (!states.empty()) m = t.values("m")[0], v = t.values("v")[0];
-  }
-  return after;
+  });
 }
 
-TEST(OptimizerOp, SgdStepsAgainstTheUnscaledGradient) {
-  for (const Device device : devices()) {
-    const std::vector<double> w = weights(device, {.kind = Optimizer::Kind::sgd}, 2);
-    EXPECT_FLOAT_EQ(static_cast<float>(w[0]), 0.95f);
-    EXPECT_FLOAT_EQ(static_cast<float>(w[1]), 0.90f);
+OP_TEST(UpdateSgd) { rows(*this, {.kind = Rule::sgd, .rate_factor = 0.5f}); }
+OP_TEST(UpdateMomentumSgd) { rows(*this, {.kind = Rule::momentum_sgd, .momentum = 0.9f}); }
+OP_TEST(UpdateNesterov) { rows(*this, {.kind = Rule::nesterov, .momentum = 0.9f}); }
+OP_TEST(UpdateAdaGrad) { rows(*this, {.kind = Rule::adagrad}); }
+OP_TEST(UpdateRmsProp) { rows(*this, {.kind = Rule::rmsprop, .beta2 = 0.9f}); }
+OP_TEST(UpdateFtrl) { rows(*this, {.kind = Rule::ftrl, .lambda1 = 0.5f, .lambda2 = 0.1f}, -0.5, 0.5); }
+OP_TEST(UpdateAdam) { rows(*this, {}); }
+OP_TEST(UpdateAdamW) { rows(*this, {.kind = Rule::adamw, .weight_decay = 0.1f}); }
+
+/// Weights that take steps. `g` is what the loss scale has multiplied.
+class DenseRun {
+ public:
+  DenseRun(Device device, const Optimizer& optimizer, const std::vector<float>& w)
+      : optimizer_(optimizer), count_(static_cast<int64_t>(w.size())), runtime_(device, {.threads = 2}), state_(device, sizeof(StepState)),
+        g_(device, w.size() * sizeof(float)), w_(device, w.size() * sizeof(float)) {
+    for (int s = 0; s < optimizer.states(); ++s) {
+      states_.emplace_back(device, w.size() * sizeof(float));
+      from_host(tensor(states_.back()), std::vector<float>(w.size(), optimizer.start(s)), runtime_.compute_stream());
+    }
+    from_host(tensor(w_), w, runtime_.compute_stream());
   }
+
+  void step(const std::vector<float>& g, float rate, bool skip = false) {
+    const StepState state{.step = ++steps_ + 40, .updates = updates_, .learning_rate = rate, .loss_scale = 8, .skip = skip};
+    if (!skip) ++updates_;
+    copy_bytes(runtime_.compute_stream(), state_.data(), &state, sizeof state);
+    from_host(tensor(g_), g, runtime_.compute_stream());
+    std::vector<Tensor> states;
+    for (const Buffer& each : states_) states.push_back(tensor(each));
+    Context ctx(runtime_, runtime_.compute_stream(), reinterpret_cast<const StepState*>(state_.data()));
+    ops::update_dense(ctx, optimizer_, tensor(g_), tensor(w_), states);
+    runtime_.compute_stream().synchronize();
+  }
+  std::vector<float> w() const { return to_host<float>(tensor(w_), runtime_.compute_stream()); }
+  /// Weights, then each state.
+  std::vector<float> all() const {
+    std::vector<float> out = w();
+    for (const Buffer& each : states_) {
+      const auto state = to_host<float>(tensor(each), runtime_.compute_stream());
+      out.insert(out.end(), state.begin(), state.end());
+    }
+    return out;
+  }
+
+ private:
+  Tensor tensor(const Buffer& buffer) const { return Tensor(buffer.data(), TensorSpec(DType::f32, {count_}), buffer.device()); }
+
+  Optimizer optimizer_;
+  int64_t count_, steps_ = 0, updates_ = 0;
+  Runtime runtime_;
+  Buffer state_, g_, w_;
+  std::vector<Buffer> states_;
+};
+
+/// Numbers on [-1, 1), every seventh 0.
+std::vector<float> numbers(uint64_t seed, size_t count = 77) {
+  std::vector<float> out(count);
+  for (size_t i = 0; i < count; ++i) out[i] = i % 7 == 3 ? 0.0f : symmetric_float(random_bits(seed, 1, i), 1);
+  return out;
 }
 
-TEST(OptimizerOp, AdamFollowsThePaper) {
-  // Algorithm 1 of the paper with bias-corrected moments, for a gradient that is 0.5 in every step.
-  const Optimizer optimizer{.epsilon = 1e-8f};
+TEST(OptimizerOp, EveryRuleFollowsItsPaperOverManySteps) {
+  for (const Device device : devices())
+    for (Optimizer optimizer : every_rule()) {
+      SCOPED_TRACE(name_of_rule(optimizer));
+      optimizer.rate_factor = 0.5f;
+      const std::vector<float> start = numbers(1);
+      DenseRun run(device, optimizer, start);
+      std::vector<PlainWeight> plain;
+      for (const float w : start) plain.emplace_back(optimizer, static_cast<double>(w));
+      for (int64_t t = 1; t <= 30; ++t) {
+        const float rate = 0.02f * static_cast<float>(1 + t % 3);  // a rate that changes moves no weight by itself
+        const std::vector<float> g = numbers(static_cast<uint64_t>(10 + t));
+        run.step(g, rate);
+        const std::vector<float> w = run.w();
+        for (size_t i = 0; i < w.size(); ++i) {
+          plain_update(optimizer, plain[i], static_cast<double>(g[i]) / 8, static_cast<double>(rate) / 2, t);
+          ASSERT_NEAR(static_cast<double>(w[i]), plain[i].w, 1e-5 * (1 + std::abs(plain[i].w))) << "weight " << i << " after step " << t;
+        }
+      }
+    }
+}
+
+TEST(OptimizerOp, AdamFollowsThePaperWithBiasCorrectedMoments) {
+  // Algorithm 1 of the paper, for a gradient that is 0.5 in every step.
   for (const Device device : devices()) {
-    const std::vector<double> w = weights(device, optimizer, 3);
+    DenseRun run(device, {.epsilon = 1e-8f}, {1.0f});
     double expected = 1, m = 0, v = 0;
     for (int t = 1; t <= 3; ++t) {
+      run.step({4.0f}, 0.1f);
       m = 0.9 * m + 0.1 * 0.5;
       v = 0.999 * v + 0.001 * 0.25;
       expected -= 0.1 * (m / (1 - std::pow(0.9, t))) / (std::sqrt(v / (1 - std::pow(0.999, t))) + 1e-8);
-      EXPECT_NEAR(w[static_cast<size_t>(t - 1)], expected, 2e-6) << "step " << t;
+      EXPECT_NEAR(static_cast<double>(run.w()[0]), expected, 2e-6) << "step " << t;
     }
   }
 }
 
-TEST(OptimizerOp, AnAdamStepIsTheRateTimesTheSignAtFirst) {
-  const std::vector<double> w = weights(kCpu, {}, 1);
-  EXPECT_NEAR(w[0], 1 - 0.1, 1e-5);
+TEST(OptimizerOp, ARuleRestsWhenItSaysSo) {
+  for (const Device device : devices())
+    for (const Optimizer& optimizer : every_rule()) {
+      DenseRun run(device, optimizer, numbers(1));
+      run.step(numbers(2), 0.1f);
+      const std::vector<float> before = run.all();
+      run.step(std::vector<float>(77, 0.0f), 0.05f);
+      EXPECT_EQ(run.all() == before, optimizer.rests()) << name_of_rule(optimizer);
+    }
+}
+
+TEST(OptimizerOp, ARateOfZeroMovesNoWeight) {
+  for (const Device device : devices())
+    for (const Optimizer& optimizer : every_rule()) {
+      DenseRun run(device, optimizer, numbers(1));
+      for (uint64_t t = 0; t < 3; ++t) run.step(numbers(2 + t), 0.0f);
+      EXPECT_EQ(run.w(), numbers(1)) << name_of_rule(optimizer);
+      for (const float number : run.all()) EXPECT_TRUE(std::isfinite(number)) << name_of_rule(optimizer);
+    }
+}
+
+TEST(OptimizerOp, AStepToSkipChangesNothing) {
+  const std::vector<float> overflow(77, INFINITY);
+  for (const Device device : devices())
+    for (const Optimizer& optimizer : every_rule()) {
+      DenseRun run(device, optimizer, numbers(1)), without(device, optimizer, numbers(1));
+      for (DenseRun* each : {&run, &without}) each->step(numbers(2), 0.1f);
+      run.step(overflow, 0.1f, true);
+      EXPECT_EQ(run.all(), without.all()) << name_of_rule(optimizer);
+      for (DenseRun* each : {&run, &without}) each->step(numbers(3), 0.1f);
+      EXPECT_EQ(run.all(), without.all()) << name_of_rule(optimizer) << ": the count of updates has gone on";
+    }
+}
+
+TEST(OptimizerOp, ANumberThatIsNoneIsNotHidden) {
+  for (const Device device : devices())
+    for (const Optimizer& optimizer : every_rule()) {
+      DenseRun run(device, optimizer, {0.0f, 1.0f});
+      for (int t = 0; t < 2; ++t) run.step({NAN, NAN}, 0.1f);
+      for (const float w : run.w()) EXPECT_TRUE(std::isnan(w)) << name_of_rule(optimizer);
+    }
+}
+
+TEST(OptimizerOp, FtrlStartsWhereAWeightIsAndHoldsZerosUntilTheirGradientsAddUp) {
+  for (const Device device : devices()) {
+    // Without penalties a step is the rate over beta + sqrt(sum of g^2): 0.5 / (1 + 0.5) of 0.5 here.
+    DenseRun free(device, {.kind = Rule::ftrl, .beta = 1}, {1.0f, 0.0f});
+    free.step({4.0f, 4.0f}, 0.5f);
+    EXPECT_FLOAT_EQ(free.w()[0], 1 - 0.5f / 1.5f * 0.5f);
+    EXPECT_FLOAT_EQ(free.w()[1], -0.5f / 1.5f * 0.5f);
+    DenseRun held(device, {.kind = Rule::ftrl, .beta = 1, .lambda1 = 1.25f}, {0.0f});
+    for (int t = 0; t < 2; ++t) held.step({4.0f}, 0.5f);  // z is 1
+    EXPECT_EQ(held.w()[0], 0.0f);
+    held.step({4.0f}, 0.5f);  // z is 1.5, n 0.75
+    EXPECT_FLOAT_EQ(held.w()[0], -0.25f * 0.5f / (1 + std::sqrt(0.75f)));
+    for (int t = 0; t < 2; ++t) held.step({-4.0f}, 0.5f);
+    EXPECT_EQ(held.w()[0], 0.0f) << "gradients that take it back leave it at 0, not near it";
+  }
+}
+
+TEST(OptimizerOp, AGradientWhoseSquareIsNoNumberIsNoTrouble) {
+  for (const Device device : devices())
+    for (const Optimizer& optimizer : every_rule()) {
+      DenseRun run(device, optimizer, {0.0f, 1.0f});
+      run.step({1e-30f, 1e-30f}, 0.1f);
+      for (const float w : run.w()) EXPECT_TRUE(std::isfinite(w)) << name_of_rule(optimizer);
+    }
 }
 
 TEST(OptimizerOp, RefusesTheWrongNumberOfStates) {

@@ -23,18 +23,28 @@ OP_TEST(Softmax) {
 OP_TEST(SoftmaxWithAMask) {
   row("like the scores", {{"x", {6, 20}, -4, 4}, {"mask", {6, 20}, 0, 1}});
   row("one for all heads", {{"x", {2, 3, 4, 5}, -4, 4}, {"mask", {2, 1, 4, 5}, 0, 1}});
+  row("one for all rows", {{"x", {2, 3, 4, 5}, -4, 4}, {"mask", {2, 1, 1, 5}, 0, 1}});
+  row("one for the rows of each head", {{"x", {2, 3, 4, 5}, -4, 4}, {"mask", {2, 3, 1, 5}, 0, 1}});
+  row("four dimensions for two", {{"x", {6, 20}, -4, 4}, {"mask", {6, 1, 1, 20}, 0, 1}});
+  row("two dimensions for three", {{"x", {6, 3, 20}, -4, 4}, {"mask", {6, 20}, 0, 1}});
   row("one for each head", {{"x", {2, 3, 4, 5}, -4, 4}, {"mask", {2, 3, 4, 5}, 0, 1}});
   rounding(Rounding::stages);  // backward starts from a rounded y
   forward([](Rig& t) { ops::softmax(t.ctx, t["x"], t["mask"], t.out("y", t["x"].shape())); });
   backward([](Rig& t) { ops::softmax_backward(t.ctx, t.out("y", t["x"].shape()), t["mask"], t.d("y"), t.d("x")); });
   expected([](const auto& t) {
     const std::vector<double> x = t["x"], mask = t["mask"];
-    const int rank = t.rank("x");
-    const size_t n = t.size("x", rank - 1), rows = rank == 4 ? t.size("x", 2) : 1, heads = rank == 4 ? t.size("x", 1) : 1;
-    const bool shared = mask.size() != x.size();
+    const auto four = [&](const char* name) {  // sizes with ones put in behind the first
+      std::vector<size_t> sizes;
+      for (int d = 0; d < t.rank(name); ++d) sizes.push_back(t.size(name, d));
+      while (sizes.size() < 4) sizes.insert(sizes.begin() + 1, 1);
+      return sizes;
+    };
+    const std::vector<size_t> whole = four("x"), part = four("mask");
+    const size_t n = whole[3], rows = whole[2], heads = whole[1];
     std::vector<double> y(x.size());
     for (size_t r = 0; r < x.size() / n; ++r) {
-      const size_t m = shared ? r / (rows * heads) * rows + r % rows : r;
+      const size_t b = r / (rows * heads), h = r / rows % heads, i = r % rows;
+      const size_t m = (b * part[1] + (part[1] == 1 ? 0 : h)) * part[2] + (part[2] == 1 ? 0 : i);
       double sum = 0;
       for (size_t j = 0; j < n; ++j) sum += y[r * n + j] = mask[m * n + j] < 0.5 ? 0 : std::exp(x[r * n + j]);
       for (size_t j = 0; j < n; ++j) y[r * n + j] = sum > 0 ? y[r * n + j] / sum : 1 / static_cast<double>(n);

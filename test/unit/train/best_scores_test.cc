@@ -35,18 +35,19 @@ TEST(BestScores, EachLossIsScoredByTheColumnsItReads) {
   const std::string mean_of_two = R"({"type": "MultiCrossEntropyLoss", "bottom": ["b", "first_two"], "top": "both", "target_weight": [1, 1]})";
   expect_scores(slice("label", R"(["third", "first_two"])", "[[2, 3], [0, 2]]") + slice("first_two", R"(["second", "first"])", "[[1, 2], [0, 1]]") +
                     bce("third", "like") + ", " + bce("second", "buy", R"(, "loss_weight": 0.5)") + ", " + bce("first", "click") + ", " + mean_of_two,
-                3, {{"AUC", 0.8}, {"AUC/buy", 0.7}, {"AUC/click", 0.6}, {"AUC/both", 0.65}, {"AverageLoss", 0.3 + 0.5 * 0.2 + 0.1 + 0.15}});
+                3, {{"AUC", 0.8}, {"AUC/buy", 0.7}, {"AUC/click", 0.6}, {"AUC/both", 0.65}, {"AverageLoss", 0.3 + 0.5 * 0.2 + 0.1 + 0.15},
+                    {"AverageLoss/like", 0.3}, {"AverageLoss/buy", 0.2}, {"AverageLoss/click", 0.1}, {"AverageLoss/both", 0.15}});
 }
 
 TEST(BestScores, OneLabelHasTheScoresOfTheTruth) {
   expect_scores(bce("label", "loss") + R"(, {"type": "CrossEntropyLoss", "bottom": ["b", "label"], "top": "other", "loss_weight": 2})", 1,
-                {{"AUC", 0.8}, {"AUC/other", 0.8}, {"AverageLoss", 0.9}}, {.auc = 0.8, .average_loss = 0.3, .samples = 100});
+                {{"AUC", 0.8}, {"AUC/other", 0.8}, {"AverageLoss", 0.9}, {"AverageLoss/loss", 0.3}, {"AverageLoss/other", 0.3}}, {.auc = 0.8, .average_loss = 0.3, .samples = 100});
 }
 
 TEST(BestScores, ALabelThatIsNoColumnOfTheDataHasNone) {
   const std::string products = slice("label", R"(["x", "y"])", "[[0, 1], [1, 2]]") + R"({"type": "DotProduct", "bottom": ["x", "y"], "top": "xy"}, )";
   expect_scores(products + bce("x", "click") + ", " + bce("xy", "both") + R"(, {"type": "MultiCrossEntropyLoss", "bottom": ["b", "label"],
-                "top": "all", "target_weight": [1, 1]})", 2, {{"AUC", 0.6}, {"AUC/all", 0.65}});
+                "top": "all", "target_weight": [1, 1]})", 2, {{"AUC", 0.6}, {"AUC/all", 0.65}, {"AverageLoss/click", 0.1}, {"AverageLoss/all", 0.15}});
 }
 
 }  // namespace

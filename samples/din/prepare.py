@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Sequences of items, one user a line, made into samples "will this user take this item next?" in Norm files.
+
+A sample has four slots: the items before, in their order; the item asked about; and the categories of both. Every event that has
+one before it gives two samples: the item the user took (label 1) and one that the user never took, drawn uniformly (label 0).
+The last event of each user is held out for evaluation, all others are for training, in an order that the seed decides.
+What is drawn is a pure function of seed, user and event, so the same call writes the same bytes.
+
+With --inner the last event is left out altogether and the one before it is held out: for choosing settings.
+"""
+import argparse
+import gzip
+import json
+import os
+import struct
+
+MASK = (1 << 64) - 1
+
+
+def mix64(x):
+    """The finalizer of SplitMix64."""
+    x = (x + 0x9E3779B97F4A7C15) & MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+    return x ^ (x >> 31)
+
+
+def draw(limit, *counters):
+    """A number below limit that depends on the counters alone."""
+    bits = 0
+    for counter in counters:
+        bits = mix64(bits ^ counter)
+    return bits % limit
+
+
+def read_users(folder):
+    """(user, [items in time order]) of every line."""
+    with gzip.open(os.path.join(folder, "sequences.txt.gz"), "rt") as lines:
+        for line in lines:
+            user, *items = map(int, line.split())
+            yield user, items
+
+
+def read_categories(folder):
+    """The category of each item: the last of its attributes, the deepest of its path."""
+    with gzip.open(os.path.join(folder, "item2attributes.json.gz"), "rt") as text:
+        return {int(item): attributes[-1] for item, attributes in json.load(text).items()}
+
+
+def slot(keys):
+    return struct.pack(f"<{1 + len(keys)}I", len(keys), *keys)
+
+
+class Maker:
+    def __init__(self, items, categories, seed):
+        self.items, self.categories, self.seed = items, categories, seed
+
+    def item_not_of(self, user, event, own):
+        """Drawn until it is none of the user's own."""
+        for attempt in range(1 << 16):
+            item = self.items[draw(len(self.items), self.seed, user, event, attempt)]
+            if item not in own:
+                return item
+        raise SystemExit(f"user {user} has every item")
+
+    def sample(self, label, history, target):
+        of = self.categories
+        return struct.pack("<f", label) + slot(history) + slot([target]) + slot([of[i] for i in history]) + slot([of[target]])
+
+    def samples(self, user, events, event, own):
+        """The two samples that ask about `event`."""
+        history = events[:event]
+        return [self.sample(1, history, events[event]), self.sample(0, history, self.item_not_of(user, event, own))]
+
+
+def block(payload):
+    """Length, bytes and their sum, as check "Sum" has it."""
+    return struct.pack("<i", len(payload)) + payload + bytes([sum(payload) & 255])
+
+
+def write_set(folder, name, samples):
+    data = f"{name}.data"
+    with open(os.path.join(folder, data), "wb") as file:
+        file.write(block(struct.pack("<8q", 1, len(samples), 1, 0, 4, 0, 0, 0)))
+        for sample in samples:
+            file.write(block(sample))
+    with open(os.path.join(folder, f"{name}.txt"), "w") as file:
+        file.write(f"1\n{data}\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sequences", help="folder with sequences.txt.gz and item2attributes.json.gz")
+    parser.add_argument("out", help="folder for train.txt, val.txt and their data")
+    parser.add_argument("--users", type=int, default=0, help="take so many users, evenly spread; 0: all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--inner", action="store_true", help="hold out the last training event instead")
+    arguments = parser.parse_args()
+
+    users = list(read_users(arguments.sequences))
+    if 0 < arguments.users < len(users):
+        users = [users[i * len(users) // arguments.users] for i in range(arguments.users)]
+    items = sorted({item for _, events in users for item in events})
+    maker = Maker(items, read_categories(arguments.sequences), arguments.seed)
+
+    train, held_out = [], []
+    for user, events in users:
+        own = set(events)  # of the whole sequence: an item taken later is no wrong answer
+        last = len(events) - (2 if arguments.inner else 1)
+        for event in range(1, last):
+            train += maker.samples(user, events, event, own)
+        held_out += maker.samples(user, events, last, own)
+    order = sorted(range(len(train)), key=lambda i: mix64(mix64(arguments.seed) ^ i))
+    os.makedirs(arguments.out, exist_ok=True)
+    write_set(arguments.out, "train", [train[i] for i in order])
+    write_set(arguments.out, "val", held_out)
+    print(f"{len(users)} users, {len(items)} items: {len(train)} samples to train on, {len(held_out)} held out")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+#include "config/compatibility.h"
+
+namespace hctr {
+
+const std::vector<CompatibilityWord>& compatibility_words() {
+  using C = Compatibility;
+  static const std::vector<CompatibilityWord> words = {
+      {"schedule_sets_embedding_rates", &C::schedule_sets_embedding_rates,
+       "an embedding with an optimizer of its own takes the rate of the top-level schedule, as 2.2 to 3.1 do; else its own rate follows that schedule in "
+       "proportion"},
+      {"penalty_per_gpu", &C::penalty_per_gpu,
+       "the regularizer divides by the batch of one GPU, and every GPU adds its gradient: with G GPUs in `gpu` the loss gets G times and the gradient G^2 "
+       "times the penalty, the latter over the loss scale of `mixed_precision`; else both are of the whole batch, whatever the number of GPUs"},
+      {"dot_product_gradient", &C::dot_product_gradient,
+       "DotProduct passes no gradient to a factor that is 0, as 2.x and 3.0 do; else it passes the product of the other factors"},
+      {"evaluation_continues", &C::evaluation_continues,
+       "an evaluation of `max_eval_batches` goes on where the one before ended, and wraps around at the end of the set; else each starts at the first sample"},
+      {"drop_partial_batches", &C::drop_partial_batches,
+       "with `num_epochs`, samples at the end of the set that fill no batch are left out, as 3.0 does; else they are a smaller batch"},
+  };
+  return words;
+}
+
+Misfit read_value(const Json& value, const Range&, Compatibility& out) {
+  std::vector<std::string> given, known;
+  if (Misfit misfit = read_value(value, Range{}, given); !misfit.empty()) return misfit;
+  for (const CompatibilityWord& each : compatibility_words()) known.push_back(each.word);
+  out = {};
+  for (size_t i = 0; i < given.size(); ++i) {
+    size_t index = 0;
+    if (Misfit misfit = read_word(given[i], known, index); !misfit.empty()) {
+      misfit.place = value.array() ? "/" + std::to_string(i) : "";
+      misfit.found = Json(given[i]).kind();
+      return misfit;
+    }
+    out.*compatibility_words()[index].flag = true;
+  }
+  return {};
+}
+
+Json to_json(const Compatibility& compatibility) {
+  Json words(Json::Array{});
+  for (const CompatibilityWord& each : compatibility_words())
+    if (compatibility.*each.flag) words.add(each.word);
+  return words;
+}
+
+}  // namespace hctr

@@ -1,0 +1,35 @@
+// Where the arithmetic of HugeCTR differs from this program's and a config may ask for the old one, to reproduce old results.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/values.h"
+
+namespace hctr {
+
+/// Everything off: this program's own arithmetic.
+struct Compatibility {
+  bool schedule_sets_embedding_rates = false;
+  bool penalty_per_gpu = false;
+  bool dot_product_gradient = false;
+  bool evaluation_continues = false;
+  bool drop_partial_batches = false;
+};
+
+/// A word of the solver's "compatibility", what it turns on, and what that does.
+struct CompatibilityWord {
+  std::string word;
+  bool Compatibility::*flag;
+  std::string text;
+};
+const std::vector<CompatibilityWord>& compatibility_words();
+
+Misfit read_value(const Json& value, const Range&, Compatibility& out);
+Json to_json(const Compatibility&);
+template <>
+struct TypeWord<Compatibility> {
+  static std::string text() { return "array of words"; }
+};
+
+}  // namespace hctr

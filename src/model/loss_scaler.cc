@@ -1,0 +1,32 @@
+#include "model/loss_scaler.h"
+
+#include "device/copy.h"
+
+namespace hctr {
+
+LossScaler::LossScaler(const Precision& precision, Runtime& runtime)
+    : rule_{.dynamic = precision.dynamic_scale}, scale_(runtime.device(), sizeof(ops::LossScale)) {
+  overflow_.add(TensorSpec(DType::f32, {1}));
+  overflow_.build(runtime.device());
+  const ops::LossScale start{.scale = static_cast<float>(precision.loss_scale)};
+  copy_bytes(runtime.compute_stream(), scale_.data(), &start, sizeof start);
+  runtime.compute_stream().synchronize();
+}
+
+void LossScaler::begin(Context& ctx, StepState* state) const { ops::begin_scaled_step(ctx, scale(), state, overflow_.get(0)); }
+
+void LossScaler::search(Context& ctx, Tensor gradient) const { ops::find_overflow(ctx, gradient, overflow_.get(0)); }
+
+void LossScaler::end(Context& ctx, Communicator& comm, StepState* state) const {
+  comm.all_reduce(ctx, overflow_.get(0), Reduce::sum);
+  ops::end_scaled_step(ctx, rule_, overflow_.get(0), scale(), state);
+}
+
+ops::LossScale LossScaler::read(StreamRef stream) const {
+  ops::LossScale host;
+  copy_bytes(stream, &host, scale_.data(), sizeof host);
+  stream.synchronize();
+  return host;
+}
+
+}  // namespace hctr

@@ -1,0 +1,53 @@
+#include "ops/loss_scale.h"
+
+#include <atomic>
+#include <cmath>
+
+#include "ops/element_loops.h"
+
+namespace hctr::ops {
+
+void begin_scaled_step(Context& ctx, const LossScale* scale, StepState* state, Tensor overflow) {
+  expect_shape("begin_scaled_step overflow", overflow, {1});
+  HCTR_EXPECT(state && state == ctx.state(), "begin_scaled_step with the state of another step");
+  HCTR_ON_DEVICE(ctx, begin_scaled_step(ctx, scale, state, overflow));
+}
+
+void find_overflow(Context& ctx, Tensor g, Tensor overflow) {
+  expect_on("find_overflow g", ctx.device(), g);
+  expect_shape("find_overflow overflow", overflow, {1});
+  HCTR_ON_DEVICE(ctx, find_overflow(ctx, g, overflow));
+}
+
+void end_scaled_step(Context& ctx, LossScaleRule rule, Tensor overflow, LossScale* scale, StepState* state) {
+  expect_shape("end_scaled_step overflow", overflow, {1});
+  HCTR_EXPECT(state && state == ctx.state(), "end_scaled_step with the state of another step");
+  HCTR_ON_DEVICE(ctx, end_scaled_step(ctx, rule, overflow, scale, state));
+}
+
+void cpu::begin_scaled_step(Context&, const LossScale* scale, StepState* state, Tensor overflow) {
+  state->loss_scale = scale->scale;
+  state->updates = state->step - scale->skipped;
+  state->skip = 0;
+  *overflow.data<float>() = 0;
+}
+
+void cpu::find_overflow(Context& ctx, Tensor g, Tensor overflow) {
+  const Extent extent = extent_of({g});
+  std::atomic<bool> found = false;
+  dispatch_real(g.dtype(), [&]<class T>() {
+    const View<const T, 2> rows = rows_of<const T>(g, extent);
+    for_pieces(ctx, extent, [&](int64_t row, int64_t begin, int64_t end) {
+      bool all_finite = true;
+      for (int64_t i = begin; i < end; ++i) all_finite = all_finite && std::isfinite(static_cast<Acc<T>>(rows.row(row)[i]));
+      if (!all_finite) found = true;
+    });
+  });
+  if (found) *overflow.data<float>() = 1;
+}
+
+void cpu::end_scaled_step(Context&, LossScaleRule rule, Tensor overflow, LossScale* scale, StepState* state) {
+  rule.finish(*overflow.data<float>() > 0, *scale, *state);
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,57 @@
+// One thread carries the scale; the search reads gradients once, and only a thread that found something writes.
+#include "ops/loss_scale.h"
+
+#include "ops/element_loops.cuh"
+
+namespace hctr::ops {
+namespace {
+
+__global__ void begin_kernel(const LossScale* scale, StepState* state, float* overflow) {
+  state->loss_scale = scale->scale;
+  state->updates = state->step - scale->skipped;
+  state->skip = 0;
+  *overflow = 0;
+}
+
+__global__ void end_kernel(LossScaleRule rule, const float* overflow, LossScale* scale, StepState* state) {
+  rule.finish(*overflow > 0, *scale, *state);
+}
+
+template <int V, class T>
+__global__ void find_overflow_kernel(View<const T, 2> g, float* overflow) {
+  const int64_t rows = g.size(0), columns = g.size(1), per_row = cuda::stretches_per_row(columns, V);
+  bool all_finite = true;
+  for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
+    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    float values[V] = {};
+    cuda::read<V>(g.row(s.row) + s.column, columns - s.column, values);
+#pragma unroll
+    for (int j = 0; j < V; ++j) all_finite = all_finite && isfinite(values[j]);
+  }
+  if (!all_finite) *overflow = 1;  // whoever writes writes the same
+}
+
+}  // namespace
+
+void cuda::begin_scaled_step(Context& ctx, const LossScale* scale, StepState* state, Tensor overflow) {
+  launch(ctx, "begin_scaled_step", Grid{1, 1}, begin_kernel, scale, state, overflow.data<float>());
+}
+
+void cuda::find_overflow(Context& ctx, Tensor g, Tensor overflow) {
+  const Extent extent = extent_of({g});
+  dispatch_float(g.dtype(), [&]<class T>() {
+    constexpr int V = 16 / sizeof(T);
+    const View<const T, 2> rows = rows_of<const T>(g, extent);
+    if (takes_packs<V>(rows))
+      launch(ctx, "find_overflow", grid_for(extent.rows * stretches_per_row(extent.columns, V)), find_overflow_kernel<V, T>, rows,
+             overflow.data<float>());
+    else
+      launch(ctx, "find_overflow", grid_for(extent.rows * extent.columns), find_overflow_kernel<1, T>, rows, overflow.data<float>());
+  });
+}
+
+void cuda::end_scaled_step(Context& ctx, LossScaleRule rule, Tensor overflow, LossScale* scale, StepState* state) {
+  launch(ctx, "end_scaled_step", Grid{1, 1}, end_kernel, rule, overflow.data<float>(), scale, state);
+}
+
+}  // namespace hctr::ops

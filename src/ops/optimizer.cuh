@@ -1,0 +1,17 @@
+// What kernels that apply rules share.
+#pragma once
+
+#include "ops/optimizer_rules.h"
+
+namespace hctr::ops {
+
+/// The step's scalars: powers in double, so worked out by one thread of a block. Every thread of the block calls this once.
+template <class Rule>
+__device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepState* state) {
+  __shared__ UpdateScalars scalars;
+  if (threadIdx.x == 0) scalars = Rule::scalars(optimizer, *state);
+  __syncthreads();
+  return scalars;
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,28 @@
+// A rule over a stretch of elements on the CPU.
+#pragma once
+
+#include "ops/optimizer_rules.h"
+
+namespace hctr::ops::cpu {
+
+/// Where weights and their states begin.
+struct WeightMemory {
+  float* w;
+  float* states[kMostStates];
+};
+
+/// The rule on n elements with gradients g times `gradient_scale`. Copies of what it reads let the compiler work on several
+/// elements at once.
+template <class Rule, class Scalars>
+void update_elements(const Optimizer optimizer, const Scalars scalars, const float* g, float gradient_scale, const WeightMemory at, int64_t n) {
+  HCTR_INDEPENDENT_ITERATIONS
+  for (int64_t i = 0; i < n; ++i) {
+    float weight = at.w[i], state[kMostStates] = {};
+    for (int s = 0; s < Rule::kStates; ++s) state[s] = at.states[s][i];
+    Rule::update(optimizer, scalars, g[i] * gradient_scale, weight, state);
+    at.w[i] = weight;
+    for (int s = 0; s < Rule::kStates; ++s) at.states[s][i] = state[s];
+  }
+}
+
+}  // namespace hctr::ops::cpu

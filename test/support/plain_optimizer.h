@@ -1,0 +1,97 @@
+// The update rules as their papers write them, one weight at a time and in double: what the tests hold the program's to.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/optimizer_rules.h"
+
+namespace hctr::test {
+
+/// Every kind, with constants that make each term count.
+inline std::vector<ops::Optimizer> every_rule() {
+  using Kind = ops::Optimizer::Kind;
+  return {{.kind = Kind::sgd},
+          {.kind = Kind::momentum_sgd, .momentum = 0.7f},
+          {.kind = Kind::momentum_sgd, .momentum = 0},
+          {.kind = Kind::nesterov, .momentum = 0.7f},
+          {.kind = Kind::adagrad, .epsilon = 1e-3f, .initial = 0.25f},
+          {.kind = Kind::adagrad, .epsilon = 1e-2f},
+          {.kind = Kind::rmsprop, .beta2 = 0.8f, .epsilon = 1e-3f},
+          {.kind = Kind::ftrl, .beta = 0.5f, .lambda1 = 0.02f, .lambda2 = 0.3f},
+          {.kind = Kind::ftrl, .beta = 0},
+          {.kind = Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f},
+          {.kind = Kind::adamw, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f, .weight_decay = 0.5f}};
+}
+
+inline std::string name_of_rule(const ops::Optimizer& o) {
+  static const char* const names[] = {"sgd", "momentum_sgd", "nesterov", "adagrad", "rmsprop", "ftrl", "adam", "adamw"};
+  std::string name = names[static_cast<int>(o.kind)];
+  if (o.row_wise) name += " row-wise";
+  return name + " mu " + std::to_string(o.momentum) + " initial " + std::to_string(o.initial) + " l1 " + std::to_string(o.lambda1);
+}
+
+/// One weight and what a rule keeps of it: m and v, n and z, ... in the order of the program's states.
+struct PlainWeight {
+  double w = 0, state[2] = {};
+  double inverse_rate = 0;  // ftrl: of the step before, as algorithm 1 sums it up
+
+  PlainWeight() = default;
+  PlainWeight(const ops::Optimizer& o, double weight) : w(weight) {
+    if (o.kind == ops::Optimizer::Kind::adagrad) state[0] = static_cast<double>(o.initial);
+    // What z must be for the rule to give this weight before any gradient.
+    if (o.kind == ops::Optimizer::Kind::ftrl && w != 0)
+      state[1] = -w * static_cast<double>(o.lambda2) - std::copysign(static_cast<double>(o.lambda1), w);
+  }
+};
+
+/// Update number t = 1, 2, ... with gradient g at learning rate lr.
+inline void plain_update(const ops::Optimizer& o, PlainWeight& x, double g, double lr, int64_t t) {
+  using Kind = ops::Optimizer::Kind;
+  const double b1 = static_cast<double>(o.beta1), b2 = static_cast<double>(o.beta2), eps = static_cast<double>(o.epsilon),
+               mu = static_cast<double>(o.momentum), l1 = static_cast<double>(o.lambda1), l2 = static_cast<double>(o.lambda2);
+  double &a = x.state[0], &b = x.state[1];
+  switch (o.kind) {
+    case Kind::sgd: x.w -= lr * g; break;
+    case Kind::momentum_sgd:
+      a = mu * a - lr * g;
+      x.w += a;
+      break;
+    case Kind::nesterov: {
+      const double next = mu * a - lr * g;
+      x.w += -mu * a + (1 + mu) * next;
+      a = next;
+      break;
+    }
+    case Kind::adagrad:
+      a += g * g;
+      x.w -= lr * g / (std::sqrt(a) + eps);
+      break;
+    case Kind::rmsprop:
+      a = b2 * a + (1 - b2) * g * g;
+      x.w -= lr * g / (std::sqrt(a) + eps);
+      break;
+    case Kind::ftrl: {
+      const double n = a + g * g, inverse = (static_cast<double>(o.beta) + std::sqrt(n)) / lr;
+      if (inverse + l2 == 0) break;
+      b += g - (inverse - x.inverse_rate) * x.w;
+      a = n;
+      x.inverse_rate = inverse;
+      x.w = std::abs(b) <= l1 ? 0 : (std::copysign(l1, b) - b) / (inverse + l2);
+      break;
+    }
+    case Kind::adamw: x.w -= lr * static_cast<double>(o.weight_decay) * x.w; [[fallthrough]];
+    case Kind::adam: {
+      a = b1 * a + (1 - b1) * g;
+      b = b2 * b + (1 - b2) * g * g;
+      const double tt = static_cast<double>(t);
+      x.w -= lr * std::sqrt(1 - std::pow(b2, tt)) / (1 - std::pow(b1, tt)) * a / (std::sqrt(b) + eps);
+      break;
+    }
+  }
+}
+
+}  // namespace hctr::test

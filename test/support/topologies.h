@@ -1,0 +1,33 @@
+// The classic models as configs, each in the spelling of every version that knows it: one description of a model, one of a version.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/json.h"
+
+namespace hctr::test {
+
+enum class Version { v2_1, v2_2, v2_2_1, v2_3, v3_0, v3_1 };
+inline constexpr Version kVersions[] = {Version::v2_1, Version::v2_2, Version::v2_2_1, Version::v2_3, Version::v3_0, Version::v3_1};
+std::string name_of(Version);
+
+/// The size users train, and one with the same layers for a few small batches.
+enum class Size { full, small };
+
+/// What a config may be asked to have beside its model.
+struct Variant {
+  std::string optimizer;  ///< another type than the model's own
+  std::string format;     ///< of the data; empty: the model's own
+};
+
+struct Topology {
+  std::string name;
+  Version since;
+  bool raw;  ///< its full size reads Raw data
+  Json (*config)(Version, Size, const Variant&);
+};
+const std::vector<Topology>& topologies();
+
+}  // namespace hctr::test

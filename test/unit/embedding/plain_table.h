@@ -1,0 +1,186 @@
+// A table as one would write it down: a map of vectors, every formula in double.
+#pragma once
+
+#include <cmath>
+#include <map>
+
+#include "support/plain_optimizer.h"
+#include "table_rig.h"
+
+namespace hctr::test {
+
+inline TableSpec small_spec(int64_t dim = 4, int64_t slots = 3, int64_t samples = 8, int64_t capacity = 100) {
+  TableSpec spec;
+  spec.name = "small";
+  spec.dim = dim;
+  spec.slots = slots;
+  spec.samples = spec.eval_samples = samples;
+  spec.key_capacity = spec.eval_key_capacity = capacity;
+  return spec;
+}
+
+/// Keys that are not pooled, in slots of these sizes.
+inline TableSpec unpooled_spec(int64_t dim, int64_t samples, std::vector<int64_t> places) {
+  TableSpec spec = small_spec(dim, static_cast<int64_t>(places.size()), samples);
+  spec.combiner = ops::Combiner::none;
+  spec.slot_places = std::move(places);
+  spec.key_capacity = spec.eval_key_capacity = samples * spec.places();
+  return spec;
+}
+
+class PlainTable {
+ public:
+  explicit PlainTable(const TableSpec& spec) : spec_(spec) {}
+
+  struct Row {
+    std::vector<PlainWeight> elements;
+    int64_t last = 1;  // lazy updates: the one that touched the row last
+    double sum = 0;    // row-wise AdaGrad
+    std::vector<double> numbers(int which) const {  // 0: the vector; 1, 2: a state
+      std::vector<double> out;
+      for (const PlainWeight& x : elements) out.push_back(which == 0 ? x.w : x.state[which - 1]);
+      return out;
+    }
+  };
+  using Identity = std::pair<int32_t, int64_t>;
+  std::map<Identity, Row> rows;
+
+  Identity identity(size_t slot, int64_t key) const {
+    return {spec_.identity_by_slot ? static_cast<int32_t>(slot) : 0, key};
+  }
+
+  void insert(const Bags& bags) {
+    const uint64_t key = random_key(7, stream_of("table:" + spec_.name));
+    for (size_t s = 0; s < bags.size(); ++s)
+      for (const auto& bag : bags[s])
+        for (const int64_t k : bag) {
+          const Identity id = identity(s, k);
+          if (rows.contains(id)) continue;
+          Row& row = rows[id];
+          const float bound =
+              spec_.slot_bounds.empty() ? spec_.init_bound : spec_.slot_bounds[static_cast<size_t>(id.first)];
+          for (int64_t e = 0; e < spec_.dim; ++e)
+            row.elements.emplace_back(
+                spec_.optimizer, static_cast<double>(symmetric_float(
+                                     philox(key, static_cast<uint64_t>(k),
+                                            static_cast<uint64_t>(id.first) << 32 | static_cast<uint64_t>(e / 4))
+                                         .v[e % 4],
+                                     bound)));
+          row.sum = static_cast<double>(spec_.optimizer.initial);
+        }
+  }
+
+  double weight(const std::vector<int64_t>& bag) const {
+    const double n = std::max(1.0, static_cast<double>(bag.size()));
+    if (spec_.combiner == ops::Combiner::mean) return 1.0 / n;
+    return spec_.combiner == ops::Combiner::sqrtn ? 1.0 / std::sqrt(n) : 1.0;
+  }
+
+  /// Where the vector of key i of slot s of sample b starts in y.
+  size_t place(size_t s, size_t b, size_t i) const {
+    size_t at = s;
+    if (spec_.combiner == ops::Combiner::none) {
+      at = i;
+      for (size_t before = 0; before < s; ++before) at += static_cast<size_t>(spec_.slot_places[before]);
+    }
+    return (b * static_cast<size_t>(spec_.places()) + at) * static_cast<size_t>(spec_.dim);
+  }
+
+  std::vector<double> forward(const Bags& bags) const {
+    const size_t samples = bags[0].size(), dim = static_cast<size_t>(spec_.dim);
+    std::vector<double> y(samples * static_cast<size_t>(spec_.places()) * dim, 0.0);
+    for (size_t s = 0; s < bags.size(); ++s)
+      for (size_t b = 0; b < samples; ++b)
+        for (size_t i = 0; i < bags[s][b].size(); ++i)
+          if (const auto found = rows.find(identity(s, bags[s][b][i])); found != rows.end())
+            for (size_t e = 0; e < dim; ++e) y[place(s, b, i) + e] += weight(bags[s][b]) * found->second.elements[e].w;
+    return y;
+  }
+
+  void update(const Bags& bags, const std::vector<float>& dy, double rate, double loss_scale, int64_t t) {
+    const size_t dim = static_cast<size_t>(spec_.dim);
+    std::map<Identity, std::vector<double>> gradients;
+    for (size_t s = 0; s < bags.size(); ++s)
+      for (size_t b = 0; b < bags[s].size(); ++b)
+        for (size_t i = 0; i < bags[s][b].size(); ++i) {
+          auto& g = gradients[identity(s, bags[s][b][i])];
+          g.resize(dim, 0.0);
+          for (size_t e = 0; e < dim; ++e) g[e] += weight(bags[s][b]) * static_cast<double>(dy[place(s, b, i) + e]) / loss_scale;
+        }
+    if (spec_.update == UpdateType::global)
+      for (const auto& [id, row] : rows) gradients[id].resize(dim, 0.0);
+    for (const auto& [id, g] : gradients) {
+      Row& row = rows.at(id);
+      if (spec_.optimizer.row_wise) {
+        for (const double each : g) row.sum += each * each / static_cast<double>(dim);
+        for (size_t e = 0; e < dim; ++e)
+          row.elements[e].w -= rate * g[e] / (std::sqrt(row.sum) + static_cast<double>(spec_.optimizer.epsilon));
+      } else if (spec_.update == UpdateType::lazy_global) {
+        for (size_t e = 0; e < dim; ++e) lazy_update(row.elements[e], g[e], rate, static_cast<double>(t), static_cast<double>(row.last));
+      } else {
+        for (size_t e = 0; e < dim; ++e) plain_update(spec_.optimizer, row.elements[e], g[e], rate, t);
+      }
+      row.last = t;
+    }
+  }
+
+ private:
+  void lazy_update(PlainWeight& x, double g, double rate, double t, double last) const {
+    const double b1 = static_cast<double>(spec_.optimizer.beta1), b2 = static_cast<double>(spec_.optimizer.beta2), k = t - last;
+    x.w -= rate / (1 - b1) * std::sqrt(1 - std::pow(b2, last)) / (1 - std::pow(b1, last)) * (1 - std::pow(b1, k)) * x.state[0] /
+           (std::sqrt(x.state[1]) + static_cast<double>(spec_.optimizer.epsilon));
+    x.state[0] = std::pow(b1, k) * x.state[0] + (1 - b1) * g;
+    x.state[1] = std::pow(b2, k) * x.state[1] + (1 - b2) * g * g;
+  }
+
+  TableSpec spec_;
+};
+
+inline void expect_near(const std::vector<float>& got, const std::vector<double>& wanted, double tolerance, const std::string& what) {
+  ASSERT_EQ(got.size(), wanted.size()) << what;
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(static_cast<double>(got[i]), wanted[i], tolerance * (1 + std::abs(wanted[i])))
+        << what << ", element " << i;
+}
+
+/// Trains the table and the plain one side by side and compares all they give.
+inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int64_t vocabulary, int steps, double tolerance = 2e-5) {
+  TableRig rig(device, spec);
+  rig.loss_scale = 8;
+  PlainTable plain(spec);
+  std::mt19937_64 random(11);
+  for (int t = 1; t <= steps; ++t) {
+    Bags bags = random_bags(spec, spec.samples, most_keys, vocabulary, random);
+    for (auto& slot : bags) slot.back().clear();  // a padding row: every bag empty
+    const std::vector<float> dy = random_floats(spec.samples * spec.places() * spec.dim, random);
+    const float rate = 0.01f * static_cast<float>(1 + t % 3);
+    plain.insert(bags);
+    expect_near(rig.step(bags, dy, rate), plain.forward(bags), tolerance, cat("forward of step ", t));
+    plain.update(bags, dy, static_cast<double>(rate), 8, t);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  ASSERT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size()));
+  rig.table->export_rows(true, [&](const RowBlock& block) {
+    for (size_t i = 0; i < block.keys.size(); ++i) {
+      const int32_t slot = block.slots.empty() ? 0 : block.slots[i];
+      const auto found = plain.rows.find({slot, block.keys[i]});
+      ASSERT_TRUE(found != plain.rows.end()) << "a row of key " << block.keys[i] << " in slot " << slot;
+      const auto part = [&](std::span<const float> from, int64_t width) {
+        const auto first = from.begin() + static_cast<int64_t>(i) * width;
+        return std::vector<float>(first, first + width);
+      };
+      const PlainTable::Row& row = found->second;
+      expect_near(part(block.vectors, spec.dim), row.numbers(0), tolerance, cat("vector of key ", block.keys[i]));
+      for (int s = 0; s < spec.optimizer.states(); ++s) {
+        const std::vector<float> state = part(block.states[s], spec.state_dim());
+        std::vector<double> wanted = spec.optimizer.row_wise ? std::vector{row.sum} : row.numbers(s + 1);
+        if (spec.optimizer.kind == ops::Optimizer::Kind::ftrl && s == 1)  // z counts where the weight is 0
+          for (size_t e = 0; e < wanted.size(); ++e)
+            if (row.elements[e].w != 0) wanted[e] = static_cast<double>(state[e]);
+        expect_near(state, wanted, tolerance, cat("state ", s, " of key ", block.keys[i]));
+      }
+    }
+  });
+}
+
+}  // namespace hctr::test

@@ -1,0 +1,134 @@
+#include "ops/loss_scale.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "device/arena.h"
+#include "device/copy.h"
+#include "ops/copy.h"
+#include "support/devices.h"
+
+namespace hctr::test {
+namespace {
+
+using ops::LossScale;
+using ops::LossScaleRule;
+
+/// The step's state, the scale and the flag on one device.
+struct Step {
+  explicit Step(Device device, LossScale start = {.scale = 1024})
+      : runtime(runtime_of(device)), state(device, sizeof(StepState)), scale(device, sizeof(LossScale)),
+        ctx(runtime, runtime.compute_stream(), reinterpret_cast<StepState*>(state.data())) {
+    flag.add(TensorSpec(DType::f32, {1}));
+    flag.build(device);
+    copy_bytes(ctx.stream(), scale.data(), &start, sizeof start);
+    ctx.stream().synchronize();
+  }
+  StepState* device_state() { return reinterpret_cast<StepState*>(state.data()); }
+  LossScale* device_scale() { return reinterpret_cast<LossScale*>(scale.data()); }
+
+  /// One step with or without an overflow; the state as the update would see it.
+  StepState take(int64_t step, bool overflow, LossScaleRule rule) {
+    const StepState uploaded{.step = step, .loss_scale = 1, .skip = 1};
+    copy_bytes(ctx.stream(), state.data(), &uploaded, sizeof uploaded);
+    ctx.stream().synchronize();
+    ops::begin_scaled_step(ctx, device_scale(), device_state(), flag.get(0));
+    if (overflow) from_host(flag.get(0), std::vector<float>{1}, ctx.stream());
+    ops::end_scaled_step(ctx, rule, flag.get(0), device_scale(), device_state());
+    StepState after;
+    copy_bytes(ctx.stream(), &after, state.data(), sizeof after);
+    copy_bytes(ctx.stream(), &now, scale.data(), sizeof now);
+    ctx.stream().synchronize();
+    return after;
+  }
+
+  Runtime& runtime;
+  Buffer state, scale;
+  Arena flag;
+  Context ctx;
+  LossScale now;
+};
+
+TEST(LossScaleOp, ASkippedStepDoesNotCountAsAnUpdate) {
+  for (const Device device : devices()) {
+    Step step(device);
+    const LossScaleRule fixed{};
+    EXPECT_EQ(step.take(0, false, fixed).skip, 0);
+    EXPECT_EQ(step.take(1, true, fixed).skip, 1);
+    EXPECT_EQ(step.take(2, true, fixed).updates, 1);
+    const StepState third = step.take(3, false, fixed);
+    EXPECT_EQ(third.updates, 1) << to_string(device);
+    EXPECT_EQ(third.skip, 0);
+    EXPECT_EQ(third.loss_scale, 1024);
+    EXPECT_EQ(step.now.skipped, 2);
+    EXPECT_EQ(step.now.scale, 1024) << "a fixed scale moved";
+  }
+}
+
+TEST(LossScaleOp, ADynamicScaleHalvesAtAnOverflowAndDoublesAfterPatience) {
+  for (const Device device : devices()) {
+    Step step(device);
+    const LossScaleRule rule{.dynamic = true, .patience = 3};
+    int64_t t = 0;
+    step.take(t++, true, rule);
+    EXPECT_EQ(step.now.scale, 512);
+    EXPECT_EQ(step.take(t++, false, rule).loss_scale, 512) << "the next step uses the new scale";
+    step.take(t++, false, rule);
+    EXPECT_EQ(step.now.scale, 512);
+    step.take(t++, false, rule);
+    EXPECT_EQ(step.now.scale, 1024) << to_string(device);
+    step.take(t++, false, rule);
+    step.take(t++, false, rule);
+    step.take(t++, true, rule);  // patience starts anew
+    step.take(t++, false, rule);
+    step.take(t++, false, rule);
+    EXPECT_EQ(step.now.scale, 512);
+  }
+}
+
+TEST(LossScaleOp, TheScaleKeepsItsBounds) {
+  const LossScaleRule rule{.dynamic = true, .patience = 1, .least = 4, .most = 16};
+  for (const Device device : devices()) {
+    Step step(device, {.scale = 8});
+    for (int64_t t = 0; t < 4; ++t) step.take(t, false, rule);
+    EXPECT_EQ(step.now.scale, 16);
+    for (int64_t t = 0; t < 4; ++t) step.take(t, true, rule);
+    EXPECT_EQ(step.now.scale, 4) << to_string(device);
+  }
+}
+
+TEST(LossScaleOp, AnOverflowIsFoundWhereverItStandsAndPaddingDoesNotCount) {
+  constexpr int64_t kRows = 37, kColumns = 21, kStride = 24;
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const Device device : devices())
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      Step step(device);
+      Arena arena;
+      arena.add(TensorSpec(dtype, {kRows, kColumns}, kStride));
+      arena.add(TensorSpec(dtype, {kRows, kStride}));
+      arena.build(device);
+      const Tensor whole(arena.get(0).bytes(), TensorSpec(dtype, {kRows, kStride}), device);  // padding included
+      Arena host;
+      host.add(TensorSpec(DType::f32, {kRows, kStride}));
+      host.build(device);
+      const auto found = [&](int64_t row, int64_t column, float value) {
+        std::vector<float> values(kRows * kStride, 60000.0f);  // large, and not too large
+        values[static_cast<size_t>(row * kStride + column)] = value;
+        from_host(host.get(0), values, step.ctx.stream());
+        ops::copy(step.ctx, host.get(0), whole);
+        from_host(step.flag.get(0), std::vector<float>{0}, step.ctx.stream());
+        ops::find_overflow(step.ctx, arena.get(0), step.flag.get(0));
+        return to_host<float>(step.flag.get(0), step.ctx.stream())[0] > 0;
+      };
+      EXPECT_FALSE(found(0, 0, 1)) << to_string(device) << " " << name_of(dtype);
+      for (const auto& [row, column] : {std::pair<int64_t, int64_t>{0, 0}, {0, 20}, {17, 8}, {36, 0}, {36, 20}})
+        for (const float value : {infinity, -infinity, std::nanf("")})
+          EXPECT_TRUE(found(row, column, value)) << to_string(device) << " " << name_of(dtype) << " " << row << "," << column;
+      EXPECT_FALSE(found(36, 22, infinity)) << "padding was read";
+    }
+}
+
+}  // namespace
+}  // namespace hctr::test

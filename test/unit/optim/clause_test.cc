@@ -1,0 +1,161 @@
+// The optimizer clause by the words that users write and the messages they see.
+#include "optim/clause.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace hctr::test {
+namespace {
+
+using Rule = ops::Optimizer::Kind;
+
+struct Read {
+  OptimizerClause clause;
+  Problems problems;
+
+  std::string text() const {
+    std::string out;
+    for (const auto& e : problems.errors()) out += "error " + e.pointer + ": " + e.message + "\n";
+    for (const auto& e : problems.warnings()) out += "warning " + e.pointer + ": " + e.message + "\n";
+    for (const auto& e : problems.notes()) out += "note " + e.pointer + ": " + e.message + "\n";
+    return out;
+  }
+};
+
+Read read(const std::string& json) {
+  Read r;
+  r.clause = optimizer_schema().parse(Json::parse(json, "c.json"), "/optimizer", r.problems);
+  return r;
+}
+
+/// A clause of each type with every constant it must have, and the object's name.
+struct Example {
+  std::string type, object, constants;
+  Rule kind;
+};
+const std::vector<Example>& examples() {
+  static const std::vector<Example> all = {
+      {"Adam", "adam_hparam", R"(, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-6)", Rule::adam},
+      {"AdamW", "adamw_hparam", R"(, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-6, "weight_decay": 0.01)", Rule::adamw},
+      {"SGD", "sgd_hparam", "", Rule::sgd},
+      {"MomentumSGD", "momentum_sgd_hparam", R"(, "momentum_factor": 0.5)", Rule::momentum_sgd},
+      {"Nesterov", "nesterov_hparam", R"(, "momentum_factor": 0.5)", Rule::nesterov},
+      {"AdaGrad", "adagrad_hparam", "", Rule::adagrad},
+      {"RMSProp", "rmsprop_hparam", "", Rule::rmsprop},
+      {"Ftrl", "ftrl_hparam", "", Rule::ftrl}};
+  return all;
+}
+std::string object_of(const Example& e, const std::string& more = "") {
+  return cat("\"", e.object, "\": {\"learning_rate\": 0.25", e.constants, more, "}");
+}
+std::string clause_of(const Example& e, const std::string& more = "") {
+  return cat(R"({"type": ")", e.type, "\", ", object_of(e), more, "}");
+}
+
+TEST(OptimizerClause, EveryTypeHasItsObjectWithARateAndASchedule) {
+  for (const Example& e : examples()) {
+    SCOPED_TRACE(e.type);
+    const std::string schedule = R"(, "warmup_steps": 3, "decay_start": 10, "decay_steps": 20, "decay_power": 1, "end_lr": 0.125)";
+    const Read r = read(cat(R"({"type": ")", e.type, "\", ", object_of(e, schedule), "}"));
+    EXPECT_EQ(r.text(), "");
+    EXPECT_EQ(r.clause.type, e.kind);
+    EXPECT_EQ(r.clause.update(), UpdateType::local);
+    EXPECT_EQ(r.clause.rule(0.25).kind, e.kind);
+    const HyperParameters& h = r.clause.hyper();
+    EXPECT_EQ(scheduled_rate(h, 3), 0.25);
+    EXPECT_EQ(scheduled_rate(h, 1), 0.25 / 3);
+    EXPECT_EQ(scheduled_rate(h, 15), 0.1875);
+    EXPECT_EQ(scheduled_rate(h, 1000), 0.125);
+    EXPECT_EQ(read(cat(R"({"type": ")", e.type, "\"}")).text(),
+              cat("error /optimizer: an optimizer of type ", e.type, " needs the object \"", e.object, "\"\n"));
+  }
+}
+
+TEST(OptimizerClause, ConstantsReachTheRule) {
+  const auto rule = [](const std::string& type, const std::string& object) {
+    const Read r = read(cat(R"({"type": ")", type, "\", ", object, "}"));
+    EXPECT_EQ(r.text(), "");
+    return r.clause.rule(0.5);
+  };
+  const ops::Optimizer adamw =
+      rule("AdamW", R"("adamw_hparam": {"learning_rate": 0.25, "beta1": 0.5, "beta2": 0.75, "epsilon": 0.125, "weight_decay": 2})");
+  EXPECT_EQ(adamw.beta1, 0.5f);
+  EXPECT_EQ(adamw.beta2, 0.75f);
+  EXPECT_EQ(adamw.epsilon, 0.125f);
+  EXPECT_EQ(adamw.weight_decay, 2);
+  EXPECT_EQ(adamw.rate_factor, 0.5f);
+  EXPECT_EQ(rule("MomentumSGD", R"("momentum_sgd_hparam": {"learning_rate": 1, "momentum_factor": 0.5})").momentum, 0.5f);
+  EXPECT_EQ(rule("Nesterov", R"("nesterov_hparam": {"learning_rate": 1, "momentum_factor": 0})").momentum, 0);
+  const ops::Optimizer adagrad =
+      rule("AdaGrad", R"("adagrad_hparam": {"learning_rate": 1, "initial_accu_value": 0.5, "epsilon": 0.25, "row_wise": true})");
+  EXPECT_EQ(adagrad.start(0), 0.5f);
+  EXPECT_EQ(adagrad.epsilon, 0.25f);
+  EXPECT_TRUE(adagrad.row_wise);
+  const ops::Optimizer plain = rule("AdaGrad", R"("adagrad_hparam": {"learning_rate": 1})");
+  EXPECT_EQ(plain.start(0), 0);
+  EXPECT_EQ(plain.epsilon, 1e-7f);
+  EXPECT_FALSE(plain.row_wise);
+  EXPECT_EQ(rule("RMSProp", R"("rmsprop_hparam": {"learning_rate": 1})").beta2, 0.9f);
+  EXPECT_EQ(rule("RMSProp", R"("rmsprop_hparam": {"learning_rate": 1, "beta": 0.5, "epsilon": 0.25})").beta2, 0.5f);
+  const ops::Optimizer ftrl = rule("Ftrl", R"("ftrl_hparam": {"learning_rate": 1, "beta": 0, "lambda1": 0.5, "lambda2": 0.25})");
+  EXPECT_EQ(ftrl.beta, 0);
+  EXPECT_EQ(ftrl.lambda1, 0.5f);
+  EXPECT_EQ(ftrl.lambda2, 0.25f);
+  EXPECT_EQ(rule("Ftrl", R"("ftrl_hparam": {"learning_rate": 1})").beta, 1);
+}
+
+TEST(OptimizerClause, ConstantsWithoutADefaultAreAskedFor) {
+  for (const Example& e : examples()) {
+    const Read r = read(cat(R"({"type": ")", e.type, "\", \"", e.object, "\": {}}"));
+    EXPECT_EQ(r.problems.errors().at(0).message, cat(e.object, " needs \"learning_rate\": step size, lr"));
+    EXPECT_EQ(r.problems.errors().size() > 1, !e.constants.empty());
+  }
+  EXPECT_EQ(read(R"({"type": "Nesterov", "nesterov_hparam": {"learning_rate": 1, "momentum_factor": 1}})").problems.errors().at(0).message,
+            "expected a number, at least 0 and less than 1, found the integer 1");
+}
+
+TEST(OptimizerClause, TheObjectOfAnotherTypeIsANoteWhateverIsInIt) {
+  for (const Example& e : examples()) {
+    const std::string other = e.type == "SGD" ? "adam_hparam" : "sgd_hparam";
+    const Read r = read(clause_of(e, cat(", \"", other, R"(": {"learning_rate": -1})")));
+    EXPECT_EQ(r.text(), cat("note /optimizer/", other, ": \"", other, "\" is accepted and has no effect: the type is ", e.type, "\n"));
+    EXPECT_EQ(optimizer_schema().effective(r.clause).find(other), nullptr);
+    EXPECT_NE(optimizer_schema().effective(r.clause).find(e.object), nullptr);
+  }
+  EXPECT_EQ(read(R"({"type": "SGD", "adam_hparam": {}})").text(),
+            "error /optimizer: an optimizer of type SGD needs the object \"sgd_hparam\"\n"
+            "note /optimizer/adam_hparam: \"adam_hparam\" is accepted and has no effect: the type is SGD\n");
+}
+
+TEST(OptimizerClause, EveryTypeWorksWithLocalAndGlobalAndLazyGlobalWithAdam) {
+  for (const Example& e : examples()) {
+    EXPECT_EQ(read(clause_of(e, R"(, "update_type": "Local")")).clause.update(), UpdateType::local);
+    const Read global = read(clause_of(e, R"(, "update_type": "Global", "global_update": false)"));
+    EXPECT_EQ(global.text(), "");
+    EXPECT_EQ(global.clause.update(), UpdateType::global);
+    EXPECT_EQ(read(clause_of(e, R"(, "global_update": true)")).clause.update(), UpdateType::global);
+    EXPECT_EQ(read(clause_of(e, R"(, "update_type": "LazyGlobal")")).text(),
+              e.type == "Adam" ? ""
+                               : "error /optimizer/update_type: LazyGlobal exists for Adam only; Local and Global work with every type\n");
+  }
+}
+
+TEST(OptimizerClause, OlderSpellings) {
+  const Read r = read(R"({"type": "Adam", "learning_rate": true, "global_update": false,
+                          "adam_hparam": {"alpha": 0.005, "beta1": 0.9, "beta2": 0.999, "epsilon": 0.000001}})");
+  EXPECT_EQ(r.text(), "note /optimizer/learning_rate: \"learning_rate\" is accepted and has no effect: the rate stands in the *_hparam object\n");
+  EXPECT_EQ(r.clause.hyper().learning_rate, 0.005);
+  EXPECT_EQ(read(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0, "atomic_update": true}})").text(), "") << "a rate of 0 is a rate";
+}
+
+TEST(OptimizerClause, UnknownWordsAreAnsweredWithThoseThereAre) {
+  EXPECT_EQ(read(R"({"type": "Adagrad", "adagrad_hparam": {"learning_rate": 1}})").problems.errors().at(0).message,
+            "expected \"Adam\", \"AdamW\", \"SGD\", \"MomentumSGD\", \"Nesterov\", \"AdaGrad\", \"RMSProp\" or \"Ftrl\"; did you mean "
+            "\"AdaGrad\"?, found the string \"Adagrad\"");
+  EXPECT_EQ(read(R"({"type": "Ftrl", "ftlr_hparam": {"learning_rate": 1}})").text(),
+            "error /optimizer/ftlr_hparam: optimizer has no field \"ftlr_hparam\"; did you mean \"ftrl_hparam\"?\n");
+}
+
+}  // namespace
+}  // namespace hctr::test
