@@ -24,10 +24,9 @@ int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t l
   return std::min({fitting, kMostRows, spec.row_limit > 0 ? spec.row_limit : kMostRows});
 }
 
-/// At most half of the places are used when `rows` rows are, and a batch whose new keys found no row.
-int64_t entries_for(int64_t rows, int64_t batch_keys) {
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * (rows + batch_keys))));
-}
+/// At most three quarters of the places are used, so that searches stay short.
+int64_t keys_in(int64_t entries) { return entries / 4 * 3; }
+int64_t entries_for(int64_t keys) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(4, keys + (keys + 2) / 3)))); }
 
 }  // namespace
 
@@ -38,7 +37,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       batches_ahead_(batches_ahead),
       row_limit_(spec.row_limit),
       room_for_(rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys)),
-      entries_(runtime.device(), static_cast<size_t>(entries_for(room_for_, batch_keys)) * sizeof(ops::IndexEntry)),
+      entries_(runtime.device(), static_cast<size_t>(entries_for(room_for_ + ring_keys())) * sizeof(ops::IndexEntry)),
       state_(runtime.device(), sizeof(ops::IndexState)),
       slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
       host_word_(runtime.device(), sizeof(uint64_t)) {
@@ -67,7 +66,9 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     runtime.compute_stream().synchronize();
   }
   const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_per_row(spec);
-  grow(std::min(std::max((batches_ahead_ + 1) * batch_keys_, std::min(spec.row_hint, plenty)), most_rows()));
+  const int64_t rows = std::min(std::max(ring_keys(), std::min(spec.row_hint, plenty)), most_rows());
+  grow_rows(rows);
+  grow_index(std::max(rows, ring_keys()));
 }
 
 template <class T>
@@ -104,23 +105,27 @@ void RowStore::ensure_room() {
   Told now = told();
   check_limit(now);
   const auto queued = static_cast<int64_t>(batches_ - now.batches);  // both count modulo 2^32
-  if (now.rows + (queued + 1) * batch_keys_ > capacity_) {
+  const int64_t at_most = now.rows + (queued + 1) * batch_keys_;
+  if (at_most > capacity_ || at_most > keys_in(entry_count_)) {
     now = wait_for_all();
     check_limit(now);
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_limit_ : kMostRows);
-    const int64_t ample =
-        std::min(std::max(now.rows + (batches_ahead_ + 1) * batch_keys_, capacity_ + capacity_ / 2), most_rows());
-    if (ample > capacity_ || needed > capacity_) {
-      try {
-        grow(std::max(ample, needed));
-      } catch (const Error&) {
-        if (needed > capacity_)
-          in_context([&] { return cat("making room for more rows: ", label_, " has ", now.rows); },
-                     [&] { grow(needed); });
-      }
-    }
+    const int64_t ample = std::min(std::max(now.rows + ring_keys(), capacity_ + capacity_ / 2), most_rows());
+    // Keys that find no row need their places too, until the limit is noticed.
+    if (now.rows + ring_keys() > capacity_) grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
+    grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_), [this](int64_t keys) { grow_index(keys); });
   }
   ++batches_;
+}
+
+void RowStore::grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to) {
+  if (std::max(needed, ample) <= have) return;
+  try {
+    grow_to(std::max(ample, needed));
+  } catch (const Error&) {
+    if (needed > have)
+      in_context([&] { return cat("making room for more rows: ", label_, " has ", told().rows); }, [&] { grow_to(needed); });
+  }
 }
 
 int64_t RowStore::finished_rows() {
@@ -131,29 +136,32 @@ int64_t RowStore::finished_rows() {
   return state.finished;
 }
 
-void RowStore::grow(int64_t rows) {
+void RowStore::grow_rows(int64_t rows) {
   if (rows > room_for_)
     throw Error(Kind::device,
                 cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ", room_for_));
-  const int64_t entries = entries_for(rows, batch_keys_);
   for (Column& column : columns_) column.memory.grow(static_cast<size_t>((rows + 1) * column.bytes_per_row));
-  entries_.grow(static_cast<size_t>(entries) * sizeof(ops::IndexEntry));
   capacity_ = rows;
+  set_in_state(offsetof(ops::IndexState, row_capacity), static_cast<uint32_t>(rows));
+}
 
-  struct {
-    uint64_t mask;
-    uint32_t row_capacity;
-  } head{static_cast<uint64_t>(entries - 1), static_cast<uint32_t>(rows)};
-  static_assert(offsetof(ops::IndexState, row_capacity) == sizeof head.mask);
+void RowStore::grow_index(int64_t keys) {
+  const int64_t entries = entries_for(keys);
+  if (entries <= entry_count_) return;
+  entries_.grow(static_cast<size_t>(entries) * sizeof(ops::IndexEntry));
+  set_in_state(offsetof(ops::IndexState, mask), static_cast<uint64_t>(entries - 1));
   const StreamRef stream = runtime_.compute_stream();
-  copy_bytes(stream, state_.data(), &head, sizeof head.mask + sizeof head.row_capacity);
-  if (entries != entry_count_) {
-    zero_bytes(stream, entries_.data(), static_cast<size_t>(entries) * sizeof(ops::IndexEntry));
-    Context ctx(runtime_, stream);
-    ops::index_rebuild(ctx, index_);
-    entry_count_ = entries;
-  }
+  zero_bytes(stream, entries_.data(), static_cast<size_t>(entries) * sizeof(ops::IndexEntry));
+  Context ctx(runtime_, stream);
+  ops::index_rebuild(ctx, index_);
   stream.synchronize();
+  entry_count_ = entries;
+}
+
+template <class T>
+void RowStore::set_in_state(size_t offset, T value) {
+  copy_bytes(runtime_.compute_stream(), state_.data() + offset, &value, sizeof value);
+  runtime_.compute_stream().synchronize();
 }
 
 }  // namespace hctr

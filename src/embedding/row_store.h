@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -50,13 +51,22 @@ class RowStore {
   Told wait_for_all();
   void check_limit(const Told&) const;
   int64_t most_rows() const { return row_limit_ > 0 ? row_limit_ : room_for_; }
-  void grow(int64_t rows);
+  /// Keys of all batches that may be queued, and one more.
+  int64_t ring_keys() const { return (batches_ahead_ + 1) * batch_keys_; }
+  /// Calls grow_to with `ample`, or, where memory is too short for that, with `needed`; neither when `have` is enough.
+  void grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to);
+  void grow_rows(int64_t rows);
+  /// More places, and every row entered anew. A table pays for this when it grows, and only then.
+  void grow_index(int64_t keys);
+  template <class T>
+  void set_in_state(size_t offset, T value);
 
   Runtime& runtime_;
   std::string label_;  // "table 'wide' on rank 0"
   int64_t batch_keys_, batches_ahead_, row_limit_;
   int64_t room_for_;  // rows that addresses are reserved for
-  int64_t capacity_ = 0, entry_count_ = 0;
+  int64_t capacity_ = 0;     // rows with memory
+  int64_t entry_count_ = 0;  // places of the index
   uint32_t batches_ = 0;  // that room was made for
   std::vector<Column> columns_;
   ReservedBuffer entries_;

@@ -17,22 +17,26 @@ struct StartsRun {
   __device__ bool operator()(int32_t i) const { return rows[i] != 0 && (i == 0 || rows[i - 1] != rows[i]); }
 };
 
-/// The bag of each key: the last that starts at or before it. Keys past the end have row 0, and their bag is never
-/// read.
+/// The vector that each key is part of; 0, never read, for what is no key. A thread writes the keys of its bag; of long bags a
+/// warp does, one after the other.
 __global__ void find_bags_kernel(KeyBatch batch, int32_t* bags, GroupCounts* counts) {
-  const int64_t count = batch.size();
-  for (int64_t p = hctr::cuda::thread_index(); p < batch.key_capacity; p += hctr::cuda::thread_count()) {
-    int64_t low = 0, high = batch.bags() - 1;
-    while (p < count && low < high) {
-      const int64_t middle = (low + high + 1) / 2;
-      if (batch.offsets[middle] <= p)
-        low = middle;
-      else
-        high = middle - 1;
+  constexpr int32_t kShort = 4;
+  constexpr uint32_t kAll = 0xffffffffu;
+  const auto lane = static_cast<int32_t>(threadIdx.x % 32);
+  const int64_t thread = hctr::cuda::thread_index(), threads = hctr::cuda::thread_count(), count = batch.bags();
+  for (int64_t bag = thread; bag - lane < count; bag += threads) {
+    const int32_t begin = bag < count ? batch.offsets[bag] : 0, end = bag < count ? batch.offsets[bag + 1] : 0;
+    const bool is_long = end - begin > kShort;
+    for (int32_t p = begin; p < end && !is_long; ++p) bags[p] = static_cast<int32_t>(batch.vector_of(bag, p));
+    for (uint32_t left = __ballot_sync(kAll, is_long); left != 0; left &= left - 1) {
+      const int owner = __ffs(static_cast<int>(left)) - 1;
+      const int32_t last = __shfl_sync(kAll, end, owner);
+      for (int32_t p = __shfl_sync(kAll, begin, owner) + lane; p < last; p += 32)
+        bags[p] = static_cast<int32_t>(batch.vector_of(bag - lane + owner, p));
     }
-    bags[p] = p < count ? static_cast<int32_t>(batch.vector_of(low, p)) : 0;
   }
-  if (hctr::cuda::thread_index() == 0) *counts = {};
+  for (int64_t p = batch.size() + thread; p < batch.key_capacity; p += threads) bags[p] = 0;
+  if (thread == 0) *counts = {};
 }
 
 /// Which long run stands where in the lists depends on timing; what a run's pieces are does not.
@@ -111,7 +115,7 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
   const Scratch scratch{reinterpret_cast<int32_t*>(memory), memory + Scratch::bag_bytes(capacity),
                         temporary_bytes(capacity)};
   const cudaStream_t stream = hctr::cuda::stream_of(ctx.stream());
-  launch(ctx, "find_bags", grid_for(capacity), find_bags_kernel, batch, scratch.bags, groups.counts);
+  launch(ctx, "find_bags", grid_for(std::max(batch.bags(), capacity)), find_bags_kernel, batch, scratch.bags, groups.counts);
   size_t bytes = scratch.temporary_bytes;
   sort_by_row(scratch, bytes, rows, groups, capacity, row_bits, stream);
   bytes = scratch.temporary_bytes;

@@ -5,30 +5,40 @@
 namespace hctr::ops {
 namespace {
 
-/// One group of lanes per vector.
+constexpr int kAtOnce = 4;  // vectors of a group whose rows are on their way together: a row's number must come before the row
+
+/// One group of lanes per kAtOnce vectors.
 template <class T, int Width>
 __global__ void pool_kernel(KeyBatch batch, const int32_t* rows, const float* table, Combiner combiner, View<T, 3> y,
                             int lanes) {
   const Group group(lanes);
-  const int64_t dim = y.size(2);
+  const int64_t dim = y.size(2), vectors = batch.vectors();
   const auto samples = static_cast<uint32_t>(batch.samples);
-  for (int64_t v = group.index; v < batch.vectors(); v += group.count) {
-    const KeyRange keys = batch.keys_of(v);
-    const float weight = batch.weight(combiner, v);
-    T* vector = y.row(static_cast<uint32_t>(v) % samples) + static_cast<uint32_t>(v) / samples * dim;
+  for (int64_t v0 = group.index * kAtOnce; v0 < vectors; v0 += group.count * kAtOnce) {
+    KeyRange keys[kAtOnce];
+    int32_t first[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) keys[k] = v0 + k < vectors ? batch.keys_of(v0 + k) : KeyRange{0, 0};
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) first[k] = keys[k].begin < keys[k].end ? rows[keys[k].begin] : 0;
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
-      Part<Width> sum{};
-#pragma unroll 4
-      for (int32_t p = keys.begin; p < keys.end; ++p) {
-        const int32_t row = rows[p];
-        if (row == 0) continue;
-        const Part<Width> part = load_part<Width>(table + row * dim + e);
+      Part<Width> part[kAtOnce]{};
 #pragma unroll
-        for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
+      for (int k = 0; k < kAtOnce; ++k)
+        if (first[k] != 0) part[k] = load_part<Width>(table + first[k] * dim + e);
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (v0 + k >= vectors) break;
+        Part<Width> sum{};
+        add(part[k], sum);
+        for (int32_t p = keys[k].begin + 1; p < keys[k].end; ++p)
+          if (const int32_t row = rows[p]; row != 0) add(load_part<Width>(table + row * dim + e), sum);
+        const float weight = batch.weight(combiner, v0 + k);
+#pragma unroll
+        for (int i = 0; i < Width; ++i) sum.v[i] *= weight;
+        const auto v = static_cast<uint32_t>(v0 + k);
+        store_part<Width>(y.row(v % samples) + v / samples * dim + e, sum);
       }
-#pragma unroll
-      for (int i = 0; i < Width; ++i) sum.v[i] *= weight;
-      store_part<Width>(vector + e, sum);
     }
   }
 }
@@ -42,7 +52,7 @@ void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, const float* 
         splits_by_four(y.bytes(), sizeof(T), y.row_stride(), dim) && splits_by_four(table, sizeof(float), dim, dim);
     dispatch_width(by_four, [&]<int Width>() {
       const int lanes = lanes_for(dim, Width);
-      hctr::cuda::launch(ctx, "pool", hctr::cuda::grid_for(batch.vectors() * lanes), pool_kernel<T, Width>, batch, rows,
+      hctr::cuda::launch(ctx, "pool", hctr::cuda::grid_for((batch.vectors() + kAtOnce - 1) / kAtOnce * lanes), pool_kernel<T, Width>, batch, rows,
                          table, combiner, y.view<T, 3>(), lanes);
     });
   });

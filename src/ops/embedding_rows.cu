@@ -1,5 +1,6 @@
 #include "device/launch.cuh"
 #include "ops/embedding_rows.h"
+#include "ops/embedding_vector.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -23,10 +24,15 @@ __global__ void init_new_rows_kernel(HashIndex index, RowInit init, RowData data
   }
 }
 
-__global__ void gather_rows_kernel(const int32_t* rows, const uint32_t* table, int64_t count, int64_t words,
-                                   uint32_t* x) {
-  for (int64_t i = hctr::cuda::thread_index(); i < count * words; i += hctr::cuda::thread_count())
-    x[i] = table[rows[i / words] * words + i % words];
+/// One group of lanes per row.
+template <int Width>
+__global__ void gather_rows_kernel(const int32_t* rows, const float* table, int64_t count, int64_t words, float* x, int lanes) {
+  const Group group(lanes);
+  for (int64_t i = group.index; i < count; i += group.count) {
+    const int64_t row = rows[i];
+    for (int64_t e = group.lane * Width; e < words; e += lanes * Width)
+      *reinterpret_cast<Pack<float, Width>*>(x + i * words + e) = *reinterpret_cast<const Pack<float, Width>*>(table + row * words + e);
+  }
 }
 
 __global__ void scatter_rows_kernel(const int32_t* rows, const uint32_t* x, int64_t count, int64_t words,
@@ -47,8 +53,13 @@ void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
 }
 
 void gather_rows(Context& ctx, const int32_t* rows, const void* table, Tensor x) {
-  launch(ctx, "gather_rows", grid_for(x.elements()), gather_rows_kernel, rows, static_cast<const uint32_t*>(table),
-         x.rows(), x.row_elements(), reinterpret_cast<uint32_t*>(x.bytes()));
+  const int64_t words = x.row_elements();
+  const auto* from = static_cast<const float*>(table);
+  auto* to = reinterpret_cast<float*>(x.bytes());
+  dispatch_width(splits_by_four(table, sizeof(float), words, words) && splits_by_four(to, sizeof(float), words, words), [&]<int Width>() {
+    const int lanes = lanes_for(words, Width);
+    launch(ctx, "gather_rows", grid_for(x.rows() * lanes), gather_rows_kernel<Width>, rows, from, x.rows(), words, to, lanes);
+  });
 }
 
 void scatter_rows(Context& ctx, const int32_t* rows, Tensor x, void* table) {

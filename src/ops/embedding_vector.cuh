@@ -15,6 +15,12 @@ struct Part {
   float v[Width];
 };
 
+template <int Width>
+__device__ void add(const Part<Width>& part, Part<Width>& sum) {
+#pragma unroll
+  for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
+}
+
 /// Memory of Width elements of T, moved at once: `from` is aligned to it.
 template <class T, int Width>
 struct alignas(sizeof(T) * Width) Pack {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "ops/hash_index_protocol.h"
+
 namespace hctr::ops {
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
@@ -22,16 +24,15 @@ void index_finish_step(Context& ctx, HashIndex index, const uint32_t* rows_after
 namespace cpu {
 namespace {
 
-/// The place of (key, slot), or the empty place where it belongs.
-IndexEntry& place_of(const HashIndex& index, int64_t key, int32_t slot) {
-  const uint64_t mask = index.state->mask, tag = HashIndex::tag(slot);
-  for (uint64_t at = HashIndex::hash(key, slot) & mask;; at = (at + 1) & mask) {
-    IndexEntry& entry = index.entries[at];
-    if (entry.meta == 0 || (entry.key == key && entry.meta >> 32 == tag >> 32)) return entry;
+/// Places that one thread writes, or many read.
+struct PlainPlaces {
+  static IndexEntry load(const IndexEntry& place) { return place; }
+  static bool claim(IndexEntry& place, uint64_t meta) {
+    if (place.meta == 0) place.meta = meta;
+    return place.meta == meta;
   }
-}
-
-int32_t row_in(const IndexEntry& entry) { return static_cast<int32_t>(entry.meta & 0xffffffffu); }  // 0 when empty
+  static void store(IndexEntry& place, int64_t key, uint64_t meta) { place = {key, meta}; }
+};
 
 /// rows[p] for keys [begin, end), all of one slot; 0 for those not in the table. Several places are fetched at once: a
 /// lookup in a large table waits for memory and for little else.
@@ -40,9 +41,8 @@ void find_range(const HashIndex& index, const int64_t* keys, int32_t slot, int64
   constexpr int64_t kAhead = 16;
   const uint64_t mask = index.state->mask;
   for (int64_t p = begin; p < end; ++p) {
-    if (p + kAhead < end) __builtin_prefetch(&index.entries[HashIndex::hash(keys[p + kAhead], slot) & mask]);
-    const int32_t row = row_in(place_of(index, keys[p], slot));
-    rows[p] = static_cast<uint32_t>(row) <= last_row ? row : 0;
+    if (p + kAhead < end) __builtin_prefetch(&index.entries[ProbeOrder(HashIndex::hash(keys[p + kAhead], slot), mask).place(0)]);
+    rows[p] = static_cast<int32_t>(find_row<PlainPlaces, 1>(index.entries, mask, last_row, keys[p], slot));
   }
 }
 
@@ -61,22 +61,23 @@ void find_all(Context& ctx, const HashIndex& index, const KeyBatch& batch, uint3
 }  // namespace
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  find_all(ctx, index, batch, ~uint32_t{0}, rows);  // most keys are there already; this part runs on all threads
+  find_all(ctx, index, batch, kNoRowYet - 1, rows);  // most keys are there already; this part runs on all threads
   IndexState& state = *index.state;
   for (int64_t s = 0; s < batch.slots; ++s) {
     const int32_t slot = index.identity_slot(static_cast<int32_t>(s));
     for (int64_t p = batch.offsets[s * batch.samples]; p < batch.offsets[(s + 1) * batch.samples]; ++p) {
       if (rows[p] != 0) continue;
-      IndexEntry& entry = place_of(index, batch.keys[p], slot);
-      if (entry.meta == 0) {
-        const uint32_t row = ++state.rows <= state.row_capacity ? state.rows : 0;
+      const IndexSearch found = find_or_claim<PlainPlaces, 1>(index.entries, state.mask, batch.keys[p], slot);
+      uint32_t row = found.row;
+      if (found.claimed) {
+        row = ++state.rows <= state.row_capacity ? state.rows : 0;
         if (row != 0) {
           index.row_keys[row] = batch.keys[p];
           if (index.row_slots) index.row_slots[row] = slot;
         }
-        entry = {batch.keys[p], HashIndex::tag(slot) | row};
+        publish_row<PlainPlaces>(*found.place, batch.keys[p], slot, row);
       }
-      rows[p] = row_in(entry);
+      rows[p] = static_cast<int32_t>(row);
     }
   }
 }
@@ -89,7 +90,7 @@ void index_rebuild(Context&, HashIndex index) {
   const uint32_t rows = std::min(index.state->rows, index.state->row_capacity);
   for (uint32_t row = 1; row <= rows; ++row) {
     const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
-    place_of(index, index.row_keys[row], slot) = {index.row_keys[row], HashIndex::tag(slot) | row};
+    enter<PlainPlaces>(index.entries, index.state->mask, index.row_keys[row], slot, row);
   }
 }
 

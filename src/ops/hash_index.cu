@@ -1,35 +1,31 @@
-#include <cooperative_groups.h>
-
+// One thread looks for one key. New rows are handed out to a block at a time: one addition to the counter that all share.
 #include <cuda/atomic>
 
 #include "device/launch.cuh"
-#include "ops/hash_index.h"
-
-// Insertion by many threads at once.
-//
-// An empty place is claimed by exchanging its meta from 0 to (tag, kPending). The winner writes the key, takes a row
-// and publishes (tag, row) with release; who reads a published meta with acquire therefore sees the key. Who meets a
-// pending place of its own tag cannot know yet whether the key is its own, and looks at the same place again.
-//
-// Nobody waits for ever:
-// - Between claim and publication the winner waits for nobody. It adds to the row counter together with lanes that have
-//   claimed places too and stand at the same instruction; those are all between claim and publication themselves.
-// - So who looks again waits for a thread that is running towards its publication. That also holds inside a warp: since
-//   compute capability 7.0 a lane makes progress while others of its warp spin (7.5 is the least we run on).
-// - Places are never emptied, and there are at least twice as many as rows and keys of one batch together, so a search
-//   meets its key or an empty place.
-// One key gets one place: all its searches visit the same places in the same order, and a place once claimed keeps its
-// key, so none can pass the place the first one claimed.
+#include "ops/hash_index_protocol.h"
 
 namespace hctr::ops {
 namespace {
 
-constexpr uint32_t kPending = 0xffffffffu;
-
-template <class T>
-using DeviceAtomic = ::cuda::atomic_ref<T, ::cuda::thread_scope_device>;
-
-__device__ uint32_t row_in(uint64_t meta) { return static_cast<uint32_t>(meta); }
+/// Both words of a place move in one access of 16 bytes.
+struct DevicePlaces {
+  __device__ static IndexEntry load(const IndexEntry& place) {
+    IndexEntry seen;
+    asm volatile("{ .reg .b128 both; ld.relaxed.gpu.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
+                 : "=l"(seen.key), "=l"(seen.meta)
+                 : "l"(&place)
+                 : "memory");
+    return seen;
+  }
+  __device__ static bool claim(IndexEntry& place, uint64_t meta) {
+    uint64_t empty = 0;
+    return ::cuda::atomic_ref<uint64_t, ::cuda::thread_scope_device>(place.meta).compare_exchange_strong(empty, meta, ::cuda::memory_order_relaxed);
+  }
+  __device__ static void store(IndexEntry& place, int64_t key, uint64_t meta) {
+    asm volatile("{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.gpu.global.b128 [%0], both; }" ::"l"(&place), "l"(key), "l"(meta)
+                 : "memory");
+  }
+};
 
 /// The slot that key number `p` stands in: the last whose keys start at or before p.
 __device__ int32_t slot_of(const KeyBatch& batch, int32_t p) {
@@ -44,86 +40,75 @@ __device__ int32_t slot_of(const KeyBatch& batch, int32_t p) {
   return static_cast<int32_t>(low);
 }
 
-/// The next row, or 0 when all are taken. Lanes that come together make one addition.
-__device__ uint32_t take_row(IndexState* state) {
-  const auto together = cooperative_groups::coalesced_threads();
-  uint32_t before = 0;
-  if (together.thread_rank() == 0) before = atomicAdd(&state->rows, static_cast<uint32_t>(together.size()));
-  const uint32_t row = together.shfl(before, 0) + static_cast<uint32_t>(together.thread_rank()) + 1;
+constexpr int kThreads = 128;  // of a block that inserts: few enough to wait for each other, enough to share an addition
+
+/// The next row for each thread of a block that wants one; 0 when all are taken. Called by the whole block.
+__device__ uint32_t take_row(IndexState* state, bool wanted) {
+  __shared__ uint32_t before[kThreads / 32 + 1];
+  if (!__syncthreads_or(wanted)) return 0;
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, wanting = __ballot_sync(0xffffffffu, wanted);
+  if (lane == 0) before[warp + 1] = static_cast<uint32_t>(__popc(wanting));
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int w = 2; w <= kThreads / 32; ++w) before[w] += before[w - 1];
+    before[0] = atomicAdd(&state->rows, before[kThreads / 32]);
+  }
+  __syncthreads();
+  const uint32_t row = before[0] + (warp > 0 ? before[warp] : 0) + static_cast<uint32_t>(__popc(wanting & ((1u << lane) - 1))) + 1;
   return row <= state->row_capacity ? row : 0;
 }
 
-__device__ uint32_t find_or_insert(const HashIndex& index, uint64_t mask, int64_t key, int32_t slot) {
-  const uint64_t tag = HashIndex::tag(slot);
-  uint64_t at = HashIndex::hash(key, slot) & mask;
-  for (uint64_t passed = 0; passed <= mask;) {
-    IndexEntry& entry = index.entries[at];
-    const DeviceAtomic<uint64_t> meta(entry.meta);
-    const DeviceAtomic<int64_t> entry_key(entry.key);
-    uint64_t seen = meta.load(::cuda::memory_order_acquire);
-    if (seen == 0 && meta.compare_exchange_strong(seen, tag | kPending, ::cuda::memory_order_acquire,
-                                                  ::cuda::memory_order_acquire)) {
-      entry_key.store(key, ::cuda::memory_order_relaxed);
-      const uint32_t row = take_row(index.state);
-      if (row != 0) {
-        index.row_keys[row] = key;
-        if (index.row_slots) index.row_slots[row] = slot;
-      }
-      meta.store(tag | row, ::cuda::memory_order_release);
-      return row;
-    }
-    if (seen >> 32 == tag >> 32) {
-      if (row_in(seen) == kPending) continue;
-      if (entry_key.load(::cuda::memory_order_relaxed) == key) return row_in(seen);
-    }
-    at = (at + 1) & mask;
-    ++passed;
-  }
-  return 0;  // a full table: cannot be, by its size, and must not hang if it is
-}
+/// Key p of the batch and its slot, or nothing past the last. The key is read before it is known to be one, while the number of keys is
+/// on its way: the memory is there.
+struct BatchKey {
+  int64_t key = 0;
+  int32_t slot = 0;
+  bool here = false;
 
+  __device__ BatchKey(const HashIndex& index, const KeyBatch& batch, int64_t p) {
+    if (p >= batch.key_capacity) return;
+    key = batch.keys[p];
+    here = p < batch.size();
+    if (here && index.row_slots) slot = slot_of(batch, static_cast<int32_t>(p));
+  }
+};
+
+template <int kAtOnce>
 __global__ void index_insert_kernel(HashIndex index, KeyBatch batch, int32_t* rows) {
-  const uint64_t mask = index.state->mask;
-  const int64_t count = batch.size();
-  for (int64_t p = hctr::cuda::thread_index(); p < batch.key_capacity; p += hctr::cuda::thread_count()) {
-    uint32_t row = 0;
-    if (p < count) {
-      const int32_t slot = index.row_slots ? slot_of(batch, static_cast<int32_t>(p)) : 0;
-      row = find_or_insert(index, mask, batch.keys[p], slot);
+  const int64_t whole_blocks = (batch.key_capacity + kThreads - 1) / kThreads * kThreads;
+  for (int64_t p = hctr::cuda::thread_index(); p < whole_blocks; p += hctr::cuda::thread_count()) {
+    const BatchKey mine(index, batch, p);
+    IndexSearch found;
+    if (mine.here) found = find_or_claim<DevicePlaces, kAtOnce>(index.entries, index.state->mask, mine.key, mine.slot);
+    const uint32_t fresh = take_row(index.state, found.claimed);
+    if (found.claimed) {
+      found.row = fresh;
+      if (fresh != 0) {
+        index.row_keys[fresh] = mine.key;
+        if (index.row_slots) index.row_slots[fresh] = mine.slot;
+      }
+      publish_row<DevicePlaces>(*found.place, mine.key, mine.slot, fresh);
     }
-    rows[p] = static_cast<int32_t>(row);
+    __syncthreads();  // who waits below may wait for another thread of this block; and `before` is written again
+    if (found.row == kNoRowYet) found.row = wait_for_row<DevicePlaces>(*found.place);
+    if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(found.row);
   }
 }
 
-/// Beside an insertion. A place that is pending, or whose row is newer than the last finished step, is as good as
-/// another key's: if it holds this key, the key is new and not to be seen, and the search ends at an empty place.
-__device__ uint32_t find(const HashIndex& index, uint64_t mask, uint32_t finished, int64_t key, int32_t slot) {
-  const uint64_t tag = HashIndex::tag(slot);
-  uint64_t at = HashIndex::hash(key, slot) & mask;
-  for (uint64_t passed = 0; passed <= mask; ++passed, at = (at + 1) & mask) {
-    IndexEntry& entry = index.entries[at];
-    const uint64_t seen = DeviceAtomic<uint64_t>(entry.meta).load(::cuda::memory_order_acquire);
-    if (seen == 0) return 0;
-    if (seen >> 32 == tag >> 32 && row_in(seen) <= finished &&
-        DeviceAtomic<int64_t>(entry.key).load(::cuda::memory_order_relaxed) == key)
-      return row_in(seen);
-  }
-  return 0;
-}
-
+template <int kAtOnce>
 __global__ void index_find_kernel(HashIndex index, KeyBatch batch, int32_t* rows) {
-  const uint64_t mask = index.state->mask;
-  const uint32_t finished = index.state->finished;
-  const int64_t count = batch.size();
-  for (int64_t p = hctr::cuda::thread_index(); p < batch.key_capacity; p += hctr::cuda::thread_count()) {
+  const int64_t whole_warps = (batch.key_capacity + 31) / 32 * 32;
+  for (int64_t p = hctr::cuda::thread_index(); p < whole_warps; p += hctr::cuda::thread_count()) {
+    const BatchKey mine(index, batch, p);
     uint32_t row = 0;
-    if (p < count) {
-      const int32_t slot = index.row_slots ? slot_of(batch, static_cast<int32_t>(p)) : 0;
-      row = find(index, mask, finished, batch.keys[p], slot);
-    }
-    rows[p] = static_cast<int32_t>(row);
+    if (mine.here) row = find_row<DevicePlaces, kAtOnce>(index.entries, index.state->mask, index.state->finished, mine.key, mine.slot);
+    __syncwarp();  // the lanes of a warp go on together: they read and write neighbours
+    if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(row);
   }
 }
+
+/// A batch that does not keep the memory busy waits for it: then two places at once cost nothing, and halve the waiting.
+bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
 
 /// Identities of rows are distinct, so an empty place is all there is to look for.
 __global__ void index_rebuild_kernel(HashIndex index) {
@@ -132,13 +117,7 @@ __global__ void index_rebuild_kernel(HashIndex index) {
   for (int64_t row = 1 + hctr::cuda::thread_index(); row <= rows; row += hctr::cuda::thread_count()) {
     const int64_t key = index.row_keys[row];
     const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
-    const uint64_t wanted = HashIndex::tag(slot) | static_cast<uint64_t>(row);
-    uint64_t at = HashIndex::hash(key, slot) & mask;
-    for (uint64_t empty = 0; !DeviceAtomic<uint64_t>(index.entries[at].meta)
-                                  .compare_exchange_strong(empty, wanted, ::cuda::memory_order_relaxed);
-         empty = 0)
-      at = (at + 1) & mask;
-    index.entries[at].key = key;
+    enter<DevicePlaces>(index.entries, mask, key, slot, static_cast<uint32_t>(row));
   }
 }
 
@@ -163,11 +142,12 @@ using hctr::cuda::grid_for;
 using hctr::cuda::launch;
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  launch(ctx, "index_insert", grid_for(batch.key_capacity), index_insert_kernel, index, batch, rows);
+  launch(ctx, "index_insert", grid_for(batch.key_capacity, kThreads, 132 * 64), is_short(batch) ? index_insert_kernel<2> : index_insert_kernel<1>, index,
+         batch, rows);
 }
 
 void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  launch(ctx, "index_find", grid_for(batch.key_capacity), index_find_kernel, index, batch, rows);
+  launch(ctx, "index_find", grid_for(batch.key_capacity), is_short(batch) ? index_find_kernel<2> : index_find_kernel<1>, index, batch, rows);
 }
 
 void index_rebuild(Context& ctx, HashIndex index) {

@@ -1,0 +1,169 @@
+#include "index_bench.h"
+
+#include "base/random.h"
+#include "data/power_law.h"
+#include "device/buffer.h"
+#include "device/copy.h"
+#include "ops/hash_index.h"
+#include "timing.h"
+
+namespace hctr::bench {
+namespace {
+
+/// Key number n: all are distinct and look random.
+int64_t key_of(int64_t n) { return static_cast<int64_t>(mix64(static_cast<uint64_t>(n) * 2 + 1)); }
+
+/// A table with rows 1 to n for keys 0 to n - 1, and batches to try on it.
+class Subject {
+ public:
+  Subject(Context& ctx, const IndexCase& wanted)
+      : ctx_(ctx), places_(int64_t{1} << wanted.log_places), batch_(int64_t{1} << wanted.log_batch),
+        most_rows_(std::min(places_, static_cast<int64_t>(static_cast<double>(places_) * wanted.load) + (batch_ <= 1 << 18 ? 66 : 2) * batch_)),
+        entries_(ctx.device(), static_cast<size_t>(places_) * sizeof(ops::IndexEntry)), saved_(ctx.device(), entries_.bytes()),
+        row_keys_(ctx.device(), static_cast<size_t>(most_rows_ + 1) * sizeof(int64_t)), state_(ctx.device(), sizeof(ops::IndexState)),
+        offsets_(ctx.device(), 2 * sizeof(int32_t)), rows_(ctx.device(), static_cast<size_t>(batch_) * sizeof(int32_t)) {
+    index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
+    index_.state = reinterpret_cast<ops::IndexState*>(state_.data());
+    index_.row_keys = reinterpret_cast<int64_t*>(row_keys_.data());
+    const int32_t offsets[2] = {0, static_cast<int32_t>(batch_)};
+    copy_bytes(ctx_.stream(), offsets_.data(), offsets, sizeof offsets);
+    for (int b = 0; b < batches(); ++b) batches_.emplace_back(ctx.device(), static_cast<size_t>(batch_) * sizeof(int64_t));
+    reset();
+  }
+
+  /// Short batches are timed many in a row, none of them twice.
+  bool is_short() const { return batch_ <= 1 << 18; }
+  int batches() const { return is_short() ? 64 : 4; }
+  int64_t batch() const { return batch_; }
+  int64_t places() const { return places_; }
+
+  void reset() {
+    zero_bytes(ctx_.stream(), entries_.data(), entries_.bytes());
+    const ops::IndexState empty{.mask = static_cast<uint64_t>(places_ - 1), .row_capacity = static_cast<uint32_t>(most_rows_), .rows = 0, .ready = 0,
+                                .finished = 0, .batches = 0};
+    set_state(empty);
+  }
+
+  /// Fills batch b with key_of(number(i)).
+  template <class Number>
+  void fill(int b, const Number& number) {
+    std::vector<int64_t> keys(static_cast<size_t>(batch_));
+    ctx_.threads().parallel_for(batch_, 1 << 14, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) keys[static_cast<size_t>(i)] = key_of(number(i));
+    });
+    copy_bytes(ctx_.stream(), batches_[static_cast<size_t>(b)].data(), keys.data(), batches_[static_cast<size_t>(b)].bytes());
+    ctx_.stream().synchronize();
+  }
+
+  void find(int b) { ops::index_find(ctx_, index_, batch(b), rows()); }
+  void insert(int b) { ops::index_insert(ctx_, index_, batch(b), rows()); }
+
+  /// Keys 0 to n - 1, in the table and finished.
+  void hold(int64_t n) {
+    reset();
+    for (int64_t first = 0; first < n; first += batch_) {
+      fill(0, [&](int64_t i) { return std::min(first + i, n - 1); });
+      insert(0);
+      ctx_.stream().synchronize();
+    }
+    ops::IndexState now = state();
+    HCTR_EXPECT(now.rows == n, "a table of ", now.rows, " rows after ", n, " keys");
+    now.finished = now.ready = now.rows;
+    set_state(now);
+    kept_ = now;
+    copy_bytes(ctx_.stream(), saved_.data(), entries_.data(), entries_.bytes());
+  }
+  /// The table as hold() left it.
+  void restore() {
+    copy_bytes(ctx_.stream(), entries_.data(), saved_.data(), entries_.bytes());
+    set_state(kept_);
+  }
+  ops::IndexState state() {
+    ops::IndexState state;
+    copy_bytes(ctx_.stream(), &state, state_.data(), sizeof state);
+    ctx_.stream().synchronize();
+    return state;
+  }
+  /// Every key of batch b, of those that hold() entered, must have its row; of the others any.
+  void check(int b) {
+    std::vector<int32_t> rows(static_cast<size_t>(batch_));
+    std::vector<int64_t> keys(rows.size()), row_keys(static_cast<size_t>(most_rows_ + 1));
+    copy_bytes(ctx_.stream(), rows.data(), rows_.data(), rows_.bytes());
+    copy_bytes(ctx_.stream(), keys.data(), batches_[static_cast<size_t>(b)].data(), batches_[static_cast<size_t>(b)].bytes());
+    copy_bytes(ctx_.stream(), row_keys.data(), row_keys_.data(), row_keys_.bytes());
+    ctx_.stream().synchronize();
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (rows[i] <= 0 || row_keys[static_cast<size_t>(rows[i])] != keys[i]) throw Error(Kind::bug, cat("key ", keys[i], " of a batch got row ", rows[i]));
+  }
+
+ private:
+  ops::KeyBatch batch(int b) const {
+    return {reinterpret_cast<const int64_t*>(batches_[static_cast<size_t>(b)].data()), reinterpret_cast<const int32_t*>(offsets_.data()), 1, 1, batch_, 1};
+  }
+  int32_t* rows() const { return reinterpret_cast<int32_t*>(rows_.data()); }
+  void set_state(const ops::IndexState& state) {
+    copy_bytes(ctx_.stream(), state_.data(), &state, sizeof state);
+    ctx_.stream().synchronize();
+  }
+
+  Context& ctx_;
+  int64_t places_, batch_, most_rows_;
+  Buffer entries_, saved_, row_keys_, state_, offsets_, rows_;
+  std::vector<Buffer> batches_;
+  ops::HashIndex index_;
+  ops::IndexState kept_{};
+};
+
+int64_t any_of(int64_t n, int64_t i, int salt) { return static_cast<int64_t>(mix64(static_cast<uint64_t>(i) ^ static_cast<uint64_t>(salt) << 40) % static_cast<uint64_t>(n)); }
+
+}  // namespace
+
+void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings, Report& report) {
+  Subject table(ctx, wanted);
+  const int batches = table.batches();
+  const std::string where = cat("2^", wanted.log_places, " load ", wanted.load, " batch 2^", wanted.log_batch);
+  const auto held = static_cast<int64_t>(static_cast<double>(table.places()) * wanted.load);
+  const auto keys = static_cast<double>(table.batch());
+  const double probes = ceilings.gather_rows.contains(4) ? ceilings.gather_rows.at(4) / 1e9 : 0;
+  const auto report_rate = [&](const std::string& what, double seconds) {
+    if (table.is_short()) report.add(what, where, seconds * 1e6, "us");
+    else report.add(what, where, keys / seconds / 1e9, "G keys/s", probes);
+  };
+  const auto timed = [&](const std::function<void(int)>& body, bool changes) {
+    const std::function<void(int)> before = changes ? [&](int) { table.restore(); } : std::function<void(int)>();
+    if (table.is_short()) return seconds_in_a_row(ctx, batches, 9, body, before);
+    return seconds_each(ctx, 1, 3 * batches, [&](int i) { body(i % batches); }, before);
+  };
+
+  table.hold(held);
+  for (int b = 0; b < batches; ++b) table.fill(b, [&](int64_t i) { return any_of(held, i, b); });
+  table.find(0);
+  table.check(0);
+  report_rate("find, every key there", timed([&](int b) { table.find(b); }, false));
+  report_rate("find or insert, every key there", timed([&](int b) { table.insert(b); }, false));
+
+  const PowerLaw law(held, 1.05);
+  for (int b = 0; b < batches; ++b)
+    table.fill(b, [&](int64_t i) { return law.rank(static_cast<double>(mix64(static_cast<uint64_t>(i) * 4 + static_cast<uint64_t>(b)) >> 11) * 0x1p-53); });
+  report_rate("find or insert, power law 1.05", timed([&](int b) { table.insert(b); }, false));
+
+  int64_t next = held;
+  for (int b = 0; b < batches; ++b) {
+    const int64_t first = next;
+    table.fill(b, [&](int64_t i) { return i % 1000 == 0 ? first + i / 1000 : any_of(held, i, b + 8); });
+    next += table.batch() / 1000 + 1;
+  }
+  report_rate("find or insert, 0.1 % new", timed([&](int b) { table.insert(b); }, true));
+  table.check(table.is_short() ? batches - 1 : 0);
+
+  // Half of the keys new: the load rises while the batch runs, and is the stated one in the middle.
+  const int64_t in_a_row = table.is_short() ? batches * table.batch() : table.batch(), before = held - in_a_row / 4;
+  table.hold(before);
+  const int64_t fresh = table.is_short() ? table.batch() : 1;  // a row of batches sees each new key once
+  for (int b = 0; b < batches; ++b)
+    table.fill(b, [&](int64_t i) { return mix64(static_cast<uint64_t>(i)) % 2 == 0 ? before + i + b * fresh : any_of(before, i, b + 16); });
+  report_rate("find or insert, 50 % new", timed([&](int b) { table.insert(b); }, true));
+  table.check(table.is_short() ? batches - 1 : 0);
+}
+
+}  // namespace hctr::bench

@@ -1,0 +1,87 @@
+// bench: what the parts of a training step cost on this machine, beside what the chip can do at best.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/error.h"
+#include "index_bench.h"
+#include "rows_bench.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  bench index --json index.json
+  bench rows
+  bench index --device cpu --quick)";
+
+struct Arguments {
+  std::string device = "auto", json;
+  bool quick = false;
+  int threads = usable_cores();
+};
+
+Device device_of(const std::string& word) {
+  const GpuSearch search = find_gpus();
+  if (word == "cuda" && search.count == 0) throw Error(Kind::device, cat("--device cuda: no usable GPU: ", search.why_none));
+  return word == "cpu" || search.count == 0 ? Device{} : Device{DeviceKind::cuda, 0};
+}
+
+void bench_all_indices(Context& ctx, bool quick, bench::Report& report) {
+  using bench::IndexCase;
+  std::vector<IndexCase> cases;
+  if (quick || !ctx.device().is_cuda()) {
+    cases = {{quick ? 18 : 24, 0.5, quick ? 10 : 18}, {quick ? 18 : 24, 0.75, quick ? 10 : 18}};
+  } else {
+    for (const double load : {0.5, 0.75})
+      for (const auto& [places, batch] : {std::pair{22, 20}, {26, 24}, {26, 16}, {28, 24}}) cases.push_back({places, load, batch});
+  }
+  const bench::Ceilings ceilings = bench::measure_ceilings(ctx, size_t{1} << (quick ? 24 : ctx.device().is_cuda() ? 33 : 28), report);
+  for (const IndexCase& one : cases) bench::bench_index(ctx, one, ceilings, report);
+}
+
+void bench_all_rows(Context& ctx, bool quick, bench::Report& report) {
+  using bench::RowsCase;
+  const bool large = ctx.device().is_cuda() && !quick;
+  const bench::Ceilings ceilings = bench::measure_ceilings(ctx, size_t{1} << (quick ? 24 : large ? 33 : 28), report);
+  const int64_t samples = quick ? 64 : large ? 65536 : 2048;
+  for (const RowsCase& one : {RowsCase{16, quick ? 12 : large ? 26 : 20, samples}, RowsCase{128, quick ? 12 : large ? 24 : 18, samples}})
+    bench::bench_rows(ctx, one, ceilings, report);
+}
+
+int main_of(int argc, char** argv) {
+  Arguments given;
+  CLI::App app("Measures parts of huge_ctr on this machine. Medians in steady state; every answer is checked.");
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  CLI::App* index = app.add_subcommand("index", "the hash index from keys to rows");
+  CLI::App* rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
+  for (CLI::App* part : {index, rows}) {
+    part->add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+    part->add_option("--json", given.json, "also write the figures to this file");
+    part->add_flag("--quick", given.quick, "tiny sizes: to see that it works");
+    part->add_option("--threads", given.threads, "CPU threads")->check(CLI::Range(1, 1024))->capture_default_str();
+  }
+  try {
+    app.parse(argc, argv);
+    const Device device = device_of(given.device);
+    Runtime runtime(device, {.threads = given.threads, .seed = 1});
+    Context ctx(runtime, runtime.compute_stream());
+    bench::Report report(describe(device));
+    std::printf("%s\n", describe(device).c_str());
+    if (app.got_subcommand(index)) bench_all_indices(ctx, given.quick, report);
+    if (app.got_subcommand(rows)) bench_all_rows(ctx, given.quick, report);
+    if (!given.json.empty()) report.write_json(given.json);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : exit_code(Kind::usage);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
+    return exit_code(error.kind());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace hctr
+
+int main(int argc, char** argv) { return hctr::main_of(argc, argv); }

@@ -1,0 +1,16 @@
+// Rows of an embedding table: forward lookup and sum, the sort by row, backward and update.
+#pragma once
+
+#include "ceilings.h"
+
+namespace hctr::bench {
+
+struct RowsCase {
+  int64_t dim;
+  int log_rows;          ///< the table has 2^log_rows rows
+  int64_t samples = 65536, slots = 26;
+};
+
+void bench_rows(Context&, const RowsCase&, const Ceilings&, Report&);
+
+}  // namespace hctr::bench
