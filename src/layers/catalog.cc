@@ -18,6 +18,7 @@ LayerType fused_reshape_concat();
 LayerType fused_reshape_concat_general();
 LayerType gather();
 LayerType gelu();
+LayerType gru();
 LayerType inner_product();
 LayerType interaction();
 LayerType layer_norm();
@@ -48,7 +49,7 @@ const std::vector<LayerType>& layer_catalog() {
   static const std::vector<LayerType> types = {
       add(), batch_norm(), binary_cross_entropy_loss(), cast(), concat(), cross_entropy_loss(), dot_product(),
       dropout(), elementwise_multiply(), elu(), fm_order2(), fused_inner_product(), fused_reshape_concat(),
-      fused_reshape_concat_general(), gather(), gelu(), inner_product(), interaction(), layer_norm(), leaky_relu(),
+      fused_reshape_concat_general(), gather(), gelu(), gru(), inner_product(), interaction(), layer_norm(), leaky_relu(),
       matrix_multiply(), mlp(), multi_cross(), multi_cross_entropy_loss(), multi_head_attention(), multiply(),
       prelu(), prelu_dice(), reduce_mean(), reduce_sum(), relu(), reshape(), scale(), sequence_mask(), sigmoid(),
       silu(), slice(), softmax(), sub(), tanh(), weight_multiply(),

@@ -134,6 +134,13 @@ TEST_F(Models, ATransformerOverABehaviorSequence) {
          });
 }
 
+TEST_F(Models, RecurrentUnits) {
+  learns(kWide + R"({"type": "GRU", "bottom": "deep_emb", "top": "states", "gru_param": {"num_output": 6, "batchsize": 128, "SeqLength": 3, "vector_size": 5}},
+  {"type": "Reshape", "bottom": "states", "top": "last", "selected": [2]},
+  {"type": "Concat", "bottom": ["last", "dense", "wide"], "top": "all"},
+  {"type": "InnerProduct", "bottom": "all", "top": "logits", "fc_param": {"num_output": 1}})");
+}
+
 TEST_F(Models, TopsMustBeAsManyAsALayerMakes) {
   refuses(kWide + R"({"type": "Slice", "bottom": "dense", "top": "part", "ranges": [[0, 1], [1, 2]]},
   {"type": "Add", "bottom": ["part", "wide"], "top": "logits"})",

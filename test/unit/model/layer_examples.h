@@ -59,6 +59,8 @@ inline const std::vector<LayerExample>& layer_examples() {
       {"FusedReshapeConcatGeneral", "", {"b s d", "b s e"}},
       {"GELU", "", {any}},
       {"Gather", R"("indices": [0, 3])", {any}, 1, {{R"("indices": [0, 8])", "indices/1"}, {R"("indices": [])", "indices"}}},
+      {"GRU", R"("gru_param": {"num_output": 5, "SeqLength": 3, "vector_size": 4, "weight_init": "XavierNorm", "bias_init": "Uniform"})", {"b s d"}, 1,
+       {{R"("gru_param": {"num_output": 5, "SeqLength": 4, "vector_size": 3})", "bottom"}}},
       {"InnerProduct", R"("fc_param": {"num_output": 5, "weight_init": "XavierNorm", "bias_init": "XavierUniform"})", {"b n"}},
       {"Interaction", "", {"b d", "b s d"}},
       {"LayerNorm", R"("ln_param": {"eps": 1e-5, "gamma_init": "Zero", "beta_init": "Zero"})", {"b n|234"}},
