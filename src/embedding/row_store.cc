@@ -105,7 +105,7 @@ void RowStore::ensure_room() {
   Told now = told();
   check_limit(now);
   const auto queued = static_cast<int64_t>(batches_ - now.batches);  // both count modulo 2^32
-  const int64_t at_most = now.rows + (queued + 1) * batch_keys_;
+  int64_t at_most = now.rows + (queued + 1) * batch_keys_;
   if (at_most > capacity_ || at_most > keys_in(entry_count_)) {
     now = wait_for_all();
     check_limit(now);
@@ -114,8 +114,16 @@ void RowStore::ensure_room() {
     // Keys that find no row need their places too, until the limit is noticed.
     if (now.rows + ring_keys() > capacity_) grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_), [this](int64_t keys) { grow_index(keys); });
+    at_most = now.rows + batch_keys_;
   }
+  near_limit_ = row_limit_ > 0 && at_most > row_limit_;
   ++batches_;
+}
+
+void RowStore::confirm_room() const {
+  if (!near_limit_) return;
+  runtime_.prepare_stream().synchronize();
+  check_limit(told());
 }
 
 void RowStore::grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to) {
@@ -129,7 +137,7 @@ void RowStore::grow(int64_t needed, int64_t ample, int64_t have, const std::func
 }
 
 int64_t RowStore::finished_rows() {
-  check_limit(wait_for_all());
+  wait_for_all();
   ops::IndexState state;
   copy_bytes(runtime_.compute_stream(), &state, state_.data(), sizeof state);
   runtime_.compute_stream().synchronize();

@@ -30,7 +30,10 @@ class RowStore {
   /// Room for one more batch, which must then be closed with index_close_batch. Waits only when the rows known to be
   /// free might not do. Errors: Error(data) beyond the row limit; Error(device) when memory is short.
   void ensure_room();
-  /// Waits for queued work and returns the rows of finished steps. Errors: Error(data) beyond the row limit.
+  /// Once the batch that room was made for is queued on the prepare stream: whether it found room. Waits for it only when so near
+  /// the row limit that it may not have. Errors: Error(data) beyond the limit.
+  void confirm_room() const;
+  /// Waits for queued work and returns the rows of finished steps.
   int64_t finished_rows();
 
   int64_t capacity() const { return capacity_; }
@@ -68,6 +71,7 @@ class RowStore {
   int64_t capacity_ = 0;     // rows with memory
   int64_t entry_count_ = 0;  // places of the index
   uint32_t batches_ = 0;  // that room was made for
+  bool near_limit_ = false;  // the last of them may bring more keys than there may be rows
   std::vector<Column> columns_;
   ReservedBuffer entries_;
   Buffer state_, slot_bounds_;

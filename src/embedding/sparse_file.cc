@@ -29,13 +29,6 @@ uint64_t number_at(const std::byte* at, int bytes) {
   return number;
 }
 
-/// Rows of a file taken apart.
-struct HostRows {
-  std::vector<int64_t> keys;
-  std::vector<uint64_t> slots;
-  std::vector<float> vectors;
-};
-
 /// Calls take(rows) for the whole file, block by block.
 template <class Take>
 void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows, Take&& take) {
@@ -45,7 +38,7 @@ void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows,
     const int64_t n = std::min(rows_per_block(layout), rows - first);
     block.resize(static_cast<size_t>(n * layout.row_bytes()));
     read_exactly(file.get(), block.data(), block.size(), path);
-    HostRows out;
+    SparseRows out;
     out.vectors.resize(static_cast<size_t>(n * layout.dim));
     for (int64_t i = 0; i < n; ++i) {
       const std::byte* row = block.data() + i * layout.row_bytes();
@@ -66,7 +59,7 @@ int64_t file_bytes(const fs::path& path) {
   return static_cast<int64_t>(bytes);
 }
 
-void import(EmbeddingTable& table, const fs::path& path, const HostRows& rows) {
+void import(EmbeddingTable& table, const fs::path& path, const SparseRows& rows) {
   std::vector<int32_t> slots;
   for (const uint64_t slot : rows.slots)
     slots.push_back(slot < static_cast<uint64_t>(table.spec().slots) ? static_cast<int32_t>(slot)
@@ -78,9 +71,9 @@ void import(EmbeddingTable& table, const fs::path& path, const HostRows& rows) {
 }
 
 /// A folder of version 3.1: one file for each of keys, slot ids and vectors.
-int64_t load_folder(const fs::path& folder, EmbeddingTable& table) {
-  const int64_t dim = table.spec().dim;
-  const bool with_slot = table.spec().identity_by_slot;
+int64_t read_folder(const fs::path& folder, const SparseFileShape& shape, const std::function<void(const SparseRows&)>& take) {
+  const int64_t dim = shape.dim;
+  const bool with_slot = shape.with_slot;
   struct Part {
     fs::path path;
     int64_t row_bytes;
@@ -98,32 +91,32 @@ int64_t load_folder(const fs::path& folder, EmbeddingTable& table) {
   const int64_t block = rows_per_block({8, with_slot ? 8 : 0, dim});
   for (int64_t first = 0; first < rows; first += block) {
     const auto n = static_cast<size_t>(std::min(block, rows - first));
-    HostRows out{std::vector<int64_t>(n), std::vector<uint64_t>(with_slot ? n : 0),
+    SparseRows out{std::vector<int64_t>(n), std::vector<uint64_t>(with_slot ? n : 0),
                  std::vector<float>(n * static_cast<size_t>(dim))};
     read_exactly(files[0].get(), out.keys.data(), n * 8, parts[0].path);
     read_exactly(files[1].get(), out.vectors.data(), out.vectors.size() * sizeof(float), parts[1].path);
     if (with_slot) read_exactly(files[2].get(), out.slots.data(), n * 8, parts[2].path);
-    import(table, folder, out);
+    take(out);
   }
   return rows;
 }
 
-int64_t load_file(const fs::path& path, EmbeddingTable& table, int key_bytes) {
+int64_t read_file(const fs::path& path, const SparseFileShape& shape, const std::function<void(const SparseRows&)>& take) {
   const int64_t bytes = file_bytes(path);
-  const auto slots = static_cast<uint64_t>(table.spec().slots);
+  const auto slots = static_cast<uint64_t>(shape.slots);
   const SparseLayout layout =
-      detect_layout(path, bytes, known_layouts(table.spec().identity_by_slot, table.spec().dim, key_bytes),
+      detect_layout(path, bytes, known_layouts(shape.with_slot, shape.dim, shape.key_bytes),
                     [&](const SparseLayout& candidate) {
                       bool fit = true;
                       read_blocks(path, candidate, std::min(bytes / candidate.row_bytes(), rows_per_block(candidate)),
-                                  [&](const HostRows& rows) {
+                                  [&](const SparseRows& rows) {
                                     fit = std::all_of(rows.slots.begin(), rows.slots.end(),
                                                       [&](uint64_t slot) { return slot < slots; });
                                   });
                       return fit;
                     });
   const int64_t rows = bytes / layout.row_bytes();
-  read_blocks(path, layout, rows, [&](const HostRows& part) { import(table, path, part); });
+  read_blocks(path, layout, rows, take);
   return rows;
 }
 
@@ -185,9 +178,15 @@ void save_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
   file.commit();
 }
 
+int64_t read_sparse(const fs::path& path, const SparseFileShape& shape, const std::function<void(const SparseRows&)>& take) {
+  return fs::is_directory(path) ? read_folder(path, shape, take) : read_file(path, shape, take);
+}
+
 void load_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
   HCTR_EXPECT(table.rows() == 0, "a sparse model file loaded into a table of ", table.rows(), " rows");
-  const int64_t rows = fs::is_directory(path) ? load_folder(path, table) : load_file(path, table, key_bytes);
+  const TableSpec& spec = table.spec();
+  const int64_t rows = read_sparse(path, {spec.identity_by_slot, spec.dim, spec.slots, key_bytes},
+                                   [&](const SparseRows& part) { import(table, path, part); });
   if (table.rows() != rows)
     throw Error(Kind::data,
                 cat(kWhat, " '", path.string(), "' has ", rows, " rows of ", table.rows(), " different keys"));

@@ -27,13 +27,31 @@ std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_byt
 SparseLayout detect_layout(const std::filesystem::path&, int64_t bytes, const std::vector<SparseLayout>& known,
                            const std::function<bool(const SparseLayout&)>& slot_ids_fit);
 
+/// Rows of a file, or some of them. Row i has key keys[i], slot slots[i] (none in files of distributed tables) and elements
+/// [i * dim, (i + 1) * dim) of `vectors`.
+struct SparseRows {
+  std::vector<int64_t> keys;
+  std::vector<uint64_t> slots;
+  std::vector<float> vectors;
+};
+
+/// What a file cannot say of itself.
+struct SparseFileShape {
+  bool with_slot = false;
+  int64_t dim = 0, slots = 0;
+  int key_bytes = 8;  ///< decides where a size fits several layouts
+};
+
+/// Calls take(rows) for all rows of a file of any known layout, or of a folder of version 3.1, block by block. Returns how many there
+/// are. Errors: Error(io); Error(data) naming file and size when the content cannot be.
+int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&, const std::function<void(const SparseRows&)>& take);
+
 /// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files. The file appears complete
 /// or not at all. `key_bytes` 8, or 4 for data sets with such keys. Waits for queued steps. Errors: Error(io);
 /// Error(data) naming a key that 4 bytes do not hold.
 void save_sparse(const std::filesystem::path&, EmbeddingTable&, int key_bytes);
 
-/// Loads a file of any known layout, or a folder of version 3.1, into a table that has no rows yet. `key_bytes` decides
-/// where a size fits several layouts. Errors: Error(io); Error(data) naming file and size when the content cannot be.
+/// Loads what read_sparse() reads into a table that has no rows yet. Errors: its own; Error(data) when a key stands there twice.
 void load_sparse(const std::filesystem::path&, EmbeddingTable&, int key_bytes);
 
 }  // namespace hctr

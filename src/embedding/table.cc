@@ -75,6 +75,8 @@ void EmbeddingTable::upload_places(int32_t* of_slot, int32_t* slots) {
 
 void EmbeddingTable::ensure_room() { store_.ensure_room(); }
 
+void EmbeddingTable::confirm_room() const { store_.confirm_room(); }
+
 ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples,
                                         int64_t key_capacity) const {
   expect_shape("table keys", keys, {key_capacity});

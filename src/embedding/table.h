@@ -27,6 +27,7 @@ struct RowBlock {
 /// The training loop passes batches through a ring of slots. For a step with its batch in slot i:
 ///   ensure_room()               on the host, before prepare(i) is given to the device
 ///   prepare(i)                  on the prepare stream, while the batch before computes
+///   confirm_room()              on the host, before forward(i) is given to the device
 ///   forward(i)                  on the compute stream, after prepare(i)
 ///   backward_and_update(i)      likewise; then slot i may be prepared again
 /// prepare, forward, backward_and_update and lookup can be recorded into a Program once and run many times: they
@@ -40,6 +41,9 @@ class EmbeddingTable {
   /// Makes room for the new rows of one more batch. Waits for the device only near the end of the room known to be
   /// free. Errors: Error(data) when there are more rows than row_limit; Error(device) when memory is short.
   void ensure_room();
+  /// Throws before a step with keys beyond row_limit changes anything; rows and the batches before stay as they are. Waits for
+  /// prepare only when the limit is near. Errors: Error(data).
+  void confirm_room() const;
 
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1], slot-major.
@@ -55,7 +59,7 @@ class EmbeddingTable {
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
 
   const TableSpec& spec() const { return spec_; }
-  /// Rows as of the last finished step. Waits for queued steps. Errors: Error(data) beyond row_limit.
+  /// Rows as of the last finished step. Waits for queued steps.
   int64_t rows();
 
   /// Gives all rows of finished steps to `take`, block by block, sorted by (slot, key). Waits for queued steps.

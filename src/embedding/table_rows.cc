@@ -125,7 +125,6 @@ void EmbeddingTable::import_rows(const RowBlock& block) {
                                       static_cast<size_t>(std::max<int64_t>(kBlockBytes / (spec_.dim * 4), 1)));
   for (size_t first = 0; first < count; first += chunk)
     import_chunk(block, std::span(order).subspan(first, std::min(chunk, count - first)), ctx);
-  store_.finished_rows();  // throws beyond the limit
 }
 
 void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t> order, Context& ctx) {
@@ -164,6 +163,7 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   ops::index_close_batch(ctx, index, after, store_.host_word());
   ops::index_finish_step(ctx, index, after);
   ctx.stream().synchronize();
+  store_.confirm_room();
 }
 
 }  // namespace hctr

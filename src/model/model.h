@@ -33,6 +33,9 @@ class Model {
 
   /// Host, between steps: room in every table for the steps queued and the next.
   void ensure_room();
+  /// Host, once prepare() of the next step is queued and before train_step() is. Errors: Error(data) when its keys are more than a
+  /// table may have rows; the model stays as the steps before left it.
+  void confirm_room() const;
   /// Looks up, inserts and sorts the keys of the batch in `slot`. Runs beside the computing of the batch before.
   void prepare(Context&, int slot, const BatchTensors&);
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also settles batch.state: the loss

@@ -61,7 +61,7 @@ class Run {
                                           {"samples_in_set", per_epoch}, {"samples_in_all", in_all}}));
     while (!finished() && !stop_asked()) {
       const double rate = scheduled_rate(config_.optimizer.hyper(), summary_.iterations + 1);
-      const auto samples = trainer_->step(summary_.iterations, rate);
+      const auto samples = step_or_save(rate);
       if (!samples) {
         ++epochs_;
         if (!finished()) trainer_->restart();
@@ -75,6 +75,24 @@ class Run {
   }
 
  private:
+  /// What training has reached is not lost when data or memory stop it: the model is saved as of the last finished step.
+  std::optional<int64_t> step_or_save(double rate) {
+    try {
+      return trainer_->step(summary_.iterations, rate);
+    } catch (const Error& error) {
+      if (summary_.iterations == 0 || (error.kind() != Kind::data && error.kind() != Kind::device)) throw;
+      throw error.with_context(cat("training iteration ", summary_.iterations + 1, "; ", save_after_error()));
+    }
+  }
+  /// Says where, or why it could not.
+  std::string save_after_error() {
+    try {
+      return cat("iteration ", summary_.iterations, " is saved as ", model_.save(config_.solver.snapshot_prefix, summary_.iterations).front().string());
+    } catch (const Error& error) {
+      return cat("iteration ", summary_.iterations, " could not be saved: ", error.what());
+    }
+  }
+
   static int64_t rows_per_rank(int64_t batch, const Communicator& comm) { return (batch + comm.size() - 1) / comm.size(); }
 
   bool finished() const {

@@ -51,6 +51,7 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   slot.computed.hold(runtime_.prepare_stream());  // the batch that was in this slot before
   slot.prepare.run();
   slot.prepared.record(runtime_.prepare_stream());
+  model_.confirm_room();
   slot.prepared.hold(runtime_.compute_stream());
   slot.compute.run();
   slot.computed.record(runtime_.compute_stream());

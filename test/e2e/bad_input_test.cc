@@ -1,6 +1,7 @@
 // Everything a user gets wrong has a message that names the place, the value and what would have worked.
 #include <gtest/gtest.h>
 
+#include "support/devices.h"
 #include "support/program.h"
 
 namespace hctr::test {
@@ -151,6 +152,31 @@ TEST_F(BadInput, HeaderThatDisagreesWithTheConfig) {
 TEST_F(BadInput, MoreKeysInASampleThanDeclared) {
   train([] {}, 4, {"wide_data", "record"},
         with_change(small_config(), "\"max_feature_num_per_sample\": 2", "\"max_feature_num_per_sample\": 1"));
+}
+
+TEST_F(BadInput, MoreKeysThanATableMayHaveStopsTrainingAndSavesIt) {
+  std::string config = with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 4");
+  config = with_change(config, "1000, \"embedding_vec_size\": 5", "200, \"grow\": false, \"embedding_vec_size\": 5");
+  write_file(folder_ / "config.json", config);
+  make_data(folder_.path(), "config.json", 2000, 500);
+  for (const Device device : devices()) {
+    const std::string name = device.is_cuda() ? "cuda" : "cpu";
+    const Outcome outcome = run_program("huge_ctr", {"--train", "config.json", "--run-dir", name, "--device", name}, folder_.path());
+    EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
+    for (const char* piece : {"table 'deep_emb' on rank 0", "the 200 rows", "max_vocabulary_size_per_gpu", "while training iteration", "is saved as out/_dense_"})
+      EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in: " << outcome.err;
+    // What was saved is whole: as many rows as the limit lets in at most, and it can be trained on.
+    const size_t at = outcome.err.find("out/_dense_") + 11;
+    const std::string iteration = outcome.err.substr(at, outcome.err.find(".model", at) - at);
+    const auto rows = std::filesystem::file_size(folder_ / ("out/1_sparse_" + iteration + ".model")) / (8 + 8 + 5 * sizeof(float));
+    EXPECT_LE(rows, 200u);
+    EXPECT_GT(rows, 150u);
+    const std::string more = with_change(with_change(config, "200, \"grow\": false", "200"), "\"seed\": 7",
+                                         "\"seed\": 7, \"dense_model_file\": \"out/_dense_" + iteration + ".model\", \"sparse_model_file\": [\"out/0_sparse_" +
+                                             iteration + ".model\", \"out/1_sparse_" + iteration + ".model\"]");
+    write_file(folder_ / "more.json", more);
+    EXPECT_EQ(run_program("huge_ctr", {"--train", "more.json", "--run-dir", name + "-more", "--device", name}, folder_.path()).exit_code, 0);
+  }
 }
 
 TEST_F(BadInput, CommandLine) {

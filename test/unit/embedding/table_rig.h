@@ -99,6 +99,7 @@ class TableRig {
         table->prepare(ctx, i, slot.keys.tensor(), slot.offsets.tensor());
       });
     slot.prepare->run();
+    table->confirm_room();
   }
   /// The second half.
   std::vector<float> compute(const std::vector<float>& dy) {
