@@ -19,10 +19,10 @@ if [ -z "$bin" ]; then
   bin=build/$preset/bin
 fi
 
-# make_data [data_generator option...]: SAMPLES rows to train on, two million where it is not set; 100,000 to evaluate on.
+# make_data [data_generator option...]: SAMPLES rows to train on (two million where not set), EVAL_SAMPLES to evaluate on (100,000).
 make_data() {
   echo "== Making data"
-  "$bin/data_generator" --config "$config" --samples "${SAMPLES:-2000000}" --eval-samples 100000 "$@"
+  "$bin/data_generator" --config "$config" --samples "${SAMPLES:-2000000}" --eval-samples "${EVAL_SAMPLES:-100000}" "$@"
 }
 
 # train [huge_ctr option...]

@@ -2,5 +2,6 @@
 # Deep & Cross on planted data, from a fresh clone. Options go to huge_ctr (for example: --device cpu).
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
-make_data --vocabulary 100 --interactions 0.03
+: "${SAMPLES:=3000000}"
+make_data --vocabulary 100
 train "$@"

@@ -2,5 +2,5 @@
 # DLRM on planted data, from a fresh clone. Options go to huge_ctr (for example: --device cpu).
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
-make_data --vocabulary 100 --interactions 0.03
+make_data --vocabulary 100
 train "$@"

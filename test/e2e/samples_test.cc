@@ -1,6 +1,7 @@
 // The samples as they stand in the repository.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "support/program.h"
@@ -38,11 +39,39 @@ Outcome run_script(const TemporaryFolder& folder, const std::string& script, std
 
 TEST(Samples, QuickstartRunsAndSaysWhatItAchieved) {
   const TemporaryFolder folder;
-  const Outcome outcome = run_script(folder, "quickstart/run.sh", {}, {{"SAMPLES", "20000"}});
+  const Outcome outcome = run_script(folder, "quickstart/run.sh", {}, {{"SAMPLES", "20000"}, {"EVAL_SAMPLES", "5000"}});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   for (const char* piece : {"AUC: ", "best possible on this data", "model: runs/quickstart/model/", "Next:"})
     EXPECT_NE(outcome.out.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.out;
 }
+
+/// The folders of samples on planted data.
+std::vector<std::string> planted_samples() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(fs::path(HCTR_SOURCE_DIR) / "samples"))
+    if (entry.is_directory() && read_file(entry.path() / "run.sh").find("make_data") != std::string::npos) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class PlantedSamples : public testing::TestWithParam<std::string> {};
+
+TEST_P(PlantedSamples, TheScriptMakesDataTrainsAndSaysWhatCouldBeReached) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_script(folder, GetParam() + "/run.sh", {}, {{"SAMPLES", "20000"}, {"EVAL_SAMPLES", "5000"}, {"ITERATIONS", "1"}});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json summary = Json::read_file(folder / ("runs/" + GetParam() + "/run/summary.json"));
+  for (const auto& [name, value] : *summary.find("metrics")->object()) {
+    const Json* best = summary.find("best_possible")->find(name);
+    ASSERT_TRUE(best) << "no best possible " << name;
+    if (name.starts_with("AUC")) {
+      EXPECT_GT(best->number(), 0.75) << name;
+    }
+  }
+  EXPECT_TRUE(fs::exists(fs::path(HCTR_SOURCE_DIR) / "samples" / GetParam() / "README.md"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlantedSamples, testing::ValuesIn(planted_samples()), [](const auto& row) { return row.param; });
 
 TEST(Samples, EveryConfigPassesTheCheckUnderStrict) {
   int seen = 0;
@@ -53,7 +82,7 @@ TEST(Samples, EveryConfigPassesTheCheckUnderStrict) {
     EXPECT_EQ(outcome.exit_code, 0) << entry.path() << ": " << outcome.err;
     EXPECT_NE(outcome.out.find("is right"), std::string::npos);
   }
-  EXPECT_GE(seen, 6);
+  EXPECT_GE(seen, 11);
 }
 
 TEST(Samples, WideAndDeepTrainsInBothSpellingsToTheSameModel) {

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Wide & Deep in its classic size on planted data, from a fresh clone. Options go to huge_ctr (for example: --device cpu).
+# ITERATIONS: of 16384 samples each; 300 where it is not set.
+set -euo pipefail
+. "$(dirname "$0")/../common.sh"
+bin=$(realpath "$bin") config=$PWD/samples/wdl/wdl.json
+cd "$out"  # the paths in the config are relative
+out=.
+make_data --vocabulary 100 --interactions 0.03
+train --max-iter "${ITERATIONS:-300}" "$@"
