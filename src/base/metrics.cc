@@ -120,7 +120,8 @@ const std::vector<MetricType>& metric_types() {
        "sum of 1 / log2(rank + 1) over the samples of label 1, ranked by prediction, over the largest it could be; equal predictions share their ranks "
        "(K. Järvelin and J. Kekäläinen, TOIS 2002)",
        false, make<OfRanking<&Ranking::normalized_gain>>},
-      {"SMAPE", {}, lower, 2, "mean of abs(p - y) / ((abs(p) + abs(y)) / 2), p the prediction and y the label, from 0 to 2; 0 where both are 0", false, make<OfSums<Smape>>},
+      {"SMAPE", {}, lower, 2, "mean of abs(p - y) / ((abs(p) + abs(y)) / 2), p the prediction and y the label, from 0 to 2; 0 where both are 0", false,
+       make<OfSums<Smape>>},
   };
   return types;
 }

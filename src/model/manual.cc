@@ -30,13 +30,13 @@ std::string metrics_entry() {
       "## eval_metrics\n\nWhat an evaluation measures, displays and writes to metrics.jsonl and summary.json: an array of the words below. A word "
       "followed by a colon and a number, as in `AUC:0.8025`, ends training once an evaluation reaches that number or a better one. With several "
       "losses a metric stands under its own name for the first loss and as `<metric>/<top>` for each other one; AverageLoss is that of the weighted "
-      "sum, and `AverageLoss/<top>` that of each loss; what ends training is the number under the metric's own name. With several labels in one loss it is the mean over the labels where it is defined. Samples "
-      "whose label is below -0.5 have none and are left out.\n\n| metric | better | meaning |\n|---|---|---|\n";
+      "sum, and `AverageLoss/<top>` that of each loss; what ends training is the number under the metric's own name. With several labels in one "
+      "loss it is the mean over the labels where it is defined. Samples whose label is below -0.5 have none and are left out.\n\n| metric | better | meaning |\n|---|---|---|\n";
   for (const MetricType& type : metric_types()) {
     std::string names = cat("`", type.name, "`");
     for (const std::string& alias : type.aliases) names += cat(", `", alias, "`");
-    page += cat("| ", names, " | ", type.better == Better::higher ? "higher" : type.better == Better::lower ? "lower" : "near 1; no threshold", " | ",
-                type.text, " |\n");
+    const char* better = type.better == Better::higher ? "higher" : type.better == Better::lower ? "lower" : "near 1; no threshold";
+    page += cat("| ", names, " | ", better, " | ", type.text, " |\n");
   }
   return page;
 }

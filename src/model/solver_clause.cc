@@ -1,9 +1,5 @@
 #include "model/solver_clause.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-
 #include "base/error.h"
 
 namespace hctr {
@@ -39,61 +35,6 @@ Json to_json(const GpuLists& gpus) {
   return gpus.per_process.size() == 1 ? to_json(gpus.per_process[0]) : to_json(gpus.per_process);
 }
 
-namespace {
-
-/// "AUC" or "AUC:0.8".
-Misfit read_metric(const Json& value, Metric& out) {
-  if (!value.string()) return "a metric, a string";
-  const std::string& word = *value.string();
-  const size_t colon = word.find(':');
-  const std::string name = word.substr(0, colon);
-  out.type = find_metric_type(name);
-  if (!out.type) {
-    std::vector<std::string> names;
-    for (const MetricType& type : metric_types()) {
-      names.push_back(type.name);
-      names.insert(names.end(), type.aliases.begin(), type.aliases.end());
-    }
-    const std::string hint = did_you_mean(name, names, 3);
-    return cat("a metric", hint.empty() ? cat(", which are ", one_of(names)) : hint);
-  }
-  if (colon == word.npos) return {};
-  if (out.type->better == MetricType::Better::near_one)
-    return cat(name, " without a threshold: it is best at 1, so that neither more nor less of it is a reason to stop");
-  char* end = nullptr;
-  const char* number = word.c_str() + colon + 1;
-  const double threshold = std::strtod(number, &end);
-  const Range range = std::isinf(out.type->largest) ? at_least(0) : between(0, out.type->largest);
-  if (end == number || *end || !range.holds(threshold)) return cat(name, ":<threshold>, a number, ", range.text());
-  out.stop_at = threshold;
-  return {};
-}
-
-}  // namespace
-
-Misfit read_value(const Json& value, const Range&, MetricList& out) {
-  const Json::Array words = value.array() ? *value.array() : Json::Array{value};
-  out.metrics.clear();
-  for (size_t i = 0; i < words.size(); ++i) {
-    Metric metric{};
-    if (Misfit misfit = read_metric(words[i], metric); !misfit.empty()) {
-      if (value.array()) {
-        misfit.place = cat("/", i);
-        misfit.found = words[i].kind();
-      }
-      return misfit;
-    }
-    out.metrics.push_back(metric);
-  }
-  return {};
-}
-
-Json to_json(const MetricList& list) {
-  Json words(Json::Array{});
-  for (const Metric& metric : list.metrics) words.add(metric.word());
-  return words;
-}
-
 std::string read_value(const Json& value, const Range& range, Seed& out) {
   const Json& v = unwrapped(value);
   int64_t number = 0;
@@ -111,17 +52,6 @@ std::optional<int64_t> SolverClause::eval_batches() const {
   if (max_eval_samples) return (*max_eval_samples + eval_batch() - 1) / eval_batch();
   return {};
 }
-
-namespace {
-
-Schema<GroupBy> group_schema() {
-  return Schema<GroupBy>("group_by")
-      .need("input", &GroupBy::input, "name (top) of the sparse input that holds the groups")
-      .opt("slot", &GroupBy::slot, "which of its slots, counted from 0; the slot's first key is the group, a sample without one is in none", at_least(0))
-      .together([](GroupBy& group, const std::string&, Problems&) { group.given = true; });
-}
-
-}  // namespace
 
 Schema<SolverClause> solver_schema() {
   using S = SolverClause;
@@ -172,12 +102,7 @@ Schema<SolverClause> solver_schema() {
           problems.note(pointer + "/compatibility", "evaluation_continues has no effect: without max_eval_batches an evaluation takes the whole set");
         if (s.compatibility.drop_partial_batches && s.max_iter)
           problems.note(pointer + "/compatibility", "drop_partial_batches has no effect: with max_iter batches run across the end of the set");
-        const auto& metrics = s.eval_metrics.metrics;
-        const auto grouped = std::find_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->of_groups; });
-        if (grouped != metrics.end() && !s.group_by.given)
-          problems.error(cat(pointer, "/eval_metrics/", grouped - metrics.begin()),
-                         cat(grouped->type->name, " needs \"group_by\" in the solver, which names the sparse input that holds the groups"));
-        if (grouped == metrics.end() && s.group_by.given) problems.note(pointer + "/group_by", "has no effect: no metric of eval_metrics is one of groups");
+        check_metrics(s.eval_metrics, s.group_by, pointer, problems);
       });
 }
 

@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
-#include "base/metrics.h"
 #include "config/compatibility.h"
 #include "config/schema.h"
+#include "model/metric_words.h"
 #include "model/precision.h"
 
 namespace hctr {
@@ -36,29 +35,6 @@ Json to_json(const GpuLists&);
 template <>
 struct TypeWord<GpuLists> {
   static std::string text() { return "array of integer, or an array of such arrays"; }
-};
-
-/// A metric that evaluations measure, with the value that ends training when reached.
-struct Metric {
-  const MetricType* type;
-  std::optional<double> stop_at;
-  std::string word() const { return stop_at ? cat(type->name, ":", *stop_at) : type->name; }
-};
-struct MetricList {
-  std::vector<Metric> metrics = {{find_metric_type("AUC"), {}}, {find_metric_type("AverageLoss"), {}}};
-};
-Misfit read_value(const Json& value, const Range&, MetricList& out);
-Json to_json(const MetricList&);
-template <>
-struct TypeWord<MetricList> {
-  static std::string text() { return "array of metrics"; }
-};
-
-/// Where the group of a sample comes from.
-struct GroupBy {
-  bool given = false;
-  std::string input;
-  int64_t slot = 0;
 };
 
 /// Any 64 bits.

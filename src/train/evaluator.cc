@@ -18,7 +18,8 @@ size_t extent(const TensorSpec& spec) {
 
 Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout, const Log& log)
     : runtime_(runtime), model_(model), ring_(layout, kSlots, runtime.device()), batches_(config.solver.eval_batches()),
-      continues_(config.solver.compatibility.evaluation_continues && batches_), sparse_inputs_(config.data.sparse.size()), tasks_(model.tasks()), metrics_(config.solver.eval_metrics) {
+      continues_(config.solver.compatibility.evaluation_continues && batches_), sparse_inputs_(config.data.sparse.size()), tasks_(model.tasks()),
+      metrics_(config.solver.eval_metrics) {
   const auto asked = [&](auto which) { return std::any_of(metrics_.metrics.begin(), metrics_.metrics.end(), which); };
   if (asked([](const Metric& metric) { return !metric.type->measure; }))
     losses_.assign(tasks_.size() > 1 ? 1 + tasks_.size() : 1, {});

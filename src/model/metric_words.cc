@@ -1,0 +1,79 @@
+#include "model/metric_words.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace hctr {
+namespace {
+
+/// "AUC" or "AUC:0.8".
+Misfit read_metric(const Json& value, Metric& out) {
+  if (!value.string()) return "a metric, a string";
+  const std::string& word = *value.string();
+  const size_t colon = word.find(':');
+  const std::string name = word.substr(0, colon);
+  out.type = find_metric_type(name);
+  if (!out.type) {
+    std::vector<std::string> names;
+    for (const MetricType& type : metric_types()) {
+      names.push_back(type.name);
+      names.insert(names.end(), type.aliases.begin(), type.aliases.end());
+    }
+    const std::string hint = did_you_mean(name, names, 3);
+    return cat("a metric", hint.empty() ? cat(", which are ", one_of(names)) : hint);
+  }
+  if (colon == word.npos) return {};
+  if (out.type->better == MetricType::Better::near_one)
+    return cat(name, " without a threshold: it is best at 1, so that neither more nor less of it is a reason to stop");
+  char* end = nullptr;
+  const char* number = word.c_str() + colon + 1;
+  const double threshold = std::strtod(number, &end);
+  const Range range = std::isinf(out.type->largest) ? at_least(0) : between(0, out.type->largest);
+  if (end == number || *end || !range.holds(threshold)) return cat(name, ":<threshold>, a number, ", range.text());
+  out.stop_at = threshold;
+  return {};
+}
+
+}  // namespace
+
+Misfit read_value(const Json& value, const Range&, MetricList& out) {
+  const Json::Array words = value.array() ? *value.array() : Json::Array{value};
+  out.metrics.clear();
+  for (size_t i = 0; i < words.size(); ++i) {
+    Metric metric{};
+    if (Misfit misfit = read_metric(words[i], metric); !misfit.empty()) {
+      if (value.array()) {
+        misfit.place = cat("/", i);
+        misfit.found = words[i].kind();
+      }
+      return misfit;
+    }
+    out.metrics.push_back(metric);
+  }
+  return {};
+}
+
+Json to_json(const MetricList& list) {
+  Json words(Json::Array{});
+  for (const Metric& metric : list.metrics) words.add(metric.word());
+  return words;
+}
+
+Schema<GroupBy> group_schema() {
+  return Schema<GroupBy>("group_by")
+      .need("input", &GroupBy::input, "name (top) of the sparse input that holds the groups")
+      .opt("slot", &GroupBy::slot, "which of its slots, counted from 0; the slot's first key is the group, a sample without one is in none", at_least(0))
+      .together([](GroupBy& group, const std::string&, Problems&) { group.given = true; });
+}
+
+void check_metrics(const MetricList& list, const GroupBy& group_by, const std::string& pointer, Problems& problems) {
+  const auto& metrics = list.metrics;
+  const auto grouped = std::find_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->of_groups; });
+  if (grouped != metrics.end() && !group_by.given)
+    problems.error(cat(pointer, "/eval_metrics/", grouped - metrics.begin()),
+                   cat(grouped->type->name, " needs \"group_by\" in the solver, which names the sparse input that holds the groups"));
+  if (grouped == metrics.end() && group_by.given) problems.note(pointer + "/group_by", "has no effect: no metric of eval_metrics is one of groups");
+}
+
+}  // namespace hctr
