@@ -29,7 +29,7 @@ TEST_F(TableInspect, ShowsATableAndHowOftenItsKeysOccur) {
   ASSERT_EQ(hottest.size(), 4u);
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_GT(hottest[i].find("norm")->number(), 0);
-    if (i > 0) EXPECT_LE(*hottest[i].find("times")->integer(), *hottest[i - 1].find("times")->integer());
+    EXPECT_LE(*hottest[i].find("times")->integer(), *hottest[i == 0 ? 0 : i - 1].find("times")->integer());
   }
 }
 
@@ -37,14 +37,14 @@ TEST_F(TableInspect, TheFilesNameOrAnOptionSaysWhichTable) {
   std::filesystem::copy_file(folder_ / "out/0_sparse_60.model", folder_ / "wide.bin");
   const Outcome asked = inspect({"config.json", "wide.bin"});
   EXPECT_EQ(asked.exit_code, 2);
-  EXPECT_NE(asked.err.find("add --embedding: \"wide_emb\" or \"deep_emb\""), std::string::npos) << asked.err;
+  EXPECT_NE(asked.err.find("add --embedding: wide_emb or deep_emb"), std::string::npos) << asked.err;
   const Outcome told = inspect({"config.json", "wide.bin", "--embedding", "wide_emb"});
   EXPECT_EQ(told.exit_code, 0) << told.err;
   EXPECT_NE(told.out.find("table 'wide_emb', a row for each key"), std::string::npos) << told.out;
   EXPECT_EQ(inspect({"config.json", "wide.bin", "--embedding", "wise_emb"}).exit_code, 2);
   const Outcome wrong = inspect({"config.json", "wide.bin", "--embedding", "deep_emb"});
   EXPECT_EQ(wrong.exit_code, 4);
-  EXPECT_NE(wrong.err.find("no multiple of a row of 5 elements"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("sparse model file 'wide.bin'"), std::string::npos) << wrong.err;
   EXPECT_EQ(inspect({"config.json", "none.model", "--embedding", "wide_emb"}).exit_code, 5);
 }
 
