@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "index_bench.h"
 #include "rows_bench.h"
+#include "run_tool.h"
 
 namespace hctr {
 namespace {
@@ -62,8 +63,7 @@ int main_of(int argc, char** argv) {
     part->add_flag("--quick", given.quick, "tiny sizes: to see that it works");
     part->add_option("--threads", given.threads, "CPU threads")->check(CLI::Range(1, 1024))->capture_default_str();
   }
-  try {
-    app.parse(argc, argv);
+  return run_tool(app, argc, argv, [&] {
     const Device device = device_of(given.device);
     Runtime runtime(device, {.threads = given.threads, .seed = 1});
     Context ctx(runtime, runtime.compute_stream());
@@ -72,13 +72,7 @@ int main_of(int argc, char** argv) {
     if (app.got_subcommand(index)) bench_all_indices(ctx, given.quick, report);
     if (app.got_subcommand(rows)) bench_all_rows(ctx, given.quick, report);
     if (!given.json.empty()) report.write_json(given.json);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : exit_code(Kind::usage);
-  } catch (const Error& error) {
-    std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
-    return exit_code(error.kind());
-  }
-  return 0;
+  });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "data/criteo_convert.h"
 #include "data/preprocessed_convert.h"
+#include "run_tool.h"
 
 namespace hctr {
 namespace {
@@ -115,22 +116,12 @@ int main_of(int argc, char** argv) {
   app.add_flag("--keyset", given.keyset, "preprocessed text: write the distinct keys beside each list");
   app.add_option("--threads", tsv.threads, "threads; the result is the same for any number")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_flag("--force", tsv.force, "overwrite a set that is there");
-  try {
-    app.parse(argc, argv);
+  return run_tool(app, argc, argv, [&] {
     tsv.folder = folder;
     if (tsv.inputs.empty()) run_old_form(given, app);
     else if (!given.old_form.empty()) throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --tsv"));
     else run_tsv(given);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : exit_code(Kind::usage);
-  } catch (const Error& error) {
-    std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
-    return exit_code(error.kind());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error (bug): %s\n", error.what());
-    return exit_code(Kind::bug);
-  }
-  return 0;
+  });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "data/generate.h"
+#include "run_tool.h"
 
 namespace hctr {
 namespace {
@@ -135,19 +136,9 @@ int main_of(int argc, char** argv) {
   app.add_option("--positive-share", given.make.positive_share, "share of labels 1")->capture_default_str();
   app.add_option("--threads", given.make.threads, "threads; the data is the same for any number")->check(CLI::Range(1, 1024));
   app.add_flag("--force", given.make.force, "overwrite data made with other parameters");
-  try {
-    app.parse(argc, argv);
+  return run_tool(app, argc, argv, [&] {
     run(given, app);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : exit_code(Kind::usage);
-  } catch (const Error& error) {
-    std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
-    return exit_code(error.kind());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error (bug): %s\n", error.what());
-    return exit_code(Kind::bug);
-  }
-  return 0;
+  });
 }
 
 }  // namespace

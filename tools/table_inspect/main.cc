@@ -11,6 +11,7 @@
 #include "embedding/table_summary.h"
 #include "key_counts.h"
 #include "train/load_config.h"
+#include "run_tool.h"
 
 namespace hctr {
 namespace {
@@ -174,16 +175,9 @@ int main_of(int argc, char** argv) {
   app.add_option("--top", given.top, "how many of the largest rows and hottest keys to show")->check(CLI::Range(1, 1000000))->capture_default_str();
   app.add_option("--count", given.count, "count keys in so many samples of the config's training data; 0: none")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--json", given.json, "also write the figures to this file");
-  try {
-    app.parse(argc, argv);
+  return run_tool(app, argc, argv, [&] {
     inspect(given);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : exit_code(Kind::usage);
-  } catch (const Error& error) {
-    std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
-    return exit_code(error.kind());
-  }
-  return 0;
+  });
 }
 
 }  // namespace
