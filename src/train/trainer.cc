@@ -37,24 +37,8 @@ Trainer::Slot Trainer::make_slot(const Config& config, int slot) {
 std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   const std::optional<int> next = reader_->next();
   if (!next) return std::nullopt;
-  Slot& slot = slots_[static_cast<size_t>(*next)];
-  StepState& state = ring_.state(*next);
-  state.step = step;
-  state.updates = step;
-  state.learning_rate = static_cast<float>(learning_rate);
-  state.loss_scale = 1;
-  state.skip = 0;
-  const int64_t samples = state.global_samples;
-  last_ = *next;
-
-  model_.ensure_room();
-  slot.computed.hold(runtime_.prepare_stream());  // the batch that was in this slot before
-  slot.prepare.run();
-  slot.prepared.record(runtime_.prepare_stream());
-  model_.confirm_room();
-  slot.prepared.hold(runtime_.compute_stream());
-  slot.compute.run();
-  slot.computed.record(runtime_.compute_stream());
+  const int64_t samples = ring_.state(*next).global_samples;
+  run_slot(*next, step, learning_rate, {});
 
   if (runtime_.device().is_cuda()) {
     // The slot before is given back once its upload has run, which is long ago: the host waits only when it is a whole ring
@@ -68,6 +52,35 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
     reader_->release(*next);
   }
   return samples;
+}
+
+void Trainer::run_slot(int number, int64_t step, double learning_rate, Replay parts) {
+  Slot& slot = slots_[static_cast<size_t>(number)];
+  StepState& state = ring_.state(number);
+  state.step = step;
+  state.updates = step;
+  state.learning_rate = static_cast<float>(learning_rate);
+  state.loss_scale = 1;
+  state.skip = 0;
+  last_ = number;
+
+  if (parts.prepare) {
+    model_.ensure_room();
+    slot.computed.hold(runtime_.prepare_stream());  // the batch that was in this slot before
+    slot.prepare.run();
+    slot.prepared.record(runtime_.prepare_stream());
+    model_.confirm_room();
+  }
+  if (!parts.compute) return;
+  slot.prepared.hold(runtime_.compute_stream());
+  slot.compute.run();
+  slot.computed.record(runtime_.compute_stream());
+}
+
+void Trainer::replay(int64_t step, double learning_rate, Replay parts) {
+  const int next = (last_ + 1) % kSlots;
+  if (parts.prepare) slots_[static_cast<size_t>(next)].prepared.synchronize();  // its upload reads what is written here
+  run_slot(next, step, learning_rate, parts);
 }
 
 void Trainer::restart() {

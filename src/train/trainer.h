@@ -14,6 +14,11 @@
 
 namespace hctr {
 
+/// What of a step is left out, so that a benchmark can tell what the parts cost.
+struct Replay {
+  bool prepare = true, compute = true;
+};
+
 /// Runs steps. Batch k+1 is uploaded, looked up and sorted on the prepare stream while batch k computes.
 class Trainer {
  public:
@@ -22,6 +27,8 @@ class Trainer {
   /// Queues the next step with this learning rate; does not wait for it. Returns the samples of all ranks it trains on;
   /// nothing when the data has ended. `step`: training steps done before it.
   std::optional<int64_t> step(int64_t step, double learning_rate);
+  /// The same over and over with the batches that the last steps left in the slots, without reading. For benchmarks.
+  void replay(int64_t step, double learning_rate, Replay);
   /// Starts the data again at its first sample. Waits for every queued step.
   void restart();
   /// Waits for every queued step and returns the last one's loss, over all ranks.
@@ -38,6 +45,7 @@ class Trainer {
     Event prepared, computed;
   };
   Slot make_slot(const Config&, int slot);
+  void run_slot(int slot, int64_t step, double learning_rate, Replay);
   BatchTensors batch(int slot) const;
 
   Runtime& runtime_;

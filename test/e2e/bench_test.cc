@@ -18,6 +18,22 @@ TEST(Bench, EveryPartMeasuresAndWritesItsFigures) {
     }
 }
 
+TEST(Bench, MeasuresTheStepOfAModel) {
+  const TemporaryFolder folder;
+  write_file(folder / "config.json", small_config());
+  make_data(folder.path(), "config.json", 3000, 100, {"--vocabulary", "30"});
+  for (const Device device : devices()) {
+    const Outcome outcome = run_program("bench", {"step", "config.json", "--batch", "500", "--quick", "--device", device.is_cuda() ? "cuda" : "cpu", "--json", "out.json"},
+                                        folder.path());
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const Json figures = Json::read_file(folder / "out.json");
+    const Json* whole = figures.find("figures")->array()->data();
+    EXPECT_GT(whole->find("value")->number(), 0) << whole->text();
+    ASSERT_TRUE(whole->find("case"));
+  EXPECT_EQ(*whole->find("case")->string(), "batch 500, f32");
+  }
+}
+
 TEST(Bench, SaysWhatItIsFor) {
   const Outcome none = run_program("bench", {}, std::filesystem::temp_directory_path());
   EXPECT_EQ(none.exit_code, 2);

@@ -6,6 +6,7 @@
 #include "index_bench.h"
 #include "rows_bench.h"
 #include "run_tool.h"
+#include "step_bench.h"
 
 namespace hctr {
 namespace {
@@ -14,12 +15,14 @@ constexpr const char* kExamples = R"(
 Examples:
   bench index --json index.json
   bench rows
+  bench step samples/wdl/wdl.json --batch 65536
   bench index --device cpu --quick)";
 
 struct Arguments {
   std::string device = "auto", json;
   bool quick = false;
   int threads = usable_cores();
+  bench::StepCase step;
 };
 
 Device device_of(const std::string& word) {
@@ -57,7 +60,11 @@ int main_of(int argc, char** argv) {
   app.require_subcommand(1);
   CLI::App* index = app.add_subcommand("index", "the hash index from keys to rows");
   CLI::App* rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
-  for (CLI::App* part : {index, rows}) {
+  CLI::App* step = app.add_subcommand("step", "whole training steps of a model, without reading");
+  step->add_option("config", given.step.config, "the model and its data: a JSON file")->required()->check(CLI::ExistingFile);
+  step->add_option("--batch", given.step.batch, "samples of a batch; 0: as in the config")->check(CLI::NonNegativeNumber);
+  step->add_option("--times", given.step.times, "steps to measure")->check(CLI::Range(10, 1000000))->capture_default_str();
+  for (CLI::App* part : {index, rows, step}) {
     part->add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")->check(CLI::IsMember({"cpu", "cuda", "auto"}));
     part->add_option("--json", given.json, "also write the figures to this file");
     part->add_flag("--quick", given.quick, "tiny sizes: to see that it works");
@@ -65,12 +72,18 @@ int main_of(int argc, char** argv) {
   }
   return run_tool(app, argc, argv, [&] {
     const Device device = device_of(given.device);
-    Runtime runtime(device, {.threads = given.threads, .seed = 1});
-    Context ctx(runtime, runtime.compute_stream());
     bench::Report report(describe(device));
     std::printf("%s\n", describe(device).c_str());
-    if (app.got_subcommand(index)) bench_all_indices(ctx, given.quick, report);
-    if (app.got_subcommand(rows)) bench_all_rows(ctx, given.quick, report);
+    if (app.got_subcommand(step)) {
+      given.step.threads = given.threads;
+      if (given.quick) given.step.times = 10;
+      bench::bench_step(device, given.step, report);
+    } else {
+      Runtime runtime(device, {.threads = given.threads, .seed = 1});
+      Context ctx(runtime, runtime.compute_stream());
+      if (app.got_subcommand(index)) bench_all_indices(ctx, given.quick, report);
+      if (app.got_subcommand(rows)) bench_all_rows(ctx, given.quick, report);
+    }
     if (!given.json.empty()) report.write_json(given.json);
   });
 }
