@@ -73,13 +73,17 @@ struct BatchKey {
   }
 };
 
-template <int kAtOnce>
+/// A batch that does not keep the memory busy waits for it: then several places at once cost little, and halve the waiting.
+constexpr AtOnce at_once(bool is_short) { return is_short ? kFewestWaits : kFewestBytes; }
+bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
+
+template <bool kIsShort>
 __global__ void index_insert_kernel(HashIndex index, KeyBatch batch, int32_t* rows) {
   const int64_t whole_blocks = (batch.key_capacity + kThreads - 1) / kThreads * kThreads;
   for (int64_t p = hctr::cuda::thread_index(); p < whole_blocks; p += hctr::cuda::thread_count()) {
     const BatchKey mine(index, batch, p);
     IndexSearch found;
-    if (mine.here) found = find_or_claim<DevicePlaces, kAtOnce>(index.entries, index.state->mask, mine.key, mine.slot);
+    if (mine.here) found = find_or_claim<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, mine.key, mine.slot);
     const uint32_t fresh = take_row(index.state, found.claimed);
     if (found.claimed) {
       found.row = fresh;
@@ -95,20 +99,17 @@ __global__ void index_insert_kernel(HashIndex index, KeyBatch batch, int32_t* ro
   }
 }
 
-template <int kAtOnce>
+template <bool kIsShort>
 __global__ void index_find_kernel(HashIndex index, KeyBatch batch, int32_t* rows) {
   const int64_t whole_warps = (batch.key_capacity + 31) / 32 * 32;
   for (int64_t p = hctr::cuda::thread_index(); p < whole_warps; p += hctr::cuda::thread_count()) {
     const BatchKey mine(index, batch, p);
     uint32_t row = 0;
-    if (mine.here) row = find_row<DevicePlaces, kAtOnce>(index.entries, index.state->mask, index.state->finished, mine.key, mine.slot);
+    if (mine.here) row = find_row<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, index.state->finished, mine.key, mine.slot);
     __syncwarp();  // the lanes of a warp go on together: they read and write neighbours
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(row);
   }
 }
-
-/// A batch that does not keep the memory busy waits for it: then two places at once cost nothing, and halve the waiting.
-bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
 
 /// Identities of rows are distinct, so an empty place is all there is to look for.
 __global__ void index_rebuild_kernel(HashIndex index) {
@@ -142,12 +143,12 @@ using hctr::cuda::grid_for;
 using hctr::cuda::launch;
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  launch(ctx, "index_insert", grid_for(batch.key_capacity, kThreads, 132 * 64), is_short(batch) ? index_insert_kernel<2> : index_insert_kernel<1>, index,
+  launch(ctx, "index_insert", grid_for(batch.key_capacity, kThreads, 132 * 64), is_short(batch) ? index_insert_kernel<true> : index_insert_kernel<false>, index,
          batch, rows);
 }
 
 void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  launch(ctx, "index_find", grid_for(batch.key_capacity), is_short(batch) ? index_find_kernel<2> : index_find_kernel<1>, index, batch, rows);
+  launch(ctx, "index_find", grid_for(batch.key_capacity), is_short(batch) ? index_find_kernel<true> : index_find_kernel<false>, index, batch, rows);
 }
 
 void index_rebuild(Context& ctx, HashIndex index) {

@@ -55,48 +55,78 @@ struct IndexSearch {
 HCTR_HD inline uint32_t row_in(uint64_t meta) { return static_cast<uint32_t>(meta); }
 HCTR_HD inline bool same_tag(uint64_t a, uint64_t b) { return (a ^ b) >> 32 == 0; }
 
-/// The place of (key, slot), claimed for it if it had none. Reads `kAtOnce` places before it looks at the first: 1 moves
-/// the fewest bytes, kLine waits for memory the fewest times.
-template <class Places, int kAtOnce>
-HCTR_HD IndexSearch find_or_claim(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot) {
-  const uint64_t tag = HashIndex::tag(slot);
-  for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next_line())
-    for (int group = 0; group < ProbeOrder::kLine; group += kAtOnce) {
-      IndexEntry read[kAtOnce];
-      for (int i = 0; i < kAtOnce; ++i) read[i] = Places::load(entries[order.place(group + i)]);
-      for (int i = 0; i < kAtOnce; ++i) {
-        IndexEntry& place = entries[order.place(group + i)];
-        for (IndexEntry seen = read[i];; seen = Places::load(place)) {
-          if (seen.meta == 0) {
-            if (!Places::claim(place, tag | kPending)) continue;
-            Places::store(place, key, tag | kNoRowYet);
-            return {&place, kNoRowYet, true};
-          }
-          if (!same_tag(seen.meta, tag)) break;
-          if (row_in(seen.meta) == kPending) continue;
-          if (seen.key == key) return {&place, row_in(seen.meta), false};
-          break;
+/// How many places a search reads before it looks at the first of them: in the line it begins with, and in later ones. 1 moves the
+/// fewest bytes, kLine waits for memory the fewest times.
+struct AtOnce {
+  int first_line, later_lines;
+};
+inline constexpr AtOnce kFewestBytes{1, 1}, kFewestWaits{2, ProbeOrder::kLine};
+
+/// Looks for (key, slot) in the line that `order` is at, and claims an empty place there if it comes to one. True: the search is over.
+template <class Places, int kCount>
+HCTR_HD bool find_or_claim_in_line(IndexEntry* entries, const ProbeOrder& order, int64_t key, uint64_t tag, IndexSearch& found) {
+  for (int group = 0; group < ProbeOrder::kLine; group += kCount) {
+    IndexEntry read[kCount];
+    for (int i = 0; i < kCount; ++i) read[i] = Places::load(entries[order.place(group + i)]);
+    for (int i = 0; i < kCount; ++i) {
+      IndexEntry& place = entries[order.place(group + i)];
+      for (IndexEntry seen = read[i];; seen = Places::load(place)) {
+        if (seen.meta == 0) {
+          if (!Places::claim(place, tag | kPending)) continue;
+          Places::store(place, key, tag | kNoRowYet);
+          found = {&place, kNoRowYet, true};
+          return true;
         }
+        if (!same_tag(seen.meta, tag)) break;
+        if (row_in(seen.meta) == kPending) continue;
+        if (seen.key != key) break;
+        found = {&place, row_in(seen.meta), false};
+        return true;
       }
     }
-  return {};
+  }
+  return false;
+}
+
+/// The place of (key, slot), claimed for it if it had none.
+template <class Places, AtOnce kAtOnce>
+HCTR_HD IndexSearch find_or_claim(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot) {
+  IndexSearch found;
+  const uint64_t tag = HashIndex::tag(slot);
+  ProbeOrder order(HashIndex::hash(key, slot), mask);
+  if (find_or_claim_in_line<Places, kAtOnce.first_line>(entries, order, key, tag, found)) return found;
+  for (order.next_line(); !order.exhausted(); order.next_line())
+    if (find_or_claim_in_line<Places, kAtOnce.later_lines>(entries, order, key, tag, found)) break;
+  return found;
+}
+
+/// Looks for (key, slot) in the line that `order` is at. True: the search is over.
+template <class Places, int kCount>
+HCTR_HD bool find_row_in_line(const IndexEntry* entries, const ProbeOrder& order, uint32_t last_row, int64_t key, uint64_t tag, uint32_t& row) {
+  for (int group = 0; group < ProbeOrder::kLine; group += kCount) {
+    IndexEntry read[kCount];
+    for (int i = 0; i < kCount; ++i) read[i] = Places::load(entries[order.place(group + i)]);
+    for (const IndexEntry& seen : read) {
+      if (seen.meta == 0) return true;
+      if (!same_tag(seen.meta, tag) || row_in(seen.meta) > last_row || seen.key != key) continue;
+      row = row_in(seen.meta);
+      return true;
+    }
+  }
+  return false;
 }
 
 /// The row of (key, slot) if it was handed out by the time `last_row` was, else 0. Beside insertions: a place without a
 /// row, or with a newer one, is as good as another key's.
-template <class Places, int kAtOnce>
+template <class Places, AtOnce kAtOnce>
 HCTR_HD uint32_t find_row(const IndexEntry* entries, uint64_t mask, uint32_t last_row, int64_t key, int32_t slot) {
+  uint32_t row = 0;
   const uint64_t tag = HashIndex::tag(slot);
-  for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next_line())
-    for (int group = 0; group < ProbeOrder::kLine; group += kAtOnce) {
-      IndexEntry read[kAtOnce];
-      for (int i = 0; i < kAtOnce; ++i) read[i] = Places::load(entries[order.place(group + i)]);
-      for (const IndexEntry& seen : read) {
-        if (seen.meta == 0) return 0;
-        if (same_tag(seen.meta, tag) && row_in(seen.meta) <= last_row && seen.key == key) return row_in(seen.meta);
-      }
-    }
-  return 0;
+  ProbeOrder order(HashIndex::hash(key, slot), mask);
+  if (find_row_in_line<Places, kAtOnce.first_line>(entries, order, last_row, key, tag, row)) return row;
+  for (order.next_line(); !order.exhausted(); order.next_line())
+    if (find_row_in_line<Places, kAtOnce.later_lines>(entries, order, last_row, key, tag, row)) break;
+  return row;
 }
 
 /// Gives a place that this searcher claimed its row, for all to see.

@@ -65,8 +65,8 @@ std::vector<std::vector<uint32_t>> run(int workers, int per_worker, int distinct
         };
         for (int i = 0; i < count; ++i) {
           const auto [key, slot] = identity(i);
-          found[i] = i % 2 ? ops::find_or_claim<ThreadPlaces, 1>(table.data(), places - 1, key, slot)
-                           : ops::find_or_claim<ThreadPlaces, 2>(table.data(), places - 1, key, slot);
+          found[i] = i % 2 ? ops::find_or_claim<ThreadPlaces, ops::kFewestBytes>(table.data(), places - 1, key, slot)
+                           : ops::find_or_claim<ThreadPlaces, ops::kFewestWaits>(table.data(), places - 1, key, slot);
         }
         for (int i = 0; i < count; ++i) {
           if (!found[i].claimed) continue;
@@ -101,8 +101,8 @@ TEST(HashIndexProtocol, ManyThreadsGiveEachIdentityOneRow) {
     EXPECT_EQ(given.size(), row_of.size()) << kind.name << ": two keys share a row";
     EXPECT_EQ(*given.rbegin(), row_of.size()) << kind.name << ": a row was left out";
     for (const auto& [identity, row] : row_of) {
-      EXPECT_EQ((ops::find_row<ThreadPlaces, 2>(table.data(), 2047, row, identity.first, static_cast<int32_t>(identity.second))), row);
-      EXPECT_EQ((ops::find_row<ThreadPlaces, 1>(table.data(), 2047, row - 1, identity.first, static_cast<int32_t>(identity.second))), 0u) << "newer than asked for";
+      EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestWaits>(table.data(), 2047, row, identity.first, static_cast<int32_t>(identity.second))), row);
+      EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestBytes>(table.data(), 2047, row - 1, identity.first, static_cast<int32_t>(identity.second))), 0u) << "newer than asked for";
     }
   }
 }
