@@ -31,8 +31,8 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
       .opt("workspace_size_per_gpu_in_mb", &H::workspace_size_per_gpu_in_mb, "newer spelling, as memory of the vectors",
            more_than(0))
       .opt("slot_size_array", &H::slot_size_array,
-           "keys of each slot, counted through all slots: those of slot 0 from 0 on, those of the next behind them. Every key then has its row "
-           "from the start (see index); where rows belong to slot and key, the size is also the bound of its slot's initial values, sqrt(1 / size)",
+           "keys of each slot, which are counted through all slots of all sparse inputs: those of the first slot from 0 on, those of the next behind them. "
+           "Every key then has its row from the start (see index); where rows belong to slot and key, the size is also the bound of its slot's initial values, sqrt(1 / size)",
            at_least(1))
       .opt("grow", &H::grow, "false: more rows than stated are an error")
       .opt("index", &H::index,
@@ -197,7 +197,7 @@ TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int 
   spec.rank = rank;
   spec.dim = dim;
   spec.identity_by_slot = identity_by_slot();
-  if (direct()) spec.direct = direct_keys(hparam.slot_size_array, spec.identity_by_slot, {placement(), ranks}, rank);
+  if (direct()) spec.direct = direct_keys(hparam.slot_size_array, spec.identity_by_slot, {placement(), ranks}, rank, first_key);
   spec.storage = hparam.storage;
   spec.state_storage = hparam.state_storage;
   spec.combiner = hparam.combiner;

@@ -75,6 +75,7 @@ struct EmbeddingClause {
   SparseEmbeddingHparam hparam;
   std::optional<OptimizerClause> optimizer;  ///< its own; else the top-level one holds
   int64_t dim = 0;                           ///< hparam.embedding_vec_size
+  int64_t first_key = 0;                     ///< of slot 0, where slot_size_array says which keys there are: those of earlier inputs stand before it
 
   const std::string& top() const { return tops.names[0]; }  ///< also the layer's name
   bool has_lengths() const { return tops.names.size() > 1; }

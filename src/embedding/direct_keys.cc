@@ -6,10 +6,10 @@
 
 namespace hctr {
 
-DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement& placement, int64_t rank) {
+DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement& placement, int64_t rank, int64_t first_key) {
   DirectKeys keys;
   keys.by_slot = by_slot;
-  int64_t at = 0;
+  int64_t at = first_key;
   for (const int64_t size : slot_sizes) {
     if (by_slot || keys.first.empty()) {
       keys.first.push_back(at);

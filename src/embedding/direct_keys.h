@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// Keys are counted through all slots: slot s has slot_size_array[s] of them, after those of the slots before it. Where rows belong to
+/// Keys are counted through all slots: slot s has slot_sizes[s] of them, after those of the slots before it, slot 0 from `first_key` on. Where rows belong to
 /// slot and key a key must stand in its own slot; where they belong to keys alone, in any.
 struct DirectKeys {
   std::vector<ops::KeySpan> spans;  ///< of this rank: one a slot, or one for all slots; empty: the table has a hash index
@@ -26,6 +26,6 @@ struct DirectKeys {
   std::string outside(int64_t key, int64_t slot) const;
 };
 
-DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement&, int64_t rank);
+DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement&, int64_t rank, int64_t first_key = 0);
 
 }  // namespace hctr

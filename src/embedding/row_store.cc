@@ -20,7 +20,6 @@ int64_t bytes_per_row(const TableSpec& spec) {
 }
 
 int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t least) {
-  if (!spec.direct.empty()) return spec.direct.rows();
   const int64_t fitting = std::max(free_memory(runtime.device()) / bytes_per_row(spec), least);
   return std::min({fitting, kMostRows, spec.row_limit > 0 ? spec.row_limit : kMostRows});
 }
@@ -38,7 +37,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       batch_keys_(batch_keys),
       batches_ahead_(batches_ahead),
       row_limit_(spec.direct.empty() ? spec.row_limit : 0),
-      room_for_(rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys)),
+      room_for_(keys_.empty() ? rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys) : all_rows(bytes_per_row(spec))),
       entries_(runtime.device(), static_cast<size_t>(entries_for(keys_.empty() ? room_for_ + ring_keys() : 0)) * sizeof(ops::IndexEntry)),
       state_(runtime.device(), sizeof(ops::IndexState)),
       slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
@@ -73,7 +72,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     runtime.compute_stream().synchronize();
   }
   if (!keys_.empty()) {
-    take_all_rows(bytes_per_row(spec));
+    take_all_rows();
     return;
   }
   const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_per_row(spec);

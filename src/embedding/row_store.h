@@ -64,8 +64,10 @@ class RowStore {
   template <class T>
   T* add_column(bool wanted, int64_t elements_per_row);
   ops::RowMemory add_numbers(DType, int64_t elements_per_row);
-  /// Memory and first values for every row of a table without an index.
-  void take_all_rows(int64_t bytes_per_row);
+  /// The rows of a table without an index. Errors: Error(device) when memory for them is short.
+  int64_t all_rows(int64_t bytes_per_row) const;
+  /// Memory and first values for all of them.
+  void take_all_rows();
   Told told() const;
   Told wait_for_all();
   void check_limit(const Told&) const;

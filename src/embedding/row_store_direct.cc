@@ -15,12 +15,16 @@ std::string gib(int64_t bytes) {
 
 }  // namespace
 
-void RowStore::take_all_rows(int64_t bytes_per_row) {
+int64_t RowStore::all_rows(int64_t bytes_per_row) const {
   const int64_t rows = keys_.rows(), bytes = rows * bytes_per_row, free = free_memory(runtime_.device());
-  const auto advice = "; smaller sizes, \"storage\": \"bf16\", or \"index\": \"hash\", which takes memory for the keys that occur alone";
-  if (bytes > free)
-    throw Error(Kind::device, cat(label_, ": the ", rows, " rows of \"slot_size_array\" take ", bytes, " bytes (", gib(bytes), ") and ", free, " (",
-                                  gib(free), ") are free on ", to_string(runtime_.device()), advice));
+  if (bytes <= free) return rows;
+  throw Error(Kind::device, cat(label_, ": the ", rows, " rows of \"slot_size_array\" take ", bytes, " bytes (", gib(bytes), ") and ", free, " (", gib(free),
+                                ") are free on ", to_string(runtime_.device()), "; smaller sizes, \"storage\": \"bf16\", or \"index\": \"hash\", which takes "
+                                "memory for the keys that occur alone"));
+}
+
+void RowStore::take_all_rows() {
+  const int64_t rows = keys_.rows();
   const StreamRef stream = runtime_.compute_stream();
   direct_ = {reinterpret_cast<const ops::KeySpan*>(spans_.data()), static_cast<int64_t>(keys_.spans.size()), keys_.step, keys_.by_slot};
   const ops::StrayState none[2] = {};

@@ -1,5 +1,5 @@
 // From float to what a table stores: to the nearest number, or at random to one of the two around it so that the mean is kept.
-// A weight of two bytes has neighbours 2^-8 (bf16) or 2^-11 (fp16) of itself away; most updates are less than half of that and would
+// A weight of two bytes has neighbours at least 2^-8 (bf16) or 2^-11 (fp16) of itself away; most updates are less than half of that and would
 // be lost if they were rounded to the nearest. Source: S. Gupta et al., "Deep learning with limited numerical precision", ICML 2015.
 #pragma once
 

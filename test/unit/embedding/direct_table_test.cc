@@ -16,19 +16,19 @@ const std::vector<int64_t> kSizes = {7, 1, 20};
 TEST(DirectKeysTest, EveryKeyHasOneRowOnOneRankAndRowsKnowTheirKeys) {
   for (const bool by_slot : {false, true})
     for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed})
-      for (const int64_t ranks : {1, 2, 3, 8}) {
+      for (const auto& [ranks, first_key] : {std::pair<int64_t, int64_t>{1, 0}, {1, 11}, {2, 0}, {3, 5}, {8, 0}, {8, 13}}) {
         if (!by_slot && kind == Placement::Kind::localized && ranks > 1) continue;  // a key alone has no slot to live with
         const Placement placement{kind, ranks};
         int64_t rows = 0;
         for (int64_t rank = 0; rank < ranks; ++rank) {
-          const DirectKeys keys = direct_keys(kSizes, by_slot, placement, rank);
+          const DirectKeys keys = direct_keys(kSizes, by_slot, placement, rank, first_key);
           const ops::DirectIndex index = keys.index();
           rows += keys.rows();
           std::vector<bool> taken(static_cast<size_t>(keys.rows() + 1));
-          int64_t offset = 0;
+          int64_t offset = first_key;
           for (int32_t slot = 0; slot < 3; offset += kSizes[static_cast<size_t>(slot++)])
-            for (int64_t key = -3; key < 40; ++key) {
-              const bool exists = by_slot ? key >= offset && key < offset + kSizes[static_cast<size_t>(slot)] : key >= 0 && key < 28;
+            for (int64_t key = -3; key < 50; ++key) {
+              const bool exists = by_slot ? key >= offset && key < offset + kSizes[static_cast<size_t>(slot)] : key >= first_key && key < first_key + 28;
               const int64_t row = index.row(key, slot);
               ASSERT_EQ(row != 0, exists && placement.owner(slot, key) == rank) << "key " << key << ", slot " << slot << ", rank " << rank;
               if (row == 0) continue;
