@@ -171,7 +171,8 @@ TEST(EmbeddingClauseTest, SlotSizesGiveEveryKeyARowUnlessAHashIsAskedFor) {
   EXPECT_EQ(first_error(read(R"({"index": "direct", "embedding_vec_size": 2, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/index: a direct index needs the keys there are: \"slot_size_array\"");
   EXPECT_EQ(first_error(read(R"({"index": "derict", "slot_size_array": [3], "embedding_vec_size": 2, "combiner": 0})")),
-            "/layers/1/sparse_embedding_hparam/index: expected \"auto\", \"hash\" or \"direct\", found the string \"derict\"");
+            "/layers/1/sparse_embedding_hparam/index: expected \"auto\", \"hash\" or \"direct\"; did you mean \"direct\"?, "
+            "found the string \"derict\"");
 }
 
 TEST(EmbeddingClauseTest, MoreKeysThanRowsCanBeNumberedNeedAHash) {
@@ -200,8 +201,9 @@ TEST(EmbeddingClauseTest, TheIdentityOfRowsMayBeChosenForAnyType) {
 }
 
 TEST(EmbeddingClauseTest, StorageOfVectorsAndStates) {
-  const auto spec_with = [](const std::string& more) {
-    const Read r = read(R"({"embedding_vec_size": 2, "combiner": 0)" + more + "}", R"(, "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"row_wise": false}})");
+  const auto spec_with = [](const std::string& more, const std::string& row_wise = "false") {
+    const Read r = read(R"({"embedding_vec_size": 2, "combiner": 0)" + more + "}",
+                        R"(, "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": )" + row_wise + "}}");
     EXPECT_EQ(first_error(r), "");
     return r.clause.table_spec(adam());
   };
@@ -210,6 +212,7 @@ TEST(EmbeddingClauseTest, StorageOfVectorsAndStates) {
   EXPECT_EQ(spec_with(R"(, "storage": "fp16")").storage, DType::f16);
   EXPECT_EQ(spec_with(R"(, "storage": "bf16", "state_storage": "bf16")").stored_states(), DType::bf16);
   EXPECT_EQ(spec_with(R"(, "storage": "bf16")").stored_states(), DType::f32);
+  EXPECT_EQ(spec_with(R"(, "storage": "bf16", "state_storage": "bf16")", "true").stored_states(), DType::f32) << "one number a row stays f32";
   EXPECT_EQ(first_error(read(R"({"storage": "f8", "embedding_vec_size": 2, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/storage: expected \"fp32\", \"fp16\" or \"bf16\", found the string \"f8\"");
 }
