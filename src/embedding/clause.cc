@@ -9,7 +9,14 @@ namespace hctr {
 namespace {
 
 const std::string kDistributed = "DistributedSlotSparseEmbeddingHash";
+constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  // row numbers are 32-bit and signed
 const std::string kNoPlacement = "frequent keys are placed as all others; the numbers are the same";
+
+/// Whether the sizes add up to more rows than can be numbered.
+bool more_than_fit(const std::vector<int64_t>& sizes) {
+  int64_t left = kMostRows;
+  return std::any_of(sizes.begin(), sizes.end(), [&](int64_t size) { return size > left || (left -= size) < 0; });
+}
 
 Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
   using H = SparseEmbeddingHparam;
@@ -24,10 +31,19 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
       .opt("workspace_size_per_gpu_in_mb", &H::workspace_size_per_gpu_in_mb, "newer spelling, as memory of the vectors",
            more_than(0))
       .opt("slot_size_array", &H::slot_size_array,
-           "keys of each slot: rows to make room for; with a localized embedding also the bound of each slot's initial "
-           "values, sqrt(1 / size)",
+           "keys of each slot, which are counted through all slots of all sparse inputs: those of the first slot from 0 on, those of the next behind them. "
+           "Every key then has its row from the start (see index); where rows belong to slot and key, the size is also the bound of its slot's initial values, sqrt(1 / size)",
            at_least(1))
       .opt("grow", &H::grow, "false: more rows than stated are an error")
+      .opt("index", &H::index,
+           "how a key finds its row. direct: by arithmetic from slot_size_array; all rows are there from the start, saved, and seen by evaluation, "
+           "and a key outside its slot's range is an error. hash: rows come with their keys, which may be any numbers; slot_size_array is a hint. "
+           "auto: direct where slot_size_array is given")
+      .opt("identity", &H::identity,
+           cat("what a row belongs to: slot_and_key, a key has a row in each slot, and model files name slots; or key, it has one row for all slots, "
+               "and model files name none; left out: ", type == kDistributed ? "key" : "slot_and_key"))
+      .opt("storage", &H::storage, "what vectors are stored as; in fp16 and bf16 each update is rounded at random so that the mean is kept. Model files hold fp32")
+      .opt("state_storage", &H::state_storage, "the same for the optimizer's states; the one number a row of row-wise AdaGrad stays fp32")
       .ignored("load_factor", "the index sizes itself")
       .ignored("num_iterations_statistics", kNoPlacement)
       .ignored("max_num_frequent_categories", kNoPlacement)
@@ -45,6 +61,21 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
 const std::vector<std::pair<std::string, ops::Combiner>>& EnumWords<ops::Combiner>::table() {
   static const std::vector<std::pair<std::string, ops::Combiner>> words = {
       {"sum", ops::Combiner::sum}, {"mean", ops::Combiner::mean}, {"sqrtn", ops::Combiner::sqrtn}, {"none", ops::Combiner::none}};
+  return words;
+}
+
+const std::vector<std::pair<std::string, IndexKind>>& EnumWords<IndexKind>::table() {
+  static const std::vector<std::pair<std::string, IndexKind>> words = {{"auto", IndexKind::automatic}, {"hash", IndexKind::hash}, {"direct", IndexKind::direct}};
+  return words;
+}
+
+const std::vector<std::pair<std::string, Identity>>& EnumWords<Identity>::table() {
+  static const std::vector<std::pair<std::string, Identity>> words = {{"slot_and_key", Identity::slot_and_key}, {"key", Identity::key}};
+  return words;
+}
+
+const std::vector<std::pair<std::string, DType>>& EnumWords<DType>::table() {
+  static const std::vector<std::pair<std::string, DType>> words = {{"fp32", DType::f32}, {"fp16", DType::f16}, {"bf16", DType::bf16}};
   return words;
 }
 
@@ -68,8 +99,16 @@ Misfit read_value(const Json& value, const Range& range, TensorNames& out) {
 
 Json to_json(const TensorNames& tensors) { return to_json(tensors.names); }
 
+bool EmbeddingClause::identity_by_slot() const {
+  return hparam.identity.value_or(type == kDistributed ? Identity::key : Identity::slot_and_key) == Identity::slot_and_key;
+}
+
 Placement::Kind EmbeddingClause::placement() const {
-  return type == kDistributed ? Placement::Kind::distributed : Placement::Kind::localized;
+  return type == kDistributed || !identity_by_slot() ? Placement::Kind::distributed : Placement::Kind::localized;
+}
+
+bool EmbeddingClause::direct() const {
+  return hparam.index == IndexKind::direct || (hparam.index == IndexKind::automatic && !hparam.slot_size_array.empty() && !more_than_fit(hparam.slot_size_array));
 }
 
 const std::vector<std::string>& embedding_types() {
@@ -109,6 +148,10 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
                         "that is given says how many rows to make room for");
         if (!h.grow && stated == 0 && h.slot_size_array.empty())
           problems.error(place + "/grow", "a table that may not grow needs its size: \"max_vocabulary_size_per_gpu\"");
+        if (h.index == IndexKind::direct && h.slot_size_array.empty())
+          problems.error(place + "/index", "a direct index needs the keys there are: \"slot_size_array\"");
+        if (h.index == IndexKind::direct && more_than_fit(h.slot_size_array))
+          problems.error(place + "/index", cat("the sizes in \"slot_size_array\" add up to more than the ", kMostRows, " rows that a table can have; use \"hash\""));
         if (stated > 0 && !h.slot_size_array.empty())
           problems.note(place, "\"slot_size_array\" says how many rows to make room for; the other size is not used");
       });
@@ -153,7 +196,10 @@ TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int 
   spec.name = top();
   spec.rank = rank;
   spec.dim = dim;
-  spec.identity_by_slot = placement() == Placement::Kind::localized;
+  spec.identity_by_slot = identity_by_slot();
+  if (direct()) spec.direct = direct_keys(hparam.slot_size_array, spec.identity_by_slot, {placement(), ranks}, rank, first_key);
+  spec.storage = hparam.storage;
+  spec.state_storage = hparam.state_storage;
   spec.combiner = hparam.combiner;
   if (spec.identity_by_slot)
     for (const int64_t size : hparam.slot_size_array)

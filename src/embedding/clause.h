@@ -26,6 +26,24 @@ struct TypeWord<ops::Combiner> {
   static std::string text() { return "word or number"; }
 };
 
+/// How a key finds its row: automatic takes direct where the config says which keys there are.
+enum class IndexKind { automatic, hash, direct };
+template <>
+struct EnumWords<IndexKind> {
+  static const std::vector<std::pair<std::string, IndexKind>>& table();
+};
+/// What a row belongs to.
+enum class Identity { slot_and_key, key };
+template <>
+struct EnumWords<Identity> {
+  static const std::vector<std::pair<std::string, Identity>>& table();
+};
+/// What the numbers of a row are stored as.
+template <>
+struct EnumWords<DType> {
+  static const std::vector<std::pair<std::string, DType>>& table();
+};
+
 /// One name, or an array of names.
 struct TensorNames {
   std::vector<std::string> names;
@@ -45,6 +63,9 @@ struct SparseEmbeddingHparam {
   std::optional<double> workspace_size_per_gpu_in_mb;
   std::vector<int64_t> slot_size_array;
   bool grow = true;
+  IndexKind index = IndexKind::automatic;
+  std::optional<Identity> identity;
+  DType storage = DType::f32, state_storage = DType::f32;
 };
 
 struct EmbeddingClause {
@@ -54,11 +75,17 @@ struct EmbeddingClause {
   SparseEmbeddingHparam hparam;
   std::optional<OptimizerClause> optimizer;  ///< its own; else the top-level one holds
   int64_t dim = 0;                           ///< hparam.embedding_vec_size
+  int64_t first_key = 0;                     ///< of slot 0, where slot_size_array says which keys there are: those of earlier inputs stand before it
 
   const std::string& top() const { return tops.names[0]; }  ///< also the layer's name
   bool has_lengths() const { return tops.names.size() > 1; }
   bool pooled() const { return hparam.combiner != ops::Combiner::none; }
+  /// Whether a row belongs to slot and key, and so model files name slots; else to the key alone.
+  bool identity_by_slot() const;
+  /// Rows that belong to keys alone lie where the key says, whatever the slot.
   Placement::Kind placement() const;
+  /// Whether every key of slot_size_array has its row from the start.
+  bool direct() const;
   /// Rows on `rank` that the clause speaks of; 0 when it does not.
   int64_t stated_rows(int64_t rank, int64_t ranks) const;
   /// The table of one rank, all but the sizes of batches and of its slots. The rate of a step is that of the

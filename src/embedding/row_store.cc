@@ -13,10 +13,10 @@ namespace {
 constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  // row numbers are 32-bit and signed
 
 int64_t bytes_per_row(const TableSpec& spec) {
-  const int64_t vectors = (spec.dim + spec.optimizer.states() * spec.state_dim()) * static_cast<int64_t>(sizeof(float));
-  constexpr int64_t kKeyAndMarks = 8 + 4 + 4 + 1;
-  constexpr int64_t kEntries = 2 * sizeof(ops::IndexEntry);
-  return vectors + kKeyAndMarks + kEntries;
+  const auto size = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };
+  const int64_t numbers = spec.dim * size(spec.storage) + spec.optimizer.states() * spec.state_dim() * size(spec.stored_states());
+  constexpr int64_t kKey = 8 + 4, kMarks = 4 + 1, kEntries = 2 * sizeof(ops::IndexEntry);
+  return numbers + kMarks + (spec.direct.empty() ? kKey + kEntries : 0);
 }
 
 int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t least) {
@@ -33,23 +33,28 @@ int64_t entries_for(int64_t keys) { return static_cast<int64_t>(std::bit_ceil(st
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
     : runtime_(runtime),
       label_(cat("table '", spec.name, "' on rank ", spec.rank)),
+      keys_(spec.direct),
       batch_keys_(batch_keys),
       batches_ahead_(batches_ahead),
-      row_limit_(spec.row_limit),
-      room_for_(rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys)),
-      entries_(runtime.device(), static_cast<size_t>(entries_for(room_for_ + ring_keys())) * sizeof(ops::IndexEntry)),
+      row_limit_(spec.direct.empty() ? spec.row_limit : 0),
+      room_for_(keys_.empty() ? rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys) : all_rows(bytes_per_row(spec))),
+      entries_(runtime.device(), static_cast<size_t>(entries_for(keys_.empty() ? room_for_ + ring_keys() : 0)) * sizeof(ops::IndexEntry)),
       state_(runtime.device(), sizeof(ops::IndexState)),
       slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
-      host_word_(runtime.device(), sizeof(uint64_t)) {
+      spans_(runtime.device(), keys_.spans.size() * sizeof(ops::KeySpan)),
+      stray_state_(runtime.device(), keys_.empty() ? 0 : 2 * sizeof(ops::StrayState)),
+      host_word_(runtime.device(), sizeof(uint64_t)),
+      strays_(runtime.device(), 2 * sizeof(ops::Stray)) {
   HCTR_EXPECT(spec.slot_bounds.empty() || spec.slot_bounds.size() == static_cast<size_t>(spec.slots),
               spec.slot_bounds.size(), " initial bounds for ", spec.slots, " slots");
   data_.dim = spec.dim;
-  index_.row_keys = add_column<int64_t>(true, 1);
-  index_.row_slots = add_column<int32_t>(spec.identity_by_slot, 1);
-  data_.vectors = add_column<float>(true, spec.dim);
+  index_.row_keys = add_column<int64_t>(keys_.empty(), 1);
+  index_.row_slots = add_column<int32_t>(keys_.empty() && spec.identity_by_slot, 1);
+  data_.identity = {index_.row_keys, index_.row_slots, {}};
+  data_.vectors = add_numbers(spec.storage, spec.dim);
   data_.state_dim = spec.state_dim();
   for (int s = 0; s < spec.optimizer.states(); ++s) {
-    data_.states[s] = add_column<float>(true, data_.state_dim);
+    data_.states[s] = add_numbers(spec.stored_states(), data_.state_dim);
     init_.state_start[s] = spec.optimizer.start(s);
   }
   data_.last_step = add_column<int32_t>(spec.update == UpdateType::lazy_global, 1);
@@ -59,11 +64,16 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   index_.state = reinterpret_cast<ops::IndexState*>(state_.data());
 
   init_.key = random_key(runtime.options().seed, stream_of("table:" + spec.name));
+  data_.rounding = random_key(runtime.options().seed, stream_of("rounding:" + spec.name));
   init_.bound = spec.init_bound;
   if (!spec.slot_bounds.empty()) {
     init_.slot_bounds = reinterpret_cast<const float*>(slot_bounds_.data());
     copy_bytes(runtime.compute_stream(), slot_bounds_.data(), spec.slot_bounds.data(), slot_bounds_.bytes());
     runtime.compute_stream().synchronize();
+  }
+  if (!keys_.empty()) {
+    take_all_rows();
+    return;
   }
   const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_per_row(spec);
   const int64_t rows = std::min(std::max(ring_keys(), std::min(spec.row_hint, plenty)), most_rows());
@@ -77,6 +87,11 @@ T* RowStore::add_column(bool wanted, int64_t elements_per_row) {
   const int64_t bytes = elements_per_row * static_cast<int64_t>(sizeof(T));
   columns_.push_back({ReservedBuffer(runtime_.device(), static_cast<size_t>((room_for_ + 1) * bytes)), bytes});
   return reinterpret_cast<T*>(columns_.back().memory.data());
+}
+
+ops::RowMemory RowStore::add_numbers(DType dtype, int64_t elements_per_row) {
+  if (size_of(dtype) == 2) return {add_column<uint16_t>(true, elements_per_row), dtype};
+  return {add_column<float>(true, elements_per_row), dtype};
 }
 
 int RowStore::row_bits() const { return std::bit_width(static_cast<uint64_t>(most_rows())); }
@@ -102,6 +117,11 @@ void RowStore::check_limit(const Told& now) const {
 }
 
 void RowStore::ensure_room() {
+  if (!keys_.empty()) {
+    check_keys();
+    ++batches_;
+    return;
+  }
   Told now = told();
   check_limit(now);
   const auto queued = static_cast<int64_t>(batches_ - now.batches);  // both count modulo 2^32

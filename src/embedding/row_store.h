@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,18 @@ class RowStore {
   RowStore(Runtime&, const TableSpec&, int64_t batch_keys, int batches_ahead);
 
   const ops::HashIndex& index() const { return index_; }
+  /// The index of a table that has every row from the start; nothing where rows come with their keys.
+  std::optional<ops::DirectIndex> direct() const { return keys_.empty() ? std::nullopt : std::optional(direct_); }
+  /// What is noted of keys outside their ranges, on the device and for the host.
+  struct StrayNotes {
+    ops::StrayState* state;
+    ops::Stray* host;
+  };
+  StrayNotes strays(bool evaluation) const {
+    return {reinterpret_cast<ops::StrayState*>(stray_state_.data()) + evaluation, reinterpret_cast<ops::Stray*>(strays_.data()) + evaluation};
+  }
+  /// Errors: Error(data) when the device has told of a key outside its range, in some batch so far. Does not wait.
+  void check_keys() const;
   const ops::RowData& data() const { return data_; }
   const ops::RowInit& init() const { return init_; }
   /// Where index_close_batch tells the host how many rows there are.
@@ -50,6 +63,11 @@ class RowStore {
   };
   template <class T>
   T* add_column(bool wanted, int64_t elements_per_row);
+  ops::RowMemory add_numbers(DType, int64_t elements_per_row);
+  /// The rows of a table without an index. Errors: Error(device) when memory for them is short.
+  int64_t all_rows(int64_t bytes_per_row) const;
+  /// Memory and first values for all of them.
+  void take_all_rows();
   Told told() const;
   Told wait_for_all();
   void check_limit(const Told&) const;
@@ -66,6 +84,7 @@ class RowStore {
 
   Runtime& runtime_;
   std::string label_;  // "table 'wide' on rank 0"
+  DirectKeys keys_;
   int64_t batch_keys_, batches_ahead_, row_limit_;
   int64_t room_for_;  // rows that addresses are reserved for
   int64_t capacity_ = 0;     // rows with memory
@@ -74,8 +93,9 @@ class RowStore {
   bool near_limit_ = false;  // the last of them may bring more keys than there may be rows
   std::vector<Column> columns_;
   ReservedBuffer entries_;
-  Buffer state_, slot_bounds_;
-  HostBuffer host_word_;
+  Buffer state_, slot_bounds_, spans_, stray_state_;
+  HostBuffer host_word_, strays_;
+  ops::DirectIndex direct_;
   ops::HashIndex index_;
   ops::RowData data_;
   ops::RowInit init_;

@@ -145,6 +145,13 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
     throw Error(Kind::data,
                 cat(kWhat, " '", path.string(),
                     "': slot ids are larger than the number of slots in every layout that its ", bytes, " bytes fit"));
+  const bool with_slot = known[0].slot_bytes > 0;
+  for (const SparseLayout& other : known_layouts(!with_slot, known[0].dim, known[0].key_bytes))
+    if (bytes % other.row_bytes() == 0)
+      throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", bytes, " bytes: no multiple of a row with", with_slot ? "" : "out",
+                                  " a slot id (", sizes, " bytes), but of one with", with_slot ? "out" : "", " (", other.row_bytes(),
+                                  "). Its rows seem to belong to ", with_slot ? "keys alone" : "slot and key", ": \"identity\": \"",
+                                  with_slot ? "key" : "slot_and_key", "\""));
   throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", bytes, " bytes, which is no multiple of a row of ",
                               known[0].dim, " elements (", sizes,
                               " bytes): the file is damaged or from a model with another embedding_vec_size"));
@@ -183,13 +190,29 @@ int64_t read_sparse(const fs::path& path, const SparseFileShape& shape, const st
 }
 
 void load_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
-  HCTR_EXPECT(table.rows() == 0, "a sparse model file loaded into a table of ", table.rows(), " rows");
   const TableSpec& spec = table.spec();
-  const int64_t rows = read_sparse(path, {spec.identity_by_slot, spec.dim, spec.slots, key_bytes},
-                                   [&](const SparseRows& part) { import(table, path, part); });
-  if (table.rows() != rows)
-    throw Error(Kind::data,
-                cat(kWhat, " '", path.string(), "' has ", rows, " rows of ", table.rows(), " different keys"));
+  const SparseFileShape shape{spec.identity_by_slot, spec.dim, spec.slots, key_bytes};
+  const auto twice = [&](int64_t rows, int64_t different) {
+    return Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", rows, " rows of ", different, " different keys"));
+  };
+  if (spec.direct.empty()) {
+    HCTR_EXPECT(table.rows() == 0, "a sparse model file loaded into a table of ", table.rows(), " rows");
+    const int64_t rows = read_sparse(path, shape, [&](const SparseRows& part) { import(table, path, part); });
+    if (table.rows() != rows) throw twice(rows, table.rows());
+    return;
+  }
+  const ops::DirectIndex index = spec.direct.index();
+  std::vector<bool> loaded(static_cast<size_t>(spec.direct.rows() + 1));
+  int64_t different = 0;
+  const int64_t rows = read_sparse(path, shape, [&](const SparseRows& part) {
+    import(table, path, part);
+    for (size_t i = 0; i < part.keys.size(); ++i) {
+      const auto row = static_cast<size_t>(index.row(part.keys[i], part.slots.empty() ? 0 : static_cast<int32_t>(part.slots[i])));
+      different += !loaded[row];
+      loaded[row] = true;
+    }
+  });
+  if (different != rows) throw twice(rows, different);
 }
 
 }  // namespace hctr

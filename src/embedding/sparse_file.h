@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// How the rows of a file are laid out: key, slot id (in files of localized tables), vector.
+/// How the rows of a file are laid out: key, slot id (where rows belong to slot and key), vector.
 struct SparseLayout {
   int key_bytes = 8;   ///< 4: unsigned
   int slot_bytes = 0;  ///< 0: no slot id
@@ -27,7 +27,7 @@ std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_byt
 SparseLayout detect_layout(const std::filesystem::path&, int64_t bytes, const std::vector<SparseLayout>& known,
                            const std::function<bool(const SparseLayout&)>& slot_ids_fit);
 
-/// Rows of a file, or some of them. Row i has key keys[i], slot slots[i] (none in files of distributed tables) and elements
+/// Rows of a file, or some of them. Row i has key keys[i], slot slots[i] (none where rows belong to keys alone) and elements
 /// [i * dim, (i + 1) * dim) of `vectors`.
 struct SparseRows {
   std::vector<int64_t> keys;
@@ -51,7 +51,8 @@ int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&, const 
 /// Error(data) naming a key that 4 bytes do not hold.
 void save_sparse(const std::filesystem::path&, EmbeddingTable&, int key_bytes);
 
-/// Loads what read_sparse() reads into a table that has no rows yet. Errors: its own; Error(data) when a key stands there twice.
+/// Loads what read_sparse() reads into a table that has no rows yet. A table with direct keys has them all: those that the file lacks stay
+/// as they started. Errors: its own; Error(data) when a key stands there twice.
 void load_sparse(const std::filesystem::path&, EmbeddingTable&, int key_bytes);
 
 }  // namespace hctr

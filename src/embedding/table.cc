@@ -77,6 +77,8 @@ void EmbeddingTable::ensure_room() { store_.ensure_room(); }
 
 void EmbeddingTable::confirm_room() const { store_.confirm_room(); }
 
+void EmbeddingTable::check_keys() const { store_.check_keys(); }
+
 ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples,
                                         int64_t key_capacity) const {
   expect_shape("table keys", keys, {key_capacity});
@@ -94,10 +96,20 @@ EmbeddingTable::Batch& EmbeddingTable::prepared(int slot) {
 void EmbeddingTable::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
   Batch& batch = batches_.at(static_cast<size_t>(slot));
   batch.keys = key_batch(keys, offsets, spec_.samples, spec_.key_capacity);
-  ops::index_insert(ctx, store_.index(), batch.keys, batch.rows);
-  ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
+  if (store_.direct()) {
+    find_directly(ctx, batch.keys, false, batch.rows);
+  } else {
+    ops::index_insert(ctx, store_.index(), batch.keys, batch.rows);
+    ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
+  }
   ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_);
   ops::index_close_batch(ctx, store_.index(), batch.rows_after, store_.host_word());
+}
+
+void EmbeddingTable::find_directly(Context& ctx, const ops::KeyBatch& batch, bool evaluation, int32_t* rows) {
+  const RowStore::StrayNotes strays = store_.strays(evaluation);
+  ops::direct_rows(ctx, *store_.direct(), batch, strays.state, rows);
+  ops::tell_stray(ctx, batch, strays.state, strays.host);
 }
 
 void EmbeddingTable::forward(Context& ctx, int slot, Tensor y) {
@@ -115,7 +127,8 @@ void EmbeddingTable::backward_and_update(Context& ctx, int slot, Tensor dy) {
 
 void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
   const ops::KeyBatch batch = key_batch(keys, offsets, spec_.eval_samples, spec_.eval_key_capacity);
-  ops::index_find(ctx, store_.index(), batch, eval_rows_);
+  if (store_.direct()) find_directly(ctx, batch, true, eval_rows_);
+  else ops::index_find(ctx, store_.index(), batch, eval_rows_);
   ops::pool(ctx, batch, eval_rows_, store_.data().vectors, spec_.combiner, y);
 }
 

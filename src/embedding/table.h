@@ -45,6 +45,10 @@ class EmbeddingTable {
   /// prepare only when the limit is near. Errors: Error(data).
   void confirm_room() const;
 
+  /// Of a table with direct keys: whether the device has come upon one outside its range, in training or evaluation. Such a key
+  /// contributed nothing and was not trained. Does not wait; ensure_room() asks too. Errors: Error(data) naming slot, key and range.
+  void check_keys() const;
+
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1], slot-major.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
@@ -55,7 +59,7 @@ class EmbeddingTable {
   void backward_and_update(Context&, int slot, Tensor dy);
 
   /// Evaluation, on the compute stream: keys that no finished step has seen contribute nothing, though they count as
-  /// keys of their bag in a mean. Shapes as prepare and forward, with eval_samples and eval_key_capacity.
+  /// keys of their bag in a mean; in a table with direct keys, what their rows started with. Shapes as prepare and forward, with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
 
   const TableSpec& spec() const { return spec_; }
@@ -66,7 +70,7 @@ class EmbeddingTable {
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take);
   /// Adds rows, or overwrites what the block holds of rows already there; what it does not hold of a new row starts as in
   /// training. Waits for queued steps. Errors: as
-  /// ensure_room(); Error(data) when a (slot, key) occurs twice or a slot does not exist.
+  /// ensure_room(); Error(data) when a (slot, key) occurs twice, a slot does not exist or a direct key lies outside its range.
   void import_rows(const RowBlock&);
 
  private:
@@ -78,6 +82,8 @@ class EmbeddingTable {
   };
   ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples, int64_t key_capacity) const;
   Batch& prepared(int slot);
+  /// The rows of keys that need no index; keys outside their ranges are told of.
+  void find_directly(Context&, const ops::KeyBatch&, bool evaluation, int32_t* rows);
   void upload_places(int32_t* of_slot, int32_t* slots);
   void import_chunk(const RowBlock&, std::span<const int64_t> order, Context&);
 

@@ -28,12 +28,12 @@ class Staging {
   Tensor tensor(int64_t rows) const {
     return Tensor(buffer_.data(), TensorSpec(kDTypeOf<T>, {rows, width_}), buffer_.device());
   }
-  std::span<const T> gather(Context& ctx, const int32_t* rows, int64_t count, const T* table) {
+  std::span<const T> gather(Context& ctx, const int32_t* rows, int64_t count, const ops::RowMemory& table) {
     ops::gather_rows(ctx, rows, table, tensor(count));
     host_ = to_host<T>(tensor(count), ctx.stream());
     return host_;
   }
-  void scatter(Context& ctx, const int32_t* rows, std::span<const T> from, std::span<const int64_t> order, T* table) {
+  void scatter(Context& ctx, const int32_t* rows, std::span<const T> from, std::span<const int64_t> order, const ops::RowMemory& table) {
     host_.clear();
     for (const int64_t i : order) host_.insert(host_.end(), from.begin() + i * width_, from.begin() + (i + 1) * width_);
     const Tensor x = tensor(static_cast<int64_t>(order.size()));
@@ -47,6 +47,8 @@ class Staging {
   int64_t width_;
   std::vector<T> host_;
 };
+
+ops::RowMemory words_of(int32_t* column) { return {column, DType::i32}; }
 
 /// 0, 1, ... in the order of (slot, key).
 std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const int32_t> slots) {
@@ -66,11 +68,20 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
   const int64_t count = store_.finished_rows();
   Context ctx(runtime_, runtime_.compute_stream());
   const ops::RowData& data = store_.data();
-  const bool by_slot = store_.index().row_slots != nullptr;
-  const std::vector<int64_t> keys = device_array(ctx.stream(), store_.index().row_keys + 1, count);
-  const std::vector<int32_t> slots =
-      device_array(ctx.stream(), by_slot ? store_.index().row_slots + 1 : nullptr, by_slot ? count : 0);
-  const std::vector<int64_t> order = sorted_order(keys, slots);
+  const bool by_slot = spec_.identity_by_slot;
+  std::vector<int64_t> keys, order;  // of a hash index; direct keys have their rows in order
+  std::vector<int32_t> slots;
+  if (spec_.direct.empty()) {
+    keys = device_array(ctx.stream(), store_.index().row_keys + 1, count);
+    slots = device_array(ctx.stream(), by_slot ? store_.index().row_slots + 1 : nullptr, by_slot ? count : 0);
+    order = sorted_order(keys, slots);
+  }
+  /// Owner and row of the i-th in the order of (slot, key).
+  const auto at = [&](int64_t i) -> std::pair<ops::RowOwner, int32_t> {
+    if (!spec_.direct.empty()) return {spec_.direct.index().owner(i + 1), static_cast<int32_t>(i + 1)};
+    const auto row = static_cast<size_t>(order[static_cast<size_t>(i)]);
+    return {{keys[row], by_slot ? slots[row] : 0}, static_cast<int32_t>(row) + 1};
+  };
 
   const int64_t block = std::clamp<int64_t>(kBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
   Staging<float> vectors(ctx.device(), block, spec_.dim);
@@ -84,21 +95,21 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
     std::vector<int32_t> block_rows, block_slots;
     std::vector<int64_t> block_keys;
     for (int64_t i = first; i < first + n; ++i) {
-      const auto row = static_cast<size_t>(order[static_cast<size_t>(i)]);
-      block_rows.push_back(static_cast<int32_t>(row) + 1);
-      block_keys.push_back(keys[row]);
-      if (by_slot) block_slots.push_back(slots[row]);
+      const auto [owner, row] = at(i);
+      block_rows.push_back(row);
+      block_keys.push_back(owner.key);
+      if (by_slot) block_slots.push_back(owner.slot);
     }
     copy_bytes(ctx.stream(), rows.data(), block_rows.data(), block_rows.size() * sizeof(int32_t));
     RowBlock out{block_keys, block_slots, vectors.gather(ctx, device_rows, n, data.vectors), {}, {}};
     for (size_t s = 0; s < states.size(); ++s) out.states[s] = states[s].gather(ctx, device_rows, n, data.states[s]);
-    if (with_states && data.last_step) out.last_steps = last_steps.gather(ctx, device_rows, n, data.last_step);
+    if (with_states && data.last_step) out.last_steps = last_steps.gather(ctx, device_rows, n, words_of(data.last_step));
     take(out);
   }
 }
 
 void EmbeddingTable::import_rows(const RowBlock& block) {
-  const bool by_slot = store_.index().row_slots != nullptr;
+  const bool by_slot = spec_.identity_by_slot;
   const size_t count = block.keys.size();
   HCTR_EXPECT(
       block.vectors.size() == count * static_cast<size_t>(spec_.dim) && (!by_slot || block.slots.size() == count),
@@ -114,6 +125,8 @@ void EmbeddingTable::import_rows(const RowBlock& block) {
     if (slot < 0 || slot >= spec_.slots)
       throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at], " is of slot ", slot,
                                   "; there are ", spec_.slots, " slots"));
+    if (!spec_.direct.empty() && spec_.direct.index().row(block.keys[at], static_cast<int32_t>(slot)) == 0)
+      throw Error(Kind::data, cat("table '", spec_.name, "': ", spec_.direct.outside(block.keys[at], slot)));
     if (i == 0) continue;
     const auto before = static_cast<size_t>(order[i - 1]);
     if (block.keys[at] == block.keys[before] && (!by_slot || block.slots[at] == block.slots[before]))
@@ -139,7 +152,7 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   std::vector<int32_t> offsets(static_cast<size_t>(spec_.slots) + 1, 0);
   for (const int64_t i : order) {
     keys.push_back(block.keys[static_cast<size_t>(i)]);
-    ++offsets[index.row_slots ? static_cast<size_t>(block.slots[static_cast<size_t>(i)]) + 1 : 1];
+    ++offsets[spec_.identity_by_slot ? static_cast<size_t>(block.slots[static_cast<size_t>(i)]) + 1 : 1];
   }
   std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
 
@@ -152,13 +165,17 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   const ops::KeyBatch batch{reinterpret_cast<const int64_t*>(device_keys.data()),
                             reinterpret_cast<const int32_t*>(device_offsets.data()), spec_.slots, 1, n};
   auto* rows = reinterpret_cast<int32_t*>(device_rows.data());
-  ops::index_insert(ctx, index, batch, rows);
-  ops::init_new_rows(ctx, index, store_.init(), data);
+  if (store_.direct()) {
+    find_directly(ctx, batch, false, rows);
+  } else {
+    ops::index_insert(ctx, index, batch, rows);
+    ops::init_new_rows(ctx, index, store_.init(), data);
+  }
   Staging<float>(device, n, spec_.dim).scatter(ctx, rows, block.vectors, order, data.vectors);
   for (int s = 0; s < spec_.optimizer.states(); ++s)
     if (!block.states[s].empty()) Staging<float>(device, n, data.state_dim).scatter(ctx, rows, block.states[s], order, data.states[s]);
   if (data.last_step && !block.last_steps.empty())
-    Staging<int32_t>(device, n, 1).scatter(ctx, rows, block.last_steps, order, data.last_step);
+    Staging<int32_t>(device, n, 1).scatter(ctx, rows, block.last_steps, order, words_of(data.last_step));
   auto* after = reinterpret_cast<uint32_t*>(rows_after.data());
   ops::index_close_batch(ctx, index, after, store_.host_word());
   ops::index_finish_step(ctx, index, after);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "device/dtype.h"
+#include "embedding/direct_keys.h"
 #include "ops/key_batch.h"
 #include "ops/optimizer_rules.h"
 #include "optim/clause.h"
@@ -20,12 +22,15 @@ struct TableSpec {
   int64_t eval_samples = 0, eval_key_capacity = 0;   ///< of an evaluation batch; 0: none comes
   /// A row belongs to (slot, key); else to the key alone, whatever its slot.
   bool identity_by_slot = false;
+  DirectKeys direct;  ///< the keys there are, each with a row from the start; empty: rows come with their keys, found by hash
   ops::Combiner combiner = ops::Combiner::sum;
   std::vector<int64_t> slot_places;  ///< with Combiner::none: most keys of a bag of each slot; else empty
   float init_bound = 0.05f;        ///< initial values are uniform on [-bound, bound)
   std::vector<float> slot_bounds;  ///< per slot instead, where given; for identity_by_slot only
   ops::Optimizer optimizer;
   UpdateType update = UpdateType::local;
+  DType storage = DType::f32;        ///< of vectors: f32 f16 bf16
+  DType state_storage = DType::f32;  ///< of the optimizer's states; where a row has one number it is f32
   int64_t row_hint = 0;   ///< rows to have room for from the start, as far as memory is plenty
   int64_t row_limit = 0;  ///< more are an error; 0: memory is the limit
 
@@ -33,8 +38,9 @@ struct TableSpec {
   int64_t places() const {
     return combiner == ops::Combiner::none ? std::accumulate(slot_places.begin(), slot_places.end(), int64_t{0}) : slots;
   }
-  /// Elements of a row in each optimizer state.
+  /// Elements of a row in each optimizer state, and their type.
   int64_t state_dim() const { return optimizer.row_wise ? 1 : dim; }
+  DType stored_states() const { return optimizer.row_wise ? DType::f32 : state_storage; }
 };
 
 }  // namespace hctr

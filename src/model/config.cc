@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "layers/catalog.h"
+#include "model/key_ranges.h"
 
 namespace hctr {
 namespace {
@@ -129,6 +130,7 @@ Config read_config(const Json& file, Problems& problems) {
     problems.error("/solver/sparse_model_file", cat("names ", files, files == 1 ? " file" : " files", " for ", config.embeddings.size(),
                                                     config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
   check_groups(config, problems);
+  place_keys(config, problems);
   config.effective = Json(Json::Object{});
   config.effective.set("solver", solver_schema().effective(config.solver));
   config.effective.set("optimizer", optimizer_schema().effective(config.optimizer));

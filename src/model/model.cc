@@ -49,6 +49,10 @@ void Model::confirm_room() const {
   for (const auto& table : tables_) table->confirm_room();
 }
 
+void Model::check_keys() const {
+  for (const auto& table : tables_) table->check_keys();
+}
+
 void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
   for (size_t e = 0; e < tables_.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];

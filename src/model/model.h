@@ -36,12 +36,15 @@ class Model {
   /// Host, once prepare() of the next step is queued and before train_step() is. Errors: Error(data) when its keys are more than a
   /// table may have rows; the model stays as the steps before left it.
   void confirm_room() const;
+  /// Host, any time: whether a batch computed so far, in training or evaluation, held a key outside the range its config gives. Such a
+  /// key did nothing. ensure_room() asks too. Errors: Error(data).
+  void check_keys() const;
   /// Looks up, inserts and sorts the keys of the batch in `slot`. Runs beside the computing of the batch before.
   void prepare(Context&, int slot, const BatchTensors&);
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also settles batch.state: the loss
   /// scale, the count of updates, and whether the step is skipped.
   void train_step(Context&, int slot, const BatchTensors&, const Network::Binding&);
-  /// Forward alone; keys never seen in a finished step contribute nothing.
+  /// Forward alone; keys never seen in a finished step contribute nothing, unless their rows are there from the start.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
 
   /// The weighted sum of all losses and the penalties, over all ranks; and the prediction of the only loss, or of the first.

@@ -8,8 +8,8 @@ namespace {
 constexpr int kAtOnce = 4;  // vectors of a group whose rows are on their way together: a row's number must come before the row
 
 /// One group of lanes per kAtOnce vectors.
-template <class T, int Width>
-__global__ void pool_kernel(KeyBatch batch, const int32_t* rows, const float* table, Combiner combiner, View<T, 3> y,
+template <class T, class Stored, int Width>
+__global__ void pool_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, View<T, 3> y,
                             int lanes) {
   const Group group(lanes);
   const int64_t dim = y.size(2), vectors = batch.vectors();
@@ -43,17 +43,30 @@ __global__ void pool_kernel(KeyBatch batch, const int32_t* rows, const float* ta
   }
 }
 
+/// Calls body.operator()<Width>() with the most elements that the memory of both sides lets move at once: 16 bytes of rows.
+template <class Stored, class Body>
+void dispatch_widest(const void* table, int64_t dim, Tensor y, Body&& body) {
+  const auto fits = [&](int64_t width) {
+    return splits_by(width, table, sizeof(Stored), dim, dim) && splits_by(width, y.bytes(), static_cast<int64_t>(size_of(y.dtype())), y.row_stride(), dim);
+  };
+  if constexpr (sizeof(Stored) == 2) {
+    if (fits(8)) return body.template operator()<8>();
+    if (!fits(4) && fits(2)) return body.template operator()<2>();
+  }
+  dispatch_width(fits(4), body);
+}
+
 }  // namespace
 
-void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, const float* table, Combiner combiner, Tensor y) {
+void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
   const int64_t dim = y.dim(2);
   dispatch_float(y.dtype(), [&]<class T>() {
-    const bool by_four =
-        splits_by_four(y.bytes(), sizeof(T), y.row_stride(), dim) && splits_by_four(table, sizeof(float), dim, dim);
-    dispatch_width(by_four, [&]<int Width>() {
-      const int lanes = lanes_for(dim, Width);
-      hctr::cuda::launch(ctx, "pool", hctr::cuda::grid_for((batch.vectors() + kAtOnce - 1) / kAtOnce * lanes), pool_kernel<T, Width>, batch, rows,
-                         table, combiner, y.view<T, 3>(), lanes);
+    dispatch_float(table.dtype, [&]<class Stored>() {
+      dispatch_widest<Stored>(table.data, dim, y, [&]<int Width>() {
+        const int lanes = lanes_for(dim, Width);
+        hctr::cuda::launch(ctx, "pool", hctr::cuda::grid_for((batch.vectors() + kAtOnce - 1) / kAtOnce * lanes), pool_kernel<T, Stored, Width>, batch,
+                           rows, table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
+      });
     });
   });
 }

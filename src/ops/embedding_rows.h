@@ -4,17 +4,32 @@
 #include "device/op.h"
 #include "ops/hash_index.h"
 #include "ops/optimizer_rules.h"
+#include "ops/rounding.h"
+#include "ops/row_memory.h"
 
 namespace hctr::ops {
 
 /// Everything kept per row. Addresses stay for the life of the table; the rows behind them grow.
 struct RowData {
   int64_t dim = 0;
-  float* vectors = nullptr;         // [rows, dim]
-  float* states[kMostStates] = {};  // [rows, state_dim] each, as many as the optimizer has
-  int64_t state_dim = 0;            // dim; 1 where a row has one state
-  int32_t* last_step = nullptr;     // [rows] lazy updates: the update that touched the row last
-  uint8_t* touched = nullptr;       // [rows] global updates: 1 between update_rows and sweep_rows, else 0
+  RowMemory vectors;              // [rows, dim]
+  RowMemory states[kMostStates];  // [rows, state_dim] each, as many as the optimizer has
+  int64_t state_dim = 0;          // dim; 1 where a row has one state, which is f32
+  int32_t* last_step = nullptr;   // [rows] lazy updates: the update that touched the row last
+  uint8_t* touched = nullptr;     // [rows] global updates: 1 between update_rows and sweep_rows, else 0
+  RowIdentity identity;           // what initial values and rounding are drawn for
+  uint64_t rounding = 0;          // random_key(seed, stream of the rounding); see RowRounding
+
+  /// Whether every number of a row is f32, so that nothing is rounded.
+  HCTR_HD bool all_f32() const {
+    bool all = vectors.dtype == DType::f32;
+    for (const RowMemory& state : states) all = all && state.dtype == DType::f32;
+    return all;
+  }
+  HCTR_HD RowRounding rounding_of(int64_t row, int64_t update) const {
+    const RowOwner owner = identity.of(row);
+    return {random_key(rounding, static_cast<uint64_t>(update)), owner.key, owner.slot};
+  }
 };
 
 /// Initial values: element e of the row of (key, slot) is symmetric_float(bits, bound) with
@@ -32,13 +47,14 @@ struct RowInit {
   }
 };
 
-/// Gives rows state.ready + 1 to state.rows their initial values and states. A state that starts at 0 is left alone: grown
-/// memory is 0.
+/// Gives rows state.ready + 1 to state.rows their initial values, rounded to the nearest number of the storage, and states. A state that
+/// starts at 0 is left alone: grown memory is 0.
 HCTR_OP(void init_new_rows(Context&, HashIndex, RowInit, RowData))
 
-/// x[i] = table[rows[i]] and table[rows[i]] = x[i]: bits of 4-byte elements. Scattered rows are distinct; nothing is
-/// written to row 0. Shapes: x [n, words], dense; table [.., words].
-HCTR_OP(void gather_rows(Context&, const int32_t* rows, const void* table, Tensor x))
-HCTR_OP(void scatter_rows(Context&, const int32_t* rows, Tensor x, void* table))
+/// x[i] = table[rows[i]] and table[rows[i]] = x[i], in stored tables of two bytes rounded to the nearest; of one type they are copied.
+/// Scattered rows are distinct; nothing is written to row 0. Shapes: x [n, words], dense; table [.., words]. Dtypes: x f32 with a table
+/// of f32, f16 or bf16; x i32 with a table of i32.
+HCTR_OP(void gather_rows(Context&, const int32_t* rows, RowMemory table, Tensor x))
+HCTR_OP(void scatter_rows(Context&, const int32_t* rows, Tensor x, RowMemory table))
 
 }  // namespace hctr::ops

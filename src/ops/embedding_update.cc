@@ -4,6 +4,7 @@
 
 #include "ops/optimizer_loop.h"
 #include "ops/row_rules.h"
+#include "ops/stored_rows.h"
 
 namespace hctr::ops {
 
@@ -11,7 +12,7 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
                  Tensor dy, float* piece_sums, RowData data) {
   expect_shape("update_rows dy", dy, {batch.samples, batch.places, data.dim});
   HCTR_EXPECT(ctx.state(), "update_rows without the step's scalars");
-  HCTR_EXPECT(data.states[0] == nullptr || data.state_dim == (optimizer.row_wise ? 1 : data.dim), "update_rows with states of ",
+  HCTR_EXPECT(!data.states[0] || data.state_dim == (optimizer.row_wise ? 1 : data.dim), "update_rows with states of ",
               data.state_dim, " elements a row");
   HCTR_ON_DEVICE(ctx, update_rows(ctx, optimizer, batch, groups, combiner, dy, piece_sums, data));
 }
@@ -24,7 +25,7 @@ void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, 
 namespace cpu {
 namespace {
 
-constexpr int64_t kBlock = 64;  // elements summed on the stack
+constexpr int64_t kBlock = kStretch;  // elements summed on the stack
 constexpr int64_t kAhead = 12;  // runs, or occurrences, fetched before their turn
 
 /// The gradients of a batch, found by bag.
@@ -65,15 +66,35 @@ void sum_pieces(float* vectors, int64_t count, int64_t dim) {
     }
 }
 
-/// The rule on elements [e, e + n) of a row.
-template <class Rule, class Scalars>
-void update_part(const Optimizer& optimizer, const Scalars& scalars, const float* g, float gradient_scale, const RowData& data, int64_t row,
-                 int64_t e, int64_t n) {
-  const int64_t at = row * data.dim + e;
-  WeightMemory memory{data.vectors + at, {}};
-  for (int s = 0; s < Rule::kStates; ++s) memory.states[s] = data.states[s] + at;
-  update_elements<Rule>(optimizer, scalars, g, gradient_scale, memory, n);
-}
+/// Updates rows of a table in one step.
+struct RowUpdater {
+  const Optimizer& optimizer;
+  const RowData& data;
+  int64_t update;
+  bool plain = data.all_f32();
+
+  /// The rule on elements [e, e + n) of a row, e a multiple of kBlock.
+  template <class Rule, class Scalars>
+  void update_part(const Scalars& scalars, const float* g, float gradient_scale, int64_t row, int64_t e, int64_t n) const {
+    const int64_t at = row * data.dim + e;
+    if (plain) {
+      WeightMemory memory{data.vectors.as<float>() + at, {}};
+      for (int s = 0; s < Rule::kStates; ++s) memory.states[s] = data.states[s].as<float>() + at;
+      return update_elements<Rule>(optimizer, scalars, g, gradient_scale, memory, n);
+    }
+    const RowRounding rounding = data.rounding_of(row, update);
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t some = std::min(kBlock, n - i);
+      float w[kBlock], states[kMostStates][kBlock];
+      WeightMemory memory{w, {}};
+      load_stretch(data.vectors, at + i, some, w);
+      for (int s = 0; s < Rule::kStates; ++s) load_stretch(data.states[s], at + i, some, memory.states[s] = states[s]);
+      update_elements<Rule>(optimizer, scalars, g + i, gradient_scale, memory, some);
+      store_stretch(data.vectors, at + i, some, w, rounding, 0, e + i);
+      for (int s = 0; s < Rule::kStates; ++s) store_stretch(data.states[s], at + i, some, states[s], rounding, 1 + s, e + i);
+    }
+  }
+};
 
 double square_sum(const float* g, int64_t n, float gradient_scale) {
   double sum = 0;
@@ -83,9 +104,9 @@ double square_sum(const float* g, int64_t n, float gradient_scale) {
 
 /// Has what an update of `row` reads brought near. Rows lie anywhere in memory: waiting for them is most of the work.
 void fetch_ahead(const RowData& data, int64_t row) {
-  __builtin_prefetch(data.vectors + row * data.dim, 1);
-  for (const float* state : data.states)
-    if (state) __builtin_prefetch(state + row * data.state_dim, 1);
+  __builtin_prefetch(data.vectors.address(row * data.dim), 1);
+  for (const RowMemory& state : data.states)
+    if (state) __builtin_prefetch(state.address(row * data.state_dim), 1);
 }
 
 }  // namespace
@@ -95,6 +116,7 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
   const int64_t dim = data.dim;
   const StepState& state = *ctx.state();
   if (state.skip) return;
+  const RowUpdater updater{optimizer, data, state.updates};
   dispatch_float(dy.dtype(), [&]<class T>() {
     const BagGradients<T> gradients{batch, combiner, groups.bags, dy.view<T, 3>(), dim};
     ctx.threads().parallel_for(groups.counts->pieces, 16, [&](int64_t begin, int64_t end) {
@@ -117,7 +139,7 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
           const int64_t row = groups.rows[groups.run_begin[run.run]];
           float* sum = piece_sums + run.first_piece * dim;
           sum_pieces(sum, run.pieces, dim);
-          update_part<Rule>(optimizer, of_row(row, kSquares ? square_sum(sum, dim, scale) : 0), sum, scale, data, row, 0, dim);
+          updater.template update_part<Rule>(of_row(row, kSquares ? square_sum(sum, dim, scale) : 0), sum, scale, row, 0, dim);
         }
       });
       ctx.threads().parallel_for(groups.counts->runs, 256, [&](int64_t begin, int64_t end) {
@@ -140,7 +162,7 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
           const auto scalars_of_row = of_row(row, squares);
           for (int64_t e = 0; e < dim; e += kBlock) {
             const int64_t n = kSquares && dim <= kBlock ? dim : sum_block(e);  // the sum of a short row is there already
-            update_part<Rule>(optimizer, scalars_of_row, sum, scale, data, row, e, n);
+            updater.template update_part<Rule>(scalars_of_row, sum, scale, row, e, n);
           }
         }
       });
@@ -151,6 +173,7 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
 void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
   const StepState& state = *ctx.state();
   if (state.skip) return;
+  const RowUpdater updater{optimizer, data, state.updates};
   dispatch_rule(optimizer.kind, [&]<class Rule>() {
     const UpdateScalars scalars = Rule::scalars(optimizer, state);
     ctx.threads().parallel_for(*rows, 1024, [&](int64_t begin, int64_t end) {
@@ -161,7 +184,7 @@ void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, 
           continue;
         }
         for (int64_t e = 0; e < data.dim; e += kBlock)
-          update_part<Rule>(optimizer, scalars, kNone, 1.0f, data, row, e, std::min(kBlock, data.dim - e));
+          updater.template update_part<Rule>(scalars, kNone, 1.0f, row, e, std::min(kBlock, data.dim - e));
       }
     });
   });

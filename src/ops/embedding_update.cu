@@ -4,6 +4,7 @@
 #include "ops/optimizer.cuh"
 #include "ops/reduce.cuh"
 #include "ops/row_rules.h"
+#include "ops/stored_rows.cuh"
 
 // Three kernels. Runs of up to kPiece occurrences are summed and applied by one group of lanes each. Of longer runs,
 // first every piece is summed by one group, then a block adds up the pieces of one run, in the order that
@@ -38,12 +39,14 @@ struct BagGradients {
   }
 };
 
-template <class Rule, int Width, class Scalars>
-__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Part<Width>& g, float gradient_scale,
-                      const RowData& data, int64_t at) {
-  Part<Width> w = load_part<Width>(data.vectors + at), s[kMostStates]{};
+/// The rule on elements e, ... of a row.
+template <class Rule, int Width, class Rows, class Scalars>
+__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Part<Width>& g, float gradient_scale, const RowData& data,
+                      const Rows& rows, int64_t row, int64_t e) {
+  const int64_t at = row * data.dim + e;
+  Part<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
 #pragma unroll
-  for (int n = 0; n < Rule::kStates; ++n) s[n] = load_part<Width>(data.states[n] + at);
+  for (int n = 0; n < Rule::kStates; ++n) s[n] = rows.template load<Width>(data.states[n], at);
 #pragma unroll
   for (int i = 0; i < Width; ++i) {
     float state[kMostStates];
@@ -53,9 +56,9 @@ __device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const 
 #pragma unroll
     for (int n = 0; n < kMostStates; ++n) s[n].v[i] = state[n];
   }
-  store_part<Width>(data.vectors + at, w);
+  rows.template store<Width>(data.vectors, at, w, 0, e);
 #pragma unroll
-  for (int n = 0; n < Rule::kStates; ++n) store_part<Width>(data.states[n] + at, s[n]);
+  for (int n = 0; n < Rule::kStates; ++n) rows.template store<Width>(data.states[n], at, s[n], 1 + n, e);
 }
 
 template <int Width>
@@ -98,7 +101,7 @@ __global__ void sum_pieces_kernel(BagGradients<T, Width> gradients, RowGroups gr
   }
 }
 
-template <class Rule, class T, int Width>
+template <class Rule, class Rows, class T, int Width>
 __global__ void update_short_runs_kernel(Optimizer optimizer, const StepState* state, BagGradients<T, Width> gradients,
                                          RowGroups groups, RowData data, int lanes) {
   if (state->skip) return;
@@ -120,9 +123,10 @@ __global__ void update_short_runs_kernel(Optimizer optimizer, const StepState* s
         squares += square_sum(g, of_step.gradient_scale);
       }
     const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
+    const Rows rows(data, row, state->updates);
     for (int64_t e = own; e < data.dim; e += lanes * Width)
       apply<Rule, Width>(optimizer, scalars, kSquares && e == own ? first : gradients.sum_up(begin, end, e),
-                         of_step.gradient_scale, data, row * data.dim + e);
+                         of_step.gradient_scale, data, rows, row, e);
     if (data.touched && group.lane == 0) data.touched[row] = 1;
   }
 }
@@ -159,7 +163,7 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
 }
 
 /// One block per long run.
-template <class Rule, int Width>
+template <class Rule, class Rows, int Width>
 __global__ void update_long_runs_kernel(Optimizer optimizer, const StepState* state, RowGroups groups,
                                         float* piece_sums, RowData data, int lanes) {
   if (state->skip) return;
@@ -183,19 +187,20 @@ __global__ void update_long_runs_kernel(Optimizer optimizer, const StepState* st
     }
     __syncthreads();
     const RowScalars<Rule> scalars = of_row;
+    const Rows rows(data, row, state->updates);
     for (int64_t e = threadIdx.x * Width; e < data.dim; e += kThreads * Width)
-      apply<Rule, Width>(optimizer, scalars, load_part<Width>(sum + e), of_step.gradient_scale, data, row * data.dim + e);
+      apply<Rule, Width>(optimizer, scalars, load_part<Width>(sum + e), of_step.gradient_scale, data, rows, row, e);
     __syncthreads();  // `of_row` is written again
   }
 }
 
-template <class Rule, int Width>
-__global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, const uint32_t* rows, RowData data,
+template <class Rule, class Rows, int Width>
+__global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, const uint32_t* last_row, RowData data,
                                   int lanes) {
   if (state->skip) return;
   const UpdateScalars scalars = block_scalars<Rule>(optimizer, state);
   const Group group(lanes);
-  const int64_t last = *rows;
+  const int64_t last = *last_row;
   for (int64_t row = 1 + group.index; row <= last; row += group.count) {
     const bool touched = data.touched[row] != 0;
     __syncwarp(group.mask);  // all lanes have read the mark before one takes it off
@@ -203,8 +208,9 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
       if (group.lane == 0) data.touched[row] = 0;
       continue;
     }
+    const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(optimizer, scalars, Part<Width>{}, 1.0f, data, row * data.dim + e);
+      apply<Rule, Width>(optimizer, scalars, Part<Width>{}, 1.0f, data, rows, row, e);
   }
 }
 
@@ -221,16 +227,18 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
   constexpr int64_t kBlocks = 132 * 8;  // each works out the step's scalars
   const int64_t dim = data.dim, capacity = batch.key_capacity;
   dispatch_float(dy.dtype(), [&]<class T>() {
-    dispatch_width(splits_by_four(dy.bytes(), sizeof(T), dy.row_stride(), dim), [&]<int Width>() {
+    dispatch_width(splits_by(4, dy.bytes(), sizeof(T), dy.row_stride(), dim), [&]<int Width>() {
       const int lanes = lanes_for(dim, Width);
       const BagGradients<T, Width> gradients{batch, combiner, groups.bags, dy.view<T, 3>()};
       launch(ctx, "sum_pieces", grid_for(RowGroups::most_pieces(capacity) * lanes, kThreads, kBlocks),
              sum_pieces_kernel<T, Width>, gradients, groups, piece_sums, lanes);
       dispatch_row_rule(optimizer, data, [&]<class Rule>() {
-        launch(ctx, "update_short_runs", grid_for(capacity * lanes, kThreads, kBlocks),
-               update_short_runs_kernel<Rule, T, Width>, optimizer, ctx.state(), gradients, groups, data, lanes);
-        launch(ctx, "update_long_runs", Grid{std::min<int64_t>(RowGroups::most_long_runs(capacity), 132), kThreads, 0},
-               update_long_runs_kernel<Rule, Width>, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+        dispatch_rows(data, [&]<class Rows>() {
+          launch(ctx, "update_short_runs", grid_for(capacity * lanes, kThreads, kBlocks),
+                 update_short_runs_kernel<Rule, Rows, T, Width>, optimizer, ctx.state(), gradients, groups, data, lanes);
+          launch(ctx, "update_long_runs", Grid{std::min<int64_t>(RowGroups::most_long_runs(capacity), 132), kThreads, 0},
+                 update_long_runs_kernel<Rule, Rows, Width>, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+        });
       });
     });
   });
@@ -240,8 +248,9 @@ void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, 
   dispatch_width(data.dim % 4 == 0, [&]<int Width>() {
     const int lanes = lanes_for(data.dim, Width);
     dispatch_rule(optimizer.kind, [&]<class Rule>() {
-      launch(ctx, "sweep_rows", Grid{132 * 8, kThreads, 0}, sweep_rows_kernel<Rule, Width>, optimizer, ctx.state(),
-             rows, data, lanes);
+      dispatch_rows(data, [&]<class Rows>() {
+        launch(ctx, "sweep_rows", Grid{132 * 8, kThreads, 0}, sweep_rows_kernel<Rule, Rows, Width>, optimizer, ctx.state(), rows, data, lanes);
+      });
     });
   });
 }

@@ -10,7 +10,8 @@ namespace hctr::ops {
 /// For every row of the batch: g = the sum over its occurrences of weight(bag) * dy[bag], in the order of keys (see
 /// kPiece), divided by the loss scale; then the rule once (row_rules.h: with data.last_step the lazy one). With
 /// data.touched marks the row. When the step is one to skip, changes nothing of `data`. Shapes: dy [samples, places, dim],
-/// row stride at will; piece_sums [RowGroups::most_pieces, dim], overwritten. Dtypes: dy f32 f16 bf16. Needs ctx.state().
+/// row stride at will; piece_sums [RowGroups::most_pieces, dim], overwritten. Dtypes: dy, vectors and states f32 f16 bf16, each by
+/// itself; all arithmetic f32. Numbers of two bytes are rounded at random (rounding.h). Needs ctx.state().
 HCTR_OP(void update_rows(Context&, const Optimizer&, KeyBatch, RowGroups, Combiner, Tensor dy, float* piece_sums,
                          RowData data))
 

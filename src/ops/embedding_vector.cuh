@@ -73,9 +73,9 @@ void dispatch_width(bool by_four, Body&& body) {
 }
 
 /// Whether vectors of `dim` elements of `size` bytes that start at `data` plus multiples of `stride` and `dim` elements
-/// can be.
-inline bool splits_by_four(const void* data, int64_t size, int64_t stride, int64_t dim) {
-  return dim % 4 == 0 && stride % 4 == 0 && reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(4 * size) == 0;
+/// can be read `width` elements at a time.
+inline bool splits_by(int64_t width, const void* data, int64_t size, int64_t stride, int64_t dim) {
+  return dim % width == 0 && stride % width == 0 && reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(width * size) == 0;
 }
 
 }  // namespace hctr::ops

@@ -27,19 +27,6 @@ struct DevicePlaces {
   }
 };
 
-/// The slot that key number `p` stands in: the last whose keys start at or before p.
-__device__ int32_t slot_of(const KeyBatch& batch, int32_t p) {
-  int64_t low = 0, high = batch.slots - 1;
-  while (low < high) {
-    const int64_t middle = (low + high + 1) / 2;
-    if (batch.offsets[middle * batch.samples] <= p)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return static_cast<int32_t>(low);
-}
-
 constexpr int kThreads = 128;  // of a block that inserts: few enough to wait for each other, enough to share an addition
 
 /// The next row for each thread of a block that wants one; 0 when all are taken. Called by the whole block.
@@ -69,7 +56,7 @@ struct BatchKey {
     if (p >= batch.key_capacity) return;
     key = batch.keys[p];
     here = p < batch.size();
-    if (here && index.row_slots) slot = slot_of(batch, static_cast<int32_t>(p));
+    if (here && index.row_slots) slot = batch.slot_of(static_cast<int32_t>(p));
   }
 };
 

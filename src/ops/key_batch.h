@@ -46,6 +46,16 @@ struct KeyBatch {
     const int32_t key = offsets[bag] + static_cast<int32_t>(place) - unpooled.of_slot[slot], end = offsets[bag + 1];
     return key < end ? KeyRange{key, key + 1} : KeyRange{end, end};
   }
+  /// The slot that key number p stands in: the last whose keys start at or before p.
+  HCTR_HD int32_t slot_of(int32_t p) const {
+    int64_t low = 0, high = slots - 1;
+    while (low < high) {
+      const int64_t middle = (low + high + 1) / 2;
+      if (offsets[middle * samples] <= p) low = middle;
+      else high = middle - 1;
+    }
+    return static_cast<int32_t>(low);
+  }
   /// The vector that key p, one of `bag`, is part of.
   HCTR_HD int64_t vector_of(int64_t bag, int64_t p) const {
     if (!unpooled.slots) return bag;

@@ -61,7 +61,7 @@ HCTR_HD RowScalars<Rule> row_scalars(const Optimizer& optimizer, const StepState
     data.last_step[row] = static_cast<int32_t>(state.updates + 1);
     return scalars;
   } else if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square) {
-    return Rule::of_row(optimizer, of_step, mean_square, data.states[0][row]);
+    return Rule::of_row(optimizer, of_step, mean_square, data.states[0].as<float>()[row]);
   } else {
     return of_step;
   }

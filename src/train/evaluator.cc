@@ -102,6 +102,7 @@ Evaluator::Result Evaluator::run(int64_t steps) {
     running = slot;
   }
   if (running) take_in(*running, result);
+  model_.check_keys();
   if (result.samples == 0) return result;
   for (size_t l = 0; l < loss_sums_.size(); ++l)
     result.metrics[l == 0 ? "AverageLoss" : "AverageLoss/" + tasks_[l - 1]] = loss_sums_[l] / static_cast<double>(result.samples);

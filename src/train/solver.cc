@@ -76,13 +76,17 @@ class Run {
 
  private:
   /// What training has reached is not lost when data or memory stop it: the model is saved as of the last finished step.
-  std::optional<int64_t> step_or_save(double rate) {
+  template <class Body>
+  auto or_save(const std::string& what, Body&& body) {
     try {
-      return trainer_->step(summary_.iterations, rate);
+      return body();
     } catch (const Error& error) {
       if (summary_.iterations == 0 || (error.kind() != Kind::data && error.kind() != Kind::device)) throw;
-      throw error.with_context(cat("training iteration ", summary_.iterations + 1, "; ", save_after_error()));
+      throw error.with_context(cat(what, "; ", save_after_error()));
     }
+  }
+  std::optional<int64_t> step_or_save(double rate) {
+    return or_save(cat("training iteration ", summary_.iterations + 1), [&] { return trainer_->step(summary_.iterations, rate); });
   }
   /// Says where, or why it could not.
   std::string save_after_error() {
@@ -137,7 +141,7 @@ class Run {
   void evaluate(Reporter& report) {
     if (!evaluator_) return;
     const double before = report.seconds();
-    const Evaluator::Result result = evaluator_->run(summary_.iterations);
+    const Evaluator::Result result = or_save(cat("evaluating after iteration ", summary_.iterations), [&] { return evaluator_->run(summary_.iterations); });
     evaluated_at_ = summary_.iterations;
     summary_.metrics = result.metrics;
     for (const Metric& metric : config_.solver.eval_metrics.metrics)
@@ -165,6 +169,7 @@ class Run {
       log_.warning(summary_.skipped_records, summary_.skipped_records == 1 ? " record" : " records", " failed the check sum and were left out");
     if (!last_snapshot_ || last_snapshot_->first != summary_.iterations)
       last_snapshot_ = {summary_.iterations, model_.save(config_.solver.snapshot_prefix, summary_.iterations)};
+    or_save("ending training", [&] { model_.check_keys(); });
     for (const fs::path& file : last_snapshot_->second) {
       summary_.model_files.push_back(file);
       link_into(file, folder_.path() / cat("final_", file.filename().string()));

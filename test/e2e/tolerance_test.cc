@@ -57,7 +57,7 @@ TEST_F(Tolerance, EverySpellingOfAModelTrainsTheSameNumbers) {
   for (const Topology& topology : topologies()) {
     std::optional<double> loss;
     write_file(folder_ / "data.json", topology.config(Version::v3_0, Size::small, {}).text(1));
-    make_data(folder_.path(), "data.json", 400, 100, {"--force", "--vocabulary", "40"});
+    make_data(folder_.path(), "data.json", 400, 100, {"--force", "--vocabulary", "30"});
     for (const Version version : kVersions) {
       if (version < topology.since) continue;
       SCOPED_TRACE(topology.name + " in " + name_of(version));

@@ -74,7 +74,7 @@ class TraceFiles {
 
   std::string sparse_model(size_t embedding) const {
     const EmbeddingClause& clause = config_.embeddings[embedding].clause;
-    const bool localized = clause.placement() == Placement::Kind::localized;
+    const bool localized = clause.identity_by_slot();
     const auto input = std::find_if(config_.data.sparse.begin(), config_.data.sparse.end(), [&](const SparseInput& i) { return i.top == clause.bottom; });
     std::string file;
     for (int64_t slot = 0; slot < (localized ? input->slot_num : 1); ++slot)

@@ -275,7 +275,7 @@ Json dlrm(Version version, Size size, const Variant& variant) {
   Writer w(version, size, variant);
   const Array terabyte = {39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10,
                           2208, 11938, 155, 4, 976, 14, 39979771, 25641295, 39664984, 585935, 12972, 108, 36};
-  const Array sizes = w.small() ? Array(26, Json(40)) : terabyte;
+  const Array sizes = w.small() ? Array(26, Json(30)) : terabyte;
   w.data(13, {{"data1", 26, 26, 1, true}}, "Raw", sizes);
   const int64_t dim = w.pick(128, 8);
   const std::string vectors = w.embedding("LocalizedSlotSparseEmbeddingOneHot", "data1", 0, dim, 0, sizes);

@@ -4,6 +4,7 @@
 #include "data/power_law.h"
 #include "device/buffer.h"
 #include "device/copy.h"
+#include "ops/direct_index.h"
 #include "ops/hash_index.h"
 #include "timing.h"
 
@@ -21,7 +22,10 @@ class Subject {
         most_rows_(std::min(places_, static_cast<int64_t>(static_cast<double>(places_) * wanted.load) + (batch_ <= 1 << 18 ? 66 : 2) * batch_)),
         entries_(ctx.device(), static_cast<size_t>(places_) * sizeof(ops::IndexEntry)), saved_(ctx.device(), entries_.bytes()),
         row_keys_(ctx.device(), static_cast<size_t>(most_rows_ + 1) * sizeof(int64_t)), state_(ctx.device(), sizeof(ops::IndexState)),
-        offsets_(ctx.device(), 2 * sizeof(int32_t)), rows_(ctx.device(), static_cast<size_t>(batch_) * sizeof(int32_t)) {
+        offsets_(ctx.device(), 2 * sizeof(int32_t)), rows_(ctx.device(), static_cast<size_t>(batch_) * sizeof(int32_t)),
+        span_(ctx.device(), sizeof(ops::KeySpan)), strays_(ctx.device(), sizeof(ops::StrayState)) {
+    const ops::KeySpan all{0, most_rows_, 0};
+    copy_bytes(ctx_.stream(), span_.data(), &all, sizeof all);
     index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
     index_.state = reinterpret_cast<ops::IndexState*>(state_.data());
     index_.row_keys = reinterpret_cast<int64_t*>(row_keys_.data());
@@ -47,15 +51,22 @@ class Subject {
   /// Fills batch b with key_of(number(i)).
   template <class Number>
   void fill(int b, const Number& number) {
+    fill_with(b, [&](int64_t i) { return key_of(number(i)); });
+  }
+  /// Fills batch b with key(i).
+  template <class Key>
+  void fill_with(int b, const Key& key) {
     std::vector<int64_t> keys(static_cast<size_t>(batch_));
     ctx_.threads().parallel_for(batch_, 1 << 14, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) keys[static_cast<size_t>(i)] = key_of(number(i));
+      for (int64_t i = begin; i < end; ++i) keys[static_cast<size_t>(i)] = key(i);
     });
     copy_bytes(ctx_.stream(), batches_[static_cast<size_t>(b)].data(), keys.data(), batches_[static_cast<size_t>(b)].bytes());
     ctx_.stream().synchronize();
   }
 
   void find(int b) { ops::index_find(ctx_, index_, batch(b), rows()); }
+  /// Rows by arithmetic, of keys 0 to the row capacity.
+  void find_directly(int b) { ops::direct_rows(ctx_, {reinterpret_cast<const ops::KeySpan*>(span_.data()), 1, 1, false}, batch(b), strays(), rows()); }
   void insert(int b) { ops::index_insert(ctx_, index_, batch(b), rows()); }
 
   /// Keys 0 to n - 1, in the table and finished.
@@ -100,6 +111,7 @@ class Subject {
   ops::KeyBatch batch(int b) const {
     return {reinterpret_cast<const int64_t*>(batches_[static_cast<size_t>(b)].data()), reinterpret_cast<const int32_t*>(offsets_.data()), 1, 1, batch_, 1};
   }
+  ops::StrayState* strays() const { return reinterpret_cast<ops::StrayState*>(strays_.data()); }
   int32_t* rows() const { return reinterpret_cast<int32_t*>(rows_.data()); }
   void set_state(const ops::IndexState& state) {
     copy_bytes(ctx_.stream(), state_.data(), &state, sizeof state);
@@ -108,7 +120,7 @@ class Subject {
 
   Context& ctx_;
   int64_t places_, batch_, most_rows_;
-  Buffer entries_, saved_, row_keys_, state_, offsets_, rows_;
+  Buffer entries_, saved_, row_keys_, state_, offsets_, rows_, span_, strays_;
   std::vector<Buffer> batches_;
   ops::HashIndex index_;
   ops::IndexState kept_{};
@@ -141,6 +153,9 @@ void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings
   table.check(0);
   report_rate("find, every key there", timed([&](int b) { table.find(b); }, false));
   report_rate("find or insert, every key there", timed([&](int b) { table.insert(b); }, false));
+
+  for (int b = 0; b < batches; ++b) table.fill_with(b, [&](int64_t i) { return any_of(held, i, b); });
+  report_rate("direct, no index", timed([&](int b) { table.find_directly(b); }, false));
 
   const PowerLaw law(held, 1.05);
   for (int b = 0; b < batches; ++b)

@@ -20,7 +20,7 @@ class Subject {
  public:
   Subject(Context& ctx, const RowsCase& wanted)
       : ctx_(ctx), wanted_(wanted), keys_(wanted.samples * wanted.slots), table_rows_(int64_t{1} << wanted.log_rows),
-        vectors_(ctx.device(), table_bytes()), offsets_(ctx.device(), static_cast<size_t>(keys_ + 1) * sizeof(int32_t)),
+        vectors_(ctx.device(), table_bytes()), row_keys_(ctx.device(), static_cast<size_t>(table_rows_) * sizeof(int64_t)), offsets_(ctx.device(), static_cast<size_t>(keys_ + 1) * sizeof(int32_t)),
         piece_sums_(ctx.device(), static_cast<size_t>(ops::RowGroups::most_pieces(keys_) * wanted.dim) * sizeof(float)),
         scratch_(ctx.device(), ops::group_scratch_bytes(ctx.device(), keys_)), counts_(ctx.device(), sizeof(ops::GroupCounts)),
         long_runs_(ctx.device(), static_cast<size_t>(ops::RowGroups::most_long_runs(keys_)) * sizeof(ops::LongRun)),
@@ -39,26 +39,28 @@ class Subject {
     }
   }
 
-  size_t table_bytes() const { return static_cast<size_t>(table_rows_ * wanted_.dim) * sizeof(float); }
+  size_t table_bytes() const { return static_cast<size_t>(table_rows_ * wanted_.dim) * size_of(wanted_.storage); }
   int64_t keys() const { return keys_; }
   double distinct_rows() const { return distinct_; }
   TensorSpec y(DType dtype) const { return TensorSpec(dtype, {wanted_.samples, wanted_.slots, wanted_.dim}); }
 
-  void pool(int b, Tensor y) { ops::pool(ctx_, batch(), rows(rows_, b), reinterpret_cast<const float*>(vectors_.data()), ops::Combiner::sum, y); }
+  void pool(int b, Tensor y) { ops::pool(ctx_, batch(), rows(rows_, b), stored(vectors_), ops::Combiner::sum, y); }
   void group(int b) { ops::group_by_row(ctx_, batch(), rows(rows_, b), wanted_.log_rows, groups(b), scratch_.data()); }
   void update(int b, const ops::Optimizer& optimizer, Tensor dy) {
     ops::RowData data;
     data.dim = data.state_dim = wanted_.dim;
-    data.vectors = reinterpret_cast<float*>(vectors_.data());
-    for (size_t s = 0; s < states_.size(); ++s) data.states[s] = reinterpret_cast<float*>(states_[s].data());
+    data.vectors = stored(vectors_);
+    for (size_t s = 0; s < states_.size(); ++s) data.states[s] = {states_[s].data(), DType::f32};
+    data.identity.keys = reinterpret_cast<const int64_t*>(row_keys_.data());
     ops::update_rows(ctx_, optimizer, batch(), groups(b), ops::Combiner::sum, dy, reinterpret_cast<float*>(piece_sums_.data()), data);
   }
   void make_states(int count) {
     states_.clear();
-    for (int s = 0; s < count; ++s) states_.emplace_back(ctx_.device(), table_bytes());
+    for (int s = 0; s < count; ++s) states_.emplace_back(ctx_.device(), static_cast<size_t>(table_rows_ * wanted_.dim) * sizeof(float));
   }
 
  private:
+  ops::RowMemory stored(const Buffer& buffer) const { return {buffer.data(), wanted_.storage}; }
   ops::KeyBatch batch() const { return {nullptr, reinterpret_cast<const int32_t*>(offsets_.data()), wanted_.slots, wanted_.samples, keys_, wanted_.slots}; }
   static int32_t* rows(const std::vector<Buffer>& column, int b) { return reinterpret_cast<int32_t*>(column[static_cast<size_t>(b)].data()); }
   ops::RowGroups groups(int b) const {
@@ -70,7 +72,7 @@ class Subject {
   RowsCase wanted_;
   int64_t keys_, table_rows_;
   double distinct_ = 0;
-  Buffer vectors_, offsets_, piece_sums_, scratch_, counts_, long_runs_, pieces_;
+  Buffer vectors_, row_keys_, offsets_, piece_sums_, scratch_, counts_, long_runs_, pieces_;
   std::vector<Buffer> rows_, sorted_rows_, sorted_bags_, run_begin_, states_;
 };
 
@@ -84,13 +86,14 @@ void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& 
   Subject table(ctx, wanted);
   const std::string where = cat("2^", wanted.log_rows, " rows, dim ", wanted.dim);
   const auto keys = static_cast<double>(table.keys());
-  const double gather = ceilings.gather_rows.at(wanted.dim);
+  // Random rows move at a rate that depends on their bytes: those of halves are as wide as rows of f32 of half the dim.
+  const double gather = ceilings.gather_rows.at(wanted.dim), gather_stored = ceilings.gather_rows.at(wanted.storage == DType::f32 ? wanted.dim : wanted.dim / 2);
   for (const DType dtype : {DType::f32, DType::f16}) {
     Arena y;
     y.add(table.y(dtype));
     y.build(ctx.device());
     const double seconds = seconds_each(ctx, 2, 4 * kBatches, [&](int i) { table.pool(i % kBatches, y.get(0)); });
-    report.add(cat("lookup + sum, fp32 rows to ", name_of(dtype)), where, keys / seconds / 1e9, "G rows/s", gather / 1e9);
+    report.add(cat("lookup + sum, ", name_of(wanted.storage), " rows to ", name_of(dtype)), where, keys / seconds / 1e9, "G rows/s", gather_stored / 1e9);
   }
   const double sort = seconds_in_a_row(ctx, kBatches, 5, [&](int i) { table.group(i); });
   report.add("sort by row", where, keys / sort / 1e9, "G keys/s");
@@ -108,7 +111,7 @@ void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& 
       const double seconds = seconds_each(ctx, 2, 4 * kBatches, [&](int i) { table.update(i % kBatches, optimizer, dy.get(0)); },
                                           [&](int i) { table.group(i % kBatches); });
       // Gradients once at the rate of a copy, touched rows and their states once in and once out at the rate of random rows.
-      const double floor = static_cast<double>(dy.bytes()) / ceilings.copy_bytes + 2 * (1 + optimizer.states()) * table.distinct_rows() / gather;
+      const double floor = static_cast<double>(dy.bytes()) / ceilings.copy_bytes + 2 * table.distinct_rows() * (1 / gather_stored + optimizer.states() / gather);
       report.add(cat("backward + ", name, ", ", name_of(dtype), " gradients"), where, seconds * 1e3, "ms");
       report.add("  the same, of its floor", where, 100 * floor / seconds, "%");
       report.add("  with the sort", where, 100 * floor / (seconds + sort), "%");

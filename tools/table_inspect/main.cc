@@ -81,7 +81,7 @@ void inspect(const Arguments& given) {
   const EmbeddingClause& clause = config.embeddings[which].clause;
   Problems problems;
   const size_t input = wire(config, config.solver.batchsize, problems).embedding_inputs[which];
-  const bool by_slot = clause.placement() == Placement::Kind::localized;
+  const bool by_slot = clause.identity_by_slot();
   const SparseFileShape shape{by_slot, clause.dim, config.data.sparse[input].slot_num, config.solver.input_key_type == KeyType::i32 ? 4 : 8};
 
   KeyCounts counts;

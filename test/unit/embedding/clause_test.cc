@@ -154,6 +154,69 @@ TEST(EmbeddingClauseTest, WrongValuesAreNamed) {
             "\"embedding_vec_size\"?");
 }
 
+TEST(EmbeddingClauseTest, SlotSizesGiveEveryKeyARowUnlessAHashIsAskedFor) {
+  const auto spec_with = [](const std::string& more, const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
+    const Read r = read(R"({"slot_size_array": [4, 100, 25], "embedding_vec_size": 2, "combiner": 0)" + more + "}", "", type);
+    EXPECT_EQ(first_error(r), "");
+    return r.clause.table_spec(adam());
+  };
+  for (const std::string& type : embedding_types()) {
+    EXPECT_EQ(spec_with("", type).direct.rows(), 129) << type;
+    EXPECT_EQ(spec_with(R"(, "index": "auto")", type).direct.rows(), 129) << type;
+    EXPECT_EQ(spec_with(R"(, "index": "direct")", type).direct.rows(), 129) << type;
+    EXPECT_TRUE(spec_with(R"(, "index": "hash")", type).direct.empty()) << type;
+    EXPECT_EQ(spec_with("", type).direct.by_slot, type != "DistributedSlotSparseEmbeddingHash");
+  }
+  EXPECT_TRUE(read(R"({"max_vocabulary_size_per_gpu": 9, "embedding_vec_size": 2, "combiner": 0})").clause.table_spec(adam()).direct.empty());
+  EXPECT_EQ(first_error(read(R"({"index": "direct", "embedding_vec_size": 2, "combiner": 0})")),
+            "/layers/1/sparse_embedding_hparam/index: a direct index needs the keys there are: \"slot_size_array\"");
+  EXPECT_EQ(first_error(read(R"({"index": "derict", "slot_size_array": [3], "embedding_vec_size": 2, "combiner": 0})")),
+            "/layers/1/sparse_embedding_hparam/index: expected \"auto\", \"hash\" or \"direct\"; did you mean \"direct\"?, "
+            "found the string \"derict\"");
+}
+
+TEST(EmbeddingClauseTest, MoreKeysThanRowsCanBeNumberedNeedAHash) {
+  const std::string sizes = R"({"slot_size_array": [2147483646, 9223372036854775807], "embedding_vec_size": 2, "combiner": 0)";
+  EXPECT_TRUE(read(sizes + "}").clause.table_spec(adam()).direct.empty());
+  EXPECT_EQ(first_error(read(sizes + R"(, "index": "direct"})")),
+            "/layers/1/sparse_embedding_hparam/index: the sizes in \"slot_size_array\" add up to more than the 2147483646 rows that a table can have; "
+            "use \"hash\"");
+}
+
+TEST(EmbeddingClauseTest, TheIdentityOfRowsMayBeChosenForAnyType) {
+  const auto clause = [](const std::string& type, const std::string& identity) {
+    const Read r = read(R"({"embedding_vec_size": 2, "combiner": 0)" + (identity.empty() ? "" : R"(, "identity": ")" + identity + "\"") + "}", "", type);
+    EXPECT_EQ(first_error(r), "");
+    return r.clause;
+  };
+  for (const std::string& type : embedding_types()) {
+    const bool distributed = type == "DistributedSlotSparseEmbeddingHash";
+    EXPECT_EQ(clause(type, "").identity_by_slot(), !distributed);
+    EXPECT_TRUE(clause(type, "slot_and_key").table_spec(adam()).identity_by_slot);
+    EXPECT_FALSE(clause(type, "key").table_spec(adam()).identity_by_slot);
+    // One row for all slots lives where its key says; a row of a slot may live with either.
+    EXPECT_EQ(clause(type, "key").placement(), Placement::Kind::distributed);
+    EXPECT_EQ(clause(type, "slot_and_key").placement(), distributed ? Placement::Kind::distributed : Placement::Kind::localized);
+  }
+}
+
+TEST(EmbeddingClauseTest, StorageOfVectorsAndStates) {
+  const auto spec_with = [](const std::string& more, const std::string& row_wise = "false") {
+    const Read r = read(R"({"embedding_vec_size": 2, "combiner": 0)" + more + "}",
+                        R"(, "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": )" + row_wise + "}}");
+    EXPECT_EQ(first_error(r), "");
+    return r.clause.table_spec(adam());
+  };
+  EXPECT_EQ(spec_with("").storage, DType::f32);
+  EXPECT_EQ(spec_with("").stored_states(), DType::f32);
+  EXPECT_EQ(spec_with(R"(, "storage": "fp16")").storage, DType::f16);
+  EXPECT_EQ(spec_with(R"(, "storage": "bf16", "state_storage": "bf16")").stored_states(), DType::bf16);
+  EXPECT_EQ(spec_with(R"(, "storage": "bf16")").stored_states(), DType::f32);
+  EXPECT_EQ(spec_with(R"(, "storage": "bf16", "state_storage": "bf16")", "true").stored_states(), DType::f32) << "one number a row stays f32";
+  EXPECT_EQ(first_error(read(R"({"storage": "f8", "embedding_vec_size": 2, "combiner": 0})")),
+            "/layers/1/sparse_embedding_hparam/storage: expected \"fp32\", \"fp16\" or \"bf16\", found the string \"f8\"");
+}
+
 TEST(PlacementTest, EveryKeyHasOneOwner) {
   const Placement localized{Placement::Kind::localized, 3}, distributed{Placement::Kind::distributed, 3};
   for (int64_t slot = 0; slot < 10; ++slot)

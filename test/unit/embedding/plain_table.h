@@ -28,6 +28,20 @@ inline TableSpec unpooled_spec(int64_t dim, int64_t samples, std::vector<int64_t
   return spec;
 }
 
+/// What a table of this storage holds of a first value or of an imported one.
+inline double stored(DType storage, float value) {
+  double out = 0;
+  dispatch_float(storage, [&]<class T>() { out = static_cast<double>(static_cast<float>(ops::rounded_to_nearest<T>(value))); });
+  return out;
+}
+
+/// The distance between neighbours of x in a storage.
+inline double quantum(DType storage, double x) {
+  const double exponent = x == 0 ? -200 : std::floor(std::log2(std::abs(x)));
+  if (storage == DType::f16) return std::exp2(std::max(exponent - 10, -24.0));
+  return storage == DType::bf16 ? std::exp2(std::max(exponent - 7, -133.0)) : 0;
+}
+
 class PlainTable {
  public:
   explicit PlainTable(const TableSpec& spec) : spec_(spec) {}
@@ -61,11 +75,10 @@ class PlainTable {
               spec_.slot_bounds.empty() ? spec_.init_bound : spec_.slot_bounds[static_cast<size_t>(id.first)];
           for (int64_t e = 0; e < spec_.dim; ++e)
             row.elements.emplace_back(
-                spec_.optimizer, static_cast<double>(symmetric_float(
-                                     philox(key, static_cast<uint64_t>(k),
-                                            static_cast<uint64_t>(id.first) << 32 | static_cast<uint64_t>(e / 4))
-                                         .v[e % 4],
-                                     bound)));
+                spec_.optimizer, stored(spec_.storage, symmetric_float(philox(key, static_cast<uint64_t>(k),
+                                                                              static_cast<uint64_t>(id.first) << 32 | static_cast<uint64_t>(e / 4))
+                                                                           .v[e % 4],
+                                                                       bound)));
           row.sum = static_cast<double>(spec_.optimizer.initial);
         }
   }
@@ -136,11 +149,49 @@ class PlainTable {
   TableSpec spec_;
 };
 
-inline void expect_near(const std::vector<float>& got, const std::vector<double>& wanted, double tolerance, const std::string& what) {
+/// `storage`: of `got`, which may be rounded to either neighbour of what it should be.
+inline void expect_near(const std::vector<float>& got, const std::vector<double>& wanted, double tolerance, const std::string& what,
+                        DType storage = DType::f32) {
   ASSERT_EQ(got.size(), wanted.size()) << what;
   for (size_t i = 0; i < got.size(); ++i)
-    ASSERT_NEAR(static_cast<double>(got[i]), wanted[i], tolerance * (1 + std::abs(wanted[i])))
+    ASSERT_NEAR(static_cast<double>(got[i]), wanted[i], tolerance * (1 + std::abs(wanted[i])) + quantum(storage, wanted[i]))
         << what << ", element " << i;
+}
+
+/// Compares all of a table with the plain one, which then goes on from the numbers of the table where those are rounded.
+inline void compare_rows(TableRig& rig, PlainTable& plain, double tolerance) {
+  const TableSpec& spec = rig.spec();
+  ASSERT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size()));
+  rig.table->export_rows(true, [&](const RowBlock& block) {
+    for (size_t i = 0; i < block.keys.size(); ++i) {
+      const int32_t slot = block.slots.empty() ? 0 : block.slots[i];
+      const auto found = plain.rows.find({slot, block.keys[i]});
+      ASSERT_TRUE(found != plain.rows.end()) << "a row of key " << block.keys[i] << " in slot " << slot;
+      const auto part = [&](std::span<const float> from, int64_t width) {
+        const auto first = from.begin() + static_cast<int64_t>(i) * width;
+        return std::vector<float>(first, first + width);
+      };
+      PlainTable::Row& row = found->second;
+      const std::vector<float> vector = part(block.vectors, spec.dim);
+      expect_near(vector, row.numbers(0), tolerance, cat("vector of key ", block.keys[i]), spec.storage);
+      for (int s = 0; s < spec.optimizer.states(); ++s) {
+        const std::vector<float> state = part(block.states[s], spec.state_dim());
+        std::vector<double> wanted = spec.optimizer.row_wise ? std::vector{row.sum} : row.numbers(s + 1);
+        if (spec.optimizer.kind == ops::Optimizer::Kind::ftrl && s == 1)  // z counts where the weight is 0
+          for (size_t e = 0; e < wanted.size(); ++e)
+            if (row.elements[e].w != 0) wanted[e] = static_cast<double>(state[e]);
+        expect_near(state, wanted, tolerance, cat("state ", s, " of key ", block.keys[i]), spec.stored_states());
+        for (size_t e = 0; spec.stored_states() != DType::f32 && e < state.size(); ++e) row.elements[e].state[s] = static_cast<double>(state[e]);
+      }
+      for (size_t e = 0; e < vector.size(); ++e) {
+        PlainWeight& x = row.elements[e];
+        if (spec.storage != DType::f32) x.w = static_cast<double>(vector[e]);
+        const bool says_z = spec.optimizer.kind == ops::Optimizer::Kind::ftrl && x.w != 0 && (spec.storage != DType::f32 || spec.stored_states() != DType::f32);
+        if (says_z)  // of Ftrl a weight that is not 0 says itself what its z is
+          x.state[1] = -x.w * (x.inverse_rate + static_cast<double>(spec.optimizer.lambda2)) - std::copysign(static_cast<double>(spec.optimizer.lambda1), x.w);
+      }
+    }
+  });
 }
 
 /// Trains the table and the plain one side by side and compares all they give.
@@ -157,30 +208,10 @@ inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int
     plain.insert(bags);
     expect_near(rig.step(bags, dy, rate), plain.forward(bags), tolerance, cat("forward of step ", t));
     plain.update(bags, dy, static_cast<double>(rate), 8, t);
+    if (spec.storage != DType::f32 || spec.stored_states() != DType::f32) compare_rows(rig, plain, tolerance);
     if (testing::Test::HasFatalFailure()) return;
   }
-  ASSERT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size()));
-  rig.table->export_rows(true, [&](const RowBlock& block) {
-    for (size_t i = 0; i < block.keys.size(); ++i) {
-      const int32_t slot = block.slots.empty() ? 0 : block.slots[i];
-      const auto found = plain.rows.find({slot, block.keys[i]});
-      ASSERT_TRUE(found != plain.rows.end()) << "a row of key " << block.keys[i] << " in slot " << slot;
-      const auto part = [&](std::span<const float> from, int64_t width) {
-        const auto first = from.begin() + static_cast<int64_t>(i) * width;
-        return std::vector<float>(first, first + width);
-      };
-      const PlainTable::Row& row = found->second;
-      expect_near(part(block.vectors, spec.dim), row.numbers(0), tolerance, cat("vector of key ", block.keys[i]));
-      for (int s = 0; s < spec.optimizer.states(); ++s) {
-        const std::vector<float> state = part(block.states[s], spec.state_dim());
-        std::vector<double> wanted = spec.optimizer.row_wise ? std::vector{row.sum} : row.numbers(s + 1);
-        if (spec.optimizer.kind == ops::Optimizer::Kind::ftrl && s == 1)  // z counts where the weight is 0
-          for (size_t e = 0; e < wanted.size(); ++e)
-            if (row.elements[e].w != 0) wanted[e] = static_cast<double>(state[e]);
-        expect_near(state, wanted, tolerance, cat("state ", s, " of key ", block.keys[i]));
-      }
-    }
-  });
+  compare_rows(rig, plain, tolerance);
 }
 
 }  // namespace hctr::test

@@ -130,6 +130,20 @@ TEST(SparseFileLayoutTest, AFolderOfVersion31) {
             cat("'", (folder / "m" / "emb_vector").string(), "' has 12 bytes; 2 keys make 16"));
 }
 
+TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {
+  const TemporaryFolder folder;
+  TableSpec spec = spec_of(true, 3);
+  write(folder / "a", packed(uint32_t{5}, 1.0f, 2.0f, 3.0f));
+  EXPECT_EQ(message_of(Kind::data, [&] { loaded(spec, folder / "a", 8); }),
+            cat("sparse model file '", (folder / "a").string(), "' has 16 bytes: no multiple of a row with a slot id (28, 24, 20 bytes), but of one without (16). "
+                "Its rows seem to belong to keys alone: \"identity\": \"key\""));
+  spec.identity_by_slot = false;
+  write(folder / "b", packed(int64_t{5}, uint64_t{1}, 1.0f, 2.0f, 3.0f));
+  EXPECT_EQ(message_of(Kind::data, [&] { loaded(spec, folder / "b", 8); }),
+            cat("sparse model file '", (folder / "b").string(), "' has 28 bytes: no multiple of a row without a slot id (20, 16 bytes), but of one with (28). "
+                "Its rows seem to belong to slot and key: \"identity\": \"slot_and_key\""));
+}
+
 TEST(SparseFileLayoutTest, DamagedFilesAreNamed) {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& bytes, bool by_slot) {

@@ -155,7 +155,7 @@ class TableRig {
           keys(device, TensorSpec(DType::i64, {key_capacity})),
           offsets(device, TensorSpec(DType::i32, {s.slots * samples + 1})),
           state(device, sizeof(StepState)),
-          y(device, TensorSpec(activations, {samples, s.places(), s.dim}, s.places() * s.dim + 4)),
+          y(device, TensorSpec(activations, {samples, s.places(), s.dim}, s.places() * s.dim + 8)),
           dy(device, TensorSpec(activations, {samples, s.places(), s.dim})) {}
     int64_t samples;
     DeviceArray keys, offsets;

@@ -1,0 +1,77 @@
+// From float to what a table stores: to the nearest number, or at random to one of the two around it so that the mean is kept.
+// A weight of two bytes has neighbours at least 2^-8 (bf16) or 2^-11 (fp16) of itself away; most updates are less than half of that and would
+// be lost if they were rounded to the nearest. Source: S. Gupta et al., "Deep learning with limited numerical precision", ICML 2015.
+#pragma once
+
+#include <cmath>
+
+#include "base/half.h"
+#include "base/random.h"
+
+namespace hctr::ops {
+
+/// The largest finite number of T.
+template <class T> inline constexpr float kLargest = 3.40282346638528859811704183484516925440e+38f;
+template <> inline constexpr float kLargest<Half> = 65504.0f;
+template <> inline constexpr float kLargest<BFloat16> = 0x1.fep127f;
+
+/// The nearest T. A finite number beyond the largest becomes the largest: one step too long does not make a row infinite. Infinities
+/// and NaN stay what they are, so that training that diverged is seen.
+template <class T>
+HCTR_HD T rounded_to_nearest(float x) {
+  const float largest = kLargest<T>;
+  const bool beyond = fabsf(x) > largest && fabsf(x) <= kLargest<float>;
+  return T(beyond ? copysignf(largest, x) : x);
+}
+
+/// One of the two T around x, each with the chance that keeps the mean (exact; below the normal numbers of fp16 to 2^-16 of a step). x
+/// itself where T holds it; beyond the largest as above. `bits`: 16 random ones.
+template <class T>
+HCTR_HD T rounded_at_random(float x, uint32_t bits);
+
+template <>
+HCTR_HD inline float rounded_at_random<float>(float x, uint32_t) {
+  return x;
+}
+
+template <>
+HCTR_HD inline BFloat16 rounded_at_random<BFloat16>(float x, uint32_t bits) {
+  if (!(fabsf(x) < kLargest<BFloat16>)) return rounded_to_nearest<BFloat16>(x);
+  BFloat16 out;
+  out.bits = static_cast<uint16_t>((std::bit_cast<uint32_t>(x) + bits) >> 16);
+  return out;
+}
+
+template <>
+HCTR_HD inline Half rounded_at_random<Half>(float x, uint32_t bits) {
+  const float magnitude = fabsf(x);
+  if (!(magnitude < kLargest<Half>)) return rounded_to_nearest<Half>(x);
+  uint32_t number;
+  if (magnitude >= 0x1p-14f) {  // 13 bits of the float go; the exponents differ by 112
+    number = (std::bit_cast<uint32_t>(magnitude) + (bits & 0x1fffu) - 0x38000000u) >> 13;
+  } else {  // whole steps of 2^-24
+    const float steps = magnitude * 0x1p24f, whole = floorf(steps);
+    number = static_cast<uint32_t>(whole) + (static_cast<float>(bits) < (steps - whole) * 65536.0f ? 1u : 0u);
+  }
+  Half out;
+  out.bits = static_cast<uint16_t>(number | (std::bit_cast<uint32_t>(x) >> 16 & 0x8000u));
+  return out;
+}
+
+/// The random bits that one row's numbers are rounded with in one update: a pure function of (seed, table, key, slot, update, which of
+/// the row's arrays, element), whatever row number the key has and in whatever order rows are updated.
+struct RowRounding {
+  uint64_t key = 0;  ///< random_key(random_key(seed, "rounding of the table"), update)
+  int64_t row_key = 0;
+  int32_t slot = 0;
+
+  /// Bits for elements e to e + 3 of array `which` (0 the vector, then the states), e a multiple of 4. One draw serves two arrays.
+  HCTR_HD Random4 four(int which, int64_t e) const {
+    const auto block = static_cast<uint32_t>(e >> 2) | static_cast<uint32_t>(which / 2) << 30;
+    Random4 bits = philox(key, static_cast<uint64_t>(row_key), static_cast<uint64_t>(static_cast<uint32_t>(slot)) << 32 | block);
+    for (uint32_t& each : bits.v) each = which % 2 == 0 ? each & 0xffffu : each >> 16;
+    return bits;
+  }
+};
+
+}  // namespace hctr::ops
