@@ -45,6 +45,13 @@ struct SparseEmbeddingHparam {
   std::optional<double> workspace_size_per_gpu_in_mb;
   std::vector<int64_t> slot_size_array;
   bool grow = true;
+  std::optional<WhenFull> when_full;
+  std::optional<int64_t> expire_after, min_count, max_candidates;
+  std::optional<double> admit_probability;
+
+  /// Whether the rows stated are a limit.
+  bool limited() const { return !grow || when_full; }
+  RowPolicy policy() const;
 };
 
 struct EmbeddingClause {
@@ -61,6 +68,8 @@ struct EmbeddingClause {
   Placement::Kind placement() const;
   /// Rows on `rank` that the clause speaks of; 0 when it does not.
   int64_t stated_rows(int64_t rank, int64_t ranks) const;
+  /// The field that says so; empty when none does.
+  std::string stated_by() const;
   /// The table of one rank, all but the sizes of batches and of its slots. The rate of a step is that of the
   /// top-level optimizer, and the table's follows in proportion.
   TableSpec table_spec(const OptimizerClause& top_optimizer, int rank = 0, int ranks = 1) const;

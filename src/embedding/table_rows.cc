@@ -67,9 +67,10 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
   Context ctx(runtime_, runtime_.compute_stream());
   const ops::RowData& data = store_.data();
   const bool by_slot = store_.index().row_slots != nullptr;
-  const std::vector<int64_t> keys = device_array(ctx.stream(), store_.index().row_keys + 1, count);
+  const int64_t first_row = store_.index().first_row;
+  const std::vector<int64_t> keys = device_array(ctx.stream(), store_.index().row_keys + first_row, count);
   const std::vector<int32_t> slots =
-      device_array(ctx.stream(), by_slot ? store_.index().row_slots + 1 : nullptr, by_slot ? count : 0);
+      device_array(ctx.stream(), by_slot ? store_.index().row_slots + first_row : nullptr, by_slot ? count : 0);
   const std::vector<int64_t> order = sorted_order(keys, slots);
 
   const int64_t block = std::clamp<int64_t>(kBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
@@ -85,7 +86,7 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
     std::vector<int64_t> block_keys;
     for (int64_t i = first; i < first + n; ++i) {
       const auto row = static_cast<size_t>(order[static_cast<size_t>(i)]);
-      block_rows.push_back(static_cast<int32_t>(row) + 1);
+      block_rows.push_back(static_cast<int32_t>(first_row + static_cast<int64_t>(row)));
       block_keys.push_back(keys[row]);
       if (by_slot) block_slots.push_back(slots[row]);
     }
@@ -163,7 +164,7 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   ops::index_close_batch(ctx, index, after, store_.host_word());
   ops::index_finish_step(ctx, index, after);
   ctx.stream().synchronize();
-  store_.confirm_room();
+  store_.check_limit();
 }
 
 }  // namespace hctr

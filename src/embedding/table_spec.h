@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "embedding/row_policy.h"
 #include "ops/key_batch.h"
 #include "ops/optimizer_rules.h"
 #include "optim/clause.h"
@@ -27,7 +28,9 @@ struct TableSpec {
   ops::Optimizer optimizer;
   UpdateType update = UpdateType::local;
   int64_t row_hint = 0;   ///< rows to have room for from the start, as far as memory is plenty
-  int64_t row_limit = 0;  ///< more are an error; 0: memory is the limit
+  int64_t row_limit = 0;  ///< 0: memory is the limit
+  std::string limit_setting = "max_vocabulary_size_per_gpu";  ///< where the limit stands, for messages
+  RowPolicy policy;       ///< what happens at the limit; which keys get rows, which rows leave
 
   /// Vectors that a sample gets.
   int64_t places() const {

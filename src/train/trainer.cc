@@ -47,11 +47,11 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   const int64_t samples = state.global_samples;
   last_ = *next;
 
-  model_.ensure_room();
+  model_.ensure_room(step);
   slot.computed.hold(runtime_.prepare_stream());  // the batch that was in this slot before
   slot.prepare.run();
   slot.prepared.record(runtime_.prepare_stream());
-  model_.confirm_room();
+  model_.confirm_room(*next);
   slot.prepared.hold(runtime_.compute_stream());
   slot.compute.run();
   slot.computed.record(runtime_.compute_stream());
