@@ -50,9 +50,9 @@ class RowStore {
     int32_t instead = 0;           // of rows that left
     uint64_t* replaced = nullptr;  // on the device: grows by the occurrences of those
   };
-  // These wait for queued work, of which nothing may be left but the preparing of `batch`, and return how many rows left. The others
-  // stay rows 1 to n, under new numbers.
-  /// Down to 15/16 of the limit, or to the rows of the batch if these are more: the least used leave. Then the index is as new.
+  // These wait for queued work, of which nothing may be left but the preparing of `batch`, and return how many rows left (not counting
+  // candidates that have become rows elsewhere). The others stay rows 1 to n, under new numbers.
+  /// Down to 15/16 of the limit, or to the rows of the batch if these are more: the least used leave.
   int64_t evict(const BatchRows& batch);
   /// Down to the limit: of the rows that the batch brought, those with the highest (slot, key) leave.
   int64_t refuse_newest(const BatchRows& batch);
@@ -87,6 +87,8 @@ class RowStore {
   bool rows_may_leave() const { return policy_.when_full != WhenFull::error; }
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
   int64_t remove_rows(const BatchRows&, const Choose&);
+  /// Of candidates, those that are none any more leave in any case. Returns how many.
+  int64_t admitted_leave(Context&, const ops::RemovalMemory&, const ops::IndexState&) const;
   ops::IndexState state();
   /// Keys of all batches that may be queued, and one more.
   int64_t ring_keys() const { return (batches_ahead_ + 1) * batch_keys_; }

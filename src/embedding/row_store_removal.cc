@@ -8,17 +8,18 @@
 namespace hctr {
 
 int64_t RowStore::evict(const BatchRows& batch) {
-  return remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
+  int64_t admitted = 0;
+  const int64_t gone = remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
     const uint32_t* scores = policy_.when_full == WhenFull::evict_lru ? marks_.last_seen : marks_.occurrences;
     const ops::RowRanks ranks{index_.row_keys, index_.row_slots, scores};
     ops::rows_stay(ctx, batch.rows, batch.count, memory.fates);
-    if (policy_.of_candidates) ops::rows_below_leave(ctx, marks_.occurrences, 1, index_.first_row, now.rows, memory.fates);  // they got a row
-    int64_t staying = 0, leaving = 0;
+    admitted = admitted_leave(ctx, memory, now);
+    int64_t staying = 0;
     ops::count_fates(ctx, ops::Fate::stays, now.rows, memory, staying);
-    ops::count_fates(ctx, ops::Fate::leaves, now.rows, memory, leaving);
     const int64_t left = std::max(RowPolicy::rows_left(row_limit_), staying);
-    ops::lowest_rows_leave(ctx, ranks, index_.first_row, now.rows, std::max<int64_t>(0, now.rows - shared_rows() - leaving - left), memory);
+    ops::lowest_rows_leave(ctx, ranks, index_.first_row, now.rows, std::max<int64_t>(0, now.rows - admitted - left), memory);
   });
+  return gone - admitted;
 }
 
 int64_t RowStore::refuse_newest(const BatchRows& batch) {
@@ -29,9 +30,20 @@ int64_t RowStore::refuse_newest(const BatchRows& batch) {
 }
 
 int64_t RowStore::expire(int64_t step) {
-  return remove_rows({}, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
+  int64_t admitted = 0;
+  const int64_t gone = remove_rows({}, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
+    admitted = admitted_leave(ctx, memory, now);
     ops::rows_below_leave(ctx, marks_.last_seen, static_cast<uint32_t>(step), index_.first_row, now.rows, memory.fates);
   });
+  return gone - admitted;
+}
+
+int64_t RowStore::admitted_leave(Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) const {
+  int64_t count = 0;
+  if (!policy_.of_candidates) return count;
+  ops::rows_below_leave(ctx, marks_.occurrences, 1, index_.first_row, now.rows, memory.fates);
+  ops::count_fates(ctx, ops::Fate::leaves, now.rows, memory, count);
+  return count;
 }
 
 int64_t RowStore::trim() {

@@ -43,31 +43,33 @@ class PlainTable {
     }
   };
   using Identity = std::pair<int32_t, int64_t>;
+  static constexpr Identity kShared{-1, 0};  // of the row that keys may share; no file holds it
   std::map<Identity, Row> rows;
 
-  Identity identity(size_t slot, int64_t key) const {
+  virtual ~PlainTable() = default;
+  virtual Identity identity(size_t slot, int64_t key) const {
     return {spec_.identity_by_slot ? static_cast<int32_t>(slot) : 0, key};
   }
 
   void insert(const Bags& bags) {
-    const uint64_t key = random_key(7, stream_of("table:" + spec_.name));
     for (size_t s = 0; s < bags.size(); ++s)
       for (const auto& bag : bags[s])
-        for (const int64_t k : bag) {
-          const Identity id = identity(s, k);
-          if (rows.contains(id)) continue;
-          Row& row = rows[id];
-          const float bound =
-              spec_.slot_bounds.empty() ? spec_.init_bound : spec_.slot_bounds[static_cast<size_t>(id.first)];
-          for (int64_t e = 0; e < spec_.dim; ++e)
-            row.elements.emplace_back(
-                spec_.optimizer, static_cast<double>(symmetric_float(
-                                     philox(key, static_cast<uint64_t>(k),
-                                            static_cast<uint64_t>(id.first) << 32 | static_cast<uint64_t>(e / 4))
-                                         .v[e % 4],
-                                     bound)));
-          row.sum = static_cast<double>(spec_.optimizer.initial);
-        }
+        for (const int64_t k : bag)
+          if (const Identity id = identity(s, k); !rows.contains(id)) rows[id] = new_row("table:", id);
+  }
+  Row new_row(const std::string& stream, Identity id) const {
+    const uint64_t key = random_key(7, stream_of(stream + spec_.name));
+    const float bound = spec_.slot_bounds.empty() || id.first < 0 ? spec_.init_bound : spec_.slot_bounds[static_cast<size_t>(id.first)];
+    const auto slot = static_cast<uint64_t>(std::max(id.first, 0));
+    Row row;
+    for (int64_t e = 0; e < spec_.dim; ++e)
+      row.elements.emplace_back(spec_.optimizer,
+                                static_cast<double>(symmetric_float(philox(key, static_cast<uint64_t>(id.second),
+                                                                           slot << 32 | static_cast<uint64_t>(e / 4))
+                                                                        .v[e % 4],
+                                                                    bound)));
+    row.sum = static_cast<double>(spec_.optimizer.initial);
+    return row;
   }
 
   double weight(const std::vector<int64_t>& bag) const {
@@ -110,7 +112,9 @@ class PlainTable {
     if (spec_.update == UpdateType::global)
       for (const auto& [id, row] : rows) gradients[id].resize(dim, 0.0);
     for (const auto& [id, g] : gradients) {
-      Row& row = rows.at(id);
+      const auto found = rows.find(id);
+      if (found == rows.end()) continue;  // a key that got no row
+      Row& row = found->second;
       if (spec_.optimizer.row_wise) {
         for (const double each : g) row.sum += each * each / static_cast<double>(dim);
         for (size_t e = 0; e < dim; ++e)
@@ -124,6 +128,9 @@ class PlainTable {
     }
   }
 
+ protected:
+  TableSpec spec_;
+
  private:
   void lazy_update(PlainWeight& x, double g, double rate, double t, double last) const {
     const double b1 = static_cast<double>(spec_.optimizer.beta1), b2 = static_cast<double>(spec_.optimizer.beta2), k = t - last;
@@ -132,8 +139,6 @@ class PlainTable {
     x.state[0] = std::pow(b1, k) * x.state[0] + (1 - b1) * g;
     x.state[1] = std::pow(b2, k) * x.state[1] + (1 - b2) * g * g;
   }
-
-  TableSpec spec_;
 };
 
 inline void expect_near(const std::vector<float>& got, const std::vector<double>& wanted, double tolerance, const std::string& what) {
@@ -143,23 +148,10 @@ inline void expect_near(const std::vector<float>& got, const std::vector<double>
         << what << ", element " << i;
 }
 
-/// Trains the table and the plain one side by side and compares all they give.
-inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int64_t vocabulary, int steps, double tolerance = 2e-5) {
-  TableRig rig(device, spec);
-  rig.loss_scale = 8;
-  PlainTable plain(spec);
-  std::mt19937_64 random(11);
-  for (int t = 1; t <= steps; ++t) {
-    Bags bags = random_bags(spec, spec.samples, most_keys, vocabulary, random);
-    for (auto& slot : bags) slot.back().clear();  // a padding row: every bag empty
-    const std::vector<float> dy = random_floats(spec.samples * spec.places() * spec.dim, random);
-    const float rate = 0.01f * static_cast<float>(1 + t % 3);
-    plain.insert(bags);
-    expect_near(rig.step(bags, dy, rate), plain.forward(bags), tolerance, cat("forward of step ", t));
-    plain.update(bags, dy, static_cast<double>(rate), 8, t);
-    if (testing::Test::HasFatalFailure()) return;
-  }
-  ASSERT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size()));
+/// Every row that the table exports against the plain one's.
+inline void compare_rows(TableRig& rig, const PlainTable& plain, double tolerance) {
+  const TableSpec& spec = rig.spec();
+  ASSERT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size() - plain.rows.count(PlainTable::kShared)));
   rig.table->export_rows(true, [&](const RowBlock& block) {
     for (size_t i = 0; i < block.keys.size(); ++i) {
       const int32_t slot = block.slots.empty() ? 0 : block.slots[i];
@@ -181,6 +173,25 @@ inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int
       }
     }
   });
+}
+
+/// Trains the table and the plain one side by side and compares all they give.
+inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int64_t vocabulary, int steps, double tolerance = 2e-5) {
+  TableRig rig(device, spec);
+  rig.loss_scale = 8;
+  PlainTable plain(spec);
+  std::mt19937_64 random(11);
+  for (int t = 1; t <= steps; ++t) {
+    Bags bags = random_bags(spec, spec.samples, most_keys, vocabulary, random);
+    for (auto& slot : bags) slot.back().clear();  // a padding row: every bag empty
+    const std::vector<float> dy = random_floats(spec.samples * spec.places() * spec.dim, random);
+    const float rate = 0.01f * static_cast<float>(1 + t % 3);
+    plain.insert(bags);
+    expect_near(rig.step(bags, dy, rate), plain.forward(bags), tolerance, cat("forward of step ", t));
+    plain.update(bags, dy, static_cast<double>(rate), 8, t);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  compare_rows(rig, plain, tolerance);
 }
 
 }  // namespace hctr::test
