@@ -54,7 +54,7 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            Range{.low = 0, .high = 1, .low_open = true})
       .opt("max_candidates", &H::max_candidates,
            "with min_count: keys that are counted without having a row; beyond them those that were not seen for longest start anew. "
-           "10,000,000 when not given; 44 to 66 bytes each",
+           "10,000,000 when not given; 41 to 63 bytes each",
            at_least(1))
       .ignored("load_factor", "the index sizes itself")
       .ignored("num_iterations_statistics", kNoPlacement)
