@@ -18,6 +18,17 @@ bool more_than_fit(const std::vector<int64_t>& sizes) {
   return std::any_of(sizes.begin(), sizes.end(), [&](int64_t size) { return size > left || (left -= size) < 0; });
 }
 
+void check_policy(const SparseEmbeddingHparam& h, bool sized, const std::string& place, Problems& problems) {
+  if (h.when_full && !sized)
+    problems.error(place + "/when_full", "a table is full when it has so many rows: say how many with \"max_vocabulary_size_per_gpu\"");
+  if (!h.grow && h.when_full && *h.when_full != WhenFull::error)
+    problems.note(place + "/grow", "\"when_full\" says what happens at the limit; \"grow\" adds nothing to it");
+  if (h.min_count && h.admit_probability)
+    problems.error(place + "/admit_probability", "keys get rows by their count or by chance: \"min_count\" stands there too, leave one out");
+  if (h.max_candidates && !h.min_count)
+    problems.error(place + "/max_candidates", "limits the keys that \"min_count\" counts, which is not there");
+}
+
 Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
   using H = SparseEmbeddingHparam;
   return Schema<H>(type)
@@ -26,7 +37,7 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
             "how the vectors of a slot become one: their sum (0), mean (1), or sum divided by the root of their number (sqrtn); none: "
             "they stay apart, each key's at its place in the order of keys, zeros behind the last")
       .opt("max_vocabulary_size_per_gpu", &H::max_vocabulary_size_per_gpu,
-           "rows to make room for at the start; the table grows past them", at_least(1))
+           "rows to make room for at the start; the table grows past them, unless \"when_full\" or \"grow\" makes them a limit", at_least(1))
       .opt("vocabulary_size", &H::vocabulary_size, "older spelling, over all GPUs", at_least(1))
       .opt("workspace_size_per_gpu_in_mb", &H::workspace_size_per_gpu_in_mb, "newer spelling, as memory of the vectors",
            more_than(0))
@@ -38,12 +49,29 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
       .opt("index", &H::index,
            "how a key finds its row. direct: by arithmetic from slot_size_array; all rows are there from the start, saved, and seen by evaluation, "
            "and a key outside its slot's range is an error. hash: rows come with their keys, which may be any numbers; slot_size_array is a hint. "
-           "auto: direct where slot_size_array is given")
+           "auto: direct where slot_size_array is given and no field says which keys get rows or which rows leave")
       .opt("identity", &H::identity,
            cat("what a row belongs to: slot_and_key, a key has a row in each slot, and model files name slots; or key, it has one row for all slots, "
                "and model files name none; left out: ", type == kDistributed ? "key" : "slot_and_key"))
       .opt("storage", &H::storage, "what vectors are stored as; in fp16 and bf16 each update is rounded at random so that the mean is kept. Model files hold fp32")
       .opt("state_storage", &H::state_storage, "the same for the optimizer's states; the one number a row of row-wise AdaGrad stays fp32")
+      .opt("when_full", &H::when_full,
+           "makes the rows stated a limit and says what happens when the data bring more keys. error: training stops and saves the model. "
+           "evict_lru: rows that were not seen for longest leave for the new ones; evict_lfu: those seen least often; of both, 1/16 of the "
+           "limit at a time. ignore: new keys share one row, which keys never seen have in evaluation from then on")
+      .opt("expire_after", &H::expire_after,
+           "steps: rows whose key came in none of so many training steps leave; looked for every expire_after / 16 steps", at_least(1))
+      .opt("min_count", &H::min_count,
+           "a key gets a row once it has come so often, its occurrences in the present batch included; until then it contributes zeros, "
+           "and counts as a key of its mean",
+           between(1, 1e9))
+      .opt("admit_probability", &H::admit_probability,
+           "each occurrence of a key without a row gets it one with this probability; until then as with min_count",
+           Range{.low = 0, .high = 1, .low_open = true})
+      .opt("max_candidates", &H::max_candidates,
+           "with min_count: keys that are counted without having a row; beyond them those that were not seen for longest start anew. "
+           "10,000,000 when not given; 41 to 63 bytes each",
+           at_least(1))
       .ignored("load_factor", "the index sizes itself")
       .ignored("num_iterations_statistics", kNoPlacement)
       .ignored("max_num_frequent_categories", kNoPlacement)
@@ -108,7 +136,8 @@ Placement::Kind EmbeddingClause::placement() const {
 }
 
 bool EmbeddingClause::direct() const {
-  return hparam.index == IndexKind::direct || (hparam.index == IndexKind::automatic && !hparam.slot_size_array.empty() && !more_than_fit(hparam.slot_size_array));
+  if (hparam.index != IndexKind::automatic) return hparam.index == IndexKind::direct;
+  return !hparam.slot_size_array.empty() && !more_than_fit(hparam.slot_size_array) && !hparam.policy().any();
 }
 
 const std::vector<std::string>& embedding_types() {
@@ -152,6 +181,9 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
           problems.error(place + "/index", "a direct index needs the keys there are: \"slot_size_array\"");
         if (h.index == IndexKind::direct && more_than_fit(h.slot_size_array))
           problems.error(place + "/index", cat("the sizes in \"slot_size_array\" add up to more than the ", kMostRows, " rows that a table can have; use \"hash\""));
+        if (h.index == IndexKind::direct && h.policy().any())
+          problems.error(place + "/index", "a direct index has a row for every key from the start, so that none can be let in, or leave: use \"hash\"");
+        check_policy(h, stated > 0 || !h.slot_size_array.empty(), place, problems);
         if (stated > 0 && !h.slot_size_array.empty())
           problems.note(place, "\"slot_size_array\" says how many rows to make room for; the other size is not used");
       });
@@ -172,6 +204,29 @@ void check_slots(const EmbeddingClause& clause, int64_t slots, const std::string
     problems.error(pointer + "/sparse_embedding_hparam/slot_size_array",
                    cat("has ", sizes, sizes == 1 ? " size" : " sizes", "; sparse input \"", clause.bottom, "\" has ",
                        slots, slots == 1 ? " slot" : " slots"));
+}
+
+const std::vector<std::pair<std::string, WhenFull>>& EnumWords<WhenFull>::table() {
+  static const std::vector<std::pair<std::string, WhenFull>> words = {
+      {"error", WhenFull::error}, {"evict_lru", WhenFull::evict_lru}, {"evict_lfu", WhenFull::evict_lfu}, {"ignore", WhenFull::ignore}};
+  return words;
+}
+
+RowPolicy SparseEmbeddingHparam::policy() const {
+  RowPolicy policy;
+  policy.when_full = when_full.value_or(policy.when_full);
+  policy.expire_after = expire_after.value_or(policy.expire_after);
+  policy.min_count = min_count.value_or(policy.min_count);
+  policy.admit_probability = admit_probability.value_or(policy.admit_probability);
+  policy.max_candidates = max_candidates.value_or(policy.max_candidates);
+  return policy;
+}
+
+std::string EmbeddingClause::stated_by() const {
+  if (!hparam.slot_size_array.empty()) return "slot_size_array";
+  if (hparam.workspace_size_per_gpu_in_mb) return "workspace_size_per_gpu_in_mb";
+  if (hparam.max_vocabulary_size_per_gpu) return "max_vocabulary_size_per_gpu";
+  return hparam.vocabulary_size ? "vocabulary_size" : "";
 }
 
 int64_t EmbeddingClause::stated_rows(int64_t rank, int64_t ranks) const {
@@ -207,7 +262,9 @@ TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int 
   spec.optimizer = own.rule(top_optimizer.hyper().learning_rate);
   spec.update = own.update();
   spec.row_hint = stated_rows(rank, ranks);
-  spec.row_limit = hparam.grow ? 0 : spec.row_hint;
+  spec.row_limit = hparam.limited() ? spec.row_hint : 0;
+  spec.limit_setting = stated_by();
+  spec.policy = hparam.policy();
   return spec;
 }
 

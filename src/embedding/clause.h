@@ -66,6 +66,13 @@ struct SparseEmbeddingHparam {
   IndexKind index = IndexKind::automatic;
   std::optional<Identity> identity;
   DType storage = DType::f32, state_storage = DType::f32;
+  std::optional<WhenFull> when_full;
+  std::optional<int64_t> expire_after, min_count, max_candidates;
+  std::optional<double> admit_probability;
+
+  /// Whether the rows stated are a limit.
+  bool limited() const { return !grow || when_full; }
+  RowPolicy policy() const;
 };
 
 struct EmbeddingClause {
@@ -88,6 +95,8 @@ struct EmbeddingClause {
   bool direct() const;
   /// Rows on `rank` that the clause speaks of; 0 when it does not.
   int64_t stated_rows(int64_t rank, int64_t ranks) const;
+  /// The field that says so; empty when none does.
+  std::string stated_by() const;
   /// The table of one rank, all but the sizes of batches and of its slots. The rate of a step is that of the
   /// top-level optimizer, and the table's follows in proportion.
   TableSpec table_spec(const OptimizerClause& top_optimizer, int rank = 0, int ranks = 1) const;

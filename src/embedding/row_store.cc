@@ -16,12 +16,19 @@ int64_t bytes_per_row(const TableSpec& spec) {
   const auto size = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };
   const int64_t numbers = spec.dim * size(spec.storage) + spec.optimizer.states() * spec.state_dim() * size(spec.stored_states());
   constexpr int64_t kKey = 8 + 4, kMarks = 4 + 1, kEntries = 2 * sizeof(ops::IndexEntry);
-  return numbers + kMarks + (spec.direct.empty() ? kKey + kEntries : 0);
+  const int64_t policy_marks = 4 * (spec.policy.marks_steps() + spec.policy.marks_occurrences());
+  return numbers + kMarks + policy_marks + (spec.direct.empty() ? kKey + kEntries : 0);
 }
 
-int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t least) {
+/// Where rows leave for a batch, the batch has its rows first; the shared row is one more.
+int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys) {
+  if (spec.policy.when_full == WhenFull::error) return std::min(spec.row_limit, kMostRows);
+  return std::min(spec.row_limit + batch_keys + spec.policy.shares_row(), kMostRows);
+}
+
+int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t least, int64_t most) {
   const int64_t fitting = std::max(free_memory(runtime.device()) / bytes_per_row(spec), least);
-  return std::min({fitting, kMostRows, spec.row_limit > 0 ? spec.row_limit : kMostRows});
+  return std::min({fitting, kMostRows, spec.row_limit > 0 ? most : kMostRows});
 }
 
 /// At most three quarters of the places are used, so that searches stay short.
@@ -37,8 +44,12 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       batch_keys_(batch_keys),
       batches_ahead_(batches_ahead),
       row_limit_(spec.direct.empty() ? spec.row_limit : 0),
-      room_for_(keys_.empty() ? rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys) : all_rows(bytes_per_row(spec))),
-      entries_(runtime.device(), static_cast<size_t>(entries_for(keys_.empty() ? room_for_ + ring_keys() : 0)) * sizeof(ops::IndexEntry)),
+      row_capacity_limit_(row_capacity_limit(spec, batch_keys)),
+      policy_(spec.policy),
+      limit_setting_(spec.limit_setting),
+      room_for_(keys_.empty() ? rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys, row_capacity_limit_) : all_rows(bytes_per_row(spec))),
+      entries_(runtime.device(), std::max(static_cast<size_t>(entries_for(keys_.empty() ? room_for_ + ring_keys() : 0)) * sizeof(ops::IndexEntry),
+                                          policy_.removes_rows() ? ops::removal_bytes(runtime.device(), room_for_) : 0)),
       state_(runtime.device(), sizeof(ops::IndexState)),
       slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
       spans_(runtime.device(), keys_.spans.size() * sizeof(ops::KeySpan)),
@@ -60,6 +71,8 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   data_.last_step = add_column<int32_t>(spec.update == UpdateType::lazy_global, 1);
   // Where a gradient of 0 changes nothing, global updates are local ones.
   data_.touched = add_column<uint8_t>(spec.update == UpdateType::global && !spec.optimizer.rests(), 1);
+  marks_.last_seen = add_column<uint32_t>(policy_.marks_steps(), 1);
+  marks_.occurrences = add_column<uint32_t>(policy_.marks_occurrences(), 1);
   index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
   index_.state = reinterpret_cast<ops::IndexState*>(state_.data());
 
@@ -79,11 +92,27 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   const int64_t rows = std::min(std::max(ring_keys(), std::min(spec.row_hint, plenty)), most_rows());
   grow_rows(rows);
   grow_index(std::max(rows, ring_keys()));
+  if (policy_.shares_row()) add_shared_row(spec);
+}
+
+void RowStore::add_shared_row(const TableSpec& spec) {
+  ops::RowInit init = init_;
+  init.key = random_key(runtime_.options().seed, stream_of("shared row:" + spec.name));
+  init.slot_bounds = nullptr;
+  Context ctx(runtime_, runtime_.compute_stream());
+  zero_bytes(ctx.stream(), index_.row_keys + 1, sizeof(int64_t));  // its random numbers are those of this key
+  if (index_.row_slots) zero_bytes(ctx.stream(), index_.row_slots + 1, sizeof(int32_t));
+  set_in_state(offsetof(ops::IndexState, rows), uint32_t{1});
+  ops::init_new_rows(ctx, index_, init, data_);
+  set_in_state(offsetof(ops::IndexState, ready), uint32_t{1});
+  set_in_state(offsetof(ops::IndexState, finished), uint32_t{1});
+  index_.first_row = 2;
+  *host_word() = 1;
 }
 
 template <class T>
 T* RowStore::add_column(bool wanted, int64_t elements_per_row) {
-  if (!wanted) return nullptr;
+  if (!wanted || elements_per_row == 0) return nullptr;
   const int64_t bytes = elements_per_row * static_cast<int64_t>(sizeof(T));
   columns_.push_back({ReservedBuffer(runtime_.device(), static_cast<size_t>((room_for_ + 1) * bytes)), bytes});
   return reinterpret_cast<T*>(columns_.back().memory.data());
@@ -110,10 +139,10 @@ RowStore::Told RowStore::wait_for_all() {
 }
 
 void RowStore::check_limit(const Told& now) const {
-  if (row_limit_ == 0 || now.rows <= row_limit_) return;
-  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_,
-                              " rows that \"max_vocabulary_size_per_gpu\" allows (", now.rows,
-                              " or more); raise it, or let the table grow (\"grow\": true)"));
+  if (row_limit_ == 0 || now.rows <= most_kept()) return;
+  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_, " rows that \"", limit_setting_, "\" allows (",
+                              now.rows - shared_rows(), " or more); raise it, let the table grow (without \"grow\": false and "
+                              "\"when_full\"), or let rows leave for new keys (\"when_full\": \"evict_lru\")"));
 }
 
 void RowStore::ensure_room() {
@@ -123,27 +152,28 @@ void RowStore::ensure_room() {
     return;
   }
   Told now = told();
-  check_limit(now);
+  if (!rows_may_leave()) check_limit(now);
   const auto queued = static_cast<int64_t>(batches_ - now.batches);  // both count modulo 2^32
   int64_t at_most = now.rows + (queued + 1) * batch_keys_;
+  if (rows_may_leave()) at_most = std::min(at_most, most_kept() + batch_keys_);  // after each batch they have
   if (at_most > capacity_ || at_most > keys_in(entry_count_)) {
     now = wait_for_all();
-    check_limit(now);
-    const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_limit_ : kMostRows);
+    if (!rows_may_leave()) check_limit(now);
+    const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_capacity_limit_ : kMostRows);
     const int64_t ample = std::min(std::max(now.rows + ring_keys(), capacity_ + capacity_ / 2), most_rows());
     // Keys that find no row need their places too, until the limit is noticed.
     if (now.rows + ring_keys() > capacity_) grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_), [this](int64_t keys) { grow_index(keys); });
     at_most = now.rows + batch_keys_;
   }
-  near_limit_ = row_limit_ > 0 && at_most > row_limit_;
+  near_limit_ = row_limit_ > 0 && at_most > most_kept();
   ++batches_;
 }
 
 void RowStore::confirm_room() const {
   if (!near_limit_) return;
   runtime_.prepare_stream().synchronize();
-  check_limit(told());
+  if (!rows_may_leave()) check_limit(told());
 }
 
 void RowStore::grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to) {
@@ -156,19 +186,22 @@ void RowStore::grow(int64_t needed, int64_t ample, int64_t have, const std::func
   }
 }
 
-int64_t RowStore::finished_rows() {
+ops::IndexState RowStore::state() {
   wait_for_all();
   ops::IndexState state;
   copy_bytes(runtime_.compute_stream(), &state, state_.data(), sizeof state);
   runtime_.compute_stream().synchronize();
-  return state.finished;
+  return state;
 }
+
+int64_t RowStore::finished_rows() { return static_cast<int64_t>(state().finished) - shared_rows(); }
 
 void RowStore::grow_rows(int64_t rows) {
   if (rows > room_for_)
     throw Error(Kind::device,
                 cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ", room_for_));
   for (Column& column : columns_) column.memory.grow(static_cast<size_t>((rows + 1) * column.bytes_per_row));
+  if (policy_.removes_rows()) entries_.grow(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
   capacity_ = rows;
   set_in_state(offsetof(ops::IndexState, row_capacity), static_cast<uint32_t>(rows));
 }

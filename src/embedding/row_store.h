@@ -12,6 +12,8 @@
 #include "embedding/table_spec.h"
 #include "ops/embedding_rows.h"
 #include "ops/hash_index.h"
+#include "ops/row_marks.h"
+#include "ops/row_removal.h"
 
 namespace hctr {
 
@@ -37,6 +39,7 @@ class RowStore {
   void check_keys() const;
   const ops::RowData& data() const { return data_; }
   const ops::RowInit& init() const { return init_; }
+  const ops::RowMarks& marks() const { return marks_; }
   /// Where index_close_batch tells the host how many rows there are.
   uint64_t* host_word() const { return reinterpret_cast<uint64_t*>(host_word_.data()); }
 
@@ -44,10 +47,32 @@ class RowStore {
   /// free might not do. Errors: Error(data) beyond the row limit; Error(device) when memory is short.
   void ensure_room();
   /// Once the batch that room was made for is queued on the prepare stream: whether it found room. Waits for it only when so near
-  /// the row limit that it may not have. Errors: Error(data) beyond the limit.
+  /// the row limit that it may not have. Errors: Error(data) beyond the limit, unless rows leave for that.
   void confirm_room() const;
+  /// After confirm_room(): whether the batch has brought the store beyond its limit, so that rows must leave.
+  bool over_limit() const { return near_limit_ && told().rows > most_kept(); }
+  /// Errors: Error(data) when there are more rows than the limit allows, whatever would happen in training. Nothing is queued.
+  void check_limit() const { check_limit(told()); }
   /// Waits for queued work and returns the rows of finished steps.
   int64_t finished_rows();
+
+  /// The prepared batch in whose favour rows leave: its rows get their new numbers.
+  struct BatchRows {
+    int32_t* rows = nullptr;  // [count]
+    int64_t count = 0;
+    int32_t instead = 0;           // of rows that left
+    uint64_t* replaced = nullptr;  // on the device: grows by the occurrences of those
+  };
+  // These wait for queued work, of which nothing may be left but the preparing of `batch`, and return how many rows left (not counting
+  // candidates that have become rows elsewhere). The others stay rows 1 to n, under new numbers.
+  /// Down to 15/16 of the limit, or to the rows of the batch if these are more: the least used leave.
+  int64_t evict(const BatchRows& batch);
+  /// Down to the limit: of the rows that the batch brought, those with the highest (slot, key) leave.
+  int64_t refuse_newest(const BatchRows& batch);
+  /// Rows last seen before this step.
+  int64_t expire(int64_t step);
+  /// evict() for a store that is only looked at between batches: when more rows than the limit may be there, and are.
+  int64_t trim();
 
   int64_t capacity() const { return capacity_; }
   /// Every row number is below 2^row_bits(), now and later.
@@ -68,10 +93,21 @@ class RowStore {
   int64_t all_rows(int64_t bytes_per_row) const;
   /// Memory and first values for all of them.
   void take_all_rows();
+  void add_shared_row(const TableSpec&);
   Told told() const;
   Told wait_for_all();
   void check_limit(const Told&) const;
-  int64_t most_rows() const { return row_limit_ > 0 ? row_limit_ : room_for_; }
+  /// Rows that may be handed out: where rows leave for others, a batch comes in before they do.
+  int64_t most_rows() const { return row_limit_ > 0 ? row_capacity_limit_ : room_for_; }
+  /// Rows that stay, the shared one included.
+  int64_t most_kept() const { return row_limit_ + shared_rows(); }
+  int64_t shared_rows() const { return index_.first_row - 1; }
+  bool rows_may_leave() const { return policy_.when_full != WhenFull::error; }
+  using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
+  int64_t remove_rows(const BatchRows&, const Choose&);
+  /// Of candidates, those that are none any more leave in any case. Returns how many.
+  int64_t admitted_leave(Context&, const ops::RemovalMemory&, const ops::IndexState&) const;
+  ops::IndexState state();
   /// Keys of all batches that may be queued, and one more.
   int64_t ring_keys() const { return (batches_ahead_ + 1) * batch_keys_; }
   /// Calls grow_to with `ample`, or, where memory is too short for that, with `needed`; neither when `have` is enough.
@@ -86,11 +122,14 @@ class RowStore {
   std::string label_;  // "table 'wide' on rank 0"
   DirectKeys keys_;
   int64_t batch_keys_, batches_ahead_, row_limit_;
+  int64_t row_capacity_limit_;  // with row_limit_: the most rows that there are for a moment
+  RowPolicy policy_;
+  std::string limit_setting_;
   int64_t room_for_;  // rows that addresses are reserved for
   int64_t capacity_ = 0;     // rows with memory
   int64_t entry_count_ = 0;  // places of the index
   uint32_t batches_ = 0;  // that room was made for
-  bool near_limit_ = false;  // the last of them may bring more keys than there may be rows
+  bool near_limit_ = false;  // the last of them may bring more rows than the limit allows
   std::vector<Column> columns_;
   ReservedBuffer entries_;
   Buffer state_, slot_bounds_, spans_, stray_state_;
@@ -99,6 +138,7 @@ class RowStore {
   ops::HashIndex index_;
   ops::RowData data_;
   ops::RowInit init_;
+  ops::RowMarks marks_;
 };
 
 }  // namespace hctr

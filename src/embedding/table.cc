@@ -57,6 +57,7 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
   at(sums, piece_sums_);
   at(eval_rows, eval_rows_);
   at(scratch, scratch_);
+  if (spec_.policy.guards_entry()) admission_ = std::make_unique<Admission>(runtime_, spec_, ring_slots);
   if (unpooled) upload_places(arena_.get(of_slot).data<int32_t>(), arena_.get(slots).data<int32_t>());
 }
 
@@ -72,10 +73,6 @@ void EmbeddingTable::upload_places(int32_t* of_slot, int32_t* slots) {
   stream.synchronize();
   places_ = {of_slot, slots};
 }
-
-void EmbeddingTable::ensure_room() { store_.ensure_room(); }
-
-void EmbeddingTable::confirm_room() const { store_.confirm_room(); }
 
 void EmbeddingTable::check_keys() const { store_.check_keys(); }
 
@@ -99,10 +96,12 @@ void EmbeddingTable::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets
   if (store_.direct()) {
     find_directly(ctx, batch.keys, false, batch.rows);
   } else {
-    ops::index_insert(ctx, store_.index(), batch.keys, batch.rows);
+    if (admission_) admission_->find_or_admit(ctx, store_.index(), batch.keys, batch.rows);
+    else ops::index_insert(ctx, store_.index(), batch.keys, batch.rows);
     ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
   }
   ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_);
+  if (store_.marks().any()) ops::mark_rows(ctx, batch.groups, batch.keys.key_capacity, store_.marks());
   ops::index_close_batch(ctx, store_.index(), batch.rows_after, store_.host_word());
 }
 
@@ -129,6 +128,7 @@ void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y)
   const ops::KeyBatch batch = key_batch(keys, offsets, spec_.eval_samples, spec_.eval_key_capacity);
   if (store_.direct()) find_directly(ctx, batch, true, eval_rows_);
   else ops::index_find(ctx, store_.index(), batch, eval_rows_);
+  if (admission_ && spec_.policy.shares_row()) admission_->share_row(ctx, batch, eval_rows_);
   ops::pool(ctx, batch, eval_rows_, store_.data().vectors, spec_.combiner, y);
 }
 

@@ -3,10 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "device/arena.h"
+#include "embedding/admission.h"
 #include "embedding/row_store.h"
 #include "embedding/table_spec.h"
 #include "ops/embedding_group.h"
@@ -25,9 +29,10 @@ struct RowBlock {
 };
 
 /// The training loop passes batches through a ring of slots. For a step with its batch in slot i:
-///   ensure_room()               on the host, before prepare(i) is given to the device
+///   ensure_room(step)           on the host, before prepare(i) is given to the device
 ///   prepare(i)                  on the prepare stream, while the batch before computes
-///   confirm_room()              on the host, before forward(i) is given to the device
+///   confirm_room(i)             on the host, before forward(i) is given to the device
+///   enforce_limit(i)            likewise, once every table has confirmed
 ///   forward(i)                  on the compute stream, after prepare(i)
 ///   backward_and_update(i)      likewise; then slot i may be prepared again
 /// prepare, forward, backward_and_update and lookup can be recorded into a Program once and run many times: they
@@ -38,12 +43,16 @@ class EmbeddingTable {
   /// Errors: Error(device) when memory is short.
   EmbeddingTable(Runtime&, TableSpec, int ring_slots);
 
-  /// Makes room for the new rows of one more batch. Waits for the device only near the end of the room known to be
-  /// free. Errors: Error(data) when there are more rows than row_limit; Error(device) when memory is short.
-  void ensure_room();
+  /// Makes room for the new rows of one more batch, that of step `step`. Waits for the device only near the end of the room known
+  /// to be free, and where rows expire: then they leave here. Errors: Error(data) when there are more rows than row_limit;
+  /// Error(device) when memory is short.
+  void ensure_room(int64_t step);
   /// Throws before a step with keys beyond row_limit changes anything; rows and the batches before stay as they are. Waits for
   /// prepare only when the limit is near. Errors: Error(data).
-  void confirm_room() const;
+  void confirm_room(int slot) const;
+  /// Where the batch has brought the table beyond its limit and rows leave for that: they do, before anybody sees the others' rows.
+  /// Waits for queued steps then. Rows leave only while every batch prepared before this one has been given its backward_and_update.
+  void enforce_limit(int slot);
 
   /// Of a table with direct keys: whether the device has come upon one outside its range, in training or evaluation. Such a key
   /// contributed nothing and was not trained. Does not wait; ensure_room() asks too. Errors: Error(data) naming slot, key and range.
@@ -65,6 +74,10 @@ class EmbeddingTable {
   const TableSpec& spec() const { return spec_; }
   /// Rows as of the last finished step. Waits for queued steps.
   int64_t rows();
+  /// What has become of keys and rows under the policy, by the names of summary.json; empty without one. Waits for queued steps.
+  std::map<std::string, int64_t> counts();
+  /// Whether keys have used the row that files of models do not hold.
+  bool uses_shared_row() const { return admission_ && admission_->used_shared_row(); }
 
   /// Gives all rows of finished steps to `take`, block by block, sorted by (slot, key). Waits for queued steps.
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take);
@@ -90,6 +103,8 @@ class EmbeddingTable {
   Runtime& runtime_;
   TableSpec spec_;
   RowStore store_;
+  std::unique_ptr<Admission> admission_;  // none where every key gets a row
+  int64_t evicted_ = 0, expired_ = 0;
   Arena arena_;
   std::vector<Batch> batches_;
   float* piece_sums_ = nullptr;

@@ -8,6 +8,7 @@
 
 #include "device/dtype.h"
 #include "embedding/direct_keys.h"
+#include "embedding/row_policy.h"
 #include "ops/key_batch.h"
 #include "ops/optimizer_rules.h"
 #include "optim/clause.h"
@@ -32,7 +33,9 @@ struct TableSpec {
   DType storage = DType::f32;        ///< of vectors: f32 f16 bf16
   DType state_storage = DType::f32;  ///< of the optimizer's states; where a row has one number it is f32
   int64_t row_hint = 0;   ///< rows to have room for from the start, as far as memory is plenty
-  int64_t row_limit = 0;  ///< more are an error; 0: memory is the limit
+  int64_t row_limit = 0;  ///< 0: memory is the limit
+  std::string limit_setting = "max_vocabulary_size_per_gpu";  ///< where the limit stands, for messages
+  RowPolicy policy;       ///< what happens at the limit; which keys get rows, which rows leave
 
   /// Vectors that a sample gets.
   int64_t places() const {

@@ -41,12 +41,13 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
 
 Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const { return network(phase).bind(batch.label, batch.dense); }
 
-void Model::ensure_room() {
-  for (const auto& table : tables_) table->ensure_room();
+void Model::ensure_room(int64_t step) {
+  for (const auto& table : tables_) table->ensure_room(step);
 }
 
-void Model::confirm_room() const {
-  for (const auto& table : tables_) table->confirm_room();
+void Model::confirm_room(int slot) {
+  for (const auto& table : tables_) table->confirm_room(slot);
+  for (const auto& table : tables_) table->enforce_limit(slot);
 }
 
 void Model::check_keys() const {
@@ -126,6 +127,20 @@ int64_t Model::embedding_rows() const {
   int64_t rows = 0;
   for (const auto& table : tables_) rows += table->rows();
   return rows;
+}
+
+std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() const {
+  std::map<std::string, std::map<std::string, int64_t>> counts;
+  for (const auto& table : tables_)
+    if (table->spec().policy.any()) counts[table->spec().name] = table->counts();
+  return counts;
+}
+
+std::vector<std::string> Model::tables_with_shared_row() const {
+  std::vector<std::string> names;
+  for (const auto& table : tables_)
+    if (table->uses_shared_row()) names.push_back(table->spec().name);
+  return names;
 }
 
 std::optional<ops::LossScale> Model::loss_scale() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,11 +32,11 @@ class Model {
 
   Network::Binding bind(Phase, const BatchTensors&) const;
 
-  /// Host, between steps: room in every table for the steps queued and the next.
-  void ensure_room();
-  /// Host, once prepare() of the next step is queued and before train_step() is. Errors: Error(data) when its keys are more than a
-  /// table may have rows; the model stays as the steps before left it.
-  void confirm_room() const;
+  /// Host, between steps: room in every table for the steps queued and the next, which is number `step`. Rows that have expired leave.
+  void ensure_room(int64_t step);
+  /// Host, once prepare() of the next step, in `slot`, is queued and before train_step() is. Errors: Error(data) when its keys are
+  /// more than a table may have rows; the model stays as the steps before left it. Else rows leave where tables have too many.
+  void confirm_room(int slot);
   /// Host, any time: whether a batch computed so far, in training or evaluation, held a key outside the range its config gives. Such a
   /// key did nothing. ensure_room() asks too. Errors: Error(data).
   void check_keys() const;
@@ -58,6 +59,10 @@ class Model {
   std::vector<Tensor> labels(Phase phase, const Network::Binding& binding) const { return network(phase).labels(binding); }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
+  /// Of each table with a policy for its rows, what has become of rows and keys. Waits for queued steps.
+  std::map<std::string, std::map<std::string, int64_t>> table_counts() const;
+  /// Tables with a trained row that model files do not hold, by name.
+  std::vector<std::string> tables_with_shared_row() const;
   /// The scale and the skipped steps of an fp16 model; none for others. Waits for queued steps.
   std::optional<ops::LossScale> loss_scale() const;
 

@@ -88,7 +88,7 @@ void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
 
 void index_rebuild(Context&, HashIndex index) {
   const uint32_t rows = std::min(index.state->rows, index.state->row_capacity);
-  for (uint32_t row = 1; row <= rows; ++row) {
+  for (uint32_t row = index.first_row; row <= rows; ++row) {
     const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
     enter<PlainPlaces>(index.entries, index.state->mask, index.row_keys[row], slot, row);
   }

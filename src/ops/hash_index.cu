@@ -102,7 +102,7 @@ __global__ void index_find_kernel(HashIndex index, KeyBatch batch, int32_t* rows
 __global__ void index_rebuild_kernel(HashIndex index) {
   const uint64_t mask = index.state->mask;
   const int64_t rows = min(index.state->rows, index.state->row_capacity);
-  for (int64_t row = 1 + hctr::cuda::thread_index(); row <= rows; row += hctr::cuda::thread_count()) {
+  for (int64_t row = index.first_row + hctr::cuda::thread_index(); row <= rows; row += hctr::cuda::thread_count()) {
     const int64_t key = index.row_keys[row];
     const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
     enter<DevicePlaces>(index.entries, mask, key, slot, static_cast<uint32_t>(row));

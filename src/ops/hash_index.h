@@ -31,6 +31,7 @@ struct HashIndex {
   IndexState* state = nullptr;
   int64_t* row_keys = nullptr;   // [row_capacity + 1] the key of each row
   int32_t* row_slots = nullptr;  // the slot of each row; null: a key has the same row in every slot
+  uint32_t first_row = 1;        // that belongs to a key
 
   /// The slot that a key's identity includes.
   HCTR_HD int32_t identity_slot(int32_t slot) const { return row_slots ? slot : 0; }
@@ -48,7 +49,7 @@ HCTR_OP(void index_insert(Context&, HashIndex, KeyBatch, int32_t* rows))
 /// rows[p] = the row of key p if it was there when the last step finished, else 0. May run beside index_insert.
 HCTR_OP(void index_find(Context&, HashIndex, KeyBatch, int32_t* rows))
 
-/// Enters rows 1 to state.rows into entries that are all empty. Nothing else may use the table meanwhile.
+/// Enters rows first_row to state.rows into entries that are all empty. Nothing else may use the table meanwhile.
 HCTR_OP(void index_rebuild(Context&, HashIndex))
 
 /// Ends a batch's insertions: state.ready and *rows_after become the rows handed out, and the host is told:

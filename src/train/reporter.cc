@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace hctr {
@@ -52,6 +53,23 @@ void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map
   event(cat("Eval Time for ", eval_samples, " samples: ", fixed("%.6f", took), "s"));
   folder_.add_metrics(line);
   shown_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(took));  // training speed leaves it out
+}
+
+void Reporter::tables(int64_t iteration, const TableCounts& counts) {
+  for (const auto& [name, now] : counts) {
+    if (tables_[name] == now) continue;
+    tables_[name] = now;
+    Json line(Json::Object{{"kind", "table"}, {"iteration", iteration}, {"table", name}});
+    std::string text;
+    for (const auto& [what, count] : now) {
+      line.set(what, count);
+      std::string words = what;
+      std::replace(words.begin(), words.end(), '_', ' ');
+      text += cat(text.empty() ? "" : ", ", count, " ", words);
+    }
+    event(cat("Table '", name, "': ", text));
+    folder_.add_metrics(line);
+  }
 }
 
 }  // namespace hctr

@@ -16,6 +16,7 @@ namespace hctr {
 
 class Reporter {
  public:
+  using TableCounts = std::map<std::string, std::map<std::string, int64_t>>;  // of each table, by name
   /// `samples_in_all`: to train on, for the time left.
   Reporter(const Log&, RunFolder&, int64_t samples_in_all);
 
@@ -24,6 +25,8 @@ class Reporter {
   /// A display iteration: the loss of the step just finished.
   void trained(int64_t iteration, int64_t samples, double loss, double learning_rate);
   void evaluated(int64_t iteration, int64_t eval_samples, const std::map<std::string, double>& metrics, double seconds);
+  /// What became of rows and keys of the tables, where that is not as it was last time.
+  void tables(int64_t iteration, const TableCounts& counts);
   void event(const std::string& line);
   double seconds() const;
 
@@ -33,6 +36,7 @@ class Reporter {
   RunFolder& folder_;
   Clock::time_point start_ = Clock::now(), shown_ = start_;
   int64_t samples_in_all_, shown_samples_ = 0, shown_iteration_ = 0;
+  TableCounts tables_;  // as last shown
   Progress progress_;
 };
 

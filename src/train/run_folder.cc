@@ -25,6 +25,16 @@ Json numbers(const std::map<std::string, double>& values) {
   return object;
 }
 
+Json counts(const std::map<std::string, std::map<std::string, int64_t>>& of_tables) {
+  Json tables(Json::Object{});
+  for (const auto& [name, values] : of_tables) {
+    Json table(Json::Object{});
+    for (const auto& [what, count] : values) table.set(what, count);
+    tables.set(name, std::move(table));
+  }
+  return tables;
+}
+
 }  // namespace
 
 RunFolder::RunFolder(const fs::path& wanted, const fs::path& config) : path_(wanted.empty() ? new_folder(config) : wanted) {
@@ -61,6 +71,7 @@ void RunFolder::write_summary(const TrainSummary& summary) const {
     json.set("skipped_steps", summary.skipped_steps);
     json.set("loss_scale", *summary.loss_scale);
   }
+  if (!summary.tables.empty()) json.set("tables", counts(summary.tables));
   if (summary.stopped_at) json.set("stopped_at", *summary.stopped_at);
   write_text(path_ / "summary.json", json.text(2) + "\n");
 }

@@ -112,6 +112,7 @@ class Run {
       report.trained(iteration, summary_.samples, loss, rate);
       need_finite(loss);
       report_skipped(report);
+      report.tables(iteration, model_.table_counts());
     }
     if (every(config_.solver.eval_interval, iteration)) evaluate(report);
     if (every(config_.solver.snapshot, iteration) && !summary_.stopped_at) {
@@ -119,7 +120,14 @@ class Run {
       const auto files = model_.save(config_.solver.snapshot_prefix, iteration);
       last_snapshot_ = {iteration, files};
       report.event(cat("Snapshot: ", files.front().string(), files.size() > 1 ? cat(" and ", files.size() - 1, " more") : ""));
+      report_unsaved(report);
     }
+  }
+
+  /// What classic model files have no place for.
+  void report_unsaved(Reporter& report) const {
+    for (const std::string& table : model_.tables_with_shared_row())
+      report.event(cat("The row that new keys of the full table '", table, "' share is not in the model file, which holds rows of keys alone."));
   }
 
   /// What fp16 has cost since the last display.
@@ -164,11 +172,15 @@ class Run {
     if (!summary_.interrupted && evaluated_at_ != summary_.iterations) evaluate(report);
     summary_.skipped_records = trainer_->skipped_records();
     report_skipped(report);
+    summary_.tables = model_.table_counts();
+    report.tables(summary_.iterations, summary_.tables);
     if (const auto scale = model_.loss_scale()) summary_.loss_scale = scale->scale;
     if (summary_.skipped_records > 0)
       log_.warning(summary_.skipped_records, summary_.skipped_records == 1 ? " record" : " records", " failed the check sum and were left out");
-    if (!last_snapshot_ || last_snapshot_->first != summary_.iterations)
+    if (!last_snapshot_ || last_snapshot_->first != summary_.iterations) {
       last_snapshot_ = {summary_.iterations, model_.save(config_.solver.snapshot_prefix, summary_.iterations)};
+      report_unsaved(report);
+    }
     or_save("ending training", [&] { model_.check_keys(); });
     for (const fs::path& file : last_snapshot_->second) {
       summary_.model_files.push_back(file);

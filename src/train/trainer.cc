@@ -65,11 +65,11 @@ void Trainer::run_slot(int number, int64_t step, double learning_rate, Replay pa
   last_ = number;
 
   if (parts.prepare) {
-    model_.ensure_room();
+    model_.ensure_room(step);
     slot.computed.hold(runtime_.prepare_stream());  // the batch that was in this slot before
     slot.prepare.run();
     slot.prepared.record(runtime_.prepare_stream());
-    model_.confirm_room();
+    model_.confirm_room(number);
   }
   if (!parts.compute) return;
   slot.prepared.hold(runtime_.compute_stream());

@@ -118,6 +118,43 @@ TEST(EmbeddingClauseTest, TheLimitIsThereWhenAskedFor) {
             "\"max_vocabulary_size_per_gpu\"");
 }
 
+TEST(EmbeddingClauseTest, WhatHappensAtTheLimitMakesTheSizeALimit) {
+  const auto spec_with = [](const std::string& fields) {
+    const Read r = read("{" + fields + R"(, "embedding_vec_size": 4, "combiner": 0})");
+    EXPECT_EQ(first_error(r), "");
+    return r.clause.table_spec(adam());
+  };
+  for (const auto& [word, when] : EnumWords<WhenFull>::table()) {
+    const TableSpec spec = spec_with(R"("max_vocabulary_size_per_gpu": 10, "when_full": ")" + word + "\"");
+    EXPECT_EQ(spec.row_limit, 10) << word;
+    EXPECT_EQ(spec.policy.when_full, when) << word;
+    EXPECT_EQ(spec.limit_setting, "max_vocabulary_size_per_gpu");
+  }
+  EXPECT_EQ(spec_with(R"("slot_size_array": [3, 4], "when_full": "ignore")").limit_setting, "slot_size_array");
+  EXPECT_EQ(spec_with(R"("slot_size_array": [3, 4], "when_full": "ignore")").row_limit, 7);
+  const TableSpec open = spec_with(R"("max_vocabulary_size_per_gpu": 10, "expire_after": 50, "min_count": 3, "max_candidates": 99)");
+  EXPECT_EQ(open.row_limit, 0);
+  EXPECT_EQ(open.policy.expire_after, 50);
+  EXPECT_EQ(open.policy.min_count, 3);
+  EXPECT_EQ(open.policy.max_candidates, 99);
+  EXPECT_EQ(spec_with(R"("admit_probability": 0.25)").policy.admit_probability, 0.25);
+  EXPECT_FALSE(spec_with(R"("max_vocabulary_size_per_gpu": 10)").policy.any());
+  EXPECT_FALSE(spec_with(R"("min_count": 1)").policy.any()) << "every key has come once";
+}
+
+TEST(EmbeddingClauseTest, PoliciesThatCannotBeAreNamed) {
+  const auto error = [](const std::string& fields) {
+    return first_error(read("{" + fields + R"(, "embedding_vec_size": 4, "combiner": 0})"));
+  };
+  const std::string place = "/layers/1/sparse_embedding_hparam";
+  EXPECT_EQ(error(R"("when_full": "ignore")"),
+            place + "/when_full: a table is full when it has so many rows: say how many with \"max_vocabulary_size_per_gpu\"");
+  EXPECT_EQ(error(R"("min_count": 2, "admit_probability": 0.5)"),
+            place + "/admit_probability: keys get rows by their count or by chance: \"min_count\" stands there too, leave one out");
+  EXPECT_EQ(error(R"("max_candidates": 2)"), place + "/max_candidates: limits the keys that \"min_count\" counts, which is not there");
+  EXPECT_EQ(error(R"("min_count": 0)"), place + "/min_count: expected an integer, at least 1 and at most 1000000000, found the integer 0");
+}
+
 TEST(EmbeddingClauseTest, LaterCombinersAndTheNameOfTheLengths) {
   for (const auto& [word, combiner] : EnumWords<ops::Combiner>::table()) {
     const Read r = read(R"({"embedding_vec_size": 4, "combiner": ")" + word + "\"}");

@@ -83,7 +83,7 @@ class TableRig {
     upload(bags, slot);
     const StepState state{.step = steps_ + prepared_ - computed_ - 1,
                           .updates = updates_,
-                          .first_sample = 0,
+                          .first_sample = first_sample,
                           .valid_samples = 0,
                           .global_samples = 0,
                           .learning_rate = learning_rate,
@@ -92,14 +92,15 @@ class TableRig {
     if (!skip) ++updates_;
     copy_bytes(runtime.compute_stream(), slot.state.data(), &state, sizeof state);
     runtime.compute_stream().synchronize();
-    table->ensure_room();
+    table->ensure_room(state.step);
     Context ctx(runtime, runtime.prepare_stream(), reinterpret_cast<const StepState*>(slot.state.data()));
     if (!slot.prepare)
       slot.prepare = std::make_unique<Program>(ctx.stream(), record_, [this, i, ctx, &slot]() mutable {
         table->prepare(ctx, i, slot.keys.tensor(), slot.offsets.tensor());
       });
     slot.prepare->run();
-    table->confirm_room();
+    table->confirm_room(i);
+    table->enforce_limit(i);
   }
   /// The second half.
   std::vector<float> compute(const std::vector<float>& dy) {
@@ -146,7 +147,8 @@ class TableRig {
   Runtime runtime;
   std::unique_ptr<EmbeddingTable> table;
   float loss_scale = 1;
-  int32_t skip = 0;  ///< of steps prepared from now on
+  int32_t skip = 0;          ///< of steps prepared from now on
+  int64_t first_sample = 0;  ///< likewise
 
  private:
   struct Slot {

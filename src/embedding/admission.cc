@@ -1,0 +1,115 @@
+#include "embedding/admission.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "device/copy.h"
+
+namespace hctr {
+namespace {
+
+/// Candidates of a table as a store of rows without elements.
+TableSpec candidate_spec(const TableSpec& of) {
+  TableSpec spec;
+  spec.name = "candidates of " + of.name;
+  spec.rank = of.rank;
+  spec.slots = of.slots;
+  spec.identity_by_slot = of.identity_by_slot;
+  spec.row_limit = of.policy.max_candidates;
+  spec.limit_setting = "max_candidates";
+  spec.policy.when_full = WhenFull::evict_lru;
+  spec.policy.of_candidates = true;
+  spec.policy.expire_after = of.policy.expire_after;
+  return spec;
+}
+
+}  // namespace
+
+Admission::Admission(Runtime& runtime, const TableSpec& spec, int batches_ahead)
+    : runtime_(runtime), policy_(spec.policy), device_gate_(runtime.device(), sizeof(ops::GateState)),
+      all_rows_(runtime.device(), sizeof(ops::IndexState)) {
+  if (policy_.min_count > 1) {
+    candidates_ = std::make_unique<RowStore>(runtime, candidate_spec(spec), std::max<int64_t>(spec.key_capacity, 1), batches_ahead);
+    rule_.occurrences = candidates_->marks().occurrences;
+    rule_.min_count = static_cast<uint32_t>(policy_.min_count);
+  }
+  rule_.random_key = random_key(runtime.options().seed, stream_of("admission:" + spec.name));
+  rule_.threshold = ops::AdmissionRule::threshold_of(policy_.admit_probability);
+  take_memory(spec);
+}
+
+void Admission::take_memory(const TableSpec& spec) {
+  const int64_t keys = std::max<int64_t>(spec.key_capacity, 1);
+  const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
+  const auto bytes = [&](size_t count) { return words(static_cast<int64_t>(count / sizeof(int32_t)) + 1); };
+  const auto selection = [&] { return std::array{words(2 * keys), words(keys), words(spec.slots + 1)}; };
+  const auto unknown = selection(), admitted = selection();
+  const size_t wanted = bytes(static_cast<size_t>(keys)), candidates = words(keys), found = words(keys), after = words(1),
+               scratch = bytes(ops::select_keys_bytes(runtime_.device(), keys));
+  arena_.build(runtime_.device());
+  const auto at = [&]<class T>(size_t ticket, T*& pointer) { pointer = reinterpret_cast<T*>(arena_.get(ticket).bytes()); };
+  for (const auto& [tickets, to] : {std::pair(unknown, &unknown_), std::pair(admitted, &admitted_)}) {
+    at(tickets[0], to->keys);
+    at(tickets[1], to->positions);
+    at(tickets[2], to->offsets);
+  }
+  at(wanted, wanted_);
+  at(candidates, candidate_rows_);
+  at(found, found_);
+  at(after, candidates_after_);
+  at(scratch, scratch_);
+}
+
+void Admission::ensure_room(int64_t step) {
+  if (!candidates_) return;
+  if (const int64_t since = policy_.expired_before(step); since > 0) candidates_dropped_ += candidates_->expire(since);
+  candidates_dropped_ += candidates_->trim();
+  candidates_->ensure_room();
+}
+
+void Admission::find_or_admit(Context& ctx, const ops::HashIndex& table, ops::KeyBatch batch, int32_t* rows) {
+  ops::HashIndex all = table;
+  all.state = reinterpret_cast<ops::IndexState*>(all_rows_.data());
+  ops::see_all_rows(ctx, table, all.state);
+  ops::index_find(ctx, all, batch, rows);
+
+  const ops::KeyBatch unknown = unknown_.batch(batch), admitted = admitted_.batch(batch);
+  ops::mark_unknown(ctx, batch, rows, wanted_);
+  ops::select_keys(ctx, batch, wanted_, unknown_, scratch_);
+  if (candidates_) {
+    ops::index_insert(ctx, candidates_->index(), unknown, candidate_rows_);
+    ops::count_rows(ctx, unknown, candidate_rows_, candidates_->marks());
+    ops::index_close_batch(ctx, candidates_->index(), candidates_after_, candidates_->host_word());
+  }
+  ops::admit_keys(ctx, batch, unknown_, candidate_rows_, rule_, device_gate(), wanted_);
+  if (candidates_) ops::forget_admitted(ctx, unknown, candidate_rows_, wanted_, candidates_->marks().occurrences);
+  ops::select_keys(ctx, unknown, wanted_, admitted_, scratch_);
+  ops::index_insert(ctx, table, admitted, found_);
+
+  // All occurrences of a key that was let in have its row, not only the one that was drawn.
+  ops::see_all_rows(ctx, table, all.state);
+  ops::index_find(ctx, all, unknown, found_);
+  ops::hand_out_rows(ctx, unknown, unknown_.positions, found_, device_gate(), rows);
+}
+
+void Admission::share_row(Context& ctx, ops::KeyBatch batch, int32_t* rows) const { ops::share_row(ctx, batch, device_gate(), rows); }
+
+void Admission::close(bool closed) {
+  gate_.closed = closed;
+  if (closed) gate_.shared_row = 1;
+  copy_bytes(runtime_.compute_stream(), device_gate(), &gate_, offsetof(ops::GateState, on_shared_row));
+  runtime_.compute_stream().synchronize();
+}
+
+Admission::Counts Admission::counts() {
+  runtime_.prepare_stream().synchronize();
+  runtime_.compute_stream().synchronize();
+  ops::GateState now;
+  copy_bytes(runtime_.compute_stream(), &now, device_gate(), sizeof now);
+  runtime_.compute_stream().synchronize();
+  return {static_cast<int64_t>(now.on_shared_row), static_cast<int64_t>(now.without_row), candidates_dropped_};
+}
+
+}  // namespace hctr

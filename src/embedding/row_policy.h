@@ -1,0 +1,52 @@
+// Which keys get a row of a table, which rows leave it, and what happens when it is full.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/values.h"
+
+namespace hctr {
+
+/// What a table does when a batch brings more keys than its row limit lets in.
+enum class WhenFull {
+  error,      ///< stop before the batch changes anything
+  evict_lru,  ///< rows leave that came last in the earliest steps
+  evict_lfu,  ///< rows leave that came the fewest times
+  ignore,     ///< keys that come later share one row
+};
+template <>
+struct EnumWords<WhenFull> {
+  static const std::vector<std::pair<std::string, WhenFull>>& table();
+};
+
+struct RowPolicy {
+  WhenFull when_full = WhenFull::error;
+  int64_t expire_after = 0;      ///< rows that came in none of so many steps leave; 0: they stay
+  int64_t min_count = 1;         ///< occurrences after which a key gets a row
+  double admit_probability = 1;  ///< of an occurrence, to get its key a row
+  int64_t max_candidates = 10'000'000;  ///< keys that are counted without having a row
+  bool of_candidates = false;    ///< the rows are such keys
+
+  bool marks_steps() const { return when_full == WhenFull::evict_lru || expire_after > 0; }
+  bool marks_occurrences() const { return when_full == WhenFull::evict_lfu || of_candidates; }
+  bool evicts() const { return when_full == WhenFull::evict_lru || when_full == WhenFull::evict_lfu; }
+  bool removes_rows() const { return when_full != WhenFull::error || expire_after > 0; }
+  bool shares_row() const { return when_full == WhenFull::ignore; }
+  /// Whether keys are looked up first, and inserted only if they are let in.
+  bool guards_entry() const { return min_count > 1 || admit_probability < 1 || shares_row(); }
+  bool any() const { return removes_rows() || guards_entry(); }
+
+  /// Before step `step`: rows last seen in an earlier step than this one have expired; 0 when none are looked for.
+  int64_t expired_before(int64_t step) const {
+    if (expire_after == 0 || step % std::max<int64_t>(1, expire_after / 16) != 0) return 0;
+    return std::max<int64_t>(0, step - expire_after);
+  }
+  /// Rows that are left when rows have had to leave for the limit: so it happens rarely.
+  static int64_t rows_left(int64_t limit) { return limit - limit / 16; }
+};
+
+}  // namespace hctr
