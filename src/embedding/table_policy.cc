@@ -51,8 +51,8 @@ std::map<std::string, int64_t> EmbeddingTable::counts() {
   if (policy.expire_after > 0) counts["rows_expired"] = expired_;
   if (!admission_) return counts;
   const Admission::Counts at_the_gate = admission_->counts();
-  if (policy.shares_row()) counts["keys_ignored"] = at_the_gate.on_shared_row;
-  if (policy.min_count > 1 || policy.admit_probability < 1) counts["keys_not_admitted"] = at_the_gate.without_row;
+  if (policy.shares_row()) counts["occurrences_ignored"] = at_the_gate.on_shared_row;
+  if (policy.min_count > 1 || policy.admit_probability < 1) counts["occurrences_not_admitted"] = at_the_gate.without_row;
   if (policy.min_count > 1) counts["candidates_dropped"] = at_the_gate.candidates_dropped;
   return counts;
 }

@@ -63,9 +63,9 @@ void Reporter::tables(int64_t iteration, const TableCounts& counts) {
     std::string text;
     for (const auto& [what, count] : now) {
       line.set(what, count);
-      std::string words = what;
+      std::string words = cat(count, " ", what);
       std::replace(words.begin(), words.end(), '_', ' ');
-      text += cat(text.empty() ? "" : ", ", count, " ", words);
+      text = what == "rows" ? cat(words, text) : cat(text, ", ", words);
     }
     event(cat("Table '", name, "': ", text));
     folder_.add_metrics(line);

@@ -79,7 +79,7 @@ TEST_F(TablePolicies, FullTablesEvict) {
 TEST_F(TablePolicies, FullTablesShareARow) {
   const Result result = train_everywhere(R"(, "when_full": "ignore")");
   EXPECT_EQ(result.counts.at("rows"), kLimit);
-  EXPECT_GT(result.counts.at("keys_ignored"), kLimit);
+  EXPECT_GT(result.counts.at("occurrences_ignored"), kLimit);
   EXPECT_NE(result.log.find("The row that new keys of the full table 'deep_emb' share is not in the model file"), std::string::npos) << result.log;
 }
 
@@ -91,7 +91,7 @@ TEST_F(TablePolicies, KeysWaitAreDrawnAndExpire) {
   for (const auto& waiting : {counted, drawn}) {
     EXPECT_LT(waiting.at("rows"), everything.at("rows"));
     EXPECT_GT(waiting.at("rows"), 0);
-    EXPECT_GT(waiting.at("keys_not_admitted"), everything.at("rows") / 2);
+    EXPECT_GT(waiting.at("occurrences_not_admitted"), everything.at("rows") / 2);
   }
   EXPECT_LT(expiring.at("rows"), everything.at("rows"));
   EXPECT_GT(expiring.at("rows_expired"), 0);
