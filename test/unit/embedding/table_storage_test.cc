@@ -167,7 +167,11 @@ TEST_P(TableStorage, UpdatesFarBelowAStepOfTheStorageAddUp) {
     for (int t = 0; t < kSteps; ++t) rig.step(bags, std::vector<float>(64 * 16, -1.0f), rate);
     double moved = 0;
     rig.table->export_rows(false, [&](const RowBlock& block) {
-      for (const float w : block.vectors) moved += (static_cast<double>(w) - 0.625) / step / (64 * 16);
+      for (const float w : block.vectors) {
+        const double steps = (static_cast<double>(w) - 0.625) / step;
+        moved += steps / (64 * 16);
+        ASSERT_NEAR(steps, kSteps / 50.0, 7 * 2) << "updates of one number draw alike";
+      }
     });
     // 4 steps in the mean; one element's spread is below sqrt(200 / 50) = 2 steps, and 1024 are averaged: five deviations.
     EXPECT_NEAR(moved, kSteps / 50.0, 5 * 2 / 32.0);
