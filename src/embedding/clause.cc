@@ -32,7 +32,8 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            more_than(0))
       .opt("slot_size_array", &H::slot_size_array,
            "keys of each slot, which are counted through all slots of all sparse inputs: those of the first slot from 0 on, those of the next behind them. "
-           "Every key then has its row from the start (see index); where rows belong to slot and key, the size is also the bound of its slot's initial values, sqrt(1 / size)",
+           "Every key then has its row from the start (see index); where rows belong to slot and key, the size is also the bound of its slot's initial "
+           "values, sqrt(1 / size)",
            at_least(1))
       .opt("grow", &H::grow, "false: more rows than stated are an error")
       .opt("index", &H::index,
@@ -42,7 +43,8 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
       .opt("identity", &H::identity,
            cat("what a row belongs to: slot_and_key, a key has a row in each slot, and model files name slots; or key, it has one row for all slots, "
                "and model files name none; left out: ", type == kDistributed ? "key" : "slot_and_key"))
-      .opt("storage", &H::storage, "what vectors are stored as; in fp16 and bf16 each update is rounded at random so that the mean is kept. Model files hold fp32")
+      .opt("storage", &H::storage,
+           "what vectors are stored as; in fp16 and bf16 each update is rounded at random so that the mean is kept. Model files hold fp32")
       .opt("state_storage", &H::state_storage, "the same for the optimizer's states; the one number a row of row-wise AdaGrad stays fp32")
       .ignored("load_factor", "the index sizes itself")
       .ignored("num_iterations_statistics", kNoPlacement)
@@ -65,7 +67,8 @@ const std::vector<std::pair<std::string, ops::Combiner>>& EnumWords<ops::Combine
 }
 
 const std::vector<std::pair<std::string, IndexKind>>& EnumWords<IndexKind>::table() {
-  static const std::vector<std::pair<std::string, IndexKind>> words = {{"auto", IndexKind::automatic}, {"hash", IndexKind::hash}, {"direct", IndexKind::direct}};
+  static const std::vector<std::pair<std::string, IndexKind>> words = {
+      {"auto", IndexKind::automatic}, {"hash", IndexKind::hash}, {"direct", IndexKind::direct}};
   return words;
 }
 
@@ -108,7 +111,8 @@ Placement::Kind EmbeddingClause::placement() const {
 }
 
 bool EmbeddingClause::direct() const {
-  return hparam.index == IndexKind::direct || (hparam.index == IndexKind::automatic && !hparam.slot_size_array.empty() && !more_than_fit(hparam.slot_size_array));
+  if (hparam.index != IndexKind::automatic) return hparam.index == IndexKind::direct;
+  return !hparam.slot_size_array.empty() && !more_than_fit(hparam.slot_size_array);
 }
 
 const std::vector<std::string>& embedding_types() {
@@ -151,7 +155,8 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
         if (h.index == IndexKind::direct && h.slot_size_array.empty())
           problems.error(place + "/index", "a direct index needs the keys there are: \"slot_size_array\"");
         if (h.index == IndexKind::direct && more_than_fit(h.slot_size_array))
-          problems.error(place + "/index", cat("the sizes in \"slot_size_array\" add up to more than the ", kMostRows, " rows that a table can have; use \"hash\""));
+          problems.error(place + "/index",
+                         cat("the sizes in \"slot_size_array\" add up to more than the ", kMostRows, " rows that a table can have; use \"hash\""));
         if (stated > 0 && !h.slot_size_array.empty())
           problems.note(place, "\"slot_size_array\" says how many rows to make room for; the other size is not used");
       });

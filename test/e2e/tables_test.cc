@@ -50,7 +50,8 @@ TEST_F(Tables, WithoutAnIndexTheModelIsTheSame) {
 TEST_F(Tables, AKeyOutsideTheStatedRangesEndsTrainingAndIsNamed) {
   const Outcome done = train(config(kWide, R"("slot_size_array": [30, 30, 29], )"), "small");
   EXPECT_EQ(done.exit_code, 4);
-  for (const char* piece : {"table 'deep_emb' on rank 0: ", "key 119 of slot 2 is outside the 29 keys from 90 to 118", "\"index\": \"hash\"", "saved as small_out/_dense_"})
+  for (const char* piece : {"table 'deep_emb' on rank 0: ", "key 119 of slot 2 is outside the 29 keys from 90 to 118",
+                            "\"index\": \"hash\"", "saved as small_out/_dense_"})
     EXPECT_NE(done.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << done.err;
 }
 
