@@ -72,8 +72,7 @@ TEST_P(TableStorage, ActivationsOfEveryTypeAreRoundedFromSumsInF32) {
   for (const int64_t dim : {1, 2, 6, 8, 12, 16, 33, 136})  // rows that can be read 1, 2, 4 and 8 elements at a time
     for (const DType storage : {DType::f16, DType::bf16}) {
       SCOPED_TRACE(cat("dim ", dim, ", vectors ", hctr::name_of(storage)));
-      TableSpec spec = stored(small_spec(dim, 3, 20, 20 * 3 * 5), {storage, DType::f32});
-      spec.combiner = ops::Combiner::mean;
+      const TableSpec spec = stored(small_spec(dim, 3, 20, 20 * 3 * 5), {storage, DType::f32});
       TableRig wide(GetParam(), spec), half(GetParam(), spec, 1, 2, true, DType::f16), brain(GetParam(), spec, 1, 2, true, DType::bf16);
       std::mt19937_64 random(9);
       for (int t = 0; t < 2; ++t) {
