@@ -43,17 +43,20 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            more_than(0))
       .opt("slot_size_array", &H::slot_size_array,
            "keys of each slot, which are counted through all slots of all sparse inputs: those of the first slot from 0 on, those of the next behind them. "
-           "Every key then has its row from the start (see index); where rows belong to slot and key, the size is also the bound of its slot's initial values, sqrt(1 / size)",
+           "Every key then has its row from the start (see index); where rows belong to slot and key, the size is also the bound of its slot's initial "
+           "values, sqrt(1 / size)",
            at_least(1))
       .opt("grow", &H::grow, "false: more rows than stated are an error")
       .opt("index", &H::index,
            "how a key finds its row. direct: by arithmetic from slot_size_array; all rows are there from the start, saved, and seen by evaluation, "
            "and a key outside its slot's range is an error. hash: rows come with their keys, which may be any numbers; slot_size_array is a hint. "
-           "auto: direct where slot_size_array is given and no field says which keys get rows or which rows leave")
+           "auto: direct for the types whose slot_size_array is such a promise, LocalizedSlotSparseEmbeddingOneHot and HybridSparseEmbedding, unless a field "
+           "says which keys get rows or which rows leave; hash for the others, whose data may hold any keys")
       .opt("identity", &H::identity,
            cat("what a row belongs to: slot_and_key, a key has a row in each slot, and model files name slots; or key, it has one row for all slots, "
                "and model files name none; left out: ", type == kDistributed ? "key" : "slot_and_key"))
-      .opt("storage", &H::storage, "what vectors are stored as; in fp16 and bf16 each update is rounded at random so that the mean is kept. Model files hold fp32")
+      .opt("storage", &H::storage,
+           "what vectors are stored as; in fp16 and bf16 each update is rounded at random so that the mean is kept. Model files hold fp32")
       .opt("state_storage", &H::state_storage, "the same for the optimizer's states; the one number a row of row-wise AdaGrad stays fp32")
       .opt("when_full", &H::when_full,
            "makes the rows stated a limit and says what happens when the data bring more keys. error: training stops and saves the model. "
@@ -93,7 +96,8 @@ const std::vector<std::pair<std::string, ops::Combiner>>& EnumWords<ops::Combine
 }
 
 const std::vector<std::pair<std::string, IndexKind>>& EnumWords<IndexKind>::table() {
-  static const std::vector<std::pair<std::string, IndexKind>> words = {{"auto", IndexKind::automatic}, {"hash", IndexKind::hash}, {"direct", IndexKind::direct}};
+  static const std::vector<std::pair<std::string, IndexKind>> words = {
+      {"auto", IndexKind::automatic}, {"hash", IndexKind::hash}, {"direct", IndexKind::direct}};
   return words;
 }
 
@@ -137,7 +141,8 @@ Placement::Kind EmbeddingClause::placement() const {
 
 bool EmbeddingClause::direct() const {
   if (hparam.index != IndexKind::automatic) return hparam.index == IndexKind::direct;
-  return !hparam.slot_size_array.empty() && !more_than_fit(hparam.slot_size_array) && !hparam.policy().any();
+  const bool promises_ranges = type == "LocalizedSlotSparseEmbeddingOneHot" || type == "HybridSparseEmbedding";
+  return promises_ranges && !hparam.slot_size_array.empty() && !more_than_fit(hparam.slot_size_array) && !hparam.policy().any();
 }
 
 const std::vector<std::string>& embedding_types() {
@@ -180,7 +185,8 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
         if (h.index == IndexKind::direct && h.slot_size_array.empty())
           problems.error(place + "/index", "a direct index needs the keys there are: \"slot_size_array\"");
         if (h.index == IndexKind::direct && more_than_fit(h.slot_size_array))
-          problems.error(place + "/index", cat("the sizes in \"slot_size_array\" add up to more than the ", kMostRows, " rows that a table can have; use \"hash\""));
+          problems.error(place + "/index",
+                         cat("the sizes in \"slot_size_array\" add up to more than the ", kMostRows, " rows that a table can have; use \"hash\""));
         if (h.index == IndexKind::direct && h.policy().any())
           problems.error(place + "/index", "a direct index has a row for every key from the start, so that none can be let in, or leave: use \"hash\"");
         check_policy(h, stated > 0 || !h.slot_size_array.empty(), place, problems);

@@ -107,13 +107,17 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape, const std:
   const SparseLayout layout =
       detect_layout(path, bytes, known_layouts(shape.with_slot, shape.dim, shape.key_bytes),
                     [&](const SparseLayout& candidate) {
-                      bool fit = true;
-                      read_blocks(path, candidate, std::min(bytes / candidate.row_bytes(), rows_per_block(candidate)),
-                                  [&](const SparseRows& rows) {
-                                    fit = std::all_of(rows.slots.begin(), rows.slots.end(),
-                                                      [&](uint64_t slot) { return slot < slots; });
-                                  });
-                      return fit;
+                      // Slot ids of 4 bytes may be the upper halves of keys of 8, which are all 0: the whole file is asked for another.
+                      const bool short_ids = candidate.slot_bytes == 4 && slots > 1;
+                      const int64_t all = bytes / candidate.row_bytes();
+                      bool fit = true, other_than_0 = !short_ids;
+                      read_blocks(path, candidate, short_ids ? all : std::min(all, rows_per_block(candidate)), [&](const SparseRows& rows) {
+                        for (const uint64_t slot : rows.slots) {
+                          fit = fit && slot < slots;
+                          other_than_0 = other_than_0 || slot > 0;
+                        }
+                      });
+                      return fit && other_than_0;
                     });
   const int64_t rows = bytes / layout.row_bytes();
   read_blocks(path, layout, rows, take);
@@ -130,6 +134,15 @@ std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_byt
   return known;
 }
 
+/// Whether a file whose size fits rows without slot ids rather has them: sizes fit by accident, slot ids of every row do not. (Of the
+/// layouts with slot ids the oldest 4-byte one is as long as one without; it cannot be told.)
+bool holds_slot_ids(int64_t bytes, const SparseLayout& without, const std::function<bool(const SparseLayout&)>& slot_ids_fit) {
+  const auto others = known_layouts(true, without.dim, without.key_bytes);
+  return std::any_of(others.begin(), others.end(), [&](const SparseLayout& other) {
+    return other.slot_bytes == 8 && bytes % other.row_bytes() == 0 && bytes > other.row_bytes() && slot_ids_fit(other);
+  });
+}
+
 SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vector<SparseLayout>& known,
                            const std::function<bool(const SparseLayout&)>& slot_ids_fit) {
   if (bytes == 0) throw Error(Kind::data, cat(kWhat, " '", path.string(), "' is empty"));
@@ -139,19 +152,18 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
     sizes += cat(sizes.empty() ? "" : ", ", layout.row_bytes());
     if (bytes % layout.row_bytes() != 0) continue;
     any = true;
-    if (layout.slot_bytes == 0 || slot_ids_fit(layout)) return layout;
+    if (layout.slot_bytes > 0 ? slot_ids_fit(layout) : !holds_slot_ids(bytes, layout, slot_ids_fit)) return layout;
   }
-  if (any)
-    throw Error(Kind::data,
-                cat(kWhat, " '", path.string(),
-                    "': slot ids are larger than the number of slots in every layout that its ", bytes, " bytes fit"));
   const bool with_slot = known[0].slot_bytes > 0;
-  for (const SparseLayout& other : known_layouts(!with_slot, known[0].dim, known[0].key_bytes))
-    if (bytes % other.row_bytes() == 0)
-      throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", bytes, " bytes: no multiple of a row with", with_slot ? "" : "out",
-                                  " a slot id (", sizes, " bytes), but of one with", with_slot ? "out" : "", " (", other.row_bytes(),
-                                  "). Its rows seem to belong to ", with_slot ? "keys alone" : "slot and key", ": \"identity\": \"",
-                                  with_slot ? "key" : "slot_and_key", "\""));
+  const std::string hint = cat("its rows seem to belong to ", with_slot ? "keys alone: \"identity\": \"key\"" : "slot and key: \"identity\": \"slot_and_key\"");
+  const auto others = known_layouts(!with_slot, known[0].dim, known[0].key_bytes);
+  const bool fits_others = std::any_of(others.begin(), others.end(), [&](const SparseLayout& other) { return bytes % other.row_bytes() == 0; });
+  if (any && with_slot)
+    throw Error(Kind::data, cat(kWhat, " '", path.string(), "': slot ids are no slots of the config in every layout that its ", bytes, " bytes fit",
+                                fits_others ? "; " + hint : ""));
+  if (any || fits_others)
+    throw Error(Kind::data, cat(kWhat, " '", path.string(), "' of ", bytes, " bytes is not of rows with", with_slot ? "" : "out", " a slot id (", sizes,
+                                " bytes each); ", hint));
   throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", bytes, " bytes, which is no multiple of a row of ",
                               known[0].dim, " elements (", sizes,
                               " bytes): the file is damaged or from a model with another embedding_vec_size"));

@@ -68,7 +68,8 @@ class EmbeddingTable {
   void backward_and_update(Context&, int slot, Tensor dy);
 
   /// Evaluation, on the compute stream: keys that no finished step has seen contribute nothing, though they count as
-  /// keys of their bag in a mean; in a table with direct keys, what their rows started with. Shapes as prepare and forward, with eval_samples and eval_key_capacity.
+  /// keys of their bag in a mean; in a table with direct keys, what their rows started with. Shapes as prepare and forward, with
+  /// eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
 
   const TableSpec& spec() const { return spec_; }

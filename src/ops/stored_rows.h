@@ -17,17 +17,16 @@ inline void load_stretch(const RowMemory& memory, int64_t at, int64_t n, float* 
   });
 }
 
-/// The reverse, rounded at random where the array is not of f32. `which` and `e`: see RowRounding; e is a multiple of 4.
+/// The reverse, of at most kStretch, rounded at random where the array is not of f32. `which` and `e`: see RowRounding; e is a multiple of 4.
 inline void store_stretch(const RowMemory& memory, int64_t at, int64_t n, const float* numbers, const RowRounding& rounding, int which, int64_t e) {
   dispatch_float(memory.dtype, [&]<class T>() {
     T* to = memory.as<T>() + at;
     if constexpr (std::is_same_v<T, float>) {
       std::copy(numbers, numbers + n, to);
     } else {
-      for (int64_t i = 0; i < n; i += 4) {
-        const Random4 bits = rounding.four(which, e + i);
-        for (int64_t k = i; k < std::min(i + 4, n); ++k) to[k] = rounded_at_random<T>(numbers[k], bits.v[k - i]);
-      }
+      uint32_t bits[kStretch];
+      rounding.draw(which, e, n, bits);
+      for (int64_t i = 0; i < n; ++i) to[i] = rounded_at_random<T>(numbers[i], bits[i]);
     }
   });
 }

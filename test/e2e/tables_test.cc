@@ -36,10 +36,10 @@ class Tables : public testing::Test {
   TemporaryFolder folder_;
 };
 
-const std::string kWide = R"("slot_size_array": [30], )", kDeep = R"("slot_size_array": [30, 30, 30], )", kHash = R"("index": "hash", )";
+const std::string kWide = R"("slot_size_array": [30], )", kDeep = R"("slot_size_array": [30, 30, 30], )", kDirect = R"("index": "direct", )";
 
 TEST_F(Tables, WithoutAnIndexTheModelIsTheSame) {
-  const double direct = loss_of(config(kWide, kDeep), "direct"), hash = loss_of(config(kWide + kHash, kDeep + kHash), "hash");
+  const double direct = loss_of(config(kWide + kDirect, kDeep + kDirect), "direct"), hash = loss_of(config(kWide, kDeep), "hash");
   EXPECT_EQ(direct, hash);
   EXPECT_EQ(table("direct", "0").size(), 30u * (8 + 4));
   EXPECT_EQ(table("direct", "1").size(), 90u * (8 + 8 + 20));
@@ -48,9 +48,10 @@ TEST_F(Tables, WithoutAnIndexTheModelIsTheSame) {
 }
 
 TEST_F(Tables, AKeyOutsideTheStatedRangesEndsTrainingAndIsNamed) {
-  const Outcome done = train(config(kWide, R"("slot_size_array": [30, 30, 29], )"), "small");
+  const Outcome done = train(config(kWide + kDirect, kDirect + R"("slot_size_array": [30, 30, 29], )"), "small");
   EXPECT_EQ(done.exit_code, 4);
-  for (const char* piece : {"table 'deep_emb' on rank 0: ", "key 119 of slot 2 is outside the 29 keys from 90 to 118", "\"index\": \"hash\"", "saved as small_out/_dense_"})
+  for (const char* piece : {"table 'deep_emb' on rank 0: ", "key 119 of slot 2 is outside the 29 keys from 90 to 118",
+                            "\"index\": \"hash\"", "saved as small_out/_dense_"})
     EXPECT_NE(done.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << done.err;
 }
 

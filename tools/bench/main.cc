@@ -50,7 +50,8 @@ void bench_all_rows(Context& ctx, bool quick, bench::Report& report) {
   const bench::Ceilings ceilings = bench::measure_ceilings(ctx, size_t{1} << (quick ? 24 : large ? 33 : 28), report);
   const int64_t samples = quick ? 64 : large ? 65536 : 2048;
   for (const DType storage : {DType::f32, DType::f16})
-    for (const RowsCase& one : {RowsCase{16, quick ? 12 : large ? 26 : 20, samples, 26, storage}, RowsCase{128, quick ? 12 : large ? 24 : 18, samples, 26, storage}})
+    for (const RowsCase& one : {RowsCase{16, quick ? 12 : large ? 26 : 20, samples, 26, storage},
+                                RowsCase{128, quick ? 12 : large ? 24 : 18, samples, 26, storage}})
       bench::bench_rows(ctx, one, ceilings, report);
 }
 

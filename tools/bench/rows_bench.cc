@@ -20,7 +20,8 @@ class Subject {
  public:
   Subject(Context& ctx, const RowsCase& wanted)
       : ctx_(ctx), wanted_(wanted), keys_(wanted.samples * wanted.slots), table_rows_(int64_t{1} << wanted.log_rows),
-        vectors_(ctx.device(), table_bytes()), row_keys_(ctx.device(), static_cast<size_t>(table_rows_) * sizeof(int64_t)), offsets_(ctx.device(), static_cast<size_t>(keys_ + 1) * sizeof(int32_t)),
+        vectors_(ctx.device(), table_bytes()), row_keys_(ctx.device(), static_cast<size_t>(table_rows_) * sizeof(int64_t)),
+        offsets_(ctx.device(), static_cast<size_t>(keys_ + 1) * sizeof(int32_t)),
         piece_sums_(ctx.device(), static_cast<size_t>(ops::RowGroups::most_pieces(keys_) * wanted.dim) * sizeof(float)),
         scratch_(ctx.device(), ops::group_scratch_bytes(ctx.device(), keys_)), counts_(ctx.device(), sizeof(ops::GroupCounts)),
         long_runs_(ctx.device(), static_cast<size_t>(ops::RowGroups::most_long_runs(keys_)) * sizeof(ops::LongRun)),
@@ -87,7 +88,8 @@ void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& 
   const std::string where = cat("2^", wanted.log_rows, " rows, dim ", wanted.dim);
   const auto keys = static_cast<double>(table.keys());
   // Random rows move at a rate that depends on their bytes: those of halves are as wide as rows of f32 of half the dim.
-  const double gather = ceilings.gather_rows.at(wanted.dim), gather_stored = ceilings.gather_rows.at(wanted.storage == DType::f32 ? wanted.dim : wanted.dim / 2);
+  const double gather = ceilings.gather_rows.at(wanted.dim);
+  const double gather_stored = ceilings.gather_rows.at(wanted.storage == DType::f32 ? wanted.dim : wanted.dim / 2);
   for (const DType dtype : {DType::f32, DType::f16}) {
     Arena y;
     y.add(table.y(dtype));
@@ -111,7 +113,8 @@ void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& 
       const double seconds = seconds_each(ctx, 2, 4 * kBatches, [&](int i) { table.update(i % kBatches, optimizer, dy.get(0)); },
                                           [&](int i) { table.group(i % kBatches); });
       // Gradients once at the rate of a copy, touched rows and their states once in and once out at the rate of random rows.
-      const double floor = static_cast<double>(dy.bytes()) / ceilings.copy_bytes + 2 * table.distinct_rows() * (1 / gather_stored + optimizer.states() / gather);
+      const double floor = static_cast<double>(dy.bytes()) / ceilings.copy_bytes +
+                           2 * table.distinct_rows() * (1 / gather_stored + optimizer.states() / gather);
       report.add(cat("backward + ", name, ", ", name_of(dtype), " gradients"), where, seconds * 1e3, "ms");
       report.add("  the same, of its floor", where, 100 * floor / seconds, "%");
       report.add("  with the sort", where, 100 * floor / (seconds + sort), "%");

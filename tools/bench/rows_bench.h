@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ceilings.h"
+#include "device/dtype.h"
 
 namespace hctr::bench {
 

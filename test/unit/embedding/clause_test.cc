@@ -191,22 +191,27 @@ TEST(EmbeddingClauseTest, WrongValuesAreNamed) {
             "\"embedding_vec_size\"?");
 }
 
-TEST(EmbeddingClauseTest, SlotSizesGiveEveryKeyARowUnlessAHashIsAskedFor) {
+TEST(EmbeddingClauseTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAskedFor) {
   const auto spec_with = [](const std::string& more, const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
     const Read r = read(R"({"slot_size_array": [4, 100, 25], "embedding_vec_size": 2, "combiner": 0)" + more + "}", "", type);
     EXPECT_EQ(first_error(r), "");
     return r.clause.table_spec(adam());
   };
   for (const std::string& type : embedding_types()) {
-    EXPECT_EQ(spec_with("", type).direct.rows(), 129) << type;
-    EXPECT_EQ(spec_with(R"(, "index": "auto")", type).direct.rows(), 129) << type;
+    const int64_t by_itself = type == "LocalizedSlotSparseEmbeddingOneHot" || type == "HybridSparseEmbedding" ? 129 : 0;
+    EXPECT_EQ(spec_with("", type).direct.rows(), by_itself) << type;
+    EXPECT_EQ(spec_with(R"(, "index": "auto")", type).direct.rows(), by_itself) << type;
+    EXPECT_EQ(spec_with(R"(, "min_count": 2)", type).direct.rows(), 0) << "keys get rows later";
     EXPECT_EQ(spec_with(R"(, "index": "direct")", type).direct.rows(), 129) << type;
     EXPECT_TRUE(spec_with(R"(, "index": "hash")", type).direct.empty()) << type;
-    EXPECT_EQ(spec_with("", type).direct.by_slot, type != "DistributedSlotSparseEmbeddingHash");
+    EXPECT_EQ(spec_with(R"(, "index": "direct")", type).direct.by_slot, type != "DistributedSlotSparseEmbeddingHash");
   }
   EXPECT_TRUE(read(R"({"max_vocabulary_size_per_gpu": 9, "embedding_vec_size": 2, "combiner": 0})").clause.table_spec(adam()).direct.empty());
   EXPECT_EQ(first_error(read(R"({"index": "direct", "embedding_vec_size": 2, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/index: a direct index needs the keys there are: \"slot_size_array\"");
+  EXPECT_EQ(first_error(read(R"({"index": "direct", "expire_after": 9, "slot_size_array": [3, 4], "embedding_vec_size": 2, "combiner": 0})")),
+            "/layers/1/sparse_embedding_hparam/index: a direct index has a row for every key from the start, so that none can be let in, or leave: "
+            "use \"hash\"");
   EXPECT_EQ(first_error(read(R"({"index": "derict", "slot_size_array": [3], "embedding_vec_size": 2, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/index: expected \"auto\", \"hash\" or \"direct\"; did you mean \"direct\"?, "
             "found the string \"derict\"");

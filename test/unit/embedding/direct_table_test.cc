@@ -93,7 +93,8 @@ TEST_P(DirectTable, TrainsToTheNumbersOfATableWithAnIndex) {
             if (update == UpdateType::lazy_global && !adam) continue;
             // A decay reaches rows that are there, and a table with an index has fewer of them.
             if (update == UpdateType::global && optimizer.kind == ops::Optimizer::Kind::adamw) continue;
-            SCOPED_TRACE(cat(name_of_rule(optimizer), ", update ", static_cast<int>(update), by_slot ? ", by slot, " : ", by key, ", pooled, " ", name_of(storage)));
+            SCOPED_TRACE(cat(name_of_rule(optimizer), pooled ? ", pooled" : ", apart", ", update ", static_cast<int>(update),
+                             by_slot ? ", by slot, " : ", by key, ", name_of(storage)));
             TableSpec spec = pooled ? small_spec(5, 3, 12, 12 * 3 * 3) : unpooled_spec(5, 12, {3, 3, 3});
             spec.identity_by_slot = by_slot;
             if (by_slot) spec.slot_bounds = {0.3f, 1.0f, 0.2f};
@@ -140,7 +141,9 @@ TEST_P(DirectTable, AKeyOutsideItsRangeDoesNothingAndIsNamed) {
   const Case cases[] = {
       {true, {{{0}, {1}}, {{7}, {}}, {{8, 28}, {6}}}, "key 28 of slot 2 is outside the 20 keys from 8 to 27 that \"slot_size_array\" gives the slot"},
       {true, {{{0}, {1}}, {{8}, {}}, {{8, 9}, {-4}}}, "key 8 of slot 1 is outside the 1 keys from 7 to 7 that \"slot_size_array\" gives the slot"},
-      {false, {{{0}, {27}}, {{8}, {}}, {{-1, 9}, {99}}}, "key -1 of slot 2 is outside the 28 keys from 0 to 27 that \"slot_size_array\" gives all slots together"},
+      {false,
+       {{{0}, {27}}, {{8}, {}}, {{-1, 9}, {99}}},
+       "key -1 of slot 2 is outside the 28 keys from 0 to 27 that \"slot_size_array\" gives all slots together"},
   };
   for (const Case& one : cases) {
     TableSpec spec = small_spec(3, 3, 2, 12);

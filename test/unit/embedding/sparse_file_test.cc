@@ -132,16 +132,29 @@ TEST(SparseFileLayoutTest, AFolderOfVersion31) {
 
 TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {
   const TemporaryFolder folder;
-  TableSpec spec = spec_of(true, 3);
-  write(folder / "a", packed(uint32_t{5}, 1.0f, 2.0f, 3.0f));
-  EXPECT_EQ(message_of(Kind::data, [&] { loaded(spec, folder / "a", 8); }),
-            cat("sparse model file '", (folder / "a").string(), "' has 16 bytes: no multiple of a row with a slot id (28, 24, 20 bytes), but of one without (16). "
-                "Its rows seem to belong to keys alone: \"identity\": \"key\""));
-  spec.identity_by_slot = false;
-  write(folder / "b", packed(int64_t{5}, uint64_t{1}, 1.0f, 2.0f, 3.0f));
-  EXPECT_EQ(message_of(Kind::data, [&] { loaded(spec, folder / "b", 8); }),
-            cat("sparse model file '", (folder / "b").string(), "' has 28 bytes: no multiple of a row without a slot id (20, 16 bytes), but of one with (28). "
-                "Its rows seem to belong to slot and key: \"identity\": \"slot_and_key\""));
+  const auto message = [&](bool by_slot, int64_t dim, const std::string& bytes) {
+    write(folder / "x", bytes);
+    const std::string text = message_of(Kind::data, [&] { loaded(spec_of(by_slot, dim), folder / "x", 8); });
+    const std::string name = (folder / "x").string();
+    const size_t at = text.find(name);
+    return at == text.npos ? text : cat(text.substr(0, at), "x", text.substr(at + name.size()));
+  };
+  const std::string of_keys = "its rows seem to belong to keys alone: \"identity\": \"key\"",
+                    of_slots = "its rows seem to belong to slot and key: \"identity\": \"slot_and_key\"";
+  // By their size alone.
+  EXPECT_EQ(message(true, 3, packed(uint32_t{5}, 1.0f, 2.0f, 3.0f)),
+            "sparse model file 'x' of 16 bytes is not of rows with a slot id (28, 24, 20 bytes each); " + of_keys);
+  EXPECT_EQ(message(false, 3, packed(int64_t{5}, uint64_t{1}, 1.0f, 2.0f, 3.0f)),
+            "sparse model file 'x' of 28 bytes is not of rows without a slot id (20, 16 bytes each); " + of_slots);
+  // Where the size fits both: 3 rows of 20 bytes are 5 of 12, and 5 of 12 are 3 of 20.
+  std::string slots, keys;
+  for (int64_t i = 0; i < 3; ++i) slots += packed(int64_t{100} + i, i, 1.0f);
+  for (int64_t i = 0; i < 5; ++i) keys += packed(int64_t{100} + i, 1.0f);
+  EXPECT_EQ(message(false, 1, slots), "sparse model file 'x' of 60 bytes is not of rows without a slot id (12, 8 bytes each); " + of_slots);
+  EXPECT_EQ(message(true, 1, keys), "sparse model file 'x': slot ids are no slots of the config in every layout that its 60 bytes fit; " + of_keys);
+  TableRig rig(kCpu, spec_of(false, 1));
+  load_sparse(folder / "x", *rig.table, 8);
+  EXPECT_EQ(rig.table->rows(), 5);
 }
 
 TEST(SparseFileLayoutTest, DamagedFilesAreNamed) {
@@ -161,7 +174,8 @@ TEST(SparseFileLayoutTest, DamagedFilesAreNamed) {
       "damaged or from a model with another embedding_vec_size");
   EXPECT_EQ(
       message(packed(int64_t{1}, uint64_t{3}, 1.0f, 1.0f), true),
-      "sparse model file 'x': slot ids are larger than the number of slots in every layout that its 24 bytes fit");
+      "sparse model file 'x': slot ids are no slots of the config in every layout that its 24 bytes fit; its rows "
+      "seem to belong to keys alone: \"identity\": \"key\"");
   EXPECT_EQ(message(packed(int64_t{1}, 1.0f, 1.0f, int64_t{1}, 1.0f, 1.0f), false),
             "table 'deep': key 1 occurs twice\n  while loading sparse model file 'x'");
   EXPECT_EQ(message_of(Kind::io, [&] { loaded(spec_of(false), folder / "none", 8); }),

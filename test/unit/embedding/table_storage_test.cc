@@ -72,8 +72,7 @@ TEST_P(TableStorage, ActivationsOfEveryTypeAreRoundedFromSumsInF32) {
   for (const int64_t dim : {1, 2, 6, 8, 12, 16, 33, 136})  // rows that can be read 1, 2, 4 and 8 elements at a time
     for (const DType storage : {DType::f16, DType::bf16}) {
       SCOPED_TRACE(cat("dim ", dim, ", vectors ", hctr::name_of(storage)));
-      TableSpec spec = stored(small_spec(dim, 3, 20, 20 * 3 * 5), {storage, DType::f32});
-      spec.combiner = ops::Combiner::mean;
+      const TableSpec spec = stored(small_spec(dim, 3, 20, 20 * 3 * 5), {storage, DType::f32});
       TableRig wide(GetParam(), spec), half(GetParam(), spec, 1, 2, true, DType::f16), brain(GetParam(), spec, 1, 2, true, DType::bf16);
       std::mt19937_64 random(9);
       for (int t = 0; t < 2; ++t) {
@@ -167,7 +166,11 @@ TEST_P(TableStorage, UpdatesFarBelowAStepOfTheStorageAddUp) {
     for (int t = 0; t < kSteps; ++t) rig.step(bags, std::vector<float>(64 * 16, -1.0f), rate);
     double moved = 0;
     rig.table->export_rows(false, [&](const RowBlock& block) {
-      for (const float w : block.vectors) moved += (static_cast<double>(w) - 0.625) / step / (64 * 16);
+      for (const float w : block.vectors) {
+        const double steps = (static_cast<double>(w) - 0.625) / step;
+        moved += steps / (64 * 16);
+        ASSERT_NEAR(steps, kSteps / 50.0, 7 * 2) << "updates of one number draw alike";
+      }
     });
     // 4 steps in the mean; one element's spread is below sqrt(200 / 50) = 2 steps, and 1024 are averaged: five deviations.
     EXPECT_NEAR(moved, kSteps / 50.0, 5 * 2 / 32.0);

@@ -16,8 +16,10 @@ Config config_of(const std::string& data_sizes, const std::string& wide, const s
   };
   const std::string text = R"({"solver": {"batchsize": 8, "max_iter": 1}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
     "layers": [{"type": "Data", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3}, )" +
-                           data_sizes + R"("sparse": [{"top": "wide", "slot_num": 2, "nnz_per_slot": 1}, {"top": "deep", "slot_num": 3, "nnz_per_slot": 1}]}, )" +
-                           embedding("DistributedSlotSparseEmbeddingHash", "wide", wide) + ", " + embedding("LocalizedSlotSparseEmbeddingOneHot", "deep", deep) + "]}";
+                           data_sizes +
+                           R"("sparse": [{"top": "wide", "slot_num": 2, "nnz_per_slot": 1}, {"top": "deep", "slot_num": 3, "nnz_per_slot": 1}]}, )" +
+                           embedding("DistributedSlotSparseEmbeddingHash", "wide", wide) + ", " +
+                           embedding("LocalizedSlotSparseEmbeddingOneHot", "deep", deep) + "]}";
   return read_config(Json::parse(text, "test.json"), problems);
 }
 
@@ -27,7 +29,7 @@ const std::string kDeep = R"("slot_size_array": [10, 20, 30])", kPlace = "/layer
 
 TEST(KeyRanges, TheFirstKeyOfALaterInputStandsBehindThoseOfTheInputsBefore) {
   for (const auto& [data, wide] : {std::pair<std::string, std::string>{R"("slot_size_array": [5, 6, 10, 20, 30], )", ""},
-                                   {"", R"("slot_size_array": [5, 6])"}, {R"("slot_size_array": [5, 6, 10, 20, 30], )", R"("slot_size_array": [5, 6])"}}) {
+                                   {"", R"("slot_size_array": [5, 6], "index": "direct")"}, {R"("slot_size_array": [5, 6, 10, 20, 30], )", R"("slot_size_array": [5, 6], "index": "direct")"}}) {
     Problems problems;
     const Config config = config_of(data, wide, kDeep, problems);
     EXPECT_FALSE(problems.any_error());

@@ -117,5 +117,15 @@ TEST(RowRoundingTest, EveryKeySlotUpdateArrayAndElementHasItsOwnBits) {
   EXPECT_EQ(static_cast<int64_t>(seen.size()), draws);
 }
 
+TEST(RowRoundingTest, AStretchIsDrawnAsFourByFour) {
+  const RowRounding rounding{random_key(1, 2), -77, 25};
+  for (const int64_t n : {1, 3, 4, 17, 64})
+    for (int which = 0; which < 3; ++which) {
+      uint32_t bits[64];
+      rounding.draw(which, 128, n, bits);
+      for (int64_t i = 0; i < n; ++i) ASSERT_EQ(bits[i], rounding.four(which, 128 + i / 4 * 4).v[i % 4]) << i << " of " << n;
+    }
+}
+
 }  // namespace
 }  // namespace hctr::ops
