@@ -46,6 +46,8 @@ class Runtime {
   std::unique_ptr<CudaLibraries, DestroyLibraries> libraries_;
 };
 
+class LaunchQueue;
+
 /// One stream's view of a Runtime. Cheap to copy. `state` points to memory of the device.
 class Context {
  public:
@@ -58,11 +60,19 @@ class Context {
   ThreadPool& threads() { return runtime_->threads(); }
   uint64_t seed() const { return runtime_->options().seed; }
   const StepState* state() const { return state_; }
+  /// Where kernels are put instead of being started (device/lockstep.h); null: they are started.
+  LaunchQueue* queue() const { return queue_; }
+  Context with_queue(LaunchQueue* queue) const {
+    Context context = *this;
+    context.queue_ = queue;
+    return context;
+  }
 
  private:
   Runtime* runtime_;
   StreamRef stream_;
   const StepState* state_;
+  LaunchQueue* queue_ = nullptr;
 };
 
 }  // namespace hctr

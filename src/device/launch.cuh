@@ -5,10 +5,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <cuda/std/tuple>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "device/context.h"
 #include "device/cuda_check.cuh"
+#include "device/lockstep.h"
 
 namespace hctr::cuda {
 
@@ -23,20 +28,96 @@ inline Grid grid_for(int64_t items, int threads = 256, int64_t most_blocks = 132
   return {std::min((items + threads - 1) / threads, most_blocks), threads, 0};
 }
 
+/// What stands between `work(context)` and the device: a queue, where the context has one. For work that is not one kernel.
+template <class Work>
+void give(Context& ctx, const char* name, Work work) {
+  if (!ctx.queue()) return work(ctx);
+  ctx.queue()->add({.alone = std::move(work), .name = name});
+}
+
 /// Starts a kernel on the context's stream. No work, no launch. Errors: Error(device) naming the kernel.
 template <class... Parameters, class... Arguments>
 void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (grid.blocks == 0) return;
-  constexpr size_t kSharedWithoutAsking = 48 * 1024;
-  if (grid.shared_bytes > kSharedWithoutAsking)
-    HCTR_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes)));
-  in_context([&] { return cat("starting kernel ", name, " with ", grid.blocks, " blocks of ", grid.threads, " threads"); },
-             [&] {
-               kernel<<<static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads), grid.shared_bytes,
-                        stream_of(ctx.stream())>>>(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
-               HCTR_CHECK(cudaGetLastError());
-               if (ctx.runtime().options().sync_launches) ctx.stream().synchronize();
-             });
+  give(ctx, name, [=, values = std::tuple<Parameters...>(static_cast<Parameters>(std::forward<Arguments>(arguments))...)](Context& now) {
+    constexpr size_t kSharedWithoutAsking = 48 * 1024;
+    if (grid.shared_bytes > kSharedWithoutAsking)
+      HCTR_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes)));
+    in_context([&] { return cat("starting kernel ", name, " with ", grid.blocks, " blocks of ", grid.threads, " threads"); },
+               [&] {
+                 std::apply([&](const Parameters&... value) {
+                   kernel<<<static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads), grid.shared_bytes, stream_of(now.stream())>>>(value...);
+                 }, values);
+                 HCTR_CHECK(cudaGetLastError());
+                 if (now.runtime().options().sync_launches) now.stream().synchronize();
+               });
+  });
+}
+
+/// The blocks of a launch that work on one of several jobs, and which of them this is.
+struct Share {
+  int64_t block, blocks;
+  __device__ int64_t thread_index() const { return block * blockDim.x + threadIdx.x; }
+  __device__ int64_t thread_count() const { return blocks * blockDim.x; }
+};
+
+/// Jobs that one launch does; each has blocks of its own, numbered from first_block on.
+template <class Job>
+struct JobList {
+  static constexpr size_t kParameterBytes = 4096 - 64;  // what a launch may bring along on every GPU and driver
+  static constexpr int kMost = std::max<int>(1, (kParameterBytes - 16) / (sizeof(Job) + sizeof(int32_t)));
+  int count = 0;
+  int32_t first_block[kMost + 1] = {};
+  Job jobs[kMost];
+};
+
+template <auto kBody, class Job>
+__global__ void jobs_kernel(const __grid_constant__ JobList<Job> list) {
+  int j = 0;
+  const auto block = static_cast<int32_t>(blockIdx.x);
+  while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
+  const Share share{block - list.first_block[j], list.first_block[j + 1] - list.first_block[j]};
+  ::cuda::std::apply([&](const auto&... parameters) { kBody(share, parameters...); }, list.jobs[j]);
+}
+
+template <class... Parameters>
+::cuda::std::tuple<Parameters...> job_of(void (*)(Share, Parameters...));
+
+/// Work for a body of threads, a function on the device whose first parameter is its share of the launch: what several contexts in a
+/// Lockstep give next becomes one launch. kThreads: of a block.
+template <auto kBody, int kThreads>
+struct SharedLaunch {
+  using Job = decltype(job_of(kBody));
+
+  template <class... Arguments>
+  static void give(Context& ctx, const char* name, int64_t blocks, Arguments&&... arguments) {
+    if (blocks == 0) return;
+    const Job job(std::forward<Arguments>(arguments)...);
+    LaunchQueue::Launch one{.together = together, .name = name, .blocks = blocks};
+    one.job.resize(sizeof job);
+    std::memcpy(one.job.data(), static_cast<const void*>(&job), sizeof job);
+    if (ctx.queue()) return ctx.queue()->add(std::move(one));
+    const LaunchQueue::Launch* alone = &one;
+    together(ctx, {&alone, 1});
+  }
+
+  static void together(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
+    while (!launches.empty()) {
+      JobList<Job> list;
+      for (; list.count < JobList<Job>::kMost && list.count < static_cast<int>(launches.size()); ++list.count) {
+        const LaunchQueue::Launch& one = *launches[static_cast<size_t>(list.count)];
+        std::memcpy(static_cast<void*>(&list.jobs[list.count]), one.job.data(), sizeof(Job));
+        list.first_block[list.count + 1] = list.first_block[list.count] + static_cast<int32_t>(one.blocks);
+      }
+      launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, 0}, jobs_kernel<kBody, Job>, list);
+      launches = launches.subspan(static_cast<size_t>(list.count));
+    }
+  }
+};
+
+template <auto kBody, int kThreads, class... Arguments>
+void launch_shared(Context& ctx, const char* name, int64_t blocks, Arguments&&... arguments) {
+  SharedLaunch<kBody, kThreads>::give(ctx, name, blocks, std::forward<Arguments>(arguments)...);
 }
 
 /// The shared memory that one block of the current device may ask for.

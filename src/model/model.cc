@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include "base/error.h"
+#include "device/lockstep.h"
 #include "embedding/sparse_file.h"
 #include "ops/bag_lengths.h"
 
@@ -54,16 +55,30 @@ void Model::check_keys() const {
   for (const auto& table : tables_) table->check_keys();
 }
 
-void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
-  for (size_t e = 0; e < tables_.size(); ++e) {
-    const size_t input = train_graph_.embedding_inputs[e];
-    tables_[e]->prepare(ctx, slot, batch.keys[input], batch.offsets[input]);
+template <class Body>
+void Model::for_each_table(Context& ctx, const Body& body) {
+  if (comm_.size() > 1) {  // what ranks say to each other has an order of its own
+    for (size_t e = 0; e < tables_.size(); ++e) body(ctx, e);
+    return;
   }
+  Lockstep tables(ctx);
+  for (size_t e = 0; e < tables_.size(); ++e) {
+    Context own = tables.next();
+    body(own, e);
+  }
+  tables.run();
+}
+
+void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
+  for_each_table(ctx, [&](Context& own, size_t e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    tables_[e]->prepare(own, slot, batch.keys[input], batch.offsets[input]);
+  });
 }
 
 void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const Network::Binding& binding) {
   if (scaler_) scaler_->begin(ctx, batch.state);
-  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->forward(ctx, slot, train_.embedding_output(e));
+  for_each_table(ctx, [&](Context& own, size_t e) { tables_[e]->forward(own, slot, train_.embedding_output(e)); });
   write_lengths(ctx, batch, train_);
   train_.forward(ctx, binding);
   add_penalties(ctx, train_);
@@ -80,14 +95,14 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     scaler_->end(ctx, comm_, batch.state);
   }
   weights_.update(ctx);
-  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->backward_and_update(ctx, slot, train_.embedding_gradient(e));
+  for_each_table(ctx, [&](Context& own, size_t e) { tables_[e]->backward_and_update(own, slot, train_.embedding_gradient(e)); });
 }
 
 void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {
-  for (size_t e = 0; e < tables_.size(); ++e) {
+  for_each_table(ctx, [&](Context& own, size_t e) {
     const size_t input = eval_graph_.embedding_inputs[e];
-    tables_[e]->lookup(ctx, batch.keys[input], batch.offsets[input], evaluation_.embedding_output(e));
-  }
+    tables_[e]->lookup(own, batch.keys[input], batch.offsets[input], evaluation_.embedding_output(e));
+  });
   write_lengths(ctx, batch, evaluation_);
   evaluation_.forward(ctx, binding);
   // The penalty belongs to the loss in evaluation too; its size is that of a training batch, as the weights were trained.

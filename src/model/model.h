@@ -74,6 +74,9 @@ class Model {
   void load();
 
  private:
+  /// body(context, e) for every table e. On a GPU their kernels of one kind run as one.
+  template <class Body>
+  void for_each_table(Context&, const Body& body);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
   /// What the penalty counts in the loss and in the gradients: 1, unless it is per GPU for compatibility.

@@ -115,6 +115,7 @@ __global__ void share_row_kernel(KeyBatch batch, const GateState* gate, int32_t*
 
 namespace cuda {
 
+using hctr::cuda::give;
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
 
@@ -133,9 +134,10 @@ size_t select_keys_bytes(int64_t key_capacity) {
 }
 
 void select_keys(Context& ctx, KeyBatch batch, const uint8_t* wanted, KeySelection selection, std::byte* scratch) {
-  size_t bytes = select_keys_bytes(batch.key_capacity);
-  select_positions(hctr::cuda::stream_of(ctx.stream()), scratch, bytes, wanted, batch.key_capacity, selection.positions,
-                   selection.offsets + batch.slots);
+  give(ctx, "select_keys", [=](Context& now) {
+    size_t bytes = select_keys_bytes(batch.key_capacity);
+    select_positions(hctr::cuda::stream_of(now.stream()), scratch, bytes, wanted, batch.key_capacity, selection.positions, selection.offsets + batch.slots);
+  });
   launch(ctx, "fill_selection", grid_for(std::max(batch.key_capacity, batch.slots)), fill_selection_kernel, batch, selection);
 }
 

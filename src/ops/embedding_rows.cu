@@ -5,6 +5,8 @@
 namespace hctr::ops {
 namespace {
 
+using hctr::cuda::Share;
+
 /// Number `at` of an array becomes the nearest to x that it can hold.
 __device__ void store_nearest(const RowMemory& memory, int64_t at, float x) {
   switch (memory.dtype) {
@@ -15,10 +17,10 @@ __device__ void store_nearest(const RowMemory& memory, int64_t at, float x) {
 }
 
 /// One thread for four elements: one draw of random bits. The grid is fixed; in most batches few rows are new.
-__global__ void init_new_rows_kernel(HashIndex index, RowInit init, RowData data) {
+__device__ void fill_new_rows(Share share, HashIndex index, RowInit init, RowData data) {
   const int64_t first = int64_t{index.state->ready} + 1, last = min(index.state->rows, index.state->row_capacity);
   const int64_t fours = (data.dim + 3) / 4;
-  for (int64_t i = hctr::cuda::thread_index(); i < (last - first + 1) * fours; i += hctr::cuda::thread_count()) {
+  for (int64_t i = share.thread_index(); i < (last - first + 1) * fours; i += share.thread_count()) {
     const int64_t row = first + i / fours, e = i % fours * 4;
     const RowOwner owner = data.identity.of(row);
     const Random4 bits = init.four(owner.key, owner.slot, e);
@@ -75,9 +77,10 @@ namespace cuda {
 
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
+using hctr::cuda::launch_shared;
 
 void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
-  launch(ctx, "init_new_rows", {132 * 4, 256, 0}, init_new_rows_kernel, index, init, data);
+  launch_shared<fill_new_rows, 256>(ctx, "init_new_rows", 132 * 4, index, init, data);
 }
 
 void gather_rows(Context& ctx, const int32_t* rows, RowMemory table, Tensor x) {

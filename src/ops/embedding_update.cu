@@ -13,6 +13,7 @@
 namespace hctr::ops {
 namespace {
 
+using hctr::cuda::Share;
 constexpr int kThreads = 256;
 
 /// The gradients of a batch, found by bag.
@@ -90,8 +91,8 @@ __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& o
 }
 
 template <class T, int Width>
-__global__ void sum_pieces_kernel(BagGradients<T, Width> gradients, RowGroups groups, float* piece_sums, int lanes) {
-  const Group group(lanes);
+__device__ void sum_pieces_by(const Share& share, const BagGradients<T, Width>& gradients, const RowGroups& groups, float* piece_sums, int lanes) {
+  const Group group(share, lanes);
   const int64_t dim = gradients.dy.size(2);
   const int64_t pieces = groups.counts->pieces;
   for (int64_t i = group.index; i < pieces; i += group.count) {
@@ -102,12 +103,12 @@ __global__ void sum_pieces_kernel(BagGradients<T, Width> gradients, RowGroups gr
 }
 
 template <class Rule, class Rows, class T, int Width>
-__global__ void update_short_runs_kernel(Optimizer optimizer, const StepState* state, BagGradients<T, Width> gradients,
-                                         RowGroups groups, RowData data, int lanes) {
+__device__ void update_short_runs_by(const Share& share, const Optimizer& optimizer, const StepState* state, const BagGradients<T, Width>& gradients,
+                                     const RowGroups& groups, const RowData& data, int lanes) {
   if (state->skip) return;
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
-  const Group group(lanes);
+  const Group group(share, lanes);
   const int64_t runs = groups.counts->runs, own = group.lane * Width;
   for (int64_t run = group.index; run < runs; run += group.count) {
     const int32_t begin = groups.run_begin[run];
@@ -164,13 +165,12 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
 
 /// One block per long run.
 template <class Rule, class Rows, int Width>
-__global__ void update_long_runs_kernel(Optimizer optimizer, const StepState* state, RowGroups groups,
-                                        float* piece_sums, RowData data, int lanes) {
+__device__ void update_long_runs_by(const Share& share, const Optimizer& optimizer, const StepState* state, const RowGroups& groups, float* piece_sums,
+                                    const RowData& data, int lanes) {
   if (state->skip) return;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   __shared__ RowScalars<Rule> of_row;
-  for (int32_t i = static_cast<int32_t>(blockIdx.x); i < groups.counts->long_runs;
-       i += static_cast<int32_t>(gridDim.x)) {
+  for (int64_t i = share.block; i < groups.counts->long_runs; i += share.blocks) {
     const LongRun run = groups.long_runs[i];
     const int64_t row = groups.rows[groups.run_begin[run.run]];
     float* sum = piece_sums + run.first_piece * data.dim;
@@ -214,6 +214,40 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
   }
 }
 
+// Width is looked up here and not by the host, so that tables of different dimensions can share a launch.
+
+template <class T>
+struct Gradients {
+  KeyBatch batch;
+  Combiner combiner;
+  const int32_t* bags;
+  View<T, 3> dy;
+  int width, lanes;
+
+  template <int Width>
+  __device__ BagGradients<T, Width> by() const {
+    return {batch, combiner, bags, dy};
+  }
+};
+
+template <class T>
+__device__ void sum_pieces(Share share, Gradients<T> g, RowGroups groups, float* piece_sums) {
+  if (g.width == 4) sum_pieces_by<T, 4>(share, g.template by<4>(), groups, piece_sums, g.lanes);
+  else sum_pieces_by<T, 1>(share, g.template by<1>(), groups, piece_sums, g.lanes);
+}
+
+template <class Rule, class Rows, class T>
+__device__ void update_short_runs(Share share, Optimizer optimizer, const StepState* state, Gradients<T> g, RowGroups groups, RowData data) {
+  if (g.width == 4) update_short_runs_by<Rule, Rows, T, 4>(share, optimizer, state, g.template by<4>(), groups, data, g.lanes);
+  else update_short_runs_by<Rule, Rows, T, 1>(share, optimizer, state, g.template by<1>(), groups, data, g.lanes);
+}
+
+template <class Rule, class Rows>
+__device__ void update_long_runs(Share share, Optimizer optimizer, const StepState* state, RowGroups groups, float* piece_sums, RowData data, int width, int lanes) {
+  if (width == 4) update_long_runs_by<Rule, Rows, 4>(share, optimizer, state, groups, piece_sums, data, lanes);
+  else update_long_runs_by<Rule, Rows, 1>(share, optimizer, state, groups, piece_sums, data, lanes);
+}
+
 }  // namespace
 
 namespace cuda {
@@ -221,24 +255,23 @@ namespace cuda {
 using hctr::cuda::Grid;
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
+using hctr::cuda::launch_shared;
 
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
                  Tensor dy, float* piece_sums, RowData data) {
   constexpr int64_t kBlocks = 132 * 8;  // each works out the step's scalars
   const int64_t dim = data.dim, capacity = batch.key_capacity;
+  const int width = splits_by(4, dy.bytes(), static_cast<int64_t>(size_of(dy.dtype())), dy.row_stride(), dim) ? 4 : 1, lanes = lanes_for(dim, width);
   dispatch_float(dy.dtype(), [&]<class T>() {
-    dispatch_width(splits_by(4, dy.bytes(), sizeof(T), dy.row_stride(), dim), [&]<int Width>() {
-      const int lanes = lanes_for(dim, Width);
-      const BagGradients<T, Width> gradients{batch, combiner, groups.bags, dy.view<T, 3>()};
-      launch(ctx, "sum_pieces", grid_for(RowGroups::most_pieces(capacity) * lanes, kThreads, kBlocks),
-             sum_pieces_kernel<T, Width>, gradients, groups, piece_sums, lanes);
-      dispatch_row_rule(optimizer, data, [&]<class Rule>() {
-        dispatch_rows(data, [&]<class Rows>() {
-          launch(ctx, "update_short_runs", grid_for(capacity * lanes, kThreads, kBlocks),
-                 update_short_runs_kernel<Rule, Rows, T, Width>, optimizer, ctx.state(), gradients, groups, data, lanes);
-          launch(ctx, "update_long_runs", Grid{std::min<int64_t>(RowGroups::most_long_runs(capacity), 132), kThreads, 0},
-                 update_long_runs_kernel<Rule, Rows, Width>, optimizer, ctx.state(), groups, piece_sums, data, lanes);
-        });
+    const Gradients<T> gradients{batch, combiner, groups.bags, dy.view<T, 3>(), width, lanes};
+    launch_shared<sum_pieces<T>, kThreads>(ctx, "sum_pieces", grid_for(RowGroups::most_pieces(capacity) * lanes, kThreads, kBlocks).blocks, gradients, groups,
+                                           piece_sums);
+    dispatch_row_rule(optimizer, data, [&]<class Rule>() {
+      dispatch_rows(data, [&]<class Rows>() {
+        launch_shared<update_short_runs<Rule, Rows, T>, kThreads>(ctx, "update_short_runs", grid_for(capacity * lanes, kThreads, kBlocks).blocks, optimizer,
+                                                                  ctx.state(), gradients, groups, data);
+        launch_shared<update_long_runs<Rule, Rows>, kThreads>(ctx, "update_long_runs", std::min<int64_t>(RowGroups::most_long_runs(capacity), 132), optimizer,
+                                                              ctx.state(), groups, piece_sums, data, width, lanes);
       });
     });
   });

@@ -7,6 +7,8 @@
 namespace hctr::ops {
 namespace {
 
+using hctr::cuda::Share;
+
 /// Both words of a place move in one access of 16 bytes.
 struct DevicePlaces {
   __device__ static IndexEntry load(const IndexEntry& place) {
@@ -65,9 +67,9 @@ constexpr AtOnce at_once(bool is_short) { return is_short ? kFewestWaits : kFewe
 bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
 
 template <bool kIsShort>
-__global__ void index_insert_kernel(HashIndex index, KeyBatch batch, int32_t* rows) {
+__device__ void insert_keys(Share share, HashIndex index, KeyBatch batch, int32_t* rows) {
   const int64_t whole_blocks = (batch.key_capacity + kThreads - 1) / kThreads * kThreads;
-  for (int64_t p = hctr::cuda::thread_index(); p < whole_blocks; p += hctr::cuda::thread_count()) {
+  for (int64_t p = share.thread_index(); p < whole_blocks; p += share.thread_count()) {
     const BatchKey mine(index, batch, p);
     IndexSearch found;
     if (mine.here) found = find_or_claim<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, mine.key, mine.slot);
@@ -87,9 +89,9 @@ __global__ void index_insert_kernel(HashIndex index, KeyBatch batch, int32_t* ro
 }
 
 template <bool kIsShort>
-__global__ void index_find_kernel(HashIndex index, KeyBatch batch, int32_t* rows) {
+__device__ void find_keys(Share share, HashIndex index, KeyBatch batch, int32_t* rows) {
   const int64_t whole_warps = (batch.key_capacity + 31) / 32 * 32;
-  for (int64_t p = hctr::cuda::thread_index(); p < whole_warps; p += hctr::cuda::thread_count()) {
+  for (int64_t p = share.thread_index(); p < whole_warps; p += share.thread_count()) {
     const BatchKey mine(index, batch, p);
     uint32_t row = 0;
     if (mine.here) row = find_row<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, index.state->finished, mine.key, mine.slot);
@@ -109,16 +111,16 @@ __global__ void index_rebuild_kernel(HashIndex index) {
   }
 }
 
-__global__ void index_close_batch_kernel(HashIndex index, uint32_t* rows_after, volatile uint64_t* host_word) {
+__device__ void close_batch(Share, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
   IndexState& state = *index.state;
   const uint32_t rows = state.rows, batches = state.batches + 1;
   *rows_after = state.ready = min(rows, state.row_capacity);
   state.batches = batches;
-  *host_word = static_cast<uint64_t>(batches) << 32 | rows;  // page-locked host memory has the same address here
+  *static_cast<volatile uint64_t*>(host_word) = static_cast<uint64_t>(batches) << 32 | rows;  // page-locked host memory has the same address here
   __threadfence_system();
 }
 
-__global__ void index_finish_step_kernel(HashIndex index, const uint32_t* rows_after) {
+__device__ void finish_step(Share, HashIndex index, const uint32_t* rows_after) {
   index.state->finished = *rows_after;
 }
 
@@ -128,14 +130,18 @@ namespace cuda {
 
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
+using hctr::cuda::launch_shared;
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  launch(ctx, "index_insert", grid_for(batch.key_capacity, kThreads, 132 * 64), is_short(batch) ? index_insert_kernel<true> : index_insert_kernel<false>, index,
-         batch, rows);
+  const int64_t blocks = grid_for(batch.key_capacity, kThreads, 132 * 64).blocks;
+  if (is_short(batch)) launch_shared<insert_keys<true>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
+  else launch_shared<insert_keys<false>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
 }
 
 void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  launch(ctx, "index_find", grid_for(batch.key_capacity), is_short(batch) ? index_find_kernel<true> : index_find_kernel<false>, index, batch, rows);
+  const int64_t blocks = grid_for(batch.key_capacity).blocks;
+  if (is_short(batch)) launch_shared<find_keys<true>, 256>(ctx, "index_find", blocks, index, batch, rows);
+  else launch_shared<find_keys<false>, 256>(ctx, "index_find", blocks, index, batch, rows);
 }
 
 void index_rebuild(Context& ctx, HashIndex index) {
@@ -143,11 +149,11 @@ void index_rebuild(Context& ctx, HashIndex index) {
 }
 
 void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
-  launch(ctx, "index_close_batch", {1, 1, 0}, index_close_batch_kernel, index, rows_after, host_word);
+  launch_shared<close_batch, 1>(ctx, "index_close_batch", 1, index, rows_after, host_word);
 }
 
 void index_finish_step(Context& ctx, HashIndex index, const uint32_t* rows_after) {
-  launch(ctx, "index_finish_step", {1, 1, 0}, index_finish_step_kernel, index, rows_after);
+  launch_shared<finish_step, 1>(ctx, "index_finish_step", 1, index, rows_after);
 }
 
 }  // namespace cuda
