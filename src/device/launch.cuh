@@ -120,6 +120,17 @@ void launch_shared(Context& ctx, const char* name, int64_t blocks, Arguments&&..
   SharedLaunch<kBody, kThreads>::give(ctx, name, blocks, std::forward<Arguments>(arguments)...);
 }
 
+template <auto kBody, class... Parameters>
+__global__ void alone_kernel(Parameters... parameters) {
+  kBody(Share{blockIdx.x, gridDim.x}, parameters...);
+}
+
+/// The same for bodies that need many registers, where reading parameters from a list takes more: their launches are never shared.
+template <auto kBody, int kThreads, class... Arguments>
+void launch_alone(Context& ctx, const char* name, int64_t blocks, Arguments... arguments) {
+  launch(ctx, name, {blocks, kThreads, 0}, alone_kernel<kBody, Arguments...>, arguments...);
+}
+
 /// The shared memory that one block of the current device may ask for.
 inline size_t most_shared_bytes() {
   int device = 0, bytes = 0;

@@ -11,8 +11,7 @@ constexpr int kAtOnce = 4;  // vectors of a group whose rows are on their way to
 
 /// One group of lanes per kAtOnce vectors.
 template <class T, class Stored, int Width>
-__device__ void pool_by(const Share& share, const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, const View<T, 3>& y,
-                        int lanes) {
+__device__ void pool_vectors(Share share, KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, View<T, 3> y, int lanes) {
   const Group group(share, lanes);
   const int64_t dim = y.size(2), vectors = batch.vectors();
   const auto samples = static_cast<uint32_t>(batch.samples);
@@ -45,35 +44,30 @@ __device__ void pool_by(const Share& share, const KeyBatch& batch, const int32_t
   }
 }
 
-/// `width` elements at a time. One body for all, so that tables of different dimensions can share a launch.
-template <class T, class Stored>
-__device__ void pool_vectors(Share share, KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, View<T, 3> y, int width, int lanes) {
+/// Calls body.operator()<Width>() with the most elements that the memory of both sides lets move at once: 16 bytes of rows.
+template <class Stored, class Body>
+void dispatch_widest(const void* table, int64_t dim, Tensor y, Body&& body) {
+  const auto fits = [&](int64_t width) {
+    return splits_by(width, table, sizeof(Stored), dim, dim) && splits_by(width, y.bytes(), static_cast<int64_t>(size_of(y.dtype())), y.row_stride(), dim);
+  };
   if constexpr (sizeof(Stored) == 2) {
-    if (width == 8) return pool_by<T, Stored, 8>(share, batch, rows, table, combiner, y, lanes);
-    if (width == 2) return pool_by<T, Stored, 2>(share, batch, rows, table, combiner, y, lanes);
+    if (fits(8)) return body.template operator()<8>();
+    if (!fits(4) && fits(2)) return body.template operator()<2>();
   }
-  if (width == 4) return pool_by<T, Stored, 4>(share, batch, rows, table, combiner, y, lanes);
-  pool_by<T, Stored, 1>(share, batch, rows, table, combiner, y, lanes);
-}
-
-/// The most elements that the memory of both sides lets move at once: 16 bytes of rows.
-int widest(const RowMemory& table, int64_t dim, const Tensor& y) {
-  const auto row_size = static_cast<int64_t>(size_of(table.dtype)), y_size = static_cast<int64_t>(size_of(y.dtype()));
-  for (int width = static_cast<int>(16 / row_size); width > 1; width /= 2)
-    if ((row_size == 2 || width == 4) && splits_by(width, table.data, row_size, dim, dim) && splits_by(width, y.bytes(), y_size, y.row_stride(), dim)) return width;
-  return 1;
+  dispatch_width(fits(4), body);
 }
 
 }  // namespace
 
 void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
   const int64_t dim = y.dim(2);
-  const int width = widest(table, dim, y), lanes = lanes_for(dim, width);
-  const int64_t blocks = hctr::cuda::grid_for((batch.vectors() + kAtOnce - 1) / kAtOnce * lanes).blocks;
   dispatch_float(y.dtype(), [&]<class T>() {
     dispatch_float(table.dtype, [&]<class Stored>() {
-      hctr::cuda::launch_shared<pool_vectors<T, Stored>, 256>(ctx, "pool", blocks, batch, rows, table.as<const Stored>(), combiner, y.view<T, 3>(), width,
-                                                              lanes);
+      dispatch_widest<Stored>(table.data, dim, y, [&]<int Width>() {
+        const int lanes = lanes_for(dim, Width);
+        hctr::cuda::launch_shared<pool_vectors<T, Stored, Width>, 256>(ctx, "pool", hctr::cuda::grid_for((batch.vectors() + kAtOnce - 1) / kAtOnce * lanes).blocks,
+                                                                       batch, rows, table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
+      });
     });
   });
 }

@@ -91,7 +91,7 @@ __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& o
 }
 
 template <class T, int Width>
-__device__ void sum_pieces_by(const Share& share, const BagGradients<T, Width>& gradients, const RowGroups& groups, float* piece_sums, int lanes) {
+__device__ void sum_pieces(Share share, BagGradients<T, Width> gradients, RowGroups groups, float* piece_sums, int lanes) {
   const Group group(share, lanes);
   const int64_t dim = gradients.dy.size(2);
   const int64_t pieces = groups.counts->pieces;
@@ -103,8 +103,8 @@ __device__ void sum_pieces_by(const Share& share, const BagGradients<T, Width>& 
 }
 
 template <class Rule, class Rows, class T, int Width>
-__device__ void update_short_runs_by(const Share& share, const Optimizer& optimizer, const StepState* state, const BagGradients<T, Width>& gradients,
-                                     const RowGroups& groups, const RowData& data, int lanes) {
+__device__ void update_short_runs(Share share, Optimizer optimizer, const StepState* state, BagGradients<T, Width> gradients, RowGroups groups, RowData data,
+                                  int lanes) {
   if (state->skip) return;
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
@@ -165,8 +165,7 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
 
 /// One block per long run.
 template <class Rule, class Rows, int Width>
-__device__ void update_long_runs_by(const Share& share, const Optimizer& optimizer, const StepState* state, const RowGroups& groups, float* piece_sums,
-                                    const RowData& data, int lanes) {
+__device__ void update_long_runs(Share share, Optimizer optimizer, const StepState* state, RowGroups groups, float* piece_sums, RowData data, int lanes) {
   if (state->skip) return;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   __shared__ RowScalars<Rule> of_row;
@@ -214,40 +213,6 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
   }
 }
 
-// Width is looked up here and not by the host, so that tables of different dimensions can share a launch.
-
-template <class T>
-struct Gradients {
-  KeyBatch batch;
-  Combiner combiner;
-  const int32_t* bags;
-  View<T, 3> dy;
-  int width, lanes;
-
-  template <int Width>
-  __device__ BagGradients<T, Width> by() const {
-    return {batch, combiner, bags, dy};
-  }
-};
-
-template <class T>
-__device__ void sum_pieces(Share share, Gradients<T> g, RowGroups groups, float* piece_sums) {
-  if (g.width == 4) sum_pieces_by<T, 4>(share, g.template by<4>(), groups, piece_sums, g.lanes);
-  else sum_pieces_by<T, 1>(share, g.template by<1>(), groups, piece_sums, g.lanes);
-}
-
-template <class Rule, class Rows, class T>
-__device__ void update_short_runs(Share share, Optimizer optimizer, const StepState* state, Gradients<T> g, RowGroups groups, RowData data) {
-  if (g.width == 4) update_short_runs_by<Rule, Rows, T, 4>(share, optimizer, state, g.template by<4>(), groups, data, g.lanes);
-  else update_short_runs_by<Rule, Rows, T, 1>(share, optimizer, state, g.template by<1>(), groups, data, g.lanes);
-}
-
-template <class Rule, class Rows>
-__device__ void update_long_runs(Share share, Optimizer optimizer, const StepState* state, RowGroups groups, float* piece_sums, RowData data, int width, int lanes) {
-  if (width == 4) update_long_runs_by<Rule, Rows, 4>(share, optimizer, state, groups, piece_sums, data, lanes);
-  else update_long_runs_by<Rule, Rows, 1>(share, optimizer, state, groups, piece_sums, data, lanes);
-}
-
 }  // namespace
 
 namespace cuda {
@@ -261,17 +226,27 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
                  Tensor dy, float* piece_sums, RowData data) {
   constexpr int64_t kBlocks = 132 * 8;  // each works out the step's scalars
   const int64_t dim = data.dim, capacity = batch.key_capacity;
-  const int width = splits_by(4, dy.bytes(), static_cast<int64_t>(size_of(dy.dtype())), dy.row_stride(), dim) ? 4 : 1, lanes = lanes_for(dim, width);
   dispatch_float(dy.dtype(), [&]<class T>() {
-    const Gradients<T> gradients{batch, combiner, groups.bags, dy.view<T, 3>(), width, lanes};
-    launch_shared<sum_pieces<T>, kThreads>(ctx, "sum_pieces", grid_for(RowGroups::most_pieces(capacity) * lanes, kThreads, kBlocks).blocks, gradients, groups,
-                                           piece_sums);
-    dispatch_row_rule(optimizer, data, [&]<class Rule>() {
-      dispatch_rows(data, [&]<class Rows>() {
-        launch_shared<update_short_runs<Rule, Rows, T>, kThreads>(ctx, "update_short_runs", grid_for(capacity * lanes, kThreads, kBlocks).blocks, optimizer,
-                                                                  ctx.state(), gradients, groups, data);
-        launch_shared<update_long_runs<Rule, Rows>, kThreads>(ctx, "update_long_runs", std::min<int64_t>(RowGroups::most_long_runs(capacity), 132), optimizer,
-                                                              ctx.state(), groups, piece_sums, data, width, lanes);
+    dispatch_width(splits_by(4, dy.bytes(), sizeof(T), dy.row_stride(), dim), [&]<int Width>() {
+      const int lanes = lanes_for(dim, Width);
+      const BagGradients<T, Width> gradients{batch, combiner, groups.bags, dy.view<T, 3>()};
+      launch_shared<sum_pieces<T, Width>, kThreads>(ctx, "sum_pieces", grid_for(RowGroups::most_pieces(capacity) * lanes, kThreads, kBlocks).blocks, gradients,
+                                                    groups, piece_sums, lanes);
+      dispatch_row_rule(optimizer, data, [&]<class Rule>() {
+        dispatch_rows(data, [&]<class Rows>() {
+          const int64_t short_blocks = grid_for(capacity * lanes, kThreads, kBlocks).blocks, long_blocks = std::min<int64_t>(RowGroups::most_long_runs(capacity), 132);
+          if constexpr (std::is_same_v<Rows, PlainRows>) {
+            launch_shared<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups,
+                                                                             data, lanes);
+            launch_shared<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data,
+                                                                         lanes);
+          } else {
+            launch_alone<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups,
+                                                                            data, lanes);
+            launch_alone<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data,
+                                                                        lanes);
+          }
+        });
       });
     });
   });
