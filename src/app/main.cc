@@ -78,6 +78,8 @@ int run(int argc, char** argv) {
   app.add_option("--threads", options.threads, "CPU threads for operators; left out: all cores")->check(CLI::Range(1, 1024));
   app.add_option("--seed", options.seed, "Instead of the config's seed");
   app.add_option("--max-iter", options.max_iter, "Instead of the config's number of iterations")->check(CLI::PositiveNumber);
+  app.add_option("--comm-timeout", options.comm_timeout, "Seconds that ranks wait in a step for one that does not come; 0: for ever")
+      ->check(CLI::Range(0, 86400))->capture_default_str();
   app.add_flag("--strict", options.strict, "Warnings about the config become errors");
   app.add_flag("--sync-launches", options.sync_launches, "Wait after every GPU kernel, to find one that faults (slow)");
   try {
@@ -109,7 +111,7 @@ int run(int argc, char** argv) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   const hctr::TrainSummary summary = hctr::train(options);
-  print_summary(summary);
+  if (summary.rank == 0) print_summary(summary);
   return summary.interrupted ? hctr::exit_code(hctr::Kind::interrupted) : 0;
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,9 @@ class Ranking {
 
   /// A label above 0.5 is a positive. Sizes are equal.
   void add(std::span<const float> scores, std::span<const float> labels);
+  /// Everything taken in so far, and adding that of another ranking with the same `most`.
+  std::string state();
+  void unite(std::string_view state);
   int64_t negatives();
   int64_t positives();
   /// The probability that a positive has a higher score than a negative, ties counting one half: the area under the ROC curve. NaN
@@ -35,6 +40,8 @@ class Ranking {
     float low, high;
     int64_t negatives, positives;
   };
+  /// Adds a step that lies above all of `steps`, or overlaps the last.
+  static void append(std::vector<Step>& steps, const Step&);
   void fold();
   void coarsen();
 

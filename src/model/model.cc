@@ -130,15 +130,17 @@ std::optional<ops::LossScale> Model::loss_scale() const {
 
 std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_t iteration) {
   std::vector<std::filesystem::path> files = {cat(prefix, "_dense_", iteration, ".model")};
-  weights_.save(files[0], runtime_.compute_stream());
+  const bool writes = comm_.rank() == 0;  // what all ranks have alike
+  if (writes) weights_.save(files[0], runtime_.compute_stream());
   for (size_t e = 0; e < tables_.size(); ++e) {
     files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
     save_sparse(files.back(), *tables_[e], key_bytes(config_.solver));
   }
   if (!state_.empty()) {
     files.push_back(LayerState::path_beside(files[0]));
-    state_.save(files.back(), runtime_.compute_stream());
+    if (writes) state_.save(files.back(), runtime_.compute_stream());
   }
+  comm_.barrier();  // whoever goes on finds the files whole
   return files;
 }
 
