@@ -59,7 +59,8 @@ int64_t file_bytes(const fs::path& path) {
   return static_cast<int64_t>(bytes);
 }
 
-void import(EmbeddingTable& table, const fs::path& path, const SparseRows& rows) {
+template <class Table>
+void import(Table& table, const fs::path& path, const SparseRows& rows) {
   std::vector<int32_t> slots;
   for (const uint64_t slot : rows.slots)
     slots.push_back(slot < static_cast<uint64_t>(table.spec().slots) ? static_cast<int32_t>(slot)
@@ -150,7 +151,8 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
                               " bytes): the file is damaged or from a model with another embedding_vec_size"));
 }
 
-void save_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
+template <class Table>
+void save_sparse(const fs::path& path, Table& table, int key_bytes) {
   HCTR_EXPECT(key_bytes == 4 || key_bytes == 8, "keys of ", key_bytes, " bytes");
   const auto dim = static_cast<size_t>(table.spec().dim);
   AtomicFile file(path);
@@ -182,7 +184,8 @@ int64_t read_sparse(const fs::path& path, const SparseFileShape& shape, const st
   return fs::is_directory(path) ? read_folder(path, shape, take) : read_file(path, shape, take);
 }
 
-void load_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
+template <class Table>
+void load_sparse(const fs::path& path, Table& table, int key_bytes) {
   HCTR_EXPECT(table.rows() == 0, "a sparse model file loaded into a table of ", table.rows(), " rows");
   const TableSpec& spec = table.spec();
   const int64_t rows = read_sparse(path, {spec.identity_by_slot, spec.dim, spec.slots, key_bytes},
@@ -191,5 +194,10 @@ void load_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
     throw Error(Kind::data,
                 cat(kWhat, " '", path.string(), "' has ", rows, " rows of ", table.rows(), " different keys"));
 }
+
+template void save_sparse(const fs::path&, EmbeddingTable&, int);
+template void save_sparse(const fs::path&, Embedding&, int);
+template void load_sparse(const fs::path&, EmbeddingTable&, int);
+template void load_sparse(const fs::path&, Embedding&, int);
 
 }  // namespace hctr

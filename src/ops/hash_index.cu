@@ -27,7 +27,7 @@ struct DevicePlaces {
   }
 };
 
-/// The slot that key number `p` stands in: the last whose keys start at or before p.
+/// The number of the slot that key number `p` stands in: the last whose keys start at or before p.
 __device__ int32_t slot_of(const KeyBatch& batch, int32_t p) {
   int64_t low = 0, high = batch.slots - 1;
   while (low < high) {
@@ -37,7 +37,7 @@ __device__ int32_t slot_of(const KeyBatch& batch, int32_t p) {
     else
       high = middle - 1;
   }
-  return static_cast<int32_t>(low);
+  return batch.slot_number(low);
 }
 
 constexpr int kThreads = 128;  // of a block that inserts: few enough to wait for each other, enough to share an addition

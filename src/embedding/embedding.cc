@@ -1,0 +1,36 @@
+#include "embedding/embedding.h"
+
+#include "embedding/sharded_embedding.h"
+
+namespace hctr {
+namespace {
+
+/// A rank that is alone: nothing stands between it and its table.
+class WholeEmbedding : public Embedding {
+ public:
+  WholeEmbedding(Runtime& runtime, TableSpec spec, int ring_slots) : table_(runtime, std::move(spec), ring_slots) {}
+
+  void ensure_room() override { table_.ensure_room(); }
+  void confirm_room() const override { table_.confirm_room(); }
+  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { table_.prepare(ctx, slot, keys, offsets); }
+  void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
+  void backward_and_update(Context& ctx, int slot, Tensor dy) override { table_.backward_and_update(ctx, slot, dy); }
+  void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { table_.lookup(ctx, keys, offsets, y); }
+  const TableSpec& spec() const override { return table_.spec(); }
+  int64_t rows() override { return table_.rows(); }
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override { table_.export_rows(with_states, take); }
+  void import_rows(const RowBlock& rows) override { table_.import_rows(rows); }
+
+ private:
+  EmbeddingTable table_;
+};
+
+}  // namespace
+
+std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, Placement::Kind kind, TableSpec spec,
+                                          const std::vector<int64_t>& slot_keys, int ring_slots) {
+  if (comm.size() == 1) return std::make_unique<WholeEmbedding>(runtime, std::move(spec), ring_slots);
+  return std::make_unique<ShardedEmbedding>(runtime, comm, kind, std::move(spec), slot_keys, ring_slots);
+}
+
+}  // namespace hctr
