@@ -68,7 +68,8 @@ int run(int argc, char** argv) {
   CLI::App app{"Trains click-through-rate models as a JSON file describes them.", "huge_ctr"};
   app.footer("Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device, 7 other ranks, 130 stopped by the user.\n"
              "Manual: docs/ in the source tree.");
-  app.set_version_flag("--version", hctr::cat("huge_ctr ", HCTR_VERSION, hctr::kCudaBuild ? " (CUDA)" : " (CPU only)"));
+  app.set_version_flag("--version", hctr::cat("huge_ctr ", HCTR_VERSION, hctr::kCudaBuild ? " (CUDA" : " (CPU only", hctr::kNcclBuild ? ", NCCL" : "",
+                                                 hctr::kMpiBuild ? ", MPI)" : ")"));
   auto* train = app.add_option("--train", train_file, "Train the model that FILE.json describes")->type_name("FILE.json");
   app.add_option("--check", check_file, "Judge FILE.json alone: names, values, shapes; prints the layer table. Needs no GPU and no data")
       ->type_name("FILE.json")->excludes(train);

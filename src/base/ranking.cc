@@ -56,7 +56,13 @@ void Ranking::unite(std::string_view state) {
   std::copy_n(state.data() + 1, state.size() - 1, reinterpret_cast<char*>(others.data()));
   all.reserve(steps_.size() + others.size());
   size_t next = 0;
-  for (const Step& step : others) {
+  for (Step step : others) {
+    while (next < steps_.size() && steps_[next].high < step.low) append(all, steps_[next++]);
+    // Steps that overlap would join their neighbours on both sides, and those theirs: such a one stands at its middle instead.
+    if (next < steps_.size() && steps_[next].low <= step.high) {
+      const float middle = step.low + (step.high - step.low) / 2;
+      step.low = step.high = std::isfinite(middle) ? middle : step.low;
+    }
     while (next < steps_.size() && steps_[next].low <= step.low) append(all, steps_[next++]);
     append(all, step);
   }

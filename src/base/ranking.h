@@ -12,8 +12,9 @@ namespace hctr {
 
 /// Takes samples as they come. Exact, as a sort of all scores would be, up to `most` different scores. Past that, neighbouring scores
 /// count as equal, at most 8 / most of all negatives and positives together in one step, so that for samples in no particular order the
-/// area is within 2 / most of the exact one; in practice much nearer, since inside a narrow step half of the pairs are in order. Two lists of
-/// steps can be united in any order without further loss.
+/// area is within 2 / most of the exact one; in practice much nearer, since inside a narrow step half of the pairs are in order. Uniting
+/// two rankings is exact while both are; a step of the one that overlaps steps of the other stands at its middle, which misplaces at most 8 / most
+/// of the pairs.
 /// Memory: at most 56 most bytes while samples are taken in; 8 bytes a sample up to most / 4 samples.
 class Ranking {
  public:

@@ -25,7 +25,12 @@ int processes_started() {
 std::unique_ptr<Processes> started_processes(std::chrono::seconds limit) {
   const int size = processes_started();
   if (size <= 1) return nullptr;
-  if constexpr (kMpiBuild) return start_mpi(limit);
+  if constexpr (kMpiBuild) {
+    auto processes = start_mpi(limit);
+    if (processes->count() == size) return processes;
+    throw Error(Kind::usage, cat("started as ", size, " processes, and this program's MPI joins ", processes->count(),
+                                 ": mpirun belongs to another MPI than the program was built with"));
+  }
   throw Error(Kind::usage, cat("started as ", size, " processes; this build contains no MPI and trains in one process: run it without mpirun, or "
                                "build it where MPI is found (-DHCTR_MPI=ON says why it is not)"));
 }

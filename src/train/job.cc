@@ -36,21 +36,19 @@ std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
 }
 
 void Job::run_rank(int rank, Device device, const std::function<void(Communicator&, Device)>& body) {
-  const auto failed = [&](const Error& error) {
-    group_.fail(rank, ranks() > 1 ? error.with_context(cat("training on rank ", rank, " of ", ranks())) : error);
+  std::unique_ptr<Communicator> comm;
+  const auto fail = [&](const Error& error) {
+    const Error named = ranks() > 1 ? error.with_context(cat("training on rank ", rank, " of ", ranks())) : error;
+    group_.fail(rank, named);
+    if (comm) comm->abort(named);
   };
   try {
-    const auto comm = communicator(rank, device);
-    try {
-      body(*comm, device);
-    } catch (const Error& error) {
-      comm->abort(error);
-      throw;
-    }
+    comm = communicator(rank, device);
+    body(*comm, device);
   } catch (const Error& error) {
-    failed(error);
+    fail(error);
   } catch (const std::exception& error) {
-    failed(Error(Kind::bug, error.what()));
+    fail(Error(Kind::bug, error.what()));
   }
 }
 
