@@ -1,9 +1,12 @@
 // The suite of all communicators, on ranks that are threads; what happens when one of them fails.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
+#include "base/platform.h"
 #include "comm/host_comm.h"
+#include "comm/nccl_comm.h"
 #include "comm/self_comm.h"
 #include "device/buffer.h"
 #include "support/communicator_suite.h"
@@ -31,6 +34,23 @@ TEST(CommunicatorTest, RanksAsThreads) {
       HostComm comm(group, rank);
       check_communicator(comm, runtime);
     });
+  }
+}
+
+TEST(CommunicatorTest, RanksAsGpus) {
+  HCTR_SKIP_WITHOUT_GPU();
+  if constexpr (kNcclBuild) {
+    for (int ranks = 1; ranks <= std::min(4, find_gpus().count); ++ranks) {
+      RankGroup group(ranks, nullptr, seconds(60));
+      run_ranks(ranks, [&](int rank) {
+        const Device device{DeviceKind::cuda, rank};
+        const auto comm = make_nccl_comm(group, rank, device);
+        Runtime runtime(device, {});
+        check_communicator(*comm, runtime);
+      });
+    }
+  } else {
+    GTEST_SKIP() << "this build contains no NCCL";
   }
 }
 
