@@ -71,7 +71,7 @@ void GroupedAuc::unite(std::string_view state) {
   other.halvings_ = static_cast<int>(header.halvings);
   other.sample_halvings_ = static_cast<int>(header.sample_halvings);
   other.samples_.resize((state.size() - sizeof header) / sizeof(Sample));
-  std::memcpy(other.samples_.data(), state.data() + sizeof header, state.size() - sizeof header);
+  if (!other.samples_.empty()) std::memcpy(other.samples_.data(), state.data() + sizeof header, state.size() - sizeof header);
   while (other.halvings_ < halvings_) other.halve_groups();
   while (other.sample_halvings_ < sample_halvings_) other.halve_samples();
   while (halvings_ < other.halvings_) halve_groups();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/error.h"
@@ -53,7 +54,7 @@ void Ranking::unite(std::string_view state) {
   fold();
   not_a_number_ |= state[0] != '\0';
   std::vector<Step> others((state.size() - 1) / sizeof(Step)), all;
-  std::copy_n(state.data() + 1, state.size() - 1, reinterpret_cast<char*>(others.data()));
+  if (!others.empty()) std::memcpy(others.data(), state.data() + 1, state.size() - 1);
   all.reserve(steps_.size() + others.size());
   size_t next = 0;
   for (Step step : others) {

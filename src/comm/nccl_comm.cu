@@ -106,10 +106,24 @@ class NcclComm : public Communicator {
     });
   }
 
-  bool any(bool mine) override { return host_.any(mine); }
-  std::vector<std::string> gather(std::string_view mine, int root) override { return host_.gather(mine, root); }
-  std::string share(std::string_view text, int root) override { return host_.share(text, root); }
-  void barrier() override { host_.barrier(); }
+  bool any(bool mine) override {
+    const bool some = host_.any(mine);
+    in_step_ = true;
+    moved();
+    return some;
+  }
+  std::vector<std::string> gather(std::string_view mine, int root) override {
+    in_step_ = false;
+    return host_.gather(mine, root);
+  }
+  std::string share(std::string_view text, int root) override {
+    in_step_ = false;
+    return host_.share(text, root);
+  }
+  void barrier() override {
+    in_step_ = false;
+    host_.barrier();
+  }
   void abort(const Error& error) noexcept override {
     host_.abort(error);
     abandon();  // or memory that is given back now would wait for a kernel that waits for peers
@@ -165,6 +179,7 @@ class NcclComm : public Communicator {
 
   template <class Body>
   void call(Context& ctx, const char* name, const Body& body) {
+    moved();
     Channel& channel = channels_[ctx.stream().handle == ctx.runtime().prepare_stream().handle ? 1 : 0];
     ncclResult_t status = ncclSuccess;
     {
@@ -202,6 +217,13 @@ class NcclComm : public Communicator {
     }
   }
 
+  static int64_t seconds_now() {
+    return std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  void moved() { last_move_ = seconds_now(); }
+  /// In a step the host does not wait on other ranks for long but for its own device, which then waits for theirs.
+  bool stuck() const { return in_step_ && group_.limit().count() > 0 && seconds_now() - last_move_ > 2 * group_.limit().count(); }
+
   void end_watch() {
     stop_ = true;
     watcher_.join();
@@ -222,6 +244,11 @@ class NcclComm : public Communicator {
     while (!stop_) {
       std::this_thread::sleep_for(milliseconds(50));
       if (group_.failure()) return abandon();
+      if (stuck()) {
+        group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has come to its end for ", 2 * group_.limit().count(),
+                                                  " s: its GPU, another one or a link between them hangs; --comm-timeout lets it take longer")));
+        return abandon();
+      }
       for (Channel& channel : channels_) {
         ncclResult_t state = ncclSuccess;
         {
@@ -240,7 +267,8 @@ class NcclComm : public Communicator {
   Device device_;
   std::array<Channel, 2> channels_;
   std::mutex mutex_;  // of channels_, between this rank and its watcher
-  std::atomic<bool> stop_ = false;
+  std::atomic<bool> stop_ = false, in_step_ = false;
+  std::atomic<int64_t> last_move_ = 0;
   std::thread watcher_;
 };
 

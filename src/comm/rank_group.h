@@ -17,6 +17,7 @@ class RankGroup {
   RankGroup(int ranks, Processes* others, std::chrono::seconds limit);
 
   const Seats& seats() const { return seats_; }
+  std::chrono::seconds limit() const { return limit_; }
 
   /// Called by every rank of the job: what `rank` sends to r arrives as what r receives from `rank`. Sizes agree. Errors: Error(comm)
   /// with the reason when a rank has failed, or does not come in time; the call's `name` stands in it.

@@ -1,7 +1,6 @@
 #include "embedding/exchange.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "device/copy.h"
 
