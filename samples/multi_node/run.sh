@@ -6,9 +6,10 @@ set -euo pipefail
 : "${SAMPLES:=1000000}"
 make_data --vocabulary 100
 
-options=()
-[ "$(nvidia-smi -L 2>/dev/null | grep -c ^GPU)" -ge 2 ] || options=(--device cpu)
-if ! command -v mpirun >/dev/null || ! "$bin/huge_ctr" --version | grep -q MPI; then
+version=$("$bin/huge_ctr" --version) options=()
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c ^GPU || true)
+[[ $gpus -ge 2 && $version == *NCCL* ]] || options=(--device cpu)
+if ! command -v mpirun >/dev/null || [[ $version != *MPI* ]]; then
   echo "== Without MPI both ranks are threads of one process"
   train --device cpu "$@"
   exit

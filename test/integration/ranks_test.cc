@@ -242,6 +242,16 @@ TEST_F(RanksTest, AFullTableOfOneRankEndsTheRunWithItsName) {
   }
 }
 
+TEST_F(RanksTest, ASignalStopsAllRanksAfterTheSameStepAndSavesTheModel) {
+  const std::string endless = with_change(with_change(config_, "\"max_iter\": 20", "\"max_iter\": 100000000"), "\"eval_interval\": 10", "\"eval_interval\": 0");
+  write_file(folder_ / "endless.json", with_change(endless, "\"gpu\": [0]", "\"gpu\": [0, 1, 2]"));
+  const Outcome outcome = run_and_signal("huge_ctr", {"--train", "endless.json", "--run-dir", "endless", "--device", "cpu"}, folder_.path(), "Iter: 20 ", SIGINT);
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+  const Json summary = Json::read_file(folder_ / "endless" / "summary.json");
+  EXPECT_EQ(summary.find("model_files")->array()->size(), 3u);
+  EXPECT_GE(*summary.find("iterations")->integer(), 20);
+}
+
 TEST_F(RanksTest, ListsThatDoNotFitTheProcessesAreExplained) {
   HCTR_SKIP_WITHOUT_MPI();
   const Outcome outcome = start(config_, {"[0, 1, 2]", 2}, "lists");
