@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the system packages the build needs and that are missing (Debian, Ubuntu).
-# With --all also those it uses where they are; the tests do. Says nothing and touches no network when all are there. A package whose headers were put in place by other
-# means (a site-wide /usr/local, a cluster image) counts as there.
+# With --all also those it uses where they are, and goes on without what cannot be had. Says nothing and touches no network when
+# all are there. A package whose headers were put in place by other means (a site-wide /usr/local, a cluster image) counts as there.
 set -euo pipefail
 
 # package : a file, looked for under the usual prefixes, or a program (bin:NAME), that shows the package is there

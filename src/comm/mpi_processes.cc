@@ -67,20 +67,23 @@ class MpiProcesses : public Processes {
       for (size_t at = 0; at < piece.bytes; at += kMostBytes) {
         requests.push_back(MPI_REQUEST_NULL);
         from.push_back(other);
-        check(call(piece.data + at, static_cast<int>(std::min(kMostBytes, piece.bytes - at)), process_of_[static_cast<size_t>(other)], tag, &requests.back()), name);
+        const auto bytes = static_cast<int>(std::min(kMostBytes, piece.bytes - at));
+        check(call(piece.data + at, bytes, process_of_[static_cast<size_t>(other)], tag, comm_, &requests.back()), name);
       }
+    };
+    const auto receive = [](void* data, int bytes, int from_process, int tag, MPI_Comm comm, MPI_Request* request) {
+      return MPI_Irecv(data, bytes, MPI_BYTE, from_process, tag, comm, request);
+    };
+    const auto send = [](const void* data, int bytes, int to_process, int tag, MPI_Comm comm, MPI_Request* request) {
+      return MPI_Isend(data, bytes, MPI_BYTE, to_process, tag, comm, request);
     };
     for (int here = 0; here < seats_.count; ++here)
       for (int other = 0; other < seats_.all; ++other) {
         if (process_of_[static_cast<size_t>(other)] == process_) continue;
         const int rank = seats_.first + here;
         const Transfer& transfer = *transfers[static_cast<size_t>(here)];
-        start(transfer.receive[static_cast<size_t>(other)], other, other * seats_.all + rank, [this](void* data, int bytes, int process, int tag, MPI_Request* request) {
-          return MPI_Irecv(data, bytes, MPI_BYTE, process, tag, comm_, request);
-        }, "MPI_Irecv");
-        start(transfer.send[static_cast<size_t>(other)], other, rank * seats_.all + other, [this](void* data, int bytes, int process, int tag, MPI_Request* request) {
-          return MPI_Isend(data, bytes, MPI_BYTE, process, tag, comm_, request);
-        }, "MPI_Isend");
+        start(transfer.receive[static_cast<size_t>(other)], other, other * seats_.all + rank, receive, "MPI_Irecv");
+        start(transfer.send[static_cast<size_t>(other)], other, rank * seats_.all + other, send, "MPI_Isend");
       }
     wait_for(requests, from, wait);
   }

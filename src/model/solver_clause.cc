@@ -69,7 +69,8 @@ Schema<SolverClause> solver_schema() {
       .opt("snapshot_prefix", &S::snapshot_prefix, "what snapshot file names start with")
       .need("batchsize", &S::batchsize, "samples of one iteration, over all GPUs", between(1, 1 << 30))
       .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; left out: batchsize", between(1, 1 << 30))
-      .opt("gpu", &S::gpu, "GPUs to train on, each a rank: [0, 1] of one process, [[0, 1], [0, 1]] of two that mpirun starts. On the CPU as many ranks are threads")
+      .opt("gpu", &S::gpu,
+           "GPUs to train on, each a rank: [0, 1] of one process, [[0, 1], [0, 1]] of two that mpirun starts. On the CPU as many ranks are threads")
       .opt("dense_model_file", &S::dense_model_file, "dense weights to start from")
       .alias("dense model_file")
       .alias("model_file")

@@ -130,6 +130,12 @@ class RanksTest : public ::testing::Test {
     }
   }
 
+  /// Training that only a signal ends.
+  std::string endless() const {
+    const std::string config = with_change(config_, "\"max_iter\": 20", "\"max_iter\": 100000000");
+    return with_change(config, "\"eval_interval\": 10", "\"eval_interval\": 0");
+  }
+
   TemporaryFolder folder_;
   std::string config_, device_ = "cpu";
 };
@@ -137,7 +143,8 @@ class RanksTest : public ::testing::Test {
 TEST_F(RanksTest, GpusTrainTheModelOfOneGpu) {
   if (!kNcclBuild || find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs and NCCL";
   device_ = "cuda";
-  for (const std::string& config : {config_, sgd(config_), with_batch_norm(sgd(config_)), with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127")}) {
+  const std::string odd = with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127");
+  for (const std::string& config : {config_, sgd(config_), with_batch_norm(sgd(config_)), odd}) {
     const Result one = train(config, {"[0]"}, "one");
     expect_same(one, train(config, {"[0, 1]"}), 2e-5, 2e-5);
     if (why_no_mpi().empty()) expect_same(one, train(config, {"[[0], [1]]", 2}), 2e-5, 2e-5);
@@ -243,9 +250,9 @@ TEST_F(RanksTest, AFullTableOfOneRankEndsTheRunWithItsName) {
 }
 
 TEST_F(RanksTest, ASignalStopsAllRanksAfterTheSameStepAndSavesTheModel) {
-  const std::string endless = with_change(with_change(config_, "\"max_iter\": 20", "\"max_iter\": 100000000"), "\"eval_interval\": 10", "\"eval_interval\": 0");
-  write_file(folder_ / "endless.json", with_change(endless, "\"gpu\": [0]", "\"gpu\": [0, 1, 2]"));
-  const Outcome outcome = run_and_signal("huge_ctr", {"--train", "endless.json", "--run-dir", "endless", "--device", "cpu"}, folder_.path(), "Iter: 20 ", SIGINT);
+  write_file(folder_ / "endless.json", with_change(endless(), "\"gpu\": [0]", "\"gpu\": [0, 1, 2]"));
+  const Outcome outcome =
+      run_and_signal("huge_ctr", {"--train", "endless.json", "--run-dir", "endless", "--device", "cpu"}, folder_.path(), "Iter: 20 ", SIGINT);
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
   const Json summary = Json::read_file(folder_ / "endless" / "summary.json");
   EXPECT_EQ(summary.find("model_files")->array()->size(), 3u);
@@ -263,11 +270,11 @@ TEST_F(RanksTest, ListsThatDoNotFitTheProcessesAreExplained) {
 class FailingRank : public RanksTest {
  protected:
   Outcome end_of(int signal_number) {
-    const std::string endless = with_change(with_change(config_, "\"max_iter\": 20", "\"max_iter\": 100000000"), "\"eval_interval\": 10", "\"eval_interval\": 0");
-    write_file(folder_ / "endless.json", with_change(endless, "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
+    write_file(folder_ / "endless.json", with_change(endless(), "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
     const auto begin = std::chrono::steady_clock::now();
-    const Outcome outcome = run_under_mpi_and_signal(2, "huge_ctr", {"--train", "endless.json", "--run-dir", "endless", "--device", "cpu", "--comm-timeout", "5"},
-                                                     folder_.path(), "Iter: 20 ", 1, signal_number);
+    const Outcome outcome = run_under_mpi_and_signal(
+        2, "huge_ctr", {"--train", "endless.json", "--run-dir", "endless", "--device", "cpu", "--comm-timeout", "5"}, folder_.path(), "Iter: 20 ", 1,
+        signal_number);
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60)) << outcome.err;
     EXPECT_NE(outcome.exit_code, 0);
     return outcome;

@@ -203,7 +203,8 @@ TEST(ShardedEmbedding, OptimizersKeepTheirStatesWithTheRows) {
 }
 
 TEST(ShardedEmbedding, RanksWithoutASlotOfTheirOwnServeTheOthers) {
-  for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed}) compare({.kind = kind, .slots = 1}, kind == Placement::Kind::localized, "one slot");
+  for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed})
+    compare({.kind = kind, .slots = 1}, kind == Placement::Kind::localized, "one slot");
 }
 
 TEST(ShardedEmbedding, RowsOfOneRankAreTakenUpByMany) {
