@@ -2,7 +2,7 @@
 # Sets up, builds and runs every test this machine can run. Usage: test/run.sh [--fast]   (--fast: no sanitizers)
 set -euo pipefail
 cd "$(dirname "$0")/.."
-third_party/install.sh
+third_party/install.sh --all
 
 nvcc=$(command -v nvcc || { [ -x /usr/local/cuda/bin/nvcc ] && echo /usr/local/cuda/bin/nvcc; } || true)
 gpu=$(nvidia-smi -L 2>/dev/null | head -1 || true)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the system packages the build needs and that are missing (Debian, Ubuntu).
-# Says nothing and touches no network when all are there. A package whose headers were put in place by other
-# means (a site-wide /usr/local, a cluster image) counts as there.
+# With --all also those it uses where they are, and goes on without what cannot be had. Says nothing and touches no network when
+# all are there. A package whose headers were put in place by other means (a site-wide /usr/local, a cluster image) counts as there.
 set -euo pipefail
 
 # package : a file, looked for under the usual prefixes, or a program (bin:NAME), that shows the package is there
@@ -15,6 +15,11 @@ needs=(
   "zlib1g-dev:include/zlib.h"
   "libgtest-dev:include/gtest/gtest.h"
   "python3:bin:python3"
+)
+
+wants=(
+  "libopenmpi-dev:bin:mpicxx"
+  "openmpi-bin:bin:mpirun"
 )
 
 prefixes=(/usr /usr/local ${CMAKE_PREFIX_PATH:+${CMAKE_PREFIX_PATH//[:;]/ }})
@@ -31,30 +36,39 @@ have() {
   esac
 }
 
-missing=()
-for need in "${needs[@]}"; do
-  have "${need#*:}" || missing+=("${need%%:*}")
-done
-[ ${#missing[@]} -eq 0 ] && exit 0
+missing_of() {  # missing_of NEED...: the packages, one a line
+  local need
+  for need in "$@"; do
+    have "${need#*:}" || echo "${need%%:*}"
+  done
+}
 
-if ! command -v apt-get >/dev/null 2>&1; then
-  echo "huge_ctr needs these packages, and this system has no apt-get to install them with: ${missing[*]}" >&2
-  exit 1
-fi
+mapfile -t missing < <(missing_of "${needs[@]}")
+wanted=()
+[ "${1:-}" != --all ] || mapfile -t wanted < <(missing_of "${wants[@]}")
+[ $((${#missing[@]} + ${#wanted[@]})) -eq 0 ] && exit 0
+
 as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null 2>&1; then
-    echo "huge_ctr needs these packages; ask your administrator to run: apt-get install ${missing[*]}" >&2
-    exit 1
-  fi
+refusal=""
+if ! command -v apt-get >/dev/null 2>&1; then
+  refusal="this system has no apt-get to install them with"
+elif [ "$(id -u)" -ne 0 ]; then
   as_root=(sudo)
+  command -v sudo >/dev/null 2>&1 || refusal="ask your administrator to run apt-get install"
 fi
-echo "Installing: ${missing[*]}"
+
 log=$(mktemp)
-if ! { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-       apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+install() {
+  [ -z "$refusal" ] || { echo "$refusal" >"$log"; return 1; }
+  echo "Installing: $*"
+  { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y --no-install-recommends "$@"; } >"$log" 2>&1
+}
+
+if [ ${#missing[@]} -gt 0 ] && ! install "${missing[@]}"; then
   tail -20 "$log" >&2
-  echo "The packages could not be installed; the whole log is $log" >&2
+  echo "huge_ctr needs these packages, and they could not be installed: ${missing[*]}" >&2
   exit 1
 fi
+[ ${#wanted[@]} -eq 0 ] || install "${wanted[@]}" || echo "Going on without: ${wanted[*]} ($(tail -1 "$log"))"
 rm -f "$log"

@@ -24,11 +24,13 @@ struct TrainOptions {
   std::optional<int> threads;            ///< CPU threads for operators; nothing: all usable cores
   std::optional<int64_t> seed;           ///< instead of the config's
   std::optional<int64_t> max_iter;       ///< instead of the config's length
+  int comm_timeout = 25;                 ///< seconds that ranks wait in a step for one that does not come; 0: for ever
   const std::atomic<bool>* stop = nullptr;  ///< set by a signal: training ends after the step under way
 };
 
 /// What a run achieved; the content of summary.json.
 struct TrainSummary {
+  int rank = 0;  ///< the first of this process; others than 0 have nothing to tell
   std::string device;
   int64_t iterations = 0, samples = 0;
   double seconds = 0, samples_per_second = 0;
@@ -45,8 +47,10 @@ struct TrainSummary {
   std::optional<std::string> stopped_at;        ///< the metric whose threshold ended training
 };
 
-/// Trains as the config says. Writes the run folder and the snapshot files; reports to the standard error stream.
-/// Errors: Error of any kind.
+/// Trains as the config says, on as many ranks as it names. Writes the run folder and the snapshot files; reports to the standard
+/// error stream. Started as one of several processes (mpirun), it trains together with the others, and only that of rank 0 writes;
+/// then an error ends all processes.
+/// Errors: Error of any kind, the first of any rank.
 TrainSummary train(const TrainOptions&);
 
 /// Judges the config alone: reads it, wires the graph, settles every shape. Needs no GPU, and no data file.

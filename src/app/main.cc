@@ -68,7 +68,8 @@ int run(int argc, char** argv) {
   CLI::App app{"Trains click-through-rate models as a JSON file describes them.", "huge_ctr"};
   app.footer("Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device, 7 other ranks, 130 stopped by the user.\n"
              "Manual: docs/ in the source tree.");
-  app.set_version_flag("--version", hctr::cat("huge_ctr ", HCTR_VERSION, hctr::kCudaBuild ? " (CUDA)" : " (CPU only)"));
+  app.set_version_flag("--version", hctr::cat("huge_ctr ", HCTR_VERSION, hctr::kCudaBuild ? " (CUDA" : " (CPU only", hctr::kNcclBuild ? ", NCCL" : "",
+                                                 hctr::kMpiBuild ? ", MPI)" : ")"));
   auto* train = app.add_option("--train", train_file, "Train the model that FILE.json describes")->type_name("FILE.json");
   app.add_option("--check", check_file, "Judge FILE.json alone: names, values, shapes; prints the layer table. Needs no GPU and no data")
       ->type_name("FILE.json")->excludes(train);
@@ -78,6 +79,8 @@ int run(int argc, char** argv) {
   app.add_option("--threads", options.threads, "CPU threads for operators; left out: all cores")->check(CLI::Range(1, 1024));
   app.add_option("--seed", options.seed, "Instead of the config's seed");
   app.add_option("--max-iter", options.max_iter, "Instead of the config's number of iterations")->check(CLI::PositiveNumber);
+  app.add_option("--comm-timeout", options.comm_timeout, "Seconds that ranks wait in a step for one that does not come; 0: for ever")
+      ->check(CLI::Range(0, 86400))->capture_default_str();
   app.add_flag("--strict", options.strict, "Warnings about the config become errors");
   app.add_flag("--sync-launches", options.sync_launches, "Wait after every GPU kernel, to find one that faults (slow)");
   try {
@@ -109,7 +112,7 @@ int run(int argc, char** argv) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   const hctr::TrainSummary summary = hctr::train(options);
-  print_summary(summary);
+  if (summary.rank == 0) print_summary(summary);
   return summary.interrupted ? hctr::exit_code(hctr::Kind::interrupted) : 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/error.h"
@@ -34,15 +35,51 @@ void GroupedAuc::thin() {
   for (const Sample& sample : samples_) groups.push_back(sample.group);
   std::sort(groups.begin(), groups.end());
   const auto distinct = static_cast<size_t>(std::unique(groups.begin(), groups.end()) - groups.begin());
-  if (distinct >= 2 * kFewGroups) {
-    ++halvings_;
-    std::erase_if(samples_, [&](const Sample& sample) { return !kept(sample.group); });
-  } else {
-    ++sample_halvings_;
-    uint64_t place = 0;
-    const auto salt = static_cast<uint64_t>(sample_halvings_) << 48;
-    std::erase_if(samples_, [&](const Sample&) { return (mix64(salt ^ place++) & 1) != 0; });
-  }
+  if (distinct >= 2 * kFewGroups) halve_groups();
+  else halve_samples();
+}
+
+void GroupedAuc::halve_groups() {
+  ++halvings_;
+  std::erase_if(samples_, [&](const Sample& sample) { return !kept(sample.group); });
+}
+
+void GroupedAuc::halve_samples() {
+  ++sample_halvings_;
+  uint64_t place = 0;
+  const auto salt = static_cast<uint64_t>(sample_halvings_) << 48;
+  std::erase_if(samples_, [&](const Sample&) { return (mix64(salt ^ place++) & 1) != 0; });
+}
+
+struct GroupedAuc::Kept {
+  int64_t halvings, sample_halvings;
+  uint64_t seen;
+  int64_t not_a_number;
+};
+
+std::string GroupedAuc::state() const {
+  const Kept kept{halvings_, sample_halvings_, seen_, not_a_number_};
+  std::string bytes(reinterpret_cast<const char*>(&kept), sizeof kept);
+  return bytes.append(reinterpret_cast<const char*>(samples_.data()), samples_.size() * sizeof(Sample));
+}
+
+void GroupedAuc::unite(std::string_view state) {
+  HCTR_EXPECT(state.size() >= sizeof(Kept) && (state.size() - sizeof(Kept)) % sizeof(Sample) == 0, "groups of ", state.size(), " bytes");
+  Kept header{};
+  std::memcpy(&header, state.data(), sizeof header);
+  GroupedAuc other(most_);
+  other.halvings_ = static_cast<int>(header.halvings);
+  other.sample_halvings_ = static_cast<int>(header.sample_halvings);
+  other.samples_.resize((state.size() - sizeof header) / sizeof(Sample));
+  if (!other.samples_.empty()) std::memcpy(other.samples_.data(), state.data() + sizeof header, state.size() - sizeof header);
+  while (other.halvings_ < halvings_) other.halve_groups();
+  while (other.sample_halvings_ < sample_halvings_) other.halve_samples();
+  while (halvings_ < other.halvings_) halve_groups();
+  while (sample_halvings_ < other.sample_halvings_) halve_samples();
+  samples_.insert(samples_.end(), other.samples_.begin(), other.samples_.end());
+  seen_ += header.seen;
+  not_a_number_ |= header.not_a_number != 0;
+  while (samples_.size() >= most_) thin();
 }
 
 double GroupedAuc::value() {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace hctr {
@@ -19,6 +21,9 @@ class GroupedAuc {
 
   /// A label above 0.5 is a positive; a sample without a group is left out. Sizes are equal.
   void add(std::span<const float> scores, std::span<const float> labels, std::span<const std::optional<int64_t>> groups);
+  /// Everything kept so far, and adding that of another with the same `most`: as thinned out as the thinner of both.
+  std::string state() const;
+  void unite(std::string_view state);
   /// Weighted by the samples of each group; groups without negatives or positives are left out. NaN when that leaves none, or when a
   /// score is NaN. Cost: a sort.
   double value();
@@ -29,8 +34,11 @@ class GroupedAuc {
     float score;
     bool positive;
   };
+  struct Kept;
   bool kept(int64_t group) const;
   void thin();
+  void halve_groups();
+  void halve_samples();
 
   size_t most_;
   std::vector<Sample> samples_;

@@ -1,9 +1,13 @@
 #include "base/metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
+#include "base/error.h"
 #include "base/grouped_auc.h"
 #include "base/ranking.h"
 
@@ -65,6 +69,18 @@ class OfSums : public Measure {
     for (size_t i = 0; i < s.labels.size(); ++i) sums_.add(static_cast<double>(s.predictions[i]), static_cast<double>(s.labels[i]));
   }
   double value() override { return sums_.value(); }
+  std::string state() override { return {reinterpret_cast<const char*>(&sums_), sizeof sums_}; }
+  /// All that such metrics keep are sums.
+  void unite(std::string_view state) override {
+    constexpr size_t kSums = sizeof(Sums) / sizeof(double);
+    static_assert(std::is_trivially_copyable_v<Sums> && kSums * sizeof(double) == sizeof(Sums));
+    HCTR_EXPECT(state.size() == sizeof(Sums), "sums of ", state.size(), " bytes");
+    std::array<double, kSums> mine, others;
+    std::memcpy(mine.data(), &sums_, sizeof sums_);
+    std::memcpy(others.data(), state.data(), sizeof sums_);
+    for (size_t i = 0; i < kSums; ++i) mine[i] += others[i];
+    std::memcpy(static_cast<void*>(&sums_), mine.data(), sizeof sums_);
+  }
 
  private:
   Sums sums_;
@@ -75,6 +91,8 @@ class OfRanking : public Measure {
  public:
   void add(const Samples& s) override { ranking_.add(s.predictions, s.labels); }
   double value() override { return (ranking_.*kRead)(); }
+  std::string state() override { return ranking_.state(); }
+  void unite(std::string_view state) override { ranking_.unite(state); }
 
  private:
   Ranking ranking_;
@@ -84,6 +102,8 @@ class OfGroups : public Measure {
  public:
   void add(const Samples& s) override { groups_.add(s.predictions, s.labels, s.groups); }
   double value() override { return groups_.value(); }
+  std::string state() override { return groups_.state(); }
+  void unite(std::string_view state) override { groups_.unite(state); }
 
  private:
   GroupedAuc groups_;

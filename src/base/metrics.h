@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hctr {
@@ -21,6 +22,9 @@ class Measure {
   virtual void add(const Samples&) = 0;
   /// NaN where it is not defined, and when a prediction is NaN.
   virtual double value() = 0;
+  /// Everything taken in so far, and adding that of another measure of the same metric: of samples measured elsewhere.
+  virtual std::string state() = 0;
+  virtual void unite(std::string_view state) = 0;
 };
 
 struct MetricType {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/error.h"
@@ -36,21 +37,52 @@ void Ranking::add(std::span<const float> scores, std::span<const float> labels) 
   }
 }
 
+void Ranking::append(std::vector<Step>& steps, const Step& step) {
+  if (!steps.empty() && step.low <= steps.back().high) join(steps.back(), step);
+  else steps.push_back(step);
+}
+
+std::string Ranking::state() {
+  fold();
+  std::string bytes(1, not_a_number_ ? '\1' : '\0');
+  bytes.append(reinterpret_cast<const char*>(steps_.data()), steps_.size() * sizeof(Step));
+  return bytes;
+}
+
+void Ranking::unite(std::string_view state) {
+  HCTR_EXPECT(!state.empty() && (state.size() - 1) % sizeof(Step) == 0, "a ranking of ", state.size(), " bytes");
+  fold();
+  not_a_number_ |= state[0] != '\0';
+  std::vector<Step> others((state.size() - 1) / sizeof(Step)), all;
+  if (!others.empty()) std::memcpy(others.data(), state.data() + 1, state.size() - 1);
+  all.reserve(steps_.size() + others.size());
+  size_t next = 0;
+  for (Step step : others) {
+    while (next < steps_.size() && steps_[next].high < step.low) append(all, steps_[next++]);
+    // Steps that overlap would join their neighbours on both sides, and those theirs: such a one stands at its middle instead.
+    if (next < steps_.size() && steps_[next].low <= step.high) {
+      const float middle = step.low + (step.high - step.low) / 2;
+      step.low = step.high = std::isfinite(middle) ? middle : step.low;
+    }
+    while (next < steps_.size() && steps_[next].low <= step.low) append(all, steps_[next++]);
+    append(all, step);
+  }
+  while (next < steps_.size()) append(all, steps_[next++]);
+  steps_ = std::move(all);
+  if (steps_.size() > most_) coarsen();
+}
+
 /// Moves what is pending into steps.
 void Ranking::fold() {
   std::sort(pending_.begin(), pending_.end());
   std::vector<Step> all;
   all.reserve(steps_.size() + pending_.size());
-  const auto append = [&](const Step& step) {
-    if (!all.empty() && step.low <= all.back().high) join(all.back(), step);
-    else all.push_back(step);
-  };
   size_t next = 0;
   for (const auto& [score, positive] : pending_) {
-    while (next < steps_.size() && steps_[next].low <= score) append(steps_[next++]);
-    append({score, score, positive ? 0 : 1, positive ? 1 : 0});
+    while (next < steps_.size() && steps_[next].low <= score) append(all, steps_[next++]);
+    append(all, {score, score, positive ? 0 : 1, positive ? 1 : 0});
   }
-  while (next < steps_.size()) append(steps_[next++]);
+  while (next < steps_.size()) append(all, steps_[next++]);
   steps_ = std::move(all);
   pending_.clear();
   if (steps_.size() > most_) coarsen();

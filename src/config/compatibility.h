@@ -15,6 +15,7 @@ struct Compatibility {
   bool dot_product_gradient = false;
   bool evaluation_continues = false;
   bool drop_partial_batches = false;
+  bool batch_norm_per_gpu = false;
 };
 
 /// A word of the solver's "compatibility", what it turns on, and what that does.

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "ops/key_blocks.h"
+
 namespace hctr {
 
 /// Localized: a slot with all its keys lives on one rank. Distributed: the keys of every slot are spread over the
@@ -12,11 +14,8 @@ struct Placement {
   Kind kind = Kind::localized;
   int64_t ranks = 1;
 
-  int64_t owner(int64_t slot, int64_t key) const {
-    if (kind == Kind::localized) return slot % ranks;
-    const int64_t remainder = key % ranks;  // negative for negative keys
-    return remainder < 0 ? remainder + ranks : remainder;
-  }
+  ops::KeyOwner owners() const { return {kind == Kind::distributed, static_cast<int32_t>(ranks)}; }
+  int64_t owner(int64_t slot, int64_t key) const { return owners()(slot, key); }
   /// Whether `rank` may own keys of the slot.
   bool holds(int64_t rank, int64_t slot) const { return kind == Kind::distributed || slot % ranks == rank; }
 };

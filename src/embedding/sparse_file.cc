@@ -59,7 +59,8 @@ int64_t file_bytes(const fs::path& path) {
   return static_cast<int64_t>(bytes);
 }
 
-void import(EmbeddingTable& table, const fs::path& path, const SparseRows& rows) {
+template <class Table>
+void import(Table& table, const fs::path& path, const SparseRows& rows) {
   std::vector<int32_t> slots;
   for (const uint64_t slot : rows.slots)
     slots.push_back(slot < static_cast<uint64_t>(table.spec().slots) ? static_cast<int32_t>(slot)
@@ -169,7 +170,8 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
                               " bytes): the file is damaged or from a model with another embedding_vec_size"));
 }
 
-void save_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
+template <class Table>
+void save_sparse(const fs::path& path, Table& table, int key_bytes) {
   HCTR_EXPECT(key_bytes == 4 || key_bytes == 8, "keys of ", key_bytes, " bytes");
   const auto dim = static_cast<size_t>(table.spec().dim);
   AtomicFile file(path);
@@ -201,7 +203,8 @@ int64_t read_sparse(const fs::path& path, const SparseFileShape& shape, const st
   return fs::is_directory(path) ? read_folder(path, shape, take) : read_file(path, shape, take);
 }
 
-void load_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
+template <class Table>
+void load_sparse(const fs::path& path, Table& table, int key_bytes) {
   const TableSpec& spec = table.spec();
   const SparseFileShape shape{spec.identity_by_slot, spec.dim, spec.slots, key_bytes};
   const auto twice = [&](int64_t rows, int64_t different) {
@@ -215,16 +218,22 @@ void load_sparse(const fs::path& path, EmbeddingTable& table, int key_bytes) {
   }
   const ops::DirectIndex index = spec.direct.index();
   std::vector<bool> loaded(static_cast<size_t>(spec.direct.rows() + 1));
-  int64_t different = 0;
+  int64_t repeated = 0;
   const int64_t rows = read_sparse(path, shape, [&](const SparseRows& part) {
     import(table, path, part);
     for (size_t i = 0; i < part.keys.size(); ++i) {
       const auto row = static_cast<size_t>(index.row(part.keys[i], part.slots.empty() ? 0 : static_cast<int32_t>(part.slots[i])));
-      different += !loaded[row];
+      if (row == 0) continue;  // another rank's
+      repeated += loaded[row];
       loaded[row] = true;
     }
   });
-  if (different != rows) throw twice(rows, different);
+  if (repeated > 0) throw twice(rows, rows - repeated);
 }
+
+template void save_sparse(const fs::path&, EmbeddingTable&, int);
+template void save_sparse(const fs::path&, Embedding&, int);
+template void load_sparse(const fs::path&, EmbeddingTable&, int);
+template void load_sparse(const fs::path&, Embedding&, int);
 
 }  // namespace hctr

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "embedding/table.h"
+#include "embedding/embedding.h"
 
 namespace hctr {
 
@@ -49,10 +49,13 @@ int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&, const 
 /// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files. The file appears complete
 /// or not at all. `key_bytes` 8, or 4 for data sets with such keys. Waits for queued steps. Errors: Error(io);
 /// Error(data) naming a key that 4 bytes do not hold.
-void save_sparse(const std::filesystem::path&, EmbeddingTable&, int key_bytes);
+/// Table: EmbeddingTable; or Embedding, whose file is the same for any number of ranks: rank 0 writes it, the others call export_rows.
+template <class Table>
+void save_sparse(const std::filesystem::path&, Table&, int key_bytes);
 
 /// Loads what read_sparse() reads into a table that has no rows yet. A table with direct keys has them all: those that the file lacks stay
-/// as they started. Errors: its own; Error(data) when a key stands there twice.
-void load_sparse(const std::filesystem::path&, EmbeddingTable&, int key_bytes);
+/// as they started. Errors: its own; Error(data) when a key stands there twice. Every rank of an Embedding reads the file and keeps its own rows.
+template <class Table>
+void load_sparse(const std::filesystem::path&, Table&, int key_bytes);
 
 }  // namespace hctr

@@ -37,6 +37,7 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
   const size_t eval_rows = words(std::max<int64_t>(spec_.eval_key_capacity, 1));
   const size_t scratch =
       words(static_cast<int64_t>(ops::group_scratch_bytes(runtime.device(), keys) / sizeof(int32_t)) + 1);
+  const size_t slot_numbers = words(spec_.batch_slots ? spec_.slots_of_batch() : 0);
   const size_t of_slot = words(unpooled ? spec_.slots : 0), slots = words(unpooled ? spec_.places() : 0);
   arena_.build(runtime.device());
 
@@ -58,6 +59,10 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
   at(eval_rows, eval_rows_);
   at(scratch, scratch_);
   if (spec_.policy.guards_entry()) admission_ = std::make_unique<Admission>(runtime_, spec_, ring_slots);
+  if (spec_.batch_slots) {
+    from_host(arena_.get(slot_numbers), *spec_.batch_slots, runtime_.compute_stream());
+    slot_numbers_ = arena_.get(slot_numbers).data<int32_t>();
+  }
   if (unpooled) upload_places(arena_.get(of_slot).data<int32_t>(), arena_.get(slots).data<int32_t>());
 }
 
@@ -79,9 +84,9 @@ void EmbeddingTable::check_keys() const { store_.check_keys(); }
 ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples,
                                         int64_t key_capacity) const {
   expect_shape("table keys", keys, {key_capacity});
-  expect_shape("table offsets", offsets, {spec_.slots * samples + 1});
-  return {keys.data<const int64_t>(), offsets.data<const int32_t>(), spec_.slots, samples, key_capacity, spec_.places(),
-          places_};
+  expect_shape("table offsets", offsets, {spec_.slots_of_batch() * samples + 1});
+  return {keys.data<const int64_t>(), offsets.data<const int32_t>(), spec_.slots_of_batch(), samples, key_capacity, spec_.places(),
+          places_, slot_numbers_};
 }
 
 EmbeddingTable::Batch& EmbeddingTable::prepared(int slot) {

@@ -59,7 +59,7 @@ class EmbeddingTable {
   void check_keys() const;
 
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
-  /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1], slot-major.
+  /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
   /// Shapes: y [samples, places, dim], row stride at will; places: spec().places(). Dtypes: f32 f16 bf16.
   void forward(Context&, int slot, Tensor y);
@@ -111,6 +111,7 @@ class EmbeddingTable {
   float* piece_sums_ = nullptr;
   int32_t* eval_rows_ = nullptr;
   ops::Places places_;
+  int32_t* slot_numbers_ = nullptr;
   std::byte* scratch_ = nullptr;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,15 @@ struct TableSpec {
   std::string name;  ///< of the layer; names the random stream and stands in messages
   int rank = 0;      ///< for messages
   int64_t dim = 0;
-  int64_t slots = 0, samples = 0, key_capacity = 0;  ///< of a training batch
+  int64_t slots = 0;  ///< that there are
+  int64_t samples = 0, key_capacity = 0;  ///< of a training batch
   int64_t eval_samples = 0, eval_key_capacity = 0;   ///< of an evaluation batch; 0: none comes
   /// A row belongs to (slot, key); else to the key alone, whatever its slot.
   bool identity_by_slot = false;
   DirectKeys direct;  ///< the keys there are, each with a row from the start; empty: rows come with their keys, found by hash
   ops::Combiner combiner = ops::Combiner::sum;
+  /// The slots of a batch by number, where it does not hold all, or holds one several times: what a rank owns of the batches of all.
+  std::optional<std::vector<int32_t>> batch_slots{};
   std::vector<int64_t> slot_places;  ///< with Combiner::none: most keys of a bag of each slot; else empty
   float init_bound = 0.05f;        ///< initial values are uniform on [-bound, bound)
   std::vector<float> slot_bounds;  ///< per slot instead, where given; for identity_by_slot only
@@ -37,9 +41,11 @@ struct TableSpec {
   std::string limit_setting = "max_vocabulary_size_per_gpu";  ///< where the limit stands, for messages
   RowPolicy policy;       ///< what happens at the limit; which keys get rows, which rows leave
 
+  /// Slots of a batch.
+  int64_t slots_of_batch() const { return batch_slots ? static_cast<int64_t>(batch_slots->size()) : slots; }
   /// Vectors that a sample gets.
   int64_t places() const {
-    return combiner == ops::Combiner::none ? std::accumulate(slot_places.begin(), slot_places.end(), int64_t{0}) : slots;
+    return combiner == ops::Combiner::none ? std::accumulate(slot_places.begin(), slot_places.end(), int64_t{0}) : slots_of_batch();
   }
   /// Elements of a row in each optimizer state, and their type.
   int64_t state_dim() const { return optimizer.row_wise ? 1 : dim; }

@@ -8,6 +8,7 @@ namespace hctr {
 namespace {
 
 struct BatchNormParams {
+  Compatibility compatibility;
   double factor = 0, eps = 0;
   Initializer gamma_init = Initializer::by_default;
   Initializer beta_init = Initializer::by_default;
@@ -34,6 +35,7 @@ class BatchNorm : public Layer {
     const auto eps = static_cast<float>(params_.eps);
     if (phase == Phase::train) {
       ops::batch_norm_sums(ctx, io.in[0], running, io.scratch[0], sums);
+      if (!params_.compatibility.batch_norm_per_gpu) io.sum_over_ranks(ctx, sums);
       ops::batch_norm_statistics(ctx, sums, static_cast<float>(params_.factor), eps, running, batch);
     } else {
       ops::batch_norm_running(ctx, running, eps, batch);
@@ -45,8 +47,10 @@ class BatchNorm : public Layer {
     const Tensor &sums = io.scratch[1], &batch = io.scratch[2], &d_sums = io.scratch[3];
     const int64_t n = io.in[0].dim(1);
     ops::batch_norm_backward_sums(ctx, io.in[0], io.d_out[0], batch, io.scratch[0], d_sums);
+    // Of this rank alone: gradients of weights are summed over ranks later, all together.
     ops::copy(ctx, d_sums.row_range(1, 2).reshaped({n}), io.d_weights[0]);
     ops::copy(ctx, d_sums.row_range(0, 1).reshaped({n}), io.d_weights[1]);
+    if (!params_.compatibility.batch_norm_per_gpu) io.sum_over_ranks(ctx, d_sums);
     if (io.d_in[0]) ops::batch_norm_backward(ctx, io.in[0], io.d_out[0], batch, io.weights[0], sums, d_sums, *io.d_in[0]);
   }
 

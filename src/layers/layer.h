@@ -1,6 +1,7 @@
 // What a layer is: its parameters, its shapes and a few operator calls. It owns no memory and knows no device.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,8 @@ struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch;
   std::vector<std::optional<Tensor>> d_in;  ///< absent where nobody needs the gradient: of data, say
   std::vector<Tensor> d_out, d_weights;     ///< a loss has no d_out
+  /// Makes a tensor the sum of all ranks' tensors: for what a layer takes from the whole batch. On one rank it is that already.
+  std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };
 
 /// A shape or value that does not fit, found while planning. `field` is the place inside the clause ("leading_dim",

@@ -22,7 +22,7 @@ int key_bytes(const SolverClause& solver) { return solver.input_key_type == KeyT
 Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples, int ring_slots)
     : config_(config), runtime_(runtime), comm_(comm), train_graph_(wired(config, samples)), eval_graph_(wired(config, eval_samples)),
       weights_(config, train_graph_, runtime), state_(config, train_graph_, runtime),
-      train_(train_graph_, Phase::train, weights_, state_, runtime), evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime) {
+      train_(train_graph_, Phase::train, weights_, state_, runtime, comm), evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm) {
   if (config.solver.mixed_precision.may_overflow()) scaler_.emplace(config.solver.mixed_precision, runtime);
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
@@ -36,7 +36,9 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     spec.key_capacity = shape.tables[input].key_capacity;
     spec.eval_samples = eval_samples;
     spec.eval_key_capacity = eval_shape.tables[input].key_capacity;
-    tables_.push_back(std::make_unique<EmbeddingTable>(runtime, std::move(spec), ring_slots));
+    std::vector<int64_t> slot_keys;
+    for (int64_t s = 0; s < spec.slots; ++s) slot_keys.push_back(config.data.sparse[input].kept_nnz(s));
+    tables_.push_back(make_embedding(runtime, comm, config.embeddings[e].clause.placement(), std::move(spec), slot_keys, ring_slots));
   }
 }
 
@@ -164,15 +166,18 @@ std::optional<ops::LossScale> Model::loss_scale() const {
 
 std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_t iteration) {
   std::vector<std::filesystem::path> files = {cat(prefix, "_dense_", iteration, ".model")};
-  weights_.save(files[0], runtime_.compute_stream());
+  const bool writes = comm_.rank() == 0;  // what all ranks have alike
+  if (writes) weights_.save(files[0], runtime_.compute_stream());
   for (size_t e = 0; e < tables_.size(); ++e) {
     files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
-    save_sparse(files.back(), *tables_[e], key_bytes(config_.solver));
+    if (writes) save_sparse(files.back(), *tables_[e], key_bytes(config_.solver));
+    else tables_[e]->export_rows(false, [](const RowBlock&) {});  // to rank 0
   }
   if (!state_.empty()) {
     files.push_back(LayerState::path_beside(files[0]));
-    state_.save(files.back(), runtime_.compute_stream());
+    if (writes) state_.save(files.back(), runtime_.compute_stream());
   }
+  comm_.barrier();  // whoever goes on finds the files whole
   return files;
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "embedding/table.h"
+#include "embedding/embedding.h"
 #include "model/config.h"
 #include "model/loss_scaler.h"
 #include "model/network.h"
@@ -95,7 +95,7 @@ class Model {
   std::optional<LossScaler> scaler_;
   Network train_;
   Network evaluation_;
-  std::vector<std::unique_ptr<EmbeddingTable>> tables_;
+  std::vector<std::unique_ptr<Embedding>> tables_;
 };
 
 }  // namespace hctr

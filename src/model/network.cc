@@ -12,8 +12,8 @@ std::string label_of(const Node& node) { return cat("layer '", node.entry->tops[
 
 }  // namespace
 
-Network::Network(const Graph& graph, Phase phase, const Weights& weights, const LayerState& state, Runtime& runtime)
-    : graph_(graph), phase_(phase), weights_(weights), state_(state), memory_(graph, phase, runtime.device()), contributions_(graph.edges.size()) {
+Network::Network(const Graph& graph, Phase phase, const Weights& weights, const LayerState& state, Runtime& runtime, Communicator& comm)
+    : graph_(graph), phase_(phase), weights_(weights), state_(state), comm_(comm), memory_(graph, phase, runtime.device()), contributions_(graph.edges.size()) {
   for (MemoryPlan::Sum& sum : memory_.sums()) contributions_[sum.edge] = std::move(sum.contributions);
   if (graph.losses.size() > 1 || loss_layer(0).weight() != 1) {
     total_.emplace().add(TensorSpec(DType::f32, {1}));
@@ -39,6 +39,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const 
         if (memory_.has_gradient(out)) io.d_out.push_back(memory_.gradient(out));
       io.d_weights = weights_.gradients_of_node(n);
     }
+    io.sum_over_ranks = [&comm = comm_](Context& ctx, const Tensor& tensor) { comm.all_reduce(ctx, tensor, Reduce::sum); };
     binding.calls.push_back(std::move(io));
   }
   return binding;

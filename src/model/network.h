@@ -14,8 +14,8 @@ namespace hctr {
 
 class Network {
  public:
-  /// `graph`, `weights` and `state` outlive it.
-  Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&);
+  /// `graph`, `weights`, `state` and the communicator outlive it.
+  Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&, Communicator&);
 
   /// The calls of all layers for a batch that lies at these addresses. Several bindings share activations.
   struct Binding {
@@ -55,6 +55,7 @@ class Network {
   Phase phase_;
   const Weights& weights_;
   const LayerState& state_;
+  Communicator& comm_;
   MemoryPlan memory_;
   std::optional<Arena> total_;  // the sum of losses; none where one loss is that
   std::vector<std::vector<Tensor>> contributions_;  // [edge]: what its gradient is the sum of; empty for at most one

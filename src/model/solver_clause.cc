@@ -1,5 +1,7 @@
 #include "model/solver_clause.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace hctr {
@@ -17,8 +19,11 @@ const std::vector<std::pair<std::string, KeyType>>& EnumWords<KeyType>::table() 
 std::string read_value(const Json& value, const Range& range, GpuLists& out) {
   std::vector<int64_t> flat;
   out.per_process.clear();
-  if (read_value(value, range, flat).empty()) out.per_process = {flat};
-  else if (!value.array() || !read_value(value, range, out.per_process).empty()) out.per_process.clear();
+  const auto* elements = value.array();
+  // A number may stand in an array of one elsewhere; here [[0],[1]] are the GPUs of two processes.
+  const bool nested = elements && std::all_of(elements->begin(), elements->end(), [](const Json& element) { return element.array() != nullptr; });
+  if (nested ? !read_value(value, range, out.per_process).empty() : !read_value(value, range, flat).empty()) out.per_process.clear();
+  else if (!nested) out.per_process = {flat};
   for (const auto& list : out.per_process)
     for (const int64_t gpu : list)
       if (gpu < 0) return "GPU numbers from 0";
@@ -64,7 +69,8 @@ Schema<SolverClause> solver_schema() {
       .opt("snapshot_prefix", &S::snapshot_prefix, "what snapshot file names start with")
       .need("batchsize", &S::batchsize, "samples of one iteration, over all GPUs", between(1, 1 << 30))
       .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; left out: batchsize", between(1, 1 << 30))
-      .opt("gpu", &S::gpu, "GPUs to train on")
+      .opt("gpu", &S::gpu,
+           "GPUs to train on, each a rank: [0, 1] of one process, [[0, 1], [0, 1]] of two that mpirun starts. On the CPU as many ranks are threads")
       .opt("dense_model_file", &S::dense_model_file, "dense weights to start from")
       .alias("dense model_file")
       .alias("model_file")

@@ -19,7 +19,7 @@ void direct_rows(Context& ctx, DirectIndex index, KeyBatch batch, StrayState* st
     for (int64_t s = 0; s < batch.slots; ++s) {
       const int64_t last = std::min<int64_t>(end, batch.offsets[(s + 1) * batch.samples]);
       for (int64_t p = std::max<int64_t>(begin, batch.offsets[s * batch.samples]); p < last; ++p) {
-        rows[p] = index.row(batch.keys[p], static_cast<int32_t>(s));
+        rows[p] = index.row(batch.keys[p], batch.slot_number(s));
         if (rows[p] == 0) first_stray = std::min(first_stray, static_cast<int32_t>(p));
       }
     }

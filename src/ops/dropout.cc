@@ -19,7 +19,7 @@ void dropout_backward(Context& ctx, float rate, uint64_t stream, Tensor dy, Tens
 void cpu::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y) {
   const DropoutRule rule(rate, ctx.seed(), stream);
   const StepState state = *ctx.state();
-  const int64_t width = x.row_elements();
+  const int64_t width = x.row_elements(), elements = x.elements();
   // Dense rows are one long row here too: its element number is row 0's, counted on.
   const Extent extent = extent_of({x, y});
   dispatch_real(x.dtype(), [&]<class T>() {
@@ -31,7 +31,7 @@ void cpu::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y)
       uint32_t bits[kPiece];
       for (; begin < end; begin += kPiece) {
         const int64_t count = std::min(kPiece, end - begin);
-        random_bits(own.key, static_cast<uint64_t>(state.step), dropout_index(state, row, width, begin), count, bits);
+        random_bits(own.key, static_cast<uint64_t>(state.step), dropout_index(state, elements, row, width, begin), count, bits);
         const T* in = from.row(row) + begin;
         T* out = to.row(row) + begin;
         HCTR_INDEPENDENT_ITERATIONS

@@ -49,7 +49,7 @@ __global__ void dropout_kernel(DropoutRule rule, const StepState* state, int64_t
         if (j < left) in[j] = static_cast<float>(from[j]);
     }
     uint32_t bits[V];
-    draw<V>(rule.key, static_cast<uint64_t>(s.step), dropout_index(s, at.row, width, at.column), bits);
+    draw<V>(rule.key, static_cast<uint64_t>(s.step), dropout_index(s, rows * columns, at.row, width, at.column), bits);
 #pragma unroll
     for (int j = 0; j < V; ++j) out[j] = rule.apply(bits[j], in[j]);
     if constexpr (kPacks) {

@@ -21,8 +21,11 @@ struct DropoutRule {
 };
 
 /// The number of the element in the sequence (key, step).
-HCTR_HD inline uint64_t dropout_index(const StepState& state, int64_t row, int64_t row_elements, int64_t column) {
-  return static_cast<uint64_t>((state.first_sample + row) * row_elements + column);
+/// `elements` of the whole tensor, which may have several rows a sample.
+HCTR_HD inline uint64_t dropout_index(const StepState& state, int64_t elements, int64_t row, int64_t row_elements, int64_t column) {
+  const bool whole = state.samples > 0 && elements % state.samples == 0;
+  const int64_t of_sample = whole ? elements / state.samples : row_elements;
+  return static_cast<uint64_t>(state.first_sample * of_sample + row * row_elements + column);
 }
 
 }  // namespace hctr::ops

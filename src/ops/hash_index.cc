@@ -52,7 +52,7 @@ void find_all(Context& ctx, const HashIndex& index, const KeyBatch& batch, uint3
     for (int64_t s = 0; s < batch.slots; ++s) {
       const int64_t first = std::max<int64_t>(begin, batch.offsets[s * batch.samples]);
       const int64_t last = std::min<int64_t>(end, batch.offsets[(s + 1) * batch.samples]);
-      find_range(index, batch.keys, index.identity_slot(static_cast<int32_t>(s)), first, last, last_row, rows);
+      find_range(index, batch.keys, index.identity_slot(batch.slot_number(s)), first, last, last_row, rows);
     }
   });
   std::fill(rows + count, rows + batch.key_capacity, 0);
@@ -64,7 +64,7 @@ void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) 
   find_all(ctx, index, batch, kNoRowYet - 1, rows);  // most keys are there already; this part runs on all threads
   IndexState& state = *index.state;
   for (int64_t s = 0; s < batch.slots; ++s) {
-    const int32_t slot = index.identity_slot(static_cast<int32_t>(s));
+    const int32_t slot = index.identity_slot(batch.slot_number(s));
     for (int64_t p = batch.offsets[s * batch.samples]; p < batch.offsets[(s + 1) * batch.samples]; ++p) {
       if (rows[p] != 0) continue;
       const IndexSearch found = find_or_claim<PlainPlaces, kFewestBytes>(index.entries, state.mask, batch.keys[p], slot);

@@ -33,10 +33,12 @@ struct KeyBatch {
   int64_t slots = 0, samples = 0, key_capacity = 0;
   int64_t places = 0;  // slots, when pooled
   Places unpooled{};   // empty when pooled
+  const int32_t* slot_numbers = nullptr;  // [slots] of those that a rank gets from others; null: 0, 1, 2, ...
 
   HCTR_HD int64_t bags() const { return slots * samples; }
   HCTR_HD int64_t size() const { return offsets[bags()]; }
   HCTR_HD int64_t vectors() const { return places * samples; }
+  HCTR_HD int32_t slot_number(int64_t slot) const { return slot_numbers ? slot_numbers[slot] : static_cast<int32_t>(slot); }
 
   /// The keys that a vector is made of.
   HCTR_HD KeyRange keys_of(int64_t vector) const {
@@ -46,7 +48,7 @@ struct KeyBatch {
     const int32_t key = offsets[bag] + static_cast<int32_t>(place) - unpooled.of_slot[slot], end = offsets[bag + 1];
     return key < end ? KeyRange{key, key + 1} : KeyRange{end, end};
   }
-  /// The slot that key number p stands in: the last whose keys start at or before p.
+  /// The number of the slot that key number p stands in: the last whose keys start at or before p.
   HCTR_HD int32_t slot_of(int32_t p) const {
     int64_t low = 0, high = slots - 1;
     while (low < high) {
@@ -54,7 +56,7 @@ struct KeyBatch {
       if (offsets[middle * samples] <= p) low = middle;
       else high = middle - 1;
     }
-    return static_cast<int32_t>(low);
+    return slot_number(low);
   }
   /// The vector that key p, one of `bag`, is part of.
   HCTR_HD int64_t vector_of(int64_t bag, int64_t p) const {

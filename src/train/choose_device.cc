@@ -1,28 +1,48 @@
 #include "train/choose_device.h"
 
-namespace hctr {
+#include <set>
 
-Device choose_device(DeviceChoice choice, const GpuLists& gpus, const Log& log) {
-  const int64_t named = gpus.count();
-  Device device;
-  if (choice != DeviceChoice::cpu) {
-    const GpuSearch search = find_gpus();
-    if (search.count > 0) {
-      for (const auto& list : gpus.per_process)
-        if (!list.empty()) {
-          device = {DeviceKind::cuda, static_cast<int>(list.front())};
-          break;
-        }
-    } else if (choice == DeviceChoice::cuda) {
-      throw Error(Kind::device, cat("--device cuda: no usable GPU: ", search.why_none, "; --device cpu trains without one"));
-    } else {
-      log.info("No usable GPU (", search.why_none, "): training on the CPU.");
-    }
+namespace hctr {
+namespace {
+
+bool has_gpu(DeviceChoice choice, const Log& log) {
+  if (choice == DeviceChoice::cpu) return false;
+  const GpuSearch search = find_gpus();
+  if (search.count > 0) return true;
+  if (choice == DeviceChoice::cuda)
+    throw Error(Kind::device, cat("--device cuda: no usable GPU: ", search.why_none, "; --device cpu trains without one"));
+  log.info("No usable GPU (", search.why_none, "): training on the CPU.");
+  return false;
+}
+
+/// The numbers of this process's GPUs.
+std::vector<int64_t> list_of(const GpuLists& gpus, ProcessPlace place, bool on_gpus, const Log& log) {
+  const auto& lists = gpus.per_process;
+  if (lists.size() == static_cast<size_t>(place.processes)) return lists[static_cast<size_t>(place.process)];
+  const std::string named = cat("/solver/gpu: names the GPUs of ", lists.size(), lists.size() == 1 ? " process" : " processes");
+  if (place.processes > 1)
+    throw Error(Kind::config, cat(named, " and ", place.processes, " were started: one list for each is needed, as in [[0],[0]] for two with a GPU each"));
+  if (on_gpus) throw Error(Kind::config, cat(named, " and one was started: mpirun -np ", lists.size(), " starts them all; a flat list names the GPUs of one"));
+  log.info("note: ", named, "; on the CPU their ranks are threads of this one.");
+  std::vector<int64_t> all;
+  for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+}  // namespace
+
+std::vector<Device> choose_devices(DeviceChoice choice, const GpuLists& gpus, ProcessPlace place, const Log& log) {
+  const bool on_gpus = has_gpu(choice, log);
+  std::vector<Device> devices;
+  std::set<int64_t> seen;
+  for (const int64_t number : list_of(gpus, place, on_gpus, log)) {
+    devices.push_back(on_gpus ? Device{DeviceKind::cuda, static_cast<int>(number)} : Device{});
+    if (on_gpus && !seen.insert(number).second) throw Error(Kind::config, cat("/solver/gpu: names GPU ", number, " twice for one process"));
+    if (on_gpus || devices.size() == 1) log.info("Device: ", on_gpus ? to_string(devices.back()) + ", " : "", describe(devices.back()));
   }
-  log.info("Device: ", device.is_cuda() ? to_string(device) + ", " : "", describe(device));
-  if (named > 1)
-    log.info("The config names ", named, " GPUs; this version trains on one. The batch is counted over all GPUs, so the numbers stay the same.");
-  return device;
+  if (devices.empty()) throw Error(Kind::config, cat("/solver/gpu: names no GPU for process ", place.process));
+  if (!on_gpus && devices.size() > 1) log.info("The config names ", devices.size(), " GPUs: the CPU trains as many ranks, each a thread or more.");
+  return devices;
 }
 
 }  // namespace hctr

@@ -1,6 +1,7 @@
 #include "train/evaluator.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "device/copy.h"
 #include "train/trainer_parts.h"
@@ -17,7 +18,7 @@ size_t extent(const TensorSpec& spec) {
 }  // namespace
 
 Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout, const Log& log)
-    : runtime_(runtime), model_(model), ring_(layout, kSlots, runtime.device()), batches_(config.solver.eval_batches()),
+    : runtime_(runtime), comm_(comm), model_(model), ring_(layout, kSlots, runtime.device()), batches_(config.solver.eval_batches()),
       continues_(config.solver.compatibility.evaluation_continues && batches_), sparse_inputs_(config.data.sparse.size()), tasks_(model.tasks()),
       metrics_(config.solver.eval_metrics) {
   const auto asked = [&](auto which) { return std::any_of(metrics_.metrics.begin(), metrics_.metrics.end(), which); };
@@ -106,9 +107,25 @@ Evaluator::Result Evaluator::run(int64_t steps) {
   if (result.samples == 0) return result;
   for (size_t l = 0; l < loss_sums_.size(); ++l)
     result.metrics[l == 0 ? "AverageLoss" : "AverageLoss/" + tasks_[l - 1]] = loss_sums_[l] / static_cast<double>(result.samples);
-  for (size_t t = 0; t < scores_.size(); ++t)
-    for (const auto& [name, value] : scores_[t].values()) result.metrics[t == 0 ? name : name + "/" + tasks_[t]] = value;
+  result.metrics.merge(united_values());
   return result;
+}
+
+std::map<std::string, double> Evaluator::united_values() {
+  std::map<std::string, double> values;
+  for (size_t t = 0; t < scores_.size(); ++t) {
+    if (comm_.size() > 1) {
+      const auto states = comm_.gather(comm_.rank() == 0 ? "" : scores_[t].state(), 0);
+      for (size_t r = 1; r < states.size(); ++r) scores_[t].unite(states[r]);
+    }
+    for (const auto& [name, value] : scores_[t].values()) {
+      double united = value;
+      const std::string shared = comm_.share({reinterpret_cast<const char*>(&united), sizeof united}, 0);
+      std::memcpy(&united, shared.data(), sizeof united);
+      values[t == 0 ? name : name + "/" + tasks_[t]] = united;
+    }
+  }
+  return values;
 }
 
 void Evaluator::take_in(int slot, Result& total) {

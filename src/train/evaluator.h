@@ -39,6 +39,8 @@ class Evaluator {
   };
   Slot make_slot(const Config&, int slot);
   void take_in(int slot, Result&);
+  /// The values of what all ranks measured, on every rank.
+  std::map<std::string, double> united_values();
   /// Where one tensor of a batch's results lies in the slot's host memory.
   struct Piece {
     TensorSpec spec;
@@ -51,6 +53,7 @@ class Evaluator {
   std::vector<std::optional<int64_t>> groups(int slot, int64_t rows) const;
 
   Runtime& runtime_;
+  Communicator& comm_;
   Model& model_;
   BatchRing ring_;
   std::optional<int64_t> batches_;
@@ -65,7 +68,7 @@ class Evaluator {
   std::vector<Slot> slots_;
   std::unique_ptr<Reader> reader_;
   bool fresh_ = true;  // the reader stands at the start of the set
-  std::vector<Scores> scores_;     // per task, of the evaluation under way
+  std::vector<Scores> scores_;     // per task, of the evaluation under way and of this rank's samples
   std::vector<double> loss_sums_;  // as losses_
 };
 

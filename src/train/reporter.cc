@@ -22,7 +22,7 @@ Reporter::Reporter(const Log& log, RunFolder& folder, int64_t samples_in_all)
 double Reporter::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
 void Reporter::queued(int64_t samples) {
-  if (::isatty(STDERR_FILENO) == 1) progress_.at(samples);  // elsewhere the display lines are progress enough
+  if (!folder_.path().empty() && ::isatty(STDERR_FILENO) == 1) progress_.at(samples);  // elsewhere the display lines are progress enough
 }
 
 void Reporter::event(const std::string& line) {

@@ -17,7 +17,7 @@ namespace hctr {
 class Reporter {
  public:
   using TableCounts = std::map<std::string, std::map<std::string, int64_t>>;  // of each table, by name
-  /// `samples_in_all`: to train on, for the time left.
+  /// `samples_in_all`: to train on, for the time left. With a folder that is nowhere, all goes to the log alone.
   Reporter(const Log&, RunFolder&, int64_t samples_in_all);
 
   /// A step has been queued; redraws the progress line now and then.

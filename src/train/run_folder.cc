@@ -46,13 +46,17 @@ RunFolder::RunFolder(const fs::path& wanted, const fs::path& config) : path_(wan
 }
 
 void RunFolder::add_metrics(const Json& line) {
+  if (path_.empty()) return;
   metrics_ << line.text() << '\n' << std::flush;
   if (!metrics_) throw Error(Kind::io, cat("cannot write '", (path_ / "metrics.jsonl").string(), "'; is the disk full?"));
 }
 
-void RunFolder::write_config(const Json& effective) const { write_text(path_ / "config.json", effective.text(2) + "\n"); }
+void RunFolder::write_config(const Json& effective) const {
+  if (!path_.empty()) write_text(path_ / "config.json", effective.text(2) + "\n");
+}
 
 void RunFolder::write_summary(const TrainSummary& summary) const {
+  if (path_.empty()) return;
   Json files(Json::Array{});
   for (const fs::path& file : summary.model_files) files.add(file.string());
   Json json(Json::Object{{"schema", kRunSchema},

@@ -20,6 +20,8 @@ inline constexpr int64_t kRunSchema = 1;
 
 class RunFolder {
  public:
+  /// Nowhere: what is written to it is dropped. Of ranks that do not speak for the run.
+  RunFolder() = default;
   /// Creates `wanted`, or a new folder under runs/ named after the config and the time. Errors: Error(io).
   RunFolder(const std::filesystem::path& wanted, const std::filesystem::path& config);
 

@@ -1,6 +1,7 @@
 #include "train/scores.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace hctr {
@@ -28,6 +29,29 @@ void Scores::add(View<const float, 2> predictions, View<const float, 2> labels, 
       }
     for (auto& [name, of_columns] : measures_) of_columns[static_cast<size_t>(c)]->add({column_predictions, column_labels, column_groups});
   }
+}
+
+std::string Scores::state() {
+  std::string all;
+  for (auto& [name, of_columns] : measures_)
+    for (const auto& measure : of_columns) {
+      const std::string one = measure->state();
+      const uint64_t bytes = one.size();
+      all.append(reinterpret_cast<const char*>(&bytes), sizeof bytes).append(one);
+    }
+  return all;
+}
+
+void Scores::unite(std::string_view state) {
+  for (auto& [name, of_columns] : measures_)
+    for (const auto& measure : of_columns) {
+      uint64_t bytes = 0;
+      HCTR_EXPECT(state.size() >= sizeof bytes, "the scores of other losses");
+      std::memcpy(&bytes, state.data(), sizeof bytes);
+      state.remove_prefix(sizeof bytes);
+      measure->unite(state.substr(0, bytes));
+      state.remove_prefix(bytes);
+    }
 }
 
 std::map<std::string, double> Scores::values() {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/tensor.h"
@@ -23,6 +24,9 @@ class Scores {
   /// Adds the first `rows` rows. Labels below -0.5 mean "missing" and are left out with their predictions. `groups`: one for each row, or
   /// none where no metric is one of groups.
   void add(View<const float, 2> predictions, View<const float, 2> labels, std::span<const std::optional<int64_t>> groups, int64_t rows);
+  /// What was measured so far, and adding what was measured elsewhere of the same loss.
+  std::string state();
+  void unite(std::string_view state);
   /// By the metric's name. Of several labels, the mean over those where it is defined; NaN when it is defined for none.
   std::map<std::string, double> values();
 

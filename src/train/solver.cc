@@ -1,15 +1,15 @@
 // The solver: steps, displays, evaluations and snapshots in their order.
 #include "hctr/solver.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "base/files.h"
-#include "comm/self_comm.h"
 #include "data/best_possible.h"
 #include "train/best_scores.h"
 #include "train/choose_device.h"
 #include "train/evaluator.h"
+#include "train/job.h"
 #include "train/load_config.h"
 #include "train/reporter.h"
 #include "train/trainer.h"
@@ -17,21 +17,14 @@
 namespace hctr {
 namespace {
 
-/// Several processes started by mpirun would each train alone and write the same files.
-void refuse_several_processes() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (const char* size = std::getenv(name); size && std::atoi(size) > 1)
-      throw Error(Kind::usage, cat("started as ", size, " processes; this version trains in one process: run it without mpirun"));
-}
-
 bool every(int64_t interval, int64_t iteration) { return interval > 0 && iteration % interval == 0; }
 
-/// One rank's run.
+/// One rank's run. All ranks take the same way through it; `folder` and `log` of all but rank 0 lead nowhere.
 class Run {
  public:
-  Run(const TrainOptions& options, Config& config, Device device, Communicator& comm, RunFolder& folder, const Log& log)
-      : options_(options), config_(config), log_(log), folder_(folder),
-        runtime_(device, {.threads = options.threads.value_or(usable_cores()),
+  Run(const TrainOptions& options, const Config& config, Device device, int threads, Communicator& comm, RunFolder& folder, const Log& log)
+      : options_(options), config_(config), log_(log), comm_(comm), folder_(folder),
+        runtime_(device, {.threads = threads,
                           .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute,
                           .sync_launches = options.sync_launches}),
         layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
@@ -41,12 +34,14 @@ class Run {
     trainer_ = std::make_unique<Trainer>(config, runtime_, comm, model_, layout_, log);
     if (!config.data.eval_source.empty()) evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm, model_, eval_layout_, log);
     else log.info("No eval_source: nothing is evaluated.");
-    summary_.device = describe(device);
+    expect_one_data_set();
+    summary_.device = comm.size() == 1 ? describe(device) : cat(comm.size(), " ranks; rank 0: ", describe(device));
     summary_.run_dir = folder.path();
     if (const auto best = read_best_possible(config.data.eval_source))
       for (const auto& [name, value] : best_scores(config, *best))
         for (const Metric& metric : config.solver.eval_metrics.metrics)
           if (name == metric.type->name || name.starts_with(metric.type->name + "/")) summary_.best_possible[name] = value;
+    comm.barrier();  // setting up takes some ranks longer than others; in steps nobody waits long
   }
 
   TrainSummary run() {
@@ -59,7 +54,7 @@ class Run {
     Reporter report(log_, folder_, in_all);
     folder_.add_metrics(Json(Json::Object{{"kind", "start"}, {"schema", kRunSchema}, {"device", summary_.device},
                                           {"samples_in_set", per_epoch}, {"samples_in_all", in_all}}));
-    while (!finished() && !stop_asked()) {
+    while (!finished() && !agree_to_stop()) {
       const double rate = scheduled_rate(config_.optimizer.hyper(), summary_.iterations + 1);
       const auto samples = step_or_save(rate);
       if (!samples) {
@@ -81,7 +76,8 @@ class Run {
     try {
       return body();
     } catch (const Error& error) {
-      if (summary_.iterations == 0 || (error.kind() != Kind::data && error.kind() != Kind::device)) throw;
+      // Of several ranks the others are in the step already, or do not know: tables are saved by all or by none.
+      if (comm_.size() > 1 || summary_.iterations == 0 || (error.kind() != Kind::data && error.kind() != Kind::device)) throw;
       throw error.with_context(cat(what, "; ", save_after_error()));
     }
   }
@@ -103,7 +99,17 @@ class Run {
     if (summary_.stopped_at) return true;
     return config_.solver.max_iter ? summary_.iterations >= *config_.solver.max_iter : epochs_ >= *config_.solver.num_epochs;
   }
-  bool stop_asked() const { return options_.stop && options_.stop->load(); }
+  /// Ranks look at once, so that all stop after the same step; it also finds a rank that hangs before others wait on the device.
+  bool agree_to_stop() { return stopping_ = comm_.any(options_.stop && options_.stop->load()); }
+
+  /// Each process opens the files itself: they must be the same ones.
+  void expect_one_data_set() {
+    const auto sizes = comm_.gather(cat(trainer_->samples_in_set()), 0);
+    for (size_t r = 1; r < sizes.size(); ++r)
+      if (sizes[r] != sizes[0])
+        throw Error(Kind::data, cat("'", config_.data.source, "' holds ", sizes[r], " samples for rank ", r, " and ", sizes[0],
+                                    " for rank 0: all processes must see the same files"));
+  }
 
   void after_step(int64_t iteration, double rate, Reporter& report) {
     report.queued(summary_.samples);
@@ -163,7 +169,7 @@ class Run {
   }
 
   void finish(Reporter& report) {
-    summary_.interrupted = stop_asked() && !finished();
+    summary_.interrupted = stopping_ && !finished();
     if (summary_.iterations > 0) summary_.final_loss = trainer_->finish_and_read_loss();
     summary_.seconds = report.seconds() - eval_seconds_;
     summary_.samples_per_second = summary_.seconds > 0 ? static_cast<double>(summary_.samples) / summary_.seconds : 0;
@@ -184,7 +190,7 @@ class Run {
     or_save("ending training", [&] { model_.check_keys(); });
     for (const fs::path& file : last_snapshot_->second) {
       summary_.model_files.push_back(file);
-      link_into(file, folder_.path() / cat("final_", file.filename().string()));
+      if (comm_.rank() == 0) link_into(file, folder_.path() / cat("final_", file.filename().string()));
     }
     folder_.add_metrics(Json(Json::Object{{"kind", "end"}, {"iteration", summary_.iterations}, {"samples", summary_.samples},
                                           {"loss", summary_.final_loss}, {"seconds", summary_.seconds}, {"interrupted", summary_.interrupted}}));
@@ -203,6 +209,7 @@ class Run {
   const TrainOptions& options_;
   const Config& config_;
   const Log& log_;
+  Communicator& comm_;
   RunFolder& folder_;
   Runtime runtime_;
   BatchLayout layout_, eval_layout_;
@@ -211,26 +218,60 @@ class Run {
   std::unique_ptr<Evaluator> evaluator_;
   TrainSummary summary_;
   int64_t epochs_ = 0, evaluated_at_ = -1;
+  bool stopping_ = false;
   double eval_seconds_ = 0;
   std::optional<std::pair<int64_t, std::vector<fs::path>>> last_snapshot_;
 };
 
-}  // namespace
+/// Rank 0 speaks, the others only when something is wrong.
+Log errors_alone(const Log& log) {
+  return Log([log](Level level, std::string_view line) {
+    if (level == Level::error) log.error(line);
+  });
+}
 
-TrainSummary train(const TrainOptions& options) {
-  const Log log = Log::to_stderr();
-  refuse_several_processes();
-  Config config = load_config(options.config, options.strict, log);
+/// The ranks of this process.
+TrainSummary train_here(const TrainOptions& options, Processes* others, const Log& log) {
+  const ProcessPlace place = others ? ProcessPlace{others->process(), others->count()} : ProcessPlace{};
+  const bool speaks = place.process == 0;
+  const Log quiet = errors_alone(log);
+  Config config = load_config(options.config, options.strict, speaks ? log : quiet);
   if (options.seed) config.solver.seed = {static_cast<uint64_t>(*options.seed)};
   if (options.max_iter) {
     config.solver.max_iter = options.max_iter;
     config.solver.num_epochs.reset();
   }
-  const Device device = choose_device(options.device, config.solver.gpu, log);
-  RunFolder folder(options.run_dir, options.config);
+  const std::vector<Device> devices = choose_devices(options.device, config.solver.gpu, place, speaks ? log : quiet);
+  const int threads = options.threads.value_or(std::max(1, usable_cores() / static_cast<int>(devices.size())));
+  Job job(devices, others, std::chrono::seconds(options.comm_timeout));
+  if (job.ranks() > 1 && speaks) log.info(job.ranks(), " ranks in ", place.processes, place.processes == 1 ? " process." : " processes.");
+  RunFolder folder = speaks ? RunFolder(options.run_dir, options.config) : RunFolder(), nowhere;
   folder.write_config(config.effective);
-  SelfComm comm;
-  return Run(options, config, device, comm, folder, log).run();
+  TrainSummary summary{.rank = job.first_rank()};
+  job.run([&](Communicator& comm, Device device) {
+    const bool first = comm.rank() == 0;
+    Run run(options, config, device, threads, comm, first ? folder : nowhere, first ? log : quiet);
+    const TrainSummary of_rank = run.run();
+    if (comm.rank() != job.first_rank()) return;
+    summary = of_rank;
+    summary.rank = comm.rank();
+  });
+  return summary;
+}
+
+}  // namespace
+
+TrainSummary train(const TrainOptions& options) {
+  const Log log = Log::to_stderr();
+  const auto others = started_processes(std::chrono::seconds(options.comm_timeout));
+  if (!others) return train_here(options, nullptr, log);
+  try {
+    return train_here(options, others.get(), log);
+  } catch (const Error& error) {
+    end_job(*others, error);
+  } catch (const std::exception& error) {
+    end_job(*others, Error(Kind::bug, error.what()));
+  }
 }
 
 }  // namespace hctr

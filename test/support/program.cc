@@ -11,6 +11,8 @@
 #include <sstream>
 #include <thread>
 
+#include "base/platform.h"
+
 namespace hctr::test {
 namespace {
 
@@ -40,6 +42,34 @@ Outcome finish(pid_t child, const fs::path& out, const fs::path& err) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_file(out), read_file(err)};
 }
 
+void wait_for_line(const fs::path& err, const std::string& after) {
+  for (int tries = 0; tries < 6000; ++tries) {  // a minute; then what was to come comes anyway and the test sees that
+    if (fs::exists(err) && read_file(err).find(after) != std::string::npos) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+const char* const kMpirun = "/usr/bin/mpirun";
+/// Containers forbid what Open MPI would like to do between processes; libraries of MPI keep memory to the end.
+const std::map<std::string, std::string> kMpiEnvironment = {{"OMPI_MCA_btl_vader_single_copy_mechanism", "none"}, {"ASAN_OPTIONS", "detect_leaks=0"}};
+
+std::vector<std::string> mpi_words(int processes, const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {"--allow-run-as-root", "--oversubscribe", "-np", std::to_string(processes), (fs::path(HCTR_BIN_DIR) / program).string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+/// By what mpirun leaves in the environment; 0 when it has ended.
+pid_t process_of_rank(int rank, const fs::path& folder) {
+  const std::string mark = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::error_code error;
+    if (fs::read_symlink(entry.path() / "cwd", error) != fs::canonical(folder)) continue;
+    if (read_file(entry.path() / "environ").find(mark + '\0') != std::string::npos) return std::stoi(entry.path().filename().string());
+  }
+  return 0;
+}
+
 }  // namespace
 
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
@@ -53,12 +83,31 @@ Outcome run_and_signal(const std::string& program, const std::vector<std::string
                        const std::string& after, int signal_number) {
   const fs::path out = folder / ".stdout-signal", err = folder / ".stderr-signal";
   const pid_t child = start(program, arguments, folder, {}, out, err);
-  for (int tries = 0; tries < 6000; ++tries) {  // a minute; then the signal comes anyway and the test sees that
-    if (fs::exists(err) && read_file(err).find(after) != std::string::npos) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  wait_for_line(err, after);
   ::kill(child, signal_number);
   return finish(child, out, err);
+}
+
+std::string why_no_mpi() {
+  if (!kMpiBuild) return "this build contains no MPI";
+  return fs::exists(kMpirun) ? "" : std::string("there is no ") + kMpirun;
+}
+
+Outcome run_under_mpi(int processes, const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder) {
+  return run_program(kMpirun, mpi_words(processes, program, arguments), folder, kMpiEnvironment);
+}
+
+Outcome run_under_mpi_and_signal(int processes, const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
+                                 const std::string& after, int rank, int signal_number) {
+  const fs::path out = folder / ".stdout-mpi", err = folder / ".stderr-mpi";
+  const pid_t child = start(kMpirun, mpi_words(processes, program, arguments), folder, kMpiEnvironment, out, err);
+  wait_for_line(err, after);
+  const pid_t of_rank = process_of_rank(rank, folder);
+  EXPECT_GT(of_rank, 0) << "no process of rank " << rank << " runs in " << folder;
+  if (of_rank > 0) ::kill(of_rank, signal_number);
+  const Outcome outcome = finish(child, out, err);
+  if (signal_number == SIGSTOP) ::kill(of_rank, SIGKILL);  // whatever mpirun left of it
+  return outcome;
 }
 
 std::string read_file(const fs::path& path) {

@@ -24,6 +24,14 @@ Outcome run_program(const std::string& program, const std::vector<std::string>& 
 Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                        const std::string& after, int signal_number);
 
+/// Why programs cannot be started as several processes here; empty when they can.
+std::string why_no_mpi();
+/// Runs the program as `processes` processes joined by MPI. All write to the same two streams.
+Outcome run_under_mpi(int processes, const std::string& program, const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+/// The same, and sends `signal_number` to the process of `rank` once a line of the error stream contains `after`.
+Outcome run_under_mpi_and_signal(int processes, const std::string& program, const std::vector<std::string>& arguments, const std::filesystem::path& folder,
+                                 const std::string& after, int rank, int signal_number);
+
 std::string read_file(const std::filesystem::path&);
 void write_file(const std::filesystem::path&, const std::string&);
 
@@ -38,3 +46,7 @@ void make_data(const std::filesystem::path& folder, const std::string& config, i
                const std::vector<std::string>& options = {});
 
 }  // namespace hctr::test
+
+/// Ends a test that needs several processes, saying so, where there is no MPI.
+#define HCTR_SKIP_WITHOUT_MPI() \
+  if (const std::string why_ = ::hctr::test::why_no_mpi(); !why_.empty()) GTEST_SKIP() << why_

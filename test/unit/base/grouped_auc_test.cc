@@ -35,6 +35,19 @@ double grouped_area(const ScoredSamples& s, size_t most = GroupedAuc::kMost) {
   return groups.value();
 }
 
+TEST(GroupedAuc, PartsThatWereThinnedOutUniteToAThinnedOutWhole) {
+  constexpr size_t kMost = 20000;
+  const ScoredSamples s = scored_samples(100000, 3, -1, 0, 30000);
+  GroupedAuc united(kMost);
+  for (const auto& [begin, end] : {std::pair<size_t, size_t>(0, 5000), {5000, 90000}, {90000, 100000}}) {
+    GroupedAuc one(kMost);
+    one.add({s.scores.data() + begin, end - begin}, {s.labels.data() + begin, end - begin}, {s.groups.data() + begin, end - begin});
+    united.unite(one.state());
+  }
+  EXPECT_LT((united.state().size()), kMost * 17);
+  EXPECT_NEAR(united.value(), plain_grouped_area(s), 0.03);
+}
+
 TEST(GroupedAuc, IsTheMeanOfThoseOfGroups) {
   for (const uint64_t groups : {1, 7, 300}) {
     const ScoredSamples s = scored_samples(3000, 2, -1, 50, groups);

@@ -1,0 +1,185 @@
+#include "comm/host_comm.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/parts.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kSmall = 4096;  // elements: a tensor so small is sent whole, in one exchange instead of two
+
+std::byte* element(const Tensor& tensor, int64_t i) { return tensor.bytes() + static_cast<size_t>(i) * size_of(tensor.dtype()); }
+
+Transfer::Piece piece(const Tensor& tensor, int64_t begin, int64_t count) {
+  return {element(tensor, begin), static_cast<size_t>(count) * size_of(tensor.dtype())};
+}
+
+Transfer::Piece piece(std::string_view text) { return {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(text.data())), text.size()}; }
+
+template <class Body>
+void dispatch_any(DType dtype, Body&& body) {
+  switch (dtype) {
+    case DType::i32: return body.template operator()<int32_t, int32_t>();
+    case DType::i64: return body.template operator()<int64_t, int64_t>();
+    case DType::u32: return body.template operator()<uint32_t, uint32_t>();
+    default: return dispatch_real(dtype, [&]<class T>() { body.template operator()<T, Acc<T>>(); });
+  }
+}
+
+/// out = the sum of the `ranks` arrays of `count` elements that follow each other in `in`, first to last.
+void reduce_in_order(DType dtype, const std::byte* in, int ranks, int64_t count, std::byte* out, Reduce how) {
+  dispatch_any(dtype, [&]<class T, class A>() {
+    constexpr int64_t kBlock = 512;
+    const auto* from = reinterpret_cast<const T*>(in);
+    auto* to = reinterpret_cast<T*>(out);
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t n = std::min(kBlock, count - begin);
+      A block[kBlock];
+      for (int64_t i = 0; i < n; ++i) block[i] = static_cast<A>(from[begin + i]);
+      for (int r = 1; r < ranks; ++r) {
+        const T* next = from + r * count + begin;
+        if (how == Reduce::sum)
+          for (int64_t i = 0; i < n; ++i) block[i] += static_cast<A>(next[i]);
+        else
+          for (int64_t i = 0; i < n; ++i) block[i] = std::max(block[i], static_cast<A>(next[i]));
+      }
+      for (int64_t i = 0; i < n; ++i) to[begin + i] = static_cast<T>(block[i]);
+    }
+  });
+}
+
+}  // namespace
+
+Transfer HostComm::empty() const {
+  const std::vector<Transfer::Piece> none(static_cast<size_t>(size()));
+  return {none, none};
+}
+
+void HostComm::all_to_all(Context&, Tensor in, const Parts& send, Tensor out, const Parts& receive) {
+  expect_parts(send, in, receive, out, size());
+  Transfer transfer = empty();
+  for (size_t r = 0; r < transfer.send.size(); ++r) {
+    transfer.send[r] = piece(in, send.begin[r], send.count[r]);
+    transfer.receive[r] = piece(out, receive.begin[r], receive.count[r]);
+  }
+  group_.exchange(rank_, transfer, Wait::limited, "all_to_all");
+}
+
+void HostComm::reduce_part(Tensor in, int64_t each, std::byte* out, Reduce how, const char* name) {
+  const int64_t count = std::clamp<int64_t>(in.elements() - rank_ * each, 0, each);
+  const auto bytes = static_cast<size_t>(count) * size_of(in.dtype());
+  arrived_.resize(bytes * static_cast<size_t>(size()));
+  Transfer transfer = empty();
+  for (int r = 0; r < size(); ++r) {
+    const int64_t begin = std::min(r * each, in.elements());
+    transfer.send[static_cast<size_t>(r)] = piece(in, begin, std::min(each, in.elements() - begin));
+    transfer.receive[static_cast<size_t>(r)] = {arrived_.data() + static_cast<size_t>(r) * bytes, bytes};
+  }
+  group_.exchange(rank_, transfer, Wait::limited, name);
+  reduce_in_order(in.dtype(), arrived_.data(), size(), count, out, how);
+}
+
+void HostComm::all_reduce(Context&, Tensor inout, Reduce how) {
+  HCTR_EXPECT(inout.dense(), "all_reduce of strided rows");
+  const int64_t n = inout.elements();
+  if (n <= kSmall) {
+    const auto bytes = static_cast<size_t>(n) * size_of(inout.dtype());
+    arrived_.resize(bytes * static_cast<size_t>(size()));
+    Transfer transfer = empty();
+    for (size_t r = 0; r < transfer.send.size(); ++r) {
+      transfer.send[r] = piece(inout, 0, n);
+      transfer.receive[r] = {arrived_.data() + r * bytes, bytes};
+    }
+    group_.exchange(rank_, transfer, Wait::limited, "all_reduce");
+    return reduce_in_order(inout.dtype(), arrived_.data(), size(), n, inout.bytes(), how);
+  }
+  const int64_t each = (n + size() - 1) / size();
+  reduce_part(inout, each, element(inout, std::min(rank_ * each, n)), how, "all_reduce");
+  Transfer transfer = empty();
+  for (int r = 0; r < size(); ++r) {
+    const auto part = [&](int of) { return piece(inout, std::min(of * each, n), std::clamp<int64_t>(n - of * each, 0, each)); };
+    if (r == rank_) continue;
+    transfer.send[static_cast<size_t>(r)] = part(rank_);
+    transfer.receive[static_cast<size_t>(r)] = part(r);
+  }
+  group_.exchange(rank_, transfer, Wait::limited, "all_reduce");
+}
+
+void HostComm::reduce_scatter(Context&, Tensor in, Tensor out, Reduce how) {
+  expect_shares("reduce_scatter", out, in, size());
+  reduce_part(in, out.elements(), out.bytes(), how, "reduce_scatter");
+}
+
+void HostComm::all_gather(Context& ctx, Tensor in, Tensor out) {
+  expect_shares("all_gather", in, out, size());
+  Parts send;
+  for (int r = 0; r < size(); ++r) send.add(0, in.elements());
+  all_to_all(ctx, in, send, out, Parts::equal(size(), in.elements()));
+}
+
+void HostComm::broadcast(Context&, Tensor inout, int root) {
+  HCTR_EXPECT(inout.dense() && 0 <= root && root < size(), "broadcast from rank ", root, " of ", size());
+  Transfer transfer = empty();
+  const Transfer::Piece all = piece(inout, 0, inout.elements());
+  if (rank_ != root) transfer.receive[static_cast<size_t>(root)] = all;
+  else
+    for (int r = 0; r < size(); ++r)
+      if (r != root) transfer.send[static_cast<size_t>(r)] = all;
+  group_.exchange(rank_, transfer, Wait::limited, "broadcast");
+}
+
+bool HostComm::any(bool mine) {
+  auto said = static_cast<std::byte>(mine);
+  std::vector<std::byte> all(static_cast<size_t>(size()));
+  Transfer transfer = empty();
+  for (size_t r = 0; r < all.size(); ++r) {
+    transfer.send[r] = {&said, 1};
+    transfer.receive[r] = {&all[r], 1};
+  }
+  group_.exchange(rank_, transfer, Wait::limited, "the next step");
+  return std::any_of(all.begin(), all.end(), [](std::byte one) { return one != std::byte{0}; });
+}
+
+std::vector<std::string> HostComm::gather(std::string_view mine, int root) {
+  const auto at = static_cast<size_t>(root);
+  uint64_t bytes = mine.size();
+  std::vector<uint64_t> sizes(static_cast<size_t>(size()));
+  Transfer lengths = empty(), texts = empty();
+  const auto number = [](uint64_t& of) { return Transfer::Piece{reinterpret_cast<std::byte*>(&of), sizeof of}; };
+  lengths.send[at] = number(bytes);
+  if (rank_ == root)
+    for (size_t r = 0; r < sizes.size(); ++r) lengths.receive[r] = number(sizes[r]);
+  group_.exchange(rank_, lengths, Wait::patiently, "gather");
+
+  texts.send[at] = piece(mine);
+  std::vector<std::string> all(rank_ == root ? sizes.size() : 0);
+  for (size_t r = 0; r < all.size(); ++r) {
+    all[r].resize(sizes[r]);
+    texts.receive[r] = piece(all[r]);
+  }
+  group_.exchange(rank_, texts, Wait::patiently, "gather");
+  return all;
+}
+
+std::string HostComm::share(std::string_view text, int root) {
+  uint64_t bytes = text.size();
+  std::string all(rank_ == root ? text : "");
+  const auto from_root = [&](Transfer::Piece what) {
+    Transfer transfer = empty();
+    if (rank_ != root) transfer.receive[static_cast<size_t>(root)] = what;
+    else
+      for (int r = 0; r < size(); ++r)
+        if (r != root) transfer.send[static_cast<size_t>(r)] = what;
+    group_.exchange(rank_, transfer, Wait::patiently, "share");
+  };
+  from_root({reinterpret_cast<std::byte*>(&bytes), sizeof bytes});
+  all.resize(bytes);
+  from_root(piece(all));
+  return all;
+}
+
+void HostComm::barrier() { group_.exchange(rank_, empty(), Wait::patiently, "barrier"); }
+
+}  // namespace hctr

@@ -1,0 +1,279 @@
+// Collectives of GPUs. Communicators are non-blocking: a call that cannot go on returns, so that a rank which waits for one that has
+// failed notices and leaves. A thread watches for errors on the way, and for ranks that fail elsewhere.
+#include "comm/nccl_comm.h"
+
+#include <nccl.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "comm/host_comm.h"
+#include "comm/parts.h"
+#include "device/buffer.h"
+#include "device/copy.h"
+#include "device/cuda_check.cuh"
+
+namespace hctr {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kToConnect{120};
+
+ncclDataType_t nccl_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return ncclFloat32;
+    case DType::f16: return ncclFloat16;
+    case DType::bf16: return ncclBfloat16;
+    case DType::i32: return ncclInt32;
+    case DType::i64: return ncclInt64;
+    case DType::u32: return ncclUint32;
+    case DType::f64: return ncclFloat64;
+  }
+  return ncclInt8;
+}
+
+ncclRedOp_t nccl_op(Reduce how) { return how == Reduce::sum ? ncclSum : ncclMax; }
+
+std::byte* element(const Tensor& tensor, int64_t i) { return tensor.bytes() + static_cast<size_t>(i) * size_of(tensor.dtype()); }
+
+class NcclComm : public Communicator {
+ public:
+  NcclComm(RankGroup& group, int rank, Device device) : group_(group), host_(group, rank), device_(device) {
+    HCTR_CHECK(cudaSetDevice(device.index));
+    for (Channel& channel : channels_) connect(channel);
+    watcher_ = std::thread([this] { watch(); });
+    try {
+      warm_up();
+    } catch (...) {
+      abandon();
+      end_watch();
+      throw;
+    }
+  }
+  ~NcclComm() override {
+    end_watch();
+    for (Channel& channel : channels_) disconnect(channel);
+  }
+
+  int rank() const override { return host_.rank(); }
+  int size() const override { return host_.size(); }
+
+  void all_reduce(Context& ctx, Tensor inout, Reduce how) override {
+    HCTR_EXPECT(inout.dense(), "all_reduce of strided rows");
+    call(ctx, "all_reduce", [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclAllReduce(inout.bytes(), inout.bytes(), count(inout), nccl_type(inout.dtype()), nccl_op(how), comm, stream);
+    });
+  }
+  void reduce_scatter(Context& ctx, Tensor in, Tensor out, Reduce how) override {
+    expect_shares("reduce_scatter", out, in, size());
+    call(ctx, "reduce_scatter", [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclReduceScatter(in.bytes(), out.bytes(), count(out), nccl_type(in.dtype()), nccl_op(how), comm, stream);
+    });
+  }
+  void all_gather(Context& ctx, Tensor in, Tensor out) override {
+    expect_shares("all_gather", in, out, size());
+    call(ctx, "all_gather", [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclAllGather(in.bytes(), out.bytes(), count(in), nccl_type(in.dtype()), comm, stream);
+    });
+  }
+  void all_to_all(Context& ctx, Tensor in, const Parts& send, Tensor out, const Parts& receive) override {
+    expect_parts(send, in, receive, out, size());
+    const ncclDataType_t type = nccl_type(in.dtype());
+    const auto own = static_cast<size_t>(rank());
+    copy_bytes(ctx.stream(), element(out, receive.begin[own]), element(in, send.begin[own]), static_cast<size_t>(send.count[own]) * size_of(in.dtype()));
+    call(ctx, "all_to_all", [&](ncclComm_t comm, cudaStream_t stream) {
+      ncclResult_t status = ncclGroupStart();
+      for (int step = 1; step < size() && status == ncclSuccess; ++step) {
+        const int to = (rank() + step) % size(), from = (rank() + size() - step) % size();
+        const auto t = static_cast<size_t>(to), f = static_cast<size_t>(from);
+        if (send.count[t] > 0) status = in_group(ncclSend(element(in, send.begin[t]), static_cast<size_t>(send.count[t]), type, to, comm, stream));
+        if (receive.count[f] > 0 && status == ncclSuccess)
+          status = in_group(ncclRecv(element(out, receive.begin[f]), static_cast<size_t>(receive.count[f]), type, from, comm, stream));
+      }
+      const ncclResult_t ended = ncclGroupEnd();
+      return status != ncclSuccess ? status : ended;
+    });
+  }
+  void broadcast(Context& ctx, Tensor inout, int root) override {
+    HCTR_EXPECT(inout.dense() && 0 <= root && root < size(), "broadcast from rank ", root, " of ", size());
+    call(ctx, "broadcast", [&](ncclComm_t comm, cudaStream_t stream) {
+      return ncclBroadcast(inout.bytes(), inout.bytes(), count(inout), nccl_type(inout.dtype()), root, comm, stream);
+    });
+  }
+
+  bool any(bool mine) override {
+    const bool some = host_.any(mine);
+    in_step_ = true;
+    moved();
+    return some;
+  }
+  std::vector<std::string> gather(std::string_view mine, int root) override {
+    in_step_ = false;
+    return host_.gather(mine, root);
+  }
+  std::string share(std::string_view text, int root) override {
+    in_step_ = false;
+    return host_.share(text, root);
+  }
+  void barrier() override {
+    in_step_ = false;
+    host_.barrier();
+  }
+  void abort(const Error& error) noexcept override {
+    host_.abort(error);
+    abandon();  // or memory that is given back now would wait for a kernel that waits for peers
+  }
+
+ private:
+  /// The prepare stream runs beside the compute stream: collectives of one must not wait for those of the other.
+  struct Channel {
+    ncclComm_t comm = nullptr;
+    bool abandoned = false;
+  };
+
+  static size_t count(const Tensor& tensor) { return static_cast<size_t>(tensor.elements()); }
+  static ncclResult_t in_group(ncclResult_t status) { return status == ncclInProgress ? ncclSuccess : status; }
+
+  void connect(Channel& channel) {
+    ncclUniqueId id{};
+    if (rank() == 0) expect(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr);
+    const std::string shared = host_.share({reinterpret_cast<const char*>(&id), sizeof id}, 0);
+    std::copy_n(shared.data(), sizeof id, reinterpret_cast<char*>(&id));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    settle(ncclCommInitRankConfig(&channel.comm, size(), id, rank(), &config), "connecting", channel.comm);
+  }
+
+  void disconnect(Channel& channel) noexcept {
+    if (!channel.comm || channel.abandoned) return;
+    ncclResult_t state = ncclCommFinalize(channel.comm);
+    for (int tries = 0; state == ncclInProgress && tries < 10000; ++tries) {
+      std::this_thread::sleep_for(milliseconds(1));
+      if (ncclCommGetAsyncError(channel.comm, &state) != ncclSuccess) break;
+    }
+    if (state == ncclSuccess) ncclCommDestroy(channel.comm);
+    else ncclCommAbort(channel.comm);
+  }
+
+  /// Every kind of call once: links are made at a first use, and must not be made while a step is recorded.
+  void warm_up() {
+    Runtime runtime(device_, {});
+    for (const StreamRef stream : {runtime.compute_stream(), runtime.prepare_stream()}) {
+      Context ctx(runtime, stream);
+      const Buffer memory(device_, static_cast<size_t>(4 * size()) * sizeof(float));
+      const Tensor all(memory.data(), TensorSpec(DType::f32, {size()}), device_), other(element(all, size()), TensorSpec(DType::f32, {size()}), device_),
+          one(element(all, 2 * size()), TensorSpec(DType::f32, {1}), device_);
+      all_reduce(ctx, all, Reduce::sum);
+      reduce_scatter(ctx, all, one, Reduce::sum);
+      all_gather(ctx, one, all);
+      all_to_all(ctx, all, Parts::equal(size(), 1), other, Parts::equal(size(), 1));
+      broadcast(ctx, all, 0);
+      stream.synchronize();
+    }
+  }
+
+  template <class Body>
+  void call(Context& ctx, const char* name, const Body& body) {
+    moved();
+    Channel& channel = channels_[ctx.stream().handle == ctx.runtime().prepare_stream().handle ? 1 : 0];
+    ncclResult_t status = ncclSuccess;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!channel.abandoned) status = body(channel.comm, cuda::stream_of(ctx.stream()));
+    }
+    settle(status, name, channel.comm);
+  }
+
+  /// Waits until the host's part of a call is over.
+  void settle(ncclResult_t status, const char* name, ncclComm_t comm) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (status == ncclInProgress) {
+      throw_if_failed(name);
+      if (std::chrono::steady_clock::now() - begin > kToConnect)
+        throw Error(Kind::comm, cat("NCCL: ", name, ": no connection for ", kToConnect.count(), " s; NCCL_DEBUG=INFO says more"));
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      const std::lock_guard lock(mutex_);
+      if (!comm || ncclCommGetAsyncError(comm, &status) != ncclSuccess) status = ncclInternalError;
+    }
+    throw_if_failed(name);
+    expect(status, name, comm);
+  }
+
+  static void expect(ncclResult_t status, const char* name, ncclComm_t comm) {
+    if (status == ncclSuccess) return;
+    const char* more = comm ? ncclGetLastError(comm) : nullptr;
+    throw Error(Kind::comm, cat("NCCL: ", ncclGetErrorString(status), " in ", name, more && *more ? cat(" (", more, ")") : "", "; NCCL_DEBUG=INFO says more"));
+  }
+
+  void throw_if_failed(const char* name) const {
+    if (const auto failure = group_.failure()) {
+      if (failure->rank == rank()) throw failure->error;
+      throw Error(Kind::comm, cat("rank ", failure->rank, " failed: ", failure->error.what(), "\n  while waiting in ", name));
+    }
+  }
+
+  static int64_t seconds_now() {
+    return std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  void moved() { last_move_ = seconds_now(); }
+  /// In a step the host does not wait on other ranks for long but for its own device, which then waits for theirs.
+  bool stuck() const { return in_step_ && group_.limit().count() > 0 && seconds_now() - last_move_ > 2 * group_.limit().count(); }
+
+  void end_watch() {
+    stop_ = true;
+    watcher_.join();
+  }
+
+  void abandon() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (Channel& channel : channels_) {
+      if (!channel.comm || channel.abandoned) continue;
+      ncclCommAbort(channel.comm);
+      channel.abandoned = true;
+    }
+  }
+
+  /// Kernels that wait for a peer end only when their communicator is given up; then the host, which waits for them, goes on.
+  void watch() {
+    cudaSetDevice(device_.index);
+    while (!stop_) {
+      std::this_thread::sleep_for(milliseconds(50));
+      if (group_.failure()) return abandon();
+      if (stuck()) {
+        group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has come to its end for ", 2 * group_.limit().count(),
+                                                  " s: its GPU, another one or a link between them hangs; --comm-timeout lets it take longer")));
+        return abandon();
+      }
+      for (Channel& channel : channels_) {
+        ncclResult_t state = ncclSuccess;
+        {
+          const std::lock_guard lock(mutex_);
+          if (!channel.abandoned && ncclCommGetAsyncError(channel.comm, &state) != ncclSuccess) state = ncclInternalError;
+        }
+        if (state == ncclSuccess || state == ncclInProgress) continue;
+        group_.fail(rank(), Error(Kind::comm, cat("NCCL: ", ncclGetErrorString(state), ": the link to another rank broke; NCCL_DEBUG=INFO says more")));
+        return abandon();
+      }
+    }
+  }
+
+  RankGroup& group_;
+  HostComm host_;
+  Device device_;
+  std::array<Channel, 2> channels_;
+  std::mutex mutex_;  // of channels_, between this rank and its watcher
+  std::atomic<bool> stop_ = false, in_step_ = false;
+  std::atomic<int64_t> last_move_ = 0;
+  std::thread watcher_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_comm(RankGroup& group, int rank, Device device) { return std::make_unique<NcclComm>(group, rank, device); }
+
+}  // namespace hctr

@@ -1,0 +1,88 @@
+#include "comm/rank_group.h"
+
+#include <cstring>
+
+namespace hctr {
+
+RankGroup::RankGroup(int ranks, Processes* others, std::chrono::seconds limit)
+    : others_(others), limit_(limit), seats_(others ? others->join(ranks) : Seats{0, ranks, ranks}), here_(static_cast<size_t>(ranks), 0),
+      transfers_(static_cast<size_t>(ranks), nullptr) {}
+
+void RankGroup::exchange(int rank, const Transfer& transfer, Wait wait, const char* name) {
+  transfers_[static_cast<size_t>(rank - seats_.first)] = &transfer;
+  meet(rank, wait, name, [&] {
+    if (others_) others_->exchange(transfers_, wait);
+  });
+  for (int peer = 0; peer < seats_.count; ++peer) {
+    const Transfer::Piece& from = transfers_[static_cast<size_t>(peer)]->send[static_cast<size_t>(rank)];
+    const Transfer::Piece& to = transfer.receive[static_cast<size_t>(seats_.first + peer)];
+    HCTR_EXPECT(from.bytes == to.bytes, name, ": rank ", seats_.first + peer, " sends ", from.bytes, " bytes and rank ", rank, " expects ", to.bytes);
+    if (to.bytes > 0) std::memcpy(to.data, from.data, to.bytes);
+  }
+  meet(rank, wait, name, {});  // nobody's memory changes while another one copies from it
+}
+
+void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<void()>& between) {
+  std::unique_lock lock(mutex_);
+  throw_failure(rank);
+  here_[static_cast<size_t>(rank - seats_.first)] = 1;
+  if (++arrived_ == seats_.count) {
+    if (between) {
+      lock.unlock();
+      try {
+        between();
+      } catch (const Error& error) {
+        fail(rank, error.with_context(name));
+        throw;
+      }
+      lock.lock();
+    }
+    arrived_ = 0;
+    here_.assign(here_.size(), 0);
+    ++meetings_;
+    change_.notify_all();
+    return;
+  }
+  const auto over = [&, meeting = meetings_] { return meetings_ != meeting || failure_; };
+  while (!over()) {
+    if (wait == Wait::patiently || limit_.count() == 0) change_.wait(lock, over);
+    // When all are here, the last one speaks with other processes, which has a limit of its own.
+    else if (!change_.wait_for(lock, limit_, over) && arrived_ < seats_.count) {
+      const Error late(Kind::comm, cat(absent(), " not come to ", name, " for ", limit_.count(), " s, where rank ", rank,
+                                       " waits: it hangs, or waits for its data; --comm-timeout lets it take longer"));
+      lock.unlock();
+      fail(rank, late);
+      throw late;
+    }
+  }
+  throw_failure(rank);
+}
+
+std::string RankGroup::absent() const {
+  std::string text;
+  int count = 0;
+  for (size_t r = 0; r < here_.size(); ++r)
+    if (!here_[r]) text += cat(count++ ? ", " : "", seats_.first + static_cast<int>(r));
+  return cat(count == 1 ? "rank " : "ranks ", text, count == 1 ? " has" : " have");
+}
+
+void RankGroup::throw_failure(int rank) const {
+  if (!failure_) return;
+  if (failure_->rank == rank) throw failure_->error;
+  throw Error(Kind::comm, cat("rank ", failure_->rank, " failed: ", failure_->error.what()));
+}
+
+void RankGroup::fail(int rank, const Error& error) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = Failure{rank, error};
+  }
+  change_.notify_all();
+}
+
+std::optional<RankGroup::Failure> RankGroup::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+}  // namespace hctr

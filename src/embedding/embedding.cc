@@ -1,0 +1,40 @@
+#include "embedding/embedding.h"
+
+#include "embedding/sharded_embedding.h"
+
+namespace hctr {
+namespace {
+
+/// A rank that is alone: nothing stands between it and its table.
+class WholeEmbedding : public Embedding {
+ public:
+  WholeEmbedding(Runtime& runtime, TableSpec spec, int ring_slots) : table_(runtime, std::move(spec), ring_slots) {}
+
+  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { table_.prepare(ctx, slot, keys, offsets); }
+  void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
+  void backward_and_update(Context& ctx, int slot, Tensor dy) override { table_.backward_and_update(ctx, slot, dy); }
+  void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { table_.lookup(ctx, keys, offsets, y); }
+  int64_t rows() override { return table_.rows(); }
+  std::map<std::string, int64_t> counts() override { return table_.counts(); }
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override { table_.export_rows(with_states, take); }
+  void import_rows(const RowBlock& rows) override { table_.import_rows(rows); }
+
+ protected:
+  EmbeddingTable& table() override { return table_; }
+
+ private:
+  EmbeddingTable table_;
+};
+
+}  // namespace
+
+std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, Placement::Kind kind, TableSpec spec,
+                                          const std::vector<int64_t>& slot_keys, int ring_slots) {
+  if (comm.size() == 1) return std::make_unique<WholeEmbedding>(runtime, std::move(spec), ring_slots);
+  if (spec.policy.guards_entry())
+    throw Error(Kind::config, cat("table '", spec.name, "': \"min_count\", \"admit_probability\" and \"when_full\": \"ignore\" work on one GPU in this version, and this is a run on ",
+                                  comm.size(), "; leave them out, or let rows leave (\"when_full\": \"evict_lru\")"));
+  return std::make_unique<ShardedEmbedding>(runtime, comm, kind, std::move(spec), slot_keys, ring_slots);
+}
+
+}  // namespace hctr

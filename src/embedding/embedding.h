@@ -1,0 +1,49 @@
+// The embedding of a layer as a rank's model uses it: its table on one rank, or spread over all of them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "embedding/placement.h"
+#include "embedding/table.h"
+
+namespace hctr {
+
+/// The calls of EmbeddingTable, in the same order and on the same streams, with keys, vectors and gradients of this rank's samples.
+/// Collective: every rank makes the same ones.
+class Embedding {
+ public:
+  virtual ~Embedding() = default;
+  void ensure_room(int64_t step) { table().ensure_room(step); }
+  void confirm_room(int slot) { table().confirm_room(slot); }
+  void enforce_limit(int slot) { table().enforce_limit(slot); }
+  void check_keys() { table().check_keys(); }
+  virtual void prepare(Context&, int slot, Tensor keys, Tensor offsets) = 0;
+  virtual void forward(Context&, int slot, Tensor y) = 0;
+  virtual void backward_and_update(Context&, int slot, Tensor dy) = 0;
+  virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
+
+  const TableSpec& spec() { return table().spec(); }
+  /// Of all ranks together.
+  virtual int64_t rows() = 0;
+  virtual std::map<std::string, int64_t> counts() = 0;
+  bool uses_shared_row() { return table().uses_shared_row(); }
+  /// On rank 0 `take` gets the rows of all ranks, sorted by (slot, key); on the others it is not called.
+  virtual void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) = 0;
+  /// Every rank gives the same rows; each keeps its own.
+  virtual void import_rows(const RowBlock&) = 0;
+
+ protected:
+  /// This rank's rows.
+  virtual EmbeddingTable& table() = 0;
+};
+
+/// `spec` is that of one rank's samples, as if it were alone; `slot_keys`: most keys of a bag of each slot. Errors: Error(config) for what only a
+/// rank that is alone can do.
+std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement::Kind, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
+
+}  // namespace hctr

@@ -1,0 +1,76 @@
+// How the batches of all ranks reach the owners of their rows, and the vectors come back. See docs/distributed.md.
+//
+//   this rank's samples                                       this rank's rows
+//   keys, offsets ── split_keys ── all-to-all ── merge_keys ──> keys, offsets of the samples of all ranks
+//   y  <── join_vectors ─────────── all-to-all <────────────── their vectors
+//   dy ──> split_gradients ──────── all-to-all ──────────────> their gradients
+#pragma once
+
+#include <vector>
+
+#include "comm/communicator.h"
+#include "device/arena.h"
+#include "embedding/placement.h"
+#include "embedding/table_spec.h"
+#include "ops/vector_blocks.h"
+
+namespace hctr {
+
+/// The batches of one size, of one embedding. What is sent and received has one size, whatever a batch holds: the most that it may hold.
+class Exchange {
+ public:
+  struct Shape {
+    std::vector<int64_t> slot_places;  ///< where keys are not pooled: as in TableSpec; else empty
+    std::vector<int64_t> slot_keys;    ///< [slots] most keys of a bag
+    int64_t samples = 0, key_capacity = 0, dim = 0;
+    ops::Combiner combiner = ops::Combiner::sum;
+  };
+  /// For batches that come in `ring` slots.
+  Exchange(Runtime&, Communicator&, Placement::Kind, const Shape&, int ring);
+
+  /// The slot of each column that this rank owns, and the sizes of the batches it gets.
+  const std::vector<int32_t>& owned_slots() const { return owned_slots_; }
+  int64_t owned_samples() const { return shape_.samples * comm_.size(); }
+  int64_t owned_key_capacity() const;
+
+  /// Keys to their owners. Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1].
+  void send_keys(Context&, int slot, Tensor keys, Tensor offsets);
+  /// What came: the keys of the samples of all ranks, [owned_key_capacity] and [owned_slots * owned_samples + 1].
+  Tensor owned_keys(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].keys); }
+  Tensor owned_offsets(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].offsets); }
+
+  /// f32 [owned_samples, owned_slots, dim]: to be filled with vectors and sent, or what gradients arrive in.
+  Tensor owned_vectors() const { return arena_.get(vectors_); }
+  /// Shapes: y [samples, places, dim], as the table's.
+  void send_vectors(Context&, int slot, Tensor y);
+  void send_gradients(Context&, int slot, Tensor dy);
+
+ private:
+  struct Slot {
+    size_t offsets, keys;  // tickets
+    ops::KeyBatch mine{};  // set by send_keys, the same each time
+  };
+  void place_columns(Placement::Kind);
+  void upload(Runtime&);
+  /// Elements of each owner's part of this rank's vectors; and of each rank's part of what this rank owns.
+  Parts parts_of_owners() const;
+  Parts parts_of_ranks() const;
+  int64_t most_keys(const ops::OwnerBlock&) const;
+
+  Communicator& comm_;
+  Shape shape_;
+  std::vector<ops::BlockColumn> columns_;
+  std::vector<ops::OwnerBlock> owners_;
+  std::vector<int32_t> column_slots_, owned_slots_, first_of_slot_, first_of_column_;
+  int64_t owners_of_each_ = 1, words_ = 0;  // words_: of all blocks sent
+
+  Arena arena_;
+  std::vector<Slot> of_slot_;
+  size_t sent_ = 0, received_ = 0, vectors_ = 0, parts_ = 0, scratch_ = 0, blocks_memory_ = 0, owners_memory_ = 0, slots_memory_ = 0, places_memory_ = 0,
+         first_memory_ = 0;
+  ops::KeyBlocks key_blocks_;
+  ops::VectorBlocks vector_blocks_;
+  ops::Places places_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,150 @@
+#include "embedding/gather_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hctr {
+namespace {
+
+constexpr char kRows = 'r', kFinished = 'f';
+
+template <class Values>
+void write(std::string& bytes, const Values& values) {
+  const uint64_t count = values.size();
+  bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
+  bytes.append(reinterpret_cast<const char*>(values.data()), count * sizeof values[0]);
+}
+
+template <class T>
+void read(std::string_view& bytes, std::vector<T>& values) {
+  uint64_t count = 0;
+  HCTR_EXPECT(bytes.size() >= sizeof count, "rows of ", bytes.size(), " bytes");
+  std::memcpy(&count, bytes.data(), sizeof count);
+  bytes.remove_prefix(sizeof count);
+  HCTR_EXPECT(bytes.size() / sizeof(T) >= count, "rows of ", bytes.size(), " bytes");
+  values.resize(count);
+  if (count > 0) std::memcpy(values.data(), bytes.data(), count * sizeof(T));
+  bytes.remove_prefix(count * sizeof(T));
+}
+
+std::string to_bytes(const RowBlock& block) {
+  std::string bytes(1, kRows);
+  write(bytes, block.keys);
+  write(bytes, block.slots);
+  write(bytes, block.last_steps);
+  write(bytes, block.vectors);
+  for (const auto& state : block.states) write(bytes, state);
+  return bytes;
+}
+
+RowCopies from_bytes(std::string_view bytes) {
+  RowCopies rows;
+  bytes.remove_prefix(1);
+  read(bytes, rows.keys);
+  read(bytes, rows.slots);
+  read(bytes, rows.last_steps);
+  read(bytes, rows.vectors);
+  for (auto& state : rows.states) read(bytes, state);
+  return rows;
+}
+
+}  // namespace
+
+void RowCopies::add(const RowBlock& from, size_t i, const TableSpec& spec) {
+  const auto part = [i](auto& to, const auto& values, int64_t width) {
+    const auto n = static_cast<size_t>(width);
+    if (!values.empty()) to.insert(to.end(), values.begin() + static_cast<std::ptrdiff_t>(i * n), values.begin() + static_cast<std::ptrdiff_t>((i + 1) * n));
+  };
+  part(keys, from.keys, 1);
+  part(slots, from.slots, 1);
+  part(last_steps, from.last_steps, 1);
+  part(vectors, from.vectors, spec.dim);
+  for (size_t s = 0; s < ops::kMostStates; ++s) part(states[s], from.states[s], spec.state_dim());
+}
+
+RowBlock RowCopies::block() const {
+  RowBlock out{keys, slots, vectors, {}, last_steps};
+  for (size_t s = 0; s < ops::kMostStates; ++s) out.states[s] = states[s];
+  return out;
+}
+
+RowGathering::RowGathering(Communicator& comm, const TableSpec& spec, const std::function<void(const RowBlock&)>& take)
+    : comm_(comm), spec_(spec), take_(take), ranks_(comm.rank() == 0 ? static_cast<size_t>(comm.size()) : 0) {}
+
+/// Rank 0 says whose rows it wants, or that all are merged.
+RowGathering::Turn RowGathering::answer(const std::string& mine) {
+  const std::string wanted = comm_.share("", 0);
+  if (wanted.empty()) return Turn::over;
+  const bool me = wanted[static_cast<size_t>(comm_.rank())] == '1';
+  comm_.gather(me ? mine : "", 0);
+  return me ? Turn::mine : Turn::others;
+}
+
+void RowGathering::give(const RowBlock& block) {
+  if (comm_.rank() != 0) {
+    const std::string bytes = to_bytes(block);
+    while (answer(bytes) != Turn::mine) {
+    }
+    return;
+  }
+  ranks_[0].rows = from_bytes(to_bytes(block));
+  while (!ranks_[0].rows.empty()) {
+    fill();
+    merge();
+  }
+}
+
+void RowGathering::finish() {
+  if (comm_.rank() != 0) {
+    while (answer(std::string(1, kFinished)) != Turn::over) {
+    }
+    return;
+  }
+  ranks_[0].finished = true;
+  for (fill(); std::any_of(ranks_.begin(), ranks_.end(), [](const FromRank& from) { return !from.rows.empty(); }); fill()) merge();
+  comm_.share("", 0);
+}
+
+/// Rows of every rank that has some, so that the smallest is known.
+void RowGathering::fill() {
+  for (;;) {
+    std::string wanted;
+    for (size_t r = 0; r < ranks_.size(); ++r) wanted += r > 0 && !ranks_[r].finished && ranks_[r].rows.empty() ? '1' : '0';
+    if (wanted.find('1') == wanted.npos) return;
+    comm_.share(wanted, 0);
+    const auto answers = comm_.gather("", 0);
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      if (wanted[r] == '0') continue;
+      if (answers[r][0] == kFinished) ranks_[r].finished = true;
+      else ranks_[r].rows = from_bytes(answers[r]);
+    }
+  }
+}
+
+bool RowGathering::before(const RowCopies& a, const RowCopies& b) const {
+  const int32_t slot_a = a.slots.empty() ? 0 : a.slots[a.next], slot_b = b.slots.empty() ? 0 : b.slots[b.next];
+  return slot_a != slot_b ? slot_a < slot_b : a.keys[a.next] < b.keys[b.next];
+}
+
+/// Until a rank that may have more has none left here.
+void RowGathering::merge() {
+  RowCopies merged;
+  for (bool more = true; more;) {
+    FromRank* first = nullptr;
+    for (FromRank& from : ranks_)
+      if (!from.rows.empty() && (!first || before(from.rows, first->rows))) first = &from;
+    if (!first) break;
+    merged.add(first->rows.block(), first->rows.next++, spec_);
+    more = !first->rows.empty() || first->finished;
+  }
+  if (!merged.empty()) take_(merged.block());
+}
+
+void import_owned_rows(const Placement& placement, int64_t rank, const RowBlock& rows, EmbeddingTable& table) {
+  RowCopies owned;
+  for (size_t i = 0; i < rows.keys.size(); ++i)
+    if (placement.owner(rows.slots.empty() ? 0 : rows.slots[i], rows.keys[i]) == rank) owned.add(rows, i, table.spec());
+  table.import_rows(owned.block());
+}
+
+}  // namespace hctr

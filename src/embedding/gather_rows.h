@@ -1,0 +1,58 @@
+// Rows of a table that is spread over ranks: brought together in order, and picked out again.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "embedding/placement.h"
+#include "embedding/table.h"
+
+namespace hctr {
+
+/// Rows in memory of their own; what RowBlock points to.
+struct RowCopies {
+  std::vector<int64_t> keys;
+  std::vector<int32_t> slots, last_steps;
+  std::vector<float> vectors;
+  std::vector<float> states[ops::kMostStates];
+  size_t next = 0;  // the first that is not taken yet
+
+  bool empty() const { return next >= keys.size(); }
+  /// Adds row i of a block whose vectors and states have so many elements.
+  void add(const RowBlock&, size_t i, const TableSpec&);
+  RowBlock block() const;
+};
+
+/// Merges the rows of all ranks, each giving its own in the order of (slot, key), on rank 0. A block a rank is all that is kept in memory.
+class RowGathering {
+ public:
+  /// `take` is called on rank 0.
+  RowGathering(Communicator&, const TableSpec&, const std::function<void(const RowBlock&)>& take);
+  /// Returns when the rows are merged or on rank 0.
+  void give(const RowBlock&);
+  /// This rank has no more. Returns when all rows are merged.
+  void finish();
+
+ private:
+  struct FromRank {
+    RowCopies rows;
+    bool finished = false;
+  };
+  enum class Turn { mine, others, over };
+  Turn answer(const std::string& mine);
+  void fill();
+  void merge();
+  bool before(const RowCopies& a, const RowCopies& b) const;
+
+  Communicator& comm_;
+  const TableSpec& spec_;
+  const std::function<void(const RowBlock&)>& take_;
+  std::vector<FromRank> ranks_;  // on rank 0
+};
+
+/// Those rows of a block that a rank owns, into its table.
+void import_owned_rows(const Placement&, int64_t rank, const RowBlock&, EmbeddingTable&);
+
+}  // namespace hctr

@@ -1,0 +1,75 @@
+#include "embedding/sharded_embedding.h"
+
+#include "embedding/gather_rows.h"
+
+namespace hctr {
+namespace {
+
+Exchange::Shape shape_of(const TableSpec& spec, const std::vector<int64_t>& slot_keys, int64_t samples, int64_t key_capacity) {
+  return {spec.slot_places, slot_keys, samples, key_capacity, spec.dim, spec.combiner};
+}
+
+/// The table of what a rank owns: sums of its own keys, for the samples of all ranks. Weights are the sender's, who knows whole bags.
+TableSpec owned(TableSpec spec, const Exchange& train, const Exchange& evaluation) {
+  spec.batch_slots = train.owned_slots();
+  spec.combiner = ops::Combiner::sum;
+  spec.slot_places.clear();
+  spec.samples = train.owned_samples();
+  spec.key_capacity = train.owned_key_capacity();
+  spec.eval_samples = evaluation.owned_samples();
+  spec.eval_key_capacity = evaluation.owned_key_capacity();
+  return spec;
+}
+
+}  // namespace
+
+ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement::Kind kind, TableSpec spec, const std::vector<int64_t>& slot_keys,
+                                   int ring_slots)
+    : comm_(comm), placement_{kind, comm.size()}, train_(runtime, comm, kind, shape_of(spec, slot_keys, spec.samples, spec.key_capacity), ring_slots),
+      evaluation_(runtime, comm, kind, shape_of(spec, slot_keys, spec.eval_samples, spec.eval_key_capacity), 1),
+      table_(runtime, owned(std::move(spec), train_, evaluation_), ring_slots) {}
+
+void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
+  train_.send_keys(ctx, slot, keys, offsets);
+  table_.prepare(ctx, slot, train_.owned_keys(slot), train_.owned_offsets(slot));
+}
+
+void ShardedEmbedding::forward(Context& ctx, int slot, Tensor y) {
+  table_.forward(ctx, slot, train_.owned_vectors());
+  train_.send_vectors(ctx, slot, y);
+}
+
+void ShardedEmbedding::backward_and_update(Context& ctx, int slot, Tensor dy) {
+  train_.send_gradients(ctx, slot, dy);
+  table_.backward_and_update(ctx, slot, train_.owned_vectors());
+}
+
+void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
+  evaluation_.send_keys(ctx, 0, keys, offsets);
+  table_.lookup(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0), evaluation_.owned_vectors());
+  evaluation_.send_vectors(ctx, 0, y);
+}
+
+int64_t ShardedEmbedding::over_all_ranks(int64_t mine) {
+  int64_t all = 0;
+  for (const std::string& part : comm_.gather(std::to_string(mine), 0)) all += std::stoll(part);
+  return std::stoll(comm_.share(std::to_string(all), 0));
+}
+
+int64_t ShardedEmbedding::rows() { return over_all_ranks(table_.rows()); }
+
+std::map<std::string, int64_t> ShardedEmbedding::counts() {
+  std::map<std::string, int64_t> counts = table_.counts();  // the same names on every rank
+  for (auto& [name, count] : counts) count = over_all_ranks(count);
+  return counts;
+}
+
+void ShardedEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
+  RowGathering gathering(comm_, table_.spec(), take);
+  table_.export_rows(with_states, [&](const RowBlock& block) { gathering.give(block); });
+  gathering.finish();
+}
+
+void ShardedEmbedding::import_rows(const RowBlock& rows) { import_owned_rows(placement_, comm_.rank(), rows, table_); }
+
+}  // namespace hctr

@@ -1,0 +1,67 @@
+// Keys on their way to the ranks that own them: those of a batch in one block for each owner, and the blocks of all ranks as one batch.
+#pragma once
+
+#include "device/op.h"
+#include "ops/key_batch.h"
+
+namespace hctr::ops {
+
+/// Which rank owns a key: that of its slot, or that of the key itself.
+struct KeyOwner {
+  bool by_key = false;
+  int32_t ranks = 1;
+
+  HCTR_HD int32_t operator()(int64_t slot, int64_t key) const {
+    const int64_t remainder = (by_key ? key : slot) % ranks;  // negative for negative keys
+    return static_cast<int32_t>(remainder < 0 ? remainder + ranks : remainder);
+  }
+};
+
+/// A column of a batch as one owner gets it: for each sample, those keys of one of the batch's vectors that the owner has.
+struct BlockColumn {
+  int32_t column;  // the vectors (column, sample) of the batch
+  int32_t slot;    // of their keys
+  int32_t owner;
+};
+
+/// What goes to one owner: its columns, [first, first + count) of all BlockColumns, and where their block lies in the memory sent, in
+/// words of 64 bits. A block holds i32 offsets [count * samples + 1] from `begin` on, and from `keys` on its keys: those of bag
+/// (column, sample) from offsets[column * samples + sample] up to the next.
+struct OwnerBlock {
+  int32_t first, count;
+  int64_t begin, keys;
+
+  static int64_t offset_words(int64_t columns, int64_t samples) { return (columns * samples + 2) / 2; }
+};
+
+/// How batches are split up, fixed when a step is planned. All on one device.
+struct KeyBlocks {
+  KeyOwner owner;
+  int32_t count = 0;                     // of columns
+  const BlockColumn* columns = nullptr;  // by owner, then as in the batch; the same for all owners of a column
+  const OwnerBlock* owners = nullptr;    // [owner.ranks]
+};
+
+/// Bytes of scratch for batches of so many bags, those of all blocks together.
+size_t key_blocks_scratch_bytes(Device, int64_t bags);
+namespace cpu {
+size_t key_blocks_scratch_bytes(int64_t bags);
+}
+namespace cuda {
+size_t key_blocks_scratch_bytes(int64_t bags);
+}
+
+/// Writes the blocks of all owners to `blocks_out`; keys stay in the order of the batch. What lies behind a block's last key is not
+/// defined. Shapes: blocks_out i64, flat; scratch key_blocks_scratch_bytes(count * samples).
+HCTR_OP(void split_keys(Context&, KeyBatch, KeyBlocks, Tensor blocks_out, std::byte* scratch))
+
+/// The blocks that one owner got, one from each of `ranks` ranks and of `words` words each, as one batch of ranks * samples samples:
+/// slot-major as any, and in a column the ranks' samples one behind the other.
+/// Shapes: blocks i64 [ranks * words], offsets i32 [columns * ranks * samples + 1], keys i64 [at least the keys of all blocks]; scratch
+/// key_blocks_scratch_bytes(columns * ranks * samples).
+struct BlockShape {
+  int64_t ranks, columns, samples, words;
+};
+HCTR_OP(void merge_keys(Context&, BlockShape, Tensor blocks, Tensor offsets, Tensor keys, std::byte* scratch))
+
+}  // namespace hctr::ops

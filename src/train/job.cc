@@ -1,0 +1,95 @@
+#include "train/job.h"
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "base/platform.h"
+#include "comm/host_comm.h"
+#include "comm/nccl_comm.h"
+#include "comm/self_comm.h"
+
+namespace hctr {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kToLeave{5};  // for ranks that another one's failure wakes
+
+void print(const Error& error) noexcept {
+  std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+Job::Job(std::vector<Device> devices, Processes* others, seconds limit)
+    : devices_(std::move(devices)), others_(others), group_(static_cast<int>(devices_.size()), others, limit) {}
+
+std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
+  if (ranks() == 1) return std::make_unique<SelfComm>();
+  if (!device.is_cuda()) return std::make_unique<HostComm>(group_, rank);
+  if constexpr (kNcclBuild) return make_nccl_comm(group_, rank, device);
+  throw Error(Kind::device, "several GPUs need NCCL, which this build does not contain (-DHCTR_NCCL=ON says why not); name one GPU in \"gpu\"");
+}
+
+void Job::run_rank(int rank, Device device, const std::function<void(Communicator&, Device)>& body) {
+  std::unique_ptr<Communicator> comm;
+  const auto fail = [&](const Error& error) {
+    const Error named = ranks() > 1 ? error.with_context(cat("training on rank ", rank, " of ", ranks())) : error;
+    group_.fail(rank, named);
+    if (comm) comm->abort(named);
+  };
+  try {
+    comm = communicator(rank, device);
+    body(*comm, device);
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const std::exception& error) {
+    fail(Error(Kind::bug, error.what()));
+  }
+}
+
+void Job::run(const std::function<void(Communicator&, Device)>& body) {
+  if (ranks_here() == 1) {
+    run_rank(first_rank(), devices_[0], body);
+    if (const auto failure = group_.failure()) throw failure->error;
+    return;
+  }
+  std::mutex mutex;
+  std::condition_variable change;
+  int ended = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < ranks_here(); ++i)
+    threads.emplace_back([&, i] {
+      run_rank(first_rank() + i, devices_[static_cast<size_t>(i)], body);
+      const std::lock_guard lock(mutex);
+      ++ended;
+      change.notify_one();
+    });
+  {
+    std::unique_lock lock(mutex);
+    const auto all_ended = [&] { return ended == ranks_here(); };
+    change.wait(lock, [&] { return all_ended() || group_.failure(); });
+    if (!all_ended() && !change.wait_for(lock, kToLeave, all_ended)) {  // a rank that waits for a disk, say, hears of nothing
+      const Error error = group_.failure()->error;
+      print(error);
+      if (others_) others_->abort(exit_code(error.kind()));
+      std::_Exit(exit_code(error.kind()));
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (const auto failure = group_.failure()) throw failure->error;
+}
+
+void end_job(Processes& others, const Error& error) noexcept {
+  // An error that every process meets, as a mistake in the config is, is printed by the first of them.
+  if (others.process() > 0) std::this_thread::sleep_for(seconds(2));
+  print(error);
+  others.abort(exit_code(error.kind()));
+  std::_Exit(exit_code(error.kind()));
+}
+
+}  // namespace hctr

@@ -1,0 +1,143 @@
+#include "support/communicator_suite.h"
+
+#include <gtest/gtest.h>
+
+#include "device/buffer.h"
+#include "device/copy.h"
+
+namespace hctr::test {
+namespace {
+
+/// Rank r's element i: whole numbers, so that sums are exact in any order.
+template <class T>
+T value(int rank, int64_t i) {
+  return static_cast<T>(static_cast<float>((rank + 1) * 3 + i % 17));
+}
+
+template <class T>
+struct Array {
+  Array(Device device, int64_t elements)
+      : buffer(device, static_cast<size_t>(elements) * sizeof(T)), tensor(buffer.data(), TensorSpec(kDTypeOf<T>, {elements}), device) {}
+  Buffer buffer;
+  Tensor tensor;
+};
+
+struct Suite {
+  Communicator& comm;
+  Context ctx;
+  const int rank = comm.rank(), size = comm.size();
+
+  template <class T>
+  Array<T> filled(int64_t elements) {
+    Array<T> array(ctx.device(), elements);
+    std::vector<T> values;
+    for (int64_t i = 0; i < elements; ++i) values.push_back(value<T>(rank, i));
+    from_host(array.tensor, values, ctx.stream());
+    return array;
+  }
+  template <class T, class Expected>
+  void expect(const Array<T>& got, const char* what, const Expected& expected) {
+    const std::vector<T> values = to_host<T>(got.tensor, ctx.stream());
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(static_cast<double>(static_cast<float>(values[i])), static_cast<double>(expected(static_cast<int64_t>(i))))
+          << what << " of " << name_of(kDTypeOf<T>) << ", element " << i << " on rank " << rank << " of " << size;
+  }
+
+  template <class T>
+  void reductions(int64_t elements) {
+    const auto sum = [&](int64_t i) {
+      float all = 0;
+      for (int r = 0; r < size; ++r) all += static_cast<float>(value<T>(r, i));
+      return all;
+    };
+    const auto most = [&](int64_t i) { return static_cast<float>(value<T>(size - 1, i)); };
+    const Array<T> a = filled<T>(elements), b = filled<T>(elements);
+    comm.all_reduce(ctx, a.tensor, Reduce::sum);
+    expect(a, "all_reduce", sum);
+    comm.all_reduce(ctx, b.tensor, Reduce::max);
+    expect(b, "all_reduce max", most);
+    const Array<T> whole = filled<T>(elements * size), part(ctx.device(), elements), largest(ctx.device(), elements);
+    comm.reduce_scatter(ctx, whole.tensor, part.tensor, Reduce::sum);
+    expect(part, "reduce_scatter", [&](int64_t i) { return sum(rank * elements + i); });
+    comm.reduce_scatter(ctx, whole.tensor, largest.tensor, Reduce::max);
+    expect(largest, "reduce_scatter max", [&](int64_t i) { return most(rank * elements + i); });
+  }
+
+  template <class T>
+  void moves(int64_t elements) {
+    const Array<T> mine = filled<T>(elements), all(ctx.device(), elements * size);
+    comm.all_gather(ctx, mine.tensor, all.tensor);
+    expect(all, "all_gather", [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / elements), i % elements)); });
+    for (int root = 0; root < size; ++root) {
+      const Array<T> x = filled<T>(elements);
+      comm.broadcast(ctx, x.tensor, root);
+      expect(x, "broadcast", [&](int64_t i) { return static_cast<float>(value<T>(root, i)); });
+    }
+  }
+
+  /// Elements that rank `from` sends to `to`: unequal, some none.
+  int64_t sent(int from, int to) const { return (from + 2 * to) % 4 * 5; }
+
+  template <class T>
+  void unequal_parts() {
+    Parts send, receive;
+    int64_t out = 0, in = 0;
+    for (int r = 0; r < size; ++r) {
+      send.add(out, sent(rank, r));
+      out += sent(rank, r) + 3;  // with gaps
+      receive.add(in, sent(r, rank));
+      in += sent(r, rank);
+    }
+    const Array<T> from = filled<T>(out), to(ctx.device(), in);
+    comm.all_to_all(ctx, from.tensor, send, to.tensor, receive);
+    std::vector<float> expected;
+    for (int r = 0; r < size; ++r) {
+      int64_t begin = 0;
+      for (int before = 0; before < rank; ++before) begin += sent(r, before) + 3;
+      for (int64_t i = 0; i < sent(r, rank); ++i) expected.push_back(static_cast<float>(value<T>(r, begin + i)));
+    }
+    expect(to, "all_to_all", [&](int64_t i) { return expected[static_cast<size_t>(i)]; });
+
+    Parts same;
+    for (int r = 0; r < size; ++r) same.add(2, 6);
+    const Array<T> one = filled<T>(9), everyones(ctx.device(), 6 * size);
+    comm.all_to_all(ctx, one.tensor, same, everyones.tensor, Parts::equal(size, 6));
+    expect(everyones, "all_to_all of one part", [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / 6), 2 + i % 6)); });
+  }
+
+  void texts() {
+    for (int root = 0; root < size; ++root) {
+      const auto all = comm.gather(std::string(static_cast<size_t>(rank) * 3, static_cast<char>('a' + rank)), root);
+      ASSERT_EQ(all.size(), rank == root ? static_cast<size_t>(size) : 0u);
+      for (size_t r = 0; r < all.size(); ++r) EXPECT_EQ(all[r], std::string(r * 3, static_cast<char>('a' + r)));
+      EXPECT_EQ(comm.share(rank == root ? "from " + std::to_string(root) : "not this", root), "from " + std::to_string(root));
+    }
+    comm.barrier();
+    EXPECT_FALSE(comm.any(false));
+    EXPECT_TRUE(comm.any(rank == size - 1));
+    EXPECT_FALSE(comm.any(false));
+  }
+};
+
+}  // namespace
+
+void check_communicator(Communicator& comm, Runtime& runtime) {
+  ASSERT_GE(comm.rank(), 0);
+  ASSERT_LT(comm.rank(), comm.size());
+  Suite suite{comm, Context(runtime, runtime.compute_stream())};
+  for (const int64_t elements : {1, 100, 5000, 20011}) {
+    suite.reductions<float>(elements);
+    suite.reductions<int32_t>(elements);
+    suite.reductions<int64_t>(elements);
+    suite.moves<float>(elements);
+    suite.moves<int64_t>(elements);
+  }
+  suite.reductions<Half>(777);
+  suite.reductions<BFloat16>(33);
+  suite.unequal_parts<float>();
+  suite.unequal_parts<int64_t>();
+  suite.unequal_parts<int32_t>();
+  suite.texts();
+}
+
+}  // namespace hctr::test

@@ -1,0 +1,223 @@
+// An embedding on 2, 3 and 4 ranks against the same on one: vectors, rows after training, evaluation, and rows to and from files.
+#include "embedding/embedding.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "comm/host_comm.h"
+#include "comm/self_comm.h"
+#include "plain_table.h"
+#include "support/run_ranks.h"
+
+namespace hctr::test {
+namespace {
+
+constexpr int64_t kBatch = 13;  // samples of all ranks: their shares differ, and some are padded
+
+struct Case {
+  Placement::Kind kind = Placement::Kind::localized;
+  ops::Combiner combiner = ops::Combiner::sum;
+  int64_t slots = 5;
+  int most_keys = 3;
+  ops::Optimizer optimizer{.kind = ops::Optimizer::Kind::sgd};
+  UpdateType update = UpdateType::local;
+
+  TableSpec spec(int64_t samples) const {
+    TableSpec spec = small_spec(6, slots, samples);
+    spec.identity_by_slot = kind == Placement::Kind::localized;
+    spec.combiner = combiner;
+    if (combiner == ops::Combiner::none) spec.slot_places.assign(static_cast<size_t>(slots), most_keys);
+    spec.optimizer = optimizer;
+    spec.update = update;
+    spec.key_capacity = spec.eval_key_capacity = samples * slots * most_keys;
+    return spec;
+  }
+};
+
+/// What a few steps give: everything by global sample.
+struct Outcome {
+  std::vector<std::vector<float>> y;  // [step], rows of all samples
+  std::vector<float> evaluated;
+  std::vector<int64_t> keys;
+  std::vector<int32_t> slots;
+  std::vector<float> vectors;
+  int64_t rows = 0;
+};
+
+Bags part_of(const Bags& bags, int64_t begin, int64_t end, int64_t samples) {
+  Bags part;
+  for (const auto& slot : bags) {
+    part.emplace_back(slot.begin() + begin, slot.begin() + end);
+    part.back().resize(static_cast<size_t>(samples));  // padding
+  }
+  return part;
+}
+
+/// One rank's way through the steps.
+void train(const Case& one_case, Communicator& comm, int steps, Outcome& outcome, std::mutex& mutex, const Outcome* start = nullptr) {
+  const int64_t samples = (kBatch + comm.size() - 1) / comm.size(), begin = kBatch * comm.rank() / comm.size(), end = kBatch * (comm.rank() + 1) / comm.size();
+  const TableSpec spec = one_case.spec(samples);
+  Runtime runtime(kCpu, {.threads = 2, .seed = 7});
+  const auto embedding = make_embedding(runtime, comm, one_case.kind, spec, std::vector<int64_t>(static_cast<size_t>(one_case.slots), one_case.most_keys), 1);
+  if (start) embedding->import_rows({start->keys, start->slots, start->vectors, {}, {}});
+  const int64_t width = spec.places() * spec.dim;
+  std::mt19937_64 random(11);
+  DeviceArray keys(kCpu, TensorSpec(DType::i64, {spec.key_capacity})), offsets(kCpu, TensorSpec(DType::i32, {one_case.slots * samples + 1})),
+      y(kCpu, TensorSpec(DType::f32, {samples, spec.places(), spec.dim})), dy(kCpu, y.spec);
+  const auto fill = [&](const Bags& bags) {
+    const Bags mine = part_of(bags, begin, end, samples);
+    int32_t at = 0, *offset = offsets.tensor().data<int32_t>();
+    for (const auto& slot : mine)
+      for (const auto& bag : slot) {
+        *offset++ = at;
+        for (const int64_t key : bag) keys.tensor().data<int64_t>()[at++] = key;
+      }
+    *offset = at;
+  };
+  const auto take_in = [&](std::vector<float>& all) {
+    const std::lock_guard lock(mutex);
+    all.resize(static_cast<size_t>(kBatch * width));
+    std::copy_n(y.tensor().data<float>(), (end - begin) * width, all.begin() + begin * width);
+  };
+  if (comm.rank() == 0) outcome.y.resize(static_cast<size_t>(steps));
+  comm.barrier();
+  for (int t = 0; t < steps; ++t) {
+    Bags bags = random_bags(spec, kBatch, one_case.most_keys, 30, random);
+    for (auto& slot : bags)
+      for (auto& bag : slot)
+        for (int64_t& key : bag) key = key % 3 == 0 ? -key : key;
+    fill(bags);
+    StepState state{.step = t, .updates = t, .learning_rate = 0.05f, .loss_scale = 4};
+    Context ctx(runtime, runtime.compute_stream(), &state);
+    embedding->ensure_room();
+    embedding->prepare(ctx, 0, keys.tensor(), offsets.tensor());
+    embedding->confirm_room();
+    embedding->forward(ctx, 0, y.tensor());
+    take_in(outcome.y[static_cast<size_t>(t)]);
+    for (int64_t i = 0; i < samples * width; ++i) {
+      const float near = std::sin(static_cast<float>(i + begin * width + 1000 * t)) + y.tensor().data<float>()[i];
+      dy.tensor().data<float>()[i] = i < (end - begin) * width ? near : 0;
+    }
+    embedding->backward_and_update(ctx, 0, dy.tensor());
+  }
+  fill(random_bags(spec, kBatch, one_case.most_keys, 40, random));  // some keys are unknown
+  StepState state;
+  Context ctx(runtime, runtime.compute_stream(), &state);
+  embedding->lookup(ctx, keys.tensor(), offsets.tensor(), y.tensor());
+  take_in(outcome.evaluated);
+  const int64_t rows = embedding->rows();
+  embedding->export_rows(false, [&](const RowBlock& block) {
+    outcome.keys.insert(outcome.keys.end(), block.keys.begin(), block.keys.end());
+    outcome.slots.insert(outcome.slots.end(), block.slots.begin(), block.slots.end());
+    outcome.vectors.insert(outcome.vectors.end(), block.vectors.begin(), block.vectors.end());
+  });
+  if (comm.rank() == 0) outcome.rows = rows;
+}
+
+Outcome outcome_on(int ranks, const Case& one_case, int steps = 6, const Outcome* start = nullptr) {
+  Outcome outcome;
+  std::mutex mutex;
+  if (ranks == 1) {
+    SelfComm comm;
+    train(one_case, comm, steps, outcome, mutex, start);
+    return outcome;
+  }
+  RankGroup group(ranks, nullptr, std::chrono::seconds(60));
+  run_ranks(ranks, [&](int rank) {
+    HostComm comm(group, rank);
+    try {
+      train(one_case, comm, steps, outcome, mutex, start);
+    } catch (const Error& error) {
+      comm.abort(error);
+      throw;
+    }
+  });
+  return outcome;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+    size += std::pow(static_cast<double>(a[i]), 2);
+  }
+  return std::sqrt(difference / std::max(size, 1e-30));
+}
+
+/// `exactly`: bit by bit.
+void compare(const Case& one_case, bool exactly, const std::string& what) {
+  const Outcome one = outcome_on(1, one_case);
+  for (const int ranks : {2, 3, 4}) {
+    SCOPED_TRACE(what + " on " + std::to_string(ranks) + " ranks");
+    const Outcome many = outcome_on(ranks, one_case);
+    EXPECT_EQ(many.keys, one.keys);
+    EXPECT_EQ(many.slots, one.slots);
+    EXPECT_EQ(many.rows, one.rows);
+    EXPECT_EQ(many.rows, static_cast<int64_t>(one.keys.size()));
+    if (exactly) {
+      EXPECT_EQ(many.y, one.y);
+      EXPECT_EQ(many.evaluated, one.evaluated);
+      EXPECT_EQ(many.vectors, one.vectors);
+      continue;
+    }
+    for (size_t t = 0; t < one.y.size(); ++t) EXPECT_LT(distance(many.y[t], one.y[t]), 1e-6) << "step " << t;
+    EXPECT_LT(distance(many.evaluated, one.evaluated), 1e-6);
+    EXPECT_LT(distance(many.vectors, one.vectors), 1e-6);
+  }
+}
+
+const ops::Combiner kCombiners[] = {ops::Combiner::sum, ops::Combiner::mean, ops::Combiner::sqrtn, ops::Combiner::none};
+const std::string kNames[] = {"sum", "mean", "sqrtn", "none"};
+
+TEST(ShardedEmbedding, LocalizedPoolsAsOneRankDoesBitByBit) {
+  for (size_t c = 0; c < 3; ++c) compare({.combiner = kCombiners[c]}, true, kNames[c]);
+}
+
+TEST(ShardedEmbedding, DistributedOneHotIsAsOnOneRankBitByBit) {
+  compare({.kind = Placement::Kind::distributed, .most_keys = 1}, true, "one-hot");
+}
+
+TEST(ShardedEmbedding, DistributedSumsPartsOfBagsInTheOrderOfRanks) {
+  for (size_t c = 0; c < 3; ++c) compare({.kind = Placement::Kind::distributed, .combiner = kCombiners[c]}, false, kNames[c]);
+}
+
+TEST(ShardedEmbedding, SequencesAreNotPooled) {
+  for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed})
+    compare({.kind = kind, .combiner = ops::Combiner::none}, false, kind == Placement::Kind::localized ? "localized" : "distributed");
+}
+
+TEST(ShardedEmbedding, OptimizersKeepTheirStatesWithTheRows) {
+  for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed})
+    for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
+      Case one_case{.kind = kind, .update = update};
+      one_case.optimizer = {.kind = ops::Optimizer::Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
+      compare(one_case, kind == Placement::Kind::localized, "adam");
+    }
+  Case row_wise{.kind = Placement::Kind::distributed};
+  row_wise.optimizer = {.kind = ops::Optimizer::Kind::adagrad, .epsilon = 1e-2f};
+  row_wise.optimizer.row_wise = true;
+  compare(row_wise, false, "row-wise adagrad");
+}
+
+TEST(ShardedEmbedding, RanksWithoutASlotOfTheirOwnServeTheOthers) {
+  for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed})
+    compare({.kind = kind, .slots = 1}, kind == Placement::Kind::localized, "one slot");
+}
+
+TEST(ShardedEmbedding, RowsOfOneRankAreTakenUpByMany) {
+  for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed}) {
+    const Case one_case{.kind = kind, .most_keys = 1};
+    const Outcome before = outcome_on(1, one_case, 3), one = outcome_on(1, one_case, 3, &before);
+    for (const int ranks : {2, 3}) {
+      const Outcome many = outcome_on(ranks, one_case, 3, &before);
+      EXPECT_EQ(many.keys, one.keys);
+      EXPECT_EQ(many.vectors, one.vectors) << ranks << " ranks";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test

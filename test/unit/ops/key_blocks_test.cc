@@ -1,0 +1,196 @@
+// Keys in blocks for their owners, merged into a batch again, and vectors and gradients in parts: against plain loops, on every device.
+#include "ops/key_blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "device/buffer.h"
+#include "device/copy.h"
+#include "ops/vector_blocks.h"
+#include "support/devices.h"
+
+namespace hctr::test {
+namespace {
+
+/// Memory of one device with these values.
+template <class T>
+struct OnDevice {
+  OnDevice(Device device, const std::vector<T>& values) : buffer(device, std::max<size_t>(1, values.size()) * sizeof(T)), count(values.size()) {
+    const StreamRef stream = runtime_of(device).compute_stream();
+    copy_bytes(stream, buffer.data(), values.data(), count * sizeof(T));
+    stream.synchronize();
+  }
+  T* data() const { return reinterpret_cast<T*>(buffer.data()); }
+  Tensor tensor(Shape shape) const { return Tensor(buffer.data(), TensorSpec(kDTypeOf<T>, shape), buffer.device()); }
+  std::vector<T> host() const { return to_host<T>(tensor({static_cast<int64_t>(count)}), runtime_of(buffer.device()).compute_stream()); }
+  Buffer buffer;
+  size_t count;
+};
+
+TEST(KeyOwnerTest, EveryKeyHasOne) {
+  const ops::KeyOwner by_slot{false, 3}, by_key{true, 3};
+  EXPECT_EQ(by_slot(7, -5), 1);
+  for (const int64_t key : {int64_t{0}, int64_t{-1}, int64_t{-3}, INT64_MIN, INT64_MAX}) {
+    EXPECT_GE(by_key(7, key), 0);
+    EXPECT_LT(by_key(7, key), 3);
+  }
+  EXPECT_EQ(by_key(0, -1), 2);
+}
+
+/// Three ranks with four slots each, five samples a rank.
+constexpr int kRanks = 3, kSlots = 4, kSamples = 5, kDim = 6;
+using Bags = std::vector<std::vector<int64_t>>;  // [slot * samples + sample]
+
+Bags random_bags(std::mt19937_64& random) {
+  Bags bags(kSlots * kSamples);
+  for (auto& bag : bags)
+    for (auto n = random() % 4; n > 0; --n) bag.push_back(static_cast<int64_t>(random() % 50) - 20);
+  return bags;
+}
+
+struct Split {
+  explicit Split(bool by_key) : owner{by_key, kRanks} {
+    for (int32_t r = 0; r < kRanks; ++r) {
+      ops::OwnerBlock block{static_cast<int32_t>(columns.size()), 0, words, 0};
+      for (int32_t s = 0; s < kSlots; ++s)
+        if (by_key || s % kRanks == r) columns.push_back({s, s, r});
+      block.count = static_cast<int32_t>(columns.size()) - block.first;
+      block.keys = block.begin + ops::OwnerBlock::offset_words(block.count, kSamples);
+      words = block.keys + most(block.count);
+      owners.push_back(block);
+    }
+    for (int32_t s = 0; s < kSlots; ++s) {
+      int32_t c = 0;
+      while (columns[static_cast<size_t>(c)].column != s) ++c;
+      first.push_back(c);
+    }
+  }
+  static int64_t most(int64_t columns_of_owner) { return columns_of_owner * kSamples * 3; }
+  ops::KeyOwner owner;
+  std::vector<ops::BlockColumn> columns;
+  std::vector<ops::OwnerBlock> owners;
+  std::vector<int32_t> first;
+  int64_t words = 0;
+};
+
+class KeyBlocks : public testing::TestWithParam<bool> {
+ protected:
+  /// What rank `of` sends, as memory of the device; and the batch itself.
+  struct Sent {
+    Sent(Device device, const Split& split, const Bags& bags)
+        : keys(device, keys_of(bags)), offsets(device, offsets_of(bags)), columns(device, words_of(split.columns)), owners(device, words_of(split.owners)),
+          first(device, split.first), blocks(device, std::vector<int64_t>(static_cast<size_t>(split.words), -1)) {
+      batch = {keys.data(), offsets.data(), kSlots, kSamples, static_cast<int64_t>(keys.count), kSlots, {}};
+      key_blocks = {split.owner, static_cast<int32_t>(split.columns.size()), reinterpret_cast<const ops::BlockColumn*>(columns.data()),
+                    reinterpret_cast<const ops::OwnerBlock*>(owners.data())};
+    }
+    static std::vector<int64_t> keys_of(const Bags& bags) {
+      std::vector<int64_t> all;
+      for (const auto& bag : bags) all.insert(all.end(), bag.begin(), bag.end());
+      all.resize(bags.size() * 3, 99);
+      return all;
+    }
+    static std::vector<int32_t> offsets_of(const Bags& bags) {
+      std::vector<int32_t> all = {0};
+      for (const auto& bag : bags) all.push_back(all.back() + static_cast<int32_t>(bag.size()));
+      return all;
+    }
+    template <class T>
+    static std::vector<int32_t> words_of(const std::vector<T>& records) {
+      const auto* words = reinterpret_cast<const int32_t*>(records.data());
+      return {words, words + records.size() * sizeof(T) / sizeof(int32_t)};
+    }
+    OnDevice<int64_t> keys;
+    OnDevice<int32_t> offsets, columns, owners, first;
+    OnDevice<int64_t> blocks;
+    ops::KeyBatch batch;
+    ops::KeyBlocks key_blocks;
+  };
+};
+
+TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
+  const Split split(GetParam());
+  for (const Device device : devices()) {
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    std::mt19937_64 random(3);
+    const OnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
+    ASSERT_LE(ops::key_blocks_scratch_bytes(device, kRanks * kSlots * kSamples), size_t{1} << 16);
+    std::vector<Bags> bags;
+    std::vector<std::vector<int64_t>> sent;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      bags.push_back(random_bags(random));
+      const Sent one(device, split, bags.back());
+      ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), scratch.data());
+      sent.push_back(one.blocks.host());
+    }
+    for (int owner = 0; owner < kRanks; ++owner) {
+      const ops::OwnerBlock& block = split.owners[static_cast<size_t>(owner)];
+      const int64_t words = block.keys - block.begin + Split::most(block.count);
+      std::vector<int64_t> received;
+      for (const auto& from : sent) received.insert(received.end(), from.begin() + block.begin, from.begin() + block.begin + words);
+      const OnDevice<int64_t> blocks(device, received), keys(device, std::vector<int64_t>(static_cast<size_t>(kRanks * Split::most(block.count))));
+      const OnDevice<int32_t> offsets(device, std::vector<int32_t>(static_cast<size_t>(block.count * kRanks * kSamples + 1), -1));
+      ops::merge_keys(ctx, {kRanks, block.count, kSamples, words}, blocks.tensor({kRanks * words}),
+                      offsets.tensor({block.count * kRanks * kSamples + 1}), keys.tensor({static_cast<int64_t>(keys.count)}), scratch.data());
+      std::vector<int64_t> expected_keys;
+      std::vector<int32_t> expected_offsets = {0};
+      for (int32_t c = block.first; c < block.first + block.count; ++c)
+        for (const Bags& of_rank : bags)
+          for (int b = 0; b < kSamples; ++b) {
+            const int32_t slot = split.columns[static_cast<size_t>(c)].slot;
+            for (const int64_t key : of_rank[static_cast<size_t>(slot * kSamples + b)])
+              if (split.owner(slot, key) == owner) expected_keys.push_back(key);
+            expected_offsets.push_back(static_cast<int32_t>(expected_keys.size()));
+          }
+      EXPECT_EQ(offsets.host(), expected_offsets) << "owner " << owner << " on " << to_string(device);
+      std::vector<int64_t> got = keys.host();
+      got.resize(expected_keys.size());
+      EXPECT_EQ(got, expected_keys) << "owner " << owner << " on " << to_string(device);
+    }
+  }
+}
+
+TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
+  const Split split(GetParam());
+  const int64_t owners_of_each = GetParam() ? kRanks : 1, elements = kSamples * kSlots * kDim;
+  std::mt19937_64 random(5);
+  const Bags bags = random_bags(random);
+  std::vector<float> part_values, dy_values;
+  for (int64_t i = 0; i < elements * owners_of_each; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  // Plain addresses: owner r's part is [samples, its columns, dim].
+  const auto at = [&](int32_t c, int64_t b) {
+    const ops::OwnerBlock& block = split.owners[static_cast<size_t>(split.columns[static_cast<size_t>(c)].owner)];
+    return static_cast<size_t>((block.first * kSamples + b * block.count + c - block.first) * kDim);
+  };
+  for (const Device device : devices())
+    for (const ops::Combiner combiner : {ops::Combiner::sum, ops::Combiner::mean}) {
+      Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+      const Sent one(device, split, bags);
+      const ops::VectorBlocks blocks{kSlots, owners_of_each, one.key_blocks.columns, one.key_blocks.owners, one.first.data()};
+      const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values),
+          back(device, std::vector<float>(dy_values.size(), NAN));
+      ops::join_vectors(ctx, one.batch, blocks, combiner, parts.tensor({elements * owners_of_each}), y.tensor({kSamples, kSlots, kDim}));
+      ops::split_gradients(ctx, one.batch, blocks, combiner, dy.tensor({kSamples, kSlots, kDim}), back.tensor({elements}));
+      const std::vector<float> got = y.host(), got_back = back.host();
+      for (int32_t s = 0; s < kSlots; ++s)
+        for (int64_t b = 0; b < kSamples; ++b) {
+          const auto n = static_cast<float>(std::max<size_t>(1, bags[static_cast<size_t>(s * kSamples + b)].size()));
+          const float weight = combiner == ops::Combiner::mean ? 1 / n : 1;
+          for (int64_t e = 0; e < kDim; ++e) {
+            float sum = 0;
+            for (int64_t owner = 0; owner < owners_of_each; ++owner)
+              sum += part_values[at(split.first[static_cast<size_t>(s)] + static_cast<int32_t>(owner) * kSlots, b) + static_cast<size_t>(e)];
+            const auto i = static_cast<size_t>((b * kSlots + s) * kDim + e);
+            ASSERT_EQ(got[i], sum * weight) << to_string(device);
+            ASSERT_EQ(got_back[at(split.first[static_cast<size_t>(s)], b) + static_cast<size_t>(e)], weight * dy_values[i]) << to_string(device);
+          }
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Owners, KeyBlocks, testing::Bool(), [](const auto& row) { return row.param ? "by_key" : "by_slot"; });
+
+}  // namespace
+}  // namespace hctr::test
