@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -49,41 +49,37 @@ void keep_training_rows(const Holdout& holdout, ParsedRows& rows) {
 /// The first of two passes: what values there are in the training rows.
 ColumnsLearned learn(const PreprocessOptions& options, const TextParser& parser) {
   const auto slots = static_cast<size_t>(options.slots());
-  std::deque<std::vector<CodeCounts>> tables;  // one for each thread
+  PerThread<std::vector<CodeCounts>> tables;
   TextSource source(options.inputs, options.table.header);
   ColumnsLearned learned;
   learned.dense.resize(options.table.numbers().size());
-  Progress progress("counting values", "bytes", source.bytes());
-  OrderedWorkers<Counting, std::pair<std::vector<DenseColumn>, int64_t>> workers(
-      options.threads,
-      [&](Counting& item) {
-        if (!item.counts) item.counts = &tables.emplace_back(slots);
-        return source.next(item.block);
-      },
+  using Dense = std::vector<DenseColumn>;  // merged block by block, in order: their sums depend on it
+  for_each_block<Counting, Dense>(
+      source, options.threads, "counting values",
       [&](Counting& item) {
         parser.parse(item.block, item.rows);
         add_crosses(options, item.rows);
         keep_training_rows(options.holdout, item.rows);
         const ParsedRows& rows = item.rows;
+        std::vector<CodeCounts>& counts = tables.get(item.counts);
+        counts.resize(slots);
         for (size_t slot = 0; slot < slots; ++slot) {
           const auto& column = rows.categories[slot];
-          (*item.counts)[slot].add({column.codes.data(), column.ends.empty() ? rows.rows : column.codes.size()});
+          counts[slot].add({column.codes.data(), column.ends.empty() ? rows.rows : column.codes.size()});
         }
-        std::vector<DenseColumn> dense(rows.numbers.size());
+        Dense dense(rows.numbers.size());
         for (size_t i = 0; i < dense.size(); ++i) dense[i].add({rows.numbers[i].data(), rows.rows}, options.dense.log);
-        return std::pair(std::move(dense), item.block.bytes_done);
+        return dense;
+      },
+      [&](Dense& dense) {
+        for (size_t i = 0; i < dense.size(); ++i) learned.dense[i].merge(dense[i]);
       });
-  while (auto done = workers.next()) {
-    for (size_t i = 0; i < learned.dense.size(); ++i) learned.dense[i].merge(done->first[i]);
-    progress.at(done->second);
-  }
-  progress.finish();
   std::vector<std::optional<Vocabulary>> vocabularies(slots);
   ThreadPool pool(options.threads);
   pool.parallel_for(static_cast<int64_t>(slots), 1, [&](int64_t begin, int64_t end) {
     for (auto slot = static_cast<size_t>(begin); slot < static_cast<size_t>(end); ++slot) {
       CodeCounts all;
-      for (auto& table : tables) all.take(table[slot]);
+      for (auto& table : tables.all()) all.take(table[slot]);
       vocabularies[slot].emplace(all, static_cast<uint64_t>(options.min_count));
     }
   });

@@ -1,7 +1,9 @@
 // A text read from front to back by many threads: blocks worked on side by side, results taken in order, progress shown.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <mutex>
 #include <string>
 
 #include "base/progress.h"
@@ -30,6 +32,26 @@ void for_each_block(TextSource& source, int threads, const std::string& what, co
   }
   progress.finish();
 }
+
+/// What each thread made for itself while it worked.
+template <class T>
+class PerThread {
+ public:
+  /// The caller's own, which `mine` points to from then on; made at its first call.
+  T& get(T*& mine) {
+    if (!mine) {
+      const std::lock_guard lock(mutex_);
+      mine = &all_.emplace_back();
+    }
+    return *mine;
+  }
+  /// For when the threads are done.
+  std::deque<T>& all() { return all_; }
+
+ private:
+  std::mutex mutex_;
+  std::deque<T> all_;
+};
 
 /// Rows in all files.
 int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header);
