@@ -94,14 +94,14 @@ TEST(Preprocess, TheResultTrainsWithThePrintedDataLayer) {
   make_rows(folder, 3000);
   const Outcome done = run_program("preprocess", {"--criteo", "rows.tsv", "--out", "out", "--log", "--cross", "C1xC2", "C3xC4", "--holdout", "0.2"}, folder.path());
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  const size_t begin = done.out.find("{\n"), end = done.out.rfind("}\n") + 2;
-  std::string config = read_file(fs::path(HCTR_SOURCE_DIR) / "samples/wdl/wdl.json");
-  const size_t from = config.find("    {\n      \"name\": \"data\""), to = config.find("    {", from + 10);
-  ASSERT_NE(to, std::string::npos);
-  config = config.substr(0, from) + done.out.substr(begin, end - begin - 1) + ",\n" + config.substr(to);
-  config = with_change(config, "\"batchsize\": 16384", "\"batchsize\": 64");
-  config = with_change(config, "\"batchsize_eval\": 16384", "\"batchsize_eval\": 64");
-  write_file(folder / "config.json", config);
+  std::string text = with_change(read_file(fs::path(HCTR_SOURCE_DIR) / "samples/wdl/wdl.json"), "\"batchsize\": 16384", "\"batchsize\": 64");
+  text = with_change(text, "\"batchsize_eval\": 16384", "\"batchsize_eval\": 64");
+  const Json wdl = Json::parse(text, "wdl.json"), data = *Json::read_file(folder / "out/preprocess.json").find("data");
+  EXPECT_NE(done.out.find(data.text(2)), std::string::npos) << "printed is what the description holds";
+  Json config, layers(Json::Array{data});
+  for (size_t i = 1; i < wdl.find("layers")->array()->size(); ++i) layers.add((*wdl.find("layers")->array())[i]);
+  for (const auto& [key, value] : *wdl.object()) config.set(key, key == "layers" ? layers : value);
+  write_file(folder / "config.json", config.text(2));
   const Outcome trained = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--max-iter", "3", "--device", "cpu"}, folder.path());
   EXPECT_EQ(trained.exit_code, 0) << trained.err;
 }
