@@ -51,11 +51,6 @@ void check_together(DataClause& clause, const std::string& pointer, Problems& pr
     for (size_t j = 0; j < i; ++j)
       if (tops[i].first == tops[j].first)
         problems.error(pointer + tops[i].second, cat("\"", tops[i].first, "\" is the name of ", pointer, tops[j].second, " already"));
-
-  const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
-  if (sizes != 0 && sizes != clause.slots())
-    problems.warn(pointer + "/slot_size_array",
-                  cat("has ", plural(sizes, "number"), " for ", plural(clause.slots(), "slot"), "; Norm data does not need it"));
 }
 
 Schema<LabelPart> label_schema() {

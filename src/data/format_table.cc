@@ -2,11 +2,16 @@
 
 #include "base/error.h"
 #include "data/norm_set.h"
+#include "data/raw_set.h"
 
 namespace hctr {
 namespace {
 
-void no_rules(const DataClause&, const std::string&, Problems&) {}
+void check_norm_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
+  const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
+  if (sizes != 0 && sizes != clause.slots())
+    problems.warn(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", clause.slots(), " slots; Norm data does not need it"));
+}
 
 void not_yet(const DataClause& clause, const std::string& pointer, Problems& problems) {
   std::string supported;
@@ -19,8 +24,8 @@ void not_yet(const DataClause& clause, const std::string& pointer, Problems& pro
 
 const std::vector<FormatType>& format_types() {
   static const std::vector<FormatType> types = {
-      {DataFormat::norm, {"Norm"}, "the path of a file list", no_rules, open_norm_set},
-      {DataFormat::raw, {"Raw", "RawAsync"}, "the path of a data file or of a file list", not_yet, nullptr},
+      {DataFormat::norm, {"Norm"}, "the path of a file list", check_norm_clause, open_norm_set},
+      {DataFormat::raw, {"Raw", "RawAsync"}, "the path of a data file or of a file list", check_raw_clause, open_raw_set},
       {DataFormat::parquet, {"Parquet"}, "the path of a file list", not_yet, nullptr},
   };
   return types;

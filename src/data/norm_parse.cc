@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "data/norm_file.h"
+#include "data/one_hot.h"
 
 namespace hctr {
 namespace {
@@ -21,27 +22,6 @@ int64_t widened(const std::byte* p) {
 
 void load_floats(const std::byte* from, int64_t count, float* to) {
   if (count > 0) std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
-}
-
-template <class T>
-void grow(std::vector<T>& to, int64_t size) {
-  if (to.size() < static_cast<size_t>(size)) to.resize(static_cast<size_t>(size));
-}
-
-/// One key in each slot: a transposition, tiled so that a tile of records stays in the first-level cache.
-template <class Key>
-void place_one_hot(const ParseScratch& scratch, const NormSizes& sizes, SampleBlock& block) {
-  const int64_t n = block.rows;
-  for (int64_t i = 0; i <= sizes.slots * n; ++i) block.offsets[static_cast<size_t>(i)] = static_cast<int32_t>(i);
-  constexpr int64_t kTile = 64;
-  for (int64_t r0 = 0; r0 < n; r0 += kTile) {
-    const int64_t r1 = std::min(r0 + kTile, n);
-    for (int64_t s = 0; s < sizes.slots; ++s) {
-      const size_t at = static_cast<size_t>(s) * sizes.slot_stride + sizeof(int32_t);
-      int64_t* to = block.keys.data() + s * n;
-      for (int64_t r = r0; r < r1; ++r) to[r] = widened<Key>(scratch.slots[static_cast<size_t>(r)] + at);
-    }
-  }
 }
 
 template <class Key>
@@ -127,7 +107,10 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadReco
     ++rows;
   }
   block.rows = rows;
-  if (one_hot) place_one_hot<Key>(scratch, sizes, block);
+  if (one_hot) {
+    for (const std::byte*& at : scratch.slots) at += sizeof(int32_t);  // past the count of the first slot
+    place_one_hot<Key>(scratch.slots, sizes.slots, sizes.slot_stride, nullptr, block);
+  }
   else place_bags<Key>(scratch, sizes, block);
   return bad;
 }
