@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "data/log_of_count.h"
 
 namespace hctr {
 namespace {
@@ -28,7 +29,7 @@ NormStyle CriteoStyle::norm() const {
 }
 
 float dense_value(const std::optional<int64_t>& integer) {
-  return integer ? static_cast<float>(std::log1p(static_cast<double>(std::max<int64_t>(*integer, 0)))) : 0.0f;
+  return integer ? log_of_count(std::max<int64_t>(*integer, 0)) : 0.0f;
 }
 
 uint64_t bucket_value(const std::optional<int64_t>& integer) {
