@@ -1,6 +1,7 @@
 #include "data/distinct_count.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -26,17 +27,28 @@ void DistinctCount::merge(DistinctCount& other) {
 
 int64_t DistinctCount::value() const { return keys_ ? keys_->distinct() : estimate(); }
 
+/// Algorithm 6 of the paper; its sigma and tau stand for the registers that are empty and full.
 int64_t DistinctCount::estimate() const {
+  constexpr size_t kFull = 51;  // 50 bits behind the 14 that choose the register, and one
   const auto m = static_cast<double>(registers_.size());
-  double sum = 0;
-  int64_t empty = 0;
-  for (const uint8_t most : registers_) {
-    sum += std::exp2(-static_cast<double>(most));
-    empty += most == 0;
+  std::array<double, kFull + 1> share{};  // of the registers with each value
+  for (const uint8_t most : registers_) share[most] += 1 / m;
+  if (share[0] > 1 - 0.5 / m) return 0;
+  double sigma = share[0], tau = 0;
+  for (double x = share[0] * share[0], y = 1; x * y > 0; x *= x, y *= 2) sigma += x * y;
+  if (share[kFull] > 0) {
+    tau = share[kFull];
+    double x = 1 - share[kFull], y = 1;
+    for (int i = 0; i < 60; ++i) {
+      x = std::sqrt(x);
+      y /= 2;
+      tau -= (1 - x) * (1 - x) * y;
+    }
+    tau /= 3;
   }
-  const double raw = 0.7213 / (1 + 1.079 / m) * m * m / sum;
-  if (raw <= 2.5 * m && empty > 0) return std::llround(m * std::log(m / static_cast<double>(empty)));
-  return std::llround(raw);
+  double sum = tau;
+  for (size_t k = kFull - 1; k >= 1; --k) sum = 0.5 * (sum + share[k]);
+  return std::llround(m / (2 * std::log(2.0)) / (sum + sigma));
 }
 
 }  // namespace hctr
