@@ -31,10 +31,11 @@ def main():
             metadata = json.load(text)
         names = [entry["col_name"] for part in ("labels", "conts", "cats") for entry in metadata[part]]
         assert [entry["index"] for part in ("labels", "conts", "cats") for entry in metadata[part]] == list(range(40))
-        for entry in metadata["file_stats"]:
-            rows = spark.read.parquet(os.path.join(parquet, stem, entry["file_name"])).count()
-            assert rows == entry["num_rows"], f"{entry['file_name']} has {rows} rows"
-        frame = spark.read.parquet(os.path.join(parquet, stem))
+        files = [os.path.join(parquet, stem, entry["file_name"]) for entry in metadata["file_stats"]]  # the folder alone: Spark takes _metadata.json for Parquet
+        for file, entry in zip(files, metadata["file_stats"]):
+            rows = spark.read.parquet(file).count()
+            assert rows == entry["num_rows"], f"{file} has {rows} rows"
+        frame = spark.read.parquet(*files)
         assert frame.columns == names and [kind for _, kind in frame.dtypes] == ["float"] * 14 + ["bigint"] * 26, "columns"
         found = sorted((tuple(row[14:]), tuple(row[:14])) for row in frame.collect())
         expected = sorted(samples_of_norm(norm, stem, told))

@@ -41,12 +41,14 @@ def with_modulo(rows, modulo):
     return rows.select("label", *INTEGERS, *[(F.col(c) % modulo).alias(c) for c in CATEGORIES]) if modulo else rows
 
 
-def vocabulary(rows, column, min_count):
-    """(value, id) of the values seen often enough, and the number of ids."""
-    counts = rows.where(F.col(column).isNotNull()).groupBy(F.col(column).alias("value")).count().where(F.col("count") >= min_count)
-    # One partition holds the kept values of one column at a time, which --min-count and --modulo keep to millions.
-    ids = counts.select("value", (F.row_number().over(Window.orderBy(F.desc("count"), "value")) + 1).cast("long").alias("id")).cache()
-    return ids, ids.count() + 2
+def vocabularies_of(rows, min_count):
+    """column -> ((value, id) of the values seen often enough, number of ids). The rows are read once for all columns."""
+    pairs = rows.select(F.explode(F.array(*[F.struct(F.lit(i).alias("column"), F.col(c).alias("value")) for i, c in enumerate(CATEGORIES)])).alias("pair"))
+    counts = pairs.select("pair.*").where("value is not null").groupBy("column", "value").count().where(F.col("count") >= min_count)
+    order = Window.partitionBy("column").orderBy(F.desc("count"), "value")
+    ids = counts.select("column", "value", (F.row_number().over(order) + 1).cast("long").alias("id")).cache()
+    sizes = {row["column"]: row["ids"] for row in ids.groupBy("column").agg(F.count("*").alias("ids")).collect()}
+    return {c: (ids.where(F.col("column") == i).select("value", "id"), sizes.get(i, 0) + 2) for i, c in enumerate(CATEGORIES)}
 
 
 def scaling(rows, options):
@@ -132,10 +134,8 @@ def main():
 
     spark = SparkSession.builder.appName("criteo_to_parquet").getOrCreate()
     train = with_modulo(read_rows(spark, options.train), options.modulo)
-    vocabularies, sizes = {}, []
-    for column in CATEGORIES:
-        vocabularies[column] = vocabulary(train, column, options.min_count)
-        sizes.append(vocabularies[column][1])
+    vocabularies = vocabularies_of(train, options.min_count)
+    sizes = [vocabularies[column][1] for column in CATEGORIES]
     scaled = scaling(train, options)
     told = {"schema": 1, "format": "Parquet", "slot_size_array": sizes}
     told["train"] = {"rows": write_set(spark, train, f"{options.out}/train", scaled, vocabularies, options.files)}
