@@ -2,11 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace hctr {
 namespace {
 
-double logarithm(double value) { return std::log1p(std::max(value, 0.0)); }
+/// Small whole numbers, which most counts are, come from a table.
+double logarithm(double value) {
+  constexpr size_t kTable = 1 << 13;
+  static const std::vector<double> table = [] {
+    std::vector<double> logs(kTable);
+    for (size_t i = 0; i < kTable; ++i) logs[i] = std::log1p(static_cast<double>(i));
+    return logs;
+  }();
+  if (!(value > 0)) return 0;
+  if (value < static_cast<double>(kTable))
+    if (const auto whole = static_cast<size_t>(value); static_cast<double>(whole) == value) return table[whole];
+  return std::log1p(value);
+}
 
 }  // namespace
 

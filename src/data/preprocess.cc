@@ -109,6 +109,8 @@ Encoded encode(Encoding& item, const PreprocessOptions& options, const TextParse
   done.bad = rows.bad;
   add_crosses(options, rows);
   encoder.to_keys(rows);
+  const bool mostly_train = !all_eval && (rows.rows == 0 || options.holdout.trains(rows.index[0], rows.split.empty() ? 0 : rows.split[0]));
+  if (rows.rows > 0) (mostly_train ? done.train : done.eval).bytes.reserve(rows.rows * encoder.bytes_of(rows, 0));
   for (size_t row = 0; row < rows.rows; ++row) {
     const bool train = !all_eval && options.holdout.trains(rows.index[row], rows.split.empty() ? 0 : rows.split[row]);
     encoder.append(rows, row, train ? done.train : done.eval);

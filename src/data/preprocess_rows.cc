@@ -51,6 +51,7 @@ RowEncoder::RowEncoder(const PreprocessOptions& options, const ColumnsLearned& l
   style_ = {.label_dim = static_cast<int64_t>(options.table.labels().size()), .dense_dim = static_cast<int64_t>(options.table.numbers().size()),
             .slots = options.slots() - wide + (wide > 0 ? 1 : 0), .check = options.check, .key_bytes = options.key_bytes};
   for (const DenseColumn& column : learned.dense) dense_.emplace_back(options.dense, column);
+  for (size_t place = 0; place < options.table.categories().size(); ++place) lists_ |= options.table.is_list(place);
   if (options.format == DataFormat::raw) return;
   for (size_t slot = 1; slot < offsets_.size(); ++slot) offsets_[slot] = offsets_[slot - 1] + learned.slot_sizes[slot - 1];
 }
@@ -72,8 +73,9 @@ void RowEncoder::to_keys(ParsedRows& rows) const {
 }
 
 size_t RowEncoder::bytes_of(const ParsedRows& rows, size_t row) const {
-  size_t keys = 0;
-  for (const ParsedRows::Category& column : rows.categories) keys += codes_of(column, row).size();
+  size_t keys = lists_ ? 0 : rows.categories.size();
+  if (lists_)
+    for (const ParsedRows::Category& column : rows.categories) keys += codes_of(column, row).size();
   const size_t numbers = 4 * static_cast<size_t>(style_.label_dim + style_.dense_dim);
   if (options_.format == DataFormat::raw) return numbers + 4 * keys;
   const size_t frame = style_.check == Check::sum ? 5 : 0;

@@ -16,18 +16,20 @@ class RowEncoder {
 
   /// Codes become keys: ids with two passes, else hashed into the range; in Norm the offset of the slot is added.
   void to_keys(ParsedRows& rows) const;
+  /// Bytes of the record of row `row`.
+  size_t bytes_of(const ParsedRows& rows, size_t row) const;
   /// Appends row `row`, whose codes are keys.
   void append(const ParsedRows& rows, size_t row, EncodedRecords& records) const;
   const NormStyle& style() const { return style_; }
 
  private:
   std::byte* put_number(std::byte* to, double value, const DenseTransform&) const;
-  size_t bytes_of(const ParsedRows& rows, size_t row) const;
 
   const PreprocessOptions& options_;
   const ColumnsLearned& learned_;
   NormStyle style_;
   std::vector<DenseTransform> dense_;
+  bool lists_ = false;            // whether records differ in size
   std::vector<int64_t> offsets_;  // [slots]; zeros in Raw, whose reader adds them
 };
 

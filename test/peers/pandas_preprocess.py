@@ -36,7 +36,7 @@ def ids_of(codes, train, min_count):
     values, counts = values[keep], counts[keep]
     order = np.lexsort((values, -counts))
     table = pd.Series(np.arange(2, 2 + len(order)), index=values[order])
-    ids = pd.Series(codes).map(table).fillna(1).to_numpy(np.int64)
+    ids = pd.Series(codes).map(table).fillna(1).to_numpy(np.int64, copy=True)
     ids[codes == 0] = 0
     return ids, 2 + len(order)
 
