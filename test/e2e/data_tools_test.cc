@@ -152,6 +152,14 @@ TEST(CriteoToHugectr, TheOriginalsOrderOfArgumentsGoesOnWorking) {
   says(looked.out, "slot_num 27, keys of 32 bits");
 }
 
+TEST(DataTools, EveryProgramHasHelpWithExamples) {
+  for (const char* program : {"preprocess", "data_inspect", "data_generator", "feature_spec", "criteo2hugectr"}) {
+    const Outcome help = run_program(program, {"--help"}, fs::temp_directory_path());
+    EXPECT_EQ(help.exit_code, 0) << program;
+    says(help.out, "Examples:\n  " + std::string(program));
+  }
+}
+
 /// Every line of the ```sh blocks of a page.
 std::vector<std::string> commands_of(const fs::path& page) {
   std::vector<std::string> commands;
