@@ -1,6 +1,7 @@
 # Sourced by the run.sh of samples: all that stands between a fresh clone and a trained model. Sets up, builds unless
 # HCTR_BIN_DIR names the folder of the programs, uses the GPU when there is one. Afterwards the repository root is the working
-# folder, and the script has $name, $config, $out, $bin and the functions below.
+# folder, and the script has $name, $config, $out, $bin and the functions below. $programs, where set before, names
+# further programs to build.
 name=$(basename "$(cd "$(dirname "$0")" && pwd)")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 config=samples/$name/config.json out=runs/$name
@@ -15,7 +16,7 @@ if [ -z "$bin" ]; then
   fi
   echo "== Building ($preset)"
   cmake --preset "$preset" ${options[@]+"${options[@]}"} >"$out/configure.log" 2>&1 || { cat "$out/configure.log"; exit 1; }
-  cmake --build --preset "$preset" --target huge_ctr data_generator
+  cmake --build --preset "$preset" --target huge_ctr data_generator ${programs:-}
   bin=build/$preset/bin
 fi
 

@@ -17,6 +17,10 @@ endif()
 
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
+find_path(ZSTD_INCLUDE zstd.h REQUIRED)
+find_library(ZSTD_LIBRARY zstd REQUIRED)
+find_path(YAML_CPP_INCLUDE yaml-cpp/yaml.h REQUIRED)
+find_library(YAML_CPP_LIBRARY yaml-cpp REQUIRED)
 
 find_path(NLOHMANN_JSON_INCLUDE nlohmann/json.hpp REQUIRED)
 find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)

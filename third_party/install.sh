@@ -13,6 +13,8 @@ needs=(
   "libcli11-dev:include/CLI/CLI.hpp"
   "libopenblas-dev:lib/libopenblas.so"
   "zlib1g-dev:include/zlib.h"
+  "libzstd-dev:include/zstd.h"
+  "libyaml-cpp-dev:include/yaml-cpp/yaml.h"
   "libgtest-dev:include/gtest/gtest.h"
   "python3:bin:python3"
 )

@@ -37,7 +37,7 @@ struct TrainSummary {
   double final_loss = 0;
   std::map<std::string, double> metrics;        ///< of the last evaluation, by name
   std::map<std::string, double> best_possible;  ///< the same metrics of the truth behind the data, where it is known
-  int64_t skipped_records = 0;                  ///< records that failed their check sum
+  int64_t skipped_records = 0;                  ///< bad records that were left out
   int64_t skipped_steps = 0;                    ///< fp16: steps whose gradients overflowed
   std::optional<double> loss_scale;             ///< fp16: the scale at the end
   std::map<std::string, std::map<std::string, int64_t>> tables;  ///< what became of rows and keys of tables that have a policy for them

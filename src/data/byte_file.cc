@@ -15,6 +15,12 @@ namespace {
 
 constexpr int64_t kReadAhead = 16 << 20;  // asked of the system in advance: hides the latency of disks and networks
 
+/// Asks for what comes next, once for every kReadAhead bytes.
+void fetch_ahead(int descriptor, int64_t position, size_t count) {
+  if (position / kReadAhead != (position + static_cast<int64_t>(count)) / kReadAhead || position == 0)
+    ::posix_fadvise(descriptor, position, 2 * kReadAhead, POSIX_FADV_WILLNEED);
+}
+
 [[noreturn]] void fail(const char* verb, const fs::path& path) {
   throw Error(Kind::io, cat("cannot ", verb, " data file '", path.string(), "': ", std::strerror(errno)));
 }
@@ -51,8 +57,7 @@ void ByteFile::seek(int64_t position) {
 }
 
 size_t ByteFile::read(std::byte* to, size_t count) {
-  if (position_ / kReadAhead != (position_ + static_cast<int64_t>(count)) / kReadAhead || position_ == 0)
-    ::posix_fadvise(descriptor_, position_, 2 * kReadAhead, POSIX_FADV_WILLNEED);
+  fetch_ahead(descriptor_, position_, count);
   size_t done = 0;
   while (done < count) {
     const ssize_t got = ::read(descriptor_, to + done, count - done);
@@ -63,6 +68,19 @@ size_t ByteFile::read(std::byte* to, size_t count) {
   }
   position_ += static_cast<int64_t>(done);
   return done;
+}
+
+void ByteFile::read_at(int64_t position, std::byte* to, size_t count) const {
+  fetch_ahead(descriptor_, position, count);
+  for (size_t done = 0; done < count;) {
+    const ssize_t got = ::pread(descriptor_, to + done, count - done, position + static_cast<int64_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("read", path_);
+    if (got == 0)
+      throw Error(Kind::data, cat("'", path_.string(), "': ends at byte ", position + static_cast<int64_t>(done), ", but had ", size_,
+                                  " bytes when it was opened"));
+    done += static_cast<size_t>(got);
+  }
 }
 
 }  // namespace hctr

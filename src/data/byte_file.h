@@ -23,6 +23,8 @@ class ByteFile {
   void seek(int64_t position);
   /// Reads up to `count` bytes from the position on; fewer only at the end of the file.
   size_t read(std::byte* to, size_t count);
+  /// Reads `count` bytes at `position`, which is not moved. Errors: Error(data) when the file ends before.
+  void read_at(int64_t position, std::byte* to, size_t count) const;
 
  private:
   fs::path path_;

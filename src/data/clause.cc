@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "data/format_table.h"
 
 namespace hctr {
 namespace {
@@ -40,10 +41,9 @@ void resolve_limits(SparseInput& input, const std::string& pointer, Problems& pr
 }
 
 void check_together(DataClause& clause, const std::string& pointer, Problems& problems) {
-  if (clause.format != DataFormat::norm)
-    problems.error(pointer + "/format", cat("the format ", to_json(clause.format).text(),
-                                            " is not supported yet; supported is \"Norm\""));
-  if (clause.source.empty()) problems.error(pointer + "/source", "expected the path of a file list, found an empty string");
+  const FormatType& format = format_type(clause.format);
+  format.check(clause, pointer, problems);
+  if (clause.source.empty()) problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
 
   std::vector<std::pair<std::string, std::string>> tops = {{clause.label.top, "/label/top"}, {clause.dense.top, "/dense/top"}};
   for (size_t i = 0; i < clause.sparse.size(); ++i) tops.emplace_back(clause.sparse[i].top, cat("/sparse/", i, "/top"));
@@ -51,11 +51,6 @@ void check_together(DataClause& clause, const std::string& pointer, Problems& pr
     for (size_t j = 0; j < i; ++j)
       if (tops[i].first == tops[j].first)
         problems.error(pointer + tops[i].second, cat("\"", tops[i].first, "\" is the name of ", pointer, tops[j].second, " already"));
-
-  const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
-  if (sizes != 0 && sizes != clause.slots())
-    problems.warn(pointer + "/slot_size_array",
-                  cat("has ", plural(sizes, "number"), " for ", plural(clause.slots(), "slot"), "; Norm data does not need it"));
 }
 
 Schema<LabelPart> label_schema() {
@@ -89,14 +84,13 @@ Schema<SparseInput> sparse_schema() {
 
 }  // namespace
 
-const std::vector<std::pair<std::string, DataFormat>>& EnumWords<DataFormat>::table() {
-  static const std::vector<std::pair<std::string, DataFormat>> words = {
-      {"Norm", DataFormat::norm}, {"Raw", DataFormat::raw}, {"Parquet", DataFormat::parquet}, {"RawAsync", DataFormat::raw_async}};
+const std::vector<std::pair<std::string, Check>>& EnumWords<Check>::table() {
+  static const std::vector<std::pair<std::string, Check>> words = {{"Sum", Check::sum}, {"None", Check::none}};
   return words;
 }
 
-const std::vector<std::pair<std::string, Check>>& EnumWords<Check>::table() {
-  static const std::vector<std::pair<std::string, Check>> words = {{"Sum", Check::sum}, {"None", Check::none}};
+const std::vector<std::pair<std::string, BadRecordPolicy>>& EnumWords<BadRecordPolicy>::table() {
+  static const std::vector<std::pair<std::string, BadRecordPolicy>> words = {{"error", BadRecordPolicy::error}, {"skip", BadRecordPolicy::skip}};
   return words;
 }
 
@@ -146,6 +140,11 @@ Schema<DataClause> data_schema() {
       .opt("float_label_dense", &DataClause::float_label_dense, "for Raw data; Norm data is always float")
       .opt("num_workers", &DataClause::num_workers, "threads that parse the data; chosen by the program where absent",
            between(1, 1024))
+      .opt("shuffle", &DataClause::shuffle, "training samples are put into random order within windows of so many, the files in each pass too; 0: as "
+                                            "they stand. The order follows from the solver's seed and the pass", between(0, 1 << 30))
+      .opt("bad_records", &DataClause::bad_records, "what a record that makes no sense is: an error, or left out and counted; left out: an error, but "
+                                                    "Norm records that fail their check sum are left out")
+      .opt("max_bad_records", &DataClause::max_bad_records, "more records left out than these are an error; left out: any number", at_least(0))
       .ignored("cache_eval_data", "evaluation batches are read each time")
       .ignored("async_param", "for the format RawAsync")
       .ignored("num_iterations_statistics", "no statistics of the data are taken beforehand")

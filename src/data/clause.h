@@ -13,8 +13,9 @@
 
 namespace hctr {
 
-enum class DataFormat { norm, raw, parquet, raw_async };
+enum class DataFormat { norm, raw, parquet };
 enum class Check { none, sum };
+enum class BadRecordPolicy { error, skip };
 enum class SparseType { distributed_slot, localized_slot };
 
 template <>
@@ -24,6 +25,10 @@ struct EnumWords<DataFormat> {
 template <>
 struct EnumWords<Check> {
   static const std::vector<std::pair<std::string, Check>>& table();
+};
+template <>
+struct EnumWords<BadRecordPolicy> {
+  static const std::vector<std::pair<std::string, BadRecordPolicy>>& table();
 };
 template <>
 struct EnumWords<SparseType> {
@@ -88,6 +93,9 @@ struct DataClause {
   std::vector<int64_t> slot_size_array;
   bool float_label_dense = false;
   std::optional<int64_t> num_workers;
+  int64_t shuffle = 0;
+  std::optional<BadRecordPolicy> bad_records;  ///< none: as the format has it
+  std::optional<int64_t> max_bad_records;
 
   int64_t slots() const;
 };

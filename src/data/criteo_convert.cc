@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 
 #include "base/error.h"
-#include "base/progress.h"
+#include "data/code_counts.h"
 #include "data/file_list.h"
 #include "data/norm_set_writer.h"
-#include "data/ordered_workers.h"
-#include "data/text_source.h"
-#include "data/value_counts.h"
+#include "data/record_writer.h"
+#include "data/text_work.h"
 
 namespace hctr {
 namespace {
@@ -19,9 +17,7 @@ namespace {
 /// What one block of lines became.
 struct Converted {
   EncodedRecords records;
-  std::vector<uint64_t> codes;  // when values are counted
-  int64_t lines = 0;            // lines up to the end of the block, for progress
-  int64_t train = 0;            // records of the training set; the others are of the evaluation set
+  int64_t train = 0;  // records of the training set; the others are of the evaluation set
   int64_t train_positives = 0, val_positives = 0, bad = 0;
 };
 
@@ -43,53 +39,38 @@ int64_t visit_rows(const TextBlock& block, const CriteoOptions& options, int64_t
   return bad;
 }
 
-/// Sends every block through `work`, in parallel, and its result through `take`, in order.
-void go_through(const CriteoOptions& options, const std::string& what, int64_t total, const std::function<Converted(TextBlock&)>& work,
-                const std::function<void(Converted&)>& take) {
-  TextSource source(options.inputs);
-  Progress progress(what, "rows", total);
-  OrderedWorkers<TextBlock, Converted> workers(options.threads, [&](TextBlock& block) { return source.next(block); }, work);
-  while (std::optional<Converted> done = workers.next()) {
-    take(*done);
-    progress.at(done->lines);
-  }
-  progress.finish();
-}
+struct Block {
+  TextBlock block;
+};
+struct Counting {
+  TextBlock block;
+  CodeCounts* counts = nullptr;
+};
 
-int64_t count_all_rows(const CriteoOptions& options) {
-  int64_t rows = 0;
-  go_through(options, "counting rows", 0, [](TextBlock& block) {
-    Converted done;
-    done.lines = block.first_row + count_rows(block.text);
-    return done;
-  }, [&](Converted& done) { rows = done.lines; });
-  return rows;
-}
-
-std::unique_ptr<ValueCounts> count_values(const CriteoOptions& options, int64_t total, int64_t train_rows) {
-  auto counts = std::make_unique<ValueCounts>(static_cast<uint32_t>(options.min_count));
+/// How often each value of each column occurs in the training rows.
+CodeCounts count_values(const CriteoOptions& options, int64_t train_rows) {
   CriteoStyle each_once = options.style;  // the wide slot repeats the values of the deep ones, but for crosses
   if (each_once.wide == Wide::all) {
     each_once.wide = Wide::none;
     each_once.integers = Integers::both;
   }
-  go_through(options, "counting values", total, [&](TextBlock& block) {
-    Converted done;
+  PerThread<CodeCounts> counts;
+  TextSource source(options.inputs);
+  for_each_block<Counting, int64_t>(source, options.threads, "counting values", [&](Counting& item) {
+    CodeCounts& mine = counts.get(item.counts);
     std::vector<Feature> features;
-    visit_rows(block, options, train_rows, [&](const CriteoRow& row, bool train) {
+    return visit_rows(item.block, options, train_rows, [&](const CriteoRow& row, bool train) {
       if (!train) return;
       criteo_features(each_once, row, features);
-      for (const Feature& feature : features) done.codes.push_back(code_of(feature));
+      for (const Feature& feature : features) mine.add(code_of(feature));
     });
-    done.lines = block.first_row + count_rows(block.text);
-    return done;
-  }, [&](Converted& done) {
-    for (const uint64_t code : done.codes) counts->add(code);
-  });
-  return counts;
+  }, [](int64_t&) {});
+  CodeCounts all;
+  for (CodeCounts& mine : counts.all()) all.take(mine);
+  return all;
 }
 
-Converted encode(const TextBlock& block, const CriteoOptions& options, const ValueCounts* counts, int64_t train_rows) {
+Converted encode(const TextBlock& block, const CriteoOptions& options, const CodeCounts& counts, int64_t train_rows) {
   Converted done;
   const NormStyle style = options.style.norm();
   const int64_t wide = options.style.wide_keys();
@@ -102,7 +83,7 @@ Converted encode(const TextBlock& block, const CriteoOptions& options, const Val
     criteo_features(options.style, row, features);
     keys.clear();
     for (Feature feature : features) {
-      if (counts && feature.value != kMissing && !counts->frequent(code_of(feature))) feature.value = kRare;
+      if (options.min_count > 1 && feature.value != kMissing && counts.of(code_of(feature)) < static_cast<uint64_t>(options.min_count)) feature.value = kRare;
       keys.push_back(criteo_key(options.style, feature));
     }
     dense.clear();
@@ -113,7 +94,6 @@ Converted encode(const TextBlock& block, const CriteoOptions& options, const Val
     done.train += train;
     (train ? done.train_positives : done.val_positives) += row.label > 0;
   });
-  done.lines = block.first_row + count_rows(block.text);
   return done;
 }
 
@@ -129,47 +109,36 @@ void check_options(const CriteoOptions& options) {
     throw Error(Kind::usage, cat("--min-count ", options.min_count, " is out of range"));
 }
 
-/// A list that stays while its files are replaced would name a mixture.
-void clear_lists(const CriteoOptions& options) {
-  for (const char* name : {"train.txt", "val.txt"}) {
-    const fs::path list = options.folder / name;
-    if (fs::exists(list) && !options.force)
-      throw Error(Kind::usage, cat("'", list.string(), "' is there already; --force overwrites it and its data files"));
-    std::error_code error;
-    fs::remove(list, error);
-    if (error) throw Error(Kind::io, cat("cannot remove '", list.string(), "': ", error.message()));
-  }
-}
-
 }  // namespace
 
 CriteoSummary convert_criteo(const CriteoOptions& options, const Log& log) {
   check_options(options);
-  clear_lists(options);
-  int64_t total = 0, train_rows = std::numeric_limits<int64_t>::max();
+  make_room({options.folder / "train.txt", options.folder / "val.txt"}, options.force);
+  int64_t train_rows = std::numeric_limits<int64_t>::max();
   if (options.holdout > 0) {
-    total = count_all_rows(options);
+    const int64_t total = count_rows(options.inputs, {});
     train_rows = total - static_cast<int64_t>(std::llround(static_cast<double>(total) * options.holdout));
   }
   CriteoSummary summary;
-  std::unique_ptr<ValueCounts> counts;
+  CodeCounts counts;
   if (options.min_count > 1) {
-    counts = count_values(options, total, train_rows);
-    summary.distinct_values = counts->distinct();
+    counts = count_values(options, train_rows);
+    summary.distinct_values = counts.distinct();
   }
   const auto set = [&](const char* stem) {
     return NormSetWriter(options.style.norm(), options.rows_per_file,
                          [folder = options.folder, stem](int64_t n) { return folder / cat(stem, ".", n, ".data"); });
   };
   NormSetWriter train = set("train"), val = set("val");
-  go_through(options, "converting", total, [&](TextBlock& block) { return encode(block, options, counts.get(), train_rows); },
-             [&](Converted& done) {
-               train.add(done.records, 0, done.train);
-               val.add(done.records, done.train, done.records.count() - done.train);
-               summary.train_positives += done.train_positives;
-               summary.val_positives += done.val_positives;
-               summary.bad_rows += done.bad;
-             });
+  TextSource source(options.inputs);
+  for_each_block<Block, Converted>(source, options.threads, "converting", [&](Block& item) { return encode(item.block, options, counts, train_rows); },
+                                   [&](Converted& done) {
+                                     train.add(done.records, 0, done.train);
+                                     val.add(done.records, done.train, done.records.count() - done.train);
+                                     summary.train_positives += done.train_positives;
+                                     summary.val_positives += done.val_positives;
+                                     summary.bad_rows += done.bad;
+                                   });
   summary.train_rows = train.records();
   summary.val_rows = val.records();
   if (summary.train_rows == 0) throw Error(Kind::data, "the input holds no rows for training");

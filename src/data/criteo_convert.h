@@ -8,10 +8,9 @@
 #include "base/log.h"
 #include "config/json.h"
 #include "data/criteo_features.h"
+#include "data/text_parser.h"
 
 namespace hctr {
-
-enum class BadRows { error, skip };
 
 struct CriteoOptions {
   std::vector<std::string> inputs;  ///< files, plain or gzip, in order; "-": the standard input

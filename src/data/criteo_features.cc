@@ -6,12 +6,11 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/key_space.h"
+#include "data/log_of_count.h"
 
 namespace hctr {
 namespace {
 
-constexpr uint64_t kFirstValue = 2;  // behind missing and rare
 constexpr uint64_t kValueBits = 57;  // of a value beside its column in 63 bits
 
 uint64_t category_value(const std::optional<uint32_t>& category) { return category ? kFirstValue + *category : kMissing; }
@@ -19,11 +18,7 @@ uint64_t category_value(const std::optional<uint32_t>& category) { return catego
 /// A pair of values has more bits than a value may: hashed, two pairs share a value with probability 2^-57.
 uint64_t cross_value(uint64_t a, uint64_t b) {
   constexpr uint64_t values = (uint64_t{1} << kValueBits) - kFirstValue;
-  return kFirstValue + mix64(a ^ mix64(b)) % values;
-}
-
-int64_t reserved_or_hashed(uint64_t value, uint64_t keys) {
-  return static_cast<int64_t>(value < kFirstValue ? value : kFirstValue + mix64(value) % (keys - kFirstValue));
+  return kFirstValue + pair_code(a, b) % values;
 }
 
 }  // namespace
@@ -34,7 +29,7 @@ NormStyle CriteoStyle::norm() const {
 }
 
 float dense_value(const std::optional<int64_t>& integer) {
-  return integer ? static_cast<float>(std::log1p(static_cast<double>(std::max<int64_t>(*integer, 0)))) : 0.0f;
+  return integer ? log_of_count(std::max<int64_t>(*integer, 0)) : 0.0f;
 }
 
 uint64_t bucket_value(const std::optional<int64_t>& integer) {
@@ -71,9 +66,9 @@ void criteo_features(const CriteoStyle& style, const CriteoRow& row, std::vector
 
 int64_t criteo_key(const CriteoStyle& style, Feature feature) {
   if (style.buckets > 0)
-    return (int64_t{feature.column} - 1) * style.buckets + reserved_or_hashed(feature.value, static_cast<uint64_t>(style.buckets));
+    return (int64_t{feature.column} - 1) * style.buckets + static_cast<int64_t>(ranged_key(feature.value, static_cast<uint64_t>(style.buckets)));
   if (style.key_bytes == 8) return scattered_key(uint64_t{feature.column} << kValueBits | feature.value);
-  return (int64_t{feature.column} << 26) + reserved_or_hashed(feature.value, uint64_t{1} << 26);
+  return (int64_t{feature.column} << 26) + static_cast<int64_t>(ranged_key(feature.value, uint64_t{1} << 26));
 }
 
 void check_criteo_style(const CriteoStyle& style) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/criteo_rows.h"
+#include "data/key_space.h"
 #include "data/norm_writer.h"
 
 namespace hctr {
@@ -33,7 +34,6 @@ struct Feature {
   uint64_t value;
 };
 inline constexpr uint32_t kCriteoColumns = 41;
-inline constexpr uint64_t kMissing = 0, kRare = 1;  ///< reserved values of each column
 
 /// The dense value of an integer: ln(1 + max(v, 0)); 0 when missing.
 float dense_value(const std::optional<int64_t>& integer);

@@ -27,13 +27,14 @@ struct Truth {
   std::unique_ptr<bool[]> positive;
 };
 
-fs::path data_file(const Part& part, const GenerateOptions& options, int64_t number) {
-  if (!options.folder.empty()) return options.folder / part.name / cat("gen_", number, ".data");
-  return part.list.parent_path() / cat(part.list.stem().string(), ".", number, ".data");
+fs::path data_file(const Part& part, const GenerateOptions& options, const std::string& ending, int64_t number) {
+  if (options.written_as == WrittenAs::raw) return part.list;
+  if (!options.folder.empty()) return options.folder / part.name / cat("gen_", number, ending);
+  return part.list.parent_path() / cat(part.list.stem().string(), ".", number, ending);
 }
 
 /// Blocks are made in parallel and written in order, as many at a time as keep all threads busy.
-Truth write_part(const Part& part, const SampleMaker& maker, const GenerateOptions& options, ThreadPool& pool) {
+Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder& encoder, const GenerateOptions& options, ThreadPool& pool) {
   const int64_t labels = maker.style().label_dim;
   Truth truth{std::make_unique<double[]>(static_cast<size_t>(part.samples * labels)),
               std::make_unique<bool[]>(static_cast<size_t>(part.samples * labels))};
@@ -42,28 +43,30 @@ Truth write_part(const Part& part, const SampleMaker& maker, const GenerateOptio
   std::vector<fs::path> files;
   for (int64_t file = 0; file < part.files; ++file) {
     const int64_t begin = part.samples * file / part.files, end = part.samples * (file + 1) / part.files;
-    NormWriter writer(data_file(part, options, file), maker.style());
+    AtomicFile writer(data_file(part, options, encoder.ending(), file));
+    const std::vector<std::byte> start = encoder.start(end - begin);
+    writer.write(start.data(), start.size());
     for (int64_t wave = begin; wave < end; wave += kBlock * static_cast<int64_t>(blocks.size())) {
       const int64_t wave_end = std::min(end, wave + kBlock * static_cast<int64_t>(blocks.size()));
       const int64_t count = (wave_end - wave + kBlock - 1) / kBlock;
       pool.parallel_for(count, 1, [&](int64_t from, int64_t to) {
-        SampleMaker::Scratch scratch;
+        GeneratedSample sample;
         for (int64_t b = from; b < to; ++b) {
           auto& bytes = blocks[static_cast<size_t>(b)];
           bytes.clear();
-          for (int64_t i = wave + b * kBlock; i < std::min(wave_end, wave + (b + 1) * kBlock); ++i)
-            maker.make(stream_of(part.name), i, scratch, bytes, &truth.probability[static_cast<size_t>(i * labels)],
-                       &truth.positive[static_cast<size_t>(i * labels)]);
+          for (int64_t i = wave + b * kBlock; i < std::min(wave_end, wave + (b + 1) * kBlock); ++i) {
+            maker.make(stream_of(part.name), i, sample, &truth.probability[static_cast<size_t>(i * labels)], &truth.positive[static_cast<size_t>(i * labels)]);
+            encoder.append(sample, bytes);
+          }
         }
       });
-      for (int64_t b = 0; b < count; ++b)
-        writer.append(blocks[static_cast<size_t>(b)], std::min(kBlock, wave_end - wave - b * kBlock));
+      for (int64_t b = 0; b < count; ++b) writer.write(blocks[static_cast<size_t>(b)].data(), blocks[static_cast<size_t>(b)].size());
       progress.at(wave_end);
     }
     writer.commit();
     files.push_back(writer.path());
   }
-  write_file_list(part.list, files, options.folder.empty());
+  if (options.written_as != WrittenAs::raw) write_file_list(part.list, files, options.folder.empty());
   progress.finish();
   return truth;
 }
@@ -71,11 +74,11 @@ Truth write_part(const Part& part, const SampleMaker& maker, const GenerateOptio
 fs::path sidecar(const fs::path& list) { return list.string() + ".made.json"; }
 
 /// Whether the part is there already, made with the same parameters.
-bool present(const Part& part, const Json& made, const Log& log) {
+bool present(const Part& part, const Json& made, WrittenAs as, const Log& log) {
   if (!fs::exists(part.list) || !fs::exists(sidecar(part.list))) return false;
   const Json was = Json::read_file(sidecar(part.list));
   if (was.text() != made.text()) return false;
-  read_file_list(part.list, log);  // that its files exist
+  if (as != WrittenAs::raw) read_file_list(part.list, log);  // that its files exist
   return true;
 }
 
@@ -86,6 +89,8 @@ void forget(const fs::path& path) {
 }
 
 void check_options(const std::vector<Part>& parts, const GenerateOptions& options) {
+  if (options.written_as == WrittenAs::raw && (options.files != 1 || options.eval_files != 1 || !options.folder.empty()))
+    throw Error(Kind::usage, "Raw data is one file, the source of the Data layer; leave --files, --eval-files and the data folder out");
   for (const Part& part : parts)
     if (part.samples < 1 || part.files < 1 || part.files > part.samples)
       throw Error(Kind::usage, cat(part.samples, " samples in ", part.files, " files: at least one sample per file is needed"));
@@ -93,7 +98,7 @@ void check_options(const std::vector<Part>& parts, const GenerateOptions& option
     throw Error(Kind::usage, cat("the share of positives must lie between 0 and 1, not ", options.positive_share));
   if (!(options.related >= -1 && options.related <= 1))
     throw Error(Kind::usage, cat("labels are related by a correlation from -1 to 1, not ", options.related));
-  if (parts.size() == 2 && data_file(parts[0], options, 0) == data_file(parts[1], options, 0))
+  if (parts.size() == 2 && data_file(parts[0], options, "", 0) == data_file(parts[1], options, "", 0))
     throw Error(Kind::usage, cat("\"source\" '", parts[0].list.string(), "' and \"eval_source\" '", parts[1].list.string(),
                                  "' differ in their ending alone, and so their data files would have the same names"));
 }
@@ -108,6 +113,8 @@ Json made_with(const DataClause& clause, const GenerateOptions& options) {
   made.set("interactions", options.interactions).set("signal", options.signal).set("positive_share", options.positive_share);
   if (options.related != 0) made.set("related", options.related);
   made.set("vocabulary", to_json(options.vocabulary)).set("max_nnz", options.max_nnz).set("hashed_keys", options.hashed_keys);
+  if (!options.nnz.empty()) made.set("nnz", to_json(options.nnz));
+  if (options.written_as == WrittenAs::csv || options.written_as == WrittenAs::tsv) made.set("text", options.written_as == WrittenAs::csv ? "csv" : "tsv");
   made.set("key_bytes", options.key_bytes).set("folder", options.folder.string());
   DataClause content = clause;  // what does not change the samples does not count
   content.num_workers.reset();
@@ -120,7 +127,7 @@ std::optional<BestPossible> generate(const DataClause& clause, const GenerateOpt
   if (!clause.eval_source.empty()) parts.push_back({"val", clause.eval_source, options.eval_samples, options.eval_files});
   check_options(parts, options);
   const Json made = made_with(clause, options);
-  if (std::all_of(parts.begin(), parts.end(), [&](const Part& part) { return present(part, made, log); })) {
+  if (std::all_of(parts.begin(), parts.end(), [&](const Part& part) { return present(part, made, options.written_as, log); })) {
     log.info("'", clause.source, "' is there already, made with the same parameters; nothing to do");
     return parts.size() == 2 ? read_best_possible(clause.eval_source) : std::nullopt;
   }
@@ -129,12 +136,13 @@ std::optional<BestPossible> generate(const DataClause& clause, const GenerateOpt
       throw Error(Kind::usage, cat("'", part.list.string(), "' is there already, and was not made with these parameters; "
                                    "--force overwrites it and its data files"));
   const SampleMaker maker(clause, options);
+  const SampleEncoder encoder(clause, options.written_as, maker.style());
   ThreadPool pool(options.threads);
   std::optional<BestPossible> best;
   for (const Part& part : parts) {
     forget(sidecar(part.list));  // it would speak of other data if this run stopped half-way
     forget(truth_path(part.list));
-    const Truth truth = write_part(part, maker, options, pool);
+    const Truth truth = write_part(part, maker, encoder, options, pool);
     if (part.name == "val") {
       const auto count = static_cast<size_t>(part.samples * maker.style().label_dim);
       best = best_possible({truth.probability.get(), count}, {truth.positive.get(), count}, maker.style().label_dim);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "data/best_possible.h"
 #include "data/clause.h"
+#include "data/sample_encoder.h"
 
 namespace hctr {
 
@@ -21,9 +22,11 @@ struct GenerateOptions {
   double related = 0;              ///< correlation of every further label's hidden weights with the first's; 0: labels have nothing in common
   double positive_share = 0.25;
   std::vector<int64_t> vocabulary;  ///< distinct keys: one number for all slots, or one per slot; empty: slot_size_array, or 10000
+  std::vector<int64_t> nnz;        ///< keys of a slot in every sample: one number, or one per slot; empty: drawn from 1 to the most
   int64_t max_nnz = 0;             ///< most keys of a slot; 0: as the clause allows, spread evenly over the slots
   bool hashed_keys = false;        ///< keys scattered over 63 bits instead of counting up from the slot's offset
   int key_bytes = 8;
+  WrittenAs written_as = WrittenAs::norm;
   fs::path folder;                 ///< where to put train/gen_<n>.data and val/gen_<n>.data; empty: beside the lists
   bool force = false;              ///< overwrite other data
   int threads = 1;

@@ -17,4 +17,15 @@ constexpr int64_t scattered_key(uint64_t x) {
   return static_cast<int64_t>(x);
 }
 
+/// Values that every column has: of an empty field, and of those seen too seldom. All others are kFirstValue or above.
+inline constexpr uint64_t kMissing = 0, kRare = 1, kFirstValue = 2;
+
+/// The key of a value among `keys` keys of its column, at least 3: missing 0, rare 1, else 2 + mix64(value) mod (keys - 2).
+constexpr uint64_t ranged_key(uint64_t value, uint64_t keys) {
+  return value < kFirstValue ? value : kFirstValue + mix64(value) % (keys - kFirstValue);
+}
+
+/// A pair of values as one number, which two pairs share by chance alone.
+constexpr uint64_t pair_code(uint64_t a, uint64_t b) { return mix64(a ^ mix64(b)); }
+
 }  // namespace hctr

@@ -12,23 +12,20 @@ constexpr size_t kMostBytes = 1 << 30;     // of a chunk: its offsets have 32 bi
 
 }  // namespace
 
-NormFile::NormFile(const fs::path& path, const NormDemands& demands)
-    : info_(std::make_shared<const NormInfo>(read_norm_info(path, demands))), file_(path) {
-  file_.seek(info_->first_block);
+NormFile::NormFile(std::shared_ptr<const NormInfo> info, Place from) : info_(std::move(info)), file_(info_->path), record_(from.record) {
+  file_.seek(from.offset == 0 ? info_->first_block : from.offset);
 }
 
-bool NormFile::next(NormChunk& chunk) {
-  chunk.info = info_;
-  chunk.first_record = record_;
-  chunk.file_offset = file_.position() - static_cast<int64_t>(rest_.size());
+bool NormFile::next(Chunk& chunk) {
+  chunk.begin = {.record = record_, .offset = file_.position() - static_cast<int64_t>(rest_.size())};
   if (record_ == info_->header.number_of_records) {
-    if (chunk.file_offset != info_->bytes)
+    if (chunk.begin.offset != info_->bytes)
       throw Error(Kind::data, cat("'", info_->path.string(), "': its header promises ", record_, " records, which end at byte ",
-                                  chunk.file_offset, ", but the file has ", info_->bytes, " bytes"));
+                                  chunk.begin.offset, ", but the file has ", info_->bytes, " bytes"));
     return false;
   }
   // Room for two of the largest records; no more than the file holds, as limits may be set very high.
-  const auto left = static_cast<size_t>(std::max<int64_t>(info_->bytes - chunk.file_offset, 0));
+  const auto left = static_cast<size_t>(std::max<int64_t>(info_->bytes - chunk.begin.offset, 0));
   const size_t room = std::min({std::max(kChunkBytes, 2 * (info_->sizes.most + 8)), left, kMostBytes});
   if (chunk.buffer.size() < std::max(room, rest_.size())) chunk.buffer.resize(std::max(room, rest_.size()));
   std::copy(rest_.begin(), rest_.end(), chunk.buffer.begin());
@@ -37,18 +34,19 @@ bool NormFile::next(NormChunk& chunk) {
   cut(chunk, used);
   const auto rest = chunk.buffer.begin() + chunk.begins.back();
   rest_.assign(rest, chunk.buffer.begin() + static_cast<ptrdiff_t>(used));
-  record_ += chunk.records();
-  if (chunk.records() == 0)
+  record_ += chunk.records;
+  chunk.bytes = chunk.begins.back();
+  if (chunk.records == 0)
     fail(chunk, chunk.buffer.data(), cat("is cut off: only ", used, " bytes of it are in the file"));
   return true;
 }
 
-void NormFile::cut(NormChunk& chunk, size_t used) {
+void NormFile::cut(Chunk& chunk, size_t used) {
   const NormSizes& sizes = info_->sizes;
   const int64_t records_left = info_->header.number_of_records - record_;
   const std::byte *const begin = chunk.buffer.data(), *const end = begin + used, *p = begin;
   chunk.begins.assign(1, 0);
-  while (chunk.records() < records_left) {
+  for (chunk.records = 0; chunk.records < records_left; ++chunk.records) {
     if (info_->check == Check::sum) {
       if (end - p < formats::kFrameLengthBytes) break;
       const auto length = load<int32_t>(p);
@@ -75,28 +73,29 @@ void NormFile::cut(NormChunk& chunk, size_t used) {
   }
 }
 
-void NormFile::fail(const NormChunk& chunk, const std::byte* at, const std::string& problem) const {
-  throw Error(Kind::data, cat("'", info_->path.string(), "': record ", chunk.first_record + chunk.records() + 1, " of ",
-                              info_->header.number_of_records, ", at byte ", chunk.file_offset + (at - chunk.buffer.data()), ": ",
+void NormFile::fail(const Chunk& chunk, const std::byte* at, const std::string& problem) const {
+  throw Error(Kind::data, cat("'", info_->path.string(), "': record ", chunk.begin.record + chunk.records + 1, " of ",
+                              info_->header.number_of_records, ", at byte ", chunk.begin.offset + (at - chunk.buffer.data()), ": ",
                               problem));
 }
 
 SampleBlock read_norm_file(const fs::path& path, const NormDemands& demands, int64_t* skipped) {
-  NormFile file(path, demands);
-  NormChunk all, piece;
-  all.info = std::make_shared<const NormInfo>(file.info());
-  all.file_offset = file.info().first_block;
+  const auto info = std::make_shared<const NormInfo>(read_norm_info(path, demands));
+  NormFile file(info, {});
+  Chunk all, piece;
+  all.begin.offset = info->first_block;
   all.begins.assign(1, 0);
-  HCTR_EXPECT(file.info().bytes < int64_t{kMostBytes}, "read_norm_file is for small files");
+  HCTR_EXPECT(info->bytes < int64_t{kMostBytes}, "read_norm_file is for small files");
   while (file.next(piece)) {
     const auto base = static_cast<uint32_t>(all.buffer.size());
     all.buffer.insert(all.buffer.end(), piece.buffer.begin(), piece.buffer.begin() + piece.begins.back());
     for (size_t i = 1; i < piece.begins.size(); ++i) all.begins.push_back(base + piece.begins[i]);
+    all.records += piece.records;
   }
   ParseScratch scratch;
   SampleBlock block;
-  const int64_t bad = parse_chunk(all, scratch, block);
-  if (skipped) *skipped = bad;
+  const BadRecords bad = parse_norm_chunk(*info, all, {}, scratch, block);
+  if (skipped) *skipped = bad.count;
   return block;
 }
 

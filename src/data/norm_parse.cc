@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "data/norm_file.h"
+#include "data/one_hot.h"
 
 namespace hctr {
 namespace {
@@ -21,27 +22,6 @@ int64_t widened(const std::byte* p) {
 
 void load_floats(const std::byte* from, int64_t count, float* to) {
   if (count > 0) std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
-}
-
-template <class T>
-void grow(std::vector<T>& to, int64_t size) {
-  if (to.size() < static_cast<size_t>(size)) to.resize(static_cast<size_t>(size));
-}
-
-/// One key in each slot: a transposition, tiled so that a tile of records stays in the first-level cache.
-template <class Key>
-void place_one_hot(const ParseScratch& scratch, const NormSizes& sizes, SampleBlock& block) {
-  const int64_t n = block.rows;
-  for (int64_t i = 0; i <= sizes.slots * n; ++i) block.offsets[static_cast<size_t>(i)] = static_cast<int32_t>(i);
-  constexpr int64_t kTile = 64;
-  for (int64_t r0 = 0; r0 < n; r0 += kTile) {
-    const int64_t r1 = std::min(r0 + kTile, n);
-    for (int64_t s = 0; s < sizes.slots; ++s) {
-      const size_t at = static_cast<size_t>(s) * sizes.slot_stride + sizeof(int32_t);
-      int64_t* to = block.keys.data() + s * n;
-      for (int64_t r = r0; r < r1; ++r) to[r] = widened<Key>(scratch.slots[static_cast<size_t>(r)] + at);
-    }
-  }
 }
 
 template <class Key>
@@ -67,10 +47,9 @@ void place_bags(const ParseScratch& scratch, const NormSizes& sizes, SampleBlock
 }
 
 template <class Key>
-int64_t parse(const NormChunk& chunk, ParseScratch& scratch, SampleBlock& block) {
-  const NormInfo& info = *chunk.info;
+BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
   const NormSizes& sizes = info.sizes;
-  const int64_t records = chunk.records(), label = info.shape.label_dim, dense = info.shape.dense_dim;
+  const int64_t records = chunk.records, label = info.shape.label_dim, dense = info.shape.dense_dim;
   const bool sum = info.check == Check::sum;
   grow(block.label, records * label);
   grow(block.dense, records * dense);
@@ -80,18 +59,22 @@ int64_t parse(const NormChunk& chunk, ParseScratch& scratch, SampleBlock& block)
 
   int64_t rows = 0;
   bool one_hot = true;
+  BadRecords bad;
   for (int64_t i = 0; i < records; ++i) {
     const std::byte* payload = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i)];
     const std::byte* end = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i) + 1];
-    const auto fail = [&](const std::string& problem) {
-      throw Error(Kind::data, cat("'", info.path.string(), "': record ", chunk.first_record + i + 1, " of ",
-                                  info.header.number_of_records, ", at byte ",
-                                  chunk.file_offset + chunk.begins[static_cast<size_t>(i)], ": ", problem));
+    const auto describe = [&](const std::string& problem) {
+      return cat("'", info.path.string(), "': record ", chunk.begin.record + i + 1, " of ", info.header.number_of_records, ", at byte ",
+                 chunk.begin.offset + chunk.begins[static_cast<size_t>(i)], ": ", problem);
     };
     if (sum) {
       payload += formats::kFrameLengthBytes;
       end -= formats::kFrameSumBytes;
-      if (byte_sum(payload, static_cast<size_t>(end - payload)) != static_cast<uint8_t>(*end)) continue;
+      if (byte_sum(payload, static_cast<size_t>(end - payload)) != static_cast<uint8_t>(*end)) {
+        bad.add([&] { return describe("fails its check sum"); });
+        if (policy == BadRecordPolicy::error) throw Error(Kind::data, bad.first);
+        continue;
+      }
     }
     const std::byte* slots = payload + sizes.numbers;
     const bool ones = sizes.one_hot_fits && end - payload == static_cast<ptrdiff_t>(sizes.one_hot) &&
@@ -107,9 +90,15 @@ int64_t parse(const NormChunk& chunk, ParseScratch& scratch, SampleBlock& block)
         std::fill_n(nnz, sizes.slots, 1);
       } else {
         const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes, nnz);
-        if (walk.end == SlotWalk::End::bad) fail(walk.problem);
-        if (walk.end == SlotWalk::End::short_of_bytes) fail(cat("its slots reach past its ", end - payload, " bytes"));
-        if (walk.at != end) fail(cat("its slots end after ", walk.at - payload, " of its ", end - payload, " bytes"));
+        std::string problem = walk.problem;
+        if (walk.end == SlotWalk::End::short_of_bytes) problem = cat("its slots reach past its ", end - payload, " bytes");
+        else if (walk.end == SlotWalk::End::whole && walk.at != end)
+          problem = cat("its slots end after ", walk.at - payload, " of its ", end - payload, " bytes");
+        if (!problem.empty()) {
+          bad.add([&] { return describe(problem); });
+          if (policy != BadRecordPolicy::skip) throw Error(Kind::data, describe(problem));
+          continue;
+        }
       }
     }
     load_floats(payload, label, block.label.data() + rows * label);
@@ -118,15 +107,19 @@ int64_t parse(const NormChunk& chunk, ParseScratch& scratch, SampleBlock& block)
     ++rows;
   }
   block.rows = rows;
-  if (one_hot) place_one_hot<Key>(scratch, sizes, block);
+  if (one_hot) {
+    for (const std::byte*& at : scratch.slots) at += sizeof(int32_t);  // past the count of the first slot
+    place_one_hot<Key>(scratch.slots, sizes.slots, sizes.slot_stride, nullptr, block);
+  }
   else place_bags<Key>(scratch, sizes, block);
-  return records - rows;
+  return bad;
 }
 
 }  // namespace
 
-int64_t parse_chunk(const NormChunk& chunk, ParseScratch& scratch, SampleBlock& block) {
-  return chunk.info->key_bytes == 4 ? parse<uint32_t>(chunk, scratch, block) : parse<int64_t>(chunk, scratch, block);
+BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch,
+                            SampleBlock& block) {
+  return info.key_bytes == 4 ? parse<uint32_t>(info, chunk, policy, scratch, block) : parse<int64_t>(info, chunk, policy, scratch, block);
 }
 
 }  // namespace hctr

@@ -59,30 +59,30 @@ void append_norm_record(const NormStyle& style, std::span<const float> label, st
   if (style.check == Check::sum) close_frame(out, begin);
 }
 
-NormWriter::NormWriter(fs::path path, const NormStyle& style) : check_(style.check), file_(std::move(path)) {
-  header_ = {.error_check = style.check == Check::sum ? 1 : 0, .label_dim = style.label_dim, .dense_dim = style.dense_dim,
-             .slot_num = style.slots};
-  const std::vector<std::byte> block = header_block();
+std::vector<std::byte> norm_header_block(const NormStyle& style, int64_t records) {
+  const formats::NormHeader header = {.error_check = style.check == Check::sum ? 1 : 0, .number_of_records = records, .label_dim = style.label_dim,
+                                      .dense_dim = style.dense_dim, .slot_num = style.slots};
+  std::vector<std::byte> block;
+  if (style.check == Check::sum) append_value(block, int32_t{0});
+  append_bytes(block, &header, sizeof header);
+  if (style.check == Check::sum) close_frame(block, 0);
+  return block;
+}
+
+NormWriter::NormWriter(fs::path path, const NormStyle& style) : style_(style), file_(std::move(path)) {
+  const std::vector<std::byte> block = norm_header_block(style_, 0);
   file_.write(block.data(), block.size());
 }
 
 void NormWriter::append(std::span<const std::byte> bytes, int64_t records) {
   file_.write(bytes.data(), bytes.size());
-  header_.number_of_records += records;
+  records_ += records;
 }
 
 void NormWriter::commit() {
-  const std::vector<std::byte> block = header_block();
+  const std::vector<std::byte> block = norm_header_block(style_, records_);
   file_.write_at(0, block.data(), block.size());
   file_.commit();
-}
-
-std::vector<std::byte> NormWriter::header_block() const {
-  std::vector<std::byte> block;
-  if (check_ == Check::sum) append_value(block, int32_t{0});
-  append_bytes(block, &header_, sizeof header_);
-  if (check_ == Check::sum) close_frame(block, 0);
-  return block;
 }
 
 }  // namespace hctr

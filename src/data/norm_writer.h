@@ -23,6 +23,9 @@ struct NormStyle {
 void append_norm_record(const NormStyle&, std::span<const float> label, std::span<const float> dense,
                         std::span<const int32_t> nnz, std::span<const int64_t> keys, std::vector<std::byte>& out);
 
+/// The header of a file of so many records, framed if the style says so.
+std::vector<std::byte> norm_header_block(const NormStyle&, int64_t records);
+
 /// One Norm file. Its final name appears with commit() alone. Errors: Error(io).
 class NormWriter {
  public:
@@ -30,16 +33,14 @@ class NormWriter {
 
   /// Appends `records` records that append_norm_record() encoded in this style.
   void append(std::span<const std::byte> bytes, int64_t records);
-  int64_t records() const { return header_.number_of_records; }
+  int64_t records() const { return records_; }
   const fs::path& path() const { return file_.path(); }
   /// Writes the number of records into the header and gives the file its name.
   void commit();
 
  private:
-  std::vector<std::byte> header_block() const;
-
-  Check check_;
-  formats::NormHeader header_;
+  NormStyle style_;
+  int64_t records_ = 0;
   AtomicFile file_;
 };
 

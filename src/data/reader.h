@@ -1,9 +1,10 @@
-// The reader: threads that turn the files of a set into batches in memory that the caller supplies.
+// The reader: threads that turn the files of a set, of whatever format, into batches in memory that the caller supplies.
 //
-//   files --(one thread at a time)--> chunks --(workers, in parallel)--> blocks --(collector)--> batch slots --> next()
+//   files --(one thread at a time)--> chunks --(workers, in parallel)--> blocks --(collector)--> rows --> batch slots --> next()
+//   sample_set.h      chunk_source.h              block_stream.h           row_stream.h      batch_fill.h
 //
-// Chunks get their place in line when they are cut, so the order of samples is that of the file list, for any number of
-// workers and in every run. All queues are bounded.
+// Chunks get their place in line when they are cut, so the order of samples depends on the set, and when shuffling on the seed and
+// the pass, but not on the number of workers. All queues are bounded.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@
 #include "base/log.h"
 #include "data/batch_layout.h"
 #include "data/clause.h"
-#include "data/norm_header.h"
+#include "data/format_table.h"
+#include "data/reader_position.h"
 
 namespace hctr {
 
@@ -26,19 +28,21 @@ struct ReaderOptions {
   KeyWidth key_width = KeyWidth::detect;
   int rank = 0, ranks = 1;        ///< this rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch
   bool keep_last_partial = true;  ///< without repeat: deliver the last, smaller batch
+  int64_t shuffle = 0;            ///< rows of the window within which they are put into random order; 0: as they stand
+  uint64_t seed = 0;              ///< of that order
+  ReaderPosition from = {};       ///< where to start
 };
 
-/// Reads one file list. The threads start at once and run ahead until all slots are full.
+/// Reads one set. The threads start at once and run ahead until all slots are full.
 ///
 /// Each batch fills its slot up to layout.bytes and, of the StepState, sets first_sample (of this rank's row 0, counted
-/// since the start or the last reset()), valid_samples and global_samples. Records that fail their check sum are left out,
-/// counted, and logged once per file.
+/// since the very start or the last reset()), valid_samples and global_samples. Bad records that the clause's policy leaves out are
+/// counted; the first of each file is logged.
 class Reader {
  public:
   /// `slots`: memory of layout.bytes each, aligned for any type, alive as long as the reader.
-  /// Errors: those of read_file_list(); Error(data) when a header is wrong or the set is empty.
-  Reader(const DataClause&, const std::string& file_list, const BatchLayout&, std::vector<std::byte*> slots,
-         const ReaderOptions&, const Log&);
+  /// Errors: those of the format for files that are missing or whose headers are wrong; Error(data) when the set is empty.
+  Reader(const DataClause&, const Source&, const BatchLayout&, std::vector<std::byte*> slots, const ReaderOptions&, const Log&);
   ~Reader();
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -48,19 +52,27 @@ class Reader {
   std::optional<int> next();
   /// The slot may be filled again. Any thread may call it, in any order of slots.
   void release(int slot);
-  /// Starts again at the first sample and slot 0. Takes all slots back, so nobody may be using one.
-  void reset();
+  /// Starts again at `from` and slot 0. Takes all slots back, so nobody may be using one.
+  void reset(const ReaderPosition& from = {});
 
-  /// Samples in the set, as the headers promise.
+  /// Behind the last row of the batch that next() returned last: a reader of the same set with the same batch, shuffle and seed that
+  /// starts from here goes on with exactly the batches that this one will deliver, on any number of ranks and workers.
+  ReaderPosition position() const { return position_; }
+  /// The start of the pass behind that: for epochs that are to be shuffled anew. Counts samples from 0.
+  ReaderPosition next_pass() const;
+
+  /// Samples in the set, as SampleSet has it.
   int64_t samples() const;
-  /// Records left out so far because they failed their check sum; those of earlier passes count again.
-  int64_t skipped_records() const;
+  /// Records left out up to the last row delivered; those of earlier passes count again.
+  int64_t skipped_records() const { return skipped_; }
 
  private:
   struct Set;  // what outlives a reset
   struct Run;  // threads and queues of one go through the set
   std::unique_ptr<Set> set_;
   std::unique_ptr<Run> run_;
+  ReaderPosition position_;
+  int64_t skipped_ = 0;
 };
 
 }  // namespace hctr

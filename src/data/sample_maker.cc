@@ -39,7 +39,38 @@ int64_t even_share(const RecordShape::Input& input, int64_t slot, int64_t asked)
   return asked > 0 ? asked : std::min(input.max_nnz, std::max<int64_t>(1, input.max_keys / input.slots));
 }
 
+std::vector<int64_t> largest_numbers(const RecordShape& shape, int64_t asked) {
+  std::vector<int64_t> most;
+  for (const RecordShape::Input& input : shape.inputs)
+    for (int64_t s = 0; s < input.slots; ++s) most.push_back(even_share(input, s, asked));
+  return most;
+}
+
+/// The same number of keys in a slot of every sample.
+std::vector<int64_t> fixed_numbers(const RecordShape& shape, std::vector<int64_t> nnz) {
+  if (nnz.size() == 1) nnz.resize(static_cast<size_t>(shape.slots()), nnz[0]);
+  if (static_cast<int64_t>(nnz.size()) != shape.slots()) throw Error(Kind::usage, cat("--nnz has ", nnz.size(), " numbers; the Data layer has ", shape.slots(), " slots"));
+  size_t slot = 0;
+  for (const RecordShape::Input& input : shape.inputs) {
+    int64_t all = 0;
+    for (int64_t s = 0; s < input.slots; all += nnz[slot], ++s, ++slot)
+      if (nnz[slot] > input.most_of(s) || nnz[slot] < 0)
+        throw Error(Kind::usage, cat("--nnz ", nnz[slot], " for slot ", slot, ": the Data layer allows 0 to ", input.most_of(s), " in sparse input \"", input.name, "\""));
+    if (all > input.max_keys)
+      throw Error(Kind::usage, cat("--nnz gives ", all, " keys to a sample's slots of sparse input \"", input.name, "\"; the Data layer allows max_feature_num_per_sample ", input.max_keys));
+  }
+  return nnz;
+}
+
 }  // namespace
+
+/// Raw records hold one key in each slot, of 32 bits, counted from the slot's offset in slot_size_array.
+void SampleMaker::check_raw(const DataClause& clause) const {
+  if (hashed_) throw Error(Kind::usage, "Raw data has keys of 32 bits; hashed keys need 64: use --keys contiguous");
+  if (std::any_of(most_nnz_.begin(), most_nnz_.end(), [](int64_t nnz) { return nnz != 1; })) throw Error(Kind::usage, "Raw data has exactly one key in each slot; leave --nnz and --max-nnz out");
+  if (static_cast<int64_t>(clause.slot_size_array.size()) == clause.slots() && vocabulary_ != clause.slot_size_array)
+    throw Error(Kind::usage, "--vocabulary differs from slot_size_array of the Data layer, whose sums the reader of Raw data adds to the keys; leave one of them out");
+}
 
 /// The random numbers of one sample.
 class SampleMaker::Draws {
@@ -67,7 +98,7 @@ SampleMaker::SampleMaker(const DataClause& clause, const GenerateOptions& option
     : shape_(record_shape(clause)),
       style_{.label_dim = shape_.label_dim, .dense_dim = shape_.dense_dim, .slots = shape_.slots(),
              .check = clause.check.value_or(Check::sum), .key_bytes = options.key_bytes},
-      seed_(options.seed), hashed_(options.hashed_keys), vocabulary_(vocabulary_for(clause, options)) {
+      seed_(options.seed), hashed_(options.hashed_keys), vocabulary_(vocabulary_for(clause, options)), fixed_nnz_(!options.nnz.empty()) {
   if (hashed_ && style_.key_bytes == 4) throw Error(Kind::usage, "hashed keys need 64 bits; use --key-bits 64 or --keys contiguous");
   offsets_.resize(vocabulary_.size());
   std::exclusive_scan(vocabulary_.begin(), vocabulary_.end(), offsets_.begin(), int64_t{0});
@@ -83,12 +114,10 @@ SampleMaker::SampleMaker(const DataClause& clause, const GenerateOptions& option
     sizes.push_back(size);
     laws_.emplace_back(size, options.alpha);
   }
+  most_nnz_ = fixed_nnz_ ? fixed_numbers(shape_, options.nnz) : largest_numbers(shape_, options.written_as == WrittenAs::raw ? 1 : options.max_nnz);
   std::vector<double> mean_nnz;
-  for (const RecordShape::Input& input : shape_.inputs)
-    for (int64_t s = 0; s < input.slots; ++s) {
-      most_nnz_.push_back(even_share(input, s, options.max_nnz));
-      mean_nnz.push_back((1 + static_cast<double>(most_nnz_.back())) / 2);
-    }
+  for (const int64_t most : most_nnz_) mean_nnz.push_back(fixed_nnz_ ? static_cast<double>(most) : (1 + static_cast<double>(most)) / 2);
+  if (options.written_as == WrittenAs::raw) check_raw(clause);
 
   PlantedSample sample;
   std::vector<double> raw_values(kPilot);
@@ -114,7 +143,7 @@ void SampleMaker::draw_inputs(Draws& draws, PlantedSample& sample) const {
     int64_t left = input.max_keys;
     for (int64_t s = 0; s < input.slots; ++s, ++slot) {
       const int64_t most = std::min(most_nnz_[slot], left);  // fewer keys than slots leave the last slots empty
-      const int64_t nnz = most <= 1 ? most : 1 + static_cast<int64_t>(draws.unit() * static_cast<double>(most));
+      const int64_t nnz = most <= 1 || fixed_nnz_ ? most : 1 + static_cast<int64_t>(draws.unit() * static_cast<double>(most));
       left -= nnz;
       sample.nnz.push_back(static_cast<int32_t>(nnz));
       for (int64_t k = 0; k < nnz; ++k) sample.ranks.push_back(laws_[law_of_[slot]].rank(draws.unit()));
@@ -122,8 +151,7 @@ void SampleMaker::draw_inputs(Draws& draws, PlantedSample& sample) const {
   }
 }
 
-void SampleMaker::make(uint64_t part, int64_t index, Scratch& scratch, std::vector<std::byte>& out, double* probability,
-                       bool* positive) const {
+void SampleMaker::make(uint64_t part, int64_t index, GeneratedSample& scratch, double* probability, bool* positive) const {
   Draws draws(random_key(seed_, part), static_cast<uint64_t>(index));
   draw_inputs(draws, scratch.sample);
   scratch.label.clear();
@@ -138,7 +166,6 @@ void SampleMaker::make(uint64_t part, int64_t index, Scratch& scratch, std::vect
   for (size_t slot = 0; slot < offsets_.size(); ++slot)
     for (int32_t k = 0; k < scratch.sample.nnz[slot]; ++k, ++rank)
       scratch.keys.push_back(hashed_ ? scattered_key(slot << 40 | static_cast<uint64_t>(*rank)) : offsets_[slot] + *rank);
-  append_norm_record(style_, scratch.label, scratch.sample.dense, scratch.sample.nnz, scratch.keys, out);
 }
 
 }  // namespace hctr

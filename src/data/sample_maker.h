@@ -8,6 +8,7 @@
 #include "data/norm_writer.h"
 #include "data/planted_truth.h"
 #include "data/power_law.h"
+#include "data/sample_encoder.h"
 
 namespace hctr {
 
@@ -16,15 +17,9 @@ class SampleMaker {
  public:
   SampleMaker(const DataClause&, const GenerateOptions&);
 
-  /// Memory of one thread.
-  struct Scratch {
-    PlantedSample sample;
-    std::vector<int64_t> keys;
-    std::vector<float> label;
-  };
-  /// Appends sample `index` of `part` (a stream number) to `out`, with the true probability of each label and whether it came out
-  /// positive: probability [label_dim], positive [label_dim].
-  void make(uint64_t part, int64_t index, Scratch&, std::vector<std::byte>& out, double* probability, bool* positive) const;
+  /// Makes sample `index` of `part` (a stream number), with the true probability of each label and whether it came out
+  /// positive: probability [label_dim], positive [label_dim]. `sample` is memory of one thread, used again.
+  void make(uint64_t part, int64_t index, GeneratedSample& sample, double* probability, bool* positive) const;
 
   const NormStyle& style() const { return style_; }
   const std::vector<int64_t>& vocabulary() const { return vocabulary_; }
@@ -32,6 +27,7 @@ class SampleMaker {
  private:
   class Draws;
   void draw_inputs(Draws&, PlantedSample&) const;
+  void check_raw(const DataClause&) const;
 
   RecordShape shape_;
   NormStyle style_;
@@ -39,6 +35,7 @@ class SampleMaker {
   bool hashed_;
   std::vector<int64_t> vocabulary_, offsets_;  // [slots]
   std::vector<int64_t> most_nnz_;              // [slots]
+  bool fixed_nnz_;                             // each slot has as many keys, always
   std::vector<PowerLaw> laws_;                 // of distinct vocabularies
   std::vector<size_t> law_of_;                 // [slots]
   std::vector<PlantedTruth> truths_;           // [label_dim]

@@ -1,57 +1,49 @@
 #include "data/text_source.h"
 
-#include <unistd.h>
-#include <zlib.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "base/error.h"
 
 namespace hctr {
 namespace {
+
 constexpr size_t kBlock = 1 << 20;  // bytes of text read at a time; no line may be longer
+
+/// Appends up to `count` bytes; false at the end of the file.
+bool append(InputStream& stream, std::string& to, size_t count) {
+  const size_t before = to.size();
+  to.resize(before + count);
+  const size_t got = stream.read(to.data() + before, count);
+  to.resize(before + got);
+  return got > 0;
 }
 
-struct TextSource::Stream {
-  explicit Stream(const std::string& file) : name(file == "-" ? "standard input" : file) {
-    if (file != "-") open_to_read(file, "input file");  // for its message
-    gz = file == "-" ? ::gzdopen(::dup(STDIN_FILENO), "rb") : ::gzopen(file.c_str(), "rb");
-    if (!gz) throw Error(Kind::io, cat("cannot open input file '", name, "': ", std::strerror(errno)));
-    ::gzbuffer(gz, kBlock);
-  }
-  ~Stream() { ::gzclose(gz); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+std::string_view bare(std::string_view line) {
+  if (line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);  // a byte order mark
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
 
-  /// Appends up to `count` bytes; false at the end of the file.
-  bool read(std::string& to, size_t count) {
-    const size_t before = to.size();
-    to.resize(before + count);
-    const int got = ::gzread(gz, to.data() + before, static_cast<unsigned>(count));
-    to.resize(before + static_cast<size_t>(std::max(got, 0)));
-    int code = Z_OK;
-    const char* reason = ::gzerror(gz, &code);
-    if (code == Z_ERRNO) throw Error(Kind::io, cat("cannot read '", name, "': ", std::strerror(errno)));
-    if (got < 0 || code == Z_BUF_ERROR)
-      throw Error(Kind::data, cat("'", name, "' is damaged or cut off: ", reason));
-    return got > 0;
-  }
+}  // namespace
 
-  std::string name;
-  gzFile gz;
-};
-
-TextSource::TextSource(std::vector<std::string> files) : files_(std::move(files)) {}
-TextSource::~TextSource() = default;
+TextSource::TextSource(std::vector<std::string> files, std::optional<std::string> header) : files_(std::move(files)), header_(std::move(header)) {}
 
 bool TextSource::open_next() {
+  if (next_file_ > 0) bytes_before_ += input_bytes(files_[next_file_ - 1]);
   stream_.reset();
   if (next_file_ == files_.size()) return false;
-  stream_ = std::make_unique<Stream>(files_[next_file_++]);
+  stream_ = open_input(files_[next_file_++]);
   line_ = 1;
   return true;
+}
+
+void TextSource::take_header(std::string& text) {
+  const std::string_view found = bare(std::string_view(text).substr(0, text.find('\n')));
+  if (found != *header_)
+    throw Error(Kind::data, cat("'", input_name(files_[next_file_ - 1]), "' line 1: the columns are named '", found.substr(0, 200), "', but '",
+                                header_->substr(0, 200), "' was expected: all files need the same header"));
+  text.erase(0, text.find('\n') + 1);
+  line_ = 2;
 }
 
 bool TextSource::next(TextBlock& block) {
@@ -59,24 +51,42 @@ bool TextSource::next(TextBlock& block) {
     if (!stream_ && !open_next()) return false;
     block.text = std::move(rest_);
     rest_.clear();
-    const bool more = stream_->read(block.text, kBlock);
-    block.file = stream_->name;
-    block.first_line = line_;
-    block.first_row = row_;
+    const bool more = append(*stream_, block.text, kBlock);
+    block.file = input_name(files_[next_file_ - 1]);
+    block.bytes_done = bytes_before_ + stream_->position();
     if (more) {
       const size_t end = block.text.rfind('\n') + 1;  // 0 when there is none
       rest_ = block.text.substr(end);
       block.text.resize(end);
-      if (rest_.size() > kBlock) throw Error(Kind::data, cat("'", stream_->name, "' line ", line_, ": longer than ", kBlock, " bytes"));
+      if (rest_.size() > kBlock) throw Error(Kind::data, cat("'", block.file, "' line ", line_, ": longer than ", kBlock, " bytes"));
     } else {
       stream_.reset();
       if (!block.text.empty()) block.text += '\n';  // the last line, without a newline of its own
     }
     if (block.text.empty()) continue;
+    if (header_ && line_ == 1) take_header(block.text);
+    block.first_line = line_;
+    block.first_row = row_;
     line_ += std::count(block.text.begin(), block.text.end(), '\n');
     row_ += count_rows(block.text);
-    return true;
+    if (!block.text.empty()) return true;
   }
+}
+
+int64_t TextSource::bytes() const {
+  int64_t sum = 0;
+  for (const std::string& file : files_) {
+    const int64_t bytes = input_bytes(file);
+    if (bytes == 0) return 0;
+    sum += bytes;
+  }
+  return sum;
+}
+
+std::string first_line_of(const std::string& file) {
+  TextBlock block;
+  if (!TextSource({file}).next(block)) return "";
+  return std::string(bare(std::string_view(block.text).substr(0, block.text.find('\n'))));
 }
 
 int64_t count_rows(std::string_view text) {

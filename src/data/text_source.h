@@ -1,12 +1,14 @@
-// Text files, plain or gzip, and the standard input, as blocks of whole lines.
+// Text files, plain, gzip or Zstandard, and the standard input, as blocks of whole lines.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "base/files.h"
+#include "data/input_stream.h"
 
 namespace hctr {
 
@@ -16,29 +18,39 @@ struct TextBlock {
   std::string file;        ///< for messages
   int64_t first_line = 0;  ///< of this block in its file, counted from 1
   int64_t first_row = 0;   ///< lines with content before this block, over all files
+  int64_t bytes_done = 0;  ///< of the files themselves, packed as they may be, read when this block was made
 };
 
-/// Reads files one after another; "-" is the standard input. zlib tells gzip from plain text by its first bytes.
+/// Reads files one after another; "-" is the standard input.
 /// A last line without a newline counts; blank lines have a number and are no rows.
 class TextSource {
  public:
-  explicit TextSource(std::vector<std::string> files);
-  ~TextSource();
+  /// With `header`, the first line of each file is a header: it is in no block and no row, and must be `header`.
+  explicit TextSource(std::vector<std::string> files, std::optional<std::string> header = {});
 
-  /// Fills `block`; false at the end. Errors: Error(io) for files that cannot be opened or read, Error(data) for a damaged gzip
-  /// file or a line of more than a megabyte.
+  /// Fills `block`; false at the end. Errors: Error(io) for files that cannot be opened or read, Error(data) for a damaged
+  /// file, a line of more than a megabyte, or another header.
   bool next(TextBlock& block);
+  /// Lines with content in all blocks so far.
+  int64_t rows() const { return row_; }
+  /// Bytes of all files, for progress; 0 where one of them does not tell.
+  int64_t bytes() const;
 
  private:
-  struct Stream;
   bool open_next();
+  void take_header(std::string& text);
 
   std::vector<std::string> files_;
+  std::optional<std::string> header_;
   size_t next_file_ = 0;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<InputStream> stream_;
   std::string rest_;  // the start of a line whose end is not read yet
   int64_t line_ = 1, row_ = 0;
+  int64_t bytes_before_ = 0;  // of the files that are done
 };
+
+/// The first line of a file, without its end and a byte order mark; empty for an empty file. Errors: those of TextSource.
+std::string first_line_of(const std::string& file);
 
 /// Lines with content in `text`.
 int64_t count_rows(std::string_view text);

@@ -35,7 +35,7 @@ Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm,
       if (config.data.sparse[i].top == config.solver.group_by.input) group_slot_ = {i, config.solver.group_by.slot};
   for (int s = 0; s < kSlots; ++s) results_.emplace_back(runtime.device(), result_bytes_);
   for (int s = 0; s < kSlots; ++s) slots_.push_back(make_slot(config, s));
-  reader_ = std::make_unique<Reader>(config.data, config.data.eval_source, layout, ring_.host_blocks(),
+  reader_ = std::make_unique<Reader>(config.data, evaluation_source(config.data), layout, ring_.host_blocks(),
                                      reader_options(config, comm, config.solver.eval_batch(), continues_), log);
 }
 

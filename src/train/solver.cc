@@ -182,7 +182,7 @@ class Run {
     report.tables(summary_.iterations, summary_.tables);
     if (const auto scale = model_.loss_scale()) summary_.loss_scale = scale->scale;
     if (summary_.skipped_records > 0)
-      log_.warning(summary_.skipped_records, summary_.skipped_records == 1 ? " record" : " records", " failed the check sum and were left out");
+      log_.warning(summary_.skipped_records, summary_.skipped_records == 1 ? " bad record was" : " bad records were", " left out");
     if (!last_snapshot_ || last_snapshot_->first != summary_.iterations) {
       last_snapshot_ = {summary_.iterations, model_.save(config_.solver.snapshot_prefix, summary_.iterations)};
       report_unsaved(report);

@@ -12,7 +12,9 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
   // Repeating is for max_iter; epochs are counted by whoever calls step(), from the samples it returns.
   ReaderOptions options = reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value());
   options.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
-  reader_ = std::make_unique<Reader>(config.data, config.data.source, layout, ring_.host_blocks(), options, log);
+  options.shuffle = config.data.shuffle;
+  options.seed = config.solver.seed.value;
+  reader_ = std::make_unique<Reader>(config.data, training_source(config.data), layout, ring_.host_blocks(), options, log);
 }
 
 BatchTensors Trainer::batch(int slot) const { return batch_tensors(ring_, slot, sparse_inputs_); }
@@ -86,7 +88,7 @@ void Trainer::replay(int64_t step, double learning_rate, Replay parts) {
 void Trainer::restart() {
   finish_and_read_loss();
   uploading_.reset();
-  reader_->reset();
+  reader_->reset(reader_->next_pass());
 }
 
 double Trainer::finish_and_read_loss() {

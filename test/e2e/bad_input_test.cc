@@ -139,7 +139,7 @@ TEST_F(BadInput, ARecordThatFailsItsCheckSumIsLeftOutAndCounted) {
   write_file(folder_ / "once.json", with_change(small_config(), "\"max_iter\": 60", "\"num_epochs\": 1"));
   const Outcome outcome = run_program("huge_ctr", {"--train", "once.json", "--run-dir", "run"}, folder_.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("1 record failed the check sum"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("1 bad record was left out"), std::string::npos) << outcome.err;
   EXPECT_NE(read_file(folder_ / "run" / "summary.json").find("\"skipped_records\": 1"), std::string::npos);
 }
 

@@ -133,11 +133,26 @@ TEST(Samples, RealSequencesTrainWithAndWithoutAttention) {
   }
 }
 
-TEST(Samples, SequencesThatAreNotThereAreAskedForInWords) {
+TEST(Samples, RealRatingsTrainToAGoodAreaUnderTheCurve) {
+  const fs::path ratings = shared_data("ml-100k");
+  if (!fs::exists(ratings)) GTEST_SKIP() << "no real ratings at " << ratings << "; set HCTR_SHARED_DATA to the folder above";
+  const TemporaryFolder folder;
+  const Outcome outcome = run_script(folder, "movielens/run.sh", {fs::canonical(ratings).string(), "--strict"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("100000 ratings of 943 users and 1682 movies"), std::string::npos) << outcome.out;
+  const Json summary = Json::read_file(folder / "runs/movielens/run/summary.json");
+  EXPECT_GT(summary.find("metrics")->find("AUC")->number(), 0.76);
+}
+
+TEST(Samples, DataThatIsNotThereIsAskedForInWords) {
   const TemporaryFolder folder;
   const Outcome outcome = run_script(folder, "din/run.sh", {folder.path().string()});
   EXPECT_EQ(outcome.exit_code, 2);
   for (const char* piece : {"No sequences.txt.gz in ", "gzip"}) EXPECT_NE(outcome.err.find(piece), std::string::npos) << outcome.err;
+  const TemporaryFolder other;
+  const Outcome ratings = run_script(other, "movielens/run.sh", {other.path().string()});
+  EXPECT_EQ(ratings.exit_code, 2);
+  for (const char* piece : {"No ratings of MovieLens in ", "ml-1m.zip"}) EXPECT_NE(ratings.err.find(piece), std::string::npos) << ratings.err;
 }
 
 }  // namespace

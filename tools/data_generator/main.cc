@@ -16,6 +16,8 @@ constexpr const char* kExamples = R"(
 Examples:
   data_generator --config wdl.json --samples 1000000 --eval-samples 100000
   data_generator --config dcn.json --vocabulary 50000 --alpha 1.3 --seed 7 --force
+  data_generator --config dlrm_raw.json
+  data_generator --config wdl.json --text csv --nnz 1 --samples 1000
   data_generator wdl.json ./wdl_data 260000 1 --files 16 --samples 40960 --long-tail medium
 
 The second form is that of HugeCTR 2.x: config, data folder, keys over all slots together, most keys per slot,
@@ -26,7 +28,7 @@ Labels are drawn from a hidden model, so the best possible AUC is known: it is p
 
 struct Arguments {
   std::vector<std::string> old_form;
-  std::string config, long_tail, keys;
+  std::string config, long_tail, keys, text, distribution;
   int key_bits = 0;
   GenerateOptions make;
   int64_t files = 0, samples = 0, eval_files = 0;
@@ -49,6 +51,11 @@ double alpha_of(const std::string& tail) {
 /// config data_folder vocabulary_size max_nnz [files] [samples per file]
 void apply_old_form(Arguments& given, const CLI::App& app) {
   const auto& words = given.old_form;
+  if (words.size() == 1) {  // Raw data
+    given.config = words[0];
+    given.old_form.clear();
+    return;
+  }
   if (words.size() < 4 || words.size() > 6)
     throw Error(Kind::usage, "expected --config FILE, or: config.json data_folder vocabulary_size max_nnz [files] [samples per file]");
   given.config = words[0];
@@ -62,11 +69,16 @@ void apply_old_form(Arguments& given, const CLI::App& app) {
   if (app.count("--alpha") == 0) given.make.alpha = given.long_tail.empty() ? 0 : alpha_of(given.long_tail);
 }
 
-void apply_new_form(Arguments& given, const CLI::App& app) {
+void apply_new_form(Arguments& given, const CLI::App& app, const DataClause& clause) {
+  const bool raw = given.make.written_as == WrittenAs::raw;
   if (given.samples > 0) given.make.samples = given.samples;
-  if (app.count("--eval-samples") == 0) given.make.eval_samples = std::max<int64_t>(given.make.samples / 10, 1);
-  given.make.files = given.files > 0 ? given.files : std::min<int64_t>(8, given.make.samples);
-  given.make.eval_files = given.eval_files > 0 ? given.eval_files : std::min<int64_t>(2, given.make.eval_samples);
+  else if (clause.num_samples > 0) given.make.samples = clause.num_samples;
+  if (app.count("--eval-samples") == 0) given.make.eval_samples = clause.eval_num_samples > 0 ? clause.eval_num_samples : std::max<int64_t>(given.make.samples / 10, 1);
+  if (given.make.samples < clause.num_samples || (!clause.eval_source.empty() && given.make.eval_samples < clause.eval_num_samples))
+    throw Error(Kind::usage, cat("the Data layer will read num_samples ", clause.num_samples, " and eval_num_samples ", clause.eval_num_samples, "; ", given.make.samples, " and ",
+                                 given.make.eval_samples, " were asked for"));
+  given.make.files = given.files > 0 ? given.files : raw ? 1 : std::min<int64_t>(8, given.make.samples);
+  given.make.eval_files = given.eval_files > 0 ? given.eval_files : raw ? 1 : std::min<int64_t>(2, given.make.eval_samples);
   if (app.count("--alpha") == 0 && !given.long_tail.empty()) given.make.alpha = alpha_of(given.long_tail);
 }
 
@@ -79,7 +91,7 @@ DataClause read_clause(Arguments& given) {
   const Json* solver = config.find("solver");
   const Json* width = solver ? solver->find("input_key_type") : nullptr;
   const bool narrow = width && width->string() && *width->string() == "I32";
-  given.make.key_bytes = given.key_bits > 0 ? given.key_bits / 8 : narrow ? 4 : 8;
+  given.make.key_bytes = given.key_bits > 0 ? given.key_bits / 8 : narrow || clause.format == DataFormat::raw ? 4 : 8;
   return clause;
 }
 
@@ -89,11 +101,14 @@ void print(const std::string& set, const std::string& part, const BestPossible& 
 }
 
 void run(Arguments& given, const CLI::App& app) {
+  if (!given.config.empty() && !given.old_form.empty()) throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --config"));
   if (given.config.empty()) apply_old_form(given, app);
-  else if (!given.old_form.empty()) throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --config"));
-  else apply_new_form(given, app);
-  given.make.hashed_keys = given.keys == "hashed";
   const DataClause clause = read_clause(given);
+  if (!given.text.empty()) given.make.written_as = given.text == "csv" ? WrittenAs::csv : WrittenAs::tsv;
+  else if (clause.format == DataFormat::raw) given.make.written_as = WrittenAs::raw;
+  if (given.old_form.empty()) apply_new_form(given, app, clause);
+  if (given.distribution == "unified") given.make.alpha = 0;
+  given.make.hashed_keys = given.keys == "hashed";
   if (!given.old_form.empty()) {  // of all slots together there
     const int64_t each = given.make.vocabulary[0] / clause.slots();
     if (each < 1) throw Error(Kind::usage, cat("a vocabulary_size of ", given.make.vocabulary[0], " for ", clause.slots(), " slots"));
@@ -108,9 +123,9 @@ void run(Arguments& given, const CLI::App& app) {
 int main_of(int argc, char** argv) {
   Arguments given;
   given.make.threads = usable_cores();
-  CLI::App app("Makes a data set with a planted truth for the Data layer of a config.");
+  CLI::App app("Makes a data set with a planted truth for the Data layer of a config, in its format: Norm or Raw.");
   app.footer(kExamples);
-  app.add_option("old_form", given.old_form, "config.json data_folder vocabulary_size max_nnz [files] [samples per file]");
+  app.add_option("old_form", given.old_form, "config.json data_folder vocabulary_size max_nnz [files] [samples per file]; config.json alone for Raw");
   app.add_option("--config,--config-file", given.config, "config whose Data layer is served; the data goes to its source and eval_source");
   app.add_option("--samples", given.samples, "training samples [1000000]; in the old form samples per file [40960]")->check(CLI::PositiveNumber);
   app.add_option("--eval-samples", given.make.eval_samples, "evaluation samples; a tenth of the training samples where not given")->check(CLI::PositiveNumber);
@@ -123,6 +138,10 @@ int main_of(int argc, char** argv) {
   app.add_option("--alpha", given.make.alpha, "exponent of the power law of keys, 0 is uniform")->capture_default_str()->check(CLI::Range(0.0, 10.0));
   app.add_option("--long-tail,--longtail", given.long_tail, "alpha by name: long 0.9, medium 1.1, short 1.3")
       ->check(CLI::IsMember({"long", "medium", "short"}));
+  app.add_option("--distribution", given.distribution, "powerlaw, or unified for --alpha 0")->check(CLI::IsMember({"powerlaw", "unified"}));
+  app.add_option("--nnz,--nnz-array", given.make.nnz, "keys of each slot in every sample: one number, or one per slot; drawn between 1 and the most where not given")
+      ->delimiter(',');
+  app.add_option("--text", given.text, "csv or tsv: write the samples as text, with a header, lists with | between their keys")->check(CLI::IsMember({"csv", "tsv"}));
   app.add_option("--max-nnz", given.make.max_nnz, "most keys per slot; 0: what the config allows, spread evenly")->check(CLI::NonNegativeNumber);
   app.add_option("--keys", given.keys = "contiguous", "contiguous: from the slot's offset on; hashed: scattered over 63 bits")->capture_default_str()
       ->check(CLI::IsMember({"contiguous", "hashed"}));

@@ -281,7 +281,7 @@ TEST(CriteoSample, TheRealSampleConvertsAndReadsBackThroughTheReader) {
   const DataClause clause = data_schema().parse(criteo_data_clause(options), "", problems, {"type"});
   const BatchLayout layout(batch_shape(clause, 4096));
   std::vector<std::byte> memory(layout.bytes);
-  Reader reader(clause, clause.source, layout, {memory.data()}, {.batch = 4096, .workers = 2, .repeat = false}, Log::silent());
+  Reader reader(clause, training_source(clause), layout, {memory.data()}, {.batch = 4096, .workers = 2, .repeat = false}, Log::silent());
   EXPECT_EQ(reader.samples(), summary.train_rows);
   int64_t rows = 0;
   std::vector<std::set<int64_t>> distinct(26);

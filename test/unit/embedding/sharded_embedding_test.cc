@@ -91,9 +91,9 @@ void train(const Case& one_case, Communicator& comm, int steps, Outcome& outcome
     fill(bags);
     StepState state{.step = t, .updates = t, .learning_rate = 0.05f, .loss_scale = 4};
     Context ctx(runtime, runtime.compute_stream(), &state);
-    embedding->ensure_room();
+    embedding->ensure_room(t);
     embedding->prepare(ctx, 0, keys.tensor(), offsets.tensor());
-    embedding->confirm_room();
+    embedding->confirm_room(0);
     embedding->forward(ctx, 0, y.tensor());
     take_in(outcome.y[static_cast<size_t>(t)]);
     for (int64_t i = 0; i < samples * width; ++i) {

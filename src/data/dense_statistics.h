@@ -1,0 +1,58 @@
+// What is known of a dense column after reading it, and what it becomes in the record.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "config/json.h"
+
+namespace hctr {
+
+/// Of numbers without missing ones. Merging in a fixed order gives fixed bits.
+struct DenseStatistics {
+  int64_t count = 0;
+  double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
+  double mean = 0, squares = 0;  ///< sum of squared distances from the mean
+
+  double deviation() const;
+  /// T. Chan, G. Golub, R. LeVeque, "Algorithms for computing the sample variance", 1983, equation 2.1.
+  void merge(const DenseStatistics&);
+  void add_equal(double value, int64_t times) { merge({times, value, value, value, 0}); }
+};
+
+/// Of the values that are there: all of `values` but NaN.
+DenseStatistics statistics_of(std::span<const double> values);
+
+enum class Normalize { none, minmax, standard };
+
+struct DenseOptions {
+  double fill = 0;              ///< of a missing value, in the unit of the column
+  bool fill_with_mean = false;  ///< the mean of the training rows instead
+  bool log = false;             ///< ln(1 + max(v, 0))
+  Normalize normalize = Normalize::none;  ///< behind the logarithm: (v - least) / (most - least), or (v - mean) / deviation, of the training rows
+};
+
+/// A dense column over the training rows.
+struct DenseColumn {
+  DenseStatistics raw, scaled;  ///< as read, and behind the logarithm
+  int64_t missing = 0;
+
+  void add(std::span<const double> values, bool log);
+  void merge(const DenseColumn&);
+  Json describe(const std::string& name) const;
+};
+
+/// value -> (log(value or fill) - shift) * scale
+class DenseTransform {
+ public:
+  DenseTransform(const DenseOptions&, const DenseColumn&);
+  float operator()(double value) const;
+
+ private:
+  bool log_;
+  double fill_, shift_ = 0, scale_ = 1;
+};
+
+}  // namespace hctr

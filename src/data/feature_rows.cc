@@ -1,0 +1,229 @@
+#include "data/feature_rows.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/half.h"
+#include "data/byte_file.h"
+#include "data/text_source.h"
+
+namespace hctr {
+namespace {
+
+/// A feature of a chunk that somebody wants: where it stands in a row, and where its values go.
+struct Field {
+  FeatureColumn feature;
+  size_t place;   // of a csv chunk: the column; of a binary one: the offset in the row
+  size_t column;  // of the block
+};
+
+/// "feature user: 12 is no id below its cardinality of 10", or nothing.
+std::string misfit(const Field& field, double value) {
+  const FeatureColumn& feature = field.feature;
+  if (feature.cardinality && !(value >= 0 && value < static_cast<double>(*feature.cardinality)))
+    return cat("feature ", feature.name, ": ", value, " is no id below its cardinality of ", *feature.cardinality);
+  if (!std::isnan(value) && (value < least_of(feature.type) || value > most_of(feature.type)))
+    return cat("feature ", feature.name, ": ", value, " does not fit its type ", name_of(feature.type));
+  return {};
+}
+
+class CsvRows : public ChunkRows {
+ public:
+  CsvRows(const FeatureChunk& chunk, std::vector<Field> fields) : columns_(chunk.features.size()), fields_(std::move(fields)), source_(strings(chunk.files)) {
+    for (const fs::path& file : chunk.files) open_to_read(file, "file of a feature specification");  // for its message, before any row
+  }
+
+  int64_t read(int64_t rows, FeatureBlock& block) override {
+    int64_t done = 0;
+    while (done < rows) {
+      const size_t newline = block_.text.find('\n', at_);
+      if (newline == std::string::npos) {
+        at_ = 0;
+        if (!source_.next(block_)) {
+          block_.text.clear();
+          break;
+        }
+        line_ = block_.first_line;
+        continue;
+      }
+      std::string_view line = std::string_view(block_.text).substr(at_, newline - at_);
+      at_ = newline + 1;
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      if (!line.empty()) {
+        take(line, block);
+        ++done;
+      }
+      ++line_;
+    }
+    return done;
+  }
+  std::optional<int64_t> rows() const override { return {}; }
+
+ private:
+  static std::vector<std::string> strings(const std::vector<fs::path>& files) { return {files.begin(), files.end()}; }
+
+  [[noreturn]] void fail(const std::string& problem) const { throw Error(Kind::data, cat("'", block_.file, "' line ", line_, ": ", problem)); }
+
+  void take(std::string_view line, FeatureBlock& block) {
+    parts_.clear();
+    for (size_t begin = 0; begin <= line.size();) {
+      const size_t end = std::min(line.find(',', begin), line.size());
+      parts_.push_back(line.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    if (parts_.size() != columns_) fail(cat("expected ", columns_, " values separated by commas, one for each feature of the chunk, found ", parts_.size()));
+    for (const Field& field : fields_) {
+      std::string_view text = parts_[field.place];
+      while (text.starts_with(' ')) text.remove_prefix(1);
+      while (text.ends_with(' ')) text.remove_suffix(1);
+      FeatureValues& values = block.columns[field.column];
+      if (is_whole(field.feature.type)) values.wholes.push_back(number<int64_t>(field, text));
+      else values.reals.push_back(number<double>(field, text));
+    }
+  }
+
+  template <class T>
+  T number(const Field& field, std::string_view text) const {
+    if (field.feature.type == FeatureType::boolean && (text == "True" || text == "true")) return T{1};
+    if (field.feature.type == FeatureType::boolean && (text == "False" || text == "false")) return T{0};
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+      fail(cat("feature ", field.feature.name, ": expected ", std::is_integral_v<T> ? "a whole number" : "a number", " (", name_of(field.feature.type), "), found '", text.substr(0, 40), "'"));
+    if (const std::string problem = misfit(field, static_cast<double>(value)); !problem.empty()) fail(problem);
+    return value;
+  }
+
+  size_t columns_;
+  std::vector<Field> fields_;
+  TextSource source_;
+  TextBlock block_;
+  size_t at_ = 0;
+  int64_t line_ = 1;
+  std::vector<std::string_view> parts_;
+};
+
+template <class T>
+T loaded(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+int64_t whole_at(FeatureType type, const std::byte* from) {
+  switch (type) {
+    case FeatureType::boolean: return loaded<uint8_t>(from) != 0;
+    case FeatureType::i8: return loaded<int8_t>(from);
+    case FeatureType::u8: return loaded<uint8_t>(from);
+    case FeatureType::i16: return loaded<int16_t>(from);
+    case FeatureType::u16: return loaded<uint16_t>(from);
+    case FeatureType::i32: return loaded<int32_t>(from);
+    case FeatureType::u32: return loaded<uint32_t>(from);
+    default: return loaded<int64_t>(from);
+  }
+}
+
+double real_at(FeatureType type, const std::byte* from) {
+  if (type == FeatureType::f16) return static_cast<double>(static_cast<float>(Half{loaded<Half>(from)}));
+  return type == FeatureType::f32 ? static_cast<double>(loaded<float>(from)) : loaded<double>(from);
+}
+
+class BinaryRows : public ChunkRows {
+ public:
+  BinaryRows(const FeatureChunk& chunk, std::vector<Field> fields, size_t row_bytes) : fields_(std::move(fields)), row_bytes_(row_bytes) {
+    for (const fs::path& path : chunk.files) {
+      const ByteFile& file = files_.emplace_back(path);
+      if (file.size() % static_cast<int64_t>(row_bytes) != 0)
+        throw Error(Kind::data, cat("'", path.string(), "' has ", file.size(), " bytes, which is no whole number of rows of ", row_bytes, " bytes; was it cut off, or is a dtype wrong?"));
+      rows_ += file.size() / static_cast<int64_t>(row_bytes);
+    }
+  }
+
+  int64_t read(int64_t rows, FeatureBlock& block) override {
+    int64_t done = 0;
+    while (done < rows && file_ < files_.size()) {
+      ByteFile& file = files_[file_];
+      const int64_t first = file.position() / static_cast<int64_t>(row_bytes_);
+      bytes_.resize(static_cast<size_t>(rows - done) * row_bytes_);
+      const size_t got = file.read(bytes_.data(), bytes_.size()) / row_bytes_;
+      for (const Field& field : fields_) take(field, first, got, block.columns[field.column]);
+      done += static_cast<int64_t>(got);
+      if (got < bytes_.size() / row_bytes_) ++file_;
+    }
+    return done;
+  }
+  std::optional<int64_t> rows() const override { return rows_; }
+
+ private:
+  void take(const Field& field, int64_t first, size_t rows, FeatureValues& values) const {
+    const FeatureType type = field.feature.type;
+    const bool whole = is_whole(type);
+    for (size_t row = 0; row < rows; ++row) {
+      const std::byte* from = bytes_.data() + row * row_bytes_ + field.place;
+      if (whole) values.wholes.push_back(whole_at(type, from));
+      else values.reals.push_back(real_at(type, from));
+      if (!field.feature.cardinality) continue;
+      if (const int64_t id = values.wholes.back(); id < 0 || id >= *field.feature.cardinality)
+        throw Error(Kind::data, cat("'", files_[file_].path().string(), "' row ", first + static_cast<int64_t>(row) + 1, ": ", misfit(field, static_cast<double>(id))));
+    }
+  }
+
+  std::vector<Field> fields_;
+  size_t row_bytes_, file_ = 0;
+  std::vector<ByteFile> files_;
+  std::vector<std::byte> bytes_;
+  int64_t rows_ = 0;
+};
+
+}  // namespace
+
+FeatureRows::FeatureRows(const FeatureSpec& spec, const std::string& mapping, const std::vector<size_t>& wanted) : mapping_(mapping), columns_(wanted.size()) {
+  size_t found = 0;
+  for (const FeatureChunk& chunk : spec.source(mapping).chunks) {
+    const bool binary = chunk.kind == FeatureChunk::Kind::split_binary;
+    std::vector<Field> fields;
+    size_t place = 0;
+    for (const size_t feature : chunk.features) {
+      const auto column = std::find(wanted.begin(), wanted.end(), feature);
+      if (column != wanted.end()) fields.push_back({spec.features[feature], place, static_cast<size_t>(column - wanted.begin())});
+      place += binary ? bytes_of(spec.features[feature].type) : 1;
+    }
+    found += fields.size();
+    if (fields.empty()) continue;
+    names_.push_back(chunk.files[0].string());
+    if (binary) chunks_.push_back(std::make_unique<BinaryRows>(chunk, std::move(fields), place));
+    else chunks_.push_back(std::make_unique<CsvRows>(chunk, std::move(fields)));
+  }
+  HCTR_EXPECT(found == wanted.size(), "mapping ", mapping, " lacks ", wanted.size() - found, " of the features wanted");
+}
+
+bool FeatureRows::next(FeatureBlock& block, int64_t rows) {
+  block.columns.resize(columns_);
+  for (FeatureValues& values : block.columns) {
+    values.wholes.clear();
+    values.reals.clear();
+  }
+  block.rows = 0;
+  for (size_t i = 0; i < chunks_.size(); ++i) {
+    const int64_t got = chunks_[i]->read(rows, block);
+    if (i > 0 && got != block.rows) {
+      const bool shorter = got < block.rows;
+      throw Error(Kind::data, cat("the chunks of mapping \"", mapping_, "\" differ in length: the one of '", names_[shorter ? i : 0], "' ends after ", done_ + std::min(got, block.rows),
+                                  " rows, the one of '", names_[shorter ? 0 : i], "' has more"));
+    }
+    block.rows = got;
+  }
+  done_ += block.rows;
+  return block.rows > 0;
+}
+
+std::optional<int64_t> FeatureRows::rows() const {
+  for (const auto& chunk : chunks_)
+    if (chunk->rows()) return chunk->rows();
+  return {};
+}
+
+}  // namespace hctr

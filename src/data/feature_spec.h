@@ -1,0 +1,84 @@
+// A feature specification: a YAML file that says what columns a data set has, in which files they lie, and what each is for.
+// Its sections are those of NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec, channel_spec, metadata.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+
+namespace hctr {
+
+enum class FeatureType { boolean, i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64 };
+
+size_t bytes_of(FeatureType);
+bool is_whole(FeatureType);  ///< bool among them
+/// "int8", "float16", ...: the names of numpy.
+std::string name_of(FeatureType);
+/// Also with torch. or np. in front; nothing when there is no such type.
+std::optional<FeatureType> feature_type(std::string_view name);
+/// Values that fit; of floats the largest finite ones.
+double least_of(FeatureType);
+double most_of(FeatureType);
+/// The smallest of int8, int16, int32, int64 for ids below `cardinality`.
+FeatureType type_for_ids(int64_t cardinality);
+
+struct FeatureColumn {
+  std::string name;
+  FeatureType type = FeatureType::f32;
+  std::optional<int64_t> cardinality;  ///< of ids 0 .. cardinality - 1
+};
+
+/// Columns that lie together.
+struct FeatureChunk {
+  enum class Kind {
+    csv,           ///< a line per row, values separated by commas, no header
+    split_binary,  ///< rows one behind the other, of each the values of `features` in their types
+  };
+  Kind kind = Kind::csv;
+  std::vector<size_t> features;  ///< indices into FeatureSpec::features, in the order of the file
+  std::vector<fs::path> files;   ///< in the order of the rows; relative to the folder of the specification
+};
+
+/// One version of the data set: "train", "test".
+struct FeatureSource {
+  std::string name;
+  std::vector<FeatureChunk> chunks;
+};
+
+struct FeatureChannel {
+  std::string name;
+  std::vector<size_t> features;
+};
+
+struct FeatureSpec {
+  fs::path folder;  ///< of the file
+  std::vector<FeatureColumn> features;
+  std::vector<FeatureSource> sources;
+  std::vector<FeatureChannel> channels;
+  std::string metadata;  ///< as YAML; empty: none
+
+  /// Errors: Error(config) naming those that there are.
+  const FeatureSource& source(const std::string& name) const;
+  /// The features of a channel; empty when there is no such channel.
+  std::vector<size_t> channel(const std::string& name) const;
+  /// The index of a feature; nothing when there is none.
+  std::optional<size_t> find(const std::string& name) const;
+};
+
+/// The channels that a model with labels, dense values and categories reads.
+inline constexpr const char* kLabelChannel = "label";
+inline constexpr const char* kNumericalChannel = "numerical";
+inline constexpr const char* kCategoricalChannel = "categorical";
+
+/// Errors: Error(config) with every problem, its place and its line: unknown features, types, keys; a feature twice in a mapping or
+/// channel; channels whose features a mapping lacks; a cardinality that does not fit its type.
+FeatureSpec read_feature_spec(const fs::path&);
+FeatureSpec parse_feature_spec(std::string_view yaml, const std::string& name, const fs::path& folder);
+
+std::string to_yaml(const FeatureSpec&);
+
+}  // namespace hctr

@@ -1,0 +1,53 @@
+#include "data/format_table.h"
+
+#include "base/error.h"
+#include "data/norm_set.h"
+#include "data/raw_set.h"
+
+namespace hctr {
+namespace {
+
+void check_norm_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
+  const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
+  if (sizes != 0 && sizes != clause.slots())
+    problems.warn(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", clause.slots(), " slots; Norm data does not need it"));
+}
+
+void not_yet(const DataClause& clause, const std::string& pointer, Problems& problems) {
+  std::string supported;
+  for (const FormatType& type : format_types())
+    if (type.open) supported += cat(supported.empty() ? "" : ", ", "\"", type.words[0], "\"");
+  problems.error(pointer + "/format", cat("the format ", to_json(clause.format).text(), " is not supported yet; supported is ", supported));
+}
+
+}  // namespace
+
+const std::vector<FormatType>& format_types() {
+  static const std::vector<FormatType> types = {
+      {DataFormat::norm, {"Norm"}, "the path of a file list", check_norm_clause, open_norm_set},
+      {DataFormat::raw, {"Raw", "RawAsync"}, "the path of a data file or of a file list", check_raw_clause, open_raw_set},
+      {DataFormat::parquet, {"Parquet"}, "the path of a file list", not_yet, nullptr},
+  };
+  return types;
+}
+
+const FormatType& format_type(DataFormat format) {
+  for (const FormatType& type : format_types())
+    if (type.format == format) return type;
+  HCTR_EXPECT(false, "a format without its row in the table");
+}
+
+const std::vector<std::pair<std::string, DataFormat>>& EnumWords<DataFormat>::table() {
+  static const auto words = [] {
+    std::vector<std::pair<std::string, DataFormat>> all;
+    for (const FormatType& type : format_types())
+      for (const std::string& word : type.words) all.emplace_back(word, type.format);
+    return all;
+  }();
+  return words;
+}
+
+Source training_source(const DataClause& clause) { return {clause.source, clause.num_samples}; }
+Source evaluation_source(const DataClause& clause) { return {clause.eval_source, clause.eval_num_samples}; }
+
+}  // namespace hctr

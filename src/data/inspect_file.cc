@@ -1,0 +1,83 @@
+#include "data/inspect_file.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/norm_file.h"
+#include "data/raw_set.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kLoose = 4096;  // keys of a slot that can still be read; limits are judged later, record by record
+
+/// Limits that let a record be read although it breaks those of the clause.
+DataClause loose(DataClause clause) {
+  for (SparseInput& input : clause.sparse) {
+    input.nnz_per_slot.reset();
+    input.max_nnz = std::max(*input.max_nnz, kLoose);
+    input.max_feature_num_per_sample = std::max(*input.max_feature_num_per_sample, kLoose * input.slot_num);
+  }
+  clause.bad_records = BadRecordPolicy::skip;
+  return clause;
+}
+
+/// What the header of a Norm file says, as a clause with one sparse input.
+DataClause clause_of_header(const fs::path& path) {
+  ByteFile file(path);
+  std::byte start[formats::kFrameLengthBytes + sizeof(formats::NormHeader)] = {};
+  const size_t got = file.read(start, sizeof start);
+  const bool framed = load<int32_t>(start) == static_cast<int32_t>(sizeof(formats::NormHeader)) && load<int32_t>(start + 4) == 1;
+  const auto header = load<formats::NormHeader>(framed ? start + 4 : start);
+  constexpr int64_t most = 1 << 20;
+  if (got < sizeof(formats::NormHeader) || header.label_dim < 0 || header.label_dim > most || header.dense_dim < 0 || header.dense_dim > most || header.slot_num < 0 || header.slot_num > most)
+    throw Error(Kind::usage, cat("'", path.string(), "' has no header of a Norm file; say with --config what its records are like"));
+  DataClause clause;
+  clause.label.label_dim = header.label_dim;
+  clause.dense.dense_dim = header.dense_dim;
+  SparseInput input;
+  input.top = "slots";
+  input.slot_num = header.slot_num;
+  input.max_nnz = kLoose;
+  input.max_feature_num_per_sample = kLoose * header.slot_num;
+  clause.sparse = {input};
+  return clause;
+}
+
+OpenData open_norm(const fs::path& path, const DataClause& clause, const InspectOptions& options) {
+  // The limits as they stand help to tell the width of keys; records are then read with loose ones.
+  const NormInfo strict = read_norm_info(path, norm_demands(clause, options.key_width));
+  const DataClause wide = loose(clause);
+  auto info = std::make_shared<NormInfo>(strict);
+  info->shape = record_shape(wide);
+  info->sizes = NormSizes(info->shape, info->key_bytes);
+  OpenData open;
+  open.told = {.path = path, .bytes = info->bytes, .records = info->header.number_of_records};
+  open.told.facts = cat("Norm, ", info->check == Check::sum ? "check sums" : "no check sums", ", label_dim ", info->header.label_dim, ", dense_dim ", info->header.dense_dim, ", slot_num ",
+                        info->header.slot_num, ", keys of ", info->key_bytes * 8, " bits");
+  open.shape = record_shape(clause);
+  open.cutter = std::make_unique<NormFile>(info, Place{});
+  open.parse = [info](Chunk& chunk, SampleBlock& block) {
+    ParseScratch scratch;
+    return parse_norm_chunk(*info, chunk, BadRecordPolicy::skip, scratch, block);
+  };
+  return open;
+}
+
+}  // namespace
+
+OpenData open_data(const fs::path& path, const InspectOptions& options) {
+  const DataClause clause = options.clause ? *options.clause : clause_of_header(path);
+  if (clause.format == DataFormat::norm) return open_norm(path, clause, options);
+  OpenData open;
+  open.set = format_type(clause.format).open(loose(clause), {path.string(), 0}, options.key_width, Log::silent());
+  open.told = {.path = path, .bytes = ByteFile(path).size(), .records = open.set->samples()};
+  open.told.facts = format_type(clause.format).words[0];
+  open.shape = record_shape(clause);
+  open.cutter = open.set->open(0, {});
+  if (clause.format == DataFormat::raw) open.record_bytes = RawShape(clause, 4).record();
+  open.parse = [set = open.set](Chunk& chunk, SampleBlock& block) { return set->parser()->parse(chunk, block); };
+  return open;
+}
+
+}  // namespace hctr

@@ -1,0 +1,64 @@
+// Text tables to training data: categories to ids, dense values to numbers of a like size, rows to a training and an evaluation set.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "data/dense_statistics.h"
+#include "data/holdout.h"
+#include "data/norm_writer.h"
+#include "data/text_parser.h"
+#include "data/vocabulary.h"
+
+namespace hctr {
+
+struct PreprocessOptions {
+  TextTable table = criteo_table();
+  std::vector<std::string> inputs, eval_inputs;  ///< in order; "-": the standard input
+  fs::path folder;
+  int passes = 2;                       ///< 1: keys by hashing into `range`; 2: values are counted first
+  int64_t range = 1000000;              ///< one pass: keys of each slot
+  int64_t min_count = 1;                ///< two passes: a value seen less often in the training rows is rare
+  int64_t modulo = 0;                   ///< values are first taken modulo this; 0: as they are
+  std::vector<std::pair<size_t, size_t>> crosses;  ///< pairs of categories, by place
+  DenseOptions dense;
+  Holdout holdout;
+  DataFormat format = DataFormat::norm;  ///< norm or raw
+  bool float_label_dense = true;         ///< of raw: numbers as float32; else int32, not scaled
+  int key_bytes = 4;
+  Check check = Check::sum;
+  int64_t rows_per_file = 500000;
+  BadRows bad_rows = BadRows::error;
+  bool force = false;
+  int threads = 1;
+
+  int64_t slots() const { return static_cast<int64_t>(crosses.size() + table.categories().size()); }
+  std::vector<std::string> slot_names() const;
+};
+
+/// What was learned of the training rows, in the order of the record: crosses, then categories.
+struct ColumnsLearned {
+  std::vector<DenseColumn> dense;
+  std::vector<Vocabulary> vocabularies;  ///< [slots]; none with one pass
+  std::vector<int64_t> slot_sizes;       ///< [slots] ids there are
+};
+
+struct PreprocessSummary {
+  struct Set {
+    int64_t rows = 0, positives = 0, files = 0, bad_rows = 0;
+  };
+  Set train, eval;
+  std::vector<int64_t> most_nnz;  ///< [slots] of the record
+  ColumnsLearned learned;
+};
+
+/// Does the work. The result does not depend on the number of threads; memory is constant, but for the values counted: 16 to 48 bytes each
+/// per thread that met them. No list exists before all its files do.
+/// Errors: Error(usage) for options that do not fit together; Error(data) for a bad row, naming file, line, column and value.
+PreprocessSummary preprocess(const PreprocessOptions&, const Log&);
+
+}  // namespace hctr

@@ -1,0 +1,76 @@
+// What the reader knows of a data format: how a file is cut into chunks, and how a chunk becomes samples.
+//
+// A format is three small classes. Its SampleSet holds what is known of the files; a Cutter goes through one file from front to back
+// and is used by one thread at a time, so it should do little; Parsers do the work, one per thread, side by side. Whether the Cutter
+// reads a chunk's bytes (where records must be walked to be found) or only names them (and the Parser reads) is up to the format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "data/sample_block.h"
+
+namespace hctr {
+
+/// A place between two records of a file, in terms that its format understands; {} is the file's start.
+struct Place {
+  int64_t record = 0;  ///< records before it, where the format counts them
+  int64_t offset = 0;  ///< bytes before it (of the content, where the file is compressed); 0: before the first record, behind any header
+
+  bool operator==(const Place&) const = default;
+};
+
+/// Consecutive whole records of one file. A thread keeps one and has it filled again and again, so its memory is warm.
+struct Chunk {
+  size_t file = 0;  ///< index in SampleSet::files()
+  Place begin;
+  int64_t records = 0;            ///< where the format counts them
+  int64_t bytes = 0;              ///< of the file, from begin.offset on
+  std::vector<std::byte> buffer;  ///< these bytes, where the cutter read them; may be longer
+  std::vector<uint32_t> begins;   ///< [records + 1], where the cutter found them: where in the buffer each record begins, and the last ends
+};
+
+class Cutter {
+ public:
+  virtual ~Cutter() = default;
+  /// Fills `chunk` (but for `file`) with the next records, at least one; false at the end of the file.
+  /// Errors: Error(data) naming file, record and offset, when the end of a record cannot be told: nothing behind it is trusted.
+  virtual bool next(Chunk& chunk) = 0;
+};
+
+/// What became of records that are no samples.
+struct BadRecords {
+  int64_t count = 0;
+  std::string first{};  ///< what is wrong with the first of them: file, record, offset, column, value
+
+  void add(const auto& describe) {
+    if (count++ == 0) first = describe();
+  }
+};
+
+class Parser {
+ public:
+  virtual ~Parser() = default;
+  /// Parses a chunk into `block` (emptied first). Bad records are left out and returned, or are an error, as the policy has it.
+  /// Errors: Error(data) naming file, record, offset, column and value.
+  virtual BadRecords parse(Chunk& chunk, SampleBlock& block) = 0;
+};
+
+/// The files of one data set. Outlives its cutters and parsers.
+class SampleSet {
+ public:
+  virtual ~SampleSet() = default;
+  virtual const std::vector<fs::path>& files() const = 0;
+  /// Samples in the set, as its headers or the config promise; where nothing does, an estimate from the sizes of the files.
+  virtual int64_t samples() const = 0;
+  /// From `from` on, which is {} or the `begin` of a chunk of this file. One thread at a time.
+  virtual std::unique_ptr<Cutter> open(size_t file, Place from) = 0;
+  virtual std::unique_ptr<Parser> parser() const = 0;
+};
+
+}  // namespace hctr

@@ -1,0 +1,16 @@
+// The files behind `source`: one data file, or the files of a list.
+#pragma once
+
+#include <vector>
+
+#include "base/files.h"
+#include "base/log.h"
+
+namespace hctr {
+
+/// Raw data: `source` is a list when its first bytes are a text, for a data file holds zeros. Errors: those of read_file_list().
+std::vector<fs::path> raw_files(const fs::path& source, const Log&);
+/// Text: `source` is a list when its first line is a number alone, which no row of two columns is. Errors: those of read_file_list().
+std::vector<fs::path> text_files(const fs::path& source, const Log&);
+
+}  // namespace hctr

@@ -1,0 +1,22 @@
+// Random orders that are a pure function of a key and a counter.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+
+namespace hctr {
+
+/// Puts `items` into the order that belongs to (key, counter). R. Fisher and F. Yates, "Statistical Tables", 1938, in the form of
+/// R. Durstenfeld, CACM 7(7), 1964. The remainder of 64 bits makes orders unequally likely by less than n / 2^64.
+template <class T>
+void shuffle(std::vector<T>& items, uint64_t key, uint64_t counter) {
+  for (size_t left = items.size(); left > 1; --left) {
+    const Random4 draw = philox(key, counter, left);
+    const uint64_t bits = uint64_t{draw.v[1]} << 32 | draw.v[0];
+    std::swap(items[left - 1], items[bits % left]);
+  }
+}
+
+}  // namespace hctr

@@ -1,0 +1,59 @@
+// What the columns of a text file mean: Criteo's click logs, or any table with named columns.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hctr {
+
+enum class ColumnKind {
+  skip,    ///< not read
+  label,   ///< a number
+  click,   ///< a label that is 0 or 1
+  number,  ///< a dense value; empty: missing
+  hex,     ///< a category: up to 8 hexadecimal digits; empty: missing
+  text,    ///< a category: any text; empty: missing
+  list,    ///< a category with any number of values, one behind the other
+  split,   ///< a number that tells training rows from evaluation rows
+};
+
+struct TextColumn {
+  std::string name;
+  ColumnKind kind = ColumnKind::skip;
+  size_t place = 0;  ///< among the labels, the dense values, the categories
+};
+
+struct TextTable {
+  char separator = '\t', list_separator = '|';
+  bool quotes = false;                ///< a field may stand in double quotes, as CSV has it (no line end inside)
+  std::optional<std::string> header;  ///< the first line of every file, where there is one
+  std::vector<TextColumn> columns;    ///< in the order of the file
+
+  /// Names of the columns of a role, in the order of their places.
+  std::vector<std::string> labels() const;
+  std::vector<std::string> numbers() const;
+  std::vector<std::string> categories() const;
+  /// Whether the category at `place` is a list.
+  bool is_list(size_t place) const;
+};
+
+/// label, I1..I13, C1..C26, separated by tabs, no header.
+TextTable criteo_table();
+
+/// Which columns play which role, in the order of the record.
+struct TextRoles {
+  std::vector<std::string> labels, numbers, categories, lists;
+  std::string split;  ///< empty: none
+};
+
+/// A table with the columns that `names` names, one after another. Lists stand behind the other categories.
+/// Errors: Error(usage) for a role of a column that is not there (with the nearest one), or of one that has a role already.
+TextTable named_table(std::string_view names, char separator, const TextRoles&);
+
+/// The fields of a line of CSV.
+std::vector<std::string> csv_fields(std::string_view line, char separator);
+
+}  // namespace hctr

@@ -1,0 +1,221 @@
+// data_generator in every format, data_inspect, feature_spec, the old form of criteo2hugectr, and the commands of docs/data_tools.md.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <sstream>
+
+#include "support/program.h"
+
+namespace hctr::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void says(const std::string& found, const std::string& piece) { EXPECT_NE(found.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << found; }
+
+/// A Data layer with four one-hot slots and a loss; `more` are fields of the layer.
+std::string one_hot_config(const std::string& name, const std::string& ending, const std::string& more) {
+  return R"({"solver": {"batchsize": 64, "max_iter": 10, "input_key_type": "I32"}, "optimizer": {}, "layers": [
+    {"type": "Data", "source": ")" + name + "/train." + ending + R"(", "eval_source": ")" + name + "/val." + ending + R"(",
+     "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3},
+     "sparse": [{"top": "s", "type": "DistributedSlot", "slot_num": 4, "max_feature_num_per_sample": 4, "max_nnz": 1}],
+     "slot_size_array": [10, 200, 30, 4])" + more + R"(}, {"type": "BinaryCrossEntropyLoss"}]})";
+}
+
+/// The first samples as data_inspect shows them.
+std::string head_of(const TemporaryFolder& folder, const std::string& config) {
+  const Outcome done = run_program("data_inspect", {"--config", config, "--head", "200"}, folder.path());
+  EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
+  std::string head;
+  std::istringstream lines(done.out);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  label ") && line.find("keys [") != std::string::npos) head += line + "\n";
+  return head;
+}
+
+TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
+  const TemporaryFolder folder;
+  write_file(folder / "norm.json", one_hot_config("norm", "txt", ""));
+  write_file(folder / "raw.json", one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 3000, "eval_num_samples": 500, "float_label_dense": true)"));
+  write_file(folder / "text.json", one_hot_config("text", "txt", ""));
+  const std::vector<std::string> sizes = {"--samples", "3000", "--eval-samples", "500", "--seed", "5"};
+  std::string best;
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{{"norm.json"}, {"raw.json"}, {"text.json", "--text", "csv"}}) {
+    std::vector<std::string> all = {"--config"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    all.insert(all.end(), sizes.begin(), sizes.end());
+    const Outcome done = run_program("data_generator", all, folder.path());
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const std::string scores = done.out.substr(done.out.find("AUC"));
+    EXPECT_EQ(best.empty() ? scores : best, scores);
+    best = scores;
+  }
+  const std::string norm = head_of(folder, "norm.json");
+  EXPECT_EQ(std::count(norm.begin(), norm.end(), '\n'), 400);
+  EXPECT_EQ(norm, head_of(folder, "raw.json"));
+  EXPECT_EQ(fs::file_size(folder / "raw/train.bin"), 3000u * 4 * (1 + 3 + 4));
+
+  // Text goes through preprocess, which gives ids of its own but keeps labels, dense values and which samples share a key.
+  const Outcome made = run_program("preprocess", {"--csv", "text/train.0.csv", "--out", "again", "--label", "label", "--dense", "I1,I2,I3", "--categories", "C1,C2,C3,C4"}, folder.path());
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const Outcome first = run_program("data_inspect", {"again/train.txt", "--head", "1"}, folder.path());
+  says(first.out, norm.substr(0, norm.find("  keys")));
+}
+
+TEST(DataGenerator, RawInTheFormOfTheOriginalAndWhatCannotBeRaw) {
+  const TemporaryFolder folder;
+  write_file(folder / "raw.json", one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 300, "eval_num_samples": 50)"));
+  const Outcome done = run_program("data_generator", {"raw.json"}, folder.path());
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(fs::file_size(folder / "raw/val.bin"), 50u * 32);
+  EXPECT_EQ(run_program("data_inspect", {"--config", "raw.json"}, folder.path()).exit_code, 0);
+  for (const auto& [option, value, message] : std::vector<std::array<std::string, 3>>{{"--samples", "100", "will read num_samples 300"},
+                                                                                       {"--nnz", "2", "allows 0 to 1"},
+                                                                                       {"--files", "2", "Raw data is one file"},
+                                                                                       {"--vocabulary", "7", "--vocabulary differs from slot_size_array"},
+                                                                                       {"--keys", "hashed", "hashed keys"}}) {
+    const Outcome refused = run_program("data_generator", {"--config", "raw.json", option, value, "--force"}, folder.path());
+    EXPECT_EQ(refused.exit_code, 2) << option;
+    says(refused.err, message);
+  }
+}
+
+TEST(DataGenerator, EachSlotHasAsManyKeysAsAskedFor) {
+  const TemporaryFolder folder;
+  write_file(folder / "config.json", small_config());
+  const Outcome done = run_program("data_generator", {"--config", "config.json", "--samples", "500", "--nnz", "2,1,0,2", "--distribution", "unified"}, folder.path());
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  ASSERT_EQ(run_program("data_inspect", {"train.txt", "--json", "found.json"}, folder.path()).exit_code, 0);
+  const Json found = Json::read_file(folder / "found.json");
+  const auto& slots = *(*found.find("sets")->array())[0].find("slots")->array();
+  const int64_t expected[] = {2, 1, 0, 2};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(*slots[i].find("least_nnz")->integer(), expected[i]);
+    EXPECT_EQ(*slots[i].find("most_nnz")->integer(), expected[i]);
+  }
+}
+
+TEST(DataInspect, ExitCodesAndFiguresDoNotDependOnThreads) {
+  const TemporaryFolder folder;
+  write_file(folder / "config.json", small_config());
+  make_data(folder.path(), "config.json", 4000, 500);
+  std::string figures;
+  for (const char* threads : {"1", "4"}) {
+    const Outcome done = run_program("data_inspect", {"--config", "config.json", "--threads", threads, "--json", "found.json", "--exact", "50"}, folder.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    says(done.out, "an estimate, with a standard error of 0.8 %");
+    const std::string text = read_file(folder / "found.json");
+    EXPECT_EQ(figures.empty() ? text : figures, text);
+    figures = text;
+  }
+  write_file(folder / "narrow.json", with_change(small_config(), "\"max_nnz\": 2", "\"max_nnz\": 1"));
+  const Outcome bad = run_program("data_inspect", {"--config", "narrow.json", "--problems", "1"}, folder.path());
+  EXPECT_EQ(bad.exit_code, 4);
+  says(bad.out, "has 2 keys, more than its max_nnz of 1");
+  EXPECT_EQ(run_program("data_inspect", {"none.txt"}, folder.path()).exit_code, 5);
+  EXPECT_EQ(run_program("data_inspect", {}, folder.path()).exit_code, 2);
+  EXPECT_EQ(run_program("data_inspect", {"config.json"}, folder.path()).exit_code, 4) << "a text that is no list";
+}
+
+TEST(FeatureSpecTool, DescribesChecksAndTranscodes) {
+  const TemporaryFolder folder;
+  std::string rows;
+  for (int i = 0; i < 300; ++i) rows += std::to_string(i % 2) + "," + std::to_string(i / 7.0) + "," + std::to_string(i * 13 % 200) + "\n";
+  write_file(folder / "a.csv", rows);
+  write_file(folder / "b.csv", rows);
+  const Outcome described = run_program("feature_spec", {"describe", "--features", "click,age,user", "--label", "click", "--numerical", "age", "--categorical", "user", "--train", "a.csv", "b.csv", "--out", "spec.yaml"}, folder.path());
+  ASSERT_EQ(described.exit_code, 0) << described.err;
+  says(described.out, "user (int16, 200 ids)");
+  ASSERT_EQ(run_program("feature_spec", {"transcode", "spec.yaml", "--out", "binary", "--half"}, folder.path()).exit_code, 0);
+  EXPECT_EQ(fs::file_size(folder / "binary/train/numerical.bin"), 1200u);
+  EXPECT_EQ(fs::file_size(folder / "binary/train/click.bin"), 600u);
+  const Outcome checked = run_program("feature_spec", {"check", "binary/feature_spec.yaml"}, folder.path());
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  says(checked.out, "600 rows in 3 chunks: right");
+  write_file(folder / "b.csv", rows + "x,1,2\n");
+  const Outcome bad = run_program("feature_spec", {"check", "spec.yaml"}, folder.path());
+  EXPECT_EQ(bad.exit_code, 4);
+  says(bad.err, "b.csv' line 301: feature click: expected a whole number (bool), found 'x'");
+}
+
+TEST(CriteoToHugectr, TheOriginalsOrderOfArgumentsGoesOnWorking) {
+  const TemporaryFolder folder;
+  std::string row = "1";
+  for (int i = 0; i < 13 + 2 + 26; ++i) row += " " + std::to_string(i < 13 ? 0 : i);
+  write_file(folder / "in.txt", row + "\n" + row + "\n");
+  const Outcome done = run_program("criteo2hugectr", {"in.txt", "out/data", "list.txt", "2", "1"}, folder.path());
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Outcome looked = run_program("data_inspect", {"list.0.txt"}, folder.path());
+  EXPECT_EQ(looked.exit_code, 0) << looked.err;
+  says(looked.out, "slot_num 27, keys of 32 bits");
+}
+
+TEST(DataTools, EveryProgramHasHelpWithExamples) {
+  for (const char* program : {"preprocess", "data_inspect", "data_generator", "feature_spec", "criteo2hugectr"}) {
+    const Outcome help = run_program(program, {"--help"}, fs::temp_directory_path());
+    EXPECT_EQ(help.exit_code, 0) << program;
+    says(help.out, "Examples:\n  " + std::string(program));
+  }
+}
+
+/// Every line of the ```sh blocks of a page.
+std::vector<std::string> commands_of(const fs::path& page) {
+  std::vector<std::string> commands;
+  std::istringstream lines(read_file(page));
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("```")) inside = line == "```sh";
+    else if (inside && !line.empty()) commands.push_back(line);
+  }
+  return commands;
+}
+
+TEST(DataToolsPage, EveryCommandRuns) {
+  const TemporaryFolder folder;
+  const fs::path test = fs::path(HCTR_SOURCE_DIR) / "test/reference/preprocess.py";
+  const std::string setup = "set -e; python3 " + test.string() +
+                            " make 2000 train.txt; for day in 0 1 23; do gzip -c train.txt > day_$day.gz; done; gzip -c train.txt > train.txt.gz; "
+                            "printf 'user,movie,genres,age,time,click\\n1,2,a|b,30,978299000,1\\n1,3,b,,978299001,0\\n2,2,a|b,31,978300001,0\\n' > ratings.csv; "
+                            "printf '1,0.5,3,4\\n0,1.5,2,1\\n' > a.csv; cp a.csv b.csv; cp a.csv c.csv; ";
+  const fs::path samples = fs::path(HCTR_SOURCE_DIR) / "samples";
+  fs::copy(samples / "wdl/wdl.json", folder / "wdl.json");
+  write_file(folder / "dlrm_raw.json", one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 1000, "eval_num_samples": 100)"));
+  const std::vector<std::string> commands = commands_of(fs::path(HCTR_SOURCE_DIR) / "docs/data_tools.md");
+  EXPECT_GE(commands.size(), 15u);
+  const std::map<std::string, std::string> environment = {{"PATH", std::string(HCTR_BIN_DIR) + ":" + std::getenv("PATH")}};
+  ASSERT_EQ(run_program("/bin/bash", {"-c", setup}, folder.path(), environment).exit_code, 0);
+  for (const std::string& command : commands) {
+    if (command.starts_with("spark-submit")) continue;  // SparkJob runs it
+    const Outcome done = run_program("/bin/bash", {"-c", command}, folder.path(), environment);
+    EXPECT_EQ(done.exit_code, 0) << command << "\n" << done.err;
+  }
+}
+
+TEST(SparkJob, WritesTheSamplesThatPreprocessWrites) {
+  const char* given = std::getenv("HCTR_PYTHON");
+  const std::string python = given ? given : "python3";
+  const TemporaryFolder folder;
+  if (run_program("/usr/bin/env", {python, "-c", "import pyspark"}, folder.path()).exit_code != 0)
+    GTEST_SKIP() << "no pyspark for " << python << "; HCTR_PYTHON names a Python that has it";
+  const fs::path source = HCTR_SOURCE_DIR;
+  ASSERT_EQ(run_program("/usr/bin/env", {"python3", (source / "test/reference/preprocess.py").string(), "make", "1500", "train.tsv"}, folder.path()).exit_code, 0);
+  ASSERT_EQ(run_program("/bin/bash", {"-c", "tail -500 train.tsv > val.tsv"}, folder.path()).exit_code, 0);
+  const std::map<std::string, std::string> local = {
+      {"SPARK_LOCAL_IP", "127.0.0.1"},
+      {"PYSPARK_SUBMIT_ARGS", "--master local[2] --driver-memory 4g --conf spark.buffer.pageSize=2m --conf spark.sql.codegen.wholeStage=false --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 pyspark-shell"}};
+  const std::vector<std::string> numbers = {"--min-count", "4", "--log", "--normalize", "minmax"};
+  std::vector<std::string> job = {python, (source / "tools/spark/criteo_to_parquet.py").string(), "--train", "train.tsv", "--eval", "val.tsv", "--out", "parquet", "--files", "2"};
+  job.insert(job.end(), numbers.begin(), numbers.end());
+  const Outcome spark = run_program("/usr/bin/env", job, folder.path(), local);
+  ASSERT_EQ(spark.exit_code, 0) << spark.err;
+  std::vector<std::string> same = {"--criteo", "train.tsv", "--eval-input", "val.tsv", "--out", "norm"};
+  same.insert(same.end(), numbers.begin(), numbers.end());
+  ASSERT_EQ(run_program("preprocess", same, folder.path()).exit_code, 0);
+  const Outcome compared = run_program("/usr/bin/env", {python, (source / "test/reference/spark.py").string(), "parquet", "norm"}, folder.path(), local);
+  EXPECT_EQ(compared.exit_code, 0) << compared.err;
+}
+
+}  // namespace
+}  // namespace hctr::test

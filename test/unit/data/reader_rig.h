@@ -1,0 +1,117 @@
+// A reader under test with its memory, and what comes out of it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "data/reader.h"
+#include "unit/data/norm_test_files.h"
+
+namespace hctr::data_test {
+
+/// What a consumer sees of one batch.
+struct Seen {
+  StepState state;
+  std::vector<float> label, dense;
+  std::vector<std::vector<int32_t>> offsets;
+  std::vector<std::vector<int64_t>> keys;
+};
+
+/// The reader under test with its memory.
+struct Rig {
+  Rig(const DataClause& clause, const fs::path& list, ReaderOptions options, int slots = 2, Log log = Log::silent())
+      : layout(batch_shape(clause, (options.batch + options.ranks - 1) / options.ranks)), memory(static_cast<size_t>(slots)) {
+    std::vector<std::byte*> pointers;
+    for (auto& block : memory) {
+      block.assign(layout.bytes, std::byte{0xAB});
+      pointers.push_back(block.data());
+    }
+    reader = std::make_unique<Reader>(clause, Source{list.string()}, layout, pointers, options, log);
+  }
+
+  std::optional<Seen> next() {
+    const std::optional<int> slot = reader->next();
+    if (!slot) return std::nullopt;
+    EXPECT_EQ(*slot, expected_slot);
+    expected_slot = (expected_slot + 1) % static_cast<int>(memory.size());
+    const BatchView view(layout, memory[static_cast<size_t>(*slot)].data());
+    const BatchShape& shape = layout.shape;
+    Seen seen{*view.state, {view.label, view.label + shape.samples * shape.label_dim},
+              {view.dense, view.dense + shape.samples * shape.dense_dim}, {}, {}};
+    for (size_t t = 0; t < shape.tables.size(); ++t) {
+      const auto* offsets = view.tables[t].offsets;
+      seen.offsets.emplace_back(offsets, offsets + shape.tables[t].slots * shape.samples + 1);
+      seen.keys.emplace_back(view.tables[t].keys, view.tables[t].keys + seen.offsets.back().back());
+    }
+    reader->release(*slot);
+    return seen;
+  }
+
+  std::vector<Seen> all(int most = 1000) {
+    std::vector<Seen> batches;
+    for (int i = 0; i < most; ++i) {
+      auto seen = next();
+      if (!seen) break;
+      batches.push_back(std::move(*seen));
+    }
+    return batches;
+  }
+
+  BatchLayout layout;
+  std::vector<std::vector<std::byte>> memory;
+  std::unique_ptr<Reader> reader;
+  int expected_slot = 0;
+};
+
+/// Checks batch `seen` against rows first, first + 1, ... of the set (modulo its size), by the definition of the layout.
+inline void expect_batch(const Seen& seen, const BatchShape& shape, const std::vector<Row>& rows, int64_t first) {
+  size_t slot0 = 0;
+  for (int64_t b = 0; b < shape.samples; ++b) {
+    const bool valid = b < seen.state.valid_samples;
+    const Row& row = rows[static_cast<size_t>(first + b) % rows.size()];
+    for (int64_t k = 0; k < shape.label_dim; ++k)
+      ASSERT_EQ(seen.label[static_cast<size_t>(b * shape.label_dim + k)], valid ? row.label[static_cast<size_t>(k)] : 0);
+    for (int64_t k = 0; k < shape.dense_dim; ++k)
+      ASSERT_EQ(seen.dense[static_cast<size_t>(b * shape.dense_dim + k)], valid ? row.dense[static_cast<size_t>(k)] : 0);
+  }
+  for (size_t t = 0; t < shape.tables.size(); ++t) {
+    ASSERT_EQ(seen.offsets[t][0], 0);
+    for (int64_t s = 0; s < shape.tables[t].slots; ++s)
+      for (int64_t b = 0; b < shape.samples; ++b) {
+        const auto bag = static_cast<size_t>(s * shape.samples + b);
+        const std::vector<int64_t> keys(seen.keys[t].begin() + seen.offsets[t][bag], seen.keys[t].begin() + seen.offsets[t][bag + 1]);
+        const Row& row = rows[static_cast<size_t>(first + b) % rows.size()];
+        ASSERT_EQ(keys, b < seen.state.valid_samples ? row.slots[slot0 + static_cast<size_t>(s)] : std::vector<int64_t>{})
+            << "slot " << s << " sample " << b;
+      }
+    slot0 += static_cast<size_t>(shape.tables[t].slots);
+  }
+}
+
+/// The same batch, bit for bit.
+inline void expect_equal(const Seen& a, const Seen& b) {
+  EXPECT_EQ(std::memcmp(&a.state, &b.state, sizeof a.state), 0) << a.state.first_sample << " " << b.state.first_sample;
+  EXPECT_EQ(a.label, b.label);
+  EXPECT_EQ(a.dense, b.dense);
+  EXPECT_EQ(a.offsets, b.offsets);
+  EXPECT_EQ(a.keys, b.keys);
+}
+
+/// Expects that a reader of `source` delivers exactly `rows`, in order, for several numbers of workers.
+inline void expect_reads(const DataClause& clause, const fs::path& source, const std::vector<Row>& rows, int64_t batch = 100) {
+  for (const int workers : {1, 3}) {
+    Rig rig(clause, source, {.batch = batch, .workers = workers, .repeat = false});
+    const auto batches = rig.all(100000);
+    int64_t first = 0;
+    for (const Seen& seen : batches) {
+      expect_batch(seen, rig.layout.shape, rows, first);
+      first += seen.state.valid_samples;
+    }
+    EXPECT_EQ(first, static_cast<int64_t>(rows.size()));
+  }
+}
+
+}  // namespace hctr::data_test

@@ -1,0 +1,153 @@
+// data_inspect: what data files hold, and whether they are as a config wants them. Here is its command line and what it prints.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/thread_pool.h"
+#include "data/inspect.h"
+#include "run_tool.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  data_inspect train.0.data
+  data_inspect train.txt --head 3 --json train.json
+  data_inspect --config config.json
+  data_inspect --config config.json val.bin
+
+With a config every record is held against its Data layer: keys per slot, slot_size_array, labels, numbers that are not finite, check sums.
+The exit code is 0 when all is right and 4 when not.)";
+
+struct Arguments {
+  std::vector<std::string> paths;
+  std::string config, json;
+  int key_bits = 0;
+  InspectOptions look;
+};
+
+long long whole(int64_t n) { return static_cast<long long>(n); }
+
+/// Whether every loss of the config is a binary cross entropy: then labels are 0 or 1.
+bool wants_binary_labels(const Json& config) {
+  bool any = false;
+  for (const Json& layer : *config.find("layers")->array()) {
+    const Json* type = layer.find("type");
+    const std::string word = type && type->string() ? *type->string() : "";
+    if (word.find("Loss") == std::string::npos) continue;
+    if (word != "BinaryCrossEntropyLoss") return false;
+    any = true;
+  }
+  return any;
+}
+
+void read_config(Arguments& given) {
+  const Json config = Json::read_file(given.config);
+  Problems problems;
+  given.look.clause = data_clause_of(config, problems);
+  problems.throw_if_any(given.config);
+  given.look.binary_labels = wants_binary_labels(config);
+  const Json* solver = config.find("solver");
+  const Json* width = solver ? solver->find("input_key_type") : nullptr;
+  if (width && width->string()) given.look.key_width = *width->string() == "I32" ? KeyWidth::u32 : KeyWidth::i64;
+}
+
+Json print_numbers(const char* what, const std::vector<NumberSummary>& columns) {
+  Json all(Json::Array{});
+  if (!columns.empty()) std::printf("\n  %-7s %12s %12s %12s  not finite\n", what, "least", "mean", "most");
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const NumberSummary& c = columns[i];
+    const double mean = c.sum / static_cast<double>(std::max<int64_t>(c.count - c.not_finite, 1));
+    std::printf("  %-7zu %12.6g %12.6g %12.6g  %lld\n", i, c.least, mean, c.most, whole(c.not_finite));
+    all.add(Json(Json::Object{{"least", c.least}, {"mean", mean}, {"most", c.most}, {"not_finite", c.not_finite}, {"zeros_and_ones", c.zeros_and_ones}}));
+  }
+  return all;
+}
+
+Json print_slots(const Inspection& found) {
+  Json all(Json::Array{});
+  std::printf("\n  slot    keys a sample (least mean most)      distinct  keys from ... to\n");
+  for (size_t i = 0; i < found.slots.size(); ++i) {
+    const SlotSummary& s = found.slots[i];
+    const double mean = static_cast<double>(s.keys) / static_cast<double>(std::max<int64_t>(found.samples, 1));
+    Json slot(Json::Object{{"least_nnz", s.least_nnz}, {"mean_nnz", mean}, {"most_nnz", s.most_nnz}, {"keys", s.keys}, {"distinct", s.distinct.value()}, {"exact", s.distinct.exact()}});
+    std::printf("  %-7zu %8lld %8.3f %8lld   %12s%lld", i, whole(s.least_nnz), mean, whole(s.most_nnz), s.distinct.exact() ? "" : "about ", whole(s.distinct.value()));
+    if (s.keys > 0) {
+      std::printf("  %lld ... %lld", whole(s.least_key), whole(s.most_key));
+      slot.set("least_key", s.least_key).set("most_key", s.most_key);
+    }
+    std::printf("\n");
+    all.add(std::move(slot));
+  }
+  return all;
+}
+
+/// Prints one set; returns its figures.
+Json print(const std::string& name, const Inspection& found) {
+  int64_t bad = 0;
+  Json files(Json::Array{});
+  std::printf("%s: %lld samples in %zu file%s\n", name.c_str(), whole(found.samples), found.files.size(), found.files.size() == 1 ? "" : "s");
+  for (const InspectedFile& file : found.files) {
+    if (!file.facts.empty())
+      std::printf("  %s: %lld records, %lld bytes%s; %s\n", file.path.c_str(), whole(file.records), whole(file.bytes), file.bad_records > 0 ? cat(", ", file.bad_records, " bad").c_str() : "", file.facts.c_str());
+    bad += file.bad_records;
+    files.add(Json(Json::Object{{"path", file.path.string()}, {"records", file.records}, {"bytes", file.bytes}, {"bad_records", file.bad_records}, {"facts", file.facts}}));
+  }
+  Json json(Json::Object{{"name", name}, {"samples", found.samples}, {"bad_records", bad}, {"files", files}});
+  if (found.samples > 0) {
+    json.set("labels", print_numbers("label", found.labels)).set("dense", print_numbers("dense", found.dense));
+    json.set("slots", print_slots(found));
+    const bool estimated = std::any_of(found.slots.begin(), found.slots.end(), [](const SlotSummary& slot) { return !slot.distinct.exact(); });
+    if (estimated) std::printf("  \"about\": an estimate, with a standard error of 0.8 %%\n");
+  }
+  if (!found.head.empty()) std::printf("\n  first samples\n");
+  for (const std::string& line : found.head) std::printf("  %s\n", line.c_str());
+  if (found.problem_count > 0) std::printf("\n  %lld problem%s\n", whole(found.problem_count), found.problem_count == 1 ? "" : "s");
+  for (const std::string& problem : found.problems) std::printf("  %s\n", problem.c_str());
+  if (found.problem_count > static_cast<int64_t>(found.problems.size())) std::printf("  ... and %lld more; --problems N shows more\n", whole(found.problem_count - static_cast<int64_t>(found.problems.size())));
+  std::printf("\n");
+  json.set("head", to_json(found.head)).set("problems", to_json(found.problems)).set("problem_count", found.problem_count);
+  return json;
+}
+
+void run(Arguments& given) {
+  if (!given.config.empty()) read_config(given);
+  if (given.key_bits > 0) given.look.key_width = given.key_bits == 32 ? KeyWidth::u32 : KeyWidth::i64;
+  if (given.paths.empty()) {
+    if (!given.look.clause) throw Error(Kind::usage, "expected data files or file lists, or --config FILE, whose source and eval_source are then looked at");
+    given.paths.push_back(given.look.clause->source);
+    if (!given.look.clause->eval_source.empty()) given.paths.push_back(given.look.clause->eval_source);
+  }
+  int64_t problems = 0;
+  Json sets(Json::Array{});
+  for (const std::string& path : given.paths) {
+    const Inspection found = inspect(data_files(path, given.look, Log::to_stderr()), given.look);
+    sets.add(print(path, found));
+    problems += found.problem_count;
+  }
+  if (!given.json.empty()) write_text(given.json, Json(Json::Object{{"schema", 1}, {"sets", sets}}).text(2) + "\n");
+  if (problems > 0) throw Error(Kind::data, cat(problems, problems == 1 ? " problem was" : " problems were", " found; see above"));
+}
+
+int main_of(int argc, char** argv) {
+  Arguments given;
+  given.look.threads = usable_cores();
+  CLI::App app("Shows what data files hold: headers, samples, labels, dense values, keys of each slot; and checks them against a config.");
+  app.footer(kExamples);
+  app.add_option("paths", given.paths, "data files or file lists; left out: source and eval_source of the config");
+  app.add_option("--config", given.config, "config whose Data layer every record must fit; needed for formats without a header");
+  app.add_option("--head", given.look.head, "show so many of the first samples")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--problems", given.look.most_problems, "show so many problems of each set")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--exact", given.look.exact_bound, "count up to so many distinct keys of a slot exactly, more by an estimate")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--key-bits", given.key_bits, "32 or 64, for Norm files that do not tell")->check(CLI::IsMember({32, 64}));
+  app.add_option("--json", given.json, "also write the figures to this file");
+  app.add_option("--threads", given.look.threads, "threads; the result is the same for any number")->check(CLI::Range(1, 1024))->capture_default_str();
+  return run_tool(app, argc, argv, [&] { run(given); });
+}
+
+}  // namespace
+}  // namespace hctr
+
+int main(int argc, char** argv) { return hctr::main_of(argc, argv); }

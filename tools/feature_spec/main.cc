@@ -1,0 +1,95 @@
+// feature_spec: makes, checks and carries out feature specifications. Here is its command line.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "data/feature_rows.h"
+#include "data/feature_transcode.h"
+#include "run_tool.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  feature_spec describe --features label,age,user,movie --label label --numerical age --categorical user,movie --train a.csv b.csv --test c.csv --out data/feature_spec.yaml
+  feature_spec check data/feature_spec.yaml
+  feature_spec transcode data/feature_spec.yaml --out binary --half
+
+A specification has the sections feature_spec, source_spec, channel_spec and metadata; docs/data_tools.md describes them.)";
+
+void print(const FeatureSpec& spec) {
+  for (const FeatureChannel& channel : spec.channels) {
+    std::printf("%-12s", channel.name.c_str());
+    for (const size_t i : channel.features) {
+      const FeatureColumn& feature = spec.features[i];
+      std::printf(" %s (%s%s)", feature.name.c_str(), name_of(feature.type).c_str(), feature.cardinality ? cat(", ", *feature.cardinality, " ids").c_str() : "");
+    }
+    std::printf("\n");
+  }
+}
+
+/// Reads every row of every mapping.
+void check_rows(const FeatureSpec& spec) {
+  for (const FeatureSource& source : spec.sources) {
+    std::vector<size_t> all;
+    for (const FeatureChunk& chunk : source.chunks) all.insert(all.end(), chunk.features.begin(), chunk.features.end());
+    FeatureRows rows(spec, source.name, all);
+    Progress progress(cat("reading ", source.name), "rows", rows.rows().value_or(0));
+    FeatureBlock block;
+    int64_t done = 0;
+    while (rows.next(block, 65536)) progress.at(done += block.rows);
+    progress.finish();
+    std::printf("%-12s %lld rows in %zu chunks: right\n", source.name.c_str(), static_cast<long long>(done), source.chunks.size());
+  }
+}
+
+int main_of(int argc, char** argv) {
+  DescribeOptions describe;
+  TranscodeOptions transcode;
+  std::string spec, out, folder;
+  std::vector<std::string> train, test;
+  CLI::App app("Feature specifications: what columns a data set has, in which files they lie, and what each is for.");
+  app.footer(kExamples);
+  app.require_subcommand(1);
+
+  CLI::App* const describing = app.add_subcommand("describe", "writes a specification for CSV files without a header");
+  describing->add_option("--features", describe.features, "names of the columns, in their order")->delimiter(',')->required();
+  describing->add_option("--label", describe.labels, "those that are labels")->delimiter(',')->required();
+  describing->add_option("--numerical", describe.numerical, "those that are dense values")->delimiter(',');
+  describing->add_option("--categorical", describe.categorical, "those that are ids, counted from 0")->delimiter(',')->required();
+  describing->add_option("--train", train, "files of the mapping train")->required();
+  describing->add_option("--test", test, "files of the mapping test");
+  describing->add_option("--out", out, "the specification; files are named relative to its folder")->required();
+
+  CLI::App* const checking = app.add_subcommand("check", "reads a specification and every row it speaks of");
+  checking->add_option("spec", spec, "the specification")->required();
+
+  CLI::App* const transcoding = app.add_subcommand("transcode", "writes all mappings as split_binary, and the specification of the result");
+  transcoding->add_option("spec", spec, "the specification")->required();
+  transcoding->add_option("--out", folder, "folder for feature_spec.yaml and the mappings")->required();
+  transcoding->add_flag("--half", transcode.half_numerical, "dense values as float16, as NVIDIA's DLRM wants them");
+  transcoding->add_flag("--force", transcode.force, "overwrite a result that is there");
+
+  return run_tool(app, argc, argv, [&] {
+    if (describing->parsed()) {
+      describe.out = out;
+      describe.train.assign(train.begin(), train.end());
+      describe.test.assign(test.begin(), test.end());
+      print(describe_features(describe));
+    } else if (checking->parsed()) {
+      const FeatureSpec read = read_feature_spec(spec);
+      print(read);
+      check_rows(read);
+    } else {
+      transcode.folder = folder;
+      print(transcode_features(read_feature_spec(spec), transcode));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace hctr
+
+int main(int argc, char** argv) { return hctr::main_of(argc, argv); }
