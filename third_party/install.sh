@@ -13,6 +13,7 @@ needs=(
   "libcli11-dev:include/CLI/CLI.hpp"
   "libopenblas-dev:lib/libopenblas.so"
   "zlib1g-dev:include/zlib.h"
+  "libzstd-dev:include/zstd.h"
   "libgtest-dev:include/gtest/gtest.h"
   "python3:bin:python3"
 )

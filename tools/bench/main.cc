@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "index_bench.h"
+#include "reader_bench.h"
 #include "rows_bench.h"
 #include "run_tool.h"
 
@@ -14,6 +15,7 @@ constexpr const char* kExamples = R"(
 Examples:
   bench index --json index.json
   bench rows
+  bench reader --threads 2
   bench index --device cpu --quick)";
 
 struct Arguments {
@@ -57,12 +59,15 @@ int main_of(int argc, char** argv) {
   app.require_subcommand(1);
   CLI::App* index = app.add_subcommand("index", "the hash index from keys to rows");
   CLI::App* rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
-  for (CLI::App* part : {index, rows}) {
+  CLI::App* reader = app.add_subcommand("reader", "reading data of every format, from the page cache into batch slots");
+  for (CLI::App* part : {index, rows, reader}) {
     part->add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")->check(CLI::IsMember({"cpu", "cuda", "auto"}));
     part->add_option("--json", given.json, "also write the figures to this file");
     part->add_flag("--quick", given.quick, "tiny sizes: to see that it works");
-    part->add_option("--threads", given.threads, "CPU threads")->check(CLI::Range(1, 1024))->capture_default_str();
+    part->add_option("--threads", given.threads, "CPU threads; of the reader: those that parse")->check(CLI::Range(1, 1024))->capture_default_str();
   }
+  int64_t samples = 1000000;
+  reader->add_option("--samples", samples, "rows of the files that are read")->check(CLI::Range(1, 1 << 30))->capture_default_str();
   return run_tool(app, argc, argv, [&] {
     const Device device = device_of(given.device);
     Runtime runtime(device, {.threads = given.threads, .seed = 1});
@@ -70,6 +75,7 @@ int main_of(int argc, char** argv) {
     bench::Report report(describe(device));
     std::printf("%s\n", describe(device).c_str());
     if (app.got_subcommand(index)) bench_all_indices(ctx, given.quick, report);
+    if (app.got_subcommand(reader)) bench::bench_reader({.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5}, report);
     if (app.got_subcommand(rows)) bench_all_rows(ctx, given.quick, report);
     if (!given.json.empty()) report.write_json(given.json);
   });
