@@ -20,7 +20,7 @@ class CriteoRows : public RowMaker {
       for (size_t i = 0; i < kCriteoIntegers; ++i) row.dense[i] = dense_value(values.integers[i]);
     thread_local std::vector<Feature> features;
     criteo_features(style_, values, features);
-    for (const Feature& feature : features) row.keys->push_back(criteo_key(style_, feature));
+    append_criteo_keys(style_, features, *row.keys);
     if (wide_keys_ > 0) *row.nnz = wide_keys_;
     std::fill_n(row.nnz + (wide_keys_ > 0), style_.deep_slots(), 1);
     return "";

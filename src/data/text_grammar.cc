@@ -11,8 +11,8 @@ namespace {
 constexpr uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
 
 uint64_t repeated(char c) { return kOnes * static_cast<uint8_t>(c); }
-/// The high bit of each zero byte, exact up to the lowest one.
-uint64_t zero_bytes(uint64_t word) { return (word - kOnes) & ~word & kHighs; }
+/// The high bit of each zero byte.
+uint64_t zero_bytes(uint64_t word) { return ~(((word & ~kHighs) + ~kHighs) | word | ~kHighs); }
 
 /// The first delimiter or line end; `end` when there is none. Eight bytes at a time.
 const char* find_break(const char* p, const char* end, uint64_t delimiters, uint64_t newlines) {
@@ -70,23 +70,44 @@ void RecordSplitter::add(const char* begin, const char* end) {
 }
 
 const char* RecordSplitter::split(const char* p, const char* end) {
-  const uint64_t delimiters = repeated(grammar_.delimiter), newlines = repeated('\n');
   count_ = 0;
   unclosed_ = false;
   if (!problem_.empty()) problem_.clear();
   if (!unescaped_.empty()) unescaped_.clear();
-  for (;;) {
-    const char* at;
+  const uint64_t delimiters = repeated(grammar_.delimiter), newlines = repeated('\n');
+  // Eight bytes at a time, and all breaks among them; `p` is where the cell at hand starts.
+  for (const char* word_at = p;;) {
     if (grammar_.quote != 0 && p < end && *p == grammar_.quote) {
-      at = quoted(p, end);
-    } else {
-      at = find_break(p, end, delimiters, newlines);
-      const bool at_line_end = at == end || *at == '\n';
-      add(p, at_line_end && at > p && at[-1] == '\r' ? at - 1 : at);
+      const char* at = quoted(p, end);
+      if (at == end) return end;
+      if (*at == '\n') return at + 1;
+      word_at = p = at + 1;
+      continue;
     }
-    if (at == end) return end;
-    if (*at == '\n') return at + 1;
-    p = at + 1;
+    uint64_t breaks = 0;
+    if (word_at < end) {
+      uint64_t word;
+      std::memcpy(&word, word_at, sizeof word);
+      breaks = zero_bytes(word ^ delimiters) | zero_bytes(word ^ newlines);
+    }
+    bool quote_next = false;
+    for (; breaks != 0 && !quote_next; breaks &= breaks - 1) {
+      const char* at = word_at + std::countr_zero(breaks) / 8;
+      if (at >= end) break;
+      if (*at == '\n') {
+        add(p, at > p && at[-1] == '\r' ? at - 1 : at);
+        return at + 1;
+      }
+      add(p, at);
+      p = at + 1;
+      quote_next = grammar_.quote != 0 && p < end && *p == grammar_.quote;
+    }
+    if (quote_next) continue;
+    word_at += 8;
+    if (word_at >= end) {
+      add(p, end > p && end[-1] == '\r' ? end - 1 : end);
+      return end;
+    }
   }
 }
 

@@ -58,23 +58,6 @@ bool read_number(std::string_view text, double& value) {
 bool read_integer(std::string_view text, int64_t& value) { return read_whole(text, value, 10); }
 bool read_hex(std::string_view text, uint64_t& value) { return !text.starts_with('-') && read_whole(text, value, 16); }
 
-int64_t eight_hex_digits(const char* text) {
-  uint64_t word;
-  std::memcpy(&word, text, sizeof word);
-  // Each byte alone: digits have 0x30 to 0x39, letters 0x41 to 0x46 and 0x61 to 0x66. Sums stay below 0x100, so no byte disturbs its neighbour.
-  constexpr uint64_t ones = 0x0101010101010101;
-  if (word & (ones * 0x80)) return -1;
-  const uint64_t lower = word | (ones * 0x20);                                                               // letters in lower case; digits stay
-  const uint64_t digit = ((word + ones * (0x80 - 0x30)) & ~(word + ones * (0x80 - 0x3a))) & (ones * 0x80);    // 0x30 <= byte < 0x3a
-  const uint64_t letter = ((lower + ones * (0x80 - 0x61)) & ~(lower + ones * (0x80 - 0x67))) & (ones * 0x80);  // 0x61 <= byte < 0x67
-  if ((digit | letter) != ones * 0x80) return -1;
-  uint64_t nibbles = (word & (ones * 0x0f)) + (letter >> 7) * 9;
-  // The first character is the highest nibble and the lowest byte.
-  nibbles = (nibbles << 4 | nibbles >> 8) & 0x00ff00ff00ff00ff;
-  nibbles = (nibbles << 8 | nibbles >> 16) & 0x0000ffff0000ffff;
-  return static_cast<int64_t>((nibbles << 16 | nibbles >> 32) & 0xffffffff);
-}
-
 uint64_t text_hash(std::string_view text, uint64_t seed) {
   uint64_t hash = mix64(seed + text.size());
   const char* p = text.data();
