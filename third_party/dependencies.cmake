@@ -6,6 +6,7 @@ set(HCTR_CUDA AUTO CACHE STRING "CUDA code: ON, OFF or AUTO (if a toolkit is fou
 set(HCTR_NCCL AUTO CACHE STRING "NCCL collectives: ON, OFF or AUTO (if found, with CUDA)")
 set(HCTR_MPI AUTO CACHE STRING "MPI: ON, OFF or AUTO (if found)")
 option(HCTR_TESTS "Build the tests" ON)
+option(HCTR_FUZZ "Build the fuzzers of the parsers; needs clang" OFF)
 option(HCTR_ONLY_SM90 "CUDA: build for compute capability 9.0 alone" OFF)
 set(HCTR_SANITIZE "" CACHE STRING "Sanitizers for all our code: \"address;undefined\" or \"thread\"")
 

@@ -43,6 +43,8 @@ void resolve_limits(SparseInput& input, const std::string& pointer, Problems& pr
 void check_together(DataClause& clause, const std::string& pointer, Problems& problems) {
   const FormatType& format = format_type(clause.format);
   format.check(clause, pointer, problems);
+  if (clause.csv.given && clause.format != DataFormat::csv) problems.note(pointer + "/csv", "has no effect: the format is not \"Csv\"");
+  if (clause.criteo.given && clause.format != DataFormat::criteo) problems.note(pointer + "/criteo", "has no effect: the format is not \"Criteo\"");
   if (clause.source.empty()) problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
 
   std::vector<std::pair<std::string, std::string>> tops = {{clause.label.top, "/label/top"}, {clause.dense.top, "/dense/top"}};
@@ -111,6 +113,17 @@ Misfit read_value(const Json& value, const Range& range, PerSlot& out) {
 
 Json to_json(const PerSlot& per_slot) { return to_json(per_slot.values); }
 
+Misfit read_value(const Json& value, const Range& range, CachedBatches& out) {
+  if (const bool* all = unwrapped(value).boolean()) {
+    out.most = *all ? std::numeric_limits<int64_t>::max() : 0;
+    return {};
+  }
+  const std::string expected = read_value(value, range, out.most);
+  return expected.empty() ? Misfit() : Misfit(expected + ", or true or false");
+}
+
+Json to_json(const CachedBatches& cached) { return cached.most == std::numeric_limits<int64_t>::max() ? Json(true) : Json(cached.most); }
+
 int64_t SparseInput::kept_places() const {
   if (!has_sizes()) return slot_num * kept_nnz(0);
   int64_t places = 0;
@@ -145,7 +158,10 @@ Schema<DataClause> data_schema() {
       .opt("bad_records", &DataClause::bad_records, "what a record that makes no sense is: an error, or left out and counted; left out: an error, but "
                                                     "Norm records that fail their check sum are left out")
       .opt("max_bad_records", &DataClause::max_bad_records, "more records left out than these are an error; left out: any number", at_least(0))
-      .ignored("cache_eval_data", "evaluation batches are read each time")
+      .part("csv", &DataClause::csv, csv_schema(), "for Csv data: what its columns are", false)
+      .part("criteo", &DataClause::criteo, criteo_schema(), "for Criteo data: which features become what", false)
+      .opt("cache_eval_data", &DataClause::cache_eval_data, "evaluation batches that stay in the device's memory once they have been read, true: all; "
+                                                            "the others are read each time", at_least(0))
       .ignored("async_param", "for the format RawAsync")
       .ignored("num_iterations_statistics", "no statistics of the data are taken beforehand")
       .together(check_together);

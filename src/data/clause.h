@@ -9,11 +9,12 @@
 
 #include "config/schema.h"
 #include "data/batch_layout.h"
+#include "data/csv_clause.h"
 #include "data/record_shape.h"
 
 namespace hctr {
 
-enum class DataFormat { norm, raw, parquet };
+enum class DataFormat { norm, raw, parquet, criteo, csv };
 enum class Check { none, sum };
 enum class BadRecordPolicy { error, skip };
 enum class SparseType { distributed_slot, localized_slot };
@@ -44,6 +45,17 @@ Json to_json(const PerSlot&);
 template <>
 struct TypeWord<PerSlot> {
   static std::string text() { return "integer or array of integer"; }
+};
+
+/// How many evaluation batches stay in the device's memory: a number, or true for all.
+struct CachedBatches {
+  int64_t most = 0;
+};
+Misfit read_value(const Json& value, const Range&, CachedBatches& out);
+Json to_json(const CachedBatches&);
+template <>
+struct TypeWord<CachedBatches> {
+  static std::string text() { return "integer, or true or false"; }
 };
 
 struct LabelPart {
@@ -96,6 +108,9 @@ struct DataClause {
   int64_t shuffle = 0;
   std::optional<BadRecordPolicy> bad_records;  ///< none: as the format has it
   std::optional<int64_t> max_bad_records;
+  CachedBatches cache_eval_data;
+  CsvPart csv;
+  CriteoPart criteo;
 
   int64_t slots() const;
 };

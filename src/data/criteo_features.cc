@@ -71,6 +71,18 @@ int64_t criteo_key(const CriteoStyle& style, Feature feature) {
   return (int64_t{feature.column} << 26) + static_cast<int64_t>(ranged_key(feature.value, uint64_t{1} << 26));
 }
 
+void append_criteo_keys(const CriteoStyle& style, const std::vector<Feature>& features, std::vector<int64_t>& keys) {
+  const size_t before = keys.size();
+  keys.resize(before + features.size());
+  int64_t* to = keys.data() + before;
+  if (style.buckets == 0 && style.key_bytes == 8) {
+    for (size_t i = 0; i < features.size(); ++i) to[i] = static_cast<int64_t>(uint64_t{features[i].column} << kValueBits | features[i].value);
+    scatter_keys(to, static_cast<int32_t>(features.size()));
+  } else {
+    for (size_t i = 0; i < features.size(); ++i) to[i] = criteo_key(style, features[i]);
+  }
+}
+
 void check_criteo_style(const CriteoStyle& style) {
   if (style.buckets != 0 && style.buckets < 3)
     throw Error(Kind::usage, cat("--buckets ", style.buckets, ": each column needs at least 3 keys: missing, rare, and one more"));

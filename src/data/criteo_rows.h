@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,9 @@ struct CriteoRow {
   std::array<std::optional<int64_t>, kCriteoIntegers> integers;
   std::array<std::optional<uint32_t>, kCriteoCategories> categories;
 };
+
+/// Reads the fields of a line; returns an empty string, or what is wrong.
+std::string parse_criteo_cells(std::span<const std::string_view> cells, CriteoRow& row);
 
 /// Reads `line`; returns an empty string, or what is wrong: "column I3: expected an integer or nothing, found 'x'".
 std::string parse_criteo_row(std::string_view line, CriteoRow& row);

@@ -1,6 +1,8 @@
 #include "data/format_table.h"
 
 #include "base/error.h"
+#include "data/criteo_set.h"
+#include "data/csv_set.h"
 #include "data/norm_set.h"
 #include "data/raw_set.h"
 
@@ -27,6 +29,8 @@ const std::vector<FormatType>& format_types() {
       {DataFormat::norm, {"Norm"}, "the path of a file list", check_norm_clause, open_norm_set},
       {DataFormat::raw, {"Raw", "RawAsync"}, "the path of a data file or of a file list", check_raw_clause, open_raw_set},
       {DataFormat::parquet, {"Parquet"}, "the path of a file list", not_yet, nullptr},
+      {DataFormat::criteo, {"Criteo"}, "the path of a text file or of a file list", check_criteo_clause, open_criteo_set},
+      {DataFormat::csv, {"Csv"}, "the path of a text file or of a file list", check_csv_clause, open_csv_set},
   };
   return types;
 }

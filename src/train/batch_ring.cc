@@ -22,17 +22,21 @@ StepState& BatchRing::state(int slot) const {
 }
 
 void BatchRing::upload(StreamRef stream, int slot) const {
-  if (device_.is_cuda()) copy_bytes(stream, block(slot), host_[static_cast<size_t>(slot)].data(), layout_.bytes);
+  if (device_.is_cuda()) copy_bytes(stream, device_block(slot), host_[static_cast<size_t>(slot)].data(), layout_.bytes);
 }
 
-std::byte* BatchRing::block(int slot) const {
+void BatchRing::upload_state(StreamRef stream, int slot) const {
+  if (device_.is_cuda()) copy_bytes(stream, device_state(slot), &state(slot), sizeof(StepState));
+}
+
+std::byte* BatchRing::device_block(int slot) const {
   const auto s = static_cast<size_t>(slot);
   return device_.is_cuda() ? on_device_[s].data() : host_[s].data();
 }
 
-Tensor BatchRing::tensor(int slot, size_t offset, const TensorSpec& spec) const { return Tensor(block(slot) + offset, spec, device_); }
+Tensor BatchRing::tensor(int slot, size_t offset, const TensorSpec& spec) const { return Tensor(device_block(slot) + offset, spec, device_); }
 
-StepState* BatchRing::device_state(int slot) const { return reinterpret_cast<StepState*>(block(slot) + layout_.state); }
+StepState* BatchRing::device_state(int slot) const { return reinterpret_cast<StepState*>(device_block(slot) + layout_.state); }
 
 Tensor BatchRing::label(int slot) const {
   return tensor(slot, layout_.label, TensorSpec(DType::f32, {layout_.shape.samples, layout_.shape.label_dim}));

@@ -25,6 +25,10 @@ class BatchRing {
   StepState& state(int slot) const;
   /// Copies a slot to the device, in stream order. On the CPU there is nothing to copy: both are one block.
   void upload(StreamRef, int slot) const;
+  /// The same for the StepState alone.
+  void upload_state(StreamRef, int slot) const;
+  /// Where a slot lies on the device; on the CPU that is where the reader writes.
+  std::byte* device_block(int slot) const;
 
   StepState* device_state(int slot) const;
   Tensor label(int slot) const;
@@ -33,7 +37,6 @@ class BatchRing {
   Tensor keys(int slot, size_t table) const;
 
  private:
-  std::byte* block(int slot) const;
   Tensor tensor(int slot, size_t offset, const TensorSpec&) const;
 
   BatchLayout layout_;

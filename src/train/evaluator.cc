@@ -18,7 +18,9 @@ size_t extent(const TensorSpec& spec) {
 }  // namespace
 
 Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout, const Log& log)
-    : runtime_(runtime), comm_(comm), model_(model), ring_(layout, kSlots, runtime.device()), batches_(config.solver.eval_batches()),
+    : runtime_(runtime), comm_(comm), model_(model),
+      cache_(layout, runtime.device(), config.solver.compatibility.evaluation_continues ? 0 : config.data.cache_eval_data.most),
+      ring_(layout, cache_.has_room() ? 2 * kSlots : kSlots, runtime.device()), batches_(config.solver.eval_batches()),
       continues_(config.solver.compatibility.evaluation_continues && batches_), sparse_inputs_(config.data.sparse.size()), tasks_(model.tasks()),
       metrics_(config.solver.eval_metrics) {
   const auto asked = [&](auto which) { return std::any_of(metrics_.metrics.begin(), metrics_.metrics.end(), which); };
@@ -33,9 +35,11 @@ Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm,
   if (asked([](const Metric& metric) { return metric.type->of_groups; }))
     for (size_t i = 0; i < sparse_inputs_; ++i)
       if (config.data.sparse[i].top == config.solver.group_by.input) group_slot_ = {i, config.solver.group_by.slot};
-  for (int s = 0; s < kSlots; ++s) results_.emplace_back(runtime.device(), result_bytes_);
-  for (int s = 0; s < kSlots; ++s) slots_.push_back(make_slot(config, s));
-  reader_ = std::make_unique<Reader>(config.data, evaluation_source(config.data), layout, ring_.host_blocks(),
+  for (int s = 0; s < ring_.slots(); ++s) results_.emplace_back(runtime.device(), result_bytes_);
+  for (int s = 0; s < ring_.slots(); ++s) slots_.push_back(make_slot(config, s));
+  std::vector<std::byte*> read_into = ring_.host_blocks();
+  read_into.resize(kSlots);
+  reader_ = std::make_unique<Reader>(config.data, evaluation_source(config.data), layout, read_into,
                                      reader_options(config, comm, config.solver.eval_batch(), continues_), log);
 }
 
@@ -69,7 +73,7 @@ Evaluator::Slot Evaluator::make_slot(const Config& config, int slot) {
   const BatchTensors tensors = batch_tensors(ring_, slot, sparse_inputs_);
   const bool record = config.solver.cuda_graph && !runtime_.options().sync_launches;
   const auto body = [this, slot, tensors, binding = model_.bind(Phase::evaluate, tensors)] {
-    ring_.upload(runtime_.compute_stream(), slot);
+    slot < kSlots ? ring_.upload(runtime_.compute_stream(), slot) : ring_.upload_state(runtime_.compute_stream(), slot);
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
     model_.evaluate(ctx, tensors, binding);
     std::byte* results = results_[static_cast<size_t>(slot)].data();
@@ -86,21 +90,18 @@ Evaluator::Slot Evaluator::make_slot(const Config& config, int slot) {
 }
 
 Evaluator::Result Evaluator::run(int64_t steps) {
-  if (!fresh_ && !continues_) reader_->reset();
+  if (!fresh_ && !continues_) reader_->reset(cache_.behind());
   fresh_ = false;
   scores_.clear();
   for (const Piece& prediction : predictions_) scores_.emplace_back(metrics_, prediction.spec.row_elements());
   loss_sums_.assign(losses_.size(), 0);
   Result result;
-  std::optional<int> running;
+  std::optional<Running> running;
   for (int64_t batch = 0; !batches_ || batch < *batches_; ++batch) {
-    const std::optional<int> slot = reader_->next();
-    if (!slot) break;
-    ring_.state(*slot).step = steps;
-    slots_[static_cast<size_t>(*slot)].program.run();
-    slots_[static_cast<size_t>(*slot)].done.record(runtime_.compute_stream());
+    const std::optional<Running> next = start(batch, steps);
+    if (!next) break;
     if (running) take_in(*running, result);
-    running = slot;
+    running = next;
   }
   if (running) take_in(*running, result);
   model_.check_keys();
@@ -128,14 +129,29 @@ std::map<std::string, double> Evaluator::united_values() {
   return values;
 }
 
-void Evaluator::take_in(int slot, Result& total) {
-  slots_[static_cast<size_t>(slot)].done.synchronize();
-  const StepState& state = ring_.state(slot);
-  for (size_t l = 0; l < losses_.size(); ++l) loss_sums_[l] += static_cast<double>(*result(slot, losses_[l])) * state.global_samples;
-  const auto of_rows = groups(slot, state.valid_samples);
-  for (size_t t = 0; t < scores_.size(); ++t) scores_[t].add(view(slot, predictions_[t]), view(slot, labels_[t]), of_rows, state.valid_samples);
+/// Queues the next batch, from the cache or from the reader; nothing at the end of the set.
+std::optional<Evaluator::Running> Evaluator::start(int64_t batch, int64_t steps) {
+  const StreamRef stream = runtime_.compute_stream();
+  const bool cached = batch < cache_.size();
+  const std::optional<int> slot = cached ? kSlots + static_cast<int>(batch % kSlots) : reader_->next();
+  if (!slot) return std::nullopt;
+  if (cached) cache_.bring(stream, ring_, *slot, batch);
+  StepState& state = ring_.state(*slot);
+  state.step = steps;
+  slots_[static_cast<size_t>(*slot)].program.run();
+  if (!cached && cache_.has_room()) cache_.keep(stream, ring_, *slot, groups(*slot, state.valid_samples), reader_->position());
+  slots_[static_cast<size_t>(*slot)].done.record(stream);
+  return Running{*slot, cached ? std::optional(batch) : std::nullopt};
+}
+
+void Evaluator::take_in(const Running& batch, Result& total) {
+  slots_[static_cast<size_t>(batch.slot)].done.synchronize();
+  const StepState& state = ring_.state(batch.slot);
+  for (size_t l = 0; l < losses_.size(); ++l) loss_sums_[l] += static_cast<double>(*result(batch.slot, losses_[l])) * state.global_samples;
+  const auto of_rows = batch.cached ? cache_.groups(*batch.cached) : groups(batch.slot, state.valid_samples);
+  for (size_t t = 0; t < scores_.size(); ++t) scores_[t].add(view(batch.slot, predictions_[t]), view(batch.slot, labels_[t]), of_rows, state.valid_samples);
   total.samples += state.global_samples;
-  reader_->release(slot);
+  if (!batch.cached) reader_->release(batch.slot);
 }
 
 }  // namespace hctr

@@ -12,6 +12,7 @@
 #include "device/program.h"
 #include "model/model.h"
 #include "train/batch_ring.h"
+#include "train/eval_cache.h"
 #include "train/scores.h"
 
 namespace hctr {
@@ -30,15 +31,21 @@ class Evaluator {
   /// `steps`: training steps done so far. Waits for the training steps queued before.
   Result run(int64_t steps);
 
-  static constexpr int kSlots = 2;  // one on the device, one whose results the host takes in
+  static constexpr int kSlots = 2;  // one on the device, one whose results the host takes in; as many again for batches of the cache
 
  private:
   struct Slot {
     Program program;
     Event done;
   };
+  /// A batch under way.
+  struct Running {
+    int slot;
+    std::optional<int64_t> cached;  // its place in the cache, when it came from there
+  };
   Slot make_slot(const Config&, int slot);
-  void take_in(int slot, Result&);
+  std::optional<Running> start(int64_t batch, int64_t steps);
+  void take_in(const Running&, Result&);
   /// The values of what all ranks measured, on every rank.
   std::map<std::string, double> united_values();
   /// Where one tensor of a batch's results lies in the slot's host memory.
@@ -55,6 +62,7 @@ class Evaluator {
   Runtime& runtime_;
   Communicator& comm_;
   Model& model_;
+  EvalCache cache_;
   BatchRing ring_;
   std::optional<int64_t> batches_;
   bool continues_;  // where the evaluation before ended
@@ -67,7 +75,7 @@ class Evaluator {
   std::vector<HostBuffer> results_;          // per slot
   std::vector<Slot> slots_;
   std::unique_ptr<Reader> reader_;
-  bool fresh_ = true;  // the reader stands at the start of the set
+  bool fresh_ = true;  // the reader stands behind the batches of the cache
   std::vector<Scores> scores_;     // per task, of the evaluation under way and of this rank's samples
   std::vector<double> loss_sums_;  // as losses_
 };

@@ -8,7 +8,7 @@ namespace {
 
 TEST(Bench, EveryPartMeasuresAndWritesItsFigures) {
   const TemporaryFolder folder;
-  for (const char* part : {"index", "rows"})
+  for (const char* part : {"index", "rows", "reader"})
     for (const Device device : devices()) {
       const Outcome outcome = run_program("bench", {part, "--quick", "--device", device.is_cuda() ? "cuda" : "cpu", "--json", "out.json"}, folder.path());
       ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

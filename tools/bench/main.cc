@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "index_bench.h"
+#include "reader_bench.h"
 #include "rows_bench.h"
 #include "run_tool.h"
 #include "step_bench.h"
@@ -16,6 +17,7 @@ Examples:
   bench index --json index.json
   bench rows
   bench step samples/wdl/wdl.json --batch 65536
+  bench reader --threads 2
   bench index --device cpu --quick)";
 
 struct Arguments {
@@ -62,16 +64,19 @@ int main_of(int argc, char** argv) {
   app.require_subcommand(1);
   CLI::App* index = app.add_subcommand("index", "the hash index from keys to rows");
   CLI::App* rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
+  CLI::App* reader = app.add_subcommand("reader", "reading data of every format, from the page cache into batch slots");
   CLI::App* step = app.add_subcommand("step", "whole training steps of a model, without reading");
   step->add_option("config", given.step.config, "the model and its data: a JSON file")->required()->check(CLI::ExistingFile);
   step->add_option("--batch", given.step.batch, "samples of a batch; 0: as in the config")->check(CLI::NonNegativeNumber);
   step->add_option("--times", given.step.times, "steps to measure")->check(CLI::Range(10, 1000000))->capture_default_str();
-  for (CLI::App* part : {index, rows, step}) {
+  for (CLI::App* part : {index, rows, reader, step}) {
     part->add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")->check(CLI::IsMember({"cpu", "cuda", "auto"}));
     part->add_option("--json", given.json, "also write the figures to this file");
     part->add_flag("--quick", given.quick, "tiny sizes: to see that it works");
-    part->add_option("--threads", given.threads, "CPU threads")->check(CLI::Range(1, 1024))->capture_default_str();
+    part->add_option("--threads", given.threads, "CPU threads; of the reader: those that parse")->check(CLI::Range(1, 1024))->capture_default_str();
   }
+  int64_t samples = 1000000;
+  reader->add_option("--samples", samples, "rows of the files that are read")->check(CLI::Range(1, 1 << 30))->capture_default_str();
   return run_tool(app, argc, argv, [&] {
     const Device device = device_of(given.device);
     bench::Report report(describe(device));
@@ -80,6 +85,8 @@ int main_of(int argc, char** argv) {
       given.step.threads = given.threads;
       if (given.quick) given.step.times = 10;
       bench::bench_step(device, given.step, report);
+    } else if (app.got_subcommand(reader)) {
+      bench::bench_reader({.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5}, report);
     } else {
       Runtime runtime(device, {.threads = given.threads, .seed = 1});
       Context ctx(runtime, runtime.compute_stream());

@@ -134,7 +134,7 @@ TEST(DataClause, FormatsToComeAreNamedAndOthersCorrected) {
   for (const char* format : {"Parquet"}) {
     std::string with = text;
     with.insert(1, cat("\"format\": \"", format, "\", "));
-    EXPECT_SAYS(errors_of(with), cat("/layers/0/format: the format \"", format, "\" is not supported yet; supported is \"Norm\", \"Raw\""));
+    EXPECT_SAYS(errors_of(with), cat("/layers/0/format: the format \"", format, "\" is not supported yet; supported is \"Norm\", \"Raw\", \"Criteo\", \"Csv\""));
   }
   text.insert(1, "\"format\": \"norm\", ");
   EXPECT_SAYS(errors_of(text), "did you mean \"Norm\"?");

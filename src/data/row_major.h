@@ -1,0 +1,45 @@
+// Samples as they are parsed, row by row, on their way to a block.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/record_shape.h"
+#include "data/sample_block.h"
+
+namespace hctr {
+
+/// Takes in rows one at a time. Used again and again, so its memory is warm.
+class RowMajor {
+ public:
+  explicit RowMajor(const RecordShape& shape);
+
+  /// Room for the next row's numbers and key counts, and for its keys, which are appended in the order of the slots.
+  struct Row {
+    float *label, *dense;
+    int32_t* nnz;
+    std::vector<int64_t>* keys;
+  };
+  /// Forgets all rows; label and dense will be written into `block`.
+  void start(SampleBlock& block);
+  Row next();
+  /// Keeps the row that next() gave, unless it has more keys than the shape allows: then says so and does not.
+  std::string keep();
+  /// Turns the keys into slot order.
+  void finish();
+
+ private:
+  RecordShape shape_;
+  int64_t slots_;
+  bool limits_matter_ = false;  // one key in each slot could be more than a limit, or any slot may have several
+  SampleBlock* block_ = nullptr;
+  int64_t rows_ = 0, capacity_ = 0;
+  bool one_hot_ = true;
+  std::vector<int32_t> nnz_;  // [rows, slots]
+  std::vector<int64_t> keys_;
+  size_t kept_keys_ = 0;
+  std::vector<const std::byte*> row_keys_;
+};
+
+}  // namespace hctr

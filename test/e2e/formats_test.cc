@@ -1,0 +1,162 @@
+// The same rows in every format train the same model, bit for bit; and the configs of docs/data.md are run as they stand there.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "support/devices.h"
+#include "support/program.h"
+#include "unit/data/norm_test_files.h"
+
+namespace hctr::test {
+namespace {
+
+/// A small model that reads everything that this Data layer delivers.
+Json model_around(const Json& data, int64_t batch = 64) {
+  Json::Array layers = {data}, parts;
+  for (const Json& input : *data.find("sparse")->array()) {
+    const std::string top = *input.find("top")->string(), vectors = top + "_vectors", flat = top + "_flat";
+    Json table(Json::Object{{"max_vocabulary_size_per_gpu", 1000}, {"embedding_vec_size", 4}, {"combiner", 0}});
+    layers.push_back(Json::Object{{"type", "DistributedSlotSparseEmbeddingHash"}, {"bottom", top}, {"top", vectors}, {"sparse_embedding_hparam", table}});
+    layers.push_back(Json::Object{{"type", "Reshape"}, {"bottom", vectors}, {"top", flat}, {"leading_dim", 4 * *input.find("slot_num")->integer()}});
+    parts.emplace_back(flat);
+  }
+  if (*data.find("dense")->find("dense_dim")->integer() > 0) parts.push_back(*data.find("dense")->find("top"));
+  const auto add = [&](const char* type, Json bottom, const char* top, const char* key = "", Json value = {}) {
+    Json layer(Json::Object{{"type", type}, {"bottom", std::move(bottom)}, {"top", top}});
+    if (*key) layer.set(key, std::move(value));
+    layers.push_back(std::move(layer));
+  };
+  add("Concat", parts, "all");
+  add("InnerProduct", "all", "fc1", "fc_param", Json::Object{{"num_output", 8}});
+  add("ReLU", "fc1", "relu1");
+  add("InnerProduct", "relu1", "fc2", "fc_param", Json::Object{{"num_output", 1}});
+  add("BinaryCrossEntropyLoss", Json::Array{"fc2", "label"}, "loss");
+  Json config;
+  config.set("solver", Json::Object{{"lr_policy", "fixed"}, {"display", 1}, {"max_iter", 20}, {"gpu", Json::Array{0}}, {"batchsize", batch}, {"snapshot", 0},
+                                    {"snapshot_prefix", "out/"}, {"eval_interval", 5}, {"eval_metrics", Json::Array{"AUC", "AverageLoss"}}, {"seed", 7}});
+  Json adam(Json::Object{{"learning_rate", 0.01}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-7}});
+  config.set("optimizer", Json::Object{{"type", "Adam"}, {"adam_hparam", adam}}).set("layers", layers);
+  return config;
+}
+
+/// Trains, and returns every loss and metric as it was written, without times.
+std::string numbers_of(const TemporaryFolder& folder, const Json& config, const std::string& device = "cpu") {
+  write_file(folder / "config.json", config.text(1));
+  const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", device}, folder.path());
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  std::istringstream lines(read_file(folder / "run" / "metrics.jsonl"));
+  std::string numbers;
+  for (std::string line; std::getline(lines, line);) {
+    const Json event = Json::parse(line, "metrics.jsonl");
+    for (const char* name : {"loss", "AUC", "AverageLoss"})
+      if (const Json* value = event.find(name)) numbers += cat(name, " ", value->text(), "\n");
+  }
+  return numbers;
+}
+
+Json data_layer(const std::string& format, const std::string& train, const std::string& eval) {
+  return Json::parse(R"({"type": "Data", "format": ")" + format + R"(", "source": ")" + train + R"(", "eval_source": ")" + eval + R"(",
+    "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 2},
+    "sparse": [{"top": "a", "slot_num": 2, "max_feature_num_per_sample": 2}, {"top": "b", "slot_num": 3, "nnz_per_slot": 1}]})", "layer");
+}
+
+TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
+  using data_test::Row;
+  const TemporaryFolder folder;
+  const DataClause clause = data_test::clause_of(1, 2, {data_test::input_of("a", 2, 1, 2), data_test::input_of("b", 3, 1, 3)});
+  const auto write_set = [&](const std::string& name, int64_t count, uint64_t seed) {
+    auto rows = data_test::random_rows(clause, count, seed, 40, false);
+    std::string raw, csv = "b2,b1,y,x0,a0,b0,x1,a1\n";
+    const auto put = [&](auto value) { raw.append(reinterpret_cast<const char*>(&value), sizeof value); };
+    for (Row& row : rows) {
+      row.label[0] = (row.slots[0][0] + row.slots[3][0]) % 3 == 0;
+      row.dense[1] = 1.0f / (1 + row.dense[0]);
+      for (const float number : {row.label[0], row.dense[0], row.dense[1]}) put(number);
+      for (const auto& slot : row.slots) put(static_cast<int32_t>(slot[0]));
+      char line[200];
+      const auto key = [&](size_t slot) { return static_cast<long>(row.slots[slot][0]); };
+      std::snprintf(line, sizeof line, "%ld,%ld,%g,%.9g,%ld,\"%ld\",%.9g,%ld\n", key(4), key(3), static_cast<double>(row.label[0]),
+                    static_cast<double>(row.dense[0]), key(0), key(2), static_cast<double>(row.dense[1]), key(1));
+      csv += line;
+    }
+    data_test::write_rows(folder / (name + ".norm"), data_test::style_of(clause, Check::sum, 4), rows);
+    write_file_list(folder / (name + ".txt"), {folder / (name + ".norm")}, true);
+    write_file(folder / (name + ".raw"), raw);
+    write_file(folder / (name + ".csv"), csv);
+  };
+  write_set("train", 1000, 1);
+  write_set("eval", 300, 2);
+  Json raw = data_layer("Raw", "train.raw", "eval.raw"), csv = data_layer("Csv", "train.csv", "eval.csv");
+  raw.set("float_label_dense", true).set("num_samples", 1000).set("eval_num_samples", 300);
+  csv.set("csv", Json::parse(R"({"labels": ["y"], "dense": [{"columns": ["x0", "x1"]}],
+                                 "slots": [{"columns": ["a0", "a1", "b0", "b1", "b2"], "keys": "number"}]})", "csv"));
+  for (const bool shuffled : {false, true}) {
+    Json norm = data_layer("Norm", "train.txt", "eval.txt");
+    if (shuffled)
+      for (Json* layer : {&norm, &raw, &csv}) layer->set("shuffle", 300);
+    const std::string numbers = numbers_of(folder, model_around(norm));
+    EXPECT_GE(std::count(numbers.begin(), numbers.end(), '\n'), 28);
+    EXPECT_EQ(numbers_of(folder, model_around(raw)), numbers);
+    EXPECT_EQ(numbers_of(folder, model_around(csv)), numbers);
+  }
+}
+
+TEST(Formats, EvaluationBatchesThatStayOnTheDeviceGiveTheSameNumbers) {
+  const TemporaryFolder folder;
+  Json data = data_layer("Norm", "train.txt", "eval.txt");
+  write_file(folder / "config.json", model_around(data).text(1));
+  make_data(folder.path(), "config.json", 1000, 300);
+  for (const Device device : devices()) {
+    const std::string name = device.is_cuda() ? "cuda" : "cpu", numbers = numbers_of(folder, model_around(data), name);
+    for (const Json& cached : {Json(true), Json(1), Json(3), Json(5), Json(1000)}) {
+      Json with = data;
+      with.set("cache_eval_data", cached);
+      EXPECT_EQ(numbers_of(folder, model_around(with), name), numbers) << name << ", cached " << cached.text();
+    }
+  }
+}
+
+/// The code blocks of a page whose first line starts with ```<language>: the rest of that line, and the text.
+std::vector<std::pair<std::string, std::string>> blocks_of(const std::string& page, const std::string& language) {
+  std::vector<std::pair<std::string, std::string>> blocks;
+  std::istringstream lines(page);
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (inside && line == "```") inside = false;
+    else if (inside) blocks.back().second += line + "\n";
+    else if (line == "```" + language || line.starts_with("```" + language + " ")) {
+      inside = true;
+      blocks.emplace_back(line.size() > 3 + language.size() ? line.substr(4 + language.size()) : "", "");
+    }
+  }
+  return blocks;
+}
+
+TEST(Formats, TheConfigsOfTheManualTrainAsTheyStandThere) {
+  const TemporaryFolder folder;
+  const std::string page = read_file(std::filesystem::path(HCTR_SOURCE_DIR) / "docs/data.md");
+  for (const auto& [name, text] : blocks_of(page, "csv")) write_file(folder / name, text);
+  std::string raw, criteo;
+  const auto put = [&](auto value) { raw.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  for (int i = 0; i < 64; ++i) {
+    for (const int number : {i % 2, i, 2 * i}) put(static_cast<float>(number));
+    put(i % 10);
+    put(i % 20);
+    criteo += i % 3 == 0 ? "1" : "0";
+    for (int k = 0; k < 13; ++k) criteo += cat("\t", (i * k) % 30);
+    for (int k = 0; k < 26; ++k) criteo += cat("\t", std::hex, 1000 + (i * k) % 50);
+    criteo += "\n";
+  }
+  for (const char* file : {"train.raw", "eval.raw"}) write_file(folder / file, raw);
+  write_file(folder / "day_0.tsv", criteo);
+  const auto configs = blocks_of(page, "json");
+  EXPECT_EQ(configs.size(), 3u);
+  for (const auto& [name, text] : configs) {
+    SCOPED_TRACE(text);
+    EXPECT_NE(numbers_of(folder, model_around(Json::parse(text, "docs/data.md"), 2)).find("AUC"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,84 @@
+// What the entries share.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "data/clause.h"
+#include "fuzz/entries.h"
+
+namespace hctr::fuzz {
+
+/// A promise of the parser; a fuzzer sees the crash.
+inline void expect(bool holds) {
+  if (!holds) std::abort();
+}
+
+/// Runs `body`. Bad data is an Error(data) or Error(io) and nothing else.
+template <class Body>
+void tolerate(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    expect(error.kind() == Kind::data || error.kind() == Kind::io);
+  }
+}
+
+/// Takes one byte off the front; 0 when there is none.
+inline uint8_t take(Bytes& bytes) {
+  if (bytes.empty()) return 0;
+  const uint8_t first = bytes[0];
+  bytes = bytes.subspan(1);
+  return first;
+}
+
+/// A file in memory.
+class MemoryFile {
+ public:
+  explicit MemoryFile(Bytes bytes) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+    expect(descriptor_ >= 0);
+    for (size_t done = 0; done < bytes.size();) {
+      const ssize_t wrote = ::write(descriptor_, bytes.data() + done, bytes.size() - done);
+      expect(wrote > 0);
+      done += static_cast<size_t>(wrote);
+    }
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
+inline DataClause small_clause(int64_t dense, std::vector<std::array<int64_t, 3>> slots_nnz_keys) {
+  DataClause clause;
+  clause.label = {"label", 1};
+  clause.dense = {"dense", dense};
+  for (const auto& [slots, nnz, keys] : slots_nnz_keys) {
+    SparseInput input;
+    input.top = "x" + std::to_string(clause.sparse.size());
+    input.slot_num = slots;
+    input.max_nnz = nnz;
+    input.max_feature_num_per_sample = keys;
+    clause.sparse.push_back(input);
+  }
+  return clause;
+}
+
+/// What every block promises.
+inline void expect_whole(const SampleBlock& block, const RecordShape& shape) {
+  const auto bags = static_cast<size_t>(block.rows * shape.slots());
+  expect(block.rows >= 0 && block.offsets.size() > bags && block.offsets[0] == 0);
+  for (size_t b = 0; b < bags; ++b) expect(block.offsets[b] <= block.offsets[b + 1]);
+  expect(block.keys.size() >= static_cast<size_t>(block.offsets[bags]));
+  expect(block.label.size() >= static_cast<size_t>(block.rows * shape.label_dim) && block.dense.size() >= static_cast<size_t>(block.rows * shape.dense_dim));
+}
+
+}  // namespace hctr::fuzz

@@ -1,0 +1,89 @@
+// Texts, parsed whole and in two parts.
+#include "data/criteo_set.h"
+#include "data/csv_set.h"
+#include "fuzz/entry_tools.h"
+
+namespace hctr::fuzz {
+namespace {
+
+/// A parsed text as plain values, rows one after another.
+struct Parsed {
+  std::vector<float> numbers;
+  std::vector<std::vector<int64_t>> bags;
+  int64_t bad = 0;
+  bool failed = false;
+};
+
+Parsed parse(std::string text, const TextFormat& format, const RowMaker& maker, const RecordShape& shape, Parsed parsed = {}) {
+  const size_t size = text.size();
+  text.append(kTextPadding, '"');
+  RecordSplitter splitter(format.grammar);
+  RowMajor rows(shape);
+  SampleBlock block;
+  parsed.failed = true;
+  tolerate([&] {
+    parsed.bad += parse_text(text.data(), size, maker, BadRecordPolicy::skip, [](size_t at) { return std::to_string(at); }, splitter, rows, block).count;
+    parsed.failed = false;
+    expect_whole(block, shape);
+  });
+  if (parsed.failed) return parsed;
+  for (int64_t r = 0; r < block.rows; ++r) {
+    parsed.numbers.push_back(block.label[static_cast<size_t>(r)]);
+    for (int64_t k = 0; k < shape.dense_dim; ++k) parsed.numbers.push_back(block.dense[static_cast<size_t>(r * shape.dense_dim + k)]);
+    for (int64_t s = 0; s < shape.slots(); ++s) {
+      const auto bag = static_cast<size_t>(s * block.rows + r);
+      parsed.bags.emplace_back(block.keys.begin() + block.offsets[bag], block.keys.begin() + block.offsets[bag + 1]);
+    }
+  }
+  return parsed;
+}
+
+/// Cut where a cutter would, somewhere before the end, the parts give what the whole gives.
+void parse_whole_and_cut(const std::string& text, size_t near, const TextFormat& format, const RowMaker& maker, const RecordShape& shape) {
+  const Parsed whole = parse(text, format, maker, shape);
+  const size_t cut = end_of_last_record(std::string_view(text).substr(0, near), format.grammar);
+  const Parsed first = parse(text.substr(0, cut), format, maker, shape);
+  expect(!first.failed);  // whole records: no quote stays open
+  const Parsed both = parse(text.substr(cut), format, maker, shape, first);
+  expect(both.failed == whole.failed);
+  if (whole.failed) return;
+  expect(both.bad == whole.bad && both.bags == whole.bags && both.numbers == whole.numbers);
+}
+
+}  // namespace
+
+void csv_text(Bytes bytes) {
+  const uint8_t pick = take(bytes), near = take(bytes);
+  const std::string text(bytes.begin(), bytes.end());
+  DataClause clause = small_clause(2, {{2, 2, 3}});
+  clause.csv.given = true;
+  clause.csv.header = false;
+  clause.csv.delimiter = pick & 1 ? "\t" : ",";
+  clause.csv.quote = pick & 2 ? "" : "\"";
+  clause.csv.labels = {"1"};
+  clause.csv.dense = {{.columns = {"2"}, .transform = DenseTransform::log, .mean = {}, .std = {}}, {.columns = {"3"}, .mean = {}, .std = {}}};
+  CsvSlots slots;
+  slots.columns = {"4", "5"};
+  slots.keys = pick & 4 ? KeyRule::number : pick & 8 ? KeyRule::hex : KeyRule::hash;
+  if (pick & 16) slots.separator = "|";
+  if (pick & 32) slots.fallback = "1";
+  clause.csv.slots = {slots};
+  const TextFormat format = csv_format(clause);
+  const std::vector<std::string_view> five(5, "1");
+  parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker(five), record_shape(clause));
+}
+
+void criteo_text(Bytes bytes) {
+  const uint8_t pick = take(bytes), near = take(bytes);
+  const std::string text(bytes.begin(), bytes.end());
+  DataClause clause;
+  clause.criteo = {.given = true, .wide = static_cast<Wide>(pick % 3), .integers = static_cast<Integers>(pick / 3 % 3), .buckets = pick & 64 ? 100 : 0, .key_bits = pick & 128 ? 32 : 64};
+  const CriteoStyle style = criteo_style(clause.criteo);
+  clause = small_clause(style.dense_dim(), style.wide_keys() > 0 ? std::vector<std::array<int64_t, 3>>{{1, 39, 39}, {style.deep_slots(), 1, style.deep_slots()}}
+                                                                 : std::vector<std::array<int64_t, 3>>{{style.deep_slots(), 1, style.deep_slots()}});
+  clause.criteo = {.given = true, .wide = style.wide, .integers = style.integers, .buckets = style.buckets, .key_bits = style.key_bytes * 8};
+  const TextFormat format = criteo_format(clause);
+  parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker({}), record_shape(clause));
+}
+
+}  // namespace hctr::fuzz

@@ -1,0 +1,210 @@
+#include "reader_bench.h"
+
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <array>
+#include <chrono>
+#include <ctime>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "data/byte_file.h"
+#include "data/criteo_convert.h"
+#include "data/reader.h"
+#include "device/buffer.h"
+#include "timing.h"
+
+namespace hctr::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Of all threads of the process.
+double cpu_seconds() {
+  timespec now;
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+struct Folder {
+  Folder() : path(fs::temp_directory_path() / cat("hctr_bench_", ::getpid())) { fs::create_directories(path); }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  fs::path path;
+};
+
+/// One row as Criteo has them: integers small and large, categories of eight hexadecimal digits.
+struct PlainRow {
+  int32_t label;
+  std::array<int32_t, 13> integers;
+  std::array<uint32_t, 26> categories;
+};
+
+PlainRow row_of(int64_t i) {
+  uint64_t draw = mix64(static_cast<uint64_t>(i));
+  PlainRow row{.label = draw % 4 == 0, .integers = {}, .categories = {}};
+  for (int32_t& value : row.integers) {
+    draw = mix64(draw);
+    value = static_cast<int32_t>((draw >> 32) & ((1u << draw % 16) - 1));
+  }
+  for (uint32_t& value : row.categories) {
+    draw = mix64(draw);
+    value = static_cast<uint32_t>(mix64(draw % 100000));
+  }
+  return row;
+}
+
+std::string text_of(int64_t rows) {
+  std::string text;
+  char cell[16];
+  for (int64_t i = 0; i < rows; ++i) {
+    const PlainRow row = row_of(i);
+    text += row.label ? '1' : '0';
+    for (const int32_t value : row.integers) text.append(cell, static_cast<size_t>(std::snprintf(cell, sizeof cell, "\t%d", value)));
+    for (const uint32_t value : row.categories) text.append(cell, static_cast<size_t>(std::snprintf(cell, sizeof cell, "\t%08x", value)));
+    text += '\n';
+  }
+  return text;
+}
+
+/// floats: label and dense as float32; else as int32, of which the reader takes logarithms.
+std::string raw_of(int64_t rows, bool floats) {
+  std::string bytes;
+  const auto put = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  const auto put_number = [&](int32_t value) { floats ? put(static_cast<float>(value)) : put(value); };
+  for (int64_t i = 0; i < rows; ++i) {
+    const PlainRow row = row_of(i);
+    put_number(row.label);
+    for (const int32_t value : row.integers) put_number(value);
+    for (const uint32_t value : row.categories) put(static_cast<int32_t>(value >> 1));
+  }
+  return bytes;
+}
+
+void write_packed(const fs::path& path, const std::string& text) {
+  const gzFile gz = ::gzopen((path.string() + ".gz").c_str(), "wb1");
+  ::gzwrite(gz, text.data(), static_cast<unsigned>(text.size()));
+  ::gzclose(gz);
+  std::string packed(ZSTD_compressBound(text.size()), '\0');
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 1));
+  write_text(path.string() + ".zst", packed);
+}
+
+DataClause clause_of(DataFormat format, const fs::path& source) {
+  DataClause clause;
+  clause.format = format;
+  clause.source = source.string();
+  clause.label = {"label", 1};
+  clause.dense = {"dense", 13};
+  SparseInput input;
+  input.top = "keys";
+  input.slot_num = input.max_feature_num_per_sample.emplace(26);
+  input.max_nnz = 1;
+  clause.sparse = {input};
+  return clause;
+}
+
+DataClause csv_clause(const fs::path& source, bool quotes) {
+  DataClause clause = clause_of(DataFormat::csv, source);
+  CsvPart& csv = clause.csv;
+  csv.delimiter = "\t";
+  csv.quote = quotes ? "\"" : "";
+  csv.header = false;
+  csv.labels = {"1"};
+  csv.dense = {{.columns = {}, .transform = DenseTransform::log, .mean = {}, .std = {}}};
+  csv.slots = {{.columns = {}, .vocabulary = "", .separator = "", .fallback = {}}};
+  for (int c = 2; c <= 14; ++c) csv.dense[0].columns.push_back(std::to_string(c));
+  for (int c = 15; c <= 40; ++c) csv.slots[0].columns.push_back(std::to_string(c));
+  return clause;
+}
+
+/// Bytes of a set's data files, and the name of the first.
+int64_t bytes_of(const DataClause& clause, fs::path* first) {
+  const auto set = format_type(clause.format).open(clause, training_source(clause), KeyWidth::detect, Log::silent());
+  int64_t bytes = 0;
+  for (const fs::path& file : set->files()) bytes += static_cast<int64_t>(fs::file_size(file));
+  *first = set->files().front();
+  return bytes;
+}
+
+void bench_one(const std::string& name, const DataClause& clause, const ReaderCase& one, int64_t content, Report& report) {
+  const BatchLayout layout(batch_shape(clause, one.batch));
+  std::vector<Buffer> memory;
+  std::vector<std::byte*> slots;
+  for (int i = 0; i < 3; ++i) slots.push_back(memory.emplace_back(Device{}, layout.bytes).data());
+  Reader reader(clause, training_source(clause), layout, slots, {.batch = one.batch, .workers = one.threads, .repeat = false}, Log::silent());
+  std::vector<double> seconds, busy;
+  for (int pass = 0; pass <= one.passes; ++pass) {  // the first warms up
+    const auto start = Clock::now();
+    const double cpu_start = cpu_seconds();
+    reader.reset();
+    int64_t rows = 0;
+    while (const auto slot = reader.next()) {
+      rows += BatchView(layout, slots[static_cast<size_t>(*slot)]).state->valid_samples;
+      reader.release(*slot);
+    }
+    HCTR_EXPECT(rows == one.rows, name, " gave ", rows, " rows of ", one.rows);
+    if (pass == 0) continue;
+    seconds.push_back(seconds_since(start));
+    busy.push_back(cpu_seconds() - cpu_start);
+  }
+  fs::path first;
+  const int64_t bytes = content > 0 ? content : bytes_of(clause, &first);
+  const double took = median(seconds);
+  const std::string where = cat(one.threads, one.threads == 1 ? " thread" : " threads");
+  report.add(cat("read ", name), where, static_cast<double>(bytes) / took / 1e9, "GB/s");
+  report.add(cat("read ", name), where, static_cast<double>(one.rows) / took / 1e6, "M samples/s");
+  report.add(cat("read ", name), "per second of one core", static_cast<double>(bytes) / median(busy) / 1e9, "GB");  // on a machine that others use too
+}
+
+/// What the system needs to copy a file out of its cache, on one thread.
+void bench_page_cache(const fs::path& path, Report& report) {
+  std::vector<std::byte> buffer(256 << 10);
+  std::vector<double> seconds;
+  for (int i = 0; i < 5; ++i) {
+    const auto start = Clock::now();
+    ByteFile file(path);
+    while (file.read(buffer.data(), buffer.size()) > 0) continue;
+    seconds.push_back(seconds_since(start));
+  }
+  report.add("copy out of the page cache", "1 thread", static_cast<double>(fs::file_size(path)) / median(seconds) / 1e9, "GB/s");
+}
+
+}  // namespace
+
+void bench_reader(const ReaderCase& one, Report& report) {
+  const Folder folder;
+  const fs::path tsv = folder.path / "rows.tsv";
+  const std::string text = text_of(one.rows);
+  const auto text_bytes = static_cast<int64_t>(text.size());
+  write_text(tsv, text);
+  write_packed(tsv, text);
+  for (const bool floats : {true, false}) write_text(folder.path / (floats ? "floats.raw" : "integers.raw"), raw_of(one.rows, floats));
+  for (const Check check : {Check::sum, Check::none}) {
+    CriteoOptions options;
+    options.inputs = {tsv.string()};
+    options.folder = folder.path / (check == Check::sum ? "sum" : "none");
+    options.style.check = check;
+    options.rows_per_file = one.rows;
+    options.threads = one.threads;
+    convert_criteo(options, Log::silent());
+  }
+  bench_page_cache(tsv, report);
+  for (const char* check : {"sum", "none"}) bench_one(cat("Norm, check ", check), clause_of(DataFormat::norm, folder.path / check / "train.txt"), one, 0, report);
+  DataClause raw = clause_of(DataFormat::raw, folder.path / "floats.raw");
+  raw.float_label_dense = true;
+  bench_one("Raw, floats", raw, one, 0, report);
+  bench_one("Raw, integers", clause_of(DataFormat::raw, folder.path / "integers.raw"), one, 0, report);
+  bench_one("Criteo", clause_of(DataFormat::criteo, tsv), one, 0, report);
+  bench_one("Csv without quotes", csv_clause(tsv, false), one, 0, report);
+  bench_one("Csv", csv_clause(tsv, true), one, 0, report);
+  bench_one("Criteo, gzip (bytes of text)", clause_of(DataFormat::criteo, tsv.string() + ".gz"), one, text_bytes, report);
+  bench_one("Criteo, zstd (bytes of text)", clause_of(DataFormat::criteo, tsv.string() + ".zst"), one, text_bytes, report);
+}
+
+}  // namespace hctr::bench
