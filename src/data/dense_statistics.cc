@@ -75,7 +75,7 @@ Json DenseColumn::describe(const std::string& name) const {
   return json;
 }
 
-DenseTransform::DenseTransform(const DenseOptions& options, const DenseColumn& column)
+DenseScaling::DenseScaling(const DenseOptions& options, const DenseColumn& column)
     : log_(options.log), fill_(options.fill_with_mean ? column.raw.mean : options.fill) {
   if (options.normalize == Normalize::none) return;
   DenseStatistics all = column.scaled;
@@ -87,7 +87,7 @@ DenseTransform::DenseTransform(const DenseOptions& options, const DenseColumn& c
   scale_ = width > 0 ? 1 / width : 0;  // a constant column becomes 0
 }
 
-float DenseTransform::operator()(double value) const {
+float DenseScaling::operator()(double value) const {
   const double there = std::isnan(value) ? fill_ : value;
   return static_cast<float>(((log_ ? logarithm(there) : there) - shift_) * scale_);
 }

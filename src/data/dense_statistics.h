@@ -45,9 +45,9 @@ struct DenseColumn {
 };
 
 /// value -> (log(value or fill) - shift) * scale
-class DenseTransform {
+class DenseScaling {
  public:
-  DenseTransform(const DenseOptions&, const DenseColumn&);
+  DenseScaling(const DenseOptions&, const DenseColumn&);
   float operator()(double value) const;
 
  private:

@@ -82,7 +82,7 @@ size_t RowEncoder::bytes_of(const ParsedRows& rows, size_t row) const {
   return frame + numbers + 4 * static_cast<size_t>(style_.slots) + keys * static_cast<size_t>(style_.key_bytes);
 }
 
-std::byte* RowEncoder::put_number(std::byte* to, double value, const DenseTransform& transform) const {
+std::byte* RowEncoder::put_number(std::byte* to, double value, const DenseScaling& transform) const {
   if (options_.format == DataFormat::raw && !options_.float_label_dense)
     return put(to, whole(std::isnan(value) ? options_.dense.fill : value));
   return put(to, transform(value));

@@ -23,12 +23,12 @@ class RowEncoder {
   const NormStyle& style() const { return style_; }
 
  private:
-  std::byte* put_number(std::byte* to, double value, const DenseTransform&) const;
+  std::byte* put_number(std::byte* to, double value, const DenseScaling&) const;
 
   const PreprocessOptions& options_;
   const ColumnsLearned& learned_;
   NormStyle style_;
-  std::vector<DenseTransform> dense_;
+  std::vector<DenseScaling> dense_;
   bool lists_ = false;            // whether records differ in size
   std::vector<int64_t> offsets_;  // [slots]; zeros in Raw, whose reader adds them
 };

@@ -62,11 +62,11 @@ TEST(DenseStatistics, MergedPartsAreTheWhole) {
   EXPECT_NEAR(whole.scaled.deviation(), parts.scaled.deviation(), 1e-12);
 }
 
-TEST(DenseTransform, AConstantColumnBecomesZero) {
+TEST(DenseScaling, AConstantColumnBecomesZero) {
   DenseColumn column;
   column.add(std::vector<double>{4, 4, 4}, false);
   for (const Normalize how : {Normalize::minmax, Normalize::standard}) {
-    const DenseTransform scaled({.fill = 4, .normalize = how}, column);
+    const DenseScaling scaled({.fill = 4, .normalize = how}, column);
     EXPECT_EQ(scaled(4), 0.0f);
   }
 }
