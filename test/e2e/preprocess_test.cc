@@ -92,7 +92,7 @@ TEST(Preprocess, BytesDoNotDependOnTheNumberOfThreads) {
 TEST(Preprocess, TheResultTrainsWithThePrintedDataLayer) {
   const TemporaryFolder folder;
   make_rows(folder, 3000);
-  const Outcome done = run_program("preprocess", {"--criteo", "rows.tsv", "--out", "out", "--log", "--cross", "C1xC2", "C3xC4", "--holdout", "0.2"}, folder.path());
+  const Outcome done = run_program("preprocess", {"--criteo", "rows.tsv", "--out", "out", "--log", "--cross", "C1xC2", "C3xC4", "--holdout", "0.2", "--key-bits", "64"}, folder.path());
   ASSERT_EQ(done.exit_code, 0) << done.err;
   std::string text = with_change(read_file(fs::path(HCTR_SOURCE_DIR) / "samples/wdl/wdl.json"), "\"batchsize\": 16384", "\"batchsize\": 64");
   text = with_change(text, "\"batchsize_eval\": 16384", "\"batchsize_eval\": 64");
