@@ -64,7 +64,7 @@ BadRecords parse_raw(const RawShape& shape, const std::byte* bytes, int64_t reco
   for (int64_t i = 0; i < records; ++i) {
     const std::byte* record = bytes + i * shape.record();
     const std::byte* keys = record + shape.numbers();
-    const bool good = read_numbers(shape, record, block.label.data() + rows * shape.label_dim, block.dense.data() + rows * shape.dense_dim) &
+    const bool good = read_numbers(shape, record, block.label.data() + rows * shape.label_dim, block.dense.data() + rows * shape.dense_dim) &&
                       !(shape.key_bytes == 4 ? any_negative<int32_t>(keys, shape.slots) : any_negative<int64_t>(keys, shape.slots));
     if (!good) {
       bad.add([&] { return cat(where(i), ": ", problem_of(shape, record)); });
