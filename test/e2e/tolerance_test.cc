@@ -69,14 +69,14 @@ TEST_F(Tolerance, EverySpellingOfAModelTrainsTheSameNumbers) {
   }
 }
 
-/// Raw records of one label, 13 dense values and 26 keys below 40, as integers.
+/// Raw records of one label, 13 dense values and 26 keys below 30, as integers.
 std::string raw_records(int count) {
   std::string bytes;
   const auto put = [&](int32_t value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
   for (int i = 0; i < count; ++i) {
     put(i % 3 == 0);
     for (int k = 0; k < 13; ++k) put(i * (k + 1) % 17);
-    for (int k = 0; k < 26; ++k) put(i * (k + 3) % 40);
+    for (int k = 0; k < 26; ++k) put(i * (k + 3) % 30);
   }
   return bytes;
 }

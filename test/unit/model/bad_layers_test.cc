@@ -248,7 +248,8 @@ TEST(BadClauses, EveryFieldSpoilt) {
     "solver": {"batchsize": 8, "max_iter": 1, "eval_metrics": ["GroupedAUC"], "group_by": {"input": "keys", "slot": 0}},
     "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 1, "beta1": 0.9, "beta2": 0.9, "epsilon": 1e-8}},
     "layers": [
-      {"type": "Data", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3},
+      {"type": "Data", "format": "Csv", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3},
+       "csv": {"labels": ["l"], "dense": [{"columns": ["a", "b", "c"]}], "slots": [{"columns": ["x", "y"]}]},
        "sparse": [{"top": "keys", "slot_num": 2, "max_feature_num_per_sample": 2}]},
       {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors", "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": 0}},
       {"type": "Reshape", "bottom": "vectors", "top": "flat"},
