@@ -220,6 +220,7 @@ namespace cuda {
 using hctr::cuda::Grid;
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
+using hctr::cuda::launch_alone;
 using hctr::cuda::launch_shared;
 
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
