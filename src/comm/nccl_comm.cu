@@ -146,7 +146,8 @@ class NcclComm : public Communicator {
     std::copy_n(shared.data(), sizeof id, reinterpret_cast<char*>(&id));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    settle(ncclCommInitRankConfig(&channel.comm, size(), id, rank(), &config), "connecting", channel.comm);
+    const ncclResult_t status = ncclCommInitRankConfig(&channel.comm, size(), id, rank(), &config);  // sets the communicator that is asked next
+    settle(status, "connecting", channel.comm);
   }
 
   void disconnect(Channel& channel) noexcept {
