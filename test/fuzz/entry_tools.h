@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "data/clause.h"
+#include "data/sample_block.h"
 #include "fuzz/entries.h"
 
 namespace hctr::fuzz {
