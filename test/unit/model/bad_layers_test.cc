@@ -249,7 +249,8 @@ TEST(BadClauses, EveryFieldSpoilt) {
     "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 1, "beta1": 0.9, "beta2": 0.9, "epsilon": 1e-8}},
     "layers": [
       {"type": "Data", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3},
-       "sparse": [{"top": "keys", "slot_num": 2, "max_feature_num_per_sample": 2}]},
+       "sparse": [{"top": "keys", "slot_num": 2, "max_feature_num_per_sample": 2}],
+       "csv": {"labels": ["y"], "dense": [{"columns": ["a", "b", "c"]}], "slots": [{"columns": ["d", "e"]}]}},
       {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors", "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": 0}},
       {"type": "Reshape", "bottom": "vectors", "top": "flat"},
       {"type": "InnerProduct", "bottom": "flat", "top": "z", "fc_param": {"num_output": 1}},
