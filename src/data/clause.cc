@@ -149,7 +149,7 @@ Schema<DataClause> data_schema() {
       .list("sparse", &DataClause::sparse, sparse_schema(), "the sparse inputs, in the order of their slots in the record")
       .opt("num_samples", &DataClause::num_samples, "samples in source; not needed for Norm", at_least(0))
       .opt("eval_num_samples", &DataClause::eval_num_samples, "samples in eval_source; not needed for Norm", at_least(0))
-      .opt("slot_size_array", &DataClause::slot_size_array, "distinct keys of each slot", at_least(0))
+      .opt("slot_size_array", &DataClause::slot_size_array, "distinct keys of each slot", between(0, 1LL << 48))
       .opt("float_label_dense", &DataClause::float_label_dense, "for Raw data; Norm data is always float")
       .opt("num_workers", &DataClause::num_workers, "threads that parse the data; chosen by the program where absent",
            between(1, 1024))

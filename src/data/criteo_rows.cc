@@ -19,14 +19,14 @@ bool read_whole(std::string_view text, T& value, int base) {
 /// Decimal digits, few enough not to overflow; false for anything else.
 bool read_digits(std::string_view text, int64_t& value) {
   if (text.size() > 18) return false;
-  int64_t number = 0;
+  uint64_t number = 0;
   unsigned worst = 0;
   for (const char c : text) {
     const unsigned digit = static_cast<unsigned>(c) - '0';
     worst = digit > worst ? digit : worst;
     number = number * 10 + digit;
   }
-  value = number;
+  value = static_cast<int64_t>(number);
   return worst <= 9;
 }
 

@@ -43,7 +43,7 @@ Schema<CsvSlots> slots_schema() {
   return Schema<CsvSlots>("slot columns")
       .need("columns", &CsvSlots::columns, "columns that become slots, one each, in this order")
       .opt("keys", &CsvSlots::keys, "how a value becomes a key: hashed; its line in a file; a decimal or hexadecimal number that is the key")
-      .opt("buckets", &CsvSlots::buckets, "for hash: keys of each column; 0: 63-bit keys", between(0, 1LL << 40))
+      .opt("buckets", &CsvSlots::buckets, "for hash: keys of each column; 0: 63-bit keys", between(0, 1LL << 48))
       .opt("vocabulary", &CsvSlots::vocabulary, "for vocabulary: a text file with one value a line")
       .opt("separator", &CsvSlots::separator, "a cell holds several values with this character between them; empty: one")
       .opt("default", &CsvSlots::fallback, "the value that an empty cell counts as; left out: a slot without keys")
@@ -85,7 +85,7 @@ Schema<CsvPart> csv_schema() {
       .need("labels", &CsvPart::labels, "columns that are the labels")
       .list("dense", &CsvPart::dense, dense_schema(), "the dense values, in order", false)
       .list("slots", &CsvPart::slots, slots_schema(), "the slots, in the order of the sparse inputs", false)
-      .opt("hash_seed", &CsvPart::hash_seed, "of the hashes of values", between(0, 4294967295.0))
+      .opt("hash_seed", &CsvPart::hash_seed, "of the hashes of values", between(0, 1LL << 48))
       .together([](CsvPart& part, const std::string& pointer, Problems& problems) {
         part.given = true;
         one_character(part.delimiter, false, pointer + "/delimiter", problems);

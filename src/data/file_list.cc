@@ -38,8 +38,9 @@ void expect_text(const fs::path& list) {
 
 fs::path locate(const fs::path& list, size_t line, const std::string& entry, const Log& log) {
   const fs::path here = entry, beside = list.parent_path() / here;
-  const bool is_here = fs::exists(here), is_beside = here.is_relative() && fs::exists(beside);
-  if (is_here && is_beside && !fs::equivalent(here, beside))
+  std::error_code none;  // a name that cannot be, too long for instance, is not there
+  const bool is_here = fs::exists(here, none), is_beside = here.is_relative() && fs::exists(beside, none);
+  if (is_here && is_beside && !fs::equivalent(here, beside, none))
     log.warning("'", list.string(), "' line ", line, ": '", entry, "' exists in the working directory and beside the list; the former is read");
   if (is_here) return here;
   if (is_beside) return beside;

@@ -1,6 +1,7 @@
 // Parsing Raw records: numbers converted, keys turned from record order into slot order.
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "base/error.h"
 #include "data/log_of_count.h"
@@ -16,11 +17,15 @@ int64_t key_at(const RawShape& shape, const std::byte* keys, int64_t slot) {
   return shape.key_bytes == 4 ? int64_t{load<int32_t>(keys + 4 * slot)} : load<int64_t>(keys + 8 * slot);
 }
 
+/// Whether a key is negative, or would be once `more`, which is not, is added.
 template <class Key>
-bool any_negative(const std::byte* keys, int64_t slots) {
-  Key all = 0;
-  for (int64_t s = 0; s < slots; ++s) all |= load<Key>(keys + static_cast<size_t>(s) * sizeof(Key));
-  return all < 0;
+bool any_outside(const std::byte* keys, int64_t slots, int64_t more) {
+  uint64_t all = 0;
+  for (int64_t s = 0; s < slots; ++s) {
+    const auto key = static_cast<uint64_t>(int64_t{load<Key>(keys + static_cast<size_t>(s) * sizeof(Key))});
+    all |= key | (key + static_cast<uint64_t>(more));
+  }
+  return static_cast<int64_t>(all) < 0;
 }
 
 /// Label and dense of one record; false when one is not finite.
@@ -49,6 +54,8 @@ std::string problem_of(const RawShape& shape, const std::byte* record) {
   }
   for (int64_t s = 0; s < shape.slots; ++s)
     if (const int64_t key = key_at(shape, record + shape.numbers(), s); key < 0) return cat("slot ", s, " has the key ", key, "; keys are not negative");
+    else if (!shape.offsets.empty() && key > std::numeric_limits<int64_t>::max() - shape.offsets.back())
+      return cat("slot ", s, " has the key ", key, ", to which the sizes of other slots cannot be added");
   return "is of no use";
 }
 
@@ -60,12 +67,13 @@ BadRecords parse_raw(const RawShape& shape, const std::byte* bytes, int64_t reco
   grow(block.dense, records * shape.dense_dim);
   scratch.clear();
   BadRecords bad;
+  const int64_t more = shape.offsets.empty() ? 0 : shape.offsets.back();  // the largest that will be added
   int64_t rows = 0;
   for (int64_t i = 0; i < records; ++i) {
     const std::byte* record = bytes + i * shape.record();
     const std::byte* keys = record + shape.numbers();
     const bool good = read_numbers(shape, record, block.label.data() + rows * shape.label_dim, block.dense.data() + rows * shape.dense_dim) &&
-                      !(shape.key_bytes == 4 ? any_negative<int32_t>(keys, shape.slots) : any_negative<int64_t>(keys, shape.slots));
+                      !(shape.key_bytes == 4 ? any_outside<int32_t>(keys, shape.slots, more) : any_outside<int64_t>(keys, shape.slots, more));
     if (!good) {
       bad.add([&] { return cat(where(i), ": ", problem_of(shape, record)); });
       if (policy != BadRecordPolicy::skip) throw Error(Kind::data, bad.first);
