@@ -5,7 +5,7 @@
 namespace hctr {
 
 Context Lockstep::next() {
-  if (!ctx_.device().is_cuda()) return ctx_;
+  if (!takes_) return ctx_;
   return ctx_.with_queue(&queues_.emplace_back());
 }
 

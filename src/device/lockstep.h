@@ -37,13 +37,15 @@ class LaunchQueue {
 /// called. Where work is done at once, on the CPU, there is nothing to take.
 class Lockstep {
  public:
-  explicit Lockstep(const Context& ctx) : ctx_(ctx) {}
+  explicit Lockstep(const Context& ctx) : Lockstep(ctx, ctx.device().is_cuda()) {}
+  Lockstep(const Context& ctx, bool takes) : ctx_(ctx), takes_(takes) {}
   /// For the next of the things. Valid as long as this.
   Context next();
   void run();
 
  private:
   Context ctx_;
+  bool takes_;
   std::deque<LaunchQueue> queues_;
 };
 
