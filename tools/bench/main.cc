@@ -68,6 +68,8 @@ int main_of(int argc, char** argv) {
   }
   int64_t samples = 1000000;
   reader->add_option("--samples", samples, "rows of the files that are read")->check(CLI::Range(1, 1 << 30))->capture_default_str();
+  std::string only;
+  reader->add_option("--only", only, "formats whose name holds this word");
   return run_tool(app, argc, argv, [&] {
     const Device device = device_of(given.device);
     Runtime runtime(device, {.threads = given.threads, .seed = 1});
@@ -75,7 +77,7 @@ int main_of(int argc, char** argv) {
     bench::Report report(describe(device));
     std::printf("%s\n", describe(device).c_str());
     if (app.got_subcommand(index)) bench_all_indices(ctx, given.quick, report);
-    if (app.got_subcommand(reader)) bench::bench_reader({.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5}, report);
+    if (app.got_subcommand(reader)) bench::bench_reader({.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5, .only = only}, report);
     if (app.got_subcommand(rows)) bench_all_rows(ctx, given.quick, report);
     if (!given.json.empty()) report.write_json(given.json);
   });
