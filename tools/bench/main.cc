@@ -77,6 +77,8 @@ int main_of(int argc, char** argv) {
   }
   int64_t samples = 1000000;
   reader->add_option("--samples", samples, "rows of the files that are read")->check(CLI::Range(1, 1 << 30))->capture_default_str();
+  std::string only;
+  reader->add_option("--only", only, "formats whose name holds this word");
   return run_tool(app, argc, argv, [&] {
     const Device device = device_of(given.device);
     bench::Report report(describe(device));
@@ -86,7 +88,7 @@ int main_of(int argc, char** argv) {
       if (given.quick) given.step.times = 10;
       bench::bench_step(device, given.step, report);
     } else if (app.got_subcommand(reader)) {
-      bench::bench_reader({.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5}, report);
+      bench::bench_reader({.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5, .only = only}, report);
     } else {
       Runtime runtime(device, {.threads = given.threads, .seed = 1});
       Context ctx(runtime, runtime.compute_stream());

@@ -12,6 +12,7 @@ struct ReaderCase {
   int64_t batch = 16384;
   int threads = 1;         ///< that parse
   int passes = 5;          ///< whose median counts
+  std::string only;        ///< formats whose name holds this word
 };
 
 /// Writes the same rows in every format into a temporary folder, reads each again and again, and checks that every sample came.
