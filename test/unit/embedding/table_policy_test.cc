@@ -333,21 +333,7 @@ TEST_P(TablePolicyTest, TwoRunsAreEqualBitByBitWhateverTheThreadsAndRecordedOrNo
 TEST_P(TablePolicyTest, PreparingAheadLetsInTheSameKeys) {
   TableSpec spec = policy_spec();
   spec.policy.min_count = 2;
-  TableRig ahead(GetParam(), spec), plain(GetParam(), spec);
-  std::mt19937_64 random(2);
-  std::vector<Bags> batches;
-  std::vector<std::vector<float>> dys;
-  for (int t = 0; t < 12; ++t) {
-    batches.push_back(random_bags(spec, spec.samples, 3, 60, random));
-    dys.push_back(random_floats(spec.samples * spec.slots * spec.dim, random));
-    plain.step(batches.back(), dys.back());
-  }
-  ahead.prepare(batches[0]);
-  for (size_t t = 0; t < 12; ++t) {
-    if (t + 1 < 12) ahead.prepare(batches[t + 1]);
-    ahead.compute(dys[t]);
-  }
-  EXPECT_EQ(ahead.bytes(), plain.bytes());
+  expect_preparing_ahead_changes_nothing(GetParam(), spec, 12, 60);
 }
 
 TEST_P(TablePolicyTest, ASkippedStepCountsAsSeen) {

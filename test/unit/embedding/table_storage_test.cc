@@ -72,21 +72,7 @@ TEST_P(TableStorage, ActivationsOfEveryTypeAreRoundedFromSumsInF32) {
   for (const int64_t dim : {1, 2, 6, 8, 12, 16, 33, 136})  // rows that can be read 1, 2, 4 and 8 elements at a time
     for (const DType storage : {DType::f16, DType::bf16}) {
       SCOPED_TRACE(cat("dim ", dim, ", vectors ", hctr::name_of(storage)));
-      const TableSpec spec = stored(small_spec(dim, 3, 20, 20 * 3 * 5), {storage, DType::f32});
-      TableRig wide(GetParam(), spec), half(GetParam(), spec, 1, 2, true, DType::f16), brain(GetParam(), spec, 1, 2, true, DType::bf16);
-      std::mt19937_64 random(9);
-      for (int t = 0; t < 2; ++t) {
-        const Bags bags = random_bags(spec, spec.samples, 5, 60, random);
-        std::vector<float> dy;
-        for (int64_t i = 0; i < spec.samples * spec.slots * dim; ++i) dy.push_back(static_cast<float>(static_cast<int>(random() % 64) - 32) / 16);
-        const std::vector<float> y = wide.step(bags, dy), y_half = half.step(bags, dy), y_brain = brain.step(bags, dy);
-        for (size_t i = 0; i < y.size(); ++i) {
-          ASSERT_EQ(y_half[i], static_cast<float>(Half(y[i])));
-          ASSERT_EQ(y_brain[i], static_cast<float>(BFloat16(y[i])));
-        }
-      }
-      EXPECT_EQ(half.bytes(), wide.bytes());
-      EXPECT_EQ(brain.bytes(), wide.bytes());
+      expect_activations_of_two_bytes_are_rounded(GetParam(), stored(small_spec(dim, 3, 20, 20 * 3 * 5), {storage, DType::f32}), 5, 2);
     }
 }
 

@@ -141,25 +141,7 @@ TEST_P(TableTest, TwoRunsAreEqualBitByBit) {
 }
 
 TEST_P(TableTest, ActivationsOfTwoBytesAreRoundedAndNothingElse) {
-  for (const int64_t dim : {3, 16}) {
-    const TableSpec spec = small_spec(dim, 3, 40, 40 * 3 * 3);
-    TableRig wide(GetParam(), spec), half(GetParam(), spec, 1, 2, true, DType::f16),
-        brain(GetParam(), spec, 1, 2, true, DType::bf16);
-    std::mt19937_64 random(9);
-    for (int t = 0; t < 4; ++t) {
-      const Bags bags = random_bags(spec, spec.samples, 3, 60, random);
-      std::vector<float> dy;
-      for (int64_t i = 0; i < spec.samples * spec.slots * dim; ++i)
-        dy.push_back(static_cast<float>(static_cast<int>(random() % 64) - 32) / 16);
-      const std::vector<float> y = wide.step(bags, dy), y_half = half.step(bags, dy), y_brain = brain.step(bags, dy);
-      for (size_t i = 0; i < y.size(); ++i) {
-        ASSERT_EQ(y_half[i], static_cast<float>(Half(y[i])));
-        ASSERT_EQ(y_brain[i], static_cast<float>(BFloat16(y[i])));
-      }
-    }
-    EXPECT_EQ(half.bytes(), wide.bytes());
-    EXPECT_EQ(brain.bytes(), wide.bytes());
-  }
+  for (const int64_t dim : {3, 16}) expect_activations_of_two_bytes_are_rounded(GetParam(), small_spec(dim, 3, 40, 40 * 3 * 3), 3, 4);
 }
 
 TEST_P(TableTest, RecordedOrNotTheNumbersAreEqual) {
@@ -247,21 +229,7 @@ TEST_P(TableTest, PreparingAheadChangesNothing) {
   for (const UpdateType update : {UpdateType::local, UpdateType::global}) {
     TableSpec spec = small_spec(4, 2, 20, 120);
     spec.update = update;
-    TableRig ahead(GetParam(), spec), plain(GetParam(), spec);
-    std::mt19937_64 random(2);
-    std::vector<Bags> batches;
-    std::vector<std::vector<float>> dys;
-    for (int t = 0; t < 6; ++t) {
-      batches.push_back(random_bags(spec, spec.samples, 3, 100, random));
-      dys.push_back(random_floats(spec.samples * spec.slots * spec.dim, random));
-      plain.step(batches.back(), dys.back());
-    }
-    ahead.prepare(batches[0]);
-    for (size_t t = 0; t < 6; ++t) {
-      if (t + 1 < 6) ahead.prepare(batches[t + 1]);
-      ahead.compute(dys[t]);
-    }
-    EXPECT_EQ(ahead.bytes(), plain.bytes());
+    expect_preparing_ahead_changes_nothing(GetParam(), spec, 6, 100);
   }
 }
 
