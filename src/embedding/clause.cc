@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 
@@ -235,19 +236,27 @@ std::string EmbeddingClause::stated_by() const {
   return hparam.vocabulary_size ? "vocabulary_size" : "";
 }
 
+namespace {
+
+/// Of numbers that users state and that may be anything: the largest there is where the sum is larger.
+int64_t sum_or_most(int64_t a, int64_t b) { return a + std::min(b, std::numeric_limits<int64_t>::max() - a); }
+int64_t share_of(int64_t rows, int64_t ranks) { return rows / ranks + (rows % ranks > 0); }
+
+}  // namespace
+
 int64_t EmbeddingClause::stated_rows(int64_t rank, int64_t ranks) const {
   if (!hparam.slot_size_array.empty()) {
     const Placement place{placement(), ranks};
     int64_t rows = 0;
     for (size_t s = 0; s < hparam.slot_size_array.size(); ++s)
-      if (place.holds(rank, static_cast<int64_t>(s))) rows += hparam.slot_size_array[s];
-    return place.kind == Placement::Kind::distributed ? (rows + ranks - 1) / ranks : rows;
+      if (place.holds(rank, static_cast<int64_t>(s))) rows = sum_or_most(rows, hparam.slot_size_array[s]);
+    return place.kind == Placement::Kind::distributed ? share_of(rows, ranks) : rows;
   }
   if (hparam.workspace_size_per_gpu_in_mb)
     return std::max<int64_t>(
         1, static_cast<int64_t>(*hparam.workspace_size_per_gpu_in_mb * 1048576.0 / 4.0 / static_cast<double>(dim)));
   if (hparam.max_vocabulary_size_per_gpu) return *hparam.max_vocabulary_size_per_gpu;
-  if (hparam.vocabulary_size) return (*hparam.vocabulary_size + ranks - 1) / ranks;
+  if (hparam.vocabulary_size) return share_of(*hparam.vocabulary_size, ranks);
   return 0;
 }
 
