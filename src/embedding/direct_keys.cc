@@ -18,15 +18,14 @@ DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, con
     keys.size.back() += size;
     at += size;
   }
-  const bool spread = placement.kind == Placement::Kind::distributed;
-  if (spread) keys.step = placement.ranks;
   int64_t base = 0;
   for (size_t s = 0; s < keys.first.size(); ++s) {
     // Of a span that is spread over the ranks this one has every step-th key, from the first that it owns.
-    const int64_t before = spread ? ((rank - keys.first[s]) % keys.step + keys.step) % keys.step : 0;
-    int64_t count = std::max<int64_t>(0, (keys.size[s] - before + keys.step - 1) / keys.step);
+    const int64_t step = placement.spread(static_cast<int64_t>(s)) ? placement.ranks : 1;
+    const int64_t before = ((rank - keys.first[s]) % step + step) % step;
+    int64_t count = std::max<int64_t>(0, (keys.size[s] - before + step - 1) / step);
     if (!placement.holds(rank, static_cast<int64_t>(s))) count = 0;
-    keys.spans.push_back({keys.first[s] + before, count, base});
+    keys.spans.push_back({keys.first[s] + before, count, base, step});
     base += count;
   }
   return keys;

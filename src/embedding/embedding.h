@@ -44,6 +44,6 @@ class Embedding {
 
 /// `spec` is that of one rank's samples, as if it were alone; `slot_keys`: most keys of a bag of each slot. Errors: Error(config) for what only a
 /// rank that is alone can do.
-std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement::Kind, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
+std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
 
 }  // namespace hctr

@@ -1,16 +1,17 @@
 #include "embedding/exchange.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "device/copy.h"
 
 namespace hctr {
 
-Exchange::Exchange(Runtime& runtime, Communicator& comm, Placement::Kind kind, const Shape& shape, int ring) : comm_(comm), shape_(shape) {
+Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placement, const Shape& shape, int ring) : comm_(comm), shape_(shape) {
   const int64_t ranks = comm.size();
-  place_columns(kind);
+  place_columns(placement);
   const ops::OwnerBlock& own = owners_[static_cast<size_t>(comm.rank())];
-  const auto columns = static_cast<int64_t>(column_slots_.size()), owned = static_cast<int64_t>(own.count);
+  const auto owned = static_cast<int64_t>(own.count);
   const int64_t own_words = ops::OwnerBlock::offset_words(owned, shape.samples) + most_keys(own);
   const auto words = [&](DType dtype, int64_t count) { return arena_.add(TensorSpec(dtype, {count})); };
   const auto records = [&](size_t count, size_t bytes) { return words(DType::i32, static_cast<int64_t>(count * bytes / sizeof(int32_t))); };
@@ -19,7 +20,7 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, Placement::Kind kind, c
   sent_ = words(DType::i64, words_);
   received_ = words(DType::i64, ranks * own_words);
   vectors_ = arena_.add(TensorSpec(DType::f32, {owned_samples(), owned, shape.dim}));
-  parts_ = words(DType::f32, columns * owners_of_each_ * shape.samples * shape.dim);
+  parts_ = words(DType::f32, static_cast<int64_t>(columns_.size()) * shape.samples * shape.dim);
   const size_t scratch = std::max(ops::key_blocks_scratch_bytes(runtime.device(), static_cast<int64_t>(columns_.size()) * shape.samples),
                                   ops::key_blocks_scratch_bytes(runtime.device(), owned * owned_samples()));
   scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
@@ -27,27 +28,27 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, Placement::Kind kind, c
   owners_memory_ = records(owners_.size(), sizeof(ops::OwnerBlock));
   slots_memory_ = records(column_slots_.size(), sizeof(int32_t));
   places_memory_ = records(first_of_slot_.size(), sizeof(int32_t));
-  first_memory_ = records(first_of_column_.size(), sizeof(int32_t));
+  first_places_memory_ = records(first_places_.size(), sizeof(int32_t));
+  column_places_memory_ = records(places_of_columns_.size(), sizeof(int32_t));
+  alike_memory_ = records(first_places_.size(), sizeof(int32_t));
   arena_.build(runtime.device());
   upload(runtime);
-  key_blocks_.owner = Placement{kind, ranks}.owners();
 }
 
 /// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled.
-void Exchange::place_columns(Placement::Kind kind) {
+void Exchange::place_columns(const Placement& placement) {
   const bool pooled = shape_.slot_places.empty();
   for (size_t s = 0; s < shape_.slot_keys.size(); ++s) {
     first_of_slot_.push_back(static_cast<int32_t>(column_slots_.size()));
     column_slots_.insert(column_slots_.end(), pooled ? 1 : static_cast<size_t>(shape_.slot_places[s]), static_cast<int32_t>(s));
   }
-  const Placement placement{kind, comm_.size()};
-  first_of_column_.assign(column_slots_.size(), -1);
+  std::vector<std::vector<int32_t>> at_owners(column_slots_.size());
   for (int r = 0; r < comm_.size(); ++r) {
     ops::OwnerBlock block{static_cast<int32_t>(columns_.size()), 0, words_, 0};
     for (size_t c = 0; c < column_slots_.size(); ++c) {
       if (!placement.holds(r, column_slots_[c])) continue;
-      if (first_of_column_[c] < 0) first_of_column_[c] = static_cast<int32_t>(columns_.size());
-      columns_.push_back({static_cast<int32_t>(c), column_slots_[c], r});
+      at_owners[c].push_back(static_cast<int32_t>(columns_.size()));
+      columns_.push_back({static_cast<int32_t>(c), r, placement.spread(column_slots_[c]) ? comm_.size() : 1});
       if (r == comm_.rank()) owned_slots_.push_back(column_slots_[c]);
     }
     block.count = static_cast<int32_t>(columns_.size()) - block.first;
@@ -55,14 +56,18 @@ void Exchange::place_columns(Placement::Kind kind) {
     words_ = block.keys + most_keys(block);
     owners_.push_back(block);
   }
-  // Every column has as many owners as any, and at each of them it stands as many columns on.
-  owners_of_each_ = column_slots_.empty() ? 1 : static_cast<int64_t>(columns_.size() / column_slots_.size());
+  for (const auto& places : at_owners) {
+    first_places_.push_back(static_cast<int32_t>(places_of_columns_.size()));
+    places_of_columns_.insert(places_of_columns_.end(), places.begin(), places.end());
+  }
+  first_places_.push_back(static_cast<int32_t>(places_of_columns_.size()));
+  owners_are_alike_ = columns_.size() == column_slots_.size() * static_cast<size_t>(comm_.size());
 }
 
 int64_t Exchange::most_keys(const ops::OwnerBlock& block) const {
   int64_t of_sample = 0;
   for (int32_t c = block.first; c < block.first + block.count; ++c)
-    of_sample += shape_.slot_places.empty() ? shape_.slot_keys[static_cast<size_t>(columns_[static_cast<size_t>(c)].slot)] : 1;
+    of_sample += shape_.slot_places.empty() ? shape_.slot_keys[static_cast<size_t>(columns_[static_cast<size_t>(c)].column)] : 1;
   return std::min(of_sample * shape_.samples, shape_.key_capacity);
 }
 
@@ -75,12 +80,21 @@ void Exchange::upload(Runtime& runtime) {
     runtime.compute_stream().synchronize();
     return reinterpret_cast<const T*>(memory.bytes());
   };
+  key_blocks_.ranks = comm_.size();
   key_blocks_.count = static_cast<int32_t>(columns_.size());
   vector_blocks_.columns = static_cast<int64_t>(column_slots_.size());
-  vector_blocks_.owners_of_each = owners_of_each_;
+  vector_blocks_.places = static_cast<int64_t>(places_of_columns_.size());
   vector_blocks_.block_columns = key_blocks_.columns = put(blocks_memory_, columns_);
   vector_blocks_.owners = key_blocks_.owners = put(owners_memory_, owners_);
-  vector_blocks_.first = put(first_memory_, first_of_column_);
+  vector_blocks_.first = put(first_places_memory_, first_places_);
+  vector_blocks_.place = put(column_places_memory_, places_of_columns_);
+  gradient_blocks_ = vector_blocks_;
+  if (owners_are_alike_) {  // the part of owner 0 goes to all
+    std::vector<int32_t> counted(column_slots_.size() + 1);
+    std::iota(counted.begin(), counted.end(), 0);
+    gradient_blocks_.places = vector_blocks_.columns;
+    gradient_blocks_.first = gradient_blocks_.place = put(alike_memory_, counted);
+  }
   if (!shape_.slot_places.empty()) places_ = {put(places_memory_, first_of_slot_), put(slots_memory_, column_slots_)};
 }
 
@@ -118,12 +132,11 @@ void Exchange::send_vectors(Context& ctx, int slot, Tensor y) {
 }
 
 void Exchange::send_gradients(Context& ctx, int slot, Tensor dy) {
-  // Owners that have every column all get the same part.
-  const bool shared = owners_of_each_ > 1;
-  const Tensor all = arena_.get(parts_), parts(all.bytes(), TensorSpec(DType::f32, {dy.elements()}), all.device());
-  ops::split_gradients(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, vector_blocks_, shape_.combiner, dy, parts);
+  const Tensor all = arena_.get(parts_);
+  const Tensor parts(all.bytes(), TensorSpec(DType::f32, {gradient_blocks_.places * shape_.samples * shape_.dim}), all.device());
+  ops::split_gradients(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, gradient_blocks_, shape_.combiner, dy, parts);
   Parts to = parts_of_owners();
-  if (shared) to.begin.assign(to.begin.size(), 0);
+  if (owners_are_alike_) to.begin.assign(to.begin.size(), 0);
   comm_.all_to_all(ctx, parts, to, owned_vectors(), parts_of_ranks());
 }
 

@@ -26,7 +26,7 @@ class Exchange {
     ops::Combiner combiner = ops::Combiner::sum;
   };
   /// For batches that come in `ring` slots.
-  Exchange(Runtime&, Communicator&, Placement::Kind, const Shape&, int ring);
+  Exchange(Runtime&, Communicator&, const Placement&, const Shape&, int ring);
 
   /// The slot of each column that this rank owns, and the sizes of the batches it gets.
   const std::vector<int32_t>& owned_slots() const { return owned_slots_; }
@@ -50,7 +50,7 @@ class Exchange {
     size_t offsets, keys;  // tickets
     ops::KeyBatch mine{};  // set by send_keys, the same each time
   };
-  void place_columns(Placement::Kind);
+  void place_columns(const Placement&);
   void upload(Runtime&);
   /// Elements of each owner's part of this rank's vectors; and of each rank's part of what this rank owns.
   Parts parts_of_owners() const;
@@ -61,15 +61,17 @@ class Exchange {
   Shape shape_;
   std::vector<ops::BlockColumn> columns_;
   std::vector<ops::OwnerBlock> owners_;
-  std::vector<int32_t> column_slots_, owned_slots_, first_of_slot_, first_of_column_;
-  int64_t owners_of_each_ = 1, words_ = 0;  // words_: of all blocks sent
+  std::vector<int32_t> column_slots_, owned_slots_, first_of_slot_;
+  std::vector<int32_t> first_places_, places_of_columns_;  // where each column stands at its owners, as in ops::VectorBlocks
+  bool owners_are_alike_ = false;                          // every one has every column
+  int64_t words_ = 0;                                      // of all blocks sent
 
   Arena arena_;
   std::vector<Slot> of_slot_;
   size_t sent_ = 0, received_ = 0, vectors_ = 0, parts_ = 0, scratch_ = 0, blocks_memory_ = 0, owners_memory_ = 0, slots_memory_ = 0, places_memory_ = 0,
-         first_memory_ = 0;
+         first_places_memory_ = 0, column_places_memory_ = 0, alike_memory_ = 0;
   ops::KeyBlocks key_blocks_;
-  ops::VectorBlocks vector_blocks_;
+  ops::VectorBlocks vector_blocks_, gradient_blocks_;
   ops::Places places_;
 };
 

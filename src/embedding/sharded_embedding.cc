@@ -23,10 +23,10 @@ TableSpec owned(TableSpec spec, const Exchange& train, const Exchange& evaluatio
 
 }  // namespace
 
-ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement::Kind kind, TableSpec spec, const std::vector<int64_t>& slot_keys,
+ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec, const std::vector<int64_t>& slot_keys,
                                    int ring_slots)
-    : comm_(comm), placement_{kind, comm.size()}, train_(runtime, comm, kind, shape_of(spec, slot_keys, spec.samples, spec.key_capacity), ring_slots),
-      evaluation_(runtime, comm, kind, shape_of(spec, slot_keys, spec.eval_samples, spec.eval_key_capacity), 1),
+    : comm_(comm), placement_(std::move(placement)), train_(runtime, comm, placement_, shape_of(spec, slot_keys, spec.samples, spec.key_capacity), ring_slots),
+      evaluation_(runtime, comm, placement_, shape_of(spec, slot_keys, spec.eval_samples, spec.eval_key_capacity), 1),
       table_(runtime, owned(std::move(spec), train_, evaluation_), ring_slots) {}
 
 void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {

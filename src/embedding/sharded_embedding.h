@@ -8,7 +8,7 @@ namespace hctr {
 
 class ShardedEmbedding : public Embedding {
  public:
-  ShardedEmbedding(Runtime&, Communicator&, Placement::Kind, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
+  ShardedEmbedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
 
   void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
   void forward(Context&, int slot, Tensor y) override;

@@ -3,23 +3,23 @@
 namespace hctr::ops {
 namespace {
 
-void check(const char* what, Context& ctx, const KeyBatch& batch, const VectorBlocks& blocks, const Tensor& parts, int64_t factor, const Tensor& y) {
+void check(const char* what, Context& ctx, const KeyBatch& batch, const VectorBlocks& blocks, const Tensor& parts, const Tensor& y) {
   expect_on(what, ctx.device(), y);
   HCTR_EXPECT(y.rank() == 3 && y.dim(0) == batch.samples && y.dim(1) == blocks.columns, what, ": shape ", to_string(y.shape()), " for ", batch.samples,
               " samples of ", blocks.columns, " columns");
-  HCTR_EXPECT(parts.dtype() == DType::f32 && parts.elements() == factor * y.elements(), what, ": parts of ", parts.elements(), " elements for ",
+  HCTR_EXPECT(parts.dtype() == DType::f32 && parts.elements() == blocks.places * batch.samples * y.dim(2), what, ": parts of ", parts.elements(), " elements for ",
               to_string(y.shape()));
 }
 
 }  // namespace
 
 void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
-  check("join_vectors", ctx, batch, blocks, parts, blocks.owners_of_each, y);
+  check("join_vectors", ctx, batch, blocks, parts, y);
   HCTR_ON_DEVICE(ctx, join_vectors(ctx, batch, blocks, combiner, parts, y));
 }
 
 void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts) {
-  check("split_gradients", ctx, batch, blocks, parts, 1, dy);
+  check("split_gradients", ctx, batch, blocks, parts, dy);
   HCTR_ON_DEVICE(ctx, split_gradients(ctx, batch, blocks, combiner, dy, parts));
 }
 
@@ -37,8 +37,7 @@ void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner co
           T* vector = out.row(b) + c * dim;
           for (int64_t e = 0; e < dim; ++e) {
             float sum = 0;
-            for (int64_t owner = 0; owner < blocks.owners_of_each; ++owner)
-              sum += from[blocks.element(static_cast<int32_t>(blocks.first[c] + owner * blocks.columns), b, batch.samples, dim) + e];
+            for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) sum += from[blocks.element(blocks.place[p], b, batch.samples, dim) + e];
             vector[e] = T(sum * weight);
           }
         }
@@ -56,8 +55,10 @@ void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner
         for (int64_t c = 0; c < blocks.columns; ++c) {
           const float weight = batch.weight(combiner, c * batch.samples + b);
           const T* vector = in.row(b) + c * dim;
-          float* part = to + blocks.element(blocks.first[c], b, batch.samples, dim);
-          for (int64_t e = 0; e < dim; ++e) part[e] = weight * static_cast<float>(vector[e]);
+          for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) {
+            float* part = to + blocks.element(blocks.place[p], b, batch.samples, dim);
+            for (int64_t e = 0; e < dim; ++e) part[e] = weight * static_cast<float>(vector[e]);
+          }
         }
     });
   });
