@@ -255,9 +255,10 @@ int64_t EmbeddingClause::stated_rows(int64_t rank, const Placement& place) const
   const int64_t ranks = place.ranks;
   if (!hparam.slot_size_array.empty()) {
     int64_t whole = 0, spread = 0;
-    for (size_t s = 0; s < hparam.slot_size_array.size(); ++s) {
-      if (place.spread(static_cast<int64_t>(s))) spread += hparam.slot_size_array[s];
-      else if (place.holds(rank, static_cast<int64_t>(s))) whole += hparam.slot_size_array[s];
+    for (int64_t s = 0; s < static_cast<int64_t>(hparam.slot_size_array.size()) * place.pieces; ++s) {
+      const int64_t rows = hparam.slot_size_array[static_cast<size_t>(s / place.pieces)];
+      if (place.spread(s)) spread += rows;
+      else if (place.holds(rank, s)) whole += rows;
     }
     return whole + (spread + ranks - 1) / ranks;
   }

@@ -99,7 +99,7 @@ struct EmbeddingClause {
   PlacementRule placement_rule() const;
   /// Whether every key of slot_size_array has its row from the start.
   bool direct() const;
-  /// Rows on `rank` that the clause speaks of; 0 when it does not.
+  /// Rows (pieces of them, where they are cut) on `rank` that the clause speaks of; 0 when it does not.
   int64_t stated_rows(int64_t rank, const Placement&) const;
   /// The field that says so; empty when none does.
   std::string stated_by() const;

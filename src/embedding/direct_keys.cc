@@ -9,13 +9,15 @@ namespace hctr {
 DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement& placement, int64_t rank, int64_t first_key) {
   DirectKeys keys;
   keys.by_slot = by_slot;
+  keys.pieces = placement.pieces;
   int64_t at = first_key;
   for (const int64_t size : slot_sizes) {
-    if (by_slot || keys.first.empty()) {
+    const int64_t spans = by_slot ? keys.pieces : keys.first.empty() ? 1 : 0;
+    for (int64_t piece = 0; piece < spans; ++piece) {
       keys.first.push_back(at);
-      keys.size.push_back(0);
+      keys.size.push_back(by_slot ? size : 0);
     }
-    keys.size.back() += size;
+    if (!by_slot) keys.size.back() += size;
     at += size;
   }
   int64_t base = 0;
@@ -33,7 +35,7 @@ DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, con
 
 std::string DirectKeys::outside(int64_t key, int64_t slot) const {
   const auto span = static_cast<size_t>(by_slot ? slot : 0);
-  return cat("key ", key, " of slot ", slot, " is outside the ", size[span], " keys from ", first[span], " to ", first[span] + size[span] - 1,
+  return cat("key ", key, " of slot ", slot / pieces, " is outside the ", size[span], " keys from ", first[span], " to ", first[span] + size[span] - 1,
              " that \"slot_size_array\" gives ", by_slot ? "the slot" : "all slots together");
 }
 

@@ -16,6 +16,7 @@ struct DirectKeys {
   std::vector<ops::KeySpan> spans;  ///< of this rank: one a slot, or one for all slots; empty: the table has a hash index
   std::vector<int64_t> first, size;  ///< of each span over all ranks, for messages
   bool by_slot = false;
+  int64_t pieces = 1;  ///< of each row, as Placement has them: a span for each piece
 
   bool empty() const { return spans.empty(); }
   int64_t rows() const { return spans.empty() ? 0 : spans.back().base + spans.back().count; }

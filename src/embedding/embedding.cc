@@ -14,6 +14,7 @@ class WholeEmbedding : public Embedding {
   void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
   void backward_and_update(Context& ctx, int slot, Tensor dy) override { table_.backward_and_update(ctx, slot, dy); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { table_.lookup(ctx, keys, offsets, y); }
+  const TableSpec& spec() const override { return table_.spec(); }
   int64_t rows() override { return table_.rows(); }
   std::map<std::string, int64_t> counts() override { return table_.counts(); }
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override { table_.export_rows(with_states, take); }

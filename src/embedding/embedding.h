@@ -27,7 +27,8 @@ class Embedding {
   virtual void backward_and_update(Context&, int slot, Tensor dy) = 0;
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
 
-  const TableSpec& spec() { return table().spec(); }
+  /// Of the whole embedding, for batches of this rank.
+  virtual const TableSpec& spec() const = 0;
   /// Of all ranks together.
   virtual int64_t rows() = 0;
   virtual std::map<std::string, int64_t> counts() = 0;

@@ -7,7 +7,8 @@
 
 namespace hctr {
 
-Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placement, const Shape& shape, int ring) : comm_(comm), shape_(shape) {
+Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placement, const Shape& shape, int ring) : comm_(comm), shape_(shape), pieces_(placement.pieces),
+      piece_dim_(shape.dim / placement.pieces) {
   const int64_t ranks = comm.size();
   place_columns(placement);
   const ops::OwnerBlock& own = owners_[static_cast<size_t>(comm.rank())];
@@ -19,8 +20,8 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
     of_slot_.push_back({words(DType::i32, owned * owned_samples() + 1), words(DType::i64, owned_key_capacity())});
   sent_ = words(DType::i64, words_);
   received_ = words(DType::i64, ranks * own_words);
-  vectors_ = arena_.add(TensorSpec(DType::f32, {owned_samples(), owned, shape.dim}));
-  parts_ = words(DType::f32, static_cast<int64_t>(columns_.size()) * shape.samples * shape.dim);
+  vectors_ = arena_.add(TensorSpec(DType::f32, {owned_samples(), owned, piece_dim_}));
+  parts_ = words(DType::f32, static_cast<int64_t>(columns_.size()) * shape.samples * piece_dim_);
   const size_t scratch = std::max(ops::key_blocks_scratch_bytes(runtime.device(), static_cast<int64_t>(columns_.size()) * shape.samples),
                                   ops::key_blocks_scratch_bytes(runtime.device(), owned * owned_samples()));
   scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
@@ -35,21 +36,23 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
   upload(runtime);
 }
 
-/// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled.
+/// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled. Each piece of one is a column at its owner.
 void Exchange::place_columns(const Placement& placement) {
   const bool pooled = shape_.slot_places.empty();
   for (size_t s = 0; s < shape_.slot_keys.size(); ++s) {
     first_of_slot_.push_back(static_cast<int32_t>(column_slots_.size()));
     column_slots_.insert(column_slots_.end(), pooled ? 1 : static_cast<size_t>(shape_.slot_places[s]), static_cast<int32_t>(s));
   }
-  std::vector<std::vector<int32_t>> at_owners(column_slots_.size());
+  const auto all = static_cast<int64_t>(column_slots_.size()) * pieces_;
+  std::vector<std::vector<int32_t>> at_owners(static_cast<size_t>(all));
   for (int r = 0; r < comm_.size(); ++r) {
     ops::OwnerBlock block{static_cast<int32_t>(columns_.size()), 0, words_, 0};
-    for (size_t c = 0; c < column_slots_.size(); ++c) {
-      if (!placement.holds(r, column_slots_[c])) continue;
-      at_owners[c].push_back(static_cast<int32_t>(columns_.size()));
-      columns_.push_back({static_cast<int32_t>(c), r, placement.spread(column_slots_[c]) ? comm_.size() : 1});
-      if (r == comm_.rank()) owned_slots_.push_back(column_slots_[c]);
+    for (int64_t c = 0; c < all; ++c) {
+      const int64_t column = c / pieces_, slot = column_slots_[static_cast<size_t>(column)] * pieces_ + c % pieces_;
+      if (!placement.holds(r, slot)) continue;
+      at_owners[static_cast<size_t>(c)].push_back(static_cast<int32_t>(columns_.size()));
+      columns_.push_back({static_cast<int32_t>(column), r, placement.spread(slot) ? comm_.size() : 1});
+      if (r == comm_.rank()) owned_slots_.push_back(static_cast<int32_t>(slot));
     }
     block.count = static_cast<int32_t>(columns_.size()) - block.first;
     block.keys = block.begin + ops::OwnerBlock::offset_words(block.count, shape_.samples);
@@ -61,14 +64,14 @@ void Exchange::place_columns(const Placement& placement) {
     places_of_columns_.insert(places_of_columns_.end(), places.begin(), places.end());
   }
   first_places_.push_back(static_cast<int32_t>(places_of_columns_.size()));
-  owners_are_alike_ = columns_.size() == column_slots_.size() * static_cast<size_t>(comm_.size());
+  owners_are_alike_ = static_cast<int64_t>(columns_.size()) == all * comm_.size();
 }
 
 int64_t Exchange::most_keys(const ops::OwnerBlock& block) const {
   int64_t of_sample = 0;
   for (int32_t c = block.first; c < block.first + block.count; ++c)
     of_sample += shape_.slot_places.empty() ? shape_.slot_keys[static_cast<size_t>(columns_[static_cast<size_t>(c)].column)] : 1;
-  return std::min(of_sample * shape_.samples, shape_.key_capacity);
+  return std::min(of_sample * shape_.samples, shape_.key_capacity * pieces_);
 }
 
 int64_t Exchange::owned_key_capacity() const { return most_keys(owners_[static_cast<size_t>(comm_.rank())]) * comm_.size(); }
@@ -82,7 +85,8 @@ void Exchange::upload(Runtime& runtime) {
   };
   key_blocks_.ranks = comm_.size();
   key_blocks_.count = static_cast<int32_t>(columns_.size());
-  vector_blocks_.columns = static_cast<int64_t>(column_slots_.size());
+  vector_blocks_.columns = static_cast<int64_t>(column_slots_.size()) * pieces_;
+  vector_blocks_.pieces = pieces_;
   vector_blocks_.places = static_cast<int64_t>(places_of_columns_.size());
   vector_blocks_.block_columns = key_blocks_.columns = put(blocks_memory_, columns_);
   vector_blocks_.owners = key_blocks_.owners = put(owners_memory_, owners_);
@@ -90,7 +94,7 @@ void Exchange::upload(Runtime& runtime) {
   vector_blocks_.place = put(column_places_memory_, places_of_columns_);
   gradient_blocks_ = vector_blocks_;
   if (owners_are_alike_) {  // the part of owner 0 goes to all
-    std::vector<int32_t> counted(column_slots_.size() + 1);
+    std::vector<int32_t> counted(first_places_.size());
     std::iota(counted.begin(), counted.end(), 0);
     gradient_blocks_.places = vector_blocks_.columns;
     gradient_blocks_.first = gradient_blocks_.place = put(alike_memory_, counted);
@@ -103,7 +107,8 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets) {
   expect_shape("exchange keys", keys, {shape_.key_capacity});
   expect_shape("exchange offsets", offsets, {slots * shape_.samples + 1});
   Slot& at = of_slot_.at(static_cast<size_t>(slot));
-  at.mine = {keys.data<const int64_t>(), offsets.data<const int32_t>(), slots, shape_.samples, shape_.key_capacity, vector_blocks_.columns, places_};
+  at.mine = {keys.data<const int64_t>(), offsets.data<const int32_t>(), slots, shape_.samples, shape_.key_capacity,
+             static_cast<int64_t>(column_slots_.size()), places_};
   std::byte* scratch = arena_.get(scratch_).bytes();
   const Tensor sent = arena_.get(sent_), received = arena_.get(received_);
   ops::split_keys(ctx, at.mine, key_blocks_, sent, scratch);
@@ -117,12 +122,12 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets) {
 
 Parts Exchange::parts_of_owners() const {
   Parts parts;
-  for (const ops::OwnerBlock& block : owners_) parts.add(block.first * shape_.samples * shape_.dim, block.count * shape_.samples * shape_.dim);
+  for (const ops::OwnerBlock& block : owners_) parts.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
   return parts;
 }
 
 Parts Exchange::parts_of_ranks() const {
-  return Parts::equal(comm_.size(), static_cast<int64_t>(owned_slots_.size()) * shape_.samples * shape_.dim);
+  return Parts::equal(comm_.size(), static_cast<int64_t>(owned_slots_.size()) * shape_.samples * piece_dim_);
 }
 
 void Exchange::send_vectors(Context& ctx, int slot, Tensor y) {
@@ -133,7 +138,7 @@ void Exchange::send_vectors(Context& ctx, int slot, Tensor y) {
 
 void Exchange::send_gradients(Context& ctx, int slot, Tensor dy) {
   const Tensor all = arena_.get(parts_);
-  const Tensor parts(all.bytes(), TensorSpec(DType::f32, {gradient_blocks_.places * shape_.samples * shape_.dim}), all.device());
+  const Tensor parts(all.bytes(), TensorSpec(DType::f32, {gradient_blocks_.places * shape_.samples * piece_dim_}), all.device());
   ops::split_gradients(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, gradient_blocks_, shape_.combiner, dy, parts);
   Parts to = parts_of_owners();
   if (owners_are_alike_) to.begin.assign(to.begin.size(), 0);

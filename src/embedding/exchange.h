@@ -28,7 +28,7 @@ class Exchange {
   /// For batches that come in `ring` slots.
   Exchange(Runtime&, Communicator&, const Placement&, const Shape&, int ring);
 
-  /// The slot of each column that this rank owns, and the sizes of the batches it gets.
+  /// The slot of each column that this rank owns, numbered as in the placement, and the sizes of the batches it gets.
   const std::vector<int32_t>& owned_slots() const { return owned_slots_; }
   int64_t owned_samples() const { return shape_.samples * comm_.size(); }
   int64_t owned_key_capacity() const;
@@ -39,7 +39,7 @@ class Exchange {
   Tensor owned_keys(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].keys); }
   Tensor owned_offsets(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].offsets); }
 
-  /// f32 [owned_samples, owned_slots, dim]: to be filled with vectors and sent, or what gradients arrive in.
+  /// f32 [owned_samples, owned_slots, dim / pieces]: to be filled with vectors and sent, or what gradients arrive in.
   Tensor owned_vectors() const { return arena_.get(vectors_); }
   /// Shapes: y [samples, places, dim], as the table's.
   void send_vectors(Context&, int slot, Tensor y);
@@ -65,6 +65,7 @@ class Exchange {
   std::vector<int32_t> first_places_, places_of_columns_;  // where each column stands at its owners, as in ops::VectorBlocks
   bool owners_are_alike_ = false;                          // every one has every column
   int64_t words_ = 0;                                      // of all blocks sent
+  int64_t pieces_ = 1, piece_dim_ = 0;
 
   Arena arena_;
   std::vector<Slot> of_slot_;

@@ -11,11 +11,13 @@ namespace hctr {
 /// What the config leaves to the plan: everything, or only which rank has a slot, or nothing, since keys are spread by number.
 enum class PlacementRule { automatic, by_slot, by_key };
 
-/// The owners of one table's rows. All rows of a slot lie on one rank, or they are spread over all by their keys.
+/// The owners of one table's rows. All rows of a slot lie on one rank, or they are spread over all by their keys. Vectors may be cut into
+/// pieces of equal size: then piece p of slot s is what is placed, and slot s * pieces + p is meant wherever a slot is named here.
 struct Placement {
   static constexpr int32_t kSpread = -1;
   int64_t ranks = 1;
   std::vector<int32_t> owners{};  ///< [slots] a rank, or kSpread; empty: every slot is spread
+  int64_t pieces = 1;
 
   /// What holds without a plan: slot s on rank s mod ranks; every slot spread where the rule says so, or slots share rows.
   static Placement without_plan(PlacementRule rule, bool identity_by_slot, int64_t slots, int64_t ranks) {

@@ -22,6 +22,7 @@ struct PlanTable {
   PlacementRule rule = PlacementRule::by_slot;
   bool as_without_plan = false;  ///< a limit speaks of the rows that a rank has without a plan
   bool identity_by_slot = true;  ///< else all slots share rows, and have one owner
+  bool may_be_cut = false;       ///< TableSpec::may_be_cut
   int64_t dim = 0;
   int64_t row_bytes = 0;  ///< of a vector, its optimizer states and its place in the index
   std::vector<PlanSlot> slots;
@@ -46,7 +47,8 @@ struct PlanProblem {
 
 /// The owners of every table. Slots are placed one by one, the most expensive first (of equals that of the lower table and number), on the rank that
 /// has least to do and room for it (of equals the first). Where the rule is automatic, a slot is spread by key when it alone would keep a
-/// rank busier than all would be on average, and being spread helps; or when no rank has room for it.
+/// rank busier than all would be on average, and being spread helps; or when no rank has room for it. There, too, vectors are cut into as many
+/// pieces as there are ranks, or the next fewer that `dim` allows (pieces are multiples of four elements), where that makes the busiest rank a tenth less busy.
 /// What a slot costs a step: its vectors over the link, there and back; its keys; and the memory that lookups, sums of gradients and updates touch.
 std::vector<Placement> make_plan(const PlanProblem&);
 
@@ -55,7 +57,8 @@ struct PlanShare {
   int32_t rank = 0;
   std::string table;
   std::vector<int32_t> slots;  ///< with all their rows
-  int64_t spread_slots = 0;    ///< of which it has those of some keys
+  int64_t cut_slots = 0;       ///< of which it has some pieces of all rows
+  int64_t spread_slots = 0;    ///< of which it has the rows of some keys
   int64_t rows = 0, bytes = 0; ///< as far as they are known
   double seconds = 0;          ///< expected, of a step
 };

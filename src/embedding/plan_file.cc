@@ -25,10 +25,14 @@ const T& part(const Json& json, const char* name, const T* (Json::*as)() const, 
 }
 
 Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, const std::string& file) {
-  Placement placement{ranks, {}};
+  Placement placement{ranks, {}, part(json, "pieces", &Json::integer, file)};
+  const int64_t pieces = placement.pieces;
+  if (pieces < 1 || (pieces > 1 && (!table.may_be_cut || pieces > table.dim || table.dim % (4 * pieces) != 0)))
+    refuse(file, cat("cuts the rows of table '", table.name, "' into ", pieces, " pieces, and ",
+                     pieces > 0 && table.may_be_cut ? cat("its ", table.dim, " elements do not make so many multiples of 4") : "they cannot be cut"));
   const Json::Array& owners = part(json, "owners", &Json::array, file);
-  if (owners.size() != table.slots.size())
-    refuse(file, cat("has ", owners.size(), " slots in table '", table.name, "', and the config ", table.slots.size()));
+  if (const size_t wanted = table.slots.size() * static_cast<size_t>(pieces); owners.size() != wanted)
+    refuse(file, cat("has ", owners.size(), " owners for table '", table.name, "', and the config's slots need ", wanted));
   for (const Json& owner : owners) {
     const int64_t* rank = owner.integer();
     if (owner.string() && *owner.string() == kAll) placement.owners.push_back(Placement::kSpread);
@@ -48,7 +52,8 @@ std::string slots_text(const PlanShare& share) {
     text += cat(text.empty() ? "" : " ", share.slots[i], end - i > 2 ? "-" : end - i == 2 ? " " : "", end - i > 1 ? cat(share.slots[end - 1]) : "");
     i = end;
   }
-  if (share.spread_slots > 0) text += cat(text.empty() ? "" : ", ", "part of ", share.spread_slots);
+  if (share.cut_slots > 0) text += cat(text.empty() ? "" : ", ", "columns of ", share.cut_slots);
+  if (share.spread_slots > 0) text += cat(text.empty() ? "" : ", ", "keys of ", share.spread_slots);
   return text;
 }
 
@@ -79,14 +84,15 @@ Json plan_to_json(const PlanProblem& problem, const std::vector<Placement>& plac
   Json tables(Json::Array{}), shares(Json::Array{});
   for (size_t t = 0; t < placements.size(); ++t) {
     Json owners(Json::Array{});
-    for (size_t s = 0; s < problem.tables[t].slots.size(); ++s)
-      owners.add(placements[t].spread(static_cast<int64_t>(s)) ? Json(kAll) : Json(int64_t{placements[t].owners[s]}));
-    tables.add(Json(Json::Object{{"name", problem.tables[t].name}, {"owners", std::move(owners)}}));
+    const int64_t slots = static_cast<int64_t>(problem.tables[t].slots.size()) * placements[t].pieces;
+    for (int64_t s = 0; s < slots; ++s)
+      owners.add(placements[t].spread(s) ? Json(kAll) : Json(int64_t{placements[t].owners[static_cast<size_t>(s)]}));
+    tables.add(Json(Json::Object{{"name", problem.tables[t].name}, {"pieces", placements[t].pieces}, {"owners", std::move(owners)}}));
   }
   for (const PlanShare& share : plan_shares(problem, placements)) {
     Json slots(Json::Array{});
     for (const int32_t slot : share.slots) slots.add(int64_t{slot});
-    shares.add(Json(Json::Object{{"rank", int64_t{share.rank}}, {"table", share.table}, {"slots", std::move(slots)}, {"spread_slots", share.spread_slots},
+    shares.add(Json(Json::Object{{"rank", int64_t{share.rank}}, {"table", share.table}, {"slots", std::move(slots)}, {"cut_slots", share.cut_slots}, {"spread_slots", share.spread_slots},
                                  {"rows", share.rows}, {"bytes", share.bytes}, {"seconds_a_step", share.seconds}}));
   }
   return Json(Json::Object{{"schema", kSchema},

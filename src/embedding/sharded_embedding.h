@@ -14,6 +14,7 @@ class ShardedEmbedding : public Embedding {
   void forward(Context&, int slot, Tensor y) override;
   void backward_and_update(Context&, int slot, Tensor dy) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
+  const TableSpec& spec() const override { return spec_; }
   int64_t rows() override;
   std::map<std::string, int64_t> counts() override;
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override;
@@ -27,6 +28,7 @@ class ShardedEmbedding : public Embedding {
 
   Communicator& comm_;
   Placement placement_;
+  TableSpec spec_;
   Exchange train_, evaluation_;
   EmbeddingTable table_;
 };

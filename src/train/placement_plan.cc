@@ -32,9 +32,10 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
                                                         [&](const SparseInput& each) { return each.top == clause.bottom; }) - config.data.sparse.begin());
     const SparseInput& sparse = config.data.sparse.at(input);
     const bool limited = clause.hparam.limited();
+    const TableSpec spec = clause.table_spec(config.optimizer);
     PlanTable table{.name = clause.top(), .rule = limited && !clause.identity_by_slot() ? PlacementRule::by_key : clause.placement_rule(),
-                    .as_without_plan = limited, .identity_by_slot = clause.identity_by_slot(), .dim = clause.dim,
-                    .row_bytes = row_bytes(clause.table_spec(config.optimizer)), .slots = {}};
+                    .as_without_plan = limited, .identity_by_slot = clause.identity_by_slot(), .may_be_cut = spec.may_be_cut() && !limited,
+                    .dim = clause.dim, .row_bytes = row_bytes(spec), .slots = {}};
     for (int64_t s = 0; s < sparse.slot_num; ++s) {
       const auto at = static_cast<size_t>(s);
       const int64_t places = sparse.kept_nnz(s);

@@ -91,6 +91,27 @@ TEST(PlanTest, ASlotWithOneKeyIsNotSpreadForSpeed) {  // its vectors would trave
   EXPECT_EQ(owners(problem(4, {table(slots_with({1}), PlacementRule::automatic)})), Owners({0}));
 }
 
+TEST(PlanTest, VectorsOfALoneSlotAreCutToPiecesOfFourElementsOrMore) {
+  PlanTable one = table(slots_with({1}), PlacementRule::automatic);
+  one.may_be_cut = true;
+  for (const auto& [ranks, pieces] : {std::pair<int64_t, int64_t>{1, 1}, {2, 2}, {3, 2}, {4, 4}, {9, 4}}) {
+    const PlanProblem of = problem(ranks, {one});
+    const Placement plan = make_plan(of)[0];
+    EXPECT_EQ(plan.pieces, pieces) << ranks << " ranks";
+    Owners expected;
+    for (int32_t p = 0; p < pieces; ++p) expected.push_back(p);
+    EXPECT_EQ(plan.owners, expected);
+  }
+  one.dim = 6;
+  EXPECT_EQ(make_plan(problem(2, {one}))[0].pieces, 1);
+  one.dim = 16;
+  one.slots = slots_with({1, 1, 1, 1});
+  EXPECT_EQ(make_plan(problem(2, {one}))[0].pieces, 1) << "whole slots balance as well, and their keys travel once";
+  one.slots = slots_with({1});
+  one.rule = PlacementRule::by_slot;
+  EXPECT_EQ(make_plan(problem(2, {one}))[0].pieces, 1);
+}
+
 TEST(PlanTest, RoomDecidesBeforeTime) {
   MachineSpeeds speeds;
   speeds.memory = 1000 * 128;
@@ -139,7 +160,7 @@ TEST(PlanFile, ReadsBackAsWritten) {
   const auto plan = make_plan(of), read = plan_from_json(Json::parse(plan_to_json(of, plan).text(2), "plan.json"), "plan.json", of);
   EXPECT_EQ(read[0], plan[0]);
   EXPECT_TRUE(read[1].spread(0) && read[1].spread(1));
-  EXPECT_NE(plan_text(of, plan).find("part of 1"), std::string::npos) << plan_text(of, plan);
+  EXPECT_NE(plan_text(of, plan).find("keys of 1"), std::string::npos) << plan_text(of, plan);
 }
 
 TEST(PlanFile, WhatDoesNotFitIsNamed) {
@@ -147,20 +168,21 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
   const auto message = [&](const std::string& tables, const std::string& head = R"("schema": 1, "ranks": 2)", bool by_slot = true) {
     PlanProblem judged = of;
     judged.tables[0].identity_by_slot = by_slot;
-    return message_of([&] { plan_from_json(Json::parse("{" + head + R"(, "tables": [)" + tables + "]}", "p.json"), "p.json", judged); });
+    return message_of(Kind::config, [&] { plan_from_json(Json::parse("{" + head + R"(, "tables": [)" + tables + "]}", "p.json"), "p.json", judged); });
   };
-  const std::string good = R"({"name": "a", "owners": [0, "all"]})";
-  EXPECT_EQ(message(good), "");
+  const std::string good = R"({"name": "a", "pieces": 1, "owners": [0, "all"]})";
+  EXPECT_NO_THROW(plan_from_json(Json::parse(R"({"schema": 1, "ranks": 2, "tables": [)" + good + "]}", "p.json"), "p.json", of));
   const std::pair<std::string, std::string> cases[] = {
       {message(good, R"("schema": 2, "ranks": 2)"), "is of schema 2"},
       {message(good, R"("schema": 1, "ranks": 4)"), "is for 4 ranks, and this is a run on 2"},
       {message(good, R"("schema": 1)"), "has no \"ranks\""},
       {message(""), "has no table 'a'"},
-      {message(good + R"(, {"name": "b", "owners": []})"), "has 2 tables, and the config 1"},
-      {message(R"({"name": "a", "owners": [0]})"), "has 1 slots in table 'a', and the config 2"},
-      {message(R"({"name": "a", "owners": [0, 2]})"), "gives a slot of table 'a' to 2; an owner is a rank from 0 to 1, or \"all\""},
-      {message(R"({"name": "a", "owners": [0, "some"]})"), "to \"some\""},
+      {message(good + R"(, {"name": "b", "pieces": 1, "owners": []})"), "has 2 tables, and the config 1"},
+      {message(R"({"name": "a", "pieces": 1, "owners": [0]})"), "has 1 owners for table 'a', and the config's slots need 2"},
+      {message(R"({"name": "a", "pieces": 1, "owners": [0, 2]})"), "gives a slot of table 'a' to 2; an owner is a rank from 0 to 1, or \"all\""},
+      {message(R"({"name": "a", "pieces": 1, "owners": [0, "some"]})"), "to \"some\""},
       {message(good, R"("schema": 1, "ranks": 2)", false), "to different owners, and they share rows"},
+      {message(R"({"name": "a", "pieces": 2, "owners": [0, 1, 1, 0]})"), "into 2 pieces, and they cannot be cut"},
   };
   for (const auto& [got, expected] : cases) {
     EXPECT_NE(got.find(expected), std::string::npos) << got;

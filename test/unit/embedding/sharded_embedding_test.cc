@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kBatch = 13;  // samples of all ranks: their shares differ, and some are padded
 
-enum class Where { by_slot, by_key, mixed };
+enum class Where { by_slot, by_key, mixed, cut };
 
 struct Case {
   Where where = Where::by_slot;
@@ -27,7 +27,7 @@ struct Case {
   UpdateType update = UpdateType::local;
 
   TableSpec spec(int64_t samples) const {
-    TableSpec spec = small_spec(6, slots, samples);
+    TableSpec spec = small_spec(where == Where::cut ? 8 : 6, slots, samples);
     spec.identity_by_slot = where != Where::by_key;
     spec.combiner = combiner;
     if (combiner == ops::Combiner::none) spec.slot_places.assign(static_cast<size_t>(slots), most_keys);
@@ -40,13 +40,18 @@ struct Case {
     Placement all = Placement::without_plan(where == Where::by_key ? PlacementRule::by_key : PlacementRule::by_slot, true, slots, ranks);
     if (where == Where::mixed)
       for (size_t s = 0; s < all.owners.size(); ++s) all.owners[s] = s % 3 == 0 ? Placement::kSpread : s % 3 == 1 ? ranks - 1 : 0;
+    if (where == Where::cut) {  // into two, of which each slot has its own mixture of owners
+      all.pieces = 2;
+      all.owners.clear();
+      for (int s = 0; s < 2 * slots; ++s) all.owners.push_back(s % 5 == 4 ? Placement::kSpread : s % ranks);
+    }
     return all;
   }
 };
 
-const std::string kPlaces[] = {"by slot", "by key", "mixed"};
+const std::string kPlaces[] = {"by slot", "by key", "mixed", "cut"};
 std::string name_of(Where where) { return kPlaces[static_cast<size_t>(where)]; }
-constexpr Where kEverywhere[] = {Where::by_slot, Where::by_key, Where::mixed};
+constexpr Where kEverywhere[] = {Where::by_slot, Where::by_key, Where::mixed, Where::cut};
 
 /// What a few steps give: everything by global sample.
 struct Outcome {
@@ -193,7 +198,7 @@ TEST(ShardedEmbedding, OneHotIsAsOnOneRankBitByBit) {
 }
 
 TEST(ShardedEmbedding, SumsPartsOfBagsInTheOrderOfRanks) {
-  for (const Where where : {Where::by_key, Where::mixed})
+  for (const Where where : {Where::by_key, Where::mixed, Where::cut})
     for (size_t c = 0; c < 3; ++c) compare({.where = where, .combiner = kCombiners[c]}, false, kNames[c] + ", " + name_of(where));
 }
 

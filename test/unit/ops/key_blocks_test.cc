@@ -158,6 +158,36 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
   }
 }
 
+TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
+  // Slots cut into two pieces are twice as many slots of half the elements in the same memory, but for the weight, which is that of the whole slot.
+  const Split split(GetParam());
+  const int64_t elements = kSamples * kSlots * kDim, part_elements = static_cast<int64_t>(split.place.size()) * kSamples * kDim;
+  std::mt19937_64 random(7);
+  const Bags bags = random_bags(random), whole(bags.begin(), bags.begin() + kSlots / 2 * kSamples);
+  Bags twice(bags.size());
+  for (size_t i = 0; i < twice.size(); ++i) twice[i] = whole[i / (2 * kSamples) * kSamples + i % kSamples];
+  std::vector<float> part_values, dy_values;
+  for (int64_t i = 0; i < part_elements; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (const Device device : devices()) {
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    const auto run = [&](const Bags& of, int64_t pieces) {
+      const Sent one(device, split, of);
+      ops::KeyBatch batch = one.batch;
+      batch.slots = batch.places = kSlots / pieces;
+      const ops::VectorBlocks blocks{kSlots, static_cast<int64_t>(split.place.size()), one.key_blocks.columns, one.key_blocks.owners, one.first.data(),
+                                     one.place.data(), pieces};
+      const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values),
+          back(device, std::vector<float>(part_values.size(), NAN));
+      const Shape shape = {kSamples, kSlots / pieces, kDim * pieces};
+      ops::join_vectors(ctx, batch, blocks, ops::Combiner::mean, parts.tensor({part_elements}), y.tensor(shape));
+      ops::split_gradients(ctx, batch, blocks, ops::Combiner::mean, dy.tensor(shape), back.tensor({part_elements}));
+      return std::pair(y.host(), back.host());
+    };
+    EXPECT_EQ(run(whole, 2), run(twice, 1)) << to_string(device);
+  }
+}
+
 TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
   const Split split(GetParam());
   const int64_t elements = kSamples * kSlots * kDim, part_elements = static_cast<int64_t>(split.place.size()) * kSamples * kDim;
