@@ -133,7 +133,7 @@ void train(const Case& one_case, Communicator& comm, int steps, Outcome& outcome
   if (comm.rank() == 0) outcome.rows = rows;
 }
 
-Outcome outcome_on(int ranks, const Case& one_case, int steps = 6, const Outcome* start = nullptr) {
+Outcome outcome_on(int ranks, const Case& one_case, int steps = 20, const Outcome* start = nullptr) {
   Outcome outcome;
   std::mutex mutex;
   if (ranks == 1) {
