@@ -108,7 +108,7 @@ const std::vector<std::pair<std::string, Identity>>& EnumWords<Identity>::table(
 
 const std::vector<std::pair<std::string, PlacementRule>>& EnumWords<PlacementRule>::table() {
   static const std::vector<std::pair<std::string, PlacementRule>> words = {
-      {"auto", PlacementRule::automatic}, {"by_slot", PlacementRule::by_slot}, {"by_key", PlacementRule::by_key}};
+      {"auto", PlacementRule::automatic}, {"localized", PlacementRule::localized}, {"distributed", PlacementRule::distributed}};
   return words;
 }
 
@@ -143,8 +143,8 @@ bool EmbeddingClause::identity_by_slot() const {
 
 PlacementRule EmbeddingClause::placement_rule() const {
   if (placement) return *placement;
-  if (type == kDistributed || !identity_by_slot()) return PlacementRule::by_key;
-  return type == kHybrid ? PlacementRule::automatic : PlacementRule::by_slot;
+  if (type == kDistributed || !identity_by_slot()) return PlacementRule::distributed;
+  return type == kHybrid ? PlacementRule::automatic : PlacementRule::localized;
 }
 
 bool EmbeddingClause::direct() const {
@@ -175,9 +175,9 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
       .part("optimizer", &E::optimizer, optimizer_schema(),
             "an optimizer of its own; its rate follows the top-level schedule in proportion")
       .opt("placement", &E::placement,
-           cat("on several ranks, which rank has which rows. by_slot: a slot's rows lie together, on a rank that the plan chooses; by_key: every slot is "
+           cat("on several ranks, which rank has which rows. localized: a slot's rows lie together, on a rank that the plan chooses; distributed: every slot is "
                "spread over all ranks, by key; auto: the plan chooses for each slot. Left out: ",
-               type == kDistributed ? "by_key" : type == kHybrid ? "auto" : "by_slot", type == kDistributed ? "" : ", and by_key where identity is key",
+               type == kDistributed ? "distributed" : type == kHybrid ? "auto" : "localized", type == kDistributed ? "" : ", and distributed where identity is key",
                ". See [distributed.md](distributed.md#the-plan)"))
       .ignored("plan_file", "the program makes its own plan, \"placement_file\" of the solver gives it back")
       .ignored("plan_file1", "the program makes its own plan, \"placement_file\" of the solver gives it back")
@@ -187,8 +187,8 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
           problems.error(pointer + "/top", cat("names ", tops, " tensors; an embedding makes one, or two: the vectors and the lengths"));
         const SparseEmbeddingHparam& h = e.hparam;
         const std::string place = pointer + "/sparse_embedding_hparam";
-        if (e.placement == PlacementRule::by_slot && h.identity.value_or(type == kDistributed ? Identity::key : Identity::slot_and_key) == Identity::key)
-          problems.error(pointer + "/placement", "rows belong to keys alone here and have one owner whatever the slot: use \"by_key\" or \"auto\", or "
+        if (e.placement == PlacementRule::localized && h.identity.value_or(type == kDistributed ? Identity::key : Identity::slot_and_key) == Identity::key)
+          problems.error(pointer + "/placement", "rows belong to keys alone here and have one owner whatever the slot: use \"distributed\" or \"auto\", or "
                                                  "\"identity\": \"slot_and_key\"");
         const int stated = h.max_vocabulary_size_per_gpu.has_value() + h.vocabulary_size.has_value() +
                            h.workspace_size_per_gpu_in_mb.has_value();

@@ -9,7 +9,7 @@
 namespace hctr {
 
 /// What the config leaves to the plan: everything, or only which rank has a slot, or nothing, since keys are spread by number.
-enum class PlacementRule { automatic, by_slot, by_key };
+enum class PlacementRule { automatic, localized, distributed };
 
 /// The owners of one table's rows. All rows of a slot lie on one rank, or they are spread over all by their keys. Vectors may be cut into
 /// pieces of equal size: then piece p of slot s is what is placed, and slot s * pieces + p is meant wherever a slot is named here.
@@ -22,7 +22,7 @@ struct Placement {
   /// What holds without a plan: slot s on rank s mod ranks; every slot spread where the rule says so, or slots share rows.
   static Placement without_plan(PlacementRule rule, bool identity_by_slot, int64_t slots, int64_t ranks) {
     Placement placement{ranks, {}};
-    const bool whole = rule != PlacementRule::by_key && identity_by_slot;
+    const bool whole = rule != PlacementRule::distributed && identity_by_slot;
     for (int64_t s = 0; whole && s < slots; ++s) placement.owners.push_back(static_cast<int32_t>(s % ranks));
     return placement;
   }

@@ -83,7 +83,7 @@ class Planner {
           unit.whole += cost(problem_, table, s, false, pieces);
           unit.spread += cost(problem_, table, s, true, pieces);
         }
-        if (table.rule == PlacementRule::by_key) spread(unit);
+        if (table.rule == PlacementRule::distributed) spread(unit);
         else if (table.as_without_plan) loads_[first % loads_.size()] += unit.whole;
         else units_.push_back(unit);
       }

@@ -19,7 +19,7 @@ struct PlanSlot {
 
 struct PlanTable {
   std::string name;
-  PlacementRule rule = PlacementRule::by_slot;
+  PlacementRule rule = PlacementRule::localized;
   bool as_without_plan = false;  ///< a limit speaks of the rows that a rank has without a plan
   bool identity_by_slot = true;  ///< else all slots share rows, and have one owner
   bool may_be_cut = false;       ///< TableSpec::may_be_cut

@@ -131,7 +131,7 @@ Config read_config(const Json& file, Problems& problems) {
                                                     config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
   check_groups(config, problems);
   for (EmbeddingEntry& embedding : config.embeddings)
-    if (EmbeddingClause& clause = embedding.clause; !clause.placement && (clause.identity_by_slot() || config.solver.placement != PlacementRule::by_slot))
+    if (EmbeddingClause& clause = embedding.clause; !clause.placement && (clause.identity_by_slot() || config.solver.placement != PlacementRule::localized))
       clause.placement = config.solver.placement;
   place_keys(config, problems);
   config.effective = Json(Json::Object{});

@@ -28,7 +28,7 @@ std::vector<std::vector<SlotKeys>> sample_keys(const Config& config, int64_t mos
       std::sort(keys.begin(), keys.end());
       const auto seen = std::unique(keys.begin(), keys.end()) - keys.begin();
       // A larger batch brings more different keys, at most as many more as it is larger.
-      slots.push_back({count / static_cast<double>(valid), static_cast<double>(seen) * std::max(batches, 1.0), seen});
+      slots.push_back({count / static_cast<double>(valid), static_cast<double>(seen) * std::max(batches, 1.0)});
     }
   }
   return inputs;

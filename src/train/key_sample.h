@@ -9,7 +9,6 @@ namespace hctr {
 struct SlotKeys {
   double keys = 0;      ///< of a sample
   double distinct = 0;  ///< different keys of a batch
-  int64_t seen = 0;     ///< different keys among the samples read
 };
 
 /// Per sparse input and slot, from at most a batch of `most_samples`. Errors: those of the reader.

@@ -33,7 +33,7 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
     const SparseInput& sparse = config.data.sparse.at(input);
     const bool limited = clause.hparam.limited();
     const TableSpec spec = clause.table_spec(config.optimizer);
-    PlanTable table{.name = clause.top(), .rule = limited && !clause.identity_by_slot() ? PlacementRule::by_key : clause.placement_rule(),
+    PlanTable table{.name = clause.top(), .rule = limited && !clause.identity_by_slot() ? PlacementRule::distributed : clause.placement_rule(),
                     .as_without_plan = limited, .identity_by_slot = clause.identity_by_slot(), .may_be_cut = spec.may_be_cut() && !limited,
                     .dim = clause.dim, .row_bytes = row_bytes(spec), .slots = {}};
     for (int64_t s = 0; s < sparse.slot_num; ++s) {
@@ -44,7 +44,7 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
         const SlotKeys& sampled = keys[input].at(at);
         slot.keys = sampled.keys;
         slot.distinct = sampled.distinct;
-        slot.rows = sampled.seen;
+        slot.rows = static_cast<int64_t>(sampled.distinct);
       }
       if (!clause.hparam.slot_size_array.empty()) slot.rows = clause.hparam.slot_size_array.at(at);
       table.slots.push_back(slot);

@@ -41,7 +41,7 @@ TEST(EmbeddingClauseTest, Version21) {
   EXPECT_EQ(r.problems.warnings().size(), 0u);
   EXPECT_EQ(r.problems.notes().size(), 2u);  // load_factor, plan_file
   EXPECT_EQ(r.clause.dim, 16);
-  EXPECT_EQ(r.clause.placement_rule(), PlacementRule::by_key);
+  EXPECT_EQ(r.clause.placement_rule(), PlacementRule::distributed);
   EXPECT_EQ(r.clause.stated_rows(0, {4}), 250);
 }
 
@@ -238,9 +238,9 @@ TEST(EmbeddingClauseTest, TheIdentityOfRowsMayBeChosenForAnyType) {
     EXPECT_TRUE(clause(type, "slot_and_key").table_spec(adam()).identity_by_slot);
     EXPECT_FALSE(clause(type, "key").table_spec(adam()).identity_by_slot);
     // One row for all slots lives where its key says; a row of a slot may live with either.
-    EXPECT_EQ(clause(type, "key").placement_rule(), PlacementRule::by_key);
+    EXPECT_EQ(clause(type, "key").placement_rule(), PlacementRule::distributed);
     EXPECT_EQ(clause(type, "slot_and_key").placement_rule(),
-              distributed ? PlacementRule::by_key : type == "HybridSparseEmbedding" ? PlacementRule::automatic : PlacementRule::by_slot);
+              distributed ? PlacementRule::distributed : type == "HybridSparseEmbedding" ? PlacementRule::automatic : PlacementRule::localized);
   }
 }
 
@@ -265,15 +265,15 @@ TEST(EmbeddingClauseTest, PlacementMayBeLeftToThePlan) {
   const std::string hparam = R"({"embedding_vec_size": 2, "combiner": 0})", by_key = R"({"embedding_vec_size": 2, "combiner": 0, "identity": "key"})";
   for (const std::string& type : embedding_types()) {
     EXPECT_EQ(read(hparam, R"(, "placement": "auto")", type).clause.placement_rule(), PlacementRule::automatic);
-    EXPECT_EQ(read(hparam, R"(, "placement": "by_key")", type).clause.placement_rule(), PlacementRule::by_key);
-    EXPECT_EQ(first_error(read(by_key, R"(, "placement": "by_slot")", type)),
-              "/layers/1/placement: rows belong to keys alone here and have one owner whatever the slot: use \"by_key\" or \"auto\", or "
+    EXPECT_EQ(read(hparam, R"(, "placement": "distributed")", type).clause.placement_rule(), PlacementRule::distributed);
+    EXPECT_EQ(first_error(read(by_key, R"(, "placement": "localized")", type)),
+              "/layers/1/placement: rows belong to keys alone here and have one owner whatever the slot: use \"distributed\" or \"auto\", or "
               "\"identity\": \"slot_and_key\"");
   }
 }
 
 TEST(PlacementTest, EveryKeyHasOneOwner) {
-  const Placement localized = Placement::without_plan(PlacementRule::by_slot, true, 10, 3), distributed = Placement::without_plan(PlacementRule::by_key, true, 10, 3);
+  const Placement localized = Placement::without_plan(PlacementRule::localized, true, 10, 3), distributed = Placement::without_plan(PlacementRule::distributed, true, 10, 3);
   EXPECT_EQ(Placement::without_plan(PlacementRule::automatic, true, 10, 3), localized);
   EXPECT_EQ(Placement::without_plan(PlacementRule::automatic, false, 10, 3), distributed) << "slots that share rows have one owner for a key";
   for (int64_t slot = 0; slot < 10; ++slot)

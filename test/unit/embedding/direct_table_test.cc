@@ -19,7 +19,7 @@ TEST(DirectKeysTest, EveryKeyHasOneRowOnOneRankAndRowsKnowTheirKeys) {
       for (const auto& [ranks, first_key] : {std::pair<int64_t, int64_t>{1, 0}, {1, 11}, {2, 0}, {3, 5}, {8, 0}, {8, 13}}) {
         if (!by_slot && *kind != 'd' && ranks > 1) continue;  // a key alone has no slot to live with
         SCOPED_TRACE(kind);
-        Placement placement = Placement::without_plan(*kind == 'd' ? PlacementRule::by_key : PlacementRule::by_slot, true, 3, ranks);
+        Placement placement = Placement::without_plan(*kind == 'd' ? PlacementRule::distributed : PlacementRule::localized, true, 3, ranks);
         if (*kind == 'm') placement.owners = {static_cast<int32_t>(ranks - 1), 0, Placement::kSpread};
         int64_t rows = 0;
         for (int64_t rank = 0; rank < ranks; ++rank) {

@@ -14,7 +14,7 @@ namespace {
 constexpr int32_t kSpread = Placement::kSpread;
 using Owners = std::vector<int32_t>;
 
-PlanTable table(const std::vector<PlanSlot>& slots, PlacementRule rule = PlacementRule::by_slot, const std::string& name = "t") {
+PlanTable table(const std::vector<PlanSlot>& slots, PlacementRule rule = PlacementRule::localized, const std::string& name = "t") {
   return {.name = name, .rule = rule, .dim = 16, .row_bytes = 128, .slots = slots};
 }
 
@@ -45,8 +45,8 @@ TEST(PlanTest, TheHeaviestSlotsComeFirstAndFindTheIdlestRank) {
 }
 
 TEST(PlanTest, TablesShareTheRanks) {
-  const std::vector<PlanTable> tables = {table(slots_with({5}), PlacementRule::by_slot, "a"), table(slots_with({5}), PlacementRule::by_slot, "b"),
-                                         table(slots_with({5, 5}), PlacementRule::by_slot, "c")};
+  const std::vector<PlanTable> tables = {table(slots_with({5}), PlacementRule::localized, "a"), table(slots_with({5}), PlacementRule::localized, "b"),
+                                         table(slots_with({5, 5}), PlacementRule::localized, "c")};
   const auto plan = make_plan(problem(4, tables));
   EXPECT_EQ(plan[0].owners, Owners({0}));
   EXPECT_EQ(plan[1].owners, Owners({1}));
@@ -108,7 +108,7 @@ TEST(PlanTest, VectorsOfALoneSlotAreCutToPiecesOfFourElementsOrMore) {
   one.slots = slots_with({1, 1, 1, 1});
   EXPECT_EQ(make_plan(problem(2, {one}))[0].pieces, 1) << "whole slots balance as well, and their keys travel once";
   one.slots = slots_with({1});
-  one.rule = PlacementRule::by_slot;
+  one.rule = PlacementRule::localized;
   EXPECT_EQ(make_plan(problem(2, {one}))[0].pieces, 1);
 }
 
@@ -127,7 +127,7 @@ TEST(PlanTest, WhatTheConfigFixesStays) {
   PlanTable limited = table(slots_with({9, 1, 1}), PlacementRule::automatic);
   limited.as_without_plan = true;
   EXPECT_EQ(owners(problem(2, {limited})), Owners({0, 1, 0}));
-  const auto spread = make_plan(problem(2, {table(slots_with({1, 1}), PlacementRule::by_key)}))[0];
+  const auto spread = make_plan(problem(2, {table(slots_with({1, 1}), PlacementRule::distributed)}))[0];
   EXPECT_TRUE(spread.spread(0) && spread.spread(1));
 }
 
@@ -135,7 +135,7 @@ TEST(PlanTest, SlotsThatShareRowsStayTogether) {
   PlanTable shared = table(slots_with({1, 7, 1}), PlacementRule::automatic);
   shared.identity_by_slot = false;
   for (const double others : {0.0, 1000.0}) {
-    const auto plan = make_plan(problem(2, {shared, table(slots_with({others, others}), PlacementRule::by_slot, "u")}))[0].owners;
+    const auto plan = make_plan(problem(2, {shared, table(slots_with({others, others}), PlacementRule::localized, "u")}))[0].owners;
     EXPECT_EQ(plan, Owners(3, plan[0])) << others;
   }
 }
@@ -156,7 +156,7 @@ TEST(PlanTest, SharesAddUpToTheTables) {
 }
 
 TEST(PlanFile, ReadsBackAsWritten) {
-  const PlanProblem of = problem(3, {table(slots_with({1, 900, 3}), PlacementRule::automatic, "a"), table(slots_with({1, 1}), PlacementRule::by_key, "b")});
+  const PlanProblem of = problem(3, {table(slots_with({1, 900, 3}), PlacementRule::automatic, "a"), table(slots_with({1, 1}), PlacementRule::distributed, "b")});
   const auto plan = make_plan(of), read = plan_from_json(Json::parse(plan_to_json(of, plan).text(2), "plan.json"), "plan.json", of);
   EXPECT_EQ(read[0], plan[0]);
   EXPECT_TRUE(read[1].spread(0) && read[1].spread(1));
@@ -164,7 +164,7 @@ TEST(PlanFile, ReadsBackAsWritten) {
 }
 
 TEST(PlanFile, WhatDoesNotFitIsNamed) {
-  const PlanProblem of = problem(2, {table(slots_with({1, 1}), PlacementRule::by_slot, "a")});
+  const PlanProblem of = problem(2, {table(slots_with({1, 1}), PlacementRule::localized, "a")});
   const auto message = [&](const std::string& tables, const std::string& head = R"("schema": 1, "ranks": 2)", bool by_slot = true) {
     PlanProblem judged = of;
     judged.tables[0].identity_by_slot = by_slot;

@@ -37,7 +37,7 @@ struct Case {
     return spec;
   }
   Placement placement(int ranks) const {
-    Placement all = Placement::without_plan(where == Where::by_key ? PlacementRule::by_key : PlacementRule::by_slot, true, slots, ranks);
+    Placement all = Placement::without_plan(where == Where::by_key ? PlacementRule::distributed : PlacementRule::localized, true, slots, ranks);
     if (where == Where::mixed)
       for (size_t s = 0; s < all.owners.size(); ++s) all.owners[s] = s % 3 == 0 ? Placement::kSpread : s % 3 == 1 ? ranks - 1 : 0;
     if (where == Where::cut) {  // into two, of which each slot has its own mixture of owners
