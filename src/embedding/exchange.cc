@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placement, const Shape& shape, int ring) : comm_(comm), shape_(shape), pieces_(placement.pieces),
-      piece_dim_(shape.dim / placement.pieces) {
+Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placement, const Shape& shape, int ring)
+    : comm_(comm), shape_(shape), pieces_(placement.pieces), piece_dim_(shape.dim / placement.pieces) {
   const int64_t ranks = comm.size();
   place_columns(placement);
   const ops::OwnerBlock& own = owners_[static_cast<size_t>(comm.rank())];

@@ -87,15 +87,17 @@ TEST(PlanTest, ASlotThatOutweighsTheRestIsSpreadWhereThatIsAllowed) {
   EXPECT_LT(busiest(free, make_plan(free)), 0.5 * busiest(whole, make_plan(whole)));
 }
 
-TEST(PlanTest, ASlotWithOneKeyIsNotSpreadForSpeed) {  // its vectors would travel from every rank
-  EXPECT_EQ(owners(problem(4, {table(slots_with({1}), PlacementRule::automatic)})), Owners({0}));
+constexpr MachineSpeeds kSlowLink{.link = 1e9, .rows = 100e9};
+
+TEST(PlanTest, ASlotWithOneKeyIsNotSpreadOverASlowLink) {  // its vectors would travel from every rank
+  EXPECT_EQ(owners(problem(4, {table(slots_with({1}), PlacementRule::automatic)}, kSlowLink)), Owners({0}));
 }
 
 TEST(PlanTest, VectorsOfALoneSlotAreCutToPiecesOfFourElementsOrMore) {
   PlanTable one = table(slots_with({1}), PlacementRule::automatic);
   one.may_be_cut = true;
   for (const auto& [ranks, pieces] : {std::pair<int64_t, int64_t>{1, 1}, {2, 2}, {3, 2}, {4, 4}, {9, 4}}) {
-    const PlanProblem of = problem(ranks, {one});
+    const PlanProblem of = problem(ranks, {one}, kSlowLink);
     const Placement plan = make_plan(of)[0];
     EXPECT_EQ(plan.pieces, pieces) << ranks << " ranks";
     Owners expected;
@@ -103,13 +105,13 @@ TEST(PlanTest, VectorsOfALoneSlotAreCutToPiecesOfFourElementsOrMore) {
     EXPECT_EQ(plan.owners, expected);
   }
   one.dim = 6;
-  EXPECT_EQ(make_plan(problem(2, {one}))[0].pieces, 1);
+  EXPECT_EQ(make_plan(problem(2, {one}, kSlowLink))[0].pieces, 1);
   one.dim = 16;
   one.slots = slots_with({1, 1, 1, 1});
-  EXPECT_EQ(make_plan(problem(2, {one}))[0].pieces, 1) << "whole slots balance as well, and their keys travel once";
+  EXPECT_EQ(make_plan(problem(2, {one}, kSlowLink))[0].pieces, 1) << "whole slots balance as well, and their keys travel once";
   one.slots = slots_with({1});
   one.rule = PlacementRule::localized;
-  EXPECT_EQ(make_plan(problem(2, {one}))[0].pieces, 1);
+  EXPECT_EQ(make_plan(problem(2, {one}, kSlowLink))[0].pieces, 1);
 }
 
 TEST(PlanTest, RoomDecidesBeforeTime) {
