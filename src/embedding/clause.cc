@@ -175,10 +175,10 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
       .part("optimizer", &E::optimizer, optimizer_schema(),
             "an optimizer of its own; its rate follows the top-level schedule in proportion")
       .opt("placement", &E::placement,
-           cat("on several ranks, which rank has which rows. localized: a slot's rows lie together, on a rank that the plan chooses; distributed: every slot is "
-               "spread over all ranks, by key; auto: the plan chooses for each slot. Left out: ",
-               type == kDistributed ? "distributed" : type == kHybrid ? "auto" : "localized", type == kDistributed ? "" : ", and distributed where identity is key",
-               ". See [distributed.md](distributed.md#the-plan)"))
+           cat("on several ranks, which rank has which rows. localized: a slot's rows lie together, on a rank that the plan chooses; distributed: every "
+               "slot is spread over all ranks, by key; auto: the plan chooses for each slot. Left out: ",
+               type == kDistributed ? "distributed" : type == kHybrid ? "auto" : "localized",
+               type == kDistributed ? "" : ", and distributed where identity is key", ". See [distributed.md](distributed.md#the-plan)"))
       .ignored("plan_file", "the program makes its own plan, \"placement_file\" of the solver gives it back")
       .ignored("plan_file1", "the program makes its own plan, \"placement_file\" of the solver gives it back")
       .together([type](E& e, const std::string& pointer, Problems& problems) {

@@ -80,17 +80,19 @@ MachineSpeeds measure_speeds(Runtime& runtime, Communicator& comm) {
   measure_links(ctx, comm, mine);
   mine.rows = measure_rows(ctx);
   MachineSpeeds slowest = mine;
-  for (const std::string& text : comm.gather(cat(mine.link, " ", mine.link_seconds, " ", mine.sums, " ", mine.sums_seconds, " ", mine.rows, " ", mine.memory), 0)) {
+  const std::string told = cat(mine.link, " ", mine.link_seconds, " ", mine.sums, " ", mine.sums_seconds, " ", mine.rows, " ", mine.memory);
+  using Number = double MachineSpeeds::*;
+  const auto speeds = {&MachineSpeeds::link, &MachineSpeeds::sums, &MachineSpeeds::rows}, times = {&MachineSpeeds::link_seconds, &MachineSpeeds::sums_seconds};
+  for (const std::string& text : comm.gather(told, 0)) {
     std::istringstream words(text);
     MachineSpeeds other;
     words >> other.link >> other.link_seconds >> other.sums >> other.sums_seconds >> other.rows >> other.memory;
-    for (double MachineSpeeds::*speed : {&MachineSpeeds::link, &MachineSpeeds::sums, &MachineSpeeds::rows}) slowest.*speed = std::min(slowest.*speed, other.*speed);
-    for (double MachineSpeeds::*seconds : {&MachineSpeeds::link_seconds, &MachineSpeeds::sums_seconds})
-      slowest.*seconds = std::max(slowest.*seconds, other.*seconds);
+    for (const Number speed : speeds) slowest.*speed = std::min(slowest.*speed, other.*speed);
+    for (const Number seconds : times) slowest.*seconds = std::max(slowest.*seconds, other.*seconds);
     slowest.memory = std::min(slowest.memory, other.memory);
   }
-  for (double MachineSpeeds::*number : {&MachineSpeeds::link, &MachineSpeeds::link_seconds, &MachineSpeeds::sums, &MachineSpeeds::sums_seconds, &MachineSpeeds::rows})
-    slowest.*number = to_power_of_two(slowest.*number);
+  for (const auto& numbers : {speeds, times})
+    for (const Number number : numbers) slowest.*number = to_power_of_two(slowest.*number);
   slowest.memory = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(slowest.memory, 1))));
   return slowest;
 }

@@ -92,7 +92,8 @@ Json plan_to_json(const PlanProblem& problem, const std::vector<Placement>& plac
   for (const PlanShare& share : plan_shares(problem, placements)) {
     Json slots(Json::Array{});
     for (const int32_t slot : share.slots) slots.add(int64_t{slot});
-    shares.add(Json(Json::Object{{"rank", int64_t{share.rank}}, {"table", share.table}, {"slots", std::move(slots)}, {"cut_slots", share.cut_slots}, {"spread_slots", share.spread_slots},
+    shares.add(Json(Json::Object{{"rank", int64_t{share.rank}}, {"table", share.table}, {"slots", std::move(slots)},
+                                 {"cut_slots", share.cut_slots}, {"spread_slots", share.spread_slots},
                                  {"rows", share.rows}, {"bytes", share.bytes}, {"seconds_a_step", share.seconds}}));
   }
   return Json(Json::Object{{"schema", kSchema},
@@ -105,7 +106,8 @@ Json plan_to_json(const PlanProblem& problem, const std::vector<Placement>& plac
 }
 
 std::vector<Placement> plan_from_json(const Json& json, const std::string& file, const PlanProblem& problem) {
-  if (const int64_t schema = part(json, "schema", &Json::integer, file); schema != kSchema) refuse(file, cat("is of schema ", schema, ", and this version reads 1"));
+  if (const int64_t schema = part(json, "schema", &Json::integer, file); schema != kSchema)
+    refuse(file, cat("is of schema ", schema, ", and this version reads ", kSchema));
   if (const int64_t ranks = part(json, "ranks", &Json::integer, file); ranks != problem.ranks)
     refuse(file, cat("is for ", ranks, ranks == 1 ? " rank" : " ranks", ", and this is a run on ", problem.ranks));
   const Json::Array& tables = part(json, "tables", &Json::array, file);

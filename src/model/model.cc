@@ -29,8 +29,8 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
     const EmbeddingClause& clause = config.embeddings[e].clause;
-    const Placement placement =
-        placements.empty() ? Placement::without_plan(clause.placement_rule(), clause.identity_by_slot(), shape.tables[input].slots, comm.size()) : placements.at(e);
+    const Placement without = Placement::without_plan(clause.placement_rule(), clause.identity_by_slot(), shape.tables[input].slots, comm.size());
+    const Placement& placement = placements.empty() ? without : placements.at(e);
     TableSpec spec = clause.table_spec(config.optimizer, comm.rank(), placement);
     if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
     spec.slots = shape.tables[input].slots;

@@ -5,10 +5,10 @@ namespace {
 
 void check(const char* what, Context& ctx, const KeyBatch& batch, const VectorBlocks& blocks, const Tensor& parts, const Tensor& y) {
   expect_on(what, ctx.device(), y);
-  HCTR_EXPECT(y.rank() == 3 && y.dim(0) == batch.samples && y.dim(1) * blocks.pieces == blocks.columns && y.dim(2) % blocks.pieces == 0, what, ": shape ", to_string(y.shape()), " for ", batch.samples,
-              " samples of ", blocks.columns, " columns in ", blocks.pieces, " pieces");
-  HCTR_EXPECT(parts.dtype() == DType::f32 && parts.elements() == blocks.places * batch.samples * (y.dim(2) / blocks.pieces), what, ": parts of ", parts.elements(), " elements for ",
-              to_string(y.shape()));
+  HCTR_EXPECT(y.rank() == 3 && y.dim(0) == batch.samples && y.dim(1) * blocks.pieces == blocks.columns && y.dim(2) % blocks.pieces == 0, what,
+              ": shape ", to_string(y.shape()), " for ", batch.samples, " samples of ", blocks.columns, " columns in ", blocks.pieces, " pieces");
+  HCTR_EXPECT(parts.dtype() == DType::f32 && parts.elements() == blocks.places * batch.samples * (y.dim(2) / blocks.pieces), what, ": parts of ",
+              parts.elements(), " elements for ", to_string(y.shape()));
 }
 
 }  // namespace

@@ -78,8 +78,8 @@ std::string plan_outlook(const Config& config) {
   const PlanProblem problem = plan_problem(config, ranks, {});
   if (!file.empty() && !std::filesystem::exists(file)) return "";
   const auto placements = file.empty() ? make_plan(problem) : plan_from_json(Json::read_file(file), file, problem);
-  return cat("Plan of embedding rows", file.empty() ? ", made from the config alone" : cat(" of '", file, "'"), ", with assumed speeds (", speeds_text(problem.speeds),
-             "); a run measures them and looks at the data:\n", plan_text(problem, placements), "\n");
+  return cat("Plan of embedding rows", file.empty() ? ", made from the config alone" : cat(" of '", file, "'"), ", with assumed speeds (",
+             speeds_text(problem.speeds), "); a run measures them and looks at the data:\n", plan_text(problem, placements), "\n");
 }
 
 }  // namespace hctr

@@ -257,7 +257,8 @@ class PlannedRanks : public RanksTest {
 
 TEST_F(PlannedRanks, AMixtureOfPlacementsTrainsTheModelOfOneRank) {
   for (const char* combiner : {"\"sum\"", "\"mean\"", "\"none\""}) {
-    std::string config = with_change(config_, "\"embedding_vec_size\": 8, \"combiner\": 1", std::string("\"embedding_vec_size\": 8, \"combiner\": ") + combiner);
+    const std::string eight = "\"embedding_vec_size\": 8, \"combiner\": ";
+    std::string config = with_change(config_, eight + "1", eight + combiner);
     if (combiner == std::string("\"none\"")) config = with_change(config, "\"leading_dim\": 24", "\"leading_dim\": 48");
     const Result one = train(config, {"[0]"}, "one");
     for (size_t r = 0; r < 3; ++r) {

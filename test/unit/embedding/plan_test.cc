@@ -158,7 +158,8 @@ TEST(PlanTest, SharesAddUpToTheTables) {
 }
 
 TEST(PlanFile, ReadsBackAsWritten) {
-  const PlanProblem of = problem(3, {table(slots_with({1, 900, 3}), PlacementRule::automatic, "a"), table(slots_with({1, 1}), PlacementRule::distributed, "b")});
+  const PlanTable a = table(slots_with({1, 900, 3}), PlacementRule::automatic, "a"), b = table(slots_with({1, 1}), PlacementRule::distributed, "b");
+  const PlanProblem of = problem(3, {a, b});
   const auto plan = make_plan(of), read = plan_from_json(Json::parse(plan_to_json(of, plan).text(2), "plan.json"), "plan.json", of);
   EXPECT_EQ(read[0], plan[0]);
   EXPECT_TRUE(read[1].spread(0) && read[1].spread(1));
