@@ -15,7 +15,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kSmall = 256, kLarge = int64_t{1} << 18;  // elements to each rank
-constexpr int64_t kRows = int64_t{1} << 18, kDim = 32;
+constexpr int64_t kRows = int64_t{1} << 17, kDim = 32;
 constexpr int kTurns = 3;
 
 /// The shortest of a few turns, in seconds.
