@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-const std::string kDistributed = "DistributedSlotSparseEmbeddingHash";
+const std::string kDistributed = "DistributedSlotSparseEmbeddingHash", kHybrid = "HybridSparseEmbedding";
 constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  // row numbers are 32-bit and signed
 const std::string kNoPlacement = "frequent keys are placed as all others; the numbers are the same";
 
@@ -107,6 +107,12 @@ const std::vector<std::pair<std::string, Identity>>& EnumWords<Identity>::table(
   return words;
 }
 
+const std::vector<std::pair<std::string, PlacementRule>>& EnumWords<PlacementRule>::table() {
+  static const std::vector<std::pair<std::string, PlacementRule>> words = {
+      {"auto", PlacementRule::automatic}, {"localized", PlacementRule::localized}, {"distributed", PlacementRule::distributed}};
+  return words;
+}
+
 const std::vector<std::pair<std::string, DType>>& EnumWords<DType>::table() {
   static const std::vector<std::pair<std::string, DType>> words = {{"fp32", DType::f32}, {"fp16", DType::f16}, {"bf16", DType::bf16}};
   return words;
@@ -136,19 +142,21 @@ bool EmbeddingClause::identity_by_slot() const {
   return hparam.identity.value_or(type == kDistributed ? Identity::key : Identity::slot_and_key) == Identity::slot_and_key;
 }
 
-Placement::Kind EmbeddingClause::placement() const {
-  return type == kDistributed || !identity_by_slot() ? Placement::Kind::distributed : Placement::Kind::localized;
+PlacementRule EmbeddingClause::placement_rule() const {
+  if (placement) return *placement;
+  if (type == kDistributed || !identity_by_slot()) return PlacementRule::distributed;
+  return type == kHybrid ? PlacementRule::automatic : PlacementRule::localized;
 }
 
 bool EmbeddingClause::direct() const {
   if (hparam.index != IndexKind::automatic) return hparam.index == IndexKind::direct;
-  const bool promises_ranges = type == "LocalizedSlotSparseEmbeddingOneHot" || type == "HybridSparseEmbedding";
+  const bool promises_ranges = type == "LocalizedSlotSparseEmbeddingOneHot" || type == kHybrid;
   return promises_ranges && !hparam.slot_size_array.empty() && !more_than_fit(hparam.slot_size_array) && !hparam.policy().any();
 }
 
 const std::vector<std::string>& embedding_types() {
   static const std::vector<std::string> types = {kDistributed, "LocalizedSlotSparseEmbeddingHash",
-                                                 "LocalizedSlotSparseEmbeddingOneHot", "HybridSparseEmbedding"};
+                                                 "LocalizedSlotSparseEmbeddingOneHot", kHybrid};
   return types;
 }
 
@@ -167,14 +175,22 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
       .part("sparse_embedding_hparam", &E::hparam, hparam_schema(type), "size and kind of the table")
       .part("optimizer", &E::optimizer, optimizer_schema(),
             "an optimizer of its own; its rate follows the top-level schedule in proportion")
-      .ignored("plan_file", "how ranks exchange vectors needs no plan")
-      .ignored("plan_file1", "how ranks exchange vectors needs no plan")
-      .together([](E& e, const std::string& pointer, Problems& problems) {
+      .opt("placement", &E::placement,
+           cat("on several ranks, which rank has which rows. localized: a slot's rows lie together, on a rank that the plan chooses; distributed: every "
+               "slot is spread over all ranks, by key; auto: the plan chooses for each slot. Left out: ",
+               type == kDistributed ? "distributed" : type == kHybrid ? "auto" : "localized",
+               type == kDistributed ? "" : ", and distributed where identity is key", ". See [distributed.md](distributed.md#the-plan)"))
+      .ignored("plan_file", "the program makes its own plan, \"placement_file\" of the solver gives it back")
+      .ignored("plan_file1", "the program makes its own plan, \"placement_file\" of the solver gives it back")
+      .together([type](E& e, const std::string& pointer, Problems& problems) {
         const size_t tops = e.tops.names.size();
         if (tops != 1 && tops != 2)
           problems.error(pointer + "/top", cat("names ", tops, " tensors; an embedding makes one, or two: the vectors and the lengths"));
         const SparseEmbeddingHparam& h = e.hparam;
         const std::string place = pointer + "/sparse_embedding_hparam";
+        if (e.placement == PlacementRule::localized && h.identity.value_or(type == kDistributed ? Identity::key : Identity::slot_and_key) == Identity::key)
+          problems.error(pointer + "/placement", "rows belong to keys alone here and have one owner whatever the slot: use \"distributed\" or \"auto\", or "
+                                                 "\"identity\": \"slot_and_key\"");
         const int stated = h.max_vocabulary_size_per_gpu.has_value() + h.vocabulary_size.has_value() +
                            h.workspace_size_per_gpu_in_mb.has_value();
         if (stated > 1)
@@ -244,13 +260,16 @@ int64_t share_of(int64_t rows, int64_t ranks) { return rows / ranks + (rows % ra
 
 }  // namespace
 
-int64_t EmbeddingClause::stated_rows(int64_t rank, int64_t ranks) const {
+int64_t EmbeddingClause::stated_rows(int64_t rank, const Placement& place) const {
+  const int64_t ranks = place.ranks;
   if (!hparam.slot_size_array.empty()) {
-    const Placement place{placement(), ranks};
-    int64_t rows = 0;
-    for (size_t s = 0; s < hparam.slot_size_array.size(); ++s)
-      if (place.holds(rank, static_cast<int64_t>(s))) rows = sum_or_most(rows, hparam.slot_size_array[s]);
-    return place.kind == Placement::Kind::distributed ? share_of(rows, ranks) : rows;
+    int64_t whole = 0, spread = 0;
+    for (int64_t s = 0; s < static_cast<int64_t>(hparam.slot_size_array.size()) * place.pieces; ++s) {
+      const int64_t rows = hparam.slot_size_array[static_cast<size_t>(s / place.pieces)];
+      if (place.spread(s)) spread = sum_or_most(spread, rows);
+      else if (place.holds(rank, s)) whole = sum_or_most(whole, rows);
+    }
+    return sum_or_most(whole, share_of(spread, ranks));
   }
   if (hparam.workspace_size_per_gpu_in_mb)
     return std::max<int64_t>(
@@ -260,14 +279,14 @@ int64_t EmbeddingClause::stated_rows(int64_t rank, int64_t ranks) const {
   return 0;
 }
 
-TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int rank, int ranks) const {
+TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int rank, const Placement& place) const {
   const OptimizerClause& own = optimizer ? *optimizer : top_optimizer;
   TableSpec spec;
   spec.name = top();
   spec.rank = rank;
   spec.dim = dim;
   spec.identity_by_slot = identity_by_slot();
-  if (direct()) spec.direct = direct_keys(hparam.slot_size_array, spec.identity_by_slot, {placement(), ranks}, rank, first_key);
+  if (direct()) spec.direct = direct_keys(hparam.slot_size_array, spec.identity_by_slot, place, rank, first_key);
   spec.storage = hparam.storage;
   spec.state_storage = hparam.state_storage;
   spec.combiner = hparam.combiner;
@@ -276,7 +295,7 @@ TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int 
       spec.slot_bounds.push_back(static_cast<float>(std::sqrt(1.0 / static_cast<double>(size))));
   spec.optimizer = own.rule(top_optimizer.hyper().learning_rate);
   spec.update = own.update();
-  spec.row_hint = stated_rows(rank, ranks);
+  spec.row_hint = stated_rows(rank, place);
   spec.row_limit = hparam.limited() ? spec.row_hint : 0;
   spec.limit_setting = stated_by();
   spec.policy = hparam.policy();

@@ -38,6 +38,10 @@ template <>
 struct EnumWords<Identity> {
   static const std::vector<std::pair<std::string, Identity>>& table();
 };
+template <>
+struct EnumWords<PlacementRule> {
+  static const std::vector<std::pair<std::string, PlacementRule>>& table();
+};
 /// What the numbers of a row are stored as.
 template <>
 struct EnumWords<DType> {
@@ -81,6 +85,7 @@ struct EmbeddingClause {
   TensorNames tops;  ///< the vectors and, where it is named, the lengths
   SparseEmbeddingHparam hparam;
   std::optional<OptimizerClause> optimizer;  ///< its own; else the top-level one holds
+  std::optional<PlacementRule> placement;    ///< as given; what holds is placement_rule()
   int64_t dim = 0;                           ///< hparam.embedding_vec_size
   int64_t first_key = 0;                     ///< of slot 0, where slot_size_array says which keys there are: those of earlier inputs stand before it
 
@@ -89,17 +94,18 @@ struct EmbeddingClause {
   bool pooled() const { return hparam.combiner != ops::Combiner::none; }
   /// Whether a row belongs to slot and key, and so model files name slots; else to the key alone.
   bool identity_by_slot() const;
-  /// Rows that belong to keys alone lie where the key says, whatever the slot.
-  Placement::Kind placement() const;
+  /// What the plan may choose where there are several ranks: as given, or as the type says. Rows that belong to keys alone have one owner whatever
+  /// the slot.
+  PlacementRule placement_rule() const;
   /// Whether every key of slot_size_array has its row from the start.
   bool direct() const;
-  /// Rows on `rank` that the clause speaks of; 0 when it does not.
-  int64_t stated_rows(int64_t rank, int64_t ranks) const;
+  /// Rows (pieces of them, where they are cut) on `rank` that the clause speaks of; 0 when it does not.
+  int64_t stated_rows(int64_t rank, const Placement&) const;
   /// The field that says so; empty when none does.
   std::string stated_by() const;
   /// The table of one rank, all but the sizes of batches and of its slots. The rate of a step is that of the
   /// top-level optimizer, and the table's follows in proportion.
-  TableSpec table_spec(const OptimizerClause& top_optimizer, int rank = 0, int ranks = 1) const;
+  TableSpec table_spec(const OptimizerClause& top_optimizer, int rank = 0, const Placement& = {}) const;
 };
 
 /// The names an embedding layer's "type" may have.

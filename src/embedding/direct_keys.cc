@@ -9,24 +9,25 @@ namespace hctr {
 DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement& placement, int64_t rank, int64_t first_key) {
   DirectKeys keys;
   keys.by_slot = by_slot;
+  keys.pieces = placement.pieces;
   int64_t at = first_key;
   for (const int64_t size : slot_sizes) {
-    if (by_slot || keys.first.empty()) {
+    const int64_t spans = by_slot ? keys.pieces : keys.first.empty() ? 1 : 0;
+    for (int64_t piece = 0; piece < spans; ++piece) {
       keys.first.push_back(at);
-      keys.size.push_back(0);
+      keys.size.push_back(by_slot ? size : 0);
     }
-    keys.size.back() += size;
+    if (!by_slot) keys.size.back() += size;
     at += size;
   }
-  const bool spread = placement.kind == Placement::Kind::distributed;
-  if (spread) keys.step = placement.ranks;
   int64_t base = 0;
   for (size_t s = 0; s < keys.first.size(); ++s) {
     // Of a span that is spread over the ranks this one has every step-th key, from the first that it owns.
-    const int64_t before = spread ? ((rank - keys.first[s]) % keys.step + keys.step) % keys.step : 0;
-    int64_t count = std::max<int64_t>(0, (keys.size[s] - before + keys.step - 1) / keys.step);
+    const int64_t step = placement.spread(static_cast<int64_t>(s)) ? placement.ranks : 1;
+    const int64_t before = ((rank - keys.first[s]) % step + step) % step;
+    int64_t count = std::max<int64_t>(0, (keys.size[s] - before + step - 1) / step);
     if (!placement.holds(rank, static_cast<int64_t>(s))) count = 0;
-    keys.spans.push_back({keys.first[s] + before, count, base});
+    keys.spans.push_back({keys.first[s] + before, count, base, step});
     base += count;
   }
   return keys;
@@ -34,7 +35,7 @@ DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, con
 
 std::string DirectKeys::outside(int64_t key, int64_t slot) const {
   const auto span = static_cast<size_t>(by_slot ? slot : 0);
-  return cat("key ", key, " of slot ", slot, " is outside the ", size[span], " keys from ", first[span], " to ", first[span] + size[span] - 1,
+  return cat("key ", key, " of slot ", slot / pieces, " is outside the ", size[span], " keys from ", first[span], " to ", first[span] + size[span] - 1,
              " that \"slot_size_array\" gives ", by_slot ? "the slot" : "all slots together");
 }
 

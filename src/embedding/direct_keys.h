@@ -15,13 +15,13 @@ namespace hctr {
 struct DirectKeys {
   std::vector<ops::KeySpan> spans;  ///< of this rank: one a slot, or one for all slots; empty: the table has a hash index
   std::vector<int64_t> first, size;  ///< of each span over all ranks, for messages
-  int64_t step = 1;
   bool by_slot = false;
+  int64_t pieces = 1;  ///< of each row, as Placement has them: a span for each piece
 
   bool empty() const { return spans.empty(); }
   int64_t rows() const { return spans.empty() ? 0 : spans.back().base + spans.back().count; }
   /// The index, on the host.
-  ops::DirectIndex index() const { return {spans.data(), static_cast<int64_t>(spans.size()), step, by_slot}; }
+  ops::DirectIndex index() const { return {spans.data(), static_cast<int64_t>(spans.size()), by_slot}; }
   /// "key 70 of slot 2 is outside the 30 keys from 40 to 69 that "slot_size_array" gives the slot".
   std::string outside(int64_t key, int64_t slot) const;
 };

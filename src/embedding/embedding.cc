@@ -14,6 +14,7 @@ class WholeEmbedding : public Embedding {
   void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
   void backward_and_update(Context& ctx, int slot, Tensor dy) override { table_.backward_and_update(ctx, slot, dy); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { table_.lookup(ctx, keys, offsets, y); }
+  const TableSpec& spec() const override { return table_.spec(); }
   int64_t rows() override { return table_.rows(); }
   std::map<std::string, int64_t> counts() override { return table_.counts(); }
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override { table_.export_rows(with_states, take); }
@@ -28,13 +29,13 @@ class WholeEmbedding : public Embedding {
 
 }  // namespace
 
-std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, Placement::Kind kind, TableSpec spec,
+std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec,
                                           const std::vector<int64_t>& slot_keys, int ring_slots) {
   if (comm.size() == 1) return std::make_unique<WholeEmbedding>(runtime, std::move(spec), ring_slots);
   if (spec.policy.guards_entry())
     throw Error(Kind::config, cat("table '", spec.name, "': \"min_count\", \"admit_probability\" and \"when_full\": \"ignore\" work on one GPU in this version, and this is a run on ",
                                   comm.size(), "; leave them out, or let rows leave (\"when_full\": \"evict_lru\")"));
-  return std::make_unique<ShardedEmbedding>(runtime, comm, kind, std::move(spec), slot_keys, ring_slots);
+  return std::make_unique<ShardedEmbedding>(runtime, comm, std::move(placement), std::move(spec), slot_keys, ring_slots);
 }
 
 }  // namespace hctr

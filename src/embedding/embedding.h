@@ -27,7 +27,8 @@ class Embedding {
   virtual void backward_and_update(Context&, int slot, Tensor dy) = 0;
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
 
-  const TableSpec& spec() { return table().spec(); }
+  /// Of the whole embedding, for batches of this rank.
+  virtual const TableSpec& spec() const = 0;
   /// Of all ranks together.
   virtual int64_t rows() = 0;
   virtual std::map<std::string, int64_t> counts() = 0;
@@ -44,6 +45,6 @@ class Embedding {
 
 /// `spec` is that of one rank's samples, as if it were alone; `slot_keys`: most keys of a bag of each slot. Errors: Error(config) for what only a
 /// rank that is alone can do.
-std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement::Kind, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
+std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
 
 }  // namespace hctr

@@ -1,16 +1,18 @@
 #include "embedding/exchange.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "device/copy.h"
 
 namespace hctr {
 
-Exchange::Exchange(Runtime& runtime, Communicator& comm, Placement::Kind kind, const Shape& shape, int ring) : comm_(comm), shape_(shape) {
+Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placement, const Shape& shape, int ring)
+    : comm_(comm), shape_(shape), pieces_(placement.pieces), piece_dim_(shape.dim / placement.pieces) {
   const int64_t ranks = comm.size();
-  place_columns(kind);
+  place_columns(placement);
   const ops::OwnerBlock& own = owners_[static_cast<size_t>(comm.rank())];
-  const auto columns = static_cast<int64_t>(column_slots_.size()), owned = static_cast<int64_t>(own.count);
+  const auto owned = static_cast<int64_t>(own.count);
   const int64_t own_words = ops::OwnerBlock::offset_words(owned, shape.samples) + most_keys(own);
   const auto words = [&](DType dtype, int64_t count) { return arena_.add(TensorSpec(dtype, {count})); };
   const auto records = [&](size_t count, size_t bytes) { return words(DType::i32, static_cast<int64_t>(count * bytes / sizeof(int32_t))); };
@@ -18,8 +20,8 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, Placement::Kind kind, c
     of_slot_.push_back({words(DType::i32, owned * owned_samples() + 1), words(DType::i64, owned_key_capacity())});
   sent_ = words(DType::i64, words_);
   received_ = words(DType::i64, ranks * own_words);
-  vectors_ = arena_.add(TensorSpec(DType::f32, {owned_samples(), owned, shape.dim}));
-  parts_ = words(DType::f32, columns * owners_of_each_ * shape.samples * shape.dim);
+  vectors_ = arena_.add(TensorSpec(DType::f32, {owned_samples(), owned, piece_dim_}));
+  parts_ = words(DType::f32, static_cast<int64_t>(columns_.size()) * shape.samples * piece_dim_);
   const size_t scratch = std::max(ops::key_blocks_scratch_bytes(runtime.device(), static_cast<int64_t>(columns_.size()) * shape.samples),
                                   ops::key_blocks_scratch_bytes(runtime.device(), owned * owned_samples()));
   scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
@@ -27,43 +29,49 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, Placement::Kind kind, c
   owners_memory_ = records(owners_.size(), sizeof(ops::OwnerBlock));
   slots_memory_ = records(column_slots_.size(), sizeof(int32_t));
   places_memory_ = records(first_of_slot_.size(), sizeof(int32_t));
-  first_memory_ = records(first_of_column_.size(), sizeof(int32_t));
+  first_places_memory_ = records(first_places_.size(), sizeof(int32_t));
+  column_places_memory_ = records(places_of_columns_.size(), sizeof(int32_t));
+  alike_memory_ = records(first_places_.size(), sizeof(int32_t));
   arena_.build(runtime.device());
   upload(runtime);
-  key_blocks_.owner = Placement{kind, ranks}.owners();
 }
 
-/// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled.
-void Exchange::place_columns(Placement::Kind kind) {
+/// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled. Each piece of one is a column at its owner.
+void Exchange::place_columns(const Placement& placement) {
   const bool pooled = shape_.slot_places.empty();
   for (size_t s = 0; s < shape_.slot_keys.size(); ++s) {
     first_of_slot_.push_back(static_cast<int32_t>(column_slots_.size()));
     column_slots_.insert(column_slots_.end(), pooled ? 1 : static_cast<size_t>(shape_.slot_places[s]), static_cast<int32_t>(s));
   }
-  const Placement placement{kind, comm_.size()};
-  first_of_column_.assign(column_slots_.size(), -1);
+  const auto all = static_cast<int64_t>(column_slots_.size()) * pieces_;
+  std::vector<std::vector<int32_t>> at_owners(static_cast<size_t>(all));
   for (int r = 0; r < comm_.size(); ++r) {
     ops::OwnerBlock block{static_cast<int32_t>(columns_.size()), 0, words_, 0};
-    for (size_t c = 0; c < column_slots_.size(); ++c) {
-      if (!placement.holds(r, column_slots_[c])) continue;
-      if (first_of_column_[c] < 0) first_of_column_[c] = static_cast<int32_t>(columns_.size());
-      columns_.push_back({static_cast<int32_t>(c), column_slots_[c], r});
-      if (r == comm_.rank()) owned_slots_.push_back(column_slots_[c]);
+    for (int64_t c = 0; c < all; ++c) {
+      const int64_t column = c / pieces_, slot = column_slots_[static_cast<size_t>(column)] * pieces_ + c % pieces_;
+      if (!placement.holds(r, slot)) continue;
+      at_owners[static_cast<size_t>(c)].push_back(static_cast<int32_t>(columns_.size()));
+      columns_.push_back({static_cast<int32_t>(column), r, placement.spread(slot) ? comm_.size() : 1});
+      if (r == comm_.rank()) owned_slots_.push_back(static_cast<int32_t>(slot));
     }
     block.count = static_cast<int32_t>(columns_.size()) - block.first;
     block.keys = block.begin + ops::OwnerBlock::offset_words(block.count, shape_.samples);
     words_ = block.keys + most_keys(block);
     owners_.push_back(block);
   }
-  // Every column has as many owners as any, and at each of them it stands as many columns on.
-  owners_of_each_ = column_slots_.empty() ? 1 : static_cast<int64_t>(columns_.size() / column_slots_.size());
+  for (const auto& places : at_owners) {
+    first_places_.push_back(static_cast<int32_t>(places_of_columns_.size()));
+    places_of_columns_.insert(places_of_columns_.end(), places.begin(), places.end());
+  }
+  first_places_.push_back(static_cast<int32_t>(places_of_columns_.size()));
+  owners_are_alike_ = static_cast<int64_t>(columns_.size()) == all * comm_.size();
 }
 
 int64_t Exchange::most_keys(const ops::OwnerBlock& block) const {
   int64_t of_sample = 0;
   for (int32_t c = block.first; c < block.first + block.count; ++c)
-    of_sample += shape_.slot_places.empty() ? shape_.slot_keys[static_cast<size_t>(columns_[static_cast<size_t>(c)].slot)] : 1;
-  return std::min(of_sample * shape_.samples, shape_.key_capacity);
+    of_sample += shape_.slot_places.empty() ? shape_.slot_keys[static_cast<size_t>(columns_[static_cast<size_t>(c)].column)] : 1;
+  return std::min(of_sample * shape_.samples, shape_.key_capacity * pieces_);
 }
 
 int64_t Exchange::owned_key_capacity() const { return most_keys(owners_[static_cast<size_t>(comm_.rank())]) * comm_.size(); }
@@ -75,12 +83,22 @@ void Exchange::upload(Runtime& runtime) {
     runtime.compute_stream().synchronize();
     return reinterpret_cast<const T*>(memory.bytes());
   };
+  key_blocks_.ranks = comm_.size();
   key_blocks_.count = static_cast<int32_t>(columns_.size());
-  vector_blocks_.columns = static_cast<int64_t>(column_slots_.size());
-  vector_blocks_.owners_of_each = owners_of_each_;
+  vector_blocks_.columns = static_cast<int64_t>(column_slots_.size()) * pieces_;
+  vector_blocks_.pieces = pieces_;
+  vector_blocks_.places = static_cast<int64_t>(places_of_columns_.size());
   vector_blocks_.block_columns = key_blocks_.columns = put(blocks_memory_, columns_);
   vector_blocks_.owners = key_blocks_.owners = put(owners_memory_, owners_);
-  vector_blocks_.first = put(first_memory_, first_of_column_);
+  vector_blocks_.first = put(first_places_memory_, first_places_);
+  vector_blocks_.place = put(column_places_memory_, places_of_columns_);
+  gradient_blocks_ = vector_blocks_;
+  if (owners_are_alike_) {  // the part of owner 0 goes to all
+    std::vector<int32_t> counted(first_places_.size());
+    std::iota(counted.begin(), counted.end(), 0);
+    gradient_blocks_.places = vector_blocks_.columns;
+    gradient_blocks_.first = gradient_blocks_.place = put(alike_memory_, counted);
+  }
   if (!shape_.slot_places.empty()) places_ = {put(places_memory_, first_of_slot_), put(slots_memory_, column_slots_)};
 }
 
@@ -89,7 +107,8 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets) {
   expect_shape("exchange keys", keys, {shape_.key_capacity});
   expect_shape("exchange offsets", offsets, {slots * shape_.samples + 1});
   Slot& at = of_slot_.at(static_cast<size_t>(slot));
-  at.mine = {keys.data<const int64_t>(), offsets.data<const int32_t>(), slots, shape_.samples, shape_.key_capacity, vector_blocks_.columns, places_};
+  at.mine = {keys.data<const int64_t>(), offsets.data<const int32_t>(), slots, shape_.samples, shape_.key_capacity,
+             static_cast<int64_t>(column_slots_.size()), places_};
   std::byte* scratch = arena_.get(scratch_).bytes();
   const Tensor sent = arena_.get(sent_), received = arena_.get(received_);
   ops::split_keys(ctx, at.mine, key_blocks_, sent, scratch);
@@ -103,12 +122,12 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets) {
 
 Parts Exchange::parts_of_owners() const {
   Parts parts;
-  for (const ops::OwnerBlock& block : owners_) parts.add(block.first * shape_.samples * shape_.dim, block.count * shape_.samples * shape_.dim);
+  for (const ops::OwnerBlock& block : owners_) parts.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
   return parts;
 }
 
 Parts Exchange::parts_of_ranks() const {
-  return Parts::equal(comm_.size(), static_cast<int64_t>(owned_slots_.size()) * shape_.samples * shape_.dim);
+  return Parts::equal(comm_.size(), static_cast<int64_t>(owned_slots_.size()) * shape_.samples * piece_dim_);
 }
 
 void Exchange::send_vectors(Context& ctx, int slot, Tensor y) {
@@ -118,12 +137,11 @@ void Exchange::send_vectors(Context& ctx, int slot, Tensor y) {
 }
 
 void Exchange::send_gradients(Context& ctx, int slot, Tensor dy) {
-  // Owners that have every column all get the same part.
-  const bool shared = owners_of_each_ > 1;
-  const Tensor all = arena_.get(parts_), parts(all.bytes(), TensorSpec(DType::f32, {dy.elements()}), all.device());
-  ops::split_gradients(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, vector_blocks_, shape_.combiner, dy, parts);
+  const Tensor all = arena_.get(parts_);
+  const Tensor parts(all.bytes(), TensorSpec(DType::f32, {gradient_blocks_.places * shape_.samples * piece_dim_}), all.device());
+  ops::split_gradients(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, gradient_blocks_, shape_.combiner, dy, parts);
   Parts to = parts_of_owners();
-  if (shared) to.begin.assign(to.begin.size(), 0);
+  if (owners_are_alike_) to.begin.assign(to.begin.size(), 0);
   comm_.all_to_all(ctx, parts, to, owned_vectors(), parts_of_ranks());
 }
 

@@ -26,9 +26,9 @@ class Exchange {
     ops::Combiner combiner = ops::Combiner::sum;
   };
   /// For batches that come in `ring` slots.
-  Exchange(Runtime&, Communicator&, Placement::Kind, const Shape&, int ring);
+  Exchange(Runtime&, Communicator&, const Placement&, const Shape&, int ring);
 
-  /// The slot of each column that this rank owns, and the sizes of the batches it gets.
+  /// The slot of each column that this rank owns, numbered as in the placement, and the sizes of the batches it gets.
   const std::vector<int32_t>& owned_slots() const { return owned_slots_; }
   int64_t owned_samples() const { return shape_.samples * comm_.size(); }
   int64_t owned_key_capacity() const;
@@ -39,7 +39,7 @@ class Exchange {
   Tensor owned_keys(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].keys); }
   Tensor owned_offsets(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].offsets); }
 
-  /// f32 [owned_samples, owned_slots, dim]: to be filled with vectors and sent, or what gradients arrive in.
+  /// f32 [owned_samples, owned_slots, dim / pieces]: to be filled with vectors and sent, or what gradients arrive in.
   Tensor owned_vectors() const { return arena_.get(vectors_); }
   /// Shapes: y [samples, places, dim], as the table's.
   void send_vectors(Context&, int slot, Tensor y);
@@ -50,7 +50,7 @@ class Exchange {
     size_t offsets, keys;  // tickets
     ops::KeyBatch mine{};  // set by send_keys, the same each time
   };
-  void place_columns(Placement::Kind);
+  void place_columns(const Placement&);
   void upload(Runtime&);
   /// Elements of each owner's part of this rank's vectors; and of each rank's part of what this rank owns.
   Parts parts_of_owners() const;
@@ -61,15 +61,18 @@ class Exchange {
   Shape shape_;
   std::vector<ops::BlockColumn> columns_;
   std::vector<ops::OwnerBlock> owners_;
-  std::vector<int32_t> column_slots_, owned_slots_, first_of_slot_, first_of_column_;
-  int64_t owners_of_each_ = 1, words_ = 0;  // words_: of all blocks sent
+  std::vector<int32_t> column_slots_, owned_slots_, first_of_slot_;
+  std::vector<int32_t> first_places_, places_of_columns_;  // where each column stands at its owners, as in ops::VectorBlocks
+  bool owners_are_alike_ = false;                          // every one has every column
+  int64_t words_ = 0;                                      // of all blocks sent
+  int64_t pieces_ = 1, piece_dim_ = 0;
 
   Arena arena_;
   std::vector<Slot> of_slot_;
   size_t sent_ = 0, received_ = 0, vectors_ = 0, parts_ = 0, scratch_ = 0, blocks_memory_ = 0, owners_memory_ = 0, slots_memory_ = 0, places_memory_ = 0,
-         first_memory_ = 0;
+         first_places_memory_ = 0, column_places_memory_ = 0, alike_memory_ = 0;
   ops::KeyBlocks key_blocks_;
-  ops::VectorBlocks vector_blocks_;
+  ops::VectorBlocks vector_blocks_, gradient_blocks_;
   ops::Places places_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 namespace hctr {
 namespace {
@@ -60,6 +61,19 @@ void RowCopies::add(const RowBlock& from, size_t i, const TableSpec& spec) {
   part(last_steps, from.last_steps, 1);
   part(vectors, from.vectors, spec.dim);
   for (size_t s = 0; s < ops::kMostStates; ++s) part(states[s], from.states[s], spec.state_dim());
+}
+
+void RowCopies::add_piece(const RowBlock& from, size_t i, size_t p, const TableSpec& spec) {
+  const auto pieces = static_cast<size_t>(spec.pieces);
+  RowBlock piece{from.keys.subspan(i, 1), {}, {}, {}, from.last_steps.empty() ? from.last_steps : from.last_steps.subspan(i, 1)};
+  const auto cut = [&](std::span<const float> whole, int64_t width) {
+    const auto n = static_cast<size_t>(width);
+    return whole.empty() ? whole : whole.subspan((i * pieces + p) * n, n);
+  };
+  piece.vectors = cut(from.vectors, spec.dim);
+  for (size_t s = 0; s < ops::kMostStates; ++s) piece.states[s] = cut(from.states[s], spec.state_dim());
+  add(piece, 0, spec);
+  if (!from.slots.empty()) slots.push_back(static_cast<int32_t>(static_cast<size_t>(from.slots[i]) * pieces + p));
 }
 
 RowBlock RowCopies::block() const {
@@ -123,7 +137,7 @@ void RowGathering::fill() {
 
 bool RowGathering::before(const RowCopies& a, const RowCopies& b) const {
   const int32_t slot_a = a.slots.empty() ? 0 : a.slots[a.next], slot_b = b.slots.empty() ? 0 : b.slots[b.next];
-  return slot_a != slot_b ? slot_a < slot_b : a.keys[a.next] < b.keys[b.next];
+  return std::tuple(slot_a / spec_.pieces, a.keys[a.next], slot_a) < std::tuple(slot_b / spec_.pieces, b.keys[b.next], slot_b);
 }
 
 /// Until a rank that may have more has none left here.
@@ -140,10 +154,42 @@ void RowGathering::merge() {
   if (!merged.empty()) take_(merged.block());
 }
 
+void PieceJoining::give(const RowBlock& rows) {
+  for (size_t i = 0; i < rows.keys.size(); ++i) waiting_.add(rows, i, spec_);
+  const auto pieces = static_cast<size_t>(spec_.pieces), whole = waiting_.keys.size() / pieces;
+  if (whole == 0) return;
+  RowCopies joined, rest;
+  const RowBlock all = waiting_.block();
+  for (size_t i = 0; i < whole * pieces; ++i) {
+    if (i % pieces == 0) {
+      joined.keys.push_back(all.keys[i]);
+      joined.slots.push_back(static_cast<int32_t>(all.slots[i] / spec_.pieces));
+      if (!all.last_steps.empty()) joined.last_steps.push_back(all.last_steps[i]);
+    } else {
+      HCTR_EXPECT(all.keys[i] == joined.keys.back() && all.slots[i] % spec_.pieces == static_cast<int64_t>(i % pieces), "table '", spec_.name,
+                  "': the pieces of key ", joined.keys.back(), " are not together");
+    }
+  }
+  const auto first = [&](std::span<const float> values, int64_t width) {  // pieces side by side are a row
+    return values.empty() ? values : values.subspan(0, whole * pieces * static_cast<size_t>(width));
+  };
+  RowBlock out = joined.block();
+  out.vectors = first(all.vectors, spec_.dim);
+  for (size_t s = 0; s < ops::kMostStates; ++s) out.states[s] = first(all.states[s], spec_.state_dim());
+  take_(out);
+  for (size_t i = whole * pieces; i < all.keys.size(); ++i) rest.add(all, i, spec_);
+  waiting_ = std::move(rest);
+}
+
 void import_owned_rows(const Placement& placement, int64_t rank, const RowBlock& rows, EmbeddingTable& table) {
+  const TableSpec& spec = table.spec();
   RowCopies owned;
   for (size_t i = 0; i < rows.keys.size(); ++i)
-    if (placement.owner(rows.slots.empty() ? 0 : rows.slots[i], rows.keys[i]) == rank) owned.add(rows, i, table.spec());
+    for (int64_t p = 0; p < spec.pieces; ++p) {
+      const int64_t slot = rows.slots.empty() ? 0 : rows.slots[i] * spec.pieces + p;
+      const bool exists = slot >= 0 && slot < spec.slots;  // else the table says so
+      if (!exists || placement.owner(slot, rows.keys[i]) == rank) owned.add_piece(rows, i, static_cast<size_t>(p), spec);
+    }
   table.import_rows(owned.block());
 }
 

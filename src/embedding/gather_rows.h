@@ -22,6 +22,8 @@ struct RowCopies {
   bool empty() const { return next >= keys.size(); }
   /// Adds row i of a block whose vectors and states have so many elements.
   void add(const RowBlock&, size_t i, const TableSpec&);
+  /// Adds piece p of row i of a block of whole rows, for a table of their pieces.
+  void add_piece(const RowBlock&, size_t i, size_t p, const TableSpec&);
   RowBlock block() const;
 };
 
@@ -52,7 +54,20 @@ class RowGathering {
   std::vector<FromRank> ranks_;  // on rank 0
 };
 
-/// Those rows of a block that a rank owns, into its table.
+/// On the way to a file: the pieces of a row, which come side by side and in their order, as one row.
+class PieceJoining {
+ public:
+  /// `pieces`: of the table whose rows come.
+  PieceJoining(const TableSpec& pieces, const std::function<void(const RowBlock&)>& take) : spec_(pieces), take_(take) {}
+  void give(const RowBlock&);
+
+ private:
+  const TableSpec& spec_;
+  const std::function<void(const RowBlock&)>& take_;
+  RowCopies waiting_;  // for the rest of the last row
+};
+
+/// Those rows of a block, or pieces of them, that a rank owns, into its table.
 void import_owned_rows(const Placement&, int64_t rank, const RowBlock&, EmbeddingTable&);
 
 }  // namespace hctr

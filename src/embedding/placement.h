@@ -1,23 +1,39 @@
-// Which rank owns which key: pure arithmetic.
+// Which rank has which rows: data, made by a plan.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "ops/key_blocks.h"
 
 namespace hctr {
 
-/// Localized: a slot with all its keys lives on one rank. Distributed: the keys of every slot are spread over the
-/// ranks.
-struct Placement {
-  enum class Kind { localized, distributed };
-  Kind kind = Kind::localized;
-  int64_t ranks = 1;
+/// What the config leaves to the plan: everything, or only which rank has a slot, or nothing, since keys are spread by number.
+enum class PlacementRule { automatic, localized, distributed };
 
-  ops::KeyOwner owners() const { return {kind == Kind::distributed, static_cast<int32_t>(ranks)}; }
-  int64_t owner(int64_t slot, int64_t key) const { return owners()(slot, key); }
+/// The owners of one table's rows. All rows of a slot lie on one rank, or they are spread over all by their keys. Vectors may be cut into
+/// pieces of equal size: then piece p of slot s is what is placed, and slot s * pieces + p is meant wherever a slot is named here.
+struct Placement {
+  static constexpr int32_t kSpread = -1;
+  int64_t ranks = 1;
+  std::vector<int32_t> owners{};  ///< [slots] a rank, or kSpread; empty: every slot is spread
+  int64_t pieces = 1;
+
+  /// What holds without a plan: slot s on rank s mod ranks; every slot spread where the rule says so, or slots share rows.
+  static Placement without_plan(PlacementRule rule, bool identity_by_slot, int64_t slots, int64_t ranks) {
+    Placement placement{ranks, {}};
+    const bool whole = rule != PlacementRule::distributed && identity_by_slot;
+    for (int64_t s = 0; whole && s < slots; ++s) placement.owners.push_back(static_cast<int32_t>(s % ranks));
+    return placement;
+  }
+
+  bool spread(int64_t slot) const { return owners.empty() || owners.at(static_cast<size_t>(slot)) == kSpread; }
+  int64_t owner(int64_t slot, int64_t key) const {
+    return spread(slot) ? ops::rank_of_key(key, static_cast<int32_t>(ranks)) : owners[static_cast<size_t>(slot)];
+  }
   /// Whether `rank` may own keys of the slot.
-  bool holds(int64_t rank, int64_t slot) const { return kind == Kind::distributed || slot % ranks == rank; }
+  bool holds(int64_t rank, int64_t slot) const { return spread(slot) || owners[static_cast<size_t>(slot)] == rank; }
+  bool operator==(const Placement&) const = default;
 };
 
 }  // namespace hctr

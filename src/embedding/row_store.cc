@@ -79,6 +79,8 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   init_.key = random_key(runtime.options().seed, stream_of("table:" + spec.name));
   data_.rounding = random_key(runtime.options().seed, stream_of("rounding:" + spec.name));
   init_.bound = spec.init_bound;
+  init_.pieces = static_cast<int32_t>(spec.pieces);
+  init_.piece_dim = static_cast<int32_t>(spec.pieces > 1 ? spec.dim : 0);
   if (!spec.slot_bounds.empty()) {
     init_.slot_bounds = reinterpret_cast<const float*>(slot_bounds_.data());
     copy_bytes(runtime.compute_stream(), slot_bounds_.data(), spec.slot_bounds.data(), slot_bounds_.bytes());

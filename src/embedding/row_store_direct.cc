@@ -26,7 +26,7 @@ int64_t RowStore::all_rows(int64_t bytes_per_row) const {
 void RowStore::take_all_rows() {
   const int64_t rows = keys_.rows();
   const StreamRef stream = runtime_.compute_stream();
-  direct_ = {reinterpret_cast<const ops::KeySpan*>(spans_.data()), static_cast<int64_t>(keys_.spans.size()), keys_.step, keys_.by_slot};
+  direct_ = {reinterpret_cast<const ops::KeySpan*>(spans_.data()), static_cast<int64_t>(keys_.spans.size()), keys_.by_slot};
   const ops::StrayState none[2] = {};
   copy_bytes(stream, spans_.data(), keys_.spans.data(), spans_.bytes());
   copy_bytes(stream, stray_state_.data(), none, sizeof none);

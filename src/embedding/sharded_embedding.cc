@@ -10,7 +10,15 @@ Exchange::Shape shape_of(const TableSpec& spec, const std::vector<int64_t>& slot
 }
 
 /// The table of what a rank owns: sums of its own keys, for the samples of all ranks. Weights are the sender's, who knows whole bags.
-TableSpec owned(TableSpec spec, const Exchange& train, const Exchange& evaluation) {
+TableSpec owned(TableSpec spec, const Placement& placement, const Exchange& train, const Exchange& evaluation) {
+  const int64_t pieces = spec.pieces = placement.pieces;
+  HCTR_EXPECT(pieces == 1 || (spec.may_be_cut() && spec.dim % (4 * pieces) == 0), "table '", spec.name, "': rows of ", spec.dim, " elements in ", pieces,
+              " pieces");
+  spec.slots *= pieces;
+  spec.dim /= pieces;
+  std::vector<float> bounds;
+  for (const float bound : spec.slot_bounds) bounds.insert(bounds.end(), static_cast<size_t>(pieces), bound);
+  spec.slot_bounds = std::move(bounds);
   spec.batch_slots = train.owned_slots();
   spec.combiner = ops::Combiner::sum;
   spec.slot_places.clear();
@@ -23,11 +31,12 @@ TableSpec owned(TableSpec spec, const Exchange& train, const Exchange& evaluatio
 
 }  // namespace
 
-ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement::Kind kind, TableSpec spec, const std::vector<int64_t>& slot_keys,
+ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec, const std::vector<int64_t>& slot_keys,
                                    int ring_slots)
-    : comm_(comm), placement_{kind, comm.size()}, train_(runtime, comm, kind, shape_of(spec, slot_keys, spec.samples, spec.key_capacity), ring_slots),
-      evaluation_(runtime, comm, kind, shape_of(spec, slot_keys, spec.eval_samples, spec.eval_key_capacity), 1),
-      table_(runtime, owned(std::move(spec), train_, evaluation_), ring_slots) {}
+    : comm_(comm), placement_(std::move(placement)), spec_(std::move(spec)),
+      train_(runtime, comm, placement_, shape_of(spec_, slot_keys, spec_.samples, spec_.key_capacity), ring_slots),
+      evaluation_(runtime, comm, placement_, shape_of(spec_, slot_keys, spec_.eval_samples, spec_.eval_key_capacity), 1),
+      table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_slots) {}
 
 void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
   train_.send_keys(ctx, slot, keys, offsets);
@@ -56,7 +65,7 @@ int64_t ShardedEmbedding::over_all_ranks(int64_t mine) {
   return std::stoll(comm_.share(std::to_string(all), 0));
 }
 
-int64_t ShardedEmbedding::rows() { return over_all_ranks(table_.rows()); }
+int64_t ShardedEmbedding::rows() { return over_all_ranks(table_.rows()) / placement_.pieces; }
 
 std::map<std::string, int64_t> ShardedEmbedding::counts() {
   std::map<std::string, int64_t> counts = table_.counts();  // the same names on every rank
@@ -65,7 +74,9 @@ std::map<std::string, int64_t> ShardedEmbedding::counts() {
 }
 
 void ShardedEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
-  RowGathering gathering(comm_, table_.spec(), take);
+  PieceJoining joining(table_.spec(), take);
+  const std::function<void(const RowBlock&)> join = [&](const RowBlock& block) { joining.give(block); };
+  RowGathering gathering(comm_, table_.spec(), placement_.pieces > 1 ? join : take);
   table_.export_rows(with_states, [&](const RowBlock& block) { gathering.give(block); });
   gathering.finish();
 }

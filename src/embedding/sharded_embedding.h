@@ -8,12 +8,13 @@ namespace hctr {
 
 class ShardedEmbedding : public Embedding {
  public:
-  ShardedEmbedding(Runtime&, Communicator&, Placement::Kind, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
+  ShardedEmbedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
 
   void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
   void forward(Context&, int slot, Tensor y) override;
   void backward_and_update(Context&, int slot, Tensor dy) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
+  const TableSpec& spec() const override { return spec_; }
   int64_t rows() override;
   std::map<std::string, int64_t> counts() override;
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override;
@@ -27,6 +28,7 @@ class ShardedEmbedding : public Embedding {
 
   Communicator& comm_;
   Placement placement_;
+  TableSpec spec_;
   Exchange train_, evaluation_;
   EmbeddingTable table_;
 };

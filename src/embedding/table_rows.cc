@@ -1,6 +1,7 @@
 // Rows of a table to and from the host.
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "device/copy.h"
 #include "embedding/table.h"
@@ -50,14 +51,14 @@ class Staging {
 
 ops::RowMemory words_of(int32_t* column) { return {column, DType::i32}; }
 
-/// 0, 1, ... in the order of (slot, key).
-std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const int32_t> slots) {
+/// 0, 1, ... in the order of (slot, key); the `pieces` of a row, which have slots of their own, side by side.
+std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const int32_t> slots, int64_t pieces) {
   std::vector<int64_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    if (!slots.empty() && slots[static_cast<size_t>(a)] != slots[static_cast<size_t>(b)])
-      return slots[static_cast<size_t>(a)] < slots[static_cast<size_t>(b)];
-    return keys[static_cast<size_t>(a)] < keys[static_cast<size_t>(b)];
+    const auto i = static_cast<size_t>(a), j = static_cast<size_t>(b);
+    if (slots.empty()) return keys[i] < keys[j];
+    return std::tuple(slots[i] / pieces, keys[i], slots[i]) < std::tuple(slots[j] / pieces, keys[j], slots[j]);
   });
   return order;
 }
@@ -70,18 +71,24 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
   const ops::RowData& data = store_.data();
   const bool by_slot = spec_.identity_by_slot;
   const int64_t first_row = store_.index().first_row;
-  std::vector<int64_t> keys, order;  // of a hash index; direct keys have their rows in order
+  std::vector<int64_t> keys, order;  // none where direct keys have their rows in order
   std::vector<int32_t> slots;
   if (spec_.direct.empty()) {
     keys = device_array(ctx.stream(), store_.index().row_keys + first_row, count);
     slots = device_array(ctx.stream(), by_slot ? store_.index().row_slots + first_row : nullptr, by_slot ? count : 0);
-    order = sorted_order(keys, slots);
+  } else if (spec_.pieces > 1) {
+    for (int64_t row = 1; row <= count; ++row) {
+      const ops::RowOwner owner = spec_.direct.index().owner(row);
+      keys.push_back(owner.key);
+      slots.push_back(owner.slot);
+    }
   }
+  order = sorted_order(keys, slots, spec_.pieces);
   /// Owner and row of the i-th in the order of (slot, key).
   const auto at = [&](int64_t i) -> std::pair<ops::RowOwner, int32_t> {
-    if (!spec_.direct.empty()) return {spec_.direct.index().owner(i + 1), static_cast<int32_t>(i + 1)};
+    if (order.empty()) return {spec_.direct.index().owner(i + 1), static_cast<int32_t>(i + 1)};
     const auto row = static_cast<size_t>(order[static_cast<size_t>(i)]);
-    return {{keys[row], by_slot ? slots[row] : 0}, static_cast<int32_t>(static_cast<int64_t>(row) + first_row)};
+    return {{keys[row], by_slot ? slots[row] : 0}, static_cast<int32_t>(static_cast<int64_t>(row) + (spec_.direct.empty() ? first_row : 1))};
   };
 
   const int64_t block = std::clamp<int64_t>(kBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
@@ -119,20 +126,20 @@ void EmbeddingTable::import_rows(const RowBlock& block) {
   for (const std::span<const float> state : block.states)
     HCTR_EXPECT(state.empty() || state.size() == count * static_cast<size_t>(spec_.state_dim()), "table '", spec_.name, "': ", count,
                 " keys with ", state.size(), " elements of a state");
-  const std::vector<int64_t> order = sorted_order(block.keys, by_slot ? block.slots : std::span<const int32_t>());
+  const std::vector<int64_t> order = sorted_order(block.keys, by_slot ? block.slots : std::span<const int32_t>(), 1);
   for (size_t i = 0; i < count; ++i) {
     const auto at = static_cast<size_t>(order[i]);
     const int64_t slot = by_slot ? block.slots[at] : 0;
     if (slot < 0 || slot >= spec_.slots)
-      throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at], " is of slot ", slot,
-                                  "; there are ", spec_.slots, " slots"));
+      throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at], " is of slot ", slot / spec_.pieces,
+                                  "; there are ", spec_.slots / spec_.pieces, " slots"));
     if (!spec_.direct.empty() && spec_.direct.index().row(block.keys[at], static_cast<int32_t>(slot)) == 0)
       throw Error(Kind::data, cat("table '", spec_.name, "': ", spec_.direct.outside(block.keys[at], slot)));
     if (i == 0) continue;
     const auto before = static_cast<size_t>(order[i - 1]);
     if (block.keys[at] == block.keys[before] && (!by_slot || block.slots[at] == block.slots[before]))
       throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at],
-                                  by_slot ? cat(" of slot ", slot) : "", " occurs twice"));
+                                  by_slot ? cat(" of slot ", slot / spec_.pieces) : "", " occurs twice"));
   }
   Context ctx(runtime_, runtime_.compute_stream());
   const auto chunk = std::min<size_t>(static_cast<size_t>(std::max<int64_t>(spec_.key_capacity, 1)),

@@ -21,6 +21,7 @@ struct TableSpec {
   int rank = 0;      ///< for messages
   int64_t dim = 0;
   int64_t slots = 0;  ///< that there are
+  int64_t pieces = 1;  ///< that rows are cut into: slot s holds piece s % pieces, `dim` elements, of the rows of slot s / pieces
   int64_t samples = 0, key_capacity = 0;  ///< of a training batch
   int64_t eval_samples = 0, eval_key_capacity = 0;   ///< of an evaluation batch; 0: none comes
   /// A row belongs to (slot, key); else to the key alone, whatever its slot.
@@ -46,6 +47,10 @@ struct TableSpec {
   /// Vectors that a sample gets.
   int64_t places() const {
     return combiner == ops::Combiner::none ? std::accumulate(slot_places.begin(), slot_places.end(), int64_t{0}) : slots_of_batch();
+  }
+  /// Whether rows can be cut into pieces and give the same numbers: where nothing looks at a whole row, and no rounding is drawn for it.
+  bool may_be_cut() const {
+    return identity_by_slot && !optimizer.row_wise && !policy.any() && storage == DType::f32 && stored_states() == DType::f32;
   }
   /// Elements of a row in each optimizer state, and their type.
   int64_t state_dim() const { return optimizer.row_wise ? 1 : dim; }

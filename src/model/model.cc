@@ -19,7 +19,8 @@ int key_bytes(const SolverClause& solver) { return solver.input_key_type == KeyT
 
 }  // namespace
 
-Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples, int ring_slots)
+Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples, int ring_slots,
+             const std::vector<Placement>& placements)
     : config_(config), runtime_(runtime), comm_(comm), train_graph_(wired(config, samples)), eval_graph_(wired(config, eval_samples)),
       weights_(config, train_graph_, runtime), state_(config, train_graph_, runtime),
       train_(train_graph_, Phase::train, weights_, state_, runtime, comm), evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm) {
@@ -27,10 +28,13 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
-    TableSpec spec = config.embeddings[e].clause.table_spec(config.optimizer, comm.rank(), comm.size());
+    const EmbeddingClause& clause = config.embeddings[e].clause;
+    const Placement without = Placement::without_plan(clause.placement_rule(), clause.identity_by_slot(), shape.tables[input].slots, comm.size());
+    const Placement& placement = placements.empty() ? without : placements.at(e);
+    TableSpec spec = clause.table_spec(config.optimizer, comm.rank(), placement);
     if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
     spec.slots = shape.tables[input].slots;
-    if (!config.embeddings[e].clause.pooled())
+    if (!clause.pooled())
       for (int64_t s = 0; s < spec.slots; ++s) spec.slot_places.push_back(config.data.sparse[input].kept_nnz(s));
     spec.samples = samples;
     spec.key_capacity = shape.tables[input].key_capacity;
@@ -38,7 +42,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     spec.eval_key_capacity = eval_shape.tables[input].key_capacity;
     std::vector<int64_t> slot_keys;
     for (int64_t s = 0; s < spec.slots; ++s) slot_keys.push_back(config.data.sparse[input].kept_nnz(s));
-    tables_.push_back(make_embedding(runtime, comm, config.embeddings[e].clause.placement(), std::move(spec), slot_keys, ring_slots));
+    tables_.push_back(make_embedding(runtime, comm, placement, std::move(spec), slot_keys, ring_slots));
   }
 }
 

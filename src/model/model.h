@@ -27,8 +27,8 @@ struct BatchTensors {
 class Model {
  public:
   /// For training batches of `samples` rows that come in `ring_slots` slots, and evaluation batches of `eval_samples`.
-  /// `config` outlives it.
-  Model(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_slots);
+  /// `config` outlives it. `placements`: of each embedding, where there are several ranks; left out, as without a plan.
+  Model(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_slots, const std::vector<Placement>& placements = {});
 
   Network::Binding bind(Phase, const BatchTensors&) const;
 

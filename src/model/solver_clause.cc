@@ -89,6 +89,12 @@ Schema<SolverClause> solver_schema() {
            "or \"bf16\"; weights, embedding rows and optimizer states stay fp32. Steps whose fp16 gradients overflow are skipped and counted")
       .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
       .opt("compatibility", &S::compatibility, "where to calculate as HugeCTR did: see [compatibility](#compatibility)")
+      .opt("placement", &S::placement, "on several ranks, which rank has which rows: for embeddings whose own \"placement\" is left out")
+      .opt("placement_file", &S::placement_file,
+           "the plan.json of an earlier run on as many ranks: rows have the owners that it says. Left out: a plan is made at the start and written to "
+           "the run folder")
+      .ignored("all_reduce_algo", "the program chooses how gradients are summed")
+      .ignored("plan_file", "the program makes its own plan, \"placement_file\" gives it back")
       .ignored("dense_opt_states_file", "optimizer states are not loaded yet; they start anew")
       .ignored("sparse_opt_states_file", "optimizer states are not loaded yet; they start anew")
       .ignored("export_predictions_prefix", "predictions are not exported yet")

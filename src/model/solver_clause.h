@@ -8,6 +8,7 @@
 
 #include "config/compatibility.h"
 #include "config/schema.h"
+#include "embedding/clause.h"
 #include "model/metric_words.h"
 #include "model/precision.h"
 
@@ -69,6 +70,8 @@ struct SolverClause {
   Precision mixed_precision;
   bool enable_tf32_compute = false;
   Compatibility compatibility;
+  std::optional<PlacementRule> placement;  // of embeddings that say nothing themselves
+  std::string placement_file;
 
   int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }
   /// Batches of one evaluation; nothing: the whole set.

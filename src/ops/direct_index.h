@@ -16,13 +16,13 @@ struct RowOwner {
 /// The keys first, first + step, ... (`count` of them) of a slot have rows base + 1, base + 2, ....
 struct KeySpan {
   int64_t first, count, base;
+  int64_t step = 1;  // the ranks that the keys are spread over
 };
 
 /// What takes the place of a hash index. Row 0 is nobody's, as there.
 struct DirectIndex {
   const KeySpan* ranges = nullptr;  // [slots] in the order of slots and of rows; one for all slots where rows belong to keys alone
   int64_t slots = 0;               // ranges there are
-  int64_t step = 1;                // the ranks that the keys of a range are spread over
   bool by_slot = false;
 
   /// The row of a key; 0 when it lies outside its range.
@@ -30,9 +30,9 @@ struct DirectIndex {
     const KeySpan range = ranges[by_slot ? slot : 0];
     if (key < range.first) return 0;
     uint64_t n = static_cast<uint64_t>(key) - static_cast<uint64_t>(range.first);
-    if (step != 1) {
-      if (n % static_cast<uint64_t>(step) != 0) return 0;
-      n /= static_cast<uint64_t>(step);
+    if (range.step != 1) {
+      if (n % static_cast<uint64_t>(range.step) != 0) return 0;
+      n /= static_cast<uint64_t>(range.step);
     }
     return n < static_cast<uint64_t>(range.count) ? static_cast<int32_t>(range.base + static_cast<int64_t>(n) + 1) : 0;
   }
@@ -44,7 +44,7 @@ struct DirectIndex {
       if (ranges[middle].base < row) low = middle;
       else high = middle - 1;
     }
-    return {ranges[low].first + (row - 1 - ranges[low].base) * step, by_slot ? static_cast<int32_t>(low) : 0};
+    return {ranges[low].first + (row - 1 - ranges[low].base) * ranges[low].step, by_slot ? static_cast<int32_t>(low) : 0};
   }
 };
 

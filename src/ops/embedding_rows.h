@@ -33,17 +33,19 @@ struct RowData {
 };
 
 /// Initial values: element e of the row of (key, slot) is symmetric_float(bits, bound) with
-/// bits = philox(random_key(seed, stream), key, slot << 32 | e / 4)[e % 4]. They do not depend on when a key arrives.
+/// bits = philox(random_key(seed, stream), key, slot << 32 | e / 4)[e % 4]. They do not depend on when a key arrives, nor on whether rows are
+/// cut: where slot s holds piece s % pieces of the rows of slot s / pieces, its elements are those of the whole rows.
 struct RowInit {
   uint64_t key = 0;  ///< random_key(seed, stream)
   float bound = 0.05f;
   const float* slot_bounds = nullptr;   // per slot; null: `bound` for all
   float state_start[kMostStates] = {};  // what states start at
+  int32_t pieces = 1, piece_dim = 0;    // piece_dim: a multiple of 4, where there are several
 
   HCTR_HD float bound_of(int32_t slot) const { return slot_bounds ? slot_bounds[slot] : bound; }
   HCTR_HD Random4 four(int64_t row_key, int32_t slot, int64_t e) const {
-    return philox(key, static_cast<uint64_t>(row_key),
-                  static_cast<uint64_t>(slot) << 32 | static_cast<uint64_t>(e >> 2));
+    const int64_t element = e + slot % pieces * piece_dim;
+    return philox(key, static_cast<uint64_t>(row_key), static_cast<uint64_t>(slot / pieces) << 32 | static_cast<uint64_t>(element >> 2));
   }
 };
 

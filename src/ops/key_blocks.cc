@@ -29,7 +29,7 @@ size_t key_blocks_scratch_bytes(int64_t) { return 0; }
 
 void split_keys(Context& ctx, KeyBatch batch, KeyBlocks blocks, Tensor blocks_out, std::byte*) {
   int64_t* const words = blocks_out.data<int64_t>();
-  ctx.threads().parallel_for(blocks.owner.ranks, 1, [&](int64_t begin, int64_t end) {
+  ctx.threads().parallel_for(blocks.ranks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const OwnerBlock block = blocks.owners[r];
       auto* offset = reinterpret_cast<int32_t*>(words + block.begin);
@@ -41,7 +41,7 @@ void split_keys(Context& ctx, KeyBatch batch, KeyBlocks blocks, Tensor blocks_ou
           *offset++ = at;
           const KeyRange range = batch.keys_of(column.column * batch.samples + b);
           for (int32_t p = range.begin; p < range.end; ++p)
-            if (blocks.owner(column.slot, batch.keys[p]) == column.owner) keys[at++] = batch.keys[p];
+            if (column.takes(batch.keys[p])) keys[at++] = batch.keys[p];
         }
       }
       *offset = at;

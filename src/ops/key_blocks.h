@@ -6,22 +6,19 @@
 
 namespace hctr::ops {
 
-/// Which rank owns a key: that of its slot, or that of the key itself.
-struct KeyOwner {
-  bool by_key = false;
-  int32_t ranks = 1;
-
-  HCTR_HD int32_t operator()(int64_t slot, int64_t key) const {
-    const int64_t remainder = (by_key ? key : slot) % ranks;  // negative for negative keys
-    return static_cast<int32_t>(remainder < 0 ? remainder + ranks : remainder);
-  }
-};
+/// The owner of a key among `ranks` ranks that the keys of a slot are spread over: the least non-negative remainder.
+HCTR_HD inline int32_t rank_of_key(int64_t key, int32_t ranks) {
+  const int64_t remainder = key % ranks;  // negative for negative keys
+  return static_cast<int32_t>(remainder < 0 ? remainder + ranks : remainder);
+}
 
 /// A column of a batch as one owner gets it: for each sample, those keys of one of the batch's vectors that the owner has.
 struct BlockColumn {
   int32_t column;  // the vectors (column, sample) of the batch
-  int32_t slot;    // of their keys
   int32_t owner;
+  int32_t spread_over;  // ranks that share these keys; 1: the owner has them all
+
+  HCTR_HD bool takes(int64_t key) const { return spread_over == 1 || rank_of_key(key, spread_over) == owner; }
 };
 
 /// What goes to one owner: its columns, [first, first + count) of all BlockColumns, and where their block lies in the memory sent, in
@@ -36,10 +33,10 @@ struct OwnerBlock {
 
 /// How batches are split up, fixed when a step is planned. All on one device.
 struct KeyBlocks {
-  KeyOwner owner;
+  int32_t ranks = 1;                     // owners there are; some may have no column
   int32_t count = 0;                     // of columns
-  const BlockColumn* columns = nullptr;  // by owner, then as in the batch; the same for all owners of a column
-  const OwnerBlock* owners = nullptr;    // [owner.ranks]
+  const BlockColumn* columns = nullptr;  // by owner, then as in the batch
+  const OwnerBlock* owners = nullptr;    // [ranks]
 };
 
 /// Bytes of scratch for batches of so many bags, those of all blocks together.

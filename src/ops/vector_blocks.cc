@@ -3,42 +3,41 @@
 namespace hctr::ops {
 namespace {
 
-void check(const char* what, Context& ctx, const KeyBatch& batch, const VectorBlocks& blocks, const Tensor& parts, int64_t factor, const Tensor& y) {
+void check(const char* what, Context& ctx, const KeyBatch& batch, const VectorBlocks& blocks, const Tensor& parts, const Tensor& y) {
   expect_on(what, ctx.device(), y);
-  HCTR_EXPECT(y.rank() == 3 && y.dim(0) == batch.samples && y.dim(1) == blocks.columns, what, ": shape ", to_string(y.shape()), " for ", batch.samples,
-              " samples of ", blocks.columns, " columns");
-  HCTR_EXPECT(parts.dtype() == DType::f32 && parts.elements() == factor * y.elements(), what, ": parts of ", parts.elements(), " elements for ",
-              to_string(y.shape()));
+  HCTR_EXPECT(y.rank() == 3 && y.dim(0) == batch.samples && y.dim(1) * blocks.pieces == blocks.columns && y.dim(2) % blocks.pieces == 0, what,
+              ": shape ", to_string(y.shape()), " for ", batch.samples, " samples of ", blocks.columns, " columns in ", blocks.pieces, " pieces");
+  HCTR_EXPECT(parts.dtype() == DType::f32 && parts.elements() == blocks.places * batch.samples * (y.dim(2) / blocks.pieces), what, ": parts of ",
+              parts.elements(), " elements for ", to_string(y.shape()));
 }
 
 }  // namespace
 
 void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
-  check("join_vectors", ctx, batch, blocks, parts, blocks.owners_of_each, y);
+  check("join_vectors", ctx, batch, blocks, parts, y);
   HCTR_ON_DEVICE(ctx, join_vectors(ctx, batch, blocks, combiner, parts, y));
 }
 
 void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts) {
-  check("split_gradients", ctx, batch, blocks, parts, 1, dy);
+  check("split_gradients", ctx, batch, blocks, parts, dy);
   HCTR_ON_DEVICE(ctx, split_gradients(ctx, batch, blocks, combiner, dy, parts));
 }
 
 namespace cpu {
 
 void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
-  const int64_t dim = y.dim(2);
+  const int64_t dim = y.dim(2) / blocks.pieces;
   const auto* from = parts.data<const float>();
   dispatch_float(y.dtype(), [&]<class T>() {
     const View<T, 3> out = y.view<T, 3>();
     ctx.threads().parallel_for(batch.samples, 64, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)
         for (int64_t c = 0; c < blocks.columns; ++c) {
-          const float weight = batch.weight(combiner, c * batch.samples + b);
+          const float weight = batch.weight(combiner, c / blocks.pieces * batch.samples + b);
           T* vector = out.row(b) + c * dim;
           for (int64_t e = 0; e < dim; ++e) {
             float sum = 0;
-            for (int64_t owner = 0; owner < blocks.owners_of_each; ++owner)
-              sum += from[blocks.element(static_cast<int32_t>(blocks.first[c] + owner * blocks.columns), b, batch.samples, dim) + e];
+            for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) sum += from[blocks.element(blocks.place[p], b, batch.samples, dim) + e];
             vector[e] = T(sum * weight);
           }
         }
@@ -47,17 +46,19 @@ void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner co
 }
 
 void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts) {
-  const int64_t dim = dy.dim(2);
+  const int64_t dim = dy.dim(2) / blocks.pieces;
   auto* to = parts.data<float>();
   dispatch_float(dy.dtype(), [&]<class T>() {
     const View<const T, 3> in = dy.view<const T, 3>();
     ctx.threads().parallel_for(batch.samples, 64, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)
         for (int64_t c = 0; c < blocks.columns; ++c) {
-          const float weight = batch.weight(combiner, c * batch.samples + b);
+          const float weight = batch.weight(combiner, c / blocks.pieces * batch.samples + b);
           const T* vector = in.row(b) + c * dim;
-          float* part = to + blocks.element(blocks.first[c], b, batch.samples, dim);
-          for (int64_t e = 0; e < dim; ++e) part[e] = weight * static_cast<float>(vector[e]);
+          for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) {
+            float* part = to + blocks.element(blocks.place[p], b, batch.samples, dim);
+            for (int64_t e = 0; e < dim; ++e) part[e] = weight * static_cast<float>(vector[e]);
+          }
         }
     });
   });

@@ -10,23 +10,22 @@ using hctr::cuda::thread_index;
 
 template <class T>
 __global__ void join_vectors_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, const float* parts, View<T, 3> y) {
-  const int64_t dim = y.size(2), columns = blocks.columns, elements = batch.samples * columns * dim;
+  const int64_t dim = y.size(2) / blocks.pieces, columns = blocks.columns, elements = batch.samples * columns * dim;
   for (int64_t i = thread_index(); i < elements; i += thread_count()) {
     const int64_t e = i % dim, c = i / dim % columns, b = i / dim / columns;
     float sum = 0;
-    for (int64_t owner = 0; owner < blocks.owners_of_each; ++owner)
-      sum += parts[blocks.element(static_cast<int32_t>(blocks.first[c] + owner * columns), b, batch.samples, dim) + e];
-    y.row(b)[c * dim + e] = T(sum * batch.weight(combiner, c * batch.samples + b));
+    for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) sum += parts[blocks.element(blocks.place[p], b, batch.samples, dim) + e];
+    y.row(b)[c * dim + e] = T(sum * batch.weight(combiner, c / blocks.pieces * batch.samples + b));
   }
 }
 
 template <class T>
 __global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, View<const T, 3> dy, float* parts) {
-  const int64_t dim = dy.size(2), columns = blocks.columns, elements = batch.samples * columns * dim;
+  const int64_t dim = dy.size(2) / blocks.pieces, columns = blocks.columns, elements = batch.samples * columns * dim;
   for (int64_t i = thread_index(); i < elements; i += thread_count()) {
     const int64_t e = i % dim, c = i / dim % columns, b = i / dim / columns;
-    parts[blocks.element(blocks.first[c], b, batch.samples, dim) + e] =
-        batch.weight(combiner, c * batch.samples + b) * static_cast<float>(dy.row(b)[c * dim + e]);
+    const float gradient = batch.weight(combiner, c / blocks.pieces * batch.samples + b) * static_cast<float>(dy.row(b)[c * dim + e]);
+    for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) parts[blocks.element(blocks.place[p], b, batch.samples, dim) + e] = gradient;
   }
 }
 

@@ -10,13 +10,15 @@ namespace hctr::ops {
 /// Owner r's part is [samples, owners[r].count, dim], f32, and the parts follow each other.
 ///
 /// Forward, every owner sends its part: the sums of those keys of each vector that it has. Backward, a part goes to every owner; where
-/// each owner has every column they are one and the same, that of owner 0.
+/// each owner has every column they are one and the same, and that of owner 0 alone need be listed here.
 struct VectorBlocks {
-  int64_t columns = 0;         // of the batch
-  int64_t owners_of_each = 1;  // ranks that have a column: 1, or all
+  int64_t columns = 0;  // of the batch, times `pieces`
+  int64_t places = 0;   // block columns that are listed
   const BlockColumn* block_columns = nullptr;
   const OwnerBlock* owners = nullptr;
-  const int32_t* first = nullptr;  // [columns] the place of a column among block_columns at its first owner; at its next ones `columns` further each
+  const int32_t* first = nullptr;  // [columns + 1] where the list of each column begins
+  const int32_t* place = nullptr;  // [places] numbers of block columns: those of one column in the order of their owners
+  int64_t pieces = 1;              // that vectors are cut into, each a column with `dim` elements: piece p of the batch's column c is c * pieces + p
 
   /// Where the vector of block column c and sample b starts.
   HCTR_HD int64_t element(int32_t c, int64_t b, int64_t samples, int64_t dim) const {
@@ -27,10 +29,10 @@ struct VectorBlocks {
 
 /// y[b, c, :] = weight * the sum over the owners of column c, in their order, of their vectors (b, c); the weight is that of the
 /// combiner (ops::pool), by the bags of this rank's `batch`.
-/// Shapes: parts f32 [sum of all parts], y [samples, columns, dim], row stride at will. Dtypes: y f32 f16 bf16.
+/// Shapes: parts f32 [places * samples * dim], y [samples, columns / pieces, dim * pieces], row stride at will. Dtypes: y f32 f16 bf16.
 HCTR_OP(void join_vectors(Context&, KeyBatch batch, VectorBlocks, Combiner, Tensor parts, Tensor y))
 
-/// The way back: every part gets weight * dy[b, c, :]. Shapes: parts f32 [samples * columns * dim], dy as y.
+/// The way back: the part of every listed owner of column c gets weight * dy[b, c, :]. Shapes as join_vectors.
 HCTR_OP(void split_gradients(Context&, KeyBatch batch, VectorBlocks, Combiner, Tensor dy, Tensor parts))
 
 }  // namespace hctr::ops

@@ -2,6 +2,7 @@
 #include "base/files.h"
 #include "hctr/solver.h"
 #include "train/load_config.h"
+#include "train/placement_plan.h"
 
 namespace hctr {
 
@@ -19,7 +20,8 @@ std::string check(const std::filesystem::path& path, bool strict, const std::fun
   mention(config.data.eval_source, "/layers/0/eval_source");
   mention(config.solver.dense_model_file, "/solver/dense_model_file");
   for (const std::string& file : config.solver.sparse_model_file) mention(file, "/solver/sparse_model_file");
-  return layer_table(config, graph);
+  mention(config.solver.placement_file, "/solver/placement_file");
+  return layer_table(config, graph) + plan_outlook(config);
 }
 
 }  // namespace hctr

@@ -55,6 +55,10 @@ void RunFolder::write_config(const Json& effective) const {
   if (!path_.empty()) write_text(path_ / "config.json", effective.text(2) + "\n");
 }
 
+void RunFolder::write_plan(const std::string& json) const {
+  if (!path_.empty()) write_text(path_ / "plan.json", json + "\n");
+}
+
 void RunFolder::write_summary(const TrainSummary& summary) const {
   if (path_.empty()) return;
   Json files(Json::Array{});

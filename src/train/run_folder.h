@@ -3,6 +3,7 @@
 //   metrics.jsonl   a JSON object a line; the first has "kind": "start" and "schema", then "train", "eval" and "table", last "end"
 //   summary.json    what TrainSummary holds, with "schema"
 //   config.json     the config with every default filled in
+//   plan.json       on several ranks, which of them has which embedding rows
 //   final_*.model   the final model, in the classic layouts
 #pragma once
 
@@ -29,6 +30,7 @@ class RunFolder {
   /// Appends a line to metrics.jsonl and flushes it. Errors: Error(io).
   void add_metrics(const Json& line);
   void write_config(const Json& effective) const;
+  void write_plan(const std::string& json) const;
   void write_summary(const TrainSummary&) const;
 
  private:

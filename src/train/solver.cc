@@ -11,6 +11,7 @@
 #include "train/evaluator.h"
 #include "train/job.h"
 #include "train/load_config.h"
+#include "train/placement_plan.h"
 #include "train/reporter.h"
 #include "train/trainer.h"
 
@@ -29,7 +30,8 @@ class Run {
                           .sync_launches = options.sync_launches}),
         layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
         eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
-        model_(config, runtime_, comm, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kSlots) {
+        model_(config, runtime_, comm, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kSlots,
+               agree_on_plan(config, runtime_, comm, folder, log)) {
     model_.load();
     trainer_ = std::make_unique<Trainer>(config, runtime_, comm, model_, layout_, log);
     if (!config.data.eval_source.empty()) evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm, model_, eval_layout_, log);

@@ -12,10 +12,17 @@ KeyWidth key_width(const SolverClause& solver) {
 
 }  // namespace
 
-ReaderOptions reader_options(const Config& config, const Communicator& comm, int64_t batch, bool repeat) {
+ReaderOptions reader_options(const Config& config, int64_t batch) {
   const int64_t workers = config.data.num_workers.value_or(std::clamp(usable_cores() / 2, 1, 8));
-  return {.batch = batch, .workers = static_cast<int>(workers), .repeat = repeat, .key_width = key_width(config.solver),
-          .rank = comm.rank(), .ranks = comm.size()};
+  return {.batch = batch, .workers = static_cast<int>(workers), .repeat = false, .key_width = key_width(config.solver)};
+}
+
+ReaderOptions reader_options(const Config& config, const Communicator& comm, int64_t batch, bool repeat) {
+  ReaderOptions options = reader_options(config, batch);
+  options.repeat = repeat;
+  options.rank = comm.rank();
+  options.ranks = comm.size();
+  return options;
 }
 
 BatchTensors batch_tensors(const BatchRing& ring, int slot, size_t sparse_inputs) {

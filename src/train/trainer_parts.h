@@ -7,6 +7,8 @@
 
 namespace hctr {
 
+/// How somebody reads who is alone, to the end of the set.
+ReaderOptions reader_options(const Config&, int64_t batch);
 /// How this rank reads batches of `batch` samples (over all ranks).
 ReaderOptions reader_options(const Config&, const Communicator&, int64_t batch, bool repeat);
 

@@ -158,6 +158,8 @@ TEST_F(Tolerance, KeysOfEveryVersionAreKnown) {
       {kTop, R"("name": "my model")", true},
       {kTop, R"("all_reduce": {"algo": "Oneshot", "grouped": true})"},
       {kSolver, R"("device_layout": "NodeFirst")"},
+      {kSolver, R"("all_reduce_algo": "Oneshot")"},
+      {kSolver, R"("plan_file": "all2all_plan.json")"},
       {kSolver, R"("enable_overlap": true)"},
       {kSolver, R"("holistic_cuda_graph": true)"},
       {kSolver, R"("algorithm_search": false)"},

@@ -66,7 +66,7 @@ class Subject {
 
   void find(int b) { ops::index_find(ctx_, index_, batch(b), rows()); }
   /// Rows by arithmetic, of keys 0 to the row capacity.
-  void find_directly(int b) { ops::direct_rows(ctx_, {reinterpret_cast<const ops::KeySpan*>(span_.data()), 1, 1, false}, batch(b), strays(), rows()); }
+  void find_directly(int b) { ops::direct_rows(ctx_, {reinterpret_cast<const ops::KeySpan*>(span_.data()), 1, false}, batch(b), strays(), rows()); }
   void insert(int b) { ops::index_insert(ctx_, index_, batch(b), rows()); }
 
   /// Keys 0 to n - 1, in the table and finished.

@@ -41,17 +41,18 @@ TEST(EmbeddingClauseTest, Version21) {
   EXPECT_EQ(r.problems.warnings().size(), 0u);
   EXPECT_EQ(r.problems.notes().size(), 2u);  // load_factor, plan_file
   EXPECT_EQ(r.clause.dim, 16);
-  EXPECT_EQ(r.clause.placement(), Placement::Kind::distributed);
-  EXPECT_EQ(r.clause.stated_rows(0, 4), 250);
+  EXPECT_EQ(r.clause.placement_rule(), PlacementRule::distributed);
+  EXPECT_EQ(r.clause.stated_rows(0, {4}), 250);
 }
 
 TEST(EmbeddingClauseTest, Version22WithSlotSizes) {
   const Read r = read(
       R"({"slot_size_array": [4, 100, 25], "max_vocabulary_size_per_gpu": 7, "embedding_vec_size": 2, "combiner": 1})");
   EXPECT_EQ(first_error(r), "");
-  EXPECT_EQ(r.clause.stated_rows(0, 1), 129);
-  EXPECT_EQ(r.clause.stated_rows(0, 2), 29);
-  EXPECT_EQ(r.clause.stated_rows(1, 2), 100);
+  EXPECT_EQ(r.clause.stated_rows(0, {}), 129);
+  EXPECT_EQ(r.clause.stated_rows(0, {2, {0, 1, 0}}), 29);
+  EXPECT_EQ(r.clause.stated_rows(1, {2, {0, 1, 0}}), 100);
+  EXPECT_EQ(r.clause.stated_rows(1, {2, {0, Placement::kSpread, 1}}), 75);
   const TableSpec spec = r.clause.table_spec(adam());
   EXPECT_TRUE(spec.identity_by_slot);
   EXPECT_EQ(spec.combiner, ops::Combiner::mean);
@@ -67,18 +68,18 @@ TEST(EmbeddingClauseTest, Version22WithSlotSizes) {
 TEST(EmbeddingClauseTest, Version31) {
   const Read r = read(R"({"workspace_size_per_gpu_in_mb": 1, "embedding_vec_size": 64, "combiner": "mean"})");
   EXPECT_EQ(first_error(r), "");
-  EXPECT_EQ(r.clause.stated_rows(0, 1), 4096);
+  EXPECT_EQ(r.clause.stated_rows(0, {}), 4096);
   EXPECT_EQ(r.clause.hparam.combiner, ops::Combiner::mean);
 }
 
 TEST(EmbeddingClauseTest, AFileForSeveralVersionsIsReadAsTheNewest) {
   const Read both = read(R"({"vocabulary_size": 1000, "load_factor": 0.75, "max_vocabulary_size_per_gpu": 300, "embedding_vec_size": 64, "combiner": 0})");
   EXPECT_EQ(first_error(both), "");
-  EXPECT_EQ(both.clause.stated_rows(0, 1), 300);
+  EXPECT_EQ(both.clause.stated_rows(0, {}), 300);
   const Read three = read(R"({"vocabulary_size": 1000, "max_vocabulary_size_per_gpu": 300, "workspace_size_per_gpu_in_mb": 1,
                               "embedding_vec_size": 64, "combiner": 0})");
   EXPECT_EQ(first_error(three), "");
-  EXPECT_EQ(three.clause.stated_rows(0, 1), 4096);
+  EXPECT_EQ(three.clause.stated_rows(0, {}), 4096);
 }
 
 TEST(EmbeddingClauseTest, ItsOwnOptimizerKeepsItsRateInProportion) {
@@ -237,8 +238,9 @@ TEST(EmbeddingClauseTest, TheIdentityOfRowsMayBeChosenForAnyType) {
     EXPECT_TRUE(clause(type, "slot_and_key").table_spec(adam()).identity_by_slot);
     EXPECT_FALSE(clause(type, "key").table_spec(adam()).identity_by_slot);
     // One row for all slots lives where its key says; a row of a slot may live with either.
-    EXPECT_EQ(clause(type, "key").placement(), Placement::Kind::distributed);
-    EXPECT_EQ(clause(type, "slot_and_key").placement(), distributed ? Placement::Kind::distributed : Placement::Kind::localized);
+    EXPECT_EQ(clause(type, "key").placement_rule(), PlacementRule::distributed);
+    EXPECT_EQ(clause(type, "slot_and_key").placement_rule(),
+              distributed ? PlacementRule::distributed : type == "HybridSparseEmbedding" ? PlacementRule::automatic : PlacementRule::localized);
   }
 }
 
@@ -259,8 +261,21 @@ TEST(EmbeddingClauseTest, StorageOfVectorsAndStates) {
             "/layers/1/sparse_embedding_hparam/storage: expected \"fp32\", \"fp16\" or \"bf16\", found the string \"f8\"");
 }
 
+TEST(EmbeddingClauseTest, PlacementMayBeLeftToThePlan) {
+  const std::string hparam = R"({"embedding_vec_size": 2, "combiner": 0})", by_key = R"({"embedding_vec_size": 2, "combiner": 0, "identity": "key"})";
+  for (const std::string& type : embedding_types()) {
+    EXPECT_EQ(read(hparam, R"(, "placement": "auto")", type).clause.placement_rule(), PlacementRule::automatic);
+    EXPECT_EQ(read(hparam, R"(, "placement": "distributed")", type).clause.placement_rule(), PlacementRule::distributed);
+    EXPECT_EQ(first_error(read(by_key, R"(, "placement": "localized")", type)),
+              "/layers/1/placement: rows belong to keys alone here and have one owner whatever the slot: use \"distributed\" or \"auto\", or "
+              "\"identity\": \"slot_and_key\"");
+  }
+}
+
 TEST(PlacementTest, EveryKeyHasOneOwner) {
-  const Placement localized{Placement::Kind::localized, 3}, distributed{Placement::Kind::distributed, 3};
+  const Placement localized = Placement::without_plan(PlacementRule::localized, true, 10, 3), distributed = Placement::without_plan(PlacementRule::distributed, true, 10, 3);
+  EXPECT_EQ(Placement::without_plan(PlacementRule::automatic, true, 10, 3), localized);
+  EXPECT_EQ(Placement::without_plan(PlacementRule::automatic, false, 10, 3), distributed) << "slots that share rows have one owner for a key";
   for (int64_t slot = 0; slot < 10; ++slot)
     for (const int64_t key : {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{-3}, INT64_MIN, INT64_MAX}) {
       EXPECT_EQ(localized.owner(slot, key), slot % 3);

@@ -15,10 +15,12 @@ const std::vector<int64_t> kSizes = {7, 1, 20};
 
 TEST(DirectKeysTest, EveryKeyHasOneRowOnOneRankAndRowsKnowTheirKeys) {
   for (const bool by_slot : {false, true})
-    for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed})
+    for (const char* kind : {"localized", "distributed", "mixed"})
       for (const auto& [ranks, first_key] : {std::pair<int64_t, int64_t>{1, 0}, {1, 11}, {2, 0}, {3, 5}, {8, 0}, {8, 13}}) {
-        if (!by_slot && kind == Placement::Kind::localized && ranks > 1) continue;  // a key alone has no slot to live with
-        const Placement placement{kind, ranks};
+        if (!by_slot && *kind != 'd' && ranks > 1) continue;  // a key alone has no slot to live with
+        SCOPED_TRACE(kind);
+        Placement placement = Placement::without_plan(*kind == 'd' ? PlacementRule::distributed : PlacementRule::localized, true, 3, ranks);
+        if (*kind == 'm') placement.owners = {static_cast<int32_t>(ranks - 1), 0, Placement::kSpread};
         int64_t rows = 0;
         for (int64_t rank = 0; rank < ranks; ++rank) {
           const DirectKeys keys = direct_keys(kSizes, by_slot, placement, rank, first_key);

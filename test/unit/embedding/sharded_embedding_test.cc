@@ -16,8 +16,10 @@ namespace {
 
 constexpr int64_t kBatch = 13;  // samples of all ranks: their shares differ, and some are padded
 
+enum class Where { by_slot, by_key, mixed, cut };
+
 struct Case {
-  Placement::Kind kind = Placement::Kind::localized;
+  Where where = Where::by_slot;
   ops::Combiner combiner = ops::Combiner::sum;
   int64_t slots = 5;
   int most_keys = 3;
@@ -25,8 +27,8 @@ struct Case {
   UpdateType update = UpdateType::local;
 
   TableSpec spec(int64_t samples) const {
-    TableSpec spec = small_spec(6, slots, samples);
-    spec.identity_by_slot = kind == Placement::Kind::localized;
+    TableSpec spec = small_spec(where == Where::cut ? 8 : 6, slots, samples);
+    spec.identity_by_slot = where != Where::by_key;
     spec.combiner = combiner;
     if (combiner == ops::Combiner::none) spec.slot_places.assign(static_cast<size_t>(slots), most_keys);
     spec.optimizer = optimizer;
@@ -34,7 +36,22 @@ struct Case {
     spec.key_capacity = spec.eval_key_capacity = samples * slots * most_keys;
     return spec;
   }
+  Placement placement(int ranks) const {
+    Placement all = Placement::without_plan(where == Where::by_key ? PlacementRule::distributed : PlacementRule::localized, true, slots, ranks);
+    if (where == Where::mixed)
+      for (size_t s = 0; s < all.owners.size(); ++s) all.owners[s] = s % 3 == 0 ? Placement::kSpread : s % 3 == 1 ? ranks - 1 : 0;
+    if (where == Where::cut) {  // into two, of which each slot has its own mixture of owners
+      all.pieces = 2;
+      all.owners.clear();
+      for (int s = 0; s < 2 * slots; ++s) all.owners.push_back(s % 5 == 4 ? Placement::kSpread : s % ranks);
+    }
+    return all;
+  }
 };
+
+const std::string kPlaces[] = {"by slot", "by key", "mixed", "cut"};
+std::string name_of(Where where) { return kPlaces[static_cast<size_t>(where)]; }
+constexpr Where kEverywhere[] = {Where::by_slot, Where::by_key, Where::mixed, Where::cut};
 
 /// What a few steps give: everything by global sample.
 struct Outcome {
@@ -60,7 +77,7 @@ void train(const Case& one_case, Communicator& comm, int steps, Outcome& outcome
   const int64_t samples = (kBatch + comm.size() - 1) / comm.size(), begin = kBatch * comm.rank() / comm.size(), end = kBatch * (comm.rank() + 1) / comm.size();
   const TableSpec spec = one_case.spec(samples);
   Runtime runtime(kCpu, {.threads = 2, .seed = 7});
-  const auto embedding = make_embedding(runtime, comm, one_case.kind, spec, std::vector<int64_t>(static_cast<size_t>(one_case.slots), one_case.most_keys), 1);
+  const auto embedding = make_embedding(runtime, comm, one_case.placement(comm.size()), spec, std::vector<int64_t>(static_cast<size_t>(one_case.slots), one_case.most_keys), 1);
   if (start) embedding->import_rows({start->keys, start->slots, start->vectors, {}, {}});
   const int64_t width = spec.places() * spec.dim;
   std::mt19937_64 random(11);
@@ -116,7 +133,7 @@ void train(const Case& one_case, Communicator& comm, int steps, Outcome& outcome
   if (comm.rank() == 0) outcome.rows = rows;
 }
 
-Outcome outcome_on(int ranks, const Case& one_case, int steps = 6, const Outcome* start = nullptr) {
+Outcome outcome_on(int ranks, const Case& one_case, int steps = 20, const Outcome* start = nullptr) {
   Outcome outcome;
   std::mutex mutex;
   if (ranks == 1) {
@@ -176,40 +193,39 @@ TEST(ShardedEmbedding, LocalizedPoolsAsOneRankDoesBitByBit) {
   for (size_t c = 0; c < 3; ++c) compare({.combiner = kCombiners[c]}, true, kNames[c]);
 }
 
-TEST(ShardedEmbedding, DistributedOneHotIsAsOnOneRankBitByBit) {
-  compare({.kind = Placement::Kind::distributed, .most_keys = 1}, true, "one-hot");
+TEST(ShardedEmbedding, OneHotIsAsOnOneRankBitByBit) {
+  for (const Where where : kEverywhere) compare({.where = where, .most_keys = 1}, true, "one-hot, " + name_of(where));
 }
 
-TEST(ShardedEmbedding, DistributedSumsPartsOfBagsInTheOrderOfRanks) {
-  for (size_t c = 0; c < 3; ++c) compare({.kind = Placement::Kind::distributed, .combiner = kCombiners[c]}, false, kNames[c]);
+TEST(ShardedEmbedding, SumsPartsOfBagsInTheOrderOfRanks) {
+  for (const Where where : {Where::by_key, Where::mixed, Where::cut})
+    for (size_t c = 0; c < 3; ++c) compare({.where = where, .combiner = kCombiners[c]}, false, kNames[c] + ", " + name_of(where));
 }
 
 TEST(ShardedEmbedding, SequencesAreNotPooled) {
-  for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed})
-    compare({.kind = kind, .combiner = ops::Combiner::none}, false, kind == Placement::Kind::localized ? "localized" : "distributed");
+  for (const Where where : kEverywhere) compare({.where = where, .combiner = ops::Combiner::none}, false, name_of(where));
 }
 
 TEST(ShardedEmbedding, OptimizersKeepTheirStatesWithTheRows) {
-  for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed})
+  for (const Where where : kEverywhere)
     for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
-      Case one_case{.kind = kind, .update = update};
+      Case one_case{.where = where, .update = update};
       one_case.optimizer = {.kind = ops::Optimizer::Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
-      compare(one_case, kind == Placement::Kind::localized, "adam");
+      compare(one_case, where == Where::by_slot, "adam, " + name_of(where));
     }
-  Case row_wise{.kind = Placement::Kind::distributed};
+  Case row_wise{.where = Where::mixed};
   row_wise.optimizer = {.kind = ops::Optimizer::Kind::adagrad, .epsilon = 1e-2f};
   row_wise.optimizer.row_wise = true;
   compare(row_wise, false, "row-wise adagrad");
 }
 
 TEST(ShardedEmbedding, RanksWithoutASlotOfTheirOwnServeTheOthers) {
-  for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed})
-    compare({.kind = kind, .slots = 1}, kind == Placement::Kind::localized, "one slot");
+  for (const Where where : kEverywhere) compare({.where = where, .slots = 1}, where == Where::by_slot, "one slot, " + name_of(where));
 }
 
 TEST(ShardedEmbedding, RowsOfOneRankAreTakenUpByMany) {
-  for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed}) {
-    const Case one_case{.kind = kind, .most_keys = 1};
+  for (const Where where : kEverywhere) {
+    const Case one_case{.where = where, .most_keys = 1};
     const Outcome before = outcome_on(1, one_case, 3), one = outcome_on(1, one_case, 3, &before);
     for (const int ranks : {2, 3}) {
       const Outcome many = outcome_on(ranks, one_case, 3, &before);
@@ -217,6 +233,13 @@ TEST(ShardedEmbedding, RowsOfOneRankAreTakenUpByMany) {
       EXPECT_EQ(many.vectors, one.vectors) << ranks << " ranks";
     }
   }
+}
+
+TEST(ShardedEmbedding, RowsUnderOnePlanAreTakenUpUnderAnother) {
+  const Case by_slot{.where = Where::by_slot, .most_keys = 1}, mixed{.where = Where::mixed, .most_keys = 1};
+  const Outcome before = outcome_on(3, mixed, 3), one = outcome_on(1, by_slot, 3, &before);
+  EXPECT_EQ(before.vectors, outcome_on(1, by_slot, 3).vectors);
+  for (const Case& after : {by_slot, mixed}) EXPECT_EQ(outcome_on(4, after, 3, &before).vectors, one.vectors);
 }
 
 }  // namespace

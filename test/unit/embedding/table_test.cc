@@ -128,6 +128,38 @@ std::string train(TableRig& rig, int steps, uint64_t seed = 5) {
   return rig.bytes();
 }
 
+TEST_P(TableTest, PiecesOfRowsAreThePartsOfWholeOnes) {
+  TableSpec whole = small_spec(16, 3, 12, 12 * 3 * 3), pieces = small_spec(8, 6, 12, 12 * 6 * 3);
+  pieces.pieces = 2;
+  whole.slot_bounds = {0.3f, 1.0f, 0.2f};
+  pieces.slot_bounds = {0.3f, 0.3f, 1.0f, 1.0f, 0.2f, 0.2f};
+  for (TableSpec* spec : {&whole, &pieces}) {
+    spec->identity_by_slot = true;
+    spec->optimizer = {.kind = ops::Optimizer::Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
+  }
+  TableRig one(GetParam(), whole), cut(GetParam(), pieces);
+  std::mt19937_64 random(5);
+  for (int t = 0; t < 3; ++t) {
+    const Bags bags = random_bags(whole, whole.samples, 3, 40, random);
+    Bags twice;
+    for (const auto& slot : bags) twice.insert(twice.end(), 2, slot);
+    const std::vector<float> dy = random_floats(whole.samples * whole.slots * whole.dim, random);  // of both: one memory, read in two ways
+    ASSERT_EQ(cut.step(twice, dy), one.step(bags, dy)) << "step " << t;
+  }
+  std::vector<std::pair<int32_t, int64_t>> rows, of_pieces;
+  std::vector<float> vectors, joined;
+  one.table->export_rows(false, [&](const RowBlock& block) {
+    for (size_t i = 0; i < block.keys.size(); ++i) rows.insert(rows.end(), 2, {block.slots[i], block.keys[i]});
+    vectors.insert(vectors.end(), block.vectors.begin(), block.vectors.end());
+  });
+  cut.table->export_rows(false, [&](const RowBlock& block) {
+    for (size_t i = 0; i < block.keys.size(); ++i) of_pieces.emplace_back(block.slots[i] / 2, block.keys[i]);
+    joined.insert(joined.end(), block.vectors.begin(), block.vectors.end());
+  });
+  EXPECT_EQ(of_pieces, rows) << "the pieces of a row leave side by side";
+  EXPECT_EQ(joined, vectors);
+}
+
 TEST_P(TableTest, TwoRunsAreEqualBitByBit) {
   for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
     for (TableSpec spec : {small_spec(9, 4, 200, 200 * 4 * 3), unpooled_spec(9, 200, {3, 6})}) {

@@ -28,14 +28,16 @@ struct OnDevice {
   size_t count;
 };
 
-TEST(KeyOwnerTest, EveryKeyHasOne) {
-  const ops::KeyOwner by_slot{false, 3}, by_key{true, 3};
-  EXPECT_EQ(by_slot(7, -5), 1);
+TEST(RankOfKey, EveryKeyHasOne) {
   for (const int64_t key : {int64_t{0}, int64_t{-1}, int64_t{-3}, INT64_MIN, INT64_MAX}) {
-    EXPECT_GE(by_key(7, key), 0);
-    EXPECT_LT(by_key(7, key), 3);
+    EXPECT_GE(ops::rank_of_key(key, 3), 0);
+    EXPECT_LT(ops::rank_of_key(key, 3), 3);
+    int takers = 0;
+    for (int32_t rank = 0; rank < 3; ++rank) takers += ops::BlockColumn{0, rank, 3}.takes(key);
+    EXPECT_EQ(takers, 1);
+    EXPECT_TRUE((ops::BlockColumn{0, 2, 1}.takes(key))) << "a whole slot takes every key";
   }
-  EXPECT_EQ(by_key(0, -1), 2);
+  EXPECT_EQ(ops::rank_of_key(-1, 3), 2);
 }
 
 /// Three ranks with four slots each, five samples a rank.
@@ -49,40 +51,44 @@ Bags random_bags(std::mt19937_64& random) {
   return bags;
 }
 
+/// Where the slots are: a rank each, or spread over all.
+constexpr int32_t kSpread = -1;
+using Owners = std::vector<int32_t>;
+
 struct Split {
-  explicit Split(bool by_key) : owner{by_key, kRanks} {
+  explicit Split(const Owners& of_slots) {
     for (int32_t r = 0; r < kRanks; ++r) {
       ops::OwnerBlock block{static_cast<int32_t>(columns.size()), 0, words, 0};
       for (int32_t s = 0; s < kSlots; ++s)
-        if (by_key || s % kRanks == r) columns.push_back({s, s, r});
+        if (const int32_t owner = of_slots[static_cast<size_t>(s)]; owner == kSpread || owner == r) columns.push_back({s, r, owner == kSpread ? kRanks : 1});
       block.count = static_cast<int32_t>(columns.size()) - block.first;
       block.keys = block.begin + ops::OwnerBlock::offset_words(block.count, kSamples);
       words = block.keys + most(block.count);
       owners.push_back(block);
     }
     for (int32_t s = 0; s < kSlots; ++s) {
-      int32_t c = 0;
-      while (columns[static_cast<size_t>(c)].column != s) ++c;
-      first.push_back(c);
+      first.push_back(static_cast<int32_t>(place.size()));
+      for (size_t c = 0; c < columns.size(); ++c)
+        if (columns[c].column == s) place.push_back(static_cast<int32_t>(c));
     }
+    first.push_back(static_cast<int32_t>(place.size()));
   }
   static int64_t most(int64_t columns_of_owner) { return columns_of_owner * kSamples * 3; }
-  ops::KeyOwner owner;
   std::vector<ops::BlockColumn> columns;
   std::vector<ops::OwnerBlock> owners;
-  std::vector<int32_t> first;
+  std::vector<int32_t> first, place;
   int64_t words = 0;
 };
 
-class KeyBlocks : public testing::TestWithParam<bool> {
+class KeyBlocks : public testing::TestWithParam<Owners> {
  protected:
   /// What rank `of` sends, as memory of the device; and the batch itself.
   struct Sent {
     Sent(Device device, const Split& split, const Bags& bags)
         : keys(device, keys_of(bags)), offsets(device, offsets_of(bags)), columns(device, words_of(split.columns)), owners(device, words_of(split.owners)),
-          first(device, split.first), blocks(device, std::vector<int64_t>(static_cast<size_t>(split.words), -1)) {
+          first(device, split.first), place(device, split.place), blocks(device, std::vector<int64_t>(static_cast<size_t>(split.words), -1)) {
       batch = {keys.data(), offsets.data(), kSlots, kSamples, static_cast<int64_t>(keys.count), kSlots, {}};
-      key_blocks = {split.owner, static_cast<int32_t>(split.columns.size()), reinterpret_cast<const ops::BlockColumn*>(columns.data()),
+      key_blocks = {kRanks, static_cast<int32_t>(split.columns.size()), reinterpret_cast<const ops::BlockColumn*>(columns.data()),
                     reinterpret_cast<const ops::OwnerBlock*>(owners.data())};
     }
     static std::vector<int64_t> keys_of(const Bags& bags) {
@@ -102,7 +108,7 @@ class KeyBlocks : public testing::TestWithParam<bool> {
       return {words, words + records.size() * sizeof(T) / sizeof(int32_t)};
     }
     OnDevice<int64_t> keys;
-    OnDevice<int32_t> offsets, columns, owners, first;
+    OnDevice<int32_t> offsets, columns, owners, first, place;
     OnDevice<int64_t> blocks;
     ops::KeyBatch batch;
     ops::KeyBlocks key_blocks;
@@ -138,9 +144,10 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
       for (int32_t c = block.first; c < block.first + block.count; ++c)
         for (const Bags& of_rank : bags)
           for (int b = 0; b < kSamples; ++b) {
-            const int32_t slot = split.columns[static_cast<size_t>(c)].slot;
-            for (const int64_t key : of_rank[static_cast<size_t>(slot * kSamples + b)])
-              if (split.owner(slot, key) == owner) expected_keys.push_back(key);
+            const ops::BlockColumn column = split.columns[static_cast<size_t>(c)];
+            const bool whole = GetParam()[static_cast<size_t>(column.column)] != kSpread;
+            for (const int64_t key : of_rank[static_cast<size_t>(column.column * kSamples + b)])
+              if (whole || (key % kRanks + kRanks) % kRanks == owner) expected_keys.push_back(key);
             expected_offsets.push_back(static_cast<int32_t>(expected_keys.size()));
           }
       EXPECT_EQ(offsets.host(), expected_offsets) << "owner " << owner << " on " << to_string(device);
@@ -151,13 +158,43 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
   }
 }
 
+TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
+  // Slots cut into two pieces are twice as many slots of half the elements in the same memory, but for the weight, which is that of the whole slot.
+  const Split split(GetParam());
+  const int64_t elements = kSamples * kSlots * kDim, part_elements = static_cast<int64_t>(split.place.size()) * kSamples * kDim;
+  std::mt19937_64 random(7);
+  const Bags bags = random_bags(random), whole(bags.begin(), bags.begin() + kSlots / 2 * kSamples);
+  Bags twice(bags.size());
+  for (size_t i = 0; i < twice.size(); ++i) twice[i] = whole[i / (2 * kSamples) * kSamples + i % kSamples];
+  std::vector<float> part_values, dy_values;
+  for (int64_t i = 0; i < part_elements; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (const Device device : devices()) {
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    const auto run = [&](const Bags& of, int64_t pieces) {
+      const Sent one(device, split, of);
+      ops::KeyBatch batch = one.batch;
+      batch.slots = batch.places = kSlots / pieces;
+      const ops::VectorBlocks blocks{kSlots, static_cast<int64_t>(split.place.size()), one.key_blocks.columns, one.key_blocks.owners, one.first.data(),
+                                     one.place.data(), pieces};
+      const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values),
+          back(device, std::vector<float>(part_values.size(), NAN));
+      const Shape shape = {kSamples, kSlots / pieces, kDim * pieces};
+      ops::join_vectors(ctx, batch, blocks, ops::Combiner::mean, parts.tensor({part_elements}), y.tensor(shape));
+      ops::split_gradients(ctx, batch, blocks, ops::Combiner::mean, dy.tensor(shape), back.tensor({part_elements}));
+      return std::pair(y.host(), back.host());
+    };
+    EXPECT_EQ(run(whole, 2), run(twice, 1)) << to_string(device);
+  }
+}
+
 TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
   const Split split(GetParam());
-  const int64_t owners_of_each = GetParam() ? kRanks : 1, elements = kSamples * kSlots * kDim;
+  const int64_t elements = kSamples * kSlots * kDim, part_elements = static_cast<int64_t>(split.place.size()) * kSamples * kDim;
   std::mt19937_64 random(5);
   const Bags bags = random_bags(random);
   std::vector<float> part_values, dy_values;
-  for (int64_t i = 0; i < elements * owners_of_each; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (int64_t i = 0; i < part_elements; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
   for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
   // Plain addresses: owner r's part is [samples, its columns, dim].
   const auto at = [&](int32_t c, int64_t b) {
@@ -168,11 +205,12 @@ TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) 
     for (const ops::Combiner combiner : {ops::Combiner::sum, ops::Combiner::mean}) {
       Context ctx(runtime_of(device), runtime_of(device).compute_stream());
       const Sent one(device, split, bags);
-      const ops::VectorBlocks blocks{kSlots, owners_of_each, one.key_blocks.columns, one.key_blocks.owners, one.first.data()};
+      const ops::VectorBlocks blocks{kSlots, static_cast<int64_t>(split.place.size()), one.key_blocks.columns, one.key_blocks.owners, one.first.data(),
+                                     one.place.data()};
       const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values),
-          back(device, std::vector<float>(dy_values.size(), NAN));
-      ops::join_vectors(ctx, one.batch, blocks, combiner, parts.tensor({elements * owners_of_each}), y.tensor({kSamples, kSlots, kDim}));
-      ops::split_gradients(ctx, one.batch, blocks, combiner, dy.tensor({kSamples, kSlots, kDim}), back.tensor({elements}));
+          back(device, std::vector<float>(part_values.size(), NAN));
+      ops::join_vectors(ctx, one.batch, blocks, combiner, parts.tensor({part_elements}), y.tensor({kSamples, kSlots, kDim}));
+      ops::split_gradients(ctx, one.batch, blocks, combiner, dy.tensor({kSamples, kSlots, kDim}), back.tensor({part_elements}));
       const std::vector<float> got = y.host(), got_back = back.host();
       for (int32_t s = 0; s < kSlots; ++s)
         for (int64_t b = 0; b < kSamples; ++b) {
@@ -180,17 +218,24 @@ TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) 
           const float weight = combiner == ops::Combiner::mean ? 1 / n : 1;
           for (int64_t e = 0; e < kDim; ++e) {
             float sum = 0;
-            for (int64_t owner = 0; owner < owners_of_each; ++owner)
-              sum += part_values[at(split.first[static_cast<size_t>(s)] + static_cast<int32_t>(owner) * kSlots, b) + static_cast<size_t>(e)];
             const auto i = static_cast<size_t>((b * kSlots + s) * kDim + e);
+            for (int32_t c = 0; c < static_cast<int32_t>(split.columns.size()); ++c) {  // by owner
+              if (split.columns[static_cast<size_t>(c)].column != s) continue;
+              sum += part_values[at(c, b) + static_cast<size_t>(e)];
+              ASSERT_EQ(got_back[at(c, b) + static_cast<size_t>(e)], weight * dy_values[i]) << to_string(device);
+            }
             ASSERT_EQ(got[i], sum * weight) << to_string(device);
-            ASSERT_EQ(got_back[at(split.first[static_cast<size_t>(s)], b) + static_cast<size_t>(e)], weight * dy_values[i]) << to_string(device);
           }
         }
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Owners, KeyBlocks, testing::Bool(), [](const auto& row) { return row.param ? "by_key" : "by_slot"; });
+const std::pair<std::string, Owners> kOwners[] = {{"by_slot", {0, 1, 2, 0}},
+                                                  {"by_key", {kSpread, kSpread, kSpread, kSpread}},
+                                                  {"mixed", {2, kSpread, 2, 0}},
+                                                  {"one_has_all", {1, 1, 1, 1}}};
+INSTANTIATE_TEST_SUITE_P(Of, KeyBlocks, testing::Values(kOwners[0].second, kOwners[1].second, kOwners[2].second, kOwners[3].second),
+                         [](const auto& row) { return kOwners[row.index].first; });
 
 }  // namespace
 }  // namespace hctr::test

@@ -1,0 +1,100 @@
+#include "embedding/measure.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <sstream>
+#include <vector>
+
+#include "device/arena.h"
+#include "device/copy.h"
+#include "ops/embedding_rows.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kSmall = 256, kLarge = int64_t{1} << 18;  // elements to each rank
+constexpr int64_t kRows = int64_t{1} << 17, kDim = 32;
+constexpr int kTurns = 3;
+
+/// The shortest of a few turns, in seconds.
+template <class Body>
+double time_of(Context& ctx, const Body& body) {
+  double best = 1e300;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    ctx.stream().synchronize();
+    const auto begin = std::chrono::steady_clock::now();
+    body();
+    ctx.stream().synchronize();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return best;
+}
+
+double bytes_a_second(double bytes, double seconds) { return bytes / std::max(seconds, 1e-9); }
+double to_power_of_two(double value) { return std::exp2(std::round(std::log2(value))); }
+
+void measure_links(Context& ctx, Communicator& comm, MachineSpeeds& speeds) {
+  const int64_t ranks = comm.size();
+  Arena arena;
+  const size_t in = arena.add(TensorSpec(DType::f32, {ranks * kLarge})), out = arena.add(TensorSpec(DType::f32, {ranks * kLarge}));
+  arena.build(ctx.device());
+  const auto first = [&](size_t ticket, int64_t elements) {
+    return Tensor(arena.get(ticket).bytes(), TensorSpec(DType::f32, {elements}), ctx.device());
+  };
+  const auto exchange = [&](int64_t elements) {
+    const Parts parts = Parts::equal(comm.size(), elements);
+    return time_of(ctx, [&] { comm.all_to_all(ctx, first(in, ranks * elements), parts, first(out, ranks * elements), parts); });
+  };
+  const auto sum = [&](int64_t elements) { return time_of(ctx, [&] { comm.all_reduce(ctx, first(in, elements), Reduce::sum); }); };
+  constexpr double kBytes = static_cast<double>(kLarge - kSmall) * sizeof(float);
+  speeds.link_seconds = exchange(kSmall);
+  speeds.link = bytes_a_second(kBytes * static_cast<double>(ranks - 1), exchange(kLarge) - speeds.link_seconds);
+  speeds.sums_seconds = sum(kSmall);
+  speeds.sums = bytes_a_second(kBytes, sum(kLarge) - speeds.sums_seconds);
+}
+
+double measure_rows(Context& ctx) {
+  Arena arena;
+  const size_t table = arena.add(TensorSpec(DType::f32, {kRows, kDim})), numbers = arena.add(TensorSpec(DType::i32, {kRows})),
+               gathered = arena.add(TensorSpec(DType::f32, {kRows, kDim}));
+  arena.build(ctx.device());
+  std::vector<int32_t> rows;
+  for (uint64_t i = 0; i < kRows; ++i) rows.push_back(static_cast<int32_t>(i * 2654435761u % kRows));  // an odd factor: every row once
+  from_host(arena.get(numbers), rows, ctx.stream());
+  const ops::RowMemory memory{arena.get(table).bytes(), DType::f32};
+  ops::scatter_rows(ctx, arena.get(numbers).data<const int32_t>(), arena.get(gathered), memory);  // memory that was never written may be one page
+  const auto gather = [&] { ops::gather_rows(ctx, arena.get(numbers).data<const int32_t>(), memory, arena.get(gathered)); };
+  return bytes_a_second(static_cast<double>(kRows * kDim) * sizeof(float), time_of(ctx, gather));
+}
+
+}  // namespace
+
+MachineSpeeds measure_speeds(Runtime& runtime, Communicator& comm) {
+  Context ctx(runtime, runtime.compute_stream());
+  MachineSpeeds mine;
+  const int64_t free = free_memory(runtime.device());
+  mine.memory = runtime.device().is_cuda() ? free : free / comm.size();
+  comm.barrier();  // within measurements nobody waits long
+  measure_links(ctx, comm, mine);
+  mine.rows = measure_rows(ctx);
+  MachineSpeeds slowest = mine;
+  const std::string told = cat(mine.link, " ", mine.link_seconds, " ", mine.sums, " ", mine.sums_seconds, " ", mine.rows, " ", mine.memory);
+  using Number = double MachineSpeeds::*;
+  const auto speeds = {&MachineSpeeds::link, &MachineSpeeds::sums, &MachineSpeeds::rows}, times = {&MachineSpeeds::link_seconds, &MachineSpeeds::sums_seconds};
+  for (const std::string& text : comm.gather(told, 0)) {
+    std::istringstream words(text);
+    MachineSpeeds other;
+    words >> other.link >> other.link_seconds >> other.sums >> other.sums_seconds >> other.rows >> other.memory;
+    for (const Number speed : speeds) slowest.*speed = std::min(slowest.*speed, other.*speed);
+    for (const Number seconds : times) slowest.*seconds = std::max(slowest.*seconds, other.*seconds);
+    slowest.memory = std::min(slowest.memory, other.memory);
+  }
+  for (const auto& numbers : {speeds, times})
+    for (const Number number : numbers) slowest.*number = to_power_of_two(slowest.*number);
+  slowest.memory = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(slowest.memory, 1))));
+  return slowest;
+}
+
+}  // namespace hctr

@@ -1,0 +1,37 @@
+#include "train/key_sample.h"
+
+#include <algorithm>
+
+#include "device/buffer.h"
+#include "train/trainer_parts.h"
+
+namespace hctr {
+
+std::vector<std::vector<SlotKeys>> sample_keys(const Config& config, int64_t most_samples) {
+  const int64_t samples = std::min(config.solver.batchsize, most_samples);
+  const BatchLayout layout(batch_shape(config.data, samples));
+  const HostBuffer memory(Device{}, layout.bytes);
+  ReaderOptions options = reader_options(config, samples);
+  options.workers = 1;
+  Reader reader(config.data, training_source(config.data), layout, {memory.data()}, options, Log::silent());
+  reader.next();
+  const BatchView batch(layout, memory.data());
+  const auto valid = std::max<int64_t>(batch.state->valid_samples, 1);
+  const double batches = static_cast<double>(config.solver.batchsize) / static_cast<double>(valid);
+  std::vector<std::vector<SlotKeys>> inputs;
+  for (size_t t = 0; t < layout.tables.size(); ++t) {
+    auto& slots = inputs.emplace_back();
+    for (int64_t s = 0; s < layout.shape.tables[t].slots; ++s) {
+      const int32_t* offsets = batch.tables[t].offsets + s * samples;
+      std::vector<int64_t> keys(batch.tables[t].keys + offsets[0], batch.tables[t].keys + offsets[samples]);
+      const auto count = static_cast<double>(keys.size());
+      std::sort(keys.begin(), keys.end());
+      const auto seen = std::unique(keys.begin(), keys.end()) - keys.begin();
+      // A larger batch brings more different keys, at most as many more as it is larger.
+      slots.push_back({count / static_cast<double>(valid), static_cast<double>(seen) * std::max(batches, 1.0)});
+    }
+  }
+  return inputs;
+}
+
+}  // namespace hctr

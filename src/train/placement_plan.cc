@@ -1,0 +1,85 @@
+#include "train/placement_plan.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "embedding/measure.h"
+#include "embedding/plan_file.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kSampled = 16384;  // samples that the first look at the data takes
+
+int64_t row_bytes(const TableSpec& spec) {
+  const auto stored = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };
+  const int64_t index = spec.direct.empty() ? 24 : 0;  // entries at half load, and key and slot of the row
+  return spec.dim * stored(spec.storage) + spec.optimizer.states() * spec.state_dim() * stored(spec.stored_states()) + index;
+}
+
+std::string speeds_text(const MachineSpeeds& speeds) {
+  const auto gigabytes = [](double bytes) { return cat(static_cast<int64_t>(bytes / 1e7 + 0.5) / 100.0, " GB/s"); };
+  return cat("all-to-all ", gigabytes(speeds.link), ", all-reduce ", gigabytes(speeds.sums), ", rows ", gigabytes(speeds.rows));
+}
+
+}  // namespace
+
+PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<std::vector<SlotKeys>>& keys) {
+  PlanProblem problem{.ranks = ranks, .batch = config.solver.batchsize};
+  for (const EmbeddingEntry& entry : config.embeddings) {
+    const EmbeddingClause& clause = entry.clause;
+    const auto input = static_cast<size_t>(std::find_if(config.data.sparse.begin(), config.data.sparse.end(),
+                                                        [&](const SparseInput& each) { return each.top == clause.bottom; }) - config.data.sparse.begin());
+    const SparseInput& sparse = config.data.sparse.at(input);
+    const bool limited = clause.hparam.limited();
+    const TableSpec spec = clause.table_spec(config.optimizer);
+    PlanTable table{.name = clause.top(), .rule = limited && !clause.identity_by_slot() ? PlacementRule::distributed : clause.placement_rule(),
+                    .as_without_plan = limited, .identity_by_slot = clause.identity_by_slot(), .may_be_cut = spec.may_be_cut() && !limited,
+                    .dim = clause.dim, .row_bytes = row_bytes(spec), .slots = {}};
+    for (int64_t s = 0; s < sparse.slot_num; ++s) {
+      const auto at = static_cast<size_t>(s);
+      const int64_t places = sparse.kept_nnz(s);
+      PlanSlot slot{.keys = static_cast<double>(places), .vectors = clause.pooled() ? 1 : places};
+      if (!keys.empty()) {
+        const SlotKeys& sampled = keys[input].at(at);
+        slot.keys = sampled.keys;
+        slot.distinct = sampled.distinct;
+        slot.rows = static_cast<int64_t>(sampled.distinct);
+      }
+      if (!clause.hparam.slot_size_array.empty()) slot.rows = clause.hparam.slot_size_array.at(at);
+      table.slots.push_back(slot);
+    }
+    problem.tables.push_back(std::move(table));
+  }
+  return problem;
+}
+
+std::vector<Placement> agree_on_plan(const Config& config, Runtime& runtime, Communicator& comm, const RunFolder& folder, const Log& log) {
+  if (comm.size() == 1 || config.embeddings.empty()) return {};
+  const MachineSpeeds speeds = measure_speeds(runtime, comm);
+  const std::string& file = config.solver.placement_file;
+  PlanProblem problem = plan_problem(config, comm.size(), comm.rank() == 0 ? sample_keys(config, kSampled) : std::vector<std::vector<SlotKeys>>());
+  std::string plan;
+  if (comm.rank() == 0) {
+    problem.speeds = speeds;
+    const std::vector<Placement> placements = file.empty() ? make_plan(problem) : plan_from_json(Json::read_file(file), file, problem);
+    plan = plan_to_json(problem, placements).text(2);
+    log.info(file.empty() ? "Plan of embedding rows" : cat("Plan of embedding rows, from '", file, "'"), " (", speeds_text(speeds), "):\n",
+             plan_text(problem, placements));
+    folder.write_plan(plan);
+  }
+  return plan_from_json(Json::parse(comm.share(plan, 0), "the plan of rank 0"), "the plan of rank 0", problem);
+}
+
+std::string plan_outlook(const Config& config) {
+  const int64_t ranks = config.solver.gpu.count();
+  const std::string& file = config.solver.placement_file;
+  if (ranks == 1 || config.embeddings.empty()) return "";
+  const PlanProblem problem = plan_problem(config, ranks, {});
+  if (!file.empty() && !std::filesystem::exists(file)) return "";
+  const auto placements = file.empty() ? make_plan(problem) : plan_from_json(Json::read_file(file), file, problem);
+  return cat("Plan of embedding rows", file.empty() ? ", made from the config alone" : cat(" of '", file, "'"), ", with assumed speeds (",
+             speeds_text(problem.speeds), "); a run measures them and looks at the data:\n", plan_text(problem, placements), "\n");
+}
+
+}  // namespace hctr
