@@ -18,8 +18,8 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, Placement::Kind kind, c
     of_slot_.push_back({words(DType::i32, owned * owned_samples() + 1), words(DType::i64, owned_key_capacity())});
   sent_ = words(DType::i64, words_);
   received_ = words(DType::i64, ranks * own_words);
-  vectors_ = arena_.add(TensorSpec(DType::f32, {owned_samples(), owned, shape.dim}));
-  parts_ = words(DType::f32, columns * owners_of_each_ * shape.samples * shape.dim);
+  vectors_ = arena_.add(TensorSpec(shape.dtype, {owned_samples(), owned, shape.dim}));
+  parts_ = words(shape.dtype, columns * owners_of_each_ * shape.samples * shape.dim);
   const size_t scratch = std::max(ops::key_blocks_scratch_bytes(runtime.device(), static_cast<int64_t>(columns_.size()) * shape.samples),
                                   ops::key_blocks_scratch_bytes(runtime.device(), owned * owned_samples()));
   scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
@@ -120,7 +120,7 @@ void Exchange::send_vectors(Context& ctx, int slot, Tensor y) {
 void Exchange::send_gradients(Context& ctx, int slot, Tensor dy) {
   // Owners that have every column all get the same part.
   const bool shared = owners_of_each_ > 1;
-  const Tensor all = arena_.get(parts_), parts(all.bytes(), TensorSpec(DType::f32, {dy.elements()}), all.device());
+  const Tensor all = arena_.get(parts_), parts(all.bytes(), TensorSpec(shape_.dtype, {dy.elements()}), all.device());
   ops::split_gradients(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, vector_blocks_, shape_.combiner, dy, parts);
   Parts to = parts_of_owners();
   if (shared) to.begin.assign(to.begin.size(), 0);

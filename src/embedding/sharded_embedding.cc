@@ -6,11 +6,12 @@ namespace hctr {
 namespace {
 
 Exchange::Shape shape_of(const TableSpec& spec, const std::vector<int64_t>& slot_keys, int64_t samples, int64_t key_capacity) {
-  return {spec.slot_places, slot_keys, samples, key_capacity, spec.dim, spec.combiner};
+  return {spec.slot_places, slot_keys, samples, key_capacity, spec.dim, spec.combiner, spec.exchange};
 }
 
 /// The table of what a rank owns: sums of its own keys, for the samples of all ranks. Weights are the sender's, who knows whole bags.
-TableSpec owned(TableSpec spec, const Exchange& train, const Exchange& evaluation) {
+TableSpec owned(TableSpec spec, int ranks, const Exchange& train, const Exchange& evaluation) {
+  spec.ranks = ranks;
   spec.batch_slots = train.owned_slots();
   spec.combiner = ops::Combiner::sum;
   spec.slot_places.clear();
@@ -27,7 +28,7 @@ ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placeme
                                    int ring_slots)
     : comm_(comm), placement_{kind, comm.size()}, train_(runtime, comm, kind, shape_of(spec, slot_keys, spec.samples, spec.key_capacity), ring_slots),
       evaluation_(runtime, comm, kind, shape_of(spec, slot_keys, spec.eval_samples, spec.eval_key_capacity), 1),
-      table_(runtime, owned(std::move(spec), train_, evaluation_), ring_slots) {}
+      table_(runtime, owned(std::move(spec), comm.size(), train_, evaluation_), ring_slots) {}
 
 void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
   train_.send_keys(ctx, slot, keys, offsets);
@@ -55,6 +56,8 @@ int64_t ShardedEmbedding::over_all_ranks(int64_t mine) {
   for (const std::string& part : comm_.gather(std::to_string(mine), 0)) all += std::stoll(part);
   return std::stoll(comm_.share(std::to_string(all), 0));
 }
+
+bool ShardedEmbedding::uses_shared_row() { return spec().policy.shares_row() && over_all_ranks(table_.uses_shared_row()) > 0; }
 
 int64_t ShardedEmbedding::rows() { return over_all_ranks(table_.rows()); }
 

@@ -16,6 +16,7 @@ class ShardedEmbedding : public Embedding {
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
   int64_t rows() override;
   std::map<std::string, int64_t> counts() override;
+  bool uses_shared_row() override;
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override;
   void import_rows(const RowBlock&) override;
 

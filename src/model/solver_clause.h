@@ -8,6 +8,7 @@
 
 #include "config/compatibility.h"
 #include "config/schema.h"
+#include "embedding/clause.h"
 #include "model/metric_words.h"
 #include "model/precision.h"
 
@@ -67,9 +68,12 @@ struct SolverClause {
   Seed seed;
   bool cuda_graph = true;
   Precision mixed_precision;
+  std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
   Compatibility compatibility;
 
+  /// What vectors of embeddings travel in between ranks, unless an embedding says otherwise.
+  DType exchange() const { return exchange_precision.value_or(mixed_precision.activations); }
   int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }
   /// Batches of one evaluation; nothing: the whole set.
   std::optional<int64_t> eval_batches() const;

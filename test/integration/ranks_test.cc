@@ -229,6 +229,42 @@ TEST_F(RanksTest, OverflowsAreSkippedByAllRanksTogether) {
   EXPECT_EQ(skipped("many-run"), skipped("one-run"));
 }
 
+TEST_F(RanksTest, VectorsMayTravelInTwoBytes) {
+  const auto in = [&](const std::string& type) { return with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"" + type + "\""); };
+  const Result one = train(sgd(config_), {"[0]"}, "one"), wide = train(sgd(config_), {"[0, 1, 2]"}, "wide");
+  EXPECT_EQ(train(in("fp16"), {"[0]"}).losses, one.losses) << "a rank that is alone sends nothing";
+  const Result same = train(in("fp32"), {"[0, 1, 2]"});
+  EXPECT_EQ(same.losses, wide.losses);
+  EXPECT_EQ(same.dense, wide.dense);
+  for (const auto& [type, tolerance] : {std::pair{"fp16", 1e-3}, {"bf16", 1e-2}})
+    for (const Ranks& ranks : kThreads) {
+      SCOPED_TRACE(std::string(type) + " on " + ranks.gpu);
+      const Result many = train(in(type), ranks);
+      expect_same(one, many, tolerance, tolerance);
+      EXPECT_NE(many.losses, one.losses);
+      const Json summary = Json::read_file(folder_ / "many-run" / "summary.json");
+      EXPECT_EQ(summary.find("loss_scale") != nullptr, std::string(type) == "fp16");
+    }
+  const std::string one_table =
+      with_change(sgd(config_), "\"embedding_vec_size\": 1,", "\"embedding_vec_size\": 1, \"exchange_precision\": \"bf16\",");
+  EXPECT_NE(train(one_table, {"[0, 1, 2]"}).losses, wide.losses);
+}
+
+TEST_F(RanksTest, AnOverflowOnTheWayIsSkippedByAllRanks) {
+  // Gradients times the first loss scale, 65536, leave fp16; activations are fp32 and would not.
+  std::string config = with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"");
+  config = with_change(with_change(config, "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 20000"), "\"learning_rate\": 0.3",
+                       "\"learning_rate\": 0.000015");
+  const Result one = train(config, {"[0]"}, "one"), many = train(config, {"[0, 1]"});
+  const auto skipped = [&](const char* run) { return *Json::read_file(folder_ / run / "summary.json").find("skipped_steps")->integer(); };
+  EXPECT_EQ(skipped("one-run"), 0);
+  EXPECT_GT(skipped("many-run"), 0);
+  EXPECT_LT(skipped("many-run"), 15);
+  EXPECT_NEAR(many.losses[0] / one.losses[0], 1, 1e-3);
+  for (const double loss : many.losses) EXPECT_TRUE(std::isfinite(loss));
+  EXPECT_LT(many.losses.back(), many.losses.front());
+}
+
 TEST_F(RanksTest, AModelGoesOnOnAnotherNumberOfRanks) {
   train(sgd(config_), {"[0, 1, 2]"}, "first");
   const std::string next = with_change(sgd(config_), "\"seed\": 7", R"("seed": 8, "dense_model_file": "first/_dense_20.model",
@@ -237,15 +273,26 @@ TEST_F(RanksTest, AModelGoesOnOnAnotherNumberOfRanks) {
   for (const Ranks& ranks : {kThreads[0], kThreads[2]}) expect_same(one, train(next, ranks), 1e-6);
 }
 
-TEST_F(RanksTest, AFullTableOfOneRankEndsTheRunWithItsName) {
-  const std::string config = with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5",
-                                         "\"max_vocabulary_size_per_gpu\": 150, \"grow\": false, \"embedding_vec_size\": 5");
-  for (const Ranks& ranks : {kThreads[1], kProcesses[1]}) {
+TEST_F(RanksTest, AFullTableOfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
+  // Three slots of 300 keys: of two ranks one has two slots. A batch alone fits.
+  for (const auto& [ranks, limit] : {std::pair{kThreads[0], "420"}, {kThreads[1], "220"}, {kProcesses[0], "420"}, {kProcesses[1], "220"}}) {
     if (ranks.processes > 1 && !why_no_mpi().empty()) continue;
+    SCOPED_TRACE(ranks.gpu);
+    const std::string config = with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5",
+                                           std::string("\"max_vocabulary_size_per_gpu\": ") + limit + ", \"grow\": false, \"embedding_vec_size\": 5");
+    fs::remove_all(folder_ / "full");
     const Outcome outcome = start(config, ranks, "full");
     EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
-    for (const char* piece : {"table 'deep_emb' on rank ", "max_vocabulary_size_per_gpu", "while training on rank "})
+    for (const char* piece : {"table 'deep_emb' on rank ", " rows that \"max_vocabulary_size_per_gpu\" allows", "while training on rank ",
+                              " is saved as full/_dense_"})
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in " << outcome.err;
+    const std::string saved = "; iteration ";
+    const std::string iteration = std::to_string(std::atoi(outcome.err.c_str() + outcome.err.find(saved) + saved.size()));
+    ASSERT_TRUE(fs::exists(folder_ / "full" / ("_dense_" + iteration + ".model"))) << outcome.err;
+    // What is saved is the model of the last finished step, on all ranks.
+    train(with_change(config_, "\"max_iter\": 20", "\"max_iter\": " + iteration), ranks, "whole");
+    for (const std::string& file : {"_dense_" + iteration + ".model", "0_sparse_" + iteration + ".model", "1_sparse_" + iteration + ".model"})
+      EXPECT_EQ(read_file(folder_ / "full" / file), read_file(folder_ / "whole" / file)) << file;
   }
 }
 
