@@ -6,6 +6,7 @@
 #include <random>
 
 #include "comm/host_comm.h"
+#include "support/devices.h"
 #include "support/run_ranks.h"
 #include "tiny_model.h"
 
