@@ -111,11 +111,11 @@ class RanksTest : public ::testing::Test {
   }
 
   /// Losses to `of_losses`, weights and rows to `tolerance` of their size.
-  static void expect_same(const Result& one, const Result& many, double tolerance, double of_losses = 1e-6) {
+  static void expect_same(const Result& one, const Result& many, double tolerance, double of_losses = 1e-6, double of_metrics = 1e-4) {
     ASSERT_EQ(many.losses.size(), one.losses.size());
     for (size_t i = 0; i < one.losses.size(); ++i) EXPECT_NEAR(many.losses[i] / one.losses[i], 1, of_losses) << "step " << i;
     ASSERT_EQ(many.metrics.size(), one.metrics.size());
-    for (size_t i = 0; i < one.metrics.size(); ++i) EXPECT_NEAR(many.metrics[i] / one.metrics[i], 1, 1e-4) << "evaluation, number " << i;
+    for (size_t i = 0; i < one.metrics.size(); ++i) EXPECT_NEAR(many.metrics[i] / one.metrics[i], 1, of_metrics) << "evaluation, number " << i;
     EXPECT_LT(distance(one.dense, many.dense), tolerance) << "dense weights";
     for (size_t e = 0; e < 2; ++e) {
       std::vector<float> a, b;
@@ -240,7 +240,7 @@ TEST_F(RanksTest, VectorsMayTravelInTwoBytes) {
     for (const Ranks& ranks : kThreads) {
       SCOPED_TRACE(std::string(type) + " on " + ranks.gpu);
       const Result many = train(in(type), ranks);
-      expect_same(one, many, tolerance, tolerance);
+      expect_same(one, many, tolerance, tolerance, tolerance);
       EXPECT_NE(many.losses, one.losses);
       const Json summary = Json::read_file(folder_ / "many-run" / "summary.json");
       EXPECT_EQ(summary.find("loss_scale") != nullptr, std::string(type) == "fp16");
@@ -256,10 +256,11 @@ TEST_F(RanksTest, AnOverflowOnTheWayIsSkippedByAllRanks) {
   config = with_change(with_change(config, "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 20000"), "\"learning_rate\": 0.3",
                        "\"learning_rate\": 0.000015");
   const Result one = train(config, {"[0]"}, "one"), many = train(config, {"[0, 1]"});
-  const auto skipped = [&](const char* run) { return *Json::read_file(folder_ / run / "summary.json").find("skipped_steps")->integer(); };
-  EXPECT_EQ(skipped("one-run"), 0);
-  EXPECT_GT(skipped("many-run"), 0);
-  EXPECT_LT(skipped("many-run"), 15);
+  EXPECT_EQ(Json::read_file(folder_ / "one-run" / "summary.json").find("skipped_steps"), nullptr) << "what stays on a rank is not scaled";
+  const Json summary = Json::read_file(folder_ / "many-run" / "summary.json");
+  ASSERT_NE(summary.find("skipped_steps"), nullptr);
+  EXPECT_GT(*summary.find("skipped_steps")->integer(), 0);
+  EXPECT_LT(*summary.find("skipped_steps")->integer(), 15);
   EXPECT_NEAR(many.losses[0] / one.losses[0], 1, 1e-3);
   for (const double loss : many.losses) EXPECT_TRUE(std::isfinite(loss));
   EXPECT_LT(many.losses.back(), many.losses.front());
@@ -290,7 +291,9 @@ TEST_F(RanksTest, AFullTableOfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
     const std::string iteration = std::to_string(std::atoi(outcome.err.c_str() + outcome.err.find(saved) + saved.size()));
     ASSERT_TRUE(fs::exists(folder_ / "full" / ("_dense_" + iteration + ".model"))) << outcome.err;
     // What is saved is the model of the last finished step, on all ranks.
-    train(with_change(config_, "\"max_iter\": 20", "\"max_iter\": " + iteration), ranks, "whole");
+    fs::remove_all(folder_ / "whole");
+    const Outcome whole = start(with_change(config_, "\"max_iter\": 20", "\"max_iter\": " + iteration), ranks, "whole");
+    EXPECT_EQ(whole.exit_code, 0) << whole.err;
     for (const std::string& file : {"_dense_" + iteration + ".model", "0_sparse_" + iteration + ".model", "1_sparse_" + iteration + ".model"})
       EXPECT_EQ(read_file(folder_ / "full" / file), read_file(folder_ / "whole" / file)) << file;
   }
