@@ -37,6 +37,7 @@ Admission::Admission(Runtime& runtime, const TableSpec& spec, int batches_ahead)
   }
   rule_.random_key = random_key(runtime.options().seed, stream_of("admission:" + spec.name));
   rule_.threshold = ops::AdmissionRule::threshold_of(policy_.admit_probability);
+  rule_.order = {spec.batch, spec.rank, spec.ranks};
   take_memory(spec);
 }
 
@@ -44,7 +45,7 @@ void Admission::take_memory(const TableSpec& spec) {
   const int64_t keys = std::max<int64_t>(spec.key_capacity, 1);
   const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
   const auto bytes = [&](size_t count) { return words(static_cast<int64_t>(count / sizeof(int32_t)) + 1); };
-  const auto selection = [&] { return std::array{words(2 * keys), words(keys), words(spec.slots + 1)}; };
+  const auto selection = [&] { return std::array{words(2 * keys), words(keys), words(spec.slots_of_batch() + 1)}; };
   const auto unknown = selection(), admitted = selection();
   const size_t wanted = bytes(static_cast<size_t>(keys)), candidates = words(keys), found = words(keys), after = words(1),
                scratch = bytes(ops::select_keys_bytes(runtime_.device(), keys));

@@ -59,6 +59,7 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
       .opt("storage", &H::storage,
            "what vectors are stored as; in fp16 and bf16 each update is rounded at random so that the mean is kept. Model files hold fp32")
       .opt("state_storage", &H::state_storage, "the same for the optimizer's states; the one number a row of row-wise AdaGrad stays fp32")
+      .opt("exchange_precision", &H::exchange_precision, "as the solver's, for this embedding alone")
       .opt("when_full", &H::when_full,
            "makes the rows stated a limit and says what happens when the data bring more keys. error: training stops and saves the model. "
            "evict_lru: rows that were not seen for longest leave for the new ones; evict_lfu: those seen least often; of both, 1/16 of the "
@@ -70,7 +71,7 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "and counts as a key of its mean",
            between(1, 1e9))
       .opt("admit_probability", &H::admit_probability,
-           "each occurrence of a key without a row gets it one with this probability; until then as with min_count",
+           "each bag with a key that has no row gets it one with this probability; until then as with min_count",
            Range{.low = 0, .high = 1, .low_open = true})
       .opt("max_candidates", &H::max_candidates,
            "with min_count: keys that are counted without having a row; beyond them those that were not seen for longest start anew. "

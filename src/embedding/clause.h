@@ -70,6 +70,7 @@ struct SparseEmbeddingHparam {
   IndexKind index = IndexKind::automatic;
   std::optional<Identity> identity;
   DType storage = DType::f32, state_storage = DType::f32;
+  std::optional<DType> exchange_precision;
   std::optional<WhenFull> when_full;
   std::optional<int64_t> expire_after, min_count, max_candidates;
   std::optional<double> admit_probability;

@@ -32,9 +32,6 @@ class WholeEmbedding : public Embedding {
 std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec,
                                           const std::vector<int64_t>& slot_keys, int ring_slots) {
   if (comm.size() == 1) return std::make_unique<WholeEmbedding>(runtime, std::move(spec), ring_slots);
-  if (spec.policy.guards_entry())
-    throw Error(Kind::config, cat("table '", spec.name, "': \"min_count\", \"admit_probability\" and \"when_full\": \"ignore\" work on one GPU in this version, and this is a run on ",
-                                  comm.size(), "; leave them out, or let rows leave (\"when_full\": \"evict_lru\")"));
   return std::make_unique<ShardedEmbedding>(runtime, comm, std::move(placement), std::move(spec), slot_keys, ring_slots);
 }
 

@@ -32,7 +32,8 @@ class Embedding {
   /// Of all ranks together.
   virtual int64_t rows() = 0;
   virtual std::map<std::string, int64_t> counts() = 0;
-  bool uses_shared_row() { return table().uses_shared_row(); }
+  /// Whether keys have used a row, of any rank, that files of models do not hold.
+  virtual bool uses_shared_row() { return table().uses_shared_row(); }
   /// On rank 0 `take` gets the rows of all ranks, sorted by (slot, key); on the others it is not called.
   virtual void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) = 0;
   /// Every rank gives the same rows; each keeps its own.
@@ -43,8 +44,7 @@ class Embedding {
   virtual EmbeddingTable& table() = 0;
 };
 
-/// `spec` is that of one rank's samples, as if it were alone; `slot_keys`: most keys of a bag of each slot. Errors: Error(config) for what only a
-/// rank that is alone can do.
+/// `spec` is that of one rank's samples, as if it were alone; `slot_keys`: most keys of a bag of each slot.
 std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
 
 }  // namespace hctr

@@ -20,8 +20,8 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
     of_slot_.push_back({words(DType::i32, owned * owned_samples() + 1), words(DType::i64, owned_key_capacity())});
   sent_ = words(DType::i64, words_);
   received_ = words(DType::i64, ranks * own_words);
-  vectors_ = arena_.add(TensorSpec(DType::f32, {owned_samples(), owned, piece_dim_}));
-  parts_ = words(DType::f32, static_cast<int64_t>(columns_.size()) * shape.samples * piece_dim_);
+  vectors_ = arena_.add(TensorSpec(shape.dtype, {owned_samples(), owned, piece_dim_}));
+  parts_ = words(shape.dtype, static_cast<int64_t>(columns_.size()) * shape.samples * piece_dim_);
   const size_t scratch = std::max(ops::key_blocks_scratch_bytes(runtime.device(), static_cast<int64_t>(columns_.size()) * shape.samples),
                                   ops::key_blocks_scratch_bytes(runtime.device(), owned * owned_samples()));
   scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
@@ -138,7 +138,7 @@ void Exchange::send_vectors(Context& ctx, int slot, Tensor y) {
 
 void Exchange::send_gradients(Context& ctx, int slot, Tensor dy) {
   const Tensor all = arena_.get(parts_);
-  const Tensor parts(all.bytes(), TensorSpec(DType::f32, {gradient_blocks_.places * shape_.samples * piece_dim_}), all.device());
+  const Tensor parts(all.bytes(), TensorSpec(shape_.dtype, {gradient_blocks_.places * shape_.samples * piece_dim_}), all.device());
   ops::split_gradients(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, gradient_blocks_, shape_.combiner, dy, parts);
   Parts to = parts_of_owners();
   if (owners_are_alike_) to.begin.assign(to.begin.size(), 0);

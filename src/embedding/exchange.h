@@ -24,6 +24,7 @@ class Exchange {
     std::vector<int64_t> slot_keys;    ///< [slots] most keys of a bag
     int64_t samples = 0, key_capacity = 0, dim = 0;
     ops::Combiner combiner = ops::Combiner::sum;
+    DType dtype = DType::f32;  ///< that vectors and gradients travel in
   };
   /// For batches that come in `ring` slots.
   Exchange(Runtime&, Communicator&, const Placement&, const Shape&, int ring);
@@ -39,7 +40,7 @@ class Exchange {
   Tensor owned_keys(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].keys); }
   Tensor owned_offsets(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].offsets); }
 
-  /// f32 [owned_samples, owned_slots, dim / pieces]: to be filled with vectors and sent, or what gradients arrive in.
+  /// [owned_samples, owned_slots, dim / pieces], of the type they travel in: to be filled with vectors and sent, or what gradients arrive in.
   Tensor owned_vectors() const { return arena_.get(vectors_); }
   /// Shapes: y [samples, places, dim], as the table's.
   void send_vectors(Context&, int slot, Tensor y);

@@ -6,11 +6,12 @@ namespace hctr {
 namespace {
 
 Exchange::Shape shape_of(const TableSpec& spec, const std::vector<int64_t>& slot_keys, int64_t samples, int64_t key_capacity) {
-  return {spec.slot_places, slot_keys, samples, key_capacity, spec.dim, spec.combiner};
+  return {spec.slot_places, slot_keys, samples, key_capacity, spec.dim, spec.combiner, spec.exchange};
 }
 
 /// The table of what a rank owns: sums of its own keys, for the samples of all ranks. Weights are the sender's, who knows whole bags.
 TableSpec owned(TableSpec spec, const Placement& placement, const Exchange& train, const Exchange& evaluation) {
+  spec.ranks = static_cast<int>(placement.ranks);
   const int64_t pieces = spec.pieces = placement.pieces;
   HCTR_EXPECT(pieces == 1 || (spec.may_be_cut() && spec.dim % (4 * pieces) == 0), "table '", spec.name, "': rows of ", spec.dim, " elements in ", pieces,
               " pieces");
@@ -64,6 +65,8 @@ int64_t ShardedEmbedding::over_all_ranks(int64_t mine) {
   for (const std::string& part : comm_.gather(std::to_string(mine), 0)) all += std::stoll(part);
   return std::stoll(comm_.share(std::to_string(all), 0));
 }
+
+bool ShardedEmbedding::uses_shared_row() { return spec().policy.shares_row() && over_all_ranks(table_.uses_shared_row()) > 0; }
 
 int64_t ShardedEmbedding::rows() { return over_all_ranks(table_.rows()) / placement_.pieces; }
 

@@ -17,6 +17,7 @@ class ShardedEmbedding : public Embedding {
   const TableSpec& spec() const override { return spec_; }
   int64_t rows() override;
   std::map<std::string, int64_t> counts() override;
+  bool uses_shared_row() override;
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override;
   void import_rows(const RowBlock&) override;
 

@@ -18,7 +18,8 @@ namespace hctr {
 
 struct TableSpec {
   std::string name;  ///< of the layer; names the random stream and stands in messages
-  int rank = 0;      ///< for messages
+  int rank = 0, ranks = 1;  ///< ranks: those whose samples a batch holds, one rank's behind the other's
+  int64_t batch = 0;        ///< samples of all ranks together; with several ranks
   int64_t dim = 0;
   int64_t slots = 0;  ///< that there are
   int64_t pieces = 1;  ///< that rows are cut into: slot s holds piece s % pieces, `dim` elements, of the rows of slot s / pieces
@@ -37,6 +38,7 @@ struct TableSpec {
   UpdateType update = UpdateType::local;
   DType storage = DType::f32;        ///< of vectors: f32 f16 bf16
   DType state_storage = DType::f32;  ///< of the optimizer's states; where a row has one number it is f32
+  DType exchange = DType::f32;       ///< that vectors and gradients travel in between ranks: f32 f16 bf16
   int64_t row_hint = 0;   ///< rows to have room for from the start, as far as memory is plenty
   int64_t row_limit = 0;  ///< 0: memory is the limit
   std::string limit_setting = "max_vocabulary_size_per_gpu";  ///< where the limit stands, for messages

@@ -1,6 +1,7 @@
 #include "model/loss_scaler.h"
 
 #include "device/copy.h"
+#include "ops/rounding.h"
 
 namespace hctr {
 
@@ -15,7 +16,9 @@ LossScaler::LossScaler(const Precision& precision, Runtime& runtime)
 
 void LossScaler::begin(Context& ctx, StepState* state) const { ops::begin_scaled_step(ctx, scale(), state, overflow_.get(0)); }
 
-void LossScaler::search(Context& ctx, Tensor gradient) const { ops::find_overflow(ctx, gradient, overflow_.get(0)); }
+void LossScaler::search(Context& ctx, Tensor gradient, DType travels_as) const {
+  ops::find_overflow(ctx, gradient, travels_as == DType::f16 ? ops::kLargest<Half> : ops::kLargest<float>, overflow_.get(0));
+}
 
 void LossScaler::end(Context& ctx, Communicator& comm, StepState* state) const {
   comm.all_reduce(ctx, overflow_.get(0), Reduce::sum);

@@ -1,5 +1,7 @@
 #include "model/model.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "device/lockstep.h"
 #include "embedding/sparse_file.h"
@@ -22,10 +24,11 @@ int key_bytes(const SolverClause& solver) { return solver.input_key_type == KeyT
 Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples, int ring_slots,
              const std::vector<Placement>& placements)
     : config_(config), runtime_(runtime), comm_(comm), train_graph_(wired(config, samples)), eval_graph_(wired(config, eval_samples)),
-      weights_(config, train_graph_, runtime), state_(config, train_graph_, runtime),
-      train_(train_graph_, Phase::train, weights_, state_, runtime, comm), evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm) {
-  if (config.solver.mixed_precision.may_overflow()) scaler_.emplace(config.solver.mixed_precision, runtime);
+      weights_(config, train_graph_, runtime), gradients_(weights_, runtime, comm), state_(config, train_graph_, runtime),
+      train_(train_graph_, Phase::train, weights_, state_, runtime, comm, &gradients_),
+      evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
+  bool fp16_travels = false;
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
     const EmbeddingClause& clause = config.embeddings[e].clause;
@@ -33,9 +36,12 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     const Placement& placement = placements.empty() ? without : placements.at(e);
     TableSpec spec = clause.table_spec(config.optimizer, comm.rank(), placement);
     if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
+    spec.exchange = config.embeddings[e].clause.hparam.exchange_precision.value_or(config.solver.exchange());
+    fp16_travels = fp16_travels || (spec.exchange == DType::f16 && comm.size() > 1);
     spec.slots = shape.tables[input].slots;
     if (!clause.pooled())
       for (int64_t s = 0; s < spec.slots; ++s) spec.slot_places.push_back(config.data.sparse[input].kept_nnz(s));
+    spec.batch = config.solver.batchsize;
     spec.samples = samples;
     spec.key_capacity = shape.tables[input].key_capacity;
     spec.eval_samples = eval_samples;
@@ -44,17 +50,36 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     for (int64_t s = 0; s < spec.slots; ++s) slot_keys.push_back(config.data.sparse[input].kept_nnz(s));
     tables_.push_back(make_embedding(runtime, comm, placement, std::move(spec), slot_keys, ring_slots));
   }
+  if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow()) scaler_.emplace(precision, runtime);
+  else if (fp16_travels) scaler_.emplace(Precision::scaled(), runtime);
 }
 
 Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const { return network(phase).bind(batch.label, batch.dense); }
 
 void Model::ensure_room(int64_t step) {
-  for (const auto& table : tables_) table->ensure_room(step);
+  std::optional<Error> refusal;
+  for (const auto& table : tables_) {
+    try {
+      table->ensure_room(step);
+    } catch (const Error& error) {
+      if (error.kind() != Kind::data) throw;
+      if (!refusal) refusal = error;
+    }
+  }
+  if (refusal) throw *refusal;
 }
 
-void Model::confirm_room(int slot) {
+void Model::confirm_room(int slot) const {
   for (const auto& table : tables_) table->confirm_room(slot);
+}
+
+void Model::enforce_limit(int slot) {
   for (const auto& table : tables_) table->enforce_limit(slot);
+}
+
+bool Model::may_refuse() const {
+  return std::any_of(config_.embeddings.begin(), config_.embeddings.end(),
+                     [](const EmbeddingEntry& embedding) { return embedding.clause.hparam.limited() || embedding.clause.direct(); });
 }
 
 void Model::check_keys() const {
@@ -89,15 +114,16 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
   train_.forward(ctx, binding);
   add_penalties(ctx, train_);
   comm_.all_reduce(ctx, train_.loss(), Reduce::sum);
-  train_.backward(ctx, binding);
-  for (auto regularizer : train_.regularizers()) {
-    regularizer.lambda *= penalty_factors().gradient;
-    weights_.add_penalty_gradients(ctx, regularizer, config_.solver.batchsize, comm_.size());
-  }
-  weights_.exchange(ctx, comm_);
+  auto regularizers = train_.regularizers();
+  for (auto& regularizer : regularizers) regularizer.lambda *= penalty_factors().gradient;
+  train_.backward(ctx, binding, [&](size_t node) {
+    for (const auto& regularizer : regularizers) weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
+    gradients_.node_done(ctx, node);
+  });
+  gradients_.join(ctx);
   if (scaler_) {
     scaler_->search(ctx, weights_.all_gradients());
-    for (size_t e = 0; e < tables_.size(); ++e) scaler_->search(ctx, train_.embedding_gradient(e));
+    for (size_t e = 0; e < tables_.size(); ++e) scaler_->search(ctx, train_.embedding_gradient(e), comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32);
     scaler_->end(ctx, comm_, batch.state);
   }
   weights_.update(ctx);

@@ -10,6 +10,7 @@
 #include "comm/communicator.h"
 #include "embedding/embedding.h"
 #include "model/config.h"
+#include "model/gradient_exchange.h"
 #include "model/loss_scaler.h"
 #include "model/network.h"
 #include "model/weights.h"
@@ -33,10 +34,15 @@ class Model {
   Network::Binding bind(Phase, const BatchTensors&) const;
 
   /// Host, between steps: room in every table for the steps queued and the next, which is number `step`. Rows that have expired leave.
+  /// Errors: Error(data) once every other table has its room; others at once.
   void ensure_room(int64_t step);
   /// Host, once prepare() of the next step, in `slot`, is queued and before train_step() is. Errors: Error(data) when its keys are
-  /// more than a table may have rows; the model stays as the steps before left it. Else rows leave where tables have too many.
-  void confirm_room(int slot);
+  /// more than a table may have rows; the model stays as the steps before left it.
+  void confirm_room(int slot) const;
+  /// Then: rows leave where tables have too many.
+  void enforce_limit(int slot);
+  /// Whether the config has a table that may refuse a batch in ensure_room() or confirm_room(): the same on every rank.
+  bool may_refuse() const;
   /// Host, any time: whether a batch computed so far, in training or evaluation, held a key outside the range its config gives. Such a
   /// key did nothing. ensure_room() asks too. Errors: Error(data).
   void check_keys() const;
@@ -65,7 +71,7 @@ class Model {
   std::map<std::string, std::map<std::string, int64_t>> table_counts() const;
   /// Tables with a trained row that model files do not hold, by name.
   std::vector<std::string> tables_with_shared_row() const;
-  /// The scale and the skipped steps of an fp16 model; none for others. Waits for queued steps.
+  /// The scale and the skipped steps of a model whose gradients pass through fp16; none for others. Waits for queued steps.
   std::optional<ops::LossScale> loss_scale() const;
 
   /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and where layers carry statistics
@@ -93,6 +99,7 @@ class Model {
   Communicator& comm_;
   Graph train_graph_, eval_graph_;
   Weights weights_;
+  GradientExchange gradients_;
   LayerState state_;
   std::optional<LossScaler> scaler_;
   Network train_;

@@ -12,8 +12,10 @@ std::string label_of(const Node& node) { return cat("layer '", node.entry->tops[
 
 }  // namespace
 
-Network::Network(const Graph& graph, Phase phase, const Weights& weights, const LayerState& state, Runtime& runtime, Communicator& comm)
-    : graph_(graph), phase_(phase), weights_(weights), state_(state), comm_(comm), memory_(graph, phase, runtime.device()), contributions_(graph.edges.size()) {
+Network::Network(const Graph& graph, Phase phase, const Weights& weights, const LayerState& state, Runtime& runtime, Communicator& comm,
+                 GradientExchange* gradients)
+    : graph_(graph), phase_(phase), weights_(weights), state_(state), comm_(comm), gradients_(gradients),
+      memory_(graph, phase, runtime.device()), contributions_(graph.edges.size()) {
   for (MemoryPlan::Sum& sum : memory_.sums()) contributions_[sum.edge] = std::move(sum.contributions);
   if (graph.losses.size() > 1 || loss_layer(0).weight() != 1) {
     total_.emplace().add(TensorSpec(DType::f32, {1}));
@@ -39,7 +41,10 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const 
         if (memory_.has_gradient(out)) io.d_out.push_back(memory_.gradient(out));
       io.d_weights = weights_.gradients_of_node(n);
     }
-    io.sum_over_ranks = [&comm = comm_](Context& ctx, const Tensor& tensor) { comm.all_reduce(ctx, tensor, Reduce::sum); };
+    io.sum_over_ranks = [&comm = comm_, gradients = gradients_](Context& ctx, const Tensor& tensor) {
+      if (gradients) gradients->join(ctx);
+      comm.all_reduce(ctx, tensor, Reduce::sum);
+    };
     binding.calls.push_back(std::move(io));
   }
   return binding;
@@ -55,7 +60,7 @@ void Network::forward(Context& ctx, const Binding& binding) const {
   for (size_t l = 0; l < graph_.losses.size(); ++l) ops::add_scaled(ctx, losses()[l], static_cast<float>(loss_layer(l).weight()), loss());
 }
 
-void Network::backward(Context& ctx, const Binding& binding) const {
+void Network::backward(Context& ctx, const Binding& binding, const std::function<void(size_t node)>& done) const {
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
     if (!graph_.edges[node.out[0]].needs_gradient) continue;  // nothing that learns in it or before it
@@ -63,6 +68,7 @@ void Network::backward(Context& ctx, const Binding& binding) const {
       for (const TensorId out : node.out) sum_gradients(ctx, out);
       node.entry->layer->backward(ctx, binding.calls[n]);
     });
+    done(n);
   }
   for (const TensorId embedding : graph_.embeddings) sum_gradients(ctx, embedding);
 }

@@ -1,10 +1,12 @@
 // The dense layers of one replica in one phase, bound to memory.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "model/gradient_exchange.h"
 #include "model/graph.h"
 #include "model/layer_state.h"
 #include "model/memory_plan.h"
@@ -14,8 +16,8 @@ namespace hctr {
 
 class Network {
  public:
-  /// `graph`, `weights`, `state` and the communicator outlive it.
-  Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&, Communicator&);
+  /// The arguments outlive it. `gradients` (may be none): sums of the communicator that may be under way.
+  Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&, Communicator&, GradientExchange* gradients = nullptr);
 
   /// The calls of all layers for a batch that lies at these addresses. Several bindings share activations.
   struct Binding {
@@ -25,8 +27,8 @@ class Network {
   Binding bind(Tensor label, std::optional<Tensor> dense) const;
 
   void forward(Context&, const Binding&) const;
-  /// From the loss back to weights and embeddings. Needs Phase::train.
-  void backward(Context&, const Binding&) const;
+  /// From the loss back to weights and embeddings. Needs Phase::train. `done` is called for each node when its work is queued, in reverse order.
+  void backward(Context&, const Binding&, const std::function<void(size_t node)>& done) const;
 
   Tensor embedding_output(size_t embedding) const { return memory_.value(graph_.embeddings[embedding]); }
   std::optional<Tensor> embedding_lengths(size_t embedding) const {
@@ -56,6 +58,7 @@ class Network {
   const Weights& weights_;
   const LayerState& state_;
   Communicator& comm_;
+  GradientExchange* gradients_;
   MemoryPlan memory_;
   std::optional<Arena> total_;  // the sum of losses; none where one loss is that
   std::vector<std::vector<Tensor>> contributions_;  // [edge]: what its gradient is the sum of; empty for at most one

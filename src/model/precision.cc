@@ -5,7 +5,7 @@
 namespace hctr {
 namespace {
 
-constexpr Precision kF32{}, kBf16{DType::bf16, 1, false}, kF16{DType::f16, 65536, true};
+constexpr Precision kF32{}, kBf16{DType::bf16, 1, false}, kF16 = Precision::scaled();
 
 }  // namespace
 

@@ -18,6 +18,8 @@ struct Precision {
   /// Gradients may leave the range of their type; such a step is skipped.
   bool may_overflow() const { return activations == DType::f16; }
   bool mixed() const { return activations != DType::f32; }
+  /// The scale that finds itself, for gradients that pass through f16.
+  static constexpr Precision scaled() { return {DType::f16, 65536, true}; }
 };
 
 /// A positive number: f16 with that loss scale. true or "fp16": f16 with a scale that finds itself. "bf16": bf16, unscaled.

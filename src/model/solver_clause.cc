@@ -87,6 +87,9 @@ Schema<SolverClause> solver_schema() {
       .opt("mixed_precision", &S::mixed_precision,
            "activations in fp16 (a number is the loss scale, which gradients are multiplied by on their way back; true or \"fp16\": it finds itself) "
            "or \"bf16\"; weights, embedding rows and optimizer states stay fp32. Steps whose fp16 gradients overflow are skipped and counted")
+      .opt("exchange_precision", &S::exchange_precision,
+           "what the vectors of embeddings and their gradients travel in from GPU to GPU; left out: the type of activations. fp16 has its gradients scaled as "
+           "mixed_precision true has, and steps whose gradients overflow on the way are skipped and counted")
       .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
       .opt("compatibility", &S::compatibility, "where to calculate as HugeCTR did: see [compatibility](#compatibility)")
       .opt("placement", &S::placement, "on several ranks, which rank has which rows: for embeddings whose own \"placement\" is left out")

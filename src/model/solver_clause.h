@@ -68,11 +68,14 @@ struct SolverClause {
   Seed seed;
   bool cuda_graph = true;
   Precision mixed_precision;
+  std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
   Compatibility compatibility;
   std::optional<PlacementRule> placement;  // of embeddings that say nothing themselves
   std::string placement_file;
 
+  /// What vectors of embeddings travel in between ranks, unless an embedding says otherwise.
+  DType exchange() const { return exchange_precision.value_or(mixed_precision.activations); }
   int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }
   /// Batches of one evaluation; nothing: the whole set.
   std::optional<int64_t> eval_batches() const;

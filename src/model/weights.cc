@@ -91,16 +91,25 @@ void Weights::add_penalty(Context& ctx, const LossLayer::Regularizer& regularize
   }
 }
 
-void Weights::add_penalty_gradients(Context& ctx, const LossLayer::Regularizer& regularizer, int64_t samples, int ranks) const {
+void Weights::add_penalty_gradients(Context& ctx, size_t node, const LossLayer::Regularizer& regularizer, int64_t samples, int ranks) const {
   if (regularizer.kind == LossLayer::Regularizer::Kind::none) return;
   for (const Item& item : items_) {
-    if (!item.penalised) continue;
+    if (!item.penalised || item.node != node) continue;
     ops::add_penalty_gradient(ctx, penalty_of(regularizer.kind), penalty_factor(regularizer, samples, ranks), values_.get(item.value),
                               gradients_.get(item.gradient));
   }
 }
 
-void Weights::exchange(Context& ctx, Communicator& comm) const { comm.all_reduce(ctx, gradients_.flat(), Reduce::sum); }
+std::vector<GradientPlace> Weights::gradient_places() const {
+  const Tensor all = gradients_.flat();
+  const auto begin = [&](const Item& item) { return gradients_.get(item.gradient).data<float>() - all.data<float>(); };
+  std::vector<GradientPlace> places;
+  for (const Item& item : items_) {
+    if (!places.empty()) places.back().end = begin(item);
+    places.push_back({item.node, begin(item), all.elements()});
+  }
+  return places;
+}
 
 void Weights::update(Context& ctx) const {
   std::vector<Tensor> states;

@@ -5,12 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "device/arena.h"
 #include "model/graph.h"
 #include "ops/optimizer.h"
 
 namespace hctr {
+
+/// Elements [begin, end) of all gradients are those of a weight of `node`.
+struct GradientPlace {
+  size_t node;
+  int64_t begin, end;
+};
 
 class Weights {
  public:
@@ -21,14 +26,14 @@ class Weights {
   std::vector<Tensor> of_node(size_t node) const;
   std::vector<Tensor> gradients_of_node(size_t node) const;
 
-  /// total[0] += the penalty of the weights that have one; gradients += its gradient. `samples`: of the global batch; `ranks` share the sum.
+  /// total[0] += the penalty of the weights that have one; gradients of a node += its gradient. `samples`: of the global batch; `ranks` share the sum.
   void add_penalty(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks, Tensor total) const;
-  void add_penalty_gradients(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
-  /// Sums gradients over the ranks.
-  void exchange(Context&, Communicator&) const;
+  void add_penalty_gradients(Context&, size_t node, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
   void update(Context&) const;
   /// All gradients, one flat f32 tensor.
   Tensor all_gradients() const { return gradients_.flat(); }
+  /// Where in it each weight's lies, padding included, by its beginning.
+  std::vector<GradientPlace> gradient_places() const;
 
   /// The documented dense layout: every weight as f32, in order, nothing else. Beside it a small description of layers and
   /// shapes (<path>.layout.json) that load() holds the file to when it is there. Waits for the stream.

@@ -65,8 +65,7 @@ void admit_keys(Context& ctx, KeyBatch batch, KeySelection unknown, const int32_
     const int32_t p = unknown.positions[i];
     while (batch.offsets[bag + 1] <= p) ++bag;
     wanted[i] = rule.occurrences ? rule.occurrences[candidates[i]] >= rule.min_count
-                                 : rule.drawn(unknown.keys[i], bag / batch.samples, p - batch.offsets[bag],
-                                              ctx.state()->first_sample + bag % batch.samples);
+                                 : rule.drawn(unknown.keys[i], batch, bag, ctx.state()->first_sample);
   }
 }
 

@@ -74,7 +74,7 @@ __global__ void admit_keys_kernel(KeyBatch batch, KeySelection unknown, const in
     } else if (i < count) {
       const int32_t p = unknown.positions[i];
       const int64_t bag = last_at_most(batch.offsets, batch.bags(), p);  // the last that starts there: those before are empty
-      admitted = rule.drawn(unknown.keys[i], bag / batch.samples, p - batch.offsets[bag], state->first_sample + bag % batch.samples);
+      admitted = rule.drawn(unknown.keys[i], batch, bag, state->first_sample);
     }
     wanted[i] = admitted;
   }

@@ -26,7 +26,20 @@ struct KeySelection {
   int32_t* positions = nullptr;  // [key_capacity] where each stands in the batch it was taken from
   int32_t* offsets = nullptr;    // [slots + 1]
 
-  KeyBatch batch(const KeyBatch& of) const { return {keys, offsets, of.slots, 1, of.key_capacity, of.slots, {}}; }
+  KeyBatch batch(const KeyBatch& of) const { return {keys, offsets, of.slots, 1, of.key_capacity, of.slots, {}, of.slot_numbers}; }
+};
+
+/// Which sample of the stream of all samples a row of a batch is. A batch may hold the rows of several ranks, one rank's behind the other's and each with
+/// padding behind its own: of the `samples` of all ranks together rank r has those from samples * r / ranks on.
+struct SampleOrder {
+  int64_t samples = 0;
+  int32_t rank = 0, ranks = 1;  // `rank`: whose first_sample is given
+
+  HCTR_HD int64_t operator()(int64_t first_sample, int64_t row, int64_t rows) const {
+    if (ranks == 1) return first_sample + row;
+    const int64_t of_rank = rows / ranks;
+    return first_sample - samples * rank / ranks + samples * (row / of_rank) / ranks + row % of_rank;
+  }
 };
 
 /// An unknown key gets a row when one of its occurrences is admitted.
@@ -34,15 +47,20 @@ struct AdmissionRule {
   /// By count: those of a candidate with so many occurrences.
   const uint32_t* occurrences = nullptr;  // [candidates + 1]; null: not counted
   uint32_t min_count = 1;
-  /// By chance: where bits of philox(random_key mixed with slot and place in the bag, key, sample) are below the threshold. That is a
-  /// pure function of the occurrence, whatever order, device or rank it comes to.
+  /// By chance: where bits of philox(random_key mixed with the slot, key, sample) are below the threshold: one draw a bag, for a rank may have only some
+  /// keys of a bag, and does not know their places in it. That is a pure function of the data, whatever order, device or rank they come to.
   uint64_t random_key = 0, threshold = uint64_t{1} << 32;
+  SampleOrder order{};
 
   static uint64_t threshold_of(double probability);
-  HCTR_HD bool drawn(int64_t key, int64_t slot, int64_t place, int64_t sample) const {
+  HCTR_HD bool drawn(int64_t key, int64_t slot, int64_t sample) const {
     if (threshold >> 32 != 0) return true;
-    const uint64_t stream = mix64(random_key ^ (static_cast<uint64_t>(slot) << 32 | static_cast<uint64_t>(place)));
+    const uint64_t stream = mix64(random_key ^ static_cast<uint64_t>(slot) << 32);
     return philox(stream, static_cast<uint64_t>(key), static_cast<uint64_t>(sample)).v[0] < threshold;
+  }
+  /// The same for a key of a bag of the batch.
+  HCTR_HD bool drawn(int64_t key, const KeyBatch& batch, int64_t bag, int64_t first_sample) const {
+    return drawn(key, batch.slot_number(bag / batch.samples), order(first_sample, bag % batch.samples, batch.samples));
   }
 };
 

@@ -7,7 +7,7 @@ void check(const char* what, Context& ctx, const KeyBatch& batch, const VectorBl
   expect_on(what, ctx.device(), y);
   HCTR_EXPECT(y.rank() == 3 && y.dim(0) == batch.samples && y.dim(1) * blocks.pieces == blocks.columns && y.dim(2) % blocks.pieces == 0, what,
               ": shape ", to_string(y.shape()), " for ", batch.samples, " samples of ", blocks.columns, " columns in ", blocks.pieces, " pieces");
-  HCTR_EXPECT(parts.dtype() == DType::f32 && parts.elements() == blocks.places * batch.samples * (y.dim(2) / blocks.pieces), what, ": parts of ",
+  HCTR_EXPECT(parts.elements() == blocks.places * batch.samples * (y.dim(2) / blocks.pieces), what, ": parts of ",
               parts.elements(), " elements for ", to_string(y.shape()));
 }
 
@@ -24,11 +24,20 @@ void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner
 }
 
 namespace cpu {
+namespace {
+
+/// body of both their element types.
+template <class Body>
+void dispatch_pair(const Tensor& parts, const Tensor& y, const Body& body) {
+  dispatch_float(parts.dtype(), [&]<class P>() { dispatch_float(y.dtype(), [&]<class T>() { body.template operator()<P, T>(); }); });
+}
+
+}  // namespace
 
 void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
   const int64_t dim = y.dim(2) / blocks.pieces;
-  const auto* from = parts.data<const float>();
-  dispatch_float(y.dtype(), [&]<class T>() {
+  dispatch_pair(parts, y, [&]<class P, class T>() {
+    const auto* from = parts.data<const P>();
     const View<T, 3> out = y.view<T, 3>();
     ctx.threads().parallel_for(batch.samples, 64, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)
@@ -37,7 +46,7 @@ void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner co
           T* vector = out.row(b) + c * dim;
           for (int64_t e = 0; e < dim; ++e) {
             float sum = 0;
-            for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) sum += from[blocks.element(blocks.place[p], b, batch.samples, dim) + e];
+            for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) sum += static_cast<float>(from[blocks.element(blocks.place[p], b, batch.samples, dim) + e]);
             vector[e] = T(sum * weight);
           }
         }
@@ -47,8 +56,8 @@ void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner co
 
 void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts) {
   const int64_t dim = dy.dim(2) / blocks.pieces;
-  auto* to = parts.data<float>();
-  dispatch_float(dy.dtype(), [&]<class T>() {
+  dispatch_pair(parts, dy, [&]<class P, class T>() {
+    auto* to = parts.data<P>();
     const View<const T, 3> in = dy.view<const T, 3>();
     ctx.threads().parallel_for(batch.samples, 64, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)
@@ -56,8 +65,8 @@ void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner
           const float weight = batch.weight(combiner, c / blocks.pieces * batch.samples + b);
           const T* vector = in.row(b) + c * dim;
           for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) {
-            float* part = to + blocks.element(blocks.place[p], b, batch.samples, dim);
-            for (int64_t e = 0; e < dim; ++e) part[e] = weight * static_cast<float>(vector[e]);
+            P* part = to + blocks.element(blocks.place[p], b, batch.samples, dim);
+            for (int64_t e = 0; e < dim; ++e) part[e] = P(weight * static_cast<float>(vector[e]));
           }
         }
     });

@@ -7,7 +7,7 @@
 
 namespace hctr::ops {
 
-/// Owner r's part is [samples, owners[r].count, dim], f32, and the parts follow each other.
+/// Owner r's part is [samples, owners[r].count, dim], and the parts follow each other, in the type that they travel in.
 ///
 /// Forward, every owner sends its part: the sums of those keys of each vector that it has. Backward, a part goes to every owner; where
 /// each owner has every column they are one and the same, and that of owner 0 alone need be listed here.
@@ -29,10 +29,11 @@ struct VectorBlocks {
 
 /// y[b, c, :] = weight * the sum over the owners of column c, in their order, of their vectors (b, c); the weight is that of the
 /// combiner (ops::pool), by the bags of this rank's `batch`.
-/// Shapes: parts f32 [places * samples * dim], y [samples, columns / pieces, dim * pieces], row stride at will. Dtypes: y f32 f16 bf16.
+/// Shapes: parts [places * samples * dim], y [samples, columns / pieces, dim * pieces], row stride at will. Dtypes: parts and y f32 f16 bf16, each by
+/// itself; sums f32.
 HCTR_OP(void join_vectors(Context&, KeyBatch batch, VectorBlocks, Combiner, Tensor parts, Tensor y))
 
-/// The way back: the part of every listed owner of column c gets weight * dy[b, c, :]. Shapes as join_vectors.
+/// The way back: the part of every listed owner of column c gets weight * dy[b, c, :]. Shapes and dtypes as join_vectors.
 HCTR_OP(void split_gradients(Context&, KeyBatch batch, VectorBlocks, Combiner, Tensor dy, Tensor parts))
 
 }  // namespace hctr::ops

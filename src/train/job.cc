@@ -10,6 +10,7 @@
 #include "comm/host_comm.h"
 #include "comm/nccl_comm.h"
 #include "comm/self_comm.h"
+#include "train/agreement.h"
 
 namespace hctr {
 namespace {
@@ -38,7 +39,8 @@ std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
 void Job::run_rank(int rank, Device device, const std::function<void(Communicator&, Device)>& body) {
   std::unique_ptr<Communicator> comm;
   const auto fail = [&](const Error& error) {
-    const Error named = ranks() > 1 ? error.with_context(cat("training on rank ", rank, " of ", ranks())) : error;
+    const bool named_already = dynamic_cast<const AgreedError*>(&error) != nullptr;
+    const Error named = ranks() > 1 && !named_already ? error.with_context(cat("training on rank ", rank, " of ", ranks())) : error;
     group_.fail(rank, named);
     if (comm) comm->abort(named);
   };

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "data/best_possible.h"
+#include "train/agreement.h"
 #include "train/best_scores.h"
 #include "train/choose_device.h"
 #include "train/evaluator.h"
@@ -75,12 +76,16 @@ class Run {
   /// What training has reached is not lost when data or memory stop it: the model is saved as of the last finished step.
   template <class Body>
   auto or_save(const std::string& what, Body&& body) {
+    const auto with_model = [&](const Error& error) { return error.with_context(cat(what, "; ", save_after_error())); };
     try {
       return body();
+    } catch (const AgreedError& error) {
+      if (summary_.iterations == 0) throw;
+      throw AgreedError(with_model(error));
     } catch (const Error& error) {
       // Of several ranks the others are in the step already, or do not know: tables are saved by all or by none.
       if (comm_.size() > 1 || summary_.iterations == 0 || (error.kind() != Kind::data && error.kind() != Kind::device)) throw;
-      throw error.with_context(cat(what, "; ", save_after_error()));
+      throw with_model(error);
     }
   }
   std::optional<int64_t> step_or_save(double rate) {

@@ -1,12 +1,13 @@
 #include "train/trainer.h"
 
 #include "device/copy.h"
+#include "train/agreement.h"
 #include "train/trainer_parts.h"
 
 namespace hctr {
 
 Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout, const Log& log)
-    : runtime_(runtime), model_(model), ring_(layout, kSlots, runtime.device()), losses_(runtime.device(), kSlots * sizeof(float)),
+    : runtime_(runtime), comm_(comm), model_(model), ring_(layout, kSlots, runtime.device()), losses_(runtime.device(), kSlots * sizeof(float)),
       sparse_inputs_(config.data.sparse.size()) {
   for (int s = 0; s < kSlots; ++s) slots_.push_back(make_slot(config, s));
   // Repeating is for max_iter; epochs are counted by whoever calls step(), from the samples it returns.
@@ -66,17 +67,32 @@ void Trainer::run_slot(int number, int64_t step, double learning_rate, Replay pa
   state.skip = 0;
   last_ = number;
 
-  if (parts.prepare) {
-    model_.ensure_room(step);
-    slot.computed.hold(runtime_.prepare_stream());  // the batch that was in this slot before
-    slot.prepare.run();
-    slot.prepared.record(runtime_.prepare_stream());
-    model_.confirm_room(number);
-  }
+  if (parts.prepare) prepare(number, step);
   if (!parts.compute) return;
   slot.prepared.hold(runtime_.compute_stream());
   slot.compute.run();
   slot.computed.record(runtime_.compute_stream());
+}
+
+void Trainer::prepare(int number, int64_t step) {
+  Slot& slot = slots_[static_cast<size_t>(number)];
+  const bool together = comm_.size() > 1 && model_.may_refuse();
+  std::optional<Error> refusal;
+  const auto unless_refused = [&](const auto& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      if (!together || error.kind() != Kind::data) throw;
+      if (!refusal) refusal = error;  // the others still need this rank in the exchange of keys
+    }
+  };
+  unless_refused([&] { model_.ensure_room(step); });
+  slot.computed.hold(runtime_.prepare_stream());  // the batch that was in this slot before
+  slot.prepare.run();
+  slot.prepared.record(runtime_.prepare_stream());
+  unless_refused([&] { model_.confirm_room(number); });
+  if (together) throw_together(comm_, refusal);
+  model_.enforce_limit(number);
 }
 
 void Trainer::replay(int64_t step, double learning_rate, Replay parts) {

@@ -35,6 +35,14 @@ std::string with_batch_norm(const std::string& config) {
                      R"({"type": "BatchNorm", "bottom": "fc1", "top": "bn1", "bn_param": {"factor": 0.1, "eps": 0.001}}, {"name": "relu1")");
 }
 
+/// More weights than one bucket of gradients holds: those of fc1b are summed while BatchNorm, where there is one, and fc1 are still to come.
+std::string with_large_layers(const std::string& config) {
+  const std::string wide = with_change(with_change(config, R"("num_output": 16)", R"("num_output": 1100)"), R"("bottom": "relu1", "top": "dropout1")",
+                                       R"("bottom": "relu1b", "top": "dropout1")");
+  return with_change(wide, R"({"name": "dropout1")", R"({"type": "InnerProduct", "bottom": "relu1", "top": "fc1b", "fc_param": {"num_output": 1100}},
+    {"type": "ReLU", "bottom": "fc1b", "top": "relu1b"}, {"name": "dropout1")");
+}
+
 class RanksTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -111,11 +119,11 @@ class RanksTest : public ::testing::Test {
   }
 
   /// Losses to `of_losses`, weights and rows to `tolerance` of their size.
-  static void expect_same(const Result& one, const Result& many, double tolerance, double of_losses = 1e-6) {
+  static void expect_same(const Result& one, const Result& many, double tolerance, double of_losses = 1e-6, double of_metrics = 1e-4) {
     ASSERT_EQ(many.losses.size(), one.losses.size());
     for (size_t i = 0; i < one.losses.size(); ++i) EXPECT_NEAR(many.losses[i] / one.losses[i], 1, of_losses) << "step " << i;
     ASSERT_EQ(many.metrics.size(), one.metrics.size());
-    for (size_t i = 0; i < one.metrics.size(); ++i) EXPECT_NEAR(many.metrics[i] / one.metrics[i], 1, 1e-4) << "evaluation, number " << i;
+    for (size_t i = 0; i < one.metrics.size(); ++i) EXPECT_NEAR(many.metrics[i] / one.metrics[i], 1, of_metrics) << "evaluation, number " << i;
     EXPECT_LT(distance(one.dense, many.dense), tolerance) << "dense weights";
     for (size_t e = 0; e < 2; ++e) {
       std::vector<float> a, b;
@@ -128,6 +136,13 @@ class RanksTest : public ::testing::Test {
       }
       EXPECT_LT(distance(a, b), tolerance) << "embedding " << e;
     }
+  }
+
+  /// Tables that keys must wait for, in batches that ranks do not divide, the last of which is short.
+  std::string with_policies() const {
+    std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127"), "\"max_iter\": 20", "\"num_epochs\": 1");
+    config = with_change(config, "\"embedding_vec_size\": 1,", "\"embedding_vec_size\": 1, \"admit_probability\": 0.1,");
+    return with_change(config, "\"embedding_vec_size\": 5,", "\"embedding_vec_size\": 5, \"min_count\": 5, \"expire_after\": 16,");
   }
 
   /// Training that only a signal ends.
@@ -145,7 +160,11 @@ TEST_F(RanksTest, GpusTrainTheModelOfOneGpu) {
   if (!kNcclBuild || find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs and NCCL";
   device_ = "cuda";
   const std::string odd = with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127");
-  for (const std::string& config : {config_, sgd(config_), with_batch_norm(sgd(config_)), odd}) {
+  const std::string large = with_change(with_large_layers(sgd(config_)), "\"learning_rate\": 0.3", "\"learning_rate\": 0.01");
+  const std::string two_bytes = with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"");
+  const Result wide = train(sgd(config_), {"[0]"}, "one");
+  expect_same(wide, train(two_bytes, {"[0, 1]"}), 1e-3, 1e-3, 1e-3);
+  for (const std::string& config : {config_, sgd(config_), with_batch_norm(sgd(config_)), odd, large, with_batch_norm(large), with_policies()}) {
     const Result one = train(config, {"[0]"}, "one");
     expect_same(one, train(config, {"[0, 1]"}), 2e-5, 2e-5);
     if (why_no_mpi().empty()) expect_same(one, train(config, {"[[0], [1]]", 2}), 2e-5, 2e-5);
@@ -207,6 +226,23 @@ TEST_F(RanksTest, ALastBatchWithFewerSamplesThanRanks) {
   expect_same(one, train(config, {"[0, 1, 2, 3]"}), 1e-6);
 }
 
+TEST_F(RanksTest, LargeLayersAreSummedInBuckets) {
+  const std::string large = with_change(with_large_layers(sgd(config_)), "\"learning_rate\": 0.3", "\"learning_rate\": 0.01");
+  for (const std::string& config : {large, with_batch_norm(large)}) expect_same(train(config, {"[0]"}, "one"), train(config, {"[0, 1, 2]"}), 5e-6);
+}
+
+TEST_F(RanksTest, KeysAreLetInAndExpireAsOnOneRank) {
+  const Result one = train(with_policies(), {"[0]"}, "one"), open = train(sgd(config_), {"[0]"}, "open");
+  for (size_t e = 0; e < 2; ++e) EXPECT_LT(one.rows[e].size(), open.rows[e].size() * 9 / 10) << "the policies let everything in";
+  for (const Ranks& ranks : {kThreads[0], kThreads[1], kThreads[2], kProcesses[3]}) {
+    if (ranks.processes > 1 && !why_no_mpi().empty()) continue;
+    SCOPED_TRACE(ranks.gpu);
+    expect_same(one, train(with_policies(), ranks), 2e-6);
+    const auto counts = [&](const char* run) { return Json::read_file(folder_ / run / "summary.json").find("tables")->text(); };
+    EXPECT_EQ(counts("many-run"), counts("one-run"));
+  }
+}
+
 TEST_F(RanksTest, BatchNormTakesTheWholeBatch) {
   const std::string config = with_batch_norm(sgd(config_));
   const Result one = train(config, {"[0]"}, "one");
@@ -228,6 +264,43 @@ TEST_F(RanksTest, OverflowsAreSkippedByAllRanksTogether) {
   for (size_t i = 0; i < one.losses.size(); ++i) EXPECT_NEAR(many.losses[i] / one.losses[i], 1, 5e-3) << "step " << i;
   const auto skipped = [&](const char* run) { return *Json::read_file(folder_ / run / "summary.json").find("skipped_steps")->integer(); };
   EXPECT_EQ(skipped("many-run"), skipped("one-run"));
+}
+
+TEST_F(RanksTest, VectorsMayTravelInTwoBytes) {
+  const auto in = [&](const std::string& type) { return with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"" + type + "\""); };
+  const Result one = train(sgd(config_), {"[0]"}, "one"), wide = train(sgd(config_), {"[0, 1, 2]"}, "wide");
+  EXPECT_EQ(train(in("fp16"), {"[0]"}).losses, one.losses) << "a rank that is alone sends nothing";
+  const Result same = train(in("fp32"), {"[0, 1, 2]"});
+  EXPECT_EQ(same.losses, wide.losses);
+  EXPECT_EQ(same.dense, wide.dense);
+  for (const auto& [type, tolerance] : {std::pair{"fp16", 1e-3}, {"bf16", 1e-2}})
+    for (const Ranks& ranks : kThreads) {
+      SCOPED_TRACE(std::string(type) + " on " + ranks.gpu);
+      const Result many = train(in(type), ranks);
+      expect_same(one, many, tolerance, tolerance, tolerance);
+      EXPECT_NE(many.losses, one.losses);
+      const Json summary = Json::read_file(folder_ / "many-run" / "summary.json");
+      EXPECT_EQ(summary.find("loss_scale") != nullptr, std::string(type) == "fp16");
+    }
+  const std::string one_table =
+      with_change(sgd(config_), "\"embedding_vec_size\": 1,", "\"embedding_vec_size\": 1, \"exchange_precision\": \"bf16\",");
+  EXPECT_NE(train(one_table, {"[0, 1, 2]"}).losses, wide.losses);
+}
+
+TEST_F(RanksTest, AnOverflowOnTheWayIsSkippedByAllRanks) {
+  // Gradients times the first loss scale, 65536, leave fp16; activations are fp32 and would not.
+  std::string config = with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"");
+  config = with_change(with_change(config, "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 20000"), "\"learning_rate\": 0.3",
+                       "\"learning_rate\": 0.000015");
+  const Result one = train(config, {"[0]"}, "one"), many = train(config, {"[0, 1]"});
+  EXPECT_EQ(Json::read_file(folder_ / "one-run" / "summary.json").find("skipped_steps"), nullptr) << "what stays on a rank is not scaled";
+  const Json summary = Json::read_file(folder_ / "many-run" / "summary.json");
+  ASSERT_NE(summary.find("skipped_steps"), nullptr);
+  EXPECT_GT(*summary.find("skipped_steps")->integer(), 0);
+  EXPECT_LT(*summary.find("skipped_steps")->integer(), 15);
+  EXPECT_NEAR(many.losses[0] / one.losses[0], 1, 1e-3);
+  for (const double loss : many.losses) EXPECT_TRUE(std::isfinite(loss));
+  EXPECT_LT(many.losses.back(), many.losses.front());
 }
 
 TEST_F(RanksTest, AModelGoesOnOnAnotherNumberOfRanks) {
@@ -306,15 +379,28 @@ TEST_F(PlannedRanks, APlanThatDoesNotFitIsRefused) {
   EXPECT_NE(check.out.find("columns of "), std::string::npos) << check.out;
 }
 
-TEST_F(RanksTest, AFullTableOfOneRankEndsTheRunWithItsName) {
-  const std::string config = with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5",
-                                         "\"max_vocabulary_size_per_gpu\": 150, \"grow\": false, \"embedding_vec_size\": 5");
-  for (const Ranks& ranks : {kThreads[1], kProcesses[1]}) {
+TEST_F(RanksTest, AFullTableOfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
+  // Three slots of 300 keys: of two ranks one has two slots. A batch alone fits.
+  for (const auto& [ranks, limit] : {std::pair{kThreads[0], "420"}, {kThreads[1], "220"}, {kProcesses[0], "420"}, {kProcesses[1], "220"}}) {
     if (ranks.processes > 1 && !why_no_mpi().empty()) continue;
+    SCOPED_TRACE(ranks.gpu);
+    const std::string config = with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5",
+                                           std::string("\"max_vocabulary_size_per_gpu\": ") + limit + ", \"grow\": false, \"embedding_vec_size\": 5");
+    fs::remove_all(folder_ / "full");
     const Outcome outcome = start(config, ranks, "full");
     EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
-    for (const char* piece : {"table 'deep_emb' on rank ", "max_vocabulary_size_per_gpu", "while training on rank "})
+    for (const char* piece : {"table 'deep_emb' on rank ", " rows that \"max_vocabulary_size_per_gpu\" allows", "while training on rank ",
+                              " is saved as full/_dense_"})
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in " << outcome.err;
+    const std::string saved = "; iteration ";
+    const std::string iteration = std::to_string(std::atoi(outcome.err.c_str() + outcome.err.find(saved) + saved.size()));
+    ASSERT_TRUE(fs::exists(folder_ / "full" / ("_dense_" + iteration + ".model"))) << outcome.err;
+    // What is saved is the model of the last finished step, on all ranks.
+    fs::remove_all(folder_ / "whole");
+    const Outcome whole = start(with_change(config_, "\"max_iter\": 20", "\"max_iter\": " + iteration), ranks, "whole");
+    EXPECT_EQ(whole.exit_code, 0) << whole.err;
+    for (const std::string& file : {"_dense_" + iteration + ".model", "0_sparse_" + iteration + ".model", "1_sparse_" + iteration + ".model"})
+      EXPECT_EQ(read_file(folder_ / "full" / file), read_file(folder_ / "whole" / file)) << file;
   }
 }
 

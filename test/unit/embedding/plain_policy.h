@@ -62,7 +62,7 @@ class PlainPolicyTable : public PlainTable {
           ++(rows.contains(id) ? known : unknown)[id];
           ops::AdmissionRule rule{.random_key = random_key(7, stream_of("admission:" + spec_.name)),
                                   .threshold = ops::AdmissionRule::threshold_of(spec_.policy.admit_probability)};
-          drawn[id] |= rule.drawn(bags[s][b][i], static_cast<int64_t>(s), static_cast<int64_t>(i), first_sample + static_cast<int64_t>(b));
+          drawn[id] |= rule.drawn(bags[s][b][i], static_cast<int64_t>(s), first_sample + static_cast<int64_t>(b));
         }
     std::map<Identity, int64_t> fresh;
     for (const auto& [id, times] : unknown) {

@@ -109,6 +109,18 @@ TEST(MixedPrecision, OnlyFp16IsScaled) {
   EXPECT_FALSE(TinyModel(with_precision("false")).model.loss_scale());
 }
 
+TEST(MixedPrecision, VectorsTravelInTheTypeOfActivationsUnlessTheConfigSaysOtherwise) {
+  const auto type_of = [](const std::string& solver) {
+    return config_of(R"({"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 1}},
+      {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"})", 1, solver).solver.exchange();
+  };
+  EXPECT_EQ(type_of(""), DType::f32);
+  EXPECT_EQ(type_of(R"(, "mixed_precision": 1024)"), DType::f16);
+  EXPECT_EQ(type_of(R"(, "mixed_precision": "bf16")"), DType::bf16);
+  EXPECT_EQ(type_of(R"(, "mixed_precision": true, "exchange_precision": "fp32")"), DType::f32);
+  EXPECT_EQ(type_of(R"(, "exchange_precision": "bf16")"), DType::bf16);
+}
+
 TEST(MixedPrecision, ALabelAmongActivationsIsNamed) {
   Problems problems;
   Config config = config_of(R"({"type": "Concat", "bottom": ["dense", "label"], "top": "both"},

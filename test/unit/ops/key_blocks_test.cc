@@ -5,8 +5,10 @@
 
 #include <random>
 
+#include "device/arena.h"
 #include "device/buffer.h"
 #include "device/copy.h"
+#include "ops/copy.h"
 #include "ops/vector_blocks.h"
 #include "support/devices.h"
 
@@ -39,6 +41,20 @@ TEST(RankOfKey, EveryKeyHasOne) {
   }
   EXPECT_EQ(ops::rank_of_key(-1, 3), 2);
 }
+
+/// A tensor of any floating-point type, as floats.
+std::vector<float> floats_of(const Tensor& tensor) {
+  std::vector<float> out;
+  dispatch_float(tensor.dtype(), [&]<class T>() {
+    for (const T value : to_host<T>(tensor, runtime_of(tensor.device()).compute_stream())) out.push_back(static_cast<float>(value));
+  });
+  return out;
+}
+
+/// The types that parts travel in, and how bags are joined.
+constexpr std::pair<ops::Combiner, DType> kJoins[] = {{ops::Combiner::sum, DType::f32},   {ops::Combiner::mean, DType::f32},
+                                                      {ops::Combiner::mean, DType::f16},  {ops::Combiner::sum, DType::f16},
+                                                      {ops::Combiner::mean, DType::bf16}, {ops::Combiner::sum, DType::bf16}};
 
 /// Three ranks with four slots each, five samples a rank.
 constexpr int kRanks = 3, kSlots = 4, kSamples = 5, kDim = 6;
@@ -202,16 +218,23 @@ TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) 
     return static_cast<size_t>((block.first * kSamples + b * block.count + c - block.first) * kDim);
   };
   for (const Device device : devices())
-    for (const ops::Combiner combiner : {ops::Combiner::sum, ops::Combiner::mean}) {
+    for (const auto& [combiner, dtype] : kJoins) {
       Context ctx(runtime_of(device), runtime_of(device).compute_stream());
       const Sent one(device, split, bags);
       const ops::VectorBlocks blocks{kSlots, static_cast<int64_t>(split.place.size()), one.key_blocks.columns, one.key_blocks.owners, one.first.data(),
                                      one.place.data()};
-      const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values),
-          back(device, std::vector<float>(part_values.size(), NAN));
-      ops::join_vectors(ctx, one.batch, blocks, combiner, parts.tensor({part_elements}), y.tensor({kSamples, kSlots, kDim}));
-      ops::split_gradients(ctx, one.batch, blocks, combiner, dy.tensor({kSamples, kSlots, kDim}), back.tensor({part_elements}));
-      const std::vector<float> got = y.host(), got_back = back.host();
+      const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values);
+      Arena travelling;
+      for (int i = 0; i < 2; ++i) travelling.add(TensorSpec(dtype, {part_elements}));
+      travelling.build(device);
+      const Tensor sent = travelling.get(0), back = travelling.get(1);
+      ops::copy(ctx, parts.tensor({part_elements}), sent);
+      ops::join_vectors(ctx, one.batch, blocks, combiner, sent, y.tensor({kSamples, kSlots, kDim}));
+      ops::split_gradients(ctx, one.batch, blocks, combiner, dy.tensor({kSamples, kSlots, kDim}), back);
+      const std::vector<float> got = y.host(), got_back = floats_of(back), travelled = floats_of(sent);
+      const auto rounded = [&, to = dtype](float value) {
+        return dispatch_float(to, [&]<class T>() { return static_cast<float>(T(value)); });
+      };
       for (int32_t s = 0; s < kSlots; ++s)
         for (int64_t b = 0; b < kSamples; ++b) {
           const auto n = static_cast<float>(std::max<size_t>(1, bags[static_cast<size_t>(s * kSamples + b)].size()));
@@ -221,8 +244,8 @@ TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) 
             const auto i = static_cast<size_t>((b * kSlots + s) * kDim + e);
             for (int32_t c = 0; c < static_cast<int32_t>(split.columns.size()); ++c) {  // by owner
               if (split.columns[static_cast<size_t>(c)].column != s) continue;
-              sum += part_values[at(c, b) + static_cast<size_t>(e)];
-              ASSERT_EQ(got_back[at(c, b) + static_cast<size_t>(e)], weight * dy_values[i]) << to_string(device);
+              sum += travelled[at(c, b) + static_cast<size_t>(e)];
+              ASSERT_EQ(got_back[at(c, b) + static_cast<size_t>(e)], rounded(weight * dy_values[i])) << to_string(device);
             }
             ASSERT_EQ(got[i], sum * weight) << to_string(device);
           }

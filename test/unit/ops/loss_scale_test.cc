@@ -8,6 +8,7 @@
 #include "device/arena.h"
 #include "device/copy.h"
 #include "ops/copy.h"
+#include "ops/rounding.h"
 #include "support/devices.h"
 
 namespace hctr::test {
@@ -113,13 +114,14 @@ TEST(LossScaleOp, AnOverflowIsFoundWhereverItStandsAndPaddingDoesNotCount) {
       Arena host;
       host.add(TensorSpec(DType::f32, {kRows, kStride}));
       host.build(device);
+      float largest = ops::kLargest<float>;
       const auto found = [&](int64_t row, int64_t column, float value) {
         std::vector<float> values(kRows * kStride, 60000.0f);  // large, and not too large
         values[static_cast<size_t>(row * kStride + column)] = value;
         from_host(host.get(0), values, step.ctx.stream());
         ops::copy(step.ctx, host.get(0), whole);
         from_host(step.flag.get(0), std::vector<float>{0}, step.ctx.stream());
-        ops::find_overflow(step.ctx, arena.get(0), step.flag.get(0));
+        ops::find_overflow(step.ctx, arena.get(0), largest, step.flag.get(0));
         return to_host<float>(step.flag.get(0), step.ctx.stream())[0] > 0;
       };
       EXPECT_FALSE(found(0, 0, 1)) << to_string(device) << " " << name_of(dtype);
@@ -127,6 +129,9 @@ TEST(LossScaleOp, AnOverflowIsFoundWhereverItStandsAndPaddingDoesNotCount) {
         for (const float value : {infinity, -infinity, std::nanf("")})
           EXPECT_TRUE(found(row, column, value)) << to_string(device) << " " << name_of(dtype) << " " << row << "," << column;
       EXPECT_FALSE(found(36, 22, infinity)) << "padding was read";
+      largest = 61440;  // every type holds it, and 60000 rounded
+      EXPECT_FALSE(found(17, 8, -61440)) << name_of(dtype);
+      for (const float value : {65000.0f, -65000.0f, infinity, std::nanf("")}) EXPECT_TRUE(found(17, 8, value)) << name_of(dtype) << " " << value;
     }
 }
 

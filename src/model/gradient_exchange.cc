@@ -1,0 +1,52 @@
+#include "model/gradient_exchange.h"
+
+#include <algorithm>
+
+namespace hctr {
+
+std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientPlace>& places, int64_t least_elements) {
+  std::vector<GradientExchange::Bucket> buckets;
+  bool open = false;  // the last bucket still takes places
+  for (size_t i = places.size(); i-- > 0;) {  // the last layers are done first
+    const GradientPlace& place = places[i];
+    if (open && !(i + 1 < places.size() && places[i + 1].node == place.node) && buckets.back().count >= least_elements) open = false;
+    if (!open) buckets.push_back({place.end, 0, place.node});
+    open = true;
+    GradientExchange::Bucket& bucket = buckets.back();
+    bucket.count += bucket.begin - place.begin;
+    bucket.begin = place.begin;
+    bucket.node = std::min(bucket.node, place.node);
+  }
+  std::stable_sort(buckets.begin(), buckets.end(), [](const auto& a, const auto& b) { return a.node > b.node; });
+  return buckets;
+}
+
+GradientExchange::GradientExchange(const Weights& weights, Runtime& runtime, Communicator& comm, int64_t bucket_bytes)
+    : weights_(weights), comm_(comm), buckets_(gradient_buckets(weights.gradient_places(), bucket_bytes / static_cast<int64_t>(sizeof(float)))),
+      ready_(runtime.device()), summed_(runtime.device()) {
+  if (runtime.device().is_cuda() && comm.size() > 1 && buckets_.size() > 1) beside_.emplace(runtime.device());
+}
+
+void GradientExchange::node_done(Context& ctx, size_t node) {
+  for (const Bucket& bucket : buckets_)
+    if (bucket.node == node) sum(ctx, bucket);
+}
+
+void GradientExchange::sum(Context& ctx, const Bucket& bucket) {
+  const Tensor all = weights_.all_gradients();
+  const Tensor part(all.bytes() + static_cast<size_t>(bucket.begin) * sizeof(float), TensorSpec(DType::f32, {bucket.count}), all.device());
+  if (!beside_) return comm_.all_reduce(ctx, part, Reduce::sum);
+  ready_.record(ctx.stream());
+  ready_.hold(*beside_);
+  Context beside(ctx.runtime(), *beside_, ctx.state());
+  comm_.all_reduce(beside, part, Reduce::sum);
+  summed_.record(*beside_);
+  under_way_ = true;
+}
+
+void GradientExchange::join(Context& ctx) {
+  if (under_way_) summed_.hold(ctx.stream());
+  under_way_ = false;
+}
+
+}  // namespace hctr

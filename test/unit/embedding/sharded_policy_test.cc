@@ -1,0 +1,191 @@
+// Direct keys, rows of two bytes, and which keys get in and which rows leave, on 2, 3 and 4 ranks: against one rank, or against as many tables as ranks where
+// a limit is that of each rank.
+#include "sharded_rig.h"
+
+#include <gtest/gtest.h>
+
+namespace hctr::test {
+namespace {
+
+constexpr Placement::Kind kKinds[] = {Placement::Kind::localized, Placement::Kind::distributed};
+
+std::string name_of(Placement::Kind kind) { return kind == Placement::Kind::localized ? "localized" : "distributed"; }
+
+TableSpec sharded_spec(Placement::Kind kind) {
+  TableSpec spec = small_spec(6, 5, 13);  // 13: shares of ranks differ, and some are padded
+  spec.identity_by_slot = kind == Placement::Kind::localized;
+  spec.optimizer = {.kind = ops::Optimizer::Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
+  return spec;
+}
+
+/// Keys of a vocabulary that moves on, so that old ones stay away; small ones are frequent, some are negative.
+ShardedRun drifting(Placement::Kind kind, TableSpec spec, int steps, int64_t vocabulary) {
+  ShardedRun run{.kind = kind, .spec = std::move(spec), .slot_sizes = {}, .batches = {}, .dys = {}, .evaluated = {}};
+  std::mt19937_64 random(17);
+  const auto bags_at = [&](int64_t step) {
+    Bags bags = random_bags(run.spec, run.spec.samples, run.most_keys, vocabulary, random);
+    for (auto& slot : bags)
+      for (auto& bag : slot)
+        for (int64_t& key : bag) key = (key + 2 * step) * (key % 5 == 0 ? -1 : 1);
+    return bags;
+  };
+  for (int t = 0; t < steps; ++t) {
+    run.batches.push_back(bags_at(t));
+    run.dys.push_back(random_gradients(run.spec, random));
+  }
+  run.evaluated = bags_at(steps);
+  return run;
+}
+
+void expect_near(const std::vector<float>& got, const std::vector<float>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 2e-6 + 2e-6 * std::abs(static_cast<double>(expected[i]))) << "number " << i;
+}
+
+/// As one rank: what the rules count bit by bit; numbers too, unless parts of bags are added in another order.
+void expect_as_one_rank(const ShardedRun& run, bool exactly) {
+  const ShardedOutcome one = run_sharded(1, run);
+  for (const int ranks : {2, 3, 4}) {
+    SCOPED_TRACE(cat(name_of(run.kind), " on ", ranks, " ranks"));
+    const ShardedOutcome many = run_sharded(ranks, run);
+    if (exactly) {
+      expect_equal(many, one);
+      continue;
+    }
+    EXPECT_EQ(many.counts, one.counts);
+    ASSERT_EQ(many.rows.size(), one.rows.size());
+    for (const auto& [identity, row] : one.rows) {
+      ASSERT_TRUE(many.rows.contains(identity)) << "key " << identity.second << " of slot " << identity.first;
+      expect_near(many.rows.at(identity), row);
+    }
+    for (size_t t = 0; t < one.y.size(); ++t) expect_near(many.y[t], one.y[t]);
+    expect_near(many.evaluated, one.evaluated);
+  }
+}
+
+TEST(ShardedTable, DirectKeysHaveTheRowsOfOneRank) {
+  for (const Placement::Kind kind : kKinds) {
+    ShardedRun run = drifting(kind, sharded_spec(kind), 0, 1);
+    run.slot_sizes = {12, 5, 1, 20, 7};
+    run.most_keys = kind == Placement::Kind::localized ? 3 : 1;
+    std::mt19937_64 random(4);
+    const auto bags_in_ranges = [&] {
+      Bags bags = random_bags(run.spec, run.spec.samples, run.most_keys, 1000, random);
+      int64_t first = 0;
+      for (size_t s = 0; s < bags.size(); first += run.slot_sizes[s++])
+        for (auto& bag : bags[s])
+          for (int64_t& key : bag) key = first + key % run.slot_sizes[s];
+      return bags;
+    };
+    for (int t = 0; t < 6; ++t) {
+      run.batches.push_back(bags_in_ranges());
+      run.dys.push_back(random_gradients(run.spec, random));
+    }
+    run.evaluated = bags_in_ranges();
+    EXPECT_EQ(run_sharded(3, run).rows.size(), 45u) << "every key has its row from the start";
+    expect_as_one_rank(run, true);
+  }
+}
+
+TEST(ShardedTable, RowsOfTwoBytesAreRoundedAsOnOneRank) {
+  for (const Placement::Kind kind : kKinds)
+    for (const auto& [vectors, states] : {std::pair{DType::f16, DType::f32}, {DType::bf16, DType::bf16}, {DType::f32, DType::f16}}) {
+      SCOPED_TRACE(cat(name_of(vectors), ", states ", name_of(states)));
+      TableSpec spec = sharded_spec(kind);
+      spec.storage = vectors;
+      spec.state_storage = states;
+      ShardedRun run = drifting(kind, spec, 0, 1);
+      run.most_keys = kind == Placement::Kind::localized ? 3 : 1;
+      std::mt19937_64 random(8);
+      for (int t = 0; t < 10; ++t) {
+        run.batches.push_back(random_bags(spec, spec.samples, run.most_keys, 30, random));
+        run.dys.push_back(random_gradients(spec, random));
+      }
+      run.evaluated = run.batches.front();
+      expect_as_one_rank(run, true);
+    }
+}
+
+TEST(ShardedTable, ExpiredRowsAreThoseOfOneRank) {
+  for (const Placement::Kind kind : kKinds)
+    for (const int64_t after : {1, 5, 40}) {
+      SCOPED_TRACE(cat("after ", after));
+      TableSpec spec = sharded_spec(kind);
+      spec.policy.expire_after = after;
+      const ShardedRun run = drifting(kind, spec, 60, 20);
+      EXPECT_GT(run_sharded(1, run).counts.at("rows_expired"), 50);
+      expect_as_one_rank(run, kind == Placement::Kind::localized);
+    }
+}
+
+TEST(ShardedTable, KeysWaitForTheirCountOverAllRanks) {
+  for (const Placement::Kind kind : kKinds)
+    for (const int64_t n : {2, 9}) {
+      SCOPED_TRACE(cat("min_count ", n));
+      TableSpec spec = sharded_spec(kind);
+      spec.policy.min_count = n;
+      if (n == 9) spec.policy.expire_after = 20;
+      spec.combiner = n == 2 ? ops::Combiner::sum : ops::Combiner::mean;
+      const ShardedRun run = drifting(kind, spec, 50, 30);
+      const ShardedOutcome one = run_sharded(1, run);
+      EXPECT_GT(one.counts.at("occurrences_not_admitted"), 100);
+      EXPECT_GT(one.rows.size(), 20u);
+      expect_as_one_rank(run, kind == Placement::Kind::localized);
+    }
+}
+
+TEST(ShardedTable, ChanceDrawsTheSameKeysOnAnyNumberOfRanks) {
+  for (const Placement::Kind kind : kKinds)
+    for (const double p : {0.02, 0.3}) {
+      SCOPED_TRACE(cat("probability ", p));
+      TableSpec spec = sharded_spec(kind);
+      spec.policy.admit_probability = p;
+      const ShardedRun run = drifting(kind, spec, 30, 60);
+      EXPECT_GT(run_sharded(1, run).counts.at("occurrences_not_admitted"), 100);
+      expect_as_one_rank(run, kind == Placement::Kind::localized);
+    }
+}
+
+TEST(ShardedTable, KeysOfSequencesWaitToo) {
+  for (const Placement::Kind kind : kKinds)
+    for (const bool by_count : {true, false}) {
+      TableSpec spec = sharded_spec(kind);
+      spec.combiner = ops::Combiner::none;
+      spec.slot_places.assign(5, 3);
+      if (by_count) spec.policy.min_count = 4;
+      else spec.policy.admit_probability = 0.1;
+      expect_as_one_rank(drifting(kind, spec, 20, 30), false);
+    }
+}
+
+TEST(ShardedTable, TheLimitIsThatOfEachRankAndTiesLeaveByKey) {
+  for (const Placement::Kind kind : kKinds)
+    for (const WhenFull when : {WhenFull::evict_lru, WhenFull::evict_lfu, WhenFull::ignore})
+      for (const int ranks : {2, 3, 4}) {
+        SCOPED_TRACE(cat(name_of(kind), when == WhenFull::evict_lru ? " lru" : when == WhenFull::evict_lfu ? " lfu" : " ignore", " on ", ranks, " ranks"));
+        TableSpec spec = sharded_spec(kind);
+        spec.row_limit = kind == Placement::Kind::localized ? 70 : 60 / ranks;
+        spec.policy.when_full = when;
+        const ShardedRun run = drifting(kind, spec, 60, 25);
+        const ShardedOutcome apart = run_owners_apart(ranks, run), many = run_sharded(ranks, run);
+        EXPECT_EQ(apart.shared_row, when == WhenFull::ignore);
+        EXPECT_GT(apart.counts.at(when == WhenFull::ignore ? "occurrences_ignored" : "rows_evicted"), 50);
+        expect_equal(many, apart);
+      }
+}
+
+TEST(ShardedTable, PoliciesWorkTogetherOnSeveralRanks) {
+  for (const Placement::Kind kind : kKinds) {
+    TableSpec spec = sharded_spec(kind);
+    spec.row_limit = 50;
+    spec.policy = {.when_full = WhenFull::evict_lfu, .expire_after = 30, .min_count = 2, .max_candidates = 60};
+    const ShardedRun run = drifting(kind, spec, 80, 25);
+    const ShardedOutcome apart = run_owners_apart(2, run);
+    EXPECT_GT(apart.counts.at("candidates_dropped"), 0);
+    EXPECT_GT(apart.counts.at("rows_evicted"), 0);
+    expect_equal(run_sharded(2, run), apart);
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test
