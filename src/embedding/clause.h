@@ -38,6 +38,10 @@ template <>
 struct EnumWords<Identity> {
   static const std::vector<std::pair<std::string, Identity>>& table();
 };
+template <>
+struct EnumWords<PlacementRule> {
+  static const std::vector<std::pair<std::string, PlacementRule>>& table();
+};
 /// What the numbers of a row are stored as.
 template <>
 struct EnumWords<DType> {
@@ -69,6 +73,8 @@ struct SparseEmbeddingHparam {
   std::optional<WhenFull> when_full;
   std::optional<int64_t> expire_after, min_count, max_candidates;
   std::optional<double> admit_probability;
+  std::string frequent_keys;
+  std::optional<int64_t> num_iterations_statistics, max_num_frequent_categories;
 
   /// Whether the rows stated are a limit.
   bool limited() const { return !grow || when_full; }
@@ -81,6 +87,7 @@ struct EmbeddingClause {
   TensorNames tops;  ///< the vectors and, where it is named, the lengths
   SparseEmbeddingHparam hparam;
   std::optional<OptimizerClause> optimizer;  ///< its own; else the top-level one holds
+  PlacementRule placement_rule = PlacementRule::automatic;
   int64_t dim = 0;                           ///< hparam.embedding_vec_size
   int64_t first_key = 0;                     ///< of slot 0, where slot_size_array says which keys there are: those of earlier inputs stand before it
 
@@ -91,6 +98,8 @@ struct EmbeddingClause {
   bool identity_by_slot() const;
   /// Rows that belong to keys alone lie where the key says, whatever the slot.
   Placement::Kind placement() const;
+  /// Which rows every rank has, most_rows in batches.
+  Replication replication() const;
   /// Whether every key of slot_size_array has its row from the start.
   bool direct() const;
   /// Rows on `rank` that the clause speaks of; 0 when it does not.

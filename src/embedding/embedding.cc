@@ -1,5 +1,7 @@
 #include "embedding/embedding.h"
 
+#include "embedding/hybrid_embedding.h"
+#include "embedding/replicated_embedding.h"
 #include "embedding/sharded_embedding.h"
 
 namespace hctr {
@@ -34,6 +36,9 @@ std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, 
   if (spec.policy.guards_entry())
     throw Error(Kind::config, cat("table '", spec.name, "': \"min_count\", \"admit_probability\" and \"when_full\": \"ignore\" work on one GPU in this version, and this is a run on ",
                                   comm.size(), "; leave them out, or let rows leave (\"when_full\": \"evict_lru\")"));
+  if (spec.replication.of == Replication::Of::all) return std::make_unique<ReplicatedEmbedding>(runtime, comm, std::move(spec), ring_slots);
+  if (spec.replication.of == Replication::Of::frequent)
+    return std::make_unique<HybridEmbedding>(runtime, comm, kind, spec, slot_keys, ring_slots);
   return std::make_unique<ShardedEmbedding>(runtime, comm, kind, std::move(spec), slot_keys, ring_slots);
 }
 

@@ -7,6 +7,15 @@
 
 namespace hctr {
 
+/// What a config says of it. automatic: as the embedding's type says.
+enum class PlacementRule {
+  automatic,
+  localized,
+  distributed,
+  data_parallel,  ///< every row on every rank
+  hybrid,         ///< frequent rows on every rank
+};
+
 /// Localized: a slot with all its keys lives on one rank. Distributed: the keys of every slot are spread over the
 /// ranks.
 struct Placement {

@@ -29,6 +29,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     const size_t input = train_graph_.embedding_inputs[e];
     TableSpec spec = config.embeddings[e].clause.table_spec(config.optimizer, comm.rank(), comm.size());
     if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
+    spec.replication.most_rows *= config.solver.batchsize;
     spec.slots = shape.tables[input].slots;
     if (!config.embeddings[e].clause.pooled())
       for (int64_t s = 0; s < spec.slots; ++s) spec.slot_places.push_back(config.data.sparse[input].kept_nnz(s));
