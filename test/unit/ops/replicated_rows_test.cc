@@ -60,10 +60,10 @@ struct TestBatch {
       for (auto n = random() % (kMostKeys + 1); n > 0; --n) host_rows.push_back(random() % 3 == 0 ? 7 : static_cast<int32_t>(random() % (kRows - 4)));
       host_offsets.push_back(static_cast<int32_t>(host_rows.size()));
     }
-    std::vector<int64_t> keys(host_rows.begin(), host_rows.end());
-    keys.resize(static_cast<size_t>(kCapacity));
-    host_rows.resize(keys.size());
-    return keys;
+    std::vector<int64_t> all(host_rows.begin(), host_rows.end());
+    all.resize(static_cast<size_t>(kCapacity));
+    host_rows.resize(all.size());
+    return all;
   }
   bool has(int32_t row) const { return row != 0 && std::find(host_rows.begin(), host_rows.end(), row) != host_rows.end(); }
 
@@ -190,8 +190,10 @@ TEST_P(ReplicatedRowsOp, KeysWithARowHereAreSentToNobody) {
   int32_t at = 0;
   for (size_t bag = 0; bag < kSlots * kSamples; ++bag) {
     ASSERT_EQ(offsets[bag], at);
-    for (int32_t p = t.host_offsets[bag]; p < t.host_offsets[bag + 1]; ++p)
-      if (t.host_rows[static_cast<size_t>(p)] == 0) ASSERT_EQ(got[static_cast<size_t>(words + at++)], 0);
+    for (int32_t p = t.host_offsets[bag]; p < t.host_offsets[bag + 1]; ++p) {
+      if (t.host_rows[static_cast<size_t>(p)] != 0) continue;
+      ASSERT_EQ(got[static_cast<size_t>(words + at++)], 0);
+    }
   }
   EXPECT_EQ(offsets[kSlots * kSamples], at);
   EXPECT_GT(at, 0);
