@@ -14,7 +14,7 @@ using FrequentRow = EmbeddingTable::FrequentRow;
 
 FrequentKeys keys_of_file(const TableSpec& spec) {
   if (spec.replication.keys_file.empty()) return {};
-  return in_context([&] { return cat("frequent keys of table '", spec.name, "'"); },
+  return in_context([&] { return cat("reading the frequent keys of table '", spec.name, "'"); },
                     [&] { return read_frequent_keys(spec.replication.keys_file, spec.identity_by_slot, spec.slots); });
 }
 

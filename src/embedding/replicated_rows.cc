@@ -76,7 +76,7 @@ void ReplicatedRows::backward_and_update(Context& ctx, int slot, Tensor dy) {
   by_row.key_capacity = rows_;
   const Tensor gradients(sums.bytes(), TensorSpec(DType::f32, {rows_ + 1, 1, spec.dim}), sums.device());
   ops::update_rows(ctx, spec.optimizer, by_row, step.touched, ops::Combiner::sum, gradients, table_.piece_sums(), table_.data());
-  if (spec.fixed_keys) ops::note_seen(ctx, arena_.get(step.marks), arena_.get(seen_), table_.data().touched);
+  if (spec.fixed_keys) ops::note_seen(ctx, batch.rows_after, arena_.get(step.marks), arena_.get(seen_), table_.data().touched);
   table_.end_step(ctx, slot);
 }
 

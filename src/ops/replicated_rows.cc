@@ -21,10 +21,10 @@ size_t group_marked_scratch_bytes(Device device, int64_t rows) {
   return 0;
 }
 
-void note_seen(Context& ctx, Tensor marks, Tensor seen, uint8_t* touched) {
+void note_seen(Context& ctx, const uint32_t* rows, Tensor marks, Tensor seen, uint8_t* touched) {
   expect_shape("note_seen seen", seen, {marks.elements()});
   HCTR_EXPECT(ctx.state(), "note_seen without the step's scalars");
-  HCTR_ON_DEVICE(ctx, note_seen(ctx, marks, seen, touched));
+  HCTR_ON_DEVICE(ctx, note_seen(ctx, rows, marks, seen, touched));
 }
 
 void hide_unseen(Context& ctx, Tensor seen, int32_t* rows, int64_t count) {
@@ -56,10 +56,10 @@ void group_marked(Context&, Tensor marks, RowGroups groups, std::byte*) {
   *groups.counts = {marked, 0, 0};
 }
 
-void note_seen(Context& ctx, Tensor marks, Tensor seen, uint8_t* touched) {
+void note_seen(Context& ctx, const uint32_t* rows, Tensor marks, Tensor seen, uint8_t* touched) {
   const auto* mark = marks.data<const int32_t>();
   auto* known = seen.data<int32_t>();
-  for (int64_t row = 1; row < marks.elements(); ++row) {
+  for (int64_t row = 1; row <= *rows; ++row) {
     known[row] |= mark[row];
     if (touched && !known[row] && !ctx.state()->skip) touched[row] = 1;
   }

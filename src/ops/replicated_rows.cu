@@ -46,8 +46,8 @@ __global__ void group_marked_kernel(const int32_t* marks, const int32_t* sums, i
   }
 }
 
-__global__ void note_seen_kernel(const int32_t* marks, int32_t* seen, int64_t rows, uint8_t* touched, const StepState* state) {
-  for (int64_t row = 1 + thread_index(); row <= rows; row += thread_count()) {
+__global__ void note_seen_kernel(const uint32_t* rows, const int32_t* marks, int32_t* seen, uint8_t* touched, const StepState* state) {
+  for (int64_t row = 1 + thread_index(), last = *rows; row <= last; row += thread_count()) {
     const int32_t known = seen[row] | marks[row];
     seen[row] = known;
     if (touched && !known && !state->skip) touched[row] = 1;
@@ -79,9 +79,8 @@ void group_marked(Context& ctx, Tensor marks, RowGroups groups, std::byte* scrat
   launch(ctx, "group_marked", grid_for(rows), group_marked_kernel, mark, sums, rows, groups);
 }
 
-void note_seen(Context& ctx, Tensor marks, Tensor seen, uint8_t* touched) {
-  const int64_t rows = marks.elements() - 1;
-  launch(ctx, "note_seen", grid_for(rows), note_seen_kernel, marks.data<const int32_t>(), seen.data<int32_t>(), rows, touched, ctx.state());
+void note_seen(Context& ctx, const uint32_t* rows, Tensor marks, Tensor seen, uint8_t* touched) {
+  launch(ctx, "note_seen", grid_for(marks.elements()), note_seen_kernel, rows, marks.data<const int32_t>(), seen.data<int32_t>(), touched, ctx.state());
 }
 
 void hide_unseen(Context& ctx, Tensor seen, int32_t* rows, int64_t count) {

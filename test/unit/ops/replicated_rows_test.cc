@@ -158,16 +158,17 @@ TEST_P(ReplicatedRowsOp, PooledVectorsAreAddedToWhatIsThere) {
 
 TEST_P(ReplicatedRowsOp, RowsAreSeenOnceTheyHaveCome) {
   const Device device = GetParam();
-  const std::vector<int32_t> marks = {0, 1, 0, 1, 0}, seen_before = {0, 0, 1, 1, 0};
+  const std::vector<int32_t> marks = {0, 1, 0, 1, 0, 0}, seen_before = {0, 0, 1, 1, 0, 0};
   for (const int32_t skip : {0, 1}) {
     const Array<StepState> state(device, std::vector<StepState>{{.skip = skip}});
     Context ctx(runtime_of(device), runtime_of(device).compute_stream(), state.data());
     const Array<int32_t> mark(device, marks), seen(device, seen_before), rows(device, std::vector<int32_t>{4, 3, 2, 1, 0, 4, 1});
-    const Array<uint8_t> touched(device, std::vector<uint8_t>(5));
-    ops::note_seen(ctx, mark.tensor(), seen.tensor(), touched.data());
-    EXPECT_EQ(seen.host(), (std::vector<int32_t>{0, 1, 1, 1, 0}));
-    EXPECT_EQ(touched.host(), (std::vector<uint8_t>{0, 0, 0, 0, static_cast<uint8_t>(1 - skip)})) << "a sweep leaves out what has not come";
-    ops::note_seen(ctx, mark.tensor(), seen.tensor(), nullptr);
+    const Array<uint8_t> touched(device, std::vector<uint8_t>(6));
+    const Array<uint32_t> there(device, std::vector<uint32_t>{4});
+    ops::note_seen(ctx, there.data(), mark.tensor(), seen.tensor(), touched.data());
+    EXPECT_EQ(seen.host(), (std::vector<int32_t>{0, 1, 1, 1, 0, 0}));
+    EXPECT_EQ(touched.host(), (std::vector<uint8_t>{0, 0, 0, 0, static_cast<uint8_t>(1 - skip), 0})) << "a sweep leaves out what has not come; row 5 is not there";
+    ops::note_seen(ctx, there.data(), mark.tensor(), seen.tensor(), nullptr);
     ops::hide_unseen(ctx, seen.tensor(), rows.data(), 7);
     EXPECT_EQ(rows.host(), (std::vector<int32_t>{0, 3, 2, 1, 0, 0, 1}));
   }
