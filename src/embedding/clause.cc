@@ -11,7 +11,7 @@ namespace {
 
 const std::string kDistributed = "DistributedSlotSparseEmbeddingHash", kHybrid = "HybridSparseEmbedding";
 constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  // row numbers are 32-bit and signed
-const std::string kNoPlacement = "frequent keys are placed as all others; the numbers are the same";
+const std::string kNoBound = "what ranks exchange has one size, that of the fullest batch there may be", kNoLinks = "which keys are frequent does not depend on links";
 
 /// Whether the sizes add up to more rows than can be numbered.
 bool more_than_fit(const std::vector<int64_t>& sizes) {
@@ -78,15 +78,20 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "10,000,000 when not given; 41 to 63 bytes each",
            at_least(1))
       .ignored("load_factor", "the index sizes itself")
-      .ignored("num_iterations_statistics", kNoPlacement)
-      .ignored("max_num_frequent_categories", kNoPlacement)
-      .ignored("max_num_infrequent_samples", kNoPlacement)
-      .ignored("p_dup_max", kNoPlacement)
-      .ignored("max_all_reduce_bandwidth", kNoPlacement)
-      .ignored("max_all_to_all_bandwidth", kNoPlacement)
-      .ignored("efficiency_bandwidth_ratio", kNoPlacement)
-      .ignored("communication_type", kNoPlacement)
-      .ignored("hybrid_embedding_type", kNoPlacement);
+      .opt("frequent_keys", &H::frequent_keys,
+           "with placement hybrid: a file that says which keys are frequent, as table_inspect --count writes it with --json "
+           "([distributed.md](distributed.md#frequent-keys)); left out, they are found")
+      .opt("num_iterations_statistics", &H::num_iterations_statistics, "with placement hybrid: steps whose keys are counted to find the frequent ones; 20 when not given",
+           at_least(1))
+      .opt("max_num_frequent_categories", &H::max_num_frequent_categories,
+           "with placement hybrid: how many keys are found to be frequent, in units of the batch size; 1 when not given", at_least(1))
+      .ignored("max_num_infrequent_samples", kNoBound)
+      .ignored("p_dup_max", kNoBound)
+      .ignored("max_all_reduce_bandwidth", kNoLinks)
+      .ignored("max_all_to_all_bandwidth", kNoLinks)
+      .ignored("efficiency_bandwidth_ratio", kNoLinks)
+      .ignored("communication_type", "ranks talk through NCCL or MPI, whatever links there are")
+      .ignored("hybrid_embedding_type", "\"identity\" says where keys that are not frequent live");
 }
 
 }  // namespace
@@ -109,8 +114,11 @@ const std::vector<std::pair<std::string, Identity>>& EnumWords<Identity>::table(
 }
 
 const std::vector<std::pair<std::string, PlacementRule>>& EnumWords<PlacementRule>::table() {
-  static const std::vector<std::pair<std::string, PlacementRule>> words = {
-      {"auto", PlacementRule::automatic}, {"localized", PlacementRule::localized}, {"distributed", PlacementRule::distributed}};
+  static const std::vector<std::pair<std::string, PlacementRule>> words = {{"auto", PlacementRule::automatic},
+                                                                           {"localized", PlacementRule::localized},
+                                                                           {"distributed", PlacementRule::distributed},
+                                                                           {"data_parallel", PlacementRule::data_parallel},
+                                                                           {"hybrid", PlacementRule::hybrid}};
   return words;
 }
 
@@ -144,9 +152,21 @@ bool EmbeddingClause::identity_by_slot() const {
 }
 
 PlacementRule EmbeddingClause::placement_rule() const {
-  if (placement) return *placement;
+  const bool may_leave = hparam.policy().any() || hparam.limited();  // or wait, or be counted: what rows on every rank cannot
+  const bool frequent = type == kHybrid && !may_leave;
+  if (placement) return *placement == PlacementRule::automatic && frequent ? PlacementRule::hybrid : *placement;
+  if (frequent) return PlacementRule::hybrid;
   if (type == kDistributed || !identity_by_slot()) return PlacementRule::distributed;
   return type == kHybrid ? PlacementRule::automatic : PlacementRule::localized;
+}
+
+Replication EmbeddingClause::replication() const {
+  switch (placement_rule()) {
+    case PlacementRule::data_parallel: return {.of = Replication::Of::all};
+    case PlacementRule::hybrid:
+      return {Replication::Of::frequent, hparam.frequent_keys, hparam.num_iterations_statistics.value_or(20), hparam.max_num_frequent_categories.value_or(1)};
+    default: return {};
+  }
 }
 
 bool EmbeddingClause::direct() const {
@@ -166,6 +186,32 @@ bool is_embedding_type(std::string_view type) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
+namespace {
+
+/// Rules of rows that every rank has, and of the word that says so.
+void check_replicas(const EmbeddingClause& e, const std::string& pointer, Problems& problems) {
+  const PlacementRule rule = e.placement_rule();
+  const SparseEmbeddingHparam& h = e.hparam;
+  if (rule == PlacementRule::data_parallel && !e.direct())
+    problems.error(pointer + "/placement", "ranks can have all rows alike where the keys are known: \"index\": \"direct\" with \"slot_size_array\"");
+  if (rule == PlacementRule::hybrid && (h.policy().any() || h.limited()))
+    problems.error(pointer + "/placement", "rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: leave out the fields that ask for it, or "
+                                           "take \"localized\" or \"distributed\"");
+  else if (e.type == kHybrid && rule == PlacementRule::automatic)
+    problems.note(pointer, "frequent keys are placed as all others, since rows of this table may leave, wait to be let in, or be limited in number");
+  const std::string place = pointer + "/sparse_embedding_hparam/";
+  const bool hybrid = e.replication().of == Replication::Of::frequent;
+  if (!h.frequent_keys.empty() && !hybrid) problems.error(place + "frequent_keys", "names keys for \"placement\": \"hybrid\", which this table has not");
+  const auto finds = [&](const char* field, bool given) {
+    if (given && !(hybrid && h.frequent_keys.empty()))
+      problems.note(place + field, cat("\"", field, "\" is accepted and has no effect: no frequent keys are looked for, but with \"placement\": \"hybrid\" that no file names"));
+  };
+  finds("num_iterations_statistics", h.num_iterations_statistics.has_value());
+  finds("max_num_frequent_categories", h.max_num_frequent_categories.has_value());
+}
+
+}  // namespace
+
 Schema<EmbeddingClause> embedding_schema(const std::string& type) {
   using E = EmbeddingClause;
   return Schema<E>(type)
@@ -178,12 +224,14 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
             "an optimizer of its own; its rate follows the top-level schedule in proportion")
       .opt("placement", &E::placement,
            cat("on several ranks, which rank has which rows. localized: a slot's rows lie together, on a rank that the plan chooses; distributed: every "
-               "slot is spread over all ranks, by key; auto: the plan chooses for each slot. Left out: ",
-               type == kDistributed ? "distributed" : type == kHybrid ? "auto" : "localized",
+               "slot is spread over all ranks, by key; data_parallel: all rows are on every rank, for tables with a direct index that are small beside a batch; "
+               "hybrid: frequent keys are on every rank, and the plan chooses for the others; auto: the plan chooses for each slot. Left out: ",
+               type == kDistributed ? "distributed" : type == kHybrid ? "hybrid, or auto for tables whose rows may leave or wait" : "localized",
                type == kDistributed ? "" : ", and distributed where identity is key", ". See [distributed.md](distributed.md#the-plan)"))
       .ignored("plan_file", "the program makes its own plan, \"placement_file\" of the solver gives it back")
       .ignored("plan_file1", "the program makes its own plan, \"placement_file\" of the solver gives it back")
       .together([type](E& e, const std::string& pointer, Problems& problems) {
+        e.type = type;
         const size_t tops = e.tops.names.size();
         if (tops != 1 && tops != 2)
           problems.error(pointer + "/top", cat("names ", tops, " tensors; an embedding makes one, or two: the vectors and the lengths"));
@@ -208,6 +256,7 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
         if (h.index == IndexKind::direct && h.policy().any())
           problems.error(place + "/index", "a direct index has a row for every key from the start, so that none can be let in, or leave: use \"hash\"");
         check_policy(h, stated > 0 || !h.slot_size_array.empty(), place, problems);
+        check_replicas(e, pointer, problems);
         if (stated > 0 && !h.slot_size_array.empty())
           problems.note(place, "\"slot_size_array\" says how many rows to make room for; the other size is not used");
       });
@@ -287,6 +336,7 @@ TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int 
   spec.rank = rank;
   spec.dim = dim;
   spec.identity_by_slot = identity_by_slot();
+  spec.replication = replication();
   if (direct()) spec.direct = direct_keys(hparam.slot_size_array, spec.identity_by_slot, place, rank, first_key);
   spec.storage = hparam.storage;
   spec.state_storage = hparam.state_storage;

@@ -74,6 +74,8 @@ struct SparseEmbeddingHparam {
   std::optional<WhenFull> when_full;
   std::optional<int64_t> expire_after, min_count, max_candidates;
   std::optional<double> admit_probability;
+  std::string frequent_keys;
+  std::optional<int64_t> num_iterations_statistics, max_num_frequent_categories;
 
   /// Whether the rows stated are a limit.
   bool limited() const { return !grow || when_full; }
@@ -98,6 +100,8 @@ struct EmbeddingClause {
   /// What the plan may choose where there are several ranks: as given, or as the type says. Rows that belong to keys alone have one owner whatever
   /// the slot.
   PlacementRule placement_rule() const;
+  /// Which rows every rank has, most_rows in batches.
+  Replication replication() const;
   /// Whether every key of slot_size_array has its row from the start.
   bool direct() const;
   /// Rows (pieces of them, where they are cut) on `rank` that the clause speaks of; 0 when it does not.

@@ -33,6 +33,11 @@ DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, con
   return keys;
 }
 
+bool DirectKeys::has(int64_t key, int64_t slot) const {
+  const auto span = static_cast<size_t>(by_slot ? slot : 0);
+  return key >= first[span] && key < first[span] + size[span];
+}
+
 std::string DirectKeys::outside(int64_t key, int64_t slot) const {
   const auto span = static_cast<size_t>(by_slot ? slot : 0);
   return cat("key ", key, " of slot ", slot / pieces, " is outside the ", size[span], " keys from ", first[span], " to ", first[span] + size[span] - 1,

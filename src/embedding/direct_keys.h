@@ -22,6 +22,8 @@ struct DirectKeys {
   int64_t rows() const { return spans.empty() ? 0 : spans.back().base + spans.back().count; }
   /// The index, on the host.
   ops::DirectIndex index() const { return {spans.data(), static_cast<int64_t>(spans.size()), by_slot}; }
+  /// Whether some rank has a row for it.
+  bool has(int64_t key, int64_t slot) const;
   /// "key 70 of slot 2 is outside the 30 keys from 40 to 69 that "slot_size_array" gives the slot".
   std::string outside(int64_t key, int64_t slot) const;
 };

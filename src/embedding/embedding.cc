@@ -1,5 +1,7 @@
 #include "embedding/embedding.h"
 
+#include "embedding/hybrid_embedding.h"
+#include "embedding/replicated_embedding.h"
 #include "embedding/sharded_embedding.h"
 
 namespace hctr {
@@ -32,6 +34,9 @@ class WholeEmbedding : public Embedding {
 std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec,
                                           const std::vector<int64_t>& slot_keys, int ring_slots) {
   if (comm.size() == 1) return std::make_unique<WholeEmbedding>(runtime, std::move(spec), ring_slots);
+  if (spec.replication.of == Replication::Of::all) return std::make_unique<ReplicatedEmbedding>(runtime, comm, std::move(spec), ring_slots);
+  if (spec.replication.of == Replication::Of::frequent)
+    return std::make_unique<HybridEmbedding>(runtime, comm, std::move(placement), spec, slot_keys, ring_slots);
   return std::make_unique<ShardedEmbedding>(runtime, comm, std::move(placement), std::move(spec), slot_keys, ring_slots);
 }
 

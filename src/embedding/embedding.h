@@ -18,7 +18,7 @@ namespace hctr {
 class Embedding {
  public:
   virtual ~Embedding() = default;
-  void ensure_room(int64_t step) { table().ensure_room(step); }
+  virtual void ensure_room(int64_t step) { table().ensure_room(step); }
   void confirm_room(int slot) { table().confirm_room(slot); }
   void enforce_limit(int slot) { table().enforce_limit(slot); }
   void check_keys() { table().check_keys(); }

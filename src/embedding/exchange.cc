@@ -102,7 +102,7 @@ void Exchange::upload(Runtime& runtime) {
   if (!shape_.slot_places.empty()) places_ = {put(places_memory_, first_of_slot_), put(slots_memory_, column_slots_)};
 }
 
-void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets) {
+void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows) {
   const auto slots = static_cast<int64_t>(shape_.slot_keys.size());
   expect_shape("exchange keys", keys, {shape_.key_capacity});
   expect_shape("exchange offsets", offsets, {slots * shape_.samples + 1});
@@ -111,7 +111,9 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets) {
              static_cast<int64_t>(column_slots_.size()), places_};
   std::byte* scratch = arena_.get(scratch_).bytes();
   const Tensor sent = arena_.get(sent_), received = arena_.get(received_);
-  ops::split_keys(ctx, at.mine, key_blocks_, sent, scratch);
+  ops::KeyBlocks blocks = key_blocks_;
+  blocks.local_rows = local_rows;
+  ops::split_keys(ctx, at.mine, blocks, sent, scratch);
   Parts to;
   for (const ops::OwnerBlock& block : owners_) to.add(block.begin, block.keys - block.begin + most_keys(block));
   const int64_t own_words = received.elements() / comm_.size();

@@ -34,8 +34,9 @@ class Exchange {
   int64_t owned_samples() const { return shape_.samples * comm_.size(); }
   int64_t owned_key_capacity() const;
 
-  /// Keys to their owners. Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1].
-  void send_keys(Context&, int slot, Tensor keys, Tensor offsets);
+  /// Keys to their owners. Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows` [key_capacity]: keys that have a
+  /// row here (not 0) stay, though bags count them.
+  void send_keys(Context&, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
   /// What came: the keys of the samples of all ranks, [owned_key_capacity] and [owned_slots * owned_samples + 1].
   Tensor owned_keys(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].keys); }
   Tensor owned_offsets(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].offsets); }

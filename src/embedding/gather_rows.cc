@@ -28,6 +28,8 @@ void read(std::string_view& bytes, std::vector<T>& values) {
   bytes.remove_prefix(count * sizeof(T));
 }
 
+}  // namespace
+
 std::string to_bytes(const RowBlock& block) {
   std::string bytes(1, kRows);
   write(bytes, block.keys);
@@ -48,8 +50,6 @@ RowCopies from_bytes(std::string_view bytes) {
   for (auto& state : rows.states) read(bytes, state);
   return rows;
 }
-
-}  // namespace
 
 void RowCopies::add(const RowBlock& from, size_t i, const TableSpec& spec) {
   const auto part = [i](auto& to, const auto& values, int64_t width) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -26,6 +27,10 @@ struct RowCopies {
   void add_piece(const RowBlock&, size_t i, size_t p, const TableSpec&);
   RowBlock block() const;
 };
+
+/// As text for other ranks, and back.
+std::string to_bytes(const RowBlock&);
+RowCopies from_bytes(std::string_view);
 
 /// Merges the rows of all ranks, each giving its own in the order of (slot, key), on rank 0. A block a rank is all that is kept in memory.
 class RowGathering {

@@ -8,8 +8,15 @@
 
 namespace hctr {
 
-/// What the config leaves to the plan: everything, or only which rank has a slot, or nothing, since keys are spread by number.
-enum class PlacementRule { automatic, localized, distributed };
+/// What the config leaves to the plan: everything, or only which rank has a slot, or nothing, since keys are spread by number or rows are on
+/// every rank.
+enum class PlacementRule {
+  automatic,
+  localized,
+  distributed,
+  data_parallel,  ///< every row on every rank
+  hybrid,         ///< frequent rows on every rank, the others as automatic
+};
 
 /// The owners of one table's rows. All rows of a slot lie on one rank, or they are spread over all by their keys. Vectors may be cut into
 /// pieces of equal size: then piece p of slot s is what is placed, and slot s * pieces + p is meant wherever a slot is named here.
@@ -19,8 +26,10 @@ struct Placement {
   std::vector<int32_t> owners{};  ///< [slots] a rank, or kSpread; empty: every slot is spread
   int64_t pieces = 1;
 
-  /// What holds without a plan: slot s on rank s mod ranks; every slot spread where the rule says so, or slots share rows.
+  /// What holds without a plan: slot s on rank s mod ranks; every slot spread where the rule says so, or slots share rows. Of rows that every rank
+  /// has, each rank is the only owner that it knows.
   static Placement without_plan(PlacementRule rule, bool identity_by_slot, int64_t slots, int64_t ranks) {
+    if (rule == PlacementRule::data_parallel) return {};
     Placement placement{ranks, {}};
     const bool whole = rule != PlacementRule::distributed && identity_by_slot;
     for (int64_t s = 0; whole && s < slots; ++s) placement.owners.push_back(static_cast<int32_t>(s % ranks));

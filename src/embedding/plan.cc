@@ -37,6 +37,15 @@ Load cost(const PlanProblem& problem, const PlanTable& table, size_t slot_number
   return {sent / speeds.link + (touched + added) / speeds.rows, rows * row * share};
 }
 
+/// What a slot costs each rank when all have its rows: a sum of all its gradients instead of vectors.
+Load cost_everywhere(const PlanProblem& problem, const PlanTable& table, size_t slot_number) {
+  const PlanSlot& slot = table.slots[slot_number];
+  const double vector = static_cast<double>(table.dim) * sizeof(float), row = static_cast<double>(table.row_bytes), rows = static_cast<double>(slot.rows);
+  const double keys = static_cast<double>(problem.batch) * slot.keys, mine = keys / static_cast<double>(problem.ranks);
+  const double distinct = std::min(rows, slot.distinct > 0 ? slot.distinct : keys);
+  return {rows * vector / problem.speeds.sums + (mine * (kLookup + 2 * vector) + distinct * 2 * row) / problem.speeds.rows, rows * row};
+}
+
 /// Slots, or pieces of them, that are placed together.
 struct Unit {
   size_t table = 0, first = 0, count = 1;
@@ -75,6 +84,11 @@ class Planner {
   void collect() {
     for (size_t t = 0; t < problem_.tables.size(); ++t) {
       const PlanTable& table = problem_.tables[t];
+      if (table.rule == PlacementRule::data_parallel) {
+        for (size_t s = 0; s < table.slots.size(); ++s)
+          for (Load& load : loads_) load += cost_everywhere(problem_, table, s);
+        continue;
+      }
       const int64_t pieces = placements_[t].pieces;
       const size_t slots = table.slots.size() * static_cast<size_t>(pieces), together = table.identity_by_slot ? 1 : slots;
       for (size_t first = 0; first < slots; first += together) {
@@ -169,15 +183,23 @@ std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector
       const PlanTable& table = problem.tables[t];
       const Placement& placement = placements.at(t);
       PlanShare share{.rank = rank, .table = table.name, .slots = {}};
+      const auto add = [&share](const Load& load) {
+        share.seconds += load.seconds;
+        share.bytes += static_cast<int64_t>(load.bytes);
+      };
       for (size_t s = 0; s < table.slots.size(); ++s) {
+        if (table.rule == PlacementRule::data_parallel) {
+          add(cost_everywhere(problem, table, s));
+          share.rows += table.slots[s].rows;
+          share.slots.push_back(static_cast<int32_t>(s));
+          continue;
+        }
         int64_t whole = 0, spread = 0;  // pieces
         for (int64_t p = 0; p < placement.pieces; ++p) {
           const int64_t number = static_cast<int64_t>(s) * placement.pieces + p;
           if (!placement.holds(rank, number)) continue;
           ++(placement.spread(number) ? spread : whole);
-          const Load load = cost(problem, table, static_cast<size_t>(number), placement.spread(number), placement.pieces);
-          share.seconds += load.seconds;
-          share.bytes += static_cast<int64_t>(load.bytes);
+          add(cost(problem, table, static_cast<size_t>(number), placement.spread(number), placement.pieces));
         }
         if (whole > 0) share.rows += table.slots[s].rows;
         else if (spread > 0) share.rows += (table.slots[s].rows + problem.ranks - 1) / problem.ranks;

@@ -50,6 +50,7 @@ struct PlanProblem {
 /// rank busier than all would be on average, and being spread helps; or when no rank has room for it. There, too, vectors are cut into as many
 /// pieces as there are ranks, or the next fewer that `dim` allows (pieces are multiples of four elements), where that makes the busiest rank a tenth less busy.
 /// What a slot costs a step: its vectors over the link, there and back; its keys; and the memory that lookups, sums of gradients and updates touch.
+/// Tables whose rows every rank has cost each the sum of their gradients instead; nothing is chosen for them.
 std::vector<Placement> make_plan(const PlanProblem&);
 
 /// What one rank has of one table.

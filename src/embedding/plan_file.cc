@@ -10,7 +10,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kSchema = 1;
-constexpr const char* kAll = "all";
+constexpr const char *kAll = "all", *kEveryRank = "every rank";
 
 [[noreturn]] void refuse(const std::string& file, const std::string& why) {
   throw Error(Kind::config, cat("the plan '", file, "' ", why, "; leave \"placement_file\" out, and a new plan is made"));
@@ -25,6 +25,12 @@ const T& part(const Json& json, const char* name, const T* (Json::*as)() const, 
 }
 
 Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, const std::string& file) {
+  const Json* given = json.find("owners");
+  const bool everywhere = given && given->string() && *given->string() == kEveryRank, wanted_everywhere = table.rule == PlacementRule::data_parallel;
+  if (everywhere != wanted_everywhere)
+    refuse(file, cat("has the rows of table '", table.name, everywhere ? "' on every rank" : "' not on every rank", ", and the config's \"placement\" ",
+                     wanted_everywhere ? "has them there" : "does not"));
+  if (everywhere) return {};
   Placement placement{ranks, {}, part(json, "pieces", &Json::integer, file)};
   const int64_t pieces = placement.pieces;
   if (pieces < 1 || (pieces > 1 && (!table.may_be_cut || pieces > table.dim || table.dim % (4 * pieces) != 0)))
@@ -83,6 +89,10 @@ Json plan_to_json(const PlanProblem& problem, const std::vector<Placement>& plac
   const MachineSpeeds& speeds = problem.speeds;
   Json tables(Json::Array{}), shares(Json::Array{});
   for (size_t t = 0; t < placements.size(); ++t) {
+    if (problem.tables[t].rule == PlacementRule::data_parallel) {
+      tables.add(Json(Json::Object{{"name", problem.tables[t].name}, {"owners", kEveryRank}}));
+      continue;
+    }
     Json owners(Json::Array{});
     const int64_t slots = static_cast<int64_t>(problem.tables[t].slots.size()) * placements[t].pieces;
     for (int64_t s = 0; s < slots; ++s)

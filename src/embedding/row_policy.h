@@ -30,9 +30,10 @@ struct RowPolicy {
   double admit_probability = 1;  ///< of an occurrence, to get its key a row
   int64_t max_candidates = 10'000'000;  ///< keys that are counted without having a row
   bool of_candidates = false;    ///< the rows are such keys
+  bool finds_frequent = false;   ///< occurrences are counted to find the most frequent keys; no row leaves for that
 
   bool marks_steps() const { return when_full == WhenFull::evict_lru || expire_after > 0; }
-  bool marks_occurrences() const { return when_full == WhenFull::evict_lfu || of_candidates; }
+  bool marks_occurrences() const { return when_full == WhenFull::evict_lfu || of_candidates || finds_frequent; }
   bool evicts() const { return when_full == WhenFull::evict_lru || when_full == WhenFull::evict_lfu; }
   bool removes_rows() const { return when_full != WhenFull::error || expire_after > 0; }
   bool shares_row() const { return when_full == WhenFull::ignore; }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,10 @@ class RowStore {
   int64_t expire(int64_t step);
   /// evict() for a store that is only looked at between batches: when more rows than the limit may be there, and are.
   int64_t trim();
+
+  /// Of a store without rows: its rows become those of these keys, 1, 2, ... in their order, with their first values; slots where rows belong to
+  /// slots. Waits for queued work. Errors: Error(device) when memory is short.
+  void hold_rows(std::span<const int64_t> keys, std::span<const int32_t> slots);
 
   int64_t capacity() const { return capacity_; }
   /// Every row number is below 2^row_bits(), now and later.

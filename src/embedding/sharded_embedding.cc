@@ -39,8 +39,8 @@ ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placeme
       evaluation_(runtime, comm, placement_, shape_of(spec_, slot_keys, spec_.eval_samples, spec_.eval_key_capacity), 1),
       table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_slots) {}
 
-void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
-  train_.send_keys(ctx, slot, keys, offsets);
+void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows) {
+  train_.send_keys(ctx, slot, keys, offsets, local_rows);
   table_.prepare(ctx, slot, train_.owned_keys(slot), train_.owned_offsets(slot));
 }
 
@@ -54,8 +54,8 @@ void ShardedEmbedding::backward_and_update(Context& ctx, int slot, Tensor dy) {
   table_.backward_and_update(ctx, slot, train_.owned_vectors());
 }
 
-void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
-  evaluation_.send_keys(ctx, 0, keys, offsets);
+void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y, const int32_t* local_rows) {
+  evaluation_.send_keys(ctx, 0, keys, offsets, local_rows);
   table_.lookup(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0), evaluation_.owned_vectors());
   evaluation_.send_vectors(ctx, 0, y);
 }

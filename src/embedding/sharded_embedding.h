@@ -10,18 +10,19 @@ class ShardedEmbedding : public Embedding {
  public:
   ShardedEmbedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
 
-  void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
+  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { prepare(ctx, slot, keys, offsets, nullptr); }
   void forward(Context&, int slot, Tensor y) override;
   void backward_and_update(Context&, int slot, Tensor dy) override;
-  void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
+  void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { lookup(ctx, keys, offsets, y, nullptr); }
+  /// The same for keys without a row in `local_rows` (Exchange::send_keys).
+  void prepare(Context&, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows);
+  void lookup(Context&, Tensor keys, Tensor offsets, Tensor y, const int32_t* local_rows);
   const TableSpec& spec() const override { return spec_; }
   int64_t rows() override;
   std::map<std::string, int64_t> counts() override;
   bool uses_shared_row() override;
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override;
   void import_rows(const RowBlock&) override;
-
- protected:
   EmbeddingTable& table() override { return table_; }
 
  private:

@@ -11,7 +11,7 @@ namespace hctr {
 EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
     : runtime_(runtime),
       spec_(std::move(spec)),
-      store_(runtime, spec_, std::max<int64_t>(spec_.key_capacity, 1), ring_slots) {
+      store_(runtime, spec_, spec_.fixed_keys ? 1 : std::max<int64_t>(spec_.key_capacity, 1), ring_slots) {
   HCTR_EXPECT(spec_.dim > 0 && spec_.slots > 0 && spec_.samples > 0 && ring_slots > 0, "table '", spec_.name,
               "': ", spec_.dim, " elements, ", spec_.slots, " slots, ", spec_.samples, " samples, ", ring_slots,
               " ring slots");
@@ -89,8 +89,8 @@ ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offset
           places_, slot_numbers_};
 }
 
-EmbeddingTable::Batch& EmbeddingTable::prepared(int slot) {
-  Batch& batch = batches_.at(static_cast<size_t>(slot));
+const EmbeddingTable::Batch& EmbeddingTable::prepared(int slot) const {
+  const Batch& batch = batches_.at(static_cast<size_t>(slot));
   HCTR_EXPECT(batch.keys.keys, "table '", spec_.name, "': slot ", slot, " was never prepared");
   return batch;
 }
@@ -100,6 +100,8 @@ void EmbeddingTable::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets
   batch.keys = key_batch(keys, offsets, spec_.samples, spec_.key_capacity);
   if (store_.direct()) {
     find_directly(ctx, batch.keys, false, batch.rows);
+  } else if (spec_.fixed_keys) {
+    ops::index_find(ctx, store_.index(), batch.keys, batch.rows);
   } else {
     if (admission_) admission_->find_or_admit(ctx, store_.index(), batch.keys, batch.rows);
     else ops::index_insert(ctx, store_.index(), batch.keys, batch.rows);
@@ -125,16 +127,26 @@ void EmbeddingTable::backward_and_update(Context& ctx, int slot, Tensor dy) {
   const Batch& batch = prepared(slot);
   const ops::RowData& data = store_.data();
   ops::update_rows(ctx, spec_.optimizer, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_, data);
-  if (data.touched) ops::sweep_rows(ctx, spec_.optimizer, batch.rows_after, data);
-  ops::index_finish_step(ctx, store_.index(), batch.rows_after);
+  end_step(ctx, slot);
 }
 
-void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
+void EmbeddingTable::end_step(Context& ctx, int slot) {
+  const uint32_t* rows_after = prepared(slot).rows_after;
+  if (store_.data().touched) ops::sweep_rows(ctx, spec_.optimizer, rows_after, store_.data());
+  ops::index_finish_step(ctx, store_.index(), rows_after);
+}
+
+EmbeddingTable::Batch EmbeddingTable::find(Context& ctx, Tensor keys, Tensor offsets) {
   const ops::KeyBatch batch = key_batch(keys, offsets, spec_.eval_samples, spec_.eval_key_capacity);
   if (store_.direct()) find_directly(ctx, batch, true, eval_rows_);
   else ops::index_find(ctx, store_.index(), batch, eval_rows_);
   if (admission_ && spec_.policy.shares_row()) admission_->share_row(ctx, batch, eval_rows_);
-  ops::pool(ctx, batch, eval_rows_, store_.data().vectors, spec_.combiner, y);
+  return {.keys = batch, .rows = eval_rows_, .groups = {}};
+}
+
+void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
+  const Batch batch = find(ctx, keys, offsets);
+  ops::pool(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, y);
 }
 
 int64_t EmbeddingTable::rows() { return store_.finished_rows(); }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/arena.h"
@@ -72,6 +73,24 @@ class EmbeddingTable {
   /// eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
 
+  // A step in parts, for rows that every rank has (replicated_rows.h).
+
+  /// What prepare() makes of the batch in a slot, or find() of one for evaluation.
+  struct Batch {
+    ops::KeyBatch keys;       // addresses of the slot: set by prepare, the same each time
+    int32_t* rows = nullptr;  // of each key; 0 for none
+    ops::RowGroups groups;    // for training
+    uint32_t* rows_after = nullptr;
+  };
+  const Batch& prepared(int slot) const;
+  Batch find(Context&, Tensor keys, Tensor offsets);
+  const ops::RowData& data() const { return store_.data(); }
+  float* piece_sums() const { return piece_sums_; }
+  /// What backward_and_update() does once the rows of the batch have their updates.
+  void end_step(Context&, int slot);
+  /// Of a table with fixed keys: see RowStore.
+  void hold_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) { store_.hold_rows(keys, slots); }
+
   const TableSpec& spec() const { return spec_; }
   /// Rows as of the last finished step. Waits for queued steps.
   int64_t rows();
@@ -82,20 +101,30 @@ class EmbeddingTable {
 
   /// Gives all rows of finished steps to `take`, block by block, sorted by (slot, key). Waits for queued steps.
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take);
+  /// A row that has come so often.
+  struct FrequentRow {
+    uint32_t occurrences;
+    int32_t slot;  ///< 0 where rows belong to keys alone
+    int64_t key;
+    int64_t row;
+    /// The most frequent first; among equals by (slot, key).
+    bool operator<(const FrequentRow& other) const;
+  };
+  /// At most `most` rows, in order. Needs RowPolicy::finds_frequent. Waits for queued steps.
+  std::vector<FrequentRow> most_frequent(int64_t most);
+  /// Gives these rows with their states to `take`, in the order given.
+  void export_rows(std::span<const FrequentRow>, const std::function<void(const RowBlock&)>& take);
+
   /// Adds rows, or overwrites what the block holds of rows already there; what it does not hold of a new row starts as in
   /// training. Waits for queued steps. Errors: as
   /// ensure_room(); Error(data) when a (slot, key) occurs twice, a slot does not exist or a direct key lies outside its range.
   void import_rows(const RowBlock&);
 
  private:
-  struct Batch {         // of one ring slot
-    ops::KeyBatch keys;  // addresses of the slot: set by prepare, the same each time
-    int32_t* rows = nullptr;
-    ops::RowGroups groups;
-    uint32_t* rows_after = nullptr;
-  };
   ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples, int64_t key_capacity) const;
-  Batch& prepared(int slot);
+  using RowAt = std::function<std::pair<ops::RowOwner, int32_t>(int64_t)>;
+  /// Gives `count` rows to `take`, block by block; at(i): owner and row of the i-th.
+  void give_rows(int64_t count, const RowAt& at, bool with_states, const std::function<void(const RowBlock&)>& take);
   /// The rows of keys that need no index; keys outside their ranges are told of.
   void find_directly(Context&, const ops::KeyBatch&, bool evaluation, int32_t* rows);
   void upload_places(int32_t* of_slot, int32_t* slots);

@@ -29,7 +29,7 @@ void EmbeddingTable::confirm_room(int slot) const {
 
 void EmbeddingTable::enforce_limit(int slot) {
   if ((admission_ && admission_->closed()) || !store_.over_limit()) return;
-  Batch& batch = prepared(slot);
+  const Batch& batch = prepared(slot);
   if (spec_.policy.shares_row()) {
     store_.refuse_newest({batch.rows, batch.keys.key_capacity, 1, admission_->on_shared_row()});
     admission_->close(true);

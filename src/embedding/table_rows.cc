@@ -67,15 +67,14 @@ std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const
 
 void EmbeddingTable::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
   const int64_t count = store_.finished_rows();
-  Context ctx(runtime_, runtime_.compute_stream());
-  const ops::RowData& data = store_.data();
+  const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot;
   const int64_t first_row = store_.index().first_row;
   std::vector<int64_t> keys, order;  // none where direct keys have their rows in order
   std::vector<int32_t> slots;
   if (spec_.direct.empty()) {
-    keys = device_array(ctx.stream(), store_.index().row_keys + first_row, count);
-    slots = device_array(ctx.stream(), by_slot ? store_.index().row_slots + first_row : nullptr, by_slot ? count : 0);
+    keys = device_array(stream, store_.index().row_keys + first_row, count);
+    slots = device_array(stream, by_slot ? store_.index().row_slots + first_row : nullptr, by_slot ? count : 0);
   } else if (spec_.pieces > 1) {
     for (int64_t row = 1; row <= count; ++row) {
       const ops::RowOwner owner = spec_.direct.index().owner(row);
@@ -85,12 +84,18 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
   }
   order = sorted_order(keys, slots, spec_.pieces);
   /// Owner and row of the i-th in the order of (slot, key).
-  const auto at = [&](int64_t i) -> std::pair<ops::RowOwner, int32_t> {
+  const RowAt at = [&](int64_t i) -> std::pair<ops::RowOwner, int32_t> {
     if (order.empty()) return {spec_.direct.index().owner(i + 1), static_cast<int32_t>(i + 1)};
     const auto row = static_cast<size_t>(order[static_cast<size_t>(i)]);
     return {{keys[row], by_slot ? slots[row] : 0}, static_cast<int32_t>(static_cast<int64_t>(row) + (spec_.direct.empty() ? first_row : 1))};
   };
+  give_rows(count, at, with_states, take);
+}
 
+void EmbeddingTable::give_rows(int64_t count, const RowAt& at, bool with_states, const std::function<void(const RowBlock&)>& take) {
+  Context ctx(runtime_, runtime_.compute_stream());
+  const ops::RowData& data = store_.data();
+  const bool by_slot = spec_.identity_by_slot;
   const int64_t block = std::clamp<int64_t>(kBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
   Staging<float> vectors(ctx.device(), block, spec_.dim);
   std::vector<Staging<float>> states;

@@ -9,6 +9,7 @@
 
 #include "device/dtype.h"
 #include "embedding/direct_keys.h"
+#include "embedding/replication.h"
 #include "embedding/row_policy.h"
 #include "ops/key_batch.h"
 #include "ops/optimizer_rules.h"
@@ -42,6 +43,8 @@ struct TableSpec {
   int64_t row_hint = 0;   ///< rows to have room for from the start, as far as memory is plenty
   int64_t row_limit = 0;  ///< 0: memory is the limit
   std::string limit_setting = "max_vocabulary_size_per_gpu";  ///< where the limit stands, for messages
+  bool fixed_keys = false;  ///< rows are those of the keys that are set between steps (RowStore::hold_rows); no batch adds one
+  Replication replication;  ///< on several ranks; a table knows nothing of it
   RowPolicy policy;       ///< what happens at the limit; which keys get rows, which rows leave
 
   /// Slots of a batch.

@@ -44,6 +44,31 @@ __device__ void pool_vectors(Share share, KeyBatch batch, const int32_t* rows, c
   }
 }
 
+/// One group of lanes per vector: most have no row here.
+template <class T, class Stored, int Width>
+__global__ void add_pooled_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, View<T, 3> y, int lanes) {
+  const Group group(lanes);
+  const int64_t dim = y.size(2), vectors = batch.vectors();
+  const auto samples = static_cast<uint32_t>(batch.samples);
+  for (int64_t v = group.index; v < vectors; v += group.count) {
+    const KeyRange keys = batch.keys_of(v);
+    bool any = false;
+    for (int32_t p = keys.begin; p < keys.end; ++p) any = any || rows[p] != 0;
+    if (!any) continue;
+    const float weight = batch.weight(combiner, v);
+    const auto number = static_cast<uint32_t>(v);
+    T* vector = y.row(number % samples) + number / samples * dim;
+    for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
+      Part<Width> sum{}, out = load_part<Width>(vector + e);
+      for (int32_t p = keys.begin; p < keys.end; ++p)
+        if (const int32_t row = rows[p]; row != 0) add(load_part<Width>(table + row * dim + e), sum);
+#pragma unroll
+      for (int i = 0; i < Width; ++i) out.v[i] += sum.v[i] * weight;
+      store_part<Width>(vector + e, out);
+    }
+  }
+}
+
 /// Calls body.operator()<Width>() with the most elements that the memory of both sides lets move at once: 16 bytes of rows.
 template <class Stored, class Body>
 void dispatch_widest(const void* table, int64_t dim, Tensor y, Body&& body) {
@@ -67,6 +92,19 @@ void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory tab
         const int lanes = lanes_for(dim, Width);
         hctr::cuda::launch_shared<pool_vectors<T, Stored, Width>, 256>(ctx, "pool", hctr::cuda::grid_for((batch.vectors() + kAtOnce - 1) / kAtOnce * lanes).blocks,
                                                                        batch, rows, table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
+      });
+    });
+  });
+}
+
+void cuda::add_pooled(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+  const int64_t dim = y.dim(2);
+  dispatch_float(y.dtype(), [&]<class T>() {
+    dispatch_float(table.dtype, [&]<class Stored>() {
+      dispatch_widest<Stored>(table.data, dim, y, [&]<int Width>() {
+        const int lanes = lanes_for(dim, Width);
+        hctr::cuda::launch(ctx, "add_pooled", hctr::cuda::grid_for(batch.vectors() * lanes), add_pooled_kernel<T, Stored, Width>, batch, rows,
+                           table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
       });
     });
   });

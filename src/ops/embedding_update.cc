@@ -17,6 +17,12 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
   HCTR_ON_DEVICE(ctx, update_rows(ctx, optimizer, batch, groups, combiner, dy, piece_sums, data));
 }
 
+void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums, Tensor sums) {
+  HCTR_EXPECT(ctx.state() && sums.rank() == 2 && sums.dense(), "sum_rows without the step's scalars, or into ", to_string(sums.shape()));
+  expect_shape("sum_rows dy", dy, {batch.samples, batch.places, sums.dim(1)});
+  HCTR_ON_DEVICE(ctx, sum_rows(ctx, batch, groups, combiner, dy, piece_sums, sums));
+}
+
 void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
   HCTR_EXPECT(ctx.state() && data.touched, "sweep_rows without the step's scalars or without marks");
   HCTR_ON_DEVICE(ctx, sweep_rows(ctx, optimizer, rows, data));
@@ -109,64 +115,79 @@ void fetch_ahead(const RowData& data, int64_t row) {
     if (state) __builtin_prefetch(state.address(row * data.state_dim), 1);
 }
 
+/// Sums the gradients of every row of the batch and applies the rule to each.
+template <class Rule, class T>
+void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups, Combiner combiner, const View<T, 3>& dy,
+               float* piece_sums, const RowData& data) {
+  const int64_t dim = data.dim;
+  const StepState& state = *ctx.state();
+  const RowUpdater updater{optimizer, data, state.updates};
+  const BagGradients<T> gradients{batch, combiner, groups.bags, dy, dim};
+  ctx.threads().parallel_for(groups.counts->pieces, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece)
+      for (int64_t e = 0; e < dim; e += kBlock)
+        gradients.sum_up(groups.pieces[piece].begin, groups.pieces[piece].end, e, std::min(kBlock, dim - e),
+                         piece_sums + piece * dim + e);
+  });
+  constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
+  const UpdateScalars scalars = Rule::scalars(optimizer, state);
+  const float scale = scalars.gradient_scale;
+  const auto of_row = [&](int64_t row, double squares) {
+    if (data.touched) data.touched[row] = 1;
+    return row_scalars<Rule>(optimizer, state, scalars, data, row, static_cast<float>(squares / static_cast<double>(dim)));
+  };
+  ctx.threads().parallel_for(groups.counts->long_runs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const LongRun run = groups.long_runs[i];
+      const int64_t row = groups.rows[groups.run_begin[run.run]];
+      float* sum = piece_sums + run.first_piece * dim;
+      sum_pieces(sum, run.pieces, dim);
+      updater.template update_part<Rule>(of_row(row, kSquares ? square_sum(sum, dim, scale) : 0), sum, scale, row, 0, dim);
+    }
+  });
+  ctx.threads().parallel_for(groups.counts->runs, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t run = begin; run < end; ++run) {
+      if (run + kAhead < end) fetch_ahead(data, groups.rows[groups.run_begin[run + kAhead]]);
+      const int64_t first = groups.run_begin[run], last = groups.run_end(run, batch.key_capacity);
+      if (last - first > kPiece) continue;
+      const int64_t row = groups.rows[first];
+      float sum[kBlock];
+      const auto sum_block = [&](int64_t e) {
+        const int64_t n = std::min(kBlock, dim - e);
+        gradients.sum_up(first, last, e, n, sum);
+        return n;
+      };
+      double squares = 0;
+      for (int64_t e = 0; kSquares && e < dim; e += kBlock) {
+        const int64_t n = sum_block(e);
+        squares += square_sum(sum, n, scale);
+      }
+      const auto scalars_of_row = of_row(row, squares);
+      for (int64_t e = 0; e < dim; e += kBlock) {
+        const int64_t n = kSquares && dim <= kBlock ? dim : sum_block(e);  // the sum of a short row is there already
+        updater.template update_part<Rule>(scalars_of_row, sum, scale, row, e, n);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
                  Tensor dy, float* piece_sums, RowData data) {
-  const int64_t dim = data.dim;
-  const StepState& state = *ctx.state();
-  if (state.skip) return;
-  const RowUpdater updater{optimizer, data, state.updates};
+  if (ctx.state()->skip) return;
   dispatch_float(dy.dtype(), [&]<class T>() {
-    const BagGradients<T> gradients{batch, combiner, groups.bags, dy.view<T, 3>(), dim};
-    ctx.threads().parallel_for(groups.counts->pieces, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t piece = begin; piece < end; ++piece)
-        for (int64_t e = 0; e < dim; e += kBlock)
-          gradients.sum_up(groups.pieces[piece].begin, groups.pieces[piece].end, e, std::min(kBlock, dim - e),
-                           piece_sums + piece * dim + e);
-    });
     dispatch_row_rule(optimizer, data, [&]<class Rule>() {
-      constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
-      const UpdateScalars scalars = Rule::scalars(optimizer, state);
-      const float scale = scalars.gradient_scale;
-      const auto of_row = [&](int64_t row, double squares) {
-        if (data.touched) data.touched[row] = 1;
-        return row_scalars<Rule>(optimizer, state, scalars, data, row, static_cast<float>(squares / static_cast<double>(dim)));
-      };
-      ctx.threads().parallel_for(groups.counts->long_runs, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const LongRun run = groups.long_runs[i];
-          const int64_t row = groups.rows[groups.run_begin[run.run]];
-          float* sum = piece_sums + run.first_piece * dim;
-          sum_pieces(sum, run.pieces, dim);
-          updater.template update_part<Rule>(of_row(row, kSquares ? square_sum(sum, dim, scale) : 0), sum, scale, row, 0, dim);
-        }
-      });
-      ctx.threads().parallel_for(groups.counts->runs, 256, [&](int64_t begin, int64_t end) {
-        for (int64_t run = begin; run < end; ++run) {
-          if (run + kAhead < end) fetch_ahead(data, groups.rows[groups.run_begin[run + kAhead]]);
-          const int64_t first = groups.run_begin[run], last = groups.run_end(run, batch.key_capacity);
-          if (last - first > kPiece) continue;
-          const int64_t row = groups.rows[first];
-          float sum[kBlock];
-          const auto sum_block = [&](int64_t e) {
-            const int64_t n = std::min(kBlock, dim - e);
-            gradients.sum_up(first, last, e, n, sum);
-            return n;
-          };
-          double squares = 0;
-          for (int64_t e = 0; kSquares && e < dim; e += kBlock) {
-            const int64_t n = sum_block(e);
-            squares += square_sum(sum, n, scale);
-          }
-          const auto scalars_of_row = of_row(row, squares);
-          for (int64_t e = 0; e < dim; e += kBlock) {
-            const int64_t n = kSquares && dim <= kBlock ? dim : sum_block(e);  // the sum of a short row is there already
-            updater.template update_part<Rule>(scalars_of_row, sum, scale, row, e, n);
-          }
-        }
-      });
+      update_by<Rule, T>(ctx, optimizer, batch, groups, combiner, dy.view<T, 3>(), piece_sums, data);
     });
+  });
+}
+
+void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums, Tensor sums) {
+  if (ctx.state()->skip) return;
+  const RowData data = rows_of_sums(sums);
+  dispatch_float(dy.dtype(), [&]<class T>() {
+    update_by<TakeGradientRule, T>(ctx, {}, batch, groups, combiner, dy.view<T, 3>(), piece_sums, data);
   });
 }
 

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "device/launch.cuh"
 #include "ops/embedding_update.h"
 #include "ops/embedding_vector.cuh"
@@ -223,33 +225,65 @@ using hctr::cuda::launch;
 using hctr::cuda::launch_alone;
 using hctr::cuda::launch_shared;
 
-void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
-                 Tensor dy, float* piece_sums, RowData data) {
-  constexpr int64_t kBlocks = 132 * 8;  // each works out the step's scalars
-  const int64_t dim = data.dim, capacity = batch.key_capacity;
+namespace {
+
+/// Calls body(gradients, lanes) for the gradients as they lie in memory.
+template <class Body>
+void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner combiner, const Tensor& dy, Body&& body) {
+  const int64_t dim = dy.dim(2);
   dispatch_float(dy.dtype(), [&]<class T>() {
     dispatch_width(splits_by(4, dy.bytes(), sizeof(T), dy.row_stride(), dim), [&]<int Width>() {
-      const int lanes = lanes_for(dim, Width);
-      const BagGradients<T, Width> gradients{batch, combiner, groups.bags, dy.view<T, 3>()};
-      launch_shared<sum_pieces<T, Width>, kThreads>(ctx, "sum_pieces", grid_for(RowGroups::most_pieces(capacity) * lanes, kThreads, kBlocks).blocks, gradients,
-                                                    groups, piece_sums, lanes);
-      dispatch_row_rule(optimizer, data, [&]<class Rule>() {
-        dispatch_rows(data, [&]<class Rows>() {
-          const int64_t short_blocks = grid_for(capacity * lanes, kThreads, kBlocks).blocks, long_blocks = std::min<int64_t>(RowGroups::most_long_runs(capacity), 132);
-          if constexpr (std::is_same_v<Rows, PlainRows>) {
-            launch_shared<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups,
-                                                                             data, lanes);
-            launch_shared<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data,
-                                                                         lanes);
-          } else {
-            launch_alone<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups,
-                                                                            data, lanes);
-            launch_alone<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data,
-                                                                        lanes);
-          }
-        });
+      body(BagGradients<T, Width>{batch, combiner, groups.bags, dy.view<T, 3>()}, lanes_for(dim, Width));
+    });
+  });
+}
+
+constexpr int64_t kBlocks = 132 * 8;  // each works out the step's scalars
+
+template <class T, int Width>
+void launch_sum_pieces(Context& ctx, const BagGradients<T, Width>& gradients, const RowGroups& groups, float* piece_sums, int lanes) {
+  const int64_t pieces = RowGroups::most_pieces(gradients.batch.key_capacity);
+  launch_shared<sum_pieces<T, Width>, kThreads>(ctx, "sum_pieces", grid_for(pieces * lanes, kThreads, kBlocks).blocks, gradients, groups, piece_sums, lanes);
+}
+
+/// Blocks for short runs and for long ones.
+std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
+  return {grid_for(key_capacity * lanes, kThreads, kBlocks).blocks, std::min<int64_t>(RowGroups::most_long_runs(key_capacity), 132)};
+}
+
+}  // namespace
+
+void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
+                 Tensor dy, float* piece_sums, RowData data) {
+  dispatch_gradients(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
+    launch_sum_pieces(ctx, gradients, groups, piece_sums, lanes);
+    dispatch_row_rule(optimizer, data, [&]<class Rule>() {
+      dispatch_rows(data, [&]<class Rows>() {
+        const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
+        if constexpr (std::is_same_v<Rows, PlainRows>) {
+          launch_shared<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data,
+                                                                           lanes);
+          launch_shared<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+        } else {
+          launch_alone<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data,
+                                                                          lanes);
+          launch_alone<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+        }
       });
     });
+  });
+}
+
+void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums, Tensor sums) {
+  const RowData data = rows_of_sums(sums);
+  const Optimizer none;
+  dispatch_gradients(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
+    launch_sum_pieces(ctx, gradients, groups, piece_sums, lanes);
+    const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
+    launch_shared<update_short_runs<TakeGradientRule, PlainRows, T, Width>, kThreads>(ctx, "sum_short_runs", short_blocks, none, ctx.state(), gradients, groups,
+                                                                                      data, lanes);
+    launch_shared<update_long_runs<TakeGradientRule, PlainRows, Width>, kThreads>(ctx, "sum_long_runs", long_blocks, none, ctx.state(), groups, piece_sums, data,
+                                                                                  lanes);
   });
 }
 

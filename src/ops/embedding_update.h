@@ -15,6 +15,10 @@ namespace hctr::ops {
 HCTR_OP(void update_rows(Context&, const Optimizer&, KeyBatch, RowGroups, Combiner, Tensor dy, float* piece_sums,
                          RowData data))
 
+/// The first half of the same, where rows live on several ranks: sums[row, :] = g of every row of the batch, still times the loss scale; other
+/// rows of `sums` stay. When the step is one to skip, all stay. Shapes: sums [rows, dim], dense, row 0 nobody's. Dtypes: sums f32; dy as above.
+HCTR_OP(void sum_rows(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, float* piece_sums, Tensor sums))
+
 /// The rule with g = 0 for rows 1 to *rows that update_rows has not marked; takes the marks off. Nothing when the step is
 /// one to skip. Needs ctx.state().
 HCTR_OP(void sweep_rows(Context&, const Optimizer&, const uint32_t* rows, RowData data))

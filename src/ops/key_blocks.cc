@@ -41,7 +41,7 @@ void split_keys(Context& ctx, KeyBatch batch, KeyBlocks blocks, Tensor blocks_ou
           *offset++ = at;
           const KeyRange range = batch.keys_of(column.column * batch.samples + b);
           for (int32_t p = range.begin; p < range.end; ++p)
-            if (column.takes(batch.keys[p])) keys[at++] = batch.keys[p];
+            if (blocks.goes_to(column, batch, p)) keys[at++] = batch.keys[p];
         }
       }
       *offset = at;

@@ -32,7 +32,7 @@ __global__ void split_lengths_kernel(KeyBatch batch, KeyBlocks blocks, int32_t* 
     if (i < bags) {
       const BlockColumn column = blocks.columns[i / batch.samples];
       const KeyRange range = batch.keys_of(column.column * batch.samples + i % batch.samples);
-      for (int32_t p = range.begin; p < range.end; ++p) length += column.takes(batch.keys[p]);
+      for (int32_t p = range.begin; p < range.end; ++p) length += blocks.goes_to(column, batch, p);
     }
     lengths[i] = length;
   }
@@ -50,7 +50,7 @@ __global__ void split_keys_kernel(KeyBatch batch, KeyBlocks blocks, const int32_
     if (i + 1 == first + block.count * samples) offsets[i + 1 - first] = sums[i + 1] - sums[first];
     const KeyRange range = batch.keys_of(column.column * samples + i % samples);
     for (int32_t p = range.begin; p < range.end; ++p)
-      if (const int64_t key = batch.keys[p]; column.takes(key)) words[block.keys + at++] = key;
+      if (blocks.goes_to(column, batch, p)) words[block.keys + at++] = batch.keys[p];
   }
 }
 

@@ -37,6 +37,12 @@ struct KeyBlocks {
   int32_t count = 0;                     // of columns
   const BlockColumn* columns = nullptr;  // by owner, then as in the batch
   const OwnerBlock* owners = nullptr;    // [ranks]
+  const int32_t* local_rows = nullptr;   // [key_capacity] where set, keys with a row here (not 0) go to nobody
+
+  /// Whether key p of the batch goes to the owner of a column.
+  HCTR_HD bool goes_to(const BlockColumn& column, const KeyBatch& batch, int32_t p) const {
+    return column.takes(batch.keys[p]) && !(local_rows && local_rows[p] != 0);
+  }
 };
 
 /// Bytes of scratch for batches of so many bags, those of all blocks together.

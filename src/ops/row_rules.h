@@ -48,6 +48,21 @@ struct RowWiseAdaGradRule : SgdRule {
   }
 };
 
+/// No rule to train by: the row becomes the gradient as it was summed up.
+struct TakeGradientRule : RuleDefaults {
+  static constexpr int kStates = 0;
+  HCTR_HD static UpdateScalars scalars(const Optimizer&, const StepState&) { return {0, 1.0f, 0}; }
+  HCTR_HD static void update(const Optimizer&, const UpdateScalars&, float g, float& w, float*) { w = g; }
+};
+
+/// Where sum_rows writes, as rows.
+inline RowData rows_of_sums(const Tensor& sums) {
+  RowData data;
+  data.dim = sums.dim(1);
+  data.vectors = {sums.data<float>(), DType::f32};
+  return data;
+}
+
 template <class Rule>
 using RowScalars = std::conditional_t<Rule::kScalarsOf == ScalarsOf::last_step, LazyScalars, UpdateScalars>;
 

@@ -33,8 +33,10 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
     const SparseInput& sparse = config.data.sparse.at(input);
     const bool limited = clause.hparam.limited();
     const TableSpec spec = clause.table_spec(config.optimizer);
-    PlanTable table{.name = clause.top(), .rule = limited && !clause.identity_by_slot() ? PlacementRule::distributed : clause.placement_rule(),
-                    .as_without_plan = limited, .identity_by_slot = clause.identity_by_slot(), .may_be_cut = spec.may_be_cut() && !limited,
+    PlacementRule rule = clause.placement_rule();
+    if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // of the rows that are not frequent
+    PlanTable table{.name = clause.top(), .rule = limited && !clause.identity_by_slot() ? PlacementRule::distributed : rule,
+                    .as_without_plan = limited, .identity_by_slot = clause.identity_by_slot(), .may_be_cut = spec.may_be_cut() && !limited && spec.replication.of == Replication::Of::none,
                     .dim = clause.dim, .row_bytes = row_bytes(spec), .slots = {}};
     for (int64_t s = 0; s < sparse.slot_num; ++s) {
       const auto at = static_cast<size_t>(s);

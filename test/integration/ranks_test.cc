@@ -185,6 +185,26 @@ TEST_F(RanksTest, ThreadsTrainTheModelOfOneRank) {
   }
 }
 
+TEST_F(RanksTest, FrequentRowsAndWholeTablesOnEveryRankTrainTheModelOfOneRank) {
+  const std::string deep = "\"bottom\": \"deep_data\", \"top\": \"deep_emb\",", wide = "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",";
+  const std::string sizes = R"("index": "direct", "slot_size_array": [)";
+  for (const bool adam : {false, true}) {
+    const std::string config = adam ? config_ : sgd(config_);
+    std::string direct = with_change(config, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1", sizes + "300], \"embedding_vec_size\": 1");
+    direct = with_change(direct, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5", sizes + "300, 300, 300], \"embedding_vec_size\": 5");
+    std::string hybrid = with_change(config, deep, deep + R"("placement": "hybrid",)");
+    hybrid = with_change(with_change(hybrid, wide, wide + R"("placement": "hybrid",)"), "\"embedding_vec_size\": 1,", R"("embedding_vec_size": 1, "num_iterations_statistics": 5,)");
+    const std::string whole = with_change(with_change(direct, deep, deep + R"("placement": "data_parallel",)"), wide, wide + R"("placement": "data_parallel",)");
+    for (const auto& [name, alone, placed] : {std::tuple("hybrid", config, hybrid), {"data_parallel", direct, whole}}) {
+      const Result one = train(alone, {"[0]"}, "one");
+      for (const Ranks& ranks : kThreads) {
+        SCOPED_TRACE(std::string(name) + (adam ? ", Adam on " : ", SGD on ") + ranks.gpu);
+        expect_same(one, train(placed, ranks), adam ? 1e-5 : 1e-6);
+      }
+    }
+  }
+}
+
 TEST_F(RanksTest, ProcessesTrainTheModelOfOneRank) {
   HCTR_SKIP_WITHOUT_MPI();
   for (const bool adam : {false, true}) {

@@ -264,12 +264,49 @@ TEST(EmbeddingClauseTest, StorageOfVectorsAndStates) {
 TEST(EmbeddingClauseTest, PlacementMayBeLeftToThePlan) {
   const std::string hparam = R"({"embedding_vec_size": 2, "combiner": 0})", by_key = R"({"embedding_vec_size": 2, "combiner": 0, "identity": "key"})";
   for (const std::string& type : embedding_types()) {
-    EXPECT_EQ(read(hparam, R"(, "placement": "auto")", type).clause.placement_rule(), PlacementRule::automatic);
+    EXPECT_EQ(read(hparam, R"(, "placement": "auto")", type).clause.placement_rule(),
+              type == "HybridSparseEmbedding" ? PlacementRule::hybrid : PlacementRule::automatic);
     EXPECT_EQ(read(hparam, R"(, "placement": "distributed")", type).clause.placement_rule(), PlacementRule::distributed);
     EXPECT_EQ(first_error(read(by_key, R"(, "placement": "localized")", type)),
               "/layers/1/placement: rows belong to keys alone here and have one owner whatever the slot: use \"distributed\" or \"auto\", or "
               "\"identity\": \"slot_and_key\"");
   }
+}
+
+TEST(EmbeddingClauseTest, WhichRowsEveryRankHas) {
+  using Of = Replication::Of;
+  const std::string vectors = R"({"embedding_vec_size": 2, "combiner": 0)", sizes = R"(, "index": "direct", "slot_size_array": [4, 100, 25])";
+  const auto placed = [](const std::string& word) { return R"(, "placement": ")" + word + "\""; };
+  const auto replication = [&](const std::string& more, const std::string& word = "auto", const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
+    const Read r = read(vectors + more + "}", placed(word), type);
+    EXPECT_EQ(first_error(r), "");
+    return r.clause.replication();
+  };
+  EXPECT_EQ(replication("").of, Of::none);
+  EXPECT_EQ(replication("", "localized", "HybridSparseEmbedding").of, Of::none);
+  EXPECT_EQ(replication(R"(, "when_full": "evict_lru", "max_vocabulary_size_per_gpu": 9)", "auto", "HybridSparseEmbedding").of, Of::none) << "rows may leave";
+  for (const auto& [word, type] : {std::pair("auto", "HybridSparseEmbedding"), {"hybrid", "DistributedSlotSparseEmbeddingHash"}}) {
+    const Replication found = replication("", word, type), named = replication(R"(, "frequent_keys": "keys.json")", word, type);
+    EXPECT_EQ(found.of, Of::frequent);
+    EXPECT_EQ(found.steps, 20);
+    EXPECT_EQ(found.most_rows, 1) << "in batches";
+    EXPECT_EQ(named.keys_file, "keys.json");
+    EXPECT_EQ(replication(R"(, "num_iterations_statistics": 7, "max_num_frequent_categories": 3)", word, type).most_rows, 3);
+  }
+  const TableSpec whole = read(vectors + sizes + "}", placed("data_parallel")).clause.table_spec(adam(), 2, Placement::without_plan(PlacementRule::data_parallel, true, 3, 4));
+  EXPECT_EQ(whole.replication.of, Of::all);
+  EXPECT_EQ(whole.direct.rows(), 129) << "every rank has all rows";
+
+  const auto error = [&](const std::string& more, const std::string& word, const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
+    return first_error(read(vectors + more + "}", placed(word), type));
+  };
+  EXPECT_EQ(error("", "data_parallel"),
+            "/layers/1/placement: ranks can have all rows alike where the keys are known: \"index\": \"direct\" with \"slot_size_array\"");
+  EXPECT_EQ(error(R"(, "min_count": 2)", "hybrid"),
+            "/layers/1/placement: rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: leave out the fields that ask for "
+            "it, or take \"localized\" or \"distributed\"");
+  EXPECT_EQ(error(R"(, "frequent_keys": "keys.json")", "localized"),
+            "/layers/1/sparse_embedding_hparam/frequent_keys: names keys for \"placement\": \"hybrid\", which this table has not");
 }
 
 TEST(PlacementTest, EveryKeyHasOneOwner) {

@@ -1,0 +1,145 @@
+#include "embedding/hybrid_embedding.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "embedding/gather_rows.h"
+
+namespace hctr {
+namespace {
+
+using FrequentRow = EmbeddingTable::FrequentRow;
+
+FrequentKeys keys_of_file(const TableSpec& spec) {
+  if (spec.replication.keys_file.empty()) return {};
+  return in_context([&] { return cat("reading the frequent keys of table '", spec.name, "'"); },
+                    [&] { return read_frequent_keys(spec.replication.keys_file, spec.identity_by_slot, spec.slots); });
+}
+
+int64_t most_rows(const TableSpec& spec, const FrequentKeys& named) {
+  if (!spec.replication.keys_file.empty()) return static_cast<int64_t>(named.keys.size());
+  if (spec.direct.empty()) return spec.replication.most_rows;
+  return std::min(spec.replication.most_rows, std::accumulate(spec.direct.size.begin(), spec.direct.size.end(), int64_t{0}));
+}
+
+/// The table of frequent rows.
+TableSpec frequent_spec(TableSpec spec, int64_t most) {
+  spec.direct = {};
+  spec.fixed_keys = true;
+  spec.row_hint = 0;
+  spec.row_limit = std::max<int64_t>(1, most);
+  return spec;
+}
+
+TableSpec counting(TableSpec spec) {
+  spec.policy.finds_frequent = spec.replication.keys_file.empty();
+  return spec;
+}
+
+std::string as_text(const std::vector<FrequentRow>& rows) { return {reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(FrequentRow)}; }
+void add_from(std::string_view text, std::vector<FrequentRow>& rows) {
+  const size_t before = rows.size();
+  rows.resize(before + text.size() / sizeof(FrequentRow));
+  if (!text.empty()) std::memcpy(rows.data() + before, text.data(), text.size());
+}
+
+bool by_key(const FrequentRow& a, const FrequentRow& b) { return std::pair(a.slot, a.key) < std::pair(b.slot, b.key); }
+
+}  // namespace
+
+HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
+                                 int ring_slots)
+    : HybridEmbedding(runtime, comm, std::move(placement), spec, slot_keys, ring_slots, keys_of_file(spec)) {}
+
+HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
+                                 int ring_slots, FrequentKeys named)
+    : comm_(comm), steps_left_(spec.replication.keys_file.empty() ? spec.replication.steps : -1), most_rows_(most_rows(spec, named)),
+      frequent_(runtime, comm, frequent_spec(spec, most_rows_), ring_slots), others_(runtime, comm, std::move(placement), counting(spec), slot_keys, ring_slots) {
+  if (named.keys.empty()) return;
+  // With direct keys every row has been there from the start.
+  const bool seen = !spec.direct.empty();
+  for (size_t i = 0; seen && i < named.keys.size(); ++i)
+    if (const int64_t slot = spec.identity_by_slot ? named.slots[i] : 0; !spec.direct.has(named.keys[i], slot))
+      throw Error(Kind::data, cat("'", spec.replication.keys_file, "', frequent keys of table '", spec.name, "': ", spec.direct.outside(named.keys[i], slot)));
+  frequent_.hold(std::move(named.keys), std::move(named.slots), seen);
+}
+
+void HybridEmbedding::ensure_room(int64_t step) {
+  if (steps_left_ == 0) find_frequent();
+  if (steps_left_ >= 0) --steps_left_;
+  others_.ensure_room(step);
+}
+
+void HybridEmbedding::find_frequent() {
+  const std::vector<FrequentRow> mine = others_.table().most_frequent(most_rows_);
+  std::vector<FrequentRow> chosen;
+  for (const std::string& part : comm_.gather(as_text(mine), 0)) add_from(part, chosen);
+  std::sort(chosen.begin(), chosen.end());
+  chosen.resize(std::min(chosen.size(), static_cast<size_t>(most_rows_)));
+  std::sort(chosen.begin(), chosen.end(), by_key);
+  const std::string text = comm_.share(as_text(chosen), 0);
+  chosen.clear();
+  add_from(text, chosen);
+  if (chosen.empty()) return;
+
+  std::vector<FrequentRow> owned;
+  for (const FrequentRow& row : mine)
+    if (std::binary_search(chosen.begin(), chosen.end(), row, by_key)) owned.push_back(row);
+  std::sort(owned.begin(), owned.end(), by_key);
+  RowCopies rows;
+  const TableSpec& spec = others_.spec();
+  const std::function<void(const RowBlock&)> take = [&](const RowBlock& block) {
+    for (size_t i = 0; i < block.keys.size(); ++i) rows.add(block, i, spec);
+  };
+  RowGathering gathering(comm_, spec, take);
+  others_.table().export_rows(owned, [&](const RowBlock& block) { gathering.give(block); });
+  gathering.finish();
+  rows = from_bytes(comm_.share(comm_.rank() == 0 ? to_bytes(rows.block()) : "", 0));
+  frequent_.hold(rows.keys, rows.slots, true);
+  frequent_.import_rows(rows.block());
+}
+
+void HybridEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
+  frequent_.prepare(ctx, slot, keys, offsets);
+  others_.prepare(ctx, slot, keys, offsets, frequent_.rows_of(slot));
+}
+
+void HybridEmbedding::forward(Context& ctx, int slot, Tensor y) {
+  others_.forward(ctx, slot, y);
+  frequent_.add_forward(ctx, slot, y);
+}
+
+void HybridEmbedding::backward_and_update(Context& ctx, int slot, Tensor dy) {
+  others_.backward_and_update(ctx, slot, dy);
+  frequent_.backward_and_update(ctx, slot, dy);
+}
+
+void HybridEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
+  const EmbeddingTable::Batch batch = frequent_.find(ctx, keys, offsets);
+  others_.lookup(ctx, keys, offsets, y, batch.rows);
+  frequent_.add_lookup(ctx, batch, y);
+}
+
+void HybridEmbedding::put_back() {
+  if (!frequent_.holds_rows()) return;
+  frequent_.export_rows([&](const RowBlock& block) { others_.import_rows(block); });
+}
+
+int64_t HybridEmbedding::rows() {
+  put_back();
+  return others_.rows();
+}
+
+void HybridEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
+  put_back();
+  others_.export_rows(with_states, take);
+}
+
+void HybridEmbedding::import_rows(const RowBlock& rows) {
+  others_.import_rows(rows);
+  if (frequent_.holds_rows()) frequent_.import_rows(rows);
+}
+
+}  // namespace hctr

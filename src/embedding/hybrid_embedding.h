@@ -1,0 +1,51 @@
+// An embedding whose frequent rows are on every rank and whose other rows have owners.
+#pragma once
+
+#include <memory>
+
+#include "embedding/frequent_keys.h"
+#include "embedding/replicated_rows.h"
+#include "embedding/sharded_embedding.h"
+
+namespace hctr {
+
+/// Which keys are frequent is known from a file, or found: the owners count what comes in the first steps, and between two steps the rows that
+/// came most often are put on every rank, with their states. From then on theirs are the rows that count; the owners keep a place for each,
+/// into which they are put back whenever rows are saved or counted. So files and numbers of rows are those of a table without frequent rows.
+class HybridEmbedding : public Embedding {
+ public:
+  /// Errors: those of read_frequent_keys(); Error(data) when a key of the file is none that the table can have.
+  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys, int ring_slots);
+
+  void ensure_room(int64_t step) override;
+  void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
+  void forward(Context&, int slot, Tensor y) override;
+  void backward_and_update(Context&, int slot, Tensor dy) override;
+  void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
+  const TableSpec& spec() const override { return others_.spec(); }
+  int64_t rows() override;
+  std::map<std::string, int64_t> counts() override { return others_.counts(); }
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override;
+  void import_rows(const RowBlock&) override;
+
+  /// The rows of this rank's replica that have come, in the order of (slot, key).
+  void export_replica(const std::function<void(const RowBlock&)>& take) { frequent_.export_rows(take); }
+
+ protected:
+  EmbeddingTable& table() override { return others_.table(); }
+
+ private:
+  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys, int ring_slots, FrequentKeys);
+  /// The most frequent rows of all ranks become frequent ones.
+  void find_frequent();
+  /// Frequent rows to their owners.
+  void put_back();
+
+  Communicator& comm_;
+  int64_t steps_left_;  // until frequent rows are found
+  int64_t most_rows_;   // of them
+  ReplicatedRows frequent_;
+  ShardedEmbedding others_;
+};
+
+}  // namespace hctr

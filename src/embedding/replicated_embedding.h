@@ -1,0 +1,34 @@
+// A table that is whole on every rank: for tables small beside what the exchange of their vectors costs.
+#pragma once
+
+#include "embedding/embedding.h"
+#include "embedding/replicated_rows.h"
+
+namespace hctr {
+
+class ReplicatedEmbedding : public Embedding {
+ public:
+  /// `spec` has the direct keys of all ranks.
+  ReplicatedEmbedding(Runtime& runtime, Communicator& comm, TableSpec spec, int ring_slots)
+      : comm_(comm), rows_(runtime, comm, std::move(spec), ring_slots) {}
+
+  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { rows_.prepare(ctx, slot, keys, offsets); }
+  void forward(Context& ctx, int slot, Tensor y) override { rows_.forward(ctx, slot, y); }
+  void backward_and_update(Context& ctx, int slot, Tensor dy) override { rows_.backward_and_update(ctx, slot, dy); }
+  void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { rows_.lookup(ctx, keys, offsets, y); }
+  const TableSpec& spec() const override { return rows_.spec(); }
+  int64_t rows() override { return table().rows(); }
+  std::map<std::string, int64_t> counts() override { return table().counts(); }
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override {
+    if (comm_.rank() == 0) table().export_rows(with_states, take);
+  }
+  void import_rows(const RowBlock& rows) override { table().import_rows(rows); }
+
+  EmbeddingTable& table() override { return rows_.table(); }
+
+ private:
+  Communicator& comm_;
+  ReplicatedRows rows_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,129 @@
+#include "embedding/replicated_rows.h"
+
+#include <algorithm>
+
+#include "device/copy.h"
+#include "embedding/gather_rows.h"
+#include "ops/embedding_pool.h"
+#include "ops/embedding_update.h"
+#include "ops/replicated_rows.h"
+
+namespace hctr {
+
+ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, TableSpec spec, int ring_slots)
+    : runtime_(runtime), comm_(comm), table_(runtime, std::move(spec), ring_slots),
+      rows_(std::max<int64_t>(1, table_.spec().fixed_keys ? table_.spec().row_limit : table_.spec().direct.rows())) {
+  HCTR_EXPECT(table_.spec().fixed_keys != !table_.spec().direct.empty(), "table '", table_.spec().name, "' has rows that ranks do not have alike");
+  const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
+  struct Tickets {
+    size_t rows, bags, run_begin, counts;
+  };
+  std::vector<Tickets> tickets;
+  for (int s = 0; s < ring_slots; ++s) {
+    steps_.push_back({words(rows_ + 1), {}});
+    tickets.push_back({words(rows_), words(rows_), words(rows_), words(sizeof(ops::GroupCounts) / sizeof(int32_t))});
+  }
+  sums_ = arena_.add(TensorSpec(DType::f32, {rows_ + 1, table_.spec().dim}));
+  seen_ = words(rows_ + 1);
+  scratch_ = words(static_cast<int64_t>(ops::group_marked_scratch_bytes(runtime.device(), rows_) / sizeof(int32_t)) + 1);
+  in_context([&] { return cat("making room for what all ranks have of table '", table_.spec().name, "'"); }, [&] { arena_.build(runtime.device()); });
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    const auto at = [&](size_t ticket) { return arena_.get(ticket).data<int32_t>(); };
+    steps_[s].touched = {.rows = at(tickets[s].rows), .bags = at(tickets[s].bags), .run_begin = at(tickets[s].run_begin),
+                         .counts = reinterpret_cast<ops::GroupCounts*>(at(tickets[s].counts))};
+  }
+  zero(runtime.compute_stream(), arena_.get(seen_));
+  runtime.compute_stream().synchronize();
+}
+
+void ReplicatedRows::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
+  table_.prepare(ctx, slot, keys, offsets);
+  const EmbeddingTable::Batch& batch = table_.prepared(slot);
+  const Step& step = steps_.at(static_cast<size_t>(slot));
+  const Tensor marks = arena_.get(step.marks);
+  ops::mark_batch(ctx, batch.groups, batch.keys.key_capacity, marks);
+  comm_.all_reduce(ctx, marks, Reduce::max);
+  ops::group_marked(ctx, marks, step.touched, arena_.get(scratch_).bytes());
+}
+
+void ReplicatedRows::forward(Context& ctx, int slot, Tensor y) { table_.forward(ctx, slot, y); }
+
+void ReplicatedRows::add_forward(Context& ctx, int slot, Tensor y) { add_lookup(ctx, table_.prepared(slot), y); }
+
+void ReplicatedRows::add_lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y) {
+  ops::add_pooled(ctx, batch.keys, batch.rows, table_.data().vectors, table_.spec().combiner, y);
+}
+
+EmbeddingTable::Batch ReplicatedRows::find(Context& ctx, Tensor keys, Tensor offsets) {
+  const EmbeddingTable::Batch batch = table_.find(ctx, keys, offsets);
+  ops::hide_unseen(ctx, arena_.get(seen_), batch.rows, batch.keys.key_capacity);
+  return batch;
+}
+
+void ReplicatedRows::backward_and_update(Context& ctx, int slot, Tensor dy) {
+  const EmbeddingTable::Batch& batch = table_.prepared(slot);
+  const Step& step = steps_.at(static_cast<size_t>(slot));
+  const TableSpec& spec = table_.spec();
+  const Tensor sums = arena_.get(sums_);
+  zero(ctx.stream(), sums);
+  ops::sum_rows(ctx, batch.keys, batch.groups, spec.combiner, dy, table_.piece_sums(), sums);
+  comm_.all_reduce(ctx, sums, Reduce::sum);
+
+  // Of each touched row there is one gradient now: a batch with a sample for each row, of which those that are touched have a key.
+  ops::KeyBatch by_row;
+  by_row.slots = by_row.places = 1;
+  by_row.samples = rows_ + 1;
+  by_row.key_capacity = rows_;
+  const Tensor gradients(sums.bytes(), TensorSpec(DType::f32, {rows_ + 1, 1, spec.dim}), sums.device());
+  ops::update_rows(ctx, spec.optimizer, by_row, step.touched, ops::Combiner::sum, gradients, table_.piece_sums(), table_.data());
+  if (spec.fixed_keys) ops::note_seen(ctx, batch.rows_after, arena_.get(step.marks), arena_.get(seen_), table_.data().touched);
+  table_.end_step(ctx, slot);
+}
+
+std::vector<int32_t> ReplicatedRows::seen() {
+  runtime_.prepare_stream().synchronize();
+  return to_host<int32_t>(arena_.get(seen_), runtime_.compute_stream());
+}
+
+void ReplicatedRows::hold(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen) {
+  keys_ = std::move(keys);
+  slots_ = std::move(slots);
+  table_.hold_rows(keys_, slots_);
+  from_host(arena_.get(seen_), std::vector<int32_t>(static_cast<size_t>(rows_) + 1, seen), runtime_.compute_stream());
+}
+
+std::optional<size_t> ReplicatedRows::place_of(int64_t key, int32_t slot) const {
+  auto first = keys_.begin(), last = keys_.end();
+  if (!slots_.empty()) {
+    const auto of_slot = std::equal_range(slots_.begin(), slots_.end(), slot);
+    first = keys_.begin() + (of_slot.first - slots_.begin());
+    last = keys_.begin() + (of_slot.second - slots_.begin());
+  }
+  const auto found = std::lower_bound(first, last, key);
+  if (found == last || *found != key) return std::nullopt;
+  return static_cast<size_t>(found - keys_.begin());
+}
+
+void ReplicatedRows::import_rows(const RowBlock& block) {
+  RowCopies held;
+  std::vector<int32_t> known = seen();
+  for (size_t i = 0; i < block.keys.size(); ++i)
+    if (const auto place = place_of(block.keys[i], block.slots.empty() ? 0 : block.slots[i])) {
+      held.add(block, i, table_.spec());
+      known[*place + 1] = 1;
+    }
+  table_.import_rows(held.block());
+  from_host(arena_.get(seen_), known, runtime_.compute_stream());
+}
+
+void ReplicatedRows::export_rows(const std::function<void(const RowBlock&)>& take) {
+  const std::vector<int32_t> known = seen();
+  table_.export_rows(true, [&](const RowBlock& block) {
+    RowCopies come;
+    for (size_t i = 0; i < block.keys.size(); ++i)
+      if (known[*place_of(block.keys[i], block.slots.empty() ? 0 : block.slots[i]) + 1] != 0) come.add(block, i, table_.spec());
+    if (!come.empty()) take(come.block());
+  });
+}
+
+}  // namespace hctr

@@ -1,0 +1,71 @@
+// Rows that are on every rank, equal bit by bit, because every rank gives them the same update: ranks sum up gradients instead of exchanging
+// vectors. See docs/distributed.md.
+//
+//   prepare    keys ── find ──> rows ── mark ──> marks ── all-reduce ──> rows that some rank's batch has
+//   forward    y  <── rows, as in a table on one rank
+//   backward   dy ── sum by row ──> [rows, dim] ── all-reduce ──> optimizer, once for each of those rows
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "device/arena.h"
+#include "embedding/table.h"
+
+namespace hctr {
+
+/// Either all rows of a table with direct keys, or those of keys that are set between steps (TableSpec::fixed_keys): until then none, and at
+/// most row_limit. Calls of steps are collective.
+class ReplicatedRows {
+ public:
+  ReplicatedRows(Runtime&, Communicator&, TableSpec, int ring_slots);
+
+  /// The calls of EmbeddingTable, of this rank's samples; other keys than its own it leaves alone.
+  void prepare(Context&, int slot, Tensor keys, Tensor offsets);
+  void forward(Context&, int slot, Tensor y);
+  void backward_and_update(Context&, int slot, Tensor dy);
+  void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { table_.lookup(ctx, keys, offsets, y); }
+
+  // With fixed keys the others' vectors are in y already.
+
+  /// Which keys of the prepared batch have a row here, in the order of keys; 0 for the others.
+  const int32_t* rows_of(int slot) const { return table_.prepared(slot).rows; }
+  void add_forward(Context&, int slot, Tensor y);
+  /// For evaluation. Keys that no step has brought are as unknown as in any table.
+  EmbeddingTable::Batch find(Context&, Tensor keys, Tensor offsets);
+  void add_lookup(Context&, const EmbeddingTable::Batch&, Tensor y);
+
+  /// The keys, sorted by (slot, key); slots are empty where rows belong to keys alone. `seen`: rows count as having come. Once, with nothing queued.
+  void hold(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);
+  bool holds_rows() const { return !keys_.empty(); }
+  /// Overwrites those rows of the block that are held, the same on every rank; they have come.
+  void import_rows(const RowBlock&);
+  /// Rows that have come, with their states. Waits for queued steps.
+  void export_rows(const std::function<void(const RowBlock&)>& take);
+  EmbeddingTable& table() { return table_; }
+  const TableSpec& spec() const { return table_.spec(); }
+
+ private:
+  /// Of the i-th key in the order of hold(); none where it is not held.
+  std::optional<size_t> place_of(int64_t key, int32_t slot) const;
+  std::vector<int32_t> seen();
+
+  Runtime& runtime_;
+  Communicator& comm_;
+  EmbeddingTable table_;
+  int64_t rows_;  // that there may be
+  std::vector<int64_t> keys_;
+  std::vector<int32_t> slots_;
+
+  struct Step {      // of a ring slot: what all ranks' batches touch
+    size_t marks;    // ticket
+    ops::RowGroups touched;
+  };
+  Arena arena_;
+  std::vector<Step> steps_;
+  size_t sums_ = 0, seen_ = 0, scratch_ = 0;
+};
+
+}  // namespace hctr

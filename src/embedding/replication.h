@@ -1,0 +1,21 @@
+// Which rows live on every rank, rather than on one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hctr {
+
+struct Replication {
+  enum class Of {
+    none,
+    frequent,  ///< the keys that a file names, or that come most often in the first steps
+    all,       ///< every row; the table has direct keys, those of all ranks
+  };
+  Of of = Of::none;
+  std::string keys_file;     ///< of frequent keys; empty: they are found
+  int64_t steps = 0;         ///< whose keys are counted to find them
+  int64_t most_rows = 0;     ///< that are found
+};
+
+}  // namespace hctr
