@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "data/criteo_set.h"
 #include "data/csv_set.h"
+#include "data/feature_clause.h"
 #include "data/feature_set.h"
 #include "data/norm_set.h"
 #include "data/raw_set.h"
