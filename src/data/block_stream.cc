@@ -20,6 +20,7 @@ bool BlockStream::cut(Work& work) {
 BlockStream::Parsed BlockStream::parse(Work& work) {
   if (!work.parser) work.parser = set_.parser();
   const std::shared_ptr<SampleBlock> block = blocks_.take();
+  block->one_hot = false;
   BadRecords bad = work.parser->parse(work.chunk, *block);
   const Place& begin = work.chunk.begin;
   return {{block, {.pass = work.pass, .file = work.file, .record = begin.record, .offset = begin.offset}, 0}, std::move(bad), work.chunk.file};

@@ -87,7 +87,6 @@ BadRecords FeatureParser::parse(Chunk& chunk, SampleBlock& block) {
   grow(block.label, rows * plan_.label_dim);
   grow(block.dense, rows * plan_.dense_dim);
   grow(block.keys, rows * plan_.slots);
-  grow(block.offsets, rows * plan_.slots + 1);
   block.rows = rows;
   is_bad_.assign(static_cast<size_t>(rows), 0);
   bad_ = 0;
@@ -100,7 +99,7 @@ BadRecords FeatureParser::parse(Chunk& chunk, SampleBlock& block) {
     if (policy_ != BadRecordPolicy::skip) throw Error(Kind::data, problem_);
     leave_out_bad(rows, block);
   }
-  for (int64_t i = 0; i <= block.rows * plan_.slots; ++i) block.offsets[static_cast<size_t>(i)] = static_cast<int32_t>(i);
+  one_key_each(block, block.rows, plan_.slots);
   return {bad_, bad_ > 0 ? problem_ : ""};
 }
 
