@@ -60,8 +60,11 @@ void fill_slot(const BatchView::Table& view, const BatchShape::Table& shape, int
   for (const RowRange& range : ranges) {
     const int64_t* keys = range.block->keys.data();
     if (range.block->one_hot) {  // a limit keeps at least one key
-      for (int64_t r = 0; r < range.count; ++r) offsets[r] = at + static_cast<int32_t>(r);
-      std::copy_n(keys + place.record_slot * range.block->rows + range.first, range.count, view.keys + at);
+      const int64_t* from = keys + place.record_slot * range.block->rows + range.first;
+      for (int64_t r = 0; r < range.count; ++r) {  // no call for a copy: shuffled rows come one by one
+        offsets[r] = at + static_cast<int32_t>(r);
+        view.keys[at + r] = from[r];
+      }
       at += static_cast<int32_t>(range.count);
     } else if (const int32_t* from = offsets_of(range, place.record_slot); shape.keep > 0) {
       at = fill_kept(view, shape, at, offsets, from, range.count, keys);
@@ -94,9 +97,10 @@ void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const Ro
       for (int64_t i = begin; i < end; ++i) body(i);
     });
   };
+  const bool one_hot = std::all_of(ranges.begin(), ranges.end(), [](const RowRange& range) { return range.block->one_hot; });
   each(0, [&](int64_t i) {
     SlotPlace& place = places[static_cast<size_t>(i)];
-    place.begin = count_keys(shape.tables[place.table], place.record_slot, ranges);
+    place.begin = one_hot ? rows : count_keys(shape.tables[place.table], place.record_slot, ranges);
   });
   int64_t at = 0;
   for (SlotPlace& place : places) {  // counts become places

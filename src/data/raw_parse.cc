@@ -99,6 +99,7 @@ bool parse_good(const RawShape& shape, const std::byte* bytes, int64_t records, 
                                  : turn_keys<int64_t>(shape, from, count, more, block.keys.data() + begin, records);
   }
   if (!finite || static_cast<int64_t>(bits) < 0) return false;
+  block.rows = records;
   one_key_each(block, records, shape.slots);
   return true;
 }

@@ -279,7 +279,10 @@ TEST_F(Samples, NoMoreThanNumSamplesAreRead) {
       std::vector<std::byte> memory(layout.bytes);
       Reader reader(of, {"train", stated}, layout, {memory.data()}, {.batch = 10000, .repeat = false}, Log::silent());
       int64_t samples = 0;
-      for (; const auto slot = reader.next(); reader.release(*slot)) samples += BatchView(layout, memory.data()).state->valid_samples;
+      while (const auto slot = reader.next()) {
+        samples += BatchView(layout, memory.data()).state->valid_samples;
+        reader.release(*slot);
+      }
       return samples;
     };
     EXPECT_EQ(read(23456), 23456);
