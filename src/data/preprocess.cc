@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "data/block_stream.h"
 #include "data/preprocess_rows.h"
 #include "data/record_writer.h"
 #include "data/text_work.h"
@@ -93,7 +92,7 @@ ColumnsLearned learn(const PreprocessOptions& options, const TextParser& parser)
 
 /// What one block of rows became.
 struct Encoded {
-  std::shared_ptr<EncodedRecords> train, eval;
+  EncodedRecords train, eval;
   int64_t train_positives = 0, eval_positives = 0, bad = 0;
   std::vector<int64_t> most_nnz;
 };
@@ -103,23 +102,18 @@ struct Encoding {
   ParsedRows rows;
 };
 
-Encoded encode(Encoding& item, const PreprocessOptions& options, const TextParser& parser, const RowEncoder& encoder, bool all_eval, Recycler<EncodedRecords>& records) {
+Encoded encode(Encoding& item, const PreprocessOptions& options, const TextParser& parser, const RowEncoder& encoder, bool all_eval) {
   Encoded done;
-  for (auto* part : {&done.train, &done.eval}) {
-    *part = records.take();  // memory that is warm
-    (*part)->bytes.clear();
-    (*part)->ends.clear();
-  }
   ParsedRows& rows = item.rows;
   parser.parse(item.block, rows);
   done.bad = rows.bad;
   add_crosses(options, rows);
   encoder.to_keys(rows);
   const bool mostly_train = !all_eval && (rows.rows == 0 || options.holdout.trains(rows.index[0], rows.split.empty() ? 0 : rows.split[0]));
-  if (rows.rows > 0) (mostly_train ? *done.train : *done.eval).bytes.reserve(rows.rows * encoder.bytes_of(rows, 0));
+  if (rows.rows > 0) (mostly_train ? done.train : done.eval).bytes.reserve(rows.rows * encoder.bytes_of(rows, 0));
   for (size_t row = 0; row < rows.rows; ++row) {
     const bool train = !all_eval && options.holdout.trains(rows.index[row], rows.split.empty() ? 0 : rows.split[row]);
-    encoder.append(rows, row, train ? *done.train : *done.eval);
+    encoder.append(rows, row, train ? done.train : done.eval);
     (train ? done.train_positives : done.eval_positives) += rows.labels[0][row] > 0;
   }
   for (const auto& column : rows.categories) {
@@ -201,18 +195,17 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   };
   const auto train = set("train"), eval = set("val");
   summary.most_nnz.assign(static_cast<size_t>(options.slots()), 1);
-  Recycler<EncodedRecords> records;
   for (const bool all_eval : {false, true}) {
     const auto& inputs = all_eval ? options.eval_inputs : options.inputs;
     if (inputs.empty()) continue;
     TextSource source(inputs, options.table.header);
     for_each_block<Encoding, Encoded>(
         source, options.threads, all_eval ? "writing the evaluation set" : "writing",
-        [&](Encoding& item) { return encode(item, options, parser, encoder, all_eval, records); }, [&](Encoded& done) {
-          train->add(*done.train);
-          eval->add(*done.eval);
-          summary.train.rows += done.train->count();
-          summary.eval.rows += done.eval->count();
+        [&](Encoding& item) { return encode(item, options, parser, encoder, all_eval); }, [&](Encoded& done) {
+          train->add(done.train);
+          eval->add(done.eval);
+          summary.train.rows += done.train.count();
+          summary.eval.rows += done.eval.count();
           summary.train.positives += done.train_positives;
           summary.eval.positives += done.eval_positives;
           (all_eval ? summary.eval : summary.train).bad_rows += done.bad;

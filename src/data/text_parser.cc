@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/text_values.h"
 
 namespace hctr {
 namespace {
@@ -28,7 +27,6 @@ constexpr std::array<uint8_t, 256> kHexDigits = hex_digits();
 struct Field {
   char separator;
   bool quotes;
-  const char* block_end = nullptr;  // where it is known
 
   bool ends(const char* p) const { return *p == separator || *p == '\n' || (*p == '\r' && p[1] == '\n'); }
 
@@ -75,12 +73,6 @@ const char* read_number(const Field& field, const char* p, double& value) {
 }
 
 const char* read_hex(const Field& field, const char* p, uint64_t& code) {
-  if (field.block_end && field.block_end - p > 9) {  // eight digits, as nearly all are, at once
-    if (const int64_t value = eight_hex_digits(p); value >= 0 && field.ends(p + 8)) {
-      code = kFirstValue + static_cast<uint64_t>(value);
-      return p + 8;
-    }
-  }
   uint64_t value = 0;
   int count = 0;
   for (; count < 9; ++count) {
@@ -115,8 +107,8 @@ TextParser::TextParser(TextTable table, BadRows bad_rows, uint64_t modulo)
 }
 
 /// Reads the line at `p` into row `rows.rows`; returns where the line ends, or null when it is not right.
-const char* TextParser::parse_line(const char* p, const char* block_end, ParsedRows& rows) const {
-  const Field field{table_.separator, table_.quotes, block_end};
+const char* TextParser::parse_line(const char* p, ParsedRows& rows) const {
+  const Field field{table_.separator, table_.quotes};
   const size_t row = rows.rows;
   std::string scratch;
   std::string_view text;
@@ -192,7 +184,7 @@ void TextParser::parse(const TextBlock& block, ParsedRows& rows) const {
       p += *p == '\r' ? 2 : 1;
       continue;
     }
-    if (const char* stop = parse_line(p, end, rows)) {
+    if (const char* stop = parse_line(p, rows)) {
       rows.index[rows.rows++] = index;
       p = stop + 1;
     } else {

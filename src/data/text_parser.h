@@ -41,7 +41,7 @@ class TextParser {
   void parse(const TextBlock&, ParsedRows& rows) const;
 
  private:
-  const char* parse_line(const char* p, const char* block_end, ParsedRows& rows) const;
+  const char* parse_line(const char* p, ParsedRows& rows) const;
   std::string what_is_wrong(std::string_view line) const;
   uint64_t limited(uint64_t code) const { return modulo_ == 0 ? code : kFirstValue + (code - kFirstValue) % modulo_; }
 
