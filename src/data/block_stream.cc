@@ -7,7 +7,7 @@ namespace hctr {
 BlockStream::BlockStream(SampleSet& set, const Passage& passage, const ReaderPosition& from, int workers, Recycler<SampleBlock>& blocks,
                          BadRecordCare& care)
     : set_(set), blocks_(blocks), care_(care), bad_records_(from.bad_records), pass_(from.pass),
-      pass_rows_(from.file + from.offset + from.rows + from.taken > 0), source_(set, passage, from),
+      pass_rows_(from.file + from.record + from.offset + from.rows + from.taken > 0), source_(set, passage, from),
       workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {}
 
 bool BlockStream::cut(Work& work) {
@@ -20,6 +20,7 @@ bool BlockStream::cut(Work& work) {
 BlockStream::Parsed BlockStream::parse(Work& work) {
   if (!work.parser) work.parser = set_.parser();
   const std::shared_ptr<SampleBlock> block = blocks_.take();
+  block->one_hot = false;
   BadRecords bad = work.parser->parse(work.chunk, *block);
   const Place& begin = work.chunk.begin;
   return {{block, {.pass = work.pass, .file = work.file, .record = begin.record, .offset = begin.offset}, 0}, std::move(bad), work.chunk.file};

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "data/feature_clause.h"
 #include "data/format_table.h"
 
 namespace hctr {
@@ -41,6 +42,7 @@ void resolve_limits(SparseInput& input, const std::string& pointer, Problems& pr
 }
 
 void check_together(DataClause& clause, const std::string& pointer, Problems& problems) {
+  complete_feature_clause(clause, pointer, problems);
   const FormatType& format = format_type(clause.format);
   format.check(clause, pointer, problems);
   if (clause.csv.given && clause.format != DataFormat::csv) problems.note(pointer + "/csv", "has no effect: the format is not \"Csv\"");
@@ -141,7 +143,9 @@ Schema<DataClause> data_schema() {
   return Schema<DataClause>("Data")
       .opt("name", &DataClause::name, "accepted and not used")
       .opt("format", &DataClause::format, "how the samples are stored")
-      .need("source", &DataClause::source, "file list of the training data")
+      .opt("feature_spec", &DataClause::feature_spec, "a feature specification (YAML), which takes the place of format: source and eval_source then name mappings, train and test "
+                                                      "where left out, and slot_size_array may follow from the cardinalities")
+      .opt("source", &DataClause::source, "file list of the training data; needed but with feature_spec")
       .opt("eval_source", &DataClause::eval_source, "file list of the evaluation data; empty: no evaluation")
       .opt("check", &DataClause::check, "whether records carry check sums; the files tell, and must agree where this is given")
       .part("label", &DataClause::label, label_schema(), "the labels of a sample")

@@ -14,7 +14,7 @@
 
 namespace hctr {
 
-enum class DataFormat { norm, raw, parquet, criteo, csv };
+enum class DataFormat { norm, raw, parquet, criteo, csv, features };
 enum class Check { none, sum };
 enum class BadRecordPolicy { error, skip };
 enum class SparseType { distributed_slot, localized_slot };
@@ -96,7 +96,8 @@ struct SparseInput {
 struct DataClause {
   std::string name;
   DataFormat format = DataFormat::norm;
-  std::string source, eval_source;
+  std::string source, eval_source;  ///< files; mappings of feature_spec where that is given
+  std::string feature_spec;         ///< empty: `format` says how samples are stored
   std::optional<Check> check;  ///< what the user believes; the files tell
   LabelPart label;
   DensePart dense;

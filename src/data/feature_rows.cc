@@ -1,13 +1,10 @@
 #include "data/feature_rows.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <cstring>
 
 #include "base/error.h"
-#include "base/half.h"
 #include "data/byte_file.h"
+#include "data/feature_values.h"
 #include "data/text_source.h"
 
 namespace hctr {
@@ -19,16 +16,6 @@ struct Field {
   size_t place;   // of a csv chunk: the column; of a binary one: the offset in the row
   size_t column;  // of the block
 };
-
-/// "feature user: 12 is no id below its cardinality of 10", or nothing.
-std::string misfit(const Field& field, double value) {
-  const FeatureColumn& feature = field.feature;
-  if (feature.cardinality && !(value >= 0 && value < static_cast<double>(*feature.cardinality)))
-    return cat("feature ", feature.name, ": ", value, " is no id below its cardinality of ", *feature.cardinality);
-  if (!std::isnan(value) && (value < least_of(feature.type) || value > most_of(feature.type)))
-    return cat("feature ", feature.name, ": ", value, " does not fit its type ", name_of(feature.type));
-  return {};
-}
 
 class CsvRows : public ChunkRows {
  public:
@@ -68,32 +55,19 @@ class CsvRows : public ChunkRows {
   [[noreturn]] void fail(const std::string& problem) const { throw Error(Kind::data, cat("'", block_.file, "' line ", line_, ": ", problem)); }
 
   void take(std::string_view line, FeatureBlock& block) {
-    parts_.clear();
-    for (size_t begin = 0; begin <= line.size();) {
-      const size_t end = std::min(line.find(',', begin), line.size());
-      parts_.push_back(line.substr(begin, end - begin));
-      begin = end + 1;
-    }
+    split_cells(line, parts_);
     if (parts_.size() != columns_) fail(cat("expected ", columns_, " values separated by commas, one for each feature of the chunk, found ", parts_.size()));
     for (const Field& field : fields_) {
-      std::string_view text = parts_[field.place];
-      while (text.starts_with(' ')) text.remove_prefix(1);
-      while (text.ends_with(' ')) text.remove_suffix(1);
       FeatureValues& values = block.columns[field.column];
-      if (is_whole(field.feature.type)) values.wholes.push_back(number<int64_t>(field, text));
-      else values.reals.push_back(number<double>(field, text));
+      if (is_whole(field.feature.type)) values.wholes.push_back(number<int64_t>(field));
+      else values.reals.push_back(number<double>(field));
     }
   }
 
   template <class T>
-  T number(const Field& field, std::string_view text) const {
-    if (field.feature.type == FeatureType::boolean && (text == "True" || text == "true")) return T{1};
-    if (field.feature.type == FeatureType::boolean && (text == "False" || text == "false")) return T{0};
+  T number(const Field& field) const {
     T value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size())
-      fail(cat("feature ", field.feature.name, ": expected ", std::is_integral_v<T> ? "a whole number" : "a number", " (", name_of(field.feature.type), "), found '", text.substr(0, 40), "'"));
-    if (const std::string problem = misfit(field, static_cast<double>(value)); !problem.empty()) fail(problem);
+    if (const std::string problem = read_cell(field.feature, parts_[field.place], value); !problem.empty()) fail(problem);
     return value;
   }
 
@@ -105,31 +79,6 @@ class CsvRows : public ChunkRows {
   int64_t line_ = 1;
   std::vector<std::string_view> parts_;
 };
-
-template <class T>
-T loaded(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-int64_t whole_at(FeatureType type, const std::byte* from) {
-  switch (type) {
-    case FeatureType::boolean: return loaded<uint8_t>(from) != 0;
-    case FeatureType::i8: return loaded<int8_t>(from);
-    case FeatureType::u8: return loaded<uint8_t>(from);
-    case FeatureType::i16: return loaded<int16_t>(from);
-    case FeatureType::u16: return loaded<uint16_t>(from);
-    case FeatureType::i32: return loaded<int32_t>(from);
-    case FeatureType::u32: return loaded<uint32_t>(from);
-    default: return loaded<int64_t>(from);
-  }
-}
-
-double real_at(FeatureType type, const std::byte* from) {
-  if (type == FeatureType::f16) return static_cast<double>(static_cast<float>(Half{loaded<Half>(from)}));
-  return type == FeatureType::f32 ? static_cast<double>(loaded<float>(from)) : loaded<double>(from);
-}
 
 class BinaryRows : public ChunkRows {
  public:
@@ -167,7 +116,7 @@ class BinaryRows : public ChunkRows {
       else values.reals.push_back(real_at(type, from));
       if (!field.feature.cardinality) continue;
       if (const int64_t id = values.wholes.back(); id < 0 || id >= *field.feature.cardinality)
-        throw Error(Kind::data, cat("'", files_[file_].path().string(), "' row ", first + static_cast<int64_t>(row) + 1, ": ", misfit(field, static_cast<double>(id))));
+        throw Error(Kind::data, cat("'", files_[file_].path().string(), "' row ", first + static_cast<int64_t>(row) + 1, ": ", feature_misfit(field.feature, static_cast<double>(id))));
     }
   }
 

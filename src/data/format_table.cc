@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "data/criteo_set.h"
 #include "data/csv_set.h"
+#include "data/feature_clause.h"
+#include "data/feature_set.h"
 #include "data/norm_set.h"
 #include "data/raw_set.h"
 
@@ -31,6 +33,7 @@ const std::vector<FormatType>& format_types() {
       {DataFormat::parquet, {"Parquet"}, "the path of a file list", not_yet, nullptr},
       {DataFormat::criteo, {"Criteo"}, "the path of a text file or of a file list", check_criteo_clause, open_criteo_set},
       {DataFormat::csv, {"Csv"}, "the path of a text file or of a file list", check_csv_clause, open_csv_set},
+      {DataFormat::features, {"FeatureSpec"}, "a mapping of the feature specification", check_feature_clause, open_feature_set},
   };
   return types;
 }

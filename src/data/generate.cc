@@ -123,6 +123,8 @@ Json made_with(const DataClause& clause, const GenerateOptions& options) {
 }
 
 std::optional<BestPossible> generate(const DataClause& clause, const GenerateOptions& options, const Log& log) {
+  if (clause.format == DataFormat::features)
+    throw Error(Kind::usage, "feature specifications are not generated; make text with --text csv from a Data layer without one, and describe it with the tool feature_spec");
   std::vector<Part> parts = {{"train", clause.source, options.samples, options.files}};
   if (!clause.eval_source.empty()) parts.push_back({"val", clause.eval_source, options.eval_samples, options.eval_files});
   check_options(parts, options);

@@ -215,6 +215,7 @@ void SlotSummary::merge(SlotSummary& other) {
 }
 
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& options, const Log& log) {
+  if (options.clause && options.clause->format == DataFormat::features) return {path};
   if (options.clause && options.clause->format != DataFormat::norm && options.clause->format != DataFormat::raw) return text_files(path, log);
   return raw_files(path, log);
 }

@@ -57,7 +57,7 @@ struct InspectOptions {
   int threads = 1;
 };
 
-/// The data files behind a path: itself, or the files of a list. Errors: those of read_file_list().
+/// The data files behind a path: itself, or the files of a list; of a feature specification the mapping. Errors: those of read_file_list().
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions&, const Log&);
 
 /// Reads every record of the files. With a clause each record's keys are held against the limits of their slots and slot_size_array,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/feature_plan.h"
 #include "data/norm_file.h"
 #include "data/raw_set.h"
 
@@ -64,6 +65,14 @@ OpenData open_norm(const fs::path& path, const DataClause& clause, const Inspect
   return open;
 }
 
+/// Of the files that hold columns of a sample.
+int64_t bytes_of_mapping(const DataClause& clause, const std::string& mapping) {
+  int64_t bytes = 0;
+  for (const FeatureGroup& group : plan_features(clause, mapping).groups)
+    for (const fs::path& file : group.files) bytes += ByteFile(file).size();
+  return bytes;
+}
+
 }  // namespace
 
 OpenData open_data(const fs::path& path, const InspectOptions& options) {
@@ -71,8 +80,9 @@ OpenData open_data(const fs::path& path, const InspectOptions& options) {
   if (clause.format == DataFormat::norm) return open_norm(path, clause, options);
   OpenData open;
   open.set = format_type(clause.format).open(loose(clause), {path.string(), 0}, options.key_width, Log::silent());
-  open.told = {.path = path, .bytes = ByteFile(path).size(), .records = open.set->samples()};
-  open.told.facts = format_type(clause.format).words[0];
+  const bool mapping = clause.format == DataFormat::features;
+  open.told = {.path = path, .bytes = mapping ? bytes_of_mapping(clause, path.string()) : ByteFile(path).size(), .records = open.set->samples()};
+  open.told.facts = cat(format_type(clause.format).words[0], mapping ? cat(" '", clause.feature_spec, "'") : "");
   open.shape = record_shape(clause);
   open.cutter = open.set->open(0, {});
   if (clause.format == DataFormat::raw) open.record_bytes = RawShape(clause, 4).record();

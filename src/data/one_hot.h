@@ -15,15 +15,21 @@ void grow(std::vector<T>& to, int64_t size) {
   if (to.size() < static_cast<size_t>(size)) to.resize(static_cast<size_t>(size));
 }
 
+/// Offsets of bags that hold one key each.
+inline void one_key_each(SampleBlock& block, int64_t rows, int64_t slots) {
+  grow(block.offsets, rows * slots + 1);
+  for (int64_t i = 0; i <= rows * slots; ++i) block.offsets[static_cast<size_t>(i)] = static_cast<int32_t>(i);
+  block.one_hot = true;
+}
+
 /// Keys of records, one for each slot, turned from record order into slot order; offsets too. `records`: where the first key of each
 /// record of a row stands; the next ones follow `stride` bytes apart. `add`, where given, is added to the keys of each slot.
 /// Tiled so that a tile of records stays in the first-level cache.
 template <class Key>
 void place_one_hot(std::span<const std::byte* const> records, int64_t slots, size_t stride, const int64_t* add, SampleBlock& block) {
   const auto n = static_cast<int64_t>(records.size());
-  grow(block.offsets, slots * n + 1);
+  one_key_each(block, n, slots);
   grow(block.keys, slots * n);
-  for (int64_t i = 0; i <= slots * n; ++i) block.offsets[static_cast<size_t>(i)] = static_cast<int32_t>(i);
   constexpr int64_t kTile = 64;
   for (int64_t r0 = 0; r0 < n; r0 += kTile) {
     const int64_t r1 = std::min(r0 + kTile, n);

@@ -83,7 +83,7 @@ struct Reader::Run {
       if (begin < end) mine.push_back({range.block, range.first + begin - at, end - begin});
       at += range.count;
     }
-    fill_batch(set.layout, memory, mine);
+    fill_batch(set.layout, memory, mine, filling);
     StepState& state = *BatchView(set.layout, memory).state;
     state.first_sample = first_sample + set.rank_begin;
     state.valid_samples = static_cast<int32_t>(std::clamp<int64_t>(rows - set.rank_begin, 0, set.rank_end - set.rank_begin));
@@ -97,6 +97,7 @@ struct Reader::Run {
   BoundedQueue<Ready> ready;
   SlotRing ring;
   std::vector<RowRange> mine;
+  ThreadPool filling{std::max(1, set.options.workers / 4)};  // laying rows out takes about a third of the time of parsing them
   std::thread collector;  // last: starts when all else is there
 };
 

@@ -17,12 +17,22 @@
 
 namespace hctr {
 
+class ByteFile;
+
 /// A place between two records of a file, in terms that its format understands; {} is the file's start.
 struct Place {
   int64_t record = 0;  ///< records before it, where the format counts them
   int64_t offset = 0;  ///< bytes before it (of the content, where the file is compressed); 0: before the first record, behind any header
 
   bool operator==(const Place&) const = default;
+};
+
+/// Where a record's columns lie in files of their own: consecutive rows of one of them.
+struct ChunkPart {
+  size_t file = 0;                       ///< index among those that hold these columns
+  int64_t first = 0;                     ///< the first of the rows: its number, or its line in a text, from 0
+  size_t begin = 0, end = 0;             ///< the rows in the buffer, where the cutter read them
+  std::shared_ptr<const ByteFile> open;  ///< the file, where the parser reads them
 };
 
 /// Consecutive whole records of one file. A thread keeps one and has it filled again and again, so its memory is warm.
@@ -33,6 +43,7 @@ struct Chunk {
   int64_t bytes = 0;              ///< of the file, from begin.offset on
   std::vector<std::byte> buffer;  ///< these bytes, where the cutter read them; may be longer
   std::vector<uint32_t> begins;   ///< [records + 1], where the cutter found them: where in the buffer each record begins, and the last ends
+  std::vector<ChunkPart> parts;   ///< where columns lie apart: for each group of them, where its part of these records is
 };
 
 class Cutter {

@@ -16,8 +16,10 @@ std::string check(const std::filesystem::path& path, bool strict, const std::fun
   const auto mention = [&](const std::string& file, const std::string& pointer) {
     if (!file.empty() && !fs::exists(file)) note(cat("note: ", path.string(), " ", pointer, ": there is no file '", file, "' here yet"));
   };
-  mention(config.data.source, "/layers/0/source");
-  mention(config.data.eval_source, "/layers/0/eval_source");
+  if (config.data.feature_spec.empty()) {  // else they are mappings
+    mention(config.data.source, "/layers/0/source");
+    mention(config.data.eval_source, "/layers/0/eval_source");
+  }
   mention(config.solver.dense_model_file, "/solver/dense_model_file");
   for (const std::string& file : config.solver.sparse_model_file) mention(file, "/solver/sparse_model_file");
   mention(config.solver.placement_file, "/solver/placement_file");

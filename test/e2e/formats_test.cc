@@ -61,13 +61,27 @@ Json data_layer(const std::string& format, const std::string& train, const std::
     "sparse": [{"top": "a", "slot_num": 2, "max_feature_num_per_sample": 2}, {"top": "b", "slot_num": 3, "nnz_per_slot": 1}]})", "layer");
 }
 
+/// Columns in two chunks; slots of different sizes, and a channel called as the first sparse input is.
+const char* const kFeatureSpec = R"(feature_spec:
+  {y: {dtype: bool}, x0: {dtype: float32}, x1: {dtype: float32}, a0: {dtype: int8, cardinality: 40}, a1: {dtype: int16, cardinality: 41},
+   b0: {dtype: int32, cardinality: 42}, b1: {dtype: int64, cardinality: 43}, b2: {dtype: uint8, cardinality: 44}}
+source_spec:
+  train:
+    - {type: csv, features: [a0, b1, y], files: [train_0_0.csv, train_0_1.csv]}
+    - {type: csv, features: [x0, b0, a1, x1, b2], files: [train_1.csv]}
+  test:
+    - {type: csv, features: [a0, b1, y], files: [eval_0_0.csv, eval_0_1.csv]}
+    - {type: csv, features: [x0, b0, a1, x1, b2], files: [eval_1.csv]}
+channel_spec: {label: [y], numerical: [x0, x1], a: [a0, a1], categorical: [b0, b1, b2]}
+)";
+
 TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
   using data_test::Row;
   const TemporaryFolder folder;
   const DataClause clause = data_test::clause_of(1, 2, {data_test::input_of("a", 2, 1, 2), data_test::input_of("b", 3, 1, 3)});
   const auto write_set = [&](const std::string& name, int64_t count, uint64_t seed) {
     auto rows = data_test::random_rows(clause, count, seed, 40, false);
-    std::string raw, csv = "b2,b1,y,x0,a0,b0,x1,a1\n";
+    std::string raw, csv = "b2,b1,y,x0,a0,b0,x1,a1\n", some, others;  // the last two: chunks of a feature specification
     const auto put = [&](auto value) { raw.append(reinterpret_cast<const char*>(&value), sizeof value); };
     for (Row& row : rows) {
       row.label[0] = (row.slots[0][0] + row.slots[3][0]) % 3 == 0;
@@ -79,11 +93,18 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
       std::snprintf(line, sizeof line, "%ld,%ld,%g,%.9g,%ld,\"%ld\",%.9g,%ld\n", key(4), key(3), static_cast<double>(row.label[0]),
                     static_cast<double>(row.dense[0]), key(0), key(2), static_cast<double>(row.dense[1]), key(1));
       csv += line;
+      some += cat(key(0), ",", key(3), ",", row.label[0], "\n");
+      std::snprintf(line, sizeof line, "%.9g,%ld,%ld,%.9g,%ld\n", static_cast<double>(row.dense[0]), key(2), key(1), static_cast<double>(row.dense[1]), key(4));
+      others += line;
     }
     data_test::write_rows(folder / (name + ".norm"), data_test::style_of(clause, Check::sum, 4), rows);
     write_file_list(folder / (name + ".txt"), {folder / (name + ".norm")}, true);
     write_file(folder / (name + ".raw"), raw);
     write_file(folder / (name + ".csv"), csv);
+    const size_t half = some.find('\n', some.size() / 2) + 1;
+    write_file(folder / (name + "_0_0.csv"), some.substr(0, half));
+    write_file(folder / (name + "_0_1.csv"), some.substr(half));
+    write_file(folder / (name + "_1.csv"), others);
   };
   write_set("train", 1000, 1);
   write_set("eval", 300, 2);
@@ -91,15 +112,47 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
   raw.set("float_label_dense", true).set("num_samples", 1000).set("eval_num_samples", 300);
   csv.set("csv", Json::parse(R"({"labels": ["y"], "dense": [{"columns": ["x0", "x1"]}],
                                  "slots": [{"columns": ["a0", "a1", "b0", "b1", "b2"], "keys": "number"}]})", "csv"));
+  // Features have cardinalities, so their keys are those of Raw data with slot_size_array.
+  Json sized = raw, text = data_layer("FeatureSpec", "train", "test"), binary;
+  sized.set("slot_size_array", Json::Array{40, 41, 42, 43, 44});
+  write_file(folder / "spec.yaml", kFeatureSpec);
+  text.set("feature_spec", "spec.yaml");
+  binary = text;
+  binary.set("feature_spec", "binary/feature_spec.yaml");
+  ASSERT_EQ(run_program("feature_spec", {"transcode", "spec.yaml", "--out", "binary"}, folder.path()).exit_code, 0);
   for (const bool shuffled : {false, true}) {
     Json norm = data_layer("Norm", "train.txt", "eval.txt");
     if (shuffled)
-      for (Json* layer : {&norm, &raw, &csv}) layer->set("shuffle", 300);
+      for (Json* layer : {&norm, &raw, &csv, &sized, &text, &binary}) layer->set("shuffle", 300);
     const std::string numbers = numbers_of(folder, model_around(norm));
     EXPECT_GE(std::count(numbers.begin(), numbers.end(), '\n'), 28);
     EXPECT_EQ(numbers_of(folder, model_around(raw)), numbers);
     EXPECT_EQ(numbers_of(folder, model_around(csv)), numbers);
+    const std::string by_slot = numbers_of(folder, model_around(sized));
+    EXPECT_NE(by_slot, numbers) << "slots that share no keys";
+    EXPECT_EQ(numbers_of(folder, model_around(text)), by_slot);
+    EXPECT_EQ(numbers_of(folder, model_around(binary)), by_slot);
   }
+}
+
+TEST(Formats, FeatureSpecificationsAreCheckedAndInspected) {
+  const TemporaryFolder folder;
+  write_file(folder / "spec.yaml", kFeatureSpec);
+  Json data = data_layer("FeatureSpec", "train", "");
+  data.set("feature_spec", "spec.yaml");
+  write_file(folder / "config.json", model_around(data).text(1));
+  write_file(folder / "train_0_0.csv", "1,2,1\n3,4,0\n");
+  write_file(folder / "train_0_1.csv", "5,6,1\n");
+  write_file(folder / "train_1.csv", "0.5,1,2,3,4\n1.5,5,6,7,8\n-1,9,10,11,44\n");
+  for (const char* part : {"eval_0_0.csv", "eval_0_1.csv"}) write_file(folder / part, "1,2,1\n");
+  write_file(folder / "eval_1.csv", "0.5,1,2,3,4\n0.5,1,2,3,4\n");
+  const Outcome checked = run_program("huge_ctr", {"--check", "config.json"}, folder.path());
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_EQ(checked.err.find("there is no file"), std::string::npos) << "mappings are no files";
+  const Outcome looked = run_program("data_inspect", {"--config", "config.json", "--head", "2"}, folder.path());
+  EXPECT_EQ(looked.exit_code, 4) << "an id too large, in one of the three rows";
+  for (const char* part : {"train: 2 samples in 1 file", "FeatureSpec 'spec.yaml'", "label 1  dense 0.5 3  keys [1] [42] [82] [125] [170]", "train_1.csv' line 3: feature b2: 44 is no id below its cardinality of 44"})
+    EXPECT_NE(looked.out.find(part), std::string::npos) << part << "\n" << looked.out;
 }
 
 TEST(Formats, EvaluationBatchesThatStayOnTheDeviceGiveTheSameNumbers) {
@@ -136,7 +189,8 @@ std::vector<std::pair<std::string, std::string>> blocks_of(const std::string& pa
 TEST(Formats, TheConfigsOfTheManualTrainAsTheyStandThere) {
   const TemporaryFolder folder;
   const std::string page = read_file(std::filesystem::path(HCTR_SOURCE_DIR) / "docs/data.md");
-  for (const auto& [name, text] : blocks_of(page, "csv")) write_file(folder / name, text);
+  for (const char* language : {"csv", "yaml"})
+    for (const auto& [name, text] : blocks_of(page, language)) write_file(folder / name, text);
   std::string raw, criteo;
   const auto put = [&](auto value) { raw.append(reinterpret_cast<const char*>(&value), sizeof value); };
   for (int i = 0; i < 64; ++i) {
@@ -151,7 +205,7 @@ TEST(Formats, TheConfigsOfTheManualTrainAsTheyStandThere) {
   for (const char* file : {"train.raw", "eval.raw"}) write_file(folder / file, raw);
   write_file(folder / "day_0.tsv", criteo);
   const auto configs = blocks_of(page, "json");
-  EXPECT_EQ(configs.size(), 3u);
+  EXPECT_EQ(configs.size(), 4u);
   for (const auto& [name, text] : configs) {
     SCOPED_TRACE(text);
     EXPECT_NE(numbers_of(folder, model_around(Json::parse(text, "docs/data.md"), 2)).find("AUC"), std::string::npos);

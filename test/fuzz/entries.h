@@ -16,6 +16,8 @@ void norm_file(Bytes);    // a file's bytes behind one that picks the clause
 void raw_records(Bytes);  // the same
 void csv_text(Bytes);     // a text behind two bytes: the grammar, and where it is cut in two
 void criteo_text(Bytes);  // the same
+void feature_spec(Bytes); // a specification
+void feature_rows(Bytes); // a text and a binary file, behind two bytes: types and policy, and where the text ends
 void file_list(Bytes);    // a list
 void cell_values(Bytes);  // the text of one cell
 
@@ -24,7 +26,8 @@ struct Entry {
   void (*run)(Bytes);
 };
 inline std::vector<Entry> entries() {
-  return {{"norm_file", norm_file}, {"raw_records", raw_records}, {"csv_text", csv_text}, {"criteo_text", criteo_text}, {"file_list", file_list}, {"cell_values", cell_values}};
+  return {{"norm_file", norm_file}, {"raw_records", raw_records}, {"csv_text", csv_text}, {"criteo_text", criteo_text}, {"feature_spec", feature_spec},
+          {"feature_rows", feature_rows}, {"file_list", file_list}, {"cell_values", cell_values}};
 }
 
 }  // namespace hctr::fuzz

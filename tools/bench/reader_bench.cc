@@ -9,9 +9,11 @@
 #include <ctime>
 
 #include "base/error.h"
+#include "base/half.h"
 #include "base/random.h"
 #include "data/byte_file.h"
 #include "data/criteo_convert.h"
+#include "data/feature_spec.h"
 #include "data/reader.h"
 #include "device/buffer.h"
 #include "timing.h"
@@ -123,12 +125,44 @@ DataClause csv_clause(const fs::path& source, bool quotes) {
   return clause;
 }
 
-/// Bytes of a set's data files, and the name of the first.
-int64_t bytes_of(const DataClause& clause, fs::path* first) {
+/// Bytes of a set's data files.
+int64_t bytes_of(const DataClause& clause) {
   const auto set = format_type(clause.format).open(clause, training_source(clause), KeyWidth::detect, Log::silent());
   int64_t bytes = 0;
   for (const fs::path& file : set->files()) bytes += static_cast<int64_t>(fs::file_size(file));
-  *first = set->files().front();
+  return bytes;
+}
+
+/// The rows as split_binary, as NVIDIA's DLRM has them: dense values as float16 together, label and each category, of four bytes, alone. Returns the bytes.
+int64_t write_feature_spec(const fs::path& folder, int64_t rows) {
+  std::array<std::string, 28> columns;  // label, numbers, categories
+  const auto put = [](std::string& to, auto value) { to.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  for (int64_t i = 0; i < rows; ++i) {
+    const PlainRow row = row_of(i);
+    put(columns[0], static_cast<uint8_t>(row.label));
+    for (const int32_t value : row.integers) put(columns[1], Half(static_cast<float>(value)));
+    for (size_t c = 0; c < 26; ++c) put(columns[2 + c], static_cast<int32_t>(row.categories[c] >> 1));
+  }
+  FeatureSpec spec;
+  spec.folder = folder;
+  spec.sources = {{"train", {}}};
+  spec.channels = {{kLabelChannel, {}}, {kNumericalChannel, {}}, {kCategoricalChannel, {}}};
+  const auto add = [&](size_t channel, const std::string& name, FeatureType type) {
+    spec.channels[channel].features.push_back(spec.features.size());
+    spec.features.push_back({name, type, {}});
+    if (type == FeatureType::i32) spec.features.back().cardinality = 0x7fffffff;
+  };
+  add(0, "label", FeatureType::boolean);
+  for (int i = 0; i < 13; ++i) add(1, cat("I", i), FeatureType::f16);
+  for (int i = 0; i < 26; ++i) add(2, cat("C", i), FeatureType::i32);
+  int64_t bytes = 0;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    std::vector<size_t> features = c == 1 ? spec.channels[1].features : std::vector<size_t>{c == 0 ? 0 : 12 + c};
+    spec.sources[0].chunks.push_back({FeatureChunk::Kind::split_binary, std::move(features), {folder / cat("column", c, ".bin")}});
+    write_text(folder / cat("column", c, ".bin"), columns[c]);
+    bytes += static_cast<int64_t>(columns[c].size());
+  }
+  write_text(folder / "spec.yaml", to_yaml(spec));
   return bytes;
 }
 
@@ -154,8 +188,7 @@ void bench_one(const std::string& name, const DataClause& clause, const ReaderCa
     seconds.push_back(seconds_since(start));
     busy.push_back(cpu_seconds() - cpu_start);
   }
-  fs::path first;
-  const int64_t bytes = content > 0 ? content : bytes_of(clause, &first);
+  const int64_t bytes = content > 0 ? content : bytes_of(clause);
   const double took = median(seconds);
   const std::string where = cat(one.threads, one.threads == 1 ? " thread" : " threads");
   report.add(cat("read ", name), where, static_cast<double>(bytes) / took / 1e9, "GB/s");
@@ -201,6 +234,10 @@ void bench_reader(const ReaderCase& one, Report& report) {
   raw.float_label_dense = true;
   bench_one("Raw, floats", raw, one, 0, report);
   bench_one("Raw, integers", clause_of(DataFormat::raw, folder.path / "integers.raw"), one, 0, report);
+  DataClause features = clause_of(DataFormat::features, "train");
+  features.feature_spec = (folder.path / "spec.yaml").string();
+  const int64_t feature_bytes = write_feature_spec(folder.path, one.rows);
+  bench_one("FeatureSpec, split_binary", features, one, feature_bytes, report);
   bench_one("Criteo", clause_of(DataFormat::criteo, tsv), one, 0, report);
   bench_one("Csv without quotes", csv_clause(tsv, false), one, 0, report);
   bench_one("Csv", csv_clause(tsv, true), one, 0, report);

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Runs every fuzzer for a while, and prints what each did: test/fuzz/run.sh [SECONDS [FUZZERS AT A TIME]]; 900 and 2 where left out.
+# Corpora are copied to a folder that stays (FUZZ_FOLDER, by default a fresh one), with what is found: crash-* files belong into test/fuzz/corpus once mended.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+bin=$here/../../build/cpu-fuzz/bin
+seconds=${1:-900} side_by_side=${2:-2}
+folder=${FUZZ_FOLDER:-$(mktemp -d)}
+run() {
+  entry=$1
+  mkdir -p "$folder/$entry" && cp -n "$here/corpus/$entry"/* "$folder/$entry/"
+  code=0
+  nice -n 19 "$bin/fuzz_$entry" -max_total_time="$seconds" -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$folder/crash-$entry-" "$folder/$entry" > "$folder/$entry.log" 2>&1 || code=$?
+  runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$entry.log")
+  echo "$entry: ${runs:-?} runs in $seconds s, exit code $code, $(ls "$folder/$entry" | wc -l) files in the corpus"
+}
+for program in "$bin"/fuzz_*; do
+  while [ "$(jobs -rp | wc -l)" -ge "$side_by_side" ]; do wait -n; done
+  name=$(basename "$program")
+  run "${name#fuzz_}" &
+done
+wait
+echo "logs, corpora and crashes: $folder"
