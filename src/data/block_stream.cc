@@ -7,7 +7,7 @@ namespace hctr {
 BlockStream::BlockStream(SampleSet& set, const Passage& passage, const ReaderPosition& from, int workers, Recycler<SampleBlock>& blocks,
                          BadRecordCare& care)
     : set_(set), blocks_(blocks), care_(care), bad_records_(from.bad_records), pass_(from.pass),
-      pass_rows_(from.file + from.offset + from.rows + from.taken > 0), source_(set, passage, from),
+      pass_rows_(from.file + from.record + from.offset + from.rows + from.taken > 0), source_(set, passage, from),
       workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {}
 
 bool BlockStream::cut(Work& work) {

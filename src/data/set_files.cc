@@ -38,4 +38,10 @@ std::vector<fs::path> text_files(const fs::path& source, const Log& log) {
   return files(source, newline != start.npos && is_number(start.substr(0, newline)), log);
 }
 
+bool is_parquet(const fs::path& path) { return start_of(path).starts_with("PAR1"); }
+
+std::vector<fs::path> parquet_files(const fs::path& source, const Log& log) {
+  return is_parquet(source) ? std::vector<fs::path>{source} : read_file_list(source, log, true);
+}
+
 }  // namespace hctr
