@@ -42,6 +42,17 @@ std::string_view text_at(const ParquetValues& values, int64_t item) {
   return {static_cast<const char*>(values.values) + values.text[item], static_cast<size_t>(values.text[item + 1] - values.text[item])};
 }
 
+/// Whether row r has a value. An empty text is none, as an empty cell of a Csv is.
+bool has_value(const ParquetValues& values, int64_t r) {
+  if (values.valid_rows && !bit(values.valid_rows, values.valid_rows_at + r)) return false;
+  return !values.text || values.list || values.text[r] < values.text[r + 1];
+}
+
+bool has_item(const ParquetValues& values, int64_t i) {
+  if (values.list && values.valid_items && !bit(values.valid_items, values.valid_items_at + i)) return false;
+  return !values.text || values.text[i] < values.text[i + 1];
+}
+
 /// A number as a double; integers beyond 2^53 are rounded.
 double number_at(ParquetType type, const ParquetValues& values, int64_t item) {
   if (type == ParquetType::boolean) return bit(static_cast<const uint8_t*>(values.values), values.bits_at + item);
@@ -140,9 +151,9 @@ void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& f
   for (int64_t r = 0; r < rows_; ++r) {
     float& value = to[r * stride];
     value = 0;
-    if (values.valid_rows && !bit(values.valid_rows, values.valid_rows_at + r)) {
+    if (!has_value(values, r)) {
       if (rule.fallback) value = *rule.fallback;
-      else bad(r, &field, [] { return "is null; for dense values \"default\" or \"default_dense\" of \"parquet\" could say what that counts as"; });
+      else bad(r, &field, [] { return "is null or empty; for dense values \"default\" or \"default_dense\" of \"parquet\" could say what that counts as"; });
       continue;
     }
     double found = 0;
@@ -211,12 +222,12 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
     block_->keys[static_cast<size_t>(keys_++)] = key;
   };
   const auto add_default = [&](int64_t row) {
-    if (!rule.fallback) bad(row, &field, [] { return "is null; \"default\" or \"default_key\" of \"parquet\" could say what that counts as"; });
+    if (!rule.fallback) bad(row, &field, [] { return "is null or empty; \"default\" or \"default_key\" of \"parquet\" could say what that counts as"; });
     else if (!rule.fallback->empty()) add_key(row, *rule.fallback);
   };
   for (int64_t r = 0; r < rows_; ++r) {
     offsets[r] = static_cast<int32_t>(keys_);
-    if (values.valid_rows && !bit(values.valid_rows, values.valid_rows_at + r)) {
+    if (!has_value(values, r)) {
       add_default(r);
       continue;
     }
@@ -226,7 +237,7 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       continue;
     }
     for (int64_t i = begin; i < end; ++i) {
-      if (values.valid_items && !bit(values.valid_items, values.valid_items_at + i)) add_default(r);
+      if (!has_item(values, i)) add_default(r);
       else add_key(r, digits_at(field.type, values, i, memory));
     }
   }

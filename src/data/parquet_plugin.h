@@ -14,6 +14,7 @@ struct ParquetField {
   ParquetType type;  ///< of a list: of its items
   bool list;
   const char* said;  ///< the type in Arrow's words, for messages
+  bool nullable = false;  ///< of a column to be written
 };
 
 struct ParquetGroup {
@@ -71,7 +72,7 @@ struct ParquetSink {
 class ParquetWriter {
  public:
   virtual ~ParquetWriter() = default;
-  /// Adds a row group: values of each field, `rows` rows each.
+  /// Adds a row group: values of each field, `rows` rows each, bits from 0 on.
   virtual const char* write(const ParquetValues* columns, int64_t rows) = 0;
   /// Writes the footer, without which a file is none.
   virtual const char* finish() = 0;
@@ -83,7 +84,7 @@ struct ParquetPlugin {
   /// Columns will be read in pieces of `piece_rows` rows.
   const char* (*open)(const char* path, int64_t piece_rows, ParquetFile** file);
   void (*drop)(void* owner);
-  /// Fields of types i64, u32, f32 and lists of them.
+  /// Fields of any type but `other`; `said` does not matter.
   const char* (*create)(const ParquetField* fields, int64_t count, ParquetSink sink, ParquetWriter** writer);
 };
 

@@ -141,21 +141,42 @@ arrow::Status describe(const std::shared_ptr<arrow::Array>& array, ParquetValues
 }
 
 std::shared_ptr<arrow::DataType> arrow_type(const ParquetField& field) {
-  std::shared_ptr<arrow::DataType> type = arrow::int64();
-  if (field.type == ParquetType::f32) type = arrow::float32();
-  if (field.type == ParquetType::u32) type = arrow::uint32();
-  return field.list ? arrow::list(arrow::field("element", type, false)) : type;
+  std::shared_ptr<arrow::DataType> type;
+  switch (field.type) {
+    case ParquetType::boolean: type = arrow::boolean(); break;
+    case ParquetType::i8: type = arrow::int8(); break;
+    case ParquetType::i16: type = arrow::int16(); break;
+    case ParquetType::i32: type = arrow::int32(); break;
+    case ParquetType::i64: type = arrow::int64(); break;
+    case ParquetType::u8: type = arrow::uint8(); break;
+    case ParquetType::u16: type = arrow::uint16(); break;
+    case ParquetType::u32: type = arrow::uint32(); break;
+    case ParquetType::u64: type = arrow::uint64(); break;
+    case ParquetType::f16: type = arrow::float16(); break;
+    case ParquetType::f32: type = arrow::float32(); break;
+    case ParquetType::f64: type = arrow::float64(); break;
+    case ParquetType::text: type = arrow::utf8(); break;
+    case ParquetType::other: type = arrow::null(); break;
+  }
+  return field.list ? arrow::list(arrow::field("element", type, field.nullable)) : type;
 }
 
 std::shared_ptr<arrow::Array> arrow_array(const ParquetField& field, const ParquetValues& values) {
+  const auto bytes_of = [](const void* from, int64_t count) { return arrow::Buffer::Wrap(static_cast<const uint8_t*>(from), static_cast<size_t>(count)); };
+  const auto bits_of = [&](const uint8_t* bits, int64_t count) { return bits ? bytes_of(bits, (count + 7) / 8) : nullptr; };
   const std::shared_ptr<arrow::DataType> type = arrow_type(field);
   const std::shared_ptr<arrow::DataType> item_type = field.list ? static_cast<const arrow::ListType&>(*type).value_type() : type;
   const int64_t items = values.list ? values.list[values.rows] : values.rows;
-  const int64_t width = static_cast<const arrow::FixedWidthType&>(*item_type).bit_width() / 8;
-  auto data = arrow::ArrayData::Make(item_type, items, {nullptr, arrow::Buffer::Wrap(static_cast<const uint8_t*>(values.values), static_cast<size_t>(items * width))}, 0);
+  std::vector<std::shared_ptr<arrow::Buffer>> buffers = {bits_of(field.list ? values.valid_items : values.valid_rows, items)};
+  if (field.type == ParquetType::text) {
+    buffers.push_back(bytes_of(values.text, 4 * (items + 1)));
+    buffers.push_back(bytes_of(values.values, values.text[items]));
+  } else {
+    buffers.push_back(bytes_of(values.values, (items * static_cast<const arrow::FixedWidthType&>(*item_type).bit_width() + 7) / 8));
+  }
+  auto data = arrow::ArrayData::Make(item_type, items, std::move(buffers));
   if (!field.list) return arrow::MakeArray(data);
-  const auto offsets = arrow::Buffer::Wrap(values.list, static_cast<size_t>(values.rows) + 1);
-  return arrow::MakeArray(arrow::ArrayData::Make(type, values.rows, {nullptr, offsets}, {data}, 0));
+  return arrow::MakeArray(arrow::ArrayData::Make(type, values.rows, {bits_of(values.valid_rows, values.rows), bytes_of(values.list, 4 * (values.rows + 1))}, {data}));
 }
 
 }  // namespace hctr

@@ -37,7 +37,7 @@ class ArrowWriter : public ParquetWriter {
     for (int64_t i = 0; i < count; ++i) {
       names_.emplace_back(fields[i].name);
       fields_.push_back(fields[i]);
-      columns.push_back(arrow::field(names_.back(), arrow_type(fields[i]), false));
+      columns.push_back(arrow::field(names_.back(), arrow_type(fields[i]), fields[i].nullable));
     }
     schema_ = arrow::schema(columns);
     parquet::WriterProperties::Builder properties;

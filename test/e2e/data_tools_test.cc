@@ -64,6 +64,76 @@ TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
   says(first.out, norm.substr(0, norm.find("  keys")));
 }
 
+/// Ends a test that needs the plug-in, saying so, where the build has none.
+#define HCTR_SKIP_WITHOUT_PLUGIN() \
+  if (!fs::exists(fs::path(HCTR_BIN_DIR) / "libhuge_ctr_parquet.so")) GTEST_SKIP() << "this build has no plug-in for Parquet: CMake found no Arrow"
+
+TEST(DataGenerator, ParquetHoldsTheSamplesOfNorm) {
+  HCTR_SKIP_WITHOUT_PLUGIN();
+  const TemporaryFolder folder;
+  write_file(folder / "norm.json", one_hot_config("norm", "txt", ""));
+  write_file(folder / "parquet.json", one_hot_config("parquet", "txt", R"(, "format": "Parquet")"));
+  for (const char* config : {"norm.json", "parquet.json"}) {
+    const Outcome done = run_program("data_generator", {"--config", config, "--samples", "3000", "--eval-samples", "500", "--files", "3", "--seed", "5"}, folder.path());
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+  }
+  const std::string norm = head_of(folder, "norm.json");
+  EXPECT_EQ(std::count(norm.begin(), norm.end(), '\n'), 400);
+  EXPECT_EQ(norm, head_of(folder, "parquet.json"));
+  const Outcome shown = run_program("data_inspect", {"parquet/train.txt"}, folder.path());  // _metadata.json tells what the columns are
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  says(shown.out, "parquet/train.txt: 3000 samples in 3 files");
+  says(shown.out, "gen_1.parquet: 1000 records, ");
+  says(shown.out, "Parquet, 1 row group, 8 columns, snappy, written by parquet-cpp");
+  const Outcome again = run_program("data_generator", {"--config", "parquet.json", "--samples", "3000", "--eval-samples", "500", "--files", "3", "--seed", "5"}, folder.path());
+  says(again.err, "is there already");
+
+  // Several keys in a slot are lists.
+  const std::string several = R"({"solver": {"batchsize": 64, "max_iter": 10}, "optimizer": {}, "layers": [
+    {"type": "Data", "format": "FORMAT", "source": "several/train.txt", "eval_source": "", "label": {"top": "label", "label_dim": 2}, "dense": {"top": "dense", "dense_dim": 0},
+     "sparse": [{"top": "a", "slot_num": 2, "nnz_per_slot": [3, 1]}, {"top": "b", "slot_num": 3, "max_feature_num_per_sample": 2}]}]})";
+  std::string heads[2];
+  for (const int i : {0, 1}) {
+    write_file(folder / "several.json", with_change(several, "FORMAT", i == 0 ? "Norm" : "Parquet"));
+    const Outcome done = run_program("data_generator", {"--config", "several.json", "--samples", "300", "--force"}, folder.path());
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    heads[i] = head_of(folder, "several.json");
+  }
+  EXPECT_EQ(heads[0], heads[1]);
+}
+
+TEST(Preprocess, ParquetHoldsTheSamplesOfNorm) {
+  HCTR_SKIP_WITHOUT_PLUGIN();
+  const TemporaryFolder folder;
+  std::string text = "user,film,tags,age,click\n";
+  for (int i = 0; i < 3000; ++i) text += cat("u", i * i % 97, ",f", i % 31, ",", i % 4 == 0 ? "" : i % 4 == 1 ? "a" : "b|c", ",", i % 60, ",", i % 3 == 1, "\n");
+  write_file(folder / "rows.csv", text);
+  std::string heads[2];
+  for (const int i : {0, 1}) {
+    const std::string format = i == 0 ? "Norm" : "Parquet";
+    const Outcome done = run_program("preprocess", {"--csv", "rows.csv", "--out", format, "--label", "click", "--dense", "age", "--categories", "user,film", "--lists", "tags", "--format", format,
+                                                    "--holdout", "0.1", "--rows-per-file", "1000", "--normalize", "minmax"}, folder.path());
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const Json data = *Json::read_file(folder / format / "preprocess.json").find("data");
+    write_file(folder / (format + ".json"), Json(Json::Object{{"layers", Json::Array{data}}}).text(1));
+    heads[i] = head_of(folder, format + ".json");
+  }
+  EXPECT_GE(std::count(heads[0].begin(), heads[0].end(), '\n'), 400);
+  EXPECT_EQ(heads[0], heads[1]);
+  for (const char* file : {"train/part_2.parquet", "train/_metadata.json", "train/_file_list.txt", "val/part_0.parquet", "val/_metadata.json"}) EXPECT_TRUE(fs::exists(folder / "Parquet" / file)) << file;
+}
+
+TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
+  const TemporaryFolder folder;
+  write_file(folder / "config.json", one_hot_config(".", "parquet", R"(, "format": "Parquet")"));
+  fs::copy_file(fs::path(HCTR_BIN_DIR) / "data_inspect", folder / "data_inspect");  // without the library beside it
+  write_file(folder / "train.parquet", "PAR1");
+  const Outcome done = run_program((folder / "data_inspect").string(), {"--config", "config.json", "train.parquet"}, folder.path());
+  EXPECT_EQ(done.exit_code, 4);
+  says(done.out, "Parquet data needs libhuge_ctr_parquet.so beside the program, and there is none");
+  says(done.out, "pip install pyarrow, or the packages libarrow-dev and libparquet-dev");
+}
+
 TEST(DataGenerator, RawInTheFormOfTheOriginalAndWhatCannotBeRaw) {
   const TemporaryFolder folder;
   write_file(folder / "raw.json", one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 300, "eval_num_samples": 50)"));
