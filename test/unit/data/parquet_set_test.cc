@@ -37,7 +37,7 @@ struct Parquet : ::testing::Test {
   }
   /// What is wrong with `file`.
   std::string error(const DataClause& clause, KeyWidth width = KeyWidth::detect) {
-    return message_of([&] { Rig(clause, file, {.batch = 10, .workers = 2, .repeat = false, .key_width = width}).all(); });
+    return message_of([&] { Rig(clause, file, {.batch = 100, .workers = 2, .repeat = false, .key_width = width}).all(); });
   }
   /// The first batch of `file`.
   Seen read(const DataClause& clause, int64_t batch, KeyWidth width = KeyWidth::detect) {
@@ -114,32 +114,33 @@ TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
 
 TEST_F(Parquet, ASetOfTheWriterHasItsMetadataAndComesBack) {
   for (const int key_bytes : {4, 8}) {
+    const Folder set;
     DataClause clause = clause_of(1, 2, {input_of("a", 2, 3, 5), input_of("b", 1, 1, 1)});
     clause.format = DataFormat::parquet;
     auto rows = random_rows(clause, 3000, 7, 1000, true);
     for (Row& row : rows) row.slots[2] = {row.label[0] > 100 ? 3 : 4};
     ParquetStyle style{style_of(clause, Check::none, key_bytes), {"y"}, {"d0", "d1"}, {"s0", "s1", "s2"}, {true, true, false}};
-    ParquetSetWriter writer(folder.path(), folder / "_file_list.txt", style, [](int64_t n) { return cat("part_", n, ".parquet"); });
+    ParquetSetWriter writer(set.path(), set / "_file_list.txt", style, [](int64_t n) { return cat("part_", n, ".parquet"); });
     for (size_t i = 0; i < rows.size(); ++i) {
       if (i % 1700 == 0) writer.next_file();
       std::vector<std::byte> bytes;
       append_row(style.record, rows[i], bytes);
       writer.append(bytes, 1);
     }
-    EXPECT_FALSE(fs::exists(folder / "_file_list.txt"));  // nothing names half a set
-    EXPECT_FALSE(fs::exists(folder / "part_1.parquet"));
+    EXPECT_FALSE(fs::exists(set / "_file_list.txt"));  // nothing names half a set
+    EXPECT_FALSE(fs::exists(set / "part_1.parquet"));
     EXPECT_EQ(writer.finish().size(), 2u);
-    const auto metadata = read_parquet_metadata(folder.path());
+    const auto metadata = read_parquet_metadata(set.path());
     EXPECT_EQ(metadata->rows.at("part_0.parquet"), 1700);
     EXPECT_EQ(metadata->cats[2].name, "s2");
     EXPECT_EQ(metadata->cats[2].index, 5);
-    expect_reads(clause, folder / "_file_list.txt", rows);
+    expect_reads(clause, set / "_file_list.txt", rows);
     clause.slot_size_array = {1000, 50, 10};
     for (Row& row : rows) {
       for (int64_t& key : row.slots[1]) key += 1000;
       row.slots[2][0] += 1050;
     }
-    expect_reads(clause, folder / "part_0.parquet", {rows.begin(), rows.begin() + 1700});
+    expect_reads(clause, set / "part_0.parquet", {rows.begin(), rows.begin() + 1700});
   }
 }
 
