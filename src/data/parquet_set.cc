@@ -61,6 +61,7 @@ class ParquetParser : public Parser {
 
   BadRecords parse(Chunk& chunk, SampleBlock& block) override {
     const auto reading = std::static_pointer_cast<Reading>(std::exchange(chunk.reading, nullptr));
+    HCTR_EXPECT(reading, "a piece of a row group is parsed once");
     ParquetRowGroup& group = *reading->group;
     try {
       rows_.start(chunk.records, block);

@@ -123,6 +123,33 @@ TEST(Preprocess, ParquetHoldsTheSamplesOfNorm) {
   for (const char* file : {"train/part_2.parquet", "train/_metadata.json", "train/_file_list.txt", "val/part_0.parquet", "val/_metadata.json"}) EXPECT_TRUE(fs::exists(folder / "Parquet" / file)) << file;
 }
 
+TEST(Parquet, OtherTypesOfPythonHoldTheSameValues) {
+  HCTR_SKIP_WITHOUT_PLUGIN();
+  const TemporaryFolder folder;
+  write_file(folder / "make.py", R"(
+import pyarrow as pa, pyarrow.parquet as pq
+words, lists = ["a", "bb", None, "a"] * 5000, [[1, 2], [3, 4], [5, 6], [7, 8]] * 5000
+base = {"y": pa.array([1.0, 0, 0, 1] * 5000, pa.float32())}
+for name, text, items, codec in [("plain", pa.string(), pa.list_(pa.int64()), "snappy"), ("large", pa.large_string(), pa.large_list(pa.int32()), "zstd"),
+                                 ("dictionary", pa.dictionary(pa.int8(), pa.string()), pa.list_(pa.uint16(), 2), "gzip")]:
+  strings = pa.array(words).dictionary_encode().cast(text) if name == "dictionary" else pa.array(words, text)
+  pq.write_table(pa.table({**base, "s": strings, "l": pa.array(lists, items)}), name + ".parquet", row_group_size=9000, compression=codec, data_page_version="2.0" if name == "large" else "1.0")
+)");
+  if (const Outcome made = run_program("/usr/bin/env", {"python3", "make.py"}, folder.path()); made.exit_code != 0) GTEST_SKIP() << "no pyarrow for python3: " << made.err;
+  std::string plain;
+  for (const std::string name : {"plain", "large", "dictionary"}) {
+    write_file(folder / "config.json", R"({"layers": [{"type": "Data", "format": "Parquet", "source": ")" + name + R"(.parquet", "label": {"top": "label", "label_dim": 1},
+      "dense": {"top": "dense", "dense_dim": 0}, "sparse": [{"top": "k", "slot_num": 2, "nnz_per_slot": [1, 2]}],
+      "parquet": {"labels": ["y"], "slots": [{"columns": ["s"], "buckets": 1000, "default": "none"}, {"columns": ["l"]}]}}]})");
+    const Outcome done = run_program("data_inspect", {"--config", "config.json", "--head", "20000"}, folder.path());
+    EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
+    const std::string head = done.out.substr(std::min(done.out.find("first samples"), done.out.size()));
+    EXPECT_GT(head.size(), 20000u * 20);
+    EXPECT_EQ(plain.empty() ? head : plain, head) << name;
+    plain = head;
+  }
+}
+
 TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", one_hot_config(".", "parquet", R"(, "format": "Parquet")"));
