@@ -7,7 +7,9 @@
 #include <parquet/file_reader.h>
 #include <parquet/metadata.h>
 
+#include <algorithm>
 #include <deque>
+#include <mutex>
 
 #include "parquet/arrow_calls.h"
 #include "parquet/arrow_values.h"
@@ -94,6 +96,7 @@ class ArrowFile : public ParquetFile {
   const char* open_column(int64_t group, int64_t field, ParquetColumn*& column) override {
     return told([&] {
       std::shared_ptr<arrow::RecordBatchReader> batches;
+      const std::lock_guard lock(opening_);  // Arrow reads columns side by side, but promises nothing of getting them
       ARROW_RETURN_NOT_OK(batches_of(*reader_, static_cast<int>(group), leaves_[static_cast<size_t>(field)], batches));
       column = new ArrowColumn(std::move(batches), groups_[static_cast<size_t>(group)].rows, piece_rows_);
       return arrow::Status::OK();
@@ -134,6 +137,7 @@ class ArrowFile : public ParquetFile {
   }
 
   std::unique_ptr<parquet::arrow::FileReader> reader_;
+  std::mutex opening_;
   int64_t piece_rows_ = 0;
   ParquetFileInfo info_;
   std::vector<ParquetField> fields_;
