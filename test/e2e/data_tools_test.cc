@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/error.h"
 #include "support/program.h"
 
 namespace hctr::test {
