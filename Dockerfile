@@ -3,7 +3,7 @@
 FROM nvidia/cuda:13.0.0-devel-ubuntu24.04
 WORKDIR /huge_ctr
 COPY third_party/install.sh third_party/install.sh
-RUN apt-get update && third_party/install.sh && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends python3-pip && third_party/install.sh --all && rm -rf /var/lib/apt/lists/*
 COPY . .
 RUN cmake --preset cuda && cmake --build --preset cuda --target huge_ctr data_generator criteo2hugectr
 ENV PATH="/huge_ctr/build/cuda/bin:${PATH}"

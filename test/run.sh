@@ -21,7 +21,7 @@ run() {  # run PRESET [cmake option...]
   local preset=$1; shift
   echo "== $preset: building"
   cmake --preset "$preset" "$@" >"build-$preset.log" 2>&1 || { cat "build-$preset.log"; exit 1; }
-  grep -E '^--   (CUDA|NCCL|MPI|BLAS|sanitizers):' "build-$preset.log" || true
+  grep -E '^--   (CUDA|NCCL|MPI|BLAS|Parquet|sanitizers):' "build-$preset.log" || true
   rm -f "build-$preset.log"
   cmake --build --preset "$preset"
   echo "== $preset: testing"

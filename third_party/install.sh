@@ -24,6 +24,15 @@ wants=(
   "openmpi-bin:bin:mpirun"
 )
 
+# For Parquet data: the wheel brings Arrow's headers and libraries. Nobody has to have it.
+want_arrow() {
+  python3 -c "import pyarrow" >/dev/null 2>&1 && return
+  ! have include/parquet/arrow/reader.h || return 0
+  local pip=(python3 -m pip --quiet --disable-pip-version-check --retries 1 --timeout 15 install)
+  "${pip[@]}" pyarrow >/dev/null 2>&1 || "${pip[@]}" --user --break-system-packages pyarrow >/dev/null 2>&1 ||
+    echo "Going on without Arrow, which Parquet data needs (pip install pyarrow did not work)"
+}
+
 prefixes=(/usr /usr/local ${CMAKE_PREFIX_PATH:+${CMAKE_PREFIX_PATH//[:;]/ }})
 triplet="$(uname -m)-linux-gnu"
 
@@ -48,7 +57,10 @@ missing_of() {  # missing_of NEED...: the packages, one a line
 mapfile -t missing < <(missing_of "${needs[@]}")
 wanted=()
 [ "${1:-}" != --all ] || mapfile -t wanted < <(missing_of "${wants[@]}")
-[ $((${#missing[@]} + ${#wanted[@]})) -eq 0 ] && exit 0
+if [ $((${#missing[@]} + ${#wanted[@]})) -eq 0 ]; then
+  [ "${1:-}" != --all ] || want_arrow
+  exit 0
+fi
 
 as_root=()
 refusal=""
@@ -74,3 +86,4 @@ if [ ${#missing[@]} -gt 0 ] && ! install "${missing[@]}"; then
 fi
 [ ${#wanted[@]} -eq 0 ] || install "${wanted[@]}" || echo "Going on without: ${wanted[*]} ($(tail -1 "$log"))"
 rm -f "$log"
+[ "${1:-}" != --all ] || want_arrow

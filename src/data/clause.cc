@@ -47,6 +47,7 @@ void check_together(DataClause& clause, const std::string& pointer, Problems& pr
   format.check(clause, pointer, problems);
   if (clause.csv.given && clause.format != DataFormat::csv) problems.note(pointer + "/csv", "has no effect: the format is not \"Csv\"");
   if (clause.criteo.given && clause.format != DataFormat::criteo) problems.note(pointer + "/criteo", "has no effect: the format is not \"Criteo\"");
+  if (clause.parquet.given && clause.format != DataFormat::parquet) problems.note(pointer + "/parquet", "has no effect: the format is not \"Parquet\"");
   if (clause.source.empty()) problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
 
   std::vector<std::pair<std::string, std::string>> tops = {{clause.label.top, "/label/top"}, {clause.dense.top, "/dense/top"}};
@@ -151,8 +152,8 @@ Schema<DataClause> data_schema() {
       .part("label", &DataClause::label, label_schema(), "the labels of a sample")
       .part("dense", &DataClause::dense, dense_schema(), "the dense features of a sample")
       .list("sparse", &DataClause::sparse, sparse_schema(), "the sparse inputs, in the order of their slots in the record")
-      .opt("num_samples", &DataClause::num_samples, "samples in source; not needed for Norm", at_least(0))
-      .opt("eval_num_samples", &DataClause::eval_num_samples, "samples in eval_source; not needed for Norm", at_least(0))
+      .opt("num_samples", &DataClause::num_samples, "samples in source; not needed for Norm and Parquet", at_least(0))
+      .opt("eval_num_samples", &DataClause::eval_num_samples, "samples in eval_source; not needed for Norm and Parquet", at_least(0))
       .opt("slot_size_array", &DataClause::slot_size_array, "distinct keys of each slot", between(0, 1LL << 48))
       .opt("float_label_dense", &DataClause::float_label_dense, "for Raw data; Norm data is always float")
       .opt("num_workers", &DataClause::num_workers, "threads that parse the data; chosen by the program where absent",
@@ -164,6 +165,7 @@ Schema<DataClause> data_schema() {
       .opt("max_bad_records", &DataClause::max_bad_records, "more records left out than these are an error; left out: any number", at_least(0))
       .part("csv", &DataClause::csv, csv_schema(), "for Csv data: what its columns are", false)
       .part("criteo", &DataClause::criteo, criteo_schema(), "for Criteo data: which features become what", false)
+      .part("parquet", &DataClause::parquet, parquet_schema(), "for Parquet data: what its columns are and what nulls become", false)
       .opt("cache_eval_data", &DataClause::cache_eval_data, "evaluation batches that stay in the device's memory once they have been read, true: all; "
                                                             "the others are read each time", at_least(0))
       .ignored("async_param", "for the format RawAsync")

@@ -112,6 +112,7 @@ struct DataClause {
   CachedBatches cache_eval_data;
   CsvPart csv;
   CriteoPart criteo;
+  ParquetPart parquet;
 
   int64_t slots() const;
 };

@@ -1,4 +1,4 @@
-// The clauses of a Data layer that say what the columns of a text mean: "csv" and "criteo".
+// The clauses of a Data layer that say what columns mean: "csv" and "criteo" for texts, "parquet".
 #pragma once
 
 #include <optional>
@@ -36,13 +36,13 @@ struct CsvDense {
   std::vector<std::string> columns;
   DenseTransform transform = DenseTransform::none;
   std::vector<double> mean, std;  ///< one for all of the columns, or one for each
-  double fallback = 0;
+  std::optional<double> fallback;  ///< none: 0 in a text, in Parquet an error
 };
 
 /// Columns that become slots, one each.
 struct CsvSlots {
   std::vector<std::string> columns;
-  KeyRule keys = KeyRule::hash;
+  std::optional<KeyRule> keys;  ///< none: hashed, but numbers of Parquet are keys themselves
   int64_t buckets = 0;
   std::string vocabulary, separator;
   std::optional<std::string> fallback;
@@ -57,11 +57,24 @@ struct CsvPart {
   std::vector<CsvDense> dense;
   std::vector<CsvSlots> slots;
   int64_t hash_seed = 0;
-
-  int64_t dense_columns() const;
-  int64_t slot_columns() const;
 };
 Schema<CsvPart> csv_schema();
+
+/// Columns of Parquet files, where _metadata.json does not name them, and what nulls are.
+struct ParquetPart {
+  bool given = false;
+  std::vector<std::string> labels;
+  std::vector<CsvDense> dense;
+  std::vector<CsvSlots> slots;
+  std::optional<double> default_dense;
+  std::optional<std::string> default_key;
+  int64_t hash_seed = 0;
+};
+Schema<ParquetPart> parquet_schema();
+
+/// Columns that the groups name.
+int64_t columns_of(const std::vector<CsvDense>&);
+int64_t columns_of(const std::vector<CsvSlots>&);
 
 /// The options of criteo2hugectr, by their names.
 struct CriteoPart {

@@ -51,7 +51,7 @@ fs::path locate(const fs::path& list, size_t line, const std::string& entry, con
 
 }  // namespace
 
-std::vector<fs::path> read_file_list(const fs::path& list, const Log& log) {
+std::vector<fs::path> read_file_list(const fs::path& list, const Log& log, bool parquet) {
   expect_text(list);
   const std::vector<std::string> lines = lines_of(read_text(list, "file list"));
   const std::string name = cat("'", list.string(), "'");
@@ -68,8 +68,8 @@ std::vector<fs::path> read_file_list(const fs::path& list, const Log& log) {
   std::vector<fs::path> files;
   for (size_t i = 1; i <= count; ++i) {
     if (lines[i].empty()) throw Error(Kind::data, cat(name, " line ", i + 1, ": expected the path of a data file, found a blank line"));
-    if (fs::path(lines[i]).extension() == ".parquet")
-      throw Error(Kind::data, cat(name, " line ", i + 1, ": '", lines[i], "' is a Parquet file; only Norm files are supported"));
+    if (!parquet && fs::path(lines[i]).extension() == ".parquet")
+      throw Error(Kind::data, cat(name, " line ", i + 1, ": '", lines[i], "' is a Parquet file; say \"format\": \"Parquet\""));
     files.push_back(locate(list, i + 1, lines[i], log));
   }
   return files;

@@ -6,6 +6,7 @@
 #include "data/feature_clause.h"
 #include "data/feature_set.h"
 #include "data/norm_set.h"
+#include "data/parquet_set.h"
 #include "data/raw_set.h"
 
 namespace hctr {
@@ -17,20 +18,13 @@ void check_norm_clause(const DataClause& clause, const std::string& pointer, Pro
     problems.warn(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", clause.slots(), " slots; Norm data does not need it"));
 }
 
-void not_yet(const DataClause& clause, const std::string& pointer, Problems& problems) {
-  std::string supported;
-  for (const FormatType& type : format_types())
-    if (type.open) supported += cat(supported.empty() ? "" : ", ", "\"", type.words[0], "\"");
-  problems.error(pointer + "/format", cat("the format ", to_json(clause.format).text(), " is not supported yet; supported is ", supported));
-}
-
 }  // namespace
 
 const std::vector<FormatType>& format_types() {
   static const std::vector<FormatType> types = {
       {DataFormat::norm, {"Norm"}, "the path of a file list", check_norm_clause, open_norm_set},
       {DataFormat::raw, {"Raw", "RawAsync"}, "the path of a data file or of a file list", check_raw_clause, open_raw_set},
-      {DataFormat::parquet, {"Parquet"}, "the path of a file list", not_yet, nullptr},
+      {DataFormat::parquet, {"Parquet"}, "the path of a file list or of a data file", check_parquet_clause, open_parquet_set},
       {DataFormat::criteo, {"Criteo"}, "the path of a text file or of a file list", check_criteo_clause, open_criteo_set},
       {DataFormat::csv, {"Csv"}, "the path of a text file or of a file list", check_csv_clause, open_csv_set},
       {DataFormat::features, {"FeatureSpec"}, "a mapping of the feature specification", check_feature_clause, open_feature_set},

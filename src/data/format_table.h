@@ -26,7 +26,7 @@ struct FormatType {
   std::string source_text;         ///< what `source` names, for messages: "the path of a file list"
   /// Rules of a clause of this format, beyond those of all.
   void (*check)(const DataClause&, const std::string& pointer, Problems&);
-  /// Errors: Error(io), Error(data) for files that are not there or not as the clause says. Null: not supported.
+  /// Errors: Error(io), Error(data) for files that are not there or not as the clause says.
   std::unique_ptr<SampleSet> (*open)(const DataClause&, const Source&, KeyWidth, const Log&);
 };
 

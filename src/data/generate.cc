@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "data/file_list.h"
+#include "data/parquet_writer.h"
 #include "data/sample_maker.h"
 
 namespace hctr {
@@ -33,19 +34,82 @@ fs::path data_file(const Part& part, const GenerateOptions& options, const std::
   return part.list.parent_path() / cat(part.list.stem().string(), ".", number, ending);
 }
 
+/// What the samples of a part are written to: files of bytes one after another, and what names them.
+class PartWriter {
+ public:
+  virtual ~PartWriter() = default;
+  virtual void next_file(int64_t file, int64_t samples) = 0;
+  virtual void write(const std::vector<std::byte>& bytes, int64_t samples) = 0;
+  virtual void finish() = 0;
+};
+
+class ByteFiles : public PartWriter {
+ public:
+  ByteFiles(const Part& part, const SampleEncoder& encoder, const GenerateOptions& options) : part_(part), encoder_(encoder), options_(options) {}
+  void next_file(int64_t file, int64_t samples) override {
+    finish_file();
+    open_.emplace(data_file(part_, options_, encoder_.ending(), file));
+    write(encoder_.start(samples), 0);
+  }
+  void write(const std::vector<std::byte>& bytes, int64_t) override { open_->write(bytes.data(), bytes.size()); }
+  void finish() override {
+    finish_file();
+    if (options_.written_as != WrittenAs::raw) write_file_list(part_.list, files_, options_.folder.empty());
+  }
+
+ private:
+  void finish_file() {
+    if (!open_) return;
+    open_->commit();
+    files_.push_back(open_->path());
+    open_.reset();
+  }
+  const Part& part_;
+  const SampleEncoder& encoder_;
+  const GenerateOptions& options_;
+  std::optional<AtomicFile> open_;
+  std::vector<fs::path> files_;
+};
+
+class ParquetFiles : public PartWriter {
+ public:
+  ParquetFiles(fs::path folder, const fs::path& list, ParquetStyle style) : set_(std::move(folder), list, std::move(style), [](int64_t n) { return cat("gen_", n, ".parquet"); }) {}
+  void next_file(int64_t, int64_t) override { set_.next_file(); }
+  void write(const std::vector<std::byte>& bytes, int64_t samples) override { set_.append(bytes, samples); }
+  void finish() override { set_.finish(); }
+
+ private:
+  ParquetSetWriter set_;
+};
+
+/// The folder of a part's Parquet files: that of its list, where the parts have lists in different ones, for each has a _metadata.json.
+fs::path parquet_folder(const Part& part, const DataClause& clause, const GenerateOptions& options) {
+  if (!options.folder.empty()) return options.folder / part.name;
+  const fs::path beside = part.list.parent_path();
+  return fs::path(clause.source).parent_path() == fs::path(clause.eval_source).parent_path() && !clause.eval_source.empty() ? beside / part.list.stem() : beside;
+}
+
+ParquetStyle parquet_style(const SampleMaker& maker) {
+  ParquetStyle style;
+  style.record = maker.style();
+  style.record.check = Check::none;
+  for (int64_t i = 0; i < style.record.label_dim; ++i) style.labels.push_back(style.record.label_dim == 1 ? "label" : cat("label", i));
+  for (int64_t i = 0; i < style.record.dense_dim; ++i) style.dense.push_back(cat("I", i + 1));
+  for (int64_t i = 0; i < style.record.slots; ++i) style.slots.push_back(cat("C", i + 1));
+  for (const int64_t most : maker.most_nnz()) style.lists.push_back(most != 1 || maker.may_run_out());
+  return style;
+}
+
 /// Blocks are made in parallel and written in order, as many at a time as keep all threads busy.
-Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder& encoder, const GenerateOptions& options, ThreadPool& pool) {
+Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder& encoder, PartWriter& writer, ThreadPool& pool) {
   const int64_t labels = maker.style().label_dim;
   Truth truth{std::make_unique<double[]>(static_cast<size_t>(part.samples * labels)),
               std::make_unique<bool[]>(static_cast<size_t>(part.samples * labels))};
   Progress progress(cat("writing ", part.list.string()), "samples", part.samples);
   std::vector<std::vector<std::byte>> blocks(static_cast<size_t>(pool.threads()) * 4);
-  std::vector<fs::path> files;
   for (int64_t file = 0; file < part.files; ++file) {
     const int64_t begin = part.samples * file / part.files, end = part.samples * (file + 1) / part.files;
-    AtomicFile writer(data_file(part, options, encoder.ending(), file));
-    const std::vector<std::byte> start = encoder.start(end - begin);
-    writer.write(start.data(), start.size());
+    writer.next_file(file, end - begin);
     for (int64_t wave = begin; wave < end; wave += kBlock * static_cast<int64_t>(blocks.size())) {
       const int64_t wave_end = std::min(end, wave + kBlock * static_cast<int64_t>(blocks.size()));
       const int64_t count = (wave_end - wave + kBlock - 1) / kBlock;
@@ -60,13 +124,11 @@ Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder
           }
         }
       });
-      for (int64_t b = 0; b < count; ++b) writer.write(blocks[static_cast<size_t>(b)].data(), blocks[static_cast<size_t>(b)].size());
+      for (int64_t b = 0; b < count; ++b) writer.write(blocks[static_cast<size_t>(b)], std::min(kBlock, wave_end - wave - b * kBlock));
       progress.at(wave_end);
     }
-    writer.commit();
-    files.push_back(writer.path());
   }
-  if (options.written_as != WrittenAs::raw) write_file_list(part.list, files, options.folder.empty());
+  writer.finish();
   progress.finish();
   return truth;
 }
@@ -78,7 +140,7 @@ bool present(const Part& part, const Json& made, WrittenAs as, const Log& log) {
   if (!fs::exists(part.list) || !fs::exists(sidecar(part.list))) return false;
   const Json was = Json::read_file(sidecar(part.list));
   if (was.text() != made.text()) return false;
-  if (as != WrittenAs::raw) read_file_list(part.list, log);  // that its files exist
+  if (as != WrittenAs::raw) read_file_list(part.list, log, as == WrittenAs::parquet);  // that its files exist
   return true;
 }
 
@@ -144,7 +206,10 @@ std::optional<BestPossible> generate(const DataClause& clause, const GenerateOpt
   for (const Part& part : parts) {
     forget(sidecar(part.list));  // it would speak of other data if this run stopped half-way
     forget(truth_path(part.list));
-    const Truth truth = write_part(part, maker, encoder, options, pool);
+    std::unique_ptr<PartWriter> writer;
+    if (options.written_as == WrittenAs::parquet) writer = std::make_unique<ParquetFiles>(parquet_folder(part, clause, options), part.list, parquet_style(maker));
+    else writer = std::make_unique<ByteFiles>(part, encoder, options);
+    const Truth truth = write_part(part, maker, encoder, *writer, pool);
     if (part.name == "val") {
       const auto count = static_cast<size_t>(part.samples * maker.style().label_dim);
       best = best_possible({truth.probability.get(), count}, {truth.positive.get(), count}, maker.style().label_dim);

@@ -215,9 +215,9 @@ void SlotSummary::merge(SlotSummary& other) {
 }
 
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& options, const Log& log) {
-  if (options.clause && options.clause->format == DataFormat::features) return {path};
-  if (options.clause && options.clause->format != DataFormat::norm && options.clause->format != DataFormat::raw) return text_files(path, log);
-  return raw_files(path, log);
+  if (!options.clause || options.clause->format == DataFormat::parquet) return raw_files(path, log, true);
+  if (options.clause->format == DataFormat::features) return {path};
+  return options.clause->format == DataFormat::norm || options.clause->format == DataFormat::raw ? raw_files(path, log) : text_files(path, log);
 }
 
 Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& options) {

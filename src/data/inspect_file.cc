@@ -5,7 +5,10 @@
 #include "base/error.h"
 #include "data/feature_plan.h"
 #include "data/norm_file.h"
+#include "data/parquet_file.h"
+#include "data/parquet_metadata.h"
 #include "data/raw_set.h"
+#include "data/set_files.h"
 
 namespace hctr {
 namespace {
@@ -23,7 +26,28 @@ DataClause loose(DataClause clause) {
   return clause;
 }
 
-/// What the header of a Norm file says, as a clause with one sparse input.
+/// What a file itself says, as a clause with one sparse input.
+DataClause clause_of(int64_t labels, int64_t dense, int64_t slots) {
+  DataClause clause;
+  clause.label.label_dim = labels;
+  clause.dense.dense_dim = dense;
+  SparseInput input;
+  input.top = "slots";
+  input.slot_num = slots;
+  input.max_nnz = kLoose;
+  input.max_feature_num_per_sample = kLoose * slots;
+  clause.sparse = {input};
+  return clause;
+}
+
+DataClause clause_of_metadata(const fs::path& path) {
+  const auto metadata = read_parquet_metadata(path.parent_path());
+  if (!metadata) throw Error(Kind::usage, cat("there is no ", kParquetMetadata, " beside '", path.string(), "'; say with --config which of its columns are what"));
+  DataClause clause = clause_of(static_cast<int64_t>(metadata->labels.size()), static_cast<int64_t>(metadata->conts.size()), static_cast<int64_t>(metadata->cats.size()));
+  clause.format = DataFormat::parquet;
+  return clause;
+}
+
 DataClause clause_of_header(const fs::path& path) {
   ByteFile file(path);
   std::byte start[formats::kFrameLengthBytes + sizeof(formats::NormHeader)] = {};
@@ -33,16 +57,13 @@ DataClause clause_of_header(const fs::path& path) {
   constexpr int64_t most = 1 << 20;
   if (got < sizeof(formats::NormHeader) || header.label_dim < 0 || header.label_dim > most || header.dense_dim < 0 || header.dense_dim > most || header.slot_num < 0 || header.slot_num > most)
     throw Error(Kind::usage, cat("'", path.string(), "' has no header of a Norm file; say with --config what its records are like"));
-  DataClause clause;
-  clause.label.label_dim = header.label_dim;
-  clause.dense.dense_dim = header.dense_dim;
-  SparseInput input;
-  input.top = "slots";
-  input.slot_num = header.slot_num;
-  input.max_nnz = kLoose;
-  input.max_feature_num_per_sample = kLoose * header.slot_num;
-  clause.sparse = {input};
-  return clause;
+  return clause_of(header.label_dim, header.dense_dim, header.slot_num);
+}
+
+std::string parquet_facts(const fs::path& path) {
+  const std::shared_ptr<ParquetFile> file = open_parquet(path);
+  const ParquetFileInfo& info = file->info();
+  return cat("Parquet, ", info.group_count, info.group_count == 1 ? " row group, " : " row groups, ", info.field_count, " columns, ", info.packed, ", written by ", info.written_by);
 }
 
 OpenData open_norm(const fs::path& path, const DataClause& clause, const InspectOptions& options) {
@@ -76,13 +97,14 @@ int64_t bytes_of_mapping(const DataClause& clause, const std::string& mapping) {
 }  // namespace
 
 OpenData open_data(const fs::path& path, const InspectOptions& options) {
-  const DataClause clause = options.clause ? *options.clause : clause_of_header(path);
+  const DataClause clause = options.clause ? *options.clause : is_parquet(path) ? clause_of_metadata(path) : clause_of_header(path);
   if (clause.format == DataFormat::norm) return open_norm(path, clause, options);
   OpenData open;
   open.set = format_type(clause.format).open(loose(clause), {path.string(), 0}, options.key_width, Log::silent());
   const bool mapping = clause.format == DataFormat::features;
   open.told = {.path = path, .bytes = mapping ? bytes_of_mapping(clause, path.string()) : ByteFile(path).size(), .records = open.set->samples()};
-  open.told.facts = cat(format_type(clause.format).words[0], mapping ? cat(" '", clause.feature_spec, "'") : "");
+  open.told.facts = clause.format == DataFormat::parquet ? parquet_facts(path)
+                    : mapping ? cat(format_type(clause.format).words[0], " '", clause.feature_spec, "'") : format_type(clause.format).words[0];
   open.shape = record_shape(clause);
   open.cutter = open.set->open(0, {});
   if (clause.format == DataFormat::raw) open.record_bytes = RawShape(clause, 4).record();

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "data/parquet_file.h"
 #include "data/preprocess_rows.h"
 #include "data/record_writer.h"
 #include "data/text_work.h"
@@ -143,22 +144,34 @@ void check_options(const PreprocessOptions& options) {
     bad("dense values of Raw data as integers cannot be scaled: the reader takes ln(1 + v); leave --log and --normalize out, or write floats");
   if (raw && options.key_bytes != 4) bad("Raw data has keys of 32 bits");
   for (size_t place = 0; place < options.table.categories().size(); ++place) {
-    if (raw && options.table.is_list(place)) bad("Raw data has one key in each slot; the lists of column \"", options.table.categories()[place], "\" need --format Norm");
+    if (raw && options.table.is_list(place)) bad("Raw data has one key in each slot; the lists of column \"", options.table.categories()[place], "\" need --format Norm or Parquet");
     for (const auto& [a, b] : options.crosses)
       if ((a == place || b == place) && options.table.is_list(place)) bad("the column \"", options.table.categories()[place], "\" is a list, which --cross cannot use");
   }
+}
+
+ParquetStyle parquet_style(const PreprocessOptions& options, const NormStyle& record) {
+  ParquetStyle style{record, options.table.labels(), options.table.numbers(), options.slot_names(), {}};
+  const size_t crosses = options.crosses.size();
+  for (size_t slot = 0; slot < style.slots.size(); ++slot) style.lists.push_back(slot >= crosses && options.table.is_list(slot - crosses));
+  return style;
 }
 
 /// Errors: Error(usage) when ids do not fit their width.
 void check_width(const PreprocessOptions& options, const ColumnsLearned& learned) {
   if (options.key_bytes != 4) return;
   int64_t keys = 0;
-  for (const int64_t size : learned.slot_sizes) keys = options.format == DataFormat::raw ? std::max(keys, size) : keys + size;
+  for (const int64_t size : learned.slot_sizes) keys = options.format == DataFormat::raw ? std::max(keys, size) : keys + size;  // those of Parquet meet in one table
   const int64_t most = options.format == DataFormat::raw ? std::numeric_limits<int32_t>::max() : std::numeric_limits<uint32_t>::max();
   if (keys > most) throw Error(Kind::usage, cat("the slots have ", keys, " ids, more than keys of 32 bits can tell apart; use --key-bits 64, a larger --min-count or a smaller --range"));
 }
 
 }  // namespace
+
+fs::path PreprocessOptions::result(const std::string& stem) const {
+  if (format == DataFormat::parquet) return folder / stem / kParquetList;
+  return folder / (stem + (format == DataFormat::raw ? ".bin" : ".txt"));
+}
 
 std::vector<std::string> PreprocessOptions::slot_names() const {
   const std::vector<std::string> categories = table.categories();
@@ -171,9 +184,10 @@ std::vector<std::string> PreprocessOptions::slot_names() const {
 PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   PreprocessOptions options = given;
   check_options(options);
-  const bool raw = options.format == DataFormat::raw;
+  const bool raw = options.format == DataFormat::raw, parquet = options.format == DataFormat::parquet;
+  if (parquet) parquet_plugin();
   std::vector<fs::path> results = {options.folder / "preprocess.json"};
-  for (const char* stem : {"train", "val"}) results.push_back(options.folder / (std::string(stem) + (raw ? ".bin" : ".txt")));
+  for (const char* stem : {"train", "val"}) results.push_back(options.result(stem));
   make_room(results, options.force);
   if (options.holdout.by == Holdout::By::position) {
     const int64_t rows = count_rows(options.inputs, options.table.header);
@@ -191,6 +205,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
 
   const RowEncoder encoder(options, summary.learned);
   const auto set = [&](const char* stem) {
+    if (parquet) return parquet_record_writer(options.folder / stem, parquet_style(options, encoder.style()), options.rows_per_file);
     return raw ? raw_record_writer(options.folder, stem) : norm_record_writer(options.folder, stem, encoder.style(), options.rows_per_file);
   };
   const auto train = set("train"), eval = set("val");

@@ -27,7 +27,7 @@ struct PreprocessOptions {
   std::vector<std::pair<size_t, size_t>> crosses;  ///< pairs of categories, by place
   DenseOptions dense;
   Holdout holdout;
-  DataFormat format = DataFormat::norm;  ///< norm or raw
+  DataFormat format = DataFormat::norm;  ///< norm, raw or parquet
   bool float_label_dense = true;         ///< of raw: numbers as float32; else int32, not scaled
   int key_bytes = 4;
   Check check = Check::sum;
@@ -36,8 +36,12 @@ struct PreprocessOptions {
   bool force = false;
   int threads = 1;
 
+  /// Whether crosses share slot 0 and keys count on from slot to slot; else each cross has a slot, and readers add the offsets.
+  bool as_norm() const { return format == DataFormat::norm; }
   int64_t slots() const { return static_cast<int64_t>(crosses.size() + table.categories().size()); }
   std::vector<std::string> slot_names() const;
+  /// What a Data layer has as its source: the list of a set, or its file. `stem`: train or val.
+  fs::path result(const std::string& stem) const;
 };
 
 /// What was learned of the training rows, in the order of the record: crosses, then categories.

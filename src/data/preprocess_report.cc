@@ -10,7 +10,7 @@ namespace {
 std::vector<int64_t> record_slot_sizes(const PreprocessOptions& options, const PreprocessSummary& summary) {
   std::vector<int64_t> sizes = summary.learned.slot_sizes;
   const auto wide = static_cast<ptrdiff_t>(options.crosses.size());
-  if (wide < 2 || options.format == DataFormat::raw) return sizes;
+  if (wide < 2 || !options.as_norm()) return sizes;
   const int64_t together = std::accumulate(sizes.begin(), sizes.begin() + wide, int64_t{0});
   sizes.erase(sizes.begin() + 1, sizes.begin() + wide);
   sizes[0] = together;
@@ -36,7 +36,7 @@ Json describe_slots(const PreprocessOptions& options, const PreprocessSummary& s
   int64_t offset = 0;
   for (size_t slot = 0; slot < names.size(); ++slot) {
     const int64_t size = summary.learned.slot_sizes[slot];
-    Json one(Json::Object{{"name", names[slot]}, {"size", size}, {"offset", options.format == DataFormat::raw ? 0 : offset}, {"most_keys", summary.most_nnz[slot]}});
+    Json one(Json::Object{{"name", names[slot]}, {"size", size}, {"offset", options.as_norm() ? offset : 0}, {"most_keys", summary.most_nnz[slot]}});
     offset += size;
     if (options.passes == 2) {
       const Vocabulary& vocabulary = summary.learned.vocabularies[slot];
@@ -51,18 +51,18 @@ Json describe_slots(const PreprocessOptions& options, const PreprocessSummary& s
 
 Json preprocess_data_clause(const PreprocessOptions& options, const PreprocessSummary& summary) {
   const bool raw = options.format == DataFormat::raw;
-  const auto place = [&](const char* stem) { return (options.folder / (std::string(stem) + (raw ? ".bin" : ".txt"))).string(); };
+  const auto place = [&](const char* stem) { return options.result(stem).string(); };
   Json clause, label, dense, sparse(Json::Array{});
-  clause.set("type", "Data").set("format", raw ? "Raw" : "Norm").set("source", place("train"));
+  clause.set("type", "Data").set("format", to_json(options.format)).set("source", place("train"));
   if (summary.eval.rows > 0) clause.set("eval_source", place("val"));
   if (raw) clause.set("num_samples", summary.train.rows);
   if (raw && summary.eval.rows > 0) clause.set("eval_num_samples", summary.eval.rows);
   if (raw) clause.set("float_label_dense", options.float_label_dense);
-  else clause.set("check", options.check == Check::sum ? "Sum" : "None");
+  if (options.as_norm()) clause.set("check", options.check == Check::sum ? "Sum" : "None");
   label.set("top", "label").set("label_dim", static_cast<int64_t>(options.table.labels().size()));
   dense.set("top", "dense").set("dense_dim", static_cast<int64_t>(options.table.numbers().size()));
   const auto wide = static_cast<ptrdiff_t>(options.crosses.size());
-  if (wide > 0) sparse.add(raw ? sparse_input("wide_data", wide, {1}) : sparse_input("wide_data", 1, {wide}));
+  if (wide > 0) sparse.add(options.as_norm() ? sparse_input("wide_data", 1, {wide}) : sparse_input("wide_data", wide, {1}));
   const std::vector<int64_t> nnz(summary.most_nnz.begin() + wide, summary.most_nnz.end());
   sparse.add(sparse_input("deep_data", static_cast<int64_t>(nnz.size()), nnz));
   clause.set("label", std::move(label)).set("dense", std::move(dense)).set("sparse", std::move(sparse));
@@ -74,7 +74,7 @@ Json describe_preprocessed(const PreprocessOptions& options, const PreprocessSum
   const std::vector<std::string> numbers = options.table.numbers();
   for (size_t i = 0; i < numbers.size(); ++i)
     dense.add(options.passes == 2 ? summary.learned.dense[i].describe(numbers[i]) : Json(Json::Object{{"name", numbers[i]}}));
-  Json json(Json::Object{{"schema", 1}, {"format", options.format == DataFormat::raw ? "Raw" : "Norm"}, {"passes", options.passes}});
+  Json json(Json::Object{{"schema", 1}, {"format", to_json(options.format)}, {"passes", options.passes}});
   json.set("train", describe_set(summary.train)).set("eval", describe_set(summary.eval));
   json.set("labels", to_json(options.table.labels())).set("dense", std::move(dense)).set("slots", describe_slots(options, summary));
   json.set("slot_size_array", to_json(record_slot_sizes(options, summary)));

@@ -42,10 +42,34 @@ class RawRecords : public RecordWriter {
   std::optional<AtomicFile> file_;
 };
 
+class ParquetRecords : public RecordWriter {
+ public:
+  ParquetRecords(const fs::path& folder, const ParquetStyle& style, int64_t records_per_file)
+      : records_per_file_(records_per_file), set_(folder, folder / kParquetList, style, [](int64_t n) { return cat("part_", n, ".parquet"); }) {}
+  void add(const EncodedRecords& from) override {
+    for (int64_t first = 0; first < from.count();) {
+      if (set_.records() % records_per_file_ == 0) set_.next_file();
+      const int64_t take = std::min(from.count() - first, records_per_file_ - set_.records());
+      const size_t begin = first == 0 ? 0 : from.ends[static_cast<size_t>(first - 1)], end = from.ends[static_cast<size_t>(first + take - 1)];
+      set_.append(std::span(from.bytes).subspan(begin, end - begin), take);
+      first += take;
+    }
+  }
+  int64_t finish() override { return static_cast<int64_t>(set_.finish().size()); }
+
+ private:
+  int64_t records_per_file_;
+  ParquetSetWriter set_;
+};
+
 }  // namespace
 
 std::unique_ptr<RecordWriter> norm_record_writer(const fs::path& folder, const std::string& stem, const NormStyle& style, int64_t records_per_file) {
   return std::make_unique<NormRecords>(folder, stem, style, records_per_file);
+}
+
+std::unique_ptr<RecordWriter> parquet_record_writer(const fs::path& folder, const ParquetStyle& style, int64_t records_per_file) {
+  return std::make_unique<ParquetRecords>(folder, style, records_per_file);
 }
 
 std::unique_ptr<RecordWriter> raw_record_writer(const fs::path& folder, const std::string& stem) {

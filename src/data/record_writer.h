@@ -1,4 +1,4 @@
-// The set that records are written to: Norm files with their list, or one Raw file.
+// The set that records are written to: Norm or Parquet files with their list, or one Raw file.
 #pragma once
 
 #include <memory>
@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "data/norm_set_writer.h"
+#include "data/parquet_writer.h"
 
 namespace hctr {
 
@@ -20,6 +21,9 @@ class RecordWriter {
 
 /// <folder>/<stem>.<n>.data and <folder>/<stem>.txt.
 std::unique_ptr<RecordWriter> norm_record_writer(const fs::path& folder, const std::string& stem, const NormStyle&, int64_t records_per_file);
+/// <folder>/part_<n>.parquet, _metadata.json and _file_list.txt.
+std::unique_ptr<RecordWriter> parquet_record_writer(const fs::path& folder, const ParquetStyle&, int64_t records_per_file);
+inline constexpr const char* kParquetList = "_file_list.txt";
 /// <folder>/<stem>.bin.
 std::unique_ptr<RecordWriter> raw_record_writer(const fs::path& folder, const std::string& stem);
 

@@ -35,23 +35,33 @@ std::string header_of(const DataClause& clause, char separator) {
 }  // namespace
 
 SampleEncoder::SampleEncoder(const DataClause& clause, WrittenAs as, const NormStyle& style)
-    : as_(as), style_(style), floats_(clause.float_label_dense), raw_offsets_(static_cast<size_t>(clause.slots())) {
+    : as_(as), style_(style), floats_(clause.float_label_dense), added_(static_cast<size_t>(clause.slots())) {
   if (as == WrittenAs::csv || as == WrittenAs::tsv) header_ = header_of(clause, as == WrittenAs::csv ? ',' : '\t');
-  if (as == WrittenAs::raw && static_cast<int64_t>(clause.slot_size_array.size()) == clause.slots())
-    std::exclusive_scan(clause.slot_size_array.begin(), clause.slot_size_array.end(), raw_offsets_.begin(), int64_t{0});
+  if (as == WrittenAs::parquet) style_.check = Check::none;
+  if ((as == WrittenAs::raw || as == WrittenAs::parquet) && static_cast<int64_t>(clause.slot_size_array.size()) == clause.slots())
+    std::exclusive_scan(clause.slot_size_array.begin(), clause.slot_size_array.end(), added_.begin(), int64_t{0});
 }
 
 void SampleEncoder::append(const GeneratedSample& made, std::vector<std::byte>& out) const {
-  if (as_ == WrittenAs::norm) append_norm_record(style_, made.label, made.sample.dense, made.sample.nnz, made.keys, out);
+  if (as_ == WrittenAs::norm || as_ == WrittenAs::parquet) append_norm(made, out);
   else if (as_ == WrittenAs::raw) append_raw(made, out);
   else append_line(made, out);
+}
+
+void SampleEncoder::append_norm(const GeneratedSample& made, std::vector<std::byte>& out) const {
+  if (as_ == WrittenAs::norm) return append_norm_record(style_, made.label, made.sample.dense, made.sample.nnz, made.keys, out);
+  std::vector<int64_t> keys = made.keys;
+  int64_t* key = keys.data();
+  for (size_t slot = 0; slot < added_.size(); ++slot)
+    for (int32_t k = 0; k < made.sample.nnz[slot]; ++k) *key++ -= added_[slot];
+  append_norm_record(style_, made.label, made.sample.dense, made.sample.nnz, keys, out);
 }
 
 void SampleEncoder::append_raw(const GeneratedSample& made, std::vector<std::byte>& out) const {
   for (const float label : made.label) floats_ ? put(out, label) : put(out, static_cast<int32_t>(label));
   for (const float value : made.sample.dense) floats_ ? put(out, value) : put(out, count_of(value));
   for (size_t slot = 0; slot < made.keys.size(); ++slot) {
-    const int64_t key = made.keys[slot] - raw_offsets_[slot];
+    const int64_t key = made.keys[slot] - added_[slot];
     HCTR_EXPECT(made.sample.nnz[slot] == 1 && key >= 0, "slot ", slot, " of a Raw record has ", made.sample.nnz[slot], " keys, the first ", key);
     put(out, static_cast<int32_t>(key));
   }
@@ -89,6 +99,7 @@ std::string SampleEncoder::ending() const {
     case WrittenAs::norm: return ".data";
     case WrittenAs::csv: return ".csv";
     case WrittenAs::tsv: return ".tsv";
+    case WrittenAs::parquet: return ".parquet";
     case WrittenAs::raw: break;
   }
   return "";

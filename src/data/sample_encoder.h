@@ -1,4 +1,4 @@
-// Generated samples as bytes of a file: Norm or Raw records, or lines of text.
+// Generated samples as bytes of a file: Norm or Raw records, or lines of text. Those of Parquet are Norm's until they become columns.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace hctr {
 
 /// What a generated set is written as.
-enum class WrittenAs { norm, raw, csv, tsv };
+enum class WrittenAs { norm, raw, csv, tsv, parquet };
 
 /// One generated sample. Shapes: label [label_dim], sample.dense [dense_dim], sample.nnz [slots], keys [sum of nnz].
 struct GeneratedSample {
@@ -32,13 +32,14 @@ class SampleEncoder {
   std::string ending() const;
 
  private:
+  void append_norm(const GeneratedSample&, std::vector<std::byte>& out) const;
   void append_raw(const GeneratedSample&, std::vector<std::byte>& out) const;
   void append_line(const GeneratedSample&, std::vector<std::byte>& out) const;
 
   WrittenAs as_;
   NormStyle style_;
   bool floats_;
-  std::vector<int64_t> raw_offsets_;  // what the reader of Raw data adds to the keys of each slot
+  std::vector<int64_t> added_;  // what the reader of Raw and Parquet data adds to the keys of each slot
   std::string header_;                // of text
 };
 

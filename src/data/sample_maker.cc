@@ -65,11 +65,17 @@ std::vector<int64_t> fixed_numbers(const RecordShape& shape, std::vector<int64_t
 }  // namespace
 
 /// Raw records hold one key in each slot, of 32 bits, counted from the slot's offset in slot_size_array.
-void SampleMaker::check_raw(const DataClause& clause) const {
+void SampleMaker::check_raw() const {
   if (hashed_) throw Error(Kind::usage, "Raw data has keys of 32 bits; hashed keys need 64: use --keys contiguous");
   if (std::any_of(most_nnz_.begin(), most_nnz_.end(), [](int64_t nnz) { return nnz != 1; })) throw Error(Kind::usage, "Raw data has exactly one key in each slot; leave --nnz and --max-nnz out");
-  if (static_cast<int64_t>(clause.slot_size_array.size()) == clause.slots() && vocabulary_ != clause.slot_size_array)
-    throw Error(Kind::usage, "--vocabulary differs from slot_size_array of the Data layer, whose sums the reader of Raw data adds to the keys; leave one of them out");
+}
+
+/// Of formats whose readers add the sums of slot_size_array to the keys.
+void SampleMaker::check_added(const DataClause& clause) const {
+  if (static_cast<int64_t>(clause.slot_size_array.size()) != clause.slots()) return;
+  if (hashed_) throw Error(Kind::usage, "the sums of slot_size_array are added to the keys of Parquet data; hashed keys have no use for it: leave one of them out");
+  if (vocabulary_ != clause.slot_size_array)
+    throw Error(Kind::usage, "--vocabulary differs from slot_size_array of the Data layer, whose sums the reader of Raw and Parquet data adds to the keys; leave one of them out");
 }
 
 /// The random numbers of one sample.
@@ -117,7 +123,8 @@ SampleMaker::SampleMaker(const DataClause& clause, const GenerateOptions& option
   most_nnz_ = fixed_nnz_ ? fixed_numbers(shape_, options.nnz) : largest_numbers(shape_, options.written_as == WrittenAs::raw ? 1 : options.max_nnz);
   std::vector<double> mean_nnz;
   for (const int64_t most : most_nnz_) mean_nnz.push_back(fixed_nnz_ ? static_cast<double>(most) : (1 + static_cast<double>(most)) / 2);
-  if (options.written_as == WrittenAs::raw) check_raw(clause);
+  if (options.written_as == WrittenAs::raw) check_raw();
+  if (options.written_as == WrittenAs::raw || options.written_as == WrittenAs::parquet) check_added(clause);
 
   PlantedSample sample;
   std::vector<double> raw_values(kPilot);
@@ -149,6 +156,16 @@ void SampleMaker::draw_inputs(Draws& draws, PlantedSample& sample) const {
       for (int64_t k = 0; k < nnz; ++k) sample.ranks.push_back(laws_[law_of_[slot]].rank(draws.unit()));
     }
   }
+}
+
+bool SampleMaker::may_run_out() const {
+  size_t slot = 0;
+  for (const RecordShape::Input& input : shape_.inputs) {
+    int64_t all = 0;
+    for (int64_t s = 0; s < input.slots; ++s, ++slot) all += most_nnz_[slot];
+    if (all > input.max_keys) return true;
+  }
+  return false;
 }
 
 void SampleMaker::make(uint64_t part, int64_t index, GeneratedSample& scratch, double* probability, bool* positive) const {

@@ -22,12 +22,16 @@ class SampleMaker {
   void make(uint64_t part, int64_t index, GeneratedSample& sample, double* probability, bool* positive) const;
 
   const NormStyle& style() const { return style_; }
+  const std::vector<int64_t>& most_nnz() const { return most_nnz_; }
+  /// Whether a slot may be left without keys because the slots before it used up what the input may have.
+  bool may_run_out() const;
   const std::vector<int64_t>& vocabulary() const { return vocabulary_; }
 
  private:
   class Draws;
   void draw_inputs(Draws&, PlantedSample&) const;
-  void check_raw(const DataClause&) const;
+  void check_raw() const;
+  void check_added(const DataClause&) const;
 
   RecordShape shape_;
   NormStyle style_;

@@ -42,6 +42,7 @@ struct Chunk {
   int64_t records = 0;            ///< where the format counts them
   int64_t bytes = 0;              ///< of the file, from begin.offset on
   std::vector<std::byte> buffer;  ///< these bytes, where the cutter read them; may be longer
+  std::shared_ptr<void> reading;  ///< what the parser reads from, where the cutter opened it
   std::vector<uint32_t> begins;   ///< [records + 1], where the cutter found them: where in the buffer each record begins, and the last ends
   std::vector<ChunkPart> parts;   ///< where columns lie apart: for each group of them, where its part of these records is
 };

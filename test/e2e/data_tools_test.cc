@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/error.h"
 #include "support/program.h"
 
 namespace hctr::test {
@@ -62,6 +63,103 @@ TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
   ASSERT_EQ(made.exit_code, 0) << made.err;
   const Outcome first = run_program("data_inspect", {"again/train.txt", "--head", "1"}, folder.path());
   says(first.out, norm.substr(0, norm.find("  keys")));
+}
+
+/// Ends a test that needs the plug-in, saying so, where the build has none.
+#define HCTR_SKIP_WITHOUT_PLUGIN() \
+  if (!fs::exists(fs::path(HCTR_BIN_DIR) / "libhuge_ctr_parquet.so")) GTEST_SKIP() << "this build has no plug-in for Parquet: CMake found no Arrow"
+
+TEST(DataGenerator, ParquetHoldsTheSamplesOfNorm) {
+  HCTR_SKIP_WITHOUT_PLUGIN();
+  const TemporaryFolder folder;
+  write_file(folder / "norm.json", one_hot_config("norm", "txt", ""));
+  write_file(folder / "parquet.json", one_hot_config("parquet", "txt", R"(, "format": "Parquet")"));
+  for (const char* config : {"norm.json", "parquet.json"}) {
+    const Outcome done = run_program("data_generator", {"--config", config, "--samples", "3000", "--eval-samples", "500", "--files", "3", "--seed", "5"}, folder.path());
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+  }
+  const std::string norm = head_of(folder, "norm.json");
+  EXPECT_EQ(std::count(norm.begin(), norm.end(), '\n'), 400);
+  EXPECT_EQ(norm, head_of(folder, "parquet.json"));
+  const Outcome shown = run_program("data_inspect", {"parquet/train.txt"}, folder.path());  // _metadata.json tells what the columns are
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  says(shown.out, "parquet/train.txt: 3000 samples in 3 files");
+  says(shown.out, "gen_1.parquet: 1000 records, ");
+  says(shown.out, "Parquet, 1 row group, 8 columns, snappy, written by parquet-cpp");
+  const Outcome again = run_program("data_generator", {"--config", "parquet.json", "--samples", "3000", "--eval-samples", "500", "--files", "3", "--seed", "5"}, folder.path());
+  says(again.err, "is there already");
+
+  // Several keys in a slot are lists.
+  const std::string several = R"({"solver": {"batchsize": 64, "max_iter": 10}, "optimizer": {}, "layers": [
+    {"type": "Data", "format": "FORMAT", "source": "several/train.txt", "eval_source": "", "label": {"top": "label", "label_dim": 2}, "dense": {"top": "dense", "dense_dim": 0},
+     "sparse": [{"top": "a", "slot_num": 2, "nnz_per_slot": [3, 1]}, {"top": "b", "slot_num": 3, "max_feature_num_per_sample": 2}]}]})";
+  std::string heads[2];
+  for (const int i : {0, 1}) {
+    write_file(folder / "several.json", with_change(several, "FORMAT", i == 0 ? "Norm" : "Parquet"));
+    const Outcome done = run_program("data_generator", {"--config", "several.json", "--samples", "300", "--force"}, folder.path());
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    heads[i] = head_of(folder, "several.json");
+  }
+  EXPECT_EQ(heads[0], heads[1]);
+}
+
+TEST(Preprocess, ParquetHoldsTheSamplesOfNorm) {
+  HCTR_SKIP_WITHOUT_PLUGIN();
+  const TemporaryFolder folder;
+  std::string text = "user,film,tags,age,click\n";
+  for (int i = 0; i < 3000; ++i) text += cat("u", i * i % 97, ",f", i % 31, ",", i % 4 == 0 ? "" : i % 4 == 1 ? "a" : "b|c", ",", i % 60, ",", i % 3 == 1, "\n");
+  write_file(folder / "rows.csv", text);
+  std::string heads[2];
+  for (const int i : {0, 1}) {
+    const std::string format = i == 0 ? "Norm" : "Parquet";
+    const Outcome done = run_program("preprocess", {"--csv", "rows.csv", "--out", format, "--label", "click", "--dense", "age", "--categories", "user,film", "--lists", "tags", "--format", format,
+                                                    "--holdout", "0.1", "--rows-per-file", "1000", "--normalize", "minmax"}, folder.path());
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const Json data = *Json::read_file(folder / format / "preprocess.json").find("data");
+    write_file(folder / (format + ".json"), Json(Json::Object{{"layers", Json::Array{data}}}).text(1));
+    heads[i] = head_of(folder, format + ".json");
+  }
+  EXPECT_GE(std::count(heads[0].begin(), heads[0].end(), '\n'), 400);
+  EXPECT_EQ(heads[0], heads[1]);
+  for (const char* file : {"train/part_2.parquet", "train/_metadata.json", "train/_file_list.txt", "val/part_0.parquet", "val/_metadata.json"}) EXPECT_TRUE(fs::exists(folder / "Parquet" / file)) << file;
+}
+
+TEST(Parquet, OtherTypesOfPythonHoldTheSameValues) {
+  HCTR_SKIP_WITHOUT_PLUGIN();
+  const TemporaryFolder folder;
+  write_file(folder / "make.py", R"(
+import pyarrow as pa, pyarrow.parquet as pq
+words, lists = ["a", "bb", None, "a"] * 5000, [[1, 2], [3, 4], [5, 6], [7, 8]] * 5000
+base = {"y": pa.array([1.0, 0, 0, 1] * 5000, pa.float32())}
+for name, text, items, codec in [("plain", pa.string(), pa.list_(pa.int64()), "snappy"), ("large", pa.large_string(), pa.large_list(pa.int32()), "zstd"),
+                                 ("dictionary", pa.dictionary(pa.int8(), pa.string()), pa.list_(pa.uint16(), 2), "gzip")]:
+  strings = pa.array(words).dictionary_encode().cast(text) if name == "dictionary" else pa.array(words, text)
+  pq.write_table(pa.table({**base, "s": strings, "l": pa.array(lists, items)}), name + ".parquet", row_group_size=9000, compression=codec, data_page_version="2.0" if name == "large" else "1.0")
+)");
+  if (const Outcome made = run_program("/usr/bin/env", {"python3", "make.py"}, folder.path()); made.exit_code != 0) GTEST_SKIP() << "no pyarrow for python3: " << made.err;
+  std::string plain;
+  for (const std::string name : {"plain", "large", "dictionary"}) {
+    write_file(folder / "config.json", R"({"layers": [{"type": "Data", "format": "Parquet", "source": ")" + name + R"(.parquet", "label": {"top": "label", "label_dim": 1},
+      "dense": {"top": "dense", "dense_dim": 0}, "sparse": [{"top": "k", "slot_num": 2, "nnz_per_slot": [1, 2]}],
+      "parquet": {"labels": ["y"], "slots": [{"columns": ["s"], "buckets": 1000, "default": "none"}, {"columns": ["l"]}]}}]})");
+    const Outcome done = run_program("data_inspect", {"--config", "config.json", "--head", "20000"}, folder.path());
+    EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
+    const std::string head = done.out.substr(std::min(done.out.find("first samples"), done.out.size()));
+    EXPECT_GT(head.size(), 20000u * 20);
+    EXPECT_EQ(plain.empty() ? head : plain, head) << name;
+    plain = head;
+  }
+}
+
+TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
+  const TemporaryFolder folder;
+  write_file(folder / "config.json", one_hot_config(".", "parquet", R"(, "format": "Parquet")"));
+  fs::copy_file(fs::path(HCTR_BIN_DIR) / "data_inspect", folder / "data_inspect");  // without the library beside it
+  write_file(folder / "train.parquet", "PAR1");
+  const Outcome done = run_program((folder / "data_inspect").string(), {"--config", "config.json", "train.parquet"}, folder.path());
+  EXPECT_EQ(done.exit_code, 4);
+  says(done.out, "Parquet data needs libhuge_ctr_parquet.so beside the program, and there is none");
+  says(done.out, "pip install pyarrow, or the packages libarrow-dev and libparquet-dev");
 }
 
 TEST(DataGenerator, RawInTheFormOfTheOriginalAndWhatCannotBeRaw) {

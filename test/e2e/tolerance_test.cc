@@ -11,7 +11,6 @@ namespace hctr::test {
 namespace {
 
 // What is still to come. A test of something that is off expects the words that say so; switch it on here when it is there.
-constexpr bool kParquetReader = false;
 constexpr bool kPredictions = false;      // export_predictions_prefix
 constexpr bool kOptimizerStates = false;  // dense_opt_states_file and sparse_opt_states_file
 
@@ -111,9 +110,7 @@ TEST_F(Tolerance, EveryOptimizerOfEveryVersion) {
 TEST_F(Tolerance, ParquetData) {
   for (const Version version : kVersions) {
     if (version < Version::v2_2_1) continue;
-    const Json config = topologies()[6].config(version, Size::full, {.optimizer = "", .format = "Parquet"});
-    if (kParquetReader) passes(config);
-    else refuses(config, "the format \"Parquet\" is not supported yet");
+    passes(topologies()[6].config(version, Size::full, {.optimizer = "", .format = "Parquet"}));
   }
 }
 

@@ -26,6 +26,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"model", {"data", "layers", "optim", "embedding"}},
     {"train", {"model", "comm"}},
     {"app", {"train"}},
+    {"parquet", {"data"}},
 };
 const std::set<std::string> kCudaRooms = {"device", "comm", "ops"};
 

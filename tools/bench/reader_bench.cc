@@ -14,6 +14,8 @@
 #include "data/byte_file.h"
 #include "data/criteo_convert.h"
 #include "data/feature_spec.h"
+#include "data/parquet_file.h"
+#include "data/parquet_writer.h"
 #include "data/reader.h"
 #include "device/buffer.h"
 #include "timing.h"
@@ -86,6 +88,27 @@ std::string raw_of(int64_t rows, bool floats) {
     for (const uint32_t value : row.categories) put(static_cast<int32_t>(value >> 1));
   }
   return bytes;
+}
+
+/// Label and integers as float32, categories as int64, in one file.
+void write_parquet(const fs::path& folder, int64_t rows) {
+  ParquetStyle style{{.label_dim = 1, .dense_dim = 13, .slots = 26, .check = Check::none, .key_bytes = 8}, {"label"}, {}, {}, std::vector<bool>(26)};
+  for (int c = 1; c <= 13; ++c) style.dense.push_back(cat("I", c));
+  for (int c = 1; c <= 26; ++c) style.slots.push_back(cat("C", c));
+  ParquetSetWriter writer(folder, folder / "_file_list.txt", style, [](int64_t) { return std::string("rows.parquet"); });
+  writer.next_file();
+  std::vector<std::byte> bytes;
+  const std::vector<int32_t> nnz(26, 1);
+  for (int64_t i = 0; i < rows; ++i) {
+    const PlainRow row = row_of(i);
+    const float label = static_cast<float>(row.label);
+    const std::vector<float> dense(row.integers.begin(), row.integers.end());
+    const std::vector<int64_t> keys(row.categories.begin(), row.categories.end());
+    bytes.clear();
+    append_norm_record(style.record, {&label, 1}, dense, nnz, keys, bytes);
+    writer.append(bytes, 1);
+  }
+  writer.finish();
 }
 
 void write_packed(const fs::path& path, const std::string& text) {
@@ -238,6 +261,13 @@ void bench_reader(const ReaderCase& one, Report& report) {
   features.feature_spec = (folder.path / "spec.yaml").string();
   const int64_t feature_bytes = write_feature_spec(folder.path, one.rows);
   bench_one("FeatureSpec, split_binary", features, one, feature_bytes, report);
+  if (const std::string why = why_no_parquet(); why.empty()) {
+    constexpr int64_t kDecoded = 4 * (1 + 13) + 8 * 26;  // of a row
+    write_parquet(folder.path / "parquet", one.rows);
+    bench_one("Parquet, snappy (bytes decoded)", clause_of(DataFormat::parquet, folder.path / "parquet" / "_file_list.txt"), one, one.rows * kDecoded, report);
+  } else {
+    Log::to_stderr().info("no figures of Parquet: ", why);
+  }
   bench_one("Criteo", clause_of(DataFormat::criteo, tsv), one, 0, report);
   bench_one("Csv without quotes", csv_clause(tsv, false), one, 0, report);
   bench_one("Csv", csv_clause(tsv, true), one, 0, report);

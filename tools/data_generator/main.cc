@@ -106,6 +106,7 @@ void run(Arguments& given, const CLI::App& app) {
   const DataClause clause = read_clause(given);
   if (!given.text.empty()) given.make.written_as = given.text == "csv" ? WrittenAs::csv : WrittenAs::tsv;
   else if (clause.format == DataFormat::raw) given.make.written_as = WrittenAs::raw;
+  else if (clause.format == DataFormat::parquet) given.make.written_as = WrittenAs::parquet;
   if (given.old_form.empty()) apply_new_form(given, app, clause);
   if (given.distribution == "unified") given.make.alpha = 0;
   given.make.hashed_keys = given.keys == "hashed";
@@ -123,7 +124,7 @@ void run(Arguments& given, const CLI::App& app) {
 int main_of(int argc, char** argv) {
   Arguments given;
   given.make.threads = usable_cores();
-  CLI::App app("Makes a data set with a planted truth for the Data layer of a config, in its format: Norm or Raw.");
+  CLI::App app("Makes a data set with a planted truth for the Data layer of a config, in its format: Norm, Raw or Parquet.");
   app.footer(kExamples);
   app.add_option("old_form", given.old_form, "config.json data_folder vocabulary_size max_nnz [files] [samples per file]; config.json alone for Raw");
   app.add_option("--config,--config-file", given.config, "config whose Data layer is served; the data goes to its source and eval_source");

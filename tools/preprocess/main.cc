@@ -96,7 +96,7 @@ void read_rest(Arguments& given, const CLI::App& app) {
   make.dense.fill_with_mean = given.fill == "mean";
   if (!make.dense.fill_with_mean) make.dense.fill = number(given.fill, "--fill");
   make.float_label_dense = !given.integers;
-  if (given.integers && make.format != DataFormat::raw) throw Error(Kind::usage, "--integers belongs to --format Raw; Norm data is always float");
+  if (given.integers && make.format != DataFormat::raw) throw Error(Kind::usage, "--integers belongs to --format Raw; other data is always float");
   if (make.passes == 2 && app.count("--range") > 0) throw Error(Kind::usage, "--range belongs to --passes 1; with two passes a slot has as many ids as values");
   make.key_bytes = given.key_bits / 8;
   make.folder = given.folder;
@@ -151,7 +151,7 @@ int main_of(int argc, char** argv) {
   app.add_option("--range", make.range, "one pass: keys of each slot")->check(CLI::Range(int64_t{3}, int64_t{1} << 40))->capture_default_str();
   app.add_option("--min-count", make.min_count, "two passes: values seen less often in the training rows share the id 1")->check(CLI::Range(int64_t{1}, int64_t{1} << 40))->capture_default_str();
   app.add_option("--modulo", make.modulo, "take values modulo this first, which bounds memory; 0: as they are")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--cross", given.crosses, "pairs of categories as one: C1xC2; in Norm they share slot 0, in Raw each has a slot, in front of the others");
+  app.add_option("--cross", given.crosses, "pairs of categories as one: C1xC2; in Norm they share slot 0, in Raw and Parquet each has a slot, in front of the others");
   app.add_option("--fill", given.fill, "value of missing dense values, or mean")->capture_default_str();
   app.add_flag("--log", make.dense.log, "dense values become ln(1 + max(v, 0))");
   add_word<Normalize>(app, "--normalize", make.dense.normalize, {{"none", Normalize::none}, {"minmax", Normalize::minmax}, {"standard", Normalize::standard}},
@@ -160,11 +160,11 @@ int main_of(int argc, char** argv) {
   app.add_flag("--random", given.random, "--holdout draws rows instead");
   app.add_option("--seed", make.holdout.seed, "of these draws")->capture_default_str();
   app.add_option("--split", given.split, "COLUMN=VALUE: rows with this value or more are for evaluation");
-  add_word<DataFormat>(app, "--format", make.format, {{"Norm", DataFormat::norm}, {"Raw", DataFormat::raw}}, "of the result [Norm]");
+  add_word<DataFormat>(app, "--format", make.format, {{"Norm", DataFormat::norm}, {"Raw", DataFormat::raw}, {"Parquet", DataFormat::parquet}}, "of the result [Norm]");
   app.add_flag("--integers", given.integers, "Raw: label and dense values as int32, not scaled, negative ones 0");
-  app.add_option("--key-bits", given.key_bits, "Norm: 32 or 64")->check(CLI::IsMember({32, 64}))->capture_default_str();
+  app.add_option("--key-bits", given.key_bits, "Norm and Parquet: 32 or 64")->check(CLI::IsMember({32, 64}))->capture_default_str();
   add_word<Check>(app, "--check", make.check, {{"sum", Check::sum}, {"none", Check::none}}, "Norm: check sums [sum] or none");
-  app.add_option("--rows-per-file", make.rows_per_file, "Norm")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--rows-per-file", make.rows_per_file, "Norm and Parquet")->check(CLI::PositiveNumber)->capture_default_str();
   add_word<BadRows>(app, "--bad-rows", make.bad_rows, {{"error", BadRows::error}, {"skip", BadRows::skip}}, "stop [error], or leave them out and count them");
   app.add_option("--threads", make.threads, "threads; the result is the same for any number")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_flag("--force", make.force, "overwrite a result that is there");

@@ -129,13 +129,17 @@ TEST(DataClause, EveryRuleNamesItsPlace) {
               "/layers: expected an array");
 }
 
-TEST(DataClause, FormatsToComeAreNamedAndOthersCorrected) {
+TEST(DataClause, ParquetNamesAsManyColumnsAsThereAre) {
+  std::string text = with_sparse(R"({"top": "x", "slot_num": 3, "max_feature_num_per_sample": 5})");
+  text.insert(1, R"("format": "Parquet", "parquet": {"labels": ["a", "b"], "slots": [{"columns": ["c"]}]}, "slot_size_array": [1, 2], )");
+  const std::string errors = errors_of(text);
+  EXPECT_SAYS(errors, "but \"labels\" of \"parquet\" names 2 columns");
+  EXPECT_SAYS(errors, "/layers/0/sparse: has 3 slots in all, but \"slots\" of \"parquet\" names 1 columns");
+  EXPECT_SAYS(errors, "/layers/0/slot_size_array: has 2 numbers for 3 slots; their sums are added to the keys of Parquet data");
+}
+
+TEST(DataClause, WordsOfFormatsAreCorrected) {
   std::string text = with_sparse("");
-  for (const char* format : {"Parquet"}) {
-    std::string with = text;
-    with.insert(1, cat("\"format\": \"", format, "\", "));
-    EXPECT_SAYS(errors_of(with), cat("/layers/0/format: the format \"", format, "\" is not supported yet; supported is \"Norm\", \"Raw\", \"Criteo\", \"Csv\""));
-  }
   text.insert(1, "\"format\": \"norm\", ");
   EXPECT_SAYS(errors_of(text), "did you mean \"Norm\"?");
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "data/column_rules.h"
 #include "data/text_cutters.h"
 #include "data/text_values.h"
 #include "unit/data/packed_files.h"

@@ -1,0 +1,46 @@
+// What becomes of the values of a column: a dense value, or a key. The same for columns of a text and of Parquet files.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "data/csv_clause.h"
+
+namespace hctr {
+
+/// One column that becomes a dense value.
+struct DenseRule {
+  std::string column;
+  DenseTransform transform = DenseTransform::none;
+  double mean = 0, std = 1;
+  std::optional<float> fallback;  ///< of a value that is not there
+};
+std::vector<DenseRule> dense_rules(const std::vector<CsvDense>&);
+/// False when the result is no finite float.
+bool transformed(const DenseRule&, double number, float& value);
+
+class Words;
+
+/// One column that becomes a slot.
+struct SlotRule {
+  std::string column;
+  std::optional<KeyRule> keys;  ///< none: as the format has it
+  uint64_t seed = 0;
+  int64_t base = 0, buckets = 0;  ///< keys of the slot: [base, base + buckets)
+  char separator = '\0';
+  std::optional<std::string> fallback;
+  std::shared_ptr<const Words> vocabulary;
+};
+/// `seed`: the clause's; a slot's own depends on its number. Reads vocabularies. Errors: Error(io), Error(data) for those.
+std::vector<SlotRule> slot_rules(const std::vector<CsvSlots>&, int64_t seed);
+/// The seed and all keys that slot `slot` has when nothing is said of it.
+SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
+/// The key of a value, read as `keys` says; false when it is none, or negative.
+bool key_of(const SlotRule&, KeyRule keys, std::string_view value, int64_t& key);
+
+/// The key of the value `text` in slot `slot`, of `buckets` keys: floor(h * buckets / 2^64) with h = text_hash(text, mix64(seed + slot)).
+int64_t csv_hashed_key(std::string_view text, uint64_t seed, int64_t slot, int64_t buckets);
+/// Keys that a hash without buckets gives: all of [0, 2^63 - 1).
+inline constexpr int64_t kAllKeys = 0x7fffffffffffffff;
+
+}  // namespace hctr

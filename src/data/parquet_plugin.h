@@ -1,0 +1,96 @@
+// What the program and its Parquet plug-in say to each other. Plain types alone pass between them: no exceptions, no containers.
+//
+// The plug-in (src/parquet) is a library of its own, loaded when data says that it is Parquet: whoever has no Arrow builds and runs all else.
+#pragma once
+
+#include <cstdint>
+
+namespace hctr {
+
+enum class ParquetType : int32_t { boolean, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64, text, other };
+
+struct ParquetField {
+  const char* name;
+  ParquetType type;  ///< of a list: of its items
+  bool list;
+  const char* said;  ///< the type in Arrow's words, for messages
+  bool nullable = false;  ///< of a column to be written
+};
+
+struct ParquetGroup {
+  int64_t rows, bytes;  ///< bytes: packed, of all columns
+};
+
+struct ParquetFileInfo {
+  int64_t rows = 0, field_count = 0, group_count = 0;
+  const ParquetField* fields = nullptr;
+  const ParquetGroup* groups = nullptr;
+  const char* written_by = "";  ///< "parquet-mr version 1.8.3", "snappy"
+  const char* packed = "";
+};
+
+/// Values of a column in consecutive rows. An item is a row's value, or one of the values in a row's list.
+///   list   [rows + 1]   the items of row r are list[r] up to list[r + 1]; null: row r has item r
+///   values [items]      of numbers; of booleans bits, of text its bytes
+///   text   [items + 1]  item i of text is values[text[i], text[i + 1])
+struct ParquetValues {
+  int64_t rows = 0;
+  const uint8_t* valid_rows = nullptr;  ///< bit valid_rows_at + r: row r has a value; null: each has
+  int64_t valid_rows_at = 0;
+  const int32_t* list = nullptr;
+  const uint8_t* valid_items = nullptr;  ///< of lists: bit valid_items_at + i; null: all
+  int64_t valid_items_at = 0;
+  const void* values = nullptr;
+  int64_t bits_at = 0;  ///< of booleans: where in `values` the first stands
+  const int32_t* text = nullptr;
+};
+
+/// Functions that can fail return what went wrong, or null. The text lives until the same thread calls the plug-in again.
+
+/// One column of one row group, front to back. One thread at a time.
+class ParquetColumn {
+ public:
+  virtual ~ParquetColumn() = default;
+  /// The next rows: as many as the file was opened for, fewer at the end of the row group. `owner` keeps them alive and is given to drop().
+  virtual const char* read(ParquetValues& values, void*& owner) = 0;
+};
+
+/// One file. Any thread may open columns.
+class ParquetFile {
+ public:
+  virtual ~ParquetFile() = default;
+  virtual const ParquetFileInfo& info() const = 0;
+  virtual const char* open_column(int64_t group, int64_t field, ParquetColumn*& column) = 0;
+};
+
+/// Takes the bytes of a file, in order; false stops the writer.
+struct ParquetSink {
+  void* self;
+  bool (*write)(void* self, const void* bytes, int64_t count);
+};
+
+class ParquetWriter {
+ public:
+  virtual ~ParquetWriter() = default;
+  /// Adds a row group: values of each field, `rows` rows each, bits from 0 on.
+  virtual const char* write(const ParquetValues* columns, int64_t rows) = 0;
+  /// Writes the footer, without which a file is none.
+  virtual const char* finish() = 0;
+};
+
+struct ParquetPlugin {
+  int64_t version;    ///< kParquetPlugin of the program that it was built with
+  const char* about;  ///< "Arrow C++ 26.0.1"
+  /// Columns will be read in pieces of `piece_rows` rows.
+  const char* (*open)(const char* path, int64_t piece_rows, ParquetFile** file);
+  void (*drop)(void* owner);
+  /// Fields of any type but `other`; `said` does not matter.
+  const char* (*create)(const ParquetField* fields, int64_t count, ParquetSink sink, ParquetWriter** writer);
+};
+
+inline constexpr int64_t kParquetPlugin = 1;
+inline constexpr const char* kParquetPluginFile = "libhuge_ctr_parquet.so";
+/// The plug-in's one symbol: const ParquetPlugin* ().
+inline constexpr const char* kParquetPluginEntry = "hctr_parquet_plugin";
+
+}  // namespace hctr

@@ -1,0 +1,29 @@
+// From Arrow's ways of failing to the plug-in's: a text, or null.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <exception>
+#include <string>
+
+namespace hctr {
+
+/// Keeps the text for the caller, who is on this thread.
+inline const char* said(std::string text) {
+  thread_local std::string last;
+  last = std::move(text);
+  return last.c_str();
+}
+
+/// Runs `body`, which returns an arrow::Status. Nothing is thrown further.
+template <class Body>
+const char* told(const Body& body) {
+  try {
+    const arrow::Status status = body();
+    return status.ok() ? nullptr : said(status.message());
+  } catch (const std::exception& error) {
+    return said(error.what());
+  }
+}
+
+}  // namespace hctr

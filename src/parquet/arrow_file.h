@@ -1,0 +1,12 @@
+// Parquet files by way of Arrow C++.
+#pragma once
+
+#include "data/parquet_plugin.h"
+
+namespace hctr {
+
+const char* open_arrow_file(const char* path, int64_t piece_rows, ParquetFile** file);
+
+const char* create_arrow_writer(const ParquetField* fields, int64_t count, ParquetSink sink, ParquetWriter** writer);
+
+}  // namespace hctr
