@@ -81,7 +81,8 @@ void train(const Case& one_case, Communicator& comm, int steps, Outcome& outcome
   const std::vector<int64_t> sizes(static_cast<size_t>(one_case.slots), kRange);
   if (one_case.direct) spec.direct = direct_keys(sizes, spec.identity_by_slot, comm.size() == 1 ? Placement{} : one_case.placement(comm.size()), comm.rank());
   Runtime runtime(kCpu, {.threads = 2, .seed = 7});
-  const auto embedding = make_embedding(runtime, comm, one_case.placement(comm.size()), spec, std::vector<int64_t>(static_cast<size_t>(one_case.slots), one_case.most_keys), 1);
+  const std::vector<int64_t> slot_keys(static_cast<size_t>(one_case.slots), one_case.most_keys);
+  const auto embedding = make_embedding(runtime, comm, one_case.placement(comm.size()), spec, slot_keys, 1);
   if (start) embedding->import_rows({start->keys, start->slots, start->vectors, {}, {}});
   const int64_t width = spec.places() * spec.dim;
   std::mt19937_64 random(11);
