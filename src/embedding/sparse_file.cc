@@ -222,7 +222,8 @@ void load_sparse(const fs::path& path, Table& table, int key_bytes) {
   const int64_t rows = read_sparse(path, shape, [&](const SparseRows& part) {
     import(table, path, part);
     for (size_t i = 0; i < part.keys.size(); ++i) {
-      const auto row = static_cast<size_t>(index.row(part.keys[i], part.slots.empty() ? 0 : static_cast<int32_t>(part.slots[i])));
+      const int64_t slot = part.slots.empty() ? 0 : static_cast<int64_t>(part.slots[i]) * spec.direct.pieces;  // where rows are cut, their first piece
+      const auto row = static_cast<size_t>(index.row(part.keys[i], static_cast<int32_t>(slot)));
       if (row == 0) continue;  // another rank's
       repeated += loaded[row];
       loaded[row] = true;

@@ -14,6 +14,7 @@
 namespace hctr::test {
 namespace {
 
+constexpr int64_t kRange = 40;  // keys of a slot that are known
 constexpr int64_t kBatch = 13;  // samples of all ranks: their shares differ, and some are padded
 
 enum class Where { by_slot, by_key, mixed, cut };
@@ -25,6 +26,7 @@ struct Case {
   int most_keys = 3;
   ops::Optimizer optimizer{.kind = ops::Optimizer::Kind::sgd};
   UpdateType update = UpdateType::local;
+  bool direct = false;  // keys are in known ranges, and all rows there from the start
 
   TableSpec spec(int64_t samples) const {
     TableSpec spec = small_spec(where == Where::cut ? 8 : 6, slots, samples);
@@ -75,9 +77,12 @@ Bags part_of(const Bags& bags, int64_t begin, int64_t end, int64_t samples) {
 /// One rank's way through the steps.
 void train(const Case& one_case, Communicator& comm, int steps, Outcome& outcome, std::mutex& mutex, const Outcome* start = nullptr) {
   const int64_t samples = (kBatch + comm.size() - 1) / comm.size(), begin = kBatch * comm.rank() / comm.size(), end = kBatch * (comm.rank() + 1) / comm.size();
-  const TableSpec spec = one_case.spec(samples);
+  TableSpec spec = one_case.spec(samples);
+  const std::vector<int64_t> sizes(static_cast<size_t>(one_case.slots), kRange);
+  if (one_case.direct) spec.direct = direct_keys(sizes, spec.identity_by_slot, comm.size() == 1 ? Placement{} : one_case.placement(comm.size()), comm.rank());
   Runtime runtime(kCpu, {.threads = 2, .seed = 7});
-  const auto embedding = make_embedding(runtime, comm, one_case.placement(comm.size()), spec, std::vector<int64_t>(static_cast<size_t>(one_case.slots), one_case.most_keys), 1);
+  const std::vector<int64_t> slot_keys(static_cast<size_t>(one_case.slots), one_case.most_keys);
+  const auto embedding = make_embedding(runtime, comm, one_case.placement(comm.size()), spec, slot_keys, 1);
   if (start) embedding->import_rows({start->keys, start->slots, start->vectors, {}, {}});
   const int64_t width = spec.places() * spec.dim;
   std::mt19937_64 random(11);
@@ -100,12 +105,17 @@ void train(const Case& one_case, Communicator& comm, int steps, Outcome& outcome
   };
   if (comm.rank() == 0) outcome.y.resize(static_cast<size_t>(steps));
   comm.barrier();
+  const auto bags_of = [&](int64_t vocabulary, bool training) {
+    Bags bags = random_bags(spec, kBatch, one_case.most_keys, vocabulary, random);
+    for (size_t s = 0; s < bags.size(); ++s)
+      for (auto& bag : bags[s])
+        for (int64_t& key : bag)
+          if (one_case.direct) key += static_cast<int64_t>(s) * kRange;
+          else if (training && key % 3 == 0) key = -key;
+    return bags;
+  };
   for (int t = 0; t < steps; ++t) {
-    Bags bags = random_bags(spec, kBatch, one_case.most_keys, 30, random);
-    for (auto& slot : bags)
-      for (auto& bag : slot)
-        for (int64_t& key : bag) key = key % 3 == 0 ? -key : key;
-    fill(bags);
+    fill(bags_of(30, true));
     StepState state{.step = t, .updates = t, .learning_rate = 0.05f, .loss_scale = 4};
     Context ctx(runtime, runtime.compute_stream(), &state);
     embedding->ensure_room(t);
@@ -119,7 +129,7 @@ void train(const Case& one_case, Communicator& comm, int steps, Outcome& outcome
     }
     embedding->backward_and_update(ctx, 0, dy.tensor());
   }
-  fill(random_bags(spec, kBatch, one_case.most_keys, 40, random));  // some keys are unknown
+  fill(bags_of(kRange, false));  // some keys are unknown
   StepState state;
   Context ctx(runtime, runtime.compute_stream(), &state);
   embedding->lookup(ctx, keys.tensor(), offsets.tensor(), y.tensor());
@@ -217,6 +227,14 @@ TEST(ShardedEmbedding, OptimizersKeepTheirStatesWithTheRows) {
   row_wise.optimizer = {.kind = ops::Optimizer::Kind::adagrad, .epsilon = 1e-2f};
   row_wise.optimizer.row_wise = true;
   compare(row_wise, false, "row-wise adagrad");
+}
+
+TEST(ShardedEmbedding, RowsOfKnownKeysAreWhereThePlanHasThem) {
+  for (const Where where : kEverywhere) {
+    const Case one_case{.where = where, .most_keys = 1, .direct = true};
+    compare(one_case, true, name_of(where));
+    EXPECT_EQ(outcome_on(3, one_case, 1).rows, one_case.slots * kRange);
+  }
 }
 
 TEST(ShardedEmbedding, RanksWithoutASlotOfTheirOwnServeTheOthers) {
