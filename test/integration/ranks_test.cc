@@ -373,8 +373,8 @@ TEST_F(PlannedRanks, WhatTheProgramPlansTrainsTheModelOfOneRankAndCanBeGivenBack
   const Json plan = Json::read_file(folder_ / "auto-run" / "plan.json");
   EXPECT_EQ(*plan.find("schema")->integer(), 1);
   EXPECT_EQ(plan.find("tables")->array()->size(), 2u);
-  fs::copy_file(folder_ / "auto-run" / "plan.json", folder_ / "again.json");
-  const Result again = train(with_change(config, "\"seed\": 7", "\"seed\": 7, \"placement_file\": \"again.json\""), kThreads[1], "again");
+  fs::copy_file(folder_ / "auto-run" / "plan.json", folder_ / "given.json");
+  const Result again = train(with_change(config, "\"seed\": 7", "\"seed\": 7, \"placement_file\": \"given.json\""), kThreads[1], "again");
   EXPECT_EQ(again.losses, planned_run.losses);
   for (size_t e = 0; e < 2; ++e) EXPECT_EQ(again.rows[e], planned_run.rows[e]);
 }

@@ -9,9 +9,9 @@ namespace {
 constexpr DType kTypes[] = {DType::f16, DType::bf16};
 
 /// Gradients are multiples of 1/64 up to 1/2, which every type holds.
-ShardedRun some_steps(Placement::Kind kind, ops::Combiner combiner) {
+ShardedRun some_steps(PlacementRule kind, ops::Combiner combiner) {
   ShardedRun run{.kind = kind, .spec = small_spec(6, 5, 13), .slot_sizes = {}, .batches = {}, .dys = {}, .evaluated = {}};
-  run.spec.identity_by_slot = kind == Placement::Kind::localized;
+  run.spec.identity_by_slot = kind == PlacementRule::localized;
   run.spec.combiner = combiner;
   if (combiner == ops::Combiner::none) run.spec.slot_places.assign(5, run.most_keys);
   run.spec.init_bound = 1;
@@ -31,7 +31,7 @@ float rounded(DType dtype, float value) {
 }
 
 TEST(ExchangePrecision, AVectorOfOneOwnerIsRoundedOnceAndGradientsThatFitLoseNothing) {
-  ShardedRun run = some_steps(Placement::Kind::localized, ops::Combiner::sum);
+  ShardedRun run = some_steps(PlacementRule::localized, ops::Combiner::sum);
   const ShardedOutcome exact = run_sharded(1, run);
   for (const DType dtype : kTypes)
     for (const int ranks : {2, 3, 4}) {
@@ -60,7 +60,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(ExchangePrecision, EveryPlacementAndCombinerStaysWithinTheRoundingOfTheType) {
-  for (const auto kind : {Placement::Kind::localized, Placement::Kind::distributed})
+  for (const auto kind : {PlacementRule::localized, PlacementRule::distributed})
     for (const auto combiner : {ops::Combiner::sum, ops::Combiner::mean, ops::Combiner::sqrtn, ops::Combiner::none}) {
       ShardedRun run = some_steps(kind, combiner);
       for (const int ranks : {2, 4}) {

@@ -10,7 +10,7 @@ namespace hctr::test {
 namespace {
 
 using ops::Combiner;
-using Owners = Placement::Kind;
+using Owners = PlacementRule;
 
 const Replication kFound{Replication::Of::frequent, "", 4, 12}, kAll{.of = Replication::Of::all};
 

@@ -17,7 +17,7 @@
 namespace hctr::test {
 
 struct ReplicatedCase {
-  Placement::Kind kind = Placement::Kind::localized;
+  PlacementRule kind = PlacementRule::localized;
   ops::Combiner combiner = ops::Combiner::sum;
   int64_t slots = 4;
   int most_keys = 3;
@@ -30,7 +30,10 @@ struct ReplicatedCase {
   static constexpr int64_t kBatch = 13;      // samples of all ranks: their shares differ, and some are padded
   static constexpr int64_t kVocabulary = 40; // of a slot, or of all
 
-  bool by_slot() const { return kind == Placement::Kind::localized; }
+  Placement placement(int64_t ranks) const {
+    return Placement::without_plan(replication.of == Replication::Of::all ? PlacementRule::data_parallel : kind, by_slot(), slots, ranks);
+  }
+  bool by_slot() const { return kind == PlacementRule::localized; }
   TableSpec spec(int64_t samples, const Communicator& comm) const {
     TableSpec spec = small_spec(6, slots, samples);
     spec.rank = comm.rank();
@@ -44,7 +47,7 @@ struct ReplicatedCase {
     spec.replication = replication;
     const bool whole = replication.of == Replication::Of::all;
     if (direct || whole)
-      spec.direct = direct_keys(std::vector<int64_t>(static_cast<size_t>(slots), kVocabulary), by_slot(), whole ? Placement{} : Placement{kind, comm.size()},
+      spec.direct = direct_keys(std::vector<int64_t>(static_cast<size_t>(slots), kVocabulary), by_slot(), placement(comm.size()),
                                 whole ? 0 : comm.rank());
     return spec;
   }
@@ -65,7 +68,7 @@ inline void train_replicated(const ReplicatedCase& one_case, Communicator& comm,
   const int64_t samples = (kBatch + comm.size() - 1) / comm.size(), begin = kBatch * comm.rank() / comm.size(), end = kBatch * (comm.rank() + 1) / comm.size();
   const TableSpec spec = one_case.spec(samples, comm);
   Runtime runtime(kCpu, {.threads = 2, .seed = 7});
-  const auto embedding = make_embedding(runtime, comm, one_case.kind, spec, std::vector<int64_t>(static_cast<size_t>(one_case.slots), one_case.most_keys), 1);
+  const auto embedding = make_embedding(runtime, comm, one_case.placement(comm.size()), spec, std::vector<int64_t>(static_cast<size_t>(one_case.slots), one_case.most_keys), 1);
   if (start) embedding->import_rows(start->rows.block());
   const int64_t width = spec.places() * spec.dim;
   std::mt19937_64 random(11);

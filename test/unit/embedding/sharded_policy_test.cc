@@ -7,19 +7,19 @@
 namespace hctr::test {
 namespace {
 
-constexpr Placement::Kind kKinds[] = {Placement::Kind::localized, Placement::Kind::distributed};
+constexpr PlacementRule kKinds[] = {PlacementRule::localized, PlacementRule::distributed};
 
-std::string name_of(Placement::Kind kind) { return kind == Placement::Kind::localized ? "localized" : "distributed"; }
+std::string name_of(PlacementRule kind) { return kind == PlacementRule::localized ? "localized" : "distributed"; }
 
-TableSpec sharded_spec(Placement::Kind kind) {
+TableSpec sharded_spec(PlacementRule kind) {
   TableSpec spec = small_spec(6, 5, 13);  // 13: shares of ranks differ, and some are padded
-  spec.identity_by_slot = kind == Placement::Kind::localized;
+  spec.identity_by_slot = kind == PlacementRule::localized;
   spec.optimizer = {.kind = ops::Optimizer::Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
   return spec;
 }
 
 /// Keys of a vocabulary that moves on, so that old ones stay away; small ones are frequent, some are negative.
-ShardedRun drifting(Placement::Kind kind, TableSpec spec, int steps, int64_t vocabulary) {
+ShardedRun drifting(PlacementRule kind, TableSpec spec, int steps, int64_t vocabulary) {
   ShardedRun run{.kind = kind, .spec = std::move(spec), .slot_sizes = {}, .batches = {}, .dys = {}, .evaluated = {}};
   std::mt19937_64 random(17);
   const auto bags_at = [&](int64_t step) {
@@ -64,10 +64,10 @@ void expect_as_one_rank(const ShardedRun& run, bool exactly) {
 }
 
 TEST(ShardedTable, DirectKeysHaveTheRowsOfOneRank) {
-  for (const Placement::Kind kind : kKinds) {
+  for (const PlacementRule kind : kKinds) {
     ShardedRun run = drifting(kind, sharded_spec(kind), 0, 1);
     run.slot_sizes = {12, 5, 1, 20, 7};
-    run.most_keys = kind == Placement::Kind::localized ? 3 : 1;
+    run.most_keys = kind == PlacementRule::localized ? 3 : 1;
     std::mt19937_64 random(4);
     const auto bags_in_ranges = [&] {
       Bags bags = random_bags(run.spec, run.spec.samples, run.most_keys, 1000, random);
@@ -88,14 +88,14 @@ TEST(ShardedTable, DirectKeysHaveTheRowsOfOneRank) {
 }
 
 TEST(ShardedTable, RowsOfTwoBytesAreRoundedAsOnOneRank) {
-  for (const Placement::Kind kind : kKinds)
+  for (const PlacementRule kind : kKinds)
     for (const auto& [vectors, states] : {std::pair{DType::f16, DType::f32}, {DType::bf16, DType::bf16}, {DType::f32, DType::f16}}) {
       SCOPED_TRACE(cat(name_of(vectors), ", states ", name_of(states)));
       TableSpec spec = sharded_spec(kind);
       spec.storage = vectors;
       spec.state_storage = states;
       ShardedRun run = drifting(kind, spec, 0, 1);
-      run.most_keys = kind == Placement::Kind::localized ? 3 : 1;
+      run.most_keys = kind == PlacementRule::localized ? 3 : 1;
       std::mt19937_64 random(8);
       for (int t = 0; t < 10; ++t) {
         run.batches.push_back(random_bags(spec, spec.samples, run.most_keys, 30, random));
@@ -107,19 +107,19 @@ TEST(ShardedTable, RowsOfTwoBytesAreRoundedAsOnOneRank) {
 }
 
 TEST(ShardedTable, ExpiredRowsAreThoseOfOneRank) {
-  for (const Placement::Kind kind : kKinds)
+  for (const PlacementRule kind : kKinds)
     for (const int64_t after : {1, 5, 40}) {
       SCOPED_TRACE(cat("after ", after));
       TableSpec spec = sharded_spec(kind);
       spec.policy.expire_after = after;
       const ShardedRun run = drifting(kind, spec, 60, 20);
       EXPECT_GT(run_sharded(1, run).counts.at("rows_expired"), 50);
-      expect_as_one_rank(run, kind == Placement::Kind::localized);
+      expect_as_one_rank(run, kind == PlacementRule::localized);
     }
 }
 
 TEST(ShardedTable, KeysWaitForTheirCountOverAllRanks) {
-  for (const Placement::Kind kind : kKinds)
+  for (const PlacementRule kind : kKinds)
     for (const int64_t n : {2, 9}) {
       SCOPED_TRACE(cat("min_count ", n));
       TableSpec spec = sharded_spec(kind);
@@ -130,24 +130,24 @@ TEST(ShardedTable, KeysWaitForTheirCountOverAllRanks) {
       const ShardedOutcome one = run_sharded(1, run);
       EXPECT_GT(one.counts.at("occurrences_not_admitted"), 100);
       EXPECT_GT(one.rows.size(), 20u);
-      expect_as_one_rank(run, kind == Placement::Kind::localized);
+      expect_as_one_rank(run, kind == PlacementRule::localized);
     }
 }
 
 TEST(ShardedTable, ChanceDrawsTheSameKeysOnAnyNumberOfRanks) {
-  for (const Placement::Kind kind : kKinds)
+  for (const PlacementRule kind : kKinds)
     for (const double p : {0.02, 0.3}) {
       SCOPED_TRACE(cat("probability ", p));
       TableSpec spec = sharded_spec(kind);
       spec.policy.admit_probability = p;
       const ShardedRun run = drifting(kind, spec, 30, 60);
       EXPECT_GT(run_sharded(1, run).counts.at("occurrences_not_admitted"), 100);
-      expect_as_one_rank(run, kind == Placement::Kind::localized);
+      expect_as_one_rank(run, kind == PlacementRule::localized);
     }
 }
 
 TEST(ShardedTable, KeysOfSequencesWaitToo) {
-  for (const Placement::Kind kind : kKinds)
+  for (const PlacementRule kind : kKinds)
     for (const bool by_count : {true, false}) {
       TableSpec spec = sharded_spec(kind);
       spec.combiner = ops::Combiner::none;
@@ -159,12 +159,12 @@ TEST(ShardedTable, KeysOfSequencesWaitToo) {
 }
 
 TEST(ShardedTable, TheLimitIsThatOfEachRankAndTiesLeaveByKey) {
-  for (const Placement::Kind kind : kKinds)
+  for (const PlacementRule kind : kKinds)
     for (const WhenFull when : {WhenFull::evict_lru, WhenFull::evict_lfu, WhenFull::ignore})
       for (const int ranks : {2, 3, 4}) {
         SCOPED_TRACE(cat(name_of(kind), when == WhenFull::evict_lru ? " lru" : when == WhenFull::evict_lfu ? " lfu" : " ignore", " on ", ranks, " ranks"));
         TableSpec spec = sharded_spec(kind);
-        spec.row_limit = kind == Placement::Kind::localized ? 70 : 60 / ranks;
+        spec.row_limit = kind == PlacementRule::localized ? 70 : 60 / ranks;
         spec.policy.when_full = when;
         const ShardedRun run = drifting(kind, spec, 60, 25);
         const ShardedOutcome apart = run_owners_apart(ranks, run), many = run_sharded(ranks, run);
@@ -175,7 +175,7 @@ TEST(ShardedTable, TheLimitIsThatOfEachRankAndTiesLeaveByKey) {
 }
 
 TEST(ShardedTable, PoliciesWorkTogetherOnSeveralRanks) {
-  for (const Placement::Kind kind : kKinds) {
+  for (const PlacementRule kind : kKinds) {
     TableSpec spec = sharded_spec(kind);
     spec.row_limit = 50;
     spec.policy = {.when_full = WhenFull::evict_lfu, .expire_after = 30, .min_count = 2, .max_candidates = 60};

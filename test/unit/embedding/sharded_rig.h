@@ -13,13 +13,15 @@ namespace hctr::test {
 
 /// What is trained: `spec` is that of a rank that is alone, whose batches are the whole ones.
 struct ShardedRun {
-  Placement::Kind kind = Placement::Kind::localized;
+  PlacementRule kind = PlacementRule::localized;
   TableSpec spec;
   int most_keys = 3;  ///< of a bag
   std::vector<int64_t> slot_sizes;  ///< of a table with direct keys
   std::vector<Bags> batches;
   std::vector<std::vector<float>> dys;  ///< [step] of [samples, places, dim]
   Bags evaluated;
+
+  Placement placement(int64_t ranks) const { return Placement::without_plan(kind, spec.identity_by_slot, spec.slots, ranks); }
 };
 
 struct ShardedOutcome {
@@ -51,9 +53,9 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, ShardedOutc
   spec.batch = batch;
   spec.samples = spec.eval_samples = samples;
   spec.key_capacity = spec.eval_key_capacity = samples * spec.slots * run.most_keys;
-  if (!run.slot_sizes.empty()) spec.direct = direct_keys(run.slot_sizes, spec.identity_by_slot, {run.kind, ranks}, comm.rank());
+  if (!run.slot_sizes.empty()) spec.direct = direct_keys(run.slot_sizes, spec.identity_by_slot, run.placement(ranks), comm.rank());
   Runtime runtime(kCpu, {.threads = 2, .seed = 7});
-  const auto embedding = make_embedding(runtime, comm, run.kind, spec, std::vector<int64_t>(static_cast<size_t>(spec.slots), run.most_keys), 1);
+  const auto embedding = make_embedding(runtime, comm, run.placement(ranks), spec, std::vector<int64_t>(static_cast<size_t>(spec.slots), run.most_keys), 1);
   const int64_t width = spec.places() * spec.dim;
   DeviceArray keys(kCpu, TensorSpec(DType::i64, {spec.key_capacity})), offsets(kCpu, TensorSpec(DType::i32, {spec.slots * samples + 1})),
       y(kCpu, TensorSpec(DType::f32, {samples, spec.places(), spec.dim})), dy(kCpu, y.spec);
@@ -138,7 +140,7 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run) {
 inline ShardedOutcome run_owners_apart(int ranks, const ShardedRun& run) {
   ShardedOutcome all;
   for (int r = 0; r < ranks; ++r) {
-    const Placement placement{run.kind, ranks};
+    const Placement placement = run.placement(ranks);
     ShardedRun apart = run;
     for (Bags& bags : apart.batches) bags = owned_by(placement, r, bags);
     apart.evaluated = owned_by(placement, r, apart.evaluated);

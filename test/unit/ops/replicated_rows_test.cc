@@ -178,13 +178,13 @@ TEST_P(ReplicatedRowsOp, KeysWithARowHereAreSentToNobody) {
   const TestBatch t(GetParam());
   Context ctx(runtime_of(t.device), runtime_of(t.device).compute_stream());
   std::vector<ops::BlockColumn> host_columns;
-  for (int32_t s = 0; s < kSlots; ++s) host_columns.push_back({s, s, 0});
+  for (int32_t s = 0; s < kSlots; ++s) host_columns.push_back({s, 0, 1});
   const int64_t words = ops::OwnerBlock::offset_words(kSlots, kSamples);
   const Array<ops::BlockColumn> columns(t.device, host_columns);
   const Array<ops::OwnerBlock> owners(t.device, std::vector<ops::OwnerBlock>{{0, kSlots, 0, words}});
   const Array<int64_t> blocks(t.device, words + kCapacity);
   const Array<std::byte> scratch(t.device, static_cast<int64_t>(ops::key_blocks_scratch_bytes(t.device, kSlots * kSamples)) + 1);
-  ops::split_keys(ctx, t.batch, {{false, 1}, kSlots, columns.data(), owners.data(), t.rows.data()}, blocks.tensor(), scratch.data());
+  ops::split_keys(ctx, t.batch, {1, kSlots, columns.data(), owners.data(), t.rows.data()}, blocks.tensor(), scratch.data());
   // Keys are their rows, and the only one without a row is key 0.
   const std::vector<int64_t> got = blocks.host();
   const auto* offsets = reinterpret_cast<const int32_t*>(got.data());
