@@ -16,8 +16,8 @@ void norm_file(Bytes);    // a file's bytes behind one that picks the clause
 void raw_records(Bytes);  // the same
 void csv_text(Bytes);     // a text behind two bytes: the grammar, and where it is cut in two
 void criteo_text(Bytes);  // the same
-void feature_spec(Bytes); // a specification
-void feature_rows(Bytes); // a text and a binary file, behind two bytes: types and policy, and where the text ends
+void feature_spec(Bytes);  // a specification
+void feature_rows(Bytes);  // a text and a binary file, behind two bytes: types and policy, and where the text ends
 void file_list(Bytes);    // a list
 void cell_values(Bytes);  // the text of one cell
 
