@@ -238,9 +238,10 @@ TEST(EmbeddingClauseTest, TheIdentityOfRowsMayBeChosenForAnyType) {
     EXPECT_TRUE(clause(type, "slot_and_key").table_spec(adam()).identity_by_slot);
     EXPECT_FALSE(clause(type, "key").table_spec(adam()).identity_by_slot);
     // One row for all slots lives where its key says; a row of a slot may live with either.
-    EXPECT_EQ(clause(type, "key").placement_rule(), PlacementRule::distributed);
+    const bool hybrid = type == "HybridSparseEmbedding";
+    EXPECT_EQ(clause(type, "key").placement_rule(), hybrid ? PlacementRule::hybrid : PlacementRule::distributed);
     EXPECT_EQ(clause(type, "slot_and_key").placement_rule(),
-              distributed ? PlacementRule::distributed : type == "HybridSparseEmbedding" ? PlacementRule::automatic : PlacementRule::localized);
+              hybrid ? PlacementRule::hybrid : distributed ? PlacementRule::distributed : PlacementRule::localized);
   }
 }
 

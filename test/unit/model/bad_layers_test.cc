@@ -250,6 +250,7 @@ TEST(BadClauses, EveryFieldSpoilt) {
     "layers": [
       {"type": "Data", "format": "Csv", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3},
        "csv": {"labels": ["l"], "dense": [{"columns": ["a", "b", "c"]}], "slots": [{"columns": ["x", "y"]}]},
+       "parquet": {"labels": ["l"], "dense": [{"columns": ["a", "b", "c"]}], "slots": [{"columns": ["x", "y"]}]},
        "sparse": [{"top": "keys", "slot_num": 2, "max_feature_num_per_sample": 2}]},
       {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors", "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": 0}},
       {"type": "Reshape", "bottom": "vectors", "top": "flat"},
