@@ -238,7 +238,7 @@ TEST(Formats, TheConfigsOfTheManualTrainAsTheyStandThere) {
                                                          data_test::lists<int32_t>("genres", ParquetType::i32, {{3, 4}, {}, {17}, {2}}), numbers<int64_t>("user", ParquetType::i64, {17, 18, 17, 0}, {3})});
   }
   const auto configs = blocks_of(page, "json");
-  EXPECT_EQ(configs.size(), 4u);
+  EXPECT_EQ(configs.size(), 5u);
   for (const auto& [name, text] : configs) {
     SCOPED_TRACE(text);
     if (!parquet_too && text.find("Parquet") != text.npos) continue;
