@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 
@@ -251,22 +252,30 @@ std::string EmbeddingClause::stated_by() const {
   return hparam.vocabulary_size ? "vocabulary_size" : "";
 }
 
+namespace {
+
+/// Of numbers that users state and that may be anything: the largest there is where the sum is larger.
+int64_t sum_or_most(int64_t a, int64_t b) { return a + std::min(b, std::numeric_limits<int64_t>::max() - a); }
+int64_t share_of(int64_t rows, int64_t ranks) { return rows / ranks + (rows % ranks > 0); }
+
+}  // namespace
+
 int64_t EmbeddingClause::stated_rows(int64_t rank, const Placement& place) const {
   const int64_t ranks = place.ranks;
   if (!hparam.slot_size_array.empty()) {
     int64_t whole = 0, spread = 0;
     for (int64_t s = 0; s < static_cast<int64_t>(hparam.slot_size_array.size()) * place.pieces; ++s) {
       const int64_t rows = hparam.slot_size_array[static_cast<size_t>(s / place.pieces)];
-      if (place.spread(s)) spread += rows;
-      else if (place.holds(rank, s)) whole += rows;
+      if (place.spread(s)) spread = sum_or_most(spread, rows);
+      else if (place.holds(rank, s)) whole = sum_or_most(whole, rows);
     }
-    return whole + (spread + ranks - 1) / ranks;
+    return sum_or_most(whole, share_of(spread, ranks));
   }
   if (hparam.workspace_size_per_gpu_in_mb)
     return std::max<int64_t>(
         1, static_cast<int64_t>(*hparam.workspace_size_per_gpu_in_mb * 1048576.0 / 4.0 / static_cast<double>(dim)));
   if (hparam.max_vocabulary_size_per_gpu) return *hparam.max_vocabulary_size_per_gpu;
-  if (hparam.vocabulary_size) return (*hparam.vocabulary_size + ranks - 1) / ranks;
+  if (hparam.vocabulary_size) return share_of(*hparam.vocabulary_size, ranks);
   return 0;
 }
 

@@ -150,6 +150,12 @@ int64_t Model::embedding_rows() const {
   return rows;
 }
 
+int64_t Model::embedding_elements() const {
+  int64_t elements = 0;
+  for (size_t e = 0; e < tables_.size(); ++e) elements += train_.embedding_output(e).elements();
+  return elements;
+}
+
 std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() const {
   std::map<std::string, std::map<std::string, int64_t>> counts;
   for (const auto& table : tables_)

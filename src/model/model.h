@@ -59,6 +59,8 @@ class Model {
   std::vector<Tensor> labels(Phase phase, const Network::Binding& binding) const { return network(phase).labels(binding); }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
+  /// Numbers in the vectors of all embeddings for a training batch of this rank.
+  int64_t embedding_elements() const;
   /// Of each table with a policy for its rows, what has become of rows and keys. Waits for queued steps.
   std::map<std::string, std::map<std::string, int64_t>> table_counts() const;
   /// Tables with a trained row that model files do not hold, by name.

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "support/devices.h"
 #include "support/program.h"
 
@@ -30,8 +32,30 @@ TEST(Bench, MeasuresTheStepOfAModel) {
     const Json* whole = figures.find("figures")->array()->data();
     EXPECT_GT(whole->find("value")->number(), 0) << whole->text();
     ASSERT_TRUE(whole->find("case"));
-  EXPECT_EQ(*whole->find("case")->string(), "batch 500, f32");
+    EXPECT_EQ(*whole->find("case")->string(), "batch 500, f32");
   }
+}
+
+TEST(Bench, HoldsSeveralRanksAgainstOne) {
+  const TemporaryFolder folder;
+  write_file(folder / "config.json", small_config());
+  make_data(folder.path(), "config.json", 3000, 100, {"--vocabulary", "30"});
+  const auto scale = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"scale", "config.json", "--batch", "100", "--quick", "--device", "cpu", "--json", "out.json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run_program("bench", words, folder.path());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::map<std::string, double> ideal;
+    const Json figures = Json::read_file(folder / "out.json");
+    for (const Json& figure : *figures.find("figures")->array())
+      if (*figure.find("what")->string() == "  of ideal") ideal[*figure.find("case")->string()] = figure.find("value")->number();
+    return ideal;
+  };
+  const auto weak = scale({"--ranks", "1", "3"});
+  EXPECT_EQ(weak.size(), 2u);
+  EXPECT_DOUBLE_EQ(weak.at("1 rank, batch 100, f32"), 100);
+  EXPECT_GT(weak.at("3 ranks, batch 300, f32"), 0);
+  EXPECT_TRUE(scale({"--ranks", "2", "--strong"}).contains("2 ranks, batch 100, f32"));
 }
 
 TEST(Bench, SaysWhatItIsFor) {

@@ -33,6 +33,7 @@ Outcome run_script(const TemporaryFolder& folder, const std::string& script, std
   for (const char* part : {"samples", "third_party"})
     fs::copy(fs::path(HCTR_SOURCE_DIR) / part, folder / part, fs::copy_options::recursive);
   arguments.insert(arguments.begin(), (folder / "samples" / script).string());
+  if (read_file(arguments[0]).find("mpirun") != std::string::npos) environment.insert(kMpiEnvironment.begin(), kMpiEnvironment.end());
   environment["HCTR_BIN_DIR"] = HCTR_BIN_DIR;
   return run_program("/bin/bash", arguments, folder.path(), environment);
 }

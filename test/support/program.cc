@@ -50,8 +50,6 @@ void wait_for_line(const fs::path& err, const std::string& after) {
 }
 
 const char* const kMpirun = "/usr/bin/mpirun";
-/// Containers forbid what Open MPI would like to do between processes; libraries of MPI keep memory to the end.
-const std::map<std::string, std::string> kMpiEnvironment = {{"OMPI_MCA_btl_vader_single_copy_mechanism", "none"}, {"ASAN_OPTIONS", "detect_leaks=0"}};
 
 std::vector<std::string> mpi_words(int processes, const std::string& program, const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {"--allow-run-as-root", "--oversubscribe", "-np", std::to_string(processes), (fs::path(HCTR_BIN_DIR) / program).string()};
@@ -71,6 +69,8 @@ pid_t process_of_rank(int rank, const fs::path& folder) {
 }
 
 }  // namespace
+
+const std::map<std::string, std::string> kMpiEnvironment = {{"OMPI_MCA_btl_vader_single_copy_mechanism", "none"}, {"ASAN_OPTIONS", "detect_leaks=0"}};
 
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
                     const std::map<std::string, std::string>& environment) {

@@ -24,6 +24,8 @@ Outcome run_program(const std::string& program, const std::vector<std::string>& 
 Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                        const std::string& after, int signal_number);
 
+/// What programs that use MPI need: containers forbid what Open MPI would like to do between processes; its libraries keep memory to the end.
+extern const std::map<std::string, std::string> kMpiEnvironment;
 /// Why programs cannot be started as several processes here; empty when they can.
 std::string why_no_mpi();
 /// Runs the program as `processes` processes joined by MPI. All write to the same two streams.

@@ -1,5 +1,6 @@
 // bench: what the parts of a training step cost on this machine, beside what the chip can do at best.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "base/error.h"
@@ -17,6 +18,7 @@ Examples:
   bench index --json index.json
   bench rows
   bench step samples/wdl/wdl.json --batch 65536
+  bench scale samples/wdl/wdl.json --batch 16384 --ranks 1 2 4
   bench reader --threads 2
   bench index --device cpu --quick)";
 
@@ -24,13 +26,22 @@ struct Arguments {
   std::string device = "auto", json;
   bool quick = false;
   int threads = usable_cores();
-  bench::StepCase step;
+  bench::ScaleCase scale;
 };
 
 Device device_of(const std::string& word) {
   const GpuSearch search = find_gpus();
   if (word == "cuda" && search.count == 0) throw Error(Kind::device, cat("--device cuda: no usable GPU: ", search.why_none));
   return word == "cpu" || search.count == 0 ? Device{} : Device{DeviceKind::cuda, 0};
+}
+
+/// One for each of the most ranks asked for on the CPU; else every GPU.
+std::vector<Device> devices_of(const std::string& word, const std::vector<int>& ranks) {
+  const Device first = device_of(word);
+  if (!first.is_cuda()) return std::vector<Device>(static_cast<size_t>(*std::max_element(ranks.begin(), ranks.end())));
+  std::vector<Device> all;
+  for (int g = 0; g < find_gpus().count; ++g) all.push_back({DeviceKind::cuda, g});
+  return all;
 }
 
 void bench_all_indices(Context& ctx, bool quick, bench::Report& report) {
@@ -66,10 +77,18 @@ int main_of(int argc, char** argv) {
   CLI::App* rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
   CLI::App* reader = app.add_subcommand("reader", "reading data of every format, from the page cache into batch slots");
   CLI::App* step = app.add_subcommand("step", "whole training steps of a model, without reading");
-  step->add_option("config", given.step.config, "the model and its data: a JSON file")->required()->check(CLI::ExistingFile);
-  step->add_option("--batch", given.step.batch, "samples of a batch; 0: as in the config")->check(CLI::NonNegativeNumber);
-  step->add_option("--times", given.step.times, "steps to measure")->check(CLI::Range(10, 1000000))->capture_default_str();
-  for (CLI::App* part : {index, rows, reader, step}) {
+  CLI::App* scale = app.add_subcommand("scale", "training steps of a model on one rank and on several of this machine");
+  bench::StepCase& steps = given.scale.step;
+  for (CLI::App* part : {step, scale}) {
+    part->add_option("config", steps.config, "the model and its data: a JSON file")->required()->check(CLI::ExistingFile);
+    part->add_option("--batch", steps.batch, part == step ? "samples of a batch; 0: as in the config" : "samples of a batch of one rank; 0: as in the config")
+        ->check(CLI::NonNegativeNumber);
+    part->add_option("--times", steps.times, "steps to measure")->check(CLI::Range(10, 1000000))->capture_default_str();
+  }
+  scale->add_option("--ranks", given.scale.ranks, "how many, one after the other; the first is what the others are held against")
+      ->check(CLI::Range(1, 1024))->capture_default_str();
+  scale->add_flag("--strong", given.scale.strong, "the batch is that of all ranks together, however many");
+  for (CLI::App* part : {index, rows, reader, step, scale}) {
     part->add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")->check(CLI::IsMember({"cpu", "cuda", "auto"}));
     part->add_option("--json", given.json, "also write the figures to this file");
     part->add_flag("--quick", given.quick, "tiny sizes: to see that it works");
@@ -83,10 +102,12 @@ int main_of(int argc, char** argv) {
     const Device device = device_of(given.device);
     bench::Report report(describe(device));
     std::printf("%s\n", describe(device).c_str());
+    steps.threads = given.threads;
+    if (given.quick) steps.times = 10;
     if (app.got_subcommand(step)) {
-      given.step.threads = given.threads;
-      if (given.quick) given.step.times = 10;
-      bench::bench_step(device, given.step, report);
+      bench::bench_step(device, steps, report);
+    } else if (app.got_subcommand(scale)) {
+      bench::bench_scale(devices_of(given.device, given.scale.ranks), given.scale, report);
     } else if (app.got_subcommand(reader)) {
       bench::bench_reader({.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5, .only = only}, report);
     } else {

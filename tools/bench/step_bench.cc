@@ -1,45 +1,137 @@
 #include "step_bench.h"
 
 #include "comm/self_comm.h"
+#include "device/arena.h"
 #include "timing.h"
+#include "train/job.h"
 #include "train/load_config.h"
 #include "train/trainer.h"
 
 namespace hctr::bench {
+namespace {
 
-void bench_step(Device device, const StepCase& wanted, Report& report) {
-  const Log log = Log::to_stderr();
+constexpr double kRate = 1e-4;
+constexpr int kInARow = 10;
+
+Config config_of(const StepCase& wanted, const Log& log) {
   Config config = load_config(wanted.config, false, log);
   if (wanted.batch > 0) config.solver.batchsize = wanted.batch;
   config.solver.max_iter = 1;  // the reader starts the set again when it is short
   config.solver.num_epochs.reset();
-  Runtime runtime(device, {.threads = wanted.threads, .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute});
-  SelfComm comm;
-  const BatchLayout layout(batch_shape(config.data, config.solver.batchsize));
-  Model model(config, runtime, comm, layout.shape.samples, 1, Trainer::kSlots);
-  Trainer trainer(config, runtime, comm, model, layout, log);
-  constexpr double kRate = 1e-4;
-  int64_t step = 0;
-  for (; step < Trainer::kSlots; ++step) trainer.step(step, kRate);
-  trainer.finish_and_read_loss();
+  return config;
+}
 
-  constexpr int kInARow = 10;
-  Context ctx(runtime, runtime.compute_stream());
-  const auto seconds = [&](Replay parts) {
-    return seconds_each(ctx, 2, std::max(1, wanted.times / kInARow), [&](int) {
-      for (int i = 0; i < kInARow; ++i) trainer.replay(step++, kRate, parts);
-      trainer.finish_and_read_loss();
+std::string case_of(const Config& config, int64_t samples) {
+  return cat("batch ", samples, ", ", name_of(config.solver.mixed_precision.activations), config.solver.enable_tf32_compute ? ", TF32" : "");
+}
+
+/// One rank's model, that trains the same batches over and over.
+class Steps {
+ public:
+  Steps(const Config& config, Device device, Communicator& comm, int threads, const Log& log)
+      : runtime_(device, {.threads = threads, .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute}),
+        layout_(batch_shape(config.data, (config.solver.batchsize + comm.size() - 1) / comm.size())),
+        model_(config, runtime_, comm, layout_.shape.samples, 1, Trainer::kSlots), trainer_(config, runtime_, comm, model_, layout_, log) {
+    for (; step_ < Trainer::kSlots; ++step_) trainer_.step(step_, kRate);
+    trainer_.finish_and_read_loss();
+  }
+
+  Runtime& runtime() { return runtime_; }
+  const Model& model() const { return model_; }
+  const BatchShape& shape() const { return layout_.shape; }
+
+  /// Of one step, or of parts of it.
+  double seconds(int times, Replay parts) {
+    Context ctx(runtime_, runtime_.compute_stream());
+    return seconds_each(ctx, 2, std::max(1, times / kInARow), [&](int) {
+      for (int i = 0; i < kInARow; ++i) trainer_.replay(step_++, kRate, parts);
+      trainer_.finish_and_read_loss();
     }) / kInARow;
+  }
+
+ private:
+  Runtime runtime_;
+  BatchLayout layout_;
+  Model model_;
+  Trainer trainer_;
+  int64_t step_ = 0;
+};
+
+/// What the exchanges of one step take by themselves, each again and again.
+struct ExchangeSeconds {
+  double gradients = 0, vectors = 0, keys = 0;
+};
+
+ExchangeSeconds exchange_seconds(Steps& steps, Communicator& comm, int times) {
+  int64_t keys = 0;
+  for (const BatchShape::Table& table : steps.shape().tables) keys += table.key_capacity;
+  Runtime& runtime = steps.runtime();
+  Context ctx(runtime, runtime.compute_stream());
+  const auto seconds = [&](DType dtype, int64_t elements, bool sum) {
+    const int64_t part = std::max<int64_t>(1, elements / comm.size());
+    Arena memory;
+    for (int i = 0; i < 2; ++i) memory.add(TensorSpec(dtype, {part * comm.size()}));
+    memory.build(runtime.device());
+    const Parts parts = Parts::equal(comm.size(), part);
+    return seconds_in_a_row(ctx, kInARow, std::max(1, times / kInARow), [&](int) {
+      if (sum) comm.all_reduce(ctx, memory.get(0), Reduce::sum);
+      else comm.all_to_all(ctx, memory.get(0), parts, memory.get(1), parts);
+    });
   };
-  const double whole = seconds({}), compute = seconds({.prepare = false}), prepare = seconds({.compute = false});
-  const std::string where = cat("batch ", layout.shape.samples, ", ", name_of(config.solver.mixed_precision.activations),
-                                config.solver.enable_tf32_compute ? ", TF32" : "");
+  return {seconds(DType::f32, steps.model().dense_parameters(), true), seconds(DType::f32, steps.model().embedding_elements(), false), seconds(DType::i64, keys, false)};
+}
+
+}  // namespace
+
+void bench_step(Device device, const StepCase& wanted, Report& report) {
+  const Log log = Log::to_stderr();
+  const Config config = config_of(wanted, log);
+  SelfComm comm;
+  Steps steps(config, device, comm, wanted.threads, log);
+  const double whole = steps.seconds(wanted.times, {}), compute = steps.seconds(wanted.times, {.prepare = false}),
+               prepare = steps.seconds(wanted.times, {.compute = false});
+  const int64_t samples = steps.shape().samples;
+  const std::string where = case_of(config, samples);
   report.add("training step", where, whole * 1e3, "ms");
-  report.add("  samples", where, static_cast<double>(layout.shape.samples) / whole / 1e6, "M/s");
+  report.add("  samples", where, static_cast<double>(samples) / whole / 1e6, "M/s");
   report.add("  computing alone", where, compute * 1e3, "ms");
   report.add("  upload, lookup and sort alone", where, prepare * 1e3, "ms");
   report.add("  of these not hidden", where, (whole - compute) * 1e3, "ms");
-  report.add("rows in all tables", where, static_cast<double>(model.embedding_rows()), "rows");
+  report.add("rows in all tables", where, static_cast<double>(steps.model().embedding_rows()), "rows");
+}
+
+void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Report& report) {
+  const Log log = Log::to_stderr();
+  Config config = config_of(wanted.step, log);
+  const int64_t batch = config.solver.batchsize;
+  double first_speed = 0;  // samples a second of one of the first ranks
+  for (const int ranks : wanted.ranks) {
+    if (static_cast<size_t>(ranks) > devices.size())
+      throw Error(Kind::device, cat(ranks, " ranks need as many GPUs, and there are ", devices.size(), "; name fewer with --ranks, or --device cpu"));
+    config.solver.batchsize = wanted.strong ? batch : batch * ranks;
+    double step = 0;
+    ExchangeSeconds exchange;
+    Job job({devices.begin(), devices.begin() + ranks}, nullptr, std::chrono::seconds(60));
+    job.run([&](Communicator& comm, Device device) {
+      Steps steps(config, device, comm, std::max(1, wanted.step.threads / ranks), log);
+      comm.barrier();
+      const double seconds = steps.seconds(wanted.step.times, {});
+      const ExchangeSeconds alone = exchange_seconds(steps, comm, wanted.step.times);
+      if (comm.rank() != 0) return;
+      step = seconds;
+      exchange = alone;
+    });
+    const double speed = static_cast<double>(config.solver.batchsize) / step;
+    if (first_speed == 0) first_speed = speed / ranks;
+    const std::string where = cat(ranks, ranks == 1 ? " rank, " : " ranks, ", case_of(config, config.solver.batchsize));
+    report.add("training step", where, step * 1e3, "ms");
+    report.add("  samples", where, speed / 1e6, "M/s");
+    report.add("  of ideal", where, 100 * speed / (first_speed * ranks), "%");
+    if (ranks == 1) continue;
+    report.add("  sum of dense gradients alone", where, exchange.gradients * 1e3, "ms");
+    report.add("  vectors one way alone", where, exchange.vectors * 1e3, "ms");
+    report.add("  keys alone", where, exchange.keys * 1e3, "ms");
+  }
 }
 
 }  // namespace hctr::bench
