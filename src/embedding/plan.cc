@@ -1,6 +1,7 @@
 #include "embedding/plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -9,6 +10,7 @@ namespace {
 
 constexpr double kGain = 0.9;         // to be spread or cut must save a tenth
 constexpr double kKeptMemory = 0.85;  // activations and batches need some too
+constexpr double kMost = 9e18;        // that is told of
 constexpr double kLookup = 64;        // bytes that finding a key's row touches
 
 /// What a rank has to do, or has.
@@ -183,14 +185,15 @@ std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector
       const PlanTable& table = problem.tables[t];
       const Placement& placement = placements.at(t);
       PlanShare share{.rank = rank, .table = table.name, .slots = {}};
-      const auto add = [&share](const Load& load) {
+      double rows = 0, bytes = 0;  // of sizes that users state and that may be anything
+      const auto add = [&](const Load& load) {
         share.seconds += load.seconds;
-        share.bytes += static_cast<int64_t>(load.bytes);
+        bytes += load.bytes;
       };
       for (size_t s = 0; s < table.slots.size(); ++s) {
         if (table.rule == PlacementRule::data_parallel) {
           add(cost_everywhere(problem, table, s));
-          share.rows += table.slots[s].rows;
+          rows += static_cast<double>(table.slots[s].rows);
           share.slots.push_back(static_cast<int32_t>(s));
           continue;
         }
@@ -201,12 +204,14 @@ std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector
           ++(placement.spread(number) ? spread : whole);
           add(cost(problem, table, static_cast<size_t>(number), placement.spread(number), placement.pieces));
         }
-        if (whole > 0) share.rows += table.slots[s].rows;
-        else if (spread > 0) share.rows += (table.slots[s].rows + problem.ranks - 1) / problem.ranks;
+        if (whole > 0) rows += static_cast<double>(table.slots[s].rows);
+        else if (spread > 0) rows += std::ceil(static_cast<double>(table.slots[s].rows) / static_cast<double>(problem.ranks));
         if (whole == placement.pieces) share.slots.push_back(static_cast<int32_t>(s));
         else if (whole > 0) ++share.cut_slots;
         else if (spread > 0) ++share.spread_slots;
       }
+      share.rows = static_cast<int64_t>(std::min(rows, kMost));
+      share.bytes = static_cast<int64_t>(std::min(bytes, kMost));
       if (!share.slots.empty() || share.cut_slots > 0 || share.spread_slots > 0) shares.push_back(std::move(share));
     }
   return shares;
