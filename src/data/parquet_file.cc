@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "base/error.h"
+#include "base/platform.h"
 
 namespace hctr {
 namespace {
@@ -46,6 +47,15 @@ std::shared_ptr<ParquetFile> open_parquet(const fs::path& path) {
   return std::shared_ptr<ParquetFile>(file);
 }
 
+ParquetPiece::~ParquetPiece() {
+  if (!owner_) return;
+  std::unique_lock<std::mutex> lock;
+  // The reader of the column may hold the memory too, and counts of references within Arrow are what the thread sanitizer cannot see.
+  if constexpr (kSanitized)
+    if (column_) lock = std::unique_lock(*column_);
+  drop_(owner_);
+}
+
 ParquetRowGroup::ParquetRowGroup(std::shared_ptr<ParquetFile> file, fs::path path, int64_t group, std::vector<int64_t> fields, int64_t first_piece)
     : file_(std::move(file)), path_(std::move(path)), group_(group), first_piece_(first_piece), fields_(std::move(fields)), columns_(fields_.size()) {}
 
@@ -76,6 +86,7 @@ ParquetPiece ParquetRowGroup::read(size_t at, int64_t piece) {
   column.turn.wait(lock, [&] { return column.failed || column.piece == piece; });
   if (column.failed) throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, ": rows before could not be read"));
   read_next(at, found);
+  found.column_ = &column.mutex;
   lock.unlock();
   column.turn.notify_all();
   return found;

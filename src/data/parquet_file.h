@@ -27,16 +27,15 @@ std::shared_ptr<ParquetFile> open_parquet(const fs::path&);
 class ParquetPiece {
  public:
   explicit ParquetPiece(void (*drop)(void*)) : drop_(drop) {}
-  ParquetPiece(ParquetPiece&& other) noexcept : values(other.values), owner_(std::exchange(other.owner_, nullptr)), drop_(other.drop_) {}
-  ~ParquetPiece() {
-    if (owner_) drop_(owner_);
-  }
+  ParquetPiece(ParquetPiece&& other) noexcept : values(other.values), owner_(std::exchange(other.owner_, nullptr)), drop_(other.drop_), column_(other.column_) {}
+  ~ParquetPiece();
   ParquetValues values;
 
  private:
   friend class ParquetRowGroup;
   void* owner_ = nullptr;
   void (*drop_)(void*);
+  std::mutex* column_ = nullptr;
 };
 
 /// Columns of one row group, which threads read piece by piece, side by side: each column is one thread's at a time, in the order of the pieces.

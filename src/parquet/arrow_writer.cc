@@ -41,12 +41,13 @@ class ArrowWriter : public ParquetWriter {
     }
     schema_ = arrow::schema(columns);
     parquet::WriterProperties::Builder properties;
+    properties.memory_pool(arrow::system_memory_pool());
     properties.compression(parquet::Compression::SNAPPY);
     properties.enable_page_checksum();
     for (int64_t i = 0; i < count; ++i)
       if (fields[i].type == ParquetType::f32) properties.disable_dictionary(names_[static_cast<size_t>(i)]);
     properties.max_row_group_length(std::numeric_limits<int32_t>::max());  // the caller decides
-    ARROW_ASSIGN_OR_RAISE(writer_, parquet::arrow::FileWriter::Open(*schema_, arrow::default_memory_pool(), std::make_shared<SinkStream>(sink), properties.build()));
+    ARROW_ASSIGN_OR_RAISE(writer_, parquet::arrow::FileWriter::Open(*schema_, arrow::system_memory_pool(), std::make_shared<SinkStream>(sink), properties.build()));
     return arrow::Status::OK();
   }
 
