@@ -225,7 +225,7 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
       .opt("placement", &E::placement,
            cat("on several ranks, which rank has which rows. localized: a slot's rows lie together, on a rank that the plan chooses; distributed: every "
                "slot is spread over all ranks, by key; data_parallel: all rows are on every rank, for tables with a direct index that are small beside a batch; "
-               "hybrid: frequent keys are on every rank, and the plan chooses for the others; auto: the plan chooses for each slot. Left out: ",
+               "hybrid: frequent keys are on every rank, and the plan chooses for the others; auto: the plan chooses among these. Left out: ",
                type == kDistributed ? "distributed" : type == kHybrid ? "hybrid, or auto for tables whose rows may leave or wait" : "localized",
                type == kDistributed ? "" : ", and distributed where identity is key", ". See [distributed.md](distributed.md#the-plan)"))
       .ignored("plan_file", "the program makes its own plan, \"placement_file\" of the solver gives it back")

@@ -36,6 +36,8 @@ struct Placement {
     return placement;
   }
 
+  /// Whether every one of several ranks has all rows.
+  bool everywhere(int64_t of_ranks) const { return ranks == 1 && of_ranks > 1; }
   bool spread(int64_t slot) const { return owners.empty() || owners.at(static_cast<size_t>(slot)) == kSpread; }
   int64_t owner(int64_t slot, int64_t key) const {
     return spread(slot) ? ops::rank_of_key(key, static_cast<int32_t>(ranks)) : owners[static_cast<size_t>(slot)];

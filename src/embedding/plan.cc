@@ -33,7 +33,8 @@ Load cost(const PlanProblem& problem, const PlanTable& table, size_t slot_number
   const double keys = batch * slot.keys, vectors = batch * static_cast<double>(slot.vectors), rows = static_cast<double>(slot.rows);
   double distinct = slot.distinct > 0 ? slot.distinct : keys;
   if (slot.rows > 0) distinct = std::min(distinct, rows);
-  const double sent = (2 * vectors * vector + keys * sizeof(int64_t)) * elsewhere;  // by every owner for all samples
+  const double travelling = static_cast<double>(table.dim * table.number_bytes) * part;
+  const double sent = (2 * vectors * travelling + keys * sizeof(int64_t)) * elsewhere;  // by every owner for all samples
   const double touched = (keys * (kLookup + 2 * vector) + distinct * 2 * row) * share;
   const double added = spread ? vectors * vector * elsewhere : 0;  // what other owners have of the vectors
   return {sent / speeds.link + (touched + added) / speeds.rows, rows * row * share};
@@ -154,26 +155,33 @@ class Planner {
 
 }  // namespace
 
-std::vector<Placement> make_plan(const PlanProblem& problem) {
-  HCTR_EXPECT(problem.ranks > 0, "a plan for ", problem.ranks, " ranks");
+std::vector<Placement> make_plan(const PlanProblem& given) {
+  HCTR_EXPECT(given.ranks > 0, "a plan for ", given.ranks, " ranks");
+  PlanProblem problem = given;
   std::vector<int64_t> pieces(problem.tables.size(), 1);
   Planner best(problem, pieces);
   std::vector<Placement> placements = best.placements();
   auto least = best.badness();
+  const auto improves = [&] {
+    const Planner other(problem, pieces);
+    const auto badness = other.badness();
+    if (badness.first > least.first || (badness.first == least.first && badness.second >= kGain * least.second)) return false;
+    least = badness;
+    placements = other.placements();
+    return true;
+  };
   for (size_t t = 0; t < problem.tables.size(); ++t) {
-    const PlanTable& table = problem.tables[t];
-    if (!table.may_be_cut || table.rule != PlacementRule::automatic || table.as_without_plan) continue;
-    int64_t most = problem.ranks;
-    while (most > 1 && table.dim % (4 * most) != 0) --most;
-    if (most == 1) continue;
-    pieces[t] = most;
-    const Planner cut(problem, pieces);
-    if (const auto badness = cut.badness(); badness.first < least.first || (badness.first == least.first && badness.second < kGain * least.second)) {
-      least = badness;
-      placements = cut.placements();
-    } else {
-      pieces[t] = 1;
+    PlanTable& table = problem.tables[t];
+    if (table.rule != PlacementRule::automatic || table.as_without_plan || problem.ranks == 1) continue;
+    if (table.may_be_everywhere) {
+      table.rule = PlacementRule::data_parallel;
+      if (improves()) continue;
+      table.rule = PlacementRule::automatic;
     }
+    int64_t most = table.may_be_cut ? problem.ranks : 1;
+    while (most > 1 && table.dim % (4 * most) != 0) --most;
+    pieces[t] = most;
+    if (most > 1 && !improves()) pieces[t] = 1;
   }
   return placements;
 }
@@ -191,7 +199,7 @@ std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector
         bytes += load.bytes;
       };
       for (size_t s = 0; s < table.slots.size(); ++s) {
-        if (table.rule == PlacementRule::data_parallel) {
+        if (placement.everywhere(problem.ranks)) {
           add(cost_everywhere(problem, table, s));
           rows += static_cast<double>(table.slots[s].rows);
           share.slots.push_back(static_cast<int32_t>(s));

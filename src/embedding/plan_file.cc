@@ -26,10 +26,11 @@ const T& part(const Json& json, const char* name, const T* (Json::*as)() const, 
 
 Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, const std::string& file) {
   const Json* given = json.find("owners");
-  const bool everywhere = given && given->string() && *given->string() == kEveryRank, wanted_everywhere = table.rule == PlacementRule::data_parallel;
-  if (everywhere != wanted_everywhere)
-    refuse(file, cat("has the rows of table '", table.name, everywhere ? "' on every rank" : "' not on every rank", ", and the config's \"placement\" ",
-                     wanted_everywhere ? "has them there" : "does not"));
+  const bool everywhere = given && given->string() && *given->string() == kEveryRank;
+  if (everywhere && !table.may_be_everywhere)
+    refuse(file, cat("has the rows of table '", table.name, "' on every rank, which its \"placement\" or its index does not allow"));
+  if (!everywhere && table.rule == PlacementRule::data_parallel)
+    refuse(file, cat("has the rows of table '", table.name, "' not on every rank, and the config's \"placement\" is \"data_parallel\""));
   if (everywhere) return {};
   Placement placement{ranks, {}, part(json, "pieces", &Json::integer, file)};
   const int64_t pieces = placement.pieces;
@@ -89,7 +90,7 @@ Json plan_to_json(const PlanProblem& problem, const std::vector<Placement>& plac
   const MachineSpeeds& speeds = problem.speeds;
   Json tables(Json::Array{}), shares(Json::Array{});
   for (size_t t = 0; t < placements.size(); ++t) {
-    if (problem.tables[t].rule == PlacementRule::data_parallel) {
+    if (placements[t].everywhere(problem.ranks)) {
       tables.add(Json(Json::Object{{"name", problem.tables[t].name}, {"owners", kEveryRank}}));
       continue;
     }

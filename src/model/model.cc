@@ -38,6 +38,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
     spec.exchange = config.embeddings[e].clause.hparam.exchange_precision.value_or(config.solver.exchange());
     fp16_travels = fp16_travels || (spec.exchange == DType::f16 && comm.size() > 1);
+    if (placement.everywhere(comm.size())) spec.replication.of = Replication::Of::all;
     spec.replication.most_rows *= config.solver.batchsize;
     spec.slots = shape.tables[input].slots;
     if (!clause.pooled())

@@ -142,6 +142,24 @@ TEST(PlanTest, SlotsThatShareRowsStayTogether) {
   }
 }
 
+TEST(PlanTest, ASmallTableWhoseKeysAreKnownIsOnEveryRankWhereThatIsCheaper) {
+  for (const bool known : {true, false})
+    for (const int64_t rows : {40, 4000000}) {
+      PlanTable of = table({{.rows = rows, .keys = 1}, {.rows = rows, .keys = 1}}, PlacementRule::automatic);
+      of.may_be_everywhere = known;
+      const PlanProblem two = problem(4, {of});
+      const auto plan = make_plan(two);
+      EXPECT_EQ(plan[0].everywhere(4), known && rows == 40);
+      EXPECT_FALSE(make_plan(problem(1, {of}))[0].everywhere(1));
+      EXPECT_EQ(plan_from_json(Json::parse(plan_to_json(two, plan).text(2), "plan.json"), "plan.json", two), plan);
+      if (!plan[0].everywhere(4)) continue;
+      for (const PlanShare& share : plan_shares(two, plan)) {
+        EXPECT_EQ(share.rows, 80) << "of every rank";
+        EXPECT_EQ(share.slots, std::vector<int32_t>({0, 1}));
+      }
+    }
+}
+
 TEST(PlanTest, SharesAddUpToTheTables) {
   const PlanProblem of = problem(3, {table({{.rows = 100, .keys = 1}, {.rows = 50, .keys = 1}, {.rows = 31, .keys = 200}}, PlacementRule::automatic)});
   const auto plan = make_plan(of);
@@ -185,6 +203,7 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
       {message(R"({"name": "a", "pieces": 1, "owners": [0, 2]})"), "gives a slot of table 'a' to 2; an owner is a rank from 0 to 1, or \"all\""},
       {message(R"({"name": "a", "pieces": 1, "owners": [0, "some"]})"), "to \"some\""},
       {message(good, R"("schema": 1, "ranks": 2)", false), "to different owners, and they share rows"},
+      {message(R"({"name": "a", "owners": "every rank"})"), "on every rank, which its \"placement\" or its index does not allow"},
       {message(R"({"name": "a", "pieces": 2, "owners": [0, 1, 1, 0]})"), "into 2 pieces, and they cannot be cut"},
   };
   for (const auto& [got, expected] : cases) {
