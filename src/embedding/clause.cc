@@ -11,7 +11,8 @@ namespace {
 
 const std::string kDistributed = "DistributedSlotSparseEmbeddingHash", kHybrid = "HybridSparseEmbedding";
 constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  // row numbers are 32-bit and signed
-const std::string kNoBound = "what ranks exchange has one size, that of the fullest batch there may be", kNoLinks = "which keys are frequent does not depend on links";
+const std::string kNoBound = "what ranks exchange has one size, that of the fullest batch there may be";
+const std::string kNoLinks = "which keys are frequent does not depend on links";
 
 /// Whether the sizes add up to more rows than can be numbered.
 bool more_than_fit(const std::vector<int64_t>& sizes) {
@@ -81,7 +82,8 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
       .opt("frequent_keys", &H::frequent_keys,
            "with placement hybrid: a file that says which keys are frequent, as table_inspect --count writes it with --json "
            "([distributed.md](distributed.md#frequent-keys)); left out, they are found")
-      .opt("num_iterations_statistics", &H::num_iterations_statistics, "with placement hybrid: steps whose keys are counted to find the frequent ones; 20 when not given",
+      .opt("num_iterations_statistics", &H::num_iterations_statistics,
+           "with placement hybrid: steps whose keys are counted to find the frequent ones; 20 when not given",
            at_least(1))
       .opt("max_num_frequent_categories", &H::max_num_frequent_categories,
            "with placement hybrid: how many keys are found to be frequent, in units of the batch size; 1 when not given", at_least(1))
@@ -195,8 +197,8 @@ void check_replicas(const EmbeddingClause& e, const std::string& pointer, Proble
   if (rule == PlacementRule::data_parallel && !e.direct())
     problems.error(pointer + "/placement", "ranks can have all rows alike where the keys are known: \"index\": \"direct\" with \"slot_size_array\"");
   if (rule == PlacementRule::hybrid && (h.policy().any() || h.limited()))
-    problems.error(pointer + "/placement", "rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: leave out the fields that ask for it, or "
-                                           "take \"localized\" or \"distributed\"");
+    problems.error(pointer + "/placement", "rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: "
+                                           "leave out the fields that ask for it, or take \"localized\" or \"distributed\"");
   else if (e.type == kHybrid && rule == PlacementRule::automatic)
     problems.note(pointer, "frequent keys are placed as all others, since rows of this table may leave, wait to be let in, or be limited in number");
   const std::string place = pointer + "/sparse_embedding_hparam/";
@@ -204,7 +206,8 @@ void check_replicas(const EmbeddingClause& e, const std::string& pointer, Proble
   if (!h.frequent_keys.empty() && !hybrid) problems.error(place + "frequent_keys", "names keys for \"placement\": \"hybrid\", which this table has not");
   const auto finds = [&](const char* field, bool given) {
     if (given && !(hybrid && h.frequent_keys.empty()))
-      problems.note(place + field, cat("\"", field, "\" is accepted and has no effect: no frequent keys are looked for, but with \"placement\": \"hybrid\" that no file names"));
+      problems.note(place + field, cat("\"", field, "\" is accepted and has no effect: "
+                                         "no frequent keys are looked for, but with \"placement\": \"hybrid\" that no file names"));
   };
   finds("num_iterations_statistics", h.num_iterations_statistics.has_value());
   finds("max_num_frequent_categories", h.max_num_frequent_categories.has_value());

@@ -261,13 +261,15 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
       dispatch_rows(data, [&]<class Rows>() {
         const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
         if constexpr (std::is_same_v<Rows, PlainRows>) {
-          launch_shared<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data,
-                                                                           lanes);
-          launch_shared<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+          launch_shared<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients,
+                                                                           groups, data, lanes);
+          launch_shared<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums,
+                                                                       data, lanes);
         } else {
-          launch_alone<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data,
-                                                                          lanes);
-          launch_alone<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+          launch_alone<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients,
+                                                                          groups, data, lanes);
+          launch_alone<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums,
+                                                                      data, lanes);
         }
       });
     });
@@ -282,8 +284,8 @@ void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner,
     const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
     launch_shared<update_short_runs<TakeGradientRule, PlainRows, T, Width>, kThreads>(ctx, "sum_short_runs", short_blocks, none, ctx.state(), gradients, groups,
                                                                                       data, lanes);
-    launch_shared<update_long_runs<TakeGradientRule, PlainRows, Width>, kThreads>(ctx, "sum_long_runs", long_blocks, none, ctx.state(), groups, piece_sums, data,
-                                                                                  lanes);
+    launch_shared<update_long_runs<TakeGradientRule, PlainRows, Width>, kThreads>(ctx, "sum_long_runs", long_blocks, none, ctx.state(), groups, piece_sums,
+                                                                                  data, lanes);
   });
 }
 

@@ -21,9 +21,9 @@ namespace cuda {
 size_t group_marked_scratch_bytes(int64_t rows);
 }
 
-/// Of rows 1 to *rows, those that are marked have been seen from now on. Those never seen get their `touched` mark, where these are given and the step is not one
-/// to skip: a sweep then leaves them as they started, as a table does that has no row for them yet. Shapes: marks, seen i32
-/// [more than *rows]; touched likewise, or null. Needs ctx.state().
+/// Of rows 1 to *rows, those that are marked have been seen from now on. Those never seen get their `touched` mark, where these are given
+/// and the step is not one to skip: a sweep then leaves them as they started, as a table does that has no row for them yet. Shapes: marks
+/// i32 [rows + 1], seen i32 [more than *rows]; touched likewise, or null. Needs ctx.state().
 HCTR_OP(void note_seen(Context&, const uint32_t* rows, Tensor marks, Tensor seen, uint8_t* touched))
 
 /// rows[p] = 0 where the row has not been seen. Shapes: seen i32 [rows + 1], rows [count].

@@ -193,8 +193,9 @@ TEST_F(RanksTest, FrequentRowsAndWholeTablesOnEveryRankTrainTheModelOfOneRank) {
     std::string direct = with_change(config, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1", sizes + "300], \"embedding_vec_size\": 1");
     direct = with_change(direct, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5", sizes + "300, 300, 300], \"embedding_vec_size\": 5");
     std::string hybrid = with_change(config, deep, deep + R"("placement": "hybrid",)");
-    hybrid = with_change(with_change(hybrid, wide, wide + R"("placement": "hybrid",)"), "\"embedding_vec_size\": 1,", R"("embedding_vec_size": 1, "num_iterations_statistics": 5,)");
-    const std::string whole = with_change(with_change(direct, deep, deep + R"("placement": "data_parallel",)"), wide, wide + R"("placement": "data_parallel",)");
+    hybrid = with_change(with_change(hybrid, wide, wide + R"("placement": "hybrid",)"),
+                         "\"embedding_vec_size\": 1,", R"("embedding_vec_size": 1, "num_iterations_statistics": 5,)");
+    const std::string all = R"("placement": "data_parallel",)", whole = with_change(with_change(direct, deep, deep + all), wide, wide + all);
     for (const auto& [name, alone, placed] : {std::tuple("hybrid", config, hybrid), {"data_parallel", direct, whole}}) {
       const Result one = train(alone, {"[0]"}, "one");
       for (const Ranks& ranks : kThreads) {

@@ -95,7 +95,8 @@ INSTANTIATE_TEST_SUITE_P(Device, ReplicatedRowsOp, testing::Values(kCpu, kGpu), 
 TEST_P(ReplicatedRowsOp, MarksOfABatchBecomeGroupsOfOneOccurrence) {
   const TestBatch t(GetParam());
   Context ctx(runtime_of(t.device), runtime_of(t.device).compute_stream());
-  const Array<int32_t> marks(t.device, std::vector<int32_t>(kRows + 1, 9)), rows(t.device, kRows), bags(t.device, kRows), run_begin(t.device, kRows), counts(t.device, 3);
+  const Array<int32_t> marks(t.device, std::vector<int32_t>(kRows + 1, 9)), rows(t.device, kRows), bags(t.device, kRows), run_begin(t.device, kRows),
+      counts(t.device, 3);
   const Array<std::byte> scratch(t.device, static_cast<int64_t>(ops::group_marked_scratch_bytes(t.device, kRows)));
   ops::mark_batch(ctx, t.groups, kCapacity, marks.tensor());
   std::vector<int32_t> expected_marks, expected_rows;
@@ -105,7 +106,8 @@ TEST_P(ReplicatedRowsOp, MarksOfABatchBecomeGroupsOfOneOccurrence) {
   }
   ASSERT_EQ(marks.host(), expected_marks);
   ASSERT_LT(expected_rows.size(), static_cast<size_t>(kRows - 3));
-  const ops::RowGroups groups{.rows = rows.data(), .bags = bags.data(), .run_begin = run_begin.data(), .counts = reinterpret_cast<ops::GroupCounts*>(counts.data())};
+  const ops::RowGroups groups{.rows = rows.data(), .bags = bags.data(), .run_begin = run_begin.data(),
+                              .counts = reinterpret_cast<ops::GroupCounts*>(counts.data())};
   ops::group_marked(ctx, marks.tensor(), groups, scratch.data());
   const auto marked = static_cast<int32_t>(expected_rows.size()), padding = static_cast<int32_t>(kRows) - marked;
   EXPECT_EQ(counts.host(), (std::vector<int32_t>{marked, 0, 0}));
@@ -162,12 +164,14 @@ TEST_P(ReplicatedRowsOp, RowsAreSeenOnceTheyHaveCome) {
   for (const int32_t skip : {0, 1}) {
     const Array<StepState> state(device, std::vector<StepState>{{.skip = skip}});
     Context ctx(runtime_of(device), runtime_of(device).compute_stream(), state.data());
-    const Array<int32_t> mark(device, marks), seen(device, seen_before), rows(device, std::vector<int32_t>{4, 3, 2, 1, 0, 4, 1});
+    const Array<int32_t> mark(device, marks), seen(device, seen_before),
+        rows(device, std::vector<int32_t>{4, 3, 2, 1, 0, 4, 1});
     const Array<uint8_t> touched(device, std::vector<uint8_t>(6));
     const Array<uint32_t> there(device, std::vector<uint32_t>{4});
     ops::note_seen(ctx, there.data(), mark.tensor(), seen.tensor(), touched.data());
     EXPECT_EQ(seen.host(), (std::vector<int32_t>{0, 1, 1, 1, 0, 0}));
-    EXPECT_EQ(touched.host(), (std::vector<uint8_t>{0, 0, 0, 0, static_cast<uint8_t>(1 - skip), 0})) << "a sweep leaves out what has not come; row 5 is not there";
+    EXPECT_EQ(touched.host(), (std::vector<uint8_t>{0, 0, 0, 0, static_cast<uint8_t>(1 - skip), 0}))
+        << "a sweep leaves out what has not come; row 5 is not there";
     ops::note_seen(ctx, there.data(), mark.tensor(), seen.tensor(), nullptr);
     ops::hide_unseen(ctx, seen.tensor(), rows.data(), 7);
     EXPECT_EQ(rows.host(), (std::vector<int32_t>{0, 3, 2, 1, 0, 0, 1}));
