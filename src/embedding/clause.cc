@@ -10,7 +10,6 @@ namespace hctr {
 namespace {
 
 const std::string kDistributed = "DistributedSlotSparseEmbeddingHash", kHybrid = "HybridSparseEmbedding";
-constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  // row numbers are 32-bit and signed
 const std::string kNoBound = "what ranks exchange has one size, that of the fullest batch there may be";
 const std::string kNoLinks = "which keys are frequent does not depend on links";
 
@@ -188,17 +187,14 @@ bool is_embedding_type(std::string_view type) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-namespace {
-
-/// Rules of rows that every rank has, and of the word that says so.
-void check_replicas(const EmbeddingClause& e, const std::string& pointer, Problems& problems) {
+void check_placement(const EmbeddingClause& e, const std::string& pointer, const std::string& word, Problems& problems) {
   const PlacementRule rule = e.placement_rule();
   const SparseEmbeddingHparam& h = e.hparam;
   if (rule == PlacementRule::data_parallel && !e.direct())
-    problems.error(pointer + "/placement", "ranks can have all rows alike where the keys are known: \"index\": \"direct\" with \"slot_size_array\"");
+    problems.error(word, cat("ranks can have all rows of '", e.top(), "' alike where the keys are known: \"index\": \"direct\" with \"slot_size_array\""));
   if (rule == PlacementRule::hybrid && (h.policy().any() || h.limited()))
-    problems.error(pointer + "/placement", "rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: "
-                                           "leave out the fields that ask for it, or take \"localized\" or \"distributed\"");
+    problems.error(word, cat("rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: leave out the fields of '", e.top(),
+                             "' that ask for it, or take \"localized\" or \"distributed\""));
   else if (e.type == kHybrid && rule == PlacementRule::automatic)
     problems.note(pointer, "frequent keys are placed as all others, since rows of this table may leave, wait to be let in, or be limited in number");
   const std::string place = pointer + "/sparse_embedding_hparam/";
@@ -212,8 +208,6 @@ void check_replicas(const EmbeddingClause& e, const std::string& pointer, Proble
   finds("num_iterations_statistics", h.num_iterations_statistics.has_value());
   finds("max_num_frequent_categories", h.max_num_frequent_categories.has_value());
 }
-
-}  // namespace
 
 Schema<EmbeddingClause> embedding_schema(const std::string& type) {
   using E = EmbeddingClause;
@@ -230,7 +224,7 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
                "slot is spread over all ranks, by key; data_parallel: all rows are on every rank, for tables with a direct index that are small beside a batch; "
                "hybrid: frequent keys are on every rank, and the plan chooses for the others; auto: the plan chooses among these. Left out: ",
                type == kDistributed ? "distributed" : type == kHybrid ? "hybrid, or auto for tables whose rows may leave or wait" : "localized",
-               type == kDistributed ? "" : ", and distributed where identity is key", ". See [distributed.md](distributed.md#the-plan)"))
+               type == kDistributed || type == kHybrid ? "" : ", and distributed where identity is key", ". See [distributed.md](distributed.md#the-plan)"))
       .ignored("plan_file", "the program makes its own plan, \"placement_file\" of the solver gives it back")
       .ignored("plan_file1", "the program makes its own plan, \"placement_file\" of the solver gives it back")
       .together([type](E& e, const std::string& pointer, Problems& problems) {
@@ -259,7 +253,6 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
         if (h.index == IndexKind::direct && h.policy().any())
           problems.error(place + "/index", "a direct index has a row for every key from the start, so that none can be let in, or leave: use \"hash\"");
         check_policy(h, stated > 0 || !h.slot_size_array.empty(), place, problems);
-        check_replicas(e, pointer, problems);
         if (stated > 0 && !h.slot_size_array.empty())
           problems.note(place, "\"slot_size_array\" says how many rows to make room for; the other size is not used");
       });

@@ -123,6 +123,9 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type);
 /// `problems`.
 EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, Problems& problems);
 
+/// Rules of the placement that holds, and of fields that hang on it. `word`: the pointer of what says so, the layer's own or the solver's.
+void check_placement(const EmbeddingClause&, const std::string& pointer, const std::string& word, Problems&);
+
 /// Rules that need the sparse input: the sizes given are those of its slots.
 void check_slots(const EmbeddingClause&, int64_t slots, const std::string& pointer, Problems&);
 

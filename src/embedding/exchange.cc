@@ -1,6 +1,7 @@
 #include "embedding/exchange.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "device/copy.h"
@@ -64,6 +65,10 @@ void Exchange::place_columns(const Placement& placement) {
     places_of_columns_.insert(places_of_columns_.end(), places.begin(), places.end());
   }
   first_places_.push_back(static_cast<int32_t>(places_of_columns_.size()));
+  const int64_t bags = static_cast<int64_t>(owned_slots_.size()) * owned_samples(), most = std::numeric_limits<int32_t>::max() - 1;
+  if (owned_key_capacity() > most || bags > most)
+    throw Error(Kind::config, cat("a batch of all ranks may bring ", owned_key_capacity(), " keys of ", bags, " bags to rank ", comm_.rank(), ", and a rank can take ", most,
+                                  ": give a smaller \"batchsize\", or \"placement\": \"localized\""));
   owners_are_alike_ = static_cast<int64_t>(columns_.size()) == all * comm_.size();
 }
 

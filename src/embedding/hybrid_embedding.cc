@@ -56,6 +56,7 @@ HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement
 HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
                                  int ring_slots, FrequentKeys named)
     : comm_(comm), steps_left_(spec.replication.keys_file.empty() ? spec.replication.steps : -1), most_rows_(most_rows(spec, named)),
+      have_owners_(spec.replication.keys_file.empty() || !spec.direct.empty()),
       frequent_(runtime, comm, frequent_spec(spec, most_rows_), ring_slots), others_(runtime, comm, std::move(placement), counting(spec), slot_keys, ring_slots) {
   if (named.keys.empty()) return;
   // With direct keys every row has been there from the start.
@@ -122,24 +123,46 @@ void HybridEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y
   frequent_.add_lookup(ctx, batch, y);
 }
 
-void HybridEmbedding::put_back() {
-  if (!frequent_.holds_rows()) return;
-  frequent_.export_rows([&](const RowBlock& block) { others_.import_rows(block); });
+RowCopies HybridEmbedding::frequent_rows(bool with_states) {
+  RowCopies rows;
+  if (comm_.rank() == 0 && frequent_.holds_rows())
+    frequent_.export_rows([&](const RowBlock& block) {
+      for (size_t i = 0; i < block.keys.size(); ++i) rows.add(block, i, spec());
+    });
+  if (with_states) return rows;
+  rows.last_steps.clear();
+  for (auto& state : rows.states) state.clear();
+  return rows;
 }
 
-int64_t HybridEmbedding::rows() {
-  put_back();
-  return others_.rows();
-}
+int64_t HybridEmbedding::rows() { return others_.rows() + (have_owners_ ? 0 : frequent_.rows_seen()); }
 
 void HybridEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
-  put_back();
-  others_.export_rows(with_states, take);
+  const RowCopies copies = frequent_rows(with_states);
+  const RowBlock frequent = copies.block();
+  const auto owner = [](const RowBlock& block, size_t i) { return std::pair(block.slots.empty() ? 0 : block.slots[i], block.keys[i]); };
+  size_t next = 0;  // frequent row
+  others_.export_rows(with_states, [&](const RowBlock& block) {
+    RowCopies merged;
+    for (size_t i = 0; i < block.keys.size(); ++i) {
+      while (next < frequent.keys.size() && owner(frequent, next) < owner(block, i)) merged.add(frequent, next++, spec());
+      if (next < frequent.keys.size() && owner(frequent, next) == owner(block, i)) merged.add(frequent, next++, spec());
+      else merged.add(block, i, spec());
+    }
+    take(merged.block());
+  });
+  RowCopies rest;
+  while (next < frequent.keys.size()) rest.add(frequent, next++, spec());
+  if (!rest.empty()) take(rest.block());
 }
 
 void HybridEmbedding::import_rows(const RowBlock& rows) {
-  others_.import_rows(rows);
   if (frequent_.holds_rows()) frequent_.import_rows(rows);
+  if (have_owners_ || !frequent_.holds_rows()) return others_.import_rows(rows);
+  RowCopies others;
+  for (size_t i = 0; i < rows.keys.size(); ++i)
+    if (!frequent_.holds(rows.keys[i], rows.slots.empty() ? 0 : rows.slots[i])) others.add(rows, i, spec());
+  others_.import_rows(others.block());
 }
 
 }  // namespace hctr

@@ -4,14 +4,15 @@
 #include <memory>
 
 #include "embedding/frequent_keys.h"
+#include "embedding/gather_rows.h"
 #include "embedding/replicated_rows.h"
 #include "embedding/sharded_embedding.h"
 
 namespace hctr {
 
 /// Which keys are frequent is known from a file, or found: the owners count what comes in the first steps, and between two steps the rows that
-/// came most often are put on every rank, with their states. From then on theirs are the rows that count; the owners keep a place for each,
-/// into which they are put back whenever rows are saved or counted. So files and numbers of rows are those of a table without frequent rows.
+/// came most often are put on every rank, with their states. From then on theirs are the rows that count: they take the places of their owners' in
+/// files, so that these, and numbers of rows, are those of a table without frequent rows.
 class HybridEmbedding : public Embedding {
  public:
   /// Errors: those of read_frequent_keys(); Error(data) when a key of the file is none that the table can have.
@@ -38,12 +39,13 @@ class HybridEmbedding : public Embedding {
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys, int ring_slots, FrequentKeys);
   /// The most frequent rows of all ranks become frequent ones.
   void find_frequent();
-  /// Frequent rows to their owners.
-  void put_back();
+  /// Frequent rows as they come in the order of (slot, key), on rank 0.
+  RowCopies frequent_rows(bool with_states);
 
   Communicator& comm_;
   int64_t steps_left_;  // until frequent rows are found
   int64_t most_rows_;   // of them
+  bool have_owners_;    // frequent rows are also, as they were, in a table of others_
   ReplicatedRows frequent_;
   ShardedEmbedding others_;
 };

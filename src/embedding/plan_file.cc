@@ -48,6 +48,10 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
   }
   if (!table.identity_by_slot && std::any_of(placement.owners.begin(), placement.owners.end(), [&](int32_t o) { return o != placement.owners[0]; }))
     refuse(file, cat("gives the slots of table '", table.name, "' to different owners, and they share rows"));
+  const Placement without = Placement::without_plan(table.rule, table.identity_by_slot, static_cast<int64_t>(table.slots.size()), ranks);
+  for (int64_t s = 0; table.as_without_plan && s < static_cast<int64_t>(table.slots.size()); ++s)
+    if (placement.spread(s) != without.spread(s) || (!without.spread(s) && placement.owners[static_cast<size_t>(s)] != without.owners[static_cast<size_t>(s)]))
+      refuse(file, cat("moves slot ", s, " of table '", table.name, "', whose limit of rows speaks of what each rank has without a plan"));
   return placement;
 }
 

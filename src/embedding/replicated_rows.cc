@@ -85,6 +85,13 @@ std::vector<int32_t> ReplicatedRows::seen() {
   return to_host<int32_t>(arena_.get(seen_), runtime_.compute_stream());
 }
 
+int64_t ReplicatedRows::rows_seen() {
+  const std::vector<int32_t> known = seen();
+  int64_t count = 0;
+  for (size_t row = 1; row <= keys_.size(); ++row) count += known[row] != 0;
+  return count;
+}
+
 void ReplicatedRows::hold(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen) {
   keys_ = std::move(keys);
   slots_ = std::move(slots);

@@ -40,6 +40,9 @@ class ReplicatedRows {
   /// The keys, sorted by (slot, key); slots are empty where rows belong to keys alone. `seen`: rows count as having come. Once, with nothing queued.
   void hold(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);
   bool holds_rows() const { return !keys_.empty(); }
+  bool holds(int64_t key, int32_t slot) const { return place_of(key, slot).has_value(); }
+  /// Rows that have come. Waits for queued steps.
+  int64_t rows_seen();
   /// Overwrites those rows of the block that are held, the same on every rank; they have come.
   void import_rows(const RowBlock&);
   /// Rows that have come, with their states. Waits for queued steps.

@@ -27,7 +27,7 @@ struct RowPolicy {
   WhenFull when_full = WhenFull::error;
   int64_t expire_after = 0;      ///< rows that came in none of so many steps leave; 0: they stay
   int64_t min_count = 1;         ///< occurrences after which a key gets a row
-  double admit_probability = 1;  ///< of an occurrence, to get its key a row
+  double admit_probability = 1;  ///< of a bag that holds a key, to get it a row
   int64_t max_candidates = 10'000'000;  ///< keys that are counted without having a row
   bool of_candidates = false;    ///< the rows are such keys
   bool finds_frequent = false;   ///< occurrences are counted to find the most frequent keys; no row leaves for that

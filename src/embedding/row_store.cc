@@ -10,7 +10,6 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  // row numbers are 32-bit and signed
 
 int64_t bytes_per_row(const TableSpec& spec) {
   const auto size = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };

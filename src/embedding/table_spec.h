@@ -17,6 +17,8 @@
 
 namespace hctr {
 
+inline constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  ///< of a table: row numbers are 32-bit and signed
+
 struct TableSpec {
   std::string name;  ///< of the layer; names the random stream and stands in messages
   int rank = 0, ranks = 1;  ///< ranks: those whose samples a batch holds, one rank's behind the other's

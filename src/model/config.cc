@@ -130,9 +130,12 @@ Config read_config(const Json& file, Problems& problems) {
     problems.error("/solver/sparse_model_file", cat("names ", files, files == 1 ? " file" : " files", " for ", config.embeddings.size(),
                                                     config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
   check_groups(config, problems);
-  for (EmbeddingEntry& embedding : config.embeddings)
-    if (EmbeddingClause& clause = embedding.clause; !clause.placement && (clause.identity_by_slot() || config.solver.placement != PlacementRule::localized))
-      clause.placement = config.solver.placement;
+  for (EmbeddingEntry& embedding : config.embeddings) {
+    EmbeddingClause& clause = embedding.clause;
+    const bool of_solver = !clause.placement && (clause.identity_by_slot() || config.solver.placement != PlacementRule::localized);
+    if (of_solver) clause.placement = config.solver.placement;
+    check_placement(clause, embedding.pointer, of_solver && clause.placement ? "/solver/placement" : embedding.pointer + "/placement", problems);
+  }
   place_keys(config, problems);
   config.effective = Json(Json::Object{});
   config.effective.set("solver", solver_schema().effective(config.solver));

@@ -36,10 +36,12 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     const Placement& placement = placements.empty() ? without : placements.at(e);
     TableSpec spec = clause.table_spec(config.optimizer, comm.rank(), placement);
     if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
-    spec.exchange = config.embeddings[e].clause.hparam.exchange_precision.value_or(config.solver.exchange());
+    const bool everywhere = placement.everywhere(comm.size());
+    if (everywhere) spec.replication.of = Replication::Of::all;
+    HCTR_EXPECT(comm.size() == 1 || everywhere == (spec.replication.of == Replication::Of::all), "table '", spec.name, "' has owners and is on every rank");
+    spec.exchange = everywhere ? DType::f32 : clause.hparam.exchange_precision.value_or(config.solver.exchange());  // its vectors stay where they are
     fp16_travels = fp16_travels || (spec.exchange == DType::f16 && comm.size() > 1);
-    if (placement.everywhere(comm.size())) spec.replication.of = Replication::Of::all;
-    spec.replication.most_rows *= config.solver.batchsize;
+    spec.replication.most_rows = std::min(spec.replication.most_rows, kMostRows / config.solver.batchsize) * config.solver.batchsize;
     spec.slots = shape.tables[input].slots;
     if (!clause.pooled())
       for (int64_t s = 0; s < spec.slots; ++s) spec.slot_places.push_back(config.data.sparse[input].kept_nnz(s));

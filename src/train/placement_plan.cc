@@ -35,7 +35,7 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
     const TableSpec spec = clause.table_spec(config.optimizer);
     PlacementRule rule = clause.placement_rule();
     if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // of the rows that are not frequent
-    PlanTable table{.name = clause.top(), .rule = limited && !clause.identity_by_slot() ? PlacementRule::distributed : rule,
+    PlanTable table{.name = clause.top(), .rule = limited && !clause.identity_by_slot() && rule != PlacementRule::data_parallel ? PlacementRule::distributed : rule,
                     .as_without_plan = limited, .identity_by_slot = clause.identity_by_slot(), .may_be_cut = spec.may_be_cut() && !limited && spec.replication.of == Replication::Of::none,
                     .may_be_everywhere = !spec.direct.empty() && spec.replication.of != Replication::Of::frequent,
                     .dim = clause.dim,
@@ -60,16 +60,22 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
 
 std::vector<Placement> agree_on_plan(const Config& config, Runtime& runtime, Communicator& comm, const RunFolder& folder, const Log& log) {
   if (comm.size() == 1 || config.embeddings.empty()) return {};
-  const MachineSpeeds speeds = measure_speeds(runtime, comm);
   const std::string& file = config.solver.placement_file;
-  PlanProblem problem = plan_problem(config, comm.size(), comm.rank() == 0 ? sample_keys(config, kSampled) : std::vector<std::vector<SlotKeys>>());
+  PlanProblem problem = plan_problem(config, comm.size(), {});
+  const bool chooses = file.empty() && std::any_of(problem.tables.begin(), problem.tables.end(), [](const PlanTable& table) {
+    return !table.as_without_plan && (table.rule == PlacementRule::automatic || table.rule == PlacementRule::localized);
+  });
+  if (chooses) {
+    const MachineSpeeds speeds = measure_speeds(runtime, comm);
+    if (comm.rank() == 0) problem = plan_problem(config, comm.size(), sample_keys(config, kSampled));
+    problem.speeds = speeds;
+  }
   std::string plan;
   if (comm.rank() == 0) {
-    problem.speeds = speeds;
     const std::vector<Placement> placements = file.empty() ? make_plan(problem) : plan_from_json(Json::read_file(file), file, problem);
     plan = plan_to_json(problem, placements).text(2);
-    log.info(file.empty() ? "Plan of embedding rows" : cat("Plan of embedding rows, from '", file, "'"), " (", speeds_text(speeds), "):\n",
-             plan_text(problem, placements));
+    log.info(file.empty() ? "Plan of embedding rows" : cat("Plan of embedding rows, from '", file, "'"), " (", chooses ? "" : "with assumed speeds: ",
+             speeds_text(problem.speeds), "):\n", plan_text(problem, placements));
     folder.write_plan(plan);
   }
   return plan_from_json(Json::parse(comm.share(plan, 0), "the plan of rank 0"), "the plan of rank 0", problem);

@@ -21,6 +21,7 @@ Read read(const std::string& hparam, const std::string& more = "",
                                  "test");
   Read out;
   out.clause = parse_embedding(layer, "/layers/1", out.problems);
+  check_placement(out.clause, "/layers/1", "/layers/1/placement", out.problems);
   return out;
 }
 
@@ -302,10 +303,10 @@ TEST(EmbeddingClauseTest, WhichRowsEveryRankHas) {
     return first_error(read(vectors + more + "}", placed(word), type));
   };
   EXPECT_EQ(error("", "data_parallel"),
-            "/layers/1/placement: ranks can have all rows alike where the keys are known: \"index\": \"direct\" with \"slot_size_array\"");
+            "/layers/1/placement: ranks can have all rows of 'wide' alike where the keys are known: \"index\": \"direct\" with \"slot_size_array\"");
   EXPECT_EQ(error(R"(, "min_count": 2)", "hybrid"),
-            "/layers/1/placement: rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: leave out the fields that ask for "
-            "it, or take \"localized\" or \"distributed\"");
+            "/layers/1/placement: rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: leave out the fields of 'wide' "
+            "that ask for it, or take \"localized\" or \"distributed\"");
   EXPECT_EQ(error(R"(, "frequent_keys": "keys.json")", "localized"),
             "/layers/1/sparse_embedding_hparam/frequent_keys: names keys for \"placement\": \"hybrid\", which this table has not");
 }

@@ -1,11 +1,19 @@
-// An embedding on several ranks that are threads, trained on given batches and gradients; everything by global sample.
+// An embedding on one rank, or on several that are threads, trained on given batches; everything that it gives, by global sample.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
 #include <mutex>
+#include <tuple>
 
 #include "comm/host_comm.h"
 #include "comm/self_comm.h"
-#include "embedding/embedding.h"
+#include "embedding/gather_rows.h"
+#include "embedding/hybrid_embedding.h"
+#include "embedding/replicated_embedding.h"
 #include "plain_table.h"
 #include "support/run_ranks.h"
 
@@ -16,27 +24,36 @@ struct ShardedRun {
   PlacementRule kind = PlacementRule::localized;
   TableSpec spec;
   int most_keys = 3;  ///< of a bag
-  std::vector<int64_t> slot_sizes;  ///< of a table with direct keys
-  std::vector<Bags> batches;
-  std::vector<std::vector<float>> dys;  ///< [step] of [samples, places, dim]
-  Bags evaluated;
+  std::vector<int64_t> slot_sizes{};  ///< of a table with direct keys
+  std::vector<Bags> batches{};
+  /// [step] of [samples, places, dim]; empty: gradients that follow from the vectors, so that what differs once goes on to differ.
+  std::vector<std::vector<float>> dys{};
+  Bags evaluated{};
+  float loss_scale = 1;
+  int64_t skipped = -1;                                   ///< a step whose update is left out
+  std::function<Placement(int64_t ranks)> planned{};      ///< not set: what holds without a plan
 
-  Placement placement(int64_t ranks) const { return Placement::without_plan(kind, spec.identity_by_slot, spec.slots, ranks); }
+  Placement placement(int64_t ranks) const {
+    const bool everywhere = spec.replication.of == Replication::Of::all;
+    return planned ? planned(ranks) : Placement::without_plan(everywhere ? PlacementRule::data_parallel : kind, spec.identity_by_slot, spec.slots, ranks);
+  }
 };
 
 struct ShardedOutcome {
-  std::vector<std::vector<float>> y;  ///< [step]
-  std::vector<float> evaluated;
-  std::map<std::pair<int32_t, int64_t>, std::vector<float>> rows;  ///< by slot and key: the vector, then the states
-  std::map<std::string, int64_t> counts;
+  std::vector<std::vector<float>> y{};  ///< [step]
+  std::vector<float> evaluated{};
+  RowCopies rows{};       ///< with states
+  int64_t row_count = 0;  ///< as the embedding says
+  std::map<std::string, int64_t> counts{};
   bool shared_row = false;
+  std::vector<RowCopies> replicas{};  ///< of each rank, at the end
 };
 
 inline std::vector<float> random_gradients(const TableSpec& spec, std::mt19937_64& random) {
   return random_floats(spec.samples * spec.places() * spec.dim, random);
 }
 
-/// The keys that `rank` of `ranks` owns; bags keep their places.
+/// The keys that `rank` owns; bags keep their places.
 inline Bags owned_by(const Placement& placement, int rank, Bags bags) {
   for (size_t s = 0; s < bags.size(); ++s)
     for (auto& bag : bags[s])
@@ -44,18 +61,20 @@ inline Bags owned_by(const Placement& placement, int rank, Bags bags) {
   return bags;
 }
 
-/// One rank's way through the steps.
-inline void train_sharded(const ShardedRun& run, Communicator& comm, ShardedOutcome& outcome, std::mutex& mutex) {
+/// One rank's way through the steps. `start`: rows to begin with.
+inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCopies* start, ShardedOutcome& outcome, std::mutex& mutex) {
   const int64_t batch = run.spec.samples, ranks = comm.size(), samples = (batch + ranks - 1) / ranks;
   const int64_t begin = batch * comm.rank() / ranks, end = batch * (comm.rank() + 1) / ranks;
+  const Placement placement = run.placement(ranks);
   TableSpec spec = run.spec;
   spec.rank = comm.rank();
   spec.batch = batch;
   spec.samples = spec.eval_samples = samples;
   spec.key_capacity = spec.eval_key_capacity = samples * spec.slots * run.most_keys;
-  if (!run.slot_sizes.empty()) spec.direct = direct_keys(run.slot_sizes, spec.identity_by_slot, run.placement(ranks), comm.rank());
+  if (!run.slot_sizes.empty()) spec.direct = direct_keys(run.slot_sizes, spec.identity_by_slot, placement, comm.rank());
   Runtime runtime(kCpu, {.threads = 2, .seed = 7});
-  const auto embedding = make_embedding(runtime, comm, run.placement(ranks), spec, std::vector<int64_t>(static_cast<size_t>(spec.slots), run.most_keys), 1);
+  const auto embedding = make_embedding(runtime, comm, placement, spec, std::vector<int64_t>(static_cast<size_t>(spec.slots), run.most_keys), 1);
+  if (start) embedding->import_rows(start->block());
   const int64_t width = spec.places() * spec.dim;
   DeviceArray keys(kCpu, TensorSpec(DType::i64, {spec.key_capacity})), offsets(kCpu, TensorSpec(DType::i32, {spec.slots * samples + 1})),
       y(kCpu, TensorSpec(DType::f32, {samples, spec.places(), spec.dim})), dy(kCpu, y.spec);
@@ -64,7 +83,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, ShardedOutc
     for (const auto& slot : bags)
       for (int64_t b = begin; b < begin + samples; ++b) {
         *offset++ = at;
-        if (b < end)
+        if (b < end)  // else padding
           for (const int64_t key : slot[static_cast<size_t>(b)]) keys.tensor().data<int64_t>()[at++] = key;
       }
     *offset = at;
@@ -74,13 +93,20 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, ShardedOutc
     all.resize(static_cast<size_t>(batch * width));
     std::copy_n(y.tensor().data<float>(), (end - begin) * width, all.begin() + begin * width);
   };
-  if (comm.rank() == 0) outcome.y.resize(run.batches.size());
+  const auto gradient = [&](size_t t, int64_t i) {
+    if (!run.dys.empty()) return run.dys[t][static_cast<size_t>(begin * width + i)];
+    return std::sin(static_cast<float>(i + begin * width + 1000 * static_cast<int64_t>(t))) + y.tensor().data<float>()[i];
+  };
+  if (comm.rank() == 0) {
+    outcome.y.resize(run.batches.size());
+    outcome.replicas.resize(static_cast<size_t>(ranks));
+  }
   comm.barrier();
   for (size_t t = 0; t < run.batches.size(); ++t) {
     fill(run.batches[t]);
     const auto step = static_cast<int64_t>(t);
     StepState state{.step = step, .updates = step, .first_sample = step * batch + begin, .valid_samples = static_cast<int32_t>(end - begin),
-                    .global_samples = static_cast<int32_t>(batch), .learning_rate = 0.05f, .loss_scale = 1};
+                    .global_samples = static_cast<int32_t>(batch), .learning_rate = 0.05f, .loss_scale = run.loss_scale, .skip = step == run.skipped};
     Context ctx(runtime, runtime.compute_stream(), &state);
     embedding->ensure_room(step);
     embedding->prepare(ctx, 0, keys.tensor(), offsets.tensor());
@@ -88,8 +114,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, ShardedOutc
     embedding->enforce_limit(0);
     embedding->forward(ctx, 0, y.tensor());
     take_in(outcome.y[t]);
-    std::fill_n(dy.tensor().data<float>(), samples * width, 0.0f);
-    std::copy_n(run.dys[t].begin() + begin * width, (end - begin) * width, dy.tensor().data<float>());
+    for (int64_t i = 0; i < samples * width; ++i) dy.tensor().data<float>()[i] = i < (end - begin) * width ? gradient(t, i) : 0;
     embedding->backward_and_update(ctx, 0, dy.tensor());
   }
   fill(run.evaluated);
@@ -97,37 +122,39 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, ShardedOutc
   Context ctx(runtime, runtime.compute_stream(), &state);
   embedding->lookup(ctx, keys.tensor(), offsets.tensor(), y.tensor());
   take_in(outcome.evaluated);
+  const auto into = [&](RowCopies& rows) {
+    return [&](const RowBlock& block) {
+      for (size_t i = 0; i < block.keys.size(); ++i) rows.add(block, i, spec);
+    };
+  };
+  RowCopies replica;
+  if (auto* hybrid = dynamic_cast<HybridEmbedding*>(embedding.get())) hybrid->export_replica(into(replica));
+  if (auto* whole = dynamic_cast<ReplicatedEmbedding*>(embedding.get())) whole->table().export_rows(true, into(replica));
+  const int64_t rows = embedding->rows();
   const auto counts = embedding->counts();
   const bool shared_row = embedding->uses_shared_row();
-  embedding->export_rows(true, [&](const RowBlock& block) {  // on rank 0 alone
-    for (size_t i = 0; i < block.keys.size(); ++i) {
-      std::vector<float>& row = outcome.rows[{block.slots.empty() ? 0 : block.slots[i], block.keys[i]}];
-      const auto append = [&](std::span<const float> part) {
-        const size_t n = part.size() / block.keys.size();
-        row.insert(row.end(), part.begin() + static_cast<int64_t>(i * n), part.begin() + static_cast<int64_t>((i + 1) * n));
-      };
-      append(block.vectors);
-      for (const auto& states : block.states) append(states);
-    }
-  });
+  embedding->export_rows(true, into(outcome.rows));  // on rank 0 alone
+  const std::lock_guard lock(mutex);
+  outcome.replicas[static_cast<size_t>(comm.rank())] = std::move(replica);
   if (comm.rank() != 0) return;
+  outcome.row_count = rows;
   outcome.counts = counts;
   outcome.shared_row = shared_row;
 }
 
-inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run) {
+inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCopies* start = nullptr) {
   ShardedOutcome outcome;
   std::mutex mutex;
   if (ranks == 1) {
     SelfComm comm;
-    train_sharded(run, comm, outcome, mutex);
+    train_sharded(run, comm, start, outcome, mutex);
     return outcome;
   }
   RankGroup group(ranks, nullptr, std::chrono::seconds(60));
   run_ranks(ranks, [&](int rank) {
     HostComm comm(group, rank);
     try {
-      train_sharded(run, comm, outcome, mutex);
+      train_sharded(run, comm, start, outcome, mutex);
     } catch (const Error& error) {
       comm.abort(error);
       throw;
@@ -139,14 +166,17 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run) {
 /// As many tables as ranks, each alone with the keys that a rank would own; their vectors are added in the order of ranks.
 inline ShardedOutcome run_owners_apart(int ranks, const ShardedRun& run) {
   ShardedOutcome all;
+  std::vector<RowCopies> rows;
+  std::vector<std::tuple<int32_t, int64_t, size_t, size_t>> order;  // slot, key, rank, number there
   for (int r = 0; r < ranks; ++r) {
     const Placement placement = run.placement(ranks);
     ShardedRun apart = run;
     for (Bags& bags : apart.batches) bags = owned_by(placement, r, bags);
     apart.evaluated = owned_by(placement, r, apart.evaluated);
     ShardedOutcome one = run_sharded(1, apart);
-    all.rows.merge(one.rows);
-    EXPECT_TRUE(one.rows.empty()) << "two ranks own a key";
+    const RowCopies& mine = rows.emplace_back(std::move(one.rows));
+    for (size_t i = 0; i < mine.keys.size(); ++i) order.emplace_back(mine.slots.empty() ? 0 : mine.slots[i], mine.keys[i], rows.size() - 1, i);
+    all.row_count += one.row_count;
     all.shared_row = all.shared_row || one.shared_row;
     for (const auto& [name, count] : one.counts) all.counts[name] += count;
     const auto add = [&](const std::vector<float>& from, std::vector<float>& to) {
@@ -157,15 +187,51 @@ inline ShardedOutcome run_owners_apart(int ranks, const ShardedRun& run) {
     for (size_t t = 0; t < one.y.size(); ++t) add(one.y[t], all.y[t]);
     add(one.evaluated, all.evaluated);
   }
+  std::sort(order.begin(), order.end());
+  for (const auto& [slot, key, rank, i] : order) all.rows.add(rows[rank].block(), i, run.spec);
   return all;
 }
 
+inline void expect_equal_rows(const RowCopies& a, const RowCopies& b, const std::string& what = "") {
+  EXPECT_EQ(a.keys, b.keys) << what;
+  EXPECT_EQ(a.slots, b.slots) << what;
+  EXPECT_EQ(a.last_steps, b.last_steps) << what;
+  EXPECT_EQ(a.vectors, b.vectors) << what;
+  for (size_t s = 0; s < std::size(a.states); ++s) EXPECT_EQ(a.states[s], b.states[s]) << what << ", state " << s;
+}
+
+/// Bit by bit.
 inline void expect_equal(const ShardedOutcome& a, const ShardedOutcome& b) {
   EXPECT_EQ(a.counts, b.counts);
   EXPECT_EQ(a.shared_row, b.shared_row);
-  EXPECT_EQ(a.rows, b.rows);
+  EXPECT_EQ(a.row_count, b.row_count);
+  expect_equal_rows(a.rows, b.rows);
   EXPECT_EQ(a.y, b.y);
   EXPECT_EQ(a.evaluated, b.evaluated);
+}
+
+/// The length of the difference, in lengths of `a`.
+inline double distance_of(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+    size += std::pow(static_cast<double>(a[i]), 2);
+  }
+  return std::sqrt(difference / std::max(size, 1e-30));
+}
+
+/// What rules count, and which rows there are, bit by bit; numbers within the tolerance.
+inline void expect_near(const ShardedOutcome& one, const ShardedOutcome& many, double tolerance) {
+  EXPECT_EQ(many.counts, one.counts);
+  EXPECT_EQ(many.row_count, one.row_count);
+  EXPECT_EQ(many.rows.keys, one.rows.keys);
+  EXPECT_EQ(many.rows.slots, one.rows.slots);
+  EXPECT_EQ(many.rows.last_steps, one.rows.last_steps);
+  for (size_t t = 0; t < one.y.size(); ++t) EXPECT_LT(distance_of(one.y[t], many.y[t]), tolerance) << "step " << t;
+  EXPECT_LT(distance_of(one.evaluated, many.evaluated), tolerance);
+  EXPECT_LT(distance_of(one.rows.vectors, many.rows.vectors), tolerance);
+  for (size_t s = 0; s < std::size(one.rows.states); ++s) EXPECT_LT(distance_of(one.rows.states[s], many.rows.states[s]), tolerance) << "state " << s;
 }
 
 }  // namespace hctr::test
