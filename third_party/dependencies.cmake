@@ -128,22 +128,28 @@ if(NOT HCTR_PARQUET STREQUAL "OFF")
         # Wheels older than manylinux_2_28 speak the library interface that GCC had before version 5.
         include(CheckCXXSourceCompiles)
         foreach(abi 1 0)
+          string(MAKE_C_IDENTIFIER "HCTR_ARROW_${wheel_version}_LINKS_WITH_ABI_${abi}" links)  # kept in the cache: another wheel is tried anew
           set(CMAKE_REQUIRED_INCLUDES ${HCTR_ARROW_INCLUDE})
           set(CMAKE_REQUIRED_LIBRARIES ${HCTR_ARROW_LIBRARIES})
           set(CMAKE_REQUIRED_FLAGS "-std=c++20 -D_GLIBCXX_USE_CXX11_ABI=${abi}")
           check_cxx_source_compiles("#include <parquet/arrow/reader.h>
+            #include <parquet/arrow/writer.h>
             int main() {
               parquet::ReaderProperties properties;
               properties.set_page_checksum_verification(true);  // Arrow 13 or later
-              return parquet::arrow::FileReaderBuilder().OpenFile(std::string(), false, properties).ok();
-            }" HCTR_ARROW_LINKS_WITH_ABI_${abi})
+              parquet::arrow::FileReaderBuilder builder;
+              std::unique_ptr<parquet::arrow::FileReader> reader;
+              if (!builder.OpenFile(std::string(), false, properties).ok() || !builder.Build(&reader).ok()) return 1;
+              return parquet::arrow::FileWriter::Open(*arrow::schema(arrow::FieldVector()), arrow::default_memory_pool(), nullptr, parquet::default_writer_properties()).ok();
+            }" ${links})
           unset(CMAKE_REQUIRED_INCLUDES)
           unset(CMAKE_REQUIRED_LIBRARIES)
           unset(CMAKE_REQUIRED_FLAGS)
-          if(HCTR_ARROW_LINKS_WITH_ABI_${abi} AND NOT HCTR_WITH_PARQUET)
+          if(${links})
             set(HCTR_WITH_PARQUET 1)
             set(HCTR_ARROW_DEFINITIONS _GLIBCXX_USE_CXX11_ABI=${abi})
             set(HCTR_PARQUET_STATE "Arrow of pyarrow ${wheel_version}, ${wheel_folder}")
+            break()
           endif()
         endforeach()
         if(NOT HCTR_WITH_PARQUET)

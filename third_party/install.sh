@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the system packages the build needs and that are missing (Debian, Ubuntu).
-# With --all also those it uses where they are, and goes on without what cannot be had. Says nothing and touches no network when
-# all are there. A package whose headers were put in place by other means (a site-wide /usr/local, a cluster image) counts as there.
+# With --all also those it uses where they are, and goes on without what cannot be had; Arrow comes with pip (pyarrow), unless
+# HCTR_PARQUET=OFF is in the environment. Says nothing and touches no network when all are there. A package whose headers were put in place by other means (a site-wide /usr/local, a cluster image) counts as there.
 set -euo pipefail
 
 # package : a file, looked for under the usual prefixes, or a program (bin:NAME), that shows the package is there
@@ -26,9 +26,11 @@ wants=(
 
 # For Parquet data: the wheel brings Arrow's headers and libraries. Nobody has to have it.
 want_arrow() {
+  [ "${HCTR_PARQUET:-}" != OFF ] || return 0
   python3 -c "import pyarrow" >/dev/null 2>&1 && return
   ! have include/parquet/arrow/reader.h || return 0
-  local pip=(python3 -m pip --quiet --disable-pip-version-check --retries 1 --timeout 15 install)
+  local pip=(python3 -m pip --quiet --disable-pip-version-check --no-input --retries 1 --timeout 15 install)
+  echo "Installing: pyarrow"
   "${pip[@]}" pyarrow >/dev/null 2>&1 || "${pip[@]}" --user --break-system-packages pyarrow >/dev/null 2>&1 ||
     echo "Going on without Arrow, which Parquet data needs (pip install pyarrow did not work)"
 }

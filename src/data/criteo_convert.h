@@ -13,7 +13,7 @@
 namespace hctr {
 
 struct CriteoOptions {
-  std::vector<std::string> inputs;  ///< files, plain or gzip, in order; "-": the standard input
+  std::vector<std::string> inputs;  ///< files, plain, gzip or Zstandard, in order; "-": the standard input, plain or gzip
   fs::path folder;                  ///< gets train.txt, train.<n>.data and, with holdout, val.txt, val.<n>.data
   CriteoStyle style;
   int64_t rows_per_file = 500000;

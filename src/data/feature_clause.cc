@@ -44,11 +44,16 @@ void check_ids(const FeatureSpec& spec, const std::vector<size_t>& features, con
       problems.error(pointer, cat("the feature \"", spec.features[feature].name, "\" has the type ", name_of(spec.features[feature].type), "; ids are whole numbers"));
 }
 
+constexpr int64_t kMostIds = 1LL << 48;  // of a slot, as slot_size_array has it: sums of sizes stay far from 2^63
+
 /// What slot_size_array is, or must be at least, by the cardinalities.
 void complete_sizes(DataClause& clause, const FeatureSpec& spec, const FeatureUse& use, const std::string& pointer, Problems& problems) {
   std::vector<int64_t> sizes;
   std::vector<size_t> unknown;
   for (const size_t slot : use.slots) {
+    if (const int64_t ids = spec.features[slot].cardinality.value_or(0); ids > kMostIds)
+      return problems.error(cat(pointer, "/", sizes.size()), cat("the feature \"", spec.features[slot].name, "\" has a cardinality of ", ids, ", and a slot has at most ", kMostIds,
+                                                                 " ids; state how many it really has, or leave the cardinality out of the feature specification"));
     sizes.push_back(spec.features[slot].cardinality.value_or(0));
     if (!spec.features[slot].cardinality) unknown.push_back(slot);
   }

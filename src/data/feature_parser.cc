@@ -46,6 +46,11 @@ bool put_numbers(const std::byte* from, size_t width, int64_t rows, const Featur
     outside |= !(std::fabs(value) <= most);
     to[r * step] = value;
   });
+  if constexpr (std::is_integral_v<T>)
+    if (field.feature.cardinality)  // few have one: they are gone through once more
+      for_values<T>(width, rows, [&, limit = static_cast<uint64_t>(*field.feature.cardinality)](int64_t, size_t at) {
+        outside |= static_cast<uint64_t>(static_cast<int64_t>(stored<T>(from + at))) >= limit;
+      });
   return outside == 0;
 }
 

@@ -199,6 +199,11 @@ std::optional<BestPossible> generate(const DataClause& clause, const GenerateOpt
     if (fs::exists(part.list) && !options.force)
       throw Error(Kind::usage, cat("'", part.list.string(), "' is there already, and was not made with these parameters; "
                                    "--force overwrites it and its data files"));
+  if (options.written_as == WrittenAs::parquet && !options.force)
+    for (const Part& part : parts)
+      if (const fs::path other = parquet_folder(part, clause, options) / kParquetMetadata; fs::exists(other))
+        throw Error(Kind::usage, cat("'", other.string(), "' is there already, and this set would have its own there; choose another folder for '", part.list.string(),
+                                     "', or overwrite it with --force"));
   const SampleMaker maker(clause, options);
   const SampleEncoder encoder(clause, options.written_as, maker.style());
   ThreadPool pool(options.threads);

@@ -116,10 +116,17 @@ Looked look(Work& work, const InspectOptions& options, PerThread<std::vector<Slo
     return looked;
   }
   const OpenData& data = *work.data;
-  const BadRecords bad = data.parse(work.chunk, work.block);
+  looked.bytes = work.chunk.bytes;
+  BadRecords bad;
+  try {
+    bad = data.parse(work.chunk, work.block);
+  } catch (const Error& error) {  // a damaged page, say: what is behind it is looked at all the same
+    looked.problems = {error.what()};
+    looked.problem_count = 1;
+    return looked;
+  }
   looked.samples = work.block.rows;
   looked.bad = bad.count;
-  looked.bytes = work.chunk.bytes;
   summarize(work.block, data.shape, looked, slots.get(work.slots), options.exact_bound);
   const SampleJudge judge(data.shape, options);
   int64_t wrong = 0;

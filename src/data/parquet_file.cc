@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/platform.h"
 
@@ -16,8 +18,9 @@ const ParquetPlugin& load() {
   if (!library) {
     const std::string why = ::dlerror();
     throw Error(Kind::io, there ? cat("Parquet data needs '", beside.string(), "', which cannot be loaded: ", why, "; if Arrow is gone or another now, configure and build again")
-                                : cat("Parquet data needs ", kParquetPluginFile, " beside the program, and there is none: Arrow C++ was not found when this was built. Install it (pip "
-                                      "install pyarrow, or the packages libarrow-dev and libparquet-dev), then configure and build again; CMake's line \"Parquet:\" says what it found"));
+                                : cat("Parquet data needs ", kParquetPluginFile, " beside the program, and there is none (", why, "). Was the program copied without it? Else Arrow C++ was not found when "
+                                      "this was built: install it (pip install pyarrow, or the packages libarrow-dev and libparquet-dev), then configure and build again; CMake's line "
+                                      "\"Parquet:\" says what it found"));
   }
   const auto entry = reinterpret_cast<const ParquetPlugin* (*)()>(::dlsym(library, kParquetPluginEntry));
   if (!entry || entry()->version != kParquetPlugin)
@@ -79,12 +82,12 @@ ParquetPiece ParquetRowGroup::read(size_t at, int64_t piece) {
   ParquetPiece found(parquet_plugin().drop);
   std::unique_lock lock(column.mutex);
   if (piece == first_piece_)
-    while (!column.failed && column.piece < piece) {  // a reader that goes on in the middle
+    while (column.piece < piece) {  // a reader that goes on in the middle
       ParquetPiece skipped(parquet_plugin().drop);
       read_next(at, skipped);
     }
-  column.turn.wait(lock, [&] { return column.failed || column.piece == piece; });
-  if (column.failed) throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, ": rows before could not be read"));
+  column.turn.wait(lock, [&] { return piece > column.failed_at || column.piece == piece; });
+  if (piece > column.failed_at) throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, ": rows before could not be read"));
   read_next(at, found);
   found.column_ = &column.mutex;
   lock.unlock();
@@ -92,11 +95,11 @@ ParquetPiece ParquetRowGroup::read(size_t at, int64_t piece) {
   return found;
 }
 
-void ParquetRowGroup::fail() {
+void ParquetRowGroup::fail(int64_t piece) {
   for (Column& column : columns_) {
     {
       const std::lock_guard lock(column.mutex);
-      column.failed = true;
+      column.failed_at = std::min(column.failed_at, piece);
     }
     column.turn.notify_all();
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -47,8 +48,8 @@ class ParquetRowGroup {
 
   /// Waits until the pieces before have been read. Errors: Error(data) naming file, row group, column and row.
   ParquetPiece read(size_t column, int64_t piece);
-  /// Whoever cannot go on says so; else those behind would wait for ever.
-  void fail();
+  /// Whoever cannot go on with a piece says so; else those behind it would wait for ever. Those before it go on.
+  void fail(int64_t piece);
 
   const fs::path& path() const { return path_; }
   int64_t group() const { return group_; }
@@ -61,7 +62,7 @@ class ParquetRowGroup {
     std::condition_variable turn;
     std::unique_ptr<ParquetColumn> reader;
     int64_t piece = 0;  // the next
-    bool failed = false;
+    int64_t failed_at = std::numeric_limits<int64_t>::max();  // the first that will not be read
   };
   void read_next(size_t column, ParquetPiece&);
 

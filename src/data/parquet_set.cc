@@ -10,10 +10,17 @@
 namespace hctr {
 namespace {
 
-/// A piece of a row group, on its way from the cutter to a parser.
+/// A piece of a row group, on its way from the cutter to a parser. Wherever that ends too early, those behind it do not wait.
 struct Reading {
+  Reading(std::shared_ptr<ParquetRowGroup> of, int64_t at) : group(std::move(of)), piece(at) {}
+  ~Reading() {
+    if (!done) group->fail(piece);
+  }
+  Reading(const Reading&) = delete;
+
   std::shared_ptr<ParquetRowGroup> group;
-  int64_t piece = 0;
+  int64_t piece;
+  bool done = false;  // all columns have been read
 };
 
 class ParquetCutter : public Cutter {
@@ -42,7 +49,7 @@ class ParquetCutter : public Cutter {
     chunk.begin = {.record = before_ + row_, .offset = 0};
     chunk.records = std::min(kParquetPieceRows, group.rows - row_);
     chunk.bytes = static_cast<int64_t>(static_cast<double>(group.bytes) * static_cast<double>(chunk.records) / static_cast<double>(group.rows));
-    chunk.reading = std::make_shared<Reading>(Reading{group_, piece});
+    chunk.reading = std::make_shared<Reading>(group_, piece);
     row_ += chunk.records;
     return true;
   }
@@ -63,16 +70,12 @@ class ParquetParser : public Parser {
     const auto reading = std::static_pointer_cast<Reading>(std::exchange(chunk.reading, nullptr));
     HCTR_EXPECT(reading, "a piece of a row group is parsed once");
     ParquetRowGroup& group = *reading->group;
-    try {
-      rows_.start(chunk.records, block);
-      for (size_t c = 0; c < plan_.columns(); ++c) {
-        const ParquetPiece piece = group.read(c, reading->piece);
-        rows_.add(c, group.field(c), piece.values);
-      }
-    } catch (...) {
-      group.fail();
-      throw;
+    rows_.start(chunk.records, block);
+    for (size_t c = 0; c < plan_.columns(); ++c) {
+      const ParquetPiece piece = group.read(c, reading->piece);
+      rows_.add(c, group.field(c), piece.values);
     }
+    reading->done = true;
     const BadRecords bad = rows_.finish([&](int64_t row) {
       return cat("'", group.path().string(), "': row ", chunk.begin.record + row + 1, " (row group ", group.group() + 1, ", its row ", reading->piece * kParquetPieceRows + row + 1, ")");
     });

@@ -107,6 +107,7 @@ arrow::Status list_of(const arrow::Array& array, ParquetValues& values, ValuesOw
 }
 
 arrow::Status fixed_list_of(const arrow::FixedSizeListArray& lists, ParquetValues& values, ValuesOwner& owner) {
+  if (lists.length() * lists.value_length() > std::numeric_limits<int32_t>::max()) return arrow::Status::Invalid("more than 2^31 values in one piece of a column");
   for (int64_t r = 0; r <= lists.length(); ++r) owner.list.push_back(static_cast<int32_t>(r * lists.value_length()));
   values.list = owner.list.data();
   owner.items = lists.values()->Slice(lists.value_offset(0), owner.list.back());

@@ -230,8 +230,8 @@ TEST(Formats, TheConfigsOfTheManualTrainAsTheyStandThere) {
   }
   for (const char* file : {"train.raw", "eval.raw"}) write_file(folder / file, raw);
   write_file(folder / "day_0.tsv", criteo);
-  const bool parquet_too = why_no_parquet().empty();
-  if (parquet_too) {
+  const std::string why = why_no_parquet();
+  if (why.empty()) {
     using data_test::numbers;
     data_test::write_parquet(folder / "clicks.parquet", {numbers<int64_t>("click", ParquetType::i64, {1, 0, 0, 1}), numbers<double>("price", ParquetType::f64, {9.9, 0, 120, 1}, {1}),
                                                          data_test::texts("city", {"Oslo", "Washington, D.C.", "Paris", std::nullopt}),
@@ -241,9 +241,10 @@ TEST(Formats, TheConfigsOfTheManualTrainAsTheyStandThere) {
   EXPECT_EQ(configs.size(), 5u);
   for (const auto& [name, text] : configs) {
     SCOPED_TRACE(text);
-    if (!parquet_too && text.find("Parquet") != text.npos) continue;
+    if (!why.empty() && text.find("Parquet") != text.npos) continue;
     EXPECT_NE(numbers_of(folder, model_around(Json::parse(text, "docs/data.md"), 2)).find("AUC"), std::string::npos);
   }
+  if (!why.empty()) GTEST_SKIP() << "all but the Parquet config: " << why;
 }
 
 }  // namespace

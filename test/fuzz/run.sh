@@ -8,7 +8,8 @@ seconds=${1:-900} side_by_side=${2:-2}
 folder=${FUZZ_FOLDER:-$(mktemp -d)}
 run() {
   entry=$1
-  mkdir -p "$folder/$entry" && cp -n "$here/corpus/$entry"/* "$folder/$entry/"
+  mkdir -p "$folder/$entry"
+  cp -n "$here/corpus/$entry"/* "$folder/$entry/" || true  # some say 1 where a file is there already
   code=0
   nice -n 19 "$bin/fuzz_$entry" -max_total_time="$seconds" -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$folder/crash-$entry-" "$folder/$entry" > "$folder/$entry.log" 2>&1 || code=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$entry.log")

@@ -98,7 +98,7 @@ int main_of(int argc, char** argv) {
   CLI::App app("Converts Criteo's click logs (label, I1..I13, C1..C26, separated by tabs) to Norm data sets.");
   app.footer(kExamples);
   app.add_option("old_form", given.old_form, "in.txt dir/prefix file_list.txt [wide keys] [files per list]");
-  app.add_option("--tsv", tsv.inputs, "click logs, plain or gzip, in order; - is the standard input");
+  app.add_option("--tsv", tsv.inputs, "click logs, plain, gzip or Zstandard, in order; - is the standard input, plain or gzip");
   app.add_option("--out", folder, "folder for train.txt, train.<n>.data, val.txt, val.<n>.data");
   add_word<Wide>(app, "--wide", tsv.style.wide, {{"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}},
                  "slot 0: absent [none]; the 26 categories and 13 bucketed integers (all); C1xC2 and C3xC4 (cross)");

@@ -310,6 +310,17 @@ TEST_F(Samples, BadRowsAreErrorsOrLeftOutWithAllTheirColumns) {
   }
 }
 
+TEST_F(Samples, ALabelWithACardinalityIsHeldAgainstItInEveryKindOfChunk) {
+  table.spec.features[0] = {"click", FeatureType::i8, 2};
+  for (const double wrong : {2.0, -1.0}) {
+    table.values[0][10] = wrong;
+    for (const auto& chunks : {two_texts, binary_columns, one_of_each}) {
+      with(chunks);
+      EXPECT_SAYS(reads(), cat("feature click: ", wrong, " is no id below its cardinality of 2"));
+    }
+  }
+}
+
 TEST_F(Samples, WhatIsWrongInTheFilesIsNamedWithFilePlaceColumnAndValue) {
   const auto text = with(two_texts).spec.sources[0].chunks;
   const auto spoil = [&](const fs::path& file, const std::string& content) {
@@ -377,6 +388,9 @@ TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
   EXPECT_SAYS(problems(label + dense + sparse + R"(, "format": "Raw")"), "/layers/0/format: a feature specification says how samples are stored; leave out \"Raw\" or \"feature_spec\"");
   EXPECT_SAYS(problems(label + dense + sparse + R"(, "slot_size_array": [1, 2])"), "/layers/0/slot_size_array: has 2 numbers for 5 slots");
   EXPECT_SAYS(problems(label + dense + sparse + R"(, "slot_size_array": [3, 99, 2655, 70000, 7])"), "/layers/0/slot_size_array/1: is 99, but the feature \"s1\" has ids below its cardinality of 100");
+  table.spec.features[4] = {"s1", FeatureType::i64, (1LL << 48) + 1};
+  with(one_of_each);
+  EXPECT_SAYS(problems(label + dense + sparse), "/layers/0/slot_size_array/1: the feature \"s1\" has a cardinality of 281474976710657, and a slot has at most 281474976710656 ids; state");
   fs::remove(folder / "spec.yaml");
   EXPECT_EQ(problems(label + dense + sparse), "") << "not there yet";
 }

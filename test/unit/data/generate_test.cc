@@ -60,6 +60,14 @@ TEST_F(Generated, TheSetKeepsTheClauseAndTheBestAucIsAboutWhatItShouldBe) {
   }
 }
 
+TEST_F(Generated, MetadataOfAnotherParquetSetIsNotOverwrittenUnasked) {
+  clause.eval_source.clear();  // the set would lie beside its list
+  options.written_as = WrittenAs::parquet;
+  write_text(folder / "_metadata.json", "{}");
+  EXPECT_SAYS(message_of([&] { make(); }), cat("'", (folder / "_metadata.json").string(), "' is there already, and this set would have its own there; choose another folder for '"));
+  EXPECT_EQ(read_text(folder / "_metadata.json", "test"), "{}");
+}
+
 TEST_F(Generated, NoModelBeatsTheTruth) {
   const auto best = make();
   EXPECT_LT(best->average_loss, -(0.25 * std::log(0.25) + 0.75 * std::log(0.75))) << "the truth beats the base rate";
