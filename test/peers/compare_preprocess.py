@@ -14,7 +14,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PREPROCESS = os.path.join(HERE, "../../build/cpu/bin/preprocess")
-OPTIONS = "--min-count 6 --log --normalize minmax --cross C1xC2 C3xC4 --holdout 0.1 --force --key-bits 32".split()
+OPTIONS = "--min-count 6 --log --normalize minmax --cross C1xC2 C3xC4 --holdout 0.1 --force --key-bits 32 --rows-per-file 1000000000".split()
 
 
 def seconds(command):
