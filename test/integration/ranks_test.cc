@@ -10,6 +10,7 @@
 #include "comm/host_comm.h"
 #include "support/communicator_suite.h"
 #include "support/devices.h"
+#include "support/distance.h"
 #include "support/program.h"
 
 namespace hctr::test {
@@ -108,23 +109,13 @@ class RanksTest : public ::testing::Test {
     }
   }
 
-  static double distance(const std::vector<float>& a, const std::vector<float>& b) {
-    EXPECT_EQ(a.size(), b.size());
-    double difference = 0, size = 0;
-    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-      difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
-      size += std::pow(static_cast<double>(a[i]), 2);
-    }
-    return std::sqrt(difference / size);
-  }
-
   /// Losses to `of_losses`, weights and rows to `tolerance` of their size.
   static void expect_same(const Result& one, const Result& many, double tolerance, double of_losses = 1e-6, double of_metrics = 1e-4) {
     ASSERT_EQ(many.losses.size(), one.losses.size());
     for (size_t i = 0; i < one.losses.size(); ++i) EXPECT_NEAR(many.losses[i] / one.losses[i], 1, of_losses) << "step " << i;
     ASSERT_EQ(many.metrics.size(), one.metrics.size());
     for (size_t i = 0; i < one.metrics.size(); ++i) EXPECT_NEAR(many.metrics[i] / one.metrics[i], 1, of_metrics) << "evaluation, number " << i;
-    EXPECT_LT(distance(one.dense, many.dense), tolerance) << "dense weights";
+    EXPECT_LT(distance_of(one.dense, many.dense), tolerance) << "dense weights";
     for (size_t e = 0; e < 2; ++e) {
       std::vector<float> a, b;
       ASSERT_EQ(one.rows[e].size(), many.rows[e].size()) << "embedding " << e;
@@ -134,7 +125,7 @@ class RanksTest : public ::testing::Test {
         a.insert(a.end(), vector.begin(), vector.end());
         b.insert(b.end(), found->second.begin(), found->second.end());
       }
-      EXPECT_LT(distance(a, b), tolerance) << "embedding " << e;
+      EXPECT_LT(distance_of(a, b), tolerance) << "embedding " << e;
     }
   }
 

@@ -15,6 +15,7 @@
 #include "embedding/hybrid_embedding.h"
 #include "embedding/replicated_embedding.h"
 #include "plain_table.h"
+#include "support/distance.h"
 #include "support/run_ranks.h"
 
 namespace hctr::test {
@@ -208,17 +209,6 @@ inline void expect_equal(const ShardedOutcome& a, const ShardedOutcome& b) {
   expect_equal_rows(a.rows, b.rows);
   EXPECT_EQ(a.y, b.y);
   EXPECT_EQ(a.evaluated, b.evaluated);
-}
-
-/// The length of the difference, in lengths of `a`.
-inline double distance_of(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
-    size += std::pow(static_cast<double>(a[i]), 2);
-  }
-  return std::sqrt(difference / std::max(size, 1e-30));
 }
 
 /// What rules count, and which rows there are, bit by bit; numbers within the tolerance.
