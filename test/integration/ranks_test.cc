@@ -136,6 +136,26 @@ class RanksTest : public ::testing::Test {
     return with_change(config, "\"embedding_vec_size\": 5,", "\"embedding_vec_size\": 5, \"min_count\": 5, \"expire_after\": 16,");
   }
 
+  /// A config, and one for several ranks that must train the same model.
+  struct Placed {
+    std::string name, alone, many;
+  };
+
+  /// Rows that every rank has: the frequent ones found by the program, or all of both tables. And what the program plans.
+  std::vector<Placed> placements(const std::string& config) const {
+    const std::string deep = "\"bottom\": \"deep_data\", \"top\": \"deep_emb\",", wide = "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",";
+    const auto everywhere = [&](const std::string& to, const std::string& word) {
+      const std::string said = "\"placement\": \"" + word + "\",";
+      return with_change(with_change(to, deep, deep + said), wide, wide + said);
+    };
+    const std::string sizes = R"("index": "direct", "slot_size_array": [)";
+    std::string direct = with_change(config, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1", sizes + "300], \"embedding_vec_size\": 1");
+    direct = with_change(direct, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5", sizes + "300, 300, 300], \"embedding_vec_size\": 5");
+    const std::string hybrid =
+        with_change(everywhere(config, "hybrid"), "\"embedding_vec_size\": 1,", R"("embedding_vec_size": 1, "num_iterations_statistics": 5,)");
+    return {{"hybrid", config, hybrid}, {"data_parallel", direct, everywhere(direct, "data_parallel")}, {"auto", direct, everywhere(direct, "auto")}};
+  }
+
   /// Training that only a signal ends.
   std::string endless() const {
     const std::string config = with_change(config_, "\"max_iter\": 20", "\"max_iter\": 100000000");
@@ -162,6 +182,13 @@ TEST_F(RanksTest, GpusTrainTheModelOfOneGpu) {
     const Result unrecorded = train(with_change(config, "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false"), {"[0, 1]"});
     expect_same(one, unrecorded, 2e-5, 2e-5);
   }
+  for (const Placed& placed : placements(sgd(config_))) {
+    SCOPED_TRACE(placed.name);
+    const Result one = train(placed.alone, {"[0]"}, "one");
+    expect_same(one, train(placed.many, {"[0, 1]"}), 2e-5, 2e-5);
+    expect_same(one, train(with_change(placed.many, "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false"), {"[0, 1]"}), 2e-5, 2e-5);
+    if (why_no_mpi().empty()) expect_same(one, train(placed.many, {"[[0], [1]]", 2}), 2e-5, 2e-5);
+  }
 }
 
 TEST_F(RanksTest, ThreadsTrainTheModelOfOneRank) {
@@ -177,24 +204,15 @@ TEST_F(RanksTest, ThreadsTrainTheModelOfOneRank) {
 }
 
 TEST_F(RanksTest, FrequentRowsAndWholeTablesOnEveryRankTrainTheModelOfOneRank) {
-  const std::string deep = "\"bottom\": \"deep_data\", \"top\": \"deep_emb\",", wide = "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",";
-  const std::string sizes = R"("index": "direct", "slot_size_array": [)";
-  for (const bool adam : {false, true}) {
-    const std::string config = adam ? config_ : sgd(config_);
-    std::string direct = with_change(config, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1", sizes + "300], \"embedding_vec_size\": 1");
-    direct = with_change(direct, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5", sizes + "300, 300, 300], \"embedding_vec_size\": 5");
-    std::string hybrid = with_change(config, deep, deep + R"("placement": "hybrid",)");
-    hybrid = with_change(with_change(hybrid, wide, wide + R"("placement": "hybrid",)"),
-                         "\"embedding_vec_size\": 1,", R"("embedding_vec_size": 1, "num_iterations_statistics": 5,)");
-    const std::string all = R"("placement": "data_parallel",)", whole = with_change(with_change(direct, deep, deep + all), wide, wide + all);
-    for (const auto& [name, alone, placed] : {std::tuple("hybrid", config, hybrid), {"data_parallel", direct, whole}}) {
-      const Result one = train(alone, {"[0]"}, "one");
-      for (const Ranks& ranks : kThreads) {
-        SCOPED_TRACE(std::string(name) + (adam ? ", Adam on " : ", SGD on ") + ranks.gpu);
-        expect_same(one, train(placed, ranks), adam ? 1e-5 : 1e-6);
+  for (const bool adam : {false, true})
+    for (const Placed& placed : placements(adam ? config_ : sgd(config_))) {
+      const Result one = train(placed.alone, {"[0]"}, "one");
+      for (const Ranks& ranks : {kThreads[0], kThreads[1], kThreads[2], kProcesses[0], kProcesses[3]}) {
+        if (ranks.processes > 1 && (adam || !why_no_mpi().empty())) continue;
+        SCOPED_TRACE(placed.name + (adam ? ", Adam on " : ", SGD on ") + ranks.gpu);
+        expect_same(one, train(placed.many, ranks), adam ? 1e-5 : 1e-6);
       }
     }
-  }
 }
 
 TEST_F(RanksTest, ProcessesTrainTheModelOfOneRank) {
