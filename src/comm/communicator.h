@@ -1,6 +1,7 @@
 // What ranks say to each other.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ struct Parts {
     return parts;
   }
 };
+
+class Route;
+struct RouteSpec;
 
 /// One per rank. Calls are collective: every rank makes the same ones in the same order. Errors: Error(comm), on every rank
 /// when one fails.
@@ -64,6 +68,8 @@ class Communicator {
   /// The root's text.
   virtual std::string share(std::string_view text, int root) = 0;
   virtual void barrier() = 0;
+  /// Memory for an all_to_all that is made in every step, and the way there (comm/route.h). The communicator outlives it.
+  virtual std::unique_ptr<Route> make_route(Device, const RouteSpec&) = 0;
 
   /// Wakes the peers with the reason: they throw it from the call they are in or make next.
   virtual void abort(const Error&) noexcept = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "comm/parts.h"
+#include "comm/route.h"
 
 namespace hctr {
 namespace {
@@ -181,5 +182,7 @@ std::string HostComm::share(std::string_view text, int root) {
 }
 
 void HostComm::barrier() { group_.exchange(rank_, empty(), Wait::patiently, "barrier"); }
+
+std::unique_ptr<Route> HostComm::make_route(Device device, const RouteSpec& spec) { return std::make_unique<WholeRoute>(*this, device, spec); }
 
 }  // namespace hctr

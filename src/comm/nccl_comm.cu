@@ -12,6 +12,7 @@
 
 #include "comm/host_comm.h"
 #include "comm/parts.h"
+#include "comm/peer_route.h"
 #include "device/buffer.h"
 #include "device/copy.h"
 #include "device/cuda_check.cuh"
@@ -43,7 +44,7 @@ std::byte* element(const Tensor& tensor, int64_t i) { return tensor.bytes() + st
 
 class NcclComm : public Communicator {
  public:
-  NcclComm(RankGroup& group, int rank, Device device) : group_(group), host_(group, rank), device_(device) {
+  NcclComm(RankGroup& group, int rank, Device device) : group_(group), host_(group, rank), device_(device), given_up_(device, sizeof(int32_t)) {
     HCTR_CHECK(cudaSetDevice(device.index));
     for (Channel& channel : channels_) connect(channel);
     watcher_ = std::thread([this] { watch(); });
@@ -124,6 +125,11 @@ class NcclComm : public Communicator {
     in_step_ = false;
     host_.barrier();
   }
+  std::unique_ptr<Route> make_route(Device device, const RouteSpec& spec) override {
+    in_step_ = false;
+    if (auto route = make_peer_route(*this, device, spec, given_up())) return route;
+    return std::make_unique<WholeRoute>(*this, device, spec);
+  }
   void abort(const Error& error) noexcept override {
     host_.abort(error);
     abandon();  // or memory that is given back now would wait for a kernel that waits for peers
@@ -136,6 +142,7 @@ class NcclComm : public Communicator {
     bool abandoned = false;
   };
 
+  volatile int32_t* given_up() const { return reinterpret_cast<volatile int32_t*>(given_up_.data()); }
   static size_t count(const Tensor& tensor) { return static_cast<size_t>(tensor.elements()); }
   static ncclResult_t in_group(ncclResult_t status) { return status == ncclInProgress ? ncclSuccess : status; }
 
@@ -231,6 +238,7 @@ class NcclComm : public Communicator {
   }
 
   void abandon() noexcept {
+    *given_up() = 1;
     const std::lock_guard lock(mutex_);
     for (Channel& channel : channels_) {
       if (!channel.comm || channel.abandoned) continue;
@@ -266,6 +274,7 @@ class NcclComm : public Communicator {
   RankGroup& group_;
   HostComm host_;
   Device device_;
+  HostBuffer given_up_;  // for kernels of routes: not 0 once nobody may wait any more
   std::array<Channel, 2> channels_;
   std::mutex mutex_;  // of channels_, between this rank and its watcher
   std::atomic<bool> stop_ = false, in_step_ = false;

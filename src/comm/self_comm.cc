@@ -1,6 +1,7 @@
 #include "comm/self_comm.h"
 
 #include "comm/parts.h"
+#include "comm/route.h"
 #include "device/copy.h"
 
 namespace hctr {
@@ -24,5 +25,7 @@ void SelfComm::all_to_all(Context& ctx, Tensor in, const Parts& send, Tensor out
              static_cast<size_t>(send.count[0]) * width);
 }
 void SelfComm::broadcast(Context&, Tensor, int root) { HCTR_EXPECT(root == 0, "broadcast from rank ", root, " of 1"); }
+
+std::unique_ptr<Route> SelfComm::make_route(Device device, const RouteSpec& spec) { return std::make_unique<WholeRoute>(*this, device, spec); }
 
 }  // namespace hctr

@@ -16,13 +16,12 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
   const auto owned = static_cast<int64_t>(own.count);
   const int64_t own_words = ops::OwnerBlock::offset_words(owned, shape.samples) + most_keys(own);
   const auto words = [&](DType dtype, int64_t count) { return arena_.add(TensorSpec(dtype, {count})); };
-  const auto records = [&](size_t count, size_t bytes) { return words(DType::i32, static_cast<int64_t>(count * bytes / sizeof(int32_t))); };
+  const auto records = [&](size_t count, size_t bytes) { return words(DType::i32, static_cast<int64_t>((count * bytes + sizeof(int32_t) - 1) / sizeof(int32_t))); };
   for (int s = 0; s < ring; ++s)
-    of_slot_.push_back({words(DType::i32, owned * owned_samples() + 1), words(DType::i64, owned_key_capacity())});
+    of_slot_.push_back({words(DType::i32, owned * owned_samples() + 1), words(DType::i64, owned_key_capacity()),
+                        records(columns_.size() * static_cast<size_t>(shape.samples), 1), records(static_cast<size_t>(owned * owned_samples()), 1)});
   sent_ = words(DType::i64, words_);
   received_ = words(DType::i64, ranks * own_words);
-  vectors_ = arena_.add(TensorSpec(shape.dtype, {owned_samples(), owned, piece_dim_}));
-  parts_ = words(shape.dtype, static_cast<int64_t>(columns_.size()) * shape.samples * piece_dim_);
   const size_t scratch = std::max(ops::key_blocks_scratch_bytes(runtime.device(), static_cast<int64_t>(columns_.size()) * shape.samples),
                                   ops::key_blocks_scratch_bytes(runtime.device(), owned * owned_samples()));
   scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
@@ -31,10 +30,27 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
   slots_memory_ = records(column_slots_.size(), sizeof(int32_t));
   places_memory_ = records(first_of_slot_.size(), sizeof(int32_t));
   first_places_memory_ = records(first_places_.size(), sizeof(int32_t));
-  column_places_memory_ = records(places_of_columns_.size(), sizeof(int32_t));
+  column_places_memory_ = records(places_of_columns_.size(), sizeof(ops::PartPlace));
   alike_memory_ = records(first_places_.size(), sizeof(int32_t));
+  alike_places_memory_ = records(first_places_.size(), sizeof(ops::PartPlace));
   arena_.build(runtime.device());
   upload(runtime);
+  make_routes(runtime);
+}
+
+void Exchange::make_routes(Runtime& runtime) {
+  const auto owned = static_cast<int64_t>(owned_slots_.size());
+  Parts of_owners;
+  for (const ops::OwnerBlock& block : owners_) of_owners.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
+  const Parts of_ranks = Parts::equal(comm_.size(), owned * shape_.samples * piece_dim_);
+  to_samples_ = comm_.make_route(runtime.device(), {shape_.dtype, of_ranks, of_owners, static_cast<int64_t>(columns_.size()) * shape_.samples * piece_dim_, piece_dim_});
+  if (owners_are_alike_) of_owners.begin.assign(of_owners.begin.size(), 0);
+  to_owners_ = comm_.make_route(runtime.device(), {shape_.dtype, of_owners, of_ranks, owned_samples() * owned * piece_dim_, piece_dim_});
+}
+
+Tensor Exchange::owned_vectors() const {
+  const Tensor memory = to_owners_->arrived();
+  return Tensor(memory.bytes(), TensorSpec(shape_.dtype, {owned_samples(), static_cast<int64_t>(owned_slots_.size()), piece_dim_}), memory.device());
 }
 
 /// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled. Each piece of one is a column at its owner.
@@ -45,17 +61,19 @@ void Exchange::place_columns(const Placement& placement) {
     column_slots_.insert(column_slots_.end(), pooled ? 1 : static_cast<size_t>(shape_.slot_places[s]), static_cast<int32_t>(s));
   }
   const auto all = static_cast<int64_t>(column_slots_.size()) * pieces_;
-  std::vector<std::vector<int32_t>> at_owners(static_cast<size_t>(all));
+  std::vector<std::vector<ops::PartPlace>> at_owners(static_cast<size_t>(all));
+  const auto slot_of = [&](int64_t c) { return column_slots_[static_cast<size_t>(c / pieces_)] * pieces_ + c % pieces_; };
   for (int r = 0; r < comm_.size(); ++r) {
-    ops::OwnerBlock block{static_cast<int32_t>(columns_.size()), 0, words_, 0};
-    for (int64_t c = 0; c < all; ++c) {
-      const int64_t column = c / pieces_, slot = column_slots_[static_cast<size_t>(column)] * pieces_ + c % pieces_;
-      if (!placement.holds(r, slot)) continue;
-      at_owners[static_cast<size_t>(c)].push_back(static_cast<int32_t>(columns_.size()));
-      columns_.push_back({static_cast<int32_t>(column), r, placement.spread(slot) ? comm_.size() : 1});
+    std::vector<int64_t> held;
+    for (int64_t c = 0; c < all; ++c)
+      if (placement.holds(r, slot_of(c))) held.push_back(c);
+    ops::OwnerBlock block{static_cast<int32_t>(columns_.size()), static_cast<int32_t>(held.size()), words_, 0};
+    for (size_t i = 0; i < held.size(); ++i) {
+      const int64_t slot = slot_of(held[i]);
+      at_owners[static_cast<size_t>(held[i])].push_back({block.first * shape_.samples + static_cast<int64_t>(i), block.count});
+      columns_.push_back({static_cast<int32_t>(held[i] / pieces_), r, placement.spread(slot) ? comm_.size() : 1});
       if (r == comm_.rank()) owned_slots_.push_back(static_cast<int32_t>(slot));
     }
-    block.count = static_cast<int32_t>(columns_.size()) - block.first;
     block.keys = block.begin + ops::OwnerBlock::offset_words(block.count, shape_.samples);
     words_ = block.keys + most_keys(block);
     owners_.push_back(block);
@@ -93,16 +111,19 @@ void Exchange::upload(Runtime& runtime) {
   vector_blocks_.columns = static_cast<int64_t>(column_slots_.size()) * pieces_;
   vector_blocks_.pieces = pieces_;
   vector_blocks_.places = static_cast<int64_t>(places_of_columns_.size());
-  vector_blocks_.block_columns = key_blocks_.columns = put(blocks_memory_, columns_);
-  vector_blocks_.owners = key_blocks_.owners = put(owners_memory_, owners_);
+  key_blocks_.columns = put(blocks_memory_, columns_);
+  key_blocks_.owners = put(owners_memory_, owners_);
   vector_blocks_.first = put(first_places_memory_, first_places_);
   vector_blocks_.place = put(column_places_memory_, places_of_columns_);
   gradient_blocks_ = vector_blocks_;
   if (owners_are_alike_) {  // the part of owner 0 goes to all
     std::vector<int32_t> counted(first_places_.size());
     std::iota(counted.begin(), counted.end(), 0);
+    std::vector<ops::PartPlace> in_first;
+    for (int64_t c = 0; c < vector_blocks_.columns; ++c) in_first.push_back({c, vector_blocks_.columns});
     gradient_blocks_.places = vector_blocks_.columns;
-    gradient_blocks_.first = gradient_blocks_.place = put(alike_memory_, counted);
+    gradient_blocks_.first = put(alike_memory_, counted);
+    gradient_blocks_.place = put(alike_places_memory_, in_first);
   }
   if (!shape_.slot_places.empty()) places_ = {put(places_memory_, first_of_slot_), put(slots_memory_, column_slots_)};
 }
@@ -118,38 +139,31 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, co
   const Tensor sent = arena_.get(sent_), received = arena_.get(received_);
   ops::KeyBlocks blocks = key_blocks_;
   blocks.local_rows = local_rows;
-  ops::split_keys(ctx, at.mine, blocks, sent, scratch);
+  ops::split_keys(ctx, at.mine, blocks, sent, bytes_of(at.sent_present), scratch);
   Parts to;
   for (const ops::OwnerBlock& block : owners_) to.add(block.begin, block.keys - block.begin + most_keys(block));
   const int64_t own_words = received.elements() / comm_.size();
   comm_.all_to_all(ctx, sent, to, received, Parts::equal(comm_.size(), own_words));
   ops::merge_keys(ctx, {comm_.size(), static_cast<int64_t>(owned_slots_.size()), shape_.samples, own_words}, received, owned_offsets(slot), owned_keys(slot),
-                  scratch);
-}
-
-Parts Exchange::parts_of_owners() const {
-  Parts parts;
-  for (const ops::OwnerBlock& block : owners_) parts.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
-  return parts;
-}
-
-Parts Exchange::parts_of_ranks() const {
-  return Parts::equal(comm_.size(), static_cast<int64_t>(owned_slots_.size()) * shape_.samples * piece_dim_);
+                  bytes_of(at.owned_present), scratch);
 }
 
 void Exchange::send_vectors(Context& ctx, int slot, Tensor y) {
-  const Tensor parts = arena_.get(parts_);
-  comm_.all_to_all(ctx, owned_vectors(), parts_of_ranks(), parts, parts_of_owners());
-  ops::join_vectors(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, vector_blocks_, shape_.combiner, parts, y);
+  const Slot& at = of_slot_.at(static_cast<size_t>(slot));
+  to_samples_->send(ctx, to_owners_->arrived(), bytes_of(at.owned_present));
+  ops::VectorBlocks blocks = vector_blocks_;
+  blocks.present = bytes_of(at.sent_present);
+  ops::join_vectors(ctx, at.mine, blocks, shape_.combiner, to_samples_->arrived(), y);
 }
 
 void Exchange::send_gradients(Context& ctx, int slot, Tensor dy) {
-  const Tensor all = arena_.get(parts_);
+  const Slot& at = of_slot_.at(static_cast<size_t>(slot));
+  const Tensor all = to_samples_->arrived();
   const Tensor parts(all.bytes(), TensorSpec(shape_.dtype, {gradient_blocks_.places * shape_.samples * piece_dim_}), all.device());
-  ops::split_gradients(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, gradient_blocks_, shape_.combiner, dy, parts);
-  Parts to = parts_of_owners();
-  if (owners_are_alike_) to.begin.assign(to.begin.size(), 0);
-  comm_.all_to_all(ctx, parts, to, owned_vectors(), parts_of_ranks());
+  ops::VectorBlocks blocks = gradient_blocks_;
+  if (!owners_are_alike_) blocks.present = bytes_of(at.sent_present);  // a part for all has what any of them needs
+  ops::split_gradients(ctx, at.mine, blocks, shape_.combiner, dy, parts);
+  to_owners_->send(ctx, parts, bytes_of(at.sent_present));
 }
 
 }  // namespace hctr

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/route.h"
 #include "device/arena.h"
 #include "embedding/placement.h"
 #include "embedding/table_spec.h"
@@ -42,21 +42,20 @@ class Exchange {
   Tensor owned_offsets(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].offsets); }
 
   /// [owned_samples, owned_slots, dim / pieces], of the type they travel in: to be filled with vectors and sent, or what gradients arrive in.
-  Tensor owned_vectors() const { return arena_.get(vectors_); }
+  Tensor owned_vectors() const;
   /// Shapes: y [samples, places, dim], as the table's.
   void send_vectors(Context&, int slot, Tensor y);
   void send_gradients(Context&, int slot, Tensor dy);
 
  private:
   struct Slot {
-    size_t offsets, keys;  // tickets
-    ops::KeyBatch mine{};  // set by send_keys, the same each time
+    size_t offsets, keys, sent_present, owned_present;  // tickets
+    ops::KeyBatch mine{};                               // set by send_keys, the same each time
   };
+  uint8_t* bytes_of(size_t ticket) const { return reinterpret_cast<uint8_t*>(arena_.get(ticket).bytes()); }
+  void make_routes(Runtime&);
   void place_columns(const Placement&);
   void upload(Runtime&);
-  /// Elements of each owner's part of this rank's vectors; and of each rank's part of what this rank owns.
-  Parts parts_of_owners() const;
-  Parts parts_of_ranks() const;
   int64_t most_keys(const ops::OwnerBlock&) const;
 
   Communicator& comm_;
@@ -64,18 +63,20 @@ class Exchange {
   std::vector<ops::BlockColumn> columns_;
   std::vector<ops::OwnerBlock> owners_;
   std::vector<int32_t> column_slots_, owned_slots_, first_of_slot_;
-  std::vector<int32_t> first_places_, places_of_columns_;  // where each column stands at its owners, as in ops::VectorBlocks
+  std::vector<int32_t> first_places_;  // where each column stands at its owners, as in ops::VectorBlocks
+  std::vector<ops::PartPlace> places_of_columns_;
   bool owners_are_alike_ = false;                          // every one has every column
   int64_t words_ = 0;                                      // of all blocks sent
   int64_t pieces_ = 1, piece_dim_ = 0;
 
   Arena arena_;
   std::vector<Slot> of_slot_;
-  size_t sent_ = 0, received_ = 0, vectors_ = 0, parts_ = 0, scratch_ = 0, blocks_memory_ = 0, owners_memory_ = 0, slots_memory_ = 0, places_memory_ = 0,
-         first_places_memory_ = 0, column_places_memory_ = 0, alike_memory_ = 0;
+  size_t sent_ = 0, received_ = 0, scratch_ = 0, blocks_memory_ = 0, owners_memory_ = 0, slots_memory_ = 0, places_memory_ = 0,
+         first_places_memory_ = 0, column_places_memory_ = 0, alike_memory_ = 0, alike_places_memory_ = 0;
   ops::KeyBlocks key_blocks_;
   ops::VectorBlocks vector_blocks_, gradient_blocks_;
   ops::Places places_;
+  std::unique_ptr<Route> to_samples_, to_owners_;  // of vectors, and of gradients; what arrives over one is where the other's come from
 };
 
 }  // namespace hctr

@@ -28,6 +28,8 @@ struct OwnerBlock {
   int32_t first, count;
   int64_t begin, keys;
 
+  /// Which of all `present` block column c and sample b have.
+  HCTR_HD int64_t present(int32_t c, int64_t b, int64_t samples) const { return first * samples + b * count + (c - first); }
   static int64_t offset_words(int64_t columns, int64_t samples) { return (columns * samples + 2) / 2; }
 };
 
@@ -55,16 +57,17 @@ size_t key_blocks_scratch_bytes(int64_t bags);
 }
 
 /// Writes the blocks of all owners to `blocks_out`; keys stay in the order of the batch. What lies behind a block's last key is not
-/// defined. Shapes: blocks_out i64, flat; scratch key_blocks_scratch_bytes(count * samples).
-HCTR_OP(void split_keys(Context&, KeyBatch, KeyBlocks, Tensor blocks_out, std::byte* scratch))
+/// defined. `present` [count * samples]: whether (1 or 0) a bag of a block has keys, in the order that vectors come back in: block by block, and of each
+/// block [samples, its columns]. Shapes: blocks_out i64, flat; scratch key_blocks_scratch_bytes(count * samples).
+HCTR_OP(void split_keys(Context&, KeyBatch, KeyBlocks, Tensor blocks_out, uint8_t* present, std::byte* scratch))
 
 /// The blocks that one owner got, one from each of `ranks` ranks and of `words` words each, as one batch of ranks * samples samples:
-/// slot-major as any, and in a column the ranks' samples one behind the other.
+/// slot-major as any, and in a column the ranks' samples one behind the other. `present` [ranks * samples, columns]: as in split_keys.
 /// Shapes: blocks i64 [ranks * words], offsets i32 [columns * ranks * samples + 1], keys i64 [at least the keys of all blocks]; scratch
 /// key_blocks_scratch_bytes(columns * ranks * samples).
 struct BlockShape {
   int64_t ranks, columns, samples, words;
 };
-HCTR_OP(void merge_keys(Context&, BlockShape, Tensor blocks, Tensor offsets, Tensor keys, std::byte* scratch))
+HCTR_OP(void merge_keys(Context&, BlockShape, Tensor blocks, Tensor offsets, Tensor keys, uint8_t* present, std::byte* scratch))
 
 }  // namespace hctr::ops

@@ -1,5 +1,8 @@
 #include "ops/vector_blocks.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace hctr::ops {
 namespace {
 
@@ -40,15 +43,16 @@ void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner co
     const auto* from = parts.data<const P>();
     const View<T, 3> out = y.view<T, 3>();
     ctx.threads().parallel_for(batch.samples, 64, [&](int64_t begin, int64_t end) {
+      std::vector<float> sum(static_cast<size_t>(dim));
       for (int64_t b = begin; b < end; ++b)
         for (int64_t c = 0; c < blocks.columns; ++c) {
-          const float weight = batch.weight(combiner, c / blocks.pieces * batch.samples + b);
-          T* vector = out.row(b) + c * dim;
-          for (int64_t e = 0; e < dim; ++e) {
-            float sum = 0;
-            for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) sum += static_cast<float>(from[blocks.element(blocks.place[p], b, batch.samples, dim) + e]);
-            vector[e] = T(sum * weight);
+          std::fill(sum.begin(), sum.end(), 0.0f);
+          for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) {
+            const int64_t v = blocks.place[p].vector(b);
+            for (int64_t e = 0; e < dim && blocks.is_there(v); ++e) sum[static_cast<size_t>(e)] += static_cast<float>(from[v * dim + e]);
           }
+          const float weight = batch.weight(combiner, c / blocks.pieces * batch.samples + b);
+          std::transform(sum.begin(), sum.end(), out.row(b) + c * dim, [&](float element) { return T(element * weight); });
         }
     });
   });
@@ -65,8 +69,8 @@ void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner
           const float weight = batch.weight(combiner, c / blocks.pieces * batch.samples + b);
           const T* vector = in.row(b) + c * dim;
           for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) {
-            P* part = to + blocks.element(blocks.place[p], b, batch.samples, dim);
-            for (int64_t e = 0; e < dim; ++e) part[e] = P(weight * static_cast<float>(vector[e]));
+            const int64_t v = blocks.place[p].vector(b);
+            for (int64_t e = 0; e < dim && blocks.is_there(v); ++e) to[v * dim + e] = P(weight * static_cast<float>(vector[e]));
           }
         }
     });

@@ -1,51 +1,86 @@
-// One element per thread and turn: neighbours in a vector are neighbours in both memories.
 #include "device/launch.cuh"
+#include "ops/embedding_vector.cuh"
 #include "ops/vector_blocks.h"
 
 namespace hctr::ops {
 namespace {
 
-using hctr::cuda::thread_count;
-using hctr::cuda::thread_index;
-
-template <class P, class T>
-__global__ void join_vectors_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, const P* parts, View<T, 3> y) {
-  const int64_t dim = y.size(2) / blocks.pieces, columns = blocks.columns, elements = batch.samples * columns * dim;
-  for (int64_t i = thread_index(); i < elements; i += thread_count()) {
-    const int64_t e = i % dim, c = i / dim % columns, b = i / dim / columns;
-    float sum = 0;
-    for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p)
-      sum += static_cast<float>(parts[blocks.element(blocks.place[p], b, batch.samples, dim) + e]);
-    y.row(b)[c * dim + e] = T(sum * batch.weight(combiner, c / blocks.pieces * batch.samples + b));
+/// One group of lanes for each vector of the batch, in the order of the batch's memory.
+template <class P, class T, int Width>
+__global__ void join_vectors_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, const P* parts, View<T, 3> y, int64_t dim, int lanes) {
+  const Group group(lanes);
+  const auto columns = static_cast<uint32_t>(blocks.columns), pieces = static_cast<uint32_t>(blocks.pieces);
+  const int64_t vectors = batch.samples * blocks.columns;
+  for (int64_t v = group.index; v < vectors; v += group.count) {
+    const auto b = static_cast<uint32_t>(v) / columns, c = static_cast<uint32_t>(v) - b * columns;
+    const float weight = batch.weight(combiner, c / pieces * batch.samples + b);
+    const int32_t first = blocks.first[c], end = blocks.first[c + 1];
+    T* vector = y.row(b) + c * dim;
+    for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
+      Part<Width> sum{};
+      for (int32_t p = first; p < end; ++p)
+        if (const int64_t from = blocks.place[p].vector(b); blocks.is_there(from)) add(load_part<Width>(parts + from * dim + e), sum);
+#pragma unroll
+      for (int i = 0; i < Width; ++i) sum.v[i] *= weight;
+      store_part<Width>(vector + e, sum);
+    }
   }
 }
 
-template <class P, class T>
-__global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, View<const T, 3> dy, P* parts) {
-  const int64_t dim = dy.size(2) / blocks.pieces, columns = blocks.columns, elements = batch.samples * columns * dim;
-  for (int64_t i = thread_index(); i < elements; i += thread_count()) {
-    const int64_t e = i % dim, c = i / dim % columns, b = i / dim / columns;
-    const float gradient = batch.weight(combiner, c / blocks.pieces * batch.samples + b) * static_cast<float>(dy.row(b)[c * dim + e]);
-    for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) parts[blocks.element(blocks.place[p], b, batch.samples, dim) + e] = P(gradient);
+template <class P, class T, int Width>
+__global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, View<const T, 3> dy, P* parts, int64_t dim, int lanes) {
+  const Group group(lanes);
+  const auto columns = static_cast<uint32_t>(blocks.columns), pieces = static_cast<uint32_t>(blocks.pieces);
+  const int64_t vectors = batch.samples * blocks.columns;
+  for (int64_t v = group.index; v < vectors; v += group.count) {
+    const auto b = static_cast<uint32_t>(v) / columns, c = static_cast<uint32_t>(v) - b * columns;
+    const float weight = batch.weight(combiner, c / pieces * batch.samples + b);
+    const int32_t first = blocks.first[c], end = blocks.first[c + 1];
+    const T* vector = dy.row(b) + c * dim;
+    for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
+      Part<Width> gradient = load_part<Width>(vector + e);
+#pragma unroll
+      for (int i = 0; i < Width; ++i) gradient.v[i] *= weight;
+      for (int32_t p = first; p < end; ++p)
+        if (const int64_t to = blocks.place[p].vector(b); blocks.is_there(to)) store_part<Width>(parts + to * dim + e, gradient);
+    }
   }
+}
+
+/// Calls body.operator()<Width>(lanes) with the most elements that the memory of both sides lets move at once: 16 bytes of the wider type.
+template <class P, class T, class Body>
+void dispatch_widest(const Tensor& parts, const Tensor& y, int64_t dim, Body&& body) {
+  const auto fits = [&](int64_t width) {
+    return splits_by(width, parts.bytes(), sizeof(P), dim, dim) && splits_by(width, y.bytes(), sizeof(T), y.row_stride(), dim);
+  };
+  if constexpr (sizeof(P) == 2 && sizeof(T) == 2) {
+    if (fits(8)) return body.template operator()<8>(lanes_for(dim, 8));
+  }
+  dispatch_width(fits(4), [&]<int Width>() { body.template operator()<Width>(lanes_for(dim, Width)); });
 }
 
 }  // namespace
 
 void cuda::join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
+  const int64_t dim = y.dim(2) / blocks.pieces, vectors = batch.samples * blocks.columns;
   dispatch_float(parts.dtype(), [&]<class P>() {
     dispatch_float(y.dtype(), [&]<class T>() {
-      hctr::cuda::launch(ctx, "join_vectors", hctr::cuda::grid_for(y.elements()), join_vectors_kernel<P, T>, batch, blocks, combiner,
-                         parts.data<const P>(), y.view<T, 3>());
+      dispatch_widest<P, T>(parts, y, dim, [&]<int Width>(int lanes) {
+        hctr::cuda::launch(ctx, "join_vectors", hctr::cuda::grid_for(vectors * lanes), join_vectors_kernel<P, T, Width>, batch, blocks, combiner,
+                           parts.data<const P>(), y.view<T, 3>(), dim, lanes);
+      });
     });
   });
 }
 
 void cuda::split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts) {
+  const int64_t dim = dy.dim(2) / blocks.pieces, vectors = batch.samples * blocks.columns;
   dispatch_float(parts.dtype(), [&]<class P>() {
     dispatch_float(dy.dtype(), [&]<class T>() {
-      hctr::cuda::launch(ctx, "split_gradients", hctr::cuda::grid_for(dy.elements()), split_gradients_kernel<P, T>, batch, blocks, combiner,
-                         dy.view<const T, 3>(), parts.data<P>());
+      dispatch_widest<P, T>(parts, dy, dim, [&]<int Width>(int lanes) {
+        hctr::cuda::launch(ctx, "split_gradients", hctr::cuda::grid_for(vectors * lanes), split_gradients_kernel<P, T, Width>, batch, blocks, combiner,
+                           dy.view<const T, 3>(), parts.data<P>(), dim, lanes);
+      });
     });
   });
 }

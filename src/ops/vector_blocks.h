@@ -3,28 +3,29 @@
 #pragma once
 
 #include "device/op.h"
-#include "ops/key_blocks.h"
+#include "ops/key_batch.h"
 
 namespace hctr::ops {
 
-/// Owner r's part is [samples, owners[r].count, dim], and the parts follow each other, in the type that they travel in.
+/// Where a column of the batch stands at one of its owners: sample b's vector is number first + b * step of all vectors in the parts.
+struct PartPlace {
+  int64_t first, step;
+  HCTR_HD int64_t vector(int64_t b) const { return first + b * step; }
+};
+
+/// Owner r's part is [samples, its columns, dim], and the parts follow each other, in the type that they travel in.
 ///
 /// Forward, every owner sends its part: the sums of those keys of each vector that it has. Backward, a part goes to every owner; where
 /// each owner has every column they are one and the same, and that of owner 0 alone need be listed here.
 struct VectorBlocks {
-  int64_t columns = 0;  // of the batch, times `pieces`
-  int64_t places = 0;   // block columns that are listed
-  const BlockColumn* block_columns = nullptr;
-  const OwnerBlock* owners = nullptr;
-  const int32_t* first = nullptr;  // [columns + 1] where the list of each column begins
-  const int32_t* place = nullptr;  // [places] numbers of block columns: those of one column in the order of their owners
-  int64_t pieces = 1;              // that vectors are cut into, each a column with `dim` elements: piece p of the batch's column c is c * pieces + p
+  int64_t columns = 0;                // of the batch, times `pieces`
+  int64_t places = 0;                 // that are listed
+  const int32_t* first = nullptr;     // [columns + 1] where the list of each column begins
+  const PartPlace* place = nullptr;   // [places] those of one column in the order of their owners
+  int64_t pieces = 1;                 // that vectors are cut into, each a column with `dim` elements: piece p of the batch's column c is c * pieces + p
+  const uint8_t* present = nullptr;   // [all vectors in the parts] 0: the owner has no key of this vector, which is neither read nor written; null: it may have
 
-  /// Where the vector of block column c and sample b starts.
-  HCTR_HD int64_t element(int32_t c, int64_t b, int64_t samples, int64_t dim) const {
-    const OwnerBlock block = owners[block_columns[c].owner];
-    return (block.first * samples + b * block.count + (c - block.first)) * dim;
-  }
+  HCTR_HD bool is_there(int64_t vector) const { return !present || present[vector] != 0; }
 };
 
 /// y[b, c, :] = weight * the sum over the owners of column c, in their order, of their vectors (b, c); the weight is that of the

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/route.h"
 #include "device/buffer.h"
 #include "device/copy.h"
 
@@ -105,6 +106,44 @@ struct Suite {
     expect(everyones, "all_to_all of one part", [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / 6), 2 + i % 6)); });
   }
 
+  /// Over one route many times, with other vectors present each time, on either stream.
+  template <class T>
+  void routes(int64_t dim) {
+    Parts send, receive;
+    int64_t out = 0, in = 0;
+    for (int r = 0; r < size; ++r) {
+      send.add(out, sent(rank, r) * 3 * dim);
+      out += sent(rank, r) * 3 * dim;
+      receive.add(in, sent(r, rank) * 3 * dim);
+      in += sent(r, rank) * 3 * dim;
+    }
+    const std::unique_ptr<Route> route = comm.make_route(ctx.device(), {kDTypeOf<T>, send, receive, in, dim});
+    const auto is_there = [](int turn, int from, int to, int64_t vector) { return (turn + from * 5 + to * 3 + vector) % (turn + 2) != 0; };
+    for (int turn = 0; turn < 12; ++turn) {
+      const Array<T> from = filled<T>(out);
+      std::vector<uint8_t> present;
+      for (int r = 0; r < size; ++r)
+        for (int64_t v = 0; v < sent(rank, r) * 3; ++v) present.push_back(is_there(turn, rank, r, v));
+      Buffer marks(ctx.device(), present.size() + 1);
+      copy_bytes(ctx.stream(), marks.data(), present.data(), present.size());
+      ctx.stream().synchronize();
+      route->send(ctx, from.tensor, reinterpret_cast<const uint8_t*>(marks.data()));
+      const std::vector<T> got = to_host<T>(route->arrived(), ctx.stream());
+      size_t i = 0;
+      for (int r = 0; r < size; ++r) {
+        int64_t begin = 0;
+        for (int before = 0; before < rank; ++before) begin += sent(r, before) * 3 * dim;
+        for (int64_t e = 0; e < sent(r, rank) * 3 * dim; ++e, ++i) {
+          if (!is_there(turn, r, rank, e / dim)) continue;
+          ASSERT_EQ(static_cast<float>(got[i]), static_cast<float>(value<T>(r, begin + e))) << "turn " << turn << ", element " << e << " from rank " << r;
+        }
+      }
+      // What came is the route's until the next turn, which another rank may begin first.
+      std::vector<T> wiped(got.size(), T{});
+      from_host(route->arrived(), wiped, ctx.stream());
+    }
+  }
+
   void texts() {
     for (int root = 0; root < size; ++root) {
       const auto all = comm.gather(std::string(static_cast<size_t>(rank) * 3, static_cast<char>('a' + rank)), root);
@@ -137,6 +176,10 @@ void check_communicator(Communicator& comm, Runtime& runtime) {
   suite.unequal_parts<float>();
   suite.unequal_parts<int64_t>();
   suite.unequal_parts<int32_t>();
+  for (const int64_t dim : {1, 3, 8, 200}) {
+    suite.routes<float>(dim);
+    suite.routes<Half>(dim);
+  }
   suite.texts();
 }
 

@@ -81,19 +81,34 @@ struct Split {
       block.keys = block.begin + ops::OwnerBlock::offset_words(block.count, kSamples);
       words = block.keys + most(block.count);
       owners.push_back(block);
+      for (int32_t c = block.first; c < block.first + block.count; ++c) places_of_columns.push_back({block.first * kSamples + c - block.first, block.count});
     }
     for (int32_t s = 0; s < kSlots; ++s) {
       first.push_back(static_cast<int32_t>(place.size()));
       for (size_t c = 0; c < columns.size(); ++c)
-        if (columns[c].column == s) place.push_back(static_cast<int32_t>(c));
+        if (columns[c].column == s) place.push_back(places_of_columns[c]);
     }
     first.push_back(static_cast<int32_t>(place.size()));
   }
   static int64_t most(int64_t columns_of_owner) { return columns_of_owner * kSamples * 3; }
   std::vector<ops::BlockColumn> columns;
   std::vector<ops::OwnerBlock> owners;
-  std::vector<int32_t> first, place;
+  std::vector<int32_t> first;
+  std::vector<ops::PartPlace> places_of_columns, place;
   int64_t words = 0;
+};
+
+/// Bytes of a device, each 255 until something is written.
+struct Marks {
+  Marks(Device device, size_t marks) : words(device, std::vector<int32_t>(marks / sizeof(int32_t) + 1, -1)), count(marks) {}
+  uint8_t* bytes() const { return reinterpret_cast<uint8_t*>(words.data()); }
+  std::vector<uint8_t> host() const {
+    const std::vector<int32_t> all = words.host();
+    const auto* first = reinterpret_cast<const uint8_t*>(all.data());
+    return {first, first + count};
+  }
+  OnDevice<int32_t> words;
+  size_t count;
 };
 
 class KeyBlocks : public testing::TestWithParam<Owners> {
@@ -102,7 +117,8 @@ class KeyBlocks : public testing::TestWithParam<Owners> {
   struct Sent {
     Sent(Device device, const Split& split, const Bags& bags)
         : keys(device, keys_of(bags)), offsets(device, offsets_of(bags)), columns(device, words_of(split.columns)), owners(device, words_of(split.owners)),
-          first(device, split.first), place(device, split.place), blocks(device, std::vector<int64_t>(static_cast<size_t>(split.words), -1)) {
+          first(device, split.first), place(device, words_of(split.place)), present(device, split.columns.size() * kSamples),
+          blocks(device, std::vector<int64_t>(static_cast<size_t>(split.words), -1)) {
       batch = {keys.data(), offsets.data(), kSlots, kSamples, static_cast<int64_t>(keys.count), kSlots, {}};
       key_blocks = {kRanks, static_cast<int32_t>(split.columns.size()), reinterpret_cast<const ops::BlockColumn*>(columns.data()),
                     reinterpret_cast<const ops::OwnerBlock*>(owners.data())};
@@ -125,6 +141,10 @@ class KeyBlocks : public testing::TestWithParam<Owners> {
     }
     OnDevice<int64_t> keys;
     OnDevice<int32_t> offsets, columns, owners, first, place;
+    Marks present;
+    ops::VectorBlocks vector_blocks(const Split& split) const {
+      return {kSlots, static_cast<int64_t>(split.place.size()), first.data(), reinterpret_cast<const ops::PartPlace*>(place.data())};
+    }
     OnDevice<int64_t> blocks;
     ops::KeyBatch batch;
     ops::KeyBlocks key_blocks;
@@ -143,8 +163,15 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
     for (int rank = 0; rank < kRanks; ++rank) {
       bags.push_back(random_bags(random));
       const Sent one(device, split, bags.back());
-      ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), scratch.data());
+      ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), one.present.bytes(), scratch.data());
       sent.push_back(one.blocks.host());
+      const std::vector<uint8_t> present = one.present.host();
+      for (size_t c = 0; c < split.columns.size(); ++c)
+        for (int64_t b = 0; b < kSamples; ++b) {
+          const auto* offset = reinterpret_cast<const int32_t*>(&sent.back()[static_cast<size_t>(split.owners[static_cast<size_t>(split.columns[c].owner)].begin)]);
+          const int64_t bag = (static_cast<int64_t>(c) - split.owners[static_cast<size_t>(split.columns[c].owner)].first) * kSamples + b;
+          EXPECT_EQ(present[static_cast<size_t>(split.places_of_columns[c].vector(b))], offset[bag + 1] > offset[bag]) << "column " << c << ", sample " << b;
+        }
     }
     for (int owner = 0; owner < kRanks; ++owner) {
       const ops::OwnerBlock& block = split.owners[static_cast<size_t>(owner)];
@@ -153,8 +180,9 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
       for (const auto& from : sent) received.insert(received.end(), from.begin() + block.begin, from.begin() + block.begin + words);
       const OnDevice<int64_t> blocks(device, received), keys(device, std::vector<int64_t>(static_cast<size_t>(kRanks * Split::most(block.count))));
       const OnDevice<int32_t> offsets(device, std::vector<int32_t>(static_cast<size_t>(block.count * kRanks * kSamples + 1), -1));
+      const Marks present(device, static_cast<size_t>(block.count * kRanks * kSamples));
       ops::merge_keys(ctx, {kRanks, block.count, kSamples, words}, blocks.tensor({kRanks * words}),
-                      offsets.tensor({block.count * kRanks * kSamples + 1}), keys.tensor({static_cast<int64_t>(keys.count)}), scratch.data());
+                      offsets.tensor({block.count * kRanks * kSamples + 1}), keys.tensor({static_cast<int64_t>(keys.count)}), present.bytes(), scratch.data());
       std::vector<int64_t> expected_keys;
       std::vector<int32_t> expected_offsets = {0};
       for (int32_t c = block.first; c < block.first + block.count; ++c)
@@ -167,6 +195,11 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
             expected_offsets.push_back(static_cast<int32_t>(expected_keys.size()));
           }
       EXPECT_EQ(offsets.host(), expected_offsets) << "owner " << owner << " on " << to_string(device);
+      const std::vector<uint8_t> marks = present.host();
+      for (int64_t i = 0; i < block.count * kRanks * kSamples; ++i) {
+        const int64_t c = i / (kRanks * kSamples), b = i % (kRanks * kSamples);
+        EXPECT_EQ(marks[static_cast<size_t>(b * block.count + c)], expected_offsets[static_cast<size_t>(i + 1)] > expected_offsets[static_cast<size_t>(i)]);
+      }
       std::vector<int64_t> got = keys.host();
       got.resize(expected_keys.size());
       EXPECT_EQ(got, expected_keys) << "owner " << owner << " on " << to_string(device);
@@ -191,8 +224,8 @@ TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
       const Sent one(device, split, of);
       ops::KeyBatch batch = one.batch;
       batch.slots = batch.places = kSlots / pieces;
-      const ops::VectorBlocks blocks{kSlots, static_cast<int64_t>(split.place.size()), one.key_blocks.columns, one.key_blocks.owners, one.first.data(),
-                                     one.place.data(), pieces};
+      ops::VectorBlocks blocks = one.vector_blocks(split);
+      blocks.pieces = pieces;
       const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values),
           back(device, std::vector<float>(part_values.size(), NAN));
       const Shape shape = {kSamples, kSlots / pieces, kDim * pieces};
@@ -201,6 +234,41 @@ TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
       return std::pair(y.host(), back.host());
     };
     EXPECT_EQ(run(whole, 2), run(twice, 1)) << to_string(device);
+  }
+}
+
+TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
+  const Split split(GetParam());
+  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  std::mt19937_64 random(9);
+  const Bags bags = random_bags(random);
+  for (const Device device : devices()) {
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    const Sent one(device, split, bags);
+    const OnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
+    ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), one.present.bytes(), scratch.data());
+    const std::vector<uint8_t> present = one.present.host();
+    std::vector<float> holes, filled;
+    for (int64_t i = 0; i < vectors * kDim; ++i) {
+      const bool there = present[static_cast<size_t>(i / kDim)] != 0;
+      filled.push_back(there ? static_cast<float>(i % 31) : 0);
+      holes.push_back(there ? filled.back() : NAN);
+    }
+    const OnDevice<float> all(device, filled), some(device, holes), dy(device, std::vector<float>(kSamples * kSlots * kDim, 2)),
+        back(device, std::vector<float>(holes.size(), NAN));
+    const auto joined = [&](const OnDevice<float>& parts, const uint8_t* marks) {
+      ops::VectorBlocks blocks = one.vector_blocks(split);
+      blocks.present = marks;
+      const OnDevice<float> y(device, std::vector<float>(kSamples * kSlots * kDim, NAN));
+      ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, parts.tensor({vectors * kDim}), y.tensor({kSamples, kSlots, kDim}));
+      return y.host();
+    };
+    EXPECT_EQ(joined(some, one.present.bytes()), joined(all, nullptr)) << to_string(device);
+    ops::VectorBlocks blocks = one.vector_blocks(split);
+    blocks.present = one.present.bytes();
+    ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}), back.tensor({vectors * kDim}));
+    const std::vector<float> got = back.host();
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(std::isnan(got[i]), present[i / kDim] == 0) << i << " on " << to_string(device);
   }
 }
 
@@ -221,8 +289,7 @@ TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) 
     for (const auto& [combiner, dtype] : kJoins) {
       Context ctx(runtime_of(device), runtime_of(device).compute_stream());
       const Sent one(device, split, bags);
-      const ops::VectorBlocks blocks{kSlots, static_cast<int64_t>(split.place.size()), one.key_blocks.columns, one.key_blocks.owners, one.first.data(),
-                                     one.place.data()};
+      const ops::VectorBlocks blocks = one.vector_blocks(split);
       const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values);
       Arena travelling;
       for (int i = 0; i < 2; ++i) travelling.add(TensorSpec(dtype, {part_elements}));

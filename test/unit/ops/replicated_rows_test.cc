@@ -188,13 +188,15 @@ TEST_P(ReplicatedRowsOp, KeysWithARowHereAreSentToNobody) {
   const Array<ops::OwnerBlock> owners(t.device, std::vector<ops::OwnerBlock>{{0, kSlots, 0, words}});
   const Array<int64_t> blocks(t.device, words + kCapacity);
   const Array<std::byte> scratch(t.device, static_cast<int64_t>(ops::key_blocks_scratch_bytes(t.device, kSlots * kSamples)) + 1);
-  ops::split_keys(ctx, t.batch, {1, kSlots, columns.data(), owners.data(), t.rows.data()}, blocks.tensor(), scratch.data());
+  const Array<uint8_t> present(t.device, std::vector<uint8_t>(kSlots * kSamples, 9));
+  ops::split_keys(ctx, t.batch, {1, kSlots, columns.data(), owners.data(), t.rows.data()}, blocks.tensor(), present.data(), scratch.data());
   // Keys are their rows, and the only one without a row is key 0.
   const std::vector<int64_t> got = blocks.host();
   const auto* offsets = reinterpret_cast<const int32_t*>(got.data());
   int32_t at = 0;
   for (size_t bag = 0; bag < kSlots * kSamples; ++bag) {
     ASSERT_EQ(offsets[bag], at);
+    EXPECT_EQ(present.host()[bag % kSamples * kSlots + bag / kSamples], offsets[bag + 1] > offsets[bag]) << "bag " << bag;
     for (int32_t p = t.host_offsets[bag]; p < t.host_offsets[bag + 1]; ++p) {
       if (t.host_rows[static_cast<size_t>(p)] != 0) continue;
       ASSERT_EQ(got[static_cast<size_t>(words + at++)], 0);
