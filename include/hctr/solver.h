@@ -41,6 +41,7 @@ struct TrainSummary {
   int64_t skipped_steps = 0;                    ///< fp16: steps whose gradients overflowed
   std::optional<double> loss_scale;             ///< fp16: the scale at the end
   std::map<std::string, std::map<std::string, int64_t>> tables;  ///< what became of rows and keys of tables that have a policy for them
+  std::vector<int64_t> memory;                  ///< bytes in use at the end of training, rank by rank: of its GPU, or of its process
   std::filesystem::path run_dir;
   std::vector<std::filesystem::path> model_files;
   bool interrupted = false;

@@ -91,6 +91,13 @@ int64_t free_memory(int index) {
   return static_cast<int64_t>(free_bytes);
 }
 
+int64_t used_memory(int index) {
+  use(index);
+  size_t free_bytes = 0, total = 0;
+  HCTR_CHECK(cudaMemGetInfo(&free_bytes, &total));
+  return static_cast<int64_t>(total - free_bytes);
+}
+
 void* allocate(int index, size_t bytes) {
   use(index);
   void* data = nullptr;

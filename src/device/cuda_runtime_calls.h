@@ -15,6 +15,7 @@ namespace hctr::cuda {
 GpuSearch find_gpus();
 std::string describe(int index);
 int64_t free_memory(int index);
+int64_t used_memory(int index);
 
 void* allocate(int index, size_t bytes);  // zeroed
 void free(int index, void* data) noexcept;

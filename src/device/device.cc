@@ -42,6 +42,17 @@ std::string describe(Device device) {
   return cat(processor_name(), ", ", cores, cores == 1 ? " core" : " cores");
 }
 
+int64_t used_memory(Device device) {
+  expect_built(device);
+  if (device.is_cuda()) {
+    if constexpr (kCudaBuild) return cuda::used_memory(device.index);
+  }
+  std::ifstream statistics("/proc/self/statm");
+  int64_t size = 0, resident = 0;
+  statistics >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
 int64_t free_memory(Device device) {
   expect_built(device);
   if (device.is_cuda()) {

@@ -14,9 +14,16 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kSmall = 256, kLarge = int64_t{1} << 18;  // elements to each rank
-constexpr int64_t kRows = int64_t{1} << 17, kDim = 32;
+/// What is moved to measure. Times are the host's, so what takes long must be much more than what starting it takes.
+struct Sizes {
+  int64_t small, large;  // elements to each rank
+  int64_t rows;
+};
+constexpr Sizes kOnCpu{256, int64_t{1} << 18, int64_t{1} << 17}, kOnGpu{256, int64_t{1} << 25, int64_t{1} << 23};
+constexpr int64_t kDim = 32;
 constexpr int kTurns = 3;
+
+const Sizes& sizes_for(Device device) { return device.is_cuda() ? kOnGpu : kOnCpu; }
 
 /// The shortest of a few turns, in seconds.
 template <class Body>
@@ -32,13 +39,15 @@ double time_of(Context& ctx, const Body& body) {
   return best;
 }
 
-double bytes_a_second(double bytes, double seconds) { return bytes / std::max(seconds, 1e-9); }
+/// Of what took `whole` seconds, `start` of them to begin. Noise must not make a link endlessly fast: at least half of the time counts.
+double bytes_a_second(double bytes, double whole, double start) { return bytes / std::max(whole - start, whole / 2); }
 double to_power_of_two(double value) { return std::exp2(std::round(std::log2(value))); }
 
 void measure_links(Context& ctx, Communicator& comm, MachineSpeeds& speeds) {
   const int64_t ranks = comm.size();
+  const auto [small, large, rows] = sizes_for(ctx.device());
   Arena arena;
-  const size_t in = arena.add(TensorSpec(DType::f32, {ranks * kLarge})), out = arena.add(TensorSpec(DType::f32, {ranks * kLarge}));
+  const size_t in = arena.add(TensorSpec(DType::f32, {ranks * large})), out = arena.add(TensorSpec(DType::f32, {ranks * large}));
   arena.build(ctx.device());
   const auto first = [&](size_t ticket, int64_t elements) {
     return Tensor(arena.get(ticket).bytes(), TensorSpec(DType::f32, {elements}), ctx.device());
@@ -48,25 +57,26 @@ void measure_links(Context& ctx, Communicator& comm, MachineSpeeds& speeds) {
     return time_of(ctx, [&] { comm.all_to_all(ctx, first(in, ranks * elements), parts, first(out, ranks * elements), parts); });
   };
   const auto sum = [&](int64_t elements) { return time_of(ctx, [&] { comm.all_reduce(ctx, first(in, elements), Reduce::sum); }); };
-  constexpr double kBytes = static_cast<double>(kLarge - kSmall) * sizeof(float);
-  speeds.link_seconds = exchange(kSmall);
-  speeds.link = bytes_a_second(kBytes * static_cast<double>(ranks - 1), exchange(kLarge) - speeds.link_seconds);
-  speeds.sums_seconds = sum(kSmall);
-  speeds.sums = bytes_a_second(kBytes, sum(kLarge) - speeds.sums_seconds);
+  const double bytes = static_cast<double>(large - small) * sizeof(float);
+  speeds.link_seconds = exchange(small);
+  speeds.link = bytes_a_second(bytes * static_cast<double>(ranks - 1), exchange(large), speeds.link_seconds);
+  speeds.sums_seconds = sum(small);
+  speeds.sums = bytes_a_second(bytes, sum(large), speeds.sums_seconds);
 }
 
 double measure_rows(Context& ctx) {
+  const int64_t count = sizes_for(ctx.device()).rows;
   Arena arena;
-  const size_t table = arena.add(TensorSpec(DType::f32, {kRows, kDim})), numbers = arena.add(TensorSpec(DType::i32, {kRows})),
-               gathered = arena.add(TensorSpec(DType::f32, {kRows, kDim}));
+  const size_t table = arena.add(TensorSpec(DType::f32, {count, kDim})), numbers = arena.add(TensorSpec(DType::i32, {count})),
+               gathered = arena.add(TensorSpec(DType::f32, {count, kDim}));
   arena.build(ctx.device());
   std::vector<int32_t> rows;
-  for (uint64_t i = 0; i < kRows; ++i) rows.push_back(static_cast<int32_t>(i * 2654435761u % kRows));  // an odd factor: every row once
+  for (int64_t i = 0; i < count; ++i) rows.push_back(static_cast<int32_t>(static_cast<uint64_t>(i) * 2654435761u % static_cast<uint64_t>(count)));  // an odd factor: every row once
   from_host(arena.get(numbers), rows, ctx.stream());
   const ops::RowMemory memory{arena.get(table).bytes(), DType::f32};
   ops::scatter_rows(ctx, arena.get(numbers).data<const int32_t>(), arena.get(gathered), memory);  // memory that was never written may be one page
   const auto gather = [&] { ops::gather_rows(ctx, arena.get(numbers).data<const int32_t>(), memory, arena.get(gathered)); };
-  return bytes_a_second(static_cast<double>(kRows * kDim) * sizeof(float), time_of(ctx, gather));
+  return bytes_a_second(static_cast<double>(count * kDim) * sizeof(float), time_of(ctx, gather), 0);
 }
 
 }  // namespace

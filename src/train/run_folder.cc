@@ -72,6 +72,7 @@ void RunFolder::write_summary(const TrainSummary& summary) const {
                          {"final_loss", summary.final_loss},
                          {"metrics", numbers(summary.metrics)},
                          {"best_possible", numbers(summary.best_possible)},
+                         {"memory_in_use", Json(Json::Array(summary.memory.begin(), summary.memory.end()))},
                          {"skipped_records", summary.skipped_records},
                          {"interrupted", summary.interrupted},
                          {"model_files", std::move(files)}});

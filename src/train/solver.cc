@@ -185,6 +185,7 @@ class Run {
     if (!summary_.interrupted && evaluated_at_ != summary_.iterations) evaluate(report);
     summary_.skipped_records = trainer_->skipped_records();
     report_skipped(report);
+    for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0)) summary_.memory.push_back(std::stoll(bytes));
     summary_.tables = model_.table_counts();
     report.tables(summary_.iterations, summary_.tables);
     if (const auto scale = model_.loss_scale()) summary_.loss_scale = scale->scale;

@@ -69,6 +69,7 @@ class RanksTest : public ::testing::Test {
 
   Result train(const std::string& config, const Ranks& ranks, const std::string& name = "many") {
     fs::remove_all(folder_ / name);
+    fs::remove_all(folder_ / (name + "-run"));
     const Outcome outcome = start(config, ranks, name);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return result(name);

@@ -83,6 +83,8 @@ int main_of(int argc, char** argv) {
     part->add_option("config", steps.config, "the model and its data: a JSON file")->required()->check(CLI::ExistingFile);
     part->add_option("--batch", steps.batch, part == step ? "samples of a batch; 0: as in the config" : "samples of a batch of one rank; 0: as in the config")
         ->check(CLI::NonNegativeNumber);
+    part->add_option("--warm-up", steps.warm_up, "steps on batches of the data before measuring: tables then hold their rows")->check(CLI::Range(0, 1000000))
+        ->capture_default_str();
     part->add_option("--times", steps.times, "steps to measure")->check(CLI::Range(10, 1000000))->capture_default_str();
   }
   scale->add_option("--ranks", given.scale.ranks, "how many, one after the other; the first is what the others are held against")

@@ -28,11 +28,12 @@ std::string case_of(const Config& config, int64_t samples) {
 /// One rank's model, that trains the same batches over and over.
 class Steps {
  public:
-  Steps(const Config& config, Device device, Communicator& comm, int threads, const Log& log)
+  Steps(const Config& config, Device device, Communicator& comm, int warm_up, int threads, const Log& log)
       : runtime_(device, {.threads = threads, .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute}),
         layout_(batch_shape(config.data, (config.solver.batchsize + comm.size() - 1) / comm.size())),
         model_(config, runtime_, comm, layout_.shape.samples, 1, Trainer::kSlots), trainer_(config, runtime_, comm, model_, layout_, log) {
-    for (; step_ < Trainer::kSlots; ++step_) trainer_.step(step_, kRate);
+    for (; step_ < std::max(Trainer::kSlots, warm_up); ++step_)
+      if (!trainer_.step(step_, kRate)) trainer_.restart(), --step_;
     trainer_.finish_and_read_loss();
   }
 
@@ -87,7 +88,7 @@ void bench_step(Device device, const StepCase& wanted, Report& report) {
   const Log log = Log::to_stderr();
   const Config config = config_of(wanted, log);
   SelfComm comm;
-  Steps steps(config, device, comm, wanted.threads, log);
+  Steps steps(config, device, comm, wanted.warm_up, wanted.threads, log);
   const double whole = steps.seconds(wanted.times, {}), compute = steps.seconds(wanted.times, {.prepare = false}),
                prepare = steps.seconds(wanted.times, {.compute = false});
   const int64_t samples = steps.shape().samples;
@@ -113,7 +114,7 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
     ExchangeSeconds exchange;
     Job job({devices.begin(), devices.begin() + ranks}, nullptr, std::chrono::seconds(60));
     job.run([&](Communicator& comm, Device device) {
-      Steps steps(config, device, comm, std::max(1, wanted.step.threads / ranks), log);
+      Steps steps(config, device, comm, wanted.step.warm_up, std::max(1, wanted.step.threads / ranks), log);
       comm.barrier();
       const double seconds = steps.seconds(wanted.step.times, {});
       const ExchangeSeconds alone = exchange_seconds(steps, comm, wanted.step.times);

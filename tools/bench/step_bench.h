@@ -13,6 +13,7 @@ struct StepCase {
   std::string config;  ///< whose data are read once, for the batches that are then used over and over
   int64_t batch = 0;   ///< of all ranks together; 0: as in the config
   int times = 50;
+  int warm_up = 3;     ///< steps on batches of the data before: tables then hold their rows, and frequent keys are found
   int threads = 1;     ///< of all ranks of this machine together
 };
 
