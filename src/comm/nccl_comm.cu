@@ -136,13 +136,17 @@ class NcclComm : public Communicator {
   }
 
  private:
-  /// The prepare stream runs beside the compute stream: collectives of one must not wait for those of the other.
+  /// Streams run beside each other: collectives of one must not wait for those of another.
   struct Channel {
     ncclComm_t comm = nullptr;
     bool abandoned = false;
   };
 
   volatile int32_t* given_up() const { return reinterpret_cast<volatile int32_t*>(given_up_.data()); }
+  static size_t channel_of(Context& ctx) {
+    const void* stream = ctx.stream().handle;
+    return stream == ctx.runtime().prepare_stream().handle ? 1 : stream == ctx.runtime().exchange_stream().handle ? 2 : 0;
+  }
   static size_t count(const Tensor& tensor) { return static_cast<size_t>(tensor.elements()); }
   static ncclResult_t in_group(ncclResult_t status) { return status == ncclInProgress ? ncclSuccess : status; }
 
@@ -171,7 +175,7 @@ class NcclComm : public Communicator {
   /// Every kind of call once: links are made at a first use, and must not be made while a step is recorded.
   void warm_up() {
     Runtime runtime(device_, {});
-    for (const StreamRef stream : {runtime.compute_stream(), runtime.prepare_stream()}) {
+    for (const StreamRef stream : {runtime.compute_stream(), runtime.prepare_stream(), runtime.exchange_stream()}) {
       Context ctx(runtime, stream);
       const Buffer memory(device_, static_cast<size_t>(4 * size()) * sizeof(float));
       const Tensor all(memory.data(), TensorSpec(DType::f32, {size()}), device_), other(element(all, size()), TensorSpec(DType::f32, {size()}), device_),
@@ -188,7 +192,7 @@ class NcclComm : public Communicator {
   template <class Body>
   void call(Context& ctx, const char* name, const Body& body) {
     moved();
-    Channel& channel = channels_[ctx.stream().handle == ctx.runtime().prepare_stream().handle ? 1 : 0];
+    Channel& channel = channels_[channel_of(ctx)];
     ncclResult_t status = ncclSuccess;
     {
       const std::lock_guard lock(mutex_);
@@ -275,7 +279,7 @@ class NcclComm : public Communicator {
   HostComm host_;
   Device device_;
   HostBuffer given_up_;  // for kernels of routes: not 0 once nobody may wait any more
-  std::array<Channel, 2> channels_;
+  std::array<Channel, 3> channels_;
   std::mutex mutex_;  // of channels_, between this rank and its watcher
   std::atomic<bool> stop_ = false, in_step_ = false;
   std::atomic<int64_t> last_move_ = 0;

@@ -17,7 +17,7 @@ namespace hctr {
 namespace {
 
 constexpr int kThreads = 512, kAtOnce = 4;
-constexpr int64_t kMostBlocks = 64, kBytesOfBlock = 64 << 10;
+constexpr int64_t kMostBlocks = 192, kBlocksOfPeer = 64, kBytesOfBlock = 64 << 10;  // fewer than a GPU holds at once: some wait
 constexpr int kMostRanks = 64;
 
 /// What ranks tell each other, one in each rank's memory. Turns only go up, and wrap after 2^32 steps.
@@ -63,12 +63,11 @@ __global__ void __launch_bounds__(kThreads) write_kernel(const __grid_constant__
   const bool away = blockIdx.y > 0;
   if (away) {
     __shared__ bool go;
-    if (threadIdx.x == 0) {
-      if (blockIdx.x == 0) say(peer.signals->free[rank], turn);  // what came last turn has been used: the stream got here
-      go = wait_for(mine->free[to], turn, given_up);
-    }
+    if (threadIdx.x == 0) go = wait_for(mine->free[to], turn, given_up);
     __syncthreads();
     if (!go) return;
+  } else if (blockIdx.x == 0 && threadIdx.x < ranks && threadIdx.x != rank) {
+    say(peers.of[threadIdx.x].signals->free[rank], turn);  // what came last turn has been used: the stream got here. The first block says it: it waits for nobody
   }
   const auto* from = reinterpret_cast<const Unit*>(in + peer.from);
   auto* target = reinterpret_cast<Unit*>(peer.to);
@@ -162,7 +161,7 @@ class PeerRoute : public Route {
     const int64_t vector = spec_.vector * static_cast<int64_t>(size_);
     fits(vector);
     const auto write = [&]<class Unit>(Unit) {
-      const int64_t blocks = std::clamp<int64_t>(most / kBytesOfBlock, 1, kMostBlocks);
+      const int64_t blocks = std::clamp<int64_t>(most / kBytesOfBlock, 1, std::min(kBlocksOfPeer, kMostBlocks / ranks_));
       hctr::cuda::give(ctx, "write to peers", [=, this, bytes = in.bytes(), units = static_cast<uint32_t>(vector / sizeof(Unit))](Context& now) {
         write_kernel<Unit><<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(ranks_)), kThreads, 0, hctr::cuda::stream_of(now.stream())>>>(
             peers_, signals(), rank_, ranks_, bytes, present, units, given_up_);

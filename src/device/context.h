@@ -31,6 +31,7 @@ class Runtime {
   ThreadPool& threads() { return threads_; }
   StreamRef compute_stream() const { return compute_; }   ///< forward, backward, update
   StreamRef prepare_stream() const { return prepare_; }   ///< upload, lookup, sort: the next batch beside the computing of this one
+  StreamRef exchange_stream() const { return exchange_; } ///< what ranks exchange beside the computing of dense layers
   /// Handles of CUDA libraries; null on the CPU. Its type is known to .cu files alone (device/cuda_libraries.cuh).
   struct CudaLibraries;
   CudaLibraries* cuda_libraries() { return libraries_.get(); }
@@ -42,7 +43,7 @@ class Runtime {
   Device device_;
   RuntimeOptions options_;
   ThreadPool threads_;
-  Stream compute_, prepare_;
+  Stream compute_, prepare_, exchange_;
   std::unique_ptr<CudaLibraries, DestroyLibraries> libraries_;
 };
 

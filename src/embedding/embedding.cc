@@ -14,6 +14,7 @@ class WholeEmbedding : public Embedding {
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { table_.prepare(ctx, slot, keys, offsets); }
   void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
+  void send_gradients(Context&, int, Tensor) override {}
   void backward_and_update(Context& ctx, int slot, Tensor dy) override { table_.backward_and_update(ctx, slot, dy); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { table_.lookup(ctx, keys, offsets, y); }
   const TableSpec& spec() const override { return table_.spec(); }

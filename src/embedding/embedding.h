@@ -24,6 +24,8 @@ class Embedding {
   void check_keys() { table().check_keys(); }
   virtual void prepare(Context&, int slot, Tensor keys, Tensor offsets) = 0;
   virtual void forward(Context&, int slot, Tensor y) = 0;
+  /// Begins the way of gradients to the owners of rows. May run beside the compute stream, once `dy` is there and before backward_and_update.
+  virtual void send_gradients(Context&, int slot, Tensor dy) = 0;
   virtual void backward_and_update(Context&, int slot, Tensor dy) = 0;
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
 

@@ -112,9 +112,14 @@ void HybridEmbedding::forward(Context& ctx, int slot, Tensor y) {
   frequent_.add_forward(ctx, slot, y);
 }
 
+void HybridEmbedding::send_gradients(Context& ctx, int slot, Tensor dy) {
+  others_.send_gradients(ctx, slot, dy);
+  frequent_.sum_gradients(ctx, slot, dy);
+}
+
 void HybridEmbedding::backward_and_update(Context& ctx, int slot, Tensor dy) {
   others_.backward_and_update(ctx, slot, dy);
-  frequent_.backward_and_update(ctx, slot, dy);
+  frequent_.update(ctx, slot);
 }
 
 void HybridEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {

@@ -21,6 +21,7 @@ class HybridEmbedding : public Embedding {
   void ensure_room(int64_t step) override;
   void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
   void forward(Context&, int slot, Tensor y) override;
+  void send_gradients(Context&, int slot, Tensor dy) override;
   void backward_and_update(Context&, int slot, Tensor dy) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
   const TableSpec& spec() const override { return others_.spec(); }

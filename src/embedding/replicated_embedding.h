@@ -14,7 +14,8 @@ class ReplicatedEmbedding : public Embedding {
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { rows_.prepare(ctx, slot, keys, offsets); }
   void forward(Context& ctx, int slot, Tensor y) override { rows_.forward(ctx, slot, y); }
-  void backward_and_update(Context& ctx, int slot, Tensor dy) override { rows_.backward_and_update(ctx, slot, dy); }
+  void send_gradients(Context& ctx, int slot, Tensor dy) override { rows_.sum_gradients(ctx, slot, dy); }
+  void backward_and_update(Context& ctx, int slot, Tensor) override { rows_.update(ctx, slot); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { rows_.lookup(ctx, keys, offsets, y); }
   const TableSpec& spec() const override { return rows_.spec(); }
   int64_t rows() override { return table().rows(); }

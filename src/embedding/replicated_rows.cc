@@ -60,15 +60,19 @@ EmbeddingTable::Batch ReplicatedRows::find(Context& ctx, Tensor keys, Tensor off
   return batch;
 }
 
-void ReplicatedRows::backward_and_update(Context& ctx, int slot, Tensor dy) {
+void ReplicatedRows::sum_gradients(Context& ctx, int slot, Tensor dy) {
+  const EmbeddingTable::Batch& batch = table_.prepared(slot);
+  const Tensor sums = arena_.get(sums_);
+  zero(ctx.stream(), sums);
+  ops::sum_rows(ctx, batch.keys, batch.groups, table_.spec().combiner, dy, table_.piece_sums(), sums);
+  comm_.all_reduce(ctx, sums, Reduce::sum);
+}
+
+void ReplicatedRows::update(Context& ctx, int slot) {
   const EmbeddingTable::Batch& batch = table_.prepared(slot);
   const Step& step = steps_.at(static_cast<size_t>(slot));
   const TableSpec& spec = table_.spec();
   const Tensor sums = arena_.get(sums_);
-  zero(ctx.stream(), sums);
-  ops::sum_rows(ctx, batch.keys, batch.groups, spec.combiner, dy, table_.piece_sums(), sums);
-  comm_.all_reduce(ctx, sums, Reduce::sum);
-
   // Of each touched row there is one gradient now: a batch with a sample for each row, of which those that are touched have a key.
   ops::KeyBatch by_row;
   by_row.slots = by_row.places = 1;

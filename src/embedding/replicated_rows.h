@@ -25,7 +25,9 @@ class ReplicatedRows {
   /// The calls of EmbeddingTable, of this rank's samples; other keys than its own it leaves alone.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
   void forward(Context&, int slot, Tensor y);
-  void backward_and_update(Context&, int slot, Tensor dy);
+  /// Of all ranks, of each row; once it is done, update() may run on any stream.
+  void sum_gradients(Context&, int slot, Tensor dy);
+  void update(Context&, int slot);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { table_.lookup(ctx, keys, offsets, y); }
 
   // With fixed keys the others' vectors are in y already.

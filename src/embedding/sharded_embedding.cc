@@ -49,8 +49,7 @@ void ShardedEmbedding::forward(Context& ctx, int slot, Tensor y) {
   train_.send_vectors(ctx, slot, y);
 }
 
-void ShardedEmbedding::backward_and_update(Context& ctx, int slot, Tensor dy) {
-  train_.send_gradients(ctx, slot, dy);
+void ShardedEmbedding::backward_and_update(Context& ctx, int slot, Tensor) {
   table_.backward_and_update(ctx, slot, train_.owned_vectors());
 }
 

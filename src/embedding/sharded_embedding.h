@@ -12,6 +12,7 @@ class ShardedEmbedding : public Embedding {
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { prepare(ctx, slot, keys, offsets, nullptr); }
   void forward(Context&, int slot, Tensor y) override;
+  void send_gradients(Context& ctx, int slot, Tensor dy) override { train_.send_gradients(ctx, slot, dy); }
   void backward_and_update(Context&, int slot, Tensor dy) override;
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { lookup(ctx, keys, offsets, y, nullptr); }
   /// The same for keys without a row in `local_rows` (Exchange::send_keys).

@@ -26,7 +26,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     : config_(config), runtime_(runtime), comm_(comm), train_graph_(wired(config, samples)), eval_graph_(wired(config, eval_samples)),
       weights_(config, train_graph_, runtime), gradients_(weights_, runtime, comm), state_(config, train_graph_, runtime),
       train_(train_graph_, Phase::train, weights_, state_, runtime, comm, &gradients_),
-      evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm) {
+      evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm), beside_(runtime, comm) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool fp16_travels = false;
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
@@ -53,6 +53,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     std::vector<int64_t> slot_keys;
     for (int64_t s = 0; s < spec.slots; ++s) slot_keys.push_back(config.data.sparse[input].kept_nnz(s));
     tables_.push_back(make_embedding(runtime, comm, placement, std::move(spec), slot_keys, ring_slots));
+    arrived_.emplace_back(runtime.device());
   }
   if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow()) scaler_.emplace(precision, runtime);
   else if (fp16_travels) scaler_.emplace(Precision::scaled(), runtime);
@@ -113,15 +114,27 @@ void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
 
 void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const Network::Binding& binding) {
   if (scaler_) scaler_->begin(ctx, batch.state);
-  for_each_table(ctx, [&](Context& own, size_t e) { tables_[e]->forward(own, slot, train_.embedding_output(e)); });
+  Context exchange = beside_.after(ctx);
+  for_each_table(exchange, [&](Context& own, size_t e) {
+    tables_[e]->forward(own, slot, train_.embedding_output(e));
+    if (comm_.size() > 1) arrived_[e].record(own.stream());
+  });
   write_lengths(ctx, batch, train_);
-  train_.forward(ctx, binding);
+  train_.forward(ctx, binding, [&](size_t node) {
+    for (const size_t e : train_.first_reads(node))
+      if (comm_.size() > 1) arrived_[e].hold(ctx.stream());
+  });
   add_penalties(ctx, train_);
-  comm_.all_reduce(ctx, train_.loss(), Reduce::sum);
+  exchange = beside_.after(ctx);
+  comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
   auto regularizers = train_.regularizers();
   for (auto& regularizer : regularizers) regularizer.lambda *= penalty_factors().gradient;
   train_.backward(ctx, binding, [&](size_t node) {
     for (const auto& regularizer : regularizers) weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
+    if (const auto& complete = train_.first_reads(node); !complete.empty()) {
+      exchange = beside_.after(ctx);
+      for (const size_t e : complete) tables_[e]->send_gradients(exchange, slot, train_.embedding_gradient(e));
+    }
     gradients_.node_done(ctx, node);
   });
   gradients_.join(ctx);
@@ -131,6 +144,7 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     scaler_->end(ctx, comm_, batch.state);
   }
   weights_.update(ctx);
+  beside_.join(ctx);
   for_each_table(ctx, [&](Context& own, size_t e) { tables_[e]->backward_and_update(own, slot, train_.embedding_gradient(e)); });
 }
 

@@ -9,6 +9,7 @@
 
 #include "comm/communicator.h"
 #include "embedding/embedding.h"
+#include "model/beside.h"
 #include "model/config.h"
 #include "model/gradient_exchange.h"
 #include "model/loss_scaler.h"
@@ -104,6 +105,8 @@ class Model {
   std::optional<LossScaler> scaler_;
   Network train_;
   Network evaluation_;
+  Beside beside_;
+  std::vector<Event> arrived_;  // [table] its vectors, beside the compute stream
   std::vector<std::unique_ptr<Embedding>> tables_;
 };
 

@@ -1,5 +1,7 @@
 #include "model/network.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "ops/add.h"
 #include "ops/copy.h"
@@ -15,7 +17,13 @@ std::string label_of(const Node& node) { return cat("layer '", node.entry->tops[
 Network::Network(const Graph& graph, Phase phase, const Weights& weights, const LayerState& state, Runtime& runtime, Communicator& comm,
                  GradientExchange* gradients)
     : graph_(graph), phase_(phase), weights_(weights), state_(state), comm_(comm), gradients_(gradients),
-      memory_(graph, phase, runtime.device()), contributions_(graph.edges.size()) {
+      memory_(graph, phase, runtime.device()), first_reads_(graph.nodes.size()), contributions_(graph.edges.size()) {
+  for (size_t e = 0; e < graph.embeddings.size(); ++e) {
+    const auto reads = [&](const Node& node) { return std::find(node.in.begin(), node.in.end(), graph.embeddings[e]) != node.in.end(); };
+    const auto first = std::find_if(graph.nodes.begin(), graph.nodes.end(), reads);
+    HCTR_EXPECT(first != graph.nodes.end(), "nothing reads embedding ", e);
+    first_reads_[static_cast<size_t>(first - graph.nodes.begin())].push_back(e);
+  }
   for (MemoryPlan::Sum& sum : memory_.sums()) contributions_[sum.edge] = std::move(sum.contributions);
   if (graph.losses.size() > 1 || loss_layer(0).weight() != 1) {
     total_.emplace().add(TensorSpec(DType::f32, {1}));
@@ -50,11 +58,13 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const 
   return binding;
 }
 
-void Network::forward(Context& ctx, const Binding& binding) const {
+void Network::forward(Context& ctx, const Binding& binding, const std::function<void(size_t node)>& before) const {
   if (binding.dense) ops::copy(ctx, *binding.dense, memory_.value(*graph_.dense));
-  for (size_t n = 0; n < graph_.nodes.size(); ++n)
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    if (before) before(n);
     in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " forward"); },
                [&] { graph_.nodes[n].entry->layer->forward(ctx, binding.calls[n], phase_); });
+  }
   if (!total_) return;
   ops::fill(ctx, 0, loss());
   for (size_t l = 0; l < graph_.losses.size(); ++l) ops::add_scaled(ctx, losses()[l], static_cast<float>(loss_layer(l).weight()), loss());
@@ -68,9 +78,9 @@ void Network::backward(Context& ctx, const Binding& binding, const std::function
       for (const TensorId out : node.out) sum_gradients(ctx, out);
       node.entry->layer->backward(ctx, binding.calls[n]);
     });
+    for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
     done(n);
   }
-  for (const TensorId embedding : graph_.embeddings) sum_gradients(ctx, embedding);
 }
 
 void Network::sum_gradients(Context& ctx, TensorId id) const {

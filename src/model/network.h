@@ -26,10 +26,13 @@ class Network {
   };
   Binding bind(Tensor label, std::optional<Tensor> dense) const;
 
-  void forward(Context&, const Binding&) const;
+  /// `before` is called for each node before its work is queued.
+  void forward(Context&, const Binding&, const std::function<void(size_t node)>& before = {}) const;
   /// From the loss back to weights and embeddings. Needs Phase::train. `done` is called for each node when its work is queued, in reverse order.
   void backward(Context&, const Binding&, const std::function<void(size_t node)>& done) const;
 
+  /// The embeddings that no node before this one reads: needed by now in forward(), and with their whole gradient once backward() is done with it.
+  const std::vector<size_t>& first_reads(size_t node) const { return first_reads_[node]; }
   Tensor embedding_output(size_t embedding) const { return memory_.value(graph_.embeddings[embedding]); }
   std::optional<Tensor> embedding_lengths(size_t embedding) const {
     return graph_.lengths[embedding] ? std::optional(memory_.value(*graph_.lengths[embedding])) : std::nullopt;
@@ -61,6 +64,7 @@ class Network {
   GradientExchange* gradients_;
   MemoryPlan memory_;
   std::optional<Arena> total_;  // the sum of losses; none where one loss is that
+  std::vector<std::vector<size_t>> first_reads_;    // [node]
   std::vector<std::vector<Tensor>> contributions_;  // [edge]: what its gradient is the sum of; empty for at most one
 };
 

@@ -116,6 +116,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     embedding->forward(ctx, 0, y.tensor());
     take_in(outcome.y[t]);
     for (int64_t i = 0; i < samples * width; ++i) dy.tensor().data<float>()[i] = i < (end - begin) * width ? gradient(t, i) : 0;
+    embedding->send_gradients(ctx, 0, dy.tensor());
     embedding->backward_and_update(ctx, 0, dy.tensor());
   }
   fill(run.evaluated);
