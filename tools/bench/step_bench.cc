@@ -1,7 +1,9 @@
 #include "step_bench.h"
 
+#include "comm/route.h"
 #include "comm/self_comm.h"
 #include "device/arena.h"
+#include "device/copy.h"
 #include "timing.h"
 #include "train/job.h"
 #include "train/load_config.h"
@@ -12,6 +14,7 @@ namespace {
 
 constexpr double kRate = 1e-4;
 constexpr int kInARow = 10;
+constexpr int64_t kVector = 16;  // elements
 
 Config config_of(const StepCase& wanted, const Log& log) {
   Config config = load_config(wanted.config, false, log);
@@ -60,10 +63,26 @@ class Steps {
 
 /// What the exchanges of one step take by themselves, each again and again.
 struct ExchangeSeconds {
-  double gradients = 0, vectors = 0, keys = 0;
+  double gradients = 0, vectors = 0, routed = 0, keys = 0;
 };
 
-ExchangeSeconds exchange_seconds(Steps& steps, Communicator& comm, int times) {
+/// The vectors of all tables, of one type, over the route that a step takes.
+double routed_seconds(Context& ctx, Communicator& comm, DType dtype, int64_t elements, int times) {
+  const int64_t part = std::max<int64_t>(1, elements / comm.size() / kVector) * kVector;
+  const Parts parts = Parts::equal(comm.size(), part);
+  Arena memory;
+  memory.add(TensorSpec(dtype, {part * comm.size()}));
+  memory.add(TensorSpec(DType::i32, {part * comm.size() / kVector}));
+  memory.build(ctx.device());
+  std::vector<int32_t> present(static_cast<size_t>(memory.get(1).elements()), 0x01010101);
+  from_host(memory.get(1), present, ctx.stream());
+  const auto route = comm.make_route(ctx.device(), {dtype, parts, parts, part * comm.size(), kVector});
+  return seconds_in_a_row(ctx, kInARow, std::max(1, times / kInARow), [&](int) {
+    route->send(ctx, memory.get(0), reinterpret_cast<const uint8_t*>(memory.get(1).bytes()));
+  });
+}
+
+ExchangeSeconds exchange_seconds(Steps& steps, Communicator& comm, DType travels, int times) {
   int64_t keys = 0;
   for (const BatchShape::Table& table : steps.shape().tables) keys += table.key_capacity;
   Runtime& runtime = steps.runtime();
@@ -79,7 +98,8 @@ ExchangeSeconds exchange_seconds(Steps& steps, Communicator& comm, int times) {
       else comm.all_to_all(ctx, memory.get(0), parts, memory.get(1), parts);
     });
   };
-  return {seconds(DType::f32, steps.model().dense_parameters(), true), seconds(DType::f32, steps.model().embedding_elements(), false), seconds(DType::i64, keys, false)};
+  return {seconds(DType::f32, steps.model().dense_parameters(), true), seconds(travels, steps.model().embedding_elements(), false),
+          routed_seconds(ctx, comm, travels, steps.model().embedding_elements(), times), seconds(DType::i64, keys, false)};
 }
 
 }  // namespace
@@ -117,7 +137,7 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
       Steps steps(config, device, comm, wanted.step.warm_up, std::max(1, wanted.step.threads / ranks), log);
       comm.barrier();
       const double seconds = steps.seconds(wanted.step.times, {});
-      const ExchangeSeconds alone = exchange_seconds(steps, comm, wanted.step.times);
+      const ExchangeSeconds alone = exchange_seconds(steps, comm, config.solver.exchange(), wanted.step.times);
       if (comm.rank() != 0) return;
       step = seconds;
       exchange = alone;
@@ -131,6 +151,7 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
     if (ranks == 1) continue;
     report.add("  sum of dense gradients alone", where, exchange.gradients * 1e3, "ms");
     report.add("  vectors one way alone", where, exchange.vectors * 1e3, "ms");
+    report.add("  the same over the step's route", where, exchange.routed * 1e3, "ms");
     report.add("  keys alone", where, exchange.keys * 1e3, "ms");
   }
 }
