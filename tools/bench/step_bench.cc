@@ -130,16 +130,17 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
     if (static_cast<size_t>(ranks) > devices.size())
       throw Error(Kind::device, cat(ranks, " ranks need as many GPUs, and there are ", devices.size(), "; name fewer with --ranks, or --device cpu"));
     config.solver.batchsize = wanted.strong ? batch : batch * ranks;
-    double step = 0;
+    double step = 0, computing = 0;
     ExchangeSeconds exchange;
     Job job({devices.begin(), devices.begin() + ranks}, nullptr, std::chrono::seconds(60));
     job.run([&](Communicator& comm, Device device) {
       Steps steps(config, device, comm, wanted.step.warm_up, std::max(1, wanted.step.threads / ranks), log);
       comm.barrier();
-      const double seconds = steps.seconds(wanted.step.times, {});
+      const double seconds = steps.seconds(wanted.step.times, {}), compute = steps.seconds(wanted.step.times, {.prepare = false});
       const ExchangeSeconds alone = exchange_seconds(steps, comm, config.solver.exchange(), wanted.step.times);
       if (comm.rank() != 0) return;
       step = seconds;
+      computing = compute;
       exchange = alone;
     });
     const double speed = static_cast<double>(config.solver.batchsize) / step;
@@ -148,6 +149,7 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
     report.add("training step", where, step * 1e3, "ms");
     report.add("  samples", where, speed / 1e6, "M/s");
     report.add("  of ideal", where, 100 * speed / (first_speed * ranks), "%");
+    report.add("  computing alone", where, computing * 1e3, "ms");
     if (ranks == 1) continue;
     report.add("  sum of dense gradients alone", where, exchange.gradients * 1e3, "ms");
     report.add("  vectors one way alone", where, exchange.vectors * 1e3, "ms");
