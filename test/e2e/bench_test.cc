@@ -58,6 +58,21 @@ TEST(Bench, HoldsSeveralRanksAgainstOne) {
   EXPECT_TRUE(scale({"--ranks", "2", "--strong"}).contains("2 ranks, batch 100, f32"));
 }
 
+TEST(Bench, ConfigsOfTheDocumentedFiguresAreRight) {
+  const TemporaryFolder folder;
+  const auto script = std::filesystem::path(HCTR_SOURCE_DIR) / "tools/bench/model_configs.py";
+  const Outcome written = run_program("/usr/bin/env", {"python3", script.string(), "."}, folder.path());
+  ASSERT_EQ(written.exit_code, 0) << written.err;
+  int configs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (entry.path().extension() != ".json") continue;
+    ++configs;
+    const Outcome check = run_program("huge_ctr", {"--check", entry.path().filename().string()}, folder.path());
+    EXPECT_EQ(check.exit_code, 0) << entry.path() << check.err;
+  }
+  EXPECT_EQ(configs, 11);
+}
+
 TEST(Bench, SaysWhatItIsFor) {
   const Outcome none = run_program("bench", {}, std::filesystem::temp_directory_path());
   EXPECT_EQ(none.exit_code, 2);

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Writes the configs that docs/performance.md has figures of, made from those in samples/.
+
+    tools/bench/model_configs.py FOLDER
+
+dlrm.json        26 one-hot tables of 400,000 rows, dim 128, fp16 (dlrm_hybrid.json: frequent keys on every rank)
+dlrm_large.json  the tables of MLPerf's DLRM scaled to 84.9 GiB in all, two ranks
+wdl7.json, dcn7.json  Wide & Deep and DCN with seven layers of 1,024, bf16 (dlrm, wdl7, dcn7: for `bench scale`)
+wdl_<type>.json, wdl_raw_<type>.json  the sample, one key a slot, from Norm and from Raw files; f32, tf32 and bf16
+
+Data: data_generator --config CONFIG --samples N --alpha 1.05, in FOLDER; wdl_raw needs --samples 2000000 --eval-samples 10000.
+"""
+import copy
+import json
+import pathlib
+import sys
+
+SAMPLES = pathlib.Path(__file__).resolve().parents[2] / "samples"
+MLPERF = [39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10, 2208, 11938, 155, 4, 976, 14, 39979771, 25641295,
+          39664984, 585935, 12972, 108, 36]
+WDL_SLOT = 89000  # keys: 27 slots of them are the original's 2.4 million
+
+
+def sample(path):
+    return json.loads((SAMPLES / path).read_text())
+
+
+def set_up(config, name, batch, iterations, precision):
+    """What all have in common: a solver for a fixed number of steps, data named after the config."""
+    solver = config["solver"]
+    solver.pop("num_epochs", None)
+    solver.update(batchsize=batch, max_iter=iterations, eval_interval=0, display=max(1, iterations // 6), snapshot_prefix=f"{name}_model/")
+    if precision == "tf32":
+        solver["enable_tf32_compute"] = True
+    elif precision != "f32":
+        solver["mixed_precision"] = precision
+    data = config["layers"][0]
+    data.update(source=f"{name}_train.txt", eval_source=f"{name}_eval.txt")
+    return data
+
+
+def embeddings(config):
+    return [layer for layer in config["layers"] if "sparse_embedding_hparam" in layer]
+
+
+def dense(name, bottom, width):
+    return [{"name": name, "type": "InnerProduct", "bottom": bottom, "top": name, "fc_param": {"num_output": width}},
+            {"name": f"{name}_relu", "type": "ReLU", "bottom": name, "top": f"{name}_relu"}]
+
+
+def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, iterations=120):
+    """Dense values through `bottom` and `dim`, all products of pairs, through `top` to the click."""
+    config = sample("dlrm/config.json")
+    data = set_up(config, name, 16384, iterations, 1024)
+    data["slot_size_array"] = rows
+    config["optimizer"] = {"type": "SGD", "sgd_hparam": {"learning_rate": 0.3}}
+    table = embeddings(config)[0]
+    table["sparse_embedding_hparam"].update(slot_size_array=rows, embedding_vec_size=dim)
+    layers, last = [data, table], "dense"
+    for i, width in enumerate((*bottom, dim)):
+        layers += dense(f"bottom{i}", last, width)
+        last = f"bottom{i}_relu"
+    layers.append({"name": "interaction", "type": "Interaction", "bottom": [last, "embedding"], "top": "interaction"})
+    last = "interaction"
+    for i, width in enumerate(top):
+        layers += dense(f"top{i}", last, width)
+        last = f"top{i}_relu"
+    layers.append({"name": "logits", "type": "InnerProduct", "bottom": last, "top": "logits", "fc_param": {"num_output": 1}})
+    config["layers"] = layers + [config["layers"][-1]]
+    return config
+
+
+def seven_layers(name, path):
+    config = sample(path)
+    data = set_up(config, name, 16384, 100, "bf16")
+    slots = sum(sparse["slot_num"] for sparse in data["sparse"])
+    data["slot_size_array"] = [WDL_SLOT] * slots
+    for table in embeddings(config):
+        slots_here = next(sparse["slot_num"] for sparse in data["sparse"] if sparse["top"] == table["bottom"])
+        table["sparse_embedding_hparam"]["slot_size_array"] = [WDL_SLOT] * slots_here
+    layers = []
+    for layer in config["layers"]:
+        if layer["type"] == "InnerProduct" and layer["fc_param"]["num_output"] > 1:
+            layer["fc_param"]["num_output"] = 1024
+        if layer["name"] == "fc2":
+            layer["bottom"] = "more4_relu"
+        layers.append(layer)
+        if layer["name"] == "dropout1":
+            for i in range(5):
+                layers += dense(f"more{i}", f"more{i - 1}_relu" if i else "dropout1", 1024)
+    config["layers"] = layers
+    return config
+
+
+def wdl(name, precision, raw):
+    config = sample("wdl/wdl.json")
+    data = set_up(config, name, 16384, 3000, precision)
+    data["slot_size_array"] = [WDL_SLOT] * 27
+    for sparse in data["sparse"]:
+        sparse.update(max_nnz=1, max_feature_num_per_sample=sparse["slot_num"])
+        table = next(table for table in embeddings(config) if table["bottom"] == sparse["top"])
+        table["sparse_embedding_hparam"]["slot_size_array"] = [WDL_SLOT] * sparse["slot_num"]
+    if raw:
+        data.pop("check")
+        data.update(format="Raw", source="wdl.raw", eval_source="wdl_eval.raw", num_samples=2000000, eval_num_samples=10000, float_label_dense=True)
+    else:
+        data.update(source="wdl_train.txt", eval_source="wdl_eval.txt")
+    return config
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    configs = {"dlrm": dlrm("dlrm", [400000] * 26)}
+    hybrid = copy.deepcopy(configs["dlrm"])
+    embeddings(hybrid)[0]["placement"] = "hybrid"
+    configs["dlrm_hybrid"] = hybrid
+    scale = 84.9 * 2**30 / (128 * 4 * sum(MLPERF))
+    large = dlrm("dlrm_large", [max(3, round(rows * scale)) for rows in MLPERF])
+    large["solver"].update(gpu=[0, 1], display=1)
+    embeddings(large)[0]["sparse_embedding_hparam"]["index"] = "direct"
+    configs["dlrm_large"] = large
+    for model, path in (("wdl7", "wdl/wdl.json"), ("dcn7", "dcn/config.json")):
+        configs[model] = seven_layers(model, path)
+    for precision in ("f32", "tf32", "bf16"):
+        configs[f"wdl_{precision}"] = wdl("wdl", precision, raw=False)
+        configs[f"wdl_raw_{precision}"] = wdl("wdl_raw", precision, raw=True)
+    for name, config in configs.items():
+        (folder / f"{name}.json").write_text(json.dumps(config, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main()
