@@ -8,13 +8,6 @@
 namespace hctr {
 namespace {
 
-/// Sum of bytes modulo 256.
-uint8_t byte_sum(const std::byte* p, size_t count) {
-  uint8_t sum = 0;
-  for (size_t i = 0; i < count; ++i) sum = static_cast<uint8_t>(sum + static_cast<uint8_t>(p[i]));
-  return sum;
-}
-
 template <class Key>
 int64_t widened(const std::byte* p) {
   return static_cast<int64_t>(load<Key>(p));
@@ -65,7 +58,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadReco
     const std::byte* end = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i) + 1];
     const auto describe = [&](const std::string& problem) {
       return cat("'", info.path.string(), "': record ", chunk.begin.record + i + 1, " of ", info.header.number_of_records, ", at byte ",
-                 chunk.begin.offset + chunk.begins[static_cast<size_t>(i)], ": ", problem);
+                 chunk.begin.offset + chunk.begins[static_cast<size_t>(i)] - chunk.begins[0], ": ", problem);
     };
     if (sum) {
       payload += formats::kFrameLengthBytes;
