@@ -33,7 +33,7 @@ Place wait_for(const NormInfo& info, ByteRange& range) try {
 
 void check_end(const NormInfo& info, const Place& end) {
   const int64_t records = info.header.number_of_records;
-  if (end.record < records) fail(info, end, cat("is cut off: only ", info.bytes - end.offset, " bytes of it are in the file"));
+  if (end.record < records) fail(info, end, cat("is cut off: only ", std::max<int64_t>(0, info.bytes - end.offset), " bytes of it are in the file"));
   if (end.offset != info.bytes)
     throw Error(Kind::data, cat("'", info.path.string(), "': its header promises ", records, " records, which end at byte ", end.offset, ", but the file has ",
                                 info.bytes, " bytes"));

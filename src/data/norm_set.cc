@@ -28,8 +28,12 @@ class NormSet : public SampleSet {
   std::unique_ptr<Parser> parser() const override {
     struct NormParser : Parser {
       explicit NormParser(const NormSet& of) : set(of) {}
-      BadRecords parse(Chunk& chunk, SampleBlock& block) override {
+      int64_t count(Chunk& chunk) override {
         read_norm_range(*set.infos_[chunk.file], chunk);
+        return count_norm_rows(*set.infos_[chunk.file], chunk, set.policy_, scratch);
+      }
+      BadRecords parse(Chunk& chunk, SampleBlock& block) override {
+        if (!chunk.shared) read_norm_range(*set.infos_[chunk.file], chunk);  // else counting has
         return parse_norm_chunk(*set.infos_[chunk.file], chunk, set.policy_, scratch, block);
       }
       const NormSet& set;
@@ -37,6 +41,7 @@ class NormSet : public SampleSet {
     };
     return std::make_unique<NormParser>(*this);
   }
+  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
   NormDemands demands_;
