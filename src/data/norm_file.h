@@ -39,7 +39,8 @@ struct ParseScratch {
 /// Rows of a chunk: without a policy its records but for those that fail their check sum, which are remembered; with one all of them.
 int64_t count_norm_rows(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&);
 
-/// Parses a chunk, or of a shared one, whose rows have been counted, what is wanted, into `block` (emptied first). Without a policy records that fail their check sum are left out and returned, others
+/// Parses a chunk, or of a shared one, whose rows have been counted, what is wanted, into `block` (emptied first).
+/// Without a policy records that fail their check sum are left out and returned, others
 /// that are bad are errors. Errors: Error(data) naming file, record, offset, and slot or sparse input with its limit.
 BadRecords parse_norm_chunk(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&, SampleBlock& block);
 

@@ -22,7 +22,8 @@ struct ByteRange {
 };
 
 [[noreturn]] void fail(const NormInfo& info, const Place& at, const std::string& problem) {
-  throw Error(Kind::data, cat("'", info.path.string(), "': record ", at.record + 1, " of ", info.header.number_of_records, ", at byte ", at.offset, ": ", problem));
+  throw Error(Kind::data, cat("'", info.path.string(), "': record ", at.record + 1, " of ", info.header.number_of_records, ", at byte ", at.offset, ": ",
+                              problem));
 }
 
 Place wait_for(const NormInfo& info, ByteRange& range) try {

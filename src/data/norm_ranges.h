@@ -11,8 +11,8 @@
 
 namespace hctr {
 
-/// One file from `from` on. A chunk is a range of bytes, and becomes those records that begin in it: perhaps none, where records are longer. The last chunk is no
-/// range but the end of the file, where it is seen whether the records end there.
+/// One file from `from` on. A chunk is a range of bytes, and becomes those records that begin in it: perhaps none, where records are longer.
+/// The last chunk is no range but the end of the file, where it is seen whether the records end there.
 class NormRanges : public Cutter {
  public:
   /// `range`: bytes of a chunk; ranges begin at multiples of it.
@@ -27,9 +27,10 @@ class NormRanges : public Cutter {
   bool ended_ = false;
 };
 
-/// Reads what NormRanges cut and finds its records: begin, records, bytes, buffer and begins of the chunk are set then. Waits for the chunk before to get as far, so each
-/// chunk must be in the hands of a thread of its own, or be read in order. Once for each chunk.
-/// Errors: Error(data) naming file, record and offset: cut off, framing that makes no sense, more bytes than records; also when a chunk before could not be read.
+/// Reads what NormRanges cut and finds its records: begin, records, bytes, buffer and begins of the chunk are set then. Waits for the chunk before to
+/// get as far, so each chunk must be in the hands of a thread of its own, or be read in order. Once for each chunk.
+/// Errors: Error(data) naming file, record and offset: cut off, framing that makes no sense, more bytes than records; also when a chunk before
+/// could not be read.
 void read_norm_range(const NormInfo&, Chunk& chunk);
 
 }  // namespace hctr

@@ -145,7 +145,8 @@ void ParquetRows::add(size_t column, const ParquetField& field, const ParquetVal
   const auto labels = plan_.labels.size(), dense = plan_.dense.size();
   const auto place = [&](std::vector<float>& to, size_t at, size_t stride) { return to.data() + static_cast<size_t>(added_) * stride + at; };
   if (column < labels) add_numbers(plan_.labels[column], field, values, place(block_->label, column, labels), static_cast<int64_t>(labels));
-  else if (column < labels + dense) add_numbers(plan_.dense[column - labels], field, values, place(block_->dense, column - labels, dense), static_cast<int64_t>(dense));
+  else if (column < labels + dense)
+    add_numbers(plan_.dense[column - labels], field, values, place(block_->dense, column - labels, dense), static_cast<int64_t>(dense));
   else add_slot(column - labels - dense, field, values);
   added_ += values.rows;
   if (added_ == rows_) added_ = 0;

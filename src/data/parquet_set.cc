@@ -75,8 +75,9 @@ class ParquetParser : public Parser {
     if (wanted == 0) group.skip(reading->piece);
     for (size_t c = 0; wanted > 0 && c < plan_.columns(); ++c) {
       const ParquetPiece piece = group.read(c, reading->piece);
-      HCTR_EXPECT(piece.values.rows == chunk.records, "column '", group.field(c).name, "' has ", piece.values.rows, " rows where ", chunk.records, " were expected");
-      chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) { rows_.add(c, group.field(c), part_of(group.field(c).type, piece.values, begin, end)); });
+      const ParquetField& field = group.field(c);
+      HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ", chunk.records);
+      chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) { rows_.add(c, field, part_of(field.type, piece.values, begin, end)); });
     }
     reading->done = true;
     const BadRecords bad = rows_.finish([&](int64_t i) {

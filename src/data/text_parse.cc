@@ -25,8 +25,8 @@ void find_records(const char* text, size_t size, TextGrammar grammar, RecordSpli
   begins.push_back(static_cast<uint32_t>(size));
 }
 
-void parse_text(const char* text, size_t begin, size_t end, const RowMaker& maker, std::optional<BadRecordPolicy> policy, const std::function<std::string(size_t)>& where,
-                RecordSplitter& splitter, RowMajor& rows, BadRecords& bad) {
+void parse_text(const char* text, size_t begin, size_t end, const RowMaker& maker, std::optional<BadRecordPolicy> policy,
+                const std::function<std::string(size_t)>& where, RecordSplitter& splitter, RowMajor& rows, BadRecords& bad) {
   for (const char *p = text + begin, *next; p < text + end; p = next) {
     next = splitter.split(p, text + end);
     const Cells cells = splitter.cells();

@@ -123,10 +123,11 @@ class TextParser : public Parser {
     const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
     BadRecords bad;
     rows_.start(block);
-    if (!chunk.shared) parse_text(text, 0, static_cast<size_t>(chunk.bytes), *set_.known_[chunk.file].maker, set_.policy_, where, splitter_, rows_, bad);
+    const RowMaker& maker = *set_.known_[chunk.file].maker;
+    const auto parse_part = [&](size_t begin, size_t end) { parse_text(text, begin, end, maker, set_.policy_, where, splitter_, rows_, bad); };
+    if (!chunk.shared) parse_part(0, static_cast<size_t>(chunk.bytes));
     else
-      for (const RowSpan& span : chunk.wanted)
-        parse_text(text, chunk.begins[static_cast<size_t>(span.begin)], chunk.begins[static_cast<size_t>(span.end)], *set_.known_[chunk.file].maker, set_.policy_, where, splitter_, rows_, bad);
+      for (const RowSpan& span : chunk.wanted) parse_part(chunk.begins[static_cast<size_t>(span.begin)], chunk.begins[static_cast<size_t>(span.end)]);
     rows_.finish();
     return bad;
   }

@@ -111,7 +111,8 @@ int main_of(int argc, char** argv) {
     } else if (app.got_subcommand(scale)) {
       bench::bench_scale(devices_of(given.device, given.scale.ranks), given.scale, report);
     } else if (app.got_subcommand(reader)) {
-      bench::bench_reader({.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5, .only = only, .serial = serial}, report);
+      const bench::ReaderCase one{.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5, .only = only, .serial = serial};
+      bench::bench_reader(one, report);
     } else {
       Runtime runtime(device, {.threads = given.threads, .seed = 1});
       Context ctx(runtime, runtime.compute_stream());

@@ -31,7 +31,8 @@ double seconds_of(Body&& body) {
   return median(seconds);
 }
 
-/// What it takes to tell the next of several threads, which wait for it, where the records of a chunk end; the best of some runs, as no clock of a thread counts waiting.
+/// What it takes to tell the next of several threads, which wait for it, where the records of a chunk end; the best of some runs, as no clock of a
+/// thread counts waiting.
 double seconds_of_telling(int threads) {
   constexpr size_t kLinks = 2000;
   double best = 1;
@@ -116,7 +117,8 @@ void bench_serial(const std::string& name, const DataClause& clause, const Reade
     }
   });
   rate("gathering batches of free blocks", seconds, gathered);
-  if (clause.format == DataFormat::norm) rate("telling waiting threads where records end", seconds_of_telling(one.threads) * static_cast<double>(chunks), one.rows);
+  if (clause.format == DataFormat::norm)
+    rate("telling waiting threads where records end", seconds_of_telling(one.threads) * static_cast<double>(chunks), one.rows);
 
   const BatchLayout layout(batch_shape(clause, one.batch));
   std::vector<std::byte> memory(layout.bytes);

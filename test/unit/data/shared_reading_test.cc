@@ -10,23 +10,22 @@ namespace {
 
 constexpr int64_t kRows = 20000;  // several chunks of every format
 
-/// A row of a batch as text: labels, dense values, bags.
-std::string row_text(const Seen& seen, const BatchShape& shape, int64_t b) {
-  std::string text;
-  for (int64_t k = 0; k < shape.label_dim; ++k) text += cat(seen.label[static_cast<size_t>(b * shape.label_dim + k)], " ");
-  for (int64_t k = 0; k < shape.dense_dim; ++k) text += cat(seen.dense[static_cast<size_t>(b * shape.dense_dim + k)], " ");
+/// A row of a batch: labels, dense values, and of each bag the number of keys and these.
+std::vector<double> row_of(const Seen& seen, const BatchShape& shape, int64_t b) {
+  std::vector<double> row(seen.label.begin() + b * shape.label_dim, seen.label.begin() + (b + 1) * shape.label_dim);
+  row.insert(row.end(), seen.dense.begin() + b * shape.dense_dim, seen.dense.begin() + (b + 1) * shape.dense_dim);
   for (size_t t = 0; t < shape.tables.size(); ++t)
     for (int64_t s = 0; s < shape.tables[t].slots; ++s) {
-      const auto bag = static_cast<size_t>(s * shape.samples + b);
-      text += "|";
-      for (int32_t k = seen.offsets[t][bag]; k < seen.offsets[t][bag + 1]; ++k) text += cat(seen.keys[t][static_cast<size_t>(k)], " ");
+      const int32_t* bag = seen.offsets[t].data() + s * shape.samples + b;
+      row.push_back(bag[1] - bag[0]);
+      for (int32_t k = bag[0]; k < bag[1]; ++k) row.push_back(static_cast<double>(seen.keys[t][static_cast<size_t>(k)]));
     }
-  return text;
+  return row;
 }
 
 /// What a reader delivers, batch by batch, and where it stands behind each.
 struct Delivered {
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<std::vector<double>>> rows;
   std::vector<int64_t> first, global, skipped;
   std::vector<ReaderPosition> behind;
   int64_t parsed = 0, count = 0;
@@ -40,7 +39,7 @@ Delivered deliver(const DataClause& clause, const fs::path& source, const Reader
     const auto seen = rig.next();
     if (!seen) break;
     auto& rows = found.rows.emplace_back();
-    for (int32_t b = 0; b < seen->state.valid_samples; ++b) rows.push_back(row_text(*seen, rig.layout.shape, b));
+    for (int32_t b = 0; b < seen->state.valid_samples; ++b) rows.push_back(row_of(*seen, rig.layout.shape, b));
     found.count += seen->state.valid_samples;
     found.first.push_back(seen->state.first_sample);
     found.global.push_back(seen->state.global_samples);
@@ -67,8 +66,8 @@ void expect_shares(const DataClause& clause, const fs::path& source, ReaderOptio
     for (size_t i = 0; i < found.rows.size(); ++i) {
       const auto& all = whole.rows[at + i];
       const auto size = static_cast<int64_t>(all.size());
-      const std::vector<std::string> expected(all.begin() + std::min(begin, size), all.begin() + std::min(end, size));
-      ASSERT_EQ(found.rows[i], expected) << "batch " << i;
+      const std::vector<std::vector<double>> expected(all.begin() + std::min(begin, size), all.begin() + std::min(end, size));
+      ASSERT_TRUE(found.rows[i] == expected) << "batch " << i;
       EXPECT_EQ(found.first[i], whole.first[at + i] + begin);
       EXPECT_EQ(found.global[i], size);
       EXPECT_EQ(found.skipped[i], whole.skipped[at + i]);
@@ -218,7 +217,9 @@ TEST(SharedReading, FeatureSpecOfABinaryChunkAndATextOne) {
   spec.folder = folder.path();
   spec.features = {{"click", FeatureType::boolean, {}}, {"age", FeatureType::f32, {}}, {"user", FeatureType::i32, 1000}, {"city", FeatureType::i16, 300}};
   spec.channels = {{kLabelChannel, {0}}, {kNumericalChannel, {1}}, {kCategoricalChannel, {2, 3}}};
-  spec.sources = {{"train", {{FeatureChunk::Kind::split_binary, {2}, {folder / "user0.bin", folder / "user1.bin"}}, {FeatureChunk::Kind::csv, {0, 1, 3}, {folder / "rest.csv"}}}}};
+  spec.sources = {{"train",
+                   {{FeatureChunk::Kind::split_binary, {2}, {folder / "user0.bin", folder / "user1.bin"}},
+                    {FeatureChunk::Kind::csv, {0, 1, 3}, {folder / "rest.csv"}}}}};
   std::string users, rest;
   for (int64_t i = 0; i < kRows; ++i) {
     const auto user = static_cast<int32_t>(i % 1000);
@@ -264,8 +265,8 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
     b.push_back(cat("text ", i % 500));
     c.push_back(std::vector<int64_t>(static_cast<size_t>(i % 3), i));
   }
-  const std::vector<Column> columns = {numbers("y", ParquetType::f32, y), numbers("d", ParquetType::f32, d, nulls), numbers("a", ParquetType::i64, a), texts("b", b),
-                                       lists("c", ParquetType::i64, c)};
+  const std::vector<Column> columns = {numbers("y", ParquetType::f32, y), numbers("d", ParquetType::f32, d, nulls), numbers("a", ParquetType::i64, a),
+                                       texts("b", b), lists("c", ParquetType::i64, c)};
   for (const int64_t group : {int64_t{3000}, int64_t{17000}}) {
     write_parquet(folder / "rows.parquet", columns, group);
     expect_shared(clause, folder / "rows.parquet");
