@@ -98,10 +98,13 @@ void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const Ro
     });
   };
   const bool one_hot = std::all_of(ranges.begin(), ranges.end(), [](const RowRange& range) { return range.block->one_hot; });
-  each(0, [&](int64_t i) {
-    SlotPlace& place = places[static_cast<size_t>(i)];
-    place.begin = one_hot ? rows : count_keys(shape.tables[place.table], place.record_slot, ranges);
-  });
+  if (one_hot)
+    for (SlotPlace& place : places) place.begin = rows;
+  else
+    each(0, [&](int64_t i) {
+      SlotPlace& place = places[static_cast<size_t>(i)];
+      place.begin = count_keys(shape.tables[place.table], place.record_slot, ranges);
+    });
   int64_t at = 0;
   for (SlotPlace& place : places) {  // counts become places
     if (place.slot == 0) at = 0;

@@ -3,10 +3,19 @@
 #include "base/error.h"
 
 namespace hctr {
+namespace {
+
+std::future<int64_t> told(int64_t number) {
+  std::promise<int64_t> promise;
+  promise.set_value(number);
+  return promise.get_future();
+}
+
+}  // namespace
 
 BlockStream::BlockStream(SampleSet& set, const Passage& passage, const ReaderPosition& from, int workers, Recycler<SampleBlock>& blocks,
-                         BadRecordCare& care)
-    : set_(set), blocks_(blocks), care_(care), bad_records_(from.bad_records), pass_(from.pass),
+                         BadRecordCare& care, std::optional<Share> share)
+    : set_(set), share_(share), number_(told(-from.rows)), blocks_(blocks), care_(care), bad_records_(from.bad_records), pass_(from.pass),
       pass_rows_(from.file + from.record + from.offset + from.rows + from.taken > 0), source_(set, passage, from),
       workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {}
 
@@ -14,16 +23,38 @@ bool BlockStream::cut(Work& work) {
   const bool more = source_.next(work.chunk);
   work.pass = source_.pass();
   work.file = source_.file();
+  if (share_ && more) {
+    work.before = std::move(number_);
+    work.behind = {};
+    number_ = work.behind.get_future();
+  }
   return more;
+}
+
+void BlockStream::find_wanted(Work& work, Block& block) try {
+  block.rows = work.parser->count(work.chunk);
+  block.number = work.before.get();
+  work.behind.set_value(block.number + block.rows);
+  share_->find(block.number, block.rows, work.chunk.wanted);
+} catch (const std::future_error&) {
+  throw Error(Kind::data, cat("'", care_.set, "': rows before could not be read"));
 }
 
 BlockStream::Parsed BlockStream::parse(Work& work) {
   if (!work.parser) work.parser = set_.parser();
-  const std::shared_ptr<SampleBlock> block = blocks_.take();
-  block->one_hot = false;
-  BadRecords bad = work.parser->parse(work.chunk, *block);
+  const std::shared_ptr<SampleBlock> samples = blocks_.take();
+  samples->one_hot = false;
+  Block block;
+  work.chunk.shared = share_.has_value();
+  if (share_) find_wanted(work, block);
+  BadRecords bad = work.parser->parse(work.chunk, *samples);
+  if (share_) HCTR_EXPECT(samples->rows == work.chunk.count_wanted(0), samples->rows, " rows were parsed of ", work.chunk.count_wanted(0));
+  else block.rows = samples->rows;
+  parsed_rows_ += samples->rows;
   const Place& begin = work.chunk.begin;
-  return {{block, {.pass = work.pass, .file = work.file, .record = begin.record, .offset = begin.offset}, 0}, std::move(bad), work.chunk.file};
+  block.begin = {.pass = work.pass, .file = work.file, .record = begin.record, .offset = begin.offset};
+  block.samples = samples;
+  return {std::move(block), std::move(bad), work.chunk.file};
 }
 
 std::optional<Block> BlockStream::next() {
@@ -32,7 +63,7 @@ std::optional<Block> BlockStream::next() {
   if (!parsed) return std::nullopt;
   if (parsed->block.begin.pass != pass_) pass_rows_ = pass_bad_ = 0;
   pass_ = parsed->block.begin.pass;
-  pass_rows_ += parsed->block.samples->rows;
+  pass_rows_ += parsed->block.rows;
   parsed->block.begin.bad_records = bad_records_;
   count(*parsed);
   parsed->block.bad_records = bad_records_;

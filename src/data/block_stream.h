@@ -1,6 +1,8 @@
 // Chunks parsed by several threads, as one stream of blocks in the order of the set.
 #pragma once
 
+#include <atomic>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,6 +40,8 @@ class Recycler {
 /// A parsed chunk.
 struct Block {
   std::shared_ptr<const SampleBlock> samples;
+  int64_t rows = 0;         ///< with those of other shares, which `samples` has not
+  int64_t number = 0;       ///< of its first row, where rows are shared
   ReaderPosition begin;     ///< of its first row, but for `samples`
   int64_t bad_records = 0;  ///< left out since the very start, up to its end
 };
@@ -52,18 +56,24 @@ struct BadRecordCare {
 
 class BlockStream {
  public:
-  BlockStream(SampleSet&, const Passage&, const ReaderPosition& from, int workers, Recycler<SampleBlock>&, BadRecordCare&);
+  /// `share`: only these rows are parsed, counted from where `from` stands; the set must allow it. Else all are.
+  BlockStream(SampleSet&, const Passage&, const ReaderPosition& from, int workers, Recycler<SampleBlock>&, BadRecordCare&, std::optional<Share> share = {});
 
   /// Empty at the end of the set, or when closed. Errors: those of the format; Error(data) when there are too many bad records, or
   /// nothing else in a whole pass.
   std::optional<Block> next();
   void close() { workers_.close(); }
+  const std::optional<Share>& share() const { return share_; }
+  /// Rows that have been parsed so far.
+  int64_t parsed_rows() const { return parsed_rows_; }
 
  private:
   struct Work {  // of one thread
     Chunk chunk;
     std::unique_ptr<Parser> parser;
     int64_t pass = 0, file = 0;
+    std::future<int64_t> before;   // where rows are shared: the number of its first row, told by whoever has the chunk before
+    std::promise<int64_t> behind;  // that of the next chunk's; dropped when this one cannot be read
   };
   struct Parsed {
     Block block;
@@ -72,10 +82,14 @@ class BlockStream {
   };
   bool cut(Work&);
   Parsed parse(Work&);
+  void find_wanted(Work&, Block&);
   void count(const Parsed&);
   [[noreturn]] void fail_empty() const;
 
   SampleSet& set_;
+  std::optional<Share> share_;
+  std::future<int64_t> number_;  // of the first row of the next chunk
+  std::atomic<int64_t> parsed_rows_ = 0;
   Recycler<SampleBlock>& blocks_;
   BadRecordCare& care_;
   int64_t bad_records_, pass_, pass_rows_, pass_bad_ = 0;  // pass_rows_, pass_bad_: of the pass so far

@@ -88,7 +88,7 @@ void FeatureParser::mark(int64_t row, Describe&& describe) {
 }
 
 BadRecords FeatureParser::parse(Chunk& chunk, SampleBlock& block) {
-  const int64_t rows = chunk.records;
+  const int64_t rows = rows_ = chunk.count_wanted(chunk.records);
   grow(block.label, rows * plan_.label_dim);
   grow(block.dense, rows * plan_.dense_dim);
   grow(block.keys, rows * plan_.slots);
@@ -97,7 +97,8 @@ BadRecords FeatureParser::parse(Chunk& chunk, SampleBlock& block) {
   bad_ = 0;
   for (size_t g = 0; g < plan_.groups.size(); ++g) {
     const FeatureGroup& group = plan_.groups[g];
-    if (group.binary()) parse_binary(group, chunk.parts[g], rows, block);
+    if (rows == 0) break;
+    if (group.binary()) parse_binary(group, chunk.parts[g], chunk, block);
     else parse_csv(group, chunk.parts[g], chunk, block);
   }
   if (bad_ > 0) {
@@ -108,10 +109,16 @@ BadRecords FeatureParser::parse(Chunk& chunk, SampleBlock& block) {
   return {bad_, bad_ > 0 ? problem_ : ""};
 }
 
-void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& part, int64_t rows, SampleBlock& block) {
+void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk, SampleBlock& block) {
   const size_t width = group.width;
+  const int64_t rows = rows_;
   grow(bytes_, rows * static_cast<int64_t>(width));
-  part.open->read_at(part.first * static_cast<int64_t>(width), bytes_.data(), static_cast<size_t>(rows) * width);
+  std::byte* to = bytes_.data();
+  chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) {
+    const size_t bytes = static_cast<size_t>(end - begin) * width;
+    part.open->read_at((part.first + begin) * static_cast<int64_t>(width), to, bytes);
+    to += bytes;
+  });
   for (int64_t begin = 0; begin < rows; begin += kTile) {
     const int64_t end = std::min(begin + kTile, rows);
     for (const FeatureField& field : group.fields) {
@@ -124,12 +131,12 @@ void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& par
         if constexpr (std::is_integral_v<T>) return put_ids<T>(from, width, end - begin, field, block.keys.data() + field.index * rows + begin);
         else return false;  // such features are not let in
       });
-      if (!right) name_bad(field, part.open->path().string(), part.first, begin, end, width);
+      if (!right) name_bad(field, part, chunk, begin, end, width);
     }
   }
 }
 
-void FeatureParser::name_bad(const FeatureField& field, const std::string& file, int64_t first, int64_t begin, int64_t end, size_t width) {
+void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, const Chunk& chunk, int64_t begin, int64_t end, size_t width) {
   for (int64_t r = begin; r < end; ++r) {
     const std::byte* from = bytes_.data() + static_cast<size_t>(r) * width + field.place;
     std::string problem;
@@ -139,19 +146,24 @@ void FeatureParser::name_bad(const FeatureField& field, const std::string& file,
     } else {
       problem = number_problem(field, real_at(field.feature.type, from));
     }
-    if (!problem.empty()) mark(r, [&] { return cat("'", file, "' row ", first + r + 1, ": ", problem); });
+    if (!problem.empty()) mark(r, [&] { return cat("'", part.open->path().string(), "' row ", part.first + chunk.row_of_wanted(r) + 1, ": ", problem); });
   }
 }
 
 void FeatureParser::parse_csv(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk, SampleBlock& block) {
   std::string_view text(reinterpret_cast<const char*>(chunk.buffer.data()) + part.begin, part.end - part.begin);
-  for (int64_t line_number = part.first + 1, row = 0; !text.empty(); ++line_number) {
+  size_t span = 0;  // of what is wanted
+  for (int64_t line_number = part.first + 1, row = 0, at = 0; !text.empty() && row < rows_; ++line_number) {
     const size_t newline = text.find('\n');
     std::string_view line = text.substr(0, newline);
     text.remove_prefix(newline + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
-    if (const std::string problem = parse_line(group, line, row, chunk.records, block); !problem.empty())
+    if (chunk.shared) {
+      if (chunk.wanted[span].end == at) ++span;
+      if (at++ < chunk.wanted[span].begin) continue;
+    }
+    if (const std::string problem = parse_line(group, line, row, rows_, block); !problem.empty())
       mark(row, [&] { return cat("'", group.files[part.file].string(), "' line ", line_number, ": ", problem, line_number == 1 ? "; a csv chunk has no line of names" : ""); });
     ++row;
   }

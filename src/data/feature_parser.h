@@ -22,10 +22,10 @@ class FeatureParser : public Parser {
  private:
   template <class Describe>
   void mark(int64_t row, Describe&& describe);
-  void parse_binary(const FeatureGroup&, const ChunkPart&, int64_t rows, SampleBlock&);
+  void parse_binary(const FeatureGroup&, const ChunkPart&, const Chunk&, SampleBlock&);
   void parse_csv(const FeatureGroup&, const ChunkPart&, const Chunk&, SampleBlock&);
   std::string parse_line(const FeatureGroup&, std::string_view line, int64_t row, int64_t rows, SampleBlock&);
-  void name_bad(const FeatureField&, const std::string& file, int64_t first, int64_t begin, int64_t end, size_t width);
+  void name_bad(const FeatureField&, const ChunkPart&, const Chunk&, int64_t begin, int64_t end, size_t width);
   void leave_out_bad(int64_t rows, SampleBlock&);
 
   const FeaturePlan& plan_;
@@ -33,6 +33,7 @@ class FeatureParser : public Parser {
   std::vector<std::byte> bytes_;           // of a binary group
   std::vector<std::string_view> cells_;    // of a line
   std::vector<uint8_t> is_bad_;            // [rows]
+  int64_t rows_ = 0;                       // that are parsed
   int64_t bad_ = 0, first_bad_ = 0;
   std::string problem_;                    // of the first
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/norm_walk.h"
 
 namespace hctr {
 namespace {
@@ -42,35 +43,10 @@ bool NormFile::next(Chunk& chunk) {
 }
 
 void NormFile::cut(Chunk& chunk, size_t used) {
-  const NormSizes& sizes = info_->sizes;
-  const int64_t records_left = info_->header.number_of_records - record_;
-  const std::byte *const begin = chunk.buffer.data(), *const end = begin + used, *p = begin;
   chunk.begins.assign(1, 0);
-  for (chunk.records = 0; chunk.records < records_left; ++chunk.records) {
-    if (info_->check == Check::sum) {
-      if (end - p < formats::kFrameLengthBytes) break;
-      const auto length = load<int32_t>(p);
-      if (length < static_cast<int64_t>(sizes.least) || length > static_cast<int64_t>(sizes.most)) {
-        const std::byte* slots = p + formats::kFrameLengthBytes + sizes.numbers;
-        if (length > static_cast<int64_t>(sizes.most) && slots < end)  // say which slot has too many keys, if that is why
-          if (const SlotWalk walk = walk_slots(slots, end, info_->shape, info_->key_bytes, nullptr); walk.end == SlotWalk::End::bad)
-            fail(chunk, p, walk.problem);
-        fail(chunk, p, cat("says it has ", length, " bytes; this Data layer allows ", sizes.least, " to ", sizes.most));
-      }
-      if (end - p < formats::kFrameLengthBytes + length + formats::kFrameSumBytes) break;
-      p += formats::kFrameLengthBytes + length + formats::kFrameSumBytes;
-    } else if (end - p >= static_cast<ptrdiff_t>(sizes.one_hot) && sizes.one_hot_fits &&
-               all_one(p + sizes.numbers, sizes.slots, sizes.slot_stride)) {
-      p += sizes.one_hot;
-    } else {
-      if (end - p < static_cast<ptrdiff_t>(sizes.numbers)) break;
-      const SlotWalk walk = walk_slots(p + sizes.numbers, end, info_->shape, info_->key_bytes, nullptr);
-      if (walk.end == SlotWalk::End::bad) fail(chunk, p, walk.problem);
-      if (walk.end == SlotWalk::End::short_of_bytes) break;
-      p = walk.at;
-    }
-    chunk.begins.push_back(static_cast<uint32_t>(p - begin));
-  }
+  const RecordWalk walk = walk_records(*info_, {chunk.buffer.data(), used}, used, info_->header.number_of_records - record_, chunk.begins);
+  chunk.records = static_cast<int64_t>(chunk.begins.size()) - 1;
+  if (walk.end == RecordWalk::End::bad) fail(chunk, chunk.buffer.data() + chunk.begins.back(), walk.problem);
 }
 
 void NormFile::fail(const Chunk& chunk, const std::byte* at, const std::string& problem) const {

@@ -32,9 +32,15 @@ class NormFile : public Cutter {
 struct ParseScratch {
   std::vector<const std::byte*> slots;  // of each good record
   std::vector<int32_t> nnz;             // [records, slots]
+  BadRecords failed;                    // filled by count_norm_rows(): those that fail their check sum,
+  std::vector<int64_t> failed_records;  // and which they are
 };
 
-/// Parses a chunk into `block` (emptied first). Without a policy records that fail their check sum are left out and returned, others
+/// Rows of a chunk: without a policy its records but for those that fail their check sum, which are remembered; with one all of them.
+int64_t count_norm_rows(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&);
+
+/// Parses a chunk, or of a shared one, whose rows have been counted, what is wanted, into `block` (emptied first).
+/// Without a policy records that fail their check sum are left out and returned, others
 /// that are bad are errors. Errors: Error(data) naming file, record, offset, and slot or sparse input with its limit.
 BadRecords parse_norm_chunk(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&, SampleBlock& block);
 

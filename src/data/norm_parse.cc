@@ -8,12 +8,7 @@
 namespace hctr {
 namespace {
 
-/// Sum of bytes modulo 256.
-uint8_t byte_sum(const std::byte* p, size_t count) {
-  uint8_t sum = 0;
-  for (size_t i = 0; i < count; ++i) sum = static_cast<uint8_t>(sum + static_cast<uint8_t>(p[i]));
-  return sum;
-}
+constexpr const char* kFailed = "fails its check sum";
 
 template <class Key>
 int64_t widened(const std::byte* p) {
@@ -46,32 +41,64 @@ void place_bags(const ParseScratch& scratch, const NormSizes& sizes, SampleBlock
   }
 }
 
+/// "'a.data': record 7 of 100, at byte 64: ..."
+std::string describe(const NormInfo& info, const Chunk& chunk, int64_t record, const std::string& problem) {
+  return cat("'", info.path.string(), "': record ", chunk.begin.record + record + 1, " of ", info.header.number_of_records, ", at byte ",
+             chunk.begin.offset + chunk.begins[static_cast<size_t>(record)] - chunk.begins[0], ": ", problem);
+}
+
+/// The payload of a record with a frame, and whether its check sum is right.
+bool sum_is_right(const Chunk& chunk, int64_t record) {
+  const std::byte* payload = chunk.buffer.data() + chunk.begins[static_cast<size_t>(record)] + formats::kFrameLengthBytes;
+  const std::byte* end = chunk.buffer.data() + chunk.begins[static_cast<size_t>(record) + 1] - formats::kFrameSumBytes;
+  return byte_sum(payload, static_cast<size_t>(end - payload)) == static_cast<uint8_t>(*end);
+}
+
+/// Goes through the records of a chunk that are to be parsed.
+class Wanted {
+ public:
+  Wanted(const Chunk& chunk, const ParseScratch& scratch) : chunk_(chunk), failed_(scratch.failed_records) {}
+
+  /// For each record in turn: is it to be parsed?
+  bool operator()(int64_t record) {
+    if (!chunk_.shared) return true;
+    if (failed_at_ < failed_.size() && failed_[failed_at_] == record) return ++failed_at_, false;
+    const int64_t row = row_++;
+    while (span_ < chunk_.wanted.size() && chunk_.wanted[span_].end <= row) ++span_;
+    return span_ < chunk_.wanted.size() && chunk_.wanted[span_].begin <= row;
+  }
+
+ private:
+  const Chunk& chunk_;
+  const std::vector<int64_t>& failed_;
+  size_t failed_at_ = 0, span_ = 0;
+  int64_t row_ = 0;
+};
+
 template <class Key>
 BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
   const NormSizes& sizes = info.sizes;
-  const int64_t records = chunk.records, label = info.shape.label_dim, dense = info.shape.dense_dim;
-  const bool sum = info.check == Check::sum;
-  grow(block.label, records * label);
-  grow(block.dense, records * dense);
-  grow(block.offsets, records * sizes.slots + 1);
-  grow(block.keys, records * sizes.slots);
+  const int64_t most = chunk.count_wanted(chunk.records), label = info.shape.label_dim, dense = info.shape.dense_dim;
+  const bool sum = info.check == Check::sum, summed = chunk.shared && !policy;
+  grow(block.label, most * label);
+  grow(block.dense, most * dense);
+  grow(block.offsets, most * sizes.slots + 1);
+  grow(block.keys, most * sizes.slots);
   scratch.slots.clear();
 
   int64_t rows = 0;
   bool one_hot = true;
-  BadRecords bad;
-  for (int64_t i = 0; i < records; ++i) {
+  BadRecords bad = summed ? scratch.failed : BadRecords{};
+  Wanted wanted(chunk, scratch);
+  for (int64_t i = 0; most > 0 && i < chunk.records; ++i) {
+    if (!wanted(i)) continue;
     const std::byte* payload = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i)];
     const std::byte* end = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i) + 1];
-    const auto describe = [&](const std::string& problem) {
-      return cat("'", info.path.string(), "': record ", chunk.begin.record + i + 1, " of ", info.header.number_of_records, ", at byte ",
-                 chunk.begin.offset + chunk.begins[static_cast<size_t>(i)], ": ", problem);
-    };
     if (sum) {
       payload += formats::kFrameLengthBytes;
       end -= formats::kFrameSumBytes;
-      if (byte_sum(payload, static_cast<size_t>(end - payload)) != static_cast<uint8_t>(*end)) {
-        bad.add([&] { return describe("fails its check sum"); });
+      if (!summed && !sum_is_right(chunk, i)) {
+        bad.add([&] { return describe(info, chunk, i, kFailed); });
         if (policy == BadRecordPolicy::error) throw Error(Kind::data, bad.first);
         continue;
       }
@@ -81,7 +108,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadReco
                       all_one(slots, sizes.slots, sizes.slot_stride);
     if (!ones || !one_hot) {
       if (one_hot) {  // the first record that is not one-hot: those before it are
-        grow(scratch.nnz, records * sizes.slots);
+        grow(scratch.nnz, most * sizes.slots);
         std::fill_n(scratch.nnz.begin(), rows * sizes.slots, 1);
         one_hot = false;
       }
@@ -95,8 +122,8 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadReco
         else if (walk.end == SlotWalk::End::whole && walk.at != end)
           problem = cat("its slots end after ", walk.at - payload, " of its ", end - payload, " bytes");
         if (!problem.empty()) {
-          bad.add([&] { return describe(problem); });
-          if (policy != BadRecordPolicy::skip) throw Error(Kind::data, describe(problem));
+          bad.add([&] { return describe(info, chunk, i, problem); });
+          if (policy != BadRecordPolicy::skip) throw Error(Kind::data, describe(info, chunk, i, problem));
           continue;
         }
       }
@@ -116,6 +143,18 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadReco
 }
 
 }  // namespace
+
+int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch) {
+  scratch.failed = {};
+  scratch.failed_records.clear();
+  if (info.check == Check::sum && !policy)
+    for (int64_t i = 0; i < chunk.records; ++i)
+      if (!sum_is_right(chunk, i)) {
+        scratch.failed.add([&] { return describe(info, chunk, i, kFailed); });
+        scratch.failed_records.push_back(i);
+      }
+  return chunk.records - scratch.failed.count;
+}
 
 BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch,
                             SampleBlock& block) {

@@ -38,6 +38,13 @@ inline bool all_one(const std::byte* p, int64_t slots, size_t stride) {
   return differ == 0;
 }
 
+/// Sum of bytes modulo 256.
+inline uint8_t byte_sum(const std::byte* p, size_t count) {
+  uint8_t sum = 0;
+  for (size_t i = 0; i < count; ++i) sum = static_cast<uint8_t>(sum + static_cast<uint8_t>(p[i]));
+  return sum;
+}
+
 /// How the walk through the slots of one record ended.
 struct SlotWalk {
   enum class End { whole, short_of_bytes, bad };

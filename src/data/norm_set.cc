@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "data/file_list.h"
 #include "data/norm_file.h"
+#include "data/norm_ranges.h"
 
 namespace hctr {
 namespace {
@@ -21,13 +22,18 @@ class NormSet : public SampleSet {
   std::unique_ptr<Cutter> open(size_t file, Place from) override {
     // Found once and then left alone: a thread parses only chunks that it cut itself, behind this.
     if (!infos_[file]) infos_[file] = std::make_shared<const NormInfo>(read_norm_info(files_[file], demands_));
-    return std::make_unique<NormFile>(infos_[file], from);
+    return std::make_unique<NormRanges>(infos_[file], from);
   }
 
   std::unique_ptr<Parser> parser() const override {
     struct NormParser : Parser {
       explicit NormParser(const NormSet& of) : set(of) {}
+      int64_t count(Chunk& chunk) override {
+        read_norm_range(*set.infos_[chunk.file], chunk);
+        return count_norm_rows(*set.infos_[chunk.file], chunk, set.policy_, scratch);
+      }
       BadRecords parse(Chunk& chunk, SampleBlock& block) override {
+        if (!chunk.shared) read_norm_range(*set.infos_[chunk.file], chunk);  // else counting has
         return parse_norm_chunk(*set.infos_[chunk.file], chunk, set.policy_, scratch, block);
       }
       const NormSet& set;
@@ -35,6 +41,7 @@ class NormSet : public SampleSet {
     };
     return std::make_unique<NormParser>(*this);
   }
+  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
   NormDemands demands_;

@@ -78,6 +78,19 @@ std::string_view digits_at(ParquetType type, const ParquetValues& values, int64_
 
 }  // namespace
 
+ParquetValues part_of(ParquetType type, ParquetValues values, int64_t begin, int64_t end) {
+  values.rows = end - begin;
+  values.valid_rows_at += begin;
+  if (values.list) {
+    values.list += begin;
+  } else if (values.text) {
+    values.text += begin;
+  } else if (!with_values(type, values.values, [&](const auto* from) { values.values = from + begin; })) {
+    values.bits_at += begin;
+  }
+  return values;
+}
+
 const std::string& ParquetPlan::name(size_t column) const {
   if (column < labels.size()) return labels[column].rule.column;
   column -= labels.size();
@@ -117,7 +130,7 @@ void ParquetRows::bad(int64_t row, const ParquetField* field, const Describe& de
 void ParquetRows::start(int64_t rows, SampleBlock& block) {
   block_ = &block;
   rows_ = rows;
-  keys_ = 0;
+  keys_ = added_ = 0;
   many_ = false;
   bad_.assign(static_cast<size_t>(rows), 0);
   bad_count_ = 0;
@@ -128,11 +141,15 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
 }
 
 void ParquetRows::add(size_t column, const ParquetField& field, const ParquetValues& values) {
-  HCTR_EXPECT(values.rows == rows_, "column '", field.name, "' has ", values.rows, " rows where others have ", rows_);
+  HCTR_EXPECT(added_ + values.rows <= rows_, "column '", field.name, "' has ", added_ + values.rows, " rows where others have ", rows_);
   const auto labels = plan_.labels.size(), dense = plan_.dense.size();
-  if (column < labels) add_numbers(plan_.labels[column], field, values, block_->label.data() + column, static_cast<int64_t>(labels));
-  else if (column < labels + dense) add_numbers(plan_.dense[column - labels], field, values, block_->dense.data() + (column - labels), static_cast<int64_t>(dense));
+  const auto place = [&](std::vector<float>& to, size_t at, size_t stride) { return to.data() + static_cast<size_t>(added_) * stride + at; };
+  if (column < labels) add_numbers(plan_.labels[column], field, values, place(block_->label, column, labels), static_cast<int64_t>(labels));
+  else if (column < labels + dense)
+    add_numbers(plan_.dense[column - labels], field, values, place(block_->dense, column - labels, dense), static_cast<int64_t>(dense));
   else add_slot(column - labels - dense, field, values);
+  added_ += values.rows;
+  if (added_ == rows_) added_ = 0;
 }
 
 void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& field, const ParquetValues& values, float* to, int64_t stride) {
@@ -140,7 +157,7 @@ void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& f
   if (rule.transform == DenseTransform::none && !values.valid_rows) {  // the common case; when something is wrong with a value, all are looked at below
     float zero = 0;
     const bool plain = with_values(field.type, values.values, [&](const auto* from) {
-      for (int64_t r = 0; r < rows_; ++r) {
+      for (int64_t r = 0; r < values.rows; ++r) {
         const auto value = static_cast<float>(from[r]);
         to[r * stride] = value;
         zero += value * 0.0f;
@@ -148,35 +165,35 @@ void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& f
     });
     if (plain && zero == 0) return;
   }
-  for (int64_t r = 0; r < rows_; ++r) {
+  for (int64_t r = 0; r < values.rows; ++r) {
     float& value = to[r * stride];
     value = 0;
     if (!has_value(values, r)) {
       if (rule.fallback) value = *rule.fallback;
-      else bad(r, &field, [] { return "is null or empty; for dense values \"default\" or \"default_dense\" of \"parquet\" could say what that counts as"; });
+      else bad(added_ + r, &field, [] { return "is null or empty; for dense values \"default\" or \"default_dense\" of \"parquet\" could say what that counts as"; });
       continue;
     }
     double found = 0;
     if (field.type == ParquetType::text) {
       if (!read_number(text_at(values, r), found)) {
-        bad(r, &field, [&] { return cat("expected a number, found '", text_at(values, r).substr(0, 40), "'"); });
+        bad(added_ + r, &field, [&] { return cat("expected a number, found '", text_at(values, r).substr(0, 40), "'"); });
         continue;
       }
     } else {
       found = number_at(field.type, values, r);
     }
-    if (!transformed(rule, found, value)) bad(r, &field, [&] { return cat("the value ", found, " is no finite float"); });
+    if (!transformed(rule, found, value)) bad(added_ + r, &field, [&] { return cat("the value ", found, " is no finite float"); });
   }
 }
 
 /// One integer in each row that is a key: false when something is wrong with one of them.
 template <class T>
-bool ParquetRows::add_plain_keys(const ParquetSlot& slot, const T* values) {
+bool ParquetRows::add_plain_keys(const ParquetSlot& slot, const T* values, int64_t rows) {
   int64_t* to = block_->keys.data() + keys_;
   const auto offset = static_cast<uint64_t>(slot.offset);
   uint64_t all = 0;  // bits of all values and keys
   uint64_t most = 0;
-  for (int64_t r = 0; r < rows_; ++r) {
+  for (int64_t r = 0; r < rows; ++r) {
     const auto value = static_cast<uint64_t>(static_cast<int64_t>(values[r])), key = value + offset;
     all |= value | key;
     most = std::max(most, key);
@@ -190,19 +207,19 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
   const SlotRule& rule = slot.rule;
   const bool text = field.type == ParquetType::text;
   const KeyRule keys = rule.keys.value_or(text ? KeyRule::hash : KeyRule::number);
-  const int64_t items = values.list ? values.list[rows_] : rows_;
-  if (items < 0 || keys_ + items + rows_ > std::numeric_limits<int32_t>::max())
-    throw Error(Kind::data, cat("column '", field.name, "': more than 2^31 keys in ", rows_, " rows"));
-  grow(block_->keys, keys_ + items + rows_);
-  int32_t* offsets = block_->offsets.data() + static_cast<int64_t>(at) * rows_;
+  const int64_t rows = values.rows, items = values.list ? int64_t{values.list[rows]} - values.list[0] : rows;
+  if (items < 0 || keys_ + items + rows > std::numeric_limits<int32_t>::max())
+    throw Error(Kind::data, cat("column '", field.name, "': more than 2^31 keys in ", rows, " rows"));
+  grow(block_->keys, keys_ + items + rows);
+  int32_t* offsets = block_->offsets.data() + static_cast<int64_t>(at) * rows_ + added_;
   if (!values.list && !values.valid_rows && !text && keys == KeyRule::number) {
     bool right = false;
     with_values(field.type, values.values, [&](const auto* from) {
-      if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(*from)>>) right = add_plain_keys(slot, from);
+      if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(*from)>>) right = add_plain_keys(slot, from, rows);
     });
     if (right) {
-      for (int64_t r = 0; r < rows_; ++r) offsets[r] = static_cast<int32_t>(keys_ + r);
-      keys_ += rows_;
+      for (int64_t r = 0; r < rows; ++r) offsets[r] = static_cast<int32_t>(keys_ + r);
+      keys_ += rows;
       return;
     }
   }
@@ -225,24 +242,24 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
     if (!rule.fallback) bad(row, &field, [] { return "is null or empty; \"default\" or \"default_key\" of \"parquet\" could say what that counts as"; });
     else if (!rule.fallback->empty()) add_key(row, *rule.fallback);
   };
-  for (int64_t r = 0; r < rows_; ++r) {
+  for (int64_t r = 0; r < rows; ++r) {
     offsets[r] = static_cast<int32_t>(keys_);
     if (!has_value(values, r)) {
-      add_default(r);
+      add_default(added_ + r);
       continue;
     }
     const int64_t begin = values.list ? values.list[r] : r, end = values.list ? values.list[r + 1] : r + 1;
     if (end - begin > plan_.shape.max_keys()) {  // no need to look at them
-      bad(r, &field, [&] { return cat("a list of ", end - begin, " values; all slots of a sample may have ", plan_.shape.max_keys(), " keys together"); });
+      bad(added_ + r, &field, [&] { return cat("a list of ", end - begin, " values; all slots of a sample may have ", plan_.shape.max_keys(), " keys together"); });
       continue;
     }
     for (int64_t i = begin; i < end; ++i) {
-      if (!has_item(values, i)) add_default(r);
-      else add_key(r, digits_at(field.type, values, i, memory));
+      if (!has_item(values, i)) add_default(added_ + r);
+      else add_key(added_ + r, digits_at(field.type, values, i, memory));
     }
   }
   many_ = true;
-  check_limits(at, field);
+  if (added_ + rows == rows_) check_limits(at, field);
 }
 
 /// Whether the bags of a slot that was just added keep its limit.

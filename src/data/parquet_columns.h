@@ -40,7 +40,11 @@ struct ParquetPlan {
   std::string type_problem(size_t column, const ParquetField&) const;
 };
 
-/// Makes rows [0, rows) of a block of one column after the other, in the order of the plan. Rows in which something is wrong are left out at the end.
+/// Rows [begin, end) of `values`.
+ParquetValues part_of(ParquetType, ParquetValues values, int64_t begin, int64_t end);
+
+/// Makes rows [0, rows) of a block of one column after the other, in the order of the plan; of each column rows from the front on, in one part or
+/// several. Rows in which something is wrong are left out at the end.
 class ParquetRows {
  public:
   explicit ParquetRows(const ParquetPlan& plan) : plan_(plan) {}
@@ -56,7 +60,7 @@ class ParquetRows {
   void add_numbers(const ParquetNumber&, const ParquetField&, const ParquetValues&, float* to, int64_t stride);
   void add_slot(size_t slot, const ParquetField&, const ParquetValues&);
   template <class T>
-  bool add_plain_keys(const ParquetSlot&, const T* values);
+  bool add_plain_keys(const ParquetSlot&, const T* values, int64_t rows);
   void check_limits(size_t slot, const ParquetField&);
   void check_inputs();
   void leave_out_bad_rows();
@@ -64,6 +68,7 @@ class ParquetRows {
   const ParquetPlan& plan_;
   SampleBlock* block_ = nullptr;
   int64_t rows_ = 0, keys_ = 0;  // keys_: in the block so far
+  int64_t added_ = 0;            // rows of the column at hand
   bool many_ = false;            // a slot has other than one key somewhere
   std::vector<uint8_t> bad_;
   int64_t bad_count_ = 0, first_bad_ = 0;

@@ -73,26 +73,42 @@ void ParquetRowGroup::read_next(size_t at, ParquetPiece& piece) {
   if (!problem) problem = column.reader->read(piece.values, piece.owner_);
   if (problem)
     throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, " of ", file_->info().group_count, ", column '", field(at).name, "' (", field(at).said,
-                                ") cannot be read from its row ", column.piece * kParquetPieceRows + 1, " on: ", problem));
-  ++column.piece;
+                                ") cannot be read from its row ", column.decoded * kParquetPieceRows + 1, " on: ", problem));
+  ++column.decoded;
+}
+
+std::unique_lock<std::mutex> ParquetRowGroup::turn_of(Column& column, int64_t piece) {
+  std::unique_lock lock(column.mutex);
+  if (piece == first_piece_) column.piece = piece;  // a reader that goes on in the middle
+  column.turn.wait(lock, [&] { return piece > column.failed_at || column.piece == piece; });
+  if (piece > column.failed_at) throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, ": rows before could not be read"));
+  return lock;
 }
 
 ParquetPiece ParquetRowGroup::read(size_t at, int64_t piece) {
   Column& column = columns_[at];
   ParquetPiece found(parquet_plugin().drop);
-  std::unique_lock lock(column.mutex);
-  if (piece == first_piece_)
-    while (column.piece < piece) {  // a reader that goes on in the middle
-      ParquetPiece skipped(parquet_plugin().drop);
-      read_next(at, skipped);
-    }
-  column.turn.wait(lock, [&] { return piece > column.failed_at || column.piece == piece; });
-  if (piece > column.failed_at) throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, ": rows before could not be read"));
+  std::unique_lock lock = turn_of(column, piece);
+  while (column.decoded < piece) {
+    ParquetPiece skipped(parquet_plugin().drop);
+    read_next(at, skipped);
+  }
   read_next(at, found);
   found.column_ = &column.mutex;
+  ++column.piece;
   lock.unlock();
   column.turn.notify_all();
   return found;
+}
+
+void ParquetRowGroup::skip(int64_t piece) {
+  for (Column& column : columns_) {
+    {
+      const std::unique_lock lock = turn_of(column, piece);
+      ++column.piece;
+    }
+    column.turn.notify_all();
+  }
 }
 
 void ParquetRowGroup::fail(int64_t piece) {

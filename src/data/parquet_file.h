@@ -48,6 +48,8 @@ class ParquetRowGroup {
 
   /// Waits until the pieces before have been read. Errors: Error(data) naming file, row group, column and row.
   ParquetPiece read(size_t column, int64_t piece);
+  /// Instead of reading the columns of a piece: they are decoded only if one behind it is read. Waits as reading does.
+  void skip(int64_t piece);
   /// Whoever cannot go on with a piece says so; else those behind it would wait for ever. Those before it go on.
   void fail(int64_t piece);
 
@@ -61,10 +63,13 @@ class ParquetRowGroup {
     std::mutex mutex;
     std::condition_variable turn;
     std::unique_ptr<ParquetColumn> reader;
-    int64_t piece = 0;  // the next
+    int64_t piece = 0;    // the next
+    int64_t decoded = 0;  // pieces that the reader has gone past: skipped ones follow when one behind them is read
     int64_t failed_at = std::numeric_limits<int64_t>::max();  // the first that will not be read
   };
   void read_next(size_t column, ParquetPiece&);
+  /// Waits until the pieces before have been read or skipped.
+  std::unique_lock<std::mutex> turn_of(Column&, int64_t piece);
 
   std::shared_ptr<ParquetFile> file_;
   fs::path path_;

@@ -70,13 +70,18 @@ class ParquetParser : public Parser {
     const auto reading = std::static_pointer_cast<Reading>(std::exchange(chunk.reading, nullptr));
     HCTR_EXPECT(reading, "a piece of a row group is parsed once");
     ParquetRowGroup& group = *reading->group;
-    rows_.start(chunk.records, block);
-    for (size_t c = 0; c < plan_.columns(); ++c) {
+    const int64_t wanted = chunk.count_wanted(chunk.records);
+    rows_.start(wanted, block);
+    if (wanted == 0) group.skip(reading->piece);
+    for (size_t c = 0; wanted > 0 && c < plan_.columns(); ++c) {
       const ParquetPiece piece = group.read(c, reading->piece);
-      rows_.add(c, group.field(c), piece.values);
+      const ParquetField& field = group.field(c);
+      HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ", chunk.records);
+      chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) { rows_.add(c, field, part_of(field.type, piece.values, begin, end)); });
     }
     reading->done = true;
-    const BadRecords bad = rows_.finish([&](int64_t row) {
+    const BadRecords bad = rows_.finish([&](int64_t i) {
+      const int64_t row = chunk.row_of_wanted(i);
       return cat("'", group.path().string(), "': row ", chunk.begin.record + row + 1, " (row group ", group.group() + 1, ", its row ", reading->piece * kParquetPieceRows + row + 1, ")");
     });
     if (bad.count > 0 && policy_ != BadRecordPolicy::skip) throw Error(Kind::data, bad.first);
@@ -112,6 +117,7 @@ class ParquetSet : public SampleSet {
   int64_t samples() const override { return samples_; }
   std::unique_ptr<Cutter> open(size_t file, Place from) override { return std::make_unique<ParquetCutter>(open_parquet(files_[file]), files_[file], fields_[file], from); }
   std::unique_ptr<Parser> parser() const override { return std::make_unique<ParquetParser>(plan_, policy_); }
+  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
   static void check_rows(const ParquetMetadata& metadata, const fs::path& path, int64_t rows) {

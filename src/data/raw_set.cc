@@ -80,13 +80,20 @@ class RawSet : public SampleSet {
       BadRecords parse(Chunk& chunk, SampleBlock& block) override {
         const fs::path& path = set.files_[chunk.file];
         if (!file || file->path() != path) file.emplace(path);
-        if (chunk.buffer.size() < static_cast<size_t>(chunk.bytes)) chunk.buffer.resize(static_cast<size_t>(chunk.bytes));
-        file->read_at(chunk.begin.offset, chunk.buffer.data(), static_cast<size_t>(chunk.bytes));
+        const int64_t record = set.shape_.record(), wanted = chunk.count_wanted(chunk.records);
+        if (chunk.buffer.size() < static_cast<size_t>(wanted * record)) chunk.buffer.resize(static_cast<size_t>(wanted * record));
+        std::byte* to = chunk.buffer.data();
+        chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) {
+          const auto bytes = static_cast<size_t>((end - begin) * record);
+          file->read_at(chunk.begin.offset + begin * record, to, bytes);
+          to += bytes;
+        });
         const auto where = [&](int64_t i) {
-          return cat("'", path.string(), "': record ", chunk.begin.record + i + 1, " of ", set.records_[chunk.file], ", at byte ",
-                     chunk.begin.offset + i * set.shape_.record());
+          const int64_t row = chunk.row_of_wanted(i);
+          return cat("'", path.string(), "': record ", chunk.begin.record + row + 1, " of ", set.records_[chunk.file], ", at byte ",
+                     chunk.begin.offset + row * record);
         };
-        return parse_raw(set.shape_, chunk.buffer.data(), chunk.records, set.policy_, where, scratch, block);
+        return parse_raw(set.shape_, chunk.buffer.data(), wanted, set.policy_, where, scratch, block);
       }
       const RawSet& set;
       std::optional<ByteFile> file;  // the one read last
@@ -94,6 +101,7 @@ class RawSet : public SampleSet {
     };
     return std::make_unique<RawParser>(*this);
   }
+  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
   std::optional<BadRecordPolicy> policy_;

@@ -19,6 +19,14 @@ void expect_same_shape(const BatchShape& batch, const RecordShape& record) {
   HCTR_EXPECT(same, "the layout of a batch was made for another Data layer");
 }
 
+/// The rows of a batch, found but not laid out yet.
+struct Gathered {
+  Rows all;
+  int64_t rows;  ///< of all ranks
+  ReaderPosition behind;
+  int64_t skipped;
+};
+
 /// A filled slot, and where the reader stands behind it.
 struct Ready {
   int slot;
@@ -37,52 +45,66 @@ struct Reader::Set {
   Recycler<SampleBlock> blocks;
   BadRecordCare care;
 
+  /// What is parsed where not all is. When shuffling, rows of every rank are everywhere.
+  std::optional<Share> share() const {
+    if (options.ranks == 1 || options.shuffle > 0 || !samples->can_be_shared()) return {};
+    return Share{.batch = options.batch, .begin = rank_begin, .end = rank_end};
+  }
   Passage passage() const { return {.repeat = options.repeat, .shuffle_files = options.shuffle > 0, .seed = options.seed}; }
 };
 
 struct Reader::Run {
   Run(Set& of, const ReaderPosition& start)
-      : set(of), from(start), blocks(*of.samples, of.passage(), start, of.options.workers, of.blocks, of.care), ready(of.slots.size()),
-        ring(of.slots.size()), collector([this] { collect(); }) {}
+      : set(of), from(start), blocks(*of.samples, of.passage(), start, of.options.workers, of.blocks, of.care, of.share()), ready(of.slots.size()),
+        ring(of.slots.size()), collector([this] { collect(); }), filler([this] { fill_slots(); }) {}
 
   ~Run() {
     blocks.close();
+    gathered.close();
     ready.close();
     ring.close();
     collector.join();
+    filler.join();
   }
 
-  /// The collector: takes rows in their order, and fills slot after slot.
+  /// The collector: takes rows in their order, and finds out which batch they belong to.
   void collect() try {
     const auto stream = set.options.shuffle > 0 ? shuffled(blocks, from, set.options.shuffle, set.options.seed) : in_order(blocks, from);
-    Rows all;
     int64_t samples = from.samples;
+    for (;;) {
+      Gathered batch{};
+      batch.rows = stream->take(set.options.batch, batch.all);
+      if (batch.rows == 0 || (batch.rows < set.options.batch && !set.options.keep_last_partial)) break;
+      if (!blocks.share()) batch.all.keep_slice(set.rank_begin, set.rank_end);
+      samples += batch.rows;
+      batch.behind = stream->position();
+      batch.behind.samples = samples;
+      batch.skipped = stream->bad_records();
+      const bool last = batch.rows < set.options.batch;
+      if (!gathered.push(std::move(batch))) return;
+      if (last) break;
+    }
+    gathered.close();
+  } catch (...) {
+    gathered.fail(std::current_exception());
+  }
+
+  /// The filler: lays batch after batch out in slot after slot, while the next one is gathered.
+  void fill_slots() try {
     for (size_t slot = 0;; slot = (slot + 1) % set.slots.size()) {
-      all.clear();
-      const int64_t rows = stream->take(set.options.batch, all);
-      if (rows == 0 || (rows < set.options.batch && !set.options.keep_last_partial)) break;
+      const std::optional<Gathered> batch = gathered.pop();
+      if (!batch) break;
       if (!ring.take(slot)) return;
-      fill(all.ranges, rows, samples, set.slots[slot]);
-      samples += rows;
-      ReaderPosition behind = stream->position();
-      behind.samples = samples;
-      if (!ready.push({static_cast<int>(slot), behind, stream->bad_records()})) return;
-      if (rows < set.options.batch) break;
+      fill(batch->all.ranges, batch->rows, batch->behind.samples - batch->rows, set.slots[slot]);
+      if (!ready.push({static_cast<int>(slot), batch->behind, batch->skipped})) return;
     }
     ready.close();
   } catch (...) {
     ready.fail(std::current_exception());
   }
 
-  /// This rank's part of `all`, which are `rows` rows.
-  void fill(const std::vector<RowRange>& all, int64_t rows, int64_t first_sample, std::byte* memory) {
-    mine.clear();
-    int64_t at = 0;
-    for (const RowRange& range : all) {
-      const int64_t begin = std::max(at, set.rank_begin), end = std::min(at + range.count, set.rank_end);
-      if (begin < end) mine.push_back({range.block, range.first + begin - at, end - begin});
-      at += range.count;
-    }
+  /// `mine`: this rank's part of `rows` rows.
+  void fill(const std::vector<RowRange>& mine, int64_t rows, int64_t first_sample, std::byte* memory) {
     fill_batch(set.layout, memory, mine, filling);
     StepState& state = *BatchView(set.layout, memory).state;
     state.first_sample = first_sample + set.rank_begin;
@@ -94,11 +116,11 @@ struct Reader::Run {
   Set& set;
   ReaderPosition from;
   BlockStream blocks;
+  BoundedQueue<Gathered> gathered{1};
   BoundedQueue<Ready> ready;
   SlotRing ring;
-  std::vector<RowRange> mine;
-  ThreadPool filling{std::max(1, set.options.workers / 4)};  // laying rows out takes about a third of the time of parsing them
-  std::thread collector;  // last: starts when all else is there
+  ThreadPool filling{std::max(1, set.options.workers / 2)};  // laying rows out takes about half of the time of parsing them
+  std::thread collector, filler;  // last: start when all else is there
 };
 
 Reader::Reader(const DataClause& clause, const Source& source, const BatchLayout& layout, std::vector<std::byte*> slots,
@@ -136,6 +158,8 @@ void Reader::reset(const ReaderPosition& from) {
   skipped_ = from.bad_records;
   run_ = std::make_unique<Run>(*set_, from);
 }
+
+int64_t Reader::parsed_rows() const { return run_->blocks.parsed_rows(); }
 
 ReaderPosition Reader::next_pass() const { return {.pass = position_.pass + 1, .bad_records = skipped_}; }
 

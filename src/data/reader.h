@@ -1,10 +1,13 @@
 // The reader: threads that turn the files of a set, of whatever format, into batches in memory that the caller supplies.
 //
-//   files --(one thread at a time)--> chunks --(workers, in parallel)--> blocks --(collector)--> rows --> batch slots --> next()
-//   sample_set.h      chunk_source.h              block_stream.h           row_stream.h      batch_fill.h
+//   files --(one thread at a time)--> chunks --(workers, in parallel)--> blocks --(collector)--> rows --(filler, in parallel)--> batch slots --> next()
+//   sample_set.h      chunk_source.h              block_stream.h           row_stream.h             batch_fill.h
 //
 // Chunks get their place in line when they are cut, so the order of samples depends on the set, and when shuffling on the seed and
-// the pass, but not on the number of workers. All queues are bounded.
+// the pass, but not on the number of workers. All queues are bounded: besides the filled slots, memory holds a chunk of each worker, two parsed ones of
+// each, and the rows of three batches.
+//
+// Of several ranks each parses its own rows where the format can count the others (share.h), else all, and keeps its own.
 #pragma once
 
 #include <cstddef>
@@ -65,6 +68,8 @@ class Reader {
   int64_t samples() const;
   /// Records left out up to the last row delivered; those of earlier passes count again.
   int64_t skipped_records() const { return skipped_; }
+  /// Rows parsed since the start or the last reset(), of the batches that are being made among them.
+  int64_t parsed_rows() const;
 
  private:
   struct Set;  // what outlives a reset

@@ -14,23 +14,27 @@ class Cursor {
 
   /// Makes sure that there is one; false at the end of the set.
   bool fill() {
-    while (!block_.samples || row_ == block_.samples->rows) {
+    while (!block_.samples || row_ == block_.rows) {
       std::optional<Block> next = blocks_.next();
       if (!next) return false;
       block_ = std::move(*next);
-      row_ = std::min(skip_, block_.samples->rows);
+      row_ = std::min(skip_, block_.rows);
       skip_ -= row_;
     }
     return true;
   }
   const std::shared_ptr<const SampleBlock>& block() const { return block_.samples; }
   int64_t pass() const { return block_.begin.pass; }
-  int64_t left() const { return block_.samples->rows - row_; }  // in the block
+  int64_t left() const { return block_.rows - row_; }  // in the block
   int64_t bad_records() const { return block_.samples ? block_.bad_records : start_.bad_records; }
-  /// The next `count` rows, which must be left.
+  /// The next `count` rows, which must be left; where rows are shared, what the block has of them.
   RowRange take(int64_t count) {
+    const int64_t first = row_;
     row_ += count;
-    return {block_.samples.get(), row_ - count, count};
+    const std::optional<Share>& share = blocks_.share();
+    if (!share) return {block_.samples.get(), first, count};
+    const int64_t before = share->below(block_.number), begin = share->below(block_.number + first), end = share->below(block_.number + row_);
+    return {block_.samples.get(), begin - before, end - begin};
   }
   ReaderPosition position() const {
     if (!block_.samples || skip_ > 0) return start_;
@@ -53,9 +57,12 @@ class InOrder : public RowStream {
   int64_t take(int64_t most, Rows& rows) override {
     int64_t taken = 0;
     while (taken < most && cursor_.fill()) {
-      rows.kept.push_back(cursor_.block());
-      rows.ranges.push_back(cursor_.take(std::min(cursor_.left(), most - taken)));
-      taken += rows.ranges.back().count;
+      const int64_t count = std::min(cursor_.left(), most - taken);
+      taken += count;
+      if (const RowRange range = cursor_.take(count); range.count > 0) {
+        rows.kept.push_back(cursor_.block());
+        rows.ranges.push_back(range);
+      }
     }
     return taken;
   }
@@ -150,6 +157,17 @@ class Shuffled : public RowStream {
 };
 
 }  // namespace
+
+void Rows::keep_slice(int64_t begin, int64_t end) {
+  int64_t at = 0;
+  size_t left = 0;
+  for (const RowRange range : ranges) {
+    const int64_t first = std::max(at, begin), last = std::min(at + range.count, end);
+    if (first < last) ranges[left++] = {range.block, range.first + first - at, last - first};
+    at += range.count;
+  }
+  ranges.resize(left);
+}
 
 std::unique_ptr<RowStream> in_order(BlockStream& blocks, const ReaderPosition& from) { return std::make_unique<InOrder>(blocks, from); }
 

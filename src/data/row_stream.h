@@ -14,16 +14,14 @@ struct Rows {
   std::vector<RowRange> ranges;
   std::vector<std::shared_ptr<const void>> kept;  ///< whatever must stay as long as the ranges are used
 
-  void clear() {
-    ranges.clear();
-    kept.clear();
-  }
+  /// Leaves rows [begin, end) of them.
+  void keep_slice(int64_t begin, int64_t end);
 };
 
 class RowStream {
  public:
   virtual ~RowStream() = default;
-  /// Appends the next rows, `most` at most, and returns how many; fewer only at the end of the set.
+  /// Appends the next rows, `most` at most, and returns how many; fewer only at the end of the set. Rows of other shares are counted and not appended.
   virtual int64_t take(int64_t most, Rows& rows) = 0;
   /// Of the next row, but for `samples`.
   virtual ReaderPosition position() const = 0;
@@ -31,7 +29,7 @@ class RowStream {
   virtual int64_t bad_records() const = 0;
 };
 
-/// As they stand, from `from` on.
+/// As they stand, from `from` on. Only here may rows be shared.
 std::unique_ptr<RowStream> in_order(BlockStream&, const ReaderPosition& from);
 
 /// Each pass is cut into windows of `window` rows, the last of a pass shorter, and each window is put into an order that depends on the

@@ -14,6 +14,7 @@
 
 #include "base/files.h"
 #include "data/sample_block.h"
+#include "data/share.h"
 
 namespace hctr {
 
@@ -45,6 +46,27 @@ struct Chunk {
   std::shared_ptr<void> reading;  ///< what the parser reads from, where the cutter opened it
   std::vector<uint32_t> begins;   ///< [records + 1], where the cutter found them: where in the buffer each record begins, and the last ends
   std::vector<ChunkPart> parts;   ///< where columns lie apart: for each group of them, where its part of these records is
+  bool shared = false;            ///< only `wanted` is to be parsed
+  std::vector<RowSpan> wanted;    ///< rows of the chunk as Parser::count() counts them, in order
+
+  /// Calls visit(begin, end) for each stretch of rows that is to be parsed; `rows`: all there are.
+  template <class Visit>
+  void for_each_wanted(int64_t rows, Visit&& visit) const {
+    if (!shared) return visit(int64_t{0}, rows);
+    for (const RowSpan& span : wanted) visit(span.begin, span.end);
+  }
+  /// Which row of the chunk the i-th of those is.
+  int64_t row_of_wanted(int64_t i) const {
+    if (!shared) return i;
+    size_t span = 0;
+    for (; i >= wanted[span].end - wanted[span].begin; ++span) i -= wanted[span].end - wanted[span].begin;
+    return wanted[span].begin + i;
+  }
+  int64_t count_wanted(int64_t rows) const {
+    int64_t sum = 0;
+    for_each_wanted(rows, [&](int64_t first, int64_t last) { sum += last - first; });
+    return sum;
+  }
 };
 
 class Cutter {
@@ -68,7 +90,9 @@ struct BadRecords {
 class Parser {
  public:
   virtual ~Parser() = default;
-  /// Parses a chunk into `block` (emptied first). Bad records are left out and returned, or are an error, as the policy has it.
+  /// Rows of the chunk, found without parsing them; parse() must follow, of the same chunk. Only for sets that can be shared.
+  virtual int64_t count(Chunk& chunk) { return chunk.records; }
+  /// Parses a chunk, or what is wanted of it, into `block` (emptied first). Bad records are left out and returned, or are an error, as the policy has it.
   /// Errors: Error(data) naming file, record, offset, column and value.
   virtual BadRecords parse(Chunk& chunk, SampleBlock& block) = 0;
 };
@@ -83,6 +107,8 @@ class SampleSet {
   /// From `from` on, which is {} or the `begin` of a chunk of this file. One thread at a time.
   virtual std::unique_ptr<Cutter> open(size_t file, Place from) = 0;
   virtual std::unique_ptr<Parser> parser() const = 0;
+  /// Whether parsers can count rows and parse some of them only: what is bad in the others must not change their number.
+  virtual bool can_be_shared() const = 0;
 };
 
 }  // namespace hctr

@@ -49,6 +49,7 @@ class TextSet : public SampleSet {
   }
 
   std::unique_ptr<Parser> parser() const override;
+  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
   friend class TextParser;
@@ -104,23 +105,43 @@ class TextParser : public Parser {
  public:
   explicit TextParser(const TextSet& set) : set_(set), splitter_(set.format_.grammar), rows_(set.shape_) {}
 
+  int64_t count(Chunk& chunk) override {
+    read(chunk);
+    const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
+    find_records(text, static_cast<size_t>(chunk.bytes), set_.format_.grammar, splitter_, chunk.begins);
+    return static_cast<int64_t>(chunk.begins.size()) - 1;
+  }
+
   BadRecords parse(Chunk& chunk, SampleBlock& block) override {
     const fs::path& path = set_.files_[chunk.file];
-    const auto size = static_cast<size_t>(chunk.bytes);
-    if (set_.cut_by_arithmetic(chunk.file)) {
-      if (!file_ || file_->path() != path) file_.emplace(path);
-      if (chunk.buffer.size() < size + kTextPadding) chunk.buffer.resize(size + kTextPadding);
-      file_->read_at(chunk.begin.offset, chunk.buffer.data(), size);
-    }
+    if (!chunk.shared) read(chunk);  // else counting has
     const auto where = [&](size_t at) {
       const int64_t offset = chunk.begin.offset + static_cast<int64_t>(at);
       if (set_.policy_ == BadRecordPolicy::skip) return cat("'", path.string(), "': the record at byte ", offset);  // counting lines takes too long for many
       return cat("'", path.string(), "' line ", lines_before(path, offset) + 1, ", at byte ", offset);
     };
-    return parse_text(reinterpret_cast<const char*>(chunk.buffer.data()), size, *set_.known_[chunk.file].maker, set_.policy_, where, splitter_, rows_, block);
+    const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
+    BadRecords bad;
+    rows_.start(block);
+    const RowMaker& maker = *set_.known_[chunk.file].maker;
+    const auto parse_part = [&](size_t begin, size_t end) { parse_text(text, begin, end, maker, set_.policy_, where, splitter_, rows_, bad); };
+    if (!chunk.shared) parse_part(0, static_cast<size_t>(chunk.bytes));
+    else
+      for (const RowSpan& span : chunk.wanted) parse_part(chunk.begins[static_cast<size_t>(span.begin)], chunk.begins[static_cast<size_t>(span.end)]);
+    rows_.finish();
+    return bad;
   }
 
  private:
+  void read(Chunk& chunk) {
+    if (!set_.cut_by_arithmetic(chunk.file)) return;
+    const fs::path& path = set_.files_[chunk.file];
+    const auto size = static_cast<size_t>(chunk.bytes);
+    if (!file_ || file_->path() != path) file_.emplace(path);
+    if (chunk.buffer.size() < size + kTextPadding) chunk.buffer.resize(size + kTextPadding);
+    file_->read_at(chunk.begin.offset, chunk.buffer.data(), size);
+  }
+
   const TextSet& set_;
   RecordSplitter splitter_;
   RowMajor rows_;

@@ -39,9 +39,12 @@ struct TextFormat {
 /// One file or the files of a list. Errors: Error(io); Error(data) when the first file is empty or its maker has something against it.
 std::unique_ptr<SampleSet> open_text_set(const DataClause&, const Source&, const TextFormat&, const Log&);
 
-/// Parses whole records, text[0, size), with kTextPadding bytes behind them, into `block`. Bad ones are left out and returned, or an error, as
+/// Where the whole records of text[0, size) begin, and the last ends; blank lines are none. Behind the text are kTextPadding bytes.
+void find_records(const char* text, size_t size, TextGrammar, RecordSplitter&, std::vector<uint32_t>& begins);
+
+/// Parses whole records, text[begin, end), with kTextPadding bytes behind them, into `rows`. Bad ones are left out and added to `bad`, or an error, as
 /// the policy has it; where(offset) names the record at that byte. Errors: Error(data); always when a quote is never closed.
-BadRecords parse_text(const char* text, size_t size, const RowMaker&, std::optional<BadRecordPolicy>,
-                      const std::function<std::string(size_t)>& where, RecordSplitter&, RowMajor&, SampleBlock& block);
+void parse_text(const char* text, size_t begin, size_t end, const RowMaker&, std::optional<BadRecordPolicy>, const std::function<std::string(size_t)>& where,
+                RecordSplitter&, RowMajor& rows, BadRecords& bad);
 
 }  // namespace hctr

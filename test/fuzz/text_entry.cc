@@ -22,7 +22,14 @@ Parsed parse(std::string text, const TextFormat& format, const RowMaker& maker, 
   SampleBlock block;
   parsed.failed = true;
   tolerate([&] {
-    parsed.bad += parse_text(text.data(), size, maker, BadRecordPolicy::skip, [](size_t at) { return std::to_string(at); }, splitter, rows, block).count;
+    BadRecords bad;
+    rows.start(block);
+    parse_text(text.data(), 0, size, maker, BadRecordPolicy::skip, [](size_t at) { return std::to_string(at); }, splitter, rows, bad);
+    rows.finish();
+    parsed.bad += bad.count;
+    std::vector<uint32_t> begins;
+    find_records(text.data(), size, format.grammar, splitter, begins);
+    expect(static_cast<int64_t>(begins.size()) - 1 == bad.count + block.rows);
     parsed.failed = false;
     expect_whole(block, shape);
   });

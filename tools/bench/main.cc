@@ -99,6 +99,8 @@ int main_of(int argc, char** argv) {
   int64_t samples = 1000000;
   reader->add_option("--samples", samples, "rows of the files that are read")->check(CLI::Range(1, 1 << 30))->capture_default_str();
   std::string only;
+  bool serial = false;
+  reader->add_flag("--serial", serial, "also how fast the parts are that threads cannot share");
   reader->add_option("--only", only, "formats whose name holds this word");
   return run_tool(app, argc, argv, [&] {
     const Device device = device_of(given.device);
@@ -111,7 +113,8 @@ int main_of(int argc, char** argv) {
     } else if (app.got_subcommand(scale)) {
       bench::bench_scale(devices_of(given.device, given.scale.ranks), given.scale, report);
     } else if (app.got_subcommand(reader)) {
-      bench::bench_reader({.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5, .only = only}, report);
+      const bench::ReaderCase one{.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5, .only = only, .serial = serial};
+      bench::bench_reader(one, report);
     } else {
       Runtime runtime(device, {.threads = given.threads, .seed = 1});
       Context ctx(runtime, runtime.compute_stream());

@@ -18,6 +18,7 @@
 #include "data/parquet_writer.h"
 #include "data/reader.h"
 #include "device/buffer.h"
+#include "reader_serial.h"
 #include "timing.h"
 
 namespace hctr::bench {
@@ -217,6 +218,7 @@ void bench_one(const std::string& name, const DataClause& clause, const ReaderCa
   report.add(cat("read ", name), where, static_cast<double>(bytes) / took / 1e9, "GB/s");
   report.add(cat("read ", name), where, static_cast<double>(one.rows) / took / 1e6, "M samples/s");
   report.add(cat("read ", name), "per second of one core", static_cast<double>(bytes) / median(busy) / 1e9, "GB");  // on a machine that others use too
+  if (one.serial) bench_serial(name, clause, one, bytes, report);
 }
 
 /// What the system needs to copy a file out of its cache, on one thread.

@@ -13,6 +13,7 @@ struct ReaderCase {
   int threads = 1;         ///< that parse
   int passes = 5;          ///< whose median counts
   std::string only;        ///< formats whose name holds this word
+  bool serial = false;     ///< also what of it one thread does at a time
 };
 
 /// Writes the same rows in every format into a temporary folder, reads each again and again, and checks that every sample came.

@@ -1,0 +1,36 @@
+// Which rows of a set are those of one rank.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace hctr {
+
+/// Consecutive rows, [begin, end).
+struct RowSpan {
+  int64_t begin, end;
+
+  bool operator==(const RowSpan&) const = default;
+};
+
+/// Rows [begin, end) of each batch of `batch` rows. Rows are counted from the first of the first batch; those in front of it are in no share.
+struct Share {
+  int64_t batch, begin, end;
+
+  /// How many rows below `row` are in the share.
+  int64_t below(int64_t row) const {
+    if (row <= 0) return 0;
+    return row / batch * (end - begin) + std::clamp<int64_t>(row % batch - begin, 0, end - begin);
+  }
+  /// Which of the `count` rows from `first` on are in the share, counted from there.
+  void find(int64_t first, int64_t count, std::vector<RowSpan>& spans) const {
+    spans.clear();
+    for (int64_t at = std::max<int64_t>(first, 0) / batch * batch; at < first + count; at += batch) {
+      const RowSpan span{std::max(at + begin, first) - first, std::min(at + end, first + count) - first};
+      if (span.begin < span.end) spans.push_back(span);
+    }
+  }
+};
+
+}  // namespace hctr

@@ -1,0 +1,293 @@
+// Several ranks read one set: together they deliver what one reader does, and each parses its own rows alone.
+#include "data/feature_clause.h"
+#include "data/feature_spec.h"
+#include "unit/data/packed_files.h"
+#include "unit/data/parquet_test_files.h"
+#include "unit/data/reader_rig.h"
+
+namespace hctr::data_test {
+namespace {
+
+constexpr int64_t kRows = 20000;  // several chunks of every format
+
+/// A row of a batch: labels, dense values, and of each bag the number of keys and these.
+std::vector<double> row_of(const Seen& seen, const BatchShape& shape, int64_t b) {
+  std::vector<double> row(seen.label.begin() + b * shape.label_dim, seen.label.begin() + (b + 1) * shape.label_dim);
+  row.insert(row.end(), seen.dense.begin() + b * shape.dense_dim, seen.dense.begin() + (b + 1) * shape.dense_dim);
+  for (size_t t = 0; t < shape.tables.size(); ++t)
+    for (int64_t s = 0; s < shape.tables[t].slots; ++s) {
+      const int32_t* bag = seen.offsets[t].data() + s * shape.samples + b;
+      row.push_back(bag[1] - bag[0]);
+      for (int32_t k = bag[0]; k < bag[1]; ++k) row.push_back(static_cast<double>(seen.keys[t][static_cast<size_t>(k)]));
+    }
+  return row;
+}
+
+/// What a reader delivers, batch by batch, and where it stands behind each.
+struct Delivered {
+  std::vector<std::vector<std::vector<double>>> rows;
+  std::vector<int64_t> first, global, skipped;
+  std::vector<ReaderPosition> behind;
+  int64_t parsed = 0, count = 0;
+};
+
+Delivered deliver(const DataClause& clause, const fs::path& source, const ReaderOptions& options, int most = 100000) {
+  Rig rig(clause, source, options);
+  Delivered found;
+  found.behind.push_back(rig.reader->position());
+  for (int i = 0; i < most; ++i) {
+    const auto seen = rig.next();
+    if (!seen) break;
+    auto& rows = found.rows.emplace_back();
+    for (int32_t b = 0; b < seen->state.valid_samples; ++b) rows.push_back(row_of(*seen, rig.layout.shape, b));
+    found.count += seen->state.valid_samples;
+    found.first.push_back(seen->state.first_sample);
+    found.global.push_back(seen->state.global_samples);
+    found.skipped.push_back(rig.reader->skipped_records());
+    found.behind.push_back(rig.reader->position());
+  }
+  found.parsed = rig.reader->parsed_rows();
+  return found;
+}
+
+/// Holds readers of several ranks, which start at batch `at` of `whole`, against it.
+void expect_shares(const DataClause& clause, const fs::path& source, ReaderOptions options, const Delivered& whole, size_t at, int ranks, bool shared) {
+  const int64_t batch = options.batch;
+  options.ranks = ranks;
+  options.from = whole.behind[at];
+  for (int rank = 0; rank < ranks; ++rank) {
+    SCOPED_TRACE(cat("rank ", rank, " of ", ranks, ", batches of ", batch, " from batch ", at));
+    options.rank = rank;
+    options.workers = 1 + rank;
+    const auto left = static_cast<int>(whole.rows.size() - at);
+    const Delivered found = deliver(clause, source, options, options.repeat ? left : 100000);
+    ASSERT_EQ(found.rows.size(), whole.rows.size() - at);
+    const int64_t begin = batch * rank / ranks, end = batch * (rank + 1) / ranks;
+    for (size_t i = 0; i < found.rows.size(); ++i) {
+      const auto& all = whole.rows[at + i];
+      const auto size = static_cast<int64_t>(all.size());
+      const std::vector<std::vector<double>> expected(all.begin() + std::min(begin, size), all.begin() + std::min(end, size));
+      ASSERT_TRUE(found.rows[i] == expected) << "batch " << i;
+      EXPECT_EQ(found.first[i], whole.first[at + i] + begin);
+      EXPECT_EQ(found.global[i], size);
+      EXPECT_EQ(found.skipped[i], whole.skipped[at + i]);
+      EXPECT_EQ(found.behind[i + 1], whole.behind[at + i + 1]);
+    }
+    if (options.repeat) continue;  // then a reader runs ahead
+    if (shared) {
+      EXPECT_EQ(found.parsed, found.count) << "a rank parses its own rows, and no other";
+    } else if (at == 0) {
+      EXPECT_EQ(found.parsed, whole.count) << "here it has to parse all";
+    }
+  }
+}
+
+void expect_shared(const DataClause& clause, const fs::path& source, bool shared = true, int64_t shuffle = 0) {
+  for (const int64_t batch : {97, 1000, 16000}) {
+    ReaderOptions options{.batch = batch, .workers = 2, .repeat = false, .shuffle = shuffle};
+    const Delivered whole = deliver(clause, source, options);
+    ASSERT_EQ(whole.parsed, whole.count);
+    for (const int ranks : {2, 3}) expect_shares(clause, source, options, whole, 0, ranks, shared);
+    expect_shares(clause, source, options, whole, whole.rows.size() / 2, 2, shared);
+    expect_shares(clause, source, options, whole, whole.rows.size() - 1, 3, shared);  // the short last batch
+  }
+  ReaderOptions options{.batch = 7000, .workers = 2, .repeat = true, .shuffle = shuffle};
+  const Delivered whole = deliver(clause, source, options, 10);  // more than three passes, with batches across their ends
+  expect_shares(clause, source, options, whole, 0, 3, shared);
+  expect_shares(clause, source, options, whole, 5, 2, shared);
+}
+
+DataClause two_inputs() { return clause_of(2, 3, {input_of("wide", 1, 4, 4), input_of("deep", 4, 2, 6)}); }
+DataClause one_hot() { return clause_of(2, 3, {input_of("wide", 1, 1, 1), input_of("deep", 4, 1, 4)}); }
+
+struct NormSets {
+  explicit NormSets(Check check) {
+    for (const int64_t rows : {int64_t{700}, kRows - 701, int64_t{1}, int64_t{0}}) {
+      files.push_back(folder / cat("part", files.size()));
+      write_rows(files.back(), style_of(clause, check, 8), random_rows(clause, rows, 5 + files.size(), 1 << 30, true));
+    }
+    write_file_list(folder / "list", files, true);
+  }
+  /// Breaks a check sum in the middle of a file, and of the one before its last record.
+  void damage() {
+    auto bytes = bytes_of(files[1]);
+    for (const size_t at : {size_t{69 + 4}, bytes.size() - 3}) bytes[at] ^= std::byte{1};
+    put_bytes(files[1], bytes);
+  }
+  Folder folder;
+  DataClause clause = two_inputs();
+  std::vector<fs::path> files;
+};
+
+TEST(SharedReading, NormWithoutCheckSums) {
+  const NormSets sets(Check::none);
+  expect_shared(sets.clause, sets.folder / "list");
+}
+
+TEST(SharedReading, NormWhoseFailedCheckSumsMoveTheRowsBehindThem) {
+  NormSets sets(Check::sum);
+  expect_shared(sets.clause, sets.folder / "list");
+  sets.damage();
+  expect_shared(sets.clause, sets.folder / "list");
+  sets.clause.bad_records = BadRecordPolicy::skip;
+  expect_shared(sets.clause, sets.folder / "list", false);
+}
+
+TEST(SharedReading, ABadRecordIsAnErrorOfTheRankThatHasIt) {
+  NormSets sets(Check::sum);
+  sets.damage();
+  sets.clause.bad_records = BadRecordPolicy::error;
+  const auto problem = [&](int rank) {
+    return message_of([&] { deliver(sets.clause, sets.folder / "list", {.batch = 800, .workers = 2, .repeat = false, .rank = rank, .ranks = 2}); });
+  };
+  EXPECT_SAYS(problem(1), "part1': record 1 of 19299, at byte 69: fails its check sum");  // row 700 of the first batch
+  EXPECT_EQ(problem(0), "");
+}
+
+TEST(SharedReading, ShuffledRowsAreParsedByAllRanks) {
+  const NormSets sets(Check::none);
+  expect_shared(sets.clause, sets.folder / "list", false, 3000);
+}
+
+TEST(SharedReading, Raw) {
+  const Folder folder;
+  DataClause clause = one_hot();
+  clause.format = DataFormat::raw;
+  clause.float_label_dense = true;
+  std::string bytes;
+  for (const Row& row : random_rows(clause, kRows, 3, 1 << 30, false)) {
+    for (const auto* numbers : {&row.label, &row.dense}) bytes.append(reinterpret_cast<const char*>(numbers->data()), 4 * numbers->size());
+    for (const auto& slot : row.slots) {
+      const auto key = static_cast<int32_t>(slot[0]);
+      bytes.append(reinterpret_cast<const char*>(&key), 4);
+    }
+  }
+  const size_t record = bytes.size() / kRows;
+  write_text(folder / "a", bytes.substr(0, 9001 * record));
+  write_text(folder / "b", bytes.substr(9001 * record));
+  write_file_list(folder / "list", {folder / "a", folder / "b"}, true);
+  expect_shared(clause, folder / "list");
+  bytes[9000 * record + record - 1] = '\xff';  // the last key of row 9000
+  write_text(folder / "a", bytes.substr(0, 9001 * record));
+  for (const int rank : {0, 1}) {
+    const std::string problem = message_of([&] { deliver(clause, folder / "list", {.batch = 1000, .workers = 3, .repeat = false, .rank = rank, .ranks = 2}); });
+    EXPECT_SAYS(problem, rank == 0 ? cat("a': record 9001 of 9001, at byte ", 9000 * record, ": slot 4 has the key -") : "");
+    EXPECT_EQ(problem.empty(), rank == 1);
+  }
+  clause.bad_records = BadRecordPolicy::skip;
+  expect_shared(clause, folder / "list", false);
+}
+
+TEST(SharedReading, TextPlainQuotedAndPacked) {
+  const Folder folder;
+  DataClause clause = two_inputs();
+  clause.format = DataFormat::csv;
+  clause.csv.given = true;
+  clause.csv.header = false;
+  clause.csv.labels = {"1", "2"};
+  clause.csv.dense = {{.columns = {"3", "4", "5"}, .transform = DenseTransform::none, .mean = {}, .std = {}}};
+  clause.csv.slots = {{.columns = {"6", "7", "8", "9", "10"}, .vocabulary = "", .separator = "|", .fallback = {}}};
+  for (const bool quotes : {false, true}) {
+    std::string text;
+    int64_t line = 0;
+    for (const Row& row : random_rows(clause, kRows, 3, 1000, true)) {
+      if (++line % 11 == 0) text += line % 2 ? "\n" : "\r\n";  // no rows
+      bool first = true;
+      for (const auto* numbers : {&row.label, &row.dense})
+        for (const float number : *numbers) text += cat(std::exchange(first, false) ? "" : ",", number);
+      for (const auto& slot : row.slots) {
+        text += quotes ? ",\"" : ",";
+        for (const int64_t key : slot) text += cat(key, quotes ? "\n|" : "|");
+        text += quotes ? "\"" : "";
+      }
+      if (line < kRows) text += line % 3 ? "\n" : "\r\n";
+    }
+    clause.csv.quote = quotes ? "\"" : "";
+    write_text(folder / "rows.csv", text);
+    expect_shared(clause, folder / "rows.csv");
+    if (quotes) continue;
+    write_gzip(folder / "rows.csv.gz", text);
+    expect_shared(clause, folder / "rows.csv.gz");
+  }
+}
+
+TEST(SharedReading, FeatureSpecOfABinaryChunkAndATextOne) {
+  const Folder folder;
+  FeatureSpec spec;
+  spec.folder = folder.path();
+  spec.features = {{"click", FeatureType::boolean, {}}, {"age", FeatureType::f32, {}}, {"user", FeatureType::i32, 1000}, {"city", FeatureType::i16, 300}};
+  spec.channels = {{kLabelChannel, {0}}, {kNumericalChannel, {1}}, {kCategoricalChannel, {2, 3}}};
+  spec.sources = {{"train",
+                   {{FeatureChunk::Kind::split_binary, {2}, {folder / "user0.bin", folder / "user1.bin"}},
+                    {FeatureChunk::Kind::csv, {0, 1, 3}, {folder / "rest.csv"}}}}};
+  std::string users, rest;
+  for (int64_t i = 0; i < kRows; ++i) {
+    const auto user = static_cast<int32_t>(i % 1000);
+    users.append(reinterpret_cast<const char*>(&user), 4);
+    rest += cat(i % 13 == 5 ? "\n" : "", i % 2, ",", i, ",", i % 300, i % 3 ? "\n" : "\r\n");
+  }
+  write_text(folder / "user0.bin", users.substr(0, 4 * 7777));
+  write_text(folder / "user1.bin", users.substr(4 * 7777));
+  write_text(folder / "rest.csv", rest);
+  write_text(folder / "spec.yaml", to_yaml(spec));
+  DataClause clause = clause_of(1, 1, {input_of("keys", 2, 1, 2)});
+  clause.feature_spec = (folder / "spec.yaml").string();
+  Problems problems;
+  complete_feature_clause(clause, "", problems);
+  problems.throw_if_any("config");
+  expect_shared(clause, "train");
+  rest.replace(rest.find("15001,"), 6, "15e99,");
+  write_text(folder / "rest.csv", rest);
+  EXPECT_SAYS(message_of([&] { deliver(clause, "train", {.batch = 1000, .workers = 3, .repeat = false, .rank = 0, .ranks = 2}); }), "rest.csv' line 16156: ");
+}
+
+TEST(SharedReading, ParquetOfNumbersTextAndLists) {
+  HCTR_SKIP_WITHOUT_PARQUET();
+  const Folder folder;
+  DataClause clause = clause_of(1, 1, {input_of("s", 3, 2, 5)});
+  clause.format = DataFormat::parquet;
+  clause.parquet.given = true;
+  clause.parquet.labels = {"y"};
+  clause.parquet.dense.emplace_back();
+  clause.parquet.dense[0].columns = {"d"};
+  clause.parquet.dense[0].fallback = 7;
+  clause.parquet.slots.emplace_back();
+  clause.parquet.slots[0].columns = {"a", "b", "c"};
+  std::vector<float> y, d;
+  std::vector<int64_t> a, nulls;
+  std::vector<std::optional<std::string>> b;
+  std::vector<std::vector<int64_t>> c;
+  for (int64_t i = 0; i < kRows; ++i) {
+    y.push_back(static_cast<float>(i));
+    d.push_back(static_cast<float>(i % 77));
+    if (i % 9 == 4) nulls.push_back(i);
+    a.push_back(i * 3);
+    b.push_back(cat("text ", i % 500));
+    c.push_back(std::vector<int64_t>(static_cast<size_t>(i % 3), i));
+  }
+  const std::vector<Column> columns = {numbers("y", ParquetType::f32, y), numbers("d", ParquetType::f32, d, nulls), numbers("a", ParquetType::i64, a),
+                                       texts("b", b), lists("c", ParquetType::i64, c)};
+  for (const int64_t group : {int64_t{3000}, int64_t{17000}}) {
+    write_parquet(folder / "rows.parquet", columns, group);
+    expect_shared(clause, folder / "rows.parquet");
+  }
+}
+
+TEST(Share, FindsTheRowsThatItCounts) {
+  for (const Share share : {Share{10, 0, 5}, Share{10, 5, 10}, Share{7, 2, 4}, Share{1, 0, 0}, Share{1, 0, 1}, Share{9, 3, 6}})
+    for (int64_t first = -25; first < 30; ++first)
+      for (const int64_t count : {0, 1, 5, 40}) {
+        std::vector<RowSpan> spans;
+        share.find(first, count, spans);
+        std::vector<int64_t> found, expected;
+        for (const RowSpan& span : spans)
+          for (int64_t row = span.begin; row < span.end; ++row) found.push_back(row);
+        for (int64_t row = 0; row < count; ++row)
+          if (first + row >= 0 && (first + row) % share.batch >= share.begin && (first + row) % share.batch < share.end) expected.push_back(row);
+        EXPECT_EQ(found, expected);
+        EXPECT_EQ(share.below(first + count) - share.below(first), static_cast<int64_t>(expected.size()));
+      }
+}
+
+}  // namespace
+}  // namespace hctr::data_test

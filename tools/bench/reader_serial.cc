@@ -1,0 +1,131 @@
+#include "reader_serial.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <future>
+#include <thread>
+
+#include "data/format_table.h"
+#include "data/one_hot.h"
+#include "data/row_stream.h"
+#include "timing.h"
+
+namespace hctr::bench {
+namespace {
+
+/// For which the calling thread was busy: others may use the machine too.
+template <class Body>
+double seconds_of(Body&& body) {
+  const auto now = [] {
+    timespec time;
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  std::vector<double> seconds;
+  for (int i = 0; i < 5; ++i) {
+    const double start = now();
+    body();
+    seconds.push_back(now() - start);
+  }
+  return median(seconds);
+}
+
+/// What it takes to tell the next of several threads, which wait for it, where the records of a chunk end; the best of some runs, as no clock of a
+/// thread counts waiting.
+double seconds_of_telling(int threads) {
+  constexpr size_t kLinks = 2000;
+  double best = 1;
+  for (int run = 0; run < 10; ++run) {
+    std::vector<std::promise<Place>> links(kLinks + 1);
+    std::vector<std::thread> all;
+    const auto start = std::chrono::steady_clock::now();
+    for (int t = 0; t < threads; ++t)
+      all.emplace_back([&, t] {
+        for (size_t i = static_cast<size_t>(t); i < kLinks; i += static_cast<size_t>(threads)) links[i + 1].set_value(links[i].get_future().get());
+      });
+    links[0].set_value({});
+    for (std::thread& thread : all) thread.join();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kLinks);
+  }
+  return best;
+}
+
+/// A set whose chunks are cut as those of another one, and parsed in no time: each becomes `rows` rows.
+class FreeSet : public SampleSet {
+ public:
+  FreeSet(SampleSet& of, const DataClause& clause, int64_t rows) : of_(of), clause_(clause), rows_(rows) {}
+  const std::vector<fs::path>& files() const override { return of_.files(); }
+  int64_t samples() const override { return of_.samples(); }
+  std::unique_ptr<Cutter> open(size_t file, Place from) override { return of_.open(file, from); }
+  bool can_be_shared() const override { return false; }
+  std::unique_ptr<Parser> parser() const override {
+    struct FreeParser : Parser {
+      explicit FreeParser(const FreeSet& of) : set(of) {}
+      BadRecords parse(Chunk& chunk, SampleBlock& block) override {
+        chunk.reading.reset();
+        if (block.rows == 0) set.make(block);
+        block.one_hot = true;
+        return {};
+      }
+      const FreeSet& set;
+    };
+    return std::make_unique<FreeParser>(*this);
+  }
+
+ private:
+  void make(SampleBlock& block) const {
+    block.rows = rows_;
+    grow(block.label, rows_ * clause_.label.label_dim);
+    grow(block.dense, rows_ * clause_.dense.dense_dim);
+    grow(block.keys, rows_ * clause_.slots());
+    one_key_each(block, rows_, clause_.slots());
+  }
+  SampleSet& of_;
+  const DataClause& clause_;
+  int64_t rows_;
+};
+
+}  // namespace
+
+void bench_serial(const std::string& name, const DataClause& clause, const ReaderCase& one, int64_t bytes, Report& report) {
+  if (name.find(one.only) == name.npos) return;
+  const auto set = format_type(clause.format).open(clause, training_source(clause), KeyWidth::detect, Log::silent());
+  const auto rate = [&](const std::string& what, double seconds, int64_t rows) {
+    report.add(cat("serial ", name), what, static_cast<double>(bytes) * static_cast<double>(rows) / static_cast<double>(one.rows) / seconds / 1e9, "GB/s");
+  };
+  int64_t chunks = 0;
+  rate("cutting", seconds_of([&] {
+         ChunkSource source(*set, {}, {});
+         chunks = 0;
+         for (Chunk chunk; source.next(chunk);) ++chunks;
+       }), one.rows);
+
+  FreeSet free(*set, clause, std::max<int64_t>(1, one.rows / chunks));
+  Recycler<SampleBlock> recycler;
+  BadRecordCare care{.set = name};
+  std::vector<Rows> batches;  // some, to be laid out
+  int64_t gathered = 0;
+  const double seconds = seconds_of([&] {
+    batches.clear();
+    BlockStream blocks(free, {}, {}, one.threads, recycler, care);
+    const auto stream = in_order(blocks, {});
+    gathered = 0;
+    for (Rows rows; const int64_t count = stream->take(one.batch, rows); rows = {}) {
+      gathered += count;
+      if (batches.size() < 8 && count == one.batch) batches.push_back(std::move(rows));
+    }
+  });
+  rate("gathering batches of free blocks", seconds, gathered);
+  if (clause.format == DataFormat::norm)
+    rate("telling waiting threads where records end", seconds_of_telling(one.threads) * static_cast<double>(chunks), one.rows);
+
+  const BatchLayout layout(batch_shape(clause, one.batch));
+  std::vector<std::byte> memory(layout.bytes);
+  ThreadPool alone(1);
+  rate("laying out on one thread", seconds_of([&] {
+         for (const Rows& rows : batches) fill_batch(layout, memory.data(), rows.ranges, alone);
+       }), static_cast<int64_t>(batches.size()) * one.batch);
+}
+
+}  // namespace hctr::bench
