@@ -79,7 +79,7 @@ void MarksWriter::commit() {
   file_.commit();
 }
 
-MarksHead read_marks(const fs::path& path, const std::function<void(std::span<const formats::RowMark>)>& take) {
+MarksHead read_marks(const fs::path& path, const std::function<void(const MarksHead&, std::span<const formats::RowMark>)>& take) {
   const File file = open_to_read(path, kWhat);
   std::string text(formats::kMarksHeadBytes, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
@@ -94,7 +94,7 @@ MarksHead read_marks(const fs::path& path, const std::function<void(std::span<co
     marks.resize(static_cast<size_t>(std::min<int64_t>(head.rows - first, 1 << 18)));
     if (std::fread(marks.data(), sizeof marks[0], marks.size(), file.get()) != marks.size())
       throw Error(Kind::io, cat("cannot read ", kWhat, " '", path.string(), "': ", std::ferror(file.get()) ? std::strerror(errno) : "it became shorter meanwhile"));
-    take(marks);
+    take(head, marks);
   }
   return head;
 }

@@ -36,6 +36,6 @@ class MarksWriter {
 };
 
 /// Calls take() for all marks of a file, block by block. Errors: Error(io); Error(data) naming the file when its content cannot be.
-MarksHead read_marks(const std::filesystem::path&, const std::function<void(std::span<const formats::RowMark>)>& take);
+MarksHead read_marks(const std::filesystem::path&, const std::function<void(const MarksHead&, std::span<const formats::RowMark>)>& take);
 
 }  // namespace hctr

@@ -218,7 +218,7 @@ template <class Table>
 void load_marks(const fs::path& path, Table& table) {
   if (!table.spec().policy.keeps_marks() || !fs::exists(path)) return;
   const int64_t rows = table.rows();
-  const auto import_block = [&](std::span<const formats::RowMark> marks) {
+  const auto import_block = [&](const MarksHead&, std::span<const formats::RowMark> marks) {
     std::vector<int64_t> keys;
     std::vector<int32_t> slots;
     std::vector<uint32_t> last_seen, occurrences;

@@ -40,14 +40,15 @@ class RoundedRows {
  private:
   template <class T, int Width>
   __device__ void store_rounded(T* to, const Part<Width>& part, int which, int64_t e) const {
-    static_assert(Width == 1 || Width == 4);
-    const Random4 bits = rounding_.four(which, e);
+    static_assert(Width == 1 || Width == 4 || Width == 8);
+    const Random4 draw = rounding_.eight(which, e & ~int64_t{7});
+    const int first = static_cast<int>(e & 7);  // of the draw's eight; 0 where Width is 8
     Pack<T, Width> pack;
 #pragma unroll
     for (int i = 0; i < Width; ++i) {
-      const int64_t place = Width == 4 ? i : e & 3;
-      const uint32_t low = place & 1 ? bits.v[1] : bits.v[0], high = place & 1 ? bits.v[3] : bits.v[2];  // no indexed registers
-      pack.v[i] = rounded_at_random<T>(part.v[i], place & 2 ? high : low);
+      const int place = first + i, word = Width == 1 ? place & 3 : i & 3;
+      const uint32_t low = word & 1 ? draw.v[1] : draw.v[0], high = word & 1 ? draw.v[3] : draw.v[2];  // no indexed registers
+      pack.v[i] = rounded_at_random<T>(part.v[i], RowRounding::bits_of(word & 2 ? high : low, place));
     }
     *reinterpret_cast<Pack<T, Width>*>(to) = pack;
   }
