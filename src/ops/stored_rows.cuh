@@ -9,6 +9,7 @@ namespace hctr::ops {
 
 class PlainRows {
  public:
+  static constexpr int kWidest = 4;  // elements that a lane takes at once
   __device__ PlainRows(const RowData&, int64_t /*row*/, int64_t /*update*/) {}
   template <int Width>
   __device__ Part<Width> load(const RowMemory& memory, int64_t at) const {
@@ -22,6 +23,7 @@ class PlainRows {
 
 class RoundedRows {
  public:
+  static constexpr int kWidest = 8;  // those of one draw
   __device__ RoundedRows(const RowData& data, int64_t row, int64_t update) : rounding_(data.rounding_of(row, update)) {}
   template <int Width>
   __device__ Part<Width> load(const RowMemory& memory, int64_t at) const {
@@ -42,7 +44,7 @@ class RoundedRows {
   __device__ void store_rounded(T* to, const Part<Width>& part, int which, int64_t e) const {
     static_assert(Width == 1 || Width == 4 || Width == 8);
     const Random4 draw = rounding_.eight(which, e & ~int64_t{7});
-    const int first = static_cast<int>(e & 7);  // of the draw's eight; 0 where Width is 8
+    const int first = Width == 8 ? 0 : static_cast<int>(e & 7);  // of the draw's eight
     Pack<T, Width> pack;
 #pragma unroll
     for (int i = 0; i < Width; ++i) {
@@ -55,6 +57,14 @@ class RoundedRows {
 
   RowRounding rounding_;
 };
+
+/// Calls body.operator()<Width>() with the most elements, up to Rows::kWidest, that fits(Width) allows a lane to take at once.
+template <class Rows, class Fits, class Body>
+void dispatch_width_of(const Fits& fits, Body&& body) {
+  if constexpr (Rows::kWidest == 8)
+    if (fits(8)) return body.template operator()<8>();
+  dispatch_width(fits(4), body);
+}
 
 /// Calls body.operator()<Rows>() with the first of the two that serves.
 template <class Body>
