@@ -63,6 +63,10 @@ void Admission::take_memory(const TableSpec& spec) {
   at(scratch, scratch_);
 }
 
+void Admission::set_steps_before(int64_t steps) {
+  if (candidates_) candidates_->set_steps_before(steps);
+}
+
 void Admission::ensure_room(int64_t step) {
   if (!candidates_) return;
   if (const int64_t since = policy_.expired_before(step); since > 0) candidates_dropped_ += candidates_->expire(since);

@@ -77,6 +77,9 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "with min_count: keys that are counted without having a row; beyond them those that were not seen for longest start anew. "
            "10,000,000 when not given; 41 to 63 bytes each",
            at_least(1))
+      .opt("count_keys", &H::count_keys,
+           "count how often each key that has a row occurs, for 4 bytes a row; the counts are saved beside the model file, go on when it is loaded, and "
+           "table_inspect shows them")
       .ignored("load_factor", "the index sizes itself")
       .opt("frequent_keys", &H::frequent_keys,
            "with placement hybrid: a file that says which keys are frequent, as table_inspect --count writes it with --json "
@@ -153,7 +156,7 @@ bool EmbeddingClause::identity_by_slot() const {
 }
 
 PlacementRule EmbeddingClause::placement_rule() const {
-  const bool may_leave = hparam.policy().any() || hparam.limited();  // or wait, or be counted: what rows on every rank cannot
+  const bool may_leave = hparam.policy().any() || hparam.limited() || hparam.count_keys;  // or wait, or be counted: what rows on every rank cannot
   const bool frequent = type == kHybrid && !may_leave;
   if (placement) return *placement == PlacementRule::automatic && frequent ? PlacementRule::hybrid : *placement;
   if (frequent) return PlacementRule::hybrid;
@@ -192,11 +195,14 @@ void check_placement(const EmbeddingClause& e, const std::string& pointer, const
   const SparseEmbeddingHparam& h = e.hparam;
   if (rule == PlacementRule::data_parallel && !e.direct())
     problems.error(word, cat("ranks can have all rows of '", e.top(), "' alike where the keys are known: \"index\": \"direct\" with \"slot_size_array\""));
+  if ((rule == PlacementRule::hybrid || rule == PlacementRule::data_parallel) && h.count_keys)
+    problems.error(word, cat("the rank that owns a row counts its key, and no rank owns rows that all have: leave out the \"count_keys\" of '", e.top(),
+                             "', or take \"localized\" or \"distributed\""));
   if (rule == PlacementRule::hybrid && (h.policy().any() || h.limited()))
     problems.error(word, cat("rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: leave out the fields of '", e.top(),
                              "' that ask for it, or take \"localized\" or \"distributed\""));
   else if (e.type == kHybrid && rule == PlacementRule::automatic)
-    problems.note(pointer, "frequent keys are placed as all others, since rows of this table may leave, wait to be let in, or be limited in number");
+    problems.note(pointer, "frequent keys are placed as all others, since rows of this table may leave, wait to be let in, be counted, or be limited in number");
   const std::string place = pointer + "/sparse_embedding_hparam/";
   const bool hybrid = e.replication().of == Replication::Of::frequent;
   if (!h.frequent_keys.empty() && !hybrid) problems.error(place + "frequent_keys", "names keys for \"placement\": \"hybrid\", which this table has not");
@@ -288,6 +294,7 @@ RowPolicy SparseEmbeddingHparam::policy() const {
   policy.min_count = min_count.value_or(policy.min_count);
   policy.admit_probability = admit_probability.value_or(policy.admit_probability);
   policy.max_candidates = max_candidates.value_or(policy.max_candidates);
+  policy.counts_keys = count_keys;
   return policy;
 }
 

@@ -74,6 +74,7 @@ struct SparseEmbeddingHparam {
   std::optional<WhenFull> when_full;
   std::optional<int64_t> expire_after, min_count, max_candidates;
   std::optional<double> admit_probability;
+  bool count_keys = false;
   std::string frequent_keys;
   std::optional<int64_t> num_iterations_statistics, max_num_frequent_categories;
 

@@ -36,6 +36,9 @@ class Embedding {
   virtual std::map<std::string, int64_t> counts() = 0;
   /// Whether keys have used a row, of any rank, that files of models do not hold.
   virtual bool uses_shared_row() { return table().uses_shared_row(); }
+  /// The same on every rank, see EmbeddingTable.
+  int64_t marked_steps() { return table().marked_steps(); }
+  void continue_marks(int64_t steps) { table().continue_marks(steps); }
   /// On rank 0 `take` gets the rows of all ranks, sorted by (slot, key); on the others it is not called.
   virtual void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) = 0;
   /// Every rank gives the same rows; each keeps its own.

@@ -35,6 +35,8 @@ std::string to_bytes(const RowBlock& block) {
   write(bytes, block.keys);
   write(bytes, block.slots);
   write(bytes, block.last_steps);
+  write(bytes, block.last_seen);
+  write(bytes, block.occurrences);
   write(bytes, block.vectors);
   for (const auto& state : block.states) write(bytes, state);
   return bytes;
@@ -46,6 +48,8 @@ RowCopies from_bytes(std::string_view bytes) {
   read(bytes, rows.keys);
   read(bytes, rows.slots);
   read(bytes, rows.last_steps);
+  read(bytes, rows.last_seen);
+  read(bytes, rows.occurrences);
   read(bytes, rows.vectors);
   for (auto& state : rows.states) read(bytes, state);
   return rows;
@@ -59,13 +63,16 @@ void RowCopies::add(const RowBlock& from, size_t i, const TableSpec& spec) {
   part(keys, from.keys, 1);
   part(slots, from.slots, 1);
   part(last_steps, from.last_steps, 1);
+  part(last_seen, from.last_seen, 1);
+  part(occurrences, from.occurrences, 1);
   part(vectors, from.vectors, spec.dim);
   for (size_t s = 0; s < ops::kMostStates; ++s) part(states[s], from.states[s], spec.state_dim());
 }
 
 void RowCopies::add_piece(const RowBlock& from, size_t i, size_t p, const TableSpec& spec) {
   const auto pieces = static_cast<size_t>(spec.pieces);
-  RowBlock piece{from.keys.subspan(i, 1), {}, {}, {}, from.last_steps.empty() ? from.last_steps : from.last_steps.subspan(i, 1)};
+  const auto one = [i](auto values) { return values.empty() ? values : values.subspan(i, 1); };
+  RowBlock piece{one(from.keys), {}, {}, {}, one(from.last_steps), one(from.last_seen), one(from.occurrences)};
   const auto cut = [&](std::span<const float> whole, int64_t width) {
     const auto n = static_cast<size_t>(width);
     return whole.empty() ? whole : whole.subspan((i * pieces + p) * n, n);
@@ -77,7 +84,7 @@ void RowCopies::add_piece(const RowBlock& from, size_t i, size_t p, const TableS
 }
 
 RowBlock RowCopies::block() const {
-  RowBlock out{keys, slots, vectors, {}, last_steps};
+  RowBlock out{keys, slots, vectors, {}, last_steps, last_seen, occurrences};
   for (size_t s = 0; s < ops::kMostStates; ++s) out.states[s] = states[s];
   return out;
 }
@@ -165,6 +172,8 @@ void PieceJoining::give(const RowBlock& rows) {
       joined.keys.push_back(all.keys[i]);
       joined.slots.push_back(static_cast<int32_t>(all.slots[i] / spec_.pieces));
       if (!all.last_steps.empty()) joined.last_steps.push_back(all.last_steps[i]);
+      if (!all.last_seen.empty()) joined.last_seen.push_back(all.last_seen[i]);
+      if (!all.occurrences.empty()) joined.occurrences.push_back(all.occurrences[i]);
     } else {
       HCTR_EXPECT(all.keys[i] == joined.keys.back() && all.slots[i] % spec_.pieces == static_cast<int64_t>(i % pieces), "table '", spec_.name,
                   "': the pieces of key ", joined.keys.back(), " are not together");

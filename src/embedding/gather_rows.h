@@ -16,6 +16,7 @@ namespace hctr {
 struct RowCopies {
   std::vector<int64_t> keys;
   std::vector<int32_t> slots, last_steps;
+  std::vector<uint32_t> last_seen, occurrences;
   std::vector<float> vectors;
   std::vector<float> states[ops::kMostStates];
   size_t next = 0;  // the first that is not taken yet

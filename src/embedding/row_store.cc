@@ -53,6 +53,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
       spans_(runtime.device(), keys_.spans.size() * sizeof(ops::KeySpan)),
       stray_state_(runtime.device(), keys_.empty() ? 0 : 2 * sizeof(ops::StrayState)),
+      steps_before_(runtime.device(), policy_.marks_steps() ? sizeof(uint32_t) : 0),
       host_word_(runtime.device(), sizeof(uint64_t)),
       strays_(runtime.device(), 2 * sizeof(ops::Stray)) {
   HCTR_EXPECT(spec.slot_bounds.empty() || spec.slot_bounds.size() == static_cast<size_t>(spec.slots),
@@ -72,6 +73,8 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   data_.touched = add_column<uint8_t>(spec.update == UpdateType::global && !spec.optimizer.rests(), 1);
   marks_.last_seen = add_column<uint32_t>(policy_.marks_steps(), 1);
   marks_.occurrences = add_column<uint32_t>(policy_.marks_occurrences(), 1);
+  if (marks_.last_seen) marks_.steps_before = reinterpret_cast<const uint32_t*>(steps_before_.data());
+  set_steps_before(0);
   index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
   index_.state = reinterpret_cast<ops::IndexState*>(state_.data());
 
@@ -109,6 +112,14 @@ void RowStore::add_shared_row(const TableSpec& spec) {
   set_in_state(offsetof(ops::IndexState, finished), uint32_t{1});
   index_.first_row = 2;
   *host_word() = 1;
+}
+
+void RowStore::set_steps_before(int64_t steps) {
+  if (!marks_.steps_before) return;
+  wait_for_all();
+  const auto modulo = static_cast<uint32_t>(steps);
+  copy_bytes(runtime_.compute_stream(), steps_before_.data(), &modulo, sizeof modulo);
+  runtime_.compute_stream().synchronize();
 }
 
 template <class T>

@@ -41,6 +41,8 @@ class RowStore {
   const ops::RowData& data() const { return data_; }
   const ops::RowInit& init() const { return init_; }
   const ops::RowMarks& marks() const { return marks_; }
+  /// Marks go on from those of so many steps before this run's first; modulo 2^32. Waits for queued work.
+  void set_steps_before(int64_t steps);
   /// Where index_close_batch tells the host how many rows there are.
   uint64_t* host_word() const { return reinterpret_cast<uint64_t*>(host_word_.data()); }
 
@@ -137,7 +139,7 @@ class RowStore {
   bool near_limit_ = false;  // the last of them may bring more rows than the limit allows
   std::vector<Column> columns_;
   ReservedBuffer entries_;
-  Buffer state_, slot_bounds_, spans_, stray_state_;
+  Buffer state_, slot_bounds_, spans_, stray_state_, steps_before_;
   HostBuffer host_word_, strays_;
   ops::DirectIndex direct_;
   ops::HashIndex index_;

@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "embedding/marks_file.h"
 
 namespace hctr {
 namespace {
@@ -174,7 +176,10 @@ template <class Table>
 void save_sparse(const fs::path& path, Table& table, int key_bytes) {
   HCTR_EXPECT(key_bytes == 4 || key_bytes == 8, "keys of ", key_bytes, " bytes");
   const auto dim = static_cast<size_t>(table.spec().dim);
+  const fs::path marks_path = marks_path_beside(path);
   AtomicFile file(path);
+  std::optional<MarksWriter> marks;
+  if (table.spec().policy.keeps_marks()) marks.emplace(marks_path, table.spec().policy, table.marked_steps());
   std::vector<std::byte> bytes;
   const auto add = [&bytes](const void* from, size_t count) {
     bytes.insert(bytes.end(), static_cast<const std::byte*>(from), static_cast<const std::byte*>(from) + count);
@@ -195,16 +200,45 @@ void save_sparse(const fs::path& path, Table& table, int key_bytes) {
       add(block.vectors.data() + i * dim, dim * sizeof(float));
     }
     file.write(bytes.data(), bytes.size());
+    if (marks) marks->add(block);
   });
+  std::error_code none;
+  fs::remove(marks_path, none);  // of a file that stood here before
   file.commit();
+  if (marks) marks->commit();
 }
 
 int64_t read_sparse(const fs::path& path, const SparseFileShape& shape, const std::function<void(const SparseRows&)>& take) {
   return fs::is_directory(path) ? read_folder(path, shape, take) : read_file(path, shape, take);
 }
 
+namespace {
+
 template <class Table>
-void load_sparse(const fs::path& path, Table& table, int key_bytes) {
+void load_marks(const fs::path& path, Table& table) {
+  if (!table.spec().policy.keeps_marks() || !fs::exists(path)) return;
+  const int64_t rows = table.rows();
+  const auto import_block = [&](const MarksHead&, std::span<const formats::RowMark> marks) {
+    std::vector<int64_t> keys;
+    std::vector<int32_t> slots;
+    std::vector<uint32_t> last_seen, occurrences;
+    for (const formats::RowMark& mark : marks) {
+      keys.push_back(mark.key);
+      slots.push_back(mark.slot);
+      last_seen.push_back(mark.last_seen);
+      occurrences.push_back(static_cast<uint32_t>(std::min<uint64_t>(mark.occurrences, std::numeric_limits<uint32_t>::max())));
+    }
+    table.import_rows({keys, slots, {}, {}, {}, last_seen, occurrences});
+  };
+  in_context([&] { return cat("loading the marks '", path.string(), "'"); }, [&] {
+    table.continue_marks(read_marks(path, import_block).steps);
+    if (const int64_t more = table.rows() - rows; more > 0)
+      throw Error(Kind::data, cat("'", path.string(), "' has marks of ", more, " keys that have no row: it is not of the model file beside it"));
+  });
+}
+
+template <class Table>
+void load_rows(const fs::path& path, Table& table, int key_bytes) {
   const TableSpec& spec = table.spec();
   const SparseFileShape shape{spec.identity_by_slot, spec.dim, spec.slots, key_bytes};
   const auto twice = [&](int64_t rows, int64_t different) {
@@ -230,6 +264,14 @@ void load_sparse(const fs::path& path, Table& table, int key_bytes) {
     }
   });
   if (repeated > 0) throw twice(rows, rows - repeated);
+}
+
+}  // namespace
+
+template <class Table>
+void load_sparse(const fs::path& path, Table& table, int key_bytes) {
+  load_rows(path, table, key_bytes);
+  load_marks(marks_path_beside(path), table);
 }
 
 template void save_sparse(const fs::path&, EmbeddingTable&, int);

@@ -20,13 +20,14 @@ namespace hctr {
 
 /// Rows of a table on the host. Row i has key keys[i], slot slots[i], elements [i * dim, (i + 1) * dim) of `vectors` and
 /// likewise, with TableSpec::state_dim(), of each optimizer state. Empty: slots when rows belong to keys alone; states and
-/// last_steps when the optimizer has none or they are not asked for or not known.
+/// last_steps when the optimizer has none or they are not asked for or not known; marks where none are kept.
 struct RowBlock {
   std::span<const int64_t> keys;
   std::span<const int32_t> slots;
   std::span<const float> vectors;
   std::span<const float> states[ops::kMostStates];
   std::span<const int32_t> last_steps;  ///< of lazy_global updates
+  std::span<const uint32_t> last_seen{}, occurrences{};  ///< RowMarks, of a policy that keeps them
 };
 
 /// The training loop passes batches through a ring of slots. For a step with its batch in slot i:
@@ -99,6 +100,11 @@ class EmbeddingTable {
   /// Whether keys have used the row that files of models do not hold.
   bool uses_shared_row() const { return admission_ && admission_->used_shared_row(); }
 
+  /// Steps that the marks of rows have counted, those before a model was loaded included.
+  int64_t marked_steps() const { return marked_steps_; }
+  /// The marks of rows, which are imported, are those of so many steps: the next one is counted on from there, whatever its own number is.
+  void continue_marks(int64_t steps);
+
   /// Gives all rows of finished steps to `take`, block by block, sorted by (slot, key). Waits for queued steps.
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take);
   /// A row that has come so often.
@@ -115,7 +121,7 @@ class EmbeddingTable {
   /// Gives these rows with their states to `take`, in the order given.
   void export_rows(std::span<const FrequentRow>, const std::function<void(const RowBlock&)>& take);
 
-  /// Adds rows, or overwrites what the block holds of rows already there; what it does not hold of a new row starts as in
+  /// Adds rows, or overwrites what the block holds of rows already there; what it does not hold of a new row, vectors too, starts as in
   /// training. Waits for queued steps. Errors: as
   /// ensure_room(); Error(data) when a (slot, key) occurs twice, a slot does not exist or a direct key lies outside its range.
   void import_rows(const RowBlock&);
@@ -135,6 +141,8 @@ class EmbeddingTable {
   RowStore store_;
   std::unique_ptr<Admission> admission_;  // none where every key gets a row
   int64_t evicted_ = 0, expired_ = 0;
+  int64_t steps_before_ = 0, marked_steps_ = 0;
+  bool marks_continued_ = false;  // and steps_before_ is to be found at the next step
   Arena arena_;
   std::vector<Batch> batches_;
   float* piece_sums_ = nullptr;

@@ -1,10 +1,24 @@
 // What a table does at its limit and with rows that have not come for long: the host's part, between steps.
+#include <utility>
+
 #include "device/copy.h"
 #include "embedding/table.h"
 
 namespace hctr {
 
+void EmbeddingTable::continue_marks(int64_t steps) {
+  marked_steps_ = steps;
+  marks_continued_ = true;
+}
+
 void EmbeddingTable::ensure_room(int64_t step) {
+  if (std::exchange(marks_continued_, false)) {
+    steps_before_ = marked_steps_ - step;
+    store_.set_steps_before(steps_before_);
+    if (admission_) admission_->set_steps_before(steps_before_);
+  }
+  step += steps_before_;
+  marked_steps_ = step + 1;
   if (const int64_t since = spec_.policy.expired_before(step); since > 0) {
     expired_ += store_.expire(since);
     if (admission_ && admission_->closed() && rows() < spec_.row_limit) admission_->close(false);

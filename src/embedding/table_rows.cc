@@ -49,7 +49,11 @@ class Staging {
   std::vector<T> host_;
 };
 
-ops::RowMemory words_of(int32_t* column) { return {column, DType::i32}; }
+ops::RowMemory words_of(void* column) { return {column, DType::i32}; }
+
+/// The same words with their other sign.
+std::span<const uint32_t> as_unsigned(std::span<const int32_t> words) { return {reinterpret_cast<const uint32_t*>(words.data()), words.size()}; }
+std::span<const int32_t> as_signed(std::span<const uint32_t> words) { return {reinterpret_cast<const int32_t*>(words.data()), words.size()}; }
 
 /// 0, 1, ... in the order of (slot, key); the `pieces` of a row, which have slots of their own, side by side.
 std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const int32_t> slots, int64_t pieces) {
@@ -101,6 +105,8 @@ void EmbeddingTable::give_rows(int64_t count, const RowAt& at, bool with_states,
   std::vector<Staging<float>> states;
   for (int s = 0; with_states && s < spec_.optimizer.states(); ++s) states.emplace_back(ctx.device(), block, data.state_dim);
   Staging<int32_t> last_steps(ctx.device(), with_states ? block : 0, 1);
+  const ops::RowMarks marks = spec_.policy.keeps_marks() ? store_.marks() : ops::RowMarks{};
+  Staging<int32_t> last_seen(ctx.device(), marks.last_seen ? block : 0, 1), occurrences(ctx.device(), marks.occurrences ? block : 0, 1);
   Buffer rows(ctx.device(), static_cast<size_t>(block) * sizeof(int32_t));
   const auto* device_rows = reinterpret_cast<const int32_t*>(rows.data());
   for (int64_t first = 0; first < count; first += block) {
@@ -117,6 +123,8 @@ void EmbeddingTable::give_rows(int64_t count, const RowAt& at, bool with_states,
     RowBlock out{block_keys, block_slots, vectors.gather(ctx, device_rows, n, data.vectors), {}, {}};
     for (size_t s = 0; s < states.size(); ++s) out.states[s] = states[s].gather(ctx, device_rows, n, data.states[s]);
     if (with_states && data.last_step) out.last_steps = last_steps.gather(ctx, device_rows, n, words_of(data.last_step));
+    if (marks.last_seen) out.last_seen = as_unsigned(last_seen.gather(ctx, device_rows, n, words_of(marks.last_seen)));
+    if (marks.occurrences) out.occurrences = as_unsigned(occurrences.gather(ctx, device_rows, n, words_of(marks.occurrences)));
     take(out);
   }
 }
@@ -125,7 +133,7 @@ void EmbeddingTable::import_rows(const RowBlock& block) {
   const bool by_slot = spec_.identity_by_slot;
   const size_t count = block.keys.size();
   HCTR_EXPECT(
-      block.vectors.size() == count * static_cast<size_t>(spec_.dim) && (!by_slot || block.slots.size() == count),
+      (block.vectors.empty() || block.vectors.size() == count * static_cast<size_t>(spec_.dim)) && (!by_slot || block.slots.size() == count),
       "table '", spec_.name, "': ", count, " keys with ", block.slots.size(), " slots and ", block.vectors.size(),
       " elements");
   for (const std::span<const float> state : block.states)
@@ -184,11 +192,15 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
     ops::index_insert(ctx, index, batch, rows);
     ops::init_new_rows(ctx, index, store_.init(), data);
   }
-  Staging<float>(device, n, spec_.dim).scatter(ctx, rows, block.vectors, order, data.vectors);
+  if (!block.vectors.empty()) Staging<float>(device, n, spec_.dim).scatter(ctx, rows, block.vectors, order, data.vectors);
   for (int s = 0; s < spec_.optimizer.states(); ++s)
     if (!block.states[s].empty()) Staging<float>(device, n, data.state_dim).scatter(ctx, rows, block.states[s], order, data.states[s]);
-  if (data.last_step && !block.last_steps.empty())
-    Staging<int32_t>(device, n, 1).scatter(ctx, rows, block.last_steps, order, words_of(data.last_step));
+  const auto scatter_words = [&](void* column, std::span<const int32_t> words) {
+    if (column && !words.empty()) Staging<int32_t>(device, n, 1).scatter(ctx, rows, words, order, words_of(column));
+  };
+  scatter_words(data.last_step, block.last_steps);
+  scatter_words(store_.marks().last_seen, as_signed(block.last_seen));
+  scatter_words(store_.marks().occurrences, as_signed(block.occurrences));
   auto* after = reinterpret_cast<uint32_t*>(rows_after.data());
   ops::index_close_batch(ctx, index, after, store_.host_word());
   ops::index_finish_step(ctx, index, after);

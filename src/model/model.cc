@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "device/lockstep.h"
+#include "embedding/marks_file.h"
 #include "embedding/sparse_file.h"
 #include "ops/bag_lengths.h"
 
@@ -226,6 +227,7 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
     files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
     if (writes) save_sparse(files.back(), *tables_[e], key_bytes(config_.solver));
     else tables_[e]->export_rows(false, [](const RowBlock&) {});  // to rank 0
+    if (tables_[e]->spec().policy.keeps_marks()) files.push_back(marks_path_beside(files.back()));
   }
   if (!state_.empty()) {
     files.push_back(LayerState::path_beside(files[0]));

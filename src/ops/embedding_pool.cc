@@ -28,7 +28,7 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kBlock = 64;      // elements summed on the stack
-constexpr int64_t kAhead = 4;       // samples whose rows are fetched before their turn
+constexpr int64_t kAhead = 48;      // vectors whose rows are fetched before their turn
 constexpr int64_t kVectors = 1024;  // that a thread takes at a time
 constexpr size_t kLine = 64;        // bytes of a line of the cache
 
@@ -50,36 +50,57 @@ void sum_block(const int32_t* rows, KeyRange keys, const Stored* table, int64_t 
   for (int64_t i = 0; i < n; ++i) y[i] = any ? T(sum[i] * weight) : T(0.0f);
 }
 
-template <class Stored>
-void fetch_rows(const int32_t* rows, KeyRange keys, const Stored* table, int64_t dim) {
-  for (int32_t p = keys.begin; p < keys.end; ++p) {
-    const auto* row = reinterpret_cast<const std::byte*>(table + rows[p] * dim);
-    for (size_t at = 0; at < static_cast<size_t>(dim) * sizeof(Stored); at += kLine) __builtin_prefetch(row + at);
-  }
-}
+/// The rows that make a vector; the row of a single key itself.
+struct VectorRows {
+  KeyRange keys;
+  int32_t only;
 
-/// Sample by sample, as the vectors lie in y: whole lines are written one after the other.
+  VectorRows() = default;
+  VectorRows(KeyRange range, const int32_t* rows) : keys(range), only(size() == 1 ? rows[range.begin] : 0) {}
+  int32_t size() const { return keys.end - keys.begin; }
+  const int32_t* begin(const int32_t* rows) const { return size() == 1 ? &only : rows + keys.begin; }
+};
+
+/// Of a part of the batch, at most kVectors, first which rows make which vectors, slot by slot as keys lie in memory; then the vectors, sample by sample as
+/// they lie in y. (Slots are as far apart as a batch is long: walked in turn, their lines of memory would drive each other from the cache.)
 template <class T, class Stored>
-void pool_samples(const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, const View<T, 3>& y, int64_t begin, int64_t end) {
-  const int64_t dim = y.size(2);
-  for (int64_t b = begin; b < end; ++b)
-    for (int64_t place = 0; place < batch.places; ++place) {
-      const int64_t v = place * batch.samples + b;
-      const KeyRange keys = batch.keys_of(v);
-      if (b + kAhead < end) fetch_rows(rows, batch.keys_of(v + kAhead), table, dim);
-      const float weight = batch.weight(combiner, v);
-      T* vector = y.row(b) + place * dim;
-      for (int64_t e = 0; e < dim; e += kBlock) sum_block(rows, keys, table + e, dim, weight, std::min(kBlock, dim - e), vector + e);
+void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, const View<T, 3>& y, int64_t first_sample, int64_t samples,
+               int64_t first_place, int64_t places) {
+  const int64_t dim = y.size(2), count = samples * places;
+  VectorRows of[kVectors];
+  for (int64_t i = 0; i < places; ++i)
+    for (int64_t b = 0; b < samples; ++b) of[b * places + i] = VectorRows(batch.keys_of((first_place + i) * batch.samples + first_sample + b), rows);
+  const auto bytes = static_cast<size_t>(dim) * sizeof(Stored);
+  int64_t b = first_sample, place = first_place;
+  for (int64_t j = -kAhead; j < count; ++j) {
+    if (j + kAhead < count) {  // not in a function of its own: GCC leaves out calls whose only effect is this
+      const int32_t* next = of[j + kAhead].begin(rows);
+      for (int32_t k = 0; k < of[j + kAhead].size(); ++k)
+        for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(reinterpret_cast<const std::byte*>(table + next[k] * dim) + at);
     }
+    if (j < 0) continue;
+    const float weight = batch.weight(combiner, place * batch.samples + b);
+    T* vector = y.row(b) + place * dim;
+    for (int64_t e = 0; e < dim; e += kBlock)
+      sum_block(of[j].begin(rows), {0, of[j].size()}, table + e, dim, weight, std::min(kBlock, dim - e), vector + e);
+    if (++place == first_place + places) {
+      place = first_place;
+      ++b;
+    }
+  }
 }
 
 }  // namespace
 
 void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+  const int64_t places = std::min(kVectors, batch.places), samples = std::max<int64_t>(1, kVectors / std::max<int64_t>(1, places));
   dispatch_float(y.dtype(), [&]<class T>() {
     dispatch_float(table.dtype, [&]<class Stored>() {
-      ctx.threads().parallel_for(batch.samples, std::max<int64_t>(1, kVectors / std::max<int64_t>(1, batch.places)), [&](int64_t begin, int64_t end) {
-        pool_samples(batch, rows, table.as<const Stored>(), combiner, y.view<T, 3>(), begin, end);
+      const auto to = y.view<T, 3>();
+      ctx.threads().parallel_for(batch.samples, samples, [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; b += samples)
+          for (int64_t place = 0; place < batch.places; place += places)
+            pool_part(batch, rows, table.as<const Stored>(), combiner, to, b, std::min(samples, end - b), place, std::min(places, batch.places - place));
       });
     });
   });

@@ -227,12 +227,13 @@ using hctr::cuda::launch_shared;
 
 namespace {
 
-/// Calls body(gradients, lanes) for the gradients as they lie in memory.
-template <class Body>
+/// Calls body(gradients, lanes) for the gradients as they lie in memory, as wide as Rows allow.
+template <class Rows, class Body>
 void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner combiner, const Tensor& dy, Body&& body) {
   const int64_t dim = dy.dim(2);
   dispatch_float(dy.dtype(), [&]<class T>() {
-    dispatch_width(splits_by(4, dy.bytes(), sizeof(T), dy.row_stride(), dim), [&]<int Width>() {
+    const auto fits = [&](int64_t width) { return splits_by(width, dy.bytes(), sizeof(T), dy.row_stride(), dim); };
+    dispatch_width_of<Rows>(fits, [&]<int Width>() {
       body(BagGradients<T, Width>{batch, combiner, groups.bags, dy.view<T, 3>()}, lanes_for(dim, Width));
     });
   });
@@ -255,10 +256,10 @@ std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
 
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
                  Tensor dy, float* piece_sums, RowData data) {
-  dispatch_gradients(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
-    launch_sum_pieces(ctx, gradients, groups, piece_sums, lanes);
-    dispatch_row_rule(optimizer, data, [&]<class Rule>() {
-      dispatch_rows(data, [&]<class Rows>() {
+  dispatch_rows(data, [&]<class Rows>() {
+    dispatch_gradients<Rows>(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
+      launch_sum_pieces(ctx, gradients, groups, piece_sums, lanes);
+      dispatch_row_rule(optimizer, data, [&]<class Rule>() {
         const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
         if constexpr (std::is_same_v<Rows, PlainRows>) {
           launch_shared<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients,
@@ -279,7 +280,7 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
 void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums, Tensor sums) {
   const RowData data = rows_of_sums(sums);
   const Optimizer none;
-  dispatch_gradients(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
+  dispatch_gradients<PlainRows>(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
     launch_sum_pieces(ctx, gradients, groups, piece_sums, lanes);
     const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
     launch_shared<update_short_runs<TakeGradientRule, PlainRows, T, Width>, kThreads>(ctx, "sum_short_runs", short_blocks, none, ctx.state(), gradients, groups,
@@ -290,10 +291,10 @@ void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner,
 }
 
 void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
-  dispatch_width(data.dim % 4 == 0, [&]<int Width>() {
-    const int lanes = lanes_for(data.dim, Width);
-    dispatch_rule(optimizer.kind, [&]<class Rule>() {
-      dispatch_rows(data, [&]<class Rows>() {
+  dispatch_rows(data, [&]<class Rows>() {
+    dispatch_width_of<Rows>([&](int64_t width) { return data.dim % width == 0; }, [&]<int Width>() {
+      const int lanes = lanes_for(data.dim, Width);
+      dispatch_rule(optimizer.kind, [&]<class Rule>() {
         launch(ctx, "sweep_rows", Grid{132 * 8, kThreads, 0}, sweep_rows_kernel<Rule, Rows, Width>, optimizer, ctx.state(), rows, data, lanes);
       });
     });

@@ -65,23 +65,27 @@ struct RowRounding {
   int64_t row_key = 0;
   int32_t slot = 0;
 
-  /// Bits for elements e to e + 3 of array `which` (0 the vector, then the states), e a multiple of 4. One draw serves two arrays.
-  HCTR_HD Random4 four(int which, int64_t e) const {
-    Random4 bits = philox(key, static_cast<uint64_t>(row_key), counter(which, e));
-    for (uint32_t& each : bits.v) each = half_of(each, which);
-    return bits;
-  }
-  /// The same for n elements from e on, many times faster. Host only.
-  void draw(int which, int64_t e, int64_t n, uint32_t* bits) const {
-    random_bits(key, static_cast<uint64_t>(row_key), counter(which, e) * 4, n, bits);
-    for (int64_t i = 0; i < n; ++i) bits[i] = half_of(bits[i], which);
-  }
+  /// One draw, for elements e to e + 7 of array `which` (0 the vector, then the states), e a multiple of 8; bits_of() takes it apart.
+  HCTR_HD Random4 eight(int which, int64_t e) const { return philox(key, static_cast<uint64_t>(row_key), counter(which, e)); }
+  /// Of a draw the 16 bits of its element i: the lower halves of the four words, then the upper ones.
+  HCTR_HD static uint32_t bits_of(uint32_t word, int i) { return i < 4 ? word & 0xffffu : word >> 16; }
+  /// The bits of n elements from e on, many times faster. Host only.
+  void draw(int which, int64_t e, int64_t n, uint32_t* bits) const;
 
  private:
   HCTR_HD uint64_t counter(int which, int64_t e) const {
-    return static_cast<uint64_t>(static_cast<uint32_t>(slot)) << 32 | static_cast<uint64_t>(which / 2) << 30 | static_cast<uint64_t>(e >> 2);
+    return static_cast<uint64_t>(static_cast<uint32_t>(slot)) << 32 | static_cast<uint64_t>(which) << 30 | static_cast<uint64_t>(e >> 3);
   }
-  HCTR_HD static uint32_t half_of(uint32_t bits, int which) { return which % 2 == 0 ? bits & 0xffffu : bits >> 16; }
 };
+
+inline void RowRounding::draw(int which, int64_t e, int64_t n, uint32_t* bits) const {
+  constexpr int64_t kDraws = 8;  // at a time
+  uint32_t words[4 * kDraws];
+  for (int64_t begin = 0; begin < n; begin += 8 * kDraws) {
+    const int64_t some = n - begin < 8 * kDraws ? n - begin : 8 * kDraws;
+    random_bits(key, static_cast<uint64_t>(row_key), counter(which, e + begin) * 4, (some + 7) / 8 * 4, words);
+    for (int64_t i = 0; i < some; ++i) bits[begin + i] = bits_of(words[i / 8 * 4 + i % 4], static_cast<int>(i % 8));
+  }
+}
 
 }  // namespace hctr::ops

@@ -17,7 +17,7 @@ void count_rows(Context& ctx, KeyBatch batch, const int32_t* rows, RowMarks mark
 namespace cpu {
 
 void mark_rows(Context& ctx, RowGroups groups, int64_t key_capacity, RowMarks marks) {
-  const auto step = static_cast<uint32_t>(ctx.state()->step);
+  const uint32_t step = marks.step_of(*ctx.state());
   ctx.threads().parallel_for(groups.counts->runs, 2048, [&](int64_t begin, int64_t end) {
     for (int64_t run = begin; run < end; ++run) {
       const int32_t first = groups.run_begin[run], row = groups.rows[first];
@@ -31,9 +31,10 @@ void mark_rows(Context& ctx, RowGroups groups, int64_t key_capacity, RowMarks ma
 }
 
 void count_rows(Context& ctx, KeyBatch batch, const int32_t* rows, RowMarks marks) {
+  const uint32_t step = marks.step_of(*ctx.state());
   for (int64_t p = 0; p < batch.size(); ++p) {
     if (rows[p] == 0) continue;
-    if (marks.last_seen) marks.last_seen[rows[p]] = static_cast<uint32_t>(ctx.state()->step);
+    if (marks.last_seen) marks.last_seen[rows[p]] = step;
     if (marks.occurrences) ++marks.occurrences[rows[p]];
   }
 }

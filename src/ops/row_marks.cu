@@ -5,7 +5,7 @@ namespace hctr::ops {
 namespace {
 
 __global__ void mark_rows_kernel(RowGroups groups, int64_t key_capacity, RowMarks marks, const StepState* state) {
-  const auto step = static_cast<uint32_t>(state->step);
+  const uint32_t step = marks.step_of(*state);
   const int64_t runs = groups.counts->runs;
   for (int64_t run = hctr::cuda::thread_index(); run < runs; run += hctr::cuda::thread_count()) {
     const int32_t first = groups.run_begin[run], row = groups.rows[first];
@@ -20,10 +20,11 @@ __global__ void mark_rows_kernel(RowGroups groups, int64_t key_capacity, RowMark
 /// Occurrences of one row write one step: whichever comes last.
 __global__ void count_rows_kernel(KeyBatch batch, const int32_t* rows, RowMarks marks, const StepState* state) {
   const int64_t size = batch.size();
+  const uint32_t step = marks.step_of(*state);
   for (int64_t p = hctr::cuda::thread_index(); p < size; p += hctr::cuda::thread_count()) {
     const int32_t row = rows[p];
     if (row == 0) continue;
-    if (marks.last_seen) marks.last_seen[row] = static_cast<uint32_t>(state->step);
+    if (marks.last_seen) marks.last_seen[row] = step;
     if (marks.occurrences) atomicAdd(&marks.occurrences[row], 1u);
   }
 }

@@ -8,10 +8,14 @@ namespace hctr::ops {
 
 /// Null: not noted.
 struct RowMarks {
-  uint32_t* last_seen = nullptr;    // [rows] StepState::step of the last batch that had the row
+  uint32_t* last_seen = nullptr;    // [rows] the step, see step_of(), of the last batch that had the row
   uint32_t* occurrences = nullptr;  // [rows] in all batches; stays at the largest number when that is reached
 
+  const uint32_t* steps_before = nullptr;  // on the device: steps that were marked before this run's, modulo 2^32; null: none
+
   bool any() const { return last_seen || occurrences; }
+  /// The number that steps are marked by.
+  HCTR_HD uint32_t step_of(const StepState& state) const { return static_cast<uint32_t>(state.step) + (steps_before ? *steps_before : 0); }
 };
 
 /// Notes the rows of a batch, grouped: one writer for each row. Needs ctx.state().

@@ -9,6 +9,7 @@ namespace hctr::ops {
 
 class PlainRows {
  public:
+  static constexpr int kWidest = 4;  // elements that a lane takes at once
   __device__ PlainRows(const RowData&, int64_t /*row*/, int64_t /*update*/) {}
   template <int Width>
   __device__ Part<Width> load(const RowMemory& memory, int64_t at) const {
@@ -22,6 +23,7 @@ class PlainRows {
 
 class RoundedRows {
  public:
+  static constexpr int kWidest = 8;  // those of one draw
   __device__ RoundedRows(const RowData& data, int64_t row, int64_t update) : rounding_(data.rounding_of(row, update)) {}
   template <int Width>
   __device__ Part<Width> load(const RowMemory& memory, int64_t at) const {
@@ -40,20 +42,29 @@ class RoundedRows {
  private:
   template <class T, int Width>
   __device__ void store_rounded(T* to, const Part<Width>& part, int which, int64_t e) const {
-    static_assert(Width == 1 || Width == 4);
-    const Random4 bits = rounding_.four(which, e);
+    static_assert(Width == 1 || Width == 4 || Width == 8);
+    const Random4 draw = rounding_.eight(which, e & ~int64_t{7});
+    const int first = Width == 8 ? 0 : static_cast<int>(e & 7);  // of the draw's eight
     Pack<T, Width> pack;
 #pragma unroll
     for (int i = 0; i < Width; ++i) {
-      const int64_t place = Width == 4 ? i : e & 3;
-      const uint32_t low = place & 1 ? bits.v[1] : bits.v[0], high = place & 1 ? bits.v[3] : bits.v[2];  // no indexed registers
-      pack.v[i] = rounded_at_random<T>(part.v[i], place & 2 ? high : low);
+      const int place = first + i, word = Width == 1 ? place & 3 : i & 3;
+      const uint32_t low = word & 1 ? draw.v[1] : draw.v[0], high = word & 1 ? draw.v[3] : draw.v[2];  // no indexed registers
+      pack.v[i] = rounded_at_random<T>(part.v[i], RowRounding::bits_of(word & 2 ? high : low, place));
     }
     *reinterpret_cast<Pack<T, Width>*>(to) = pack;
   }
 
   RowRounding rounding_;
 };
+
+/// Calls body.operator()<Width>() with the most elements, up to Rows::kWidest, that fits(Width) allows a lane to take at once.
+template <class Rows, class Fits, class Body>
+void dispatch_width_of(const Fits& fits, Body&& body) {
+  if constexpr (Rows::kWidest == 8)
+    if (fits(8)) return body.template operator()<8>();
+  dispatch_width(fits(4), body);
+}
 
 /// Calls body.operator()<Rows>() with the first of the two that serves.
 template <class Body>

@@ -37,7 +37,7 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
     if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // of the rows that are not frequent
     PlanTable table{.name = clause.top(), .rule = limited && !clause.identity_by_slot() && rule != PlacementRule::data_parallel ? PlacementRule::distributed : rule,
                     .as_without_plan = limited, .identity_by_slot = clause.identity_by_slot(), .may_be_cut = spec.may_be_cut() && !limited && spec.replication.of == Replication::Of::none,
-                    .may_be_everywhere = !spec.direct.empty() && spec.replication.of != Replication::Of::frequent,
+                    .may_be_everywhere = !spec.direct.empty() && spec.replication.of != Replication::Of::frequent && !spec.policy.counts_keys,
                     .dim = clause.dim,
                     .number_bytes = static_cast<int64_t>(size_of(clause.hparam.exchange_precision.value_or(config.solver.exchange()))), .row_bytes = row_bytes(spec), .slots = {}};
     for (int64_t s = 0; s < sparse.slot_num; ++s) {

@@ -48,5 +48,40 @@ TEST_F(TableInspect, TheFilesNameOrAnOptionSaysWhichTable) {
   EXPECT_EQ(inspect({"config.json", "none.model", "--embedding", "wide_emb"}).exit_code, 5);
 }
 
+TEST_F(TableInspect, ShowsWhatATableCountedInTraining) {
+  // 16 batches of 125: every sample once.
+  const std::string counting = with_change(with_change(small_config(), "\"embedding_vec_size\": 5,", "\"embedding_vec_size\": 5, \"count_keys\": true,"),
+                                           "\"max_iter\": 60, \"gpu\": [0], \"batchsize\": 128", "\"max_iter\": 16, \"gpu\": [0], \"batchsize\": 125");
+  const auto train = [&](const std::string& config, const std::string& out) {
+    write_file(folder_ / (out + ".json"), with_change(config, "\"out/\"", "\"" + out + "/\""));
+    const Outcome done = run_program("huge_ctr", {"--train", out + ".json", "--run-dir", out + "_run", "--device", "cpu"}, folder_.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+  };
+  const auto table = [&](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {out + ".json", out + "/1_sparse_16.model", "--top", "5", "--json", out + "_table.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = inspect(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("hottest keys in training"), std::string::npos) << outcome.out;
+    return Json::read_file(folder_ / (out + "_table.json"));
+  };
+  train(counting, "one");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "one/0_sparse_16.model.marks")) << "the other table counts nothing";
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "one_run/final_1_sparse_16.model.marks"));
+  const Json counted = table("one", {"--count", "2000"}), noted = table("one", {});
+  EXPECT_EQ(counted.find("hottest_in_training")->text(), counted.find("hottest")->text()) << "training met what the data hold";
+  EXPECT_EQ(noted.find("hottest")->text(), counted.find("hottest")->text());
+  EXPECT_EQ(*noted.find("marks")->find("rows")->integer(), *noted.find("rows")->integer());
+
+  train(with_change(counting, "\"gpu\": [0]", "\"gpu\": [0, 1]"), "two");
+  EXPECT_EQ(read_file(folder_ / "two/1_sparse_16.model.marks"), read_file(folder_ / "one/1_sparse_16.model.marks")) << "ranks count together";
+
+  train(with_change(counting, "\"seed\": 7", R"("seed": 7, "sparse_model_file": ["one/0_sparse_16.model", "one/1_sparse_16.model"])"), "again");
+  const Json again = table("again", {});
+  EXPECT_EQ(*again.find("marks")->find("steps")->integer(), 32);
+  EXPECT_EQ(*again.find("marks")->find("occurrences")->integer(), 2 * *noted.find("marks")->find("occurrences")->integer());
+  EXPECT_EQ(*(*again.find("hottest")->array())[0].find("times")->integer(), 2 * *(*noted.find("hottest")->array())[0].find("times")->integer());
+}
+
 }  // namespace
 }  // namespace hctr::test

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "index_bench.h"
+#include "index_memory.h"
 #include "reader_bench.h"
 #include "rows_bench.h"
 #include "run_tool.h"
@@ -44,7 +45,7 @@ std::vector<Device> devices_of(const std::string& word, const std::vector<int>& 
   return all;
 }
 
-void bench_all_indices(Context& ctx, bool quick, bench::Report& report) {
+void bench_all_indices(Runtime& runtime, Context& ctx, bool quick, bench::Report& report) {
   using bench::IndexCase;
   std::vector<IndexCase> cases;
   if (quick || !ctx.device().is_cuda()) {
@@ -55,6 +56,7 @@ void bench_all_indices(Context& ctx, bool quick, bench::Report& report) {
   }
   const bench::Ceilings ceilings = bench::measure_ceilings(ctx, size_t{1} << (quick ? 24 : ctx.device().is_cuda() ? 33 : 28), report);
   for (const IndexCase& one : cases) bench::bench_index(ctx, one, ceilings, report);
+  bench::bench_index_memory(runtime, quick ? 12 : 20, report);
 }
 
 void bench_all_rows(Context& ctx, bool quick, bench::Report& report) {
@@ -118,7 +120,7 @@ int main_of(int argc, char** argv) {
     } else {
       Runtime runtime(device, {.threads = given.threads, .seed = 1});
       Context ctx(runtime, runtime.compute_stream());
-      if (app.got_subcommand(index)) bench_all_indices(ctx, given.quick, report);
+      if (app.got_subcommand(index)) bench_all_indices(runtime, ctx, given.quick, report);
       if (app.got_subcommand(rows)) bench_all_rows(ctx, given.quick, report);
     }
     if (!given.json.empty()) report.write_json(given.json);

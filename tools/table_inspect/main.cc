@@ -4,12 +4,15 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
-#include <tuple>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "bars.h"
 #include "embedding/table_summary.h"
+#include "hot_keys.h"
 #include "key_counts.h"
+#include "marks_report.h"
 #include "train/load_config.h"
 #include "run_tool.h"
 
@@ -52,26 +55,20 @@ size_t which_embedding(const Arguments& given, const Config& config) {
   throw Error(Kind::usage, cat("the name '", given.file, "' does not say which embedding it is of; add --embedding: ", one_of(names)));
 }
 
-std::string bar(int64_t rows, int64_t most) {
-  return std::string(static_cast<size_t>(std::ceil(40.0 * static_cast<double>(rows) / static_cast<double>(std::max<int64_t>(most, 1)))), '#');
-}
-
 long long whole(int64_t n) { return static_cast<long long>(n); }
 
-struct Hot {
-  int64_t key, times;
-  uint64_t slot;
+/// What stands beside the file.
+struct Marks {
+  MarksHead head;
+  MarksSummary summary;
 };
 
-std::vector<Hot> hottest(const KeyCounts& counts, int64_t top) {
-  std::vector<Hot> all;
-  for (const auto& [slot, keys] : counts.of_slot)
-    for (const auto& [key, times] : keys) all.push_back({key, times, slot});
-  const auto more = [](const Hot& a, const Hot& b) { return std::tuple(-a.times, a.slot, a.key) < std::tuple(-b.times, b.slot, b.key); };
-  const auto end = all.begin() + std::min<std::ptrdiff_t>(top, static_cast<std::ptrdiff_t>(all.size()));
-  std::partial_sort(all.begin(), end, all.end(), more);
-  all.erase(end, all.end());
-  return all;
+std::optional<Marks> read_marks_beside(const std::string& file, int64_t top) {
+  const fs::path path = marks_path_beside(file);
+  if (!fs::exists(path)) return {};
+  MarksSummary summary(top);
+  const MarksHead head = read_marks(path, [&](const MarksHead& of, std::span<const formats::RowMark> marks) { summary.add(of, marks); });
+  return Marks{head, std::move(summary)};
 }
 
 void inspect(const Arguments& given) {
@@ -87,22 +84,17 @@ void inspect(const Arguments& given) {
   KeyCounts counts;
   if (given.count > 0) counts = count_keys(config, input, by_slot, given.count, log);
   TableSummary summary(shape.dim, given.top);
-  std::vector<Hot> hot = hottest(counts, given.top);
-  std::map<std::pair<uint64_t, int64_t>, double> hot_norms;
-  for (const Hot& key : hot) hot_norms[{key.slot, key.key}] = -1;
+  const std::optional<Marks> marks = read_marks_beside(given.file, given.top);
+  const std::vector<HotKey> counted = hottest(counts, given.top), noted = marks ? hottest(marks->summary.hottest()) : std::vector<HotKey>{};
+  NormsOfKeys norms;
+  norms.want(counted);
+  norms.want(noted);
   int64_t met = 0;
   read_sparse(given.file, shape, [&](const SparseRows& part) {
     summary.add(part);
-    for (size_t i = 0; given.count > 0 && i < part.keys.size(); ++i) {
-      const uint64_t slot = part.slots.empty() ? 0 : part.slots[i];
-      if (counts.of(slot, part.keys[i]) > 0) ++met;
-      if (const auto found = hot_norms.find({slot, part.keys[i]}); found != hot_norms.end()) {
-        TableSummary one(shape.dim, 1);
-        const auto begin = part.vectors.begin() + static_cast<std::ptrdiff_t>(i) * shape.dim;
-        one.add({{part.keys[i]}, {}, std::vector<float>(begin, begin + shape.dim)});
-        found->second = one.largest_norm();
-      }
-    }
+    norms.take_from(part, shape.dim);
+    for (size_t i = 0; given.count > 0 && i < part.keys.size(); ++i)
+      if (counts.of(part.slots.empty() ? 0 : part.slots[i], part.keys[i]) > 0) ++met;
   });
 
   std::printf("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), clause.top().c_str(), by_slot ? "a row for each slot and key" : "a row for each key",
@@ -116,6 +108,7 @@ void inspect(const Arguments& given) {
                          {"largest_key", summary.largest_key()}, {"smallest_norm", summary.smallest_norm()}, {"median_norm", summary.median_norm()},
                          {"mean_norm", summary.mean_norm()}, {"largest_norm", summary.largest_norm()}, {"rows_of_zeros", summary.rows_of_zeros()},
                          {"rows_not_finite", summary.rows_not_finite()}});
+  if (marks) json.set("marks", show_marks(marks->head, marks->summary));
 
   if (by_slot) {
     Json per_slot(Json::Array{});
@@ -141,23 +134,15 @@ void inspect(const Arguments& given) {
   Json largest(Json::Array{});
   std::printf("\n  largest norms\n");
   for (const auto& row : summary.largest()) {
-    std::printf("  %s%lld  %.4g\n", by_slot ? cat("slot ", row.slot, ", key ").c_str() : "key ", whole(row.key), row.norm);
+    std::printf("  %s  %.4g\n", name_of(by_slot, row.slot, row.key).c_str(), row.norm);
     largest.add(Json(Json::Object{{"slot", static_cast<int64_t>(row.slot)}, {"key", row.key}, {"norm", row.norm}}));
   }
   json.set("largest", largest);
 
+  if (marks && marks->head.occurrences)
+    json.set(given.count > 0 ? "hottest_in_training" : "hottest", show_hottest("hottest keys in training, since they have their rows", by_slot, noted, norms));
   if (given.count > 0) {
-    std::printf("\n  hottest keys of the first %lld training samples\n", whole(counts.samples));
-    Json hottest_keys(Json::Array{});
-    for (const Hot& key : hot) {
-      const double norm = hot_norms.at({key.slot, key.key});
-      std::printf("  %s%lld  %lld times, %s\n", by_slot ? cat("slot ", key.slot, ", key ").c_str() : "key ", whole(key.key), whole(key.times),
-                  norm < 0 ? "has no row" : cat("norm ", norm).c_str());
-      Json entry(Json::Object{{"slot", static_cast<int64_t>(key.slot)}, {"key", key.key}, {"times", key.times}});
-      if (norm >= 0) entry.set("norm", norm);
-      hottest_keys.add(entry);
-    }
-    json.set("hottest", hottest_keys);
+    json.set("hottest", show_hottest(cat("hottest keys of the first ", counts.samples, " training samples"), by_slot, counted, norms));
     json.set("rows_met", met);
     json.set("samples_counted", counts.samples);
     std::printf("  %lld of %lld rows occur in these samples\n", whole(met), whole(summary.rows()));
@@ -167,7 +152,8 @@ void inspect(const Arguments& given) {
 
 int main_of(int argc, char** argv) {
   Arguments given;
-  CLI::App app("Shows what a saved embedding table holds: rows, keys, norms, the largest rows, and how often keys occur in the training data.");
+  CLI::App app("Shows what a saved embedding table holds: rows, keys, norms, the largest rows, and how often keys came in training (where the table "
+               "counts them) or occur in the training data (--count).");
   app.footer(kExamples);
   app.add_option("config", given.config, "the config the model was trained with")->required();
   app.add_option("file", given.file, "a sparse model file of any version, or a folder of version 3.1")->required();

@@ -142,6 +142,9 @@ TEST(EmbeddingClauseTest, WhatHappensAtTheLimitMakesTheSizeALimit) {
   EXPECT_EQ(spec_with(R"("admit_probability": 0.25)").policy.admit_probability, 0.25);
   EXPECT_FALSE(spec_with(R"("max_vocabulary_size_per_gpu": 10)").policy.any());
   EXPECT_FALSE(spec_with(R"("min_count": 1)").policy.any()) << "every key has come once";
+  EXPECT_TRUE(spec_with(R"("count_keys": true)").policy.keeps_marks());
+  EXPECT_FALSE(spec_with(R"("count_keys": true)").policy.any()) << "no row leaves or waits for that";
+  EXPECT_FALSE(spec_with(R"("min_count": 3)").policy.keeps_marks());
 }
 
 TEST(EmbeddingClauseTest, PoliciesThatCannotBeAreNamed) {
@@ -307,6 +310,10 @@ TEST(EmbeddingClauseTest, WhichRowsEveryRankHas) {
   EXPECT_EQ(error(R"(, "min_count": 2)", "hybrid"),
             "/layers/1/placement: rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: leave out the fields of 'wide' "
             "that ask for it, or take \"localized\" or \"distributed\"");
+  for (const std::string word : {"hybrid", "data_parallel"})
+    EXPECT_EQ(error(sizes + R"(, "count_keys": true)", word),
+              "/layers/1/placement: the rank that owns a row counts its key, and no rank owns rows that all have: leave out the \"count_keys\" of 'wide', "
+              "or take \"localized\" or \"distributed\"");
   EXPECT_EQ(error(R"(, "frequent_keys": "keys.json")", "localized"),
             "/layers/1/sparse_embedding_hparam/frequent_keys: names keys for \"placement\": \"hybrid\", which this table has not");
 }

@@ -46,12 +46,17 @@ const Keys kKinds[] = {
     {"at both ends", [](uint64_t n) { return static_cast<int64_t>(n % 2 ? n / 2 : ~(n / 2)) ^ INT64_MIN; }},
 };
 
-/// `workers` threads look for keys (n * 7 + worker) % distinct, in pairs of slots, as blocks of a kernel would: first all searches of a
-/// block, then its rows, then the waiting.
-std::vector<std::vector<uint32_t>> run(int workers, int per_worker, int distinct, uint64_t places, const Keys& kind, std::vector<IndexEntry>& table) {
-  table.assign(places, {});
+using Identity = std::pair<int64_t, int32_t>;
+
+/// Identities number 0, 1, ...: keys in pairs of slots.
+Identity identity_of(const Keys& kind, uint64_t n) { return {kind.key(n / 2), static_cast<int32_t>(n % 2)}; }
+
+/// `workers` threads look for the identities (n * 7 + worker) % distinct, as blocks of a kernel would: first all searches of a block, then its rows,
+/// then the waiting. New rows are those from rows_before + 1 on.
+std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int workers, int per_worker, int distinct, const Keys& kind, uint32_t rows_before) {
+  const uint64_t places = table.size();
   std::vector<std::vector<uint32_t>> rows(static_cast<size_t>(workers), std::vector<uint32_t>(static_cast<size_t>(per_worker)));
-  std::atomic<uint32_t> next_row{0};
+  std::atomic<uint32_t> next_row{rows_before};
   std::vector<std::thread> threads;
   for (int w = 0; w < workers; ++w)
     threads.emplace_back([&, w] {
@@ -60,8 +65,7 @@ std::vector<std::vector<uint32_t>> run(int workers, int per_worker, int distinct
         const int count = std::min(kBlock, per_worker - first);
         ops::IndexSearch found[kBlock];
         const auto identity = [&](int i) {
-          const auto n = static_cast<uint64_t>((static_cast<uint64_t>(first + i) * 7 + static_cast<uint64_t>(w)) % static_cast<uint64_t>(distinct));
-          return std::pair{kind.key(n / 2), static_cast<int32_t>(n % 2)};
+          return identity_of(kind, (static_cast<uint64_t>(first + i) * 7 + static_cast<uint64_t>(w)) % static_cast<uint64_t>(distinct));
         };
         for (int i = 0; i < count; ++i) {
           const auto [key, slot] = identity(i);
@@ -81,6 +85,11 @@ std::vector<std::vector<uint32_t>> run(int workers, int per_worker, int distinct
     });
   for (std::thread& thread : threads) thread.join();
   return rows;
+}
+
+std::vector<std::vector<uint32_t>> run(int workers, int per_worker, int distinct, uint64_t places, const Keys& kind, std::vector<IndexEntry>& table) {
+  table.assign(places, {});
+  return run_on(table, workers, per_worker, distinct, kind, 0);
 }
 
 TEST(HashIndexProtocol, ManyThreadsGiveEachIdentityOneRow) {
@@ -103,6 +112,56 @@ TEST(HashIndexProtocol, ManyThreadsGiveEachIdentityOneRow) {
     for (const auto& [identity, row] : row_of) {
       EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestWaits>(table.data(), 2047, row, identity.first, static_cast<int32_t>(identity.second))), row);
       EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestBytes>(table.data(), 2047, row - 1, identity.first, static_cast<int32_t>(identity.second))), 0u) << "newer than asked for";
+    }
+  }
+}
+
+TEST(HashIndexProtocol, LookupsBesideInsertionsSeeTheRowsOfBeforeThroughSeveralGrowths) {
+  for (const Keys& kind : kKinds) {
+    std::map<Identity, uint32_t> row_of;
+    for (uint64_t places = 32; places <= 2048; places *= 2) {
+      // Grown: emptied, and every row entered anew by several threads.
+      std::vector<IndexEntry> table(places);
+      const std::vector<std::pair<Identity, uint32_t>> known(row_of.begin(), row_of.end());
+      std::vector<std::thread> threads;
+      for (size_t w = 0; w < 3; ++w)
+        threads.emplace_back([&, w] {
+          for (size_t i = w; i < known.size(); i += 3) ops::enter<ThreadPlaces>(table.data(), places - 1, known[i].first.first, known[i].first.second, known[i].second);
+        });
+      for (std::thread& thread : threads) thread.join();
+      threads.clear();
+
+      const auto rows_before = static_cast<uint32_t>(known.size());
+      const int distinct = static_cast<int>(places / 4 * 3);
+      std::atomic<bool> over{false};
+      std::atomic<int> wrong{0}, rounds{0};
+      for (int reader = 0; reader < 2; ++reader)
+        threads.emplace_back([&, reader] {
+          do {
+            for (uint64_t n = 0; n < static_cast<uint64_t>(distinct); ++n) {
+              const auto [key, slot] = identity_of(kind, n);
+              const auto expected = row_of.find({key, slot});
+              const uint32_t row = reader == 0 ? ops::find_row<ThreadPlaces, ops::kFewestBytes>(table.data(), places - 1, rows_before, key, slot)
+                                               : ops::find_row<ThreadPlaces, ops::kFewestWaits>(table.data(), places - 1, rows_before, key, slot);
+              wrong += row != (expected == row_of.end() ? 0 : expected->second);
+            }
+            ++rounds;
+          } while (!over);
+        });
+      const auto rows = run_on(table, 2, distinct, distinct, kind, rows_before);
+      over = true;
+      for (std::thread& thread : threads) thread.join();
+      EXPECT_EQ(wrong, 0) << kind.name << ", " << places << " places: a lookup saw what insertions beside it did";
+      EXPECT_GE(rounds, 2);
+      std::set<uint32_t> given;
+      for (size_t w = 0; w < rows.size(); ++w)
+        for (size_t i = 0; i < rows[w].size(); ++i) {
+          const auto [at, is_new] = row_of.try_emplace(identity_of(kind, (i * 7 + w) % static_cast<uint64_t>(distinct)), rows[w][i]);
+          ASSERT_EQ(at->second, rows[w][i]) << kind.name << ": key " << at->first.first << " changed its row";
+          given.insert(rows[w][i]);
+        }
+      EXPECT_EQ(given.size(), row_of.size());
+      EXPECT_EQ(*given.rbegin(), row_of.size()) << kind.name << ": a row was left out";
     }
   }
 }

@@ -71,9 +71,10 @@ TYPED_TEST(Rounding, KeepsTheMean) {
     const double above = static_cast<double>(static_cast<float>(rounded_at_random<TypeParam>(x, 0xffff)));
     constexpr int64_t kDraws = 100000;
     double sum = 0;
-    for (int64_t i = 0; i < kDraws; i += 4) {
-      const Random4 bits = RowRounding{key, i, 3}.four(0, 0);
-      for (const uint32_t each : bits.v) sum += static_cast<double>(static_cast<float>(rounded_at_random<TypeParam>(x, each)));
+    for (int64_t i = 0; i < kDraws; i += 8) {
+      uint32_t bits[8];
+      RowRounding{key, i, 3}.draw(0, 0, 8, bits);
+      for (const uint32_t each : bits) sum += static_cast<double>(static_cast<float>(rounded_at_random<TypeParam>(x, each)));
     }
     const double bound = 5 * 0.5 * std::abs(above - below) / std::sqrt(static_cast<double>(kDraws));
     EXPECT_NEAR(sum / kDraws, static_cast<double>(x), bound + 1e-12) << x;
@@ -103,8 +104,8 @@ TEST(RowRoundingTest, EveryKeySlotUpdateArrayAndElementHasItsOwnBits) {
   std::set<std::vector<uint32_t>> seen;
   int64_t draws = 0;
   const auto add = [&](int64_t update, int64_t key, int32_t slot, int which, int64_t e) {
-    const Random4 bits = RowRounding{random_key(table, static_cast<uint64_t>(update)), key, slot}.four(which, e);
-    std::vector<uint32_t> all(bits.v, bits.v + 4);
+    std::vector<uint32_t> all(8);
+    RowRounding{random_key(table, static_cast<uint64_t>(update)), key, slot}.draw(which, e, 8, all.data());
     for (const uint32_t each : all) ASSERT_LT(each, 65536u);
     seen.insert(all);
     ++draws;
@@ -113,18 +114,42 @@ TEST(RowRoundingTest, EveryKeySlotUpdateArrayAndElementHasItsOwnBits) {
     for (const int64_t key : {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{1} << 40})
       for (int32_t slot = 0; slot < 3; ++slot)
         for (int which = 0; which < 3; ++which)
-          for (int64_t e = 0; e < 2048; e += 4) add(update, key, slot, which, e);
+          for (int64_t e = 0; e < 2048; e += 8) add(update, key, slot, which, e);
   EXPECT_EQ(static_cast<int64_t>(seen.size()), draws);
 }
 
-TEST(RowRoundingTest, AStretchIsDrawnAsFourByFour) {
+TEST(RowRoundingTest, AStretchIsDrawnAsEightByEight) {
   const RowRounding rounding{random_key(1, 2), -77, 25};
-  for (const int64_t n : {1, 3, 4, 17, 64})
+  for (const int64_t n : {1, 3, 4, 8, 17, 64, 200})
     for (int which = 0; which < 3; ++which) {
-      uint32_t bits[64];
+      uint32_t bits[200];
       rounding.draw(which, 128, n, bits);
-      for (int64_t i = 0; i < n; ++i) ASSERT_EQ(bits[i], rounding.four(which, 128 + i / 4 * 4).v[i % 4]) << i << " of " << n;
+      for (int64_t i = 0; i < n; ++i) {
+        const Random4 draw = rounding.eight(which, 128 + i / 8 * 8);
+        ASSERT_EQ(bits[i], RowRounding::bits_of(draw.v[i % 4], static_cast<int>(i % 8))) << i << " of " << n;
+      }
     }
+}
+
+TEST(RowRoundingTest, TheBitsOfOneDrawDependNeitherOnEachOtherNorOnTheNext) {
+  // 16 bits as numbers from -1 to 1, whose products have mean 0 and variance 1/9 where they are independent: 5 standard deviations.
+  const uint64_t table = random_key(5, stream_of("rounding:wide"));
+  constexpr int kNumbers = 24, kDraws = 20000;  // three draws side by side
+  std::vector<double> products(kNumbers * kNumbers), sums(kNumbers);
+  for (int64_t row = 0; row < kDraws; ++row) {
+    uint32_t bits[kNumbers];
+    RowRounding{table, row, 0}.draw(0, 0, kNumbers, bits);
+    double x[kNumbers];
+    for (int i = 0; i < kNumbers; ++i) x[i] = (static_cast<double>(bits[i]) + 0.5) / 32768 - 1;
+    for (int i = 0; i < kNumbers; ++i) {
+      sums[static_cast<size_t>(i)] += x[i];
+      for (int j = 0; j < i; ++j) products[static_cast<size_t>(i * kNumbers + j)] += x[i] * x[j];
+    }
+  }
+  for (int i = 0; i < kNumbers; ++i) {
+    EXPECT_LT(std::abs(sums[static_cast<size_t>(i)]), 5 * std::sqrt(kDraws / 3.0)) << i;
+    for (int j = 0; j < i; ++j) EXPECT_LT(std::abs(products[static_cast<size_t>(i * kNumbers + j)]), 5 * std::sqrt(kDraws / 9.0)) << i << ", " << j;
+  }
 }
 
 }  // namespace

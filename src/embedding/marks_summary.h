@@ -1,0 +1,41 @@
+// What the marks of a saved table say: how often its keys have come, which the most, and how long ago.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "embedding/marks_file.h"
+
+namespace hctr {
+
+class MarksSummary {
+ public:
+  /// `top`: how many of the hottest keys to keep.
+  explicit MarksSummary(int64_t top) : top_(top) {}
+  void add(const MarksHead&, std::span<const formats::RowMark>);
+
+  /// Rows whose number is in [from, to).
+  struct Bin {
+    int64_t from, to, rows;
+  };
+  int64_t rows() const { return rows_; }
+  int64_t occurrences() const { return occurrences_; }
+  int64_t most_occurrences() const { return most_; }
+  /// Rows by their occurrences: 0, 1, 2 to 3, 4 to 7, and so on to the fullest.
+  std::vector<Bin> by_occurrences() const { return bins(by_occurrences_); }
+  /// Rows by the steps since their key came last: 0 in the last step, 1, 2 to 3, and so on.
+  std::vector<Bin> by_steps_unseen() const { return bins(by_steps_unseen_); }
+  /// The most occurrences first; among equals by slot and key.
+  std::vector<formats::RowMark> hottest() const;
+
+ private:
+  static std::vector<Bin> bins(const std::vector<int64_t>& rows_by_width);
+
+  int64_t top_;
+  int64_t rows_ = 0, occurrences_ = 0, most_ = 0;
+  std::vector<int64_t> by_occurrences_, by_steps_unseen_;  // rows by how many bits the number has
+  std::vector<formats::RowMark> hottest_;                  // a heap, the coldest at its front
+};
+
+}  // namespace hctr
