@@ -8,6 +8,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/error.h"
 #include "support/devices.h"
 #include "support/distance.h"
 #include "support/program.h"
@@ -56,10 +57,15 @@ class RanksTest : public ::testing::Test {
     make_data(folder_.path(), "data.json", 3000, 500, {"--vocabulary", "300"});
   }
 
+  struct Table {
+    std::string name;
+    bool by_slot;  // else rows belong to keys alone
+    size_t dim;
+  };
   struct Result {
     std::vector<double> losses, metrics;
     std::vector<float> dense;
-    std::map<std::pair<uint64_t, int64_t>, std::vector<float>> rows[2];
+    std::vector<std::map<std::pair<uint64_t, int64_t>, std::vector<float>>> rows;  // of each table
     std::string statistics;
   };
 
@@ -79,6 +85,7 @@ class RanksTest : public ::testing::Test {
 
   Result result(const std::string& name) const {
     Result out;
+    out.rows.resize(tables_.size());
     std::istringstream lines(read_file(folder_ / (name + "-run") / "metrics.jsonl"));
     for (std::string line; std::getline(lines, line);) {
       const Json json = Json::parse(line, "metrics.jsonl");
@@ -93,42 +100,42 @@ class RanksTest : public ::testing::Test {
         out.dense.resize(bytes.size() / sizeof(float));
         std::memcpy(out.dense.data(), bytes.data(), bytes.size());
       }
-      for (size_t e = 0; e < 2; ++e)
-        if (file.starts_with("final_" + std::to_string(e) + "_sparse")) read_rows(bytes, e == 1, e == 1 ? deep_dim_ : 1, out.rows[e]);
+      for (size_t e = 0; e < tables_.size(); ++e)
+        if (file.starts_with("final_" + std::to_string(e) + "_sparse")) read_rows(bytes, tables_[e], out.rows[e]);
     }
     return out;
   }
 
-  static void read_rows(const std::string& bytes, bool by_slot, size_t dim, std::map<std::pair<uint64_t, int64_t>, std::vector<float>>& rows) {
-    const size_t head = by_slot ? 16 : 8;
+  static void read_rows(const std::string& bytes, const Table& table, std::map<std::pair<uint64_t, int64_t>, std::vector<float>>& rows) {
+    const size_t head = table.by_slot ? 16 : 8, dim = table.dim;
     for (size_t at = 0; at < bytes.size(); at += head + dim * sizeof(float)) {
       int64_t key = 0;
       uint64_t slot = 0;
       std::vector<float> vector(dim);
       std::memcpy(&key, bytes.data() + at, 8);
-      if (by_slot) std::memcpy(&slot, bytes.data() + at + 8, 8);
+      if (table.by_slot) std::memcpy(&slot, bytes.data() + at + 8, 8);
       std::memcpy(vector.data(), bytes.data() + at + head, dim * sizeof(float));
       EXPECT_TRUE(rows.emplace(std::pair(slot, key), vector).second) << "key " << key << " twice";
     }
   }
 
   /// Losses to `of_losses`, weights and rows to `tolerance` of their size.
-  static void expect_same(const Result& one, const Result& many, double tolerance, double of_losses = 1e-6, double of_metrics = 1e-4) {
+  void expect_same(const Result& one, const Result& many, double tolerance, double of_losses = 1e-6, double of_metrics = 1e-4) const {
     ASSERT_EQ(many.losses.size(), one.losses.size());
     for (size_t i = 0; i < one.losses.size(); ++i) EXPECT_NEAR(many.losses[i] / one.losses[i], 1, of_losses) << "step " << i;
     ASSERT_EQ(many.metrics.size(), one.metrics.size());
     for (size_t i = 0; i < one.metrics.size(); ++i) EXPECT_NEAR(many.metrics[i] / one.metrics[i], 1, of_metrics) << "evaluation, number " << i;
     EXPECT_LT(distance_of(one.dense, many.dense), tolerance) << "dense weights";
-    for (size_t e = 0; e < 2; ++e) {
+    for (size_t e = 0; e < one.rows.size(); ++e) {
       std::vector<float> a, b;
-      ASSERT_EQ(one.rows[e].size(), many.rows[e].size()) << "embedding " << e;
+      ASSERT_EQ(one.rows[e].size(), many.rows[e].size()) << tables_[e].name;
       for (const auto& [identity, vector] : one.rows[e]) {
         const auto found = many.rows[e].find(identity);
         ASSERT_TRUE(found != many.rows[e].end()) << "key " << identity.second << " of slot " << identity.first;
         a.insert(a.end(), vector.begin(), vector.end());
         b.insert(b.end(), found->second.begin(), found->second.end());
       }
-      EXPECT_LT(distance_of(a, b), tolerance) << "embedding " << e;
+      EXPECT_LT(distance_of(a, b), tolerance) << tables_[e].name;
     }
   }
 
@@ -174,7 +181,8 @@ class RanksTest : public ::testing::Test {
 
   TemporaryFolder folder_;
   std::string config_, device_ = "cpu";
-  size_t deep_dim_ = 5;
+  /// As files of rows have them.
+  std::vector<Table> tables_ = {{"wide_emb", false, 1}, {"deep_emb", true, 5}};
 };
 
 }  // namespace hctr::test

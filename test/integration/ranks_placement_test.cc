@@ -10,7 +10,7 @@ class PlannedRanks : public RanksTest {
  protected:
   void SetUp() override {
     RanksTest::SetUp();
-    deep_dim_ = 8;
+    tables_[1].dim = 8;
     config_ = with_change(with_change(sgd(config_), "\"embedding_vec_size\": 5", "\"embedding_vec_size\": 8"), "\"leading_dim\": 15", "\"leading_dim\": 24");
   }
   std::string planned(const std::string& config, int ranks, const std::string& file = "mixed.json") {
