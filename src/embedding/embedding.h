@@ -21,7 +21,7 @@ class Embedding {
   virtual void ensure_room(int64_t step) { table().ensure_room(step); }
   void confirm_room(int slot) { table().confirm_room(slot); }
   void enforce_limit(int slot) { table().enforce_limit(slot); }
-  void check_keys() { table().check_keys(); }
+  virtual void check_keys() { table().check_keys(); }
   virtual void prepare(Context&, int slot, Tensor keys, Tensor offsets) = 0;
   virtual void forward(Context&, int slot, Tensor y) = 0;
   virtual void backward_and_update(Context&, int slot, Tensor dy) = 0;

@@ -7,29 +7,44 @@
 namespace hctr::test {
 namespace {
 
-TEST_F(RanksTest, AFullTableOfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
-  // Three slots of 300 keys: of two ranks one has two slots. A batch alone fits.
-  for (const auto& [ranks, limit] : {std::pair{kThreads[0], "420"}, {kThreads[1], "220"}, {kProcesses[0], "420"}, {kProcesses[1], "220"}}) {
-    if (ranks.processes > 1 && !why_no_mpi().empty()) continue;
+/// A run that a full table ends: the table, its rank and its limit are named, and what is saved is the model of the last finished step, on all ranks.
+class FullTable : public RanksTest {
+ protected:
+  void expect_saved(const std::string& config, const Ranks& ranks, const std::string& limit, int least_iterations = 1) {
     SCOPED_TRACE(ranks.gpu);
-    const std::string config = with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5",
-                                           std::string("\"max_vocabulary_size_per_gpu\": ") + limit + ", \"grow\": false, \"embedding_vec_size\": 5");
+    const std::string limited = with_change(config, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5",
+                                            "\"max_vocabulary_size_per_gpu\": " + limit + ", \"grow\": false, \"embedding_vec_size\": 5");
     fs::remove_all(folder_ / "full");
-    const Outcome outcome = start(config, ranks, "full");
+    const Outcome outcome = start(limited, ranks, "full");
     EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
     for (const char* piece : {"table 'deep_emb' on rank ", " rows that \"max_vocabulary_size_per_gpu\" allows", "while training on rank ",
                               " is saved as full/_dense_"})
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in " << outcome.err;
     const std::string saved = "; iteration ";
-    const std::string iteration = std::to_string(std::atoi(outcome.err.c_str() + outcome.err.find(saved) + saved.size()));
+    const int iterations = std::atoi(outcome.err.c_str() + outcome.err.find(saved) + saved.size());
+    const std::string iteration = std::to_string(iterations);
+    EXPECT_GE(iterations, least_iterations);
     ASSERT_TRUE(fs::exists(folder_ / "full" / ("_dense_" + iteration + ".model"))) << outcome.err;
-    // What is saved is the model of the last finished step, on all ranks.
     fs::remove_all(folder_ / "whole");
-    const Outcome whole = start(with_change(config_, "\"max_iter\": 20", "\"max_iter\": " + iteration), ranks, "whole");
+    const Outcome whole = start(with_change(config, "\"max_iter\": 20", "\"max_iter\": " + iteration), ranks, "whole");
     EXPECT_EQ(whole.exit_code, 0) << whole.err;
     for (const std::string& file : {"_dense_" + iteration + ".model", "0_sparse_" + iteration + ".model", "1_sparse_" + iteration + ".model"})
       EXPECT_EQ(read_file(folder_ / "full" / file), read_file(folder_ / "whole" / file)) << file;
   }
+};
+
+TEST_F(FullTable, OfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
+  // Three slots of 300 keys: of two ranks one has two slots. A batch alone fits.
+  for (const auto& [ranks, limit] : {std::pair{kThreads[0], "420"}, {kThreads[1], "220"}, {kProcesses[0], "420"}, {kProcesses[1], "220"}})
+    if (ranks.processes == 1 || why_no_mpi().empty()) expect_saved(config_, ranks, limit);
+}
+
+TEST_F(FullTable, BesideOneWithFrequentKeysLeavesTheirRowsAsTheLastStepMadeThem) {
+  // The batch that is refused has been looked up in the rows that every rank has by then: it must not have touched them.
+  const std::string hybrid = with_change(config_, "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",", R"("bottom": "wide_data", "top": "wide_emb", "placement": "hybrid",)");
+  const std::string found = with_change(hybrid, "\"embedding_vec_size\": 1,", R"("embedding_vec_size": 1, "num_iterations_statistics": 1,)");
+  for (const auto& [ranks, limit] : {std::pair{kThreads[0], "500"}, {kThreads[2], "270"}, {kProcesses[0], "500"}})
+    if (ranks.processes == 1 || why_no_mpi().empty()) expect_saved(found, ranks, limit, 2);
 }
 
 TEST_F(RanksTest, ASignalStopsAllRanksAfterTheSameStepAndSavesTheModel) {

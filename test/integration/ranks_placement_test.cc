@@ -61,6 +61,24 @@ TEST_F(PlannedRanks, AModelGoesOnUnderAnotherPlan) {
   expect_same(one, train(planned(next, 4), kThreads[2]), 1e-6);
 }
 
+TEST_F(RanksTest, WholeTablesOnEveryRankMayHaveALimitAndKeysThatSlotsShare) {
+  // The sizes are those of all ranks together, so that what each has is what one rank has alone.
+  const std::string sizes = R"("grow": false, "index": "direct", "identity": "key", "slot_size_array": [300, 300, 300], "embedding_vec_size": 5)";
+  const std::string wide = with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1", R"("slot_size_array": [300], "embedding_vec_size": 1)");
+  const std::string alone = with_change(wide, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5", sizes);
+  const std::string deep = "\"bottom\": \"deep_data\", \"top\": \"deep_emb\",", everywhere = with_change(alone, deep, deep + "\"placement\": \"data_parallel\",");
+  tables_[1].by_slot = false;
+  for (const bool adam : {false, true}) {
+    const Result one = train(adam ? alone : sgd(alone), {"[0]"}, "one");
+    EXPECT_EQ(one.rows[1].size(), 900u);
+    for (const Ranks& ranks : {kThreads[0], kThreads[1], kThreads[2], kProcesses[0]}) {
+      if (ranks.processes > 1 && !why_no_mpi().empty()) continue;
+      SCOPED_TRACE((adam ? "Adam on " : "SGD on ") + ranks.gpu);
+      expect_same(one, train(adam ? everywhere : sgd(everywhere), ranks), adam ? 1e-5 : 1e-6);
+    }
+  }
+}
+
 TEST_F(PlannedRanks, APlanThatDoesNotFitIsRefused) {
   const Outcome outcome = start(planned(config_, 3), kThreads[0], "unfit");
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
