@@ -2,6 +2,7 @@
 #include <chrono>
 #include <csignal>
 
+#include "base/platform.h"
 #include "ranks_fixture.h"
 
 namespace hctr::test {
@@ -64,16 +65,16 @@ TEST_F(RanksTest, ListsThatDoNotFitTheProcessesAreExplained) {
   EXPECT_NE(outcome.err.find("/solver/gpu: names the GPUs of 1 process and 2 were started"), std::string::npos) << outcome.err;
 }
 
-/// Signals rank 1 of two processes in the middle of training; how long the job then takes to end is the caller's to judge.
+/// Signals a rank of two processes in the middle of training: the job must end in time.
 class FailingRank : public RanksTest {
  protected:
-  Outcome end_of(int signal_number) {
+  Outcome end_of(int signal_number, int rank = 1) {
     write_file(folder_ / "endless.json", with_change(endless(), "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
     const auto begin = std::chrono::steady_clock::now();
     const Outcome outcome = run_under_mpi_and_signal(
-        2, "huge_ctr", {"--train", "endless.json", "--run-dir", "endless", "--device", "cpu", "--comm-timeout", "5"}, folder_.path(), "Iter: 20 ", 1,
+        2, "huge_ctr", {"--train", "endless.json", "--run-dir", "endless", "--device", "cpu", "--comm-timeout", "5"}, folder_.path(), "Iter: 20 ", rank,
         signal_number);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60)) << outcome.err;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(kSanitized ? 60 : 30)) << outcome.err;
     EXPECT_NE(outcome.exit_code, 0);
     return outcome;
   }
@@ -81,8 +82,28 @@ class FailingRank : public RanksTest {
 
 TEST_F(FailingRank, KilledEndsTheJob) {
   HCTR_SKIP_WITHOUT_MPI();
-  const Outcome outcome = end_of(SIGKILL);
-  EXPECT_NE(outcome.err.find("exited on signal 9"), std::string::npos) << outcome.out << outcome.err;  // mpirun's words
+  for (const int rank : {0, 1}) {
+    const Outcome outcome = end_of(SIGKILL, rank);
+    EXPECT_NE(outcome.err.find("exited on signal 9"), std::string::npos) << outcome.out << outcome.err;  // mpirun's words
+    EXPECT_NE(outcome.err.find(cat("rank ", rank)), std::string::npos) << outcome.out << outcome.err;
+  }
+}
+
+TEST_F(FailingRank, ThrowingIsNamedWithItsReason) {
+  HCTR_SKIP_WITHOUT_MPI();
+  // Each process has files of its own, and those of rank 1 are torn.
+  write_file(folder_ / "each.json", with_change(with_change(config_, "\"max_iter\": 20", "\"max_iter\": 500"), "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
+  const TemporaryFolder places;
+  for (const char* rank : {"0", "1"}) fs::copy(folder_.path(), places / rank, fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(places / "1"))
+    if (entry.path().extension() == ".data") fs::resize_file(entry.path(), entry.file_size() / 2);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string program = (fs::path(HCTR_BIN_DIR) / "huge_ctr").string();
+  const Outcome outcome = run_under_mpi(2, "/bin/sh", {"-c", "cd $OMPI_COMM_WORLD_RANK && exec " + program + " --train each.json --run-dir run --device cpu"}, places.path());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(kSanitized ? 60 : 30)) << outcome.err;
+  EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
+  EXPECT_NE(outcome.err.find("while training on rank 1 of 2"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("train."), std::string::npos) << outcome.err;
 }
 
 TEST_F(FailingRank, StalledIsNamed) {

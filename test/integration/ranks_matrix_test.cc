@@ -64,7 +64,7 @@ class EveryTable : public RanksTest {
     make_data(folder_.path(), "data.json", 1300, 200, {"--vocabulary", std::to_string(kRows)});
   }
 
-  /// A plan that has every table as its name says, and slot 1 of the automatic ones spread.
+  /// A plan that has every table as its name says, and of the automatic ones slot 0 on every rank, slot 1 spread.
   std::string planned(const std::string& config, int ranks) {
     std::string plan;
     for (const Table& table : tables_) {
@@ -74,7 +74,7 @@ class EveryTable : public RanksTest {
       std::string owners;
       for (int s = 0; s < slots * pieces; ++s) {
         const bool spread = is("distributed") || is("by_key") || (is("auto") && s == 1) || (is("cut") && s == 2);
-        owners += cat(s > 0 ? ", " : "", spread ? "\"all\"" : cat(s % ranks));
+        owners += cat(s > 0 ? ", " : "", spread ? "\"all\"" : is("auto") && s == 0 ? "\"every rank\"" : cat(s % ranks));
       }
       plan += cat(plan.empty() ? "" : ",\n", R"({"name": ")", table.name, "\", ",
                   is("data_parallel") ? R"("owners": "every rank"})" : cat(R"("pieces": )", pieces, R"(, "owners": [)", owners, "]}"));
