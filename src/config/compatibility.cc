@@ -18,8 +18,8 @@ const std::vector<CompatibilityWord>& compatibility_words() {
       {"drop_partial_batches", &C::drop_partial_batches,
        "with `num_epochs`, samples at the end of the set that fill no batch are left out, as 3.0 does; else they are a smaller batch"},
       {"batch_norm_per_gpu", &C::batch_norm_per_gpu,
-       "BatchNorm takes mean and variance of each GPU's share of the batch, and the model file gets the running averages of the first GPU; else they are "
-       "those of the whole batch, whatever the number of GPUs"},
+       "BatchNorm and PReLU_Dice take mean and variance of each GPU's share of the batch, and the model file gets BatchNorm's running averages of the "
+       "first GPU; else they are those of the whole batch, whatever the number of GPUs"},
   };
   return words;
 }

@@ -28,6 +28,9 @@ struct DirectKeys {
   std::string outside(int64_t key, int64_t slot) const;
 };
 
+/// Of this table's slots those that every rank has, for the table of these: the others' keys have no row there and are no strays.
+DirectKeys keys_on_every_rank(const DirectKeys&, const Placement&);
+
 DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement&, int64_t rank, int64_t first_key = 0);
 
 }  // namespace hctr

@@ -21,7 +21,7 @@ class Embedding {
   virtual void ensure_room(int64_t step) { table().ensure_room(step); }
   void confirm_room(int slot) { table().confirm_room(slot); }
   void enforce_limit(int slot) { table().enforce_limit(slot); }
-  void check_keys() { table().check_keys(); }
+  virtual void check_keys() { table().check_keys(); }
   virtual void prepare(Context&, int slot, Tensor keys, Tensor offsets) = 0;
   virtual void forward(Context&, int slot, Tensor y) = 0;
   /// Begins the way of gradients to the owners of rows. May run beside the compute stream, once `dy` is there and before backward_and_update.

@@ -161,6 +161,24 @@ void RowGathering::merge() {
   if (!merged.empty()) take_(merged.block());
 }
 
+void merge_rows(const RowBlock& mine, const std::function<void(const std::function<void(const RowBlock&)>& take)>& others, const TableSpec& spec,
+                const std::function<void(const RowBlock&)>& take) {
+  const auto owner = [](const RowBlock& block, size_t i) { return std::pair(block.slots.empty() ? 0 : block.slots[i], block.keys[i]); };
+  size_t next = 0;  // of mine
+  others([&](const RowBlock& block) {
+    RowCopies merged;
+    for (size_t i = 0; i < block.keys.size(); ++i) {
+      while (next < mine.keys.size() && owner(mine, next) < owner(block, i)) merged.add(mine, next++, spec);
+      if (next < mine.keys.size() && owner(mine, next) == owner(block, i)) merged.add(mine, next++, spec);
+      else merged.add(block, i, spec);
+    }
+    take(merged.block());
+  });
+  RowCopies rest;
+  while (next < mine.keys.size()) rest.add(mine, next++, spec);
+  if (!rest.empty()) take(rest.block());
+}
+
 void PieceJoining::give(const RowBlock& rows) {
   for (size_t i = 0; i < rows.keys.size(); ++i) waiting_.add(rows, i, spec_);
   const auto pieces = static_cast<size_t>(spec_.pieces), whole = waiting_.keys.size() / pieces;

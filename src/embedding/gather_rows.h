@@ -60,6 +60,10 @@ class RowGathering {
   std::vector<FromRank> ranks_;  // on rank 0
 };
 
+/// Gives what `others` gives, with `mine` in its place, all in the order of (slot, key): where both have a row, mine.
+void merge_rows(const RowBlock& mine, const std::function<void(const std::function<void(const RowBlock&)>& take)>& others, const TableSpec&,
+                const std::function<void(const RowBlock&)>& take);
+
 /// On the way to a file: the pieces of a row, which come side by side and in their order, as one row.
 class PieceJoining {
  public:

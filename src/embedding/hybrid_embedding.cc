@@ -144,21 +144,7 @@ int64_t HybridEmbedding::rows() { return others_.rows() + (have_owners_ ? 0 : fr
 
 void HybridEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
   const RowCopies copies = frequent_rows(with_states);
-  const RowBlock frequent = copies.block();
-  const auto owner = [](const RowBlock& block, size_t i) { return std::pair(block.slots.empty() ? 0 : block.slots[i], block.keys[i]); };
-  size_t next = 0;  // frequent row
-  others_.export_rows(with_states, [&](const RowBlock& block) {
-    RowCopies merged;
-    for (size_t i = 0; i < block.keys.size(); ++i) {
-      while (next < frequent.keys.size() && owner(frequent, next) < owner(block, i)) merged.add(frequent, next++, spec());
-      if (next < frequent.keys.size() && owner(frequent, next) == owner(block, i)) merged.add(frequent, next++, spec());
-      else merged.add(block, i, spec());
-    }
-    take(merged.block());
-  });
-  RowCopies rest;
-  while (next < frequent.keys.size()) rest.add(frequent, next++, spec());
-  if (!rest.empty()) take(rest.block());
+  merge_rows(copies.block(), [&](const auto& give) { others_.export_rows(with_states, give); }, spec(), take);
 }
 
 void HybridEmbedding::import_rows(const RowBlock& rows) {

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr double kGain = 0.9;         // to be spread or cut must save a tenth
+constexpr double kGain = 0.9;         // to be spread, cut or on every rank must save a tenth
 constexpr double kKeptMemory = 0.85;  // activations and batches need some too
 constexpr double kMost = 9e18;        // that is told of
 constexpr double kLookup = 64;        // bytes that finding a key's row touches
@@ -49,6 +49,21 @@ Load cost_everywhere(const PlanProblem& problem, const PlanTable& table, size_t 
   return {rows * vector / problem.speeds.sums + (mine * (kLookup + 2 * vector) + distinct * 2 * row) / problem.speeds.rows, rows * row};
 }
 
+/// What a step waits for whatever its sizes are: three all-to-alls of what is exchanged (keys, vectors, gradients), two sums of what every rank has
+/// (which rows, gradients).
+double waiting(const MachineSpeeds& speeds, bool exchanges, bool sums) {
+  return (exchanges ? 3 * speeds.link_seconds : 0) + (sums ? 2 * speeds.sums_seconds : 0);
+}
+
+/// What is decided of a table before its slots are placed.
+struct Layout {
+  bool everywhere = false;           // the whole table
+  std::vector<bool> on_every_rank{};  // [slots], or none
+  int64_t pieces = 1;
+
+  bool has_everywhere(size_t slot) const { return everywhere || (!on_every_rank.empty() && on_every_rank[slot]); }
+};
+
 /// Slots, or pieces of them, that are placed together.
 struct Unit {
   size_t table = 0, first = 0, count = 1;
@@ -57,12 +72,12 @@ struct Unit {
 
 class Planner {
  public:
-  /// `pieces` of each table.
-  Planner(const PlanProblem& problem, const std::vector<int64_t>& pieces) : problem_(problem), loads_(static_cast<size_t>(problem.ranks)) {
+  Planner(const PlanProblem& problem, const std::vector<Layout>& layouts) : problem_(problem), layouts_(layouts), loads_(static_cast<size_t>(problem.ranks)) {
     for (size_t t = 0; t < problem.tables.size(); ++t) {
       const PlanTable& table = problem.tables[t];
-      placements_.push_back(Placement::without_plan(table.rule, true, static_cast<int64_t>(table.slots.size()) * pieces[t], problem.ranks));
-      placements_.back().pieces = pieces[t];
+      const PlacementRule rule = layouts[t].everywhere ? PlacementRule::data_parallel : table.rule;
+      placements_.push_back(Placement::without_plan(rule, true, static_cast<int64_t>(table.slots.size()) * layouts[t].pieces, problem.ranks));
+      placements_.back().pieces = layouts[t].pieces;
     }
     collect();
     spread_the_heaviest();
@@ -70,6 +85,8 @@ class Planner {
   }
 
   const std::vector<Placement>& placements() const { return placements_; }
+  /// Seconds that a table takes a rank, on average.
+  double seconds_of(size_t table) const { return seconds_of_tables_[table] / static_cast<double>(loads_.size()); }
   /// Bytes for which there was no room, then seconds of the busiest rank.
   std::pair<double, double> badness() const {
     double seconds = 0, beyond = 0;
@@ -87,21 +104,30 @@ class Planner {
   void collect() {
     for (size_t t = 0; t < problem_.tables.size(); ++t) {
       const PlanTable& table = problem_.tables[t];
-      if (table.rule == PlacementRule::data_parallel) {
-        for (size_t s = 0; s < table.slots.size(); ++s)
-          for (Load& load : loads_) load += cost_everywhere(problem_, table, s);
-        continue;
+      bool exchanges = false, sums = false;
+      for (size_t s = 0; s < table.slots.size(); ++s) {
+        if (!layouts_[t].has_everywhere(s)) {
+          exchanges = true;
+          continue;
+        }
+        sums = true;
+        on_all(t, cost_everywhere(problem_, table, s));
+        if (!layouts_[t].everywhere)
+          for (int64_t p = 0; p < placements_[t].pieces; ++p) placements_[t].owners[s * static_cast<size_t>(placements_[t].pieces) + static_cast<size_t>(p)] = Placement::kEveryRank;
       }
+      on_all(t, {waiting(problem_.speeds, exchanges, sums), 0});
+      if (!exchanges) continue;
       const int64_t pieces = placements_[t].pieces;
       const size_t slots = table.slots.size() * static_cast<size_t>(pieces), together = table.identity_by_slot ? 1 : slots;
       for (size_t first = 0; first < slots; first += together) {
+        if (placements_[t].on_every_rank(static_cast<int64_t>(first))) continue;
         Unit unit{t, first, together, {}, {}};
         for (size_t s = first; s < first + together; ++s) {
           unit.whole += cost(problem_, table, s, false, pieces);
           unit.spread += cost(problem_, table, s, true, pieces);
         }
         if (table.rule == PlacementRule::distributed) spread(unit);
-        else if (table.as_without_plan) loads_[first % loads_.size()] += unit.whole;
+        else if (table.as_without_plan) give(unit, first % loads_.size());
         else units_.push_back(unit);
       }
     }
@@ -134,13 +160,21 @@ class Planner {
       if (each->bytes + unit.whole.bytes <= room() && (rank == loads_.end() || less_time(*each, *rank))) rank = each;
     if (rank == loads_.end() && may_spread(unit)) return spread(unit);
     if (rank == loads_.end()) rank = std::min_element(loads_.begin(), loads_.end(), fewer_bytes);
-    *rank += unit.whole;
+    give(unit, static_cast<size_t>(rank - loads_.begin()));
     set_owner(unit, static_cast<int32_t>(rank - loads_.begin()));
   }
 
   bool may_spread(const Unit& unit) const { return problem_.tables[unit.table].rule == PlacementRule::automatic; }
+  void give(const Unit& unit, size_t rank) {
+    loads_[rank] += unit.whole;
+    seconds_of_tables_[unit.table] += unit.whole.seconds;
+  }
+  void on_all(size_t table, const Load& each) {
+    for (Load& load : loads_) load += each;
+    seconds_of_tables_[table] += each.seconds * static_cast<double>(loads_.size());
+  }
   void spread(const Unit& unit) {
-    for (Load& load : loads_) load += unit.spread;
+    on_all(unit.table, unit.spread);
     if (!placements_[unit.table].owners.empty()) set_owner(unit, Placement::kSpread);
   }
   void set_owner(const Unit& unit, int32_t owner) {
@@ -148,6 +182,8 @@ class Planner {
   }
 
   const PlanProblem& problem_;
+  const std::vector<Layout>& layouts_;
+  std::vector<double> seconds_of_tables_ = std::vector<double>(problem_.tables.size());  // of all ranks together
   std::vector<Placement> placements_;
   std::vector<Load> loads_;
   std::vector<Unit> units_;
@@ -155,35 +191,113 @@ class Planner {
 
 }  // namespace
 
-std::vector<Placement> make_plan(const PlanProblem& given) {
-  HCTR_EXPECT(given.ranks > 0, "a plan for ", given.ranks, " ranks");
-  PlanProblem problem = given;
-  std::vector<int64_t> pieces(problem.tables.size(), 1);
-  Planner best(problem, pieces);
-  std::vector<Placement> placements = best.placements();
-  auto least = best.badness();
-  const auto improves = [&] {
-    const Planner other(problem, pieces);
-    const auto badness = other.badness();
-    if (badness.first > least.first || (badness.first == least.first && badness.second >= kGain * least.second)) return false;
-    least = badness;
-    placements = other.placements();
-    return true;
-  };
-  for (size_t t = 0; t < problem.tables.size(); ++t) {
-    PlanTable& table = problem.tables[t];
-    if (table.rule != PlacementRule::automatic || table.as_without_plan || problem.ranks == 1) continue;
-    if (table.may_be_everywhere) {
-      table.rule = PlacementRule::data_parallel;
-      if (improves()) continue;
-      table.rule = PlacementRule::automatic;
-    }
-    int64_t most = table.may_be_cut ? problem.ranks : 1;
-    while (most > 1 && table.dim % (4 * most) != 0) --most;
-    pieces[t] = most;
-    if (most > 1 && !improves()) pieces[t] = 1;
+namespace {
+
+bool may_choose(const PlanProblem& problem, const PlanTable& table) {
+  return table.rule == PlacementRule::automatic && !table.as_without_plan && problem.ranks > 1;
+}
+
+/// What would be on every rank of a table if that were best wherever it makes a tenth less work, of all ranks together.
+Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table) {
+  if (!may_choose(problem, table) || !table.may_be_everywhere) return {};
+  const auto ranks = static_cast<double>(problem.ranks);
+  Layout some;
+  double saved = 0, all_everywhere = 0, all_whole = 0;
+  for (size_t s = 0; s < table.slots.size(); ++s) {
+    const double everywhere = ranks * cost_everywhere(problem, table, s).seconds, whole = cost(problem, table, s, false, 1).seconds;
+    some.on_every_rank.push_back(everywhere < kGain * whole);
+    if (some.on_every_rank.back()) saved += whole - everywhere;
+    all_everywhere += everywhere;
+    all_whole += whole;
   }
-  return placements;
+  const double sums = ranks * waiting(problem.speeds, false, true), exchange = ranks * waiting(problem.speeds, true, false);
+  const bool all = std::count(some.on_every_rank.begin(), some.on_every_rank.end(), false) == 0 || !table.identity_by_slot;
+  if (all_everywhere + sums < kGain * (all_whole + exchange) && (all || all_everywhere - all_whole < exchange - saved)) return {.everywhere = true};
+  return !all && saved > sums ? some : Layout{};
+}
+
+/// The best plan so far, and what is tried to better it.
+class Search {
+ public:
+  explicit Search(const PlanProblem& problem) : problem_(problem), layouts_(problem.tables.size()) {
+    for (size_t t = 0; t < layouts_.size(); ++t) layouts_[t].everywhere = problem.tables[t].rule == PlacementRule::data_parallel;
+    take(Planner(problem_, layouts_));
+  }
+  std::vector<Placement> placements() const { return placements_; }
+
+  /// Whatever makes less work on every rank, of all tables together: one small table or slot alone may not show at the busiest rank.
+  void put_on_every_rank() {
+    const std::vector<Layout> before = layouts_;
+    for (size_t t = 0; t < layouts_.size(); ++t)
+      if (!layouts_[t].everywhere) layouts_[t] = cheaper_on_every_rank(problem_, problem_.tables[t]);
+    if (const Planner plan(problem_, layouts_); plan.badness() < least_) take(plan);
+    else layouts_ = before;
+  }
+
+  void improve(size_t t) {
+    const PlanTable& table = problem_.tables[t];
+    if (!may_choose(problem_, table) || layouts_[t].everywhere) return;
+    if (table.may_be_everywhere && try_all(t, {{.everywhere = true}})) return;
+    const std::vector<bool> now = layouts_[t].on_every_rank, cheaper = cheaper_on_every_rank(problem_, table).on_every_rank;
+    std::vector<Layout> cut;
+    for (int64_t pieces = 2; table.may_be_cut && pieces <= problem_.ranks; ++pieces) {
+      if (table.dim % (4 * pieces) != 0) continue;
+      cut.push_back({.on_every_rank = now, .pieces = pieces});
+      if (cheaper != now) cut.push_back({.on_every_rank = cheaper, .pieces = pieces});  // which may pay where the others balance
+    }
+    try_all(t, cut);
+  }
+
+ private:
+  /// Takes the first of these layouts of a table that is as good as the best of them, if it is better than what there is. What is less than a tenth of the
+  /// table's own seconds does not count.
+  bool try_all(size_t t, const std::vector<Layout>& layouts) {
+    const Layout before = layouts_[t];
+    std::vector<Planner> tried;
+    for (const Layout& layout : layouts) {
+      layouts_[t] = layout;
+      tried.emplace_back(problem_, layouts_);
+    }
+    layouts_[t] = before;
+    const auto by_badness = [](const Planner& a, const Planner& b) { return a.badness() < b.badness(); };
+    const auto best = std::min_element(tried.begin(), tried.end(), by_badness);
+    if (best == tried.end()) return false;
+    const double unseen = (1 - kGain) * seconds_[t];
+    const auto improves = [&](const Planner& plan) {
+      const auto [beyond, seconds] = plan.badness();
+      return beyond < least_.first || (beyond == least_.first && seconds <= least_.second - unseen);
+    };
+    for (size_t i = 0; i < tried.size(); ++i) {
+      const auto [beyond, seconds] = tried[i].badness();
+      if (beyond > best->badness().first || seconds > best->badness().second + (1 - kGain) * best->seconds_of(t) || !improves(tried[i])) continue;
+      layouts_[t] = layouts[i];
+      take(tried[i]);
+      return true;
+    }
+    return false;
+  }
+  void take(const Planner& plan) {
+    placements_ = plan.placements();
+    least_ = plan.badness();
+    seconds_.clear();
+    for (size_t t = 0; t < layouts_.size(); ++t) seconds_.push_back(plan.seconds_of(t));
+  }
+
+  const PlanProblem& problem_;
+  std::vector<Layout> layouts_;
+  std::vector<Placement> placements_;
+  std::pair<double, double> least_;
+  std::vector<double> seconds_;  // of each table
+};
+
+}  // namespace
+
+std::vector<Placement> make_plan(const PlanProblem& problem) {
+  HCTR_EXPECT(problem.ranks > 0, "a plan for ", problem.ranks, " ranks");
+  Search search(problem);
+  search.put_on_every_rank();
+  for (size_t t = 0; t < problem.tables.size(); ++t) search.improve(t);
+  return search.placements();
 }
 
 std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector<Placement>& placements) {
@@ -194,17 +308,20 @@ std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector
       const Placement& placement = placements.at(t);
       PlanShare share{.rank = rank, .table = table.name, .slots = {}};
       double rows = 0, bytes = 0;  // of sizes that users state and that may be anything
+      bool exchanges = false, sums = false;
       const auto add = [&](const Load& load) {
         share.seconds += load.seconds;
         bytes += load.bytes;
       };
       for (size_t s = 0; s < table.slots.size(); ++s) {
-        if (placement.everywhere(problem.ranks)) {
+        if (placement.everywhere(problem.ranks) || placement.on_every_rank(static_cast<int64_t>(s) * placement.pieces)) {
+          sums = true;
           add(cost_everywhere(problem, table, s));
           rows += static_cast<double>(table.slots[s].rows);
           share.slots.push_back(static_cast<int32_t>(s));
           continue;
         }
+        exchanges = true;
         int64_t whole = 0, spread = 0;  // pieces
         for (int64_t p = 0; p < placement.pieces; ++p) {
           const int64_t number = static_cast<int64_t>(s) * placement.pieces + p;
@@ -218,6 +335,7 @@ std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector
         else if (whole > 0) ++share.cut_slots;
         else if (spread > 0) ++share.spread_slots;
       }
+      share.seconds += waiting(problem.speeds, exchanges, sums);
       share.rows = static_cast<int64_t>(std::min(rows, kMost));
       share.bytes = static_cast<int64_t>(std::min(bytes, kMost));
       if (!share.slots.empty() || share.cut_slots > 0 || share.spread_slots > 0) shares.push_back(std::move(share));

@@ -23,7 +23,7 @@ struct PlanTable {
   bool as_without_plan = false;  ///< a limit speaks of the rows that a rank has without a plan
   bool identity_by_slot = true;  ///< else all slots share rows, and have one owner
   bool may_be_cut = false;       ///< TableSpec::may_be_cut
-  bool may_be_everywhere = false;  ///< its keys are known
+  bool may_be_everywhere = false;  ///< its keys are known; slots alone where rows belong to slots
   int64_t dim = 0;
   int64_t number_bytes = 4;  ///< of a number of a vector on its way
   int64_t row_bytes = 0;  ///< of a vector, its optimizer states and its place in the index
@@ -49,11 +49,11 @@ struct PlanProblem {
 
 /// The owners of every table. Slots are placed one by one, the most expensive first (of equals that of the lower table and number), on the rank that
 /// has least to do and room for it (of equals the first). Where the rule is automatic, a slot is spread by key when it alone would keep a
-/// rank busier than all would be on average, and being spread helps; or when no rank has room for it. There, too, vectors are cut into as many
-/// pieces as there are ranks, or the next fewer that `dim` allows (pieces are multiples of four elements), where that makes the busiest rank a tenth less busy;
-/// and a table whose keys are known is put on every rank where that does.
+/// rank busier than all would be on average, and being spread helps; or when no rank has room for it. There, too, a table whose keys are known is put on
+/// every rank, or those of its slots that make less work there; and vectors are cut (into multiples of four elements), into the fewest pieces that do as
+/// much as more would. All that where it makes the busiest rank less busy and saves a tenth of the table's seconds.
 /// What a slot costs a step: its vectors over the link, there and back; its keys; and the memory that lookups, sums of gradients and updates touch.
-/// Tables whose rows every rank has cost each the sum of their gradients instead.
+/// Slots whose rows every rank has cost each the sum of their gradients instead. A table costs, beside, what an exchange, or a sum, of nearly nothing takes.
 std::vector<Placement> make_plan(const PlanProblem&);
 
 /// What one rank has of one table.

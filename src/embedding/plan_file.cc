@@ -24,6 +24,21 @@ const T& part(const Json& json, const char* name, const T* (Json::*as)() const, 
   return *value;
 }
 
+/// Errors: those of a slot that every rank has and that is cut, or has owners by its keys, or is not alone.
+void expect_slots_on_every_rank(const Placement& placement, const PlanTable& table, const std::string& file) {
+  if (!placement.some_on_every_rank()) return;
+  if (!table.may_be_everywhere || !table.identity_by_slot)
+    refuse(file, cat("has slots of table '", table.name, "' on every rank, which its \"placement\" or its index does not allow"));
+  bool all = true;
+  for (size_t s = 0; s < placement.owners.size(); ++s) {
+    const auto first = static_cast<int64_t>(s) / placement.pieces * placement.pieces;
+    if (placement.on_every_rank(first) != placement.on_every_rank(static_cast<int64_t>(s)))
+      refuse(file, cat("has some pieces of slot ", first / placement.pieces, " of table '", table.name, "' on every rank, and others not"));
+    all = all && placement.on_every_rank(static_cast<int64_t>(s));
+  }
+  if (all) refuse(file, cat("names every slot of table '", table.name, "' to be on every rank: \"owners\": \"every rank\" says that"));
+}
+
 Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, const std::string& file) {
   const Json* given = json.find("owners");
   const bool everywhere = given && given->string() && *given->string() == kEveryRank;
@@ -43,9 +58,11 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
   for (const Json& owner : owners) {
     const int64_t* rank = owner.integer();
     if (owner.string() && *owner.string() == kAll) placement.owners.push_back(Placement::kSpread);
+    else if (owner.string() && *owner.string() == kEveryRank) placement.owners.push_back(Placement::kEveryRank);
     else if (rank && 0 <= *rank && *rank < ranks) placement.owners.push_back(static_cast<int32_t>(*rank));
-    else refuse(file, cat("gives a slot of table '", table.name, "' to ", owner.text(), "; an owner is a rank from 0 to ", ranks - 1, ", or \"all\""));
+    else refuse(file, cat("gives a slot of table '", table.name, "' to ", owner.text(), "; an owner is a rank from 0 to ", ranks - 1, ", or \"all\", or \"every rank\""));
   }
+  expect_slots_on_every_rank(placement, table, file);
   if (!table.identity_by_slot && std::any_of(placement.owners.begin(), placement.owners.end(), [&](int32_t o) { return o != placement.owners[0]; }))
     refuse(file, cat("gives the slots of table '", table.name, "' to different owners, and they share rows"));
   const Placement without = Placement::without_plan(table.rule, table.identity_by_slot, static_cast<int64_t>(table.slots.size()), ranks);
@@ -101,7 +118,7 @@ Json plan_to_json(const PlanProblem& problem, const std::vector<Placement>& plac
     Json owners(Json::Array{});
     const int64_t slots = static_cast<int64_t>(problem.tables[t].slots.size()) * placements[t].pieces;
     for (int64_t s = 0; s < slots; ++s)
-      owners.add(placements[t].spread(s) ? Json(kAll) : Json(int64_t{placements[t].owners[static_cast<size_t>(s)]}));
+      owners.add(placements[t].spread(s) ? Json(kAll) : placements[t].on_every_rank(s) ? Json(kEveryRank) : Json(int64_t{placements[t].owners[static_cast<size_t>(s)]}));
     tables.add(Json(Json::Object{{"name", problem.tables[t].name}, {"pieces", placements[t].pieces}, {"owners", std::move(owners)}}));
   }
   for (const PlanShare& share : plan_shares(problem, placements)) {

@@ -10,8 +10,8 @@
 namespace hctr {
 
 /// {"schema": 1, "ranks", "speeds": {...}, "tables": [{"name", "pieces", "owners": [0, 2, "all", ...]}], "shares": [{"rank", "table", "slots", ...}]}.
-/// The owner of a slot is a rank, or "all" where every rank has the rows of its keys. With several pieces those of a slot stand side by side among
-/// the owners; of a table that every rank has, "owners" is "every rank". "speeds" and "shares" are for readers.
+/// The owner of a slot is a rank, or "all" where every rank has the rows of its keys, or "every rank" where each has all rows. With several pieces those of
+/// a slot stand side by side among the owners; of a table that every rank has, "owners" is "every rank". "speeds" and "shares" are for readers.
 Json plan_to_json(const PlanProblem&, const std::vector<Placement>&);
 
 /// The owners from such a file, for these ranks and tables. Errors: Error(config), naming the file and what does not fit: another number of ranks, a

@@ -56,7 +56,7 @@ void ReplicatedRows::add_lookup(Context& ctx, const EmbeddingTable::Batch& batch
 
 EmbeddingTable::Batch ReplicatedRows::find(Context& ctx, Tensor keys, Tensor offsets) {
   const EmbeddingTable::Batch batch = table_.find(ctx, keys, offsets);
-  ops::hide_unseen(ctx, arena_.get(seen_), batch.rows, batch.keys.key_capacity);
+  if (table_.spec().fixed_keys) ops::hide_unseen(ctx, arena_.get(seen_), batch.rows, batch.keys.key_capacity);
   return batch;
 }
 

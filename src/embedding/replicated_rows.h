@@ -16,8 +16,8 @@
 
 namespace hctr {
 
-/// Either all rows of a table with direct keys, or those of keys that are set between steps (TableSpec::fixed_keys): until then none, and at
-/// most row_limit. Calls of steps are collective.
+/// Either all rows of a table with direct keys, or of some of its slots, or those of keys that are set between steps (TableSpec::fixed_keys): until then
+/// none, and at most row_limit. Calls of steps are collective.
 class ReplicatedRows {
  public:
   ReplicatedRows(Runtime&, Communicator&, TableSpec, int ring_slots);
@@ -30,7 +30,7 @@ class ReplicatedRows {
   void update(Context&, int slot);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { table_.lookup(ctx, keys, offsets, y); }
 
-  // With fixed keys the others' vectors are in y already.
+  // With fixed keys, or those of some slots, the others' vectors are in y already.
 
   /// Which keys of the prepared batch have a row here, in the order of keys; 0 for the others.
   const int32_t* rows_of(int slot) const { return table_.prepared(slot).rows; }

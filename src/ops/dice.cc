@@ -17,6 +17,12 @@ void check(const char* what, Context& ctx, const Tensor& x, const Tensor& like, 
   HCTR_EXPECT(batch.dtype() == wide(x.dtype()) && batch.dense(), what, ": statistics in ", name_of(batch.dtype()));
 }
 
+void check_start(const char* what, Context& ctx, const Tensor& start, int64_t n, DType dtype) {
+  expect_on(what, ctx.device(), start);
+  expect_shape(what, start, {n + 1});
+  HCTR_EXPECT(start.dtype() == dtype && start.dense(), what, ": start in ", name_of(start.dtype()));
+}
+
 void check_sums(const char* what, Context& ctx, const Tensor& x, const Tensor& scratch, const Tensor& sums) {
   expect_on(what, ctx.device(), scratch);
   expect_shape(what, scratch, column_sums_scratch(x.dim(1)).shape);
@@ -32,24 +38,48 @@ Dice<T> dice_of(float alpha, const Tensor& batch) {
 
 }  // namespace
 
-void dice_statistics(Context& ctx, Tensor x, float eps, Tensor scratch, Tensor batch) {
-  check_sums("dice_statistics", ctx, x, scratch, batch);
-  HCTR_ON_DEVICE(ctx, dice_statistics(ctx, x, eps, scratch, batch));
+void dice_start(Context& ctx, Tensor x, Tensor start) {
+  expect_on("dice_start", ctx.device(), x);
+  HCTR_EXPECT(x.rank() == 2 && ctx.state(), "dice_start of a tensor of shape ", to_string(x.shape()), ctx.state() ? "" : " without a step's state");
+  check_start("dice_start", ctx, start, x.dim(1), wide(x.dtype()));
+  HCTR_ON_DEVICE(ctx, dice_start(ctx, x, start));
 }
 
-void cpu::dice_statistics(Context& ctx, Tensor x, float eps, Tensor, Tensor batch) {
-  const int64_t n = x.dim(1), rows = valid_rows(*ctx.state(), x.rows());
+void cpu::dice_start(Context& ctx, Tensor x, Tensor start) {
+  const int64_t rows = valid_rows(*ctx.state(), x.rows());
   dispatch_real(x.dtype(), [&]<class T>() {
-    using A = Acc<T>;
-    const SumsFromFirstRow<T> f{x.matrix<const T>()};
-    A* to = batch.data<A>();
-    sum_columns(ctx, rows, n, f, to, to + n);
-    for (int64_t j = 0; j < n; ++j) {
-      const Pair<A> moments = mean_and_variance(to[j], to[n + j], static_cast<A>(rows), f.shift(j));
-      to[j] = moments.first;
-      to[n + j] = 1 / std::sqrt(moments.second + static_cast<A>(eps));
-    }
+    for (int64_t j = 0; j < start.dim(0); ++j) start.data<Acc<T>>()[j] = start_of(x.matrix<const T>(), rows, j);
   });
+}
+
+void dice_sums(Context& ctx, Tensor x, Tensor start, Tensor scratch, Tensor sums) {
+  check_sums("dice_sums", ctx, x, scratch, sums);
+  check_start("dice_sums", ctx, start, x.dim(1), wide(x.dtype()));
+  HCTR_ON_DEVICE(ctx, dice_sums(ctx, x, start, scratch, sums));
+}
+
+void cpu::dice_sums(Context& ctx, Tensor x, Tensor start, Tensor, Tensor sums) {
+  const int64_t n = x.dim(1);
+  dispatch_real(x.dtype(), [&]<class T>() {
+    const auto* from = start.data<const Acc<T>>();
+    auto* to = sums.data<Acc<T>>();
+    sum_columns(ctx, valid_rows(*ctx.state(), x.rows()), n, ShiftedSums<T>{x.matrix<const T>(), from, from + n}, to, to + n);
+  });
+}
+
+void dice_statistics(Context& ctx, Tensor start, float eps, Tensor batch) {
+  expect_on("dice_statistics", ctx.device(), batch);
+  HCTR_EXPECT(batch.rank() == 2 && batch.dim(0) == 2 && batch.dense(), "dice_statistics into a tensor of shape ", to_string(batch.shape()));
+  check_start("dice_statistics", ctx, start, batch.dim(1), batch.dtype());
+  HCTR_ON_DEVICE(ctx, dice_statistics(ctx, start, eps, batch));
+}
+
+void cpu::dice_statistics(Context&, Tensor start, float eps, Tensor batch) {
+  const int64_t n = batch.dim(1);
+  const auto run = [&]<class A>() {
+    for (int64_t j = 0; j < n; ++j) column_statistics(start.data<const A>(), n, j, static_cast<A>(eps), batch.data<A>());
+  };
+  batch.dtype() == DType::f64 ? run.template operator()<double>() : run.template operator()<float>();
 }
 
 void dice(Context& ctx, Tensor x, float alpha, Tensor batch, Tensor y) {
@@ -76,17 +106,19 @@ void cpu::dice_backward_sums(Context& ctx, Tensor x, Tensor dy, float alpha, Ten
   });
 }
 
-void dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor batch, Tensor d_sums, Tensor dx) {
+void dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums, Tensor dx) {
   check("dice_backward dy", ctx, x, dy, batch);
+  check_start("dice_backward", ctx, start, x.dim(1), wide(x.dtype()));
   check("dice_backward dx", ctx, x, dx, d_sums);
   HCTR_EXPECT(ctx.state(), "dice_backward without a step's state");
-  HCTR_ON_DEVICE(ctx, dice_backward(ctx, x, dy, alpha, batch, d_sums, dx));
+  HCTR_ON_DEVICE(ctx, dice_backward(ctx, x, dy, alpha, start, batch, d_sums, dx));
 }
 
-void cpu::dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor batch, Tensor d_sums, Tensor dx) {
+void cpu::dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums, Tensor dx) {
   dispatch_real(x.dtype(), [&]<class T>() {
-    map_columns(ctx, DiceBackward<T>{dice_of<T>(alpha, batch), d_sums.data<const Acc<T>>(), ctx.state(), x.rows()}, dx.matrix<T>(), x.matrix<const T>(),
-                dy.matrix<const T>());
+    using A = Acc<T>;
+    map_columns(ctx, DiceBackward<T>{dice_of<T>(alpha, batch), start.data<const A>(), d_sums.data<const A>(), ctx.state(), x.rows()}, dx.matrix<T>(),
+                x.matrix<const T>(), dy.matrix<const T>());
   });
 }
 

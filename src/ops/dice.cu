@@ -7,16 +7,14 @@
 namespace hctr::ops {
 namespace {
 
-/// From the sums in `batch` to the statistics, in place.
 template <class T>
-__global__ void dice_statistics_kernel(const StepState* state, SumsFromFirstRow<T> f, float eps, float* batch) {
-  const int64_t n = f.x.size(1);
-  const auto rows = static_cast<float>(valid_rows(*state, f.x.size(0)));
-  for (int64_t j = cuda::thread_index(); j < n; j += cuda::thread_count()) {
-    const Pair<float> moments = mean_and_variance(batch[j], batch[n + j], rows, f.shift(j));
-    batch[j] = moments.first;
-    batch[n + j] = 1 / std::sqrt(moments.second + eps);
-  }
+__global__ void dice_start_kernel(const StepState* state, View<const T, 2> x, float* start) {
+  const int64_t rows = valid_rows(*state, x.size(0));
+  for (int64_t j = cuda::thread_index(); j <= x.size(1); j += cuda::thread_count()) start[j] = start_of(x, rows, j);
+}
+
+__global__ void dice_statistics_kernel(const float* start, int64_t n, float eps, float* batch) {
+  for (int64_t j = cuda::thread_index(); j < n; j += cuda::thread_count()) column_statistics(start, n, j, eps, batch);
 }
 
 template <class T>
@@ -26,14 +24,24 @@ Dice<T> dice_of(float alpha, const Tensor& batch) {
 
 }  // namespace
 
-void cuda::dice_statistics(Context& ctx, Tensor x, float eps, Tensor scratch, Tensor batch) {
-  const int64_t n = x.dim(1);
-  float* to = batch.data<float>();
+void cuda::dice_start(Context& ctx, Tensor x, Tensor start) {
   dispatch_float(x.dtype(), [&]<class T>() {
-    const SumsFromFirstRow<T> f{x.matrix<const T>()};
-    sum_columns<T>(ctx, "dice_sums", ctx.state(), x.rows(), n, f, scratch, to, to + n);
-    launch(ctx, "dice_statistics", grid_for(n), dice_statistics_kernel<T>, ctx.state(), f, eps, to);
+    launch(ctx, "dice_start", grid_for(start.dim(0)), dice_start_kernel<T>, ctx.state(), x.matrix<const T>(), start.data<float>());
   });
+}
+
+void cuda::dice_sums(Context& ctx, Tensor x, Tensor start, Tensor scratch, Tensor sums) {
+  const int64_t n = x.dim(1);
+  const float* from = start.data<const float>();
+  float* to = sums.data<float>();
+  dispatch_float(x.dtype(), [&]<class T>() {
+    sum_columns<T>(ctx, "dice_sums", ctx.state(), x.rows(), n, ShiftedSums<T>{x.matrix<const T>(), from, from + n}, scratch, to, to + n);
+  });
+}
+
+void cuda::dice_statistics(Context& ctx, Tensor start, float eps, Tensor batch) {
+  const int64_t n = batch.dim(1);
+  launch(ctx, "dice_statistics", grid_for(n), dice_statistics_kernel, start.data<const float>(), n, eps, batch.data<float>());
 }
 
 void cuda::dice(Context& ctx, Tensor x, float alpha, Tensor batch, Tensor y) {
@@ -51,9 +59,10 @@ void cuda::dice_backward_sums(Context& ctx, Tensor x, Tensor dy, float alpha, Te
   });
 }
 
-void cuda::dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor batch, Tensor d_sums, Tensor dx) {
+void cuda::dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums, Tensor dx) {
   dispatch_float(x.dtype(), [&]<class T>() {
-    map_columns<DiceBackward<T>, T, 2>(ctx, "dice_backward", {dice_of<T>(alpha, batch), d_sums.data<const float>(), ctx.state(), x.rows()},
+    map_columns<DiceBackward<T>, T, 2>(ctx, "dice_backward",
+                                       {dice_of<T>(alpha, batch), start.data<const float>(), d_sums.data<const float>(), ctx.state(), x.rows()},
                                        {{x.matrix<const T>(), dy.matrix<const T>()}}, dx.matrix<T>());
   });
 }

@@ -8,16 +8,20 @@
 
 namespace hctr::ops {
 
-/// Sums of x - x_0 and its square: the first row is near enough to the mean to keep the variance exact.
+/// One element of dice_start.
 template <class T>
-struct SumsFromFirstRow {
-  View<const T, 2> x;
-  HCTR_HD Acc<T> shift(int64_t j) const { return x.size(0) > 0 ? static_cast<Acc<T>>(x.data[j]) : Acc<T>(0); }
-  HCTR_HD Pair<Acc<T>> operator()(int64_t b, int64_t j) const {
-    const Acc<T> d = static_cast<Acc<T>>(x.row(b)[j]) - shift(j);
-    return {d, d * d};
-  }
-};
+HCTR_HD Acc<T> start_of(const View<const T, 2>& x, int64_t rows, int64_t j) {
+  if (j == x.size(1)) return static_cast<Acc<T>>(rows);
+  return rows > 0 ? static_cast<Acc<T>>(rows) * static_cast<Acc<T>>(x.data[j]) : Acc<T>(0);
+}
+
+/// From the sums of a column in `batch` to its statistics.
+template <class A>
+HCTR_HD void column_statistics(const A* start, int64_t n, int64_t j, A eps, A* batch) {
+  const Pair<A> moments = mean_and_variance(batch[j], batch[n + j], start[n], unbiased(start[j], start[n], A(0)));
+  batch[j] = moments.first;
+  batch[n + j] = 1 / std::sqrt(moments.second + eps);
+}
 
 template <class A>
 HCTR_HD A sigmoid_of(A x) {
@@ -58,13 +62,13 @@ template <class T>
 struct DiceBackward {
   using A = Acc<T>;
   Dice<T> dice;
-  const A* d_sums;
+  const A *start, *d_sums;
   const StepState* state;
   int64_t rows, valid = 0;
   A share = 0;
   HCTR_HD void prepare() {
     valid = valid_rows(*state, rows);
-    share = valid > 0 ? 1 / static_cast<A>(valid) : A(0);
+    share = start[dice.n] > 0 ? 1 / start[dice.n] : A(0);
   }
   HCTR_HD A operator()(int64_t b, int64_t j, A x, A dy) const {
     if (b >= valid) return A(0);

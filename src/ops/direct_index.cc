@@ -20,7 +20,7 @@ void direct_rows(Context& ctx, DirectIndex index, KeyBatch batch, StrayState* st
       const int64_t last = std::min<int64_t>(end, batch.offsets[(s + 1) * batch.samples]);
       for (int64_t p = std::max<int64_t>(begin, batch.offsets[s * batch.samples]); p < last; ++p) {
         rows[p] = index.row(batch.keys[p], batch.slot_number(s));
-        if (rows[p] == 0) first_stray = std::min(first_stray, static_cast<int32_t>(p));
+        if (rows[p] == 0 && !index.elsewhere(batch.slot_number(s))) first_stray = std::min(first_stray, static_cast<int32_t>(p));
       }
     }
     const std::atomic_ref<int32_t> first(strays->first);

@@ -10,8 +10,9 @@ __global__ void direct_rows_kernel(DirectIndex index, KeyBatch batch, StrayState
     int32_t row = 0;
     if (p < count) {
       const auto at = static_cast<int32_t>(p);
-      row = index.row(batch.keys[p], index.by_slot ? batch.slot_of(at) : 0);
-      if (row == 0) atomicMin(&strays->first, at);
+      const int32_t slot = index.by_slot ? batch.slot_of(at) : 0;
+      row = index.row(batch.keys[p], slot);
+      if (row == 0 && !index.elsewhere(slot)) atomicMin(&strays->first, at);
     }
     rows[p] = row;
   }

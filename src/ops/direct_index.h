@@ -15,6 +15,7 @@ struct RowOwner {
 
 /// The keys first, first + step, ... (`count` of them) of a slot have rows base + 1, base + 2, ....
 struct KeySpan {
+  static constexpr int64_t kElsewhere = 0;  // as step: keys of the slot are not this table's business
   int64_t first, count, base;
   int64_t step = 1;  // the ranks that the keys are spread over
 };
@@ -28,7 +29,7 @@ struct DirectIndex {
   /// The row of a key; 0 when it lies outside its range.
   HCTR_HD int32_t row(int64_t key, int32_t slot) const {
     const KeySpan range = ranges[by_slot ? slot : 0];
-    if (key < range.first) return 0;
+    if (key < range.first || range.step == KeySpan::kElsewhere) return 0;
     uint64_t n = static_cast<uint64_t>(key) - static_cast<uint64_t>(range.first);
     if (range.step != 1) {
       if (n % static_cast<uint64_t>(range.step) != 0) return 0;
@@ -36,6 +37,7 @@ struct DirectIndex {
     }
     return n < static_cast<uint64_t>(range.count) ? static_cast<int32_t>(range.base + static_cast<int64_t>(n) + 1) : 0;
   }
+  HCTR_HD bool elsewhere(int32_t slot) const { return ranges[by_slot ? slot : 0].step == KeySpan::kElsewhere; }
   /// The reverse, for rows that exist.
   HCTR_HD RowOwner owner(int64_t row) const {
     int64_t low = 0, high = slots - 1;
@@ -60,7 +62,8 @@ struct Stray {
   int32_t found;  ///< 1: the rest is valid
 };
 
-/// rows[p] = the row of key p of the batch; 0 past the last key, and for a key outside its range, whose place is noted.
+/// rows[p] = the row of key p of the batch; 0 past the last key, for keys of slots that are elsewhere, and for a key outside its range, whose place is
+/// noted.
 HCTR_OP(void direct_rows(Context&, DirectIndex, KeyBatch, StrayState*, int32_t* rows))
 
 /// Tells the host of the first key outside its range, once: *host is written whole before its `found`.

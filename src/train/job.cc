@@ -11,6 +11,7 @@
 #include "comm/nccl_comm.h"
 #include "comm/self_comm.h"
 #include "train/agreement.h"
+#include "train/setup_faults.h"
 
 namespace hctr {
 namespace {
@@ -26,13 +27,18 @@ void print(const Error& error) noexcept {
 
 }  // namespace
 
-Job::Job(std::vector<Device> devices, Processes* others, seconds limit)
-    : devices_(std::move(devices)), others_(others), group_(static_cast<int>(devices_.size()), others, limit) {}
+Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log)
+    : devices_(std::move(devices)), others_(others), log_(std::move(log)), group_(static_cast<int>(devices_.size()), others, limit) {}
 
 std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
   if (ranks() == 1) return std::make_unique<SelfComm>();
   if (!device.is_cuda()) return std::make_unique<HostComm>(group_, rank);
-  if constexpr (kNcclBuild) return make_nccl_comm(group_, rank, device);
+  if constexpr (kNcclBuild) {
+    HostComm host(group_, rank);
+    const std::string found = look_for_setup_faults(host, device, log_);
+    return in_context([&] { return found.empty() ? std::string("connecting the GPUs") : cat("connecting the GPUs, whose set-up may be why:\n", found); },
+                      [&] { return make_nccl_comm(group_, rank, device); });
+  }
   throw Error(Kind::device, "several GPUs need NCCL, which this build does not contain (-DHCTR_NCCL=ON says why not); name one GPU in \"gpu\"");
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/log.h"
 #include "comm/communicator.h"
 #include "comm/rank_group.h"
 
@@ -12,8 +13,8 @@ namespace hctr {
 
 class Job {
  public:
-  /// A rank for each device. `others` (none where this process is alone) outlives it.
-  Job(std::vector<Device> devices, Processes* others, std::chrono::seconds limit);
+  /// A rank for each device. `others` (none where this process is alone) outlives it. `log`: of rank 0, told of what is amiss with the GPUs' set-up.
+  Job(std::vector<Device> devices, Processes* others, std::chrono::seconds limit, Log log = Log::silent());
 
   int first_rank() const { return group_.seats().first; }
   int ranks_here() const { return static_cast<int>(devices_.size()); }
@@ -30,6 +31,7 @@ class Job {
 
   std::vector<Device> devices_;
   Processes* others_;
+  Log log_;
   RankGroup group_;
 };
 

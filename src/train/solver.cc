@@ -251,7 +251,7 @@ TrainSummary train_here(const TrainOptions& options, Processes* others, const Lo
   }
   const std::vector<Device> devices = choose_devices(options.device, config.solver.gpu, place, speaks ? log : quiet);
   const int threads = options.threads.value_or(std::max(1, usable_cores() / static_cast<int>(devices.size())));
-  Job job(devices, others, std::chrono::seconds(options.comm_timeout));
+  Job job(devices, others, std::chrono::seconds(options.comm_timeout), log);
   if (job.ranks() > 1 && speaks) log.info(job.ranks(), " ranks in ", place.processes, place.processes == 1 ? " process." : " processes.");
   RunFolder folder = speaks ? RunFolder(options.run_dir, options.config) : RunFolder(), nowhere;
   folder.write_config(config.effective);

@@ -82,6 +82,7 @@ Outcome run_program(const std::string& program, const std::vector<std::string>& 
 Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
                        const std::string& after, int signal_number) {
   const fs::path out = folder / ".stdout-signal", err = folder / ".stderr-signal";
+  fs::remove(err);  // or what an earlier run wrote would be taken for this one's
   const pid_t child = start(program, arguments, folder, {}, out, err);
   wait_for_line(err, after);
   ::kill(child, signal_number);
@@ -100,11 +101,12 @@ Outcome run_under_mpi(int processes, const std::string& program, const std::vect
 Outcome run_under_mpi_and_signal(int processes, const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
                                  const std::string& after, int rank, int signal_number) {
   const fs::path out = folder / ".stdout-mpi", err = folder / ".stderr-mpi";
+  fs::remove(err);
   const pid_t child = start(kMpirun, mpi_words(processes, program, arguments), folder, kMpiEnvironment, out, err);
   wait_for_line(err, after);
   const pid_t of_rank = process_of_rank(rank, folder);
   EXPECT_GT(of_rank, 0) << "no process of rank " << rank << " runs in " << folder;
-  if (of_rank > 0) ::kill(of_rank, signal_number);
+  ::kill(of_rank > 0 ? of_rank : child, of_rank > 0 ? signal_number : SIGTERM);
   const Outcome outcome = finish(child, out, err);
   if (signal_number == SIGSTOP) ::kill(of_rank, SIGKILL);  // whatever mpirun left of it
   return outcome;

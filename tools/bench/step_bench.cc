@@ -132,7 +132,7 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
     config.solver.batchsize = wanted.strong ? batch : batch * ranks;
     double step = 0, computing = 0;
     ExchangeSeconds exchange;
-    Job job({devices.begin(), devices.begin() + ranks}, nullptr, std::chrono::seconds(60));
+    Job job({devices.begin(), devices.begin() + ranks}, nullptr, std::chrono::seconds(60), log);
     job.run([&](Communicator& comm, Device device) {
       Steps steps(config, device, comm, wanted.step.warm_up, std::max(1, wanted.step.threads / ranks), log);
       comm.barrier();

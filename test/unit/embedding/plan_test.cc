@@ -28,6 +28,12 @@ PlanProblem problem(int64_t ranks, std::vector<PlanTable> tables, MachineSpeeds 
   return {.ranks = ranks, .batch = 1000, .speeds = speeds, .tables = std::move(tables)};
 }
 
+/// With a batch beside which what an empty exchange takes is little.
+PlanProblem large(PlanProblem of) {
+  of.batch = 100000;
+  return of;
+}
+
 Owners owners(const PlanProblem& of) { return make_plan(of).at(0).owners; }
 
 double busiest(const PlanProblem& of, const std::vector<Placement>& plan) {
@@ -114,6 +120,20 @@ TEST(PlanTest, VectorsOfALoneSlotAreCutToPiecesOfFourElementsOrMore) {
   EXPECT_EQ(make_plan(problem(2, {one}, kSlowLink))[0].pieces, 1);
 }
 
+TEST(PlanTest, VectorsAreCutIntoTheFewestPiecesThatBalance) {
+  PlanTable four = table(slots_with({1, 1, 1, 1}), PlacementRule::automatic);
+  four.may_be_cut = true;
+  four.dim = 64;
+  for (const auto& [ranks, pieces] : {std::pair<int64_t, int64_t>{4, 1}, {8, 2}, {16, 4}}) {
+    const PlanProblem of = problem(ranks, {four}, kSlowLink);
+    const auto plan = make_plan(of);
+    EXPECT_EQ(plan[0].pieces, pieces) << ranks << " ranks";
+    std::vector<int64_t> held(static_cast<size_t>(ranks));
+    for (const int32_t owner : plan[0].owners) ++held.at(static_cast<size_t>(owner));
+    EXPECT_EQ(held, std::vector<int64_t>(static_cast<size_t>(ranks), 1)) << "each rank one piece";
+  }
+}
+
 TEST(PlanTest, RoomDecidesBeforeTime) {
   MachineSpeeds speeds;
   speeds.memory = 1000 * 128;
@@ -160,6 +180,45 @@ TEST(PlanTest, ASmallTableWhoseKeysAreKnownIsOnEveryRankWhereThatIsCheaper) {
     }
 }
 
+TEST(PlanTest, ManySmallTablesAreOnEveryRankThoughEachIsLittleOfAll) {
+  std::vector<PlanTable> tables;
+  for (int t = 0; t < 26; ++t) {
+    tables.push_back(table({{.rows = 40, .keys = 1}}, PlacementRule::automatic, cat("t", t)));
+    tables.back().may_be_everywhere = true;
+  }
+  for (const Placement& placement : make_plan(large(problem(4, tables)))) EXPECT_TRUE(placement.everywhere(4));
+}
+
+TEST(PlanTest, SmallSlotsOfATableAreOnEveryRankWhileLargeOnesHaveOwners) {
+  PlanTable of = table({{.rows = 40, .keys = 1}, {.rows = 4000000, .keys = 1}, {.rows = 70, .keys = 1}, {.rows = 9000000, .keys = 1}}, PlacementRule::automatic);
+  EXPECT_FALSE(make_plan(large(problem(2, {of}, kSlowLink)))[0].some_on_every_rank()) << "its keys are not known";
+  of.may_be_everywhere = true;
+  const PlanProblem two = large(problem(2, {of}, kSlowLink));
+  const auto plan = make_plan(two);
+  constexpr int32_t kEveryRank = Placement::kEveryRank;
+  EXPECT_EQ(plan[0].owners, Owners({kEveryRank, 0, kEveryRank, 1}));
+  EXPECT_EQ(plan_from_json(Json::parse(plan_to_json(two, plan).text(2), "plan.json"), "plan.json", two), plan);
+  const auto shares = plan_shares(two, plan);
+  EXPECT_EQ(shares[0].slots, std::vector<int32_t>({0, 1, 2}));
+  EXPECT_EQ(shares[1].slots, std::vector<int32_t>({0, 2, 3}));
+  EXPECT_EQ(shares[1].rows, 9000110);
+  of.may_be_cut = true;
+  const auto cut = make_plan(large(problem(4, {of}, kSlowLink)))[0];
+  EXPECT_EQ(cut.owners, Owners({kEveryRank, kEveryRank, 0, 1, kEveryRank, kEveryRank, 2, 3}));
+  of.identity_by_slot = false;
+  EXPECT_FALSE(make_plan(large(problem(2, {of}, kSlowLink)))[0].some_on_every_rank()) << "slots share rows";
+}
+
+TEST(PlanTest, WhatAnEmptyExchangeTakesDecidesForTablesWithLittleToSend) {
+  PlanTable tiny = table({{.rows = 4000, .keys = 1}}, PlacementRule::automatic);
+  tiny.may_be_everywhere = true;
+  const auto everywhere = [&](double link_seconds, double sums_seconds) {
+    return make_plan(problem(4, {tiny}, {.link_seconds = link_seconds, .sums_seconds = sums_seconds}))[0].everywhere(4);
+  };
+  EXPECT_TRUE(everywhere(1e-3, 1e-5));
+  EXPECT_FALSE(everywhere(1e-5, 1e-3));
+}
+
 TEST(PlanTest, SharesAddUpToTheTables) {
   const PlanProblem of = problem(3, {table({{.rows = 100, .keys = 1}, {.rows = 50, .keys = 1}, {.rows = 31, .keys = 200}}, PlacementRule::automatic)});
   const auto plan = make_plan(of);
@@ -191,6 +250,11 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
     judged.tables[0].identity_by_slot = by_slot;
     return message_of(Kind::config, [&] { plan_from_json(Json::parse("{" + head + R"(, "tables": [)" + tables + "]}", "p.json"), "p.json", judged); });
   };
+  const auto of_known = [&](const std::string& tables) {
+    PlanProblem known = of;
+    known.tables[0].may_be_everywhere = known.tables[0].may_be_cut = true;
+    return message_of(Kind::config, [&] { plan_from_json(Json::parse(R"({"schema": 1, "ranks": 2, "tables": [)" + tables + "]}", "p.json"), "p.json", known); });
+  };
   const std::string good = R"({"name": "a", "pieces": 1, "owners": [0, "all"]})";
   EXPECT_NO_THROW(plan_from_json(Json::parse(R"({"schema": 1, "ranks": 2, "tables": [)" + good + "]}", "p.json"), "p.json", of));
   const std::pair<std::string, std::string> cases[] = {
@@ -204,6 +268,9 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
       {message(R"({"name": "a", "pieces": 1, "owners": [0, "some"]})"), "to \"some\""},
       {message(good, R"("schema": 1, "ranks": 2)", false), "to different owners, and they share rows"},
       {message(R"({"name": "a", "owners": "every rank"})"), "on every rank, which its \"placement\" or its index does not allow"},
+      {message(R"({"name": "a", "pieces": 1, "owners": [0, "every rank"]})"), "slots of table 'a' on every rank, which its \"placement\" or its index does not allow"},
+      {of_known(R"({"name": "a", "pieces": 1, "owners": ["every rank", "every rank"]})"), "\"owners\": \"every rank\" says that"},
+      {of_known(R"({"name": "a", "pieces": 2, "owners": ["every rank", 1, 1, 0]})"), "some pieces of slot 0 of table 'a' on every rank, and others not"},
       {message(R"({"name": "a", "pieces": 2, "owners": [0, 1, 1, 0]})"), "into 2 pieces, and they cannot be cut"},
   };
   for (const auto& [got, expected] : cases) {

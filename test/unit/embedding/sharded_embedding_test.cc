@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kRange = 40;  // keys of a slot that are known
 constexpr int64_t kBatch = 13;  // samples of all ranks: their shares differ, and some are padded
 
-enum class Where { by_slot, by_key, mixed, cut };
+enum class Where { by_slot, by_key, mixed, cut, some_everywhere, some_everywhere_and_cut };
 
 struct Case {
   Where where = Where::by_slot;
@@ -32,11 +32,17 @@ struct Case {
       all.owners.clear();
       for (int64_t s = 0; s < all.pieces * slots; ++s) all.owners.push_back(s % 5 == 4 ? Placement::kSpread : static_cast<int32_t>(s % ranks));
     }
+    if (ranks > 1 && (where == Where::some_everywhere || where == Where::some_everywhere_and_cut)) {
+      all.pieces = where == Where::some_everywhere_and_cut ? 2 : 1;
+      all.owners.clear();
+      for (int64_t s = 0; s < all.pieces * slots; ++s)
+        all.owners.push_back(s / all.pieces % 2 == 0 ? Placement::kEveryRank : s / all.pieces == 1 ? Placement::kSpread : static_cast<int32_t>(s % ranks));
+    }
     return all;
   }
 
   ShardedRun run(int steps) const {
-    ShardedRun run{.spec = small_spec(where == Where::cut ? 8 : 6, slots, kBatch), .most_keys = most_keys, .loss_scale = 4,
+    ShardedRun run{.spec = small_spec(where == Where::cut || where == Where::some_everywhere_and_cut ? 8 : 6, slots, kBatch), .most_keys = most_keys, .loss_scale = 4,
                    .planned = [*this](int64_t ranks) { return placement(ranks); }};
     run.spec.identity_by_slot = where != Where::by_key;
     run.spec.combiner = combiner;
@@ -60,7 +66,7 @@ struct Case {
   }
 };
 
-const std::string kPlaces[] = {"by slot", "by key", "mixed", "cut"};
+const std::string kPlaces[] = {"by slot", "by key", "mixed", "cut", "some on every rank", "some on every rank, others cut"};
 std::string name_of(Where where) { return kPlaces[static_cast<size_t>(where)]; }
 constexpr Where kEverywhere[] = {Where::by_slot, Where::by_key, Where::mixed, Where::cut};
 
@@ -69,14 +75,14 @@ ShardedOutcome outcome_on(int ranks, const Case& one_case, int steps = 20, const
 }
 
 /// `exactly`: bit by bit.
-void compare(const Case& one_case, bool exactly, const std::string& what) {
+void compare(const Case& one_case, bool exactly, const std::string& what, double tolerance = 1e-6) {
   const ShardedOutcome one = outcome_on(1, one_case);
   for (const int ranks : {2, 3, 4}) {
     SCOPED_TRACE(what + " on " + std::to_string(ranks) + " ranks");
     const ShardedOutcome many = outcome_on(ranks, one_case);
     EXPECT_EQ(many.row_count, static_cast<int64_t>(one.rows.keys.size()));
     if (exactly) expect_equal(many, one);
-    else expect_near(one, many, 1e-6);
+    else expect_near(one, many, tolerance);
   }
 }
 
@@ -119,6 +125,38 @@ TEST(ShardedEmbedding, RowsOfKnownKeysAreWhereThePlanHasThem) {
     compare(one_case, true, name_of(where));
     EXPECT_EQ(outcome_on(3, one_case, 1).row_count, one_case.slots * kRange);
   }
+}
+
+TEST(ShardedEmbedding, EveryRankMayHaveSomeSlotsWhileOthersHaveOwners) {
+  using K = ops::Optimizer::Kind;
+  for (const Where where : {Where::some_everywhere, Where::some_everywhere_and_cut}) {
+    for (size_t c = 0; c < 4; ++c) compare({.where = where, .combiner = kCombiners[c], .direct = true}, false, kNames[c] + ", " + name_of(where));
+    const auto updates = {std::pair{K::adagrad, UpdateType::local}, {K::adam, UpdateType::local}, {K::adam, UpdateType::global}, {K::adam, UpdateType::lazy_global}};
+    for (const auto& [kind, update] : updates) {
+      Case one_case{.where = where, .update = update, .direct = true};
+      one_case.optimizer = {.kind = kind, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
+      compare(one_case, false, name_of(where) + cat(", optimizer ", static_cast<int>(kind), " ", static_cast<int>(update)), 1e-5);
+    }
+    const Case one_case{.where = where, .direct = true};
+    const ShardedOutcome many = outcome_on(3, one_case);
+    EXPECT_EQ(many.row_count, one_case.slots * kRange);
+    EXPECT_EQ(many.replicas[0].keys.size(), 3u * kRange) << "of slots 0, 2 and 4";
+    for (const RowCopies& replica : many.replicas) expect_equal_rows(replica, many.replicas[0]);
+    const ShardedOutcome one = outcome_on(1, one_case, 3, &many.rows);
+    for (const int ranks : {2, 4}) expect_near(one, outcome_on(ranks, one_case, 3, &many.rows), 1e-6);
+  }
+}
+
+TEST(ShardedEmbedding, AKeyOutsideASlotThatEveryRankHasIsNamed) {
+  ShardedRun run = Case{.where = Where::some_everywhere, .direct = true}.run(3);
+  run.batches[1][2][5] = {1000};  // of a slot that nobody owns, so that only the rank with the sample sees it
+  std::string message;
+  try {
+    run_sharded(2, run);
+  } catch (const Error& error) {  // of that rank, or of the other that heard of it
+    message = error.what();
+  }
+  EXPECT_NE(message.find("key 1000 of slot 2 is outside the 40 keys from 80 to 119"), std::string::npos) << message;
 }
 
 TEST(ShardedEmbedding, RanksWithoutASlotOfTheirOwnServeTheOthers) {

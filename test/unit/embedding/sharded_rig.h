@@ -13,6 +13,7 @@
 #include "comm/self_comm.h"
 #include "embedding/gather_rows.h"
 #include "embedding/hybrid_embedding.h"
+#include "embedding/mixed_embedding.h"
 #include "embedding/replicated_embedding.h"
 #include "plain_table.h"
 #include "support/distance.h"
@@ -131,6 +132,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   };
   RowCopies replica;
   if (auto* hybrid = dynamic_cast<HybridEmbedding*>(embedding.get())) hybrid->export_replica(into(replica));
+  if (auto* mixed = dynamic_cast<MixedEmbedding*>(embedding.get())) mixed->export_replica(into(replica));
   if (auto* whole = dynamic_cast<ReplicatedEmbedding*>(embedding.get())) whole->table().export_rows(true, into(replica));
   const int64_t rows = embedding->rows();
   const auto counts = embedding->counts();

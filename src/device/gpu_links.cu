@@ -1,0 +1,39 @@
+#include "device/gpu_links.h"
+
+#include <cstdio>
+
+#include "device/cuda_check.cuh"
+
+namespace hctr::cuda {
+namespace {
+
+std::string id_of(int index) {
+  cudaDeviceProp prop{};
+  HCTR_CHECK(cudaGetDeviceProperties(&prop, index));
+  std::string id;
+  for (const char byte : prop.uuid.bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+    id += digits;
+  }
+  return id;
+}
+
+bool reads(int from, int to) {
+  int can = 0;
+  HCTR_CHECK(cudaDeviceCanAccessPeer(&can, from, to));
+  return can != 0;
+}
+
+}  // namespace
+
+GpuLinks gpu_links(int index) {
+  GpuLinks links{id_of(index), {}};
+  int count = 0;
+  HCTR_CHECK(cudaGetDeviceCount(&count));
+  for (int other = 0; other < count; ++other)
+    if (other != index && !(reads(index, other) && reads(other, index))) links.unreachable.push_back(id_of(other));
+  return links;
+}
+
+}  // namespace hctr::cuda

@@ -1,0 +1,169 @@
+#include "train/setup_faults.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "config/json.h"
+#include "device/gpu_links.h"
+
+namespace hctr {
+namespace {
+
+using Weight = SetupFault::Weight;
+
+constexpr int64_t kSharedMemory = 32 << 20;  // that NCCL may want for a rank
+
+/// "ranks 0, 1 and 5".
+std::string ranks_text(const std::vector<size_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) text += cat(i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ", ranks[i]);
+  return text;
+}
+
+std::string names_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += cat(text.empty() ? "" : ", ", name);
+  return text.empty() ? "none" : text;
+}
+
+template <class Of>
+std::map<std::string, std::vector<size_t>> grouped(const std::vector<RankSetup>& ranks, const Of& of) {
+  std::map<std::string, std::vector<size_t>> groups;
+  for (size_t r = 0; r < ranks.size(); ++r) groups[of(ranks[r])].push_back(r);
+  return groups;
+}
+
+void faults_of_host(const std::vector<RankSetup>& ranks, const std::vector<size_t>& here, std::vector<SetupFault>& faults) {
+  const RankSetup& first = ranks[here[0]];
+  std::set<size_t> apart;
+  for (const size_t a : here)
+    for (const size_t b : here)
+      if (const auto& unreachable = ranks[a].unreachable; std::find(unreachable.begin(), unreachable.end(), ranks[b].gpu_id) != unreachable.end())
+        apart.insert({a, b});
+  if (!apart.empty())
+    faults.push_back({Weight::warns, cat("the GPUs of ", ranks_text({apart.begin(), apart.end()}), " on host ", first.host, " cannot all read each other's memory, so what they exchange "
+                                         "goes through the host's, several times slower: nvidia-smi topo -m shows how they are connected; where it shows links, IOMMU or ACS "
+                                         "(in virtual machines: the host's settings) keep them from it")});
+  int64_t free = first.shared_memory;
+  for (const size_t r : here) free = std::min(free, ranks[r].shared_memory);
+  if (here.size() > 1 && free < kSharedMemory * static_cast<int64_t>(here.size()))
+    faults.push_back({Weight::warns, cat("host ", first.host, " has ", with_unit_prefix(static_cast<double>(free)), " bytes of shared memory free in /dev/shm for ", here.size(),
+                                         " ranks, and NCCL may want ", kSharedMemory >> 20, " MiB for each; of a container: docker run --shm-size=1g, or --ipc=host")});
+  for (const size_t r : here) {
+    const auto& [wanted, interfaces] = std::pair(ranks[r].wanted, ranks[r].interfaces);
+    if (wanted.empty() || std::any_of(interfaces.begin(), interfaces.end(), [&](const std::string& each) { return allows_interface(ranks[r].wanted, each); })) continue;
+    faults.push_back({Weight::stops, cat("NCCL_SOCKET_IFNAME=", wanted, " allows none of the network interfaces that are up on host ", first.host, ", where rank ", r, " runs (",
+                                         names_text(interfaces), "): name one of these, or leave the variable out")});
+    break;
+  }
+}
+
+Json to_json(const std::vector<std::string>& names) {
+  Json array(Json::Array{});
+  for (const std::string& name : names) array.add(name);
+  return array;
+}
+std::vector<std::string> strings_of(const Json& json) {
+  std::vector<std::string> names;
+  for (const Json& name : *json.array()) names.push_back(*name.string());
+  return names;
+}
+
+std::string to_text(const RankSetup& s) {
+  return Json(Json::Object{{"host", s.host}, {"gpu", s.gpu}, {"gpu_id", s.gpu_id}, {"unreachable", to_json(s.unreachable)}, {"shared_memory", s.shared_memory},
+                           {"interfaces", to_json(s.interfaces)}, {"wanted", s.wanted}})
+      .text();
+}
+RankSetup from_text(const std::string& text) {
+  const Json json = Json::parse(text, "the set-up of a rank");
+  const auto word = [&](const char* name) { return *json.find(name)->string(); };
+  return {word("host"), word("gpu"), word("gpu_id"), strings_of(*json.find("unreachable")), *json.find("shared_memory")->integer(),
+          strings_of(*json.find("interfaces")), word("wanted")};
+}
+
+}  // namespace
+
+bool allows_interface(const std::string& wanted, const std::string& interface) {
+  const bool none_of = wanted.starts_with("^");
+  std::string names = wanted.substr(none_of);
+  const bool exactly = names.starts_with("=");
+  names = names.substr(exactly) + ",";
+  for (size_t begin = 0, end; (end = names.find(',', begin)) != std::string::npos; begin = end + 1) {
+    const std::string name = names.substr(begin, end - begin);
+    if (!name.empty() && (exactly ? interface == name : interface.starts_with(name))) return !none_of;
+  }
+  return none_of;
+}
+
+RankSetup setup_of(Device device) {
+  RankSetup setup;
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) == 0) setup.host = name;
+  setup.gpu = describe(device);
+  if (device.is_cuda()) {
+    GpuLinks links = gpu_links(device);
+    setup.gpu_id = std::move(links.id);
+    setup.unreachable = std::move(links.unreachable);
+  }
+  struct statvfs shared {};
+  if (statvfs("/dev/shm", &shared) == 0) setup.shared_memory = static_cast<int64_t>(shared.f_bavail * shared.f_frsize);
+  std::set<std::string> interfaces;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) == 0) {
+    for (const ifaddrs* each = all; each; each = each->ifa_next)
+      if (each->ifa_flags & IFF_UP) interfaces.insert(each->ifa_name);
+    freeifaddrs(all);
+  }
+  setup.interfaces.assign(interfaces.begin(), interfaces.end());
+  if (const char* wanted = std::getenv("NCCL_SOCKET_IFNAME")) setup.wanted = wanted;
+  return setup;
+}
+
+std::vector<SetupFault> setup_faults(const std::vector<RankSetup>& ranks) {
+  std::vector<SetupFault> faults;
+  const auto kinds = grouped(ranks, [](const RankSetup& s) { return s.gpu; });
+  if (kinds.size() > 1) {
+    std::string text;
+    for (const auto& [gpu, of] : kinds) text += cat(text.empty() ? "" : "; ", gpu, " (", ranks_text(of), ")");
+    faults.push_back({Weight::warns, cat("the ranks' GPUs differ: ", text, ". Each step waits for the slowest, and the one with least memory limits the plan: name GPUs of one "
+                                         "kind in \"gpu\", or show no others with CUDA_VISIBLE_DEVICES")});
+  }
+  for (const auto& [gpu, of] : grouped(ranks, [](const RankSetup& s) { return s.host + " " + s.gpu_id; }))
+    if (of.size() > 1)
+      faults.push_back({Weight::stops, cat(ranks_text(of), " share one GPU of host ", ranks[of[0]].host, ", and each needs its own: the lists in \"gpu\" name GPUs by their numbers on "
+                                           "their host, one list for each process")});
+  const auto hosts = grouped(ranks, [](const RankSetup& s) { return s.host; });
+  for (const auto& [host, here] : hosts) faults_of_host(ranks, here, faults);
+  if (hosts.size() > 1 && std::all_of(ranks.begin(), ranks.end(), [](const RankSetup& s) { return s.wanted.empty(); }))
+    faults.push_back({Weight::explains, cat("NCCL chooses the network between the hosts by itself, of ", names_text(ranks[0].interfaces), " on host ", ranks[0].host,
+                                            ": where that is the wrong one, NCCL_SOCKET_IFNAME names another")});
+  return faults;
+}
+
+std::string look_for_setup_faults(Communicator& comm, Device device, const Log& log) {
+  const std::vector<std::string> texts = comm.gather(to_text(setup_of(device)), 0);
+  std::string found, stops;
+  if (comm.rank() == 0) {
+    std::vector<RankSetup> ranks;
+    for (const std::string& text : texts) ranks.push_back(from_text(text));
+    for (const SetupFault& fault : setup_faults(ranks)) {
+      if (fault.weight == Weight::warns) log.warning(fault.text);
+      std::string& to = fault.weight == Weight::stops ? stops : found;
+      to += cat(to.empty() ? "" : "\n", fault.text);
+    }
+  }
+  stops = comm.share(stops, 0);
+  if (!stops.empty()) throw Error(Kind::comm, stops);
+  return comm.share(found, 0);
+}
+
+}  // namespace hctr
