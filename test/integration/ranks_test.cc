@@ -57,7 +57,7 @@ class RanksTest : public ::testing::Test {
     std::vector<double> losses, metrics;
     std::vector<float> dense;
     std::map<std::pair<uint64_t, int64_t>, std::vector<float>> rows[2];
-    std::string statistics;
+    std::string statistics, marks[2];
   };
 
   Outcome start(const std::string& config, const Ranks& ranks, const std::string& name) {
@@ -91,7 +91,10 @@ class RanksTest : public ::testing::Test {
         std::memcpy(out.dense.data(), bytes.data(), bytes.size());
       }
       for (size_t e = 0; e < 2; ++e)
-        if (file.starts_with("final_" + std::to_string(e) + "_sparse")) read_rows(bytes, e == 1, e == 1 ? deep_dim_ : 1, out.rows[e]);
+        if (file.starts_with("final_" + std::to_string(e) + "_sparse")) {
+          if (file.ends_with(".marks")) out.marks[e] = bytes;
+          else read_rows(bytes, e == 1, e == 1 ? deep_dim_ : 1, out.rows[e]);
+        }
     }
     return out;
   }
@@ -126,6 +129,7 @@ class RanksTest : public ::testing::Test {
         b.insert(b.end(), found->second.begin(), found->second.end());
       }
       EXPECT_LT(distance_of(a, b), tolerance) << "embedding " << e;
+      EXPECT_EQ(many.marks[e], one.marks[e]) << "when and how often keys came, embedding " << e;
     }
   }
 
