@@ -126,7 +126,10 @@ TEST(HashIndexProtocol, LookupsBesideInsertionsSeeTheRowsOfBeforeThroughSeveralG
       std::vector<std::thread> threads;
       for (size_t w = 0; w < 3; ++w)
         threads.emplace_back([&, w] {
-          for (size_t i = w; i < known.size(); i += 3) ops::enter<ThreadPlaces>(table.data(), places - 1, known[i].first.first, known[i].first.second, known[i].second);
+          for (size_t i = w; i < known.size(); i += 3) {
+            const auto& [identity, row] = known[i];
+            ops::enter<ThreadPlaces>(table.data(), places - 1, identity.first, identity.second, row);
+          }
         });
       for (std::thread& thread : threads) thread.join();
       threads.clear();
