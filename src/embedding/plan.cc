@@ -71,7 +71,7 @@ class Planner {
         sums = true;
         on_all(t, cost_everywhere(problem_, table, s));
         if (!layouts_[t].everywhere)
-          for (int64_t p = 0; p < placements_[t].pieces; ++p) placements_[t].owners[s * static_cast<size_t>(placements_[t].pieces) + static_cast<size_t>(p)] = Placement::kEveryRank;
+          std::fill_n(placements_[t].owners.begin() + static_cast<int64_t>(s) * placements_[t].pieces, placements_[t].pieces, Placement::kEveryRank);
       }
       on_all(t, {waiting(problem_.speeds, exchanges, sums), 0});
       if (!exchanges) continue;
