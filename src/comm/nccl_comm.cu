@@ -234,7 +234,9 @@ class NcclComm : public Communicator {
   }
   void moved() { last_move_ = seconds_now(); }
   /// In a step the host does not wait on other ranks for long but for its own device, which then waits for theirs.
-  bool stuck() const { return in_step_ && group_.limit().count() > 0 && seconds_now() - last_move_ > 2 * group_.limit().count(); }
+  bool stuck() const { return in_step_ && group_.limit().count() > 0 && seconds_now() - last_move_ > longest_step(); }
+  /// The host hears of ranks that hang within the limit; a little later it must be a device.
+  int64_t longest_step() const { return group_.limit().count() + 3; }
 
   void end_watch() {
     stop_ = true;
@@ -258,7 +260,7 @@ class NcclComm : public Communicator {
       std::this_thread::sleep_for(milliseconds(50));
       if (group_.failure()) return abandon();
       if (stuck()) {
-        group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has come to its end for ", 2 * group_.limit().count(),
+        group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has come to its end for ", longest_step(),
                                                   " s: its GPU, another one or a link between them hangs; --comm-timeout lets it take longer")));
         return abandon();
       }

@@ -1,59 +1,17 @@
 #include "embedding/plan.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
+#include "embedding/plan_cost.h"
 
 namespace hctr {
 namespace {
 
+using namespace plan;
+
 constexpr double kGain = 0.9;         // to be spread, cut or on every rank must save a tenth
 constexpr double kKeptMemory = 0.85;  // activations and batches need some too
-constexpr double kMost = 9e18;        // that is told of
-constexpr double kLookup = 64;        // bytes that finding a key's row touches
-
-/// What a rank has to do, or has.
-struct Load {
-  double seconds = 0, bytes = 0;
-  Load& operator+=(const Load& more) {
-    seconds += more.seconds;
-    bytes += more.bytes;
-    return *this;
-  }
-};
-
-/// What a slot, or a piece of one, costs its owner; or each rank, when it is spread.
-Load cost(const PlanProblem& problem, const PlanTable& table, size_t slot_number, bool spread, int64_t pieces) {
-  const PlanSlot& slot = table.slots[slot_number / static_cast<size_t>(pieces)];
-  const MachineSpeeds& speeds = problem.speeds;
-  const auto ranks = static_cast<double>(problem.ranks), batch = static_cast<double>(problem.batch), part = 1 / static_cast<double>(pieces);
-  const double vector = static_cast<double>(table.dim) * sizeof(float) * part, row = static_cast<double>(table.row_bytes) * part;
-  const double share = spread ? 1 / ranks : 1, elsewhere = (ranks - 1) / ranks;
-  const double keys = batch * slot.keys, vectors = batch * static_cast<double>(slot.vectors), rows = static_cast<double>(slot.rows);
-  double distinct = slot.distinct > 0 ? slot.distinct : keys;
-  if (slot.rows > 0) distinct = std::min(distinct, rows);
-  const double travelling = static_cast<double>(table.dim * table.number_bytes) * part;
-  const double sent = (2 * vectors * travelling + keys * sizeof(int64_t)) * elsewhere;  // by every owner for all samples
-  const double touched = (keys * (kLookup + 2 * vector) + distinct * 2 * row) * share;
-  const double added = spread ? vectors * vector * elsewhere : 0;  // what other owners have of the vectors
-  return {sent / speeds.link + (touched + added) / speeds.rows, rows * row * share};
-}
-
-/// What a slot costs each rank when all have its rows: a sum of all its gradients instead of vectors.
-Load cost_everywhere(const PlanProblem& problem, const PlanTable& table, size_t slot_number) {
-  const PlanSlot& slot = table.slots[slot_number];
-  const double vector = static_cast<double>(table.dim) * sizeof(float), row = static_cast<double>(table.row_bytes), rows = static_cast<double>(slot.rows);
-  const double keys = static_cast<double>(problem.batch) * slot.keys, mine = keys / static_cast<double>(problem.ranks);
-  const double distinct = std::min(rows, slot.distinct > 0 ? slot.distinct : keys);
-  return {rows * vector / problem.speeds.sums + (mine * (kLookup + 2 * vector) + distinct * 2 * row) / problem.speeds.rows, rows * row};
-}
-
-/// What a step waits for whatever its sizes are: three all-to-alls of what is exchanged (keys, vectors, gradients), two sums of what every rank has
-/// (which rows, gradients).
-double waiting(const MachineSpeeds& speeds, bool exchanges, bool sums) {
-  return (exchanges ? 3 * speeds.link_seconds : 0) + (sums ? 2 * speeds.sums_seconds : 0);
-}
 
 /// What is decided of a table before its slots are placed.
 struct Layout {
@@ -113,7 +71,7 @@ class Planner {
         sums = true;
         on_all(t, cost_everywhere(problem_, table, s));
         if (!layouts_[t].everywhere)
-          for (int64_t p = 0; p < placements_[t].pieces; ++p) placements_[t].owners[s * static_cast<size_t>(placements_[t].pieces) + static_cast<size_t>(p)] = Placement::kEveryRank;
+          std::fill_n(placements_[t].owners.begin() + static_cast<int64_t>(s) * placements_[t].pieces, placements_[t].pieces, Placement::kEveryRank);
       }
       on_all(t, {waiting(problem_.speeds, exchanges, sums), 0});
       if (!exchanges) continue;
@@ -298,49 +256,6 @@ std::vector<Placement> make_plan(const PlanProblem& problem) {
   search.put_on_every_rank();
   for (size_t t = 0; t < problem.tables.size(); ++t) search.improve(t);
   return search.placements();
-}
-
-std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector<Placement>& placements) {
-  std::vector<PlanShare> shares;
-  for (int32_t rank = 0; rank < problem.ranks; ++rank)
-    for (size_t t = 0; t < problem.tables.size(); ++t) {
-      const PlanTable& table = problem.tables[t];
-      const Placement& placement = placements.at(t);
-      PlanShare share{.rank = rank, .table = table.name, .slots = {}};
-      double rows = 0, bytes = 0;  // of sizes that users state and that may be anything
-      bool exchanges = false, sums = false;
-      const auto add = [&](const Load& load) {
-        share.seconds += load.seconds;
-        bytes += load.bytes;
-      };
-      for (size_t s = 0; s < table.slots.size(); ++s) {
-        if (placement.everywhere(problem.ranks) || placement.on_every_rank(static_cast<int64_t>(s) * placement.pieces)) {
-          sums = true;
-          add(cost_everywhere(problem, table, s));
-          rows += static_cast<double>(table.slots[s].rows);
-          share.slots.push_back(static_cast<int32_t>(s));
-          continue;
-        }
-        exchanges = true;
-        int64_t whole = 0, spread = 0;  // pieces
-        for (int64_t p = 0; p < placement.pieces; ++p) {
-          const int64_t number = static_cast<int64_t>(s) * placement.pieces + p;
-          if (!placement.holds(rank, number)) continue;
-          ++(placement.spread(number) ? spread : whole);
-          add(cost(problem, table, static_cast<size_t>(number), placement.spread(number), placement.pieces));
-        }
-        if (whole > 0) rows += static_cast<double>(table.slots[s].rows);
-        else if (spread > 0) rows += std::ceil(static_cast<double>(table.slots[s].rows) / static_cast<double>(problem.ranks));
-        if (whole == placement.pieces) share.slots.push_back(static_cast<int32_t>(s));
-        else if (whole > 0) ++share.cut_slots;
-        else if (spread > 0) ++share.spread_slots;
-      }
-      share.seconds += waiting(problem.speeds, exchanges, sums);
-      share.rows = static_cast<int64_t>(std::min(rows, kMost));
-      share.bytes = static_cast<int64_t>(std::min(bytes, kMost));
-      if (!share.slots.empty() || share.cut_slots > 0 || share.spread_slots > 0) shares.push_back(std::move(share));
-    }
-  return shares;
 }
 
 }  // namespace hctr

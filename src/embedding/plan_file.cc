@@ -60,7 +60,8 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
     if (owner.string() && *owner.string() == kAll) placement.owners.push_back(Placement::kSpread);
     else if (owner.string() && *owner.string() == kEveryRank) placement.owners.push_back(Placement::kEveryRank);
     else if (rank && 0 <= *rank && *rank < ranks) placement.owners.push_back(static_cast<int32_t>(*rank));
-    else refuse(file, cat("gives a slot of table '", table.name, "' to ", owner.text(), "; an owner is a rank from 0 to ", ranks - 1, ", or \"all\", or \"every rank\""));
+    else
+      refuse(file, cat("gives a slot of table '", table.name, "' to ", owner.text(), "; an owner is a rank from 0 to ", ranks - 1, ", or \"all\", or \"every rank\""));
   }
   expect_slots_on_every_rank(placement, table, file);
   if (!table.identity_by_slot && std::any_of(placement.owners.begin(), placement.owners.end(), [&](int32_t o) { return o != placement.owners[0]; }))
@@ -118,7 +119,9 @@ Json plan_to_json(const PlanProblem& problem, const std::vector<Placement>& plac
     Json owners(Json::Array{});
     const int64_t slots = static_cast<int64_t>(problem.tables[t].slots.size()) * placements[t].pieces;
     for (int64_t s = 0; s < slots; ++s)
-      owners.add(placements[t].spread(s) ? Json(kAll) : placements[t].on_every_rank(s) ? Json(kEveryRank) : Json(int64_t{placements[t].owners[static_cast<size_t>(s)]}));
+      owners.add(placements[t].spread(s)          ? Json(kAll)
+                 : placements[t].on_every_rank(s) ? Json(kEveryRank)
+                                                  : Json(int64_t{placements[t].owners[static_cast<size_t>(s)]}));
     tables.add(Json(Json::Object{{"name", problem.tables[t].name}, {"pieces", placements[t].pieces}, {"owners", std::move(owners)}}));
   }
   for (const PlanShare& share : plan_shares(problem, placements)) {

@@ -67,6 +67,7 @@ class RanksTest : public ::testing::Test {
     std::vector<float> dense;
     std::vector<std::map<std::pair<uint64_t, int64_t>, std::vector<float>>> rows;  // of each table
     std::string statistics;
+    std::map<size_t, std::string> marks;  // by table
   };
 
   Outcome start(const std::string& config, const Ranks& ranks, const std::string& name) {
@@ -102,7 +103,10 @@ class RanksTest : public ::testing::Test {
         std::memcpy(out.dense.data(), bytes.data(), bytes.size());
       }
       for (size_t e = 0; e < tables_.size(); ++e)
-        if (file.starts_with("final_" + std::to_string(e) + "_sparse") && file.ends_with(".model")) read_rows(bytes, tables_[e], out.rows[e]);
+        if (file.starts_with("final_" + std::to_string(e) + "_sparse")) {
+          if (file.ends_with(".marks")) out.marks[e] = bytes;
+          else read_rows(bytes, tables_[e], out.rows[e]);
+        }
     }
     return out;
   }
