@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +10,8 @@
 
 namespace hctr {
 namespace {
+
+constexpr int64_t kOnItsWay = 32 << 20;  // bytes sent to the disk at a time: enough for it to lay them out in one piece
 
 [[noreturn]] void fail(std::string_view verb, std::string_view what, const fs::path& path) {
   throw Error(Kind::io, cat("cannot ", verb, " ", what, what.empty() ? "" : " ", "'", path.string(),
@@ -61,6 +64,10 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(const void* bytes, size_t count) {
   if (count != 0 && std::fwrite(bytes, 1, count, file_.get()) != count) fail("write", "", path_);
+  written_ += static_cast<int64_t>(count);
+  if (written_ - on_its_way_ < kOnItsWay) return;
+  ::sync_file_range(::fileno(file_.get()), on_its_way_, written_ - on_its_way_, SYNC_FILE_RANGE_WRITE);  // does not wait; what fails, commit() is told
+  on_its_way_ = written_;
 }
 
 void AtomicFile::write_at(long offset, const void* bytes, size_t count) {

@@ -116,7 +116,7 @@ CriteoSummary convert_criteo(const CriteoOptions& options, const Log& log) {
   make_room({options.folder / "train.txt", options.folder / "val.txt"}, options.force);
   int64_t train_rows = std::numeric_limits<int64_t>::max();
   if (options.holdout > 0) {
-    const int64_t total = count_rows(options.inputs, {});
+    const int64_t total = count_rows(options.inputs, {}, options.threads);
     train_rows = total - static_cast<int64_t>(std::llround(static_cast<double>(total) * options.holdout));
   }
   CriteoSummary summary;

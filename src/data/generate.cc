@@ -89,8 +89,9 @@ fs::path parquet_folder(const Part& part, const DataClause& clause, const Genera
   return fs::path(clause.source).parent_path() == fs::path(clause.eval_source).parent_path() && !clause.eval_source.empty() ? beside / part.list.stem() : beside;
 }
 
-ParquetStyle parquet_style(const SampleMaker& maker) {
+ParquetStyle parquet_style(const SampleMaker& maker, int threads) {
   ParquetStyle style;
+  style.threads = threads;
   style.record = maker.style();
   style.record.check = Check::none;
   for (int64_t i = 0; i < style.record.label_dim; ++i) style.labels.push_back(style.record.label_dim == 1 ? "label" : cat("label", i));
@@ -212,7 +213,7 @@ std::optional<BestPossible> generate(const DataClause& clause, const GenerateOpt
     forget(sidecar(part.list));  // it would speak of other data if this run stopped half-way
     forget(truth_path(part.list));
     std::unique_ptr<PartWriter> writer;
-    if (options.written_as == WrittenAs::parquet) writer = std::make_unique<ParquetFiles>(parquet_folder(part, clause, options), part.list, parquet_style(maker));
+    if (options.written_as == WrittenAs::parquet) writer = std::make_unique<ParquetFiles>(parquet_folder(part, clause, options), part.list, parquet_style(maker, options.threads));
     else writer = std::make_unique<ByteFiles>(part, encoder, options);
     const Truth truth = write_part(part, maker, encoder, *writer, pool);
     if (part.name == "val") {

@@ -151,7 +151,7 @@ void check_options(const PreprocessOptions& options) {
 }
 
 ParquetStyle parquet_style(const PreprocessOptions& options, const NormStyle& record) {
-  ParquetStyle style{record, options.table.labels(), options.table.numbers(), options.slot_names(), {}};
+  ParquetStyle style{record, options.table.labels(), options.table.numbers(), options.slot_names(), {}, options.threads};
   const size_t crosses = options.crosses.size();
   for (size_t slot = 0; slot < style.slots.size(); ++slot) style.lists.push_back(slot >= crosses && options.table.is_list(slot - crosses));
   return style;
@@ -190,7 +190,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   for (const char* stem : {"train", "val"}) results.push_back(options.result(stem));
   make_room(results, options.force);
   if (options.holdout.by == Holdout::By::position) {
-    const int64_t rows = count_rows(options.inputs, options.table.header);
+    const int64_t rows = count_rows(options.inputs, options.table.header, options.threads);
     options.holdout.train_rows = rows - static_cast<int64_t>(std::llround(static_cast<double>(rows) * options.holdout.share));
   }
   const TextParser parser(options.table, options.bad_rows, static_cast<uint64_t>(options.modulo));

@@ -5,7 +5,9 @@
 #include <zstd.h>
 
 #include <cmath>
+#include <random>
 
+#include "data/text_work.h"
 #include "unit/data/norm_test_files.h"
 
 namespace hctr::data_test {
@@ -51,12 +53,14 @@ TEST(TextParser, ABadRowLeavesNothingBehind) {
   EXPECT_EQ(rows.index[1], 2) << "bad rows have a number";
 }
 
-std::string all_of(TextSource source) {
+std::string all_of(TextSource& source) {
   std::string text;
   TextBlock block;
   while (source.next(block)) text += block.text;
   return text;
 }
+
+std::string all_of(TextSource&& source) { return all_of(source); }
 
 TEST(TextSource, PlainGzipAndZstandardReadTheSame) {
   const Folder folder;
@@ -85,6 +89,26 @@ TEST(TextSource, PlainGzipAndZstandardReadTheSame) {
 
   write_text(folder / "d", packed.substr(0, packed.size() - 9));
   EXPECT_SAYS(message_of([&] { all_of(TextSource({folder / "d"})); }), "d' is damaged or cut off");
+}
+
+TEST(TextWork, RowsAreCountedPieceByPieceAsTheyAreRead) {
+  const Folder folder;
+  std::mt19937_64 random(7);
+  const char* const parts[] = {"a,b", "\n", "\r\n", "\r", "x", "\n\n"};
+  for (int round = 0; round < 200; ++round) {
+    const auto header = round % 2 == 0 ? std::optional<std::string>() : "name,name";
+    std::vector<std::string> files;
+    for (const char* name : {"a", "b", "c"}) {
+      std::string text = header ? "name,name\r\n" : "";
+      for (uint64_t left = random() % 40; left > 0; --left) text += parts[random() % std::size(parts)];
+      write_text(folder / name, text);
+      files.push_back(folder / name);
+    }
+    TextSource source(files, header);
+    all_of(source);
+    const int64_t piece = 1 + static_cast<int64_t>(random() % 9);
+    EXPECT_EQ(count_rows(files, header, 3, piece), source.rows()) << "round " << round << ", pieces of " << piece << " bytes";
+  }
 }
 
 TEST(TextSource, HeadersAreInNoBlockAndMustAgree) {
