@@ -1,7 +1,6 @@
 // Whole files: read, written so that a half-written one never bears the final name, and their folders.
 #pragma once
 
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -27,8 +26,7 @@ std::string read_text(const fs::path&, std::string_view what);
 void create_parent_folder(const fs::path& path);
 
 /// A file under a temporary name beside its final one; commit() flushes it to disk and renames it. A writer destroyed
-/// without commit() leaves nothing. A large file goes to the disk while it is written, so that commit() has little to wait for.
-/// Errors: Error(io) from every member that writes.
+/// without commit() leaves nothing. Errors: Error(io) from every member that writes.
 class AtomicFile {
  public:
   explicit AtomicFile(fs::path path);
@@ -46,7 +44,6 @@ class AtomicFile {
  private:
   fs::path path_, temporary_;
   File file_;
-  int64_t written_ = 0, on_its_way_ = 0;  // bytes; on its way: the system was told to bring them to the disk
 };
 
 /// AtomicFile for a whole text.

@@ -13,7 +13,7 @@
 namespace hctr::data_test {
 namespace {
 
-ParsedRows parsed(const TextTable& table, const std::string& text, BadRows bad_rows = BadRows::error) {
+ParsedRows parsed(const TextTable& table, const std::string& text, const BadRows& bad_rows = {}) {
   ParsedRows rows;
   TextParser(table, bad_rows).parse({.text = text, .file = "f", .first_line = 1, .first_row = 0}, rows);
   return rows;
@@ -41,13 +41,14 @@ TEST(TextParser, HexadecimalDigitsOfAnyLengthUpToEight) {
   table.columns = {{"y", ColumnKind::click, 0}, {"c", ColumnKind::hex, 0}};
   const ParsedRows rows = parsed(table, "0\tfFfFfFfF\n1\t0\n1\t\n0\t00000a\n");
   EXPECT_EQ(std::vector<uint64_t>(rows.categories[0].codes.begin(), rows.categories[0].codes.begin() + 4), (std::vector<uint64_t>{2 + 0xffffffffull, 2, 0, 12}));
-  EXPECT_EQ(parsed(table, "0\t123456789\n1\t1\n", BadRows::skip).bad, 1);
+  EXPECT_EQ(parsed(table, "0\t123456789\n1\t1\n", {.skip = true}).bad.count, 1);
 }
 
 TEST(TextParser, ABadRowLeavesNothingBehind) {
   const TextTable table = named_table("l,y", ',', {.labels = {"y"}, .lists = {"l"}});
-  const ParsedRows rows = parsed(table, "a|b,1\nc|d,x\ne,0\nf|g|h,y\n", BadRows::skip);
-  EXPECT_EQ(rows.bad, 2);
+  const ParsedRows rows = parsed(table, "a|b,1\nc|d,x\ne,0\nf|g|h,y\n", {.skip = true});
+  EXPECT_EQ(rows.bad.count, 2);
+  EXPECT_EQ(rows.bad.first, "'f' line 2, at byte 6: column y: expected a number, found 'x'");
   ASSERT_EQ(rows.rows, 2u);
   EXPECT_EQ(rows.categories[0].codes, (std::vector<uint64_t>{text_code("a"), text_code("b"), text_code("e")}));
   EXPECT_EQ(rows.index[1], 2) << "bad rows have a number";
