@@ -114,7 +114,6 @@ TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
 }
 
 TEST_F(Parquet, AnyNumberOfThreadsWritesTheSameBytes) {
-  const Folder folder;
   const DataClause clause = clause_of(1, 9, {input_of("a", 20, 3, 60)});
   const auto rows = random_rows(clause, 2000, 7, 1000, true);
   ParquetStyle style{style_of(clause, Check::none, 4), {"y"}, {}, {}, std::vector<bool>(20, true)};
