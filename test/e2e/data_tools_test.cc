@@ -256,7 +256,7 @@ TEST(CriteoToHugectr, TheOriginalsOrderOfArgumentsGoesOnWorking) {
 TEST(DataTools, AKilledProgramLeavesNothingThatLooksWhole) {
   const TemporaryFolder folder;
   write_file(folder / "norm.json", one_hot_config("norm", "txt", ""));
-  write_file(folder / "raw.json", one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 300000, "eval_num_samples": 300000, "float_label_dense": true)"));
+  write_file(folder / "raw.json", one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 20000, "eval_num_samples": 300000, "float_label_dense": true)"));
   std::string spec = "feature_spec:\n  y: {dtype: bool}\n  a: {dtype: int32, cardinality: 1000}\nsource_spec:\n", rows;
   for (const char* name : {"train", "test"}) spec += cat("  ", name, ":\n    - {type: csv, features: [y, a], files: [rows.csv]}\n");
   for (int i = 0; i < 1000000; ++i) rows += cat(i % 2, ",", i % 1000, "\n");
@@ -274,7 +274,7 @@ TEST(DataTools, AKilledProgramLeavesNothingThatLooksWhole) {
   const std::vector<Run> runs = {
       {"data_generator", {"--config", "norm.json", "--samples", "20000", "--eval-samples", "500000", "--threads", "1"}, "writing norm/train.txt",
        {"norm/val.txt", "norm/val.txt.made.json", "norm/val.txt.truth.json", "norm/val.0.data"}},
-      {"data_generator", {"--config", "raw.json", "--samples", "20000", "--threads", "1"}, "writing raw/train.bin", {"raw/val.bin", "raw/val.bin.made.json"}},
+      {"data_generator", {"--config", "raw.json", "--threads", "1"}, "writing raw/train.bin", {"raw/val.bin", "raw/val.bin.made.json"}},
       {"feature_spec", {"transcode", "spec.yaml", "--out", "binary"}, "writing train", {"binary/feature_spec.yaml"}},
       {"criteo2hugectr", {"--tsv", "rows.tsv", "--out", "criteo", "--min-count", "2", "--threads", "1"}, "counting values", {"criteo/train.txt", "criteo/train.0.data"}}};
   for (const Run& run : runs) {
