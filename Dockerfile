@@ -5,6 +5,7 @@ WORKDIR /huge_ctr
 COPY third_party/install.sh third_party/install.sh
 RUN apt-get update && apt-get install -y --no-install-recommends python3-pip && third_party/install.sh --all && rm -rf /var/lib/apt/lists/*
 COPY . .
-RUN cmake --preset cuda && cmake --build --preset cuda --target huge_ctr data_generator criteo2hugectr
-ENV PATH="/huge_ctr/build/cuda/bin:${PATH}"
+RUN cmake --preset cuda && cmake --build --preset cuda --target huge_ctr data_generator criteo2hugectr preprocess data_inspect feature_spec table_inspect
+# With HCTR_BIN_DIR the samples build nothing again.
+ENV PATH="/huge_ctr/build/cuda/bin:${PATH}" HCTR_BIN_DIR=/huge_ctr/build/cuda/bin
 CMD ["samples/quickstart/run.sh"]

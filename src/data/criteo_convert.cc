@@ -18,22 +18,23 @@ namespace {
 struct Converted {
   EncodedRecords records;
   int64_t train = 0;  // records of the training set; the others are of the evaluation set
-  int64_t train_positives = 0, val_positives = 0, bad = 0;
+  int64_t train_positives = 0, val_positives = 0;
+  BadRowsFound bad;
 };
 
 /// A value and its column as one number.
 uint64_t code_of(Feature feature) { return uint64_t{feature.column} << 57 ^ feature.value; }
 
-/// Calls visit(row, whether it belongs to the training set) for each good row of a block; returns the number of bad ones.
+/// Calls visit(row, whether it belongs to the training set) for each good row of a block; returns the bad ones.
 template <class Visit>
-int64_t visit_rows(const TextBlock& block, const CriteoOptions& options, int64_t train_rows, Visit&& visit) {
+BadRowsFound visit_rows(const TextBlock& block, const CriteoOptions& options, int64_t train_rows, Visit&& visit) {
   CriteoRow row;
-  int64_t index = block.first_row, bad = 0;
+  int64_t index = block.first_row;
+  BadRowsFound bad;
   for_each_line(block, [&](std::string_view line, int64_t number) {
     const std::string problem = parse_criteo_row(line, row);
     if (problem.empty()) visit(row, index < train_rows);
-    else if (options.bad_rows == BadRows::skip) ++bad;
-    else throw Error(Kind::data, cat("'", block.file, "' line ", number, ": ", problem, "; --bad-rows skip leaves such rows out"));
+    else bad.add(options.bad_rows, block, number, line.data(), problem);
     ++index;
   });
   return bad;
@@ -56,7 +57,8 @@ CodeCounts count_values(const CriteoOptions& options, int64_t train_rows) {
   }
   PerThread<CodeCounts> counts;
   TextSource source(options.inputs);
-  for_each_block<Counting, int64_t>(source, options.threads, "counting values", [&](Counting& item) {
+  BadRowsFound bad;
+  for_each_block<Counting, BadRowsFound>(source, options.threads, "counting values", [&](Counting& item) {
     CodeCounts& mine = counts.get(item.counts);
     std::vector<Feature> features;
     return visit_rows(item.block, options, train_rows, [&](const CriteoRow& row, bool train) {
@@ -64,7 +66,7 @@ CodeCounts count_values(const CriteoOptions& options, int64_t train_rows) {
       criteo_features(each_once, row, features);
       for (const Feature& feature : features) mine.add(code_of(feature));
     });
-  }, [](int64_t&) {});
+  }, [&](BadRowsFound& more) { bad.add(options.bad_rows, more); });
   CodeCounts all;
   for (CodeCounts& mine : counts.all()) all.take(mine);
   return all;
@@ -116,7 +118,7 @@ CriteoSummary convert_criteo(const CriteoOptions& options, const Log& log) {
   make_room({options.folder / "train.txt", options.folder / "val.txt"}, options.force);
   int64_t train_rows = std::numeric_limits<int64_t>::max();
   if (options.holdout > 0) {
-    const int64_t total = count_rows(options.inputs, {});
+    const int64_t total = count_rows(options.inputs, {}, options.threads);
     train_rows = total - static_cast<int64_t>(std::llround(static_cast<double>(total) * options.holdout));
   }
   CriteoSummary summary;
@@ -131,18 +133,20 @@ CriteoSummary convert_criteo(const CriteoOptions& options, const Log& log) {
   };
   NormSetWriter train = set("train"), val = set("val");
   TextSource source(options.inputs);
+  BadRowsFound bad;
   for_each_block<Block, Converted>(source, options.threads, "converting", [&](Block& item) { return encode(item.block, options, counts, train_rows); },
                                    [&](Converted& done) {
                                      train.add(done.records, 0, done.train);
                                      val.add(done.records, done.train, done.records.count() - done.train);
                                      summary.train_positives += done.train_positives;
                                      summary.val_positives += done.val_positives;
-                                     summary.bad_rows += done.bad;
+                                     bad.add(options.bad_rows, done.bad);
                                    });
   summary.train_rows = train.records();
   summary.val_rows = val.records();
   if (summary.train_rows == 0) throw Error(Kind::data, "the input holds no rows for training");
-  if (summary.bad_rows > 0) log.warning(summary.bad_rows, " bad rows were left out");
+  summary.bad_rows = bad.count;
+  bad.tell(log);
   const std::vector<fs::path> train_files = train.finish(), val_files = val.finish();
   write_file_list(options.folder / "train.txt", train_files, true);
   if (!val_files.empty()) write_file_list(options.folder / "val.txt", val_files, true);

@@ -7,8 +7,8 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "config/json.h"
+#include "data/bad_rows.h"
 #include "data/criteo_features.h"
-#include "data/text_parser.h"
 
 namespace hctr {
 
@@ -19,7 +19,7 @@ struct CriteoOptions {
   int64_t rows_per_file = 500000;
   double holdout = 0;      ///< share of the rows, the last ones, that become the evaluation set
   int64_t min_count = 0;   ///< values seen less often in the training rows share one key per column; 0: off
-  BadRows bad_rows = BadRows::error;
+  BadRows bad_rows;
   bool force = false;      ///< overwrite a set that is there
   int threads = 1;
 };
@@ -33,7 +33,7 @@ struct CriteoSummary {
 
 /// Converts. The result does not depend on the number of threads. Memory is constant, but for 32 to 64 bytes per distinct value
 /// with min_count. Holdout and min_count read the input more than once. No list exists before all its files do.
-/// Errors: Error(usage) for options that do not fit together; Error(data) for a bad row, naming file, line, column and value.
+/// Errors: Error(usage) for options that do not fit together; Error(data) for a bad row, naming file, line, byte, column and value.
 CriteoSummary convert_criteo(const CriteoOptions&, const Log&);
 
 /// The `Data` layer for a config that trains on the result.

@@ -23,6 +23,7 @@ struct Part {
   int64_t samples, files;
 };
 
+/// Of an evaluation set: what its scores take, 9 bytes for each label of each sample.
 struct Truth {
   std::unique_ptr<double[]> probability;
   std::unique_ptr<bool[]> positive;
@@ -89,8 +90,9 @@ fs::path parquet_folder(const Part& part, const DataClause& clause, const Genera
   return fs::path(clause.source).parent_path() == fs::path(clause.eval_source).parent_path() && !clause.eval_source.empty() ? beside / part.list.stem() : beside;
 }
 
-ParquetStyle parquet_style(const SampleMaker& maker) {
+ParquetStyle parquet_style(const SampleMaker& maker, int threads) {
   ParquetStyle style;
+  style.threads = threads;
   style.record = maker.style();
   style.record.check = Check::none;
   for (int64_t i = 0; i < style.record.label_dim; ++i) style.labels.push_back(style.record.label_dim == 1 ? "label" : cat("label", i));
@@ -100,11 +102,13 @@ ParquetStyle parquet_style(const SampleMaker& maker) {
   return style;
 }
 
-/// Blocks are made in parallel and written in order, as many at a time as keep all threads busy.
-Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder& encoder, PartWriter& writer, ThreadPool& pool) {
+/// Blocks are made in parallel and written in order, as many at a time as keep all threads busy. `keep`: whether the truth is asked for.
+Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder& encoder, PartWriter& writer, ThreadPool& pool, bool keep) {
   const int64_t labels = maker.style().label_dim;
-  Truth truth{std::make_unique<double[]>(static_cast<size_t>(part.samples * labels)),
-              std::make_unique<bool[]>(static_cast<size_t>(part.samples * labels))};
+  const auto truth_of = [labels](int64_t samples) {
+    return Truth{std::make_unique<double[]>(static_cast<size_t>(samples * labels)), std::make_unique<bool[]>(static_cast<size_t>(samples * labels))};
+  };
+  Truth truth = truth_of(keep ? part.samples : 0);
   Progress progress(cat("writing ", part.list.string()), "samples", part.samples);
   std::vector<std::vector<std::byte>> blocks(static_cast<size_t>(pool.threads()) * 4);
   for (int64_t file = 0; file < part.files; ++file) {
@@ -115,11 +119,14 @@ Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder
       const int64_t count = (wave_end - wave + kBlock - 1) / kBlock;
       pool.parallel_for(count, 1, [&](int64_t from, int64_t to) {
         GeneratedSample sample;
+        const Truth dropped = truth_of(keep ? 0 : 1);
+        const Truth& into = keep ? truth : dropped;
         for (int64_t b = from; b < to; ++b) {
           auto& bytes = blocks[static_cast<size_t>(b)];
           bytes.clear();
           for (int64_t i = wave + b * kBlock; i < std::min(wave_end, wave + (b + 1) * kBlock); ++i) {
-            maker.make(stream_of(part.name), i, sample, &truth.probability[static_cast<size_t>(i * labels)], &truth.positive[static_cast<size_t>(i * labels)]);
+            const int64_t at = keep ? i * labels : 0;
+            maker.make(stream_of(part.name), i, sample, into.probability.get() + at, into.positive.get() + at);
             encoder.append(sample, bytes);
           }
         }
@@ -212,10 +219,11 @@ std::optional<BestPossible> generate(const DataClause& clause, const GenerateOpt
     forget(sidecar(part.list));  // it would speak of other data if this run stopped half-way
     forget(truth_path(part.list));
     std::unique_ptr<PartWriter> writer;
-    if (options.written_as == WrittenAs::parquet) writer = std::make_unique<ParquetFiles>(parquet_folder(part, clause, options), part.list, parquet_style(maker));
+    if (options.written_as == WrittenAs::parquet) writer = std::make_unique<ParquetFiles>(parquet_folder(part, clause, options), part.list, parquet_style(maker, options.threads));
     else writer = std::make_unique<ByteFiles>(part, encoder, options);
-    const Truth truth = write_part(part, maker, encoder, *writer, pool);
-    if (part.name == "val") {
+    const bool scored = part.name == "val";
+    const Truth truth = write_part(part, maker, encoder, *writer, pool, scored);
+    if (scored) {
       const auto count = static_cast<size_t>(part.samples * maker.style().label_dim);
       best = best_possible({truth.probability.get(), count}, {truth.positive.get(), count}, maker.style().label_dim);
       write_best_possible(part.list, *best, made);

@@ -72,6 +72,16 @@ void summarize(const SampleBlock& block, const RecordShape& shape, Looked& looke
   }
 }
 
+/// Finds the records of a chunk of text that was parsed, and so holds it.
+void tell_records_apart(TextGrammar grammar, Chunk& chunk) {
+  RecordSplitter splitter(grammar);
+  const auto* const begin = reinterpret_cast<const char*>(chunk.buffer.data());
+  chunk.begins.clear();
+  for (const char *p = begin, *const end = begin + chunk.bytes; p < end; p = splitter.split(p, end)) chunk.begins.push_back(static_cast<uint32_t>(p - begin));
+  chunk.records = static_cast<int64_t>(chunk.begins.size());
+  chunk.begins.push_back(static_cast<uint32_t>(chunk.bytes));
+}
+
 /// Record `i` of a chunk as a chunk of its own; nothing where the format does not tell records apart.
 std::optional<Chunk> record_of(const OpenData& data, const Chunk& chunk, int64_t i) {
   Chunk one;
@@ -83,6 +93,7 @@ std::optional<Chunk> record_of(const OpenData& data, const Chunk& chunk, int64_t
     one.begin.offset = chunk.begin.offset + begin;
     one.bytes = end - begin;
     one.buffer.assign(chunk.buffer.begin() + begin, chunk.buffer.begin() + end);
+    one.buffer.resize(one.buffer.size() + kTextPadding);
     one.begins = {0, end - begin};
   } else if (data.record_bytes > 0) {
     one.begin.offset = chunk.begin.offset + i * data.record_bytes;
@@ -99,11 +110,11 @@ void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& 
   for (int64_t i = 0; i < chunk.records; ++i) {
     std::optional<Chunk> one = record_of(data, chunk, i);
     const BadRecords bad = data.parse(*one, block);
-    const std::string problem = bad.count > 0 ? "" : judge(block, 0);
+    const std::string problem = bad.count > 0 || block.rows == 0 ? "" : judge(block, 0);  // no row: a blank line
     if (bad.count == 0 && problem.empty()) continue;
-    if (looked.problem_count++ < options.most_problems)
-      looked.problems.push_back(bad.count > 0 ? bad.first
-                                              : cat("'", data.told.path.string(), "': record ", one->begin.record + 1, " of ", data.told.records, ", at byte ", one->begin.offset, ": ", problem));
+    if (looked.problem_count++ >= options.most_problems) continue;
+    const std::string which = data.text ? "the record at byte " : cat("record ", one->begin.record + 1, " of ", data.told.records, ", at byte ");
+    looked.problems.push_back(bad.count > 0 ? bad.first : cat("'", data.told.path.string(), "': ", which, one->begin.offset, ": ", problem));
   }
 }
 
@@ -135,6 +146,7 @@ Looked look(Work& work, const InspectOptions& options, PerThread<std::vector<Slo
     if (const std::string problem = judge(work.block, row); !problem.empty() && wrong++ == 0 && first.empty())
       first = cat("'", data.told.path.string(), "', after record ", work.chunk.begin.record, ": ", problem);
   if (bad.count + wrong > 0) {
+    if (data.text) tell_records_apart(*data.text, work.chunk);
     if (record_of(data, work.chunk, 0)) {
       name_problems(data, work.chunk, judge, options, looked);
     } else {

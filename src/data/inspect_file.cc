@@ -108,6 +108,8 @@ OpenData open_data(const fs::path& path, const InspectOptions& options) {
   open.shape = record_shape(clause);
   open.cutter = open.set->open(0, {});
   if (clause.format == DataFormat::raw) open.record_bytes = RawShape(clause, 4).record();
+  if (clause.format == DataFormat::csv) open.text = TextGrammar{clause.csv.delimiter[0], clause.csv.quote.empty() ? '\0' : clause.csv.quote[0]};
+  if (clause.format == DataFormat::criteo) open.text = TextGrammar{'\t', 0};
   open.parse = [set = open.set](Chunk& chunk, SampleBlock& block) { return set->parser()->parse(chunk, block); };
   return open;
 }

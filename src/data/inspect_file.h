@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "data/inspect.h"
+#include "data/text_grammar.h"
 
 namespace hctr {
 
@@ -15,6 +16,7 @@ struct OpenData {
   std::function<BadRecords(Chunk&, SampleBlock&)> parse;  ///< any thread; leaves bad records out
   RecordShape shape;
   int64_t record_bytes = 0;  ///< where all are of one size
+  std::optional<TextGrammar> text;  ///< of separated values
 };
 
 /// Errors: those of the format for a header that makes no sense.

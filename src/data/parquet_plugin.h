@@ -84,11 +84,11 @@ struct ParquetPlugin {
   /// Columns will be read in pieces of `piece_rows` rows.
   const char* (*open)(const char* path, int64_t piece_rows, ParquetFile** file);
   void (*drop)(void* owner);
-  /// Fields of any type but `other`; `said` does not matter.
-  const char* (*create)(const ParquetField* fields, int64_t count, ParquetSink sink, ParquetWriter** writer);
+  /// Fields of any type but `other`; `said` does not matter. Columns are encoded by `threads` threads, to the same bytes for any number.
+  const char* (*create)(const ParquetField* fields, int64_t count, int64_t threads, ParquetSink sink, ParquetWriter** writer);
 };
 
-inline constexpr int64_t kParquetPlugin = 1;
+inline constexpr int64_t kParquetPlugin = 2;
 inline constexpr const char* kParquetPluginFile = "libhuge_ctr_parquet.so";
 /// The plug-in's one symbol: const ParquetPlugin* ().
 inline constexpr const char* kParquetPluginEntry = "hctr_parquet_plugin";

@@ -30,7 +30,7 @@ struct ParquetFileWriter::State {
       fields.push_back({style.slots[s].c_str(), style.record.key_bytes == 4 ? ParquetType::u32 : ParquetType::i64, style.lists[s], ""});
     const ParquetSink sink{this, [](void* self, const void* bytes, int64_t count) { return static_cast<State*>(self)->put(bytes, count); }};
     ParquetWriter* made = nullptr;
-    expect_done(parquet_plugin().create(fields.data(), static_cast<int64_t>(fields.size()), sink, &made));
+    expect_done(parquet_plugin().create(fields.data(), static_cast<int64_t>(fields.size()), style.threads, sink, &made));
     writer.reset(made);
     clear();
   }

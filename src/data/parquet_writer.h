@@ -17,6 +17,7 @@ struct ParquetStyle {
   NormStyle record;  ///< without check sums
   std::vector<std::string> labels, dense, slots;
   std::vector<bool> lists;  ///< [slots] whether a row may have other than one key
+  int threads = 1;          ///< that encode columns; the bytes are the same for any number
 };
 
 /// One file. It has no name before commit(). Errors: Error(io); Error(bug) for two keys where there is no list.

@@ -47,6 +47,12 @@ void keep_training_rows(const Holdout& holdout, ParsedRows& rows) {
   rows.rows = kept.size();
 }
 
+/// Of one block, merged block by block, in order: sums of dense values depend on it.
+struct Learned {
+  std::vector<DenseColumn> dense;
+  BadRowsFound bad;
+};
+
 /// The first of two passes: what values there are in the training rows.
 ColumnsLearned learn(const PreprocessOptions& options, const TextParser& parser) {
   const auto slots = static_cast<size_t>(options.slots());
@@ -54,8 +60,8 @@ ColumnsLearned learn(const PreprocessOptions& options, const TextParser& parser)
   TextSource source(options.inputs, options.table.header);
   ColumnsLearned learned;
   learned.dense.resize(options.table.numbers().size());
-  using Dense = std::vector<DenseColumn>;  // merged block by block, in order: their sums depend on it
-  for_each_block<Counting, Dense>(
+  BadRowsFound bad;
+  for_each_block<Counting, Learned>(
       source, options.threads, "counting values",
       [&](Counting& item) {
         parser.parse(item.block, item.rows);
@@ -68,12 +74,13 @@ ColumnsLearned learn(const PreprocessOptions& options, const TextParser& parser)
           const auto& column = rows.categories[slot];
           counts[slot].add({column.codes.data(), column.ends.empty() ? rows.rows : column.codes.size()});
         }
-        Dense dense(rows.numbers.size());
+        std::vector<DenseColumn> dense(rows.numbers.size());
         for (size_t i = 0; i < dense.size(); ++i) dense[i].add({rows.numbers[i].data(), rows.rows}, options.dense.log);
-        return dense;
+        return Learned{std::move(dense), rows.bad};
       },
-      [&](Dense& dense) {
-        for (size_t i = 0; i < dense.size(); ++i) learned.dense[i].merge(dense[i]);
+      [&](Learned& block) {
+        for (size_t i = 0; i < block.dense.size(); ++i) learned.dense[i].merge(block.dense[i]);
+        bad.add(options.bad_rows, block.bad);
       });
   std::vector<std::optional<Vocabulary>> vocabularies(slots);
   ThreadPool pool(options.threads);
@@ -94,7 +101,8 @@ ColumnsLearned learn(const PreprocessOptions& options, const TextParser& parser)
 /// What one block of rows became.
 struct Encoded {
   EncodedRecords train, eval;
-  int64_t train_positives = 0, eval_positives = 0, bad = 0;
+  int64_t train_positives = 0, eval_positives = 0;
+  BadRowsFound bad;
   std::vector<int64_t> most_nnz;
 };
 
@@ -151,7 +159,7 @@ void check_options(const PreprocessOptions& options) {
 }
 
 ParquetStyle parquet_style(const PreprocessOptions& options, const NormStyle& record) {
-  ParquetStyle style{record, options.table.labels(), options.table.numbers(), options.slot_names(), {}};
+  ParquetStyle style{record, options.table.labels(), options.table.numbers(), options.slot_names(), {}, options.threads};
   const size_t crosses = options.crosses.size();
   for (size_t slot = 0; slot < style.slots.size(); ++slot) style.lists.push_back(slot >= crosses && options.table.is_list(slot - crosses));
   return style;
@@ -190,7 +198,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   for (const char* stem : {"train", "val"}) results.push_back(options.result(stem));
   make_room(results, options.force);
   if (options.holdout.by == Holdout::By::position) {
-    const int64_t rows = count_rows(options.inputs, options.table.header);
+    const int64_t rows = count_rows(options.inputs, options.table.header, options.threads);
     options.holdout.train_rows = rows - static_cast<int64_t>(std::llround(static_cast<double>(rows) * options.holdout.share));
   }
   const TextParser parser(options.table, options.bad_rows, static_cast<uint64_t>(options.modulo));
@@ -210,6 +218,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   };
   const auto train = set("train"), eval = set("val");
   summary.most_nnz.assign(static_cast<size_t>(options.slots()), 1);
+  BadRowsFound bad;
   for (const bool all_eval : {false, true}) {
     const auto& inputs = all_eval ? options.eval_inputs : options.inputs;
     if (inputs.empty()) continue;
@@ -223,13 +232,13 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
           summary.eval.rows += done.eval.count();
           summary.train.positives += done.train_positives;
           summary.eval.positives += done.eval_positives;
-          (all_eval ? summary.eval : summary.train).bad_rows += done.bad;
+          bad.add(options.bad_rows, done.bad);
+          (all_eval ? summary.eval : summary.train).bad_rows += done.bad.count;
           for (size_t slot = 0; slot < done.most_nnz.size(); ++slot) summary.most_nnz[slot] = std::max(summary.most_nnz[slot], done.most_nnz[slot]);
         });
   }
   if (summary.train.rows == 0) throw Error(Kind::data, "the input holds no rows for training");
-  const int64_t bad = summary.train.bad_rows + summary.eval.bad_rows;
-  if (bad > 0) log.warning(bad, " bad rows were left out");
+  bad.tell(log);
   summary.train.files = train->finish();
   summary.eval.files = eval->finish();
   return summary;

@@ -32,7 +32,7 @@ struct PreprocessOptions {
   int key_bytes = 4;
   Check check = Check::sum;
   int64_t rows_per_file = 500000;
-  BadRows bad_rows = BadRows::error;
+  BadRows bad_rows;
   bool force = false;
   int threads = 1;
 
@@ -62,7 +62,7 @@ struct PreprocessSummary {
 
 /// Does the work. The result does not depend on the number of threads; memory is constant, but for the values counted: 16 to 48 bytes each
 /// per thread that met them. No list exists before all its files do.
-/// Errors: Error(usage) for options that do not fit together; Error(data) for a bad row, naming file, line, column and value.
+/// Errors: Error(usage) for options that do not fit together; Error(data) for a bad row, naming file, line, byte, column and value.
 PreprocessSummary preprocess(const PreprocessOptions&, const Log&);
 
 }  // namespace hctr

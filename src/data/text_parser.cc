@@ -100,7 +100,7 @@ uint64_t text_code(std::string_view text) {
   return code < kFirstValue ? code + kFirstValue : code;
 }
 
-TextParser::TextParser(TextTable table, BadRows bad_rows, uint64_t modulo)
+TextParser::TextParser(TextTable table, const BadRows& bad_rows, uint64_t modulo)
     : table_(std::move(table)), bad_rows_(bad_rows), modulo_(modulo), labels_(table_.labels().size()), numbers_(table_.numbers().size()),
       categories_(table_.categories().size()) {
   for (const TextColumn& column : table_.columns) splits_ |= column.kind == ColumnKind::split;
@@ -163,7 +163,7 @@ void TextParser::parse(const TextBlock& block, ParsedRows& rows) const {
   const char *p = block.text.data(), *end = p + block.text.size();
   const auto most = static_cast<size_t>(std::count(p, end, '\n'));
   rows.rows = 0;
-  rows.bad = 0;
+  rows.bad = {};
   rows.index.resize(most);
   rows.labels.resize(labels_);
   rows.numbers.resize(numbers_);
@@ -189,10 +189,7 @@ void TextParser::parse(const TextBlock& block, ParsedRows& rows) const {
       p = stop + 1;
     } else {
       const char* newline = std::find(p, end, '\n');
-      if (bad_rows_ == BadRows::error)
-        throw Error(Kind::data, cat("'", block.file, "' line ", line, ": ", what_is_wrong({p, static_cast<size_t>(newline - p)}),
-                                    "; --bad-rows skip leaves such rows out"));
-      ++rows.bad;
+      rows.bad.add(bad_rows_, block, line, p, rows.bad.count == 0 ? what_is_wrong({p, static_cast<size_t>(newline - p)}) : "");
       p = newline + 1;
     }
     ++index;

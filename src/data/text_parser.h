@@ -4,13 +4,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/bad_rows.h"
 #include "data/key_space.h"
 #include "data/text_source.h"
 #include "data/text_table.h"
 
 namespace hctr {
-
-enum class BadRows { error, skip };
 
 /// The value of a category as one number. Hexadecimal digits: 2 + their value; other text: text_code(). Two texts share a code with a
 /// probability of 2^-64.
@@ -23,7 +22,7 @@ struct ParsedRows {
     std::vector<uint32_t> ends;   ///< of a list: [rows] where in `codes` each row's values end; else empty
   };
   size_t rows = 0;
-  int64_t bad = 0;                           ///< rows left out
+  BadRowsFound bad;                          ///< rows left out
   std::vector<int64_t> index;                ///< [rows] of each row among all rows of the input
   std::vector<std::vector<float>> labels;    ///< [labels][rows]
   std::vector<std::vector<double>> numbers;  ///< [numbers][rows]; NaN: missing
@@ -34,10 +33,10 @@ struct ParsedRows {
 class TextParser {
  public:
   /// `modulo`, where above 0: a code becomes 2 + (code - 2) mod modulo.
-  TextParser(TextTable, BadRows, uint64_t modulo = 0);
+  TextParser(TextTable, const BadRows&, uint64_t modulo = 0);
 
   const TextTable& table() const { return table_; }
-  /// Fills `rows`, whose memory is used again. Errors: Error(data) naming file, line, column and value of a row that is not right.
+  /// Fills `rows`, whose memory is used again. Errors: Error(data) naming file, line, byte, column and value of a row that is not right.
   void parse(const TextBlock&, ParsedRows& rows) const;
 
  private:

@@ -34,6 +34,7 @@ bool TextSource::open_next() {
   if (next_file_ == files_.size()) return false;
   stream_ = open_input(files_[next_file_++]);
   line_ = 1;
+  byte_ = 0;
   return true;
 }
 
@@ -42,7 +43,8 @@ void TextSource::take_header(std::string& text) {
   if (found != *header_)
     throw Error(Kind::data, cat("'", input_name(files_[next_file_ - 1]), "' line 1: the columns are named '", found.substr(0, 200), "', but '",
                                 header_->substr(0, 200), "' was expected: all files need the same header"));
-  text.erase(0, text.find('\n') + 1);
+  byte_ = static_cast<int64_t>(text.find('\n') + 1);
+  text.erase(0, static_cast<size_t>(byte_));
   line_ = 2;
 }
 
@@ -66,6 +68,8 @@ bool TextSource::next(TextBlock& block) {
     if (block.text.empty()) continue;
     if (header_ && line_ == 1) take_header(block.text);
     block.first_line = line_;
+    block.first_byte = byte_;
+    byte_ += static_cast<int64_t>(block.text.size());
     block.first_row = row_;
     line_ += std::count(block.text.begin(), block.text.end(), '\n');
     row_ += count_rows(block.text);

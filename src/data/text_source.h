@@ -17,6 +17,7 @@ struct TextBlock {
   std::string text;
   std::string file;        ///< for messages
   int64_t first_line = 0;  ///< of this block in its file, counted from 1
+  int64_t first_byte = 0;  ///< of this block in the content of its file, unpacked
   int64_t first_row = 0;   ///< lines with content before this block, over all files
   int64_t bytes_done = 0;  ///< of the files themselves, packed as they may be, read when this block was made
 };
@@ -45,7 +46,7 @@ class TextSource {
   size_t next_file_ = 0;
   std::unique_ptr<InputStream> stream_;
   std::string rest_;  // the start of a line whose end is not read yet
-  int64_t line_ = 1, row_ = 0;
+  int64_t line_ = 1, byte_ = 0, row_ = 0;
   int64_t bytes_before_ = 0;  // of the files that are done
 };
 

@@ -1,4 +1,6 @@
 #include <arrow/io/interfaces.h>
+#include <arrow/record_batch.h>
+#include <arrow/util/thread_pool.h>
 #include <parquet/arrow/writer.h>
 
 #include "parquet/arrow_calls.h"
@@ -32,7 +34,7 @@ class SinkStream : public arrow::io::OutputStream {
 
 class ArrowWriter : public ParquetWriter {
  public:
-  arrow::Status open(const ParquetField* fields, int64_t count, ParquetSink sink) {
+  arrow::Status open(const ParquetField* fields, int64_t count, int64_t threads, ParquetSink sink) {
     arrow::FieldVector columns;
     for (int64_t i = 0; i < count; ++i) {
       names_.emplace_back(fields[i].name);
@@ -47,7 +49,13 @@ class ArrowWriter : public ParquetWriter {
     for (int64_t i = 0; i < count; ++i)
       if (fields[i].type == ParquetType::f32) properties.disable_dictionary(names_[static_cast<size_t>(i)]);
     properties.max_row_group_length(std::numeric_limits<int32_t>::max());  // the caller decides
-    ARROW_ASSIGN_OR_RAISE(writer_, parquet::arrow::FileWriter::Open(*schema_, arrow::system_memory_pool(), std::make_shared<SinkStream>(sink), properties.build()));
+    parquet::ArrowWriterProperties::Builder columns_of;
+    if (threads > 1) {
+      ARROW_ASSIGN_OR_RAISE(pool_, arrow::internal::ThreadPool::Make(static_cast<int>(threads)));
+      columns_of.set_use_threads(true)->set_executor(pool_.get());
+    }
+    ARROW_ASSIGN_OR_RAISE(writer_, parquet::arrow::FileWriter::Open(*schema_, arrow::system_memory_pool(), std::make_shared<SinkStream>(sink), properties.build(),
+                                                                    columns_of.build()));
     return arrow::Status::OK();
   }
 
@@ -55,7 +63,8 @@ class ArrowWriter : public ParquetWriter {
     return told([&] {
       arrow::ArrayVector arrays;
       for (size_t i = 0; i < fields_.size(); ++i) arrays.push_back(arrow_array(fields_[i], columns[i]));
-      return writer_->WriteTable(*arrow::Table::Make(schema_, arrays, rows), std::max<int64_t>(rows, 1));
+      ARROW_RETURN_NOT_OK(writer_->NewBufferedRowGroup());  // the one kind whose columns several threads may encode
+      return writer_->WriteRecordBatch(*arrow::RecordBatch::Make(schema_, rows, arrays));
     });
   }
 
@@ -67,15 +76,16 @@ class ArrowWriter : public ParquetWriter {
   std::vector<std::string> names_;
   std::vector<ParquetField> fields_;
   std::shared_ptr<arrow::Schema> schema_;
+  std::shared_ptr<arrow::internal::ThreadPool> pool_;
   std::unique_ptr<parquet::arrow::FileWriter> writer_;
 };
 
 }  // namespace
 
-const char* create_arrow_writer(const ParquetField* fields, int64_t count, ParquetSink sink, ParquetWriter** writer) {
+const char* create_arrow_writer(const ParquetField* fields, int64_t count, int64_t threads, ParquetSink sink, ParquetWriter** writer) {
   return told([&] {
     auto made = std::make_unique<ArrowWriter>();
-    ARROW_RETURN_NOT_OK(made->open(fields, count, sink));
+    ARROW_RETURN_NOT_OK(made->open(fields, count, threads, sink));
     *writer = made.release();
     return arrow::Status::OK();
   });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <sstream>
 
@@ -250,6 +251,37 @@ TEST(CriteoToHugectr, TheOriginalsOrderOfArgumentsGoesOnWorking) {
   const Outcome looked = run_program("data_inspect", {"list.0.txt"}, folder.path());
   EXPECT_EQ(looked.exit_code, 0) << looked.err;
   says(looked.out, "slot_num 27, keys of 32 bits");
+}
+
+TEST(DataTools, AKilledProgramLeavesNothingThatLooksWhole) {
+  const TemporaryFolder folder;
+  write_file(folder / "norm.json", one_hot_config("norm", "txt", ""));
+  write_file(folder / "raw.json", one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 20000, "eval_num_samples": 300000, "float_label_dense": true)"));
+  std::string spec = "feature_spec:\n  y: {dtype: bool}\n  a: {dtype: int32, cardinality: 1000}\nsource_spec:\n", rows;
+  for (const char* name : {"train", "test"}) spec += cat("  ", name, ":\n    - {type: csv, features: [y, a], files: [rows.csv]}\n");
+  for (int i = 0; i < 1000000; ++i) rows += cat(i % 2, ",", i % 1000, "\n");
+  write_file(folder / "rows.csv", rows);
+  write_file(folder / "spec.yaml", spec + "channel_spec: {label: [y], numerical: [], categorical: [a]}\n");
+  std::string lines;
+  for (int i = 0; i < 300000; ++i) lines += cat(i % 2, std::string(13, '\t'), std::string(26, '\t'), "\n");
+  write_file(folder / "rows.tsv", lines);
+  struct Run {
+    const char* program;
+    std::vector<std::string> arguments;
+    const char* after;  // what the program has said when it is killed
+    std::vector<const char*> results;
+  };
+  const std::vector<Run> runs = {
+      {"data_generator", {"--config", "norm.json", "--samples", "20000", "--eval-samples", "500000", "--threads", "1"}, "writing norm/train.txt",
+       {"norm/val.txt", "norm/val.txt.made.json", "norm/val.txt.truth.json", "norm/val.0.data"}},
+      {"data_generator", {"--config", "raw.json", "--threads", "1"}, "writing raw/train.bin", {"raw/val.bin", "raw/val.bin.made.json"}},
+      {"feature_spec", {"transcode", "spec.yaml", "--out", "binary"}, "writing train", {"binary/feature_spec.yaml"}},
+      {"criteo2hugectr", {"--tsv", "rows.tsv", "--out", "criteo", "--min-count", "2", "--threads", "1"}, "counting values", {"criteo/train.txt", "criteo/train.0.data"}}};
+  for (const Run& run : runs) {
+    const Outcome killed = run_and_signal(run.program, run.arguments, folder.path(), run.after, SIGKILL);
+    ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << run.program << " was done before it could be killed: " << killed.err;
+    for (const char* result : run.results) EXPECT_FALSE(fs::exists(folder / result)) << run.program << ": " << result;
+  }
 }
 
 TEST(DataTools, EveryProgramHasHelpWithExamples) {

@@ -129,8 +129,8 @@ TEST(Preprocess, InputThatIsNotRightIsNamedWithItsPlaceAndARemedy) {
   };
   const auto says = [](const std::string& found, const std::string& piece) { EXPECT_NE(found.find(piece), std::string::npos) << "no \"" << piece << "\" in: " << found; };
   const std::vector<std::string> criteo = {"--criteo", "bad"};
-  says(message(rows + "1\t2\n", criteo, 4), "'bad' line 21: expected 40 fields separated by tabs, found 2; --bad-rows skip");
-  says(message("2" + rows.substr(1), criteo, 4), "'bad' line 1: column label: expected 0 or 1, found '2'");
+  says(message(rows + "1\t2\n", criteo, 4), "'bad' line 21, at byte " + std::to_string(rows.size()) + ": expected 40 fields separated by tabs, found 2; --bad-rows skip");
+  says(message("2" + rows.substr(1), criteo, 4), "'bad' line 1, at byte 0: column label: expected 0 or 1, found '2'");
   says(message(rows.substr(0, rows.find('\n')) + "x\n", criteo, 4), "column C26: expected up to 8 hexadecimal digits or nothing, found '");
   says(message("0\tx" + rows.substr(rows.find('\t', 2)), criteo, 4), "column I1: expected a number or nothing, found 'x'");
   says(message(std::string("\x28\xb5\x2f\xfd") + rows, criteo, 4), "'bad' is damaged");
@@ -139,8 +139,8 @@ TEST(Preprocess, InputThatIsNotRightIsNamedWithItsPlaceAndARemedy) {
   says(message(rows, {"--criteo", "none.tsv"}, 5), "cannot open input file 'none.tsv'");
   const std::vector<std::string> csv = {"--csv", "bad", "--label", "click", "--categories"};
   says(message(table(5), joined(csv, {"usr"}), 2), "there is no column \"usr\"; did you mean \"user\"?");
-  says(message("user,click\na,1\nb\n", joined(csv, {"user"}), 4), "'bad' line 3: expected 2 fields separated by ',', found 1");
-  says(message("user,click\na\"b,1\n\"a\"b,1\n", joined(csv, {"user"}), 4), "line 3: column user: a quote inside a field");
+  says(message("user,click\na,1\nb\n", joined(csv, {"user"}), 4), "'bad' line 3, at byte 15: expected 2 fields separated by ',', found 1");
+  says(message("user,click\na\"b,1\n\"a\"b,1\n", joined(csv, {"user"}), 4), "line 3, at byte 17: column user: a quote inside a field");
   says(message("user,click\na,\n", joined(csv, {"user"}), 4), "column click: expected a number, found ''");
   says(message(rows, {"--criteo", "bad", "--passes", "1", "--normalize", "minmax"}, 2), "takes --passes 2");
   says(message(rows, {"--criteo", "bad", "--integers"}, 2), "--integers belongs to --format Raw");
@@ -153,8 +153,17 @@ TEST(Preprocess, BadRowsAreLeftOutWhereAskedFor) {
   write_file(folder / "bad.tsv", "1\t2\n" + read_file(folder / "rows.tsv") + "nonsense\n");
   const Outcome done = run_program("preprocess", {"--criteo", "bad.tsv", "--out", "out", "--bad-rows", "skip"}, folder.path());
   EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("2 bad rows were left out"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("2 bad rows were left out, the first: 'bad.tsv' line 1, at byte 0: expected 40 fields"), std::string::npos) << done.err;
   EXPECT_EQ(*Json::read_file(folder / "out/preprocess.json").find("train")->find("rows")->integer(), 50);
+
+  const std::vector<std::string> limited = {"--criteo", "bad.tsv", "--out", "limited", "--bad-rows", "skip", "--max-bad-rows"};
+  for (const char* passes : {"1", "2"}) {
+    const Outcome stopped = run_program("preprocess", joined(limited, {"1", "--passes", passes}), folder.path());
+    EXPECT_EQ(stopped.exit_code, 4) << stopped.err;
+    EXPECT_NE(stopped.err.find("2 bad rows so far, and --max-bad-rows allows 1; one of the last: 'bad.tsv' line "), std::string::npos) << stopped.err;
+    EXPECT_FALSE(fs::exists(folder / "limited/train.txt"));
+  }
+  EXPECT_EQ(run_program("preprocess", joined(limited, {"2"}), folder.path()).exit_code, 0);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ void run_old_form(const Arguments& given, const CLI::App& app) {
   const auto& words = given.old_form;
   if (words.size() < 3 || words.size() > 5)
     throw Error(Kind::usage, "expected --tsv FILE... --out DIR, or: in.txt dir/prefix file_list.txt [wide keys] [files per list]");
-  for (const char* option : {"--out", "--wide", "--integers", "--buckets", "--holdout", "--min-count", "--bad-rows"})
+  for (const char* option : {"--out", "--wide", "--integers", "--buckets", "--holdout", "--min-count", "--bad-rows", "--max-bad-rows"})
     if (app.count(option) > 0) throw Error(Kind::usage, cat(option, " belongs to --tsv; preprocessed text has no use for it"));
   PreprocessedOptions options{.input = words[0], .prefix = words[1], .list = words[2]};
   if (words.size() > 3) options.wide_keys = number(words[3], "wide keys");
@@ -112,7 +112,8 @@ int main_of(int argc, char** argv) {
   app.add_option("--holdout", tsv.holdout, "share of the rows, the last ones, for evaluation")->capture_default_str();
   app.add_option("--min-count", tsv.min_count, "values seen less often in the training rows share one key per column; 0: off")
       ->check(CLI::NonNegativeNumber)->capture_default_str();
-  add_word<BadRows>(app, "--bad-rows", tsv.bad_rows, {{"error", BadRows::error}, {"skip", BadRows::skip}}, "stop [error], or leave them out and count them");
+  add_word<bool>(app, "--bad-rows", tsv.bad_rows.skip, {{"error", false}, {"skip", true}}, "stop [error], or leave them out and count them");
+  app.add_option("--max-bad-rows", tsv.bad_rows.most, "with --bad-rows skip: more than these stop the work [any number]")->check(CLI::NonNegativeNumber);
   app.add_flag("--keyset", given.keyset, "preprocessed text: write the distinct keys beside each list");
   app.add_option("--threads", tsv.threads, "threads; the result is the same for any number")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_flag("--force", tsv.force, "overwrite a set that is there");

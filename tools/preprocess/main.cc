@@ -165,7 +165,8 @@ int main_of(int argc, char** argv) {
   app.add_option("--key-bits", given.key_bits, "Norm and Parquet: 32 or 64")->check(CLI::IsMember({32, 64}))->capture_default_str();
   add_word<Check>(app, "--check", make.check, {{"sum", Check::sum}, {"none", Check::none}}, "Norm: check sums [sum] or none");
   app.add_option("--rows-per-file", make.rows_per_file, "Norm and Parquet")->check(CLI::PositiveNumber)->capture_default_str();
-  add_word<BadRows>(app, "--bad-rows", make.bad_rows, {{"error", BadRows::error}, {"skip", BadRows::skip}}, "stop [error], or leave them out and count them");
+  add_word<bool>(app, "--bad-rows", make.bad_rows.skip, {{"error", false}, {"skip", true}}, "stop [error], or leave them out and count them");
+  app.add_option("--max-bad-rows", make.bad_rows.most, "with --bad-rows skip: more than these stop the work [any number]")->check(CLI::NonNegativeNumber);
   app.add_option("--threads", make.threads, "threads; the result is the same for any number")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_flag("--force", make.force, "overwrite a result that is there");
   return run_tool(app, argc, argv, [&] { run(given, app); });

@@ -217,12 +217,12 @@ TEST_F(Criteo, BadRowsNameFileLineColumnAndValueOrAreCounted) {
     return message_of([&] { convert(); });
   };
   std::string line = line_of(1);
-  EXPECT_SAYS(message("2" + line.substr(1)), "in.tsv' line 4: column label: expected 0 or 1, found '2'");
-  EXPECT_SAYS(message("0\tx" + line.substr(line.find('\t', 2))), "line 4: column I1: expected an integer or nothing, found 'x'");
+  EXPECT_SAYS(message("2" + line.substr(1)), cat("in.tsv' line 4, at byte ", lines_of(3).size(), ": column label: expected 0 or 1, found '2'"));
+  EXPECT_SAYS(message("0\tx" + line.substr(line.find('\t', 2))), ": column I1: expected an integer or nothing, found 'x'");
   EXPECT_SAYS(message(line.substr(0, line.rfind('\t')) + "\tnothex"), "column C26: expected up to 8 hexadecimal digits or nothing, found 'nothex'");
   EXPECT_SAYS(message(line + "\t1"), "expected 40 fields separated by tabs, found 41");
   EXPECT_SAYS(message("0"), "expected 40 fields separated by tabs, found 1");
-  options.bad_rows = BadRows::skip;
+  options.bad_rows.skip = true;
   options.holdout = 0.5;
   const CriteoSummary summary = convert();
   EXPECT_EQ(summary.bad_rows, 1);

@@ -119,6 +119,35 @@ TEST_F(Inspect, DamageIsNamedAndReadingGoesOn) {
   EXPECT_EQ(found.files[0].bad_records, 1);
 }
 
+TEST_F(Inspect, EveryRecordOfTextThatIsWrongIsNamed) {
+  DataClause csv = clause_of(1, 1, {input_of("s", 1, 2, 2)});
+  csv.format = DataFormat::csv;
+  csv.csv.given = true;
+  csv.csv.labels = {"y"};
+  csv.csv.dense.resize(1);
+  csv.csv.dense[0].columns = {"x"};
+  csv.csv.slots.resize(1);
+  csv.csv.slots[0].columns = {"s"};
+  csv.csv.slots[0].keys = KeyRule::number;
+  csv.csv.slots[0].separator = "|";
+  const std::string good = "1,0.5,\"1|2\"\n", text = "y,x,s\n" + good + "\n0,much,3\n" + good + "0,0.5\n1,1,\"1|\n2\"\n0,0.5,1|2|3\n" + good;
+  for (const std::string quote : {"\"", ""}) {
+    csv.csv.quote = quote;
+    std::string now = text;
+    if (quote.empty()) now.erase(std::remove(now.begin(), now.end(), '"'), now.end());
+    write_text(folder / "a.csv", now);
+    options.clause = csv;
+    const Inspection found = inspect({folder / "a.csv"}, options);
+    const auto at = [&](const char* record) { return cat("a.csv': the record at byte ", now.find(record), ": "); };
+    ASSERT_EQ(found.problem_count, 4) << found.problems[0];
+    EXPECT_SAYS(found.problems[0], at("0,much") + "column 'x': expected a number or nothing, found 'much'");
+    EXPECT_SAYS(found.problems[1], at("0,0.5\n") + "expected 3 values, found 2");
+    EXPECT_SAYS(found.problems[3], at("0,0.5,1|2|3") + "slot 0 (of sparse input \"s\") has 3 keys");
+    EXPECT_SAYS(found.problems[2], quote.empty() ? at("2\n0,0.5,1|2|3") + "expected 3 values, found 1" : at("1,1,"));
+    EXPECT_EQ(found.samples, quote.empty() ? 5 : 4);
+  }
+}
+
 TEST_F(Inspect, RawRecordsAreReadWithAClause) {
   DataClause raw = clause_of(1, 1, {input_of("s", 2, 1, 2)});
   raw.format = DataFormat::raw;

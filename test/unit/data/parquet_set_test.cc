@@ -113,6 +113,23 @@ TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
   }
 }
 
+TEST_F(Parquet, AnyNumberOfThreadsWritesTheSameBytes) {
+  const DataClause clause = clause_of(1, 9, {input_of("a", 20, 3, 60)});
+  const auto rows = random_rows(clause, 2000, 7, 1000, true);
+  ParquetStyle style{style_of(clause, Check::none, 4), {"y"}, {}, {}, std::vector<bool>(20, true)};
+  for (int i = 0; i < 9; ++i) style.dense.push_back(cat("d", i));
+  for (int i = 0; i < 20; ++i) style.slots.push_back(cat("s", i));
+  for (const int threads : {1, 2, 7}) {
+    style.threads = threads;
+    ParquetFileWriter writer(folder / cat(threads), style);
+    std::vector<std::byte> bytes;
+    for (const Row& row : rows) append_row(style.record, row, bytes);
+    writer.append(bytes, static_cast<int64_t>(rows.size()));
+    writer.commit();
+    EXPECT_TRUE(read_text(folder / cat(threads), "file") == read_text(folder / "1", "file")) << threads << " threads";
+  }
+}
+
 TEST_F(Parquet, ASetOfTheWriterHasItsMetadataAndComesBack) {
   for (const int key_bytes : {4, 8}) {
     const Folder set;

@@ -98,7 +98,7 @@ inline void write_parquet(const fs::path& path, const std::vector<Column>& colum
                            return true;
                          }};
   ParquetWriter* made = nullptr;
-  const char* problem = parquet_plugin().create(fields.data(), static_cast<int64_t>(fields.size()), sink, &made);
+  const char* problem = parquet_plugin().create(fields.data(), static_cast<int64_t>(fields.size()), 1, sink, &made);
   ASSERT_EQ(problem, nullptr) << problem;
   const std::unique_ptr<ParquetWriter> writer(made);
   for (int64_t begin = 0; begin < columns[0].rows(); begin += rows_per_group) {

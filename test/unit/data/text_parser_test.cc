@@ -5,13 +5,15 @@
 #include <zstd.h>
 
 #include <cmath>
+#include <random>
 
+#include "data/text_work.h"
 #include "unit/data/norm_test_files.h"
 
 namespace hctr::data_test {
 namespace {
 
-ParsedRows parsed(const TextTable& table, const std::string& text, BadRows bad_rows = BadRows::error) {
+ParsedRows parsed(const TextTable& table, const std::string& text, const BadRows& bad_rows = {}) {
   ParsedRows rows;
   TextParser(table, bad_rows).parse({.text = text, .file = "f", .first_line = 1, .first_row = 0}, rows);
   return rows;
@@ -39,24 +41,27 @@ TEST(TextParser, HexadecimalDigitsOfAnyLengthUpToEight) {
   table.columns = {{"y", ColumnKind::click, 0}, {"c", ColumnKind::hex, 0}};
   const ParsedRows rows = parsed(table, "0\tfFfFfFfF\n1\t0\n1\t\n0\t00000a\n");
   EXPECT_EQ(std::vector<uint64_t>(rows.categories[0].codes.begin(), rows.categories[0].codes.begin() + 4), (std::vector<uint64_t>{2 + 0xffffffffull, 2, 0, 12}));
-  EXPECT_EQ(parsed(table, "0\t123456789\n1\t1\n", BadRows::skip).bad, 1);
+  EXPECT_EQ(parsed(table, "0\t123456789\n1\t1\n", {.skip = true}).bad.count, 1);
 }
 
 TEST(TextParser, ABadRowLeavesNothingBehind) {
   const TextTable table = named_table("l,y", ',', {.labels = {"y"}, .lists = {"l"}});
-  const ParsedRows rows = parsed(table, "a|b,1\nc|d,x\ne,0\nf|g|h,y\n", BadRows::skip);
-  EXPECT_EQ(rows.bad, 2);
+  const ParsedRows rows = parsed(table, "a|b,1\nc|d,x\ne,0\nf|g|h,y\n", {.skip = true});
+  EXPECT_EQ(rows.bad.count, 2);
+  EXPECT_EQ(rows.bad.first, "'f' line 2, at byte 6: column y: expected a number, found 'x'");
   ASSERT_EQ(rows.rows, 2u);
   EXPECT_EQ(rows.categories[0].codes, (std::vector<uint64_t>{text_code("a"), text_code("b"), text_code("e")}));
   EXPECT_EQ(rows.index[1], 2) << "bad rows have a number";
 }
 
-std::string all_of(TextSource source) {
+std::string all_of(TextSource& source) {
   std::string text;
   TextBlock block;
   while (source.next(block)) text += block.text;
   return text;
 }
+
+std::string all_of(TextSource&& source) { return all_of(source); }
 
 TEST(TextSource, PlainGzipAndZstandardReadTheSame) {
   const Folder folder;
@@ -85,6 +90,26 @@ TEST(TextSource, PlainGzipAndZstandardReadTheSame) {
 
   write_text(folder / "d", packed.substr(0, packed.size() - 9));
   EXPECT_SAYS(message_of([&] { all_of(TextSource({folder / "d"})); }), "d' is damaged or cut off");
+}
+
+TEST(TextWork, RowsAreCountedPieceByPieceAsTheyAreRead) {
+  const Folder folder;
+  std::mt19937_64 random(7);
+  const char* const parts[] = {"a,b", "\n", "\r\n", "\r", "x", "\n\n"};
+  for (int round = 0; round < 200; ++round) {
+    const auto header = round % 2 == 0 ? std::optional<std::string>() : "name,name";
+    std::vector<std::string> files;
+    for (const char* name : {"a", "b", "c"}) {
+      std::string text = header ? "name,name\r\n" : "";
+      for (uint64_t left = random() % 40; left > 0; --left) text += parts[random() % std::size(parts)];
+      write_text(folder / name, text);
+      files.push_back(folder / name);
+    }
+    TextSource source(files, header);
+    all_of(source);
+    const int64_t piece = 1 + static_cast<int64_t>(random() % 9);
+    EXPECT_EQ(count_rows(files, header, 3, piece), source.rows()) << "round " << round << ", pieces of " << piece << " bytes";
+  }
 }
 
 TEST(TextSource, HeadersAreInNoBlockAndMustAgree) {
