@@ -100,6 +100,7 @@ Evaluator::Result Evaluator::run(int64_t steps) {
   for (int64_t batch = 0; !batches_ || batch < *batches_; ++batch) {
     const std::optional<Running> next = start(batch, steps);
     if (!next) break;
+    comm_.any(false);  // ranks stay close together, and one that hangs is found
     if (running) take_in(*running, result);
     running = next;
   }
