@@ -72,7 +72,7 @@ struct JobList {
 };
 
 template <auto kBody, class Job>
-__global__ void jobs_kernel(const __grid_constant__ JobList<Job> list) {
+__device__ void run_jobs(const JobList<Job>& list) {
   int j = 0;
   const auto block = static_cast<int32_t>(blockIdx.x);
   while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
@@ -80,12 +80,23 @@ __global__ void jobs_kernel(const __grid_constant__ JobList<Job> list) {
   ::cuda::std::apply([&](const auto&... parameters) { kBody(share, parameters...); }, list.jobs[j]);
 }
 
+template <auto kBody, class Job>
+__global__ void jobs_kernel(const __grid_constant__ JobList<Job> list) {
+  run_jobs<kBody>(list);
+}
+
+/// With as few registers as let `kBlocks` blocks of a multiprocessor run at once.
+template <auto kBody, class Job, int kThreads, int kBlocks>
+__global__ void __launch_bounds__(kThreads, kBlocks) dense_jobs_kernel(const __grid_constant__ JobList<Job> list) {
+  run_jobs<kBody>(list);
+}
+
 template <class... Parameters>
 ::cuda::std::tuple<Parameters...> job_of(void (*)(Share, Parameters...));
 
 /// Work for a body of threads, a function on the device whose first parameter is its share of the launch: what several contexts in a
-/// Lockstep give next becomes one launch. kThreads: of a block.
-template <auto kBody, int kThreads>
+/// Lockstep give next becomes one launch. kThreads: of a block. kBlocks: that a multiprocessor should run at once; 0: as it comes.
+template <auto kBody, int kThreads, int kBlocks>
 struct SharedLaunch {
   using Job = decltype(job_of(kBody));
 
@@ -101,6 +112,11 @@ struct SharedLaunch {
     together(ctx, {&alone, 1});
   }
 
+  static constexpr auto kernel() {
+    if constexpr (kBlocks > 0) return dense_jobs_kernel<kBody, Job, kThreads, kBlocks>;
+    else return jobs_kernel<kBody, Job>;
+  }
+
   static void together(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
     while (!launches.empty()) {
       JobList<Job> list;
@@ -109,15 +125,15 @@ struct SharedLaunch {
         std::memcpy(static_cast<void*>(&list.jobs[list.count]), one.job.data(), sizeof(Job));
         list.first_block[list.count + 1] = list.first_block[list.count] + static_cast<int32_t>(one.blocks);
       }
-      launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, 0}, jobs_kernel<kBody, Job>, list);
+      launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, 0}, kernel(), list);
       launches = launches.subspan(static_cast<size_t>(list.count));
     }
   }
 };
 
-template <auto kBody, int kThreads, class... Arguments>
+template <auto kBody, int kThreads, int kBlocks = 0, class... Arguments>
 void launch_shared(Context& ctx, const char* name, int64_t blocks, Arguments&&... arguments) {
-  SharedLaunch<kBody, kThreads>::give(ctx, name, blocks, std::forward<Arguments>(arguments)...);
+  SharedLaunch<kBody, kThreads, kBlocks>::give(ctx, name, blocks, std::forward<Arguments>(arguments)...);
 }
 
 template <auto kBody, class... Parameters>

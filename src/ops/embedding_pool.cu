@@ -7,11 +7,17 @@ namespace {
 
 using hctr::cuda::Share;
 
-constexpr int kAtOnce = 4;  // vectors of a group whose rows are on their way together: a row's number must come before the row
+/// Vectors of a group whose rows are on their way together, since a row's number must come before the row; and blocks that a multiprocessor runs at once
+/// (0: as it comes). Rows of two bytes take fewer requests each, so more groups must ask.
+template <class Stored>
+struct Pace {
+  static constexpr int kAtOnce = sizeof(Stored) == 2 ? 2 : 4, kBlocks = sizeof(Stored) == 2 ? 5 : 0;
+};
 
-/// One group of lanes per kAtOnce vectors.
+/// One group of lanes per Pace::kAtOnce vectors.
 template <class T, class Stored, int Width>
 __device__ void pool_vectors(Share share, KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, View<T, 3> y, int lanes) {
+  constexpr int kAtOnce = Pace<Stored>::kAtOnce;
   const Group group(share, lanes);
   const int64_t dim = y.size(2), vectors = batch.vectors();
   const auto samples = static_cast<uint32_t>(batch.samples);
@@ -90,8 +96,10 @@ void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory tab
     dispatch_float(table.dtype, [&]<class Stored>() {
       dispatch_widest<Stored>(table.data, dim, y, [&]<int Width>() {
         const int lanes = lanes_for(dim, Width);
-        hctr::cuda::launch_shared<pool_vectors<T, Stored, Width>, 256>(ctx, "pool", hctr::cuda::grid_for((batch.vectors() + kAtOnce - 1) / kAtOnce * lanes).blocks,
-                                                                       batch, rows, table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
+        constexpr int kAtOnce = Pace<Stored>::kAtOnce;
+        hctr::cuda::launch_shared<pool_vectors<T, Stored, Width>, 256, Pace<Stored>::kBlocks>(
+            ctx, "pool", hctr::cuda::grid_for((batch.vectors() + kAtOnce - 1) / kAtOnce * lanes).blocks, batch, rows, table.as<const Stored>(), combiner,
+            y.view<T, 3>(), lanes);
       });
     });
   });
