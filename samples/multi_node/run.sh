@@ -8,7 +8,8 @@ make_data --vocabulary 100
 
 version=$("$bin/huge_ctr" --version) options=()
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c ^GPU || true)
-[[ -z ${CUDA_VISIBLE_DEVICES+set} ]] || gpus=$(tr ',' '\n' <<<"$CUDA_VISIBLE_DEVICES" | grep -c . || true)
+visible=$(tr ',' '\n' <<<"${CUDA_VISIBLE_DEVICES-0,1}" | grep -c . || true)
+[[ $gpus -le $visible ]] || gpus=$visible
 [[ $gpus -ge 2 && $version == *NCCL* ]] || options=(--device cpu)
 if ! command -v mpirun >/dev/null || [[ $version != *MPI* ]]; then
   echo "== Without MPI both ranks are threads of one process"

@@ -261,7 +261,7 @@ class NcclComm : public Communicator {
       if (group_.failure()) return abandon();
       if (stuck()) {
         group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has come to its end for ", longest_step(),
-                                                  " s: its GPU, another one or a link between them hangs; --comm-timeout lets it take longer")));
+                                                  " s: its GPU, another one, a link between them or the storage of its data hangs; --comm-timeout lets it take longer")));
         return abandon();
       }
       for (Channel& channel : channels_) {

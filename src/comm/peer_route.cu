@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cuda/atomic>
+#include <random>
 
 #include "comm/parts.h"
 #include "device/copy.h"
@@ -17,7 +18,7 @@ namespace hctr {
 namespace {
 
 constexpr int kThreads = 512, kAtOnce = 4;
-constexpr int64_t kMostBlocks = 192, kBlocksOfPeer = 64, kBytesOfBlock = 64 << 10;  // fewer than a GPU holds at once: some wait
+constexpr int64_t kMostBlocks = 192, kBlocksOfPeer = 64, kBytesOfBlock = 64 << 10;
 constexpr int kMostRanks = 64;
 
 /// What ranks tell each other, one in each rank's memory. Turns only go up, and wrap after 2^32 steps.
@@ -107,11 +108,28 @@ __global__ void wait_kernel(Signals* mine, int rank, int ranks, const volatile i
 /// What a rank tells the others of its memory.
 struct Card {
   char host[64] = {};
-  int64_t process = 0;
+  uint64_t process = 0;
   int32_t device = 0, opened = 0;
   std::byte* memory = nullptr;
   cudaIpcMemHandle_t handle{};
 };
+
+/// A number of this process alone; its id may be another's in a container beside it.
+uint64_t this_process() {
+  static const uint64_t number = [] {
+    std::random_device draw;
+    return (uint64_t{draw()} << 32) | draw();
+  }();
+  return number;
+}
+
+/// Blocks that this device holds at once, of one kernel that leaves room for others.
+int64_t blocks_at_once(Device device) {
+  int processors = 0, threads = 0;
+  HCTR_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device.index));
+  HCTR_CHECK(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, device.index));
+  return std::min<int64_t>(kMostBlocks, int64_t{processors} * threads / kThreads / 2);
+}
 
 /// Everyone's, by rank.
 template <class T>
@@ -130,11 +148,11 @@ class PeerRoute : public Route {
       : spec_(spec), device_(device), rank_(comm.rank()), ranks_(comm.size()), given_up_(given_up), size_(size_of(spec.dtype)),
         signals_at_((static_cast<size_t>(spec.arriving) * size_ + 255) / 256 * 256), memory_(device, signals_at_ + sizeof(Signals)) {
     HCTR_CHECK(cudaSetDevice(device.index));
+    blocks_ = blocks_at_once(device);
     HCTR_CHECK(cudaDeviceSynchronize());  // the memory is zero before anybody writes to it
     open(comm);
     if (!reached_) return;
-    for (const int64_t begin : shared_begins(comm)) begins_.push_back(begin);
-    fill_peers();
+    fill_peers(shared_places(comm));
   }
   ~PeerRoute() override {
     for (std::byte* memory : opened_) cudaIpcCloseMemHandle(memory);
@@ -161,7 +179,7 @@ class PeerRoute : public Route {
     const int64_t vector = spec_.vector * static_cast<int64_t>(size_);
     fits(vector);
     const auto write = [&]<class Unit>(Unit) {
-      const int64_t blocks = std::clamp<int64_t>(most / kBytesOfBlock, 1, std::min(kBlocksOfPeer, kMostBlocks / ranks_));
+      const int64_t blocks = std::clamp<int64_t>(most / kBytesOfBlock, 1, std::min(kBlocksOfPeer, std::max<int64_t>(1, blocks_ / ranks_)));
       hctr::cuda::give(ctx, "write to peers", [=, this, bytes = in.bytes(), units = static_cast<uint32_t>(vector / sizeof(Unit))](Context& now) {
         write_kernel<Unit><<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(ranks_)), kThreads, 0, hctr::cuda::stream_of(now.stream())>>>(
             peers_, signals(), rank_, ranks_, bytes, present, units, given_up_);
@@ -181,7 +199,7 @@ class PeerRoute : public Route {
   void open(Communicator& comm) {
     Card mine;
     gethostname(mine.host, sizeof mine.host - 1);
-    mine.process = getpid();
+    mine.process = this_process();
     mine.device = device_.index;
     mine.memory = memory_.data();
     cudaIpcGetMemHandle(&mine.handle, memory_.data());  // where that fails, so does opening it
@@ -215,26 +233,22 @@ class PeerRoute : public Route {
     return true;
   }
 
-  /// Where in each rank's memory what this rank sends begins, and where its signals are: both, rank by rank.
-  std::vector<int64_t> shared_begins(Communicator& comm) {
-    std::vector<int64_t> begins;
-    struct Begins {
-      int64_t signals, of[kMostRanks];
-    } mine{static_cast<int64_t>(signals_at_), {}};
-    for (int r = 0; r < ranks_; ++r) mine.of[r] = spec_.receive.begin[static_cast<size_t>(r)];
-    for (const Begins& one : shared(comm, mine)) {
-      begins.push_back(one.of[rank_]);
-      begins.push_back(one.signals);
-    }
-    return begins;
+  /// Where in a rank's memory its signals are, and what each rank sends it, in elements.
+  struct PlacesOfRank {
+    int64_t signals, from[kMostRanks];
+  };
+  std::vector<PlacesOfRank> shared_places(Communicator& comm) const {
+    PlacesOfRank mine{static_cast<int64_t>(signals_at_), {}};
+    for (int r = 0; r < ranks_; ++r) mine.from[r] = spec_.receive.begin[static_cast<size_t>(r)];
+    return shared(comm, mine);
   }
 
-  void fill_peers() {
+  void fill_peers(const std::vector<PlacesOfRank>& places) {
     int64_t vectors = 0;
     for (int r = 0; r < ranks_; ++r) {
       const auto at = static_cast<size_t>(r);
       const auto size = static_cast<int64_t>(size_);
-      peers_.of[r] = {memories_[at] + begins_[2 * at] * size, reinterpret_cast<Signals*>(memories_[at] + begins_[2 * at + 1]), spec_.send.begin[at] * size,
+      peers_.of[r] = {memories_[at] + places[at].from[rank_] * size, reinterpret_cast<Signals*>(memories_[at] + places[at].signals), spec_.send.begin[at] * size,
                       spec_.send.count[at] * size, vectors};
       vectors += spec_.send.count[at] / spec_.vector;
     }
@@ -248,7 +262,7 @@ class PeerRoute : public Route {
   Buffer memory_;
   bool reached_ = false;
   std::vector<std::byte*> memories_, opened_;  // of each rank, as seen here
-  std::vector<int64_t> begins_;
+  int64_t blocks_ = 0;
   Peers peers_;
 };
 

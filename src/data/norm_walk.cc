@@ -1,6 +1,7 @@
 #include "data/norm_walk.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 
@@ -17,12 +18,15 @@ std::string length_problem(const NormInfo& info, const std::byte* record, const 
   return cat("says it has ", length, " bytes; this Data layer allows ", sizes.least, " to ", sizes.most);
 }
 
-/// Whether a framed record may begin at `p`: its length is allowed, and its check sum right if it is all there.
-bool frame_fits(const NormSizes& sizes, const std::byte* p, const std::byte* end) {
+/// Whether a framed record may begin at `p`: its length is allowed, and its check sum right if it is all there. `budget`: bytes that may still be summed; without
+/// them no record fits.
+bool frame_fits(const NormSizes& sizes, const std::byte* p, const std::byte* end, int64_t& budget) {
   if (end - p < formats::kFrameLengthBytes) return true;  // nothing speaks against it
   const auto length = load<int32_t>(p);
   if (length < static_cast<int64_t>(sizes.least) || length > static_cast<int64_t>(sizes.most)) return false;
   if (end - p < kFrame + length) return true;
+  budget -= length;
+  if (budget < 0) return false;
   p += formats::kFrameLengthBytes;
   return byte_sum(p, static_cast<size_t>(length)) == static_cast<uint8_t>(p[length]);
 }
@@ -48,7 +52,7 @@ RecordWalk walk_records(const NormInfo& info, std::span<const std::byte> bytes, 
   const NormSizes& sizes = info.sizes;
   const std::byte *const begin = bytes.data(), *const end = begin + bytes.size(), *const stop_at = begin + stop, *p = begin + begins.back();
   // Records tend to be as long as the one before: then the next one's place does not wait for a length to come from memory.
-  ptrdiff_t expected = 0;
+  ptrdiff_t expected = std::numeric_limits<ptrdiff_t>::min();  // no length's
   for (int64_t records = 0;; ++records) {
     if (p >= stop_at) return {End::stop};
     if (records == most) return {End::most};
@@ -81,10 +85,11 @@ std::optional<uint32_t> guess_record(const NormInfo& info, std::span<const std::
   const std::byte* const last = begin + std::min({bytes.size(), kLook, sizes.most + kFrame});
   const auto place = [&](const std::byte* p) { return static_cast<uint32_t>(p - begin); };
   if (info.check == Check::sum) {
-    for (const std::byte* p = begin; p < last && end - p >= kFrame; ++p) {
-      if (!frame_fits(sizes, p, end)) continue;
+    int64_t budget = 4 * static_cast<int64_t>(bytes.size());  // where records may be long, many numbers look like a length
+    for (const std::byte* p = begin; p < last && end - p >= kFrame && budget >= 0; ++p) {
+      if (!frame_fits(sizes, p, end, budget)) continue;
       const ptrdiff_t length = load<int32_t>(p) + kFrame;
-      if (end - p < length || frame_fits(sizes, p + length, end)) return place(p);
+      if (end - p < length || frame_fits(sizes, p + length, end, budget)) return place(p);
     }
     return {};
   }

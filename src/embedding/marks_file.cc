@@ -94,6 +94,9 @@ MarksHead read_marks(const fs::path& path, const std::function<void(const MarksH
     marks.resize(static_cast<size_t>(std::min<int64_t>(head.rows - first, 1 << 18)));
     if (std::fread(marks.data(), sizeof marks[0], marks.size(), file.get()) != marks.size())
       throw Error(Kind::io, cat("cannot read ", kWhat, " '", path.string(), "': ", std::ferror(file.get()) ? std::strerror(errno) : "it became shorter meanwhile"));
+    for (const formats::RowMark& mark : marks)
+      if (mark.occurrences > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+        throw Error(Kind::data, cat(kWhat, " '", path.string(), "' says that key ", mark.key, " came ", mark.occurrences, " times: it is damaged"));
     take(head, marks);
   }
   return head;

@@ -23,7 +23,12 @@ constexpr Sizes kOnCpu{256, int64_t{1} << 18, int64_t{1} << 17}, kOnGpu{256, int
 constexpr int64_t kDim = 32;
 constexpr int kTurns = 3;
 
-const Sizes& sizes_for(Device device) { return device.is_cuda() ? kOnGpu : kOnCpu; }
+/// Each rank has room for what all send it.
+Sizes sizes_for(Device device, int64_t ranks = 1) {
+  Sizes sizes = device.is_cuda() ? kOnGpu : kOnCpu;
+  sizes.large = std::min(sizes.large, std::max(sizes.small * 2, (int64_t{1} << 27) / ranks));
+  return sizes;
+}
 
 /// The shortest of a few turns, in seconds.
 template <class Body>
@@ -45,7 +50,7 @@ double to_power_of_two(double value) { return std::exp2(std::round(std::log2(val
 
 void measure_links(Context& ctx, Communicator& comm, MachineSpeeds& speeds) {
   const int64_t ranks = comm.size();
-  const auto [small, large, rows] = sizes_for(ctx.device());
+  const auto [small, large, rows] = sizes_for(ctx.device(), ranks);
   Arena arena;
   const size_t in = arena.add(TensorSpec(DType::f32, {ranks * large})), out = arena.add(TensorSpec(DType::f32, {ranks * large}));
   arena.build(ctx.device());

@@ -30,7 +30,7 @@ Load cost_everywhere(const PlanProblem& problem, const PlanTable& table, size_t 
   const double vector = static_cast<double>(table.dim) * sizeof(float), row = static_cast<double>(table.row_bytes), rows = static_cast<double>(slot.rows);
   const double keys = static_cast<double>(problem.batch) * slot.keys, mine = keys / static_cast<double>(problem.ranks);
   const double distinct = std::min(rows, slot.distinct > 0 ? slot.distinct : keys);
-  return {rows * vector / problem.speeds.sums + (mine * (kLookup + 2 * vector) + distinct * 2 * row) / problem.speeds.rows, rows * row};
+  return {rows * vector / problem.speeds.sums + (mine * (kLookup + 2 * vector) + distinct * 2 * row) / problem.speeds.rows, rows * (row + vector)};  // and the sums
 }
 
 double waiting(const MachineSpeeds& speeds, bool exchanges, bool sums) {

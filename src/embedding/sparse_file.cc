@@ -202,8 +202,9 @@ void save_sparse(const fs::path& path, Table& table, int key_bytes) {
     file.write(bytes.data(), bytes.size());
     if (marks) marks->add(block);
   });
-  std::error_code none;
-  fs::remove(marks_path, none);  // of a file that stood here before
+  std::error_code error;
+  fs::remove(marks_path, error);  // of a file that stood here before
+  if (error) throw Error(Kind::io, cat("cannot remove '", marks_path.string(), "', which belongs to an older model: ", error.message()));
   file.commit();
   if (marks) marks->commit();
 }
@@ -214,31 +215,41 @@ int64_t read_sparse(const fs::path& path, const SparseFileShape& shape, const st
 
 namespace {
 
+/// `in_model`: rows of the model file.
 template <class Table>
-void load_marks(const fs::path& path, Table& table) {
-  if (!table.spec().policy.keeps_marks() || !fs::exists(path)) return;
+void load_marks(const fs::path& path, Table& table, int64_t in_model) {
   const int64_t rows = table.rows();
-  const auto import_block = [&](const MarksHead&, std::span<const formats::RowMark> marks) {
+  const auto check = [&](const MarksHead& head) {
+    if (head.rows != in_model)
+      throw Error(Kind::data, cat("'", path.string(), "' has marks of ", head.rows, " keys, and the model file beside it ", in_model, " rows: it belongs to another model"));
+  };
+  const auto import_block = [&](const MarksHead& head, std::span<const formats::RowMark> marks) {
+    check(head);
+    // Rows whose last step nobody noted count as seen in the last one: nothing is known against them.
+    const auto unknown = static_cast<uint32_t>(std::max<int64_t>(head.steps - 1, 0));
     std::vector<int64_t> keys;
     std::vector<int32_t> slots;
     std::vector<uint32_t> last_seen, occurrences;
     for (const formats::RowMark& mark : marks) {
       keys.push_back(mark.key);
       slots.push_back(mark.slot);
-      last_seen.push_back(mark.last_seen);
+      last_seen.push_back(head.last_seen ? mark.last_seen : unknown);
       occurrences.push_back(static_cast<uint32_t>(std::min<uint64_t>(mark.occurrences, std::numeric_limits<uint32_t>::max())));
     }
     table.import_rows({keys, slots, {}, {}, {}, last_seen, occurrences});
   };
   in_context([&] { return cat("loading the marks '", path.string(), "'"); }, [&] {
-    table.continue_marks(read_marks(path, import_block).steps);
+    const MarksHead head = read_marks(path, import_block);
+    check(head);
+    table.continue_marks(head.steps);
     if (const int64_t more = table.rows() - rows; more > 0)
       throw Error(Kind::data, cat("'", path.string(), "' has marks of ", more, " keys that have no row: it is not of the model file beside it"));
   });
 }
 
+/// How many rows the file has.
 template <class Table>
-void load_rows(const fs::path& path, Table& table, int key_bytes) {
+int64_t load_rows(const fs::path& path, Table& table, int key_bytes) {
   const TableSpec& spec = table.spec();
   const SparseFileShape shape{spec.identity_by_slot, spec.dim, spec.slots, key_bytes};
   const auto twice = [&](int64_t rows, int64_t different) {
@@ -248,7 +259,7 @@ void load_rows(const fs::path& path, Table& table, int key_bytes) {
     HCTR_EXPECT(table.rows() == 0, "a sparse model file loaded into a table of ", table.rows(), " rows");
     const int64_t rows = read_sparse(path, shape, [&](const SparseRows& part) { import(table, path, part); });
     if (table.rows() != rows) throw twice(rows, table.rows());
-    return;
+    return rows;
   }
   const ops::DirectIndex index = spec.direct.index();
   std::vector<bool> loaded(static_cast<size_t>(spec.direct.rows() + 1));
@@ -264,19 +275,22 @@ void load_rows(const fs::path& path, Table& table, int key_bytes) {
     }
   });
   if (repeated > 0) throw twice(rows, rows - repeated);
+  return rows;
 }
 
 }  // namespace
 
 template <class Table>
-void load_sparse(const fs::path& path, Table& table, int key_bytes) {
-  load_rows(path, table, key_bytes);
-  load_marks(marks_path_beside(path), table);
+void load_sparse(const fs::path& path, Table& table, int key_bytes, bool with_marks) {
+  const int64_t rows = load_rows(path, table, key_bytes);
+  if (with_marks && table.spec().policy.keeps_marks()) load_marks(marks_path_beside(path), table, rows);
 }
+
+bool has_marks(const fs::path& path) { return fs::exists(marks_path_beside(path)); }
 
 template void save_sparse(const fs::path&, EmbeddingTable&, int);
 template void save_sparse(const fs::path&, Embedding&, int);
-template void load_sparse(const fs::path&, EmbeddingTable&, int);
-template void load_sparse(const fs::path&, Embedding&, int);
+template void load_sparse(const fs::path&, EmbeddingTable&, int, bool);
+template void load_sparse(const fs::path&, Embedding&, int, bool);
 
 }  // namespace hctr

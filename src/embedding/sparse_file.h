@@ -56,6 +56,12 @@ void save_sparse(const std::filesystem::path&, Table&, int key_bytes);
 /// Loads what read_sparse() reads into a table that has no rows yet. A table with direct keys has them all: those that the file lacks stay
 /// as they started. Marks that stand beside the file are loaded into a table that keeps such. Errors: its own; Error(data) when a key stands there twice. Every rank of an Embedding reads the file and keeps its own rows.
 template <class Table>
-void load_sparse(const std::filesystem::path&, Table&, int key_bytes);
+void load_sparse(const std::filesystem::path&, Table&, int key_bytes, bool with_marks);
+/// Whether marks stand beside the file.
+bool has_marks(const std::filesystem::path&);
+template <class Table>
+void load_sparse(const std::filesystem::path& path, Table& table, int key_bytes) {
+  load_sparse(path, table, key_bytes, has_marks(path));
+}
 
 }  // namespace hctr

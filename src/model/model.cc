@@ -220,6 +220,7 @@ std::optional<ops::LossScale> Model::loss_scale() const {
 }
 
 std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_t iteration) {
+  comm_.barrier();  // from here on ranks wait as long as writing takes
   std::vector<std::filesystem::path> files = {cat(prefix, "_dense_", iteration, ".model")};
   const bool writes = comm_.rank() == 0;  // what all ranks have alike
   if (writes) weights_.save(files[0], runtime_.compute_stream());
@@ -238,6 +239,8 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
 }
 
 void Model::load() {
+  // Whether marks are loaded is for one rank to say, for all must load them.
+  const auto with_marks = [&](const std::string& file) { return comm_.share(has_marks(file) ? "yes" : "", 0) == "yes"; };
   if (const std::string& dense = config_.solver.dense_model_file; !dense.empty()) {
     Context ctx(runtime_, runtime_.compute_stream());
     weights_.load(dense, ctx);
@@ -245,7 +248,7 @@ void Model::load() {
       state_.load(path, runtime_.compute_stream());
   }
   for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)
-    load_sparse(config_.solver.sparse_model_file[e], *tables_[e], key_bytes(config_.solver));
+    load_sparse(config_.solver.sparse_model_file[e], *tables_[e], key_bytes(config_.solver), with_marks(config_.solver.sparse_model_file[e]));
 }
 
 }  // namespace hctr

@@ -63,11 +63,12 @@ void print_set(const char* name, int64_t rows, int64_t positives, int64_t files)
               100.0 * static_cast<double>(positives) / static_cast<double>(rows), static_cast<long long>(files));
 }
 
-void run_tsv(Arguments& given) {
+void run_tsv(Arguments& given, const CLI::App& app) {
   CriteoOptions& options = given.tsv;
   if (options.folder.empty()) throw Error(Kind::usage, "--tsv needs --out DIR, the folder for the result");
   if (given.keyset) throw Error(Kind::usage, "--keyset belongs to the form with preprocessed text");
   if (given.key_bits > 0) options.style.key_bytes = given.key_bits / 8;
+  if (app.count("--max-bad-rows") > 0 && !options.bad_rows.skip) throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
   const CriteoSummary summary = convert_criteo(options, Log::to_stderr());
   print_set("training:", summary.train_rows, summary.train_positives, summary.train_files);
   if (summary.val_rows > 0) print_set("evaluation:", summary.val_rows, summary.val_positives, summary.val_files);
@@ -121,7 +122,7 @@ int main_of(int argc, char** argv) {
     tsv.folder = folder;
     if (tsv.inputs.empty()) run_old_form(given, app);
     else if (!given.old_form.empty()) throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --tsv"));
-    else run_tsv(given);
+    else run_tsv(given, app);
   });
 }
 

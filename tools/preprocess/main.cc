@@ -110,6 +110,7 @@ void print_set(const char* name, const PreprocessSummary::Set& set) {
 void run(Arguments& given, const CLI::App& app) {
   read_table(given, app);
   read_rest(given, app);
+  if (app.count("--max-bad-rows") > 0 && !given.make.bad_rows.skip) throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
   const PreprocessSummary summary = preprocess(given.make, Log::to_stderr());
   const Json described = describe_preprocessed(given.make, summary);
   write_text(given.make.folder / "preprocess.json", described.text(2) + "\n");

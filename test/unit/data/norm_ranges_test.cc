@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 
 #include "data/norm_file.h"
 #include "data/norm_walk.h"
@@ -176,6 +178,26 @@ TEST(NormRanges, EveryDamageIsReportedAsByOneWalk) {
     }
   }
   EXPECT_GT(problems, 600) << "half of the files were cut off or got longer, and of the others many have a count that is wrong";
+}
+
+TEST(NormRanges, ALengthThatIsNoneIsNamedWhereverItStands) {
+  const Folder folder;
+  const DataClause clause = two_inputs();
+  write_rows(folder / "whole", style_of(clause, Check::sum, 8), random_rows(clause, 40, 3, 1000, true));
+  const auto bytes = bytes_of(folder / "whole");
+  auto info = std::make_shared<NormInfo>(read_norm_info(folder / "whole", norm_demands(clause, KeyWidth::detect)));
+  info->path = folder / "whole";
+  const Found clean = walked(info);
+  ASSERT_EQ(clean.records.size(), 40u);
+  info->path = folder / "a";
+  for (const size_t record : {0u, 1u, 17u, 39u})
+    for (const int32_t length : {-5, -6, -1, 0, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()}) {
+      auto damaged = bytes;
+      std::memcpy(damaged.data() + clean.begins[record], &length, sizeof length);
+      put_bytes(folder / "a", damaged);
+      for (const Found& found : {walked(info), ranged(info, 300, 1), ranged(info, 300, 3)})
+        EXPECT_NE(found.problem.find(cat("record ", record + 1)), std::string::npos) << length << ": " << found.problem;
+    }
 }
 
 TEST(NormRanges, ThoseBehindARangeThatIsNotReadDoNotWait) {

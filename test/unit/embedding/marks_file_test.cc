@@ -198,7 +198,28 @@ TEST(MarksFile, DamagedFilesAndThoseOfAnotherModelAreNamed) {
   EXPECT_NE(loading(later).find(at + "has schema 2; this version reads 1"), std::string::npos);
   batches.train(rig, 3, 5);
   save_sparse(folder / "later", *rig.table, 8);
-  EXPECT_NE(loading(content(folder / "later.marks")).find("keys that have no row: it is not of the model file beside it"), std::string::npos);
+  EXPECT_NE(loading(content(folder / "later.marks")).find("rows: it belongs to another model"), std::string::npos);
+  std::string other_key = marks;
+  other_key[256] = static_cast<char>(other_key[256] ^ 0x40);  // of the first row's key
+  EXPECT_NE(loading(other_key).find("keys that have no row: it is not of the model file beside it"), std::string::npos);
+  std::string too_often = marks;
+  too_often.back() = static_cast<char>(0xff);  // the highest byte of the last row's occurrences
+  EXPECT_NE(loading(too_often).find("times: it is damaged"), std::string::npos);
+}
+
+TEST(MarksFile, RowsWhoseLastStepNobodyNotedDoNotExpireAtOnce) {
+  const TemporaryFolder folder;
+  const TableSpec counting = spec_with({.counts_keys = true}, false), expiring = spec_with({.expire_after = 5}, false);
+  TableRig first(kCpu, counting), next(kCpu, expiring);
+  const Batches batches(counting, 40);
+  batches.train(first, 0, 30);
+  save_sparse(folder / "t", *first.table, 8);
+  load_sparse(folder / "t", *next.table, 8);
+  const int64_t rows = next.table->rows();
+  batches.train(next, 30, 32);
+  EXPECT_GE(next.table->rows(), rows) << "loaded rows left after two steps";
+  batches.train(next, 32, 40);
+  EXPECT_GT(next.table->counts()["rows_expired"], 0);
 }
 
 TEST(MarksSummaryTest, CountsKeysByHowOftenAndWhenTheyCame) {
