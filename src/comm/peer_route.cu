@@ -109,7 +109,7 @@ __global__ void wait_kernel(Signals* mine, int rank, int ranks, const volatile i
 struct Card {
   char host[64] = {};
   uint64_t process = 0;
-  int32_t device = 0, opened = 0;
+  int32_t device = 0;
   std::byte* memory = nullptr;
   cudaIpcMemHandle_t handle{};
 };
