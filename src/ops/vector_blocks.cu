@@ -1,9 +1,25 @@
+#include <cstring>
+#include <type_traits>
+
 #include "device/launch.cuh"
 #include "ops/embedding_vector.cuh"
 #include "ops/vector_blocks.h"
 
 namespace hctr::ops {
 namespace {
+
+template <size_t Bytes>
+using Word = std::conditional_t<Bytes == 2, uint16_t, std::conditional_t<Bytes == 4, uint32_t, std::conditional_t<Bytes == 8, uint2, uint4>>>;
+
+/// As store_part, in so many words where they are wide: of a store in a loop and behind a condition the compiler makes one for each element, four times as slow.
+inline __device__ void store_word(void* to, uint16_t word) { *static_cast<uint16_t*>(to) = word; }
+inline __device__ void store_word(void* to, uint32_t word) { *static_cast<uint32_t*>(to) = word; }
+inline __device__ void store_word(void* to, uint2 word) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "r"(word.x), "r"(word.y) : "memory");
+}
+inline __device__ void store_word(void* to, uint4 word) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(word.x), "r"(word.y), "r"(word.z), "r"(word.w) : "memory");
+}
 
 /// One group of lanes for each vector of the batch, in the order of the batch's memory.
 template <class P, class T, int Width>
@@ -41,8 +57,13 @@ __global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Comb
       Part<Width> gradient = load_part<Width>(vector + e);
 #pragma unroll
       for (int i = 0; i < Width; ++i) gradient.v[i] *= weight;
+      Pack<P, Width> pack;
+#pragma unroll
+      for (int i = 0; i < Width; ++i) pack.v[i] = P(gradient.v[i]);
+      Word<sizeof pack> word;
+      memcpy(&word, &pack, sizeof word);
       for (int32_t p = first; p < end; ++p)
-        if (const int64_t to = blocks.place[p].vector(b); blocks.is_there(to)) store_part<Width>(parts + to * dim + e, gradient);
+        if (const int64_t to = blocks.place[p].vector(b); blocks.is_there(to)) store_word(parts + to * dim + e, word);
     }
   }
 }
