@@ -18,7 +18,7 @@ namespace hctr {
 namespace {
 
 constexpr int kThreads = 512, kAtOnce = 4;
-constexpr int64_t kMostBlocks = 192, kBlocksOfPeer = 64, kBytesOfBlock = 64 << 10;
+constexpr int64_t kMostBlocks = 192, kBlocksOfPeer = 64;
 constexpr int kMostRanks = 64;
 
 /// What ranks tell each other, one in each rank's memory. Turns only go up, and wrap after 2^32 steps.
@@ -161,7 +161,7 @@ class PeerRoute : public Route {
   bool reached() const { return reached_; }
   Tensor arrived() const override { return Tensor(memory_.data(), TensorSpec(spec_.dtype, {spec_.arriving}), memory_.device()); }
 
-  void send(Context& ctx, Tensor in, const uint8_t* present) override {
+  void start(Context& ctx, Tensor in, const uint8_t* present) override {
     expect_parts(spec_.send, in, spec_.receive, arrived(), ranks_);
     int64_t most = 0;
     bool by_sixteen = true, by_four = true;
@@ -179,7 +179,8 @@ class PeerRoute : public Route {
     const int64_t vector = spec_.vector * static_cast<int64_t>(size_);
     fits(vector);
     const auto write = [&]<class Unit>(Unit) {
-      const int64_t blocks = std::clamp<int64_t>(most / kBytesOfBlock, 1, std::min(kBlocksOfPeer, std::max<int64_t>(1, blocks_ / ranks_)));
+      const int64_t at_once = most / static_cast<int64_t>(kThreads * kAtOnce * sizeof(Unit));
+      const int64_t blocks = std::clamp<int64_t>(at_once, 1, std::min(kBlocksOfPeer, std::max<int64_t>(1, blocks_ / ranks_)));
       hctr::cuda::give(ctx, "write to peers", [=, this, bytes = in.bytes(), units = static_cast<uint32_t>(vector / sizeof(Unit))](Context& now) {
         write_kernel<Unit><<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(ranks_)), kThreads, 0, hctr::cuda::stream_of(now.stream())>>>(
             peers_, signals(), rank_, ranks_, bytes, present, units, given_up_);
@@ -189,8 +190,8 @@ class PeerRoute : public Route {
     if (by_sixteen) write(uint4{});
     else if (by_four) write(uint32_t{});
     else write(uint16_t{});
-    hctr::cuda::launch(ctx, "wait for peers", {1, 32, 0}, wait_kernel, signals(), rank_, ranks_, given_up_);
   }
+  void finish(Context& ctx) override { hctr::cuda::launch(ctx, "wait for peers", {1, 32, 0}, wait_kernel, signals(), rank_, ranks_, given_up_); }
 
  private:
   Signals* signals() const { return reinterpret_cast<Signals*>(memory_.data() + signals_at_); }

@@ -13,15 +13,22 @@ struct RouteSpec {
   int64_t arriving = 0, vector = 1;
 };
 
-/// One for every rank, made by all at once (Communicator::make_route). Calls are collective, as those of the communicator, on one stream.
+/// One for every rank, made by all at once (Communicator::make_route). Calls are collective, as those of the communicator; streams may change, but each call
+/// starts when the one before is done.
 class Route {
  public:
   virtual ~Route() = default;
-  /// [arriving] what has come. The owner may use this memory as it likes between two calls of send, also as what it sends over another route.
+  /// [arriving] what has come. The owner may use this memory as it likes from finish() to the next start(), also as what it sends over another route.
   virtual Tensor arrived() const = 0;
-  /// Part r of `in` arrives at rank r. `present`: a byte for each vector of the parts sent, part after part in the order of ranks; nobody looks at what
+  /// Part r of `in` is on its way to rank r. `present`: a byte for each vector of the parts sent, part after part in the order of ranks; nobody looks at what
   /// arrives of a vector whose byte is 0, so it may come or not.
-  virtual void send(Context&, Tensor in, const uint8_t* present) = 0;
+  virtual void start(Context&, Tensor in, const uint8_t* present) = 0;
+  /// What was started has arrived here.
+  virtual void finish(Context&) = 0;
+  void send(Context& ctx, Tensor in, const uint8_t* present) {
+    start(ctx, in, present);
+    finish(ctx);
+  }
 };
 
 /// The route of any communicator: everything goes, by its all_to_all.
@@ -30,7 +37,8 @@ class WholeRoute : public Route {
   WholeRoute(Communicator& comm, Device device, RouteSpec spec)
       : comm_(comm), spec_(std::move(spec)), memory_(device, static_cast<size_t>(spec_.arriving) * size_of(spec_.dtype)) {}
   Tensor arrived() const override { return Tensor(memory_.data(), TensorSpec(spec_.dtype, {spec_.arriving}), memory_.device()); }
-  void send(Context& ctx, Tensor in, const uint8_t*) override { comm_.all_to_all(ctx, in, spec_.send, arrived(), spec_.receive); }
+  void start(Context& ctx, Tensor in, const uint8_t*) override { comm_.all_to_all(ctx, in, spec_.send, arrived(), spec_.receive); }
+  void finish(Context&) override {}
 
  private:
   Communicator& comm_;

@@ -14,6 +14,7 @@ class WholeEmbedding : public Embedding {
   WholeEmbedding(Runtime& runtime, TableSpec spec, int ring_slots) : table_(runtime, std::move(spec), ring_slots) {}
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { table_.prepare(ctx, slot, keys, offsets); }
+  void send_vectors(Context&, int) override {}
   void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
   void send_gradients(Context&, int, Tensor) override {}
   void backward_and_update(Context& ctx, int slot, Tensor dy) override { table_.backward_and_update(ctx, slot, dy); }

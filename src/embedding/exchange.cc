@@ -148,9 +148,11 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, co
                   bytes_of(at.owned_present), scratch);
 }
 
-void Exchange::send_vectors(Context& ctx, int slot, Tensor y) {
+void Exchange::send_vectors(Context& ctx, int slot) { to_samples_->start(ctx, to_owners_->arrived(), bytes_of(of_slot_.at(static_cast<size_t>(slot)).owned_present)); }
+
+void Exchange::receive_vectors(Context& ctx, int slot, Tensor y) {
   const Slot& at = of_slot_.at(static_cast<size_t>(slot));
-  to_samples_->send(ctx, to_owners_->arrived(), bytes_of(at.owned_present));
+  to_samples_->finish(ctx);
   ops::VectorBlocks blocks = vector_blocks_;
   blocks.present = bytes_of(at.sent_present);
   ops::join_vectors(ctx, at.mine, blocks, shape_.combiner, to_samples_->arrived(), y);
@@ -163,7 +165,7 @@ void Exchange::send_gradients(Context& ctx, int slot, Tensor dy) {
   ops::VectorBlocks blocks = gradient_blocks_;
   if (!owners_are_alike_) blocks.present = bytes_of(at.sent_present);  // a part for all has what any of them needs
   ops::split_gradients(ctx, at.mine, blocks, shape_.combiner, dy, parts);
-  to_owners_->send(ctx, parts, bytes_of(at.sent_present));
+  to_owners_->start(ctx, parts, bytes_of(at.sent_present));
 }
 
 }  // namespace hctr

@@ -43,9 +43,12 @@ class Exchange {
 
   /// [owned_samples, owned_slots, dim / pieces], of the type they travel in: to be filled with vectors and sent, or what gradients arrive in.
   Tensor owned_vectors() const;
-  /// Shapes: y [samples, places, dim], as the table's.
-  void send_vectors(Context&, int slot, Tensor y);
+  /// What is in owned_vectors() leaves; receive_vectors() makes y of what comes. Shapes: y [samples, places, dim], as the table's.
+  void send_vectors(Context&, int slot);
+  void receive_vectors(Context&, int slot, Tensor y);
+  /// After receive_gradients() what comes is in owned_vectors().
   void send_gradients(Context&, int slot, Tensor dy);
+  void receive_gradients(Context& ctx) { to_owners_->finish(ctx); }
 
  private:
   struct Slot {

@@ -15,6 +15,7 @@ class MixedEmbedding : public Embedding {
   void ensure_room(int64_t step) override;
   void check_keys() override;
   void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
+  void send_vectors(Context& ctx, int slot) override { others_.send_vectors(ctx, slot); }
   void forward(Context&, int slot, Tensor y) override;
   void send_gradients(Context&, int slot, Tensor dy) override;
   void backward_and_update(Context&, int slot, Tensor dy) override;

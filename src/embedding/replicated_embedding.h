@@ -13,6 +13,7 @@ class ReplicatedEmbedding : public Embedding {
       : comm_(comm), rows_(runtime, comm, std::move(spec), ring_slots) {}
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { rows_.prepare(ctx, slot, keys, offsets); }
+  void send_vectors(Context&, int) override {}
   void forward(Context& ctx, int slot, Tensor y) override { rows_.forward(ctx, slot, y); }
   void send_gradients(Context& ctx, int slot, Tensor dy) override { rows_.sum_gradients(ctx, slot, dy); }
   void backward_and_update(Context& ctx, int slot, Tensor) override { rows_.update(ctx, slot); }

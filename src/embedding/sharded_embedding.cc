@@ -44,19 +44,21 @@ void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offse
   table_.prepare(ctx, slot, train_.owned_keys(slot), train_.owned_offsets(slot));
 }
 
-void ShardedEmbedding::forward(Context& ctx, int slot, Tensor y) {
+void ShardedEmbedding::send_vectors(Context& ctx, int slot) {
   table_.forward(ctx, slot, train_.owned_vectors());
-  train_.send_vectors(ctx, slot, y);
+  train_.send_vectors(ctx, slot);
 }
 
 void ShardedEmbedding::backward_and_update(Context& ctx, int slot, Tensor) {
+  train_.receive_gradients(ctx);
   table_.backward_and_update(ctx, slot, train_.owned_vectors());
 }
 
 void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y, const int32_t* local_rows) {
   evaluation_.send_keys(ctx, 0, keys, offsets, local_rows);
   table_.lookup(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0), evaluation_.owned_vectors());
-  evaluation_.send_vectors(ctx, 0, y);
+  evaluation_.send_vectors(ctx, 0);
+  evaluation_.receive_vectors(ctx, 0, y);
 }
 
 int64_t ShardedEmbedding::over_all_ranks(int64_t mine) {

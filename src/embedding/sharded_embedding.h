@@ -11,7 +11,8 @@ class ShardedEmbedding : public Embedding {
   ShardedEmbedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { prepare(ctx, slot, keys, offsets, nullptr); }
-  void forward(Context&, int slot, Tensor y) override;
+  void send_vectors(Context&, int slot) override;
+  void forward(Context& ctx, int slot, Tensor y) override { train_.receive_vectors(ctx, slot, y); }
   void send_gradients(Context& ctx, int slot, Tensor dy) override { train_.send_gradients(ctx, slot, dy); }
   void backward_and_update(Context&, int slot, Tensor dy) override;
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { lookup(ctx, keys, offsets, y, nullptr); }

@@ -48,16 +48,17 @@ void FullyConnected::forward(Context& ctx, Tensor x, const Tensor* w, std::optio
   if (activation != StageActivation::none) ops::activate(ctx, function_of(activation), sums, y);
 }
 
-void FullyConnected::backward(Context& ctx, Tensor x, const Tensor* w, std::optional<Tensor> z, Tensor y, Tensor d_y, std::optional<Tensor> d_z,
-                              const Tensor* d_w, std::optional<Tensor> d_x) const {
-  Tensor d_sums = d_y;
-  if (activation != StageActivation::none) {
-    d_sums = *d_z;
-    ops::activate_backward(ctx, function_of(activation), keeps_input_of_activation() ? *z : y, d_y, d_sums);
-  }
+void FullyConnected::backward(Context& ctx, const Tensor* w, std::optional<Tensor> z, Tensor y, Tensor d_y, std::optional<Tensor> d_z,
+                              std::optional<Tensor> d_x) const {
+  const bool activates = activation != StageActivation::none;
+  if (activates) ops::activate_backward(ctx, function_of(activation), keeps_input_of_activation() ? *z : y, d_y, *d_z);
+  if (d_x) ops::matmul(ctx, activates ? *d_z : d_y, Transpose::no, w[0], Transpose::yes, *d_x);
+}
+
+void FullyConnected::backward_weights(Context& ctx, Tensor x, Tensor d_y, std::optional<Tensor> d_z, const Tensor* d_w) const {
+  const Tensor d_sums = activation != StageActivation::none ? *d_z : d_y;
   ops::matmul(ctx, x, Transpose::yes, d_sums, Transpose::no, d_w[0]);
   if (use_bias) ops::sum_rows(ctx, d_sums, d_w[1]);
-  if (d_x) ops::matmul(ctx, d_sums, Transpose::no, w[0], Transpose::yes, *d_x);
 }
 
 }  // namespace hctr

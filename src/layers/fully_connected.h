@@ -31,9 +31,10 @@ struct FullyConnected {
 
   /// `w` points to weights(); `z` is there when keeps_input_of_activation().
   void forward(Context&, Tensor x, const Tensor* w, std::optional<Tensor> z, Tensor y) const;
-  /// Gradients of weights, and of x when d_x is there. `d_z` [like y] is used unless the activation is none.
-  void backward(Context&, Tensor x, const Tensor* w, std::optional<Tensor> z, Tensor y, Tensor d_y, std::optional<Tensor> d_z, const Tensor* d_w,
-                std::optional<Tensor> d_x) const;
+  /// The gradient of x when d_x is there. `d_z` [like y] is used unless the activation is none, and backward_weights needs it.
+  void backward(Context&, const Tensor* w, std::optional<Tensor> z, Tensor y, Tensor d_y, std::optional<Tensor> d_z, std::optional<Tensor> d_x) const;
+  /// Gradients of weights, after backward().
+  void backward_weights(Context&, Tensor x, Tensor d_y, std::optional<Tensor> d_z, const Tensor* d_w) const;
 };
 
 }  // namespace hctr

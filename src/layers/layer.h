@@ -73,9 +73,11 @@ class Layer {
   /// Shapes of outputs, weights and scratch for these inputs. Pure. Errors: PlanError.
   virtual LayerPlan plan(const Specs& inputs) const = 0;
   virtual void forward(Context&, const LayerIo&, Phase) const = 0;
-  /// Writes every present d_in and every d_weight (overwrites). The network sums gradients of tensors that several layers
-  /// read.
+  /// Writes every present d_in and every d_weight (overwrites), or leaves d_weights to backward_weights(). The network sums gradients of tensors that
+  /// several layers read.
   virtual void backward(Context&, const LayerIo&) const = 0;
+  /// What backward() has left, once it is done: gradients of weights that can wait until gradients of inputs are on their way.
+  virtual void backward_weights(Context&, const LayerIo&) const {}
 };
 
 /// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}, and backward starts here.

@@ -91,10 +91,13 @@ class Stack : public Layer {
     const std::vector<Step> all = steps(io);
     for (size_t i = all.size(); i-- > 0;) {
       const Step& s = all[i];
-      s.stage->backward(ctx, s.x, s.w, s.z, s.y, i + 1 < all.size() ? *s.d_y : io.d_out[0], s.d_z, io.d_weights.data() + (s.w - io.weights.data()),
-                        i > 0 ? all[i - 1].d_y : io.d_in[0]);
+      s.stage->backward(ctx, s.w, s.z, s.y, *s.d_y, s.d_z, i > 0 ? all[i - 1].d_y : io.d_in[0]);
+      if (i > 0) backward_weights(ctx, io, s);
     }
   }
+
+  /// Those of the first stage, which reads what other layers wrote.
+  void backward_weights(Context& ctx, const LayerIo& io) const override { backward_weights(ctx, io, steps(io)[0]); }
 
  private:
   /// One stage with its tensors.
@@ -104,14 +107,18 @@ class Stack : public Layer {
     const Tensor* w;
     std::optional<Tensor> z, d_z;
     Tensor y;
-    std::optional<Tensor> d_y;  ///< none for the last: its gradient comes from outside
+    std::optional<Tensor> d_y;  ///< none in forward
   };
+  static void backward_weights(Context& ctx, const LayerIo& io, const Step& s) {
+    s.stage->backward_weights(ctx, s.x, *s.d_y, s.d_z, io.d_weights.data() + (s.w - io.weights.data()));
+  }
   std::vector<Step> steps(const LayerIo& io) const {
     std::vector<Step> steps;
     const Tensor* w = io.weights.data();
     size_t scratch = 0;
     for (size_t i = 0; i < stages_.size(); ++i) {
       Step step{&stages_[i], i == 0 ? io.in[0] : steps[i - 1].y, w, {}, {}, io.out[0], {}};
+      if (!io.d_out.empty()) step.d_y = io.d_out[0];
       if (step.stage->keeps_input_of_activation()) step.z = io.scratch[scratch++];
       if (step.stage->activation != StageActivation::none) step.d_z = io.scratch[scratch++];
       if (i + 1 < stages_.size()) {

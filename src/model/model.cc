@@ -116,6 +116,7 @@ void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
 void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const Network::Binding& binding) {
   if (scaler_) scaler_->begin(ctx, batch.state);
   Context exchange = beside_.after(ctx);
+  if (comm_.size() > 1) for_each_table(exchange, [&](Context& own, size_t e) { tables_[e]->send_vectors(own, slot); });
   for_each_table(exchange, [&](Context& own, size_t e) {
     tables_[e]->forward(own, slot, train_.embedding_output(e));
     if (comm_.size() > 1) arrived_[e].record(own.stream());
@@ -130,23 +131,27 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
   comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
   auto regularizers = train_.regularizers();
   for (auto& regularizer : regularizers) regularizer.lambda *= penalty_factors().gradient;
-  train_.backward(ctx, binding, [&](size_t node) {
+  const auto send_gradients = [&](size_t node) {
+    const auto& complete = train_.first_reads(node);
+    if (complete.empty()) return;
+    exchange = beside_.after(ctx);
+    for (const size_t e : complete) tables_[e]->send_gradients(exchange, slot, train_.embedding_gradient(e));
+  };
+  const auto sum_gradients = [&](size_t node) {
     for (const auto& regularizer : regularizers) weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
-    if (const auto& complete = train_.first_reads(node); !complete.empty()) {
-      exchange = beside_.after(ctx);
-      for (const size_t e : complete) tables_[e]->send_gradients(exchange, slot, train_.embedding_gradient(e));
-    }
     gradients_.node_done(ctx, node);
-  });
-  gradients_.join(ctx);
+  };
+  train_.backward(ctx, binding, {send_gradients, sum_gradients});
   if (scaler_) {
+    gradients_.join(ctx);
     scaler_->search(ctx, weights_.all_gradients());
     for (size_t e = 0; e < tables_.size(); ++e) scaler_->search(ctx, train_.embedding_gradient(e), comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32);
     scaler_->end(ctx, comm_, batch.state);
   }
-  weights_.update(ctx);
   beside_.join(ctx);
   for_each_table(ctx, [&](Context& own, size_t e) { tables_[e]->backward_and_update(own, slot, train_.embedding_gradient(e)); });
+  gradients_.join(ctx);  // here, so that the sum over ranks of the first layers' gradients runs beside the tables
+  weights_.update(ctx);
 }
 
 void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {

@@ -70,17 +70,32 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
   for (size_t l = 0; l < graph_.losses.size(); ++l) ops::add_scaled(ctx, losses()[l], static_cast<float>(loss_layer(l).weight()), loss());
 }
 
-void Network::backward(Context& ctx, const Binding& binding, const std::function<void(size_t node)>& done) const {
+void Network::backward(Context& ctx, const Binding& binding, const Told& told) const {
+  std::vector<size_t> waiting;  // nodes whose weights have not had their turn
+  const auto let_go = [&] {
+    for (const size_t n : waiting) {
+      backward_weights(ctx, binding, n);
+      told.weights(n);
+    }
+    waiting.clear();
+  };
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
     if (!graph_.edges[node.out[0]].needs_gradient) continue;  // nothing that learns in it or before it
+    if (node.plan.memory == LayerPlan::Memory::own) let_go();
     in_context([&] { return cat("running ", label_of(node), " backward"); }, [&] {
       for (const TensorId out : node.out) sum_gradients(ctx, out);
       node.entry->layer->backward(ctx, binding.calls[n]);
     });
     for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
-    done(n);
+    told.inputs(n);
+    waiting.push_back(n);
   }
+  let_go();
+}
+
+void Network::backward_weights(Context& ctx, const Binding& binding, size_t n) const {
+  in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " backward"); }, [&] { graph_.nodes[n].entry->layer->backward_weights(ctx, binding.calls[n]); });
 }
 
 void Network::sum_gradients(Context& ctx, TensorId id) const {

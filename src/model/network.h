@@ -28,8 +28,14 @@ class Network {
 
   /// `before` is called for each node before its work is queued.
   void forward(Context&, const Binding&, const std::function<void(size_t node)>& before = {}) const;
-  /// From the loss back to weights and embeddings. Needs Phase::train. `done` is called for each node when its work is queued, in reverse order.
-  void backward(Context&, const Binding&, const std::function<void(size_t node)>& done) const;
+  /// What is queued of a node in backward(), told in reverse order of the nodes.
+  struct Told {
+    std::function<void(size_t node)> inputs;   ///< gradients of its inputs, where nothing of the nodes before it contributes
+    std::function<void(size_t node)> weights;  ///< and of its weights: all of it
+  };
+  /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the one behind it has its turn before that one's
+  /// gradients of weights, so that gradients of embeddings can leave.
+  void backward(Context&, const Binding&, const Told&) const;
 
   /// The embeddings that no node before this one reads: needed by now in forward(), and with their whole gradient once backward() is done with it.
   const std::vector<size_t>& first_reads(size_t node) const { return first_reads_[node]; }
@@ -52,6 +58,7 @@ class Network {
   size_t activation_bytes() const { return memory_.bytes(); }
 
  private:
+  void backward_weights(Context&, const Binding&, size_t node) const;
   void sum_gradients(Context&, TensorId) const;
   std::vector<Tensor> outputs_of_losses(size_t output) const;
   const LossLayer& loss_layer(size_t loss) const;

@@ -139,6 +139,7 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
   io.d_weights = tensors(d_weight_tensors);
   layer->forward(ctx, io, Phase::train);
   layer->backward(ctx, io);
+  layer->backward_weights(ctx, io);
 
   for (const auto& [t, written] : judged) {
     t->fetch(stream);

@@ -42,7 +42,11 @@ inline void layer_under_test(OpTest& test, const std::string& clause, const std:
   problems.throw_if_any("test.json");
   test.rounding(Rounding::sum);
   test.forward([layer, inputs](Rig& t) { layer->forward(t.ctx, io_of(t, *layer, inputs, false), Phase::train); });
-  test.backward([layer, inputs](Rig& t) { layer->backward(t.ctx, io_of(t, *layer, inputs, true)); });
+  test.backward([layer, inputs](Rig& t) {
+    const LayerIo io = io_of(t, *layer, inputs, true);
+    layer->backward(t.ctx, io);
+    layer->backward_weights(t.ctx, io);
+  });
 }
 
 }  // namespace hctr::test
