@@ -250,7 +250,7 @@ class PeerRoute : public Route {
       const auto at = static_cast<size_t>(r);
       const auto size = static_cast<int64_t>(size_);
       peers_.of[r] = {memories_[at] + places[at].from[rank_] * size, reinterpret_cast<Signals*>(memories_[at] + places[at].signals), spec_.send.begin[at] * size,
-                      spec_.send.count[at] * size, vectors};
+                      spec_.send.count[at] * size, spec_.present.empty() ? vectors : spec_.present[at]};
       vectors += spec_.send.count[at] / spec_.vector;
     }
   }

@@ -11,6 +11,7 @@ struct RouteSpec {
   DType dtype = DType::f32;
   Parts send, receive;  // of what is sent, and of what arrives, as in Communicator::all_to_all
   int64_t arriving = 0, vector = 1;
+  std::vector<int64_t> present{};  // where the bytes of each part sent begin in `present`; empty: they follow each other in the order of ranks
 };
 
 /// One for every rank, made by all at once (Communicator::make_route). Calls are collective, as those of the communicator; streams may change, but each call
@@ -20,8 +21,8 @@ class Route {
   virtual ~Route() = default;
   /// [arriving] what has come. The owner may use this memory as it likes from finish() to the next start(), also as what it sends over another route.
   virtual Tensor arrived() const = 0;
-  /// Part r of `in` is on its way to rank r. `present`: a byte for each vector of the parts sent, part after part in the order of ranks; nobody looks at what
-  /// arrives of a vector whose byte is 0, so it may come or not.
+  /// Part r of `in` is on its way to rank r. `present`: a byte for each vector of the parts sent; nobody looks at what arrives of a vector whose
+  /// byte is 0, so it may come or not.
   virtual void start(Context&, Tensor in, const uint8_t* present) = 0;
   /// What was started has arrived here.
   virtual void finish(Context&) = 0;

@@ -14,9 +14,12 @@ struct StreamRef {
   void synchronize() const;
 };
 
+/// Of streams whose work is ready at once, which has its turn first.
+enum class Urgency { normal, first };
+
 class Stream {
  public:
-  explicit Stream(Device);
+  explicit Stream(Device, Urgency = Urgency::normal);
   ~Stream();
   Stream(Stream&& other) noexcept : ref_(other.ref_) { other.ref_.handle = nullptr; }
   Stream& operator=(Stream&&) = delete;

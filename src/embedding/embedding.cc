@@ -15,6 +15,7 @@ class WholeEmbedding : public Embedding {
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { table_.prepare(ctx, slot, keys, offsets); }
   void send_vectors(Context&, int) override {}
+  void pool_own(Context&, int) override {}
   void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
   void send_gradients(Context&, int, Tensor) override {}
   void backward_and_update(Context& ctx, int slot, Tensor dy) override { table_.backward_and_update(ctx, slot, dy); }

@@ -40,12 +40,34 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
 
 void Exchange::make_routes(Runtime& runtime) {
   const auto owned = static_cast<int64_t>(owned_slots_.size());
-  Parts of_owners;
-  for (const ops::OwnerBlock& block : owners_) of_owners.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
-  const Parts of_ranks = Parts::equal(comm_.size(), owned * shape_.samples * piece_dim_);
-  to_samples_ = comm_.make_route(runtime.device(), {shape_.dtype, of_ranks, of_owners, static_cast<int64_t>(columns_.size()) * shape_.samples * piece_dim_, piece_dim_});
-  if (owners_are_alike_) of_owners.begin.assign(of_owners.begin.size(), 0);
-  to_owners_ = comm_.make_route(runtime.device(), {shape_.dtype, of_owners, of_ranks, owned_samples() * owned * piece_dim_, piece_dim_});
+  const auto rank = static_cast<size_t>(comm_.rank());
+  Parts of_owners, of_ranks = Parts::equal(comm_.size(), owned * shape_.samples * piece_dim_);
+  std::vector<int64_t> vectors_of_owners, vectors_of_ranks;
+  for (const ops::OwnerBlock& block : owners_) {
+    of_owners.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
+    vectors_of_owners.push_back(block.first * shape_.samples);
+  }
+  for (int64_t r = 0; r < comm_.size(); ++r) vectors_of_ranks.push_back(r * owned * shape_.samples);
+  const auto without_own = [rank](Parts parts) {
+    parts.count[rank] = 0;
+    return parts;
+  };
+  to_samples_ = comm_.make_route(runtime.device(), {shape_.dtype, without_own(of_ranks), without_own(of_owners), static_cast<int64_t>(columns_.size()) * shape_.samples * piece_dim_,
+                                                    piece_dim_, vectors_of_ranks});
+  if (owners_are_alike_) {  // the part for all lies apart, and goes to this rank too
+    of_owners.begin.assign(of_owners.begin.size(), 0);
+  } else {
+    of_owners = without_own(of_owners);
+    of_ranks = without_own(of_ranks);
+  }
+  to_owners_ = comm_.make_route(runtime.device(), {shape_.dtype, of_owners, of_ranks, owned_samples() * owned * piece_dim_, piece_dim_, vectors_of_owners});
+  vector_blocks_.own_begin = owners_[rank].first * shape_.samples;
+  vector_blocks_.own_end = vector_blocks_.own_begin + owned * shape_.samples;
+  vector_blocks_.own = owned_vectors().bytes() + static_cast<size_t>(own_samples().begin * owned * piece_dim_) * size_of(shape_.dtype);
+  if (owners_are_alike_) return;
+  gradient_blocks_.own_begin = vector_blocks_.own_begin;
+  gradient_blocks_.own_end = vector_blocks_.own_end;
+  gradient_blocks_.own = vector_blocks_.own;
 }
 
 Tensor Exchange::owned_vectors() const {

@@ -43,7 +43,9 @@ class Exchange {
 
   /// [owned_samples, owned_slots, dim / pieces], of the type they travel in: to be filled with vectors and sent, or what gradients arrive in.
   Tensor owned_vectors() const;
-  /// What is in owned_vectors() leaves; receive_vectors() makes y of what comes. Shapes: y [samples, places, dim], as the table's.
+  /// Of those, the samples of this rank itself: their vectors stay, and are read by receive_vectors() alone.
+  ops::SampleRange own_samples() const { return {comm_.rank() * shape_.samples, (comm_.rank() + 1) * shape_.samples}; }
+  /// What is in owned_vectors() for other ranks leaves; receive_vectors() makes y of what comes. Shapes: y [samples, places, dim], as the table's.
   void send_vectors(Context&, int slot);
   void receive_vectors(Context&, int slot, Tensor y);
   /// After receive_gradients() what comes is in owned_vectors().

@@ -16,6 +16,7 @@ class MixedEmbedding : public Embedding {
   void check_keys() override;
   void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
   void send_vectors(Context& ctx, int slot) override { others_.send_vectors(ctx, slot); }
+  void pool_own(Context& ctx, int slot) override { others_.pool_own(ctx, slot); }
   void forward(Context&, int slot, Tensor y) override;
   void send_gradients(Context&, int slot, Tensor dy) override;
   void backward_and_update(Context&, int slot, Tensor dy) override;

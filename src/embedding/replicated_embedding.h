@@ -14,6 +14,7 @@ class ReplicatedEmbedding : public Embedding {
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { rows_.prepare(ctx, slot, keys, offsets); }
   void send_vectors(Context&, int) override {}
+  void pool_own(Context&, int) override {}
   void forward(Context& ctx, int slot, Tensor y) override { rows_.forward(ctx, slot, y); }
   void send_gradients(Context& ctx, int slot, Tensor dy) override { rows_.sum_gradients(ctx, slot, dy); }
   void backward_and_update(Context& ctx, int slot, Tensor) override { rows_.update(ctx, slot); }

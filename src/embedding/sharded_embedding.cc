@@ -45,7 +45,9 @@ void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offse
 }
 
 void ShardedEmbedding::send_vectors(Context& ctx, int slot) {
-  table_.forward(ctx, slot, train_.owned_vectors());
+  const ops::SampleRange own = train_.own_samples();
+  for (const ops::SampleRange others : {ops::SampleRange{0, own.begin}, ops::SampleRange{own.end, train_.owned_samples()}})
+    if (others.count() > 0) table_.forward(ctx, slot, others, train_.owned_vectors());
   train_.send_vectors(ctx, slot);
 }
 

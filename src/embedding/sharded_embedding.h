@@ -12,6 +12,7 @@ class ShardedEmbedding : public Embedding {
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { prepare(ctx, slot, keys, offsets, nullptr); }
   void send_vectors(Context&, int slot) override;
+  void pool_own(Context& ctx, int slot) override { table_.forward(ctx, slot, train_.own_samples(), train_.owned_vectors()); }
   void forward(Context& ctx, int slot, Tensor y) override { train_.receive_vectors(ctx, slot, y); }
   void send_gradients(Context& ctx, int slot, Tensor dy) override { train_.send_gradients(ctx, slot, dy); }
   void backward_and_update(Context&, int slot, Tensor dy) override;

@@ -123,6 +123,11 @@ void EmbeddingTable::forward(Context& ctx, int slot, Tensor y) {
   ops::pool(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, y);
 }
 
+void EmbeddingTable::forward(Context& ctx, int slot, ops::SampleRange samples, Tensor y) {
+  const Batch& batch = prepared(slot);
+  ops::pool_samples(ctx, batch.keys, samples, batch.rows, store_.data().vectors, spec_.combiner, y);
+}
+
 void EmbeddingTable::backward_and_update(Context& ctx, int slot, Tensor dy) {
   const Batch& batch = prepared(slot);
   const ops::RowData& data = store_.data();

@@ -65,6 +65,8 @@ class EmbeddingTable {
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
   /// Shapes: y [samples, places, dim], row stride at will; places: spec().places(). Dtypes: f32 f16 bf16.
   void forward(Context&, int slot, Tensor y);
+  /// Of some samples: the others' vectors are not touched.
+  void forward(Context&, int slot, ops::SampleRange, Tensor y);
   /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward.
   /// Needs ctx.state(). Ends the step: from now on lookups see the batch's rows.
   void backward_and_update(Context&, int slot, Tensor dy);

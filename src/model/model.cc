@@ -116,7 +116,11 @@ void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
 void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const Network::Binding& binding) {
   if (scaler_) scaler_->begin(ctx, batch.state);
   Context exchange = beside_.after(ctx);
-  if (comm_.size() > 1) for_each_table(exchange, [&](Context& own, size_t e) { tables_[e]->send_vectors(own, slot); });
+  if (comm_.size() > 1) {
+    for (const auto& table : tables_) table->send_vectors(exchange, slot);
+    for (const auto& table : tables_) table->pool_own(ctx, slot);
+    exchange = beside_.after(ctx);
+  }
   for_each_table(exchange, [&](Context& own, size_t e) {
     tables_[e]->forward(own, slot, train_.embedding_output(e));
     if (comm_.size() > 1) arrived_[e].record(own.stream());

@@ -19,6 +19,12 @@ void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Co
   HCTR_ON_DEVICE(ctx, pool(ctx, batch, rows, table, combiner, y));
 }
 
+void pool_samples(Context& ctx, KeyBatch batch, SampleRange samples, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+  expect_places(batch, y);
+  HCTR_EXPECT(0 <= samples.begin && samples.begin <= samples.end && samples.end <= batch.samples, "pool of samples ", samples.begin, " to ", samples.end, " of ", batch.samples);
+  HCTR_ON_DEVICE(ctx, pool_samples(ctx, batch, samples, rows, table, combiner, y));
+}
+
 void add_pooled(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
   expect_places(batch, y);
   HCTR_ON_DEVICE(ctx, add_pooled(ctx, batch, rows, table, combiner, y));
@@ -93,14 +99,18 @@ void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, 
 }  // namespace
 
 void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+  cpu::pool_samples(ctx, batch, {0, batch.samples}, rows, table, combiner, y);
+}
+
+void pool_samples(Context& ctx, KeyBatch batch, SampleRange of, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
   const int64_t places = std::min(kVectors, batch.places), samples = std::max<int64_t>(1, kVectors / std::max<int64_t>(1, places));
   dispatch_float(y.dtype(), [&]<class T>() {
     dispatch_float(table.dtype, [&]<class Stored>() {
       const auto to = y.view<T, 3>();
-      ctx.threads().parallel_for(batch.samples, samples, [&](int64_t begin, int64_t end) {
+      ctx.threads().parallel_for(of.count(), samples, [&](int64_t begin, int64_t end) {
         for (int64_t b = begin; b < end; b += samples)
           for (int64_t place = 0; place < batch.places; place += places)
-            pool_part(batch, rows, table.as<const Stored>(), combiner, to, b, std::min(samples, end - b), place, std::min(places, batch.places - place));
+            pool_part(batch, rows, table.as<const Stored>(), combiner, to, of.begin + b, std::min(samples, end - b), place, std::min(places, batch.places - place));
       });
     });
   });

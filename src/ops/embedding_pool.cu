@@ -14,18 +14,33 @@ struct Pace {
   static constexpr int kAtOnce = sizeof(Stored) == 2 ? 2 : 4, kBlocks = sizeof(Stored) == 2 ? 5 : 0;
 };
 
+/// Which vectors of a batch are made: all, in the order of their numbers,
+struct AllVectors {
+  __device__ int64_t count(const KeyBatch& batch) const { return batch.vectors(); }
+  __device__ int64_t number(const KeyBatch&, int64_t i) const { return i; }
+};
+/// or those of some samples.
+struct VectorsOfSamples {
+  SampleRange samples;
+  __device__ int64_t count(const KeyBatch& batch) const { return batch.places * samples.count(); }
+  __device__ int64_t number(const KeyBatch& batch, int64_t i) const {
+    const auto each = static_cast<uint32_t>(samples.count()), place = static_cast<uint32_t>(i) / each;
+    return place * batch.samples + samples.begin + (static_cast<uint32_t>(i) - place * each);
+  }
+};
+
 /// One group of lanes per Pace::kAtOnce vectors.
-template <class T, class Stored, int Width>
-__device__ void pool_vectors(Share share, KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, View<T, 3> y, int lanes) {
+template <class T, class Stored, int Width, class Which>
+__device__ void pool_vectors(Share share, KeyBatch batch, Which which, const int32_t* rows, const Stored* table, Combiner combiner, View<T, 3> y, int lanes) {
   constexpr int kAtOnce = Pace<Stored>::kAtOnce;
   const Group group(share, lanes);
-  const int64_t dim = y.size(2), vectors = batch.vectors();
+  const int64_t dim = y.size(2), vectors = which.count(batch);
   const auto samples = static_cast<uint32_t>(batch.samples);
   for (int64_t v0 = group.index * kAtOnce; v0 < vectors; v0 += group.count * kAtOnce) {
     KeyRange keys[kAtOnce];
     int32_t first[kAtOnce];
 #pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) keys[k] = v0 + k < vectors ? batch.keys_of(v0 + k) : KeyRange{0, 0};
+    for (int k = 0; k < kAtOnce; ++k) keys[k] = v0 + k < vectors ? batch.keys_of(which.number(batch, v0 + k)) : KeyRange{0, 0};
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) first[k] = keys[k].begin < keys[k].end ? rows[keys[k].begin] : 0;
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
@@ -40,10 +55,10 @@ __device__ void pool_vectors(Share share, KeyBatch batch, const int32_t* rows, c
         add(part[k], sum);
         for (int32_t p = keys[k].begin + 1; p < keys[k].end; ++p)
           if (const int32_t row = rows[p]; row != 0) add(load_part<Width>(table + row * dim + e), sum);
-        const float weight = batch.weight(combiner, v0 + k);
+        const auto v = static_cast<uint32_t>(which.number(batch, v0 + k));
+        const float weight = batch.weight(combiner, v);
 #pragma unroll
         for (int i = 0; i < Width; ++i) sum.v[i] *= weight;
-        const auto v = static_cast<uint32_t>(v0 + k);
         store_part<Width>(y.row(v % samples) + v / samples * dim + e, sum);
       }
     }
@@ -88,21 +103,30 @@ void dispatch_widest(const void* table, int64_t dim, Tensor y, Body&& body) {
   dispatch_width(fits(4), body);
 }
 
-}  // namespace
-
-void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+template <class Which>
+void launch_pool(Context& ctx, KeyBatch batch, Which which, int64_t vectors, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
   const int64_t dim = y.dim(2);
   dispatch_float(y.dtype(), [&]<class T>() {
     dispatch_float(table.dtype, [&]<class Stored>() {
       dispatch_widest<Stored>(table.data, dim, y, [&]<int Width>() {
         const int lanes = lanes_for(dim, Width);
         constexpr int kAtOnce = Pace<Stored>::kAtOnce;
-        hctr::cuda::launch_shared<pool_vectors<T, Stored, Width>, 256, Pace<Stored>::kBlocks>(
-            ctx, "pool", hctr::cuda::grid_for((batch.vectors() + kAtOnce - 1) / kAtOnce * lanes).blocks, batch, rows, table.as<const Stored>(), combiner,
+        hctr::cuda::launch_shared<pool_vectors<T, Stored, Width, Which>, 256, Pace<Stored>::kBlocks>(
+            ctx, "pool", hctr::cuda::grid_for((vectors + kAtOnce - 1) / kAtOnce * lanes).blocks, batch, which, rows, table.as<const Stored>(), combiner,
             y.view<T, 3>(), lanes);
       });
     });
   });
+}
+
+}  // namespace
+
+void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+  launch_pool(ctx, batch, AllVectors{}, batch.vectors(), rows, table, combiner, y);
+}
+
+void cuda::pool_samples(Context& ctx, KeyBatch batch, SampleRange samples, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+  if (samples.count() > 0) launch_pool(ctx, batch, VectorsOfSamples{samples}, batch.places * samples.count(), rows, table, combiner, y);
 }
 
 void cuda::add_pooled(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {

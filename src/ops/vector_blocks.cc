@@ -49,7 +49,8 @@ void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner co
           std::fill(sum.begin(), sum.end(), 0.0f);
           for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) {
             const int64_t v = blocks.place[p].vector(b);
-            for (int64_t e = 0; e < dim && blocks.is_there(v); ++e) sum[static_cast<size_t>(e)] += static_cast<float>(from[v * dim + e]);
+            const P* vector = blocks.at(from, v, dim);
+            for (int64_t e = 0; e < dim && blocks.is_there(v); ++e) sum[static_cast<size_t>(e)] += static_cast<float>(vector[e]);
           }
           const float weight = batch.weight(combiner, c / blocks.pieces * batch.samples + b);
           std::transform(sum.begin(), sum.end(), out.row(b) + c * dim, [&](float element) { return T(element * weight); });
@@ -70,7 +71,8 @@ void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner
           const T* vector = in.row(b) + c * dim;
           for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) {
             const int64_t v = blocks.place[p].vector(b);
-            for (int64_t e = 0; e < dim && blocks.is_there(v); ++e) to[v * dim + e] = P(weight * static_cast<float>(vector[e]));
+            P* part = blocks.at(to, v, dim);
+            for (int64_t e = 0; e < dim && blocks.is_there(v); ++e) part[e] = P(weight * static_cast<float>(vector[e]));
           }
         }
     });

@@ -35,7 +35,7 @@ __global__ void join_vectors_kernel(KeyBatch batch, VectorBlocks blocks, Combine
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
       Part<Width> sum{};
       for (int32_t p = first; p < end; ++p)
-        if (const int64_t from = blocks.place[p].vector(b); blocks.is_there(from)) add(load_part<Width>(parts + from * dim + e), sum);
+        if (const int64_t from = blocks.place[p].vector(b); blocks.is_there(from)) add(load_part<Width>(blocks.at(parts, from, dim) + e), sum);
 #pragma unroll
       for (int i = 0; i < Width; ++i) sum.v[i] *= weight;
       store_part<Width>(vector + e, sum);
@@ -63,16 +63,16 @@ __global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Comb
       Word<sizeof pack> word;
       memcpy(&word, &pack, sizeof word);
       for (int32_t p = first; p < end; ++p)
-        if (const int64_t to = blocks.place[p].vector(b); blocks.is_there(to)) store_word(parts + to * dim + e, word);
+        if (const int64_t to = blocks.place[p].vector(b); blocks.is_there(to)) store_word(blocks.at(parts, to, dim) + e, word);
     }
   }
 }
 
 /// Calls body.operator()<Width>(lanes) with the most elements that the memory of both sides lets move at once: 16 bytes of the wider type.
 template <class P, class T, class Body>
-void dispatch_widest(const Tensor& parts, const Tensor& y, int64_t dim, Body&& body) {
+void dispatch_widest(const Tensor& parts, const VectorBlocks& blocks, const Tensor& y, int64_t dim, Body&& body) {
   const auto fits = [&](int64_t width) {
-    return splits_by(width, parts.bytes(), sizeof(P), dim, dim) && splits_by(width, y.bytes(), sizeof(T), y.row_stride(), dim);
+    return splits_by(width, parts.bytes(), sizeof(P), dim, dim) && splits_by(width, blocks.own, sizeof(P), dim, dim) && splits_by(width, y.bytes(), sizeof(T), y.row_stride(), dim);
   };
   if constexpr (sizeof(P) == 2 && sizeof(T) == 2) {
     if (fits(8)) return body.template operator()<8>(lanes_for(dim, 8));
@@ -86,7 +86,7 @@ void cuda::join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combi
   const int64_t dim = y.dim(2) / blocks.pieces, vectors = batch.samples * blocks.columns;
   dispatch_float(parts.dtype(), [&]<class P>() {
     dispatch_float(y.dtype(), [&]<class T>() {
-      dispatch_widest<P, T>(parts, y, dim, [&]<int Width>(int lanes) {
+      dispatch_widest<P, T>(parts, blocks, y, dim, [&]<int Width>(int lanes) {
         hctr::cuda::launch(ctx, "join_vectors", hctr::cuda::grid_for(vectors * lanes), join_vectors_kernel<P, T, Width>, batch, blocks, combiner,
                            parts.data<const P>(), y.view<T, 3>(), dim, lanes);
       });
@@ -98,7 +98,7 @@ void cuda::split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Co
   const int64_t dim = dy.dim(2) / blocks.pieces, vectors = batch.samples * blocks.columns;
   dispatch_float(parts.dtype(), [&]<class P>() {
     dispatch_float(dy.dtype(), [&]<class T>() {
-      dispatch_widest<P, T>(parts, dy, dim, [&]<int Width>(int lanes) {
+      dispatch_widest<P, T>(parts, blocks, dy, dim, [&]<int Width>(int lanes) {
         hctr::cuda::launch(ctx, "split_gradients", hctr::cuda::grid_for(vectors * lanes), split_gradients_kernel<P, T, Width>, batch, blocks, combiner,
                            dy.view<const T, 3>(), parts.data<P>(), dim, lanes);
       });

@@ -2,6 +2,8 @@
 // embedding, and its gradient as a part for each owner.
 #pragma once
 
+#include <cstddef>
+
 #include "device/op.h"
 #include "ops/key_batch.h"
 
@@ -25,7 +27,14 @@ struct VectorBlocks {
   int64_t pieces = 1;                 // that vectors are cut into, each a column with `dim` elements: piece p of the batch's column c is c * pieces + p
   const uint8_t* present = nullptr;   // [all vectors in the parts] 0: the owner has no key of this vector, which is neither read nor written; null: it may have
 
+  int64_t own_begin = 0, own_end = 0;  // vectors of the parts that lie one behind the other in `own`, of the parts' type, instead: what a rank has for itself
+  std::byte* own = nullptr;
+
   HCTR_HD bool is_there(int64_t vector) const { return !present || present[vector] != 0; }
+  template <class P>
+  HCTR_HD P* at(P* parts, int64_t vector, int64_t dim) const {
+    return vector < own_begin || vector >= own_end ? parts + vector * dim : reinterpret_cast<P*>(own) + (vector - own_begin) * dim;
+  }
 };
 
 /// y[b, c, :] = weight * the sum over the owners of column c, in their order, of their vectors (b, c); the weight is that of the

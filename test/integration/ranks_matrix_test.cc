@@ -94,6 +94,20 @@ class EveryTable : public RanksTest {
   inline static const Input kInputs[] = {{"one", 3, 1}, {"many", 2, 3}};
 };
 
+TEST_F(EveryTable, OnGpusTrainsTheModelOfOneGpu) {
+  if (!kNcclBuild || find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs and NCCL";
+  device_ = "cuda";
+  for (const Rule& rule : kRules) {
+    if (rule.name != "SGD" && rule.name != "Adam" && rule.name != "Adam, lazy") continue;
+    const std::string config = with_change(config_, kRules[0].clause, rule.clause);
+    const Result one = train(config, {"[0]"}, "one");
+    SCOPED_TRACE(rule.name);
+    expect_same(one, train(planned(config, 2), {"[0, 1]"}), 2e-5, 2e-5);
+    expect_same(one, train(with_change(planned(config, 2), "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false"), {"[0, 1]"}), 2e-5, 2e-5);
+    if (why_no_mpi().empty()) expect_same(one, train(planned(config, 2), {"[[0], [1]]", 2}), 2e-5, 2e-5);
+  }
+}
+
 TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
   const Ranks all[] = {kThreads[0], kThreads[1], kThreads[2], kProcesses[0], kProcesses[1], kProcesses[2], kProcesses[3]};
   for (const Rule& rule : kRules) {

@@ -117,13 +117,17 @@ struct Suite {
       receive.add(in, sent(r, rank) * 3 * dim);
       in += sent(r, rank) * 3 * dim;
     }
-    const std::unique_ptr<Route> route = comm.make_route(ctx.device(), {kDTypeOf<T>, send, receive, in, dim});
+    std::vector<int64_t> first_present;  // wide vectors have a gap before the marks of each part
+    for (int64_t r = 0, at = 0; r < size && dim > 1; at += sent(rank, static_cast<int>(r++)) * 3) first_present.push_back(at + r + 1);
+    const std::unique_ptr<Route> route = comm.make_route(ctx.device(), {kDTypeOf<T>, send, receive, in, dim, first_present});
     const auto is_there = [](int turn, int from, int to, int64_t vector) { return (turn + from * 5 + to * 3 + vector) % (turn + 2) != 0; };
     for (int turn = 0; turn < 12; ++turn) {
       const Array<T> from = filled<T>(out);
       std::vector<uint8_t> present;
-      for (int r = 0; r < size; ++r)
+      for (int r = 0; r < size; ++r) {
+        if (dim > 1) present.push_back(turn % 2);
         for (int64_t v = 0; v < sent(rank, r) * 3; ++v) present.push_back(is_there(turn, rank, r, v));
+      }
       Buffer marks(ctx.device(), present.size() + 1);
       copy_bytes(ctx.stream(), marks.data(), present.data(), present.size());
       ctx.stream().synchronize();

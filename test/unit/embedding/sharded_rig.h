@@ -115,6 +115,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     embedding->confirm_room(0);
     embedding->enforce_limit(0);
     embedding->send_vectors(ctx, 0);
+    embedding->pool_own(ctx, 0);
     embedding->forward(ctx, 0, y.tensor());
     take_in(outcome.y[t]);
     for (int64_t i = 0; i < samples * width; ++i) dy.tensor().data<float>()[i] = i < (end - begin) * width ? gradient(t, i) : 0;

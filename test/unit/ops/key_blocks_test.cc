@@ -272,6 +272,45 @@ TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
   }
 }
 
+TEST_P(KeyBlocks, WhatARankHasForItselfMayLieApart) {
+  const Split split(GetParam());
+  const int64_t vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  std::mt19937_64 random(11);
+  const Bags bags = random_bags(random);
+  std::vector<float> values, dy_values;
+  for (int64_t i = 0; i < vectors * kDim; ++i) values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (int64_t i = 0; i < kSamples * kSlots * kDim; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  const Shape shape = {kSamples, kSlots, kDim};
+  for (const Device device : devices())
+    for (const ops::OwnerBlock& owner : split.owners) {
+      Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+      const Sent one(device, split, bags);
+      const auto run = [&](bool apart) {
+        const auto begin = values.begin() + owner.first * kSamples * kDim, end = begin + owner.count * kSamples * kDim;
+        std::vector<float> others = values;
+        if (apart) std::fill_n(others.begin() + (begin - values.begin()), end - begin, NAN);
+        std::vector<float> mine(begin, end);
+        mine.push_back(0);  // an owner may have nothing
+        const OnDevice<float> parts(device, others), own(device, mine), dy(device, dy_values), y(device, std::vector<float>(dy_values.size(), NAN)),
+            back(device, std::vector<float>(values.size(), NAN)), own_back(device, std::vector<float>(mine.size(), NAN));
+        ops::VectorBlocks blocks = one.vector_blocks(split);
+        if (apart) blocks.own_begin = owner.first * kSamples, blocks.own_end = (owner.first + owner.count) * kSamples;
+        blocks.own = own.tensor({static_cast<int64_t>(mine.size())}).bytes();
+        ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), y.tensor(shape));
+        blocks.own = own_back.tensor({static_cast<int64_t>(mine.size())}).bytes();
+        ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean, dy.tensor(shape), back.tensor({vectors * kDim}));
+        std::vector<float> got_back = back.host(), apart_back = own_back.host();
+        for (int64_t i = 0; i < end - begin && apart; ++i) {
+          float& in_parts = got_back[static_cast<size_t>(begin - values.begin() + i)];
+          EXPECT_TRUE(std::isnan(in_parts));
+          in_parts = apart_back[static_cast<size_t>(i)];
+        }
+        return std::pair(y.host(), got_back);
+      };
+      EXPECT_EQ(run(true), run(false)) << to_string(device);
+    }
+}
+
 TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
   const Split split(GetParam());
   const int64_t elements = kSamples * kSlots * kDim, part_elements = static_cast<int64_t>(split.place.size()) * kSamples * kDim;

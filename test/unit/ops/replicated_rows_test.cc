@@ -158,6 +158,24 @@ TEST_P(ReplicatedRowsOp, PooledVectorsAreAddedToWhatIsThere) {
   }
 }
 
+TEST_P(ReplicatedRowsOp, VectorsOfSomeSamplesAreThoseOfAllAndOthersAreNotTouched) {
+  const TestBatch t(GetParam());
+  Context ctx(runtime_of(t.device), runtime_of(t.device).compute_stream());
+  const Array<float> table(t.device, numbers((kRows + 1) * kDim, 8)), whole(t.device, kSamples * kSlots * kDim),
+      some(t.device, std::vector<float>(static_cast<size_t>(kSamples * kSlots * kDim), -77));
+  const ops::RowMemory memory{table.data(), DType::f32};
+  const Shape shape = {kSamples, kSlots, kDim};
+  for (const ops::Combiner combiner : {ops::Combiner::sum, ops::Combiner::mean}) {
+    ops::pool(ctx, t.batch, t.rows.data(), memory, combiner, whole.tensor(shape));
+    for (const ops::SampleRange samples : {ops::SampleRange{0, 1}, {1, 1}, {2, kSamples - 1}})
+      ops::pool_samples(ctx, t.batch, samples, t.rows.data(), memory, combiner, some.tensor(shape));
+    const std::vector<float> all = whole.host(), got = some.host();
+    for (int64_t b = 0; b < kSamples; ++b)
+      for (int64_t i = b * kSlots * kDim; i < (b + 1) * kSlots * kDim; ++i)
+        ASSERT_EQ(got[static_cast<size_t>(i)], b == 1 || b + 1 == kSamples ? -77 : all[static_cast<size_t>(i)]) << "sample " << b;
+  }
+}
+
 TEST_P(ReplicatedRowsOp, RowsAreSeenOnceTheyHaveCome) {
   const Device device = GetParam();
   const std::vector<int32_t> marks = {0, 1, 0, 1, 0, 0}, seen_before = {0, 0, 1, 1, 0, 0};
