@@ -140,6 +140,8 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     if (complete.empty()) return;
     exchange = beside_.after(ctx);
     for (const size_t e : complete) tables_[e]->send_gradients(exchange, slot, train_.embedding_gradient(e));
+    if (!scaler_) return;
+    for (const size_t e : complete) scaler_->search(exchange, train_.embedding_gradient(e), comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32);
   };
   const auto sum_gradients = [&](size_t node) {
     for (const auto& regularizer : regularizers) weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
@@ -149,10 +151,9 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
   if (scaler_) {
     gradients_.join(ctx);
     scaler_->search(ctx, weights_.all_gradients());
-    for (size_t e = 0; e < tables_.size(); ++e) scaler_->search(ctx, train_.embedding_gradient(e), comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32);
-    scaler_->end(ctx, comm_, batch.state);
   }
   beside_.join(ctx);
+  if (scaler_) scaler_->end(ctx, comm_, batch.state);
   for_each_table(ctx, [&](Context& own, size_t e) { tables_[e]->backward_and_update(own, slot, train_.embedding_gradient(e)); });
   gradients_.join(ctx);  // here, so that the sum over ranks of the first layers' gradients runs beside the tables
   weights_.update(ctx);

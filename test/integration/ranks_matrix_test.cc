@@ -2,6 +2,7 @@
 // processes.
 #include <algorithm>
 
+#include "base/platform.h"
 #include "ranks_fixture.h"
 
 namespace hctr::test {
