@@ -123,12 +123,10 @@ void* allocate_pinned(size_t bytes) {
 }
 void free_pinned(void* data) noexcept { cudaFreeHost(data); }
 
-void* create_stream(int index, bool first) {
+void* create_stream(int index) {
   use(index);
   cudaStream_t stream = nullptr;
-  int least = 0, greatest = 0;
-  HCTR_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-  HCTR_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, first ? greatest : least));
+  HCTR_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   return stream;
 }
 void destroy_stream(void* stream) noexcept { cudaStreamDestroy(static_cast<cudaStream_t>(stream)); }

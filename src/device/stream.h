@@ -14,12 +14,9 @@ struct StreamRef {
   void synchronize() const;
 };
 
-/// Of streams whose work is ready at once, which has its turn first.
-enum class Urgency { normal, first };
-
 class Stream {
  public:
-  explicit Stream(Device, Urgency = Urgency::normal);
+  explicit Stream(Device);
   ~Stream();
   Stream(Stream&& other) noexcept : ref_(other.ref_) { other.ref_.handle = nullptr; }
   Stream& operator=(Stream&&) = delete;

@@ -23,9 +23,9 @@ class Embedding {
   void enforce_limit(int slot) { table().enforce_limit(slot); }
   virtual void check_keys() { table().check_keys(); }
   virtual void prepare(Context&, int slot, Tensor keys, Tensor offsets) = 0;
-  /// Begins the way of vectors from the owners of rows to other ranks. forward() of the slot must follow, on the same stream, with other embeddings' calls in between if one likes.
+  /// Begins the way of vectors from the owners of rows to other ranks. May run beside the compute stream; forward() of the slot must follow it.
   virtual void send_vectors(Context&, int slot) = 0;
-  /// Vectors of this rank's rows for its own samples; may run beside send_vectors(), and before forward().
+  /// Vectors of this rank's rows for its own samples: before forward(), beside send_vectors() if one likes.
   virtual void pool_own(Context&, int slot) = 0;
   virtual void forward(Context&, int slot, Tensor y) = 0;
   /// Begins the way of gradients to the owners of rows. May run beside the compute stream, once `dy` is there and before backward_and_update.

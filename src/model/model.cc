@@ -54,7 +54,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     std::vector<int64_t> slot_keys;
     for (int64_t s = 0; s < spec.slots; ++s) slot_keys.push_back(config.data.sparse[input].kept_nnz(s));
     tables_.push_back(make_embedding(runtime, comm, placement, std::move(spec), slot_keys, ring_slots));
-    arrived_.emplace_back(runtime.device());
+    sent_.emplace_back(runtime.device());
   }
   if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow()) scaler_.emplace(precision, runtime);
   else if (fp16_travels) scaler_.emplace(Precision::scaled(), runtime);
@@ -116,19 +116,20 @@ void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
 void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const Network::Binding& binding) {
   if (scaler_) scaler_->begin(ctx, batch.state);
   Context exchange = beside_.after(ctx);
-  if (comm_.size() > 1) {
-    for (const auto& table : tables_) table->send_vectors(exchange, slot);
-    for (const auto& table : tables_) table->pool_own(ctx, slot);
-    exchange = beside_.after(ctx);
+  const auto forward = [&](Context& own, size_t e) { tables_[e]->forward(own, slot, train_.embedding_output(e)); };
+  if (comm_.size() == 1) for_each_table(ctx, forward);
+  for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) {
+    tables_[e]->send_vectors(exchange, slot);
+    sent_[e].record(exchange.stream());
   }
-  for_each_table(exchange, [&](Context& own, size_t e) {
-    tables_[e]->forward(own, slot, train_.embedding_output(e));
-    if (comm_.size() > 1) arrived_[e].record(own.stream());
-  });
   write_lengths(ctx, batch, train_);
   train_.forward(ctx, binding, [&](size_t node) {
-    for (const size_t e : train_.first_reads(node))
-      if (comm_.size() > 1) arrived_[e].hold(ctx.stream());
+    if (comm_.size() == 1) return;
+    for (const size_t e : train_.first_reads(node)) tables_[e]->pool_own(ctx, slot);  // while the others' travel
+    for (const size_t e : train_.first_reads(node)) {
+      sent_[e].hold(ctx.stream());
+      forward(ctx, e);
+    }
   });
   add_penalties(ctx, train_);
   exchange = beside_.after(ctx);

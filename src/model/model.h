@@ -106,7 +106,7 @@ class Model {
   Network train_;
   Network evaluation_;
   Beside beside_;
-  std::vector<Event> arrived_;  // [table] its vectors, beside the compute stream
+  std::vector<Event> sent_;  // [table] its vectors for other ranks, beside the compute stream
   std::vector<std::unique_ptr<Embedding>> tables_;
 };
 

@@ -128,7 +128,7 @@ void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory tab
 }
 
 void cuda::pool_samples(Context& ctx, KeyBatch batch, SampleRange samples, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
-  if (samples.count() == 0) return;
+  if (samples.count() == 0 || batch.places == 0) return;
   const int64_t dim = y.dim(2);
   dispatch_float(y.dtype(), [&]<class T>() {
     dispatch_float(table.dtype, [&]<class Stored>() {

@@ -22,6 +22,11 @@ TEST_F(RanksTest, GpusTrainTheModelOfOneGpu) {
     const Result unrecorded = train(with_change(config, "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false"), {"[0, 1]"});
     expect_same(one, unrecorded, 2e-5, 2e-5);
   }
+}
+
+TEST_F(RanksTest, GpusWithRowsOnEveryOneTrainTheModelOfOneGpu) {
+  if (!kNcclBuild || find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs and NCCL";
+  device_ = "cuda";
   for (const Placed& placed : placements(sgd(config_))) {
     SCOPED_TRACE(placed.name);
     const Result one = train(placed.alone, {"[0]"}, "one");
