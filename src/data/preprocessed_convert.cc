@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "data/file_list.h"
 #include "data/norm_set_writer.h"
+#include "data/record_writer.h"
 #include "data/text_work.h"
 
 namespace hctr {
@@ -132,6 +133,7 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
   if (options.list.extension().empty()) throw Error(Kind::usage, cat("the name of the file list, '", options.list.string(), "', needs an ending such as .txt"));
   if (options.wide_keys < 0 || options.wide_keys > 1 << 20 || options.files_per_list < 0)
     throw Error(Kind::usage, "the number of wide keys and the number of files per list must not be negative");
+  make_room({options.list}, true);
   TextSource source({options.input});
   NormSetWriter set(style_of(options), options.rows_per_file,
                     [prefix = options.prefix](int64_t n) { return fs::path(cat(prefix, n, ".data")); });

@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMega = 1 << 20;
 
-/// Blocks of a megabyte wait in bounded lines between a program's threads, and few rows do not always fill these.
-constexpr int64_t kMargin = 16 * kMega;
+/// Blocks of a megabyte wait in bounded lines between a program's threads, and few rows do not always fill these. (One thread keeps the lines short.)
+constexpr int64_t kMargin = 10 * kMega;
 
 class Memory : public testing::Test {
  protected:
@@ -68,27 +68,27 @@ std::string criteo_line(int i) {
 }
 
 TEST_F(Memory, OfToolsThatReadClickLogs) {
-  write_rows(".tsv", 60000, criteo_line);
+  write_rows(".tsv", 30000, criteo_line);
   const int64_t text = bytes("small.tsv");
-  expect_constant("preprocess", {"--criteo", "SIZE.tsv", "--out", "one_SIZE", "--passes", "1", "--threads", "2"}, text);
-  expect_constant("preprocess", {"--criteo", "SIZE.tsv", "--out", "two_SIZE", "--min-count", "2", "--holdout", "0.1", "--cross", "C1xC2", "--normalize", "standard", "--threads", "2"}, text);
-  expect_constant("preprocess", {"--criteo", "SIZE.tsv", "--out", "raw_SIZE", "--format", "Raw", "--threads", "2"}, text);
-  expect_constant("criteo2hugectr", {"--tsv", "SIZE.tsv", "--out", "criteo_SIZE", "--threads", "2"}, text);
-  expect_constant("criteo2hugectr", {"--tsv", "SIZE.tsv", "--out", "counted_SIZE", "--min-count", "2", "--holdout", "0.1", "--threads", "2"}, text);
-  expect_constant("data_inspect", {"criteo_SIZE/train.txt", "--threads", "2"}, bytes("criteo_small/train.0.data"));
+  expect_constant("preprocess", {"--criteo", "SIZE.tsv", "--out", "one_SIZE", "--passes", "1", "--threads", "1"}, text);
+  expect_constant("preprocess", {"--criteo", "SIZE.tsv", "--out", "two_SIZE", "--min-count", "2", "--holdout", "0.1", "--cross", "C1xC2", "--normalize", "standard", "--threads", "1"}, text);
+  expect_constant("preprocess", {"--criteo", "SIZE.tsv", "--out", "raw_SIZE", "--format", "Raw", "--threads", "1"}, text);
+  expect_constant("criteo2hugectr", {"--tsv", "SIZE.tsv", "--out", "criteo_SIZE", "--threads", "1"}, text);
+  expect_constant("criteo2hugectr", {"--tsv", "SIZE.tsv", "--out", "counted_SIZE", "--min-count", "2", "--holdout", "0.1", "--threads", "1"}, text);
+  expect_constant("data_inspect", {"criteo_SIZE/train.txt", "--threads", "1"}, bytes("criteo_small/train.0.data"));
 }
 
 TEST_F(Memory, OfTheFormerOrderOfArguments) {
-  write_rows(".txt", 100000, [](int i) {
+  write_rows(".txt", 40000, [](int i) {
     std::string line = std::to_string(i % 2);
     for (int k = 0; k < 13 + 26; ++k) line += " " + std::to_string(i * (k + 1) % 1000);
     return line;
   });
-  expect_constant("criteo2hugectr", {"SIZE.txt", "SIZE/part", "SIZE.list.txt", "--keyset", "--threads", "2"}, bytes("small.txt"));
+  expect_constant("criteo2hugectr", {"SIZE.txt", "SIZE/part", "SIZE.list.txt", "--keyset", "--threads", "1"}, bytes("small.txt"));
 }
 
 TEST_F(Memory, OfTheToolForFeatureSpecifications) {
-  write_rows(".csv", 1500000, [](int i) { return std::to_string(i % 2) + "," + std::to_string(i / 7.0) + "," + std::to_string(i * 13 % 700) + "," + std::to_string(i % 50); });
+  write_rows(".csv", 900000, [](int i) { return std::to_string(i % 2) + "," + std::to_string(i / 7.0) + "," + std::to_string(i * 13 % 700) + "," + std::to_string(i % 50); });
   expect_constant("feature_spec", {"describe", "--features", "y,a,user,film", "--label", "y", "--numerical", "a", "--categorical", "user,film", "--train", "SIZE.csv", "--out", "SIZE.yaml"},
                   bytes("small.csv"));
   expect_constant("feature_spec", {"transcode", "SIZE.yaml", "--out", "binary_SIZE"}, bytes("small.csv"));
@@ -109,7 +109,7 @@ std::string config_of(const std::string& source, const std::string& more) {
 }
 
 TEST_F(Memory, OfTheGeneratorAndOfTheReader) {
-  const int rows = 150000;
+  const int rows = 60000;
   const auto raw = [&](int samples) { return R"(, "format": "Raw", "float_label_dense": true, "num_samples": )" + std::to_string(samples); };
   for (const int times : {1, 4}) {
     const std::string size = times == 1 ? "small" : "large";
@@ -120,14 +120,14 @@ TEST_F(Memory, OfTheGeneratorAndOfTheReader) {
   const int64_t data = int64_t{rows} * (1 + 20 + 20) * 4;
   for (const std::string format : {"norm", "raw"}) {
     const auto made = [&](const std::string& size, int samples) {
-      return peak("data_generator", {"--config", format + "_" + size + ".json", "--samples", std::to_string(samples), "--threads", "2"}, size);
+      return peak("data_generator", {"--config", format + "_" + size + ".json", "--samples", std::to_string(samples), "--threads", "1"}, size);
     };
     const int64_t small = made("small", rows), large = made("large", 4 * rows);
     EXPECT_LT(large - small, kMargin) << format;
   }
   for (const char* config : {"norm_SIZE.json", "shuffled_SIZE.json", "raw_SIZE.json"}) {
     expect_constant("huge_ctr", {"--train", config, "--device", "cpu", "--run-dir", "run"}, data);
-    expect_constant("data_inspect", {"--config", config, "--threads", "2"}, data);
+    expect_constant("data_inspect", {"--config", config, "--threads", "1"}, data);
   }
 }
 
@@ -136,8 +136,8 @@ TEST_F(Memory, IsMeasured) {
   std::string config = with_change(config_of("train.txt", ""), R"("source": "train.txt")", R"("source": "train.txt", "eval_source": "eval.txt")");
   config = with_change(with_change(config, R"("dense_dim": 20)", R"("dense_dim": 0)"), R"("slot_num": 20, "max_feature_num_per_sample": 20)", R"("slot_num": 1, "max_feature_num_per_sample": 1)");
   write_file(folder_ / "config.json", config.replace(config.find(R"("slot_size_array")"), config.find("]}", config.find(R"("slot_size_array")")) - config.find(R"("slot_size_array")"), R"("slot_size_array": [50)"));
-  const auto made = [&](const char* samples) { return peak("data_generator", {"--config", "config.json", "--samples", "1000", "--eval-samples", samples, "--force", "--threads", "2"}, ""); };
-  const int64_t small = made("500000"), large = made("3500000");
+  const auto made = [&](const char* samples) { return peak("data_generator", {"--config", "config.json", "--samples", "1000", "--eval-samples", samples, "--force", "--threads", "1"}, ""); };
+  const int64_t small = made("500000"), large = made("2500000");
   EXPECT_GT(large - small, kMargin);
 }
 
