@@ -79,7 +79,7 @@ TEST_F(Memory, OfToolsThatReadClickLogs) {
 }
 
 TEST_F(Memory, OfTheFormerOrderOfArguments) {
-  write_rows(".txt", 40000, [](int i) {
+  write_rows(".txt", 60000, [](int i) {
     std::string line = std::to_string(i % 2);
     for (int k = 0; k < 13 + 26; ++k) line += " " + std::to_string(i * (k + 1) % 1000);
     return line;
