@@ -10,6 +10,8 @@
 namespace hctr {
 namespace {
 
+constexpr std::chrono::milliseconds kRedraw{200}, kNextLine{10000};
+
 std::string formatted(const char* format, double a, int b = 0) {
   char text[64];
   std::snprintf(text, sizeof text, format, a, b);
@@ -39,14 +41,16 @@ std::string readable_time(double seconds) {
 
 Progress::Progress(std::string what, std::string unit, int64_t total)
     : what_(std::move(what)), unit_(std::move(unit)), total_(total), start_(Clock::now()), drawn_(start_),
-      terminal_(::isatty(STDERR_FILENO) == 1) {}
+      terminal_(::isatty(STDERR_FILENO) == 1) {
+  if (terminal_) drawn_ -= kRedraw;  // the first at() is seen at once
+}
 
 Progress::~Progress() { clear(); }
 
 void Progress::at(int64_t done, std::string_view remark) {
   done_ = done;
   const auto now = Clock::now();
-  if (now - drawn_ < (terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(10000))) return;
+  if (now - drawn_ < (terminal_ ? kRedraw : kNextLine)) return;
   drawn_ = now;
   draw(done, remark, false);
 }
@@ -67,15 +71,16 @@ void Progress::clear() {
 void Progress::draw(int64_t done, std::string_view remark, bool last) {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  const bool known = !last && total_ > 0 && done <= total_;  // a file may have grown since it was asked for its size
   std::string line = what_ + ": ";
-  if (!last && terminal_ && total_ > 0) {
+  if (known && terminal_) {
     const int width = 24, filled = static_cast<int>(static_cast<double>(width) * static_cast<double>(done) / static_cast<double>(total_));
     line += "[" + std::string(static_cast<size_t>(filled), '=') + std::string(static_cast<size_t>(width - filled), ' ') + "] ";
   }
   line += with_unit_prefix(static_cast<double>(done));
-  if (!last && total_ > 0) line += " of " + with_unit_prefix(static_cast<double>(total_));
+  if (known) line += " of " + with_unit_prefix(static_cast<double>(total_));
   line += " " + unit_ + (last ? " in " + readable_time(seconds) : "") + ", " + with_unit_prefix(rate) + "/s";
-  if (!last && total_ > 0 && rate > 0) line += ", " + readable_time(static_cast<double>(total_ - done) / rate) + " left";
+  if (known && rate > 0) line += ", " + readable_time(static_cast<double>(total_ - done) / rate) + " left";
   if (!remark.empty()) line += cat(", ", remark);
   if (terminal_) std::fputs("\r\033[K", stderr);
   std::fputs(line.c_str(), stderr);

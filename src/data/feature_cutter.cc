@@ -38,6 +38,7 @@ bool CsvLines::read_on() {
   const size_t before = text_.size();
   text_.resize(before + kPiece);
   text_.resize(before + stream_->read(reinterpret_cast<std::byte*>(text_.data()) + before, kPiece));
+  consumed_ = stream_->consumed();
   if (text_.size() < before + kPiece) {
     stream_.reset();
     if (!text_.empty() && text_.back() != '\n') text_ += '\n';
@@ -84,11 +85,23 @@ int64_t FeatureCutter::ready(size_t g, int64_t rows) {
       if (!track.lines) track.lines = std::make_unique<CsvLines>(group.files[track.file]);
       if (const int64_t there = track.lines->ready(rows); there > 0) return there;
     }
+    track.before += consumed(g);
     track.lines.reset();
     track.open.reset();
     track.row = 0;
   }
   return 0;
+}
+
+int64_t FeatureCutter::consumed(size_t g) const {
+  const Track& track = tracks_[g];
+  return track.lines ? track.lines->consumed() : track.row * static_cast<int64_t>(plan_.groups[g].width);
+}
+
+std::optional<int64_t> FeatureCutter::consumed() const {
+  int64_t sum = 0;
+  for (size_t g = 0; g < tracks_.size(); ++g) sum += tracks_[g].before + consumed(g);
+  return sum;
 }
 
 bool FeatureCutter::next(Chunk& chunk) {

@@ -23,6 +23,8 @@ class CsvLines {
   std::string_view take(int64_t rows);
   /// Lines before the next row, but for blank ones right before it.
   int64_t line() const { return line_; }
+  /// Bytes of the file that were read so far.
+  int64_t consumed() const { return consumed_; }
 
  private:
   bool read_on();
@@ -37,7 +39,7 @@ class CsvLines {
   std::vector<End> ends_;
   size_t taken_ = 0;            // of ends_
   size_t begin_ = 0, seen_ = 0; // in text_: the next row; where lines have not been looked for
-  int64_t line_ = 0, lines_ = 0;
+  int64_t line_ = 0, lines_ = 0, consumed_ = 0;
 };
 
 class FeatureCutter : public Cutter {
@@ -47,6 +49,8 @@ class FeatureCutter : public Cutter {
 
   /// Chunks lie within one file of each group. Errors: those of CsvLines; Error(data) when a group ends before the others.
   bool next(Chunk& chunk) override;
+  /// Of all files together.
+  std::optional<int64_t> consumed() const override;
 
  private:
   struct Track {  // where one group stands
@@ -54,9 +58,11 @@ class FeatureCutter : public Cutter {
     int64_t row = 0;                       // binary: in the file
     std::shared_ptr<const ByteFile> open;  // binary
     std::unique_ptr<CsvLines> lines;       // csv
+    int64_t before = 0;                    // bytes of the files that are done
   };
   /// Rows of the group up to the end of a file, `rows` at most for a text; 0 at the very end.
   int64_t ready(size_t group, int64_t rows);
+  int64_t consumed(size_t group) const;  // of the open file
   void finish(const std::vector<int64_t>& ready) const;
 
   const FeaturePlan& plan_;

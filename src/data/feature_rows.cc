@@ -3,12 +3,15 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "data/byte_file.h"
 #include "data/feature_values.h"
 #include "data/text_source.h"
 
 namespace hctr {
 namespace {
+
+constexpr int64_t kRows = 65536;  // of a block in for_each_block()
 
 /// A feature of a chunk that somebody wants: where it stands in a row, and where its values go.
 struct Field {
@@ -47,7 +50,8 @@ class CsvRows : public ChunkRows {
     }
     return done;
   }
-  std::optional<int64_t> rows() const override { return {}; }
+  int64_t bytes() const override { return source_.bytes(); }
+  int64_t bytes_done() const override { return block_.bytes_done; }
 
  private:
   static std::vector<std::string> strings(const std::vector<fs::path>& files) { return {files.begin(), files.end()}; }
@@ -87,7 +91,7 @@ class BinaryRows : public ChunkRows {
       const ByteFile& file = files_.emplace_back(path);
       if (file.size() % static_cast<int64_t>(row_bytes) != 0)
         throw Error(Kind::data, cat("'", path.string(), "' has ", file.size(), " bytes, which is no whole number of rows of ", row_bytes, " bytes; was it cut off, or is a dtype wrong?"));
-      rows_ += file.size() / static_cast<int64_t>(row_bytes);
+      bytes_ += file.size();
     }
   }
 
@@ -96,22 +100,24 @@ class BinaryRows : public ChunkRows {
     while (done < rows && file_ < files_.size()) {
       ByteFile& file = files_[file_];
       const int64_t first = file.position() / static_cast<int64_t>(row_bytes_);
-      bytes_.resize(static_cast<size_t>(rows - done) * row_bytes_);
-      const size_t got = file.read(bytes_.data(), bytes_.size()) / row_bytes_;
+      buffer_.resize(static_cast<size_t>(rows - done) * row_bytes_);
+      const size_t got = file.read(buffer_.data(), buffer_.size()) / row_bytes_;
       for (const Field& field : fields_) take(field, first, got, block.columns[field.column]);
       done += static_cast<int64_t>(got);
-      if (got < bytes_.size() / row_bytes_) ++file_;
+      bytes_done_ += static_cast<int64_t>(got * row_bytes_);
+      if (got < buffer_.size() / row_bytes_) ++file_;
     }
     return done;
   }
-  std::optional<int64_t> rows() const override { return rows_; }
+  int64_t bytes() const override { return bytes_; }
+  int64_t bytes_done() const override { return bytes_done_; }
 
  private:
   void take(const Field& field, int64_t first, size_t rows, FeatureValues& values) const {
     const FeatureType type = field.feature.type;
     const bool whole = is_whole(type);
     for (size_t row = 0; row < rows; ++row) {
-      const std::byte* from = bytes_.data() + row * row_bytes_ + field.place;
+      const std::byte* from = buffer_.data() + row * row_bytes_ + field.place;
       if (whole) values.wholes.push_back(whole_at(type, from));
       else values.reals.push_back(real_at(type, from));
       if (!field.feature.cardinality) continue;
@@ -123,8 +129,8 @@ class BinaryRows : public ChunkRows {
   std::vector<Field> fields_;
   size_t row_bytes_, file_ = 0;
   std::vector<ByteFile> files_;
-  std::vector<std::byte> bytes_;
-  int64_t rows_ = 0;
+  std::vector<std::byte> buffer_;
+  int64_t bytes_ = 0, bytes_done_ = 0;
 };
 
 }  // namespace
@@ -169,10 +175,27 @@ bool FeatureRows::next(FeatureBlock& block, int64_t rows) {
   return block.rows > 0;
 }
 
-std::optional<int64_t> FeatureRows::rows() const {
-  for (const auto& chunk : chunks_)
-    if (chunk->rows()) return chunk->rows();
-  return {};
+int64_t FeatureRows::for_each_block(const std::string& what, const std::function<void(const FeatureBlock&)>& visit) {
+  Progress progress(what, "bytes", bytes());
+  for (FeatureBlock block; next(block, kRows); progress.at(bytes_done(), with_unit_prefix(static_cast<double>(done_)) + " rows")) visit(block);
+  progress.finish();
+  return done_;
+}
+
+int64_t FeatureRows::bytes() const {
+  int64_t sum = 0;
+  for (const auto& chunk : chunks_) {
+    const int64_t bytes = chunk->bytes();
+    if (bytes == 0) return 0;
+    sum += bytes;
+  }
+  return sum;
+}
+
+int64_t FeatureRows::bytes_done() const {
+  int64_t sum = 0;
+  for (const auto& chunk : chunks_) sum += chunk->bytes_done();
+  return sum;
 }
 
 }  // namespace hctr

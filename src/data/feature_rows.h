@@ -1,8 +1,9 @@
 // The rows of a feature specification's mapping: columns gathered from its chunks, block by block.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "data/feature_spec.h"
@@ -26,7 +27,9 @@ class ChunkRows {
   virtual ~ChunkRows() = default;
   /// Appends up to `rows` rows to the columns it has; returns how many, fewer at its end alone.
   virtual int64_t read(int64_t rows, FeatureBlock& block) = 0;
-  virtual std::optional<int64_t> rows() const = 0;
+  /// Of its files, packed as they may be: all bytes, 0 where one does not tell, and those read so far.
+  virtual int64_t bytes() const = 0;
+  virtual int64_t bytes_done() const = 0;
 };
 
 /// Not thread-safe: its user takes turns.
@@ -40,8 +43,11 @@ class FeatureRows {
   /// Errors: Error(data) naming file and line or row: a value that is no number, does not fit its type or is no id below the cardinality; a
   /// chunk that ends before the others.
   bool next(FeatureBlock& block, int64_t rows);
-  /// Rows of the mapping, where a binary chunk tells.
-  std::optional<int64_t> rows() const;
+  /// Calls visit(block) for all rows, block by block, and shows progress: `what` is being done. Returns how many rows there are. Errors: those of next().
+  int64_t for_each_block(const std::string& what, const std::function<void(const FeatureBlock&)>& visit);
+  /// Of the files that are read, packed as they may be: all bytes, 0 where one does not tell, and those read so far.
+  int64_t bytes() const;
+  int64_t bytes_done() const;
 
  private:
   std::string mapping_;

@@ -5,15 +5,12 @@
 
 #include "base/error.h"
 #include "base/half.h"
-#include "base/progress.h"
 #include "config/problems.h"
 #include "data/feature_rows.h"
 #include "data/record_writer.h"
 
 namespace hctr {
 namespace {
-
-constexpr int64_t kRows = 65536;  // at a time
 
 std::vector<size_t> all_features(const FeatureSource& source) {
   std::vector<size_t> all;
@@ -65,20 +62,16 @@ void write_source(const FeatureSpec& from, const FeatureSpec& to, const FeatureS
   for (size_t i = 0; i < wanted.size(); ++i) column[wanted[i]] = i;
   std::vector<AtomicFile> files;
   for (const FeatureChunk& chunk : chunks) files.emplace_back(chunk.files[0]);
-  Progress progress(cat("writing ", source.name), "rows", rows.rows().value_or(0));
-  FeatureBlock block;
   std::vector<std::byte> bytes;
-  for (int64_t done = 0; rows.next(block, kRows); progress.at(done)) {
+  rows.for_each_block(cat("writing ", source.name), [&](const FeatureBlock& block) {
     for (size_t i = 0; i < chunks.size(); ++i) {
       bytes.clear();
       for (size_t row = 0; row < static_cast<size_t>(block.rows); ++row)
         for (const size_t feature : chunks[i].features) put_value(bytes, to.features[feature].type, block.columns[column[feature]], row);
       files[i].write(bytes.data(), bytes.size());
     }
-    done += block.rows;
-  }
+  });
   for (AtomicFile& file : files) file.commit();
-  progress.finish();
 }
 
 size_t role(const FeatureSpec& spec, const std::string& name, const std::vector<std::string>& names) {
@@ -117,9 +110,7 @@ FeatureSpec describe_features(const DescribeOptions& options) {
   std::vector<Seen> seen(spec.features.size());
   for (const FeatureSource& source : spec.sources) {
     FeatureRows rows(spec, source.name, everything);
-    Progress progress(cat("reading ", source.name), "rows", 0);
-    FeatureBlock block;
-    for (int64_t done = 0; rows.next(block, kRows); progress.at(done += block.rows))
+    rows.for_each_block(cat("reading ", source.name), [&](const FeatureBlock& block) {
       for (size_t i = 0; i < seen.size(); ++i) {
         for (const int64_t value : block.columns[i].wholes) {
           if (value < 0) throw Error(Kind::data, cat("category ", spec.features[i].name, " of mapping ", source.name, " holds ", value, "; ids count from 0: preprocess makes them of any values"));
@@ -127,7 +118,7 @@ FeatureSpec describe_features(const DescribeOptions& options) {
         }
         for (const double value : block.columns[i].reals) seen[i].bits &= value == 0 || value == 1;
       }
-    progress.finish();
+    });
   }
   for (const size_t feature : spec.channel(kNumericalChannel)) spec.features[feature].type = FeatureType::f32;
   for (size_t i = 0; i < seen.size(); ++i) {

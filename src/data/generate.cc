@@ -216,8 +216,7 @@ std::optional<BestPossible> generate(const DataClause& clause, const GenerateOpt
   ThreadPool pool(options.threads);
   std::optional<BestPossible> best;
   for (const Part& part : parts) {
-    forget(sidecar(part.list));  // it would speak of other data if this run stopped half-way
-    forget(truth_path(part.list));
+    for (const fs::path& old : {part.list, sidecar(part.list), truth_path(part.list)}) forget(old);  // they would speak of other data if this run stopped half-way
     std::unique_ptr<PartWriter> writer;
     if (options.written_as == WrittenAs::parquet) writer = std::make_unique<ParquetFiles>(parquet_folder(part, clause, options), part.list, parquet_style(maker, options.threads));
     else writer = std::make_unique<ByteFiles>(part, encoder, options);

@@ -19,6 +19,7 @@ struct Work {
   std::shared_ptr<OpenData> data;  // null: `problem` says why the file is no further read
   size_t file = 0;
   Chunk chunk;
+  int64_t bytes_done = 0;  // of all files, up to the end of the chunk
   std::string problem;
   SampleBlock block;
   std::vector<SlotSummary>* slots = nullptr;
@@ -26,7 +27,7 @@ struct Work {
 
 struct Looked {
   size_t file = 0;
-  int64_t samples = 0, bad = 0, bytes = 0, problem_count = 0;
+  int64_t samples = 0, bad = 0, bytes_done = 0, problem_count = 0;
   std::vector<NumberSummary> labels, dense;
   std::vector<std::string> problems, head;
 };
@@ -121,13 +122,13 @@ void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& 
 Looked look(Work& work, const InspectOptions& options, PerThread<std::vector<SlotSummary>>& slots) {
   Looked looked;
   looked.file = work.file;
+  looked.bytes_done = work.bytes_done;
   if (!work.problem.empty()) {
     looked.problems = {work.problem};
     looked.problem_count = 1;
     return looked;
   }
   const OpenData& data = *work.data;
-  looked.bytes = work.chunk.bytes;
   BadRecords bad;
   try {
     bad = data.parse(work.chunk, work.block);
@@ -176,11 +177,16 @@ class Files {
         }
         work.file = next_ - 1;
         work.data = open_;
-        if (open_->cutter->next(work.chunk)) return true;
-        open_.reset();
+        if (open_->cutter->next(work.chunk)) {
+          in_file_ = open_->cutter->consumed().value_or(in_file_ + work.chunk.bytes);
+          work.bytes_done = before_ + in_file_;
+          return true;
+        }
+        close();
       } catch (const Error& error) {
         if (error.kind() == Kind::usage) throw;
-        open_.reset();
+        close();
+        work.bytes_done = before_;
         work.data.reset();
         work.problem = error.what();
         return true;
@@ -189,10 +195,17 @@ class Files {
   }
 
  private:
+  void close() {
+    open_.reset();
+    before_ += files_[next_ - 1].bytes;
+    in_file_ = 0;
+  }
+
   std::vector<InspectedFile>& files_;
   const InspectOptions& options_;
   std::shared_ptr<OpenData> open_;
   size_t next_ = 0;
+  int64_t before_ = 0, in_file_ = 0;  // bytes of the files that are done, and of the open one
 };
 
 template <class T>
@@ -244,13 +257,12 @@ Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& opt
   int64_t bytes = 0;
   for (const fs::path& path : paths) {
     found.files.push_back({.path = path});
-    bytes += input_bytes(path);
+    bytes += bytes_to_read(path, options);
   }
   std::vector<int64_t> bad(paths.size());
   Files files(found.files, options);
   PerThread<std::vector<SlotSummary>> slots;
   Progress progress("reading", "bytes", bytes);
-  int64_t done = 0;
   {
     OrderedWorkers<Work, Looked> workers(options.threads, [&](Work& work) { return files.next(work); }, [&](Work& work) { return look(work, options, slots); });
     while (std::optional<Looked> looked = workers.next()) {
@@ -263,7 +275,7 @@ Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& opt
       found.problem_count += looked->problem_count;
       for (std::string& line : looked->head)
         if (static_cast<int64_t>(found.head.size()) < options.head) found.head.push_back(std::move(line));
-      progress.at(done += looked->bytes);
+      progress.at(looked->bytes_done, with_unit_prefix(static_cast<double>(found.samples)) + " samples");
     }
   }
   progress.finish();

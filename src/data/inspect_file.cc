@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/feature_plan.h"
+#include "data/input_stream.h"
 #include "data/norm_file.h"
 #include "data/parquet_file.h"
 #include "data/parquet_metadata.h"
@@ -95,6 +96,15 @@ int64_t bytes_of_mapping(const DataClause& clause, const std::string& mapping) {
 }
 
 }  // namespace
+
+int64_t bytes_to_read(const fs::path& path, const InspectOptions& options) {
+  if (!options.clause || options.clause->format != DataFormat::features) return input_bytes(path);
+  try {
+    return bytes_of_mapping(*options.clause, path.string());
+  } catch (const Error&) {  // opening it will say what is wrong
+    return 0;
+  }
+}
 
 OpenData open_data(const fs::path& path, const InspectOptions& options) {
   const DataClause clause = options.clause ? *options.clause : is_parquet(path) ? clause_of_metadata(path) : clause_of_header(path);

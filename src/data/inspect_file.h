@@ -19,6 +19,9 @@ struct OpenData {
   std::optional<TextGrammar> text;  ///< of separated values
 };
 
+/// Of what is behind the path, packed as it may be, for progress; 0 where that cannot be told.
+int64_t bytes_to_read(const fs::path&, const InspectOptions&);
+
 /// Errors: those of the format for a header that makes no sense.
 OpenData open_data(const fs::path&, const InspectOptions&);
 

@@ -6,17 +6,19 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/progress.h"
 #include "data/file_list.h"
 #include "data/norm_set_writer.h"
-#include "data/ordered_workers.h"
-#include "data/text_source.h"
+#include "data/record_writer.h"
+#include "data/text_work.h"
 
 namespace hctr {
 namespace {
 
 constexpr int64_t kDense = 13, kCategories = 26;
 
+struct Block {
+  TextBlock block;
+};
 struct Converted {
   EncodedRecords records;
   std::vector<int64_t> keys;  // of all records, when key sets are wanted
@@ -131,19 +133,15 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
   if (options.list.extension().empty()) throw Error(Kind::usage, cat("the name of the file list, '", options.list.string(), "', needs an ending such as .txt"));
   if (options.wide_keys < 0 || options.wide_keys > 1 << 20 || options.files_per_list < 0)
     throw Error(Kind::usage, "the number of wide keys and the number of files per list must not be negative");
+  make_room({options.list}, true);
   TextSource source({options.input});
   NormSetWriter set(style_of(options), options.rows_per_file,
                     [prefix = options.prefix](int64_t n) { return fs::path(cat(prefix, n, ".data")); });
   KeySets key_sets(options);
-  Progress progress("converting", "rows", 0);
-  OrderedWorkers<TextBlock, Converted> workers(options.threads, [&](TextBlock& block) { return source.next(block); },
-                                               [&](TextBlock& block) { return encode(block, options); });
-  while (std::optional<Converted> done = workers.next()) {
-    set.add(done->records, 0, done->records.count());
-    key_sets.add(done->keys);
-    progress.at(set.records());
-  }
-  progress.finish();
+  for_each_block<Block, Converted>(source, options.threads, "converting", [&](Block& item) { return encode(item.block, options); }, [&](Converted& done) {
+    set.add(done.records, 0, done.records.count());
+    key_sets.add(done.keys);
+  });
   PreprocessedSummary summary{.rows = set.records()};
   if (summary.rows == 0) throw Error(Kind::data, cat("'", options.input, "' holds no rows"));
   if (options.keyset) key_sets.write();

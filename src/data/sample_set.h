@@ -75,6 +75,8 @@ class Cutter {
   /// Fills `chunk` (but for `file`) with the next records, at least one; false at the end of the file.
   /// Errors: Error(data) naming file, record and offset, when the end of a record cannot be told: nothing behind it is trusted.
   virtual bool next(Chunk& chunk) = 0;
+  /// Bytes of the file that were read so far, where chunks do not tell: they hold the content of a packed one.
+  virtual std::optional<int64_t> consumed() const { return {}; }
 };
 
 /// What became of records that are no samples.

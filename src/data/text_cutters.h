@@ -29,6 +29,7 @@ class StreamCutter : public Cutter {
  public:
   StreamCutter(const fs::path&, TextGrammar, int64_t from);
   bool next(Chunk& chunk) override;
+  std::optional<int64_t> consumed() const override { return stream_->consumed(); }
 
  private:
   fs::path path_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "data/byte_file.h"
 #include "data/byte_stream.h"
@@ -54,43 +55,53 @@ int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
   return rows;
 }
 
-int64_t rows_of_packed(const Piece& piece, const std::optional<std::string>& header) {
-  TextSource source({piece.file}, header);
-  TextBlock block;
-  while (source.next(block)) {
+/// Bytes that all threads have counted rows in.
+class Shown {
+ public:
+  explicit Shown(int64_t bytes) : progress_("counting rows", "bytes", bytes) {}
+  void add(int64_t bytes) {
+    const std::lock_guard turn(mutex_);
+    progress_.at(done_ += bytes);
   }
+  void finish() { progress_.finish(); }
+
+ private:
+  std::mutex mutex_;
+  Progress progress_;
+  int64_t done_ = 0;
+};
+
+int64_t rows_of_packed(const Piece& piece, const std::optional<std::string>& header, Shown& shown) {
+  TextSource source({piece.file}, header);
+  int64_t before = 0;
+  for (TextBlock block; source.next(block); before = block.bytes_done) shown.add(block.bytes_done - before);
   return source.rows();
 }
 
 }  // namespace
 
 int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header, int threads, int64_t piece) {
-  struct Counted {
-    int64_t rows, bytes;
-  };
   const std::vector<Piece> pieces = pieces_of(files, piece);
   int64_t all_bytes = 0;
   for (const std::string& file : files) all_bytes += input_bytes(file);
-  Progress progress("counting rows", "bytes", all_bytes);
+  Shown shown(all_bytes);
   size_t next = 0;
-  OrderedWorkers<Counting, Counted> workers(
+  OrderedWorkers<Counting, int64_t> workers(
       threads,
       [&](Counting& mine) {
         if (next == pieces.size()) return false;
         mine.piece = pieces[next++];
         return true;
       },
-      [&](Counting& mine) -> Counted {
+      [&](Counting& mine) -> int64_t {
         const Piece& now = mine.piece;
-        if (now.end == 0) return {rows_of_packed(now, header), input_bytes(now.file)};
-        return {rows_ending_in(now, mine.bytes) - (header && now.begin == 0), now.end - now.begin};
+        if (now.end == 0) return rows_of_packed(now, header, shown);
+        shown.add(now.end - now.begin);
+        return rows_ending_in(now, mine.bytes) - (header && now.begin == 0);
       });
-  int64_t rows = 0, bytes = 0;
-  while (const std::optional<Counted> counted = workers.next()) {
-    rows += counted->rows;
-    progress.at(bytes += counted->bytes);
-  }
-  progress.finish();
+  int64_t rows = 0;
+  while (const std::optional<int64_t> counted = workers.next()) rows += *counted;
+  shown.finish();
   return rows;
 }
 

@@ -41,6 +41,7 @@ void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows,
     block.resize(static_cast<size_t>(n * layout.row_bytes()));
     read_exactly(file.get(), block.data(), block.size(), path);
     SparseRows out;
+    out.of = rows;
     out.vectors.resize(static_cast<size_t>(n * layout.dim));
     for (int64_t i = 0; i < n; ++i) {
       const std::byte* row = block.data() + i * layout.row_bytes();
@@ -95,7 +96,7 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape, const 
   for (int64_t first = 0; first < rows; first += block) {
     const auto n = static_cast<size_t>(std::min(block, rows - first));
     SparseRows out{std::vector<int64_t>(n), std::vector<uint64_t>(with_slot ? n : 0),
-                 std::vector<float>(n * static_cast<size_t>(dim))};
+                 std::vector<float>(n * static_cast<size_t>(dim)), rows};
     read_exactly(files[0].get(), out.keys.data(), n * 8, parts[0].path);
     read_exactly(files[1].get(), out.vectors.data(), out.vectors.size() * sizeof(float), parts[1].path);
     if (with_slot) read_exactly(files[2].get(), out.slots.data(), n * 8, parts[2].path);

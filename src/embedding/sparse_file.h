@@ -33,6 +33,7 @@ struct SparseRows {
   std::vector<int64_t> keys;
   std::vector<uint64_t> slots;
   std::vector<float> vectors;
+  int64_t of = 0;  ///< rows of the whole file
 };
 
 /// What a file cannot say of itself.

@@ -79,6 +79,36 @@ Outcome run_program(const std::string& program, const std::vector<std::string>& 
   return finish(start(program, arguments, folder, environment, out, err), out, err);
 }
 
+Outcome run_on_terminal(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder) {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  EXPECT_TRUE(terminal >= 0 && ::grantpt(terminal) == 0 && ::unlockpt(terminal) == 0) << "no pseudo-terminal";
+  const fs::path out = folder / ".stdout-terminal";
+  const pid_t child = start(program, arguments, folder, {}, out, ::ptsname(terminal));
+  std::string shown;
+  char piece[4096];
+  for (ssize_t got; (got = ::read(terminal, piece, sizeof piece)) > 0;) shown.append(piece, static_cast<size_t>(got));  // an error when the child has closed it
+  ::close(terminal);
+  Outcome outcome = finish(child, out, "/dev/null");
+  outcome.err = shown;
+  return outcome;
+}
+
+Measured run_and_measure(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder) {
+  const fs::path out = folder / ".stdout-measured", err = folder / ".stderr-measured";
+  const pid_t child = start(program, arguments, folder, {}, out, err);
+  const fs::path executable = fs::canonical(fs::path(HCTR_BIN_DIR) / program), process = fs::path("/proc") / std::to_string(child);
+  Measured measured;
+  siginfo_t ended{};
+  while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) {
+    std::error_code error;
+    const std::string status = fs::read_symlink(process / "exe", error) == executable ? read_file(process / "status") : "";
+    if (const size_t at = status.find("VmHWM:"); at != std::string::npos) measured.peak_bytes = 1024 * std::stoll(status.substr(at + 6));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  measured.outcome = finish(child, out, err);
+  return measured;
+}
+
 Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
                        const std::string& after, int signal_number) {
   const fs::path out = folder / ".stdout-signal", err = folder / ".stderr-signal";

@@ -20,6 +20,16 @@ struct Outcome {
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                     const std::map<std::string, std::string>& environment = {});
 
+/// As run_program, with a terminal as error stream: `err` is what it shows, each drawing of a line behind the other.
+Outcome run_on_terminal(const std::string& program, const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+
+struct Measured {
+  Outcome outcome;
+  int64_t peak_bytes = 0;
+};
+/// As run_program, and the most memory that the program itself had at once. (What wait4() says of a child begins with the memory of whom it was forked from.)
+Measured run_and_measure(const std::string& program, const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+
 /// As run_program, and sends `signal_number` once a line of its error stream contains `after`.
 Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                        const std::string& after, int signal_number);

@@ -15,9 +15,9 @@ namespace {
 constexpr const char* kExamples = R"(
 Examples:
   criteo2hugectr --tsv train.txt.gz --out criteo --holdout 0.1 --min-count 4
-  criteo2hugectr --tsv day_0.gz day_1.gz --out criteo --wide all --integers both --buckets 1000000
-  zcat train.txt.gz | criteo2hugectr --tsv - --out criteo --key-bits 32
-  criteo2hugectr train.out criteo/sparse_embedding file_list.txt 2
+  criteo2hugectr --tsv day_0.gz day_1.gz --out criteo_days --wide all --integers both --buckets 1000000
+  zcat train.txt.gz | criteo2hugectr --tsv - --out criteo_32 --key-bits 32
+  criteo2hugectr train.out old/sparse_embedding file_list.txt 2
 
 The last form is that of HugeCTR 2.x: preprocessed text, dir/prefix, file list, [wide keys per row], [files per list].)";
 

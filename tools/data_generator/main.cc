@@ -14,11 +14,11 @@ namespace {
 
 constexpr const char* kExamples = R"(
 Examples:
-  data_generator --config wdl.json --samples 1000000 --eval-samples 100000
-  data_generator --config dcn.json --vocabulary 50000 --alpha 1.3 --seed 7 --force
+  data_generator --config wdl.json --samples 100000 --eval-samples 10000
+  data_generator --config wdl.json --samples 10000 --vocabulary 50000 --alpha 1.3 --seed 7 --force
   data_generator --config dlrm_raw.json
-  data_generator --config wdl.json --text csv --nnz 1 --samples 1000
-  data_generator wdl.json ./wdl_data 260000 1 --files 16 --samples 40960 --long-tail medium
+  data_generator --config wdl.json --text csv --nnz 1 --samples 1000 --force
+  data_generator wdl.json ./wdl_data 260000 1 --files 4 --samples 10000 --long-tail medium --force
 
 The second form is that of HugeCTR 2.x: config, data folder, keys over all slots together, most keys per slot,
 [files], [samples per file]. It writes train/gen_<n>.data and val/gen_<n>.data into the folder.

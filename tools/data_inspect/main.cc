@@ -13,10 +13,10 @@ namespace {
 
 constexpr const char* kExamples = R"(
 Examples:
-  data_inspect train.0.data
-  data_inspect train.txt --head 3 --json train.json
-  data_inspect --config config.json
-  data_inspect --config config.json val.bin
+  data_inspect criteo_ids/train.0.data
+  data_inspect criteo_ids/train.txt --head 3 --json train.json
+  data_inspect --config dlrm_raw.json
+  data_inspect --config dlrm_raw.json raw/val.bin
 
 With a config every record is held against its Data layer: keys per slot, slot_size_array, labels, numbers that are not finite, check sums.
 The exit code is 0 when all is right and 4 when not.)";

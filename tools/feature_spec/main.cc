@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "base/progress.h"
 #include "data/feature_rows.h"
 #include "data/feature_transcode.h"
 #include "run_tool.h"
@@ -36,11 +35,7 @@ void check_rows(const FeatureSpec& spec) {
     std::vector<size_t> all;
     for (const FeatureChunk& chunk : source.chunks) all.insert(all.end(), chunk.features.begin(), chunk.features.end());
     FeatureRows rows(spec, source.name, all);
-    Progress progress(cat("reading ", source.name), "rows", rows.rows().value_or(0));
-    FeatureBlock block;
-    int64_t done = 0;
-    while (rows.next(block, 65536)) progress.at(done += block.rows);
-    progress.finish();
+    const int64_t done = rows.for_each_block(cat("reading ", source.name), [](const FeatureBlock&) {});
     std::printf("%-12s %lld rows in %zu chunks: right\n", source.name.c_str(), static_cast<long long>(done), source.chunks.size());
   }
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kExamples = R"(
 Examples:
-  preprocess --criteo train.txt.gz --out criteo --min-count 6 --log --normalize minmax --cross C1xC2 C3xC4 --holdout 0.1
+  preprocess --criteo train.txt.gz --out criteo_ids --min-count 6 --log --normalize minmax --cross C1xC2 C3xC4 --holdout 0.1
   preprocess --criteo day_0.gz day_1.gz --eval-input day_23.gz --out tb --format Raw --integers --modulo 40000000
   preprocess --criteo day_0.gz --out hashed --passes 1 --range 100000 --log
   preprocess --csv ratings.csv --out movies --label click --dense age --categories user,movie --lists genres --split time=978300000

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/progress.h"
 #include "bars.h"
 #include "embedding/table_summary.h"
 #include "hot_keys.h"
@@ -57,6 +58,24 @@ size_t which_embedding(const Arguments& given, const Config& config) {
 
 long long whole(int64_t n) { return static_cast<long long>(n); }
 
+/// Shows how many rows of a file were read, once it has said how many there are.
+class RowsRead {
+ public:
+  explicit RowsRead(std::string what) : what_(std::move(what)) {}
+  void add(int64_t rows, int64_t of) {
+    if (!shown_) shown_.emplace(what_, "rows", of);
+    shown_->at(done_ += rows);
+  }
+  void finish() {
+    if (shown_) shown_->finish();
+  }
+
+ private:
+  std::string what_;
+  std::optional<Progress> shown_;
+  int64_t done_ = 0;
+};
+
 /// What stands beside the file.
 struct Marks {
   MarksHead head;
@@ -67,7 +86,12 @@ std::optional<Marks> read_marks_beside(const std::string& file, int64_t top) {
   const fs::path path = marks_path_beside(file);
   if (!fs::exists(path)) return {};
   MarksSummary summary(top);
-  const MarksHead head = read_marks(path, [&](const MarksHead& of, std::span<const formats::RowMark> marks) { summary.add(of, marks); });
+  RowsRead progress("reading marks");
+  const MarksHead head = read_marks(path, [&](const MarksHead& of, std::span<const formats::RowMark> marks) {
+    summary.add(of, marks);
+    progress.add(static_cast<int64_t>(marks.size()), of.rows);
+  });
+  progress.finish();
   return Marks{head, std::move(summary)};
 }
 
@@ -90,12 +114,15 @@ void inspect(const Arguments& given) {
   norms.want(counted);
   norms.want(noted);
   int64_t met = 0;
+  RowsRead progress("reading the table");
   read_sparse(given.file, shape, [&](const SparseRows& part) {
     summary.add(part);
     norms.take_from(part, shape.dim);
     for (size_t i = 0; given.count > 0 && i < part.keys.size(); ++i)
       if (counts.of(part.slots.empty() ? 0 : part.slots[i], part.keys[i]) > 0) ++met;
+    progress.add(static_cast<int64_t>(part.keys.size()), part.of);
   });
+  progress.finish();
 
   std::printf("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), clause.top().c_str(), by_slot ? "a row for each slot and key" : "a row for each key",
               whole(shape.slots), whole(shape.dim));

@@ -126,8 +126,22 @@ TEST_F(FeatureData, TranscodedToBinaryTheRowsAreTheSame) {
       EXPECT_EQ(a[0].columns[i].reals, b[0].columns[i].reals);
     }
   }
-  EXPECT_EQ(FeatureRows(binary, "train", {2}).rows(), 4);
   EXPECT_SAYS(message_of([&] { transcode_features(spec, {.folder = folder / "binary"}); }), "is there already; --force");
+}
+
+TEST_F(FeatureData, ProgressKnowsHowManyBytesThereAreAndEndsThere) {
+  transcode_features(read_feature_spec(folder / "spec.yaml"), {.folder = folder / "binary"});
+  for (const char* file : {"spec.yaml", "binary/feature_spec.yaml"}) {
+    const FeatureSpec spec = read_feature_spec(folder / file);
+    int64_t bytes = 0;
+    for (const FeatureChunk& chunk : spec.source("train").chunks)
+      for (const fs::path& path : chunk.files) bytes += static_cast<int64_t>(fs::file_size(path));
+    FeatureRows rows(spec, "train", {0, 1, 2, 3, 4});
+    EXPECT_EQ(rows.bytes(), bytes);
+    EXPECT_EQ(rows.bytes_done(), 0);
+    EXPECT_EQ(rows.for_each_block("reading", [](const FeatureBlock&) {}), 4);
+    EXPECT_EQ(rows.bytes_done(), bytes) << file;
+  }
 }
 
 TEST_F(FeatureData, WhatIsWrongInTheFilesIsNamedWithFileAndLine) {
