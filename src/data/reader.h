@@ -24,6 +24,9 @@
 
 namespace hctr {
 
+struct ReaderSet;
+class ReaderRun;
+
 struct ReaderOptions {
   int64_t batch = 0;  ///< samples of all ranks together
   int workers = 1;    ///< parsing threads
@@ -72,10 +75,8 @@ class Reader {
   int64_t parsed_rows() const;
 
  private:
-  struct Set;  // what outlives a reset
-  struct Run;  // threads and queues of one go through the set
-  std::unique_ptr<Set> set_;
-  std::unique_ptr<Run> run_;
+  std::unique_ptr<ReaderSet> set_;
+  std::unique_ptr<ReaderRun> run_;
   ReaderPosition position_;
   int64_t skipped_ = 0;
 };
