@@ -31,26 +31,32 @@ bool any_outside(const std::byte* keys, int64_t slots, int64_t more) {
   return static_cast<int64_t>(all) < 0;
 }
 
-/// 0 unless the number is not finite. Whole numbers, so that a loop that gathers them vectorizes.
-uint32_t not_finite(float number) { return (std::bit_cast<uint32_t>(number) & 0x7fffffffu) >= 0x7f800000u; }
+/// The highest bit is set when the number is not finite: nothing is decided number by number.
+uint32_t not_finite(float number) { return (std::bit_cast<uint32_t>(number) & 0x7fffffffu) + 0x00800000u; }
 
 /// Label and dense of one record; false when one is not finite.
 template <bool kPast>
 bool read_numbers(const RawShape& shape, const std::byte* record, float* label, float* dense) {
-  const std::byte* from = record + 4 * shape.label_dim;
+  const int64_t labels = shape.label_dim, numbers = shape.dense_dim;
+  const std::byte* from = record + 4 * labels;
   uint32_t outside = 0;
-  const auto keep = [&](float* to, float number) {
-    outside |= not_finite(number);
-    store<kPast>(to, number);
-  };
   if (shape.floats) {
-    for (int64_t i = 0; i < shape.label_dim; ++i) keep(label + i, load<float>(record + 4 * i));
-    for (int64_t i = 0; i < shape.dense_dim; ++i) keep(dense + i, load<float>(from + 4 * i));
+    const auto keep = [&](float* to, float number) {
+      outside |= not_finite(number);
+      store<kPast>(to, number);
+    };
+    for (int64_t i = 0; i < labels; ++i) keep(label + i, load<float>(record + 4 * i));
+    for (int64_t i = 0; i < numbers; ++i) keep(dense + i, load<float>(from + 4 * i));
   } else {
-    for (int64_t i = 0; i < shape.label_dim; ++i) store<kPast>(label + i, static_cast<float>(load<int32_t>(record + 4 * i)));
-    for (int64_t i = 0; i < shape.dense_dim; ++i) keep(dense + i, log_of_count(load<int32_t>(from + 4 * i)));
+    const LogTable& log = LogTable::get();
+    for (int64_t i = 0; i < labels; ++i) store<kPast>(label + i, static_cast<float>(load<int32_t>(record + 4 * i)));
+    for (int64_t i = 0; i < numbers; ++i) {
+      const auto number = load<int32_t>(from + 4 * i);
+      outside |= static_cast<uint32_t>(number);  // below 0 there is no logarithm, or one that is not finite
+      store<kPast>(dense + i, log(number));
+    }
   }
-  return outside == 0;
+  return static_cast<int32_t>(outside) >= 0;
 }
 
 /// Label and dense of one record; false when it is bad. `more` as below.
