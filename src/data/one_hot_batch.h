@@ -8,7 +8,8 @@
 
 namespace hctr {
 
-/// Offsets of such batches depend on the number of rows alone, so they are written when it changes: nobody else may write there. Keeps a reference to the layout.
+/// Offsets of such batches depend on the number of rows alone, so they are written when it changes: nobody else may write there. Keeps a reference to the
+/// layout.
 class OneHotBatch {
  public:
   OneHotBatch(const BatchLayout&, std::byte* memory);

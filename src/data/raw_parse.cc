@@ -86,8 +86,8 @@ constexpr int64_t kTile = 64;  // records that stay in the first-level cache whi
 /// The largest sum that is added to keys.
 int64_t most_added(const RawShape& shape) { return shape.offsets.empty() ? 0 : shape.offsets.back(); }
 
-/// Keys of a tile of records into slot order, with the sizes of earlier slots added. The bits of all keys, to tell whether one is negative: 64-bit ones also as they
-/// are with the largest sum added.
+/// Keys of a tile of records into slot order, with the sizes of earlier slots added. The bits of all keys, to tell whether one is negative: 64-bit ones also
+/// as they are with the largest sum added.
 template <class Key, bool kPast>
 uint64_t turn_keys(const RawShape& shape, const std::byte* keys, int64_t records, const OneHotRows& to, int64_t row) {
   uint64_t bits = 0;

@@ -8,8 +8,8 @@ namespace hctr {
 
 /// Rows that one worker parses in one go.
 struct RowTask {
-  Stretch rows;     ///< none, where the rank has none of a batch
-  int64_t row = 0;  ///< of the batch, where they go
+  Stretch rows;       ///< none, where the rank has none of a batch
+  int64_t row = 0;    ///< of the batch, where they go
   bool look = false;  ///< they go nowhere, as they were delivered before: what a position counts as rows must still be rows
 };
 
@@ -33,8 +33,8 @@ class RowTasks {
   int64_t most_;  // rows of a task
   RowWalk walk_;
   ReaderPosition from_;
-  int64_t look_;          // rows that are still to be looked at
-  int64_t samples_;       // up to the end of the batch
+  int64_t look_;               // rows that are still to be looked at
+  int64_t samples_;            // up to the end of the batch
   int64_t rows_ = 0, at_ = 0;  // of the batch: all, and those dealt or passed over
 };
 

@@ -42,7 +42,8 @@ struct AnySet {
     int64_t rows = 0;
     std::vector<fs::path> files;
     for (int64_t f = draw(1, 4); f > 0; --f) {
-      auto part = random_rows(clause, f == 1 ? draw(1, 3000) : draw.of<int64_t>({0, 1, 63, 64, 65, 700, 5000}), static_cast<uint64_t>(draw(0, 1 << 30)), wide ? uint64_t{1} << 40 : 1 << 30, false);
+      const int64_t count = f == 1 ? draw(1, 3000) : draw.of<int64_t>({0, 1, 63, 64, 65, 700, 5000});
+      auto part = random_rows(clause, count, static_cast<uint64_t>(draw(0, 1 << 30)), wide ? uint64_t{1} << 40 : 1 << 30, false);
       if (!clause.float_label_dense)
         for (Row& row : part)
           for (float& value : row.dense) value = value > 100 ? value * 1000 : value;
@@ -100,10 +101,11 @@ TEST(ReaderOfRows, GivesTheBatchesOfBlocksAndGoesOnFromTheirPositionsAsTheyFromI
     Draws draw(trial);
     const AnySet set(draw);
     const int ranks = static_cast<int>(draw(1, 4));
-    ReaderOptions options{.batch = draw.of<int64_t>({1, 2, 7, 64, 97, 128, 300, 1000, 4096, 20000}), .workers = static_cast<int>(draw(1, 5)), .repeat = draw.coin(),
-                          .key_width = set.width, .rank = static_cast<int>(draw(0, ranks - 1)), .ranks = ranks, .keep_last_partial = draw.coin()};
+    ReaderOptions options{.batch = draw.of<int64_t>({1, 2, 7, 64, 97, 128, 300, 1000, 4096, 20000}), .workers = static_cast<int>(draw(1, 5)),
+                          .repeat = draw.coin(), .key_width = set.width, .rank = static_cast<int>(draw(0, ranks - 1)), .ranks = ranks,
+                          .keep_last_partial = draw.coin()};
     options.from.pass = draw(0, 2);
-    SCOPED_TRACE(cat("trial ", trial, ": batch ", options.batch, ", workers ", options.workers, ", rank ", options.rank, " of ", ranks, ", repeat ", options.repeat));
+    SCOPED_TRACE(cat("trial ", trial, ": batch ", options.batch, ", rank ", options.rank, " of ", ranks, ", repeat ", options.repeat));
     const int64_t most = options.repeat ? 9 : 60;
     const Read blocks(set.by_blocks(), set, options, 2, most), rows(set.clause, set, options, static_cast<int>(draw(1, 4)), most);
     expect_same(rows, blocks, 0);
@@ -141,7 +143,8 @@ struct OneFile {
 };
 
 TEST(ReaderOfRows, TheFirstBadRecordIsNamedHoweverManyFollowAndWhoeverMeetsThem) {
-  // The second batch begins with the last rows of the first file, many or few, which are one worker's; another has rows of the second file, and is done sooner or later.
+  // The second batch begins with the last rows of the first file, many or few, which are one worker's; another has rows of the second file, and is done
+  // sooner or later.
   for (const int64_t begins : {10000, 40}) {
     OneFile file(20000 + begins), other(20000);
     file.rows.back().slots[1] = {-3};
@@ -149,7 +152,8 @@ TEST(ReaderOfRows, TheFirstBadRecordIsNamedHoweverManyFollowAndWhoeverMeetsThem)
     file.write();
     other.write();
     write_file_list(file.folder / "list", {file.path, other.path}, true);
-    const std::string said = cat("data: '", file.path.string(), "': record ", 20000 + begins, " of ", 20000 + begins, ", at byte ", (19999 + begins) * 24, ": slot 1 has the key -3;");
+    const int64_t last = 20000 + begins;
+    const std::string said = cat("data: '", file.path.string(), "': record ", last, " of ", last, ", at byte ", (last - 1) * 24, ": slot 1 has the key -3;");
     for (int round = 0; round < 20; ++round) {
       Rig rig(file.clause, file.folder / "list", {.batch = 20000, .workers = 2 + round % 4 / 3, .repeat = round % 2 == 0}, 1 + round % 4);
       const auto seen = rig.next();
