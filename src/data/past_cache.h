@@ -4,11 +4,22 @@
 #include <bit>
 #include <cstdint>
 
-#if defined(__SSE2__) && defined(__x86_64__) && !defined(__SANITIZE_THREAD__)  // that sanitizer does not see them
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)  // that sanitizer does not see them
 #include <emmintrin.h>
-#define HCTR_PAST_CACHE 1
+namespace hctr {
+inline void store_past_cache(int64_t* to, int64_t value) { _mm_stream_si64(reinterpret_cast<long long*>(to), value); }
+inline void store_past_cache(float* to, float value) { _mm_stream_si32(reinterpret_cast<int*>(to), std::bit_cast<int>(value)); }
+/// Before another thread is told of them.
+inline void finish_stores() { _mm_sfence(); }
+}  // namespace hctr
 #else
-#define HCTR_PAST_CACHE 0
+namespace hctr {
+template <class T>
+void store_past_cache(T* to, T value) {
+  *to = value;
+}
+inline void finish_stores() {}
+}  // namespace hctr
 #endif
 
 namespace hctr {
@@ -17,26 +28,10 @@ namespace hctr {
 inline constexpr bool kPastCache = true;
 
 /// Whole lines of 64 bytes should be filled one after the other.
-template <bool kPast>
-void store(int64_t* to, int64_t value) {
-#if HCTR_PAST_CACHE
-  if constexpr (kPast) return _mm_stream_si64(reinterpret_cast<long long*>(to), value);
-#endif
-  *to = value;
-}
-template <bool kPast>
-void store(float* to, float value) {
-#if HCTR_PAST_CACHE
-  if constexpr (kPast) return _mm_stream_si32(reinterpret_cast<int*>(to), std::bit_cast<int>(value));
-#endif
-  *to = value;
-}
-
-/// Before another thread is told of them.
-inline void finish_stores() {
-#if HCTR_PAST_CACHE
-  _mm_sfence();
-#endif
+template <bool kPast, class T>
+void store(T* to, T value) {
+  if constexpr (kPast) store_past_cache(to, value);
+  else *to = value;
 }
 
 }  // namespace hctr
