@@ -15,8 +15,7 @@ std::vector<size_t> file_order(size_t files, int64_t pass, const Passage& passag
 }
 
 ChunkSource::ChunkSource(SampleSet& set, const Passage& passage, const ReaderPosition& from) : set_(set), passage_(passage), pass_(from.pass) {
-  const auto files = static_cast<int64_t>(set.files().size());
-  if (from.file >= files) throw Error(Kind::data, cat("a reader cannot go on in file ", from.file + 1, " of a set of ", files));
+  expect_file_of(from, set.files().size());
   order_ = file_order(set.files().size(), pass_, passage_);
   open(from.file, {.record = from.record, .offset = from.offset});
 }

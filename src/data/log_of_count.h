@@ -7,16 +7,27 @@
 
 namespace hctr {
 
-/// The double logarithm rounded to float; numbers below -1 give NaN, -1 gives -infinity. Small numbers, which are nearly all, come from a table.
-inline float log_of_count(int64_t n) {
-  constexpr int64_t kTable = 1 << 14;
-  static const std::vector<float> table = [] {
-    std::vector<float> logs;
-    for (int64_t i = 0; i < kTable; ++i) logs.push_back(static_cast<float>(std::log1p(static_cast<double>(i))));
-    return logs;
-  }();
-  if (static_cast<uint64_t>(n) < uint64_t{kTable}) return table[static_cast<size_t>(n)];
-  return static_cast<float>(std::log1p(static_cast<double>(n)));
-}
+/// Of small numbers, which are nearly all.
+class LogTable {
+ public:
+  static constexpr int64_t kSize = 1 << 14;
+  LogTable() {
+    for (int64_t i = 0; i < kSize; ++i) logs_.push_back(static_cast<float>(std::log1p(static_cast<double>(i))));
+  }
+  static const LogTable& get() {
+    static const LogTable table;
+    return table;
+  }
+  float operator()(int64_t n) const {
+    if (static_cast<uint64_t>(n) < uint64_t{kSize}) [[likely]] return logs_[static_cast<size_t>(n)];
+    return static_cast<float>(std::log1p(static_cast<double>(n)));
+  }
+
+ private:
+  std::vector<float> logs_;
+};
+
+/// The double logarithm rounded to float; numbers below -1 give NaN, -1 gives -infinity. Who has many to take keeps the table.
+inline float log_of_count(int64_t n) { return LogTable::get()(n); }
 
 }  // namespace hctr

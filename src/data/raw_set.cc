@@ -11,6 +11,7 @@
 namespace hctr {
 namespace {
 
+constexpr int64_t kPage = 4096;
 constexpr int64_t kChunkBytes = 256 << 10;  // as bytes and as samples they fit the second-level cache together
 
 /// Integers read as floats are tiny, floats read as integers are huge: the first labels tell.
@@ -31,7 +32,7 @@ void check_kind(const RawShape& shape, const ByteFile& file, int64_t records) {
     }
 }
 
-class RawSet : public SampleSet {
+class RawSet : public SampleSet, public RowMap {
  public:
   RawSet(const DataClause& clause, const Source& source, KeyWidth width, const Log& log)
       : policy_(clause.bad_records), files_(raw_files(source.path, log)), shape_(clause, 4) {
@@ -60,17 +61,18 @@ class RawSet : public SampleSet {
     struct RawCutter : Cutter {
       bool next(Chunk& chunk) override {
         chunk.begin = {.record = at, .offset = at * record};
-        chunk.records = std::min(std::max<int64_t>(kChunkBytes / record, 1), records - at);
+        chunk.records = std::min(most, records - at);
         chunk.bytes = chunk.records * record;
         at += chunk.records;
         return chunk.records > 0;
       }
-      int64_t at = 0, records = 0, record = 0;
+      int64_t at = 0, records = 0, record = 0, most = 0;
     };
     auto cutter = std::make_unique<RawCutter>();
     cutter->at = from.record;
     cutter->records = records_[file];
     cutter->record = shape_.record();
+    cutter->most = chunk_records();
     return cutter;
   }
 
@@ -88,22 +90,46 @@ class RawSet : public SampleSet {
           file->read_at(chunk.begin.offset + begin * record, to, bytes);
           to += bytes;
         });
-        const auto where = [&](int64_t i) {
-          const int64_t row = chunk.row_of_wanted(i);
-          return cat("'", path.string(), "': record ", chunk.begin.record + row + 1, " of ", set.records_[chunk.file], ", at byte ",
-                     chunk.begin.offset + row * record);
-        };
+        const auto where = [&](int64_t i) { return set.name_of(chunk.file, chunk.begin.record + chunk.row_of_wanted(i)); };
         return parse_raw(set.shape_, chunk.buffer.data(), wanted, set.policy_, where, scratch, block);
       }
       const RawSet& set;
       std::optional<ByteFile> file;  // the one read last
-      std::vector<const std::byte*> scratch;
+      RawScratch scratch;
     };
     return std::make_unique<RawParser>(*this);
   }
   bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
+  const RowMap* rows() const override { return policy_ == BadRecordPolicy::skip ? nullptr : this; }
+
+  int64_t records(size_t file) const override { return records_[file]; }
+  Place place(size_t, int64_t record) const override { return {.record = record, .offset = record * shape_.record()}; }
+  int64_t stretch() const override { return chunk_records(); }
+  std::unique_ptr<RowParser> row_parser() const override {
+    struct RawRowParser : RowParser {
+      explicit RawRowParser(const RawSet& of) : set(of), memory(static_cast<size_t>(of.chunk_records() * of.shape_.record()) + 2 * kPage) {}
+      void parse(size_t in, int64_t first, int64_t count, const OneHotRows& to) override {
+        const fs::path& path = set.files_[in];
+        if (!file || file->path() != path) file.emplace(path);
+        const int64_t offset = first * set.shape_.record();
+        const auto page = reinterpret_cast<uintptr_t>(memory.data() + kPage - 1) / kPage * kPage;
+        auto* bytes = reinterpret_cast<std::byte*>(page) + offset % kPage;  // as in the page cache: copied a quarter faster
+        file->read_at(offset, bytes, static_cast<size_t>(count * set.shape_.record()));
+        parse_raw_rows(set.shape_, bytes, count, [&](int64_t i) { return set.name_of(in, first + i); }, to);
+      }
+      const RawSet& set;
+      std::vector<std::byte> memory;
+      std::optional<ByteFile> file;  // the one read last
+    };
+    return std::make_unique<RawRowParser>(*this);
+  }
 
  private:
+  int64_t chunk_records() const { return std::max<int64_t>(kChunkBytes / shape_.record(), 1); }
+  std::string name_of(size_t file, int64_t record) const {
+    return cat("'", files_[file].string(), "': record ", record + 1, " of ", records_[file], ", at byte ", record * shape_.record());
+  }
+
   std::optional<BadRecordPolicy> policy_;
   std::vector<fs::path> files_;
   RawShape shape_;

@@ -30,9 +30,18 @@ int64_t raw_records(const RawShape&, const fs::path& file, int64_t bytes);
 /// the other kind (integers for floats).
 std::unique_ptr<SampleSet> open_raw_set(const DataClause&, const Source&, KeyWidth, const Log&);
 
+/// Memory that is used again.
+struct RawScratch {
+  std::vector<int64_t*> slots;
+  std::vector<const std::byte*> good;
+};
+
 /// Parses `records` records at `bytes` into `block`; bad ones (a negative key, a dense value without a logarithm, a float that is none)
 /// are left out and returned, or an error, as the policy has it. `where(i)` names record i.
 BadRecords parse_raw(const RawShape&, const std::byte* bytes, int64_t records, std::optional<BadRecordPolicy>,
-                     const std::function<std::string(int64_t)>& where, std::vector<const std::byte*>& scratch, SampleBlock& block);
+                     const std::function<std::string(int64_t)>& where, RawScratch& scratch, SampleBlock& block);
+
+/// The same as rows of a batch, where bad records are errors.
+void parse_raw_rows(const RawShape&, const std::byte* bytes, int64_t records, const std::function<std::string(int64_t)>& where, const OneHotRows& to);
 
 }  // namespace hctr

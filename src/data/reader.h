@@ -1,4 +1,6 @@
-// The reader: threads that turn the files of a set, of whatever format, into batches in memory that the caller supplies.
+// The reader: threads that turn the files of a set, of whatever format, into batches in memory that the caller supplies. There are two ways.
+//
+// By way of blocks (reader_blocks.cc), for any set:
 //
 //   files --(one thread at a time)--> chunks --(workers, in parallel)--> blocks --(collector)--> rows --(filler, in parallel)--> batch slots --> next()
 //   sample_set.h      chunk_source.h              block_stream.h           row_stream.h             batch_fill.h
@@ -8,6 +10,13 @@
 // each, and the rows of three batches.
 //
 // Of several ranks each parses its own rows where the format can count the others (share.h), else all, and keeps its own.
+//
+// Row by row (reader_rows.cc), where arithmetic says which record each row of a batch is (row_map.h): nothing is shuffled and no bad record left out.
+//
+//   files --(workers, in parallel: each a stretch of the rank's rows of a batch)--> batch slots --> next()
+//   row_tasks.h                                                                    one_hot_batch.h
+//
+// Besides the slots, memory holds the bytes of one stretch for each worker. Both ways deliver the same batches, and each goes on from the other's positions.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +32,9 @@
 #include "data/reader_position.h"
 
 namespace hctr {
+
+struct ReaderSet;
+class ReaderRun;
 
 struct ReaderOptions {
   int64_t batch = 0;  ///< samples of all ranks together
@@ -40,7 +52,7 @@ struct ReaderOptions {
 ///
 /// Each batch fills its slot up to layout.bytes and, of the StepState, sets first_sample (of this rank's row 0, counted
 /// since the very start or the last reset()), valid_samples and global_samples. Bad records that the clause's policy leaves out are
-/// counted; the first of each file is logged.
+/// counted; the first of each file is logged. Who has a slot writes nothing but the StepState there: what is the same in the next batch is not written again.
 class Reader {
  public:
   /// `slots`: memory of layout.bytes each, aligned for any type, alive as long as the reader.
@@ -72,10 +84,8 @@ class Reader {
   int64_t parsed_rows() const;
 
  private:
-  struct Set;  // what outlives a reset
-  struct Run;  // threads and queues of one go through the set
-  std::unique_ptr<Set> set_;
-  std::unique_ptr<Run> run_;
+  std::unique_ptr<ReaderSet> set_;
+  std::unique_ptr<ReaderRun> run_;
   ReaderPosition position_;
   int64_t skipped_ = 0;
 };

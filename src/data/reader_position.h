@@ -1,6 +1,7 @@
 // Where a reader stands, small enough to be kept with a model and exact enough to go on from.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "config/json.h"
@@ -19,6 +20,8 @@ struct ReaderPosition {
   bool operator==(const ReaderPosition&) const = default;
 };
 
+/// Errors: Error(data) when a set of `files` files has no such file.
+void expect_file_of(const ReaderPosition&, size_t files);
 Json to_json(const ReaderPosition&);
 /// Errors: Error(data) when `json` is not what to_json() writes.
 ReaderPosition reader_position(const Json& json);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "data/row_map.h"
 #include "data/sample_block.h"
 #include "data/share.h"
 
@@ -111,6 +112,8 @@ class SampleSet {
   virtual std::unique_ptr<Parser> parser() const = 0;
   /// Whether parsers can count rows and parse some of them only: what is bad in the others must not change their number.
   virtual bool can_be_shared() const = 0;
+  /// Where each record is one row with one key in each slot, and no bad one is left out: for reading rows straight into their places. Else null.
+  virtual const RowMap* rows() const { return nullptr; }
 };
 
 }  // namespace hctr

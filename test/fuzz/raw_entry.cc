@@ -13,7 +13,7 @@ void raw_records(Bytes bytes) {
   const std::vector<uint8_t> copy(bytes.begin(), bytes.end());  // so that reading past it is seen
   tolerate([&] {
     const int64_t records = hctr::raw_records(shape, "fuzz", static_cast<int64_t>(copy.size()));
-    std::vector<const std::byte*> scratch;
+    RawScratch scratch;
     SampleBlock block;
     const BadRecords bad = parse_raw(shape, reinterpret_cast<const std::byte*>(copy.data()), records, policy,
                                      [](int64_t i) { return std::to_string(i); }, scratch, block);

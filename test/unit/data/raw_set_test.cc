@@ -3,28 +3,11 @@
 
 #include <cmath>
 
+#include "unit/data/raw_test_files.h"
 #include "unit/data/reader_rig.h"
 
 namespace hctr::data_test {
 namespace {
-
-template <class T>
-void put(std::vector<std::byte>& bytes, T value) {
-  const auto* from = reinterpret_cast<const std::byte*>(&value);
-  bytes.insert(bytes.end(), from, from + sizeof value);
-}
-
-/// Rows as Raw bytes. Integers: label and dense are written as they are, and the reader takes logarithms.
-template <class Key = int32_t>
-std::vector<std::byte> raw_bytes(const std::vector<Row>& rows, bool floats) {
-  std::vector<std::byte> bytes;
-  for (const Row& row : rows) {
-    for (const auto* numbers : {&row.label, &row.dense})
-      for (const float value : *numbers) floats ? put(bytes, value) : put(bytes, static_cast<int32_t>(value));
-    for (const auto& slot : row.slots) put(bytes, static_cast<Key>(slot.at(0)));
-  }
-  return bytes;
-}
 
 DataClause raw_clause(bool floats) {
   DataClause clause = clause_of(2, 3, {input_of("wide", 1, 1, 1), input_of("deep", 4, 1, 4)});

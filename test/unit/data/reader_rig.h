@@ -23,13 +23,15 @@ struct Seen {
 /// The reader under test with its memory.
 struct Rig {
   Rig(const DataClause& clause, const fs::path& list, ReaderOptions options, int slots = 2, Log log = Log::silent())
+      : Rig(clause, Source{list.string()}, options, slots, log) {}
+  Rig(const DataClause& clause, const Source& source, ReaderOptions options, int slots = 2, Log log = Log::silent())
       : layout(batch_shape(clause, (options.batch + options.ranks - 1) / options.ranks)), memory(static_cast<size_t>(slots)) {
     std::vector<std::byte*> pointers;
     for (auto& block : memory) {
       block.assign(layout.bytes, std::byte{0xAB});
       pointers.push_back(block.data());
     }
-    reader = std::make_unique<Reader>(clause, Source{list.string()}, layout, pointers, options, log);
+    reader = std::make_unique<Reader>(clause, source, layout, pointers, options, log);
   }
 
   std::optional<Seen> next() {

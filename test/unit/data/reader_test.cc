@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "unit/data/raw_test_files.h"
 #include "unit/data/reader_rig.h"
 
 namespace hctr::data_test {
@@ -17,9 +18,11 @@ struct DataSet {
   explicit DataSet(const DataClause& clause, std::vector<int64_t> sizes = {700, 1, 0, 1300, 64}) {
     std::vector<fs::path> files;
     for (size_t i = 0; i < sizes.size(); ++i) {
-      const auto part = random_rows(clause, sizes[i], i + 1, 1 << 30, true);
+      const bool raw = clause.format == DataFormat::raw;
+      const auto part = random_rows(clause, sizes[i], i + 1, 1 << 30, !raw);
       files.push_back(folder / cat("part", i, ".data"));
-      write_rows(files.back(), style_of(clause, i % 2 ? Check::sum : Check::none, i % 3 ? 4 : 8), part);
+      if (raw) put_bytes(files.back(), raw_bytes(part, true));
+      else write_rows(files.back(), style_of(clause, i % 2 ? Check::sum : Check::none, i % 3 ? 4 : 8), part);
       rows.insert(rows.end(), part.begin(), part.end());
     }
     list = folder / "list.txt";
@@ -30,7 +33,21 @@ struct DataSet {
   fs::path list;
 };
 
-TEST(Reader, BatchesHoldTheRowsInListOrderForAnyNumberOfWorkersAndTheLastMayBePartial) {
+/// By way of blocks, as Norm is read, and straight into batches, as Raw is.
+class EachReader : public testing::TestWithParam<DataFormat> {
+ protected:
+  static DataClause two_inputs() {
+    if (GetParam() == DataFormat::norm) return data_test::two_inputs();
+    DataClause clause = clause_of(2, 3, {input_of("wide", 1, 1, 1), input_of("deep", 5, 1, 5)});
+    clause.format = DataFormat::raw;
+    clause.float_label_dense = true;
+    return clause;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ways, EachReader, testing::Values(DataFormat::norm, DataFormat::raw),
+                         [](const auto& way) { return std::string(way.param == DataFormat::norm ? "Blocks" : "Rows"); });
+
+TEST_P(EachReader, BatchesHoldTheRowsInListOrderForAnyNumberOfWorkersAndTheLastMayBePartial) {
   const DataClause clause = two_inputs();
   const DataSet set(clause);
   for (const int workers : {1, 2, 5}) {
@@ -68,21 +85,21 @@ TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
   }
 }
 
-TEST(Reader, CanDropTheLastPartialBatch) {
+TEST_P(EachReader, CanDropTheLastPartialBatch) {
   const DataClause clause = two_inputs();
   const DataSet set(clause);
   Rig rig(clause, set.list, {.batch = 128, .workers = 2, .repeat = false, .keep_last_partial = false});
   EXPECT_EQ(rig.all().size(), 16u);
 }
 
-TEST(Reader, ABatchThatEndsWithTheSetIsFollowedByNoEmptyOne) {
+TEST_P(EachReader, ABatchThatEndsWithTheSetIsFollowedByNoEmptyOne) {
   const DataClause clause = two_inputs();
   const DataSet set(clause, {100, 28});
   Rig rig(clause, set.list, {.batch = 64, .workers = 3, .repeat = false});
   EXPECT_EQ(rig.all().size(), 2u);
 }
 
-TEST(Reader, RepeatedBatchesAreFullAndRunAcrossTheEnd) {
+TEST_P(EachReader, RepeatedBatchesAreFullAndRunAcrossTheEnd) {
   const DataClause clause = two_inputs();
   const DataSet set(clause, {50, 7});
   for (const int workers : {1, 2, 5}) {
@@ -97,7 +114,7 @@ TEST(Reader, RepeatedBatchesAreFullAndRunAcrossTheEnd) {
   }
 }
 
-TEST(Reader, ABatchMayBeLargerThanTheSet) {
+TEST_P(EachReader, ABatchMayBeLargerThanTheSet) {
   const DataClause clause = two_inputs();
   const DataSet set(clause, {5, 6});
   Rig rig(clause, set.list, {.batch = 40, .workers = 2, .repeat = true});
@@ -109,7 +126,7 @@ TEST(Reader, ABatchMayBeLargerThanTheSet) {
   expect_batch(batches[0], once.layout.shape, set.rows, 0);
 }
 
-TEST(Reader, RanksShareEachBatchAndTogetherHoldWhatOneRankWould) {
+TEST_P(EachReader, RanksShareEachBatchAndTogetherHoldWhatOneRankWould) {
   const DataClause clause = two_inputs();
   const DataSet set(clause, {300, 41});
   for (const int ranks : {2, 3, 4}) {
@@ -129,7 +146,7 @@ TEST(Reader, RanksShareEachBatchAndTogetherHoldWhatOneRankWould) {
   }
 }
 
-TEST(Reader, ResetStartsAgainAtTheFirstSampleAtAnyTime) {
+TEST_P(EachReader, ResetStartsAgainAtTheFirstSampleAtAnyTime) {
   const DataClause clause = two_inputs();
   const DataSet set(clause);
   Rig rig(clause, set.list, {.batch = 128, .workers = 3, .repeat = false}, 3);
@@ -143,7 +160,7 @@ TEST(Reader, ResetStartsAgainAtTheFirstSampleAtAnyTime) {
   }
 }
 
-TEST(Reader, SlotsMayBeReleasedInAnyOrderAndAreFilledInTheirOwn) {
+TEST_P(EachReader, SlotsMayBeReleasedInAnyOrderAndAreFilledInTheirOwn) {
   const DataClause clause = two_inputs();
   const DataSet set(clause, {500});
   Rig rig(clause, set.list, {.batch = 10, .workers = 2, .repeat = true}, 3);
@@ -154,7 +171,7 @@ TEST(Reader, SlotsMayBeReleasedInAnyOrderAndAreFilledInTheirOwn) {
   EXPECT_THROW(rig.reader->release(7), Error);
 }
 
-TEST(Reader, DestructionAtAnyTimeDoesNotHang) {
+TEST_P(EachReader, DestructionAtAnyTimeDoesNotHang) {
   const DataClause clause = two_inputs();
   const DataSet set(clause);
   for (int batches = 0; batches < 12; ++batches) {

@@ -1,0 +1,34 @@
+// A batch slot into which rows with one key in each slot are written where they belong, by several threads in any order.
+#pragma once
+
+#include <vector>
+
+#include "data/batch_layout.h"
+#include "data/row_map.h"
+
+namespace hctr {
+
+/// Offsets of such batches depend on the number of rows alone, so they are written when it changes: nobody else may write there. Keeps a reference to the
+/// layout.
+class OneHotBatch {
+ public:
+  OneHotBatch(const BatchLayout&, std::byte* memory);
+
+  /// A new batch of `rows` rows, as many as the layout has or fewer.
+  void start(int64_t rows);
+  int64_t rows() const { return rows_; }
+  /// Where rows `row`, row + 1, ... are to be written.
+  OneHotRows from(int64_t row) const { return {view_.label, view_.dense, keys_, row}; }
+  /// Once all are written: offsets, and zeros behind the rows. Leaves the StepState alone.
+  void finish();
+  StepState& state() { return *view_.state; }
+
+ private:
+  const BatchShape& shape_;
+  BatchView view_;
+  std::vector<int64_t*> keys_;  // of row 0, for each slot of the record
+  int64_t rows_ = 0;
+  int64_t offsets_of_ = -1;  // the number of rows that the offsets are right for
+};
+
+}  // namespace hctr
