@@ -96,7 +96,7 @@ class ArrowFile : public ParquetFile {
 
   const char* open_column(int64_t group, int64_t field, ParquetColumn*& column) override {
     return told([&] {
-      std::shared_ptr<arrow::RecordBatchReader> batches;  // made by several threads at once, as Arrow's own do when they read row groups ahead
+      std::shared_ptr<arrow::RecordBatchReader> batches;  // several threads may make them, as Arrow's own do when they read row groups ahead
       ARROW_RETURN_NOT_OK(batches_of(*reader_, static_cast<int>(group), leaves_[static_cast<size_t>(field)], batches));
       column = new ArrowColumn(std::move(batches), groups_[static_cast<size_t>(group)].rows, piece_rows_);
       return arrow::Status::OK();
