@@ -16,8 +16,8 @@ namespace {
 
 using arrow::Status;
 
-constexpr int kLeastBits = 12, kMostBits = 24;    // smaller and larger ones are the system's: 4 KiB to 16 MiB
-constexpr int64_t kKept = 128 << 20;              // bytes of blocks that wait
+constexpr int kLeastBits = 12, kMostBits = 24;            // smaller and larger ones are the system's: 4 KiB to 16 MiB
+constexpr int64_t kKept = 512 << 20;                      // bytes of blocks that wait; 128 MiB were too few for 40 columns and 16 threads
 constexpr int kSizes = 4 * (kMostBits - kLeastBits) + 1;  // four for each power of two, so a block is a quarter too large at most
 
 /// The smallest block that holds `bytes`; negative where there is none.
