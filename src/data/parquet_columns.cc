@@ -137,7 +137,9 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
   first_bad_ = -1;
   grow(block.label, rows * plan_.shape.label_dim);
   grow(block.dense, rows * plan_.shape.dense_dim);
-  grow(block.offsets, static_cast<int64_t>(plan_.slots.size()) * rows + 1);
+  const auto slots = static_cast<int64_t>(plan_.slots.size());
+  grow(block.offsets, slots * rows + 1);
+  grow(block.keys, (slots + 1) * rows);  // what a key for each bag takes, as add_slot() asks for it
 }
 
 void ParquetRows::add(size_t column, const ParquetField& field, const ParquetValues& values) {
@@ -326,6 +328,7 @@ BadRecords ParquetRows::finish(const std::function<std::string(int64_t row)>& wh
     leave_out_bad_rows();
   }
   block_->rows = rows_;
+  block_->one_hot = !many_;
   return found;
 }
 

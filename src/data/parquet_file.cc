@@ -2,10 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
-
 #include "base/error.h"
-#include "base/platform.h"
 
 namespace hctr {
 namespace {
@@ -48,77 +45,6 @@ std::shared_ptr<ParquetFile> open_parquet(const fs::path& path) {
   if (const char* problem = parquet_plugin().open(path.c_str(), kParquetPieceRows, &file))
     throw Error(Kind::data, cat("'", path.string(), "' is no whole Parquet file: ", problem));
   return std::shared_ptr<ParquetFile>(file);
-}
-
-ParquetPiece::~ParquetPiece() {
-  if (!owner_) return;
-  std::unique_lock<std::mutex> lock;
-  // The reader of the column may hold the memory too, and counts of references within Arrow are what the thread sanitizer cannot see.
-  if constexpr (kSanitized)
-    if (column_) lock = std::unique_lock(*column_);
-  drop_(owner_);
-}
-
-ParquetRowGroup::ParquetRowGroup(std::shared_ptr<ParquetFile> file, fs::path path, int64_t group, std::vector<int64_t> fields, int64_t first_piece)
-    : file_(std::move(file)), path_(std::move(path)), group_(group), first_piece_(first_piece), fields_(std::move(fields)), columns_(fields_.size()) {}
-
-void ParquetRowGroup::read_next(size_t at, ParquetPiece& piece) {
-  Column& column = columns_[at];
-  const char* problem = nullptr;
-  if (!column.reader) {
-    ParquetColumn* opened = nullptr;
-    problem = file_->open_column(group_, fields_[at], opened);
-    column.reader.reset(opened);
-  }
-  if (!problem) problem = column.reader->read(piece.values, piece.owner_);
-  if (problem)
-    throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, " of ", file_->info().group_count, ", column '", field(at).name, "' (", field(at).said,
-                                ") cannot be read from its row ", column.decoded * kParquetPieceRows + 1, " on: ", problem));
-  ++column.decoded;
-}
-
-std::unique_lock<std::mutex> ParquetRowGroup::turn_of(Column& column, int64_t piece) {
-  std::unique_lock lock(column.mutex);
-  if (piece == first_piece_) column.piece = piece;  // a reader that goes on in the middle
-  column.turn.wait(lock, [&] { return piece > column.failed_at || column.piece == piece; });
-  if (piece > column.failed_at) throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, ": rows before could not be read"));
-  return lock;
-}
-
-ParquetPiece ParquetRowGroup::read(size_t at, int64_t piece) {
-  Column& column = columns_[at];
-  ParquetPiece found(parquet_plugin().drop);
-  std::unique_lock lock = turn_of(column, piece);
-  while (column.decoded < piece) {
-    ParquetPiece skipped(parquet_plugin().drop);
-    read_next(at, skipped);
-  }
-  read_next(at, found);
-  found.column_ = &column.mutex;
-  ++column.piece;
-  lock.unlock();
-  column.turn.notify_all();
-  return found;
-}
-
-void ParquetRowGroup::skip(int64_t piece) {
-  for (Column& column : columns_) {
-    {
-      const std::unique_lock lock = turn_of(column, piece);
-      ++column.piece;
-    }
-    column.turn.notify_all();
-  }
-}
-
-void ParquetRowGroup::fail(int64_t piece) {
-  for (Column& column : columns_) {
-    {
-      const std::lock_guard lock(column.mutex);
-      column.failed_at = std::min(column.failed_at, piece);
-    }
-    column.turn.notify_all();
-  }
 }
 
 }  // namespace hctr

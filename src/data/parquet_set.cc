@@ -3,8 +3,8 @@
 #include <map>
 
 #include "base/error.h"
-#include "data/parquet_file.h"
 #include "data/parquet_plan.h"
+#include "data/parquet_row_group.h"
 #include "data/set_files.h"
 
 namespace hctr {

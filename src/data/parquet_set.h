@@ -1,4 +1,4 @@
-// Parquet files as a set of samples. Row groups are cut into pieces of rows; threads share the pieces and read their columns one behind the other.
+// Parquet files as a set of samples. Row groups are cut into pieces of rows; threads share the pieces, and decode columns for each other.
 #pragma once
 
 #include <memory>

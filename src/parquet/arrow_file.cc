@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 
 #include "parquet/arrow_calls.h"
 #include "parquet/arrow_values.h"
+#include "parquet/block_pool.h"
 
 namespace hctr {
 namespace {
@@ -76,7 +76,7 @@ class ArrowFile : public ParquetFile {
  public:
   arrow::Status open(const char* path, int64_t piece_rows) {
     ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
-    arrow::MemoryPool* const pool = arrow::system_memory_pool();  // as fast here as Arrow's own, and one that sanitizers see
+    arrow::MemoryPool* const pool = block_pool();
     parquet::ReaderProperties bytes(pool);
     bytes.enable_buffered_stream();  // a column chunk is not read whole
     bytes.set_buffer_size(kStreamBytes);
@@ -96,8 +96,7 @@ class ArrowFile : public ParquetFile {
 
   const char* open_column(int64_t group, int64_t field, ParquetColumn*& column) override {
     return told([&] {
-      std::shared_ptr<arrow::RecordBatchReader> batches;
-      const std::lock_guard lock(opening_);  // Arrow reads columns side by side, but promises nothing of getting them
+      std::shared_ptr<arrow::RecordBatchReader> batches;  // several threads may make them, as Arrow's own do when they read row groups ahead
       ARROW_RETURN_NOT_OK(batches_of(*reader_, static_cast<int>(group), leaves_[static_cast<size_t>(field)], batches));
       column = new ArrowColumn(std::move(batches), groups_[static_cast<size_t>(group)].rows, piece_rows_);
       return arrow::Status::OK();
@@ -138,7 +137,6 @@ class ArrowFile : public ParquetFile {
   }
 
   std::unique_ptr<parquet::arrow::FileReader> reader_;
-  std::mutex opening_;
   int64_t piece_rows_ = 0;
   ParquetFileInfo info_;
   std::vector<ParquetField> fields_;

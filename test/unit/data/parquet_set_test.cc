@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "data/column_rules.h"
 #include "data/inspect.h"
+#include "data/parquet_row_group.h"
 #include "data/parquet_writer.h"
 #include "unit/data/parquet_test_files.h"
 
@@ -111,6 +112,15 @@ TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
       EXPECT_TRUE(std::equal(part.label.begin(), part.label.end(), batches[static_cast<size_t>(i)].label.begin() + 500));
     }
   }
+}
+
+TEST_F(Parquet, ManyWorkersReadSmallRowGroupsInTheirOrder) {
+  const DataClause clause = named(1, {input_of("a", 2, 3, 5)});
+  const auto rows = random_rows(clause, 12000, 6, 1000, true);
+  write_parquet(file, columns_of(rows, true), 700);
+  expect_reads(clause, file, rows, 777);
+  Rig one(clause, file, {.batch = 1000, .workers = 1}), many(clause, file, {.batch = 1000, .workers = 16});
+  for (int i = 0; i < 40; ++i) expect_equal(*one.next(), *many.next());
 }
 
 TEST_F(Parquet, AnyNumberOfThreadsWritesTheSameBytes) {
