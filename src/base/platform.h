@@ -1,4 +1,4 @@
-// What this build contains, as constants; the only file with #ifdef.
+// What this build contains, as constants; the only file with #ifdef, but where structure_test says why.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -8,7 +8,9 @@
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "data/file_list.h"
+#include "data/parquet_file.h"
 #include "data/parquet_writer.h"
+#include "data/record_writer.h"
 #include "data/sample_maker.h"
 
 namespace hctr {
@@ -151,12 +153,6 @@ bool present(const Part& part, const Json& made, WrittenAs as, const Log& log) {
   return true;
 }
 
-void forget(const fs::path& path) {
-  std::error_code error;
-  fs::remove(path, error);
-  if (error) throw Error(Kind::io, cat("cannot remove '", path.string(), "': ", error.message()));
-}
-
 void check_options(const std::vector<Part>& parts, const GenerateOptions& options) {
   if (options.written_as == WrittenAs::raw && (options.files != 1 || options.eval_files != 1 || !options.folder.empty()))
     throw Error(Kind::usage, "Raw data is one file, the source of the Data layer; leave --files, --eval-files and the data folder out");
@@ -215,8 +211,9 @@ std::optional<BestPossible> generate(const DataClause& clause, const GenerateOpt
   const SampleEncoder encoder(clause, options.written_as, maker.style());
   ThreadPool pool(options.threads);
   std::optional<BestPossible> best;
+  if (options.written_as == WrittenAs::parquet) parquet_plugin();  // before anything is removed
   for (const Part& part : parts) {
-    for (const fs::path& old : {part.list, sidecar(part.list), truth_path(part.list)}) forget(old);  // they would speak of other data if this run stopped half-way
+    make_room({part.list, sidecar(part.list), truth_path(part.list)}, true);  // they would speak of other data if this run stopped half-way
     std::unique_ptr<PartWriter> writer;
     if (options.written_as == WrittenAs::parquet) writer = std::make_unique<ParquetFiles>(parquet_folder(part, clause, options), part.list, parquet_style(maker, options.threads));
     else writer = std::make_unique<ByteFiles>(part, encoder, options);

@@ -16,7 +16,6 @@ class OneHotBatch {
 
   /// A new batch of `rows` rows, as many as the layout has or fewer.
   void start(int64_t rows);
-  int64_t rows() const { return rows_; }
   /// Where rows `row`, row + 1, ... are to be written.
   OneHotRows from(int64_t row) const { return {view_.label, view_.dense, keys_, row}; }
   /// Once all are written: offsets, and zeros behind the rows. Leaves the StepState alone.

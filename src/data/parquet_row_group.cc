@@ -92,6 +92,8 @@ std::string ParquetRowGroup::decode_next(size_t at, int64_t piece, ParquetPiece&
   if (!problem) return "";
   return cat("'", path_.string(), "': row group ", group_ + 1, " of ", file_->info().group_count, ", column '", field(at).name, "' (", field(at).said,
              ") cannot be read from its row ", piece * kParquetPieceRows + 1, " on: ", problem);
+} catch (const std::bad_alloc&) {
+  return "out of memory";  // short enough to need none
 } catch (const std::exception& error) {
   return error.what();
 }

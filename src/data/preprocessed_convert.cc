@@ -116,6 +116,15 @@ class KeySets {
   std::set<int64_t> keys_;
 };
 
+/// Lists and key sets of an earlier run that this one would overwrite, so many of them as follow each other.
+std::vector<fs::path> old_lists(const PreprocessedOptions& options) {
+  const bool only_one = options.files_per_list == 0;
+  std::vector<fs::path> old;
+  for (int64_t n = 0; n == 0 || (!only_one && fs::exists(old[old.size() - 2])); ++n)
+    for (const std::string& ending : {options.list.extension().string(), std::string(".keyset")}) old.push_back(numbered(options.list, n, only_one, ending));
+  return old;
+}
+
 int64_t write_lists(const PreprocessedOptions& options, const std::vector<fs::path>& files) {
   const auto per_list = options.files_per_list > 0 ? static_cast<size_t>(options.files_per_list) : files.size();
   int64_t lists = 0;
@@ -133,8 +142,8 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
   if (options.list.extension().empty()) throw Error(Kind::usage, cat("the name of the file list, '", options.list.string(), "', needs an ending such as .txt"));
   if (options.wide_keys < 0 || options.wide_keys > 1 << 20 || options.files_per_list < 0)
     throw Error(Kind::usage, "the number of wide keys and the number of files per list must not be negative");
-  make_room({options.list}, true);
   TextSource source({options.input});
+  make_room(old_lists(options), true);
   NormSetWriter set(style_of(options), options.rows_per_file,
                     [prefix = options.prefix](int64_t n) { return fs::path(cat(prefix, n, ".data")); });
   KeySets key_sets(options);

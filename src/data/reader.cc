@@ -48,6 +48,7 @@ Reader::Reader(const DataClause& clause, const Source& source, const BatchLayout
 Reader::~Reader() = default;
 
 std::optional<int> Reader::next() {
+  HCTR_EXPECT(run_, "a reader whose start failed");
   const std::optional<Ready> ready = run_->next();
   if (!ready) return std::nullopt;
   position_ = ready->behind;

@@ -1,6 +1,7 @@
 // What a Reader keeps, and its threads: two ways of turning the files of a set into batches, of which the Reader takes the one that fits.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>

@@ -5,7 +5,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kTogether = 64;  // tasks begin at multiples of these in a batch: keys of one slot then fill whole cache lines
+constexpr int64_t kTogether = 64;  // tasks begin at multiples of these in a batch, where a stretch has so many: keys of one slot then fill whole cache lines
 
 /// The most rows of a task: every batch is work for all workers, as few slots may be free.
 int64_t most_rows(const ReaderSet& set, int64_t stretch) {

@@ -96,8 +96,9 @@ int64_t count_rows(const std::vector<std::string>& files, const std::optional<st
       [&](Counting& mine) -> int64_t {
         const Piece& now = mine.piece;
         if (now.end == 0) return rows_of_packed(now, header, shown);
+        const int64_t rows = rows_ending_in(now, mine.bytes) - (header && now.begin == 0);
         shown.add(now.end - now.begin);
-        return rows_ending_in(now, mine.bytes) - (header && now.begin == 0);
+        return rows;
       });
   int64_t rows = 0;
   while (const std::optional<int64_t> counted = workers.next()) rows += *counted;

@@ -141,15 +141,14 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     if (complete.empty()) return;
     exchange = beside_.after(ctx);
     for (const size_t e : complete) tables_[e]->send_gradients(exchange, slot, train_.embedding_gradient(e));
-    if (!scaler_) return;
-    for (const size_t e : complete) scaler_->search(exchange, train_.embedding_gradient(e), comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32);
   };
   const auto sum_gradients = [&](size_t node) {
     for (const auto& regularizer : regularizers) weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
     gradients_.node_done(ctx, node);
   };
   train_.backward(ctx, binding, {send_gradients, sum_gradients});
-  if (scaler_) {
+  if (scaler_) {  // behind what was sent, beside the last sum of dense gradients
+    for (size_t e = 0; e < tables_.size(); ++e) scaler_->search(exchange, train_.embedding_gradient(e), comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32);
     gradients_.join(ctx);
     scaler_->search(ctx, weights_.all_gradients());
   }

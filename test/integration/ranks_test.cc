@@ -24,6 +24,15 @@ TEST_F(RanksTest, GpusTrainTheModelOfOneGpu) {
   }
 }
 
+TEST_F(RanksTest, GpusThatDoNotReachEachOthersMemoryTrainTheModelOfOneGpu) {
+  if (!kNcclBuild || find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs and NCCL";
+  device_ = "cuda";
+  const Result one = train(sgd(config_), {"[0]"}, "one");
+  ::setenv("NCCL_P2P_DISABLE", "1", 1);  // for the program, which has this one's environment
+  expect_same(one, train(sgd(config_), {"[0, 1]"}), 2e-5, 2e-5);
+  ::unsetenv("NCCL_P2P_DISABLE");
+}
+
 TEST_F(RanksTest, GpusWithRowsOnEveryOneTrainTheModelOfOneGpu) {
   if (!kNcclBuild || find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs and NCCL";
   device_ = "cuda";
