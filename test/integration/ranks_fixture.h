@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <sstream>
 
 #include "base/error.h"
+#include "base/platform.h"
 #include "support/devices.h"
 #include "support/distance.h"
 #include "support/program.h"
@@ -22,8 +24,30 @@ struct Ranks {
   std::string gpu;    // of the config
   int processes = 1;  // more: under mpirun
 };
+inline void PrintTo(const Ranks& ranks, std::ostream* out) { *out << ranks.gpu; }
 inline const Ranks kThreads[] = {{"[0, 1]"}, {"[0, 1, 2]"}, {"[0, 1, 2, 3]"}};
 inline const Ranks kProcesses[] = {{"[[0], [0]]", 2}, {"[[0], [0], [0]]", 3}, {"[[0], [0], [0], [0]]", 4}, {"[[0, 1], [0]]", 2}};
+/// On GPUs of one host: threads, processes, and processes of several ranks.
+inline const Ranks kGpus[] = {{"[0, 1]"}, {"[[0], [1]]", 2}, {"[0, 1, 2]"}, {"[0, 1, 2, 3]"}, {"[[0], [1], [2], [3]]", 4}, {"[[0, 1], [2, 3]]", 2}};
+
+/// Each rank is a digit in `gpu`.
+inline int count_of(const Ranks& ranks) {
+  return static_cast<int>(std::count_if(ranks.gpu.begin(), ranks.gpu.end(), [](char c) { return '0' <= c && c <= '9'; }));
+}
+
+/// "FourGpusInTwoProcesses", as names of tests.
+inline std::string name_of(const ::testing::TestParamInfo<Ranks>& info) {
+  const char* const kNumbers[] = {"", "One", "Two", "Three", "Four"};
+  const std::string gpus = std::string(kNumbers[count_of(info.param)]) + "Gpus";
+  return info.param.processes == 1 ? gpus : gpus + "In" + kNumbers[info.param.processes] + "Processes";
+}
+
+/// Why ranks cannot be spread so over the GPUs of this machine; empty where they can.
+inline std::string why_not_here(const Ranks& gpus) {
+  if (!kNcclBuild) return "needs a build with NCCL";
+  if (find_gpus().count < count_of(gpus)) return "needs " + std::to_string(count_of(gpus)) + " GPUs";
+  return gpus.processes > 1 ? why_no_mpi() : "";
+}
 
 inline std::string sgd(std::string config) {
   const size_t begin = config.find("\"optimizer\":"), end = config.find("\"layers\":");
@@ -179,6 +203,9 @@ class RanksTest : public ::testing::Test {
         with_change(everywhere(config, "hybrid"), "\"embedding_vec_size\": 1,", R"("embedding_vec_size": 1, "num_iterations_statistics": 5,)");
     return {{"hybrid", config, hybrid}, {"data_parallel", direct, everywhere(direct, "data_parallel")}, {"auto", direct, everywhere(direct, "auto")}};
   }
+
+  /// The same, every kernel launched by itself.
+  static std::string unrecorded(const std::string& config) { return with_change(config, "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false"); }
 
   /// Training that only a signal ends.
   std::string endless() const {

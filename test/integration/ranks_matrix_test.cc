@@ -2,7 +2,6 @@
 // processes.
 #include <algorithm>
 
-#include "base/platform.h"
 #include "ranks_fixture.h"
 
 namespace hctr::test {
@@ -84,10 +83,6 @@ class EveryTable : public RanksTest {
     return with_change(config, "\"seed\": 7", R"("seed": 7, "placement_file": "plan.json")");
   }
 
-  static int count_of(const Ranks& ranks) {  // each is a digit in "gpu"
-    return static_cast<int>(std::count_if(ranks.gpu.begin(), ranks.gpu.end(), [](char c) { return '0' <= c && c <= '9'; }));
-  }
-
   struct Input {
     std::string name;
     int slots, most_keys;
@@ -95,19 +90,27 @@ class EveryTable : public RanksTest {
   inline static const Input kInputs[] = {{"one", 3, 1}, {"many", 2, 3}};
 };
 
-TEST_F(EveryTable, OnGpusTrainsTheModelOfOneGpu) {
-  if (!kNcclBuild || find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs and NCCL";
-  device_ = "cuda";
+class EveryTableOnGpus : public EveryTable, public ::testing::WithParamInterface<Ranks> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_not_here(GetParam()); !why.empty()) GTEST_SKIP() << why;
+    EveryTable::SetUp();
+    device_ = "cuda";
+  }
+};
+
+TEST_P(EveryTableOnGpus, TrainsTheModelOfOneGpu) {
   for (const Rule& rule : kRules) {
     if (rule.name != "SGD" && rule.name != "Adam" && rule.name != "Adam, lazy") continue;
-    const std::string config = with_change(config_, kRules[0].clause, rule.clause);
-    const Result one = train(config, {"[0]"}, "one");
     SCOPED_TRACE(rule.name);
-    expect_same(one, train(planned(config, 2), {"[0, 1]"}), 2e-5, 2e-5);
-    expect_same(one, train(with_change(planned(config, 2), "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false"), {"[0, 1]"}), 2e-5, 2e-5);
-    if (why_no_mpi().empty()) expect_same(one, train(planned(config, 2), {"[[0], [1]]", 2}), 2e-5, 2e-5);
+    const std::string config = with_change(config_, kRules[0].clause, rule.clause), many = planned(config, count_of(GetParam()));
+    const Result one = train(config, {"[0]"}, "one");
+    expect_same(one, train(many, GetParam()), 2e-5, 2e-5);
+    expect_same(one, train(unrecorded(many), GetParam()), 2e-5, 2e-5);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, EveryTableOnGpus, ::testing::ValuesIn(kGpus), name_of);
 
 TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
   const Ranks all[] = {kThreads[0], kThreads[1], kThreads[2], kProcesses[0], kProcesses[1], kProcesses[2], kProcesses[3]};

@@ -7,43 +7,47 @@
 namespace hctr::test {
 namespace {
 
-TEST_F(RanksTest, GpusTrainTheModelOfOneGpu) {
-  if (!kNcclBuild || find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs and NCCL";
-  device_ = "cuda";
+class RanksOnGpus : public RanksTest, public ::testing::WithParamInterface<Ranks> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_not_here(GetParam()); !why.empty()) GTEST_SKIP() << why;
+    RanksTest::SetUp();
+    device_ = "cuda";
+  }
+  void expect_the_model_of_one(const std::string& alone, const std::string& many) {
+    const Result one = train(alone, {"[0]"}, "one");
+    expect_same(one, train(many, GetParam()), 2e-5, 2e-5);
+    expect_same(one, train(unrecorded(many), GetParam()), 2e-5, 2e-5);
+  }
+};
+
+TEST_P(RanksOnGpus, TrainTheModelOfOneGpu) {
   const std::string odd = with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127");
   const std::string large = with_change(with_large_layers(sgd(config_)), "\"learning_rate\": 0.3", "\"learning_rate\": 0.01");
-  const std::string two_bytes = with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"");
-  const Result wide = train(sgd(config_), {"[0]"}, "one");
-  expect_same(wide, train(two_bytes, {"[0, 1]"}), 1e-3, 1e-3, 1e-3);
-  for (const std::string& config : {config_, sgd(config_), with_batch_norm(sgd(config_)), with_dice(sgd(config_)), odd, large, with_batch_norm(large), with_policies()}) {
-    const Result one = train(config, {"[0]"}, "one");
-    expect_same(one, train(config, {"[0, 1]"}), 2e-5, 2e-5);
-    if (why_no_mpi().empty()) expect_same(one, train(config, {"[[0], [1]]", 2}), 2e-5, 2e-5);
-    const Result unrecorded = train(with_change(config, "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false"), {"[0, 1]"});
-    expect_same(one, unrecorded, 2e-5, 2e-5);
-  }
+  for (const std::string& config : {config_, sgd(config_), with_batch_norm(sgd(config_)), with_dice(sgd(config_)), odd, large, with_batch_norm(large), with_policies()})
+    expect_the_model_of_one(config, config);
 }
 
-TEST_F(RanksTest, GpusThatDoNotReachEachOthersMemoryTrainTheModelOfOneGpu) {
-  if (!kNcclBuild || find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs and NCCL";
-  device_ = "cuda";
+TEST_P(RanksOnGpus, MayExchangeVectorsInTwoBytes) {
+  const std::string two_bytes = with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"");
+  expect_same(train(sgd(config_), {"[0]"}, "one"), train(two_bytes, GetParam()), 1e-3, 1e-3, 1e-3);
+}
+
+TEST_P(RanksOnGpus, ThatDoNotReachEachOthersMemoryTrainTheModelOfOneGpu) {
   const Result one = train(sgd(config_), {"[0]"}, "one");
   ::setenv("NCCL_P2P_DISABLE", "1", 1);  // for the program, which has this one's environment
-  expect_same(one, train(sgd(config_), {"[0, 1]"}), 2e-5, 2e-5);
+  expect_same(one, train(sgd(config_), GetParam()), 2e-5, 2e-5);
   ::unsetenv("NCCL_P2P_DISABLE");
 }
 
-TEST_F(RanksTest, GpusWithRowsOnEveryOneTrainTheModelOfOneGpu) {
-  if (!kNcclBuild || find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs and NCCL";
-  device_ = "cuda";
+TEST_P(RanksOnGpus, WithRowsOnEveryOneTrainTheModelOfOneGpu) {
   for (const Placed& placed : placements(sgd(config_))) {
     SCOPED_TRACE(placed.name);
-    const Result one = train(placed.alone, {"[0]"}, "one");
-    expect_same(one, train(placed.many, {"[0, 1]"}), 2e-5, 2e-5);
-    expect_same(one, train(with_change(placed.many, "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false"), {"[0, 1]"}), 2e-5, 2e-5);
-    if (why_no_mpi().empty()) expect_same(one, train(placed.many, {"[[0], [1]]", 2}), 2e-5, 2e-5);
+    expect_the_model_of_one(placed.alone, placed.many);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, RanksOnGpus, ::testing::ValuesIn(kGpus), name_of);
 
 TEST_F(RanksTest, ThreadsTrainTheModelOfOneRank) {
   for (const bool adam : {false, true}) {

@@ -5,6 +5,7 @@
 
 dlrm.json        26 one-hot tables of 400,000 rows, dim 128, fp16 (dlrm_hybrid.json: frequent keys on every rank)
 dlrm_large.json  the tables of MLPerf's DLRM scaled to 84.9 GiB in all, two ranks
+dlrm_huge.json   the same scaled to 421 GiB, one of them with 140 GiB, four ranks
 wdl7.json, dcn7.json  Wide & Deep and DCN with seven layers of 1,024, bf16 (dlrm, wdl7, dcn7: for `bench scale`)
 wdl_<type>.json, wdl_raw_<type>.json  the sample, one key a slot, from Norm and from Raw files; f32, tf32 and bf16
 
@@ -48,12 +49,12 @@ def dense(name, bottom, width):
             {"name": f"{name}_relu", "type": "ReLU", "bottom": name, "top": f"{name}_relu"}]
 
 
-def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, iterations=120):
+def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, batch=16384, iterations=120, rate=0.3):
     """Dense values through `bottom` and `dim`, all products of pairs, through `top` to the click."""
     config = sample("dlrm/config.json")
-    data = set_up(config, name, 16384, iterations, 1024)
+    data = set_up(config, name, batch, iterations, 1024)
     data["slot_size_array"] = rows
-    config["optimizer"] = {"type": "SGD", "sgd_hparam": {"learning_rate": 0.3}}
+    config["optimizer"] = {"type": "SGD", "sgd_hparam": {"learning_rate": rate}}
     table = embeddings(config)[0]
     table["sparse_embedding_hparam"].update(slot_size_array=rows, embedding_vec_size=dim)
     layers, last = [data, table], "dense"
@@ -67,6 +68,22 @@ def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, itera
         last = f"top{i}_relu"
     layers.append({"name": "logits", "type": "InnerProduct", "bottom": last, "top": "logits", "fc_param": {"num_output": 1}})
     config["layers"] = layers + [config["layers"][-1]]
+    return config
+
+
+def large_dlrm(name, gib, gpus, largest_gib=None):
+    """Tables of `gib` in all, 128 floats a row, one of them of `largest_gib`, the others as in MLPerf's."""
+    rows_of = lambda gib: gib * 2**30 / (128 * 4)
+    scaled, largest = list(MLPERF), MLPERF.index(max(MLPERF))
+    if largest_gib:
+        scaled[largest] = 0
+    scale = rows_of(gib - (largest_gib or 0)) / sum(scaled)
+    rows = [max(3, round(rows * scale)) for rows in scaled]
+    if largest_gib:
+        rows[largest] = round(rows_of(largest_gib))
+    config = dlrm(name, rows, batch=16384 * gpus, rate=10.0)
+    config["solver"].update(gpu=list(range(gpus)), display=1)
+    embeddings(config)[0]["sparse_embedding_hparam"]["index"] = "direct"
     return config
 
 
@@ -115,11 +132,8 @@ def main():
     hybrid = copy.deepcopy(configs["dlrm"])
     embeddings(hybrid)[0]["placement"] = "hybrid"
     configs["dlrm_hybrid"] = hybrid
-    scale = 84.9 * 2**30 / (128 * 4 * sum(MLPERF))
-    large = dlrm("dlrm_large", [max(3, round(rows * scale)) for rows in MLPERF])
-    large["solver"].update(gpu=[0, 1], display=1)
-    embeddings(large)[0]["sparse_embedding_hparam"]["index"] = "direct"
-    configs["dlrm_large"] = large
+    configs["dlrm_large"] = large_dlrm("dlrm_large", gib=84.9, gpus=2)
+    configs["dlrm_huge"] = large_dlrm("dlrm_huge", gib=421, gpus=4, largest_gib=140)
     for model, path in (("wdl7", "wdl/wdl.json"), ("dcn7", "dcn/config.json")):
         configs[model] = seven_layers(model, path)
     for precision in ("f32", "tf32", "bf16"):
