@@ -15,10 +15,13 @@ class WholeEmbedding : public Embedding {
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { table_.prepare(ctx, slot, keys, offsets); }
   void send_vectors(Context&, int) override {}
-  void pool_own(Context&, int) override {}
+  void pool_own(Context&, int, Tensor) override {}
   void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
-  void send_gradients(Context&, int, Tensor) override {}
-  void backward_and_update(Context& ctx, int slot, Tensor dy) override { table_.backward_and_update(ctx, slot, dy); }
+  void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override {
+    if (search.found) ops::find_overflow(ctx, dy, search);
+  }
+  void receive_gradients(Context& ctx, int slot, Tensor dy) override { table_.sum_long_runs(ctx, slot, dy); }
+  void update(Context& ctx, int slot, Tensor dy) override { table_.update(ctx, slot, dy); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { table_.lookup(ctx, keys, offsets, y); }
   const TableSpec& spec() const override { return table_.spec(); }
   int64_t rows() override { return table_.rows(); }

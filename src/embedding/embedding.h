@@ -10,6 +10,7 @@
 #include "comm/communicator.h"
 #include "embedding/placement.h"
 #include "embedding/table.h"
+#include "ops/loss_scale.h"
 
 namespace hctr {
 
@@ -25,12 +26,19 @@ class Embedding {
   virtual void prepare(Context&, int slot, Tensor keys, Tensor offsets) = 0;
   /// Begins the way of vectors from the owners of rows to other ranks. May run beside the compute stream; forward() of the slot must follow it.
   virtual void send_vectors(Context&, int slot) = 0;
-  /// Vectors of this rank's rows for its own samples: before forward(), beside send_vectors() if one likes.
-  virtual void pool_own(Context&, int slot) = 0;
+  /// Vectors of this rank's rows for its own samples, and in `y` what rows make that every rank has: before forward(), beside send_vectors() if one likes.
+  virtual void pool_own(Context&, int slot, Tensor y) = 0;
   virtual void forward(Context&, int slot, Tensor y) = 0;
-  /// Begins the way of gradients to the owners of rows. May run beside the compute stream, once `dy` is there and before backward_and_update.
-  virtual void send_gradients(Context&, int slot, Tensor dy) = 0;
-  virtual void backward_and_update(Context&, int slot, Tensor dy) = 0;
+  /// Once `dy` is there, all this may run beside the compute stream before update(). First, where every rank has rows, this rank's part of their
+  /// gradients; share_sums() adds up the parts of all ranks, beside what follows if one likes.
+  virtual bool has_rows_everywhere() const { return false; }
+  virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
+  virtual void share_sums(Context&, int) {}
+  /// Begins the way of gradients to the owners of rows. All of `dy` is searched for overflow.
+  virtual void send_gradients(Context&, int slot, Tensor dy, ops::OverflowSearch) = 0;
+  /// Ends it, and does what need not know whether the step is one to skip.
+  virtual void receive_gradients(Context&, int slot, Tensor dy) = 0;
+  virtual void update(Context&, int slot, Tensor dy) = 0;
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
 
   /// Of the whole embedding, for batches of this rank.

@@ -172,21 +172,21 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, co
 
 void Exchange::send_vectors(Context& ctx, int slot) { to_samples_->start(ctx, to_owners_->arrived(), bytes_of(of_slot_.at(static_cast<size_t>(slot)).owned_present)); }
 
-void Exchange::receive_vectors(Context& ctx, int slot, Tensor y) {
+void Exchange::receive_vectors(Context& ctx, int slot, Tensor y, bool add) {
   const Slot& at = of_slot_.at(static_cast<size_t>(slot));
   to_samples_->finish(ctx);
   ops::VectorBlocks blocks = vector_blocks_;
   blocks.present = bytes_of(at.sent_present);
-  ops::join_vectors(ctx, at.mine, blocks, shape_.combiner, to_samples_->arrived(), y);
+  ops::join_vectors(ctx, at.mine, blocks, shape_.combiner, to_samples_->arrived(), y, add);
 }
 
-void Exchange::send_gradients(Context& ctx, int slot, Tensor dy) {
+void Exchange::send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) {
   const Slot& at = of_slot_.at(static_cast<size_t>(slot));
   const Tensor all = to_samples_->arrived();
   const Tensor parts(all.bytes(), TensorSpec(shape_.dtype, {gradient_blocks_.places * shape_.samples * piece_dim_}), all.device());
   ops::VectorBlocks blocks = gradient_blocks_;
   if (!owners_are_alike_) blocks.present = bytes_of(at.sent_present);  // a part for all has what any of them needs
-  ops::split_gradients(ctx, at.mine, blocks, shape_.combiner, dy, parts);
+  ops::split_gradients(ctx, at.mine, blocks, shape_.combiner, dy, parts, search);
   to_owners_->start(ctx, parts, bytes_of(at.sent_present));
 }
 

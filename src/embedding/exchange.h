@@ -45,11 +45,12 @@ class Exchange {
   Tensor owned_vectors() const;
   /// Of those, the samples of this rank itself: their vectors stay, and are read by receive_vectors() alone.
   ops::SampleRange own_samples() const { return {comm_.rank() * shape_.samples, (comm_.rank() + 1) * shape_.samples}; }
-  /// What is in owned_vectors() for other ranks leaves; receive_vectors() makes y of what comes. Shapes: y [samples, places, dim], as the table's.
+  /// What is in owned_vectors() for other ranks leaves, of bags that have keys here; receive_vectors() makes y of what comes, or adds it to y
+  /// (ops::join_vectors). Shapes: y [samples, places, dim], as the table's.
   void send_vectors(Context&, int slot);
-  void receive_vectors(Context&, int slot, Tensor y);
+  void receive_vectors(Context&, int slot, Tensor y, bool add);
   /// After receive_gradients() what comes is in owned_vectors().
-  void send_gradients(Context&, int slot, Tensor dy);
+  void send_gradients(Context&, int slot, Tensor dy, ops::OverflowSearch);
   void receive_gradients(Context& ctx) { to_owners_->finish(ctx); }
 
  private:

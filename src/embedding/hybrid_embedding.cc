@@ -107,25 +107,20 @@ void HybridEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offset
   others_.prepare(ctx, slot, keys, offsets, frequent_.rows_of(slot));
 }
 
-void HybridEmbedding::forward(Context& ctx, int slot, Tensor y) {
-  others_.forward(ctx, slot, y);
-  frequent_.add_forward(ctx, slot, y);
+void HybridEmbedding::pool_own(Context& ctx, int slot, Tensor y) {
+  others_.pool_own(ctx, slot, y);
+  frequent_.forward(ctx, slot, y);
 }
 
-void HybridEmbedding::send_gradients(Context& ctx, int slot, Tensor dy) {
-  others_.send_gradients(ctx, slot, dy);
-  frequent_.sum_gradients(ctx, slot, dy);
-}
-
-void HybridEmbedding::backward_and_update(Context& ctx, int slot, Tensor dy) {
-  others_.backward_and_update(ctx, slot, dy);
+void HybridEmbedding::update(Context& ctx, int slot, Tensor dy) {
+  others_.update(ctx, slot, dy);
   frequent_.update(ctx, slot);
 }
 
 void HybridEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
   const EmbeddingTable::Batch batch = frequent_.find(ctx, keys, offsets);
-  others_.lookup(ctx, keys, offsets, y, batch.rows);
-  frequent_.add_lookup(ctx, batch, y);
+  frequent_.lookup(ctx, batch, y);
+  others_.lookup(ctx, keys, offsets, y, batch.rows, true);
 }
 
 RowCopies HybridEmbedding::frequent_rows(bool with_states) {

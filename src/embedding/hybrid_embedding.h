@@ -21,10 +21,14 @@ class HybridEmbedding : public Embedding {
   void ensure_room(int64_t step) override;
   void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
   void send_vectors(Context& ctx, int slot) override { others_.send_vectors(ctx, slot); }
-  void pool_own(Context& ctx, int slot) override { others_.pool_own(ctx, slot); }
-  void forward(Context&, int slot, Tensor y) override;
-  void send_gradients(Context&, int slot, Tensor dy) override;
-  void backward_and_update(Context&, int slot, Tensor dy) override;
+  void pool_own(Context&, int slot, Tensor y) override;
+  void forward(Context& ctx, int slot, Tensor y) override { others_.add_forward(ctx, slot, y); }
+  bool has_rows_everywhere() const override { return true; }
+  void sum_gradients(Context& ctx, int slot, Tensor dy) override { frequent_.sum_gradients(ctx, slot, dy); }
+  void share_sums(Context& ctx, int) override { frequent_.share_sums(ctx); }
+  void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override { others_.send_gradients(ctx, slot, dy, search); }
+  void receive_gradients(Context& ctx, int slot, Tensor dy) override { others_.receive_gradients(ctx, slot, dy); }
+  void update(Context&, int slot, Tensor dy) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
   const TableSpec& spec() const override { return others_.spec(); }
   int64_t rows() override;

@@ -38,25 +38,19 @@ void MixedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets
   others_.prepare(ctx, slot, keys, offsets);
 }
 
-void MixedEmbedding::forward(Context& ctx, int slot, Tensor y) {
-  others_.forward(ctx, slot, y);
-  everywhere_.add_forward(ctx, slot, y);
+void MixedEmbedding::pool_own(Context& ctx, int slot, Tensor y) {
+  others_.pool_own(ctx, slot, y);
+  everywhere_.forward(ctx, slot, y);
 }
 
-void MixedEmbedding::send_gradients(Context& ctx, int slot, Tensor dy) {
-  others_.send_gradients(ctx, slot, dy);
-  everywhere_.sum_gradients(ctx, slot, dy);
-}
-
-void MixedEmbedding::backward_and_update(Context& ctx, int slot, Tensor dy) {
-  others_.backward_and_update(ctx, slot, dy);
+void MixedEmbedding::update(Context& ctx, int slot, Tensor dy) {
+  others_.update(ctx, slot, dy);
   everywhere_.update(ctx, slot);
 }
 
 void MixedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
-  const EmbeddingTable::Batch batch = everywhere_.find(ctx, keys, offsets);
-  others_.lookup(ctx, keys, offsets, y);
-  everywhere_.add_lookup(ctx, batch, y);
+  everywhere_.lookup(ctx, keys, offsets, y);
+  others_.lookup(ctx, keys, offsets, y, nullptr, true);
 }
 
 void MixedEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {

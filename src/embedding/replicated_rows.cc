@@ -46,12 +46,8 @@ void ReplicatedRows::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets
   ops::group_marked(ctx, marks, step.touched, arena_.get(scratch_).bytes());
 }
 
-void ReplicatedRows::forward(Context& ctx, int slot, Tensor y) { table_.forward(ctx, slot, y); }
-
-void ReplicatedRows::add_forward(Context& ctx, int slot, Tensor y) { add_lookup(ctx, table_.prepared(slot), y); }
-
-void ReplicatedRows::add_lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y) {
-  ops::add_pooled(ctx, batch.keys, batch.rows, table_.data().vectors, table_.spec().combiner, y);
+void ReplicatedRows::lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y) {
+  ops::pool(ctx, batch.keys, batch.rows, table_.data().vectors, table_.spec().combiner, y);
 }
 
 EmbeddingTable::Batch ReplicatedRows::find(Context& ctx, Tensor keys, Tensor offsets) {
@@ -61,11 +57,10 @@ EmbeddingTable::Batch ReplicatedRows::find(Context& ctx, Tensor keys, Tensor off
 }
 
 void ReplicatedRows::sum_gradients(Context& ctx, int slot, Tensor dy) {
-  const EmbeddingTable::Batch& batch = table_.prepared(slot);
   const Tensor sums = arena_.get(sums_);
   zero(ctx.stream(), sums);
-  ops::sum_rows(ctx, batch.keys, batch.groups, table_.spec().combiner, dy, table_.piece_sums(), sums);
-  comm_.all_reduce(ctx, sums, Reduce::sum);
+  table_.sum_long_runs(ctx, slot, dy);
+  table_.sum_rows(ctx, slot, dy, sums);
 }
 
 void ReplicatedRows::update(Context& ctx, int slot) {

@@ -24,20 +24,20 @@ class ReplicatedRows {
 
   /// The calls of EmbeddingTable, of this rank's samples; other keys than its own it leaves alone.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
-  void forward(Context&, int slot, Tensor y);
-  /// Of all ranks, of each row; once it is done, update() may run on any stream.
+  void forward(Context& ctx, int slot, Tensor y) { table_.forward(ctx, slot, y); }
+  /// Of this rank's samples, of each row; then of all ranks; once that is done, update() may run. Each may run on any stream, one after the other.
   void sum_gradients(Context&, int slot, Tensor dy);
+  void share_sums(Context& ctx) { comm_.all_reduce(ctx, arena_.get(sums_), Reduce::sum); }
   void update(Context&, int slot);
-  void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { table_.lookup(ctx, keys, offsets, y); }
+  void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
 
-  // With fixed keys, or those of some slots, the others' vectors are in y already.
+  // With fixed keys, or those of some slots, vectors are the sums of the other keys.
 
   /// Which keys of the prepared batch have a row here, in the order of keys; 0 for the others.
   const int32_t* rows_of(int slot) const { return table_.prepared(slot).rows; }
-  void add_forward(Context&, int slot, Tensor y);
   /// For evaluation. Keys that no step has brought are as unknown as in any table.
   EmbeddingTable::Batch find(Context&, Tensor keys, Tensor offsets);
-  void add_lookup(Context&, const EmbeddingTable::Batch&, Tensor y);
+  void lookup(Context&, const EmbeddingTable::Batch&, Tensor y);
 
   /// The keys, sorted by (slot, key); slots are empty where rows belong to keys alone. `seen`: rows count as having come. Once, with nothing queued.
   void hold(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);

@@ -51,16 +51,16 @@ void ShardedEmbedding::send_vectors(Context& ctx, int slot) {
   train_.send_vectors(ctx, slot);
 }
 
-void ShardedEmbedding::backward_and_update(Context& ctx, int slot, Tensor) {
+void ShardedEmbedding::receive_gradients(Context& ctx, int slot, Tensor) {
   train_.receive_gradients(ctx);
-  table_.backward_and_update(ctx, slot, train_.owned_vectors());
+  table_.sum_long_runs(ctx, slot, train_.owned_vectors());
 }
 
-void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y, const int32_t* local_rows) {
+void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y, const int32_t* local_rows, bool add) {
   evaluation_.send_keys(ctx, 0, keys, offsets, local_rows);
   table_.lookup(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0), evaluation_.owned_vectors());
   evaluation_.send_vectors(ctx, 0);
-  evaluation_.receive_vectors(ctx, 0, y);
+  evaluation_.receive_vectors(ctx, 0, y, add);
 }
 
 int64_t ShardedEmbedding::over_all_ranks(int64_t mine) {

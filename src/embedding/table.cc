@@ -128,10 +128,19 @@ void EmbeddingTable::forward(Context& ctx, int slot, ops::SampleRange samples, T
   ops::pool_samples(ctx, batch.keys, samples, batch.rows, store_.data().vectors, spec_.combiner, y);
 }
 
-void EmbeddingTable::backward_and_update(Context& ctx, int slot, Tensor dy) {
+void EmbeddingTable::sum_long_runs(Context& ctx, int slot, Tensor dy) {
   const Batch& batch = prepared(slot);
-  const ops::RowData& data = store_.data();
-  ops::update_rows(ctx, spec_.optimizer, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_, data);
+  ops::sum_long_runs(ctx, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_);
+}
+
+void EmbeddingTable::sum_rows(Context& ctx, int slot, Tensor dy, Tensor sums) {
+  const Batch& batch = prepared(slot);
+  ops::sum_rows(ctx, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_, sums);
+}
+
+void EmbeddingTable::update(Context& ctx, int slot, Tensor dy) {
+  const Batch& batch = prepared(slot);
+  ops::update_rows(ctx, spec_.optimizer, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_, store_.data());
   end_step(ctx, slot);
 }
 

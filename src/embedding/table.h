@@ -36,8 +36,8 @@ struct RowBlock {
 ///   confirm_room(i)             on the host, before forward(i) is given to the device
 ///   enforce_limit(i)            likewise, once every table has confirmed
 ///   forward(i)                  on the compute stream, after prepare(i)
-///   backward_and_update(i)      likewise; then slot i may be prepared again
-/// prepare, forward, backward_and_update and lookup can be recorded into a Program once and run many times: they
+///   sum_long_runs(i), update(i) likewise; then slot i may be prepared again
+/// All of these but the host's, and lookup, can be recorded into a Program once and run many times: they
 /// allocate nothing, wait for nothing, and the table may grow in between. On the CPU the same calls do the work at
 /// once.
 class EmbeddingTable {
@@ -53,7 +53,7 @@ class EmbeddingTable {
   /// prepare only when the limit is near. Errors: Error(data).
   void confirm_room(int slot) const;
   /// Where the batch has brought the table beyond its limit and rows leave for that: they do, before anybody sees the others' rows.
-  /// Waits for queued steps then. Rows leave only while every batch prepared before this one has been given its backward_and_update.
+  /// Waits for queued steps then. Rows leave only while every batch prepared before this one has been given its update.
   void enforce_limit(int slot);
 
   /// Of a table with direct keys: whether the device has come upon one outside its range, in training or evaluation. Such a key
@@ -67,9 +67,11 @@ class EmbeddingTable {
   void forward(Context&, int slot, Tensor y);
   /// Of some samples: the others' vectors are not touched.
   void forward(Context&, int slot, ops::SampleRange, Tensor y);
+  /// Before update() or sum_rows(), of the same gradients (ops::sum_long_runs). Shapes and dtypes as forward.
+  void sum_long_runs(Context&, int slot, Tensor dy);
   /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward.
   /// Needs ctx.state(). Ends the step: from now on lookups see the batch's rows.
-  void backward_and_update(Context&, int slot, Tensor dy);
+  void update(Context&, int slot, Tensor dy);
 
   /// Evaluation, on the compute stream: keys that no finished step has seen contribute nothing, though they count as
   /// keys of their bag in a mean; in a table with direct keys, what their rows started with. Shapes as prepare and forward, with
@@ -88,8 +90,10 @@ class EmbeddingTable {
   const Batch& prepared(int slot) const;
   Batch find(Context&, Tensor keys, Tensor offsets);
   const ops::RowData& data() const { return store_.data(); }
-  float* piece_sums() const { return piece_sums_; }
-  /// What backward_and_update() does once the rows of the batch have their updates.
+  const float* piece_sums() const { return piece_sums_; }
+  /// ops::sum_rows of the batch.
+  void sum_rows(Context&, int slot, Tensor dy, Tensor sums);
+  /// What update() does once the rows of the batch have their updates.
   void end_step(Context&, int slot);
   /// Of a table with fixed keys: see RowStore.
   void hold_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) { store_.hold_rows(keys, slots); }

@@ -24,7 +24,7 @@ std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<Gradien
 GradientExchange::GradientExchange(const Weights& weights, Runtime& runtime, Communicator& comm, int64_t bucket_bytes)
     : weights_(weights), comm_(comm), buckets_(gradient_buckets(weights.gradient_places(), bucket_bytes / static_cast<int64_t>(sizeof(float)))),
       ready_(runtime.device()), summed_(runtime.device()) {
-  if (runtime.device().is_cuda() && comm.size() > 1 && buckets_.size() > 1) beside_.emplace(runtime.device());
+  if (runtime.device().is_cuda() && comm.size() > 1) beside_.emplace(runtime.device());
 }
 
 void GradientExchange::node_done(Context& ctx, size_t node) {
@@ -35,12 +35,21 @@ void GradientExchange::node_done(Context& ctx, size_t node) {
 void GradientExchange::sum(Context& ctx, const Bucket& bucket) {
   const Tensor all = weights_.all_gradients();
   const Tensor part(all.bytes() + static_cast<size_t>(bucket.begin) * sizeof(float), TensorSpec(DType::f32, {bucket.count}), all.device());
-  if (!beside_) return comm_.all_reduce(ctx, part, Reduce::sum);
+  Context own = beside(ctx);
+  comm_.all_reduce(own, part, Reduce::sum);
+  summed(own);
+}
+
+Context GradientExchange::beside(Context& ctx) {
+  if (!beside_) return ctx;
   ready_.record(ctx.stream());
   ready_.hold(*beside_);
-  Context beside(ctx.runtime(), *beside_, ctx.state());
-  comm_.all_reduce(beside, part, Reduce::sum);
-  summed_.record(*beside_);
+  return Context(ctx.runtime(), *beside_, ctx.state());
+}
+
+void GradientExchange::summed(Context& own) {
+  if (!beside_) return;
+  summed_.record(own.stream());
   under_way_ = true;
 }
 

@@ -12,8 +12,8 @@ namespace hctr {
 
 /// The flat gradients are cut into buckets at borders of layers. When the backward pass has run all layers of a bucket, its sum over the ranks
 /// starts on a stream beside; each element is summed as in one call for all. The stream uses the communicator of the compute stream: what that
-/// one sums itself waits for the buckets under way (join), so no two calls of the communicator run at once. On the CPU, and with one bucket, the
-/// sum is made where the call stands.
+/// one sums itself waits for the buckets under way (join), so no two calls of the communicator run at once. On the CPU the sum is made where the
+/// call stands.
 class GradientExchange {
  public:
   /// Elements [begin, begin + count) of all gradients, complete once `node` and those behind it have run backward.
@@ -28,6 +28,14 @@ class GradientExchange {
 
   /// The gradients of this node, and of all behind it in running order, are there.
   void node_done(Context&, size_t node);
+  /// In turn with the buckets, and beside what `ctx` is given next: another sum, that body(context) starts. `done` is recorded behind it.
+  template <class Body>
+  void sum_beside(Context& ctx, const Body& body, Event& done) {
+    Context own = beside(ctx);
+    body(own);
+    done.record(own.stream());
+    summed(own);
+  }
   /// Work given to the context's stream from now on starts after the sums that have been started.
   void join(Context&);
   /// By the nodes that complete them: the last one first.
@@ -35,6 +43,9 @@ class GradientExchange {
 
  private:
   void sum(Context&, const Bucket&);
+  /// Where to start a sum of what has been given to `ctx` so far; then that it has been started.
+  Context beside(Context& ctx);
+  void summed(Context& own);
 
   const Weights& weights_;
   Communicator& comm_;

@@ -12,10 +12,10 @@ class LossScaler {
  public:
   LossScaler(const Precision&, Runtime&);
 
-  /// Around a step's work on the device. Between them, search() sees every gradient that is to be applied on this rank, or to travel to another one: a number
+  /// Around a step's work on the device. Between them every gradient is searched that is to be applied on this rank, or to travel to another one: a number
   /// that is none, or is none in the type it travels in, is an overflow.
   void begin(Context&, StepState*) const;
-  void search(Context&, Tensor gradient, DType travels_as = DType::f32) const;
+  ops::OverflowSearch search(DType travels_as = DType::f32) const;
   /// All ranks skip the step when one of them found an overflow.
   void end(Context&, Communicator&, StepState*) const;
 

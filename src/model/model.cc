@@ -125,7 +125,7 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
   write_lengths(ctx, batch, train_);
   train_.forward(ctx, binding, [&](size_t node) {
     if (comm_.size() == 1) return;
-    for (const size_t e : train_.first_reads(node)) tables_[e]->pool_own(ctx, slot);  // while the others' travel
+    for (const size_t e : train_.first_reads(node)) tables_[e]->pool_own(ctx, slot, train_.embedding_output(e));  // while the others' travel
     for (const size_t e : train_.first_reads(node)) {
       sent_[e].hold(ctx.stream());
       forward(ctx, e);
@@ -140,21 +140,32 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     const auto& complete = train_.first_reads(node);
     if (complete.empty()) return;
     exchange = beside_.after(ctx);
-    for (const size_t e : complete) tables_[e]->send_gradients(exchange, slot, train_.embedding_gradient(e));
+    for (const size_t e : complete) {
+      const Tensor gradient = train_.embedding_gradient(e);
+      if (tables_[e]->has_rows_everywhere()) {
+        tables_[e]->sum_gradients(exchange, slot, gradient);
+        gradients_.sum_beside(exchange, [&](Context& own) { tables_[e]->share_sums(own, slot); }, sent_[e]);
+      }
+      const DType travels_as = comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32;
+      tables_[e]->send_gradients(exchange, slot, gradient, scaler_ ? scaler_->search(travels_as) : ops::OverflowSearch{});
+    }
   };
   const auto sum_gradients = [&](size_t node) {
     for (const auto& regularizer : regularizers) weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
     gradients_.node_done(ctx, node);
   };
   train_.backward(ctx, binding, {send_gradients, sum_gradients});
-  if (scaler_) {  // behind what was sent, beside the last sum of dense gradients
-    for (size_t e = 0; e < tables_.size(); ++e) scaler_->search(exchange, train_.embedding_gradient(e), comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32);
+  for_each_table(exchange, [&](Context& own, size_t e) { tables_[e]->receive_gradients(own, slot, train_.embedding_gradient(e)); });
+  if (scaler_) {
     gradients_.join(ctx);
-    scaler_->search(ctx, weights_.all_gradients());
+    ops::find_overflow(ctx, weights_.all_gradients(), scaler_->search());
   }
   beside_.join(ctx);
   if (scaler_) scaler_->end(ctx, comm_, batch.state);
-  for_each_table(ctx, [&](Context& own, size_t e) { tables_[e]->backward_and_update(own, slot, train_.embedding_gradient(e)); });
+  for_each_table(ctx, [&](Context& own, size_t e) {
+    if (tables_[e]->has_rows_everywhere()) sent_[e].hold(own.stream());
+    tables_[e]->update(own, slot, train_.embedding_gradient(e));
+  });
   gradients_.join(ctx);  // here, so that the sum over ranks of the first layers' gradients runs beside the tables
   weights_.update(ctx);
 }

@@ -25,11 +25,6 @@ void pool_samples(Context& ctx, KeyBatch batch, SampleRange samples, const int32
   HCTR_ON_DEVICE(ctx, pool_samples(ctx, batch, samples, rows, table, combiner, y));
 }
 
-void add_pooled(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
-  expect_places(batch, y);
-  HCTR_ON_DEVICE(ctx, add_pooled(ctx, batch, rows, table, combiner, y));
-}
-
 namespace cpu {
 namespace {
 
@@ -68,9 +63,9 @@ struct VectorRows {
 };
 
 /// Of a part of the batch, at most kVectors, first which rows make which vectors, slot by slot as keys lie in memory; then the vectors, sample by sample as
-/// they lie in y. (Slots are as far apart as a batch is long: walked in turn, their lines of memory would drive each other from the cache.)
+/// they lie in y; `all`: of empty bags too. (Slots are as far apart as a batch is long: walked in turn, their lines of memory would drive each other from the cache.)
 template <class T, class Stored>
-void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, const View<T, 3>& y, int64_t first_sample, int64_t samples,
+void pool_part(bool all, const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, const View<T, 3>& y, int64_t first_sample, int64_t samples,
                int64_t first_place, int64_t places) {
   const int64_t dim = y.size(2), count = samples * places;
   VectorRows of[kVectors];
@@ -87,7 +82,7 @@ void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, 
     if (j < 0) continue;
     const float weight = batch.weight(combiner, place * batch.samples + b);
     T* vector = y.row(b) + place * dim;
-    for (int64_t e = 0; e < dim; e += kBlock)
+    for (int64_t e = 0; e < dim && (all || of[j].size() > 0); e += kBlock)
       sum_block(of[j].begin(rows), {0, of[j].size()}, table + e, dim, weight, std::min(kBlock, dim - e), vector + e);
     if (++place == first_place + places) {
       place = first_place;
@@ -96,13 +91,8 @@ void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, 
   }
 }
 
-}  // namespace
-
-void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
-  cpu::pool_samples(ctx, batch, {0, batch.samples}, rows, table, combiner, y);
-}
-
-void pool_samples(Context& ctx, KeyBatch batch, SampleRange of, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+/// Vectors of some samples; `all`: of empty bags too.
+void pool_range(Context& ctx, bool all, KeyBatch batch, SampleRange of, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
   const int64_t places = std::min(kVectors, batch.places), samples = std::max<int64_t>(1, kVectors / std::max<int64_t>(1, places));
   dispatch_float(y.dtype(), [&]<class T>() {
     dispatch_float(table.dtype, [&]<class Stored>() {
@@ -110,33 +100,20 @@ void pool_samples(Context& ctx, KeyBatch batch, SampleRange of, const int32_t* r
       ctx.threads().parallel_for(of.count(), samples, [&](int64_t begin, int64_t end) {
         for (int64_t b = begin; b < end; b += samples)
           for (int64_t place = 0; place < batch.places; place += places)
-            pool_part(batch, rows, table.as<const Stored>(), combiner, to, of.begin + b, std::min(samples, end - b), place, std::min(places, batch.places - place));
+            pool_part(all, batch, rows, table.as<const Stored>(), combiner, to, of.begin + b, std::min(samples, end - b), place, std::min(places, batch.places - place));
       });
     });
   });
 }
 
-void add_pooled(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
-  const int64_t dim = y.dim(2);
-  dispatch_float(y.dtype(), [&]<class T>() {
-    dispatch_float(table.dtype, [&]<class Stored>() {
-      const auto to = y.view<T, 3>();
-      ctx.threads().parallel_for(batch.vectors(), 1024, [&](int64_t begin, int64_t end) {
-        for (int64_t v = begin; v < end; ++v) {
-          const KeyRange keys = batch.keys_of(v);
-          if (std::all_of(rows + keys.begin, rows + keys.end, [](int32_t row) { return row == 0; })) continue;
-          const float weight = batch.weight(combiner, v);
-          T* vector = to.row(v % batch.samples) + v / batch.samples * dim;
-          for (int64_t e = 0; e < dim; ++e) {
-            float sum = 0;
-            for (int32_t p = keys.begin; p < keys.end; ++p)
-              if (rows[p] != 0) sum += static_cast<float>(table.as<const Stored>()[rows[p] * dim + e]);
-            vector[e] = T(static_cast<float>(vector[e]) + sum * weight);
-          }
-        }
-      });
-    });
-  });
+}  // namespace
+
+void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+  pool_range(ctx, true, batch, {0, batch.samples}, rows, table, combiner, y);
+}
+
+void pool_samples(Context& ctx, KeyBatch batch, SampleRange samples, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+  pool_range(ctx, false, batch, samples, rows, table, combiner, y);
 }
 
 }  // namespace cpu

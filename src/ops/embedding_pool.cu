@@ -16,8 +16,8 @@ struct Pace {
   static constexpr int kAtOnce = sizeof(Stored) == 2 ? 2 : 4, kBlocks = sizeof(Stored) == 2 ? 5 : 0;
 };
 
-/// Vectors v0 and the next, Pace::kAtOnce of them but none from `end` on, each to where to(its number) says.
-template <class T, class Stored, int Width, class To>
+/// Vectors v0 and the next, Pace::kAtOnce of them but none from `end` on, each to where to(its number) says. kAll: those of empty bags too.
+template <bool kAll, class T, class Stored, int Width, class To>
 __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int64_t end, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim, const Group& group,
                                          int lanes, const To& to) {
   constexpr int kAtOnce = Pace<Stored>::kAtOnce;
@@ -35,6 +35,7 @@ __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int6
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
       if (v0 + k >= end) break;
+      if (!kAll && keys[k].begin == keys[k].end) continue;
       Part<Width> sum{};
       add(part[k], sum);
       for (int32_t p = keys[k].begin + 1; p < keys[k].end; ++p)
@@ -55,10 +56,10 @@ __device__ void pool_vectors(Share share, KeyBatch batch, const int32_t* rows, c
   const int64_t dim = y.size(2), vectors = batch.vectors();
   const auto samples = static_cast<uint32_t>(batch.samples);
   for (int64_t v0 = group.index * kAtOnce; v0 < vectors; v0 += group.count * kAtOnce)
-    pool_few<T, Stored, Width>(batch, v0, vectors, rows, table, combiner, dim, group, lanes, [&](uint32_t v) { return y.row(v % samples) + v / samples * dim; });
+    pool_few<true, T, Stored, Width>(batch, v0, vectors, rows, table, combiner, dim, group, lanes, [&](uint32_t v) { return y.row(v % samples) + v / samples * dim; });
 }
 
-/// The same for some samples, place by place: the block's second number and those as many further on as there are.
+/// Those of some samples, place by place: the block's second number and those as many further on as there are.
 template <class T, class Stored, int Width>
 __global__ void pool_samples_kernel(KeyBatch batch, SampleRange samples, const int32_t* rows, const Stored* table, Combiner combiner, View<T, 3> y, int lanes) {
   constexpr int kAtOnce = Pace<Stored>::kAtOnce;
@@ -68,32 +69,7 @@ __global__ void pool_samples_kernel(KeyBatch batch, SampleRange samples, const i
     const auto of_place = static_cast<uint32_t>(place * batch.samples);
     const int64_t end = of_place + samples.end;
     for (int64_t v0 = of_place + samples.begin + group.index * kAtOnce; v0 < end; v0 += group.count * kAtOnce)
-      pool_few<T, Stored, Width>(batch, v0, end, rows, table, combiner, dim, group, lanes, [&](uint32_t v) { return y.row(v - of_place) + place * dim; });
-  }
-}
-
-/// One group of lanes per vector: most have no row here.
-template <class T, class Stored, int Width>
-__global__ void add_pooled_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, View<T, 3> y, int lanes) {
-  const Group group(lanes);
-  const int64_t dim = y.size(2), vectors = batch.vectors();
-  const auto samples = static_cast<uint32_t>(batch.samples);
-  for (int64_t v = group.index; v < vectors; v += group.count) {
-    const KeyRange keys = batch.keys_of(v);
-    bool any = false;
-    for (int32_t p = keys.begin; p < keys.end; ++p) any = any || rows[p] != 0;
-    if (!any) continue;
-    const float weight = batch.weight(combiner, v);
-    const auto number = static_cast<uint32_t>(v);
-    T* vector = y.row(number % samples) + number / samples * dim;
-    for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
-      Part<Width> sum{}, out = load_part<Width>(vector + e);
-      for (int32_t p = keys.begin; p < keys.end; ++p)
-        if (const int32_t row = rows[p]; row != 0) add(load_part<Width>(table + row * dim + e), sum);
-#pragma unroll
-      for (int i = 0; i < Width; ++i) out.v[i] += sum.v[i] * weight;
-      store_part<Width>(vector + e, out);
-    }
+      pool_few<false, T, Stored, Width>(batch, v0, end, rows, table, combiner, dim, group, lanes, [&](uint32_t v) { return y.row(v - of_place) + place * dim; });
   }
 }
 
@@ -140,19 +116,6 @@ void cuda::pool_samples(Context& ctx, KeyBatch batch, SampleRange samples, const
           pool_samples_kernel<T, Stored, Width><<<blocks, kThreads, 0, hctr::cuda::stream_of(now.stream())>>>(batch, samples, rows, from, combiner, view, lanes);
           HCTR_CHECK(cudaGetLastError());
         });
-      });
-    });
-  });
-}
-
-void cuda::add_pooled(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
-  const int64_t dim = y.dim(2);
-  dispatch_float(y.dtype(), [&]<class T>() {
-    dispatch_float(table.dtype, [&]<class Stored>() {
-      dispatch_widest<Stored>(table.data, dim, y, [&]<int Width>() {
-        const int lanes = lanes_for(dim, Width);
-        hctr::cuda::launch(ctx, "add_pooled", hctr::cuda::grid_for(batch.vectors() * lanes), add_pooled_kernel<T, Stored, Width>, batch, rows,
-                           table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
       });
     });
   });

@@ -13,11 +13,7 @@ namespace hctr::ops {
 /// Shapes: y [samples, places, dim], row stride at will; table [rows, dim]. Dtypes: y and table f32 f16 bf16, each by itself; sums f32.
 HCTR_OP(void pool(Context&, KeyBatch, const int32_t* rows, RowMemory table, Combiner, Tensor y))
 
-/// The same for some of the samples; other rows of y are not touched.
+/// The same for some of the samples, of those bags that have keys; all else of y is not touched.
 HCTR_OP(void pool_samples(Context&, KeyBatch, SampleRange, const int32_t* rows, RowMemory table, Combiner, Tensor y))
-
-/// The same added to what y holds, where some rows of a bag are summed elsewhere: y[b, s, :] += ..., rounded to y's type once more. Vectors
-/// without a row are not touched.
-HCTR_OP(void add_pooled(Context&, KeyBatch, const int32_t* rows, RowMemory table, Combiner, Tensor y))
 
 }  // namespace hctr::ops

@@ -8,8 +8,13 @@
 
 namespace hctr::ops {
 
+void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums) {
+  expect_shape("sum_long_runs dy", dy, {batch.samples, batch.places, dy.dim(2)});
+  HCTR_ON_DEVICE(ctx, sum_long_runs(ctx, batch, groups, combiner, dy, piece_sums));
+}
+
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
-                 Tensor dy, float* piece_sums, RowData data) {
+                 Tensor dy, const float* piece_sums, RowData data) {
   expect_shape("update_rows dy", dy, {batch.samples, batch.places, data.dim});
   HCTR_EXPECT(ctx.state(), "update_rows without the step's scalars");
   HCTR_EXPECT(!data.states[0] || data.state_dim == (optimizer.row_wise ? 1 : data.dim), "update_rows with states of ",
@@ -17,7 +22,7 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
   HCTR_ON_DEVICE(ctx, update_rows(ctx, optimizer, batch, groups, combiner, dy, piece_sums, data));
 }
 
-void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums, Tensor sums) {
+void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums, Tensor sums) {
   HCTR_EXPECT(ctx.state() && sums.rank() == 2 && sums.dense(), "sum_rows without the step's scalars, or into ", to_string(sums.shape()));
   expect_shape("sum_rows dy", dy, {batch.samples, batch.places, sums.dim(1)});
   HCTR_ON_DEVICE(ctx, sum_rows(ctx, batch, groups, combiner, dy, piece_sums, sums));
@@ -118,17 +123,11 @@ void fetch_ahead(const RowData& data, int64_t row) {
 /// Sums the gradients of every row of the batch and applies the rule to each.
 template <class Rule, class T>
 void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups, Combiner combiner, const View<T, 3>& dy,
-               float* piece_sums, const RowData& data) {
+               const float* piece_sums, const RowData& data) {
   const int64_t dim = data.dim;
   const StepState& state = *ctx.state();
   const RowUpdater updater{optimizer, data, state.updates};
   const BagGradients<T> gradients{batch, combiner, groups.bags, dy, dim};
-  ctx.threads().parallel_for(groups.counts->pieces, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t piece = begin; piece < end; ++piece)
-      for (int64_t e = 0; e < dim; e += kBlock)
-        gradients.sum_up(groups.pieces[piece].begin, groups.pieces[piece].end, e, std::min(kBlock, dim - e),
-                         piece_sums + piece * dim + e);
-  });
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const UpdateScalars scalars = Rule::scalars(optimizer, state);
   const float scale = scalars.gradient_scale;
@@ -140,8 +139,7 @@ void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, 
     for (int64_t i = begin; i < end; ++i) {
       const LongRun run = groups.long_runs[i];
       const int64_t row = groups.rows[groups.run_begin[run.run]];
-      float* sum = piece_sums + run.first_piece * dim;
-      sum_pieces(sum, run.pieces, dim);
+      const float* sum = piece_sums + run.first_piece * dim;
       updater.template update_part<Rule>(of_row(row, kSquares ? square_sum(sum, dim, scale) : 0), sum, scale, row, 0, dim);
     }
   });
@@ -173,8 +171,24 @@ void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, 
 
 }  // namespace
 
+void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums) {
+  const int64_t dim = dy.dim(2);
+  dispatch_float(dy.dtype(), [&]<class T>() {
+    const BagGradients<T> gradients{batch, combiner, groups.bags, dy.view<T, 3>(), dim};
+    ctx.threads().parallel_for(groups.counts->pieces, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; ++piece)
+        for (int64_t e = 0; e < dim; e += kBlock)
+          gradients.sum_up(groups.pieces[piece].begin, groups.pieces[piece].end, e, std::min(kBlock, dim - e),
+                           piece_sums + piece * dim + e);
+    });
+  });
+  ctx.threads().parallel_for(groups.counts->long_runs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) sum_pieces(piece_sums + groups.long_runs[i].first_piece * dim, groups.long_runs[i].pieces, dim);
+  });
+}
+
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
-                 Tensor dy, float* piece_sums, RowData data) {
+                 Tensor dy, const float* piece_sums, RowData data) {
   if (ctx.state()->skip) return;
   dispatch_float(dy.dtype(), [&]<class T>() {
     dispatch_row_rule(optimizer, data, [&]<class Rule>() {
@@ -183,7 +197,7 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
   });
 }
 
-void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums, Tensor sums) {
+void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums, Tensor sums) {
   if (ctx.state()->skip) return;
   const RowData data = rows_of_sums(sums);
   dispatch_float(dy.dtype(), [&]<class T>() {

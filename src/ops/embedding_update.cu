@@ -4,13 +4,12 @@
 #include "ops/embedding_update.h"
 #include "ops/embedding_vector.cuh"
 #include "ops/optimizer.cuh"
-#include "ops/reduce.cuh"
 #include "ops/row_rules.h"
 #include "ops/stored_rows.cuh"
 
-// Three kernels. Runs of up to kPiece occurrences are summed and applied by one group of lanes each. Of longer runs,
-// first every piece is summed by one group, then a block adds up the pieces of one run, in the order that
-// embedding_group.h fixes, and applies the sum. No sum is made by atomics.
+// Of long runs first every piece is summed by one group of lanes, then a block adds up the pieces of one run, in the order that
+// embedding_group.h fixes. Runs of up to kPiece occurrences are summed and applied by one group each; so are the sums of long ones. No sum is
+// made by atomics.
 
 namespace hctr::ops {
 namespace {
@@ -166,32 +165,31 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
 }
 
 /// One block per long run.
-template <class Rule, class Rows, int Width>
-__device__ void update_long_runs(Share share, Optimizer optimizer, const StepState* state, RowGroups groups, float* piece_sums, RowData data, int lanes) {
-  if (state->skip) return;
-  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
-  __shared__ RowScalars<Rule> of_row;
+template <int Width>
+__device__ void sum_runs(Share share, RowGroups groups, float* piece_sums, int64_t dim, int lanes) {
   for (int64_t i = share.block; i < groups.counts->long_runs; i += share.blocks) {
     const LongRun run = groups.long_runs[i];
+    sum_in_place<Width>(piece_sums + run.first_piece * dim, run.pieces, dim, lanes);
+  }
+}
+
+template <class Rule, class Rows, int Width>
+__device__ void update_long_runs(Share share, Optimizer optimizer, const StepState* state, RowGroups groups, const float* piece_sums, RowData data, int lanes) {
+  if (state->skip) return;
+  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
+  const Group group(share, lanes);
+  for (int64_t i = group.index; i < groups.counts->long_runs; i += group.count) {
+    const LongRun run = groups.long_runs[i];
     const int64_t row = groups.rows[groups.run_begin[run.run]];
-    float* sum = piece_sums + run.first_piece * data.dim;
-    sum_in_place<Width>(sum, run.pieces, data.dim, lanes);
+    const float* sum = piece_sums + run.first_piece * data.dim;
     float squares = 0;
-    if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square) {
-      for (int64_t e = threadIdx.x * Width; e < data.dim; e += kThreads * Width)
-        squares += square_sum(load_part<Width>(sum + e), of_step.gradient_scale);
-      squares = cuda::block_sum<kThreads>(squares);
-    }
-    if (threadIdx.x == 0) {
-      of_row = row_scalars<Rule>(optimizer, *state, of_step, data, row, squares / static_cast<float>(data.dim));
-      if (data.touched) data.touched[row] = 1;
-    }
-    __syncthreads();
-    const RowScalars<Rule> scalars = of_row;
+    if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square)
+      for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width) squares += square_sum(load_part<Width>(sum + e), of_step.gradient_scale);
+    const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
     const Rows rows(data, row, state->updates);
-    for (int64_t e = threadIdx.x * Width; e < data.dim; e += kThreads * Width)
+    for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
       apply<Rule, Width>(optimizer, scalars, load_part<Width>(sum + e), of_step.gradient_scale, data, rows, row, e);
-    __syncthreads();  // `of_row` is written again
+    if (data.touched && group.lane == 0) data.touched[row] = 1;
   }
 }
 
@@ -241,24 +239,27 @@ void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner
 
 constexpr int64_t kBlocks = 132 * 8;  // each works out the step's scalars
 
-template <class T, int Width>
-void launch_sum_pieces(Context& ctx, const BagGradients<T, Width>& gradients, const RowGroups& groups, float* piece_sums, int lanes) {
-  const int64_t pieces = RowGroups::most_pieces(gradients.batch.key_capacity);
-  launch_shared<sum_pieces<T, Width>, kThreads>(ctx, "sum_pieces", grid_for(pieces * lanes, kThreads, kBlocks).blocks, gradients, groups, piece_sums, lanes);
-}
+constexpr int64_t kRunBlocks = 132 * 4;
 
 /// Blocks for short runs and for long ones.
 std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
-  return {grid_for(key_capacity * lanes, kThreads, kBlocks).blocks, std::min<int64_t>(RowGroups::most_long_runs(key_capacity), 132)};
+  return {grid_for(key_capacity * lanes, kThreads, kBlocks).blocks, grid_for(RowGroups::most_long_runs(key_capacity) * lanes, kThreads, kRunBlocks).blocks};
 }
 
 }  // namespace
 
+void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums) {
+  dispatch_gradients<PlainRows>(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
+    const int64_t pieces = RowGroups::most_pieces(batch.key_capacity), runs = std::min(RowGroups::most_long_runs(batch.key_capacity), kRunBlocks);
+    launch_shared<sum_pieces<T, Width>, kThreads>(ctx, "sum_pieces", grid_for(pieces * lanes, kThreads, kBlocks).blocks, gradients, groups, piece_sums, lanes);
+    launch_shared<sum_runs<Width>, kThreads>(ctx, "sum_runs", runs, groups, piece_sums, dy.dim(2), lanes);
+  });
+}
+
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
-                 Tensor dy, float* piece_sums, RowData data) {
+                 Tensor dy, const float* piece_sums, RowData data) {
   dispatch_rows(data, [&]<class Rows>() {
     dispatch_gradients<Rows>(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
-      launch_sum_pieces(ctx, gradients, groups, piece_sums, lanes);
       dispatch_row_rule(optimizer, data, [&]<class Rule>() {
         const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
         if constexpr (std::is_same_v<Rows, PlainRows>) {
@@ -277,11 +278,10 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
   });
 }
 
-void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums, Tensor sums) {
+void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums, Tensor sums) {
   const RowData data = rows_of_sums(sums);
   const Optimizer none;
   dispatch_gradients<PlainRows>(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
-    launch_sum_pieces(ctx, gradients, groups, piece_sums, lanes);
     const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
     launch_shared<update_short_runs<TakeGradientRule, PlainRows, T, Width>, kThreads>(ctx, "sum_short_runs", short_blocks, none, ctx.state(), gradients, groups,
                                                                                       data, lanes);

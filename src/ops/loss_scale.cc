@@ -13,10 +13,10 @@ void begin_scaled_step(Context& ctx, const LossScale* scale, StepState* state, T
   HCTR_ON_DEVICE(ctx, begin_scaled_step(ctx, scale, state, overflow));
 }
 
-void find_overflow(Context& ctx, Tensor g, float largest, Tensor overflow) {
+void find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
   expect_on("find_overflow g", ctx.device(), g);
-  expect_shape("find_overflow overflow", overflow, {1});
-  HCTR_ON_DEVICE(ctx, find_overflow(ctx, g, largest, overflow));
+  HCTR_EXPECT(search.found, "find_overflow that tells nobody");
+  HCTR_ON_DEVICE(ctx, find_overflow(ctx, g, search));
 }
 
 void end_scaled_step(Context& ctx, LossScaleRule rule, Tensor overflow, LossScale* scale, StepState* state) {
@@ -32,18 +32,18 @@ void cpu::begin_scaled_step(Context&, const LossScale* scale, StepState* state, 
   *overflow.data<float>() = 0;
 }
 
-void cpu::find_overflow(Context& ctx, Tensor g, float largest, Tensor overflow) {
+void cpu::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
   const Extent extent = extent_of({g});
   std::atomic<bool> found = false;
   dispatch_real(g.dtype(), [&]<class T>() {
     const View<const T, 2> rows = rows_of<const T>(g, extent);
     for_pieces(ctx, extent, [&](int64_t row, int64_t begin, int64_t end) {
       bool all_fit = true;
-      for (int64_t i = begin; i < end; ++i) all_fit = all_fit && std::abs(static_cast<Acc<T>>(rows.row(row)[i])) <= static_cast<Acc<T>>(largest);
+      for (int64_t i = begin; i < end; ++i) all_fit = all_fit && std::abs(static_cast<Acc<T>>(rows.row(row)[i])) <= static_cast<Acc<T>>(search.largest);
       if (!all_fit) found = true;  // of NaN nothing is true
     });
   });
-  if (found) *overflow.data<float>() = 1;
+  if (found) *search.found = 1;
 }
 
 void cpu::end_scaled_step(Context&, LossScaleRule rule, Tensor overflow, LossScale* scale, StepState* state) {

@@ -18,7 +18,7 @@ __global__ void end_kernel(LossScaleRule rule, const float* overflow, LossScale*
 }
 
 template <int V, class T>
-__global__ void find_overflow_kernel(View<const T, 2> g, float largest, float* overflow) {
+__global__ void find_overflow_kernel(View<const T, 2> g, OverflowSearch search) {
   const int64_t rows = g.size(0), columns = g.size(1), per_row = cuda::stretches_per_row(columns, V);
   bool all_fit = true;
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
@@ -26,9 +26,9 @@ __global__ void find_overflow_kernel(View<const T, 2> g, float largest, float* o
     float values[V] = {};
     cuda::read<V>(g.row(s.row) + s.column, columns - s.column, values);
 #pragma unroll
-    for (int j = 0; j < V; ++j) all_fit = all_fit && fabsf(values[j]) <= largest;  // of NaN nothing is true
+    for (int j = 0; j < V; ++j) all_fit = all_fit && fabsf(values[j]) <= search.largest;  // of NaN nothing is true
   }
-  if (!all_fit) *overflow = 1;  // whoever writes writes the same
+  if (!all_fit) *search.found = 1;  // whoever writes writes the same
 }
 
 }  // namespace
@@ -37,17 +37,15 @@ void cuda::begin_scaled_step(Context& ctx, const LossScale* scale, StepState* st
   launch(ctx, "begin_scaled_step", Grid{1, 1}, begin_kernel, scale, state, overflow.data<float>());
 }
 
-void cuda::find_overflow(Context& ctx, Tensor g, float largest, Tensor overflow) {
+void cuda::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
   const Extent extent = extent_of({g});
   dispatch_float(g.dtype(), [&]<class T>() {
     constexpr int V = 16 / sizeof(T);
     const View<const T, 2> rows = rows_of<const T>(g, extent);
     if (takes_packs<V>(rows))
-      launch(ctx, "find_overflow", grid_for(extent.rows * stretches_per_row(extent.columns, V)), find_overflow_kernel<V, T>, rows, largest,
-             overflow.data<float>());
+      launch(ctx, "find_overflow", grid_for(extent.rows * stretches_per_row(extent.columns, V)), find_overflow_kernel<V, T>, rows, search);
     else
-      launch(ctx, "find_overflow", grid_for(extent.rows * extent.columns), find_overflow_kernel<1, T>, rows, largest,
-             overflow.data<float>());
+      launch(ctx, "find_overflow", grid_for(extent.rows * extent.columns), find_overflow_kernel<1, T>, rows, search);
   });
 }
 

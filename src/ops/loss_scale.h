@@ -13,6 +13,12 @@ struct LossScale {
   int64_t skipped = 0;     ///< steps not applied, in all
 };
 
+/// What is an overflow, and where it is told: on the device of the gradients; null: nobody asks.
+struct OverflowSearch {
+  float largest = 0;
+  float* found = nullptr;
+};
+
 struct LossScaleRule {
   bool dynamic = false;        ///< false: the scale stays, and overflowing steps are skipped all the same
   int32_t patience = 2000;     ///< good steps before the scale doubles
@@ -33,8 +39,8 @@ struct LossScaleRule {
 /// Before the forward pass: state.loss_scale = scale, state.updates = state.step - skipped, state.skip = 0, overflow[0] = 0.
 /// Shapes: overflow [1], f32. `state` is the step's own, ctx.state(), to be written.
 HCTR_OP(void begin_scaled_step(Context&, const LossScale*, StepState* state, Tensor overflow))
-/// overflow[0] = 1 if g holds an infinity, NaN or a number beyond +-largest; else unchanged. Any row stride. Dtypes: g f32 f16 bf16, overflow f32.
-HCTR_OP(void find_overflow(Context&, Tensor g, float largest, Tensor overflow))
+/// *found = 1 if g holds an infinity, NaN or a number beyond +-largest; else unchanged. Any row stride. Dtypes: g f32 f16 bf16.
+HCTR_OP(void find_overflow(Context&, Tensor g, OverflowSearch))
 /// After the backward pass: the rule's finish() with overflow[0] > 0.
 HCTR_OP(void end_scaled_step(Context&, LossScaleRule, Tensor overflow, LossScale*, StepState* state))
 

@@ -16,14 +16,14 @@ void check(const char* what, Context& ctx, const KeyBatch& batch, const VectorBl
 
 }  // namespace
 
-void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
+void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y, bool add) {
   check("join_vectors", ctx, batch, blocks, parts, y);
-  HCTR_ON_DEVICE(ctx, join_vectors(ctx, batch, blocks, combiner, parts, y));
+  HCTR_ON_DEVICE(ctx, join_vectors(ctx, batch, blocks, combiner, parts, y, add));
 }
 
-void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts) {
+void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts, OverflowSearch search) {
   check("split_gradients", ctx, batch, blocks, parts, dy);
-  HCTR_ON_DEVICE(ctx, split_gradients(ctx, batch, blocks, combiner, dy, parts));
+  HCTR_ON_DEVICE(ctx, split_gradients(ctx, batch, blocks, combiner, dy, parts, search));
 }
 
 namespace cpu {
@@ -37,7 +37,7 @@ void dispatch_pair(const Tensor& parts, const Tensor& y, const Body& body) {
 
 }  // namespace
 
-void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
+void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y, bool add) {
   const int64_t dim = y.dim(2) / blocks.pieces;
   dispatch_pair(parts, y, [&]<class P, class T>() {
     const auto* from = parts.data<const P>();
@@ -47,19 +47,24 @@ void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner co
       for (int64_t b = begin; b < end; ++b)
         for (int64_t c = 0; c < blocks.columns; ++c) {
           std::fill(sum.begin(), sum.end(), 0.0f);
+          bool any = false;
           for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) {
             const int64_t v = blocks.place[p].vector(b);
             const P* vector = blocks.at(from, v, dim);
+            any = any || blocks.is_there(v);
             for (int64_t e = 0; e < dim && blocks.is_there(v); ++e) sum[static_cast<size_t>(e)] += static_cast<float>(vector[e]);
           }
           const float weight = batch.weight(combiner, c / blocks.pieces * batch.samples + b);
-          std::transform(sum.begin(), sum.end(), out.row(b) + c * dim, [&](float element) { return T(element * weight); });
+          if (add && !any) continue;
+          T* vector = out.row(b) + c * dim;
+          std::transform(sum.begin(), sum.end(), vector, vector, [&](float element, T there) { return T((add ? static_cast<float>(there) : 0) + element * weight); });
         }
     });
   });
 }
 
-void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts) {
+void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts, OverflowSearch search) {
+  if (search.found) cpu::find_overflow(ctx, dy, search);
   const int64_t dim = dy.dim(2) / blocks.pieces;
   dispatch_pair(parts, dy, [&]<class P, class T>() {
     auto* to = parts.data<P>();

@@ -23,7 +23,7 @@ inline __device__ void store_word(void* to, uint4 word) {
 
 /// One group of lanes for each vector of the batch, in the order of the batch's memory.
 template <class P, class T, int Width>
-__global__ void join_vectors_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, const P* parts, View<T, 3> y, int64_t dim, int lanes) {
+__global__ void join_vectors_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, const P* parts, View<T, 3> y, int64_t dim, int lanes, bool add_to) {
   const Group group(lanes);
   const auto columns = static_cast<uint32_t>(blocks.columns), pieces = static_cast<uint32_t>(blocks.pieces);
   const int64_t vectors = batch.samples * blocks.columns;
@@ -32,22 +32,27 @@ __global__ void join_vectors_kernel(KeyBatch batch, VectorBlocks blocks, Combine
     const float weight = batch.weight(combiner, c / pieces * batch.samples + b);
     const int32_t first = blocks.first[c], end = blocks.first[c + 1];
     T* vector = y.row(b) + c * dim;
+    bool any = !add_to;
+    for (int32_t p = first; p < end && !any; ++p) any = blocks.is_there(blocks.place[p].vector(b));
+    if (!any) continue;
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
       Part<Width> sum{};
       for (int32_t p = first; p < end; ++p)
         if (const int64_t from = blocks.place[p].vector(b); blocks.is_there(from)) add(load_part<Width>(blocks.at(parts, from, dim) + e), sum);
 #pragma unroll
       for (int i = 0; i < Width; ++i) sum.v[i] *= weight;
+      if (add_to) add(load_part<Width>(vector + e), sum);
       store_part<Width>(vector + e, sum);
     }
   }
 }
 
 template <class P, class T, int Width>
-__global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, View<const T, 3> dy, P* parts, int64_t dim, int lanes) {
+__global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, View<const T, 3> dy, P* parts, int64_t dim, int lanes, OverflowSearch search) {
   const Group group(lanes);
   const auto columns = static_cast<uint32_t>(blocks.columns), pieces = static_cast<uint32_t>(blocks.pieces);
   const int64_t vectors = batch.samples * blocks.columns;
+  bool all_fit = true;
   for (int64_t v = group.index; v < vectors; v += group.count) {
     const auto b = static_cast<uint32_t>(v) / columns, c = static_cast<uint32_t>(v) - b * columns;
     const float weight = batch.weight(combiner, c / pieces * batch.samples + b);
@@ -56,7 +61,10 @@ __global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Comb
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
       Part<Width> gradient = load_part<Width>(vector + e);
 #pragma unroll
-      for (int i = 0; i < Width; ++i) gradient.v[i] *= weight;
+      for (int i = 0; i < Width; ++i) {
+        all_fit = all_fit && fabsf(gradient.v[i]) <= search.largest;  // of NaN nothing is true
+        gradient.v[i] *= weight;
+      }
       Pack<P, Width> pack;
 #pragma unroll
       for (int i = 0; i < Width; ++i) pack.v[i] = P(gradient.v[i]);
@@ -66,6 +74,7 @@ __global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Comb
         if (const int64_t to = blocks.place[p].vector(b); blocks.is_there(to)) store_word(blocks.at(parts, to, dim) + e, word);
     }
   }
+  if (search.found && !all_fit) *search.found = 1;  // whoever writes writes the same
 }
 
 /// Calls body.operator()<Width>(lanes) with the most elements that the memory of both sides lets move at once: 16 bytes of the wider type.
@@ -82,25 +91,25 @@ void dispatch_widest(const Tensor& parts, const VectorBlocks& blocks, const Tens
 
 }  // namespace
 
-void cuda::join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
+void cuda::join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y, bool add) {
   const int64_t dim = y.dim(2) / blocks.pieces, vectors = batch.samples * blocks.columns;
   dispatch_float(parts.dtype(), [&]<class P>() {
     dispatch_float(y.dtype(), [&]<class T>() {
       dispatch_widest<P, T>(parts, blocks, y, dim, [&]<int Width>(int lanes) {
         hctr::cuda::launch(ctx, "join_vectors", hctr::cuda::grid_for(vectors * lanes), join_vectors_kernel<P, T, Width>, batch, blocks, combiner,
-                           parts.data<const P>(), y.view<T, 3>(), dim, lanes);
+                           parts.data<const P>(), y.view<T, 3>(), dim, lanes, add);
       });
     });
   });
 }
 
-void cuda::split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts) {
+void cuda::split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts, OverflowSearch search) {
   const int64_t dim = dy.dim(2) / blocks.pieces, vectors = batch.samples * blocks.columns;
   dispatch_float(parts.dtype(), [&]<class P>() {
     dispatch_float(dy.dtype(), [&]<class T>() {
       dispatch_widest<P, T>(parts, blocks, dy, dim, [&]<int Width>(int lanes) {
         hctr::cuda::launch(ctx, "split_gradients", hctr::cuda::grid_for(vectors * lanes), split_gradients_kernel<P, T, Width>, batch, blocks, combiner,
-                           dy.view<const T, 3>(), parts.data<P>(), dim, lanes);
+                           dy.view<const T, 3>(), parts.data<P>(), dim, lanes, search);
       });
     });
   });

@@ -6,6 +6,7 @@
 
 #include "device/op.h"
 #include "ops/key_batch.h"
+#include "ops/loss_scale.h"
 
 namespace hctr::ops {
 
@@ -38,12 +39,14 @@ struct VectorBlocks {
 };
 
 /// y[b, c, :] = weight * the sum over the owners of column c, in their order, of their vectors (b, c); the weight is that of the
-/// combiner (ops::pool), by the bags of this rank's `batch`.
+/// combiner (ops::pool), by the bags of this rank's `batch`. `add`: that is added to what y holds, which is rounded once more; vectors that no owner
+/// has a key of are not touched.
 /// Shapes: parts [places * samples * dim], y [samples, columns / pieces, dim * pieces], row stride at will. Dtypes: parts and y f32 f16 bf16, each by
 /// itself; sums f32.
-HCTR_OP(void join_vectors(Context&, KeyBatch batch, VectorBlocks, Combiner, Tensor parts, Tensor y))
+HCTR_OP(void join_vectors(Context&, KeyBatch batch, VectorBlocks, Combiner, Tensor parts, Tensor y, bool add))
 
-/// The way back: the part of every listed owner of column c gets weight * dy[b, c, :]. Shapes and dtypes as join_vectors.
-HCTR_OP(void split_gradients(Context&, KeyBatch batch, VectorBlocks, Combiner, Tensor dy, Tensor parts))
+/// The way back: the part of every listed owner of column c gets weight * dy[b, c, :]. All of dy is searched as find_overflow does, if `search` says so.
+/// Shapes and dtypes as join_vectors.
+HCTR_OP(void split_gradients(Context&, KeyBatch batch, VectorBlocks, Combiner, Tensor dy, Tensor parts, OverflowSearch search))
 
 }  // namespace hctr::ops

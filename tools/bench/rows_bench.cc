@@ -53,6 +53,7 @@ class Subject {
     data.vectors = stored(vectors_);
     for (size_t s = 0; s < states_.size(); ++s) data.states[s] = {states_[s].data(), DType::f32};
     data.identity.keys = reinterpret_cast<const int64_t*>(row_keys_.data());
+    ops::sum_long_runs(ctx_, batch(), groups(b), ops::Combiner::sum, dy, reinterpret_cast<float*>(piece_sums_.data()));
     ops::update_rows(ctx_, optimizer, batch(), groups(b), ops::Combiner::sum, dy, reinterpret_cast<float*>(piece_sums_.data()), data);
   }
   void make_states(int count) {

@@ -116,7 +116,8 @@ class TableRig {
     if (!slot.compute)
       slot.compute = std::make_unique<Program>(ctx.stream(), record_, [this, i, ctx, &slot]() mutable {
         table->forward(ctx, i, slot.y.tensor());
-        table->backward_and_update(ctx, i, slot.dy.tensor());
+        table->sum_long_runs(ctx, i, slot.dy.tensor());
+        table->update(ctx, i, slot.dy.tensor());
       });
     slot.compute->run();
     ++steps_;

@@ -229,8 +229,8 @@ TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
       const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values),
           back(device, std::vector<float>(part_values.size(), NAN));
       const Shape shape = {kSamples, kSlots / pieces, kDim * pieces};
-      ops::join_vectors(ctx, batch, blocks, ops::Combiner::mean, parts.tensor({part_elements}), y.tensor(shape));
-      ops::split_gradients(ctx, batch, blocks, ops::Combiner::mean, dy.tensor(shape), back.tensor({part_elements}));
+      ops::join_vectors(ctx, batch, blocks, ops::Combiner::mean, parts.tensor({part_elements}), y.tensor(shape), false);
+      ops::split_gradients(ctx, batch, blocks, ops::Combiner::mean, dy.tensor(shape), back.tensor({part_elements}), {});
       return std::pair(y.host(), back.host());
     };
     EXPECT_EQ(run(whole, 2), run(twice, 1)) << to_string(device);
@@ -260,15 +260,72 @@ TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
       ops::VectorBlocks blocks = one.vector_blocks(split);
       blocks.present = marks;
       const OnDevice<float> y(device, std::vector<float>(kSamples * kSlots * kDim, NAN));
-      ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, parts.tensor({vectors * kDim}), y.tensor({kSamples, kSlots, kDim}));
+      ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, parts.tensor({vectors * kDim}), y.tensor({kSamples, kSlots, kDim}), false);
       return y.host();
     };
     EXPECT_EQ(joined(some, one.present.bytes()), joined(all, nullptr)) << to_string(device);
     ops::VectorBlocks blocks = one.vector_blocks(split);
     blocks.present = one.present.bytes();
-    ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}), back.tensor({vectors * kDim}));
+    ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}), back.tensor({vectors * kDim}), {});
     const std::vector<float> got = back.host();
     for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(std::isnan(got[i]), present[i / kDim] == 0) << i << " on " << to_string(device);
+  }
+}
+
+TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
+  const Split split(GetParam());
+  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  std::mt19937_64 random(9);
+  const Bags bags = random_bags(random);
+  const Shape shape = {kSamples, kSlots, kDim};
+  for (const Device device : devices()) {
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    const Sent one(device, split, bags);
+    const OnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
+    ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), one.present.bytes(), scratch.data());
+    ops::VectorBlocks blocks = one.vector_blocks(split);
+    blocks.present = one.present.bytes();
+    std::vector<float> values, before;
+    for (int64_t i = 0; i < vectors * kDim; ++i) values.push_back(static_cast<float>(1 + i % 31));
+    for (int64_t i = 0; i < kSamples * kSlots * kDim; ++i) before.push_back(static_cast<float>(i % 17) - 8);
+    const OnDevice<float> parts(device, values), joined(device, before), added(device, before);
+    ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), joined.tensor(shape), false);
+    ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), added.tensor(shape), true);
+    const std::vector<float> alone = joined.host(), sum = added.host();
+    for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], before[i] + alone[i], 1e-5) << i << " on " << to_string(device);
+
+    // What no owner has a key of is not written at all.
+    const OnDevice<float> nowhere(device, std::vector<float>(before.size(), NAN));
+    const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
+    blocks.present = none.data();
+    ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), nowhere.tensor(shape), true);
+    for (const float value : nowhere.host()) ASSERT_TRUE(std::isnan(value));
+  }
+}
+
+TEST_P(KeyBlocks, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
+  const Split split(GetParam());
+  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  std::mt19937_64 random(9);
+  const Bags bags = random_bags(random);
+  for (const Device device : devices()) {
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    const Sent one(device, split, bags);
+    ops::VectorBlocks blocks = one.vector_blocks(split);
+    const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
+    blocks.present = none.data();
+    const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kDim)));
+    const auto found = [&](size_t at, float value) {
+      std::vector<float> gradient(kSamples * kSlots * kDim, 3.0f);
+      gradient[at] = value;
+      const OnDevice<float> dy(device, gradient), flag(device, std::vector<float>{0});
+      ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean, dy.tensor({kSamples, kSlots, kDim}), back.tensor({vectors * kDim}), {100, flag.data()});
+      return flag.host()[0];
+    };
+    for (const size_t at : {size_t{0}, size_t{7}, static_cast<size_t>(kSamples * kSlots * kDim - 1)}) {
+      EXPECT_EQ(found(at, 100), 0) << to_string(device);
+      for (const float value : {101.0f, -101.0f, INFINITY, NAN}) EXPECT_EQ(found(at, value), 1) << value << " at " << at << " on " << to_string(device);
+    }
   }
 }
 
@@ -296,9 +353,9 @@ TEST_P(KeyBlocks, WhatARankHasForItselfMayLieApart) {
         ops::VectorBlocks blocks = one.vector_blocks(split);
         if (apart) blocks.own_begin = owner.first * kSamples, blocks.own_end = (owner.first + owner.count) * kSamples;
         blocks.own = own.tensor({static_cast<int64_t>(mine.size())}).bytes();
-        ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), y.tensor(shape));
+        ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), y.tensor(shape), false);
         blocks.own = own_back.tensor({static_cast<int64_t>(mine.size())}).bytes();
-        ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean, dy.tensor(shape), back.tensor({vectors * kDim}));
+        ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean, dy.tensor(shape), back.tensor({vectors * kDim}), {});
         std::vector<float> got_back = back.host(), apart_back = own_back.host();
         for (int64_t i = 0; i < end - begin && apart; ++i) {
           float& in_parts = got_back[static_cast<size_t>(begin - values.begin() + i)];
@@ -335,8 +392,8 @@ TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) 
       travelling.build(device);
       const Tensor sent = travelling.get(0), back = travelling.get(1);
       ops::copy(ctx, parts.tensor({part_elements}), sent);
-      ops::join_vectors(ctx, one.batch, blocks, combiner, sent, y.tensor({kSamples, kSlots, kDim}));
-      ops::split_gradients(ctx, one.batch, blocks, combiner, dy.tensor({kSamples, kSlots, kDim}), back);
+      ops::join_vectors(ctx, one.batch, blocks, combiner, sent, y.tensor({kSamples, kSlots, kDim}), false);
+      ops::split_gradients(ctx, one.batch, blocks, combiner, dy.tensor({kSamples, kSlots, kDim}), back, {});
       const std::vector<float> got = y.host(), got_back = floats_of(back), travelled = floats_of(sent);
       const auto rounded = [&, to = dtype](float value) {
         return dispatch_float(to, [&]<class T>() { return static_cast<float>(T(value)); });

@@ -121,7 +121,7 @@ TEST(LossScaleOp, AnOverflowIsFoundWhereverItStandsAndPaddingDoesNotCount) {
         from_host(host.get(0), values, step.ctx.stream());
         ops::copy(step.ctx, host.get(0), whole);
         from_host(step.flag.get(0), std::vector<float>{0}, step.ctx.stream());
-        ops::find_overflow(step.ctx, arena.get(0), largest, step.flag.get(0));
+        ops::find_overflow(step.ctx, arena.get(0), {largest, step.flag.get(0).data<float>()});
         return to_host<float>(step.flag.get(0), step.ctx.stream())[0] > 0;
       };
       EXPECT_FALSE(found(0, 0, 1)) << to_string(device) << " " << name_of(dtype);

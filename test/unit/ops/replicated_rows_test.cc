@@ -128,6 +128,7 @@ TEST_P(ReplicatedRowsOp, SumsByRowAreTheGradientsThatAnUpdateTakes) {
       const Array<float> dy(t.device, numbers(kSamples * kSlots * kDim, 3)), untouched(t.device, numbers((kRows + 1) * kDim, 4)),
           sums(t.device, untouched.host()), table(t.device, (kRows + 1) * kDim);
       const Tensor gradients = dy.tensor({kSamples, kSlots, kDim});
+      ops::sum_long_runs(ctx, t.batch, t.groups, combiner, gradients, t.sums_of_pieces.data());
       ops::sum_rows(ctx, t.batch, t.groups, combiner, gradients, t.sums_of_pieces.data(), sums.tensor({kRows + 1, kDim}));
       // Descent from 0 with a rate of -1 arrives at the gradient.
       ops::RowData data;
@@ -143,22 +144,7 @@ TEST_P(ReplicatedRowsOp, SumsByRowAreTheGradientsThatAnUpdateTakes) {
     }
 }
 
-TEST_P(ReplicatedRowsOp, PooledVectorsAreAddedToWhatIsThere) {
-  const TestBatch t(GetParam());
-  Context ctx(runtime_of(t.device), runtime_of(t.device).compute_stream());
-  const Array<float> table(t.device, numbers((kRows + 1) * kDim, 8)), there(t.device, numbers(kSamples * kSlots * kDim, 9)), y(t.device, there.host()),
-      pooled(t.device, static_cast<int64_t>(there.count));
-  const ops::RowMemory memory{table.data(), DType::f32};
-  for (const ops::Combiner combiner : {ops::Combiner::sum, ops::Combiner::mean, ops::Combiner::sqrtn}) {
-    const std::vector<float> before = y.host();
-    ops::pool(ctx, t.batch, t.rows.data(), memory, combiner, pooled.tensor({kSamples, kSlots, kDim}));
-    ops::add_pooled(ctx, t.batch, t.rows.data(), memory, combiner, y.tensor({kSamples, kSlots, kDim}));
-    const std::vector<float> got = y.host(), one = pooled.host();
-    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], before[i] + one[i], 1e-4) << i;
-  }
-}
-
-TEST_P(ReplicatedRowsOp, VectorsOfSomeSamplesAreThoseOfAllAndOthersAreNotTouched) {
+TEST_P(ReplicatedRowsOp, VectorsOfSomeSamplesAreThoseOfAllAndThoseOfOthersAndOfEmptyBagsAreNotTouched) {
   const TestBatch t(GetParam());
   Context ctx(runtime_of(t.device), runtime_of(t.device).compute_stream());
   const Array<float> table(t.device, numbers((kRows + 1) * kDim, 8)), whole(t.device, kSamples * kSlots * kDim),
@@ -171,8 +157,11 @@ TEST_P(ReplicatedRowsOp, VectorsOfSomeSamplesAreThoseOfAllAndOthersAreNotTouched
       ops::pool_samples(ctx, t.batch, samples, t.rows.data(), memory, combiner, some.tensor(shape));
     const std::vector<float> all = whole.host(), got = some.host();
     for (int64_t b = 0; b < kSamples; ++b)
-      for (int64_t i = b * kSlots * kDim; i < (b + 1) * kSlots * kDim; ++i)
-        ASSERT_EQ(got[static_cast<size_t>(i)], b == 1 || b + 1 == kSamples ? -77 : all[static_cast<size_t>(i)]) << "sample " << b;
+      for (int64_t i = b * kSlots * kDim; i < (b + 1) * kSlots * kDim; ++i) {
+        const auto bag = static_cast<size_t>(i / kDim % kSlots * kSamples + b);
+        const bool stays = b == 1 || b + 1 == kSamples || t.host_offsets[bag] == t.host_offsets[bag + 1];
+        ASSERT_EQ(got[static_cast<size_t>(i)], stays ? -77 : all[static_cast<size_t>(i)]) << "sample " << b;
+      }
   }
 }
 
