@@ -97,7 +97,7 @@ class RowStore {
   T* add_column(bool wanted, int64_t elements_per_row);
   ops::RowMemory add_numbers(DType, int64_t elements_per_row);
   /// The rows of a table without an index. Errors: Error(device) when memory for them is short.
-  int64_t all_rows(int64_t bytes_per_row) const;
+  int64_t all_rows(int64_t bytes_per_row, bool one_of_several) const;
   /// Memory and first values for all of them.
   void take_all_rows();
   void add_shared_row(const TableSpec&);

@@ -15,12 +15,13 @@ std::string gib(int64_t bytes) {
 
 }  // namespace
 
-int64_t RowStore::all_rows(int64_t bytes_per_row) const {
+int64_t RowStore::all_rows(int64_t bytes_per_row, bool one_of_several) const {
   const int64_t rows = keys_.rows(), bytes = rows * bytes_per_row, free = free_memory(runtime_.device());
   if (bytes <= free) return rows;
   throw Error(Kind::device, cat(label_, ": the ", rows, " rows of \"slot_size_array\" take ", bytes, " bytes (", gib(bytes), ") and ", free, " (", gib(free),
-                                ") are free on ", to_string(runtime_.device()), "; smaller sizes, \"storage\": \"bf16\", or \"index\": \"hash\", which takes "
-                                "memory for the keys that occur alone"));
+                                ") are free on ", to_string(runtime_.device()), "; smaller sizes, \"storage\": \"bf16\", ",
+                                one_of_several ? "\"placement\": \"auto\", which spreads what no rank has room for, " : "",
+                                "or \"index\": \"hash\", which takes memory for the keys that occur alone"));
 }
 
 void RowStore::take_all_rows() {

@@ -81,9 +81,11 @@ def large_dlrm(name, gib, gpus, largest_gib=None):
     rows = [max(3, round(rows * scale)) for rows in scaled]
     if largest_gib:
         rows[largest] = round(rows_of(largest_gib))
-    config = dlrm(name, rows, batch=16384 * gpus, rate=10.0)
+    config = dlrm(name, rows, batch=16384 * gpus, rate=1.0)
     config["solver"].update(gpu=list(range(gpus)), display=1)
     embeddings(config)[0]["sparse_embedding_hparam"]["index"] = "direct"
+    config["optimizer"]["sgd_hparam"]["warmup_steps"] = 20
+    embeddings(config)[0]["placement"] = "auto"  # a table may be larger than a GPU
     return config
 
 

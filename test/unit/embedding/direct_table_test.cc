@@ -249,6 +249,9 @@ TEST_P(DirectTable, MoreRowsThanMemoryHoldsIsAnErrorWithTheBytes) {
   EXPECT_NE(message.find("table 'small' on rank 0: the 2000000002 rows of \"slot_size_array\" take 8388"), std::string::npos) << message;
   EXPECT_NE(message.find("GiB) are free on "), std::string::npos) << message;
   EXPECT_NE(message.find("\"index\": \"hash\""), std::string::npos) << message;
+  EXPECT_EQ(message.find("placement"), std::string::npos) << message;
+  spec.ranks = 2;
+  EXPECT_NE(message_of(Kind::device, [&] { TableRig rig(GetParam(), spec); }).find("\"placement\": \"auto\""), std::string::npos);
 }
 
 }  // namespace

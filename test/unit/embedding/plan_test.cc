@@ -145,6 +145,22 @@ TEST(PlanTest, RoomDecidesBeforeTime) {
   EXPECT_EQ(owners(problem(2, {table(slots)}, speeds)), Owners({0}));
 }
 
+TEST(PlanTest, TablesThatTogetherNearlyFillAllRanksFit) {  // DLRM with 421 GiB on four ranks, one of its tables larger than a rank's memory
+  PlanTable dlrm = table({}, PlacementRule::automatic);
+  for (const int64_t rows : {159000000, 156000, 69000, 30000, 81000, 12, 28000, 6000, 250, 154000000, 11800000, 1600000, 40, 8800, 47600, 600, 16, 3900, 56,
+                             293601280, 102000000, 158000000, 2330000, 51700, 430, 144})
+    dlrm.slots.push_back({.rows = rows, .keys = 1, .distinct = std::min(65536.0, static_cast<double>(rows))});
+  dlrm.dim = 128;
+  dlrm.number_bytes = 2;
+  dlrm.row_bytes = 512;
+  dlrm.may_be_cut = dlrm.may_be_everywhere = true;
+  PlanProblem of = problem(4, {dlrm}, {.link = 275e9, .sums = 275e9, .rows = 2200e9, .memory = 142540406784});
+  of.batch = 65536;
+  std::vector<int64_t> bytes(4);
+  for (const PlanShare& share : plan_shares(of, make_plan(of))) bytes[static_cast<size_t>(share.rank)] += share.bytes;
+  for (const int64_t on_rank : bytes) EXPECT_LT(on_rank, 0.86 * static_cast<double>(of.speeds.memory));
+}
+
 TEST(PlanTest, WhatTheConfigFixesStays) {
   PlanTable limited = table(slots_with({9, 1, 1}), PlacementRule::automatic);
   limited.as_without_plan = true;
