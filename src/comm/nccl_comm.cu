@@ -161,6 +161,8 @@ class NcclComm : public Communicator {
     settle(status, "connecting", channel.comm);
   }
 
+  /// Ends what the communicator has under way. Its memory is left to the end of the process: ncclCommDestroy of one that does not block frees it in a thread
+  /// that nobody can wait for, and which crashes where the process ends meanwhile.
   void disconnect(Channel& channel) noexcept {
     if (!channel.comm || channel.abandoned) return;
     ncclResult_t state = ncclCommFinalize(channel.comm);
@@ -168,8 +170,6 @@ class NcclComm : public Communicator {
       std::this_thread::sleep_for(milliseconds(1));
       if (ncclCommGetAsyncError(channel.comm, &state) != ncclSuccess) break;
     }
-    if (state == ncclSuccess) ncclCommDestroy(channel.comm);
-    else ncclCommAbort(channel.comm);
   }
 
   /// Every kind of call once: links are made at a first use, and must not be made while a step is recorded.
