@@ -123,10 +123,12 @@ void* allocate_pinned(size_t bytes) {
 }
 void free_pinned(void* data) noexcept { cudaFreeHost(data); }
 
-void* create_stream(int index) {
+void* create_stream(int index, bool first) {
   use(index);
+  int last_priority = 0, first_priority = 0;
+  HCTR_CHECK(cudaDeviceGetStreamPriorityRange(&last_priority, &first_priority));
   cudaStream_t stream = nullptr;
-  HCTR_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  HCTR_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, first ? first_priority : last_priority));
   return stream;
 }
 void destroy_stream(void* stream) noexcept { cudaStreamDestroy(static_cast<cudaStream_t>(stream)); }

@@ -16,7 +16,8 @@ struct StreamRef {
 
 class Stream {
  public:
-  explicit Stream(Device);
+  /// `first`: its kernels, and those of programs that it runs, get room on the device before those of other streams that are not running yet.
+  explicit Stream(Device, bool first = false);
   ~Stream();
   Stream(Stream&& other) noexcept : ref_(other.ref_) { other.ref_.handle = nullptr; }
   Stream& operator=(Stream&&) = delete;

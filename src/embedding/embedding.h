@@ -20,6 +20,8 @@ class Embedding {
  public:
   virtual ~Embedding() = default;
   virtual void ensure_room(int64_t step) { table().ensure_room(step); }
+  /// Whether ensure_room() has changed what steps do, so that those that are recorded must be recorded again. Asked once.
+  virtual bool take_change() { return false; }
   void confirm_room(int slot) { table().confirm_room(slot); }
   void enforce_limit(int slot) { table().enforce_limit(slot); }
   virtual void check_keys() { table().check_keys(); }

@@ -78,6 +78,8 @@ void HybridEmbedding::find_frequent() {
   std::vector<FrequentRow> chosen;
   for (const std::string& part : comm_.gather(as_text(mine), 0)) add_from(part, chosen);
   std::sort(chosen.begin(), chosen.end());
+  const int64_t least = least_occurrences() * spec().replication.steps;
+  std::erase_if(chosen, [least](const FrequentRow& row) { return row.occurrences < least; });
   chosen.resize(std::min(chosen.size(), static_cast<size_t>(most_rows_)));
   std::sort(chosen.begin(), chosen.end(), by_key);
   const std::string text = comm_.share(as_text(chosen), 0);
@@ -100,6 +102,12 @@ void HybridEmbedding::find_frequent() {
   rows = from_bytes(comm_.share(comm_.rank() == 0 ? to_bytes(rows.block()) : "", 0));
   frequent_.hold(rows.keys, rows.slots, true);
   frequent_.import_rows(rows.block());
+  changed_ = true;
+}
+
+/// A rank sends of R ranks' sums, in f32, 2 (R - 1) / R times a row; of n occurrences, each a vector and its gradient, 2 n / R times (R - 1) / R.
+int64_t HybridEmbedding::least_occurrences() const {
+  return comm_.size() * static_cast<int64_t>(sizeof(float)) / size_of(others_.spec().exchange);
 }
 
 void HybridEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {

@@ -1,6 +1,8 @@
 // An embedding whose frequent rows are on every rank and whose other rows have owners.
 #pragma once
 
+#include <utility>
+
 #include <memory>
 
 #include "embedding/frequent_keys.h"
@@ -19,6 +21,7 @@ class HybridEmbedding : public Embedding {
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys, int ring_slots);
 
   void ensure_room(int64_t step) override;
+  bool take_change() override { return std::exchange(changed_, false); }
   void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
   void send_vectors(Context& ctx, int slot) override { others_.send_vectors(ctx, slot); }
   void pool_own(Context&, int slot, Tensor y) override;
@@ -44,13 +47,16 @@ class HybridEmbedding : public Embedding {
 
  private:
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys, int ring_slots, FrequentKeys);
-  /// The most frequent rows of all ranks become frequent ones.
+  /// The most frequent rows of all ranks become frequent ones, of those that come so often that it pays.
   void find_frequent();
+  /// Occurrences in a batch of all ranks from which on less travels for a row that every rank has.
+  int64_t least_occurrences() const;
   /// Frequent rows as they come in the order of (slot, key), on rank 0.
   RowCopies frequent_rows(bool with_states);
 
   Communicator& comm_;
   int64_t steps_left_;  // until frequent rows are found
+  bool changed_ = false;
   int64_t most_rows_;   // of them
   bool have_owners_;    // frequent rows are also, as they were, in a table of others_
   ReplicatedRows frequent_;

@@ -36,11 +36,20 @@ ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, TableSpec s
   runtime.compute_stream().synchronize();
 }
 
+int64_t ReplicatedRows::rows_now() const { return table_.spec().fixed_keys ? std::max<int64_t>(1, static_cast<int64_t>(keys_.size())) : rows_; }
+
+Tensor ReplicatedRows::of_rows(size_t ticket) const {
+  const Tensor all = arena_.get(ticket);
+  Shape shape = all.shape();
+  shape[0] = rows_now() + 1;
+  return Tensor(all.bytes(), TensorSpec(all.dtype(), shape), all.device());
+}
+
 void ReplicatedRows::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
   table_.prepare(ctx, slot, keys, offsets);
   const EmbeddingTable::Batch& batch = table_.prepared(slot);
   const Step& step = steps_.at(static_cast<size_t>(slot));
-  const Tensor marks = arena_.get(step.marks);
+  const Tensor marks = of_rows(step.marks);
   ops::mark_batch(ctx, batch.groups, batch.keys.key_capacity, marks);
   comm_.all_reduce(ctx, marks, Reduce::max);
   ops::group_marked(ctx, marks, step.touched, arena_.get(scratch_).bytes());
@@ -57,7 +66,7 @@ EmbeddingTable::Batch ReplicatedRows::find(Context& ctx, Tensor keys, Tensor off
 }
 
 void ReplicatedRows::sum_gradients(Context& ctx, int slot, Tensor dy) {
-  const Tensor sums = arena_.get(sums_);
+  const Tensor sums = of_rows(sums_);
   zero(ctx.stream(), sums);
   table_.sum_long_runs(ctx, slot, dy);
   table_.sum_rows(ctx, slot, dy, sums);
@@ -67,15 +76,15 @@ void ReplicatedRows::update(Context& ctx, int slot) {
   const EmbeddingTable::Batch& batch = table_.prepared(slot);
   const Step& step = steps_.at(static_cast<size_t>(slot));
   const TableSpec& spec = table_.spec();
-  const Tensor sums = arena_.get(sums_);
+  const Tensor sums = of_rows(sums_);
   // Of each touched row there is one gradient now: a batch with a sample for each row, of which those that are touched have a key.
   ops::KeyBatch by_row;
   by_row.slots = by_row.places = 1;
-  by_row.samples = rows_ + 1;
-  by_row.key_capacity = rows_;
-  const Tensor gradients(sums.bytes(), TensorSpec(DType::f32, {rows_ + 1, 1, spec.dim}), sums.device());
+  by_row.samples = rows_now() + 1;
+  by_row.key_capacity = rows_now();
+  const Tensor gradients(sums.bytes(), TensorSpec(DType::f32, {rows_now() + 1, 1, spec.dim}), sums.device());
   ops::update_rows(ctx, spec.optimizer, by_row, step.touched, ops::Combiner::sum, gradients, table_.piece_sums(), table_.data());
-  if (spec.fixed_keys) ops::note_seen(ctx, batch.rows_after, arena_.get(step.marks), arena_.get(seen_), table_.data().touched);
+  if (spec.fixed_keys) ops::note_seen(ctx, batch.rows_after, of_rows(step.marks), of_rows(seen_), table_.data().touched);
   table_.end_step(ctx, slot);
 }
 

@@ -27,7 +27,7 @@ class ReplicatedRows {
   void forward(Context& ctx, int slot, Tensor y) { table_.forward(ctx, slot, y); }
   /// Of this rank's samples, of each row; then of all ranks; once that is done, update() may run. Each may run on any stream, one after the other.
   void sum_gradients(Context&, int slot, Tensor dy);
-  void share_sums(Context& ctx) { comm_.all_reduce(ctx, arena_.get(sums_), Reduce::sum); }
+  void share_sums(Context& ctx) { comm_.all_reduce(ctx, of_rows(sums_), Reduce::sum); }
   void update(Context&, int slot);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
 
@@ -56,6 +56,10 @@ class ReplicatedRows {
   /// Of the i-th key in the order of hold(); none where it is not held.
   std::optional<size_t> place_of(int64_t key, int32_t slot) const;
   std::vector<int32_t> seen();
+  /// Those that there are now, at least one: keys that are not held yet are neither summed nor shared.
+  int64_t rows_now() const;
+  /// Of memory with a line for each row that there may be, and for none, what rows_now() need.
+  Tensor of_rows(size_t ticket) const;
 
   Runtime& runtime_;
   Communicator& comm_;

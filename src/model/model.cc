@@ -75,6 +75,12 @@ void Model::ensure_room(int64_t step) {
   if (refusal) throw *refusal;
 }
 
+bool Model::take_change() {
+  bool any = false;
+  for (const auto& table : tables_) any = table->take_change() || any;
+  return any;
+}
+
 void Model::confirm_room(int slot) const {
   for (const auto& table : tables_) table->confirm_room(slot);
 }

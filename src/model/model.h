@@ -37,6 +37,8 @@ class Model {
   /// Host, between steps: room in every table for the steps queued and the next, which is number `step`. Rows that have expired leave.
   /// Errors: Error(data) once every other table has its room; others at once.
   void ensure_room(int64_t step);
+  /// Whether that has changed what steps do (Embedding::take_change).
+  bool take_change();
   /// Host, once prepare() of the next step, in `slot`, is queued and before train_step() is. Errors: Error(data) when its keys are
   /// more than a table may have rows; the model stays as the steps before left it.
   void confirm_room(int slot) const;

@@ -8,8 +8,11 @@ namespace hctr {
 
 Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout, const Log& log)
     : runtime_(runtime), comm_(comm), model_(model), ring_(layout, kSlots, runtime.device()), losses_(runtime.device(), kSlots * sizeof(float)),
-      sparse_inputs_(config.data.sparse.size()) {
-  for (int s = 0; s < kSlots; ++s) slots_.push_back(make_slot(config, s));
+      sparse_inputs_(config.data.sparse.size()), records_(config.solver.cuda_graph && !runtime.options().sync_launches) {
+  for (int s = 0; s < kSlots; ++s) {
+    slots_.emplace_back(runtime.device());
+    record(s);
+  }
   // Repeating is for max_iter; epochs are counted by whoever calls step(), from the samples it returns.
   ReaderOptions options = reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value());
   options.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
@@ -20,9 +23,8 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
 
 BatchTensors Trainer::batch(int slot) const { return batch_tensors(ring_, slot, sparse_inputs_); }
 
-Trainer::Slot Trainer::make_slot(const Config& config, int slot) {
+void Trainer::record(int slot) {
   const BatchTensors tensors = batch(slot);
-  const bool record = config.solver.cuda_graph && !runtime_.options().sync_launches;
   const auto prepare = [this, slot, tensors] {
     ring_.upload(runtime_.prepare_stream(), slot);
     Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
@@ -33,8 +35,9 @@ Trainer::Slot Trainer::make_slot(const Config& config, int slot) {
     model_.train_step(ctx, slot, tensors, binding);
     copy_bytes(ctx.stream(), losses_.data() + static_cast<size_t>(slot) * sizeof(float), model_.loss(Phase::train).bytes(), sizeof(float));
   };
-  return {Program(runtime_.prepare_stream(), record, prepare), Program(runtime_.compute_stream(), record, compute),
-          Event(runtime_.device()), Event(runtime_.device())};
+  Slot& at = slots_[static_cast<size_t>(slot)];
+  at.prepare.emplace(runtime_.prepare_stream(), records_, prepare);
+  at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 
 std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
@@ -70,7 +73,7 @@ void Trainer::run_slot(int number, int64_t step, double learning_rate, Replay pa
   if (parts.prepare) prepare(number, step);
   if (!parts.compute) return;
   slot.prepared.hold(runtime_.compute_stream());
-  slot.compute.run();
+  slot.compute->run();
   slot.computed.record(runtime_.compute_stream());
 }
 
@@ -87,8 +90,13 @@ void Trainer::prepare(int number, int64_t step) {
     }
   };
   unless_refused([&] { model_.ensure_room(step); });
+  if (model_.take_change()) {
+    runtime_.prepare_stream().synchronize();
+    runtime_.compute_stream().synchronize();
+    for (int s = 0; s < kSlots; ++s) record(s);
+  }
   slot.computed.hold(runtime_.prepare_stream());  // the batch that was in this slot before
-  slot.prepare.run();
+  slot.prepare->run();
   slot.prepared.record(runtime_.prepare_stream());
   unless_refused([&] { model_.confirm_room(number); });
   if (together) throw_together(comm_, refusal);

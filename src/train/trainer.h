@@ -41,10 +41,11 @@ class Trainer {
 
  private:
   struct Slot {
-    Program prepare, compute;
+    explicit Slot(Device device) : prepared(device), computed(device) {}
+    std::optional<Program> prepare, compute;
     Event prepared, computed;
   };
-  Slot make_slot(const Config&, int slot);
+  void record(int slot);
   void run_slot(int slot, int64_t step, double learning_rate, Replay);
   /// Room, keys and rows of the next step. Where tables may refuse it, ranks stop together, before anything is computed.
   void prepare(int slot, int64_t step);
@@ -56,6 +57,7 @@ class Trainer {
   BatchRing ring_;
   HostBuffer losses_;
   size_t sparse_inputs_;
+  bool records_;
   std::vector<Slot> slots_;
   std::unique_ptr<Reader> reader_;
   std::optional<int> uploading_;  // slot whose upload may not have run yet
