@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/platform.h"
+#include "base/process_end.h"
 #include "base/progress.h"
 #include "hctr/solver.h"
 #include "model/manual.h"
@@ -116,9 +117,7 @@ int run(int argc, char** argv) {
   return summary.interrupted ? hctr::exit_code(hctr::Kind::interrupted) : 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int guarded(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const hctr::Error& error) {
@@ -129,3 +128,7 @@ int main(int argc, char** argv) {
     return hctr::exit_code(hctr::Kind::bug);
   }
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { hctr::end_process(guarded(argc, argv)); }

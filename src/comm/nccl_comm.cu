@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/process_end.h"
 #include "comm/host_comm.h"
 #include "comm/parts.h"
 #include "comm/peer_route.h"
@@ -45,6 +46,7 @@ std::byte* element(const Tensor& tensor, int64_t i) { return tensor.bytes() + st
 class NcclComm : public Communicator {
  public:
   NcclComm(RankGroup& group, int rank, Device device) : group_(group), host_(group, rank), device_(device), given_up_(device, sizeof(int32_t)) {
+    threads_outlive_main();
     HCTR_CHECK(cudaSetDevice(device.index));
     for (Channel& channel : channels_) connect(channel);
     watcher_ = std::thread([this] { watch(); });
@@ -161,8 +163,7 @@ class NcclComm : public Communicator {
     settle(status, "connecting", channel.comm);
   }
 
-  /// Ends what the communicator has under way. Its memory is left to the end of the process: ncclCommDestroy of one that does not block frees it in a thread
-  /// that nobody can wait for, and which crashes where the process ends meanwhile.
+  /// A communicator that does not block is freed in a thread that nobody can wait for (threads_outlive_main).
   void disconnect(Channel& channel) noexcept {
     if (!channel.comm || channel.abandoned) return;
     ncclResult_t state = ncclCommFinalize(channel.comm);
@@ -170,6 +171,8 @@ class NcclComm : public Communicator {
       std::this_thread::sleep_for(milliseconds(1));
       if (ncclCommGetAsyncError(channel.comm, &state) != ncclSuccess) break;
     }
+    if (state == ncclSuccess) ncclCommDestroy(channel.comm);
+    else ncclCommAbort(channel.comm);
   }
 
   /// Every kind of call once: links are made at a first use, and must not be made while a step is recorded.

@@ -66,11 +66,6 @@ void Job::run(const std::function<void(Communicator&, Device)>& body) {
     if (const auto failure = group_.failure()) throw failure->error;
     return;
   }
-  const auto end_with = [&](const Error& error) {
-    print(error);
-    if (others_) others_->abort(exit_code(error.kind()));
-    std::_Exit(exit_code(error.kind()));
-  };
   std::mutex mutex;
   std::condition_variable change;
   int ended = 0;
@@ -86,13 +81,15 @@ void Job::run(const std::function<void(Communicator&, Device)>& body) {
     std::unique_lock lock(mutex);
     const auto all_ended = [&] { return ended == ranks_here(); };
     change.wait(lock, [&] { return all_ended() || group_.failure(); });
-    if (!all_ended() && !change.wait_for(lock, kToLeave, all_ended)) end_with(group_.failure()->error);  // a rank that waits for a disk, say, hears of nothing
+    if (!all_ended() && !change.wait_for(lock, kToLeave, all_ended)) {  // a rank that waits for a disk, say, hears of nothing
+      const Error error = group_.failure()->error;
+      print(error);
+      if (others_) others_->abort(exit_code(error.kind()));
+      std::_Exit(exit_code(error.kind()));
+    }
   }
   for (std::thread& thread : threads) thread.join();
-  const auto failure = group_.failure();
-  if (!failure) return;
-  if (devices_[0].is_cuda()) end_with(failure->error);  // threads of NCCL still take apart what was given up: an orderly end would cross them
-  throw failure->error;
+  if (const auto failure = group_.failure()) throw failure->error;
 }
 
 void end_job(Processes& others, const Error& error) noexcept {

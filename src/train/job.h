@@ -22,7 +22,7 @@ class Job {
   int ranks() const { return group_.seats().all; }
 
   /// Calls body(communicator, device) for every rank of this process and returns when all have ended. Throws the first error of any
-  /// rank. On several GPUs, and where a rank hangs and cannot be woken while another has failed, prints the error and ends the process instead.
+  /// rank. Where a rank hangs and cannot be woken while another has failed, prints the error and ends the process.
   void run(const std::function<void(Communicator&, Device)>& body);
 
  private:

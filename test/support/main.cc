@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "base/process_end.h"
 #include "support/devices.h"
 #include "support/op_test.h"
 
@@ -24,5 +25,5 @@ int main(int count, char** arguments) {
   ::testing::InitGoogleTest(&count, arguments);
   hctr::test::register_op_tests();
   ::testing::UnitTest::GetInstance()->listeners().Append(new Summary);  // gtest takes ownership
-  return RUN_ALL_TESTS();
+  hctr::end_process(RUN_ALL_TESTS());
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/process_end.h"
 #include "index_bench.h"
 #include "index_memory.h"
 #include "reader_bench.h"
@@ -130,4 +131,4 @@ int main_of(int argc, char** argv) {
 }  // namespace
 }  // namespace hctr
 
-int main(int argc, char** argv) { return hctr::main_of(argc, argv); }
+int main(int argc, char** argv) { hctr::end_process(hctr::main_of(argc, argv)); }

@@ -1,0 +1,25 @@
+// How programs end: with their exit code, what they printed, and exit handlers where these may run.
+#include "base/process_end.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace hctr::test {
+namespace {
+
+void say_at_exit() {
+  std::atexit([] { std::fputs("handled", stderr); });
+}
+
+TEST(ProcessEnd, RunsExitHandlers) {
+  EXPECT_EXIT((say_at_exit(), end_process(3)), testing::ExitedWithCode(3), "handled");
+}
+
+TEST(ProcessEnd, LeavesThemOutWhereThreadsStillRun) {
+  EXPECT_EXIT((say_at_exit(), threads_outlive_main(), std::fputs("printed", stderr), end_process(3)), testing::ExitedWithCode(3), "^printed$");
+}
+
+}  // namespace
+}  // namespace hctr::test
