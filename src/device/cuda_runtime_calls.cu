@@ -123,12 +123,10 @@ void* allocate_pinned(size_t bytes) {
 }
 void free_pinned(void* data) noexcept { cudaFreeHost(data); }
 
-void* create_stream(int index, bool first) {
+void* create_stream(int index) {
   use(index);
-  int last_priority = 0, first_priority = 0;
-  HCTR_CHECK(cudaDeviceGetStreamPriorityRange(&last_priority, &first_priority));
   cudaStream_t stream = nullptr;
-  HCTR_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, first ? first_priority : last_priority));
+  HCTR_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   return stream;
 }
 void destroy_stream(void* stream) noexcept { cudaStreamDestroy(static_cast<cudaStream_t>(stream)); }

@@ -22,7 +22,7 @@ void free(int index, void* data) noexcept;
 void* allocate_pinned(size_t bytes);
 void free_pinned(void* data) noexcept;
 
-void* create_stream(int index, bool first);
+void* create_stream(int index);
 void destroy_stream(void* stream) noexcept;
 void synchronize(StreamRef);
 void* create_event(int index);

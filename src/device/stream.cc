@@ -10,9 +10,9 @@ void StreamRef::synchronize() const {
     if (device.is_cuda()) cuda::synchronize(*this);
 }
 
-Stream::Stream(Device device, [[maybe_unused]] bool first) : ref_{device, nullptr} {
+Stream::Stream(Device device) : ref_{device, nullptr} {
   if constexpr (kCudaBuild)
-    if (device.is_cuda()) ref_.handle = cuda::create_stream(device.index, first);
+    if (device.is_cuda()) ref_.handle = cuda::create_stream(device.index);
 }
 
 Stream::~Stream() {

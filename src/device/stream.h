@@ -16,8 +16,7 @@ struct StreamRef {
 
 class Stream {
  public:
-  /// `first`: its kernels, and those of programs that it runs, get room on the device before those of other streams that are not running yet.
-  explicit Stream(Device, bool first = false);
+  explicit Stream(Device);
   ~Stream();
   Stream(Stream&& other) noexcept : ref_(other.ref_) { other.ref_.handle = nullptr; }
   Stream& operator=(Stream&&) = delete;
