@@ -44,7 +44,7 @@ std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, 
   if (spec.replication.of == Replication::Of::all) return std::make_unique<ReplicatedEmbedding>(runtime, comm, std::move(spec), ring_slots);
   if (spec.replication.of == Replication::Of::frequent)
     return std::make_unique<HybridEmbedding>(runtime, comm, std::move(placement), spec, slot_keys, ring_slots);
-  if (placement.some_on_every_rank()) return std::make_unique<MixedEmbedding>(runtime, comm, std::move(placement), std::move(spec), slot_keys, ring_slots);
+  if (placement.some_on_every_rank()) return std::make_unique<MixedEmbedding>(runtime, comm, placement, spec, slot_keys, ring_slots);
   return std::make_unique<ShardedEmbedding>(runtime, comm, std::move(placement), std::move(spec), slot_keys, ring_slots);
 }
 

@@ -55,16 +55,16 @@ HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement
 
 HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
                                  int ring_slots, FrequentKeys named)
-    : comm_(comm), steps_left_(spec.replication.keys_file.empty() ? spec.replication.steps : -1), most_rows_(most_rows(spec, named)),
-      have_owners_(spec.replication.keys_file.empty() || !spec.direct.empty()),
-      frequent_(runtime, comm, frequent_spec(spec, most_rows_), ring_slots), others_(runtime, comm, std::move(placement), counting(spec), slot_keys, ring_slots) {
+    : PartlyReplicated(runtime, comm, frequent_spec(spec, most_rows(spec, named)), std::move(placement), counting(spec), slot_keys, ring_slots),
+      steps_left_(spec.replication.keys_file.empty() ? spec.replication.steps : -1), most_rows_(most_rows(spec, named)),
+      have_owners_(spec.replication.keys_file.empty() || !spec.direct.empty()) {
   if (named.keys.empty()) return;
   // With direct keys every row has been there from the start.
   const bool seen = !spec.direct.empty();
   for (size_t i = 0; seen && i < named.keys.size(); ++i)
     if (const int64_t slot = spec.identity_by_slot ? named.slots[i] : 0; !spec.direct.has(named.keys[i], slot))
       throw Error(Kind::data, cat("'", spec.replication.keys_file, "', frequent keys of table '", spec.name, "': ", spec.direct.outside(named.keys[i], slot)));
-  frequent_.hold(std::move(named.keys), std::move(named.slots), seen);
+  replicated_.hold(std::move(named.keys), std::move(named.slots), seen);
 }
 
 void HybridEmbedding::ensure_room(int64_t step) {
@@ -100,8 +100,8 @@ void HybridEmbedding::find_frequent() {
   others_.table().export_rows(owned, [&](const RowBlock& block) { gathering.give(block); });
   gathering.finish();
   rows = from_bytes(comm_.share(comm_.rank() == 0 ? to_bytes(rows.block()) : "", 0));
-  frequent_.hold(rows.keys, rows.slots, true);
-  frequent_.import_rows(rows.block());
+  replicated_.hold(rows.keys, rows.slots, true);
+  replicated_.import_rows(rows.block());
   changed_ = true;
 }
 
@@ -111,30 +111,20 @@ int64_t HybridEmbedding::least_occurrences() const {
 }
 
 void HybridEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
-  frequent_.prepare(ctx, slot, keys, offsets);
-  others_.prepare(ctx, slot, keys, offsets, frequent_.rows_of(slot));
-}
-
-void HybridEmbedding::pool_own(Context& ctx, int slot, Tensor y) {
-  others_.pool_own(ctx, slot, y);
-  frequent_.forward(ctx, slot, y);
-}
-
-void HybridEmbedding::update(Context& ctx, int slot, Tensor dy) {
-  others_.update(ctx, slot, dy);
-  frequent_.update(ctx, slot);
+  replicated_.prepare(ctx, slot, keys, offsets);
+  others_.prepare(ctx, slot, keys, offsets, replicated_.rows_of(slot));
 }
 
 void HybridEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
-  const EmbeddingTable::Batch batch = frequent_.find(ctx, keys, offsets);
-  frequent_.lookup(ctx, batch, y);
+  const EmbeddingTable::Batch batch = replicated_.find(ctx, keys, offsets);
+  replicated_.lookup(ctx, batch, y);
   others_.lookup(ctx, keys, offsets, y, batch.rows, true);
 }
 
 RowCopies HybridEmbedding::frequent_rows(bool with_states) {
   RowCopies rows;
-  if (comm_.rank() == 0 && frequent_.holds_rows())
-    frequent_.export_rows([&](const RowBlock& block) {
+  if (comm_.rank() == 0 && replicated_.holds_rows())
+    replicated_.export_rows([&](const RowBlock& block) {
       for (size_t i = 0; i < block.keys.size(); ++i) rows.add(block, i, spec());
     });
   if (with_states) return rows;
@@ -143,7 +133,7 @@ RowCopies HybridEmbedding::frequent_rows(bool with_states) {
   return rows;
 }
 
-int64_t HybridEmbedding::rows() { return others_.rows() + (have_owners_ ? 0 : frequent_.rows_seen()); }
+int64_t HybridEmbedding::rows() { return others_.rows() + (have_owners_ ? 0 : replicated_.rows_seen()); }
 
 void HybridEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
   const RowCopies copies = frequent_rows(with_states);
@@ -151,11 +141,11 @@ void HybridEmbedding::export_rows(bool with_states, const std::function<void(con
 }
 
 void HybridEmbedding::import_rows(const RowBlock& rows) {
-  if (frequent_.holds_rows()) frequent_.import_rows(rows);
-  if (have_owners_ || !frequent_.holds_rows()) return others_.import_rows(rows);
+  if (replicated_.holds_rows()) replicated_.import_rows(rows);
+  if (have_owners_ || !replicated_.holds_rows()) return others_.import_rows(rows);
   RowCopies others;
   for (size_t i = 0; i < rows.keys.size(); ++i)
-    if (!frequent_.holds(rows.keys[i], rows.slots.empty() ? 0 : rows.slots[i])) others.add(rows, i, spec());
+    if (!replicated_.holds(rows.keys[i], rows.slots.empty() ? 0 : rows.slots[i])) others.add(rows, i, spec());
   others_.import_rows(others.block());
 }
 

@@ -71,7 +71,7 @@ def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, batch
     return config
 
 
-def large_dlrm(name, gib, gpus, largest_gib=None):
+def large_dlrm(name, gib, gpus, largest_gib=None, **kept):
     """Tables of `gib` in all, 128 floats a row, one of them of `largest_gib`, the others as in MLPerf's."""
     rows_of = lambda gib: gib * 2**30 / (128 * 4)
     scaled, largest = list(MLPERF), MLPERF.index(max(MLPERF))
@@ -81,11 +81,9 @@ def large_dlrm(name, gib, gpus, largest_gib=None):
     rows = [max(3, round(rows * scale)) for rows in scaled]
     if largest_gib:
         rows[largest] = round(rows_of(largest_gib))
-    config = dlrm(name, rows, batch=16384 * gpus, rate=1.0)
+    config = dlrm(name, rows, **kept)
     config["solver"].update(gpu=list(range(gpus)), display=1)
     embeddings(config)[0]["sparse_embedding_hparam"]["index"] = "direct"
-    config["optimizer"]["sgd_hparam"]["warmup_steps"] = 20
-    embeddings(config)[0]["placement"] = "auto"  # a table may be larger than a GPU
     return config
 
 
@@ -135,7 +133,10 @@ def main():
     embeddings(hybrid)[0]["placement"] = "hybrid"
     configs["dlrm_hybrid"] = hybrid
     configs["dlrm_large"] = large_dlrm("dlrm_large", gib=84.9, gpus=2)
-    configs["dlrm_huge"] = large_dlrm("dlrm_huge", gib=421, gpus=4, largest_gib=140)
+    huge = large_dlrm("dlrm_huge", gib=421, gpus=4, largest_gib=140, batch=4 * 16384, rate=1.0)
+    huge["optimizer"]["sgd_hparam"]["warmup_steps"] = 20
+    embeddings(huge)[0]["placement"] = "auto"  # which spreads a table larger than a GPU
+    configs["dlrm_huge"] = huge
     for model, path in (("wdl7", "wdl/wdl.json"), ("dcn7", "dcn/config.json")):
         configs[model] = seven_layers(model, path)
     for precision in ("f32", "tf32", "bf16"):

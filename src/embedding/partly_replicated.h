@@ -1,0 +1,45 @@
+// An embedding of two tables side by side: one that every rank has, and one whose rows have owners.
+#pragma once
+
+#include <utility>
+
+#include "embedding/replicated_rows.h"
+#include "embedding/sharded_embedding.h"
+
+namespace hctr {
+
+/// A step through both: what every rank has is summed and pooled beside what the others' rows send. Which keys the first one has, and what both save, is for
+/// who inherits to say.
+class PartlyReplicated : public Embedding {
+ public:
+  void send_vectors(Context& ctx, int slot) override { others_.send_vectors(ctx, slot); }
+  void pool_own(Context& ctx, int slot, Tensor y) override {
+    others_.pool_own(ctx, slot, y);
+    replicated_.forward(ctx, slot, y);
+  }
+  void forward(Context& ctx, int slot, Tensor y) override { others_.add_forward(ctx, slot, y); }
+  bool has_rows_everywhere() const override { return true; }
+  void sum_gradients(Context& ctx, int slot, Tensor dy) override { replicated_.sum_gradients(ctx, slot, dy); }
+  void share_sums(Context& ctx, int) override { replicated_.share_sums(ctx); }
+  void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override { others_.send_gradients(ctx, slot, dy, search); }
+  void receive_gradients(Context& ctx, int slot, Tensor dy) override { others_.receive_gradients(ctx, slot, dy); }
+  void update(Context& ctx, int slot, Tensor dy) override {
+    others_.update(ctx, slot, dy);
+    replicated_.update(ctx, slot);
+  }
+  const TableSpec& spec() const override { return others_.spec(); }
+  std::map<std::string, int64_t> counts() override { return others_.counts(); }
+
+ protected:
+  PartlyReplicated(Runtime& runtime, Communicator& comm, TableSpec replicated, Placement placement, TableSpec others, const std::vector<int64_t>& slot_keys,
+                   int ring_slots)
+      : comm_(comm), replicated_(runtime, comm, std::move(replicated), ring_slots),
+        others_(runtime, comm, std::move(placement), std::move(others), slot_keys, ring_slots) {}
+  EmbeddingTable& table() override { return others_.table(); }
+
+  Communicator& comm_;
+  ReplicatedRows replicated_;
+  ShardedEmbedding others_;
+};
+
+}  // namespace hctr
