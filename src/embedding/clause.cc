@@ -88,7 +88,8 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "with placement hybrid: steps whose keys are counted to find the frequent ones; 20 when not given",
            at_least(1))
       .opt("max_num_frequent_categories", &H::max_num_frequent_categories,
-           "with placement hybrid: how many keys are found to be frequent, in units of the batch size; 1 when not given", at_least(1))
+           "with placement hybrid: how many keys at most are found to be frequent, in units of the batch size; fewer where fewer come often enough to pay "
+           "([distributed.md](distributed.md#frequent-keys)); 1 when not given", at_least(1))
       .ignored("max_num_infrequent_samples", kNoBound)
       .ignored("p_dup_max", kNoBound)
       .ignored("max_all_reduce_bandwidth", kNoLinks)

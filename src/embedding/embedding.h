@@ -14,7 +14,7 @@
 
 namespace hctr {
 
-/// The calls of EmbeddingTable, in the same order and on the same streams, with keys, vectors and gradients of this rank's samples.
+/// The calls of EmbeddingTable for this rank's samples, and between them what ranks send each other; each says on which streams it may run.
 /// Collective: every rank makes the same ones.
 class Embedding {
  public:
@@ -28,12 +28,13 @@ class Embedding {
   virtual void prepare(Context&, int slot, Tensor keys, Tensor offsets) = 0;
   /// Begins the way of vectors from the owners of rows to other ranks. May run beside the compute stream; forward() of the slot must follow it.
   virtual void send_vectors(Context&, int slot) = 0;
-  /// Vectors of this rank's rows for its own samples, and in `y` what rows make that every rank has: before forward(), beside send_vectors() if one likes.
+  /// Of this rank's own samples: vectors of the rows that it owns, and `y` of rows that every rank has, to which forward() adds the others. (Tables that are whole
+  /// here do all of it in forward().) Before forward(), beside send_vectors() if one likes.
   virtual void pool_own(Context&, int slot, Tensor y) = 0;
   virtual void forward(Context&, int slot, Tensor y) = 0;
-  /// Once `dy` is there, all this may run beside the compute stream before update(). First, where every rank has rows, this rank's part of their
-  /// gradients; share_sums() adds up the parts of all ranks, beside what follows if one likes.
   virtual bool has_rows_everywhere() const { return false; }
+  // Once `dy` is there, all of the following may run beside the compute stream, before update().
+  /// Of rows that every rank has, this rank's part of their gradients; share_sums() adds up the parts of all ranks, beside what follows if one likes.
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
   virtual void share_sums(Context&, int) {}
   /// Begins the way of gradients to the owners of rows. All of `dy` is searched for overflow.

@@ -172,12 +172,19 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, co
 
 void Exchange::send_vectors(Context& ctx, int slot) { to_samples_->start(ctx, to_owners_->arrived(), bytes_of(of_slot_.at(static_cast<size_t>(slot)).owned_present)); }
 
-void Exchange::receive_vectors(Context& ctx, int slot, Tensor y, bool add) {
-  const Slot& at = of_slot_.at(static_cast<size_t>(slot));
+ops::VectorBlocks Exchange::finish_vectors(Context& ctx, int slot) {
   to_samples_->finish(ctx);
   ops::VectorBlocks blocks = vector_blocks_;
-  blocks.present = bytes_of(at.sent_present);
-  ops::join_vectors(ctx, at.mine, blocks, shape_.combiner, to_samples_->arrived(), y, add);
+  blocks.present = bytes_of(of_slot_.at(static_cast<size_t>(slot)).sent_present);
+  return blocks;
+}
+
+void Exchange::receive_vectors(Context& ctx, int slot, Tensor y) {
+  ops::join_vectors(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, finish_vectors(ctx, slot), shape_.combiner, to_samples_->arrived(), y);
+}
+
+void Exchange::add_received_vectors(Context& ctx, int slot, Tensor y) {
+  ops::add_joined_vectors(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, finish_vectors(ctx, slot), shape_.combiner, to_samples_->arrived(), y);
 }
 
 void Exchange::send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) {

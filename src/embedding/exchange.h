@@ -45,10 +45,11 @@ class Exchange {
   Tensor owned_vectors() const;
   /// Of those, the samples of this rank itself: their vectors stay, and are read by receive_vectors() alone.
   ops::SampleRange own_samples() const { return {comm_.rank() * shape_.samples, (comm_.rank() + 1) * shape_.samples}; }
-  /// What is in owned_vectors() for other ranks leaves, of bags that have keys here; receive_vectors() makes y of what comes, or adds it to y
-  /// (ops::join_vectors). Shapes: y [samples, places, dim], as the table's.
+  /// What is in owned_vectors() for other ranks leaves, of bags that have keys here; receive_vectors() makes y of what comes,
+  /// add_received_vectors() adds it (ops::add_joined_vectors). Shapes: y [samples, places, dim], as the table's.
   void send_vectors(Context&, int slot);
-  void receive_vectors(Context&, int slot, Tensor y, bool add);
+  void receive_vectors(Context&, int slot, Tensor y);
+  void add_received_vectors(Context&, int slot, Tensor y);
   /// After receive_gradients() what comes is in owned_vectors().
   void send_gradients(Context&, int slot, Tensor dy, ops::OverflowSearch);
   void receive_gradients(Context& ctx) { to_owners_->finish(ctx); }
@@ -59,6 +60,8 @@ class Exchange {
     ops::KeyBatch mine{};                               // set by send_keys, the same each time
   };
   uint8_t* bytes_of(size_t ticket) const { return reinterpret_cast<uint8_t*>(arena_.get(ticket).bytes()); }
+  /// Once the vectors of the slot have come: how they lie.
+  ops::VectorBlocks finish_vectors(Context&, int slot);
   void make_routes(Runtime&);
   void place_columns(const Placement&);
   void upload(Runtime&);

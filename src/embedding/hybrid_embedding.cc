@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "embedding/gather_rows.h"
 
 namespace hctr {
 namespace {
@@ -105,7 +104,7 @@ void HybridEmbedding::find_frequent() {
   changed_ = true;
 }
 
-/// A rank sends of R ranks' sums, in f32, 2 (R - 1) / R times a row; of n occurrences, each a vector and its gradient, 2 n / R times (R - 1) / R.
+/// Of R ranks each sends 2 (R - 1) / R rows in f32 for a shared sum, and 2 (n / R) (R - 1) / R in the exchange's type for n occurrences, there and back.
 int64_t HybridEmbedding::least_occurrences() const {
   return comm_.size() * static_cast<int64_t>(sizeof(float)) / size_of(others_.spec().exchange);
 }
@@ -118,7 +117,7 @@ void HybridEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offset
 void HybridEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
   const EmbeddingTable::Batch batch = replicated_.find(ctx, keys, offsets);
   replicated_.lookup(ctx, batch, y);
-  others_.lookup(ctx, keys, offsets, y, batch.rows, true);
+  others_.add_lookup(ctx, keys, offsets, y, batch.rows);
 }
 
 RowCopies HybridEmbedding::frequent_rows(bool with_states) {

@@ -1,8 +1,10 @@
 // An embedding whose frequent rows are on every rank and whose other rows have owners.
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "embedding/frequent_keys.h"
 #include "embedding/gather_rows.h"
@@ -10,8 +12,8 @@
 
 namespace hctr {
 
-/// Which keys are frequent is known from a file, or found: the owners count what comes in the first steps, and between two steps the rows that
-/// came most often are put on every rank, with their states. From then on theirs are the rows that count: they take the places of their owners' in
+/// Which keys are frequent is known from a file, or found: the owners count what comes in the first steps, and between two steps those rows that
+/// came often enough to pay, the most frequent first, are put on every rank, with their states. From then on theirs are the rows that count: they take the places of their owners' in
 /// files, so that these, and numbers of rows, are those of a table without frequent rows.
 class HybridEmbedding : public PartlyReplicated {
  public:

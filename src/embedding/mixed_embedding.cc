@@ -40,7 +40,7 @@ void MixedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets
 
 void MixedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
   replicated_.lookup(ctx, keys, offsets, y);
-  others_.lookup(ctx, keys, offsets, y, nullptr, true);
+  others_.add_lookup(ctx, keys, offsets, y);
 }
 
 void MixedEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {

@@ -1,6 +1,9 @@
 // An embedding of which every rank has the rows of some slots, small ones, while the others have owners.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "embedding/partly_replicated.h"
 
 namespace hctr {

@@ -1,7 +1,10 @@
 // An embedding of two tables side by side: one that every rank has, and one whose rows have owners.
 #pragma once
 
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "embedding/replicated_rows.h"
 #include "embedding/sharded_embedding.h"

@@ -31,7 +31,7 @@ class ReplicatedRows {
   void update(Context&, int slot);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
 
-  // With fixed keys, or those of some slots, vectors are the sums of the other keys.
+  // With fixed keys, or those of some slots, other keys add nothing to y: whoever has their rows adds those.
 
   /// Which keys of the prepared batch have a row here, in the order of keys; 0 for the others.
   const int32_t* rows_of(int slot) const { return table_.prepared(slot).rows; }
@@ -58,7 +58,7 @@ class ReplicatedRows {
   std::vector<int32_t> seen();
   /// Those that there are now, at least one: keys that are not held yet are neither summed nor shared.
   int64_t rows_now() const;
-  /// Of memory with a line for each row that there may be, and for none, what rows_now() need.
+  /// The part of memory for all rows that there may be that rows_now() need: a line for each, and one for none.
   Tensor of_rows(size_t ticket) const;
 
   Runtime& runtime_;

@@ -20,7 +20,7 @@ int64_t RowStore::all_rows(int64_t bytes_per_row, bool one_of_several) const {
   if (bytes <= free) return rows;
   throw Error(Kind::device, cat(label_, ": the ", rows, " rows of \"slot_size_array\" take ", bytes, " bytes (", gib(bytes), ") and ", free, " (", gib(free),
                                 ") are free on ", to_string(runtime_.device()), "; smaller sizes, \"storage\": \"bf16\", ",
-                                one_of_several ? "\"placement\": \"auto\", which spreads what no rank has room for, " : "",
+                                one_of_several ? "\"placement\": \"auto\" where it is not that already, which spreads what no rank has room for, " : "",
                                 "or \"index\": \"hash\", which takes memory for the keys that occur alone"));
 }
 

@@ -56,11 +56,20 @@ void ShardedEmbedding::receive_gradients(Context& ctx, int slot, Tensor) {
   table_.sum_long_runs(ctx, slot, train_.owned_vectors());
 }
 
-void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y, const int32_t* local_rows, bool add) {
+void ShardedEmbedding::ask_owners(Context& ctx, Tensor keys, Tensor offsets, const int32_t* local_rows) {
   evaluation_.send_keys(ctx, 0, keys, offsets, local_rows);
   table_.lookup(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0), evaluation_.owned_vectors());
   evaluation_.send_vectors(ctx, 0);
-  evaluation_.receive_vectors(ctx, 0, y, add);
+}
+
+void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
+  ask_owners(ctx, keys, offsets, nullptr);
+  evaluation_.receive_vectors(ctx, 0, y);
+}
+
+void ShardedEmbedding::add_lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y, const int32_t* local_rows) {
+  ask_owners(ctx, keys, offsets, local_rows);
+  evaluation_.add_received_vectors(ctx, 0, y);
 }
 
 int64_t ShardedEmbedding::over_all_ranks(int64_t mine) {

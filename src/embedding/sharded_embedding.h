@@ -13,15 +13,15 @@ class ShardedEmbedding : public Embedding {
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { prepare(ctx, slot, keys, offsets, nullptr); }
   void send_vectors(Context&, int slot) override;
   void pool_own(Context& ctx, int slot, Tensor) override { table_.forward(ctx, slot, train_.own_samples(), train_.owned_vectors()); }
-  void forward(Context& ctx, int slot, Tensor y) override { train_.receive_vectors(ctx, slot, y, false); }
+  void forward(Context& ctx, int slot, Tensor y) override { train_.receive_vectors(ctx, slot, y); }
   void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override { train_.send_gradients(ctx, slot, dy, search); }
   void receive_gradients(Context&, int slot, Tensor dy) override;
   void update(Context& ctx, int slot, Tensor) override { table_.update(ctx, slot, train_.owned_vectors()); }
-  void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { lookup(ctx, keys, offsets, y, nullptr, false); }
-  /// The same for keys without a row in `local_rows` (Exchange::send_keys), in bags whose other keys' vectors are in `y` already if `add` says so.
+  void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override;
+  // The same for keys without a row in `local_rows` (Exchange::send_keys), or all keys, added to the vectors of the others, which are in `y`.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows);
-  void add_forward(Context& ctx, int slot, Tensor y) { train_.receive_vectors(ctx, slot, y, true); }
-  void lookup(Context&, Tensor keys, Tensor offsets, Tensor y, const int32_t* local_rows, bool add);
+  void add_forward(Context& ctx, int slot, Tensor y) { train_.add_received_vectors(ctx, slot, y); }
+  void add_lookup(Context&, Tensor keys, Tensor offsets, Tensor y, const int32_t* local_rows = nullptr);
   const TableSpec& spec() const override { return spec_; }
   int64_t rows() override;
   std::map<std::string, int64_t> counts() override;
@@ -31,6 +31,8 @@ class ShardedEmbedding : public Embedding {
   EmbeddingTable& table() override { return table_; }
 
  private:
+  /// Keys of an evaluation to their owners, and their vectors on the way back.
+  void ask_owners(Context&, Tensor keys, Tensor offsets, const int32_t* local_rows);
   int64_t over_all_ranks(int64_t mine);
 
   Communicator& comm_;

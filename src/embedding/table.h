@@ -36,7 +36,8 @@ struct RowBlock {
 ///   confirm_room(i)             on the host, before forward(i) is given to the device
 ///   enforce_limit(i)            likewise, once every table has confirmed
 ///   forward(i)                  on the compute stream, after prepare(i)
-///   sum_long_runs(i), update(i) likewise; then slot i may be prepared again
+///   sum_long_runs(i)            on any stream, once the gradients are there
+///   update(i)                   on the compute stream, behind it; then slot i may be prepared again
 /// All of these but the host's, and lookup, can be recorded into a Program once and run many times: they
 /// allocate nothing, wait for nothing, and the table may grow in between. On the CPU the same calls do the work at
 /// once.
@@ -90,7 +91,6 @@ class EmbeddingTable {
   const Batch& prepared(int slot) const;
   Batch find(Context&, Tensor keys, Tensor offsets);
   const ops::RowData& data() const { return store_.data(); }
-  const float* piece_sums() const { return piece_sums_; }
   /// ops::sum_rows of the batch.
   void sum_rows(Context&, int slot, Tensor dy, Tensor sums);
   /// What update() does once the rows of the batch have their updates.

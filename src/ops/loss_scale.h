@@ -39,7 +39,7 @@ struct LossScaleRule {
 /// Before the forward pass: state.loss_scale = scale, state.updates = state.step - skipped, state.skip = 0, overflow[0] = 0.
 /// Shapes: overflow [1], f32. `state` is the step's own, ctx.state(), to be written.
 HCTR_OP(void begin_scaled_step(Context&, const LossScale*, StepState* state, Tensor overflow))
-/// *found = 1 if g holds an infinity, NaN or a number beyond +-largest; else unchanged. Any row stride. Dtypes: g f32 f16 bf16.
+/// *found = 1 if g holds an infinity, NaN or a number beyond +-largest; else unchanged. Nothing where nobody asks. Any row stride. Dtypes: g f32 f16 bf16.
 HCTR_OP(void find_overflow(Context&, Tensor g, OverflowSearch))
 /// After the backward pass: the rule's finish() with overflow[0] > 0.
 HCTR_OP(void end_scaled_step(Context&, LossScaleRule, Tensor overflow, LossScale*, StepState* state))

@@ -16,9 +16,14 @@ void check(const char* what, Context& ctx, const KeyBatch& batch, const VectorBl
 
 }  // namespace
 
-void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y, bool add) {
+void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
   check("join_vectors", ctx, batch, blocks, parts, y);
-  HCTR_ON_DEVICE(ctx, join_vectors(ctx, batch, blocks, combiner, parts, y, add));
+  HCTR_ON_DEVICE(ctx, join_vectors(ctx, batch, blocks, combiner, parts, y));
+}
+
+void add_joined_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
+  check("add_joined_vectors", ctx, batch, blocks, parts, y);
+  HCTR_ON_DEVICE(ctx, add_joined_vectors(ctx, batch, blocks, combiner, parts, y));
 }
 
 void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts, OverflowSearch search) {
@@ -35,9 +40,7 @@ void dispatch_pair(const Tensor& parts, const Tensor& y, const Body& body) {
   dispatch_float(parts.dtype(), [&]<class P>() { dispatch_float(y.dtype(), [&]<class T>() { body.template operator()<P, T>(); }); });
 }
 
-}  // namespace
-
-void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y, bool add) {
+void join(Context& ctx, bool add, const KeyBatch& batch, const VectorBlocks& blocks, Combiner combiner, const Tensor& parts, const Tensor& y) {
   const int64_t dim = y.dim(2) / blocks.pieces;
   dispatch_pair(parts, y, [&]<class P, class T>() {
     const auto* from = parts.data<const P>();
@@ -61,6 +64,16 @@ void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner co
         }
     });
   });
+}
+
+}  // namespace
+
+void join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
+  join(ctx, false, batch, blocks, combiner, parts, y);
+}
+
+void add_joined_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
+  join(ctx, true, batch, blocks, combiner, parts, y);
 }
 
 void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts, OverflowSearch search) {

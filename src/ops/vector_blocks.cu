@@ -89,18 +89,26 @@ void dispatch_widest(const Tensor& parts, const VectorBlocks& blocks, const Tens
   dispatch_width(fits(4), [&]<int Width>() { body.template operator()<Width>(lanes_for(dim, Width)); });
 }
 
-}  // namespace
-
-void cuda::join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y, bool add) {
+void join(Context& ctx, const char* name, bool add, const KeyBatch& batch, const VectorBlocks& blocks, Combiner combiner, const Tensor& parts, const Tensor& y) {
   const int64_t dim = y.dim(2) / blocks.pieces, vectors = batch.samples * blocks.columns;
   dispatch_float(parts.dtype(), [&]<class P>() {
     dispatch_float(y.dtype(), [&]<class T>() {
       dispatch_widest<P, T>(parts, blocks, y, dim, [&]<int Width>(int lanes) {
-        hctr::cuda::launch(ctx, "join_vectors", hctr::cuda::grid_for(vectors * lanes), join_vectors_kernel<P, T, Width>, batch, blocks, combiner,
+        hctr::cuda::launch(ctx, name, hctr::cuda::grid_for(vectors * lanes), join_vectors_kernel<P, T, Width>, batch, blocks, combiner,
                            parts.data<const P>(), y.view<T, 3>(), dim, lanes, add);
       });
     });
   });
+}
+
+}  // namespace
+
+void cuda::join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
+  join(ctx, "join_vectors", false, batch, blocks, combiner, parts, y);
+}
+
+void cuda::add_joined_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor parts, Tensor y) {
+  join(ctx, "add_joined_vectors", true, batch, blocks, combiner, parts, y);
 }
 
 void cuda::split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, Tensor parts, OverflowSearch search) {

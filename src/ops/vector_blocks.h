@@ -39,11 +39,13 @@ struct VectorBlocks {
 };
 
 /// y[b, c, :] = weight * the sum over the owners of column c, in their order, of their vectors (b, c); the weight is that of the
-/// combiner (ops::pool), by the bags of this rank's `batch`. `add`: that is added to what y holds, which is rounded once more; vectors that no owner
-/// has a key of are not touched.
+/// combiner (ops::pool), by the bags of this rank's `batch`.
 /// Shapes: parts [places * samples * dim], y [samples, columns / pieces, dim * pieces], row stride at will. Dtypes: parts and y f32 f16 bf16, each by
 /// itself; sums f32.
-HCTR_OP(void join_vectors(Context&, KeyBatch batch, VectorBlocks, Combiner, Tensor parts, Tensor y, bool add))
+HCTR_OP(void join_vectors(Context&, KeyBatch batch, VectorBlocks, Combiner, Tensor parts, Tensor y))
+
+/// The same added to what y holds, which is rounded once more; vectors that no owner has a key of are not touched.
+HCTR_OP(void add_joined_vectors(Context&, KeyBatch batch, VectorBlocks, Combiner, Tensor parts, Tensor y))
 
 /// The way back: the part of every listed owner of column c gets weight * dy[b, c, :]. All of dy is searched as find_overflow does, if `search` says so.
 /// Shapes and dtypes as join_vectors.

@@ -1,7 +1,5 @@
 // One model with a table for every placement, combiner and number of keys, trained with every optimizer on every number of ranks, as threads and as
 // processes.
-#include <algorithm>
-
 #include "ranks_fixture.h"
 
 namespace hctr::test {

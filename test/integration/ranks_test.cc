@@ -19,18 +19,21 @@ class RanksOnGpus : public RanksTest, public ::testing::WithParamInterface<Ranks
 TEST_P(RanksOnGpus, TrainTheModelOfOneGpu) {
   const std::string odd = with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127");
   const std::string large = with_change(with_large_layers(sgd(config_)), "\"learning_rate\": 0.3", "\"learning_rate\": 0.01");
-  for (const std::string& config : {config_, with_dice(sgd(config_)), odd, with_batch_norm(large), with_policies()})
+  for (const std::string& config : {config_, with_dice(sgd(config_)), odd, with_batch_norm(large), with_policies()}) {
+    SCOPED_TRACE(config);
     expect_same(alone(config), train(config, GetParam()), 2e-5, 2e-5);
+  }
   expect_same(alone(config_), train(unrecorded(config_), GetParam()), 2e-5, 2e-5);
 }
 
 TEST_P(RanksOnGpus, MayExchangeVectorsInTwoBytes) {
   const std::string two_bytes = with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"");
   expect_same(alone(sgd(config_)), train(two_bytes, GetParam()), 1e-3, 1e-3, 1e-3);
+  EXPECT_NE(Json::read_file(folder_ / "many-run" / "summary.json").find("loss_scale"), nullptr) << "else nothing travelled in fp16";
 }
 
 TEST_P(RanksOnGpus, ThatDoNotReachEachOthersMemoryTrainTheModelOfOneGpu) {
-  const Result& one = alone(sgd(config_));
+  const Result one = alone(sgd(config_));
   ::setenv("NCCL_P2P_DISABLE", "1", 1);  // for the program, which has this one's environment
   expect_same(one, train(sgd(config_), GetParam()), 2e-5, 2e-5);
   ::unsetenv("NCCL_P2P_DISABLE");

@@ -120,7 +120,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     take_in(outcome.y[t]);
     for (int64_t i = 0; i < samples * width; ++i) dy.tensor().data<float>()[i] = i < (end - begin) * width ? gradient(t, i) : 0;
     embedding->sum_gradients(ctx, 0, dy.tensor());
-    if (embedding->has_rows_everywhere()) embedding->share_sums(ctx, 0);
+    embedding->share_sums(ctx, 0);
     embedding->send_gradients(ctx, 0, dy.tensor(), {});
     embedding->receive_gradients(ctx, 0, dy.tensor());
     embedding->update(ctx, 0, dy.tensor());

@@ -229,7 +229,7 @@ TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
       const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values),
           back(device, std::vector<float>(part_values.size(), NAN));
       const Shape shape = {kSamples, kSlots / pieces, kDim * pieces};
-      ops::join_vectors(ctx, batch, blocks, ops::Combiner::mean, parts.tensor({part_elements}), y.tensor(shape), false);
+      ops::join_vectors(ctx, batch, blocks, ops::Combiner::mean, parts.tensor({part_elements}), y.tensor(shape));
       ops::split_gradients(ctx, batch, blocks, ops::Combiner::mean, dy.tensor(shape), back.tensor({part_elements}), {});
       return std::pair(y.host(), back.host());
     };
@@ -260,7 +260,7 @@ TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
       ops::VectorBlocks blocks = one.vector_blocks(split);
       blocks.present = marks;
       const OnDevice<float> y(device, std::vector<float>(kSamples * kSlots * kDim, NAN));
-      ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, parts.tensor({vectors * kDim}), y.tensor({kSamples, kSlots, kDim}), false);
+      ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, parts.tensor({vectors * kDim}), y.tensor({kSamples, kSlots, kDim}));
       return y.host();
     };
     EXPECT_EQ(joined(some, one.present.bytes()), joined(all, nullptr)) << to_string(device);
@@ -289,8 +289,8 @@ TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
     for (int64_t i = 0; i < vectors * kDim; ++i) values.push_back(static_cast<float>(1 + i % 31));
     for (int64_t i = 0; i < kSamples * kSlots * kDim; ++i) before.push_back(static_cast<float>(i % 17) - 8);
     const OnDevice<float> parts(device, values), joined(device, before), added(device, before);
-    ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), joined.tensor(shape), false);
-    ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), added.tensor(shape), true);
+    ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), joined.tensor(shape));
+    ops::add_joined_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), added.tensor(shape));
     const std::vector<float> alone = joined.host(), sum = added.host();
     for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], before[i] + alone[i], 1e-5) << i << " on " << to_string(device);
 
@@ -298,7 +298,7 @@ TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
     const OnDevice<float> nowhere(device, std::vector<float>(before.size(), NAN));
     const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
     blocks.present = none.data();
-    ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), nowhere.tensor(shape), true);
+    ops::add_joined_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), nowhere.tensor(shape));
     for (const float value : nowhere.host()) ASSERT_TRUE(std::isnan(value));
   }
 }
@@ -353,7 +353,7 @@ TEST_P(KeyBlocks, WhatARankHasForItselfMayLieApart) {
         ops::VectorBlocks blocks = one.vector_blocks(split);
         if (apart) blocks.own_begin = owner.first * kSamples, blocks.own_end = (owner.first + owner.count) * kSamples;
         blocks.own = own.tensor({static_cast<int64_t>(mine.size())}).bytes();
-        ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), y.tensor(shape), false);
+        ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), y.tensor(shape));
         blocks.own = own_back.tensor({static_cast<int64_t>(mine.size())}).bytes();
         ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean, dy.tensor(shape), back.tensor({vectors * kDim}), {});
         std::vector<float> got_back = back.host(), apart_back = own_back.host();
@@ -392,7 +392,7 @@ TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) 
       travelling.build(device);
       const Tensor sent = travelling.get(0), back = travelling.get(1);
       ops::copy(ctx, parts.tensor({part_elements}), sent);
-      ops::join_vectors(ctx, one.batch, blocks, combiner, sent, y.tensor({kSamples, kSlots, kDim}), false);
+      ops::join_vectors(ctx, one.batch, blocks, combiner, sent, y.tensor({kSamples, kSlots, kDim}));
       ops::split_gradients(ctx, one.batch, blocks, combiner, dy.tensor({kSamples, kSlots, kDim}), back, {});
       const std::vector<float> got = y.host(), got_back = floats_of(back), travelled = floats_of(sent);
       const auto rounded = [&, to = dtype](float value) {
