@@ -213,6 +213,11 @@ class RanksTest : public ::testing::Test {
     return {{"hybrid", config, hybrid}, {"data_parallel", direct, everywhere(direct, "data_parallel")}, {"auto", direct, everywhere(direct, "auto")}};
   }
 
+  /// Layers whose gradients are summed over ranks in several buckets, and BatchNorm among them.
+  std::string with_many_buckets() const {
+    return with_change(with_batch_norm(with_large_layers(sgd(config_))), "\"learning_rate\": 0.3", "\"learning_rate\": 0.01");
+  }
+
   /// The same, every kernel launched by itself.
   static std::string unrecorded(const std::string& config) { return with_change(config, "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false"); }
 
