@@ -17,9 +17,7 @@ class WholeEmbedding : public Embedding {
   void send_vectors(Context&, int) override {}
   void pool_own(Context&, int, Tensor) override {}
   void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
-  void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override {
-    ops::find_overflow(ctx, dy, search);
-  }
+  void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override { ops::find_overflow(ctx, dy, search); }
   void receive_gradients(Context& ctx, int slot, Tensor dy) override { table_.sum_long_runs(ctx, slot, dy); }
   void update(Context& ctx, int slot, Tensor dy) override { table_.update(ctx, slot, dy); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { table_.lookup(ctx, keys, offsets, y); }

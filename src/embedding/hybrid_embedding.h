@@ -13,8 +13,8 @@
 namespace hctr {
 
 /// Which keys are frequent is known from a file, or found: the owners count what comes in the first steps, and between two steps those rows that
-/// came often enough to pay, the most frequent first, are put on every rank, with their states. From then on theirs are the rows that count: they take the places of their owners' in
-/// files, so that these, and numbers of rows, are those of a table without frequent rows.
+/// came often enough to pay, the most frequent first, are put on every rank, with their states. From then on theirs are the rows that count: they take the
+/// places of their owners' in files, so that these, and numbers of rows, are those of a table without frequent rows.
 class HybridEmbedding : public PartlyReplicated {
  public:
   /// Errors: those of read_frequent_keys(); Error(data) when a key of the file is none that the table can have.

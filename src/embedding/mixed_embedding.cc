@@ -19,7 +19,8 @@ std::vector<bool> slots_everywhere(const TableSpec& spec, const Placement& place
 
 }  // namespace
 
-MixedEmbedding::MixedEmbedding(Runtime& runtime, Communicator& comm, const Placement& placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys, int ring_slots)
+MixedEmbedding::MixedEmbedding(Runtime& runtime, Communicator& comm, const Placement& placement, const TableSpec& spec,
+                               const std::vector<int64_t>& slot_keys, int ring_slots)
     : PartlyReplicated(runtime, comm, spec_everywhere(spec, placement), placement, spec, slot_keys, ring_slots),
       on_every_rank_(slots_everywhere(spec, placement)) {}
 

@@ -19,9 +19,7 @@ class ReplicatedEmbedding : public Embedding {
   bool has_rows_everywhere() const override { return true; }
   void sum_gradients(Context& ctx, int slot, Tensor dy) override { rows_.sum_gradients(ctx, slot, dy); }
   void share_sums(Context& ctx, int) override { rows_.share_sums(ctx); }
-  void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override {
-    ops::find_overflow(ctx, dy, search);
-  }
+  void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override { ops::find_overflow(ctx, dy, search); }
   void receive_gradients(Context&, int, Tensor) override {}
   void update(Context& ctx, int slot, Tensor) override { rows_.update(ctx, slot); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { rows_.lookup(ctx, keys, offsets, y); }

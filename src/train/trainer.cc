@@ -90,7 +90,7 @@ void Trainer::prepare(int number, int64_t step) {
     }
   };
   unless_refused([&] { model_.ensure_room(step); });
-  if (model_.take_change()) {
+  if (model_.take_change()) {  // then what is recorded is no longer what steps do
     runtime_.prepare_stream().synchronize();
     runtime_.compute_stream().synchronize();
     for (int s = 0; s < kSlots; ++s) record(s);

@@ -233,4 +233,15 @@ class RanksTest : public ::testing::Test {
   std::vector<Table> tables_ = {{"wide_emb", false, 1}, {"deep_emb", true, 5}};
 };
 
+/// The tests of a fixture on GPUs, spread as the parameter says.
+template <class Fixture>
+class OnGpus : public Fixture, public ::testing::WithParamInterface<Ranks> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_not_here(GetParam()); !why.empty()) GTEST_SKIP() << why;
+    Fixture::SetUp();
+    this->device_ = "cuda";
+  }
+};
+
 }  // namespace hctr::test

@@ -88,14 +88,7 @@ class EveryTable : public RanksTest {
   inline static const Input kInputs[] = {{"one", 3, 1}, {"many", 2, 3}};
 };
 
-class EveryTableOnGpus : public EveryTable, public ::testing::WithParamInterface<Ranks> {
- protected:
-  void SetUp() override {
-    if (const std::string why = why_not_here(GetParam()); !why.empty()) GTEST_SKIP() << why;
-    EveryTable::SetUp();
-    device_ = "cuda";
-  }
-};
+using EveryTableOnGpus = OnGpus<EveryTable>;
 
 TEST_P(EveryTableOnGpus, TrainsTheModelOfOneGpu) {
   for (const Rule& rule : kRules) {

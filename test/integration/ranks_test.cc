@@ -7,14 +7,7 @@
 namespace hctr::test {
 namespace {
 
-class RanksOnGpus : public RanksTest, public ::testing::WithParamInterface<Ranks> {
- protected:
-  void SetUp() override {
-    if (const std::string why = why_not_here(GetParam()); !why.empty()) GTEST_SKIP() << why;
-    RanksTest::SetUp();
-    device_ = "cuda";
-  }
-};
+using RanksOnGpus = OnGpus<RanksTest>;
 
 TEST_P(RanksOnGpus, TrainTheModelOfOneGpu) {
   const std::string odd = with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127");

@@ -123,6 +123,12 @@ class KeyBlocks : public testing::TestWithParam<Owners> {
       key_blocks = {kRanks, static_cast<int32_t>(split.columns.size()), reinterpret_cast<const ops::BlockColumn*>(columns.data()),
                     reinterpret_cast<const ops::OwnerBlock*>(owners.data())};
     }
+    /// Fills blocks and present.
+    void split_keys(Context& ctx, const Split& split) const {
+      const OnDevice<std::byte> scratch(ctx.device(), std::vector<std::byte>(1 << 16));
+      ops::split_keys(ctx, batch, key_blocks, blocks.tensor({split.words}), present.bytes(), scratch.data());
+      ctx.stream().synchronize();
+    }
     static std::vector<int64_t> keys_of(const Bags& bags) {
       std::vector<int64_t> all;
       for (const auto& bag : bags) all.insert(all.end(), bag.begin(), bag.end());
@@ -245,8 +251,7 @@ TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
   for (const Device device : devices()) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     const Sent one(device, split, bags);
-    const OnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
-    ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), one.present.bytes(), scratch.data());
+    one.split_keys(ctx, split);
     const std::vector<uint8_t> present = one.present.host();
     std::vector<float> holes, filled;
     for (int64_t i = 0; i < vectors * kDim; ++i) {
@@ -281,8 +286,7 @@ TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
   for (const Device device : devices()) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     const Sent one(device, split, bags);
-    const OnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
-    ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), one.present.bytes(), scratch.data());
+    one.split_keys(ctx, split);
     ops::VectorBlocks blocks = one.vector_blocks(split);
     blocks.present = one.present.bytes();
     std::vector<float> values, before;
