@@ -68,8 +68,9 @@ class Communicator {
   /// The root's text.
   virtual std::string share(std::string_view text, int root) = 0;
   virtual void barrier() = 0;
-  /// Memory for an all_to_all that is made in every step, and the way there (comm/route.h). The communicator outlives it.
-  virtual std::unique_ptr<Route> make_route(Device, const RouteSpec&) = 0;
+  /// For an all_to_all that is made in every step (comm/route.h); straight from memory to memory where ranks can. Null on every rank where they cannot and
+  /// the spec has no other way. The communicator and the memory outlive it.
+  virtual std::unique_ptr<Route> make_route(const RouteSpec&) = 0;
 
   /// Wakes the peers with the reason: they throw it from the call they are in or make next.
   virtual void abort(const Error&) noexcept = 0;

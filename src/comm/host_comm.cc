@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "comm/parts.h"
 #include "comm/route.h"
@@ -28,6 +30,22 @@ void dispatch_any(DType dtype, Body&& body) {
     default: return dispatch_real(dtype, [&]<class T>() { body.template operator()<T, Acc<T>>(); });
   }
 }
+
+/// Ranks that are threads of one process.
+class SharedMemoryRoute : public Route {
+ public:
+  /// `places`: by rank.
+  SharedMemoryRoute(std::vector<std::byte*> places, std::function<void()> meet) : places_(std::move(places)), meet_(std::move(meet)) {}
+  std::byte* place(int rank) const override { return places_.at(static_cast<size_t>(rank)); }
+  bool direct() const override { return true; }
+  void open(Context&) override { meet_(); }
+  void close(Context&) override {}
+  void finish(Context&) override { meet_(); }
+
+ private:
+  std::vector<std::byte*> places_;
+  std::function<void()> meet_;
+};
 
 /// out = the sum of the `ranks` arrays of `count` elements that follow each other in `in`, first to last.
 void reduce_in_order(DType dtype, const std::byte* in, int ranks, int64_t count, std::byte* out, Reduce how) {
@@ -183,6 +201,17 @@ std::string HostComm::share(std::string_view text, int root) {
 
 void HostComm::barrier() { group_.exchange(rank_, empty(), Wait::patiently, "barrier"); }
 
-std::unique_ptr<Route> HostComm::make_route(Device device, const RouteSpec& spec) { return std::make_unique<WholeRoute>(*this, device, spec); }
+std::unique_ptr<Route> HostComm::make_route(const RouteSpec& spec) {
+  if (group_.seats().count < size()) return spec.from ? std::make_unique<WholeRoute>(*this, spec) : nullptr;
+  std::vector<std::byte*> mine, theirs(static_cast<size_t>(size()));
+  for (const int64_t begin : spec.receive.begin) mine.push_back(element(spec.into, begin));
+  Transfer transfer = empty();
+  for (size_t r = 0; r < theirs.size(); ++r) {
+    transfer.send[r] = {reinterpret_cast<std::byte*>(&mine.at(r)), sizeof mine[r]};
+    transfer.receive[r] = {reinterpret_cast<std::byte*>(&theirs[r]), sizeof theirs[r]};
+  }
+  group_.exchange(rank_, transfer, Wait::patiently, "make_route");
+  return std::make_unique<SharedMemoryRoute>(std::move(theirs), [this] { group_.exchange(rank_, empty(), Wait::limited, "an exchange of vectors"); });
+}
 
 }  // namespace hctr

@@ -23,7 +23,7 @@ class HostComm : public Communicator {
   std::vector<std::string> gather(std::string_view mine, int root) override;
   std::string share(std::string_view text, int root) override;
   void barrier() override;
-  std::unique_ptr<Route> make_route(Device, const RouteSpec&) override;
+  std::unique_ptr<Route> make_route(const RouteSpec&) override;
   void abort(const Error& error) noexcept override { group_.fail(rank_, error); }
 
  private:

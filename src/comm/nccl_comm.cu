@@ -127,10 +127,10 @@ class NcclComm : public Communicator {
     in_step_ = false;
     host_.barrier();
   }
-  std::unique_ptr<Route> make_route(Device device, const RouteSpec& spec) override {
+  std::unique_ptr<Route> make_route(const RouteSpec& spec) override {
     in_step_ = false;
-    if (auto route = make_peer_route(*this, device, spec, given_up())) return route;
-    return std::make_unique<WholeRoute>(*this, device, spec);
+    if (auto route = make_peer_route(*this, spec, given_up())) return route;
+    return spec.from ? std::make_unique<WholeRoute>(*this, spec) : nullptr;
   }
   void abort(const Error& error) noexcept override {
     host_.abort(error);

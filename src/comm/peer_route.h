@@ -8,8 +8,8 @@
 namespace hctr {
 
 /// The route of ranks whose GPUs all reach each other's memory (of one host, in one process or several), or null, on every rank, where they do not or NCCL_P2P_DISABLE is 1.
-/// Only vectors that are present travel, so what a step sends depends on its batch, and yet the step can be recorded. `given_up`: memory of the host; kernels
-/// that wait for a peer end when it is not 0. Errors: Error(device), Error(comm).
-std::unique_ptr<Route> make_peer_route(Communicator&, Device, const RouteSpec&, const volatile int32_t* given_up);
+/// What a step sends may depend on its batch, and yet the step can be recorded. `given_up`: memory of the host; kernels that wait for a peer end when it is not 0.
+/// Errors: Error(device), Error(comm).
+std::unique_ptr<Route> make_peer_route(Communicator&, const RouteSpec&, const volatile int32_t* given_up);
 
 }  // namespace hctr

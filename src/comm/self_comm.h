@@ -19,7 +19,7 @@ class SelfComm : public Communicator {
   std::vector<std::string> gather(std::string_view mine, int) override { return {std::string(mine)}; }
   std::string share(std::string_view text, int) override { return std::string(text); }
   void barrier() override {}
-  std::unique_ptr<Route> make_route(Device, const RouteSpec&) override;
+  std::unique_ptr<Route> make_route(const RouteSpec&) override;
   void abort(const Error&) noexcept override {}
 };
 

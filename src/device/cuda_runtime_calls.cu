@@ -115,6 +115,13 @@ void free(int index, void* data) noexcept {
   cudaSetDevice(index);
   cudaFree(data);
 }
+std::byte* allocation_begin(const void* inside) {
+  static const auto range = driver<decltype(cuMemGetAddressRange)>("cuMemGetAddressRange");
+  CUdeviceptr begin = 0;
+  HCTR_CHECK(range(&begin, nullptr, reinterpret_cast<CUdeviceptr>(inside)));
+  return reinterpret_cast<std::byte*>(begin);
+}
+
 void* allocate_pinned(size_t bytes) {
   void* data = nullptr;
   HCTR_CHECK(cudaHostAlloc(&data, bytes, cudaHostAllocPortable));

@@ -19,6 +19,7 @@ int64_t used_memory(int index);
 
 void* allocate(int index, size_t bytes);  // zeroed
 void free(int index, void* data) noexcept;
+std::byte* allocation_begin(const void* inside);
 void* allocate_pinned(size_t bytes);
 void free_pinned(void* data) noexcept;
 

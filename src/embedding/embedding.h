@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,13 @@ class Embedding {
   virtual EmbeddingTable& table() = 0;
 };
 
+/// What the calls of an embedding will be given as `y` each time, where that is known when it is made.
+struct EmbeddingOutputs {
+  std::optional<Tensor> training{}, evaluation{};
+};
+
 /// `spec` is that of one rank's samples, as if it were alone; `slot_keys`: most keys of a bag of each slot.
-std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
+std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots,
+                                          const EmbeddingOutputs& = {});
 
 }  // namespace hctr

@@ -10,69 +10,20 @@ namespace hctr {
 
 Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placement, const Shape& shape, int ring)
     : comm_(comm), shape_(shape), pieces_(placement.pieces), piece_dim_(shape.dim / placement.pieces) {
-  const int64_t ranks = comm.size();
   place_columns(placement);
   const ops::OwnerBlock& own = owners_[static_cast<size_t>(comm.rank())];
-  const auto owned = static_cast<int64_t>(own.count);
-  const int64_t own_words = ops::OwnerBlock::offset_words(owned, shape.samples) + most_keys(own);
+  const int64_t own_words = ops::OwnerBlock::offset_words(owned(), shape.samples) + most_keys(own), bags = static_cast<int64_t>(columns_.size()) * shape.samples;
   const auto words = [&](DType dtype, int64_t count) { return arena_.add(TensorSpec(dtype, {count})); };
-  const auto records = [&](size_t count, size_t bytes) { return words(DType::i32, static_cast<int64_t>((count * bytes + sizeof(int32_t) - 1) / sizeof(int32_t))); };
   for (int s = 0; s < ring; ++s)
-    of_slot_.push_back({words(DType::i32, owned * owned_samples() + 1), words(DType::i64, owned_key_capacity()),
-                        records(columns_.size() * static_cast<size_t>(shape.samples), 1), records(static_cast<size_t>(owned * owned_samples()), 1)});
+    of_slot_.push_back({words(DType::i32, owned() * owned_samples() + 1), words(DType::i64, owned_key_capacity()), words(DType::i32, bags / 4 + 1)});
   sent_ = words(DType::i64, words_);
-  received_ = words(DType::i64, ranks * own_words);
-  const size_t scratch = std::max(ops::key_blocks_scratch_bytes(runtime.device(), static_cast<int64_t>(columns_.size()) * shape.samples),
-                                  ops::key_blocks_scratch_bytes(runtime.device(), owned * owned_samples()));
+  received_ = words(DType::i64, comm.size() * own_words);
+  const size_t scratch = std::max(ops::key_blocks_scratch_bytes(runtime.device(), bags), ops::key_blocks_scratch_bytes(runtime.device(), owned() * owned_samples()));
   scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
-  blocks_memory_ = records(columns_.size(), sizeof(ops::BlockColumn));
-  owners_memory_ = records(owners_.size(), sizeof(ops::OwnerBlock));
-  slots_memory_ = records(column_slots_.size(), sizeof(int32_t));
-  places_memory_ = records(first_of_slot_.size(), sizeof(int32_t));
-  first_places_memory_ = records(first_places_.size(), sizeof(int32_t));
-  column_places_memory_ = records(places_of_columns_.size(), sizeof(ops::PartPlace));
-  alike_memory_ = records(first_places_.size(), sizeof(int32_t));
-  alike_places_memory_ = records(first_places_.size(), sizeof(ops::PartPlace));
   arena_.build(runtime.device());
-  upload(runtime);
   make_routes(runtime);
-}
-
-void Exchange::make_routes(Runtime& runtime) {
-  const auto owned = static_cast<int64_t>(owned_slots_.size());
-  const auto rank = static_cast<size_t>(comm_.rank());
-  Parts of_owners, of_ranks = Parts::equal(comm_.size(), owned * shape_.samples * piece_dim_);
-  std::vector<int64_t> vectors_of_owners, vectors_of_ranks;
-  for (const ops::OwnerBlock& block : owners_) {
-    of_owners.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
-    vectors_of_owners.push_back(block.first * shape_.samples);
-  }
-  for (int64_t r = 0; r < comm_.size(); ++r) vectors_of_ranks.push_back(r * owned * shape_.samples);
-  const auto without_own = [rank](Parts parts) {
-    parts.count[rank] = 0;
-    return parts;
-  };
-  to_samples_ = comm_.make_route(runtime.device(), {shape_.dtype, without_own(of_ranks), without_own(of_owners), static_cast<int64_t>(columns_.size()) * shape_.samples * piece_dim_,
-                                                    piece_dim_, vectors_of_ranks});
-  if (owners_are_alike_) {  // the part for all lies apart, and goes to this rank too
-    of_owners.begin.assign(of_owners.begin.size(), 0);
-  } else {
-    of_owners = without_own(of_owners);
-    of_ranks = without_own(of_ranks);
-  }
-  to_owners_ = comm_.make_route(runtime.device(), {shape_.dtype, of_owners, of_ranks, owned_samples() * owned * piece_dim_, piece_dim_, vectors_of_owners});
-  vector_blocks_.own_begin = owners_[rank].first * shape_.samples;
-  vector_blocks_.own_end = vector_blocks_.own_begin + owned * shape_.samples;
-  vector_blocks_.own = owned_vectors().bytes() + static_cast<size_t>(own_samples().begin * owned * piece_dim_) * size_of(shape_.dtype);
-  if (owners_are_alike_) return;
-  gradient_blocks_.own_begin = vector_blocks_.own_begin;
-  gradient_blocks_.own_end = vector_blocks_.own_end;
-  gradient_blocks_.own = vector_blocks_.own;
-}
-
-Tensor Exchange::owned_vectors() const {
-  const Tensor memory = to_owners_->arrived();
-  return Tensor(memory.bytes(), TensorSpec(shape_.dtype, {owned_samples(), static_cast<int64_t>(owned_slots_.size()), piece_dim_}), memory.device());
+  list_columns(runtime);
+  list_places(runtime);
 }
 
 /// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled. Each piece of one is a column at its owner.
@@ -82,34 +33,29 @@ void Exchange::place_columns(const Placement& placement) {
     first_of_slot_.push_back(static_cast<int32_t>(column_slots_.size()));
     column_slots_.insert(column_slots_.end(), pooled ? 1 : static_cast<size_t>(shape_.slot_places[s]), static_cast<int32_t>(s));
   }
-  const auto all = static_cast<int64_t>(column_slots_.size()) * pieces_;
-  std::vector<std::vector<ops::PartPlace>> at_owners(static_cast<size_t>(all));
+  const auto all = static_cast<int32_t>(static_cast<int64_t>(column_slots_.size()) * pieces_);
+  at_owners_.resize(static_cast<size_t>(all));
   const auto slot_of = [&](int64_t c) { return column_slots_[static_cast<size_t>(c / pieces_)] * pieces_ + c % pieces_; };
-  for (int r = 0; r < comm_.size(); ++r) {
-    std::vector<int64_t> held;
-    for (int64_t c = 0; c < all; ++c)
-      if (placement.holds(r, slot_of(c))) held.push_back(c);
-    ops::OwnerBlock block{static_cast<int32_t>(columns_.size()), static_cast<int32_t>(held.size()), words_, 0};
-    for (size_t i = 0; i < held.size(); ++i) {
-      const int64_t slot = slot_of(held[i]);
-      at_owners[static_cast<size_t>(held[i])].push_back({block.first * shape_.samples + static_cast<int64_t>(i), block.count});
-      columns_.push_back({static_cast<int32_t>(held[i] / pieces_), r, placement.spread(slot) ? comm_.size() : 1});
-      if (r == comm_.rank()) owned_slots_.push_back(static_cast<int32_t>(slot));
+  for (int32_t r = 0; r < comm_.size(); ++r) {
+    ops::OwnerBlock block{static_cast<int32_t>(columns_.size()), 0, words_, 0};
+    for (int32_t c = 0; c < all; ++c) {
+      const int64_t slot = slot_of(c);
+      if (!placement.holds(r, slot)) continue;
+      at_owners_[static_cast<size_t>(c)].push_back({r, block.count++});
+      columns_.push_back({static_cast<int32_t>(c / pieces_), r, placement.spread(slot) ? comm_.size() : 1});
+      if (r != comm_.rank()) continue;
+      owned_slots_.push_back(static_cast<int32_t>(slot));
+      owned_columns_.push_back(c);
     }
     block.keys = block.begin + ops::OwnerBlock::offset_words(block.count, shape_.samples);
     words_ = block.keys + most_keys(block);
     owners_.push_back(block);
   }
-  for (const auto& places : at_owners) {
-    first_places_.push_back(static_cast<int32_t>(places_of_columns_.size()));
-    places_of_columns_.insert(places_of_columns_.end(), places.begin(), places.end());
-  }
-  first_places_.push_back(static_cast<int32_t>(places_of_columns_.size()));
-  const int64_t bags = static_cast<int64_t>(owned_slots_.size()) * owned_samples(), most = std::numeric_limits<int32_t>::max() - 1;
+  const int64_t bags = owned() * owned_samples(), most = std::numeric_limits<int32_t>::max() - 1;
   if (owned_key_capacity() > most || bags > most)
     throw Error(Kind::config, cat("a batch of all ranks may bring ", owned_key_capacity(), " keys of ", bags, " bags to rank ", comm_.rank(), ", and a rank can take ", most,
                                   ": give a smaller \"batchsize\", or \"placement\": \"localized\""));
-  owners_are_alike_ = static_cast<int64_t>(columns_.size()) == all * comm_.size();
+  owners_are_alike_ = static_cast<int64_t>(columns_.size()) == int64_t{all} * comm_.size();
 }
 
 int64_t Exchange::most_keys(const ops::OwnerBlock& block) const {
@@ -121,33 +67,143 @@ int64_t Exchange::most_keys(const ops::OwnerBlock& block) const {
 
 int64_t Exchange::owned_key_capacity() const { return most_keys(owners_[static_cast<size_t>(comm_.rank())]) * comm_.size(); }
 
-void Exchange::upload(Runtime& runtime) {
-  const auto put = [&]<class T>(size_t ticket, const std::vector<T>& values) {
-    const Tensor memory = arena_.get(ticket);
-    copy_bytes(runtime.compute_stream(), memory.bytes(), values.data(), values.size() * sizeof(T));
-    runtime.compute_stream().synchronize();
-    return reinterpret_cast<const T*>(memory.bytes());
+bool Exchange::one_key_each() const {
+  return !shape_.slot_places.empty() || std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
+}
+
+/// Where each vector is made of what one rank alone has for it.
+bool Exchange::may_be_written_by_owners() const {
+  if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
+  if (one_key_each()) return true;
+  if (shape_.beside == Beside::keys || (shape_.combiner != ops::Combiner::sum && shape_.combiner != ops::Combiner::none)) return false;
+  return std::all_of(at_owners_.begin(), at_owners_.end(), [](const auto& owners) { return owners.size() <= 1; });
+}
+
+Tensor Exchange::samples_memory() const {
+  return Tensor(of_samples_->data(), TensorSpec(shape_.dtype, {static_cast<int64_t>(columns_.size()) * shape_.samples * piece_dim_}), of_samples_->device());
+}
+
+Tensor Exchange::owners_memory() const {
+  return Tensor(of_owned_->data(), TensorSpec(shape_.dtype, {owned_samples(), owned(), piece_dim_}), of_owned_->device());
+}
+
+std::byte* Exchange::own_vectors() const { return of_owned_->data() + static_cast<size_t>(comm_.rank() * shape_.samples * owned()) * vector_bytes(); }
+
+void Exchange::make_routes(Runtime& runtime) {
+  const auto rank = static_cast<size_t>(comm_.rank());
+  Parts of_owners, of_ranks = Parts::equal(comm_.size(), owned() * shape_.samples * piece_dim_);
+  for (const ops::OwnerBlock& block : owners_) of_owners.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
+  const auto without_own = [rank](Parts parts) {
+    parts.count[rank] = 0;
+    return parts;
   };
+  const auto room = [&](int64_t vectors) { return Buffer(runtime.device(), static_cast<size_t>(std::max<int64_t>(1, vectors)) * vector_bytes()); };
+  const int64_t for_samples = static_cast<int64_t>(columns_.size()) * shape_.samples;
+  if (may_be_written_by_owners()) to_samples_ = comm_.make_route({*shape_.y, Parts::equal(comm_.size(), 0)});
+  straight_ = to_samples_ != nullptr;
+  if (!straight_ || shape_.gradients) of_owned_ = room(owned() * owned_samples());
+  if (!straight_) {
+    of_samples_ = room(for_samples);
+    to_samples_ = comm_.make_route({samples_memory(), without_own(of_owners), owners_memory(), without_own(of_ranks)});
+  }
+  if (!shape_.gradients) return;
+  to_owners_ = comm_.make_route({owners_memory(), of_ranks});
+  if (to_owners_) return;
+  if (!of_samples_) of_samples_ = room(for_samples);
+  if (owners_are_alike_) of_owners.begin.assign(of_owners.begin.size(), 0);  // one part, for this rank too
+  else of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
+  to_owners_ = comm_.make_route({owners_memory(), of_ranks, samples_memory(), of_owners});
+}
+
+template <class T>
+const T* Exchange::put(Runtime& runtime, const std::vector<T>& values) {
+  const Buffer& memory = lists_.emplace_back(runtime.device(), std::max<size_t>(1, values.size()) * sizeof(T));
+  copy_bytes(runtime.compute_stream(), memory.data(), values.data(), values.size() * sizeof(T));
+  runtime.compute_stream().synchronize();
+  return reinterpret_cast<const T*>(memory.data());
+}
+
+void Exchange::list_columns(Runtime& runtime) {
   key_blocks_.ranks = comm_.size();
   key_blocks_.count = static_cast<int32_t>(columns_.size());
-  vector_blocks_.columns = static_cast<int64_t>(column_slots_.size()) * pieces_;
-  vector_blocks_.pieces = pieces_;
-  vector_blocks_.places = static_cast<int64_t>(places_of_columns_.size());
-  key_blocks_.columns = put(blocks_memory_, columns_);
-  key_blocks_.owners = put(owners_memory_, owners_);
-  vector_blocks_.first = put(first_places_memory_, first_places_);
-  vector_blocks_.place = put(column_places_memory_, places_of_columns_);
-  gradient_blocks_ = vector_blocks_;
-  if (owners_are_alike_) {  // the part of owner 0 goes to all
-    std::vector<int32_t> counted(first_places_.size());
-    std::iota(counted.begin(), counted.end(), 0);
-    std::vector<ops::PartPlace> in_first;
-    for (int64_t c = 0; c < vector_blocks_.columns; ++c) in_first.push_back({c, vector_blocks_.columns});
-    gradient_blocks_.places = vector_blocks_.columns;
-    gradient_blocks_.first = put(alike_memory_, counted);
-    gradient_blocks_.place = put(alike_places_memory_, in_first);
+  key_blocks_.columns = put(runtime, columns_);
+  key_blocks_.owners = put(runtime, owners_);
+  if (!shape_.slot_places.empty()) places_ = {put(runtime, first_of_slot_), put(runtime, column_slots_)};
+}
+
+/// Where vectors are read and written: those that come and gradients that leave, by column; and those that leave, by rank.
+void Exchange::list_places(Runtime& runtime) {
+  const auto blocks_of = [&](bool far, const uint32_t* closed, const auto& places_of) {
+    ops::VectorBlocks blocks{.memory = {.dtype = shape_.dtype, .far = far, .closed = closed}, .columns = static_cast<int64_t>(at_owners_.size()), .pieces = pieces_};
+    std::vector<int32_t> first = {0};
+    std::vector<ops::PartPlace> places;
+    for (size_t c = 0; c < at_owners_.size(); ++c) {
+      for (const ops::PartPlace& place : places_of(c)) {
+        blocks.memory.align(reinterpret_cast<uintptr_t>(place.vector));
+        places.push_back(place);
+      }
+      first.push_back(static_cast<int32_t>(places.size()));
+    }
+    blocks.memory.align(vector_bytes());
+    blocks.first = put(runtime, first);
+    blocks.place = put(runtime, places);
+    return blocks;
+  };
+  /// begin(owner): of its part.
+  const auto at_each_owner = [&](size_t c, const auto& begin) {
+    std::vector<ops::PartPlace> places;
+    for (const AtOwner& at : at_owners_[c]) {
+      const ops::OwnerBlock& block = owners_[static_cast<size_t>(at.owner)];
+      std::byte* part = begin(at.owner);
+      places.push_back({part ? part + static_cast<size_t>(at.column) * vector_bytes() : nullptr, block.count, block.first * shape_.samples + at.column});
+    }
+    return places;
+  };
+  const auto come_to = [&](int32_t owner) -> std::byte* {
+    if (straight_) return nullptr;
+    return owner == comm_.rank() ? own_vectors() : of_samples_->data() + static_cast<size_t>(owners_[static_cast<size_t>(owner)].first * shape_.samples) * vector_bytes();
+  };
+  const auto joined = blocks_of(false, nullptr, [&](size_t c) { return at_each_owner(c, come_to); });
+  for (Slot& slot : of_slot_) {
+    slot.joined = joined;
+    slot.joined.present = reinterpret_cast<const uint8_t*>(arena_.get(slot.present).bytes());
   }
-  if (!shape_.slot_places.empty()) places_ = {put(places_memory_, first_of_slot_), put(slots_memory_, column_slots_)};
+
+  std::vector<std::byte*> parts;
+  for (int r = 0; r < comm_.size(); ++r) parts.push_back(r != comm_.rank() ? to_samples_->place(r) : straight_ ? shape_.y->bytes() : own_vectors());
+  parts_ = {.memory = {.dtype = shape_.dtype, .far = to_samples_->direct(), .closed = to_samples_->closed()}, .part = put(runtime, parts), .ranks = comm_.size(),
+            .samples = shape_.samples, .row_stride = straight_ ? shape_.y->row_stride() : owned() * piece_dim_,
+            .columns = straight_ ? put(runtime, owned_columns_) : nullptr};
+  for (const std::byte* part : parts) parts_.memory.align(reinterpret_cast<uintptr_t>(part));
+  parts_.memory.align(vector_bytes());
+  parts_.memory.align(static_cast<size_t>(parts_.row_stride) * size_of(shape_.dtype));
+
+  if (!to_owners_) return;
+  const bool direct = to_owners_->direct();
+  const auto go_to = [&](int32_t owner) { return owner == comm_.rank() ? own_vectors() : to_owners_->place(owner); };
+  const auto split = blocks_of(direct, to_owners_->closed(), [&](size_t c) {
+    if (owners_are_alike_ && !direct)  // the one part for all
+      return std::vector<ops::PartPlace>{{to_owners_->place(0) + c * vector_bytes(), static_cast<int64_t>(at_owners_.size()), 0}};
+    return at_each_owner(c, go_to);
+  });
+  for (Slot& slot : of_slot_) {
+    slot.split = split;
+    if (!owners_are_alike_ || direct) slot.split.present = slot.joined.present;  // a part for all has what any of them needs
+  }
+}
+
+ops::SampleParts Exchange::parts_of(int64_t first, int64_t count) const {
+  ops::SampleParts parts = parts_;
+  parts.first = first;
+  parts.count = count;
+  return parts;
+}
+
+ops::SampleParts Exchange::own_part() const {
+  ops::SampleParts part = parts_of(comm_.rank(), 1);
+  part.memory.far = false;
+  part.memory.closed = nullptr;
+  return part;
 }
 
 void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows) {
@@ -161,40 +217,43 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, co
   const Tensor sent = arena_.get(sent_), received = arena_.get(received_);
   ops::KeyBlocks blocks = key_blocks_;
   blocks.local_rows = local_rows;
-  ops::split_keys(ctx, at.mine, blocks, sent, bytes_of(at.sent_present), scratch);
+  ops::split_keys(ctx, at.mine, blocks, sent, reinterpret_cast<uint8_t*>(arena_.get(at.present).bytes()), scratch);
   Parts to;
   for (const ops::OwnerBlock& block : owners_) to.add(block.begin, block.keys - block.begin + most_keys(block));
   const int64_t own_words = received.elements() / comm_.size();
   comm_.all_to_all(ctx, sent, to, received, Parts::equal(comm_.size(), own_words));
-  ops::merge_keys(ctx, {comm_.size(), static_cast<int64_t>(owned_slots_.size()), shape_.samples, own_words}, received, owned_offsets(slot), owned_keys(slot),
-                  bytes_of(at.owned_present), scratch);
+  ops::merge_keys(ctx, {comm_.size(), owned(), shape_.samples, own_words}, received, owned_offsets(slot), owned_keys(slot), scratch);
 }
 
-void Exchange::send_vectors(Context& ctx, int slot) { to_samples_->start(ctx, to_owners_->arrived(), bytes_of(of_slot_.at(static_cast<size_t>(slot)).owned_present)); }
+void Exchange::send_vectors(Context& ctx, const std::function<void(const ops::SampleParts&)>& pool) {
+  to_samples_->open(ctx);
+  pool(parts_of((comm_.rank() + 1) % comm_.size(), comm_.size() - 1));
+  to_samples_->close(ctx);
+}
 
-ops::VectorBlocks Exchange::finish_vectors(Context& ctx, int slot) {
-  to_samples_->finish(ctx);
-  ops::VectorBlocks blocks = vector_blocks_;
-  blocks.present = bytes_of(of_slot_.at(static_cast<size_t>(slot)).sent_present);
-  return blocks;
+void Exchange::clear_unowned(Context& ctx, int slot, Tensor y) {
+  if (straight_) ops::clear_unowned(ctx, of_slot_.at(static_cast<size_t>(slot)).joined, y);
 }
 
 void Exchange::receive_vectors(Context& ctx, int slot, Tensor y) {
-  ops::join_vectors(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, finish_vectors(ctx, slot), shape_.combiner, to_samples_->arrived(), y);
+  to_samples_->finish(ctx);
+  const Slot& at = of_slot_.at(static_cast<size_t>(slot));
+  if (!straight_) return ops::join_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
+  HCTR_EXPECT(y.bytes() == shape_.y->bytes(), "vectors that their owners wrote elsewhere");
 }
 
 void Exchange::add_received_vectors(Context& ctx, int slot, Tensor y) {
-  ops::add_joined_vectors(ctx, of_slot_.at(static_cast<size_t>(slot)).mine, finish_vectors(ctx, slot), shape_.combiner, to_samples_->arrived(), y);
+  const Slot& at = of_slot_.at(static_cast<size_t>(slot));
+  if (straight_) return receive_vectors(ctx, slot, y);
+  to_samples_->finish(ctx);
+  ops::add_joined_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
 }
 
 void Exchange::send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) {
   const Slot& at = of_slot_.at(static_cast<size_t>(slot));
-  const Tensor all = to_samples_->arrived();
-  const Tensor parts(all.bytes(), TensorSpec(shape_.dtype, {gradient_blocks_.places * shape_.samples * piece_dim_}), all.device());
-  ops::VectorBlocks blocks = gradient_blocks_;
-  if (!owners_are_alike_) blocks.present = bytes_of(at.sent_present);  // a part for all has what any of them needs
-  ops::split_gradients(ctx, at.mine, blocks, shape_.combiner, dy, parts, search);
-  to_owners_->start(ctx, parts, bytes_of(at.sent_present));
+  to_owners_->open(ctx);
+  ops::split_gradients(ctx, at.mine, at.split, shape_.combiner, dy, search);
+  to_owners_->close(ctx);
 }
 
 }  // namespace hctr

@@ -2,19 +2,26 @@
 //
 //   this rank's samples                                       this rank's rows
 //   keys, offsets ── split_keys ── all-to-all ── merge_keys ──> keys, offsets of the samples of all ranks
-//   y  <── join_vectors ─────────── all-to-all <────────────── their vectors
-//   dy ──> split_gradients ──────── all-to-all ──────────────> their gradients
+//   y  <── join_vectors ─────────────── route <── pool_parts ── their vectors
+//   dy ──> split_gradients ──────────── route ────────────────> their gradients
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/route.h"
 #include "device/arena.h"
 #include "embedding/placement.h"
 #include "embedding/table_spec.h"
+#include "ops/embedding_pool.h"
 #include "ops/vector_blocks.h"
 
 namespace hctr {
+
+/// What else is in the vectors that an exchange brings: nothing; those of slots that every rank has; or rows of other keys of the same slots.
+enum class Beside { nothing, slots, keys };
 
 /// The batches of one size, of one embedding. What is sent and received has one size, whatever a batch holds: the most that it may hold.
 class Exchange {
@@ -25,6 +32,9 @@ class Exchange {
     int64_t samples = 0, key_capacity = 0, dim = 0;
     ops::Combiner combiner = ops::Combiner::sum;
     DType dtype = DType::f32;  ///< that vectors and gradients travel in
+    bool gradients = true;     ///< whether send_gradients() is ever called
+    Beside beside = Beside::nothing;
+    std::optional<Tensor> y{};  ///< what receive_vectors() will be given each time, if known: owners write straight to it where they can
   };
   /// For batches that come in `ring` slots.
   Exchange(Runtime&, Communicator&, const Placement&, const Shape&, int ring);
@@ -41,51 +51,73 @@ class Exchange {
   Tensor owned_keys(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].keys); }
   Tensor owned_offsets(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].offsets); }
 
-  /// [owned_samples, owned_slots, dim / pieces], of the type they travel in: to be filled with vectors and sent, or what gradients arrive in.
-  Tensor owned_vectors() const;
-  /// Of those, the samples of this rank itself: their vectors stay, and are read by receive_vectors() alone.
-  ops::SampleRange own_samples() const { return {comm_.rank() * shape_.samples, (comm_.rank() + 1) * shape_.samples}; }
-  /// What is in owned_vectors() for other ranks leaves, of bags that have keys here; receive_vectors() makes y of what comes,
-  /// add_received_vectors() adds it (ops::add_joined_vectors). Shapes: y [samples, places, dim], as the table's.
-  void send_vectors(Context&, int slot);
+  /// The vectors of other ranks' samples leave: `pool` writes them to the parts that it is given. Those of this rank's own samples go to own_part(), and where nothing is
+  /// in `y` besides, clear_unowned() is called, any time before receive_vectors().
+  void send_vectors(Context&, const std::function<void(const ops::SampleParts&)>& pool);
+  ops::SampleParts own_part() const;
+  void clear_unowned(Context&, int slot, Tensor y);
+  /// Makes y of what comes; add_received_vectors() adds it (ops::add_joined_vectors). Shapes: y [samples, places, dim], as the table's.
   void receive_vectors(Context&, int slot, Tensor y);
   void add_received_vectors(Context&, int slot, Tensor y);
-  /// After receive_gradients() what comes is in owned_vectors().
+  /// The owners of vectors of y that write straight to it; null where nobody does, but add_received_vectors() adds them.
+  const ops::VectorBlocks* writers(int slot) const { return straight_ ? &of_slot_.at(static_cast<size_t>(slot)).joined : nullptr; }
+
+  /// After receive_gradients() what comes is in owned_gradients(), [owned_samples, owned_slots, dim / pieces], of the type they travel in.
   void send_gradients(Context&, int slot, Tensor dy, ops::OverflowSearch);
   void receive_gradients(Context& ctx) { to_owners_->finish(ctx); }
+  Tensor owned_gradients() const { return owners_memory(); }
 
  private:
   struct Slot {
-    size_t offsets, keys, sent_present, owned_present;  // tickets
-    ops::KeyBatch mine{};                               // set by send_keys, the same each time
+    size_t offsets, keys, present;  // tickets
+    ops::VectorBlocks joined{}, split{};
+    ops::KeyBatch mine{};  // set by send_keys, the same each time
   };
-  uint8_t* bytes_of(size_t ticket) const { return reinterpret_cast<uint8_t*>(arena_.get(ticket).bytes()); }
-  /// Once the vectors of the slot have come: how they lie.
-  ops::VectorBlocks finish_vectors(Context&, int slot);
-  void make_routes(Runtime&);
+  /// Where an owner has a column, among its own.
+  struct AtOwner {
+    int32_t owner;
+    int64_t column;
+  };
   void place_columns(const Placement&);
-  void upload(Runtime&);
+  bool one_key_each() const;
+  bool may_be_written_by_owners() const;
+  void make_routes(Runtime&);
+  void list_columns(Runtime&);
+  void list_places(Runtime&);
+  template <class T>
+  const T* put(Runtime&, const std::vector<T>&);
   int64_t most_keys(const ops::OwnerBlock&) const;
+  ops::SampleParts parts_of(int64_t first, int64_t count) const;
+  size_t vector_bytes() const { return static_cast<size_t>(piece_dim_) * size_of(shape_.dtype); }
+  int64_t owned() const { return static_cast<int64_t>(owned_slots_.size()); }
+  Tensor samples_memory() const;
+  Tensor owners_memory() const;
+  /// In owners_memory(), those of this rank's own samples.
+  std::byte* own_vectors() const;
 
   Communicator& comm_;
   Shape shape_;
   std::vector<ops::BlockColumn> columns_;
   std::vector<ops::OwnerBlock> owners_;
   std::vector<int32_t> column_slots_, owned_slots_, first_of_slot_;
-  std::vector<int32_t> first_places_;  // where each column stands at its owners, as in ops::VectorBlocks
-  std::vector<ops::PartPlace> places_of_columns_;
-  bool owners_are_alike_ = false;                          // every one has every column
-  int64_t words_ = 0;                                      // of all blocks sent
+  std::vector<int32_t> owned_columns_;           // which of a sample's vectors, each piece one, this rank's columns are
+  std::vector<std::vector<AtOwner>> at_owners_;  // of each of those vectors, in the order of owners
+  bool owners_are_alike_ = false;                // every one has every column
+  int64_t words_ = 0;                            // of all blocks sent
   int64_t pieces_ = 1, piece_dim_ = 0;
 
   Arena arena_;
   std::vector<Slot> of_slot_;
-  size_t sent_ = 0, received_ = 0, scratch_ = 0, blocks_memory_ = 0, owners_memory_ = 0, slots_memory_ = 0, places_memory_ = 0,
-         first_places_memory_ = 0, column_places_memory_ = 0, alike_memory_ = 0, alike_places_memory_ = 0;
+  size_t sent_ = 0, received_ = 0, scratch_ = 0;
+  std::vector<Buffer> lists_;
   ops::KeyBlocks key_blocks_;
-  ops::VectorBlocks vector_blocks_, gradient_blocks_;
   ops::Places places_;
-  std::unique_ptr<Route> to_samples_, to_owners_;  // of vectors, and of gradients; what arrives over one is where the other's come from
+  ops::SampleParts parts_;
+  // The vectors of this rank's samples, from all owners, and those of its rows, for the samples of all ranks; each only where it is needed. What arrives in one waits in
+  // the other, of another rank, where it cannot be written straight away.
+  std::optional<Buffer> of_samples_, of_owned_;
+  std::unique_ptr<Route> to_samples_, to_owners_;  // of vectors, and of gradients
+  bool straight_ = false;                          // owners write to y
 };
 
 }  // namespace hctr

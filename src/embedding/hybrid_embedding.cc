@@ -49,12 +49,12 @@ bool by_key(const FrequentRow& a, const FrequentRow& b) { return std::pair(a.slo
 }  // namespace
 
 HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
-                                 int ring_slots)
-    : HybridEmbedding(runtime, comm, std::move(placement), spec, slot_keys, ring_slots, keys_of_file(spec)) {}
+                                 int ring_slots, const EmbeddingOutputs& outputs)
+    : HybridEmbedding(runtime, comm, std::move(placement), spec, slot_keys, ring_slots, outputs, keys_of_file(spec)) {}
 
 HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
-                                 int ring_slots, FrequentKeys named)
-    : PartlyReplicated(runtime, comm, frequent_spec(spec, most_rows(spec, named)), std::move(placement), counting(spec), slot_keys, ring_slots),
+                                 int ring_slots, const EmbeddingOutputs& outputs, FrequentKeys named)
+    : PartlyReplicated(runtime, comm, frequent_spec(spec, most_rows(spec, named)), Beside::keys, std::move(placement), counting(spec), slot_keys, ring_slots, outputs),
       steps_left_(spec.replication.keys_file.empty() ? spec.replication.steps : -1), most_rows_(most_rows(spec, named)),
       have_owners_(spec.replication.keys_file.empty() || !spec.direct.empty()) {
   if (named.keys.empty()) return;
@@ -116,8 +116,9 @@ void HybridEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offset
 
 void HybridEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
   const EmbeddingTable::Batch batch = replicated_.find(ctx, keys, offsets);
-  replicated_.lookup(ctx, batch, y);
-  others_.add_lookup(ctx, keys, offsets, y, batch.rows);
+  others_.ask_owners(ctx, keys, offsets, batch.rows);
+  replicated_.lookup(ctx, batch, y, others_.lookup_writers());
+  others_.add_lookup(ctx, y);
 }
 
 RowCopies HybridEmbedding::frequent_rows(bool with_states) {

@@ -20,8 +20,8 @@ std::vector<bool> slots_everywhere(const TableSpec& spec, const Placement& place
 }  // namespace
 
 MixedEmbedding::MixedEmbedding(Runtime& runtime, Communicator& comm, const Placement& placement, const TableSpec& spec,
-                               const std::vector<int64_t>& slot_keys, int ring_slots)
-    : PartlyReplicated(runtime, comm, spec_everywhere(spec, placement), placement, spec, slot_keys, ring_slots),
+                               const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs& outputs)
+    : PartlyReplicated(runtime, comm, spec_everywhere(spec, placement), Beside::slots, placement, spec, slot_keys, ring_slots, outputs),
       on_every_rank_(slots_everywhere(spec, placement)) {}
 
 void MixedEmbedding::ensure_room(int64_t step) {
@@ -40,8 +40,9 @@ void MixedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets
 }
 
 void MixedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
-  replicated_.lookup(ctx, keys, offsets, y);
-  others_.add_lookup(ctx, keys, offsets, y);
+  others_.ask_owners(ctx, keys, offsets);
+  replicated_.lookup(ctx, replicated_.find(ctx, keys, offsets), y, others_.lookup_writers());
+  others_.add_lookup(ctx, y);
 }
 
 void MixedEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {

@@ -12,7 +12,8 @@ namespace hctr {
 class MixedEmbedding : public PartlyReplicated {
  public:
   /// `spec` has direct keys, by slot.
-  MixedEmbedding(Runtime&, Communicator&, const Placement&, const TableSpec& spec, const std::vector<int64_t>& slot_keys, int ring_slots);
+  MixedEmbedding(Runtime&, Communicator&, const Placement&, const TableSpec& spec, const std::vector<int64_t>& slot_keys, int ring_slots,
+                 const EmbeddingOutputs&);
 
   void ensure_room(int64_t step) override;
   void check_keys() override;

@@ -17,8 +17,8 @@ class PartlyReplicated : public Embedding {
  public:
   void send_vectors(Context& ctx, int slot) override { others_.send_vectors(ctx, slot); }
   void pool_own(Context& ctx, int slot, Tensor y) override {
-    others_.pool_own(ctx, slot, y);
-    replicated_.forward(ctx, slot, y);
+    others_.add_own(ctx, slot);
+    replicated_.forward(ctx, slot, y, others_.writers(slot));
   }
   void forward(Context& ctx, int slot, Tensor y) override { others_.add_forward(ctx, slot, y); }
   bool has_rows_everywhere() const override { return true; }
@@ -34,10 +34,11 @@ class PartlyReplicated : public Embedding {
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
 
  protected:
-  PartlyReplicated(Runtime& runtime, Communicator& comm, TableSpec replicated, Placement placement, TableSpec others, const std::vector<int64_t>& slot_keys,
-                   int ring_slots)
+  /// `what`: is in vectors besides the rows of `others`.
+  PartlyReplicated(Runtime& runtime, Communicator& comm, TableSpec replicated, Beside what, Placement placement, TableSpec others, const std::vector<int64_t>& slot_keys,
+                   int ring_slots, const EmbeddingOutputs& outputs)
       : comm_(comm), replicated_(runtime, comm, std::move(replicated), ring_slots),
-        others_(runtime, comm, std::move(placement), std::move(others), slot_keys, ring_slots) {}
+        others_(runtime, comm, std::move(placement), std::move(others), slot_keys, ring_slots, outputs, what) {}
   EmbeddingTable& table() override { return others_.table(); }
 
   Communicator& comm_;

@@ -4,7 +4,6 @@
 
 #include "device/copy.h"
 #include "embedding/gather_rows.h"
-#include "ops/embedding_pool.h"
 #include "ops/embedding_update.h"
 #include "ops/replicated_rows.h"
 
@@ -53,10 +52,6 @@ void ReplicatedRows::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets
   ops::mark_batch(ctx, batch.groups, batch.keys.key_capacity, marks);
   comm_.all_reduce(ctx, marks, Reduce::max);
   ops::group_marked(ctx, marks, step.touched, arena_.get(scratch_).bytes());
-}
-
-void ReplicatedRows::lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y) {
-  ops::pool(ctx, batch.keys, batch.rows, table_.data().vectors, table_.spec().combiner, y);
 }
 
 EmbeddingTable::Batch ReplicatedRows::find(Context& ctx, Tensor keys, Tensor offsets) {

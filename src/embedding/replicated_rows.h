@@ -24,20 +24,21 @@ class ReplicatedRows {
 
   /// The calls of EmbeddingTable, of this rank's samples; other keys than its own it leaves alone.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
-  void forward(Context& ctx, int slot, Tensor y) { table_.forward(ctx, slot, y); }
+  void forward(Context& ctx, int slot, Tensor y, const ops::VectorBlocks* owners = nullptr) { table_.pool(ctx, table_.prepared(slot), owners, y); }
   /// Of this rank's samples, of each row; then of all ranks; once that is done, update() may run. Each may run on any stream, one after the other.
   void sum_gradients(Context&, int slot, Tensor dy);
   void share_sums(Context& ctx) { comm_.all_reduce(ctx, of_rows(sums_), Reduce::sum); }
   void update(Context&, int slot);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
 
-  // With fixed keys, or those of some slots, other keys add nothing to y: whoever has their rows adds those.
+  // With fixed keys, or those of some slots, other keys add nothing to y: whoever has their rows adds those, or where `owners` are given writes those vectors
+  // of y, which then are not touched here.
 
   /// Which keys of the prepared batch have a row here, in the order of keys; 0 for the others.
   const int32_t* rows_of(int slot) const { return table_.prepared(slot).rows; }
   /// For evaluation. Keys that no step has brought are as unknown as in any table.
   EmbeddingTable::Batch find(Context&, Tensor keys, Tensor offsets);
-  void lookup(Context&, const EmbeddingTable::Batch&, Tensor y);
+  void lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y, const ops::VectorBlocks* owners = nullptr) { table_.pool(ctx, batch, owners, y); }
 
   /// The keys, sorted by (slot, key); slots are empty where rows belong to keys alone. `seen`: rows count as having come. Once, with nothing queued.
   void hold(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);

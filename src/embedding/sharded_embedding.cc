@@ -5,8 +5,12 @@
 namespace hctr {
 namespace {
 
-Exchange::Shape shape_of(const TableSpec& spec, const std::vector<int64_t>& slot_keys, int64_t samples, int64_t key_capacity) {
-  return {spec.slot_places, slot_keys, samples, key_capacity, spec.dim, spec.combiner, spec.exchange};
+Exchange::Shape training(const TableSpec& spec, const std::vector<int64_t>& slot_keys, Beside beside, const EmbeddingOutputs& outputs) {
+  return {spec.slot_places, slot_keys, spec.samples, spec.key_capacity, spec.dim, spec.combiner, spec.exchange, true, beside, outputs.training};
+}
+
+Exchange::Shape evaluation(const TableSpec& spec, const std::vector<int64_t>& slot_keys, Beside beside, const EmbeddingOutputs& outputs) {
+  return {spec.slot_places, slot_keys, spec.eval_samples, spec.eval_key_capacity, spec.dim, spec.combiner, spec.exchange, false, beside, outputs.evaluation};
 }
 
 /// The table of what a rank owns: sums of its own keys, for the samples of all ranks. Weights are the sender's, who knows whole bags.
@@ -33,10 +37,10 @@ TableSpec owned(TableSpec spec, const Placement& placement, const Exchange& trai
 }  // namespace
 
 ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec, const std::vector<int64_t>& slot_keys,
-                                   int ring_slots)
+                                   int ring_slots, const EmbeddingOutputs& outputs, Beside beside)
     : comm_(comm), placement_(std::move(placement)), spec_(std::move(spec)),
-      train_(runtime, comm, placement_, shape_of(spec_, slot_keys, spec_.samples, spec_.key_capacity), ring_slots),
-      evaluation_(runtime, comm, placement_, shape_of(spec_, slot_keys, spec_.eval_samples, spec_.eval_key_capacity), 1),
+      train_(runtime, comm, placement_, training(spec_, slot_keys, beside, outputs), ring_slots),
+      evaluation_(runtime, comm, placement_, evaluation(spec_, slot_keys, beside, outputs), 1),
       table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_slots) {}
 
 void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows) {
@@ -45,31 +49,25 @@ void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offse
 }
 
 void ShardedEmbedding::send_vectors(Context& ctx, int slot) {
-  const ops::SampleRange own = train_.own_samples();
-  for (const ops::SampleRange others : {ops::SampleRange{0, own.begin}, ops::SampleRange{own.end, train_.owned_samples()}})
-    if (others.count() > 0) table_.forward(ctx, slot, others, train_.owned_vectors());
-  train_.send_vectors(ctx, slot);
+  train_.send_vectors(ctx, [&](const ops::SampleParts& parts) { table_.pool(ctx, table_.prepared(slot), parts); });
 }
 
 void ShardedEmbedding::receive_gradients(Context& ctx, int slot, Tensor) {
   train_.receive_gradients(ctx);
-  table_.sum_long_runs(ctx, slot, train_.owned_vectors());
+  table_.sum_long_runs(ctx, slot, train_.owned_gradients());
 }
 
 void ShardedEmbedding::ask_owners(Context& ctx, Tensor keys, Tensor offsets, const int32_t* local_rows) {
   evaluation_.send_keys(ctx, 0, keys, offsets, local_rows);
-  table_.lookup(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0), evaluation_.owned_vectors());
-  evaluation_.send_vectors(ctx, 0);
+  const EmbeddingTable::Batch batch = table_.find(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0));
+  evaluation_.send_vectors(ctx, [&](const ops::SampleParts& parts) { table_.pool(ctx, batch, parts); });
+  table_.pool(ctx, batch, evaluation_.own_part());
 }
 
 void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
-  ask_owners(ctx, keys, offsets, nullptr);
+  ask_owners(ctx, keys, offsets);
+  evaluation_.clear_unowned(ctx, 0, y);
   evaluation_.receive_vectors(ctx, 0, y);
-}
-
-void ShardedEmbedding::add_lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y, const int32_t* local_rows) {
-  ask_owners(ctx, keys, offsets, local_rows);
-  evaluation_.add_received_vectors(ctx, 0, y);
 }
 
 int64_t ShardedEmbedding::over_all_ranks(int64_t mine) {

@@ -8,20 +8,31 @@ namespace hctr {
 
 class ShardedEmbedding : public Embedding {
  public:
-  ShardedEmbedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots);
+  /// `beside`: what is in the vectors besides its rows; then the calls below that add are those to make.
+  ShardedEmbedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs&,
+                   Beside beside = Beside::nothing);
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { prepare(ctx, slot, keys, offsets, nullptr); }
   void send_vectors(Context&, int slot) override;
-  void pool_own(Context& ctx, int slot, Tensor) override { table_.forward(ctx, slot, train_.own_samples(), train_.owned_vectors()); }
+  void pool_own(Context& ctx, int slot, Tensor y) override {
+    add_own(ctx, slot);
+    train_.clear_unowned(ctx, slot, y);
+  }
   void forward(Context& ctx, int slot, Tensor y) override { train_.receive_vectors(ctx, slot, y); }
   void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override { train_.send_gradients(ctx, slot, dy, search); }
   void receive_gradients(Context&, int slot, Tensor dy) override;
-  void update(Context& ctx, int slot, Tensor) override { table_.update(ctx, slot, train_.owned_vectors()); }
+  void update(Context& ctx, int slot, Tensor) override { table_.update(ctx, slot, train_.owned_gradients()); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override;
   // The same for keys without a row in `local_rows` (Exchange::send_keys), or all keys, added to the vectors of the others, which are in `y`.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows);
+  void add_own(Context& ctx, int slot) { table_.pool(ctx, table_.prepared(slot), train_.own_part()); }
   void add_forward(Context& ctx, int slot, Tensor y) { train_.add_received_vectors(ctx, slot, y); }
-  void add_lookup(Context&, Tensor keys, Tensor offsets, Tensor y, const int32_t* local_rows = nullptr);
+  void add_lookup(Context& ctx, Tensor y) { evaluation_.add_received_vectors(ctx, 0, y); }
+  /// Keys of an evaluation to their owners, and their vectors on the way back; before add_lookup().
+  void ask_owners(Context&, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
+  /// As Exchange::writers.
+  const ops::VectorBlocks* writers(int slot) const { return train_.writers(slot); }
+  const ops::VectorBlocks* lookup_writers() const { return evaluation_.writers(0); }
   const TableSpec& spec() const override { return spec_; }
   int64_t rows() override;
   std::map<std::string, int64_t> counts() override;
@@ -31,8 +42,6 @@ class ShardedEmbedding : public Embedding {
   EmbeddingTable& table() override { return table_; }
 
  private:
-  /// Keys of an evaluation to their owners, and their vectors on the way back.
-  void ask_owners(Context&, Tensor keys, Tensor offsets, const int32_t* local_rows);
   int64_t over_all_ranks(int64_t mine);
 
   Communicator& comm_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "device/copy.h"
-#include "ops/embedding_pool.h"
 #include "ops/embedding_update.h"
 
 namespace hctr {
@@ -118,14 +117,15 @@ void EmbeddingTable::find_directly(Context& ctx, const ops::KeyBatch& batch, boo
   ops::tell_stray(ctx, batch, strays.state, strays.host);
 }
 
-void EmbeddingTable::forward(Context& ctx, int slot, Tensor y) {
-  const Batch& batch = prepared(slot);
-  ops::pool(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, y);
+void EmbeddingTable::forward(Context& ctx, int slot, Tensor y) { pool(ctx, prepared(slot), nullptr, y); }
+
+void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::VectorBlocks* owners, Tensor y) const {
+  if (owners) ops::pool_others(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, *owners, y);
+  else ops::pool(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, y);
 }
 
-void EmbeddingTable::forward(Context& ctx, int slot, ops::SampleRange samples, Tensor y) {
-  const Batch& batch = prepared(slot);
-  ops::pool_samples(ctx, batch.keys, samples, batch.rows, store_.data().vectors, spec_.combiner, y);
+void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::SampleParts& parts) const {
+  ops::pool_parts(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, spec_.dim, parts);
 }
 
 void EmbeddingTable::sum_long_runs(Context& ctx, int slot, Tensor dy) {
@@ -159,8 +159,7 @@ EmbeddingTable::Batch EmbeddingTable::find(Context& ctx, Tensor keys, Tensor off
 }
 
 void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
-  const Batch batch = find(ctx, keys, offsets);
-  ops::pool(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, y);
+  pool(ctx, find(ctx, keys, offsets), nullptr, y);
 }
 
 int64_t EmbeddingTable::rows() { return store_.finished_rows(); }

@@ -15,6 +15,7 @@
 #include "embedding/row_store.h"
 #include "embedding/table_spec.h"
 #include "ops/embedding_group.h"
+#include "ops/embedding_pool.h"
 
 namespace hctr {
 
@@ -66,8 +67,6 @@ class EmbeddingTable {
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
   /// Shapes: y [samples, places, dim], row stride at will; places: spec().places(). Dtypes: f32 f16 bf16.
   void forward(Context&, int slot, Tensor y);
-  /// Of some samples: the others' vectors are not touched.
-  void forward(Context&, int slot, ops::SampleRange, Tensor y);
   /// Before update() or sum_rows(), of the same gradients (ops::sum_long_runs). Shapes and dtypes as forward.
   void sum_long_runs(Context&, int slot, Tensor dy);
   /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward.
@@ -90,6 +89,9 @@ class EmbeddingTable {
   };
   const Batch& prepared(int slot) const;
   Batch find(Context&, Tensor keys, Tensor offsets);
+  /// The vectors of either; where `owners` are given, but those that an owner has a key of.
+  void pool(Context&, const Batch&, const ops::VectorBlocks* owners, Tensor y) const;
+  void pool(Context&, const Batch&, const ops::SampleParts&) const;
   const ops::RowData& data() const { return store_.data(); }
   /// ops::sum_rows of the batch.
   void sum_rows(Context&, int slot, Tensor dy, Tensor sums);

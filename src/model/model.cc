@@ -53,7 +53,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     spec.eval_key_capacity = eval_shape.tables[input].key_capacity;
     std::vector<int64_t> slot_keys;
     for (int64_t s = 0; s < spec.slots; ++s) slot_keys.push_back(config.data.sparse[input].kept_nnz(s));
-    tables_.push_back(make_embedding(runtime, comm, placement, std::move(spec), slot_keys, ring_slots));
+    tables_.push_back(make_embedding(runtime, comm, placement, std::move(spec), slot_keys, ring_slots, {train_.embedding_output(e), evaluation_.embedding_output(e)}));
     sent_.emplace_back(runtime.device());
     shared_.emplace_back(runtime.device());
   }

@@ -19,10 +19,16 @@ void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Co
   HCTR_ON_DEVICE(ctx, pool(ctx, batch, rows, table, combiner, y));
 }
 
-void pool_samples(Context& ctx, KeyBatch batch, SampleRange samples, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, VectorBlocks owners, Tensor y) {
   expect_places(batch, y);
-  HCTR_EXPECT(0 <= samples.begin && samples.begin <= samples.end && samples.end <= batch.samples, "pool of samples ", samples.begin, " to ", samples.end, " of ", batch.samples);
-  HCTR_ON_DEVICE(ctx, pool_samples(ctx, batch, samples, rows, table, combiner, y));
+  HCTR_EXPECT(owners.columns == batch.places * owners.pieces, "pool of ", batch.places, " places, and owners of ", owners.columns, " columns in ", owners.pieces, " pieces");
+  HCTR_ON_DEVICE(ctx, pool_others(ctx, batch, rows, table, combiner, owners, y));
+}
+
+void pool_parts(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim, SampleParts parts) {
+  HCTR_EXPECT(batch.samples == parts.ranks * parts.samples && 0 <= parts.first && parts.first < parts.ranks && parts.count <= parts.ranks, "pool of ", batch.samples,
+              " samples for ranks ", parts.first, " and the next, ", parts.count, " of ", parts.ranks, " with ", parts.samples);
+  HCTR_ON_DEVICE(ctx, pool_parts(ctx, batch, rows, table, combiner, dim, parts));
 }
 
 namespace cpu {
@@ -63,11 +69,12 @@ struct VectorRows {
 };
 
 /// Of a part of the batch, at most kVectors, first which rows make which vectors, slot by slot as keys lie in memory; then the vectors, sample by sample as
-/// they lie in y; `all`: of empty bags too. (Slots are as far apart as a batch is long: walked in turn, their lines of memory would drive each other from the cache.)
-template <class T, class Stored>
-void pool_part(bool all, const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, const View<T, 3>& y, int64_t first_sample, int64_t samples,
-               int64_t first_place, int64_t places) {
-  const int64_t dim = y.size(2), count = samples * places;
+/// they mostly lie: each at to(sample, place), where that is not null. (Slots are as far apart as a batch is long: walked in turn, their lines of memory would drive
+/// each other from the cache.)
+template <class Stored, class To>
+void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim, int64_t first_sample, int64_t samples, int64_t first_place,
+               int64_t places, const To& to) {
+  const int64_t count = samples * places;
   VectorRows of[kVectors];
   for (int64_t i = 0; i < places; ++i)
     for (int64_t b = 0; b < samples; ++b) of[b * places + i] = VectorRows(batch.keys_of((first_place + i) * batch.samples + first_sample + b), rows);
@@ -81,8 +88,8 @@ void pool_part(bool all, const KeyBatch& batch, const int32_t* rows, const Store
     }
     if (j < 0) continue;
     const float weight = batch.weight(combiner, place * batch.samples + b);
-    T* vector = y.row(b) + place * dim;
-    for (int64_t e = 0; e < dim && (all || of[j].size() > 0); e += kBlock)
+    auto* vector = to(b, place, of[j].size() == 0);
+    for (int64_t e = 0; e < dim && vector; e += kBlock)
       sum_block(of[j].begin(rows), {0, of[j].size()}, table + e, dim, weight, std::min(kBlock, dim - e), vector + e);
     if (++place == first_place + places) {
       place = first_place;
@@ -91,29 +98,52 @@ void pool_part(bool all, const KeyBatch& batch, const int32_t* rows, const Store
   }
 }
 
-/// Vectors of some samples; `all`: of empty bags too.
-void pool_range(Context& ctx, bool all, KeyBatch batch, SampleRange of, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+/// Vectors of samples [begin, end).
+template <class Stored, class To>
+void pool_range(Context& ctx, const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim, int64_t begin, int64_t end, const To& to) {
   const int64_t places = std::min(kVectors, batch.places), samples = std::max<int64_t>(1, kVectors / std::max<int64_t>(1, places));
-  dispatch_float(y.dtype(), [&]<class T>() {
-    dispatch_float(table.dtype, [&]<class Stored>() {
-      const auto to = y.view<T, 3>();
-      ctx.threads().parallel_for(of.count(), samples, [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; b += samples)
-          for (int64_t place = 0; place < batch.places; place += places)
-            pool_part(all, batch, rows, table.as<const Stored>(), combiner, to, of.begin + b, std::min(samples, end - b), place, std::min(places, batch.places - place));
-      });
-    });
+  ctx.threads().parallel_for(end - begin, samples, [&](int64_t from, int64_t until) {
+    for (int64_t b = from; b < until; b += samples)
+      for (int64_t place = 0; place < batch.places; place += places)
+        pool_part(batch, rows, table, combiner, dim, begin + b, std::min(samples, until - b), place, std::min(places, batch.places - place), to);
   });
+}
+
+/// body of the element types of vectors and rows.
+template <class Body>
+void dispatch_pair(DType vectors, const RowMemory& table, const Body& body) {
+  dispatch_float(vectors, [&]<class T>() { dispatch_float(table.dtype, [&]<class Stored>() { body.template operator()<T, Stored>(); }); });
 }
 
 }  // namespace
 
 void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
-  pool_range(ctx, true, batch, {0, batch.samples}, rows, table, combiner, y);
+  dispatch_pair(y.dtype(), table, [&]<class T, class Stored>() {
+    const auto out = y.view<T, 3>();
+    pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, y.dim(2), 0, batch.samples, [&](int64_t b, int64_t place, bool) { return out.row(b) + place * out.size(2); });
+  });
 }
 
-void pool_samples(Context& ctx, KeyBatch batch, SampleRange samples, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
-  pool_range(ctx, false, batch, samples, rows, table, combiner, y);
+void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, VectorBlocks owners, Tensor y) {
+  dispatch_pair(y.dtype(), table, [&]<class T, class Stored>() {
+    const auto out = y.view<T, 3>();
+    pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, y.dim(2), 0, batch.samples,
+               [&](int64_t b, int64_t place, bool) { return owners.any_owner(place, b) ? nullptr : out.row(b) + place * out.size(2); });
+  });
+}
+
+void pool_parts(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim, SampleParts parts) {
+  if (!parts.memory.open()) return;
+  dispatch_pair(parts.memory.dtype, table, [&]<class T, class Stored>() {
+    for (int64_t i = 0; i < parts.count; ++i) {
+      const int64_t rank = (parts.first + i) % parts.ranks, begin = rank * parts.samples;
+      const auto to = [&](int64_t b, int64_t place, bool empty) -> T* {
+        if (empty) return nullptr;
+        return reinterpret_cast<T*>(parts.part[rank]) + (b - begin) * parts.row_stride + (parts.columns ? parts.columns[place] : place) * dim;
+      };
+      pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, dim, begin, begin + parts.samples, to);
+    }
+  });
 }
 
 }  // namespace cpu

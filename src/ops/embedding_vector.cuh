@@ -7,6 +7,7 @@
 
 #include "base/half.h"
 #include "device/launch.cuh"
+#include "ops/rank_memory.h"
 
 namespace hctr::ops {
 
@@ -64,6 +65,12 @@ struct Group {
         lanes(lanes_),
         mask((lanes_ == 32 ? 0xffffffffu : (1u << lanes_) - 1) << (threadIdx.x % 32 / lanes_ * lanes_)) {}
 };
+
+/// For memory of other devices the links are what bounds a kernel: more blocks would only keep others from the multiprocessors.
+inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads) {
+  constexpr int64_t kBlocksToFar = 264;  // half and twice as many were slower
+  return memory.far ? hctr::cuda::grid_for(threads, 256, kBlocksToFar) : hctr::cuda::grid_for(threads);
+}
 
 /// Calls body.operator()<Width>() with 4 when every vector can be read four elements at a time, else with 1.
 template <class Body>

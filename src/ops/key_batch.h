@@ -22,12 +22,6 @@ struct Places {
   const int32_t* slots = nullptr;    // [places] the slot of each place
 };
 
-/// Samples [begin, end) of a batch.
-struct SampleRange {
-  int64_t begin = 0, end = 0;
-  HCTR_HD int64_t count() const { return end - begin; }
-};
-
 /// Bag (slot s, sample b), numbered s * samples + b, holds keys offsets[bag] up to offsets[bag + 1]. All on one device.
 ///
 /// A batch makes vectors, `places` a sample: vector (place, b) has number place * samples + b. Pooled, a slot has one

@@ -17,10 +17,10 @@ void split_keys(Context& ctx, KeyBatch batch, KeyBlocks blocks, Tensor blocks_ou
   HCTR_ON_DEVICE(ctx, split_keys(ctx, batch, blocks, blocks_out, present, scratch));
 }
 
-void merge_keys(Context& ctx, BlockShape shape, Tensor blocks, Tensor offsets, Tensor keys, uint8_t* present, std::byte* scratch) {
+void merge_keys(Context& ctx, BlockShape shape, Tensor blocks, Tensor offsets, Tensor keys, std::byte* scratch) {
   expect_shape("merge_keys blocks", blocks, {shape.ranks * shape.words});
   expect_shape("merge_keys offsets", offsets, {shape.columns * shape.ranks * shape.samples + 1});
-  HCTR_ON_DEVICE(ctx, merge_keys(ctx, shape, blocks, offsets, keys, present, scratch));
+  HCTR_ON_DEVICE(ctx, merge_keys(ctx, shape, blocks, offsets, keys, scratch));
 }
 
 namespace cpu {
@@ -50,7 +50,7 @@ void split_keys(Context& ctx, KeyBatch batch, KeyBlocks blocks, Tensor blocks_ou
   });
 }
 
-void merge_keys(Context&, BlockShape shape, Tensor blocks, Tensor offsets, Tensor keys, uint8_t* present, std::byte*) {
+void merge_keys(Context&, BlockShape shape, Tensor blocks, Tensor offsets, Tensor keys, std::byte*) {
   auto* offset = offsets.data<int32_t>();
   auto* to = keys.data<int64_t>();
   int64_t* const begin = to;
@@ -59,10 +59,7 @@ void merge_keys(Context&, BlockShape shape, Tensor blocks, Tensor offsets, Tenso
       const int64_t* block = blocks.data<const int64_t>() + r * shape.words;
       const int32_t* from = reinterpret_cast<const int32_t*>(block) + c * shape.samples;
       const int64_t* first = block + OwnerBlock::offset_words(shape.columns, shape.samples) + from[0];
-      for (int64_t b = 0; b < shape.samples; ++b) {
-        *offset++ = static_cast<int32_t>(to - begin) + from[b] - from[0];
-        present[(r * shape.samples + b) * shape.columns + c] = from[b + 1] > from[b];
-      }
+      for (int64_t b = 0; b < shape.samples; ++b) *offset++ = static_cast<int32_t>(to - begin) + from[b] - from[0];
       to = std::copy_n(first, from[shape.samples] - from[0], to);
     }
   *offset = static_cast<int32_t>(to - begin);

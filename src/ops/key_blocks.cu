@@ -63,26 +63,23 @@ __global__ void split_keys_kernel(KeyBatch batch, KeyBlocks blocks, const int32_
 struct Origin {
   const int64_t* block;
   const int32_t* offset;
-  uint32_t column, sample;
 
   __device__ Origin(const BlockShape& shape, const int64_t* blocks, int64_t i) {
     const auto samples = static_cast<uint32_t>(shape.samples), all = static_cast<uint32_t>(shape.ranks) * samples;
-    column = static_cast<uint32_t>(i) / all;
-    sample = static_cast<uint32_t>(i) - column * all;
+    const uint32_t column = static_cast<uint32_t>(i) / all, sample = static_cast<uint32_t>(i) - column * all;
     const uint32_t rank = sample / samples;
     block = blocks + rank * shape.words;
     offset = reinterpret_cast<const int32_t*>(block) + column * shape.samples + (sample - rank * samples);
   }
 };
 
-__global__ void merge_lengths_kernel(BlockShape shape, const int64_t* blocks, int32_t* lengths, uint8_t* present) {
+__global__ void merge_lengths_kernel(BlockShape shape, const int64_t* blocks, int32_t* lengths) {
   const int64_t bags = shape.columns * shape.ranks * shape.samples;
   for (int64_t i = thread_index(); i <= bags; i += thread_count()) {
     int32_t length = 0;
     if (i < bags) {
       const Origin origin(shape, blocks, i);
       length = origin.offset[1] - origin.offset[0];
-      present[origin.sample * shape.columns + origin.column] = length > 0;
     }
     lengths[i] = length;
   }
@@ -114,11 +111,11 @@ void split_keys(Context& ctx, KeyBatch batch, KeyBlocks blocks, Tensor blocks_ou
   launch(ctx, "split_keys", grid_for(bags), split_keys_kernel, batch, blocks, lengths, words);
 }
 
-void merge_keys(Context& ctx, BlockShape shape, Tensor blocks, Tensor offsets, Tensor keys, uint8_t* present, std::byte* scratch) {
+void merge_keys(Context& ctx, BlockShape shape, Tensor blocks, Tensor offsets, Tensor keys, std::byte* scratch) {
   const int64_t bags = shape.columns * shape.ranks * shape.samples;
   auto* sums = offsets.data<int32_t>();
   const auto* from = blocks.data<const int64_t>();
-  launch(ctx, "merge_lengths", grid_for(bags + 1), merge_lengths_kernel, shape, from, sums, present);
+  launch(ctx, "merge_lengths", grid_for(bags + 1), merge_lengths_kernel, shape, from, sums);
   size_t bytes = temporary_bytes(bags + 1);
   sum_up(scratch, bytes, sums, bags + 1, hctr::cuda::stream_of(ctx.stream()));
   launch(ctx, "merge_keys", grid_for(bags), merge_keys_kernel, shape, from, OwnerBlock::offset_words(shape.columns, shape.samples), sums,

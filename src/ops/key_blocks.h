@@ -62,12 +62,12 @@ size_t key_blocks_scratch_bytes(int64_t bags);
 HCTR_OP(void split_keys(Context&, KeyBatch, KeyBlocks, Tensor blocks_out, uint8_t* present, std::byte* scratch))
 
 /// The blocks that one owner got, one from each of `ranks` ranks and of `words` words each, as one batch of ranks * samples samples:
-/// slot-major as any, and in a column the ranks' samples one behind the other. `present` [ranks * samples, columns]: as in split_keys.
+/// slot-major as any, and in a column the ranks' samples one behind the other.
 /// Shapes: blocks i64 [ranks * words], offsets i32 [columns * ranks * samples + 1], keys i64 [at least the keys of all blocks]; scratch
 /// key_blocks_scratch_bytes(columns * ranks * samples).
 struct BlockShape {
   int64_t ranks, columns, samples, words;
 };
-HCTR_OP(void merge_keys(Context&, BlockShape, Tensor blocks, Tensor offsets, Tensor keys, uint8_t* present, std::byte* scratch))
+HCTR_OP(void merge_keys(Context&, BlockShape, Tensor blocks, Tensor offsets, Tensor keys, std::byte* scratch))
 
 }  // namespace hctr::ops

@@ -106,45 +106,44 @@ struct Suite {
     expect(everyones, "all_to_all of one part", [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / 6), 2 + i % 6)); });
   }
 
-  /// Over one route many times, with other vectors present each time, on either stream.
+  /// Over one route many times: with a way for what cannot be written to its rank straight away, and without one, where ranks must reach each other's memory.
   template <class T>
-  void routes(int64_t dim) {
+  void routes(int64_t dim, bool other_way) {
     Parts send, receive;
     int64_t out = 0, in = 0;
     for (int r = 0; r < size; ++r) {
-      send.add(out, sent(rank, r) * 3 * dim);
-      out += sent(rank, r) * 3 * dim;
-      receive.add(in, sent(r, rank) * 3 * dim);
-      in += sent(r, rank) * 3 * dim;
+      send.add(out, sent(rank, r) * dim);
+      out += sent(rank, r) * dim + 3 * (r % 2);
+      receive.add(in, sent(r, rank) * dim);
+      in += sent(r, rank) * dim + 5 * (r % 2);
     }
-    std::vector<int64_t> first_present;  // wide vectors have a gap before the marks of each part
-    for (int64_t r = 0, at = 0; r < size && dim > 1; at += sent(rank, static_cast<int>(r++)) * 3) first_present.push_back(at + r + 1);
-    const std::unique_ptr<Route> route = comm.make_route(ctx.device(), {kDTypeOf<T>, send, receive, in, dim, first_present});
-    const auto is_there = [](int turn, int from, int to, int64_t vector) { return (turn + from * 5 + to * 3 + vector) % (turn + 2) != 0; };
+    const Array<T> waits(ctx.device(), out), arrives(ctx.device(), in);
+    RouteSpec spec{arrives.tensor, receive};
+    if (other_way) spec.from = waits.tensor, spec.send = send;
+    const std::unique_ptr<Route> route = comm.make_route(spec);
+    ASSERT_TRUE(route || !other_way);
+    ASSERT_EQ(comm.any(!route), !route) << "only on some ranks";
+    if (!route) return;
+    EXPECT_TRUE(route->direct() || other_way);
+    const auto at = [](int turn, int from, int to, int64_t i) { return value<T>(from + turn, i + 7 * to); };
     for (int turn = 0; turn < 12; ++turn) {
-      const Array<T> from = filled<T>(out);
-      std::vector<uint8_t> present;
+      route->open(ctx);
       for (int r = 0; r < size; ++r) {
-        if (dim > 1) present.push_back(turn % 2);
-        for (int64_t v = 0; v < sent(rank, r) * 3; ++v) present.push_back(is_there(turn, rank, r, v));
+        std::vector<T> part;
+        for (int64_t i = 0; i < sent(rank, r) * dim; ++i) part.push_back(at(turn, rank, r, i));
+        copy_bytes(ctx.stream(), route->place(r), part.data(), part.size() * sizeof(T));
+        ctx.stream().synchronize();
       }
-      Buffer marks(ctx.device(), present.size() + 1);
-      copy_bytes(ctx.stream(), marks.data(), present.data(), present.size());
-      ctx.stream().synchronize();
-      route->send(ctx, from.tensor, reinterpret_cast<const uint8_t*>(marks.data()));
-      const std::vector<T> got = to_host<T>(route->arrived(), ctx.stream());
-      size_t i = 0;
-      for (int r = 0; r < size; ++r) {
-        int64_t begin = 0;
-        for (int before = 0; before < rank; ++before) begin += sent(r, before) * 3 * dim;
-        for (int64_t e = 0; e < sent(r, rank) * 3 * dim; ++e, ++i) {
-          if (!is_there(turn, r, rank, e / dim)) continue;
-          ASSERT_EQ(static_cast<float>(got[i]), static_cast<float>(value<T>(r, begin + e))) << "turn " << turn << ", element " << e << " from rank " << r;
-        }
-      }
-      // What came is the route's until the next turn, which another rank may begin first.
-      std::vector<T> wiped(got.size(), T{});
-      from_host(route->arrived(), wiped, ctx.stream());
+      route->close(ctx);
+      route->finish(ctx);
+      const std::vector<T> got = to_host<T>(arrives.tensor, ctx.stream());
+      for (int r = 0; r < size; ++r)
+        for (int64_t i = 0; i < sent(r, rank) * dim; ++i)
+          ASSERT_EQ(static_cast<float>(got[static_cast<size_t>(receive.begin[static_cast<size_t>(r)] + i)]), static_cast<float>(at(turn, r, rank, i)))
+              << "turn " << turn << ", element " << i << " from rank " << r;
+      // What came is the receiver's until the next turn, which another rank may begin first.
+      const std::vector<T> wiped(got.size(), T{});
+      from_host(arrives.tensor, wiped, ctx.stream());
     }
   }
 
@@ -181,8 +180,10 @@ void check_communicator(Communicator& comm, Runtime& runtime) {
   suite.unequal_parts<int64_t>();
   suite.unequal_parts<int32_t>();
   for (const int64_t dim : {1, 3, 8, 200}) {
-    suite.routes<float>(dim);
-    suite.routes<Half>(dim);
+    for (const bool other_way : {true, false}) {
+      suite.routes<float>(dim, other_way);
+      suite.routes<Half>(dim, other_way);
+    }
   }
   suite.texts();
 }

@@ -4,6 +4,7 @@
 #include "comm/self_comm.h"
 #include "device/arena.h"
 #include "device/copy.h"
+#include "ops/vector_blocks.h"
 #include "timing.h"
 #include "train/job.h"
 #include "train/load_config.h"
@@ -14,7 +15,7 @@ namespace {
 
 constexpr double kRate = 1e-4;
 constexpr int kInARow = 10;
-constexpr int64_t kVector = 16;  // elements
+constexpr int64_t kVector = 64;  // elements
 
 Config config_of(const StepCase& wanted, const Log& log) {
   Config config = load_config(wanted.config, false, log);
@@ -66,22 +67,34 @@ struct ExchangeSeconds {
   double gradients = 0, vectors = 0, routed = 0, keys = 0;
 };
 
-/// The vectors of all tables, of one type, over the route that a step takes.
+/// The vectors of all tables, of one type, over the route that a step takes, written as gradients are.
 double routed_seconds(Context& ctx, Communicator& comm, DType dtype, int64_t elements, int times) {
-  const int64_t part = std::max<int64_t>(1, elements / comm.size() / kVector) * kVector;
-  Parts parts = Parts::equal(comm.size(), part);
-  parts.count[static_cast<size_t>(comm.rank())] = 0;  // what a rank has for itself stays where it is
-  std::vector<int64_t> first_present;
-  for (int64_t r = 0; r < comm.size(); ++r) first_present.push_back(r * part / kVector);
+  const int64_t ranks = comm.size(), vectors = std::max<int64_t>(1, elements / ranks / kVector);
   Arena memory;
-  memory.add(TensorSpec(dtype, {part * comm.size()}));
-  memory.add(TensorSpec(DType::i32, {part * comm.size() / kVector}));
+  for (int i = 0; i < 3; ++i) memory.add(TensorSpec(dtype, {vectors, ranks, kVector}));
+  const size_t firsts = memory.add(TensorSpec(DType::i32, {ranks + 1})), places = memory.add(TensorSpec(DType::i32, {ranks * static_cast<int64_t>(sizeof(ops::PartPlace) / 4)}));
   memory.build(ctx.device());
-  std::vector<int32_t> present(static_cast<size_t>(memory.get(1).elements()), 0x01010101);
-  from_host(memory.get(1), present, ctx.stream());
-  const auto route = comm.make_route(ctx.device(), {dtype, parts, parts, part * comm.size(), kVector, first_present});
+  Parts parts = Parts::equal(comm.size(), vectors * kVector);
+  parts.count[static_cast<size_t>(comm.rank())] = 0;  // what a rank has for itself stays where it is
+  const auto route = comm.make_route({memory.get(1), parts, memory.get(2), parts});
+  // Vector c of every sample goes to rank c.
+  std::vector<int32_t> first = {0};
+  std::vector<ops::PartPlace> place;
+  for (int r = 0; r < comm.size(); ++r) {
+    place.push_back({r == comm.rank() ? memory.get(1).bytes() + static_cast<size_t>(parts.begin[static_cast<size_t>(r)]) * size_of(dtype) : route->place(r), 1, r * vectors});
+    first.push_back(r + 1);
+  }
+  from_host(memory.get(firsts), first, ctx.stream());
+  copy_bytes(ctx.stream(), memory.get(places).bytes(), place.data(), place.size() * sizeof(ops::PartPlace));
+  ctx.stream().synchronize();
+  const ops::KeyBatch batch{.slots = ranks, .samples = vectors, .places = ranks};
+  const ops::VectorBlocks blocks{.memory = {.dtype = dtype, .far = route->direct(), .closed = route->closed()}, .columns = ranks,
+                                 .first = memory.get(firsts).data<const int32_t>(), .place = reinterpret_cast<const ops::PartPlace*>(memory.get(places).bytes())};
   return seconds_in_a_row(ctx, kInARow, std::max(1, times / kInARow), [&](int) {
-    route->send(ctx, memory.get(0), reinterpret_cast<const uint8_t*>(memory.get(1).bytes()));
+    route->open(ctx);
+    ops::split_gradients(ctx, batch, blocks, ops::Combiner::sum, memory.get(0), {});
+    route->close(ctx);
+    route->finish(ctx);
   });
 }
 

@@ -97,6 +97,31 @@ TEST(ShardedEmbedding, OneHotIsAsOnOneRankBitByBit) {
   for (const Where where : kEverywhere) compare({.where = where, .most_keys = 1}, true, "one-hot, " + name_of(where));
 }
 
+TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
+  const auto compare_ways = [](ShardedRun run, const std::string& what) {
+    for (const int ranks : {2, 3}) {
+      SCOPED_TRACE(what + " on " + std::to_string(ranks) + " ranks");
+      run.go = VectorsGo::straight;
+      const ShardedOutcome straight = run_sharded(ranks, run);
+      for (const VectorsGo go : {VectorsGo::to_parts, VectorsGo::sent}) {
+        run.go = go;
+        expect_equal(straight, run_sharded(ranks, run));
+      }
+    }
+  };
+  for (const Where where : {Where::by_slot, Where::by_key, Where::mixed, Where::cut, Where::some_everywhere, Where::some_everywhere_and_cut})
+    for (size_t c = 0; c < 4; ++c)
+      for (const int most_keys : {1, 3}) {
+        const Case one_case{.where = where, .combiner = kCombiners[c], .most_keys = most_keys, .direct = where >= Where::some_everywhere};
+        ShardedRun run = one_case.run(5);
+        compare_ways(run, kNames[c] + ", " + name_of(where));
+        if (run.spec.slot_places.empty() && where < Where::cut) {  // the only ones that frequent keys come with
+          run.spec.replication = {.of = Replication::Of::frequent, .steps = 2, .most_rows = 20};
+          compare_ways(run, kNames[c] + ", frequent keys everywhere, " + name_of(where));
+        }
+      }
+}
+
 TEST(ShardedEmbedding, SumsPartsOfBagsInTheOrderOfRanks) {
   for (const Where where : {Where::by_key, Where::mixed, Where::cut})
     for (size_t c = 0; c < 3; ++c) compare({.where = where, .combiner = kCombiners[c]}, false, kNames[c] + ", " + name_of(where));

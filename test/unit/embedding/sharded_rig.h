@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "comm/host_comm.h"
+#include "comm/route.h"
 #include "comm/self_comm.h"
 #include "embedding/gather_rows.h"
 #include "embedding/hybrid_embedding.h"
@@ -20,6 +21,22 @@
 #include "support/run_ranks.h"
 
 namespace hctr::test {
+
+/// How vectors and gradients get from rank to rank: where they are wanted, if that is possible; into memory of their ranks, to be joined there; by all_to_all.
+enum class VectorsGo { straight, to_parts, sent };
+
+/// Ranks that are threads, but may take the way of ranks of different hosts.
+class ThreadComm : public HostComm {
+ public:
+  ThreadComm(RankGroup& group, int rank, VectorsGo go) : HostComm(group, rank), go_(go) {}
+  std::unique_ptr<Route> make_route(const RouteSpec& spec) override {
+    if (go_ != VectorsGo::sent) return HostComm::make_route(spec);
+    return spec.from ? std::make_unique<WholeRoute>(*this, spec) : nullptr;
+  }
+
+ private:
+  VectorsGo go_;
+};
 
 /// What is trained: `spec` is that of a rank that is alone, whose batches are the whole ones.
 struct ShardedRun {
@@ -33,6 +50,7 @@ struct ShardedRun {
   Bags evaluated{};
   float loss_scale = 1;
   int64_t skipped = -1;                                   ///< a step whose update is left out
+  VectorsGo go = VectorsGo::straight;
   std::function<Placement(int64_t ranks)> planned{};      ///< not set: what holds without a plan
 
   Placement placement(int64_t ranks) const {
@@ -75,11 +93,12 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   spec.key_capacity = spec.eval_key_capacity = samples * spec.slots * run.most_keys;
   if (!run.slot_sizes.empty()) spec.direct = direct_keys(run.slot_sizes, spec.identity_by_slot, placement, comm.rank());
   Runtime runtime(kCpu, {.threads = 2, .seed = 7});
-  const auto embedding = make_embedding(runtime, comm, placement, spec, std::vector<int64_t>(static_cast<size_t>(spec.slots), run.most_keys), 1);
-  if (start) embedding->import_rows(start->block());
   const int64_t width = spec.places() * spec.dim;
   DeviceArray keys(kCpu, TensorSpec(DType::i64, {spec.key_capacity})), offsets(kCpu, TensorSpec(DType::i32, {spec.slots * samples + 1})),
       y(kCpu, TensorSpec(DType::f32, {samples, spec.places(), spec.dim})), dy(kCpu, y.spec);
+  const EmbeddingOutputs outputs = run.go == VectorsGo::straight ? EmbeddingOutputs{y.tensor(), y.tensor()} : EmbeddingOutputs{};
+  const auto embedding = make_embedding(runtime, comm, placement, spec, std::vector<int64_t>(static_cast<size_t>(spec.slots), run.most_keys), 1, outputs);
+  if (start) embedding->import_rows(start->block());
   const auto fill = [&](const Bags& bags) {
     int32_t at = 0, *offset = offsets.tensor().data<int32_t>();
     for (const auto& slot : bags)
@@ -161,7 +180,7 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCop
   }
   RankGroup group(ranks, nullptr, std::chrono::seconds(60));
   run_ranks(ranks, [&](int rank) {
-    HostComm comm(group, rank);
+    ThreadComm comm(group, rank, run.go);
     try {
       train_sharded(run, comm, start, outcome, mutex);
     } catch (const Error& error) {

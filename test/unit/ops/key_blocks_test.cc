@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "device/arena.h"
@@ -81,7 +82,7 @@ struct Split {
       block.keys = block.begin + ops::OwnerBlock::offset_words(block.count, kSamples);
       words = block.keys + most(block.count);
       owners.push_back(block);
-      for (int32_t c = block.first; c < block.first + block.count; ++c) places_of_columns.push_back({block.first * kSamples + c - block.first, block.count});
+      for (int32_t c = block.first; c < block.first + block.count; ++c) places_of_columns.push_back({nullptr, block.count, block.first * kSamples + c - block.first});
     }
     for (int32_t s = 0; s < kSlots; ++s) {
       first.push_back(static_cast<int32_t>(place.size()));
@@ -117,7 +118,7 @@ class KeyBlocks : public testing::TestWithParam<Owners> {
   struct Sent {
     Sent(Device device, const Split& split, const Bags& bags)
         : keys(device, keys_of(bags)), offsets(device, offsets_of(bags)), columns(device, words_of(split.columns)), owners(device, words_of(split.owners)),
-          first(device, split.first), place(device, words_of(split.place)), present(device, split.columns.size() * kSamples),
+          first(device, split.first), present(device, split.columns.size() * kSamples),
           blocks(device, std::vector<int64_t>(static_cast<size_t>(split.words), -1)) {
       batch = {keys.data(), offsets.data(), kSlots, kSamples, static_cast<int64_t>(keys.count), kSlots, {}};
       key_blocks = {kRanks, static_cast<int32_t>(split.columns.size()), reinterpret_cast<const ops::BlockColumn*>(columns.data()),
@@ -146,10 +147,25 @@ class KeyBlocks : public testing::TestWithParam<Owners> {
       return {words, words + records.size() * sizeof(T) / sizeof(int32_t)};
     }
     OnDevice<int64_t> keys;
-    OnDevice<int32_t> offsets, columns, owners, first, place;
+    OnDevice<int32_t> offsets, columns, owners, first;
     Marks present;
-    ops::VectorBlocks vector_blocks(const Split& split) const {
-      return {kSlots, static_cast<int64_t>(split.place.size()), first.data(), reinterpret_cast<const ops::PartPlace*>(place.data())};
+    mutable std::vector<OnDevice<std::byte>> places{};
+    /// Parts one behind the other in `parts`; those of `owner` in `own`, if it is given.
+    ops::VectorBlocks vector_blocks(const Split& split, const Tensor& parts, const ops::OwnerBlock* owner = nullptr, const Tensor* own = nullptr) const {
+      ops::VectorBlocks made{.memory = {.dtype = parts.dtype()}, .columns = kSlots, .first = first.data()};
+      std::vector<ops::PartPlace> list = split.place;
+      const size_t bytes = kDim * size_of(parts.dtype());
+      for (ops::PartPlace& place : list) {
+        const int64_t begin = own ? owner->first * kSamples : 0, end = own ? begin + owner->count * kSamples : 0;
+        const bool apart = begin <= place.number && place.number < end;
+        place.vector = (apart ? own : &parts)->bytes() + static_cast<size_t>(place.number - (apart ? begin : 0)) * bytes;
+        made.memory.align(reinterpret_cast<uintptr_t>(place.vector));
+      }
+      made.memory.align(bytes);
+      const auto* begin = reinterpret_cast<const std::byte*>(list.data());
+      places.emplace_back(first.buffer.device(), std::vector<std::byte>(begin, begin + list.size() * sizeof(ops::PartPlace)));
+      made.place = reinterpret_cast<const ops::PartPlace*>(places.back().data());
+      return made;
     }
     OnDevice<int64_t> blocks;
     ops::KeyBatch batch;
@@ -176,7 +192,7 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
         for (int64_t b = 0; b < kSamples; ++b) {
           const auto* offset = reinterpret_cast<const int32_t*>(&sent.back()[static_cast<size_t>(split.owners[static_cast<size_t>(split.columns[c].owner)].begin)]);
           const int64_t bag = (static_cast<int64_t>(c) - split.owners[static_cast<size_t>(split.columns[c].owner)].first) * kSamples + b;
-          EXPECT_EQ(present[static_cast<size_t>(split.places_of_columns[c].vector(b))], offset[bag + 1] > offset[bag]) << "column " << c << ", sample " << b;
+          EXPECT_EQ(present[static_cast<size_t>(split.places_of_columns[c].number + b * split.places_of_columns[c].step)], offset[bag + 1] > offset[bag]) << "column " << c << ", sample " << b;
         }
     }
     for (int owner = 0; owner < kRanks; ++owner) {
@@ -186,9 +202,8 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
       for (const auto& from : sent) received.insert(received.end(), from.begin() + block.begin, from.begin() + block.begin + words);
       const OnDevice<int64_t> blocks(device, received), keys(device, std::vector<int64_t>(static_cast<size_t>(kRanks * Split::most(block.count))));
       const OnDevice<int32_t> offsets(device, std::vector<int32_t>(static_cast<size_t>(block.count * kRanks * kSamples + 1), -1));
-      const Marks present(device, static_cast<size_t>(block.count * kRanks * kSamples));
       ops::merge_keys(ctx, {kRanks, block.count, kSamples, words}, blocks.tensor({kRanks * words}),
-                      offsets.tensor({block.count * kRanks * kSamples + 1}), keys.tensor({static_cast<int64_t>(keys.count)}), present.bytes(), scratch.data());
+                      offsets.tensor({block.count * kRanks * kSamples + 1}), keys.tensor({static_cast<int64_t>(keys.count)}), scratch.data());
       std::vector<int64_t> expected_keys;
       std::vector<int32_t> expected_offsets = {0};
       for (int32_t c = block.first; c < block.first + block.count; ++c)
@@ -201,11 +216,6 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
             expected_offsets.push_back(static_cast<int32_t>(expected_keys.size()));
           }
       EXPECT_EQ(offsets.host(), expected_offsets) << "owner " << owner << " on " << to_string(device);
-      const std::vector<uint8_t> marks = present.host();
-      for (int64_t i = 0; i < block.count * kRanks * kSamples; ++i) {
-        const int64_t c = i / (kRanks * kSamples), b = i % (kRanks * kSamples);
-        EXPECT_EQ(marks[static_cast<size_t>(b * block.count + c)], expected_offsets[static_cast<size_t>(i + 1)] > expected_offsets[static_cast<size_t>(i)]);
-      }
       std::vector<int64_t> got = keys.host();
       got.resize(expected_keys.size());
       EXPECT_EQ(got, expected_keys) << "owner " << owner << " on " << to_string(device);
@@ -230,13 +240,13 @@ TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
       const Sent one(device, split, of);
       ops::KeyBatch batch = one.batch;
       batch.slots = batch.places = kSlots / pieces;
-      ops::VectorBlocks blocks = one.vector_blocks(split);
-      blocks.pieces = pieces;
       const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values),
           back(device, std::vector<float>(part_values.size(), NAN));
+      ops::VectorBlocks there = one.vector_blocks(split, parts.tensor({part_elements})), home = one.vector_blocks(split, back.tensor({part_elements}));
+      there.pieces = home.pieces = pieces;
       const Shape shape = {kSamples, kSlots / pieces, kDim * pieces};
-      ops::join_vectors(ctx, batch, blocks, ops::Combiner::mean, parts.tensor({part_elements}), y.tensor(shape));
-      ops::split_gradients(ctx, batch, blocks, ops::Combiner::mean, dy.tensor(shape), back.tensor({part_elements}), {});
+      ops::join_vectors(ctx, batch, there, ops::Combiner::mean, y.tensor(shape));
+      ops::split_gradients(ctx, batch, home, ops::Combiner::mean, dy.tensor(shape), {});
       return std::pair(y.host(), back.host());
     };
     EXPECT_EQ(run(whole, 2), run(twice, 1)) << to_string(device);
@@ -262,16 +272,16 @@ TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
     const OnDevice<float> all(device, filled), some(device, holes), dy(device, std::vector<float>(kSamples * kSlots * kDim, 2)),
         back(device, std::vector<float>(holes.size(), NAN));
     const auto joined = [&](const OnDevice<float>& parts, const uint8_t* marks) {
-      ops::VectorBlocks blocks = one.vector_blocks(split);
+      ops::VectorBlocks blocks = one.vector_blocks(split, parts.tensor({vectors * kDim}));
       blocks.present = marks;
       const OnDevice<float> y(device, std::vector<float>(kSamples * kSlots * kDim, NAN));
-      ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, parts.tensor({vectors * kDim}), y.tensor({kSamples, kSlots, kDim}));
+      ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, y.tensor({kSamples, kSlots, kDim}));
       return y.host();
     };
     EXPECT_EQ(joined(some, one.present.bytes()), joined(all, nullptr)) << to_string(device);
-    ops::VectorBlocks blocks = one.vector_blocks(split);
+    ops::VectorBlocks blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
     blocks.present = one.present.bytes();
-    ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}), back.tensor({vectors * kDim}), {});
+    ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}), {});
     const std::vector<float> got = back.host();
     for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(std::isnan(got[i]), present[i / kDim] == 0) << i << " on " << to_string(device);
   }
@@ -287,14 +297,14 @@ TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     const Sent one(device, split, bags);
     one.split_keys(ctx, split);
-    ops::VectorBlocks blocks = one.vector_blocks(split);
-    blocks.present = one.present.bytes();
     std::vector<float> values, before;
     for (int64_t i = 0; i < vectors * kDim; ++i) values.push_back(static_cast<float>(1 + i % 31));
     for (int64_t i = 0; i < kSamples * kSlots * kDim; ++i) before.push_back(static_cast<float>(i % 17) - 8);
     const OnDevice<float> parts(device, values), joined(device, before), added(device, before);
-    ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), joined.tensor(shape));
-    ops::add_joined_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), added.tensor(shape));
+    ops::VectorBlocks blocks = one.vector_blocks(split, parts.tensor({vectors * kDim}));
+    blocks.present = one.present.bytes();
+    ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, joined.tensor(shape));
+    ops::add_joined_vectors(ctx, one.batch, blocks, ops::Combiner::mean, added.tensor(shape));
     const std::vector<float> alone = joined.host(), sum = added.host();
     for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], before[i] + alone[i], 1e-5) << i << " on " << to_string(device);
 
@@ -302,7 +312,7 @@ TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
     const OnDevice<float> nowhere(device, std::vector<float>(before.size(), NAN));
     const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
     blocks.present = none.data();
-    ops::add_joined_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), nowhere.tensor(shape));
+    ops::add_joined_vectors(ctx, one.batch, blocks, ops::Combiner::mean, nowhere.tensor(shape));
     for (const float value : nowhere.host()) ASSERT_TRUE(std::isnan(value));
   }
 }
@@ -315,15 +325,15 @@ TEST_P(KeyBlocks, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
   for (const Device device : devices()) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     const Sent one(device, split, bags);
-    ops::VectorBlocks blocks = one.vector_blocks(split);
     const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
-    blocks.present = none.data();
     const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kDim)));
+    ops::VectorBlocks blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
+    blocks.present = none.data();
     const auto found = [&](size_t at, float value) {
       std::vector<float> gradient(kSamples * kSlots * kDim, 3.0f);
       gradient[at] = value;
       const OnDevice<float> dy(device, gradient), flag(device, std::vector<float>{0});
-      ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean, dy.tensor({kSamples, kSlots, kDim}), back.tensor({vectors * kDim}), {100, flag.data()});
+      ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean, dy.tensor({kSamples, kSlots, kDim}), {100, flag.data()});
       return flag.host()[0];
     };
     for (const size_t at : {size_t{0}, size_t{7}, static_cast<size_t>(kSamples * kSlots * kDim - 1)}) {
@@ -331,6 +341,28 @@ TEST_P(KeyBlocks, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
       for (const float value : {101.0f, -101.0f, INFINITY, NAN}) EXPECT_EQ(found(at, value), 1) << value << " at " << at << " on " << to_string(device);
     }
   }
+}
+
+TEST_P(KeyBlocks, NothingIsWrittenToMemoryThatIsClosedButAllIsSearched) {
+  const Split split(GetParam());
+  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  std::mt19937_64 random(9);
+  const Bags bags = random_bags(random);
+  std::vector<float> gradient(kSamples * kSlots * kDim, 3.0f);
+  gradient.back() = INFINITY;
+  for (const Device device : devices())
+    for (const uint32_t closed : {0u, 1u}) {
+      Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+      const Sent one(device, split, bags);
+      const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kDim), -1)), dy(device, gradient), flag(device, std::vector<float>{0});
+      const OnDevice<uint32_t> state(device, std::vector<uint32_t>{closed});
+      ops::VectorBlocks blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
+      blocks.memory.closed = state.data();
+      ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}), {100, flag.data()});
+      const std::vector<float> got = back.host();
+      EXPECT_EQ(std::count(got.begin(), got.end(), -1), closed ? vectors * kDim : 0) << to_string(device);
+      EXPECT_EQ(flag.host()[0], 1) << to_string(device);
+    }
 }
 
 TEST_P(KeyBlocks, WhatARankHasForItselfMayLieApart) {
@@ -354,12 +386,9 @@ TEST_P(KeyBlocks, WhatARankHasForItselfMayLieApart) {
         mine.push_back(0);  // an owner may have nothing
         const OnDevice<float> parts(device, others), own(device, mine), dy(device, dy_values), y(device, std::vector<float>(dy_values.size(), NAN)),
             back(device, std::vector<float>(values.size(), NAN)), own_back(device, std::vector<float>(mine.size(), NAN));
-        ops::VectorBlocks blocks = one.vector_blocks(split);
-        if (apart) blocks.own_begin = owner.first * kSamples, blocks.own_end = (owner.first + owner.count) * kSamples;
-        blocks.own = own.tensor({static_cast<int64_t>(mine.size())}).bytes();
-        ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, parts.tensor({vectors * kDim}), y.tensor(shape));
-        blocks.own = own_back.tensor({static_cast<int64_t>(mine.size())}).bytes();
-        ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean, dy.tensor(shape), back.tensor({vectors * kDim}), {});
+        const Tensor from = own.tensor({static_cast<int64_t>(mine.size())}), to = own_back.tensor({static_cast<int64_t>(mine.size())});
+        ops::join_vectors(ctx, one.batch, one.vector_blocks(split, parts.tensor({vectors * kDim}), &owner, apart ? &from : nullptr), ops::Combiner::mean, y.tensor(shape));
+        ops::split_gradients(ctx, one.batch, one.vector_blocks(split, back.tensor({vectors * kDim}), &owner, apart ? &to : nullptr), ops::Combiner::mean, dy.tensor(shape), {});
         std::vector<float> got_back = back.host(), apart_back = own_back.host();
         for (int64_t i = 0; i < end - begin && apart; ++i) {
           float& in_parts = got_back[static_cast<size_t>(begin - values.begin() + i)];
@@ -389,15 +418,14 @@ TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) 
     for (const auto& [combiner, dtype] : kJoins) {
       Context ctx(runtime_of(device), runtime_of(device).compute_stream());
       const Sent one(device, split, bags);
-      const ops::VectorBlocks blocks = one.vector_blocks(split);
       const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)), dy(device, dy_values);
       Arena travelling;
       for (int i = 0; i < 2; ++i) travelling.add(TensorSpec(dtype, {part_elements}));
       travelling.build(device);
       const Tensor sent = travelling.get(0), back = travelling.get(1);
       ops::copy(ctx, parts.tensor({part_elements}), sent);
-      ops::join_vectors(ctx, one.batch, blocks, combiner, sent, y.tensor({kSamples, kSlots, kDim}));
-      ops::split_gradients(ctx, one.batch, blocks, combiner, dy.tensor({kSamples, kSlots, kDim}), back, {});
+      ops::join_vectors(ctx, one.batch, one.vector_blocks(split, sent), combiner, y.tensor({kSamples, kSlots, kDim}));
+      ops::split_gradients(ctx, one.batch, one.vector_blocks(split, back), combiner, dy.tensor({kSamples, kSlots, kDim}), {});
       const std::vector<float> got = y.host(), got_back = floats_of(back), travelled = floats_of(sent);
       const auto rounded = [&, to = dtype](float value) {
         return dispatch_float(to, [&]<class T>() { return static_cast<float>(T(value)); });

@@ -5,9 +5,12 @@
 
 #include <map>
 #include <random>
+#include <tuple>
 
+#include "device/arena.h"
 #include "device/buffer.h"
 #include "device/copy.h"
+#include "ops/copy.h"
 #include "ops/embedding_pool.h"
 #include "ops/embedding_update.h"
 #include "ops/key_blocks.h"
@@ -144,24 +147,101 @@ TEST_P(ReplicatedRowsOp, SumsByRowAreTheGradientsThatAnUpdateTakes) {
     }
 }
 
-TEST_P(ReplicatedRowsOp, VectorsOfSomeSamplesAreThoseOfAllAndThoseOfOthersAndOfEmptyBagsAreNotTouched) {
+/// Rows of a table, in a type that tables are stored in.
+struct Rows {
+  Rows(Context& ctx, DType dtype) {
+    const Array<float> values(ctx.device(), numbers((kRows + 1) * kDim, 8));
+    arena.add(TensorSpec(dtype, {(kRows + 1) * kDim}));
+    arena.build(ctx.device());
+    ops::copy(ctx, values.tensor(), arena.get(0));
+    ctx.stream().synchronize();
+  }
+  ops::RowMemory memory() const { return {arena.get(0).bytes(), arena.get(0).dtype()}; }
+  Arena arena;
+};
+
+TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsPart) {
+  // Into rows of seven vectors, where the places of the batch are the fifth, the first and the third; `shift`: elements that a part begins behind its memory.
+  constexpr int64_t kRanks = 4, kEach = kSamples / kRanks, kStride = 7 * kDim;
+  const std::vector<int32_t> columns = {4, 0, 2};
   const TestBatch t(GetParam());
   Context ctx(runtime_of(t.device), runtime_of(t.device).compute_stream());
-  const Array<float> table(t.device, numbers((kRows + 1) * kDim, 8)), whole(t.device, kSamples * kSlots * kDim),
-      some(t.device, std::vector<float>(static_cast<size_t>(kSamples * kSlots * kDim), -77));
-  const ops::RowMemory memory{table.data(), DType::f32};
-  const Shape shape = {kSamples, kSlots, kDim};
-  for (const ops::Combiner combiner : {ops::Combiner::sum, ops::Combiner::mean}) {
-    ops::pool(ctx, t.batch, t.rows.data(), memory, combiner, whole.tensor(shape));
-    for (const ops::SampleRange samples : {ops::SampleRange{0, 1}, {1, 1}, {2, kSamples - 1}})
-      ops::pool_samples(ctx, t.batch, samples, t.rows.data(), memory, combiner, some.tensor(shape));
-    const std::vector<float> all = whole.host(), got = some.host();
-    for (int64_t b = 0; b < kSamples; ++b)
-      for (int64_t i = b * kSlots * kDim; i < (b + 1) * kSlots * kDim; ++i) {
-        const auto bag = static_cast<size_t>(i / kDim % kSlots * kSamples + b);
-        const bool stays = b == 1 || b + 1 == kSamples || t.host_offsets[bag] == t.host_offsets[bag + 1];
-        ASSERT_EQ(got[static_cast<size_t>(i)], stays ? -77 : all[static_cast<size_t>(i)]) << "sample " << b;
+  const Array<int32_t> listed(t.device, columns);
+  const Array<float> whole(t.device, kSamples * kSlots * kDim);
+  for (const DType stored : {DType::f32, DType::f16}) {
+    const Rows rows(ctx, stored);
+    for (const auto& [combiner, shift, first, count] : std::vector<std::tuple<ops::Combiner, int64_t, int64_t, int64_t>>{
+             {ops::Combiner::sum, 0, 3, 3}, {ops::Combiner::mean, 1, 1, 2}, {ops::Combiner::sum, 4, 2, 1}, {ops::Combiner::sum, 0, 0, 0}}) {
+      ops::pool(ctx, t.batch, t.rows.data(), rows.memory(), combiner, whole.tensor({kSamples, kSlots, kDim}));
+      std::vector<Array<float>> memory;
+      std::vector<std::byte*> begin;
+      ops::SampleParts parts{.ranks = kRanks, .samples = kEach, .row_stride = kStride, .columns = listed.data(), .first = first, .count = count};
+      for (int64_t r = 0; r < kRanks; ++r) {
+        memory.emplace_back(t.device, std::vector<float>(kEach * kStride + 8, -77));
+        begin.push_back(reinterpret_cast<std::byte*>(memory.back().data() + shift));
+        parts.memory.align(reinterpret_cast<uintptr_t>(begin.back()));
       }
+      const Array<std::byte*> addresses(t.device, begin);
+      parts.part = addresses.data();
+      ops::pool_parts(ctx, t.batch, t.rows.data(), rows.memory(), combiner, kDim, parts);
+      std::vector<std::vector<float>> expected(kRanks, std::vector<float>(kEach * kStride + 8, -77));
+      const std::vector<float> all = whole.host();
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t r = (first + i) % kRanks, b = 0; b < kEach; ++b)
+          for (int64_t s = 0; s < kSlots; ++s) {
+            const auto bag = static_cast<size_t>(s * kSamples + r * kEach + b);
+            if (t.host_offsets[bag] == t.host_offsets[bag + 1]) continue;  // not touched
+            std::copy_n(all.begin() + ((r * kEach + b) * kSlots + s) * kDim, kDim,
+                        expected[static_cast<size_t>(r)].begin() + shift + b * kStride + columns[static_cast<size_t>(s)] * kDim);
+          }
+      for (size_t r = 0; r < kRanks; ++r) EXPECT_EQ(memory[r].host(), expected[r]) << "rank " << r << ", from rank " << first << " on";
+
+      const Array<uint32_t> closed(t.device, std::vector<uint32_t>{1});
+      parts.memory.closed = closed.data();
+      const Array<float> elsewhere(t.device, numbers((kRows + 1) * kDim, 9));
+      ops::pool_parts(ctx, t.batch, t.rows.data(), {elsewhere.data(), DType::f32}, combiner, kDim, parts);
+      for (size_t r = 0; r < kRanks; ++r) EXPECT_EQ(memory[r].host(), expected[r]) << "written though closed";
+    }
+  }
+}
+
+TEST_P(ReplicatedRowsOp, VectorsThatAnOwnerHasAKeyOfAreLeftAloneAndTheOthersPooledOrCleared) {
+  const TestBatch t(GetParam());
+  Context ctx(runtime_of(t.device), runtime_of(t.device).compute_stream());
+  const Rows rows(ctx, DType::f32);
+  const Shape shape = {kSamples, kSlots, kDim};
+  const Array<float> whole(t.device, kSamples * kSlots * kDim);
+  ops::pool(ctx, t.batch, t.rows.data(), rows.memory(), ops::Combiner::sum, whole.tensor(shape));
+  const std::vector<float> all = whole.host();
+  // Slot 0 has no owner, slot 1 has one, slot 2 two; all vectors in two pieces, whose owners have a key of both or of none.
+  for (const int64_t pieces : {1, 2}) {
+    std::vector<int32_t> first = {0};
+    std::vector<ops::PartPlace> places;
+    int64_t numbers_so_far = 0;
+    for (int64_t c = 0; c < kSlots * pieces; ++c) {
+      for (int64_t owner = 0; owner < c / pieces; ++owner, numbers_so_far += kSamples) places.push_back({nullptr, 1, numbers_so_far});
+      first.push_back(static_cast<int32_t>(places.size()));
+    }
+    const auto there = [](int64_t slot, int64_t owner, int64_t b) { return owner < slot && (b + 3 * slot + 5 * owner) % 4 == 0; };
+    std::vector<uint8_t> present;
+    for (int64_t c = 0; c < kSlots * pieces; ++c)
+      for (int64_t owner = 0; owner < c / pieces; ++owner)
+        for (int64_t b = 0; b < kSamples; ++b) present.push_back(there(c / pieces, owner, b));
+    const Array<int32_t> lists(t.device, first);
+    const Array<ops::PartPlace> place(t.device, places);
+    const Array<uint8_t> marks(t.device, present);
+    const Array<float> y(t.device, std::vector<float>(all.size(), -77));
+    const ops::VectorBlocks owners{.columns = kSlots * pieces, .first = lists.data(), .place = place.data(), .pieces = pieces, .present = marks.data()};
+    ops::pool_others(ctx, t.batch, t.rows.data(), rows.memory(), ops::Combiner::sum, owners, y.tensor(shape));
+    const std::vector<float> got = y.host();
+    ops::clear_unowned(ctx, owners, y.tensor(shape));
+    const std::vector<float> cleared = y.host();
+    for (int64_t i = 0; i < kSamples * kSlots * kDim; ++i) {
+      const int64_t b = i / (kSlots * kDim), slot = i / kDim % kSlots;
+      const bool owned = there(slot, 0, b) || there(slot, 1, b);
+      ASSERT_EQ(got[static_cast<size_t>(i)], owned ? -77 : all[static_cast<size_t>(i)]) << "sample " << b << ", slot " << slot;
+      ASSERT_EQ(cleared[static_cast<size_t>(i)], owned ? -77 : 0) << "sample " << b << ", slot " << slot;
+    }
   }
 }
 
