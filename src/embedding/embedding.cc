@@ -15,7 +15,7 @@ class WholeEmbedding : public Embedding {
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { table_.prepare(ctx, slot, keys, offsets); }
   void send_vectors(Context&, int) override {}
-  void pool_own(Context&, int, Tensor) override {}
+  void pool_rest(Context&, int, Tensor) override {}
   void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
   void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override { ops::find_overflow(ctx, dy, search); }
   void receive_gradients(Context& ctx, int slot, Tensor dy) override { table_.sum_long_runs(ctx, slot, dy); }

@@ -27,17 +27,16 @@ class Embedding {
   void enforce_limit(int slot) { table().enforce_limit(slot); }
   virtual void check_keys() { table().check_keys(); }
   virtual void prepare(Context&, int slot, Tensor keys, Tensor offsets) = 0;
-  /// Begins the way of vectors from the owners of rows to other ranks. May run beside the compute stream; forward() of the slot must follow it.
+  // Both may run beside the compute stream; forward() must follow them. (Tables that are whole here do all of it in forward().)
+  /// Begins the way of vectors from the owners of rows to the ranks of their samples.
   virtual void send_vectors(Context&, int slot) = 0;
-  /// Of this rank's own samples: vectors of the rows that it owns, and `y` of rows that every rank has, to which forward() adds the others. (Tables that are whole
-  /// here do all of it in forward().) Before forward(), beside send_vectors() if one likes.
-  virtual void pool_own(Context&, int slot, Tensor y) = 0;
+  /// What of `y` nobody sends: vectors of rows that every rank has, to which forward() may add the others, and zeros.
+  virtual void pool_rest(Context&, int slot, Tensor y) = 0;
   virtual void forward(Context&, int slot, Tensor y) = 0;
   virtual bool has_rows_everywhere() const { return false; }
   // Once `dy` is there, all of the following may run beside the compute stream, before update().
-  /// Of rows that every rank has, this rank's part of their gradients; share_sums() adds up the parts of all ranks, beside what follows if one likes.
+  /// The gradients of rows that every rank has, summed over the batch and then over the ranks; beside the two calls that follow, if one likes.
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
-  virtual void share_sums(Context&, int) {}
   /// Begins the way of gradients to the owners of rows. All of `dy` is searched for overflow.
   virtual void send_gradients(Context&, int slot, Tensor dy, ops::OverflowSearch) = 0;
   /// Ends it, and does what need not know whether the step is one to skip.

@@ -173,7 +173,7 @@ void Exchange::list_places(Runtime& runtime) {
   for (int r = 0; r < comm_.size(); ++r) parts.push_back(r != comm_.rank() ? to_samples_->place(r) : straight_ ? shape_.y->bytes() : own_vectors());
   parts_ = {.memory = {.dtype = shape_.dtype, .far = to_samples_->direct(), .closed = to_samples_->closed()}, .part = put(runtime, parts), .ranks = comm_.size(),
             .samples = shape_.samples, .row_stride = straight_ ? shape_.y->row_stride() : owned() * piece_dim_,
-            .columns = straight_ ? put(runtime, owned_columns_) : nullptr};
+            .columns = straight_ ? put(runtime, owned_columns_) : nullptr, .first = (comm_.rank() + 1) % comm_.size()};
   for (const std::byte* part : parts) parts_.memory.align(reinterpret_cast<uintptr_t>(part));
   parts_.memory.align(vector_bytes());
   parts_.memory.align(static_cast<size_t>(parts_.row_stride) * size_of(shape_.dtype));
@@ -190,20 +190,6 @@ void Exchange::list_places(Runtime& runtime) {
     slot.split = split;
     if (!owners_are_alike_ || direct) slot.split.present = slot.joined.present;  // a part for all has what any of them needs
   }
-}
-
-ops::SampleParts Exchange::parts_of(int64_t first, int64_t count) const {
-  ops::SampleParts parts = parts_;
-  parts.first = first;
-  parts.count = count;
-  return parts;
-}
-
-ops::SampleParts Exchange::own_part() const {
-  ops::SampleParts part = parts_of(comm_.rank(), 1);
-  part.memory.far = false;
-  part.memory.closed = nullptr;
-  return part;
 }
 
 void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows) {
@@ -227,7 +213,7 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, co
 
 void Exchange::send_vectors(Context& ctx, const std::function<void(const ops::SampleParts&)>& pool) {
   to_samples_->open(ctx);
-  pool(parts_of((comm_.rank() + 1) % comm_.size(), comm_.size() - 1));
+  pool(parts_);
   to_samples_->close(ctx);
 }
 

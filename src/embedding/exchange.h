@@ -51,10 +51,9 @@ class Exchange {
   Tensor owned_keys(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].keys); }
   Tensor owned_offsets(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].offsets); }
 
-  /// The vectors of other ranks' samples leave: `pool` writes them to the parts that it is given. Those of this rank's own samples go to own_part(), and where nothing is
-  /// in `y` besides, clear_unowned() is called, any time before receive_vectors().
+  /// Vectors leave: `pool` writes them to the parts that it is given.
   void send_vectors(Context&, const std::function<void(const ops::SampleParts&)>& pool);
-  ops::SampleParts own_part() const;
+  /// Where nothing is in `y` besides: what nobody sends, before receive_vectors() and beside send_vectors() if one likes.
   void clear_unowned(Context&, int slot, Tensor y);
   /// Makes y of what comes; add_received_vectors() adds it (ops::add_joined_vectors). Shapes: y [samples, places, dim], as the table's.
   void receive_vectors(Context&, int slot, Tensor y);
@@ -87,7 +86,6 @@ class Exchange {
   template <class T>
   const T* put(Runtime&, const std::vector<T>&);
   int64_t most_keys(const ops::OwnerBlock&) const;
-  ops::SampleParts parts_of(int64_t first, int64_t count) const;
   size_t vector_bytes() const { return static_cast<size_t>(piece_dim_) * size_of(shape_.dtype); }
   int64_t owned() const { return static_cast<int64_t>(owned_slots_.size()); }
   Tensor samples_memory() const;

@@ -16,14 +16,10 @@ namespace hctr {
 class PartlyReplicated : public Embedding {
  public:
   void send_vectors(Context& ctx, int slot) override { others_.send_vectors(ctx, slot); }
-  void pool_own(Context& ctx, int slot, Tensor y) override {
-    others_.add_own(ctx, slot);
-    replicated_.forward(ctx, slot, y, others_.writers(slot));
-  }
+  void pool_rest(Context& ctx, int slot, Tensor y) override { replicated_.forward(ctx, slot, y, others_.writers(slot)); }
   void forward(Context& ctx, int slot, Tensor y) override { others_.add_forward(ctx, slot, y); }
   bool has_rows_everywhere() const override { return true; }
   void sum_gradients(Context& ctx, int slot, Tensor dy) override { replicated_.sum_gradients(ctx, slot, dy); }
-  void share_sums(Context& ctx, int) override { replicated_.share_sums(ctx); }
   void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override { others_.send_gradients(ctx, slot, dy, search); }
   void receive_gradients(Context& ctx, int slot, Tensor dy) override { others_.receive_gradients(ctx, slot, dy); }
   void update(Context& ctx, int slot, Tensor dy) override {

@@ -14,11 +14,10 @@ class ReplicatedEmbedding : public Embedding {
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { rows_.prepare(ctx, slot, keys, offsets); }
   void send_vectors(Context&, int) override {}
-  void pool_own(Context&, int, Tensor) override {}
+  void pool_rest(Context&, int, Tensor) override {}
   void forward(Context& ctx, int slot, Tensor y) override { rows_.forward(ctx, slot, y); }
   bool has_rows_everywhere() const override { return true; }
   void sum_gradients(Context& ctx, int slot, Tensor dy) override { rows_.sum_gradients(ctx, slot, dy); }
-  void share_sums(Context& ctx, int) override { rows_.share_sums(ctx); }
   void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override { ops::find_overflow(ctx, dy, search); }
   void receive_gradients(Context&, int, Tensor) override {}
   void update(Context& ctx, int slot, Tensor) override { rows_.update(ctx, slot); }

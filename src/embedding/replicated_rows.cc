@@ -65,6 +65,7 @@ void ReplicatedRows::sum_gradients(Context& ctx, int slot, Tensor dy) {
   zero(ctx.stream(), sums);
   table_.sum_long_runs(ctx, slot, dy);
   table_.sum_rows(ctx, slot, dy, sums);
+  comm_.all_reduce(ctx, sums, Reduce::sum);
 }
 
 void ReplicatedRows::update(Context& ctx, int slot) {

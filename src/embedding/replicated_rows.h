@@ -25,9 +25,8 @@ class ReplicatedRows {
   /// The calls of EmbeddingTable, of this rank's samples; other keys than its own it leaves alone.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
   void forward(Context& ctx, int slot, Tensor y, const ops::VectorBlocks* owners = nullptr) { table_.pool(ctx, table_.prepared(slot), owners, y); }
-  /// Of this rank's samples, of each row; then of all ranks; once that is done, update() may run. Each may run on any stream, one after the other.
+  /// Of each row, over the samples of this rank and then over the ranks; once that is done, update() may run. On any stream.
   void sum_gradients(Context&, int slot, Tensor dy);
-  void share_sums(Context& ctx) { comm_.all_reduce(ctx, of_rows(sums_), Reduce::sum); }
   void update(Context&, int slot);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
 

@@ -61,7 +61,6 @@ void ShardedEmbedding::ask_owners(Context& ctx, Tensor keys, Tensor offsets, con
   evaluation_.send_keys(ctx, 0, keys, offsets, local_rows);
   const EmbeddingTable::Batch batch = table_.find(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0));
   evaluation_.send_vectors(ctx, [&](const ops::SampleParts& parts) { table_.pool(ctx, batch, parts); });
-  table_.pool(ctx, batch, evaluation_.own_part());
 }
 
 void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {

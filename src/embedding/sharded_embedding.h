@@ -14,10 +14,7 @@ class ShardedEmbedding : public Embedding {
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { prepare(ctx, slot, keys, offsets, nullptr); }
   void send_vectors(Context&, int slot) override;
-  void pool_own(Context& ctx, int slot, Tensor y) override {
-    add_own(ctx, slot);
-    train_.clear_unowned(ctx, slot, y);
-  }
+  void pool_rest(Context& ctx, int slot, Tensor y) override { train_.clear_unowned(ctx, slot, y); }
   void forward(Context& ctx, int slot, Tensor y) override { train_.receive_vectors(ctx, slot, y); }
   void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override { train_.send_gradients(ctx, slot, dy, search); }
   void receive_gradients(Context&, int slot, Tensor dy) override;
@@ -25,7 +22,6 @@ class ShardedEmbedding : public Embedding {
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override;
   // The same for keys without a row in `local_rows` (Exchange::send_keys), or all keys, added to the vectors of the others, which are in `y`.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows);
-  void add_own(Context& ctx, int slot) { table_.pool(ctx, table_.prepared(slot), train_.own_part()); }
   void add_forward(Context& ctx, int slot, Tensor y) { train_.add_received_vectors(ctx, slot, y); }
   void add_lookup(Context& ctx, Tensor y) { evaluation_.add_received_vectors(ctx, 0, y); }
   /// Keys of an evaluation to their owners, and their vectors on the way back; before add_lookup().

@@ -125,14 +125,14 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
   Context exchange = beside_.after(ctx);
   const auto forward = [&](Context& own, size_t e) { tables_[e]->forward(own, slot, train_.embedding_output(e)); };
   if (comm_.size() == 1) for_each_table(ctx, forward);
+  for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) tables_[e]->send_vectors(exchange, slot);
   for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) {
-    tables_[e]->send_vectors(exchange, slot);
+    tables_[e]->pool_rest(exchange, slot, train_.embedding_output(e));
     sent_[e].record(exchange.stream());
   }
   write_lengths(ctx, batch, train_);
   train_.forward(ctx, binding, [&](size_t node) {
     if (comm_.size() == 1) return;
-    for (const size_t e : train_.first_reads(node)) tables_[e]->pool_own(ctx, slot, train_.embedding_output(e));  // while the others' travel
     for (const size_t e : train_.first_reads(node)) {
       sent_[e].hold(ctx.stream());
       forward(ctx, e);
@@ -149,10 +149,7 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     exchange = beside_.after(ctx);
     for (const size_t e : complete) {
       const Tensor gradient = train_.embedding_gradient(e);
-      if (tables_[e]->has_rows_everywhere()) {
-        tables_[e]->sum_gradients(exchange, slot, gradient);
-        gradients_.sum_beside(exchange, [&](Context& own) { tables_[e]->share_sums(own, slot); }, shared_[e]);
-      }
+      if (tables_[e]->has_rows_everywhere()) gradients_.sum_beside(exchange, [&](Context& own) { tables_[e]->sum_gradients(own, slot, gradient); }, shared_[e]);
       const DType travels_as = comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32;
       tables_[e]->send_gradients(exchange, slot, gradient, scaler_ ? scaler_->search(travels_as) : ops::OverflowSearch{});
     }

@@ -26,8 +26,8 @@ void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory ta
 }
 
 void pool_parts(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim, SampleParts parts) {
-  HCTR_EXPECT(batch.samples == parts.ranks * parts.samples && 0 <= parts.first && parts.first < parts.ranks && parts.count <= parts.ranks, "pool of ", batch.samples,
-              " samples for ranks ", parts.first, " and the next, ", parts.count, " of ", parts.ranks, " with ", parts.samples);
+  HCTR_EXPECT(batch.samples == parts.ranks * parts.samples && 0 <= parts.first && parts.first < parts.ranks, "pool of ", batch.samples, " samples for ", parts.ranks,
+              " ranks with ", parts.samples, ", from rank ", parts.first, " on");
   HCTR_ON_DEVICE(ctx, pool_parts(ctx, batch, rows, table, combiner, dim, parts));
 }
 
@@ -135,8 +135,8 @@ void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory ta
 void pool_parts(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim, SampleParts parts) {
   if (!parts.memory.open()) return;
   dispatch_pair(parts.memory.dtype, table, [&]<class T, class Stored>() {
-    for (int64_t i = 0; i < parts.count; ++i) {
-      const int64_t rank = (parts.first + i) % parts.ranks, begin = rank * parts.samples;
+    for (int64_t rank = 0; rank < parts.ranks; ++rank) {
+      const int64_t begin = rank * parts.samples;
       const auto to = [&](int64_t b, int64_t place, bool empty) -> T* {
         if (empty) return nullptr;
         return reinterpret_cast<T*>(parts.part[rank]) + (b - begin) * parts.row_stride + (parts.columns ? parts.columns[place] : place) * dim;

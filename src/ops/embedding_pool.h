@@ -25,7 +25,7 @@ struct SampleParts {
   int64_t ranks = 1, samples = 0;    // of each rank
   int64_t row_stride = 0;            // elements from one sample's vectors to the next one's
   const int32_t* columns = nullptr;  // [places] which vector of a sample each place makes; null: 0, 1, 2, ...
-  int64_t first = 0, count = 1;      // ranks whose parts are written: first, first + 1, ... modulo ranks
+  int64_t first = 0;                 // the rank whose part is begun with
 };
 
 /// Those parts: as pool, with part[r] + b * row_stride + column * dim in place of y[b, place, :], for sample b of rank r. Vectors of empty bags are not touched.

@@ -68,7 +68,7 @@ struct Group {
 
 /// For memory of other devices the links are what bounds a kernel: more blocks would only keep others from the multiprocessors.
 inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads) {
-  constexpr int64_t kBlocksToFar = 264;  // half and twice as many were slower
+  constexpr int64_t kBlocksToFar = 264;  // half and twice as many are slower, and as many threads in larger blocks no faster
   return memory.far ? hctr::cuda::grid_for(threads, 256, kBlocksToFar) : hctr::cuda::grid_for(threads);
 }
 

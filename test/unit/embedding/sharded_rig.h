@@ -134,12 +134,11 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     embedding->confirm_room(0);
     embedding->enforce_limit(0);
     embedding->send_vectors(ctx, 0);
-    embedding->pool_own(ctx, 0, y.tensor());
+    embedding->pool_rest(ctx, 0, y.tensor());
     embedding->forward(ctx, 0, y.tensor());
     take_in(outcome.y[t]);
     for (int64_t i = 0; i < samples * width; ++i) dy.tensor().data<float>()[i] = i < (end - begin) * width ? gradient(t, i) : 0;
     embedding->sum_gradients(ctx, 0, dy.tensor());
-    embedding->share_sums(ctx, 0);
     embedding->send_gradients(ctx, 0, dy.tensor(), {});
     embedding->receive_gradients(ctx, 0, dy.tensor());
     embedding->update(ctx, 0, dy.tensor());
