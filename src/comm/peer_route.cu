@@ -81,6 +81,7 @@ struct Shared {
 
   Shared() = default;
   explicit Shared(std::byte* address) : memory(address) {
+    if (!address) return;  // of a rank that gets nothing
     std::byte* begin = cuda::allocation_begin(address);
     offset = address - begin;
     cudaIpcGetMemHandle(&handle, begin);  // where that fails, so does opening it
@@ -124,7 +125,7 @@ class PeerRoute : public Route {
     HCTR_CHECK(cudaDeviceSynchronize());  // the memory is zero before anybody writes to it
     everyones_.rank = comm.rank();
     everyones_.ranks = comm.size();
-    open(comm, spec);
+    reach_all(comm, spec);
   }
   ~PeerRoute() override {
     for (std::byte* memory : opened_) cudaIpcCloseMemHandle(memory);
@@ -142,7 +143,7 @@ class PeerRoute : public Route {
   static constexpr hctr::cuda::Grid kThreads{1, kMostRanks, 0};
 
   /// Makes every peer's memory usable here, and finds out whether that worked everywhere.
-  void open(Communicator& comm, const RouteSpec& spec) {
+  void reach_all(Communicator& comm, const RouteSpec& spec) {
     Card mine;
     gethostname(mine.host, sizeof mine.host - 1);
     mine.process = this_process();
@@ -168,20 +169,21 @@ class PeerRoute : public Route {
       const cudaError_t status = cudaDeviceEnablePeerAccess(card.device, 0);
       if (status != cudaSuccess && status != cudaErrorPeerAccessAlreadyEnabled) return false;
     }
-    std::byte* into = address(card.into, other_process);
-    std::byte* signals = into ? address(card.signals, other_process) : nullptr;
-    if (!signals) return false;
+    std::byte *into = card.into.memory, *signals = card.signals.memory;
+    if (other_process && !(open(card.into, into) && open(card.signals, signals))) return false;
     places_[static_cast<size_t>(rank)] = into + card.bytes_before[everyones_.rank];
     everyones_.of[rank] = reinterpret_cast<Signals*>(signals);
     return true;
   }
 
-  std::byte* address(const Shared& memory, bool other_process) {
-    if (!other_process) return memory.memory;
+  /// `address`: from one of the other process to one of this.
+  bool open(const Shared& memory, std::byte*& address) {
+    if (!address) return true;
     void* begin = nullptr;
-    if (cudaIpcOpenMemHandle(&begin, memory.handle, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) return nullptr;
+    if (cudaIpcOpenMemHandle(&begin, memory.handle, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) return false;
     opened_.push_back(static_cast<std::byte*>(begin));
-    return opened_.back() + memory.offset;
+    address = opened_.back() + memory.offset;
+    return true;
   }
 
   const volatile int32_t* given_up_;

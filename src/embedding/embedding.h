@@ -34,7 +34,7 @@ class Embedding {
   virtual void pool_rest(Context&, int slot, Tensor y) = 0;
   virtual void forward(Context&, int slot, Tensor y) = 0;
   virtual bool has_rows_everywhere() const { return false; }
-  // Once `dy` is there, all of the following may run beside the compute stream, before update().
+  // Once `dy` is there, all of the following may run beside the compute stream, in this order.
   /// The gradients of rows that every rank has, summed over the batch and then over the ranks; beside the two calls that follow, if one likes.
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
   /// Begins the way of gradients to the owners of rows. All of `dy` is searched for overflow.

@@ -38,7 +38,7 @@ struct RowBlock {
 ///   enforce_limit(i)            likewise, once every table has confirmed
 ///   forward(i)                  on the compute stream, after prepare(i)
 ///   sum_long_runs(i)            on any stream, once the gradients are there
-///   update(i)                   on the compute stream, behind it; then slot i may be prepared again
+///   update(i)                   on any stream, behind it; then slot i may be prepared again
 /// All of these but the host's, and lookup, can be recorded into a Program once and run many times: they
 /// allocate nothing, wait for nothing, and the table may grow in between. On the CPU the same calls do the work at
 /// once.

@@ -127,12 +127,14 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
   if (comm_.size() == 1) for_each_table(ctx, forward);
   for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) tables_[e]->send_vectors(exchange, slot);
   for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) {
-    tables_[e]->pool_rest(exchange, slot, train_.embedding_output(e));
+    if (tables_[e]->has_rows_everywhere()) tables_[e]->pool_rest(exchange, slot, train_.embedding_output(e));
     sent_[e].record(exchange.stream());
   }
   write_lengths(ctx, batch, train_);
   train_.forward(ctx, binding, [&](size_t node) {
     if (comm_.size() == 1) return;
+    for (const size_t e : train_.first_reads(node))
+      if (!tables_[e]->has_rows_everywhere()) tables_[e]->pool_rest(ctx, slot, train_.embedding_output(e));  // zeros, of which there are few
     for (const size_t e : train_.first_reads(node)) {
       sent_[e].hold(ctx.stream());
       forward(ctx, e);
@@ -159,19 +161,21 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     gradients_.node_done(ctx, node);
   };
   train_.backward(ctx, binding, {send_gradients, sum_gradients});
+  beside_.join(ctx);  // gradients that leave have been searched for overflow; what comes is not waited for
   for_each_table(exchange, [&](Context& own, size_t e) { tables_[e]->receive_gradients(own, slot, train_.embedding_gradient(e)); });
   if (scaler_) {
     gradients_.join(ctx);
     ops::find_overflow(ctx, weights_.all_gradients(), scaler_->search());
+    scaler_->end(ctx, comm_, batch.state);
   }
-  beside_.join(ctx);
-  if (scaler_) scaler_->end(ctx, comm_, batch.state);
-  for_each_table(ctx, [&](Context& own, size_t e) {
+  exchange = beside_.after(ctx);
+  for_each_table(exchange, [&](Context& own, size_t e) {
     if (tables_[e]->has_rows_everywhere()) shared_[e].hold(own.stream());
     tables_[e]->update(own, slot, train_.embedding_gradient(e));
   });
   gradients_.join(ctx);  // here, so that the sum over ranks of the first layers' gradients runs beside the tables
   weights_.update(ctx);
+  beside_.join(ctx);
 }
 
 void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {
