@@ -1,8 +1,11 @@
 #include "comm/host_comm.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "comm/parts.h"
@@ -31,20 +34,45 @@ void dispatch_any(DType dtype, Body&& body) {
   }
 }
 
-/// Ranks that are threads of one process.
+/// The last turn that each rank is through with what it writes; a rank that has left is through with all.
+struct Turns {
+  explicit Turns(int ranks) : closed(static_cast<size_t>(ranks)) {}
+  std::vector<std::atomic<uint64_t>> closed;
+};
+
+/// Of ranks that are threads of one process.
 class SharedMemoryRoute : public Route {
  public:
   /// `places`: by rank.
-  SharedMemoryRoute(std::vector<std::byte*> places, std::function<void()> meet) : places_(std::move(places)), meet_(std::move(meet)) {}
+  SharedMemoryRoute(int rank, std::vector<std::byte*> places, std::shared_ptr<Turns> turns, std::function<void()> meet)
+      : rank_(rank), places_(std::move(places)), turns_(std::move(turns)), meet_(std::move(meet)) {}
+  /// Memory that ranks still write to must not go: one that fails leaves in the middle of a turn.
+  ~SharedMemoryRoute() override {
+    through(UINT64_MAX);
+    for (const auto& closed : turns_->closed)
+      for (uint64_t seen = closed; seen < turn_; seen = closed) closed.wait(seen);
+  }
   std::byte* place(int rank) const override { return places_.at(static_cast<size_t>(rank)); }
   bool direct() const override { return true; }
-  void open(Context&) override { meet_(); }
-  void close(Context&) override {}
+  void open(Context&) override {
+    meet_();
+    ++turn_;
+  }
+  void close(Context&) override { through(turn_); }
   void finish(Context&) override { meet_(); }
 
  private:
+  void through(uint64_t turn) {
+    auto& mine = turns_->closed[static_cast<size_t>(rank_)];
+    mine = turn;
+    mine.notify_all();
+  }
+
+  int rank_;
   std::vector<std::byte*> places_;
+  std::shared_ptr<Turns> turns_;
   std::function<void()> meet_;
+  uint64_t turn_ = 0;  // that all ranks have opened
 };
 
 /// out = the sum of the `ranks` arrays of `count` elements that follow each other in `in`, first to last.
@@ -202,16 +230,26 @@ std::string HostComm::share(std::string_view text, int root) {
 void HostComm::barrier() { group_.exchange(rank_, empty(), Wait::patiently, "barrier"); }
 
 std::unique_ptr<Route> HostComm::make_route(const RouteSpec& spec) {
-  if (group_.seats().count < size()) return spec.from ? std::make_unique<WholeRoute>(*this, spec) : nullptr;
-  std::vector<std::byte*> mine, theirs(static_cast<size_t>(size()));
-  for (const int64_t begin : spec.receive.begin) mine.push_back(element(spec.into, begin));
+  if (group_.seats().count < size()) return make_whole_route(*this, spec);
+  // What each rank tells the others of itself: addresses, since all are of this process.
+  struct Told {
+    std::byte* place;
+    const std::shared_ptr<Turns>* turns;
+  };
+  const auto own = std::make_shared<Turns>(size());
+  std::vector<Told> mine, theirs(static_cast<size_t>(size()));
+  for (const int64_t begin : spec.receive.begin) mine.push_back({element(spec.into, begin), &own});
   Transfer transfer = empty();
   for (size_t r = 0; r < theirs.size(); ++r) {
-    transfer.send[r] = {reinterpret_cast<std::byte*>(&mine.at(r)), sizeof mine[r]};
-    transfer.receive[r] = {reinterpret_cast<std::byte*>(&theirs[r]), sizeof theirs[r]};
+    transfer.send[r] = {reinterpret_cast<std::byte*>(&mine.at(r)), sizeof(Told)};
+    transfer.receive[r] = {reinterpret_cast<std::byte*>(&theirs[r]), sizeof(Told)};
   }
   group_.exchange(rank_, transfer, Wait::patiently, "make_route");
-  return std::make_unique<SharedMemoryRoute>(std::move(theirs), [this] { group_.exchange(rank_, empty(), Wait::limited, "an exchange of vectors"); });
+  std::vector<std::byte*> places;
+  for (const Told& told : theirs) places.push_back(told.place);
+  auto route = std::make_unique<SharedMemoryRoute>(rank_, std::move(places), *theirs[0].turns, [this] { group_.exchange(rank_, empty(), Wait::limited, "an exchange of vectors"); });
+  barrier();  // until then rank 0 keeps its own
+  return route;
 }
 
 }  // namespace hctr

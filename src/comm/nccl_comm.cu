@@ -130,7 +130,7 @@ class NcclComm : public Communicator {
   std::unique_ptr<Route> make_route(const RouteSpec& spec) override {
     in_step_ = false;
     if (auto route = make_peer_route(*this, spec, given_up())) return route;
-    return spec.from ? std::make_unique<WholeRoute>(*this, spec) : nullptr;
+    return make_whole_route(*this, spec);
   }
   void abort(const Error& error) noexcept override {
     host_.abort(error);

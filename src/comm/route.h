@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -50,5 +51,8 @@ class WholeRoute : public Route {
   Communicator& comm_;
   RouteSpec spec_;
 };
+
+/// That one, or null where the spec knows no memory for parts that wait.
+inline std::unique_ptr<Route> make_whole_route(Communicator& comm, const RouteSpec& spec) { return spec.from ? std::make_unique<WholeRoute>(comm, spec) : nullptr; }
 
 }  // namespace hctr

@@ -26,6 +26,6 @@ void SelfComm::all_to_all(Context& ctx, Tensor in, const Parts& send, Tensor out
 }
 void SelfComm::broadcast(Context&, Tensor, int root) { HCTR_EXPECT(root == 0, "broadcast from rank ", root, " of 1"); }
 
-std::unique_ptr<Route> SelfComm::make_route(const RouteSpec& spec) { return spec.from ? std::make_unique<WholeRoute>(*this, spec) : nullptr; }
+std::unique_ptr<Route> SelfComm::make_route(const RouteSpec& spec) { return make_whole_route(*this, spec); }
 
 }  // namespace hctr

@@ -28,7 +28,8 @@ class Embedding {
   virtual void check_keys() { table().check_keys(); }
   virtual void prepare(Context&, int slot, Tensor keys, Tensor offsets) = 0;
   // Both may run beside the compute stream; forward() must follow them. (Tables that are whole here do all of it in forward().)
-  /// Begins the way of vectors from the owners of rows to the ranks of their samples.
+  /// Begins the way of vectors from the owners of rows to the ranks of their samples. From here on other ranks may write to this one's `y`: whatever reads the vectors of
+  /// the batch before must be done.
   virtual void send_vectors(Context&, int slot) = 0;
   /// What of `y` nobody sends: vectors of rows that every rank has, to which forward() may add the others, and zeros.
   virtual void pool_rest(Context&, int slot, Tensor y) = 0;
@@ -64,7 +65,7 @@ class Embedding {
   virtual EmbeddingTable& table() = 0;
 };
 
-/// What the calls of an embedding will be given as `y` each time, where that is known when it is made.
+/// What the calls of an embedding will be given as `y` each time, where that is known when it is made. It outlives the embedding, and has the same row stride on every rank.
 struct EmbeddingOutputs {
   std::optional<Tensor> training{}, evaluation{};
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <string>
 
 #include "device/copy.h"
 
@@ -75,7 +75,7 @@ bool Exchange::one_key_each() const {
 bool Exchange::may_be_written_by_owners() const {
   if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
   if (one_key_each()) return true;
-  if (shape_.beside == Beside::keys || (shape_.combiner != ops::Combiner::sum && shape_.combiner != ops::Combiner::none)) return false;
+  if (shape_.also == AlsoInVectors::keys || (shape_.combiner != ops::Combiner::sum && shape_.combiner != ops::Combiner::none)) return false;
   return std::all_of(at_owners_.begin(), at_owners_.end(), [](const auto& owners) { return owners.size() <= 1; });
 }
 
@@ -99,7 +99,11 @@ void Exchange::make_routes(Runtime& runtime) {
   };
   const auto room = [&](int64_t vectors) { return Buffer(runtime.device(), static_cast<size_t>(std::max<int64_t>(1, vectors)) * vector_bytes()); };
   const int64_t for_samples = static_cast<int64_t>(columns_.size()) * shape_.samples;
-  if (may_be_written_by_owners()) to_samples_ = comm_.make_route({*shape_.y, Parts::equal(comm_.size(), 0)});
+  if (may_be_written_by_owners()) {
+    const std::string stride = std::to_string(shape_.y->row_stride());  // owners write in steps of their own
+    HCTR_EXPECT(comm_.share(stride, 0) == stride, "vectors ", stride, " elements apart, and others on rank 0");
+    to_samples_ = comm_.make_route({*shape_.y, Parts::equal(comm_.size(), 0)});
+  }
   straight_ = to_samples_ != nullptr;
   if (!straight_ || shape_.gradients) of_owned_ = room(owned() * owned_samples());
   if (!straight_) {
@@ -160,7 +164,7 @@ void Exchange::list_places(Runtime& runtime) {
     return places;
   };
   const auto come_to = [&](int32_t owner) -> std::byte* {
-    if (straight_) return nullptr;
+    if (straight_) return nullptr;  // then it is asked only who has a key of what
     return owner == comm_.rank() ? own_vectors() : of_samples_->data() + static_cast<size_t>(owners_[static_cast<size_t>(owner)].first * shape_.samples) * vector_bytes();
   };
   const auto joined = blocks_of(false, nullptr, [&](size_t c) { return at_each_owner(c, come_to); });

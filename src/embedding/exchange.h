@@ -21,7 +21,7 @@
 namespace hctr {
 
 /// What else is in the vectors that an exchange brings: nothing; those of slots that every rank has; or rows of other keys of the same slots.
-enum class Beside { nothing, slots, keys };
+enum class AlsoInVectors { nothing, slots, keys };
 
 /// The batches of one size, of one embedding. What is sent and received has one size, whatever a batch holds: the most that it may hold.
 class Exchange {
@@ -33,7 +33,7 @@ class Exchange {
     ops::Combiner combiner = ops::Combiner::sum;
     DType dtype = DType::f32;  ///< that vectors and gradients travel in
     bool gradients = true;     ///< whether send_gradients() is ever called
-    Beside beside = Beside::nothing;
+    AlsoInVectors also = AlsoInVectors::nothing;
     std::optional<Tensor> y{};  ///< what receive_vectors() will be given each time, if known: owners write straight to it where they can
   };
   /// For batches that come in `ring` slots.

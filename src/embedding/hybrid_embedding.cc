@@ -54,7 +54,7 @@ HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement
 
 HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
                                  int ring_slots, const EmbeddingOutputs& outputs, FrequentKeys named)
-    : PartlyReplicated(runtime, comm, frequent_spec(spec, most_rows(spec, named)), Beside::keys, std::move(placement), counting(spec), slot_keys, ring_slots, outputs),
+    : PartlyReplicated(runtime, comm, frequent_spec(spec, most_rows(spec, named)), AlsoInVectors::keys, std::move(placement), counting(spec), slot_keys, ring_slots, outputs),
       steps_left_(spec.replication.keys_file.empty() ? spec.replication.steps : -1), most_rows_(most_rows(spec, named)),
       have_owners_(spec.replication.keys_file.empty() || !spec.direct.empty()) {
   if (named.keys.empty()) return;

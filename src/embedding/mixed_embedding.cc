@@ -21,7 +21,7 @@ std::vector<bool> slots_everywhere(const TableSpec& spec, const Placement& place
 
 MixedEmbedding::MixedEmbedding(Runtime& runtime, Communicator& comm, const Placement& placement, const TableSpec& spec,
                                const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs& outputs)
-    : PartlyReplicated(runtime, comm, spec_everywhere(spec, placement), Beside::slots, placement, spec, slot_keys, ring_slots, outputs),
+    : PartlyReplicated(runtime, comm, spec_everywhere(spec, placement), AlsoInVectors::slots, placement, spec, slot_keys, ring_slots, outputs),
       on_every_rank_(slots_everywhere(spec, placement)) {}
 
 void MixedEmbedding::ensure_room(int64_t step) {

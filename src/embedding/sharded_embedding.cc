@@ -5,12 +5,18 @@
 namespace hctr {
 namespace {
 
-Exchange::Shape training(const TableSpec& spec, const std::vector<int64_t>& slot_keys, Beside beside, const EmbeddingOutputs& outputs) {
-  return {spec.slot_places, slot_keys, spec.samples, spec.key_capacity, spec.dim, spec.combiner, spec.exchange, true, beside, outputs.training};
+Exchange::Shape training(const TableSpec& spec, const std::vector<int64_t>& slot_keys, AlsoInVectors also, const EmbeddingOutputs& outputs) {
+  return {.slot_places = spec.slot_places, .slot_keys = slot_keys, .samples = spec.samples, .key_capacity = spec.key_capacity, .dim = spec.dim, .combiner = spec.combiner,
+          .dtype = spec.exchange, .also = also, .y = outputs.training};
 }
 
-Exchange::Shape evaluation(const TableSpec& spec, const std::vector<int64_t>& slot_keys, Beside beside, const EmbeddingOutputs& outputs) {
-  return {spec.slot_places, slot_keys, spec.eval_samples, spec.eval_key_capacity, spec.dim, spec.combiner, spec.exchange, false, beside, outputs.evaluation};
+Exchange::Shape evaluation(const TableSpec& spec, const std::vector<int64_t>& slot_keys, AlsoInVectors also, const EmbeddingOutputs& outputs) {
+  Exchange::Shape shape = training(spec, slot_keys, also, outputs);
+  shape.samples = spec.eval_samples;
+  shape.key_capacity = spec.eval_key_capacity;
+  shape.gradients = false;
+  shape.y = outputs.evaluation;
+  return shape;
 }
 
 /// The table of what a rank owns: sums of its own keys, for the samples of all ranks. Weights are the sender's, who knows whole bags.
@@ -37,10 +43,10 @@ TableSpec owned(TableSpec spec, const Placement& placement, const Exchange& trai
 }  // namespace
 
 ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec, const std::vector<int64_t>& slot_keys,
-                                   int ring_slots, const EmbeddingOutputs& outputs, Beside beside)
+                                   int ring_slots, const EmbeddingOutputs& outputs, AlsoInVectors also)
     : comm_(comm), placement_(std::move(placement)), spec_(std::move(spec)),
-      train_(runtime, comm, placement_, training(spec_, slot_keys, beside, outputs), ring_slots),
-      evaluation_(runtime, comm, placement_, evaluation(spec_, slot_keys, beside, outputs), 1),
+      train_(runtime, comm, placement_, training(spec_, slot_keys, also, outputs), ring_slots),
+      evaluation_(runtime, comm, placement_, evaluation(spec_, slot_keys, also, outputs), 1),
       table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_slots) {}
 
 void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows) {

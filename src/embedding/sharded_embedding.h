@@ -8,9 +8,9 @@ namespace hctr {
 
 class ShardedEmbedding : public Embedding {
  public:
-  /// `beside`: what is in the vectors besides its rows; then the calls below that add are those to make.
+  /// `also`: what is in the vectors besides its rows; then the calls below that add are those to make.
   ShardedEmbedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs&,
-                   Beside beside = Beside::nothing);
+                   AlsoInVectors also = AlsoInVectors::nothing);
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { prepare(ctx, slot, keys, offsets, nullptr); }
   void send_vectors(Context&, int slot) override;

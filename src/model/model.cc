@@ -125,9 +125,13 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
   Context exchange = beside_.after(ctx);
   const auto forward = [&](Context& own, size_t e) { tables_[e]->forward(own, slot, train_.embedding_output(e)); };
   if (comm_.size() == 1) for_each_table(ctx, forward);
-  for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) tables_[e]->send_vectors(exchange, slot);
   for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) {
-    if (tables_[e]->has_rows_everywhere()) tables_[e]->pool_rest(exchange, slot, train_.embedding_output(e));
+    tables_[e]->send_vectors(exchange, slot);
+    if (!tables_[e]->has_rows_everywhere()) sent_[e].record(exchange.stream());
+  }
+  for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) {  // behind what other ranks wait for
+    if (!tables_[e]->has_rows_everywhere()) continue;
+    tables_[e]->pool_rest(exchange, slot, train_.embedding_output(e));
     sent_[e].record(exchange.stream());
   }
   write_lengths(ctx, batch, train_);
@@ -161,7 +165,7 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     gradients_.node_done(ctx, node);
   };
   train_.backward(ctx, binding, {send_gradients, sum_gradients});
-  beside_.join(ctx);  // gradients that leave have been searched for overflow; what comes is not waited for
+  if (scaler_) beside_.join(ctx);  // gradients that leave have been searched for overflow; what comes is not waited for
   for_each_table(exchange, [&](Context& own, size_t e) { tables_[e]->receive_gradients(own, slot, train_.embedding_gradient(e)); });
   if (scaler_) {
     gradients_.join(ctx);

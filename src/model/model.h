@@ -108,7 +108,7 @@ class Model {
   Network train_;
   Network evaluation_;
   Beside beside_;
-  std::vector<Event> sent_;    // [table] its vectors for other ranks, beside the compute stream
+  std::vector<Event> sent_;    // [table] what of its vectors is done beside the compute stream
   std::vector<Event> shared_;  // [table] sums of rows that every rank has, likewise
   std::vector<std::unique_ptr<Embedding>> tables_;
 };

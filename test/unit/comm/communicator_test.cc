@@ -2,13 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
 #include <thread>
 
 #include "base/platform.h"
 #include "comm/host_comm.h"
 #include "comm/nccl_comm.h"
+#include "comm/route.h"
 #include "comm/self_comm.h"
 #include "device/buffer.h"
+#include "device/gpu_links.h"
 #include "support/communicator_suite.h"
 #include "support/devices.h"
 #include "support/message_of.h"
@@ -22,7 +28,7 @@ using std::chrono::seconds;
 TEST(CommunicatorTest, ARankThatIsAlone) {
   for (const Device device : devices()) {
     SelfComm comm;
-    check_communicator(comm, runtime_of(device));
+    check_communicator(comm, runtime_of(device), false);
   }
 }
 
@@ -32,7 +38,7 @@ TEST(CommunicatorTest, RanksAsThreads) {
     run_ranks(ranks, [&](int rank) {
       Runtime runtime(kCpu, {.threads = 1});
       HostComm comm(group, rank);
-      check_communicator(comm, runtime);
+      check_communicator(comm, runtime, true);
     });
   }
 }
@@ -40,18 +46,56 @@ TEST(CommunicatorTest, RanksAsThreads) {
 TEST(CommunicatorTest, RanksAsGpus) {
   HCTR_SKIP_WITHOUT_GPU();
   if constexpr (kNcclBuild) {
-    for (int ranks = 1; ranks <= std::min(4, find_gpus().count); ++ranks) {
+    const int gpus = find_gpus().count;
+    bool reached = true;
+    for (int g = 0; g < gpus; ++g) reached = reached && gpu_links({DeviceKind::cuda, g}).unreachable.empty();
+    for (int ranks = 1; ranks <= std::min(4, gpus); ++ranks) {
       RankGroup group(ranks, nullptr, seconds(60));
       run_ranks(ranks, [&](int rank) {
         const Device device{DeviceKind::cuda, rank};
         const auto comm = make_nccl_comm(group, rank, device);
         Runtime runtime(device, {});
-        check_communicator(*comm, runtime);
+        const char* off = std::getenv("NCCL_P2P_DISABLE");
+        check_communicator(*comm, runtime, reached && (!off || std::string(off) == "0"));
       });
     }
   } else {
     GTEST_SKIP() << "this build contains no NCCL";
   }
+}
+
+TEST(CommunicatorTest, MemoryOfARankThatFailsInTheMiddleOfATurnStaysUntilOthersAreThroughWithIt) {
+  constexpr int64_t kEach = 1 << 16;
+  RankGroup group(3, nullptr, seconds(30));
+  std::atomic<bool> gone = false;
+  std::atomic<int> wrote = 0;
+  run_ranks(3, [&](int rank) {
+    Runtime runtime(kCpu, {.threads = 1});
+    Context ctx(runtime, runtime.compute_stream());
+    HostComm comm(group, rank);
+    try {
+      const Buffer memory(kCpu, 3 * kEach * sizeof(float));
+      const auto route = comm.make_route({Tensor(memory.data(), TensorSpec(DType::f32, {3 * kEach}), kCpu), Parts::equal(3, kEach)});
+      for (int turn = 0; turn < 2; ++turn) {
+        route->open(ctx);
+        if (turn == 1 && rank == 0) throw Error(Kind::data, "a rank that leaves");
+        for (int part = 0; part < 3; ++part) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // long after the other has thrown
+          EXPECT_FALSE(gone) << "before rank " << rank << " was through";
+          std::memset(route->place(part), turn, kEach * sizeof(float));
+        }
+        if (turn == 1) ++wrote;
+        route->close(ctx);
+        route->finish(ctx);
+      }
+    } catch (const Error& error) {
+      if (rank == 0) gone = true;
+      comm.abort(error);
+    }
+  });
+  EXPECT_EQ(wrote, 2);
+  ASSERT_TRUE(group.failure());
+  EXPECT_EQ(std::string(group.failure()->error.what()), "a rank that leaves");
 }
 
 /// Each rank's call on one float; its message when it throws.

@@ -30,12 +30,16 @@ class ThreadComm : public HostComm {
  public:
   ThreadComm(RankGroup& group, int rank, VectorsGo go) : HostComm(group, rank), go_(go) {}
   std::unique_ptr<Route> make_route(const RouteSpec& spec) override {
-    if (go_ != VectorsGo::sent) return HostComm::make_route(spec);
-    return spec.from ? std::make_unique<WholeRoute>(*this, spec) : nullptr;
+    auto route = go_ == VectorsGo::sent ? make_whole_route(*this, spec) : HostComm::make_route(spec);
+    if (route && route->direct()) written_.push_back(spec.into.bytes());
+    return route;
   }
+  /// Whether other ranks write straight to this memory.
+  bool is_written(const Tensor& memory) const { return std::find(written_.begin(), written_.end(), memory.bytes()) != written_.end(); }
 
  private:
   VectorsGo go_;
+  std::vector<const std::byte*> written_;
 };
 
 /// What is trained: `spec` is that of a rank that is alone, whose batches are the whole ones.
@@ -66,6 +70,7 @@ struct ShardedOutcome {
   int64_t row_count = 0;  ///< as the embedding says
   std::map<std::string, int64_t> counts{};
   bool shared_row = false;
+  bool straight = false;  ///< whether owners wrote to y
   std::vector<RowCopies> replicas{};  ///< of each rank, at the end
 };
 
@@ -133,10 +138,12 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     embedding->prepare(ctx, 0, keys.tensor(), offsets.tensor());
     embedding->confirm_room(0);
     embedding->enforce_limit(0);
+    std::fill_n(y.tensor().data<float>(), samples * width, NAN);  // from now on somebody must write each of them
     embedding->send_vectors(ctx, 0);
     embedding->pool_rest(ctx, 0, y.tensor());
     embedding->forward(ctx, 0, y.tensor());
     take_in(outcome.y[t]);
+    for (int64_t i = (end - begin) * width; i < samples * width; ++i) EXPECT_EQ(y.tensor().data<float>()[i], 0) << "padding";
     for (int64_t i = 0; i < samples * width; ++i) dy.tensor().data<float>()[i] = i < (end - begin) * width ? gradient(t, i) : 0;
     embedding->sum_gradients(ctx, 0, dy.tensor());
     embedding->send_gradients(ctx, 0, dy.tensor(), {});
@@ -157,6 +164,8 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   if (auto* hybrid = dynamic_cast<HybridEmbedding*>(embedding.get())) hybrid->export_replica(into(replica));
   if (auto* mixed = dynamic_cast<MixedEmbedding*>(embedding.get())) mixed->export_replica(into(replica));
   if (auto* whole = dynamic_cast<ReplicatedEmbedding*>(embedding.get())) whole->table().export_rows(true, into(replica));
+  const auto* threads = dynamic_cast<const ThreadComm*>(&comm);
+  const bool straight = threads && threads->is_written(y.tensor());
   const int64_t rows = embedding->rows();
   const auto counts = embedding->counts();
   const bool shared_row = embedding->uses_shared_row();
@@ -167,6 +176,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   outcome.row_count = rows;
   outcome.counts = counts;
   outcome.shared_row = shared_row;
+  outcome.straight = straight;
 }
 
 inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCopies* start = nullptr) {
