@@ -22,7 +22,7 @@ constexpr int kMostRanks = 64;
 /// What ranks tell each other, one in each rank's memory. Turns only go up, and wrap after 2^32 steps.
 struct Signals {
   uint32_t turns = 0;               // that are over
-  uint32_t closed = 0;              // 1: a peer did not come, or has left since
+  uint32_t closed = 0;              // 1: a peer did not come
   uint32_t free[kMostRanks] = {};   // the turn for which rank r's memory is free, as r says
   uint32_t there[kMostRanks] = {};  // the turn whose part from rank r is in this rank's memory, as r says
 };
@@ -54,7 +54,7 @@ __global__ void open_kernel(const __grid_constant__ Everyones all, const volatil
   const int r = static_cast<int>(threadIdx.x);
   if (r >= all.ranks || r == all.rank) return;
   say(all.of[r]->free[all.rank], turn);  // what came last turn has been used: the stream got here
-  if (!wait_for(mine.free[r], turn, given_up) || *given_up != 0) mine.closed = 1;
+  if (!wait_for(mine.free[r], turn, given_up)) mine.closed = 1;
 }
 
 __global__ void close_kernel(const __grid_constant__ Everyones all) {

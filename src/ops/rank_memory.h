@@ -12,7 +12,7 @@
 namespace hctr::ops {
 
 struct RankMemory {
-  static constexpr size_t kMostAligned = 32;
+  static constexpr size_t kMostAligned = 16;
   DType dtype = DType::f32;          // of the vectors there
   size_t alignment = kMostAligned;   // in bytes, of every vector: a power of two
   bool far = false;                  // some of it is that of other devices
