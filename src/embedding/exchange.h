@@ -2,8 +2,8 @@
 //
 //   this rank's samples                                       this rank's rows
 //   keys, offsets ── split_keys ── all-to-all ── merge_keys ──> keys, offsets of the samples of all ranks
-//   y  <── join_vectors ─────────────── route <── pool_parts ── their vectors
-//   dy ──> split_gradients ──────────── route ────────────────> their gradients
+//   y  <── join_vectors, if need be ── route <── pool_parts ── their vectors
+//   dy ──> split_gradients ─────────── route ────────────────> their gradients
 #pragma once
 
 #include <functional>

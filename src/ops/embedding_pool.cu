@@ -49,7 +49,7 @@ __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int6
   }
 }
 
-/// All vectors, one group of lanes per Pace::kAtOnce of them; to(v, sample, place) as above.
+/// All vectors, one group of lanes per Pace::kAtOnce of them, each to where to(its sample, its place) says, if that is not null.
 template <class Stored, int Width, class To>
 __device__ __forceinline__ void pool_all(const Share& share, const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim, int lanes, const To& to) {
   constexpr int kAtOnce = Pace<Stored>::kAtOnce;
