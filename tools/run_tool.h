@@ -1,4 +1,5 @@
-// What the main() of every tool does around its work: parse, run, and turn what goes wrong into a message and an exit code.
+// What the main() of every tool does around its work: parse, run, and turn what goes wrong into a message and an exit
+// code.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,7 +1,8 @@
 // The byte layouts of the files this program shares with others: data sets, file lists, model files.
 //
 // All numbers are little-endian and packed without padding. Layouts marked "HugeCTR" are those of HugeCTR 2.x and are
-// kept for good. Files marked "ours" carry a "schema" number, raised when a reader of the older kind would misread them.
+// kept for good. Files marked "ours" carry a "schema" number, raised when a reader of the older kind would misread
+// them.
 #pragma once
 
 #include <bit>
@@ -20,7 +21,8 @@ static_assert(std::endian::native == std::endian::little, "files are read and wr
 //   block   = payload                                               error_check 0, "check": "None"
 //           | i32 payload bytes, payload, u8 sum of payload bytes   error_check 1, "check": "Sum"
 //
-// Slots follow each other in the order of the sparse inputs of the `Data` layer: the first slot_num belong to the first.
+// Slots follow each other in the order of the sparse inputs of the `Data` layer: the first slot_num belong to the
+// first.
 
 struct NormHeader {
   int64_t error_check = 0;        ///< 0: blocks bare; 1: every block framed, this header too
@@ -63,18 +65,19 @@ inline std::string sparse_model_name(const std::string& prefix, int64_t embeddin
   return prefix + std::to_string(embedding) + "_sparse_" + std::to_string(iteration) + ".model";
 }
 
-// ---- Marks of a table's rows (ours): <sparse model file>.marks --------------------------------------------------------
+// ---- Marks of a table's rows (ours): <sparse model file>.marks
+// --------------------------------------------------------
 //
-//   file = head RowMark[rows]; where the table notes of its rows when their keys came last, or how often. Sorted by (slot, key), as
-//   this program writes the model file.
-//   head = {"schema": 1, "steps": n, "rows": n, "marks": ["last_seen", "occurrences"]} as a line of kMarksHeadBytes, filled up with spaces.
-//   "steps": training steps that the marks have counted; "marks": which of the two there are, the other one is 0
+//   file = head RowMark[rows]; where the table notes of its rows when their keys came last, or how often. Sorted by
+//   (slot, key), as this program writes the model file. head = {"schema": 1, "steps": n, "rows": n, "marks":
+//   ["last_seen", "occurrences"]} as a line of kMarksHeadBytes, filled up with spaces. "steps": training steps that the
+//   marks have counted; "marks": which of the two there are, the other one is 0
 
 struct RowMark {
   int64_t key = 0;
-  int32_t slot = 0;            ///< 0 where rows belong to keys alone
-  uint32_t last_seen = 0;      ///< the step, counted from 0 and modulo 2^32, of the last batch that held the key
-  uint64_t occurrences = 0;    ///< of the key in all batches since it has its row; stays at 2^32 - 1
+  int32_t slot = 0;          ///< 0 where rows belong to keys alone
+  uint32_t last_seen = 0;    ///< the step, counted from 0 and modulo 2^32, of the last batch that held the key
+  uint64_t occurrences = 0;  ///< of the key in all batches since it has its row; stays at 2^32 - 1
 };
 static_assert(sizeof(RowMark) == 24);
 
@@ -85,9 +88,10 @@ inline constexpr const char* kMarksEnding = ".marks";
 // ---- Truth of a generated data set (ours): <eval_source>.truth.json ------------------------------------------------
 //
 //   {"schema": 1, "best": {"AUC": x, "AverageLoss": x, "calibration": x}, "samples": n, "positive_share": x,
-//    "made_with": {...}}: what a model that knew the hidden probabilities would reach on the evaluation samples. With several
-//   labels these are means over them, and "labels": [{"AUC": x, "AverageLoss": x, "calibration": x, "positive_share": x}, ...]
-//   holds each
+//    "made_with": {...}}: what a model that knew the hidden probabilities would reach on the evaluation samples. With
+//    several
+//   labels these are means over them, and "labels": [{"AUC": x, "AverageLoss": x, "calibration": x, "positive_share":
+//   x}, ...] holds each
 
 inline constexpr int64_t kTruthSchema = 1;
 

@@ -18,13 +18,13 @@ enum class DeviceChoice { automatic, cpu, cuda };
 struct TrainOptions {
   std::filesystem::path config;
   DeviceChoice device = DeviceChoice::automatic;
-  std::filesystem::path run_dir;         ///< empty: a new folder under runs/
-  bool strict = false;                   ///< warnings about the config become errors
-  bool sync_launches = false;            ///< wait after every GPU kernel, to find one that faults
-  std::optional<int> threads;            ///< CPU threads for operators; nothing: all usable cores
-  std::optional<int64_t> seed;           ///< instead of the config's
-  std::optional<int64_t> max_iter;       ///< instead of the config's length
-  int comm_timeout = 25;                 ///< seconds that ranks wait in a step for one that does not come; 0: for ever
+  std::filesystem::path run_dir;    ///< empty: a new folder under runs/
+  bool strict = false;              ///< warnings about the config become errors
+  bool sync_launches = false;       ///< wait after every GPU kernel, to find one that faults
+  std::optional<int> threads;       ///< CPU threads for operators; nothing: all usable cores
+  std::optional<int64_t> seed;      ///< instead of the config's
+  std::optional<int64_t> max_iter;  ///< instead of the config's length
+  int comm_timeout = 25;            ///< seconds that ranks wait in a step for one that does not come; 0: for ever
   const std::atomic<bool>* stop = nullptr;  ///< set by a signal: training ends after the step under way
 };
 
@@ -40,18 +40,18 @@ struct TrainSummary {
   int64_t skipped_records = 0;                  ///< bad records that were left out
   int64_t skipped_steps = 0;                    ///< fp16: steps whose gradients overflowed
   std::optional<double> loss_scale;             ///< fp16: the scale at the end
-  std::map<std::string, std::map<std::string, int64_t>> tables;  ///< what became of rows and keys of tables that have a policy for them
-  std::vector<int64_t> memory;                  ///< bytes in use at the end of training, rank by rank: of its GPU, or of its process
+  std::map<std::string, std::map<std::string, int64_t>>
+      tables;                   ///< what became of rows and keys of tables that have a policy for them
+  std::vector<int64_t> memory;  ///< bytes in use at the end of training, rank by rank: of its GPU, or of its process
   std::filesystem::path run_dir;
   std::vector<std::filesystem::path> model_files;
   bool interrupted = false;
-  std::optional<std::string> stopped_at;        ///< the metric whose threshold ended training
+  std::optional<std::string> stopped_at;  ///< the metric whose threshold ended training
 };
 
-/// Trains as the config says, on as many ranks as it names. Writes the run folder and the snapshot files; reports to the standard
-/// error stream. Started as one of several processes (mpirun), it trains together with the others, and only that of rank 0 writes;
-/// then an error ends all processes.
-/// Errors: Error of any kind, the first of any rank.
+/// Trains as the config says, on as many ranks as it names. Writes the run folder and the snapshot files; reports to
+/// the standard error stream. Started as one of several processes (mpirun), it trains together with the others, and
+/// only that of rank 0 writes; then an error ends all processes. Errors: Error of any kind, the first of any rank.
 TrainSummary train(const TrainOptions&);
 
 /// Judges the config alone: reads it, wires the graph, settles every shape. Needs no GPU, and no data file.

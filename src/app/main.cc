@@ -37,8 +37,10 @@ void look_for_pasted_dashes(int argc, char** argv) {
       }
     if (!found) continue;
     const size_t name = mended.find_first_not_of('-');
-    throw hctr::Error(hctr::Kind::usage, hctr::cat("'", word, "' starts with a dash that is no minus sign, as formatted documents have it; type --",
-                                                   name == mended.npos ? "" : mended.substr(name)));
+    throw hctr::Error(
+        hctr::Kind::usage,
+        hctr::cat("'", word, "' starts with a dash that is no minus sign, as formatted documents have it; type --",
+                  name == mended.npos ? "" : mended.substr(name)));
   }
 }
 
@@ -48,9 +50,11 @@ void print_summary(const hctr::TrainSummary& summary) {
     std::snprintf(text, sizeof text, "%.6f", value);
     return std::string(text);
   };
-  std::cout << "\n" << (summary.interrupted ? "Stopped on request" : "Done") << ": " << summary.iterations << " iterations, "
-            << hctr::with_unit_prefix(static_cast<double>(summary.samples)) << " samples in " << hctr::readable_time(summary.seconds) << " ("
-            << hctr::with_unit_prefix(summary.samples_per_second) << " samples/s) on " << summary.device << "\n"
+  std::cout << "\n"
+            << (summary.interrupted ? "Stopped on request" : "Done") << ": " << summary.iterations << " iterations, "
+            << hctr::with_unit_prefix(static_cast<double>(summary.samples)) << " samples in "
+            << hctr::readable_time(summary.seconds) << " (" << hctr::with_unit_prefix(summary.samples_per_second)
+            << " samples/s) on " << summary.device << "\n"
             << "  loss of the last batch: " << rounded(summary.final_loss) << "\n";
   for (const auto& [name, value] : summary.metrics) {
     std::cout << "  " << name << ": " << rounded(value);
@@ -67,21 +71,34 @@ int run(int argc, char** argv) {
   hctr::TrainOptions options;
   std::string train_file, check_file, topic, device = "auto";
   CLI::App app{"Trains click-through-rate models as a JSON file describes them.", "huge_ctr"};
-  app.footer("Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device, 7 other ranks, 130 stopped by the user.\n"
-             "Manual: docs/ in the source tree.");
-  app.set_version_flag("--version", hctr::cat("huge_ctr ", HCTR_VERSION, hctr::kCudaBuild ? " (CUDA" : " (CPU only", hctr::kNcclBuild ? ", NCCL" : "",
-                                                 hctr::kMpiBuild ? ", MPI)" : ")"));
-  auto* train = app.add_option("--train", train_file, "Train the model that FILE.json describes")->type_name("FILE.json");
-  app.add_option("--check", check_file, "Judge FILE.json alone: names, values, shapes; prints the layer table. Needs no GPU and no data")
-      ->type_name("FILE.json")->excludes(train);
-  app.add_option("--explain", topic, "Print the manual's entry of a clause or layer; layers, config: all of them")->type_name("NAME");
-  app.add_option("--device", device, "auto: a GPU if there is a usable one")->check(CLI::IsMember({"auto", "cpu", "cuda"}))->capture_default_str();
-  app.add_option("--run-dir", options.run_dir, "Folder for metrics, summary and final model; left out: a new one under runs/");
-  app.add_option("--threads", options.threads, "CPU threads for operators; left out: all cores")->check(CLI::Range(1, 1024));
+  app.footer(
+      "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device, 7 other ranks, 130 stopped by "
+      "the user.\n"
+      "Manual: docs/ in the source tree.");
+  app.set_version_flag("--version", hctr::cat("huge_ctr ", HCTR_VERSION, hctr::kCudaBuild ? " (CUDA" : " (CPU only",
+                                              hctr::kNcclBuild ? ", NCCL" : "", hctr::kMpiBuild ? ", MPI)" : ")"));
+  auto* train =
+      app.add_option("--train", train_file, "Train the model that FILE.json describes")->type_name("FILE.json");
+  app.add_option("--check", check_file,
+                 "Judge FILE.json alone: names, values, shapes; prints the layer table. Needs no GPU and no data")
+      ->type_name("FILE.json")
+      ->excludes(train);
+  app.add_option("--explain", topic, "Print the manual's entry of a clause or layer; layers, config: all of them")
+      ->type_name("NAME");
+  app.add_option("--device", device, "auto: a GPU if there is a usable one")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--run-dir", options.run_dir,
+                 "Folder for metrics, summary and final model; left out: a new one under runs/");
+  app.add_option("--threads", options.threads, "CPU threads for operators; left out: all cores")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--seed", options.seed, "Instead of the config's seed");
-  app.add_option("--max-iter", options.max_iter, "Instead of the config's number of iterations")->check(CLI::PositiveNumber);
-  app.add_option("--comm-timeout", options.comm_timeout, "Seconds that ranks wait in a step for one that does not come; 0: for ever")
-      ->check(CLI::Range(0, 86400))->capture_default_str();
+  app.add_option("--max-iter", options.max_iter, "Instead of the config's number of iterations")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--comm-timeout", options.comm_timeout,
+                 "Seconds that ranks wait in a step for one that does not come; 0: for ever")
+      ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
   app.add_flag("--strict", options.strict, "Warnings about the config become errors");
   app.add_flag("--sync-launches", options.sync_launches, "Wait after every GPU kernel, to find one that faults (slow)");
   try {
@@ -100,15 +117,19 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (train_file.empty() && check_file.empty())
-    throw hctr::Error(hctr::Kind::usage, "nothing to do: give --train FILE.json or --check FILE.json; huge_ctr --help lists all there is");
+    throw hctr::Error(hctr::Kind::usage,
+                      "nothing to do: give --train FILE.json or --check FILE.json; huge_ctr --help lists all there is");
 
   if (!check_file.empty()) {
-    const std::string table = hctr::check(check_file, options.strict, [](std::string_view line) { std::cerr << line << "\n"; });
+    const std::string table =
+        hctr::check(check_file, options.strict, [](std::string_view line) { std::cerr << line << "\n"; });
     std::cout << table << check_file << " is right.\n";
     return 0;
   }
   options.config = train_file;
-  options.device = device == "cpu" ? hctr::DeviceChoice::cpu : device == "cuda" ? hctr::DeviceChoice::cuda : hctr::DeviceChoice::automatic;
+  options.device = device == "cpu"    ? hctr::DeviceChoice::cpu
+                   : device == "cuda" ? hctr::DeviceChoice::cuda
+                                      : hctr::DeviceChoice::automatic;
   options.stop = &stop_asked;
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);

@@ -6,28 +6,44 @@ namespace hctr {
 
 std::string_view kind_name(Kind kind) {
   switch (kind) {
-    case Kind::usage: return "usage";
-    case Kind::config: return "config";
-    case Kind::data: return "data";
-    case Kind::io: return "io";
-    case Kind::device: return "device";
-    case Kind::comm: return "comm";
-    case Kind::bug: return "bug";
-    case Kind::interrupted: return "interrupted";
+    case Kind::usage:
+      return "usage";
+    case Kind::config:
+      return "config";
+    case Kind::data:
+      return "data";
+    case Kind::io:
+      return "io";
+    case Kind::device:
+      return "device";
+    case Kind::comm:
+      return "comm";
+    case Kind::bug:
+      return "bug";
+    case Kind::interrupted:
+      return "interrupted";
   }
   return "bug";
 }
 
 int exit_code(Kind kind) {
   switch (kind) {
-    case Kind::usage: return 2;
-    case Kind::config: return 3;
-    case Kind::data: return 4;
-    case Kind::io: return 5;
-    case Kind::device: return 6;
-    case Kind::comm: return 7;
-    case Kind::interrupted: return 130;
-    case Kind::bug: break;
+    case Kind::usage:
+      return 2;
+    case Kind::config:
+      return 3;
+    case Kind::data:
+      return 4;
+    case Kind::io:
+      return 5;
+    case Kind::device:
+      return 6;
+    case Kind::comm:
+      return 7;
+    case Kind::interrupted:
+      return 130;
+    case Kind::bug:
+      break;
   }
   return 1;
 }

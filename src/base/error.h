@@ -32,7 +32,7 @@ decltype(auto) in_context(What&& what, Body&& body) {
 }  // namespace hctr
 
 /// A promise between functions. Checked in every build; breaking it throws Error(bug).
-#define HCTR_EXPECT(condition, ...)                                                     \
-  do {                                                                                  \
+#define HCTR_EXPECT(condition, ...)                                                         \
+  do {                                                                                      \
     if (!(condition)) ::hctr::broken_promise(__FILE__, __LINE__, ::hctr::cat(__VA_ARGS__)); \
   } while (false)

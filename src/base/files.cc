@@ -44,8 +44,7 @@ void create_parent_folder(const fs::path& path) {
   if (!path.has_parent_path()) return;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
-  if (error)
-    throw Error(Kind::io, cat("cannot create folder '", path.parent_path().string(), "': ", error.message()));
+  if (error) throw Error(Kind::io, cat("cannot create folder '", path.parent_path().string(), "': ", error.message()));
 }
 
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
@@ -68,7 +67,8 @@ void AtomicFile::write(const void* bytes, size_t count) {
   if (count != 0 && std::fwrite(bytes, 1, count, file_.get()) != count) fail("write", "", path_);
   const long sent = begin / kOnItsWay * kOnItsWay;
   if (end / kOnItsWay * kOnItsWay == sent) return;
-  ::sync_file_range(::fileno(file_.get()), sent, end - sent, SYNC_FILE_RANGE_WRITE);  // waits for nothing; what fails, commit() is told
+  ::sync_file_range(::fileno(file_.get()), sent, end - sent,
+                    SYNC_FILE_RANGE_WRITE);  // waits for nothing; what fails, commit() is told
 }
 
 void AtomicFile::write_at(long offset, const void* bytes, size_t count) {
@@ -85,7 +85,8 @@ void AtomicFile::commit() {
   if (error) {
     std::error_code ignored;
     fs::remove(temporary_, ignored);
-    throw Error(Kind::io, cat("cannot rename '", temporary_.string(), "' to '", path_.string(), "': ", error.message()));
+    throw Error(Kind::io,
+                cat("cannot rename '", temporary_.string(), "' to '", path_.string(), "': ", error.message()));
   }
 }
 

@@ -18,9 +18,10 @@ bool survives(uint64_t hash, int halvings) { return halvings == 0 || hash >> (64
 
 bool GroupedAuc::kept(int64_t group) const { return survives(mix64(static_cast<uint64_t>(group)), halvings_); }
 
-void GroupedAuc::add(std::span<const float> scores, std::span<const float> labels, std::span<const std::optional<int64_t>> groups) {
-  HCTR_EXPECT(scores.size() == labels.size() && groups.size() == labels.size(), scores.size(), " scores and ", groups.size(), " groups for ",
-              labels.size(), " labels");
+void GroupedAuc::add(std::span<const float> scores, std::span<const float> labels,
+                     std::span<const std::optional<int64_t>> groups) {
+  HCTR_EXPECT(scores.size() == labels.size() && groups.size() == labels.size(), scores.size(), " scores and ",
+              groups.size(), " groups for ", labels.size(), " labels");
   for (size_t i = 0; i < scores.size(); ++i) {
     if (std::isnan(scores[i])) not_a_number_ = true;
     if (!groups[i] || !kept(*groups[i]) || !survives(mix64(~seen_++), sample_halvings_)) continue;
@@ -35,8 +36,10 @@ void GroupedAuc::thin() {
   for (const Sample& sample : samples_) groups.push_back(sample.group);
   std::sort(groups.begin(), groups.end());
   const auto distinct = static_cast<size_t>(std::unique(groups.begin(), groups.end()) - groups.begin());
-  if (distinct >= 2 * kFewGroups) halve_groups();
-  else halve_samples();
+  if (distinct >= 2 * kFewGroups)
+    halve_groups();
+  else
+    halve_samples();
 }
 
 void GroupedAuc::halve_groups() {
@@ -64,14 +67,16 @@ std::string GroupedAuc::state() const {
 }
 
 void GroupedAuc::unite(std::string_view state) {
-  HCTR_EXPECT(state.size() >= sizeof(Kept) && (state.size() - sizeof(Kept)) % sizeof(Sample) == 0, "groups of ", state.size(), " bytes");
+  HCTR_EXPECT(state.size() >= sizeof(Kept) && (state.size() - sizeof(Kept)) % sizeof(Sample) == 0, "groups of ",
+              state.size(), " bytes");
   Kept header{};
   std::memcpy(&header, state.data(), sizeof header);
   GroupedAuc other(most_);
   other.halvings_ = static_cast<int>(header.halvings);
   other.sample_halvings_ = static_cast<int>(header.sample_halvings);
   other.samples_.resize((state.size() - sizeof header) / sizeof(Sample));
-  if (!other.samples_.empty()) std::memcpy(other.samples_.data(), state.data() + sizeof header, state.size() - sizeof header);
+  if (!other.samples_.empty())
+    std::memcpy(other.samples_.data(), state.data() + sizeof header, state.size() - sizeof header);
   while (other.halvings_ < halvings_) other.halve_groups();
   while (other.sample_halvings_ < sample_halvings_) other.halve_samples();
   while (halvings_ < other.halvings_) halve_groups();
@@ -84,7 +89,9 @@ void GroupedAuc::unite(std::string_view state) {
 
 double GroupedAuc::value() {
   if (not_a_number_) return std::numeric_limits<double>::quiet_NaN();
-  std::sort(samples_.begin(), samples_.end(), [](const Sample& a, const Sample& b) { return a.group != b.group ? a.group < b.group : a.score < b.score; });
+  std::sort(samples_.begin(), samples_.end(), [](const Sample& a, const Sample& b) {
+    return a.group != b.group ? a.group < b.group : a.score < b.score;
+  });
   double total = 0, weight = 0;
   for (size_t i = 0; i < samples_.size();) {
     const int64_t group = samples_[i].group;
@@ -92,7 +99,8 @@ double GroupedAuc::value() {
     while (i < samples_.size() && samples_[i].group == group) {
       const float score = samples_[i].score;
       double here[2] = {0, 0};
-      for (; i < samples_.size() && samples_[i].group == group && samples_[i].score == score; ++i) here[samples_[i].positive ? 1 : 0] += 1;
+      for (; i < samples_.size() && samples_[i].group == group && samples_[i].score == score; ++i)
+        here[samples_[i].positive ? 1 : 0] += 1;
       wins += here[1] * (negatives + 0.5 * here[0]);
       negatives += here[0];
       positives += here[1];

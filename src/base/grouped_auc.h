@@ -10,9 +10,9 @@
 
 namespace hctr {
 
-/// Takes samples as they come and keeps them, 16 bytes each, `most` at most. When there are more, it keeps half of the groups, chosen by a
-/// hash of the group, so that the value is that of a random share of them; once fewer than kFewGroups would be left, half of the samples
-/// instead, chosen by a hash of their place.
+/// Takes samples as they come and keeps them, 16 bytes each, `most` at most. When there are more, it keeps half of the
+/// groups, chosen by a hash of the group, so that the value is that of a random share of them; once fewer than
+/// kFewGroups would be left, half of the samples instead, chosen by a hash of their place.
 class GroupedAuc {
  public:
   static constexpr size_t kMost = size_t{1} << 23;
@@ -20,12 +20,13 @@ class GroupedAuc {
   explicit GroupedAuc(size_t most = kMost) : most_(most) {}
 
   /// A label above 0.5 is a positive; a sample without a group is left out. Sizes are equal.
-  void add(std::span<const float> scores, std::span<const float> labels, std::span<const std::optional<int64_t>> groups);
+  void add(std::span<const float> scores, std::span<const float> labels,
+           std::span<const std::optional<int64_t>> groups);
   /// Everything kept so far, and adding that of another with the same `most`: as thinned out as the thinner of both.
   std::string state() const;
   void unite(std::string_view state);
-  /// Weighted by the samples of each group; groups without negatives or positives are left out. NaN when that leaves none, or when a
-  /// score is NaN. Cost: a sort.
+  /// Weighted by the samples of each group; groups without negatives or positives are left out. NaN when that leaves
+  /// none, or when a score is NaN. Cost: a sort.
   double value();
 
  private:

@@ -23,11 +23,17 @@ class Log {
   static Log silent();
 
   template <class... Parts>
-  void info(const Parts&... parts) const { write(Level::info, cat(parts...)); }
+  void info(const Parts&... parts) const {
+    write(Level::info, cat(parts...));
+  }
   template <class... Parts>
-  void warning(const Parts&... parts) const { write(Level::warning, cat(parts...)); }
+  void warning(const Parts&... parts) const {
+    write(Level::warning, cat(parts...));
+  }
   template <class... Parts>
-  void error(const Parts&... parts) const { write(Level::error, cat(parts...)); }
+  void error(const Parts&... parts) const {
+    write(Level::error, cat(parts...));
+  }
 
   void write(Level, std::string_view line) const;
 

@@ -66,7 +66,8 @@ template <class Sums>
 class OfSums : public Measure {
  public:
   void add(const Samples& s) override {
-    for (size_t i = 0; i < s.labels.size(); ++i) sums_.add(static_cast<double>(s.predictions[i]), static_cast<double>(s.labels[i]));
+    for (size_t i = 0; i < s.labels.size(); ++i)
+      sums_.add(static_cast<double>(s.predictions[i]), static_cast<double>(s.labels[i]));
   }
   double value() override { return sums_.value(); }
   std::string state() override { return {reinterpret_cast<const char*>(&sums_), sizeof sums_}; }
@@ -120,27 +121,71 @@ const std::vector<MetricType>& metric_types() {
   using enum MetricType::Better;
   constexpr double kNoEnd = std::numeric_limits<double>::infinity();
   static const std::vector<MetricType> types = {
-      {"AUC", {}, higher, 1,
-       "area under the ROC curve: the probability that a sample of label 1 is predicted higher than one of label 0, ties counting one half. Exact up "
+      {"AUC",
+       {},
+       higher,
+       1,
+       "area under the ROC curve: the probability that a sample of label 1 is predicted higher than one of label 0, "
+       "ties counting one half. Exact up "
        "to 4 million different predictions, beyond that within 5e-7",
-       false, make<OfRanking<&Ranking::area>>},
-      {"AverageLoss", {"LogLoss"}, lower, kNoEnd, "the model's loss, penalties included, averaged over the samples", false, nullptr},
-      {"NormalizedEntropy", {}, lower, kNoEnd,
-       "log loss over that of always predicting the mean label: below 1 something was learned (X. He et al., ADKDD 2014, equation 3)", false,
+       false,
+       make<OfRanking<&Ranking::area>>},
+      {"AverageLoss",
+       {"LogLoss"},
+       lower,
+       kNoEnd,
+       "the model's loss, penalties included, averaged over the samples",
+       false,
+       nullptr},
+      {"NormalizedEntropy",
+       {},
+       lower,
+       kNoEnd,
+       "log loss over that of always predicting the mean label: below 1 something was learned (X. He et al., ADKDD "
+       "2014, equation 3)",
+       false,
        make<OfSums<NormalizedEntropy>>},
-      {"Calibration", {}, near_one, kNoEnd, "mean prediction over mean label: 1 when as many clicks come as were predicted", false,
+      {"Calibration",
+       {},
+       near_one,
+       kNoEnd,
+       "mean prediction over mean label: 1 when as many clicks come as were predicted",
+       false,
        make<OfSums<Calibration>>},
-      {"HitRate", {}, higher, 1, "among the samples predicted above 0.8, the share of label 1", false, make<OfSums<HitRate>>},
-      {"GroupedAUC", {}, higher, 1,
-       "the mean of the AUCs inside each group of samples, weighted by the group's samples; groups of one label alone are left out, and samples "
-       "without a group (H. Zhu et al., KDD 2017, equation 8). `group_by` says what a group is. Exact up to 8 million samples, beyond that of a "
+      {"HitRate",
+       {},
+       higher,
+       1,
+       "among the samples predicted above 0.8, the share of label 1",
+       false,
+       make<OfSums<HitRate>>},
+      {"GroupedAUC",
+       {},
+       higher,
+       1,
+       "the mean of the AUCs inside each group of samples, weighted by the group's samples; groups of one label alone "
+       "are left out, and samples "
+       "without a group (H. Zhu et al., KDD 2017, equation 8). `group_by` says what a group is. Exact up to 8 million "
+       "samples, beyond that of a "
        "share of the groups",
-       true, make<OfGroups>},
-      {"NDCG", {}, higher, 1,
-       "sum of 1 / log2(rank + 1) over the samples of label 1, ranked by prediction, over the largest it could be; equal predictions share their ranks "
+       true,
+       make<OfGroups>},
+      {"NDCG",
+       {},
+       higher,
+       1,
+       "sum of 1 / log2(rank + 1) over the samples of label 1, ranked by prediction, over the largest it could be; "
+       "equal predictions share their ranks "
        "(K. Järvelin and J. Kekäläinen, TOIS 2002)",
-       false, make<OfRanking<&Ranking::normalized_gain>>},
-      {"SMAPE", {}, lower, 2, "mean of abs(p - y) / ((abs(p) + abs(y)) / 2), p the prediction and y the label, from 0 to 2; 0 where both are 0", false,
+       false,
+       make<OfRanking<&Ranking::normalized_gain>>},
+      {"SMAPE",
+       {},
+       lower,
+       2,
+       "mean of abs(p - y) / ((abs(p) + abs(y)) / 2), p the prediction and y the label, from 0 to 2; 0 where both are "
+       "0",
+       false,
        make<OfSums<Smape>>},
   };
   return types;
@@ -148,7 +193,8 @@ const std::vector<MetricType>& metric_types() {
 
 const MetricType* find_metric_type(const std::string& word) {
   for (const MetricType& type : metric_types())
-    if (type.name == word || std::find(type.aliases.begin(), type.aliases.end(), word) != type.aliases.end()) return &type;
+    if (type.name == word || std::find(type.aliases.begin(), type.aliases.end(), word) != type.aliases.end())
+      return &type;
   return nullptr;
 }
 

@@ -1,4 +1,5 @@
-// What can be measured of predictions against labels: one table of metrics, each with its word, its better side and its formula.
+// What can be measured of predictions against labels: one table of metrics, each with its word, its better side and its
+// formula.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,14 @@
 
 namespace hctr {
 
-/// Takes in the samples of one label, batch by batch, in bounded memory. Sums are in double and in the order of the samples.
+/// Takes in the samples of one label, batch by batch, in bounded memory. Sums are in double and in the order of the
+/// samples.
 class Measure {
  public:
   struct Samples {
-    std::span<const float> predictions, labels;        ///< of equal size
-    std::span<const std::optional<int64_t>> groups{};  ///< as many, where the metric is one of groups; none: in no group
+    std::span<const float> predictions, labels;  ///< of equal size
+    std::span<const std::optional<int64_t>>
+        groups{};  ///< as many, where the metric is one of groups; none: in no group
   };
   virtual ~Measure() = default;
   virtual void add(const Samples&) = 0;
@@ -33,13 +36,15 @@ struct MetricType {
   std::string name;
   std::vector<std::string> aliases;
   Better better;
-  double largest;      ///< the largest value it can have
-  std::string text;    ///< what it is, for the manual
-  bool of_groups;      ///< whether samples need groups
+  double largest;                         ///< the largest value it can have
+  std::string text;                       ///< what it is, for the manual
+  bool of_groups;                         ///< whether samples need groups
   std::unique_ptr<Measure> (*measure)();  ///< null: the mean of the model's own loss, which needs no predictions
 
   /// Whether `value` is `threshold` or better. NaN is not.
-  bool reached(double value, double threshold) const { return better == Better::higher ? value >= threshold : value <= threshold; }
+  bool reached(double value, double threshold) const {
+    return better == Better::higher ? value >= threshold : value <= threshold;
+  }
 };
 
 /// Every metric, in the order of the manual.

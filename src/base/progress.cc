@@ -21,7 +21,10 @@ std::string formatted(const char* format, double a, int b = 0) {
 }  // namespace
 
 std::string with_unit_prefix(double value) {
-  const struct { double scale; const char* suffix; } steps[] = {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
+  const struct {
+    double scale;
+    const char* suffix;
+  } steps[] = {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
   for (const auto& step : steps)
     if (value >= step.scale * 0.9995) {  // what rounds to 1000 is 1.00 of the next prefix
       const double scaled = value / step.scale;
@@ -40,7 +43,11 @@ std::string readable_time(double seconds) {
 }
 
 Progress::Progress(std::string what, std::string unit, int64_t total)
-    : what_(std::move(what)), unit_(std::move(unit)), total_(total), start_(Clock::now()), drawn_(start_),
+    : what_(std::move(what)),
+      unit_(std::move(unit)),
+      total_(total),
+      start_(Clock::now()),
+      drawn_(start_),
       terminal_(::isatty(STDERR_FILENO) == 1) {
   if (terminal_) drawn_ -= kRedraw;  // the first at() is seen at once
 }
@@ -74,8 +81,10 @@ void Progress::draw(int64_t done, std::string_view remark, bool last) {
   const bool known = !last && total_ > 0 && done <= total_;  // a file may have grown since it was asked for its size
   std::string line = what_ + ": ";
   if (known && terminal_) {
-    const int width = 24, filled = static_cast<int>(static_cast<double>(width) * static_cast<double>(done) / static_cast<double>(total_));
-    line += "[" + std::string(static_cast<size_t>(filled), '=') + std::string(static_cast<size_t>(width - filled), ' ') + "] ";
+    const int width = 24, filled = static_cast<int>(static_cast<double>(width) * static_cast<double>(done) /
+                                                    static_cast<double>(total_));
+    line += "[" + std::string(static_cast<size_t>(filled), '=') +
+            std::string(static_cast<size_t>(width - filled), ' ') + "] ";
   }
   line += with_unit_prefix(static_cast<double>(done));
   if (known) line += " of " + with_unit_prefix(static_cast<double>(total_));

@@ -11,7 +11,8 @@ namespace hctr {
 /// Counts `done` of `total` units of work. Used by one thread at a time. Writes to the standard error stream.
 class Progress {
  public:
-  /// `what` names the work, `unit` what is counted ("rows", "samples"). total 0 means unknown; so does one that is exceeded.
+  /// `what` names the work, `unit` what is counted ("rows", "samples"). total 0 means unknown; so does one that is
+  /// exceeded.
   Progress(std::string what, std::string unit, int64_t total);
   ~Progress();
   Progress(const Progress&) = delete;

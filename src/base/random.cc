@@ -10,7 +10,8 @@ namespace {
 constexpr int kLanes = 32;
 
 /// The rounds of philox() for kLanes counters side by side, so that the compiler vectorizes them.
-void philox_rounds(uint64_t key, uint32_t* __restrict c0, uint32_t* __restrict c1, uint32_t* __restrict c2, uint32_t* __restrict c3) {
+void philox_rounds(uint64_t key, uint32_t* __restrict c0, uint32_t* __restrict c1, uint32_t* __restrict c2,
+                   uint32_t* __restrict c3) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < kLanes; ++i) {

@@ -31,15 +31,19 @@ double discounts(int64_t first, int64_t last) {
 void Ranking::add(std::span<const float> scores, std::span<const float> labels) {
   HCTR_EXPECT(scores.size() == labels.size(), scores.size(), " scores for ", labels.size(), " labels");
   for (size_t i = 0; i < scores.size(); ++i) {
-    if (std::isnan(scores[i])) not_a_number_ = true;
-    else pending_.emplace_back(scores[i], labels[i] > 0.5f);
+    if (std::isnan(scores[i]))
+      not_a_number_ = true;
+    else
+      pending_.emplace_back(scores[i], labels[i] > 0.5f);
     if (pending_.size() >= std::max<size_t>(most_ / 4, 1)) fold();
   }
 }
 
 void Ranking::append(std::vector<Step>& steps, const Step& step) {
-  if (!steps.empty() && step.low <= steps.back().high) join(steps.back(), step);
-  else steps.push_back(step);
+  if (!steps.empty() && step.low <= steps.back().high)
+    join(steps.back(), step);
+  else
+    steps.push_back(step);
 }
 
 std::string Ranking::state() {
@@ -59,7 +63,8 @@ void Ranking::unite(std::string_view state) {
   size_t next = 0;
   for (Step step : others) {
     while (next < steps_.size() && steps_[next].high < step.low) append(all, steps_[next++]);
-    // Steps that overlap would join their neighbours on both sides, and those theirs: such a one stands at its middle instead.
+    // Steps that overlap would join their neighbours on both sides, and those theirs: such a one stands at its middle
+    // instead.
     if (next < steps_.size() && steps_[next].low <= step.high) {
       const float middle = step.low + (step.high - step.low) / 2;
       step.low = step.high = std::isfinite(middle) ? middle : step.low;
@@ -88,18 +93,22 @@ void Ranking::fold() {
   if (steps_.size() > most_) coarsen();
 }
 
-/// Joins neighbours while they hold little; leaves at most half as many steps as are allowed. Two steps side by side then hold more than
-/// 8 / most of the 2 that all shares sum up to; and steps of shares a of the negatives and c of the positives misplace at most a c / 2.
+/// Joins neighbours while they hold little; leaves at most half as many steps as are allowed. Two steps side by side
+/// then hold more than 8 / most of the 2 that all shares sum up to; and steps of shares a of the negatives and c of the
+/// positives misplace at most a c / 2.
 void Ranking::coarsen() {
-  const double all_negatives = std::max(1.0, static_cast<double>(negatives())), all_positives = std::max(1.0, static_cast<double>(positives()));
+  const double all_negatives = std::max(1.0, static_cast<double>(negatives())),
+               all_positives = std::max(1.0, static_cast<double>(positives()));
   const double most_share = 8.0 / static_cast<double>(most_);
   const auto share = [&](const Step& step) {
     return static_cast<double>(step.negatives) / all_negatives + static_cast<double>(step.positives) / all_positives;
   };
   size_t last = 0;
   for (size_t i = 1; i < steps_.size(); ++i) {
-    if (share(steps_[last]) + share(steps_[i]) <= most_share) join(steps_[last], steps_[i]);
-    else steps_[++last] = steps_[i];
+    if (share(steps_[last]) + share(steps_[i]) <= most_share)
+      join(steps_[last], steps_[i]);
+    else
+      steps_[++last] = steps_[i];
   }
   steps_.resize(last + 1);
 }
@@ -124,7 +133,8 @@ double Ranking::area() {
   double wins = 0;
   int64_t below = 0;
   for (const Step& step : steps_) {
-    wins += static_cast<double>(step.positives) * (static_cast<double>(below) + 0.5 * static_cast<double>(step.negatives));
+    wins +=
+        static_cast<double>(step.positives) * (static_cast<double>(below) + 0.5 * static_cast<double>(step.negatives));
     below += step.negatives;
   }
   return wins / all_negatives / all_positives;
@@ -137,7 +147,8 @@ double Ranking::normalized_gain() {
   int64_t place = 0;
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     const int64_t count = step->negatives + step->positives;
-    if (step->positives > 0) gain += static_cast<double>(step->positives) * discounts(place, place + count) / static_cast<double>(count);
+    if (step->positives > 0)
+      gain += static_cast<double>(step->positives) * discounts(place, place + count) / static_cast<double>(count);
     place += count;
   }
   return gain / discounts(0, all_positives);

@@ -10,12 +10,12 @@
 
 namespace hctr {
 
-/// Takes samples as they come. Exact, as a sort of all scores would be, up to `most` different scores. Past that, neighbouring scores
-/// count as equal, at most 8 / most of all negatives and positives together in one step, so that for samples in no particular order the
-/// area is within 2 / most of the exact one; in practice much nearer, since inside a narrow step half of the pairs are in order. Uniting
-/// two rankings is exact while both are; a step of the one that overlaps steps of the other stands at its middle, which misplaces at most 8 / most
-/// of the pairs.
-/// Memory: at most 56 most bytes while samples are taken in; 8 bytes a sample up to most / 4 samples.
+/// Takes samples as they come. Exact, as a sort of all scores would be, up to `most` different scores. Past that,
+/// neighbouring scores count as equal, at most 8 / most of all negatives and positives together in one step, so that
+/// for samples in no particular order the area is within 2 / most of the exact one; in practice much nearer, since
+/// inside a narrow step half of the pairs are in order. Uniting two rankings is exact while both are; a step of the one
+/// that overlaps steps of the other stands at its middle, which misplaces at most 8 / most of the pairs. Memory: at
+/// most 56 most bytes while samples are taken in; 8 bytes a sample up to most / 4 samples.
 class Ranking {
  public:
   static constexpr size_t kMost = size_t{1} << 22;  // error below 5e-7, 235 MB
@@ -28,11 +28,11 @@ class Ranking {
   void unite(std::string_view state);
   int64_t negatives();
   int64_t positives();
-  /// The probability that a positive has a higher score than a negative, ties counting one half: the area under the ROC curve. NaN
-  /// without negatives or positives, or when a score is NaN.
+  /// The probability that a positive has a higher score than a negative, ties counting one half: the area under the ROC
+  /// curve. NaN without negatives or positives, or when a score is NaN.
   double area();
-  /// Sum of 1 / log2(rank + 1) over the positives, ranks from 1 by falling score, over the largest it could be. Equal scores share their
-  /// ranks. NaN without positives, or when a score is NaN.
+  /// Sum of 1 / log2(rank + 1) over the positives, ranks from 1 by falling score, over the largest it could be. Equal
+  /// scores share their ranks. NaN without positives, or when a score is NaN.
   double normalized_gain();
 
  private:

@@ -13,8 +13,8 @@ namespace hctr {
 
 enum class Reduce { sum, max };
 
-/// The elements of a dense tensor that go to each rank, or come from it: [begin, begin + count), fixed when a step is planned.
-/// Parts to send may overlap: one part may go to every rank.
+/// The elements of a dense tensor that go to each rank, or come from it: [begin, begin + count), fixed when a step is
+/// planned. Parts to send may overlap: one part may go to every rank.
 struct Parts {
   std::vector<int64_t> begin, count;
 
@@ -33,16 +33,16 @@ struct Parts {
 class Route;
 struct RouteSpec;
 
-/// One per rank. Calls are collective: every rank makes the same ones in the same order. Errors: Error(comm), on every rank
-/// when one fails.
+/// One per rank. Calls are collective: every rank makes the same ones in the same order. Errors: Error(comm), on every
+/// rank when one fails.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Of tensors: dense, of one dtype and on the context's device. Work goes to the context's stream, and all sizes are fixed, so
-  // that a step can be recorded. Every rank gets equal bits of a sum.
+  // Of tensors: dense, of one dtype and on the context's device. Work goes to the context's stream, and all sizes are
+  // fixed, so that a step can be recorded. Every rank gets equal bits of a sum.
 
   /// inout = the sum (or maximum) of all ranks' inout.
   virtual void all_reduce(Context&, Tensor inout, Reduce) = 0;
@@ -50,8 +50,8 @@ class Communicator {
   virtual void reduce_scatter(Context&, Tensor in, Tensor out, Reduce) = 0;
   /// out = all ranks' `in`, in the order of ranks.
   virtual void all_gather(Context&, Tensor in, Tensor out) = 0;
-  /// Part r of `in` arrives at rank r as part rank() of its `out`. A part is as large at its receiver as at its sender, and may be
-  /// empty. `in` and `out` do not overlap.
+  /// Part r of `in` arrives at rank r as part rank() of its `out`. A part is as large at its receiver as at its sender,
+  /// and may be empty. `in` and `out` do not overlap.
   virtual void all_to_all(Context&, Tensor in, const Parts& send, Tensor out, const Parts& receive) = 0;
   /// inout = root's inout.
   virtual void broadcast(Context&, Tensor inout, int root) = 0;
@@ -68,8 +68,8 @@ class Communicator {
   /// The root's text.
   virtual std::string share(std::string_view text, int root) = 0;
   virtual void barrier() = 0;
-  /// For an all_to_all that is made in every step (comm/route.h); straight from memory to memory where ranks can. Null on every rank where they cannot and
-  /// the spec has no other way. The communicator and the memory outlive it.
+  /// For an all_to_all that is made in every step (comm/route.h); straight from memory to memory where ranks can. Null
+  /// on every rank where they cannot and the spec has no other way. The communicator and the memory outlive it.
   virtual std::unique_ptr<Route> make_route(const RouteSpec&) = 0;
 
   /// Wakes the peers with the reason: they throw it from the call they are in or make next.

@@ -16,21 +16,29 @@ namespace {
 
 constexpr int64_t kSmall = 4096;  // elements: a tensor so small is sent whole, in one exchange instead of two
 
-std::byte* element(const Tensor& tensor, int64_t i) { return tensor.bytes() + static_cast<size_t>(i) * size_of(tensor.dtype()); }
+std::byte* element(const Tensor& tensor, int64_t i) {
+  return tensor.bytes() + static_cast<size_t>(i) * size_of(tensor.dtype());
+}
 
 Transfer::Piece piece(const Tensor& tensor, int64_t begin, int64_t count) {
   return {element(tensor, begin), static_cast<size_t>(count) * size_of(tensor.dtype())};
 }
 
-Transfer::Piece piece(std::string_view text) { return {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(text.data())), text.size()}; }
+Transfer::Piece piece(std::string_view text) {
+  return {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(text.data())), text.size()};
+}
 
 template <class Body>
 void dispatch_any(DType dtype, Body&& body) {
   switch (dtype) {
-    case DType::i32: return body.template operator()<int32_t, int32_t>();
-    case DType::i64: return body.template operator()<int64_t, int64_t>();
-    case DType::u32: return body.template operator()<uint32_t, uint32_t>();
-    default: return dispatch_real(dtype, [&]<class T>() { body.template operator()<T, Acc<T>>(); });
+    case DType::i32:
+      return body.template operator()<int32_t, int32_t>();
+    case DType::i64:
+      return body.template operator()<int64_t, int64_t>();
+    case DType::u32:
+      return body.template operator()<uint32_t, uint32_t>();
+    default:
+      return dispatch_real(dtype, [&]<class T>() { body.template operator()<T, Acc<T>>(); });
   }
 }
 
@@ -146,7 +154,9 @@ void HostComm::all_reduce(Context&, Tensor inout, Reduce how) {
   reduce_part(inout, each, element(inout, std::min(rank_ * each, n)), how, "all_reduce");
   Transfer transfer = empty();
   for (int r = 0; r < size(); ++r) {
-    const auto part = [&](int of) { return piece(inout, std::min(of * each, n), std::clamp<int64_t>(n - of * each, 0, each)); };
+    const auto part = [&](int of) {
+      return piece(inout, std::min(of * each, n), std::clamp<int64_t>(n - of * each, 0, each));
+    };
     if (r == rank_) continue;
     transfer.send[static_cast<size_t>(r)] = part(rank_);
     transfer.receive[static_cast<size_t>(r)] = part(r);
@@ -170,7 +180,8 @@ void HostComm::broadcast(Context&, Tensor inout, int root) {
   HCTR_EXPECT(inout.dense() && 0 <= root && root < size(), "broadcast from rank ", root, " of ", size());
   Transfer transfer = empty();
   const Transfer::Piece all = piece(inout, 0, inout.elements());
-  if (rank_ != root) transfer.receive[static_cast<size_t>(root)] = all;
+  if (rank_ != root)
+    transfer.receive[static_cast<size_t>(root)] = all;
   else
     for (int r = 0; r < size(); ++r)
       if (r != root) transfer.send[static_cast<size_t>(r)] = all;
@@ -215,7 +226,8 @@ std::string HostComm::share(std::string_view text, int root) {
   std::string all(rank_ == root ? text : "");
   const auto from_root = [&](Transfer::Piece what) {
     Transfer transfer = empty();
-    if (rank_ != root) transfer.receive[static_cast<size_t>(root)] = what;
+    if (rank_ != root)
+      transfer.receive[static_cast<size_t>(root)] = what;
     else
       for (int r = 0; r < size(); ++r)
         if (r != root) transfer.send[static_cast<size_t>(r)] = what;
@@ -247,7 +259,9 @@ std::unique_ptr<Route> HostComm::make_route(const RouteSpec& spec) {
   group_.exchange(rank_, transfer, Wait::patiently, "make_route");
   std::vector<std::byte*> places;
   for (const Told& told : theirs) places.push_back(told.place);
-  auto route = std::make_unique<SharedMemoryRoute>(rank_, std::move(places), *theirs[0].turns, [this] { group_.exchange(rank_, empty(), Wait::limited, "an exchange of vectors"); });
+  auto route = std::make_unique<SharedMemoryRoute>(rank_, std::move(places), *theirs[0].turns, [this] {
+    group_.exchange(rank_, empty(), Wait::limited, "an exchange of vectors");
+  });
   barrier();  // until then rank 0 keeps its own
   return route;
 }

@@ -36,7 +36,8 @@ class MpiProcesses : public Processes {
   explicit MpiProcesses(std::chrono::seconds limit) : limit_(limit) {
     int level = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread");
-    if (level < MPI_THREAD_SERIALIZED) throw Error(Kind::comm, "this MPI does not let a program with threads call it (MPI_THREAD_SERIALIZED)");
+    if (level < MPI_THREAD_SERIALIZED)
+      throw Error(Kind::comm, "this MPI does not let a program with threads call it (MPI_THREAD_SERIALIZED)");
     check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     MPI_Comm_rank(comm_, &process_);
@@ -68,7 +69,8 @@ class MpiProcesses : public Processes {
         requests.push_back(MPI_REQUEST_NULL);
         from.push_back(other);
         const auto bytes = static_cast<int>(std::min(kMostBytes, piece.bytes - at));
-        check(call(piece.data + at, bytes, process_of_[static_cast<size_t>(other)], tag, comm_, &requests.back()), name);
+        check(call(piece.data + at, bytes, process_of_[static_cast<size_t>(other)], tag, comm_, &requests.back()),
+              name);
       }
     };
     const auto receive = [](void* data, int bytes, int from_process, int tag, MPI_Comm comm, MPI_Request* request) {
@@ -102,15 +104,18 @@ class MpiProcesses : public Processes {
       int done = 0;
       check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
       if (done) return;
-      if (tries < 1000) sched_yield();
-      else std::this_thread::sleep_for(std::chrono::microseconds(tries < 20000 ? 20 : 1000));
+      if (tries < 1000)
+        sched_yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(tries < 20000 ? 20 : 1000));
       if (wait == Wait::limited && limit_.count() > 0 && Clock::now() - begin > limit_) break;
     }
     std::set<int> silent;
     for (size_t i = 0; i < requests.size(); ++i)
       if (requests[i] != MPI_REQUEST_NULL) silent.insert(from[i]);
-    throw Error(Kind::comm, cat(list_of(silent), silent.size() == 1 ? " has" : " have", " not answered for ", limit_.count(),
-                                " s: a process hangs or the network does; --comm-timeout lets it take longer"));
+    throw Error(Kind::comm,
+                cat(list_of(silent), silent.size() == 1 ? " has" : " have", " not answered for ", limit_.count(),
+                    " s: a process hangs or the network does; --comm-timeout lets it take longer"));
   }
 
   std::chrono::seconds limit_;

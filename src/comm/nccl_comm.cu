@@ -1,5 +1,5 @@
-// Collectives of GPUs. Communicators are non-blocking: a call that cannot go on returns, so that a rank which waits for one that has
-// failed notices and leaves. A thread watches for errors on the way, and for ranks that fail elsewhere.
+// Collectives of GPUs. Communicators are non-blocking: a call that cannot go on returns, so that a rank which waits for
+// one that has failed notices and leaves. A thread watches for errors on the way, and for ranks that fail elsewhere.
 #include "comm/nccl_comm.h"
 
 #include <nccl.h>
@@ -28,24 +28,34 @@ constexpr seconds kToConnect{120};
 
 ncclDataType_t nccl_type(DType dtype) {
   switch (dtype) {
-    case DType::f32: return ncclFloat32;
-    case DType::f16: return ncclFloat16;
-    case DType::bf16: return ncclBfloat16;
-    case DType::i32: return ncclInt32;
-    case DType::i64: return ncclInt64;
-    case DType::u32: return ncclUint32;
-    case DType::f64: return ncclFloat64;
+    case DType::f32:
+      return ncclFloat32;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::i32:
+      return ncclInt32;
+    case DType::i64:
+      return ncclInt64;
+    case DType::u32:
+      return ncclUint32;
+    case DType::f64:
+      return ncclFloat64;
   }
   return ncclInt8;
 }
 
 ncclRedOp_t nccl_op(Reduce how) { return how == Reduce::sum ? ncclSum : ncclMax; }
 
-std::byte* element(const Tensor& tensor, int64_t i) { return tensor.bytes() + static_cast<size_t>(i) * size_of(tensor.dtype()); }
+std::byte* element(const Tensor& tensor, int64_t i) {
+  return tensor.bytes() + static_cast<size_t>(i) * size_of(tensor.dtype());
+}
 
 class NcclComm : public Communicator {
  public:
-  NcclComm(RankGroup& group, int rank, Device device) : group_(group), host_(group, rank), device_(device), given_up_(device, sizeof(int32_t)) {
+  NcclComm(RankGroup& group, int rank, Device device)
+      : group_(group), host_(group, rank), device_(device), given_up_(device, sizeof(int32_t)) {
     threads_outlive_main();
     HCTR_CHECK(cudaSetDevice(device.index));
     for (Channel& channel : channels_) connect(channel);
@@ -69,7 +79,8 @@ class NcclComm : public Communicator {
   void all_reduce(Context& ctx, Tensor inout, Reduce how) override {
     HCTR_EXPECT(inout.dense(), "all_reduce of strided rows");
     call(ctx, "all_reduce", [&](ncclComm_t comm, cudaStream_t stream) {
-      return ncclAllReduce(inout.bytes(), inout.bytes(), count(inout), nccl_type(inout.dtype()), nccl_op(how), comm, stream);
+      return ncclAllReduce(inout.bytes(), inout.bytes(), count(inout), nccl_type(inout.dtype()), nccl_op(how), comm,
+                           stream);
     });
   }
   void reduce_scatter(Context& ctx, Tensor in, Tensor out, Reduce how) override {
@@ -88,15 +99,19 @@ class NcclComm : public Communicator {
     expect_parts(send, in, receive, out, size());
     const ncclDataType_t type = nccl_type(in.dtype());
     const auto own = static_cast<size_t>(rank());
-    copy_bytes(ctx.stream(), element(out, receive.begin[own]), element(in, send.begin[own]), static_cast<size_t>(send.count[own]) * size_of(in.dtype()));
+    copy_bytes(ctx.stream(), element(out, receive.begin[own]), element(in, send.begin[own]),
+               static_cast<size_t>(send.count[own]) * size_of(in.dtype()));
     call(ctx, "all_to_all", [&](ncclComm_t comm, cudaStream_t stream) {
       ncclResult_t status = ncclGroupStart();
       for (int step = 1; step < size() && status == ncclSuccess; ++step) {
         const int to = (rank() + step) % size(), from = (rank() + size() - step) % size();
         const auto t = static_cast<size_t>(to), f = static_cast<size_t>(from);
-        if (send.count[t] > 0) status = in_group(ncclSend(element(in, send.begin[t]), static_cast<size_t>(send.count[t]), type, to, comm, stream));
+        if (send.count[t] > 0)
+          status = in_group(
+              ncclSend(element(in, send.begin[t]), static_cast<size_t>(send.count[t]), type, to, comm, stream));
         if (receive.count[f] > 0 && status == ncclSuccess)
-          status = in_group(ncclRecv(element(out, receive.begin[f]), static_cast<size_t>(receive.count[f]), type, from, comm, stream));
+          status = in_group(ncclRecv(element(out, receive.begin[f]), static_cast<size_t>(receive.count[f]), type, from,
+                                     comm, stream));
       }
       const ncclResult_t ended = ncclGroupEnd();
       return status != ncclSuccess ? status : ended;
@@ -147,7 +162,9 @@ class NcclComm : public Communicator {
   volatile int32_t* given_up() const { return reinterpret_cast<volatile int32_t*>(given_up_.data()); }
   static size_t channel_of(Context& ctx) {
     const void* stream = ctx.stream().handle;
-    return stream == ctx.runtime().prepare_stream().handle ? 1 : stream == ctx.runtime().exchange_stream().handle ? 2 : 0;
+    return stream == ctx.runtime().prepare_stream().handle    ? 1
+           : stream == ctx.runtime().exchange_stream().handle ? 2
+                                                              : 0;
   }
   static size_t count(const Tensor& tensor) { return static_cast<size_t>(tensor.elements()); }
   static ncclResult_t in_group(ncclResult_t status) { return status == ncclInProgress ? ncclSuccess : status; }
@@ -159,7 +176,8 @@ class NcclComm : public Communicator {
     std::copy_n(shared.data(), sizeof id, reinterpret_cast<char*>(&id));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    const ncclResult_t status = ncclCommInitRankConfig(&channel.comm, size(), id, rank(), &config);  // sets the communicator that is asked next
+    const ncclResult_t status =
+        ncclCommInitRankConfig(&channel.comm, size(), id, rank(), &config);  // sets the communicator that is asked next
     settle(status, "connecting", channel.comm);
   }
 
@@ -171,8 +189,10 @@ class NcclComm : public Communicator {
       std::this_thread::sleep_for(milliseconds(1));
       if (ncclCommGetAsyncError(channel.comm, &state) != ncclSuccess) break;
     }
-    if (state == ncclSuccess) ncclCommDestroy(channel.comm);
-    else ncclCommAbort(channel.comm);
+    if (state == ncclSuccess)
+      ncclCommDestroy(channel.comm);
+    else
+      ncclCommAbort(channel.comm);
   }
 
   /// Every kind of call once: links are made at a first use, and must not be made while a step is recorded.
@@ -181,7 +201,8 @@ class NcclComm : public Communicator {
     for (const StreamRef stream : {runtime.compute_stream(), runtime.prepare_stream(), runtime.exchange_stream()}) {
       Context ctx(runtime, stream);
       const Buffer memory(device_, static_cast<size_t>(4 * size()) * sizeof(float));
-      const Tensor all(memory.data(), TensorSpec(DType::f32, {size()}), device_), other(element(all, size()), TensorSpec(DType::f32, {size()}), device_),
+      const Tensor all(memory.data(), TensorSpec(DType::f32, {size()}), device_),
+          other(element(all, size()), TensorSpec(DType::f32, {size()}), device_),
           one(element(all, 2 * size()), TensorSpec(DType::f32, {1}), device_);
       all_reduce(ctx, all, Reduce::sum);
       reduce_scatter(ctx, all, one, Reduce::sum);
@@ -210,7 +231,8 @@ class NcclComm : public Communicator {
     while (status == ncclInProgress) {
       throw_if_failed(name);
       if (std::chrono::steady_clock::now() - begin > kToConnect)
-        throw Error(Kind::comm, cat("NCCL: ", name, ": no connection for ", kToConnect.count(), " s; NCCL_DEBUG=INFO says more"));
+        throw Error(Kind::comm,
+                    cat("NCCL: ", name, ": no connection for ", kToConnect.count(), " s; NCCL_DEBUG=INFO says more"));
       std::this_thread::sleep_for(std::chrono::microseconds(20));
       const std::lock_guard lock(mutex_);
       if (!comm || ncclCommGetAsyncError(comm, &status) != ncclSuccess) status = ncclInternalError;
@@ -222,13 +244,15 @@ class NcclComm : public Communicator {
   static void expect(ncclResult_t status, const char* name, ncclComm_t comm) {
     if (status == ncclSuccess) return;
     const char* more = comm ? ncclGetLastError(comm) : nullptr;
-    throw Error(Kind::comm, cat("NCCL: ", ncclGetErrorString(status), " in ", name, more && *more ? cat(" (", more, ")") : "", "; NCCL_DEBUG=INFO says more"));
+    throw Error(Kind::comm, cat("NCCL: ", ncclGetErrorString(status), " in ", name,
+                                more && *more ? cat(" (", more, ")") : "", "; NCCL_DEBUG=INFO says more"));
   }
 
   void throw_if_failed(const char* name) const {
     if (const auto failure = group_.failure()) {
       if (failure->rank == rank()) throw failure->error;
-      throw Error(Kind::comm, cat("rank ", failure->rank, " failed: ", failure->error.what(), "\n  while waiting in ", name));
+      throw Error(Kind::comm,
+                  cat("rank ", failure->rank, " failed: ", failure->error.what(), "\n  while waiting in ", name));
     }
   }
 
@@ -256,7 +280,8 @@ class NcclComm : public Communicator {
     }
   }
 
-  /// Kernels that wait for a peer end only when their communicator is given up; then the host, which waits for them, goes on.
+  /// Kernels that wait for a peer end only when their communicator is given up; then the host, which waits for them,
+  /// goes on.
   void watch() {
     cudaSetDevice(device_.index);
     while (!stop_) {
@@ -264,17 +289,20 @@ class NcclComm : public Communicator {
       if (group_.failure()) return abandon();
       if (stuck()) {
         group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has come to its end for ", longest_step(),
-                                                  " s: its GPU, another one, a link between them or the storage of its data hangs; --comm-timeout lets it take longer")));
+                                                  " s: its GPU, another one, a link between them or the storage of its "
+                                                  "data hangs; --comm-timeout lets it take longer")));
         return abandon();
       }
       for (Channel& channel : channels_) {
         ncclResult_t state = ncclSuccess;
         {
           const std::lock_guard lock(mutex_);
-          if (!channel.abandoned && ncclCommGetAsyncError(channel.comm, &state) != ncclSuccess) state = ncclInternalError;
+          if (!channel.abandoned && ncclCommGetAsyncError(channel.comm, &state) != ncclSuccess)
+            state = ncclInternalError;
         }
         if (state == ncclSuccess || state == ncclInProgress) continue;
-        group_.fail(rank(), Error(Kind::comm, cat("NCCL: ", ncclGetErrorString(state), ": the link to another rank broke; NCCL_DEBUG=INFO says more")));
+        group_.fail(rank(), Error(Kind::comm, cat("NCCL: ", ncclGetErrorString(state),
+                                                  ": the link to another rank broke; NCCL_DEBUG=INFO says more")));
         return abandon();
       }
     }
@@ -293,6 +321,8 @@ class NcclComm : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_comm(RankGroup& group, int rank, Device device) { return std::make_unique<NcclComm>(group, rank, device); }
+std::unique_ptr<Communicator> make_nccl_comm(RankGroup& group, int rank, Device device) {
+  return std::make_unique<NcclComm>(group, rank, device);
+}
 
 }  // namespace hctr

@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// The communicator of a rank on a GPU. Called by every rank of the job at once, each in its own thread; `group` outlives it and carries
-/// what ranks say on the host. Errors: Error(comm).
+/// The communicator of a rank on a GPU. Called by every rank of the job at once, each in its own thread; `group`
+/// outlives it and carries what ranks say on the host. Errors: Error(comm).
 std::unique_ptr<Communicator> make_nccl_comm(RankGroup& group, int rank, Device);
 
 }  // namespace hctr

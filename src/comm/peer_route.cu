@@ -1,5 +1,6 @@
-// Each turn a rank says that its memory is free and waits for all peers to say so; kernels write what peers get straight into their memory; then it says that
-// its parts are there, and waits for theirs. Turns are counted on the device, so recorded steps need no arguments.
+// Each turn a rank says that its memory is free and waits for all peers to say so; kernels write what peers get
+// straight into their memory; then it says that its parts are there, and waits for theirs. Turns are counted on the
+// device, so recorded steps need no arguments.
 #include "comm/peer_route.h"
 
 #include <unistd.h>
@@ -135,9 +136,13 @@ class PeerRoute : public Route {
   std::byte* place(int rank) const override { return places_.at(static_cast<size_t>(rank)); }
   bool direct() const override { return true; }
   const uint32_t* closed() const override { return &reinterpret_cast<const Signals*>(signals_.data())->closed; }
-  void open(Context& ctx) override { hctr::cuda::launch(ctx, "open to peers", kThreads, open_kernel, everyones_, given_up_); }
+  void open(Context& ctx) override {
+    hctr::cuda::launch(ctx, "open to peers", kThreads, open_kernel, everyones_, given_up_);
+  }
   void close(Context& ctx) override { hctr::cuda::launch(ctx, "tell peers", kThreads, close_kernel, everyones_); }
-  void finish(Context& ctx) override { hctr::cuda::launch(ctx, "wait for peers", kThreads, finish_kernel, everyones_, given_up_); }
+  void finish(Context& ctx) override {
+    hctr::cuda::launch(ctx, "wait for peers", kThreads, finish_kernel, everyones_, given_up_);
+  }
 
  private:
   static constexpr hctr::cuda::Grid kThreads{1, kMostRanks, 0};
@@ -152,7 +157,8 @@ class PeerRoute : public Route {
     mine.signals = Shared(signals_.data());
     const char* off = std::getenv("NCCL_P2P_DISABLE");
     bool all = comm.size() <= kMostRanks && (!off || std::atoi(off) == 0);
-    for (size_t r = 0; r < places_.size() && all; ++r) mine.bytes_before[r] = spec.receive.begin.at(r) * static_cast<int64_t>(size_of(spec.into.dtype()));
+    for (size_t r = 0; r < places_.size() && all; ++r)
+      mine.bytes_before[r] = spec.receive.begin.at(r) * static_cast<int64_t>(size_of(spec.into.dtype()));
     const std::vector<Card> cards = shared(comm, mine);
     for (int r = 0; r < comm.size() && all; ++r) all = reach(cards[static_cast<size_t>(r)], mine, r);
     cudaGetLastError();  // of what could not be reached

@@ -35,15 +35,15 @@ class Processes {
   virtual int count() const = 0;
   /// Each process says how many ranks it hosts.
   virtual Seats join(int ranks) = 0;
-  /// Moves everything that goes from a rank here to a rank elsewhere, or comes from there. `transfers`: one for each rank here. One
-  /// thread at a time. Errors: Error(comm) naming the ranks that did not answer in time.
+  /// Moves everything that goes from a rank here to a rank elsewhere, or comes from there. `transfers`: one for each
+  /// rank here. One thread at a time. Errors: Error(comm) naming the ranks that did not answer in time.
   virtual void exchange(const std::vector<const Transfer*>& transfers, Wait) = 0;
   /// Ends all processes at once.
   [[noreturn]] virtual void abort(int exit_code) noexcept = 0;
 };
 
-/// The processes that mpirun, or another starter, started together with this one; none when it runs alone. `limit`: of waiting; 0 is
-/// none. Errors: Error(usage) when there are several and this build contains no MPI; Error(comm).
+/// The processes that mpirun, or another starter, started together with this one; none when it runs alone. `limit`: of
+/// waiting; 0 is none. Errors: Error(usage) when there are several and this build contains no MPI; Error(comm).
 std::unique_ptr<Processes> started_processes(std::chrono::seconds limit);
 
 }  // namespace hctr

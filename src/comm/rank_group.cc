@@ -5,7 +5,10 @@
 namespace hctr {
 
 RankGroup::RankGroup(int ranks, Processes* others, std::chrono::seconds limit)
-    : others_(others), limit_(limit), seats_(others ? others->join(ranks) : Seats{0, ranks, ranks}), here_(static_cast<size_t>(ranks), 0),
+    : others_(others),
+      limit_(limit),
+      seats_(others ? others->join(ranks) : Seats{0, ranks, ranks}),
+      here_(static_cast<size_t>(ranks), 0),
       transfers_(static_cast<size_t>(ranks), nullptr) {}
 
 void RankGroup::exchange(int rank, const Transfer& transfer, Wait wait, const char* name) {
@@ -16,7 +19,8 @@ void RankGroup::exchange(int rank, const Transfer& transfer, Wait wait, const ch
   for (int peer = 0; peer < seats_.count; ++peer) {
     const Transfer::Piece& from = transfers_[static_cast<size_t>(peer)]->send[static_cast<size_t>(rank)];
     const Transfer::Piece& to = transfer.receive[static_cast<size_t>(seats_.first + peer)];
-    HCTR_EXPECT(from.bytes == to.bytes, name, ": rank ", seats_.first + peer, " sends ", from.bytes, " bytes and rank ", rank, " expects ", to.bytes);
+    HCTR_EXPECT(from.bytes == to.bytes, name, ": rank ", seats_.first + peer, " sends ", from.bytes, " bytes and rank ",
+                rank, " expects ", to.bytes);
     if (to.bytes > 0) std::memcpy(to.data, from.data, to.bytes);
   }
   meet(rank, wait, name, {});  // nobody's memory changes while another one copies from it
@@ -48,8 +52,9 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     if (wait == Wait::patiently || limit_.count() == 0) change_.wait(lock, over);
     // When all are here, the last one speaks with other processes, which has a limit of its own.
     else if (!change_.wait_for(lock, limit_, over) && arrived_ < seats_.count) {
-      const Error late(Kind::comm, cat(absent(), " not come to ", name, " for ", limit_.count(), " s, where rank ", rank,
-                                       " waits: it hangs, or waits for its data; --comm-timeout lets it take longer"));
+      const Error late(Kind::comm,
+                       cat(absent(), " not come to ", name, " for ", limit_.count(), " s, where rank ", rank,
+                           " waits: it hangs, or waits for its data; --comm-timeout lets it take longer"));
       lock.unlock();
       fail(rank, late);
       throw late;

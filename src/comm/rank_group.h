@@ -1,4 +1,5 @@
-// The ranks of one process, which are its threads, and where they meet; other processes of the job join in when all are there.
+// The ranks of one process, which are its threads, and where they meet; other processes of the job join in when all are
+// there.
 #pragma once
 
 #include <condition_variable>
@@ -19,8 +20,9 @@ class RankGroup {
   const Seats& seats() const { return seats_; }
   std::chrono::seconds limit() const { return limit_; }
 
-  /// Called by every rank of the job: what `rank` sends to r arrives as what r receives from `rank`. Sizes agree. Errors: Error(comm)
-  /// with the reason when a rank has failed, or does not come in time; the call's `name` stands in it.
+  /// Called by every rank of the job: what `rank` sends to r arrives as what r receives from `rank`. Sizes agree.
+  /// Errors: Error(comm) with the reason when a rank has failed, or does not come in time; the call's `name` stands in
+  /// it.
   void exchange(int rank, const Transfer&, Wait, const char* name);
   /// Every rank here throws this from now on. The first reason counts.
   void fail(int rank, const Error&) noexcept;
@@ -43,7 +45,7 @@ class RankGroup {
   std::condition_variable change_;
   uint64_t meetings_ = 0;
   int arrived_ = 0;
-  std::vector<char> here_;                   // of this meeting, by local rank
+  std::vector<char> here_;                  // of this meeting, by local rank
   std::vector<const Transfer*> transfers_;  // by local rank
   std::optional<Failure> failure_;
 };

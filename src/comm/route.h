@@ -17,8 +17,9 @@ struct RouteSpec {
   Parts send{};                  // as in Communicator::all_to_all, as `receive` then is
 };
 
-/// One for every rank, made by all at once (Communicator::make_route). Calls are collective, as those of the communicator; streams may change, but each call
-/// starts when the one before is done. A turn: open(), writing the parts, close(), and finish() before what came is read.
+/// One for every rank, made by all at once (Communicator::make_route). Calls are collective, as those of the
+/// communicator; streams may change, but each call starts when the one before is done. A turn: open(), writing the
+/// parts, close(), and finish() before what came is read.
 class Route {
  public:
   virtual ~Route() = default;
@@ -41,7 +42,10 @@ class WholeRoute : public Route {
  public:
   /// Needs spec.from.
   WholeRoute(Communicator& comm, RouteSpec spec) : comm_(comm), spec_(std::move(spec)) {}
-  std::byte* place(int rank) const override { return spec_.from->bytes() + static_cast<size_t>(spec_.send.begin.at(static_cast<size_t>(rank))) * size_of(spec_.from->dtype()); }
+  std::byte* place(int rank) const override {
+    return spec_.from->bytes() +
+           static_cast<size_t>(spec_.send.begin.at(static_cast<size_t>(rank))) * size_of(spec_.from->dtype());
+  }
   bool direct() const override { return false; }
   void open(Context&) override {}
   void close(Context& ctx) override { comm_.all_to_all(ctx, *spec_.from, spec_.send, spec_.into, spec_.receive); }
@@ -53,6 +57,8 @@ class WholeRoute : public Route {
 };
 
 /// That one, or null where the spec knows no memory for parts that wait.
-inline std::unique_ptr<Route> make_whole_route(Communicator& comm, const RouteSpec& spec) { return spec.from ? std::make_unique<WholeRoute>(comm, spec) : nullptr; }
+inline std::unique_ptr<Route> make_whole_route(Communicator& comm, const RouteSpec& spec) {
+  return spec.from ? std::make_unique<WholeRoute>(comm, spec) : nullptr;
+}
 
 }  // namespace hctr

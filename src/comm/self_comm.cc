@@ -21,8 +21,8 @@ void SelfComm::all_gather(Context& ctx, Tensor in, Tensor out) { move(ctx, "all_
 void SelfComm::all_to_all(Context& ctx, Tensor in, const Parts& send, Tensor out, const Parts& receive) {
   expect_parts(send, in, receive, out, 1);
   const size_t width = size_of(in.dtype());
-  copy_bytes(ctx.stream(), out.bytes() + static_cast<size_t>(receive.begin[0]) * width, in.bytes() + static_cast<size_t>(send.begin[0]) * width,
-             static_cast<size_t>(send.count[0]) * width);
+  copy_bytes(ctx.stream(), out.bytes() + static_cast<size_t>(receive.begin[0]) * width,
+             in.bytes() + static_cast<size_t>(send.begin[0]) * width, static_cast<size_t>(send.count[0]) * width);
 }
 void SelfComm::broadcast(Context&, Tensor, int root) { HCTR_EXPECT(root == 0, "broadcast from rank ", root, " of 1"); }
 

@@ -31,8 +31,10 @@ std::unique_ptr<Processes> started_processes(std::chrono::seconds limit) {
     throw Error(Kind::usage, cat("started as ", size, " processes, and this program's MPI joins ", processes->count(),
                                  ": mpirun belongs to another MPI than the program was built with"));
   }
-  throw Error(Kind::usage, cat("started as ", size, " processes; this build contains no MPI and trains in one process: run it without mpirun, or "
-                               "build it where MPI is found (-DHCTR_MPI=ON says why it is not)"));
+  throw Error(Kind::usage,
+              cat("started as ", size,
+                  " processes; this build contains no MPI and trains in one process: run it without mpirun, or "
+                  "build it where MPI is found (-DHCTR_MPI=ON says why it is not)"));
 }
 
 }  // namespace hctr

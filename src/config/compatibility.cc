@@ -6,19 +6,26 @@ const std::vector<CompatibilityWord>& compatibility_words() {
   using C = Compatibility;
   static const std::vector<CompatibilityWord> words = {
       {"schedule_sets_embedding_rates", &C::schedule_sets_embedding_rates,
-       "an embedding with an optimizer of its own takes the rate of the top-level schedule, as 2.2 to 3.1 do; else its own rate follows that schedule in "
+       "an embedding with an optimizer of its own takes the rate of the top-level schedule, as 2.2 to 3.1 do; else its "
+       "own rate follows that schedule in "
        "proportion"},
       {"penalty_per_gpu", &C::penalty_per_gpu,
-       "the regularizer divides by the batch of one GPU, and every GPU adds its gradient: with G GPUs in `gpu` the loss gets G times and the gradient G^2 "
-       "times the penalty, the latter over the loss scale of `mixed_precision`; else both are of the whole batch, whatever the number of GPUs"},
+       "the regularizer divides by the batch of one GPU, and every GPU adds its gradient: with G GPUs in `gpu` the "
+       "loss gets G times and the gradient G^2 "
+       "times the penalty, the latter over the loss scale of `mixed_precision`; else both are of the whole batch, "
+       "whatever the number of GPUs"},
       {"dot_product_gradient", &C::dot_product_gradient,
-       "DotProduct passes no gradient to a factor that is 0, as 2.x and 3.0 do; else it passes the product of the other factors"},
+       "DotProduct passes no gradient to a factor that is 0, as 2.x and 3.0 do; else it passes the product of the "
+       "other factors"},
       {"evaluation_continues", &C::evaluation_continues,
-       "an evaluation of `max_eval_batches` goes on where the one before ended, and wraps around at the end of the set; else each starts at the first sample"},
+       "an evaluation of `max_eval_batches` goes on where the one before ended, and wraps around at the end of the "
+       "set; else each starts at the first sample"},
       {"drop_partial_batches", &C::drop_partial_batches,
-       "with `num_epochs`, samples at the end of the set that fill no batch are left out, as 3.0 does; else they are a smaller batch"},
+       "with `num_epochs`, samples at the end of the set that fill no batch are left out, as 3.0 does; else they are a "
+       "smaller batch"},
       {"batch_norm_per_gpu", &C::batch_norm_per_gpu,
-       "BatchNorm and PReLU_Dice take mean and variance of each GPU's share of the batch, and the model file gets BatchNorm's running averages of the "
+       "BatchNorm and PReLU_Dice take mean and variance of each GPU's share of the batch, and the model file gets "
+       "BatchNorm's running averages of the "
        "first GPU; else they are those of the whole batch, whatever the number of GPUs"},
   };
   return words;

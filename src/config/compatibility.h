@@ -1,4 +1,5 @@
-// Where the arithmetic of HugeCTR differs from this program's and a config may ask for the old one, to reproduce old results.
+// Where the arithmetic of HugeCTR differs from this program's and a config may ask for the old one, to reproduce old
+// results.
 #pragma once
 
 #include <string>

@@ -28,8 +28,9 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool value) override { return put(value); }
   bool number_integer(number_integer_t value) override { return put(int64_t{value}); }
   bool number_unsigned(number_unsigned_t value) override {
-    return value <= static_cast<number_unsigned_t>(std::numeric_limits<int64_t>::max()) ? put(static_cast<int64_t>(value))
-                                                                                        : put(static_cast<double>(value));
+    return value <= static_cast<number_unsigned_t>(std::numeric_limits<int64_t>::max())
+               ? put(static_cast<int64_t>(value))
+               : put(static_cast<double>(value));
   }
   bool number_float(number_float_t value, const string_t&) override { return put(value); }
   bool string(string_t& value) override { return put(std::move(value)); }
@@ -39,7 +40,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& key) override {
-    if (stack_.back().find(key)) throw Error(Kind::config, cat(name_, ": the key \"", key, "\" stands twice in one object"));
+    if (stack_.back().find(key))
+      throw Error(Kind::config, cat(name_, ": the key \"", key, "\" stands twice in one object"));
     keys_.push_back(key);
     return true;
   }
@@ -47,7 +49,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     std::string reason = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: <reason>"
     if (const size_t colon = reason.find(": "); colon != std::string::npos) reason = reason.substr(colon + 2);
     if (token.empty() || position >= text_.size()) reason += " (the file ends too early: is a bracket missing?)";
-    throw Error(Kind::config, cat(name_, ": ", place(text_, position > 0 ? position - 1 : 0), ": not valid JSON: ", reason));
+    throw Error(Kind::config,
+                cat(name_, ": ", place(text_, position > 0 ? position - 1 : 0), ": not valid JSON: ", reason));
   }
 
  private:

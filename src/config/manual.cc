@@ -10,7 +10,10 @@ void add_rows(const std::vector<FieldDoc>& fields, const std::string& prefix, st
     std::string names = cat("`", prefix, field.name, "`");
     for (const std::string& alias : field.aliases) names += cat(", `", prefix, alias, "`");
     text += cat("| ", names, " | ", field.type, field.range.empty() ? "" : cat(", ", field.range), " | ",
-                field.required ? "required" : field.default_text.empty() ? "" : cat("`", field.default_text, "`"), " | ", field.text, " |\n");
+                field.required               ? "required"
+                : field.default_text.empty() ? ""
+                                             : cat("`", field.default_text, "`"),
+                " | ", field.text, " |\n");
     add_rows(field.inner, cat(prefix, field.name, field.type == "object" ? "." : "[]."), text);
   }
 }
@@ -26,7 +29,8 @@ std::string field_table(const std::vector<FieldDoc>& fields) {
 
 std::string ignored_line(const SchemaBase& schema) {
   std::string text;
-  for (const auto& [key, why] : schema.ignored_keys()) text += cat(text.empty() ? "Accepted without effect: " : ", ", "`", key, "` (", why, ")");
+  for (const auto& [key, why] : schema.ignored_keys())
+    text += cat(text.empty() ? "Accepted without effect: " : ", ", "`", key, "` (", why, ")");
   return text.empty() ? "" : text + ".\n";
 }
 

@@ -35,13 +35,15 @@ void Problems::make_strict() {
 void Problems::throw_if_any(std::string_view file_name) const {
   if (errors_.empty()) return;
   std::string text = cat(file_name, ": ", errors_.size(), errors_.size() == 1 ? " problem" : " problems");
-  for (const Entry& entry : errors_) text += cat("\n  ", entry.pointer.empty() ? "/" : entry.pointer, ": ", entry.message);
+  for (const Entry& entry : errors_)
+    text += cat("\n  ", entry.pointer.empty() ? "/" : entry.pointer, ": ", entry.message);
   throw Error(Kind::config, text);
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int max_edits) {
   std::string best;
-  int least = std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;  // a word of one letter is near to nothing
+  int least =
+      std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;  // a word of one letter is near to nothing
   for (const std::string& candidate : candidates)
     if (const int distance = edits(word, candidate); distance < least) {
       least = distance;
@@ -57,7 +59,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 std::string one_of(const std::vector<std::string>& choices) {
   std::string text;
-  for (size_t i = 0; i < choices.size(); ++i) text += (i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ") + choices[i];
+  for (size_t i = 0; i < choices.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ") + choices[i];
   return text;
 }
 

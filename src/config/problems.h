@@ -26,7 +26,8 @@ class Problems {
 
   /// Warnings become errors (--strict).
   void make_strict();
-  /// Throws Error(config) listing every error: "config.json: 2 problems\n  /solver/...: ...". Nothing when there is none.
+  /// Throws Error(config) listing every error: "config.json: 2 problems\n  /solver/...: ...". Nothing when there is
+  /// none.
   void throw_if_any(std::string_view file_name) const;
 
  private:

@@ -22,7 +22,8 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
                                   const std::vector<std::string>& unset) {
     for (const auto& [key, value] : *of.object()) {
       if (contains(known, key)) continue;
-      const auto ignored = std::find_if(ignored_.begin(), ignored_.end(), [&, k = &key](const auto& i) { return i.first == *k; });
+      const auto ignored =
+          std::find_if(ignored_.begin(), ignored_.end(), [&, k = &key](const auto& i) { return i.first == *k; });
       if (ignored != ignored_.end()) {
         problems.note(at + "/" + key, no_effect(key, ignored->second));
       } else if (const std::string near = nearest(key, unset); !near.empty()) {
@@ -73,7 +74,8 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
   }
   report_unknown(*object, here, known, unset);
   for (size_t i = 0; i < docs_.size(); ++i)
-    if (docs_[i].required && !found[i].first) problems.error(here, cat(title_, " needs \"", docs_[i].name, "\": ", docs_[i].text));
+    if (docs_[i].required && !found[i].first)
+      problems.error(here, cat(title_, " needs \"", docs_[i].name, "\": ", docs_[i].text));
   return found;
 }
 

@@ -34,9 +34,12 @@ class SchemaBase {
   using Found = std::vector<std::pair<const Json*, std::string>>;  // per field: its value and pointer, or null
   SchemaBase(std::string title, std::string nested) : title_(std::move(title)), nested_(std::move(nested)) {}
   /// Finds each field's value under its name or an alias and reports what is unknown, doubled or missing.
-  Found match(const Json& node, const std::string& pointer, Problems&, const std::vector<std::string>& outer_keys) const;
+  Found match(const Json& node, const std::string& pointer, Problems&,
+              const std::vector<std::string>& outer_keys) const;
 
-  static std::string no_effect(const std::string& key, const std::string& why) { return "\"" + key + "\" is accepted and has no effect: " + why; }
+  static std::string no_effect(const std::string& key, const std::string& why) {
+    return "\"" + key + "\" is accepted and has no effect: " + why;
+  }
 
   std::string title_, nested_;
   std::vector<FieldDoc> docs_;
@@ -66,7 +69,8 @@ class Schema : public SchemaBase {
     docs_.back().aliases.push_back(std::move(name));
     return *this;
   }
-  /// The field declared last is accepted but not read when `why` gives a reason, which depends on fields declared before it.
+  /// The field declared last is accepted but not read when `why` gives a reason, which depends on fields declared
+  /// before it.
   Schema& unused_when(std::function<std::string(const P&)> why) {
     why_unused_.resize(docs_.size());
     why_unused_.back() = std::move(why);
@@ -80,7 +84,11 @@ class Schema : public SchemaBase {
   /// An object inside this one, read by its own schema.
   template <class T>
   Schema& part(std::string name, T P::*member, Schema<T> schema, std::string text, bool required = true) {
-    docs_.push_back({.name = std::move(name), .type = "object", .text = std::move(text), .inner = schema.fields(), .required = required});
+    docs_.push_back({.name = std::move(name),
+                     .type = "object",
+                     .text = std::move(text),
+                     .inner = schema.fields(),
+                     .required = required});
     readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
       out.*member = schema.parse(value, pointer, problems);
     });
@@ -98,13 +106,17 @@ class Schema : public SchemaBase {
     readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
       out.*member = schema.parse(value, pointer, problems);
     });
-    writers_.push_back([member, schema](const P& from) { return from.*member ? schema.effective(*(from.*member)) : Json(); });
+    writers_.push_back(
+        [member, schema](const P& from) { return from.*member ? schema.effective(*(from.*member)) : Json(); });
     return *this;
   }
   /// An array of objects, each read by its own schema.
   template <class T>
   Schema& list(std::string name, std::vector<T> P::*member, Schema<T> schema, std::string text, bool required = true) {
-    docs_.push_back({.name = std::move(name), .type = "array of objects", .text = std::move(text), .inner = schema.fields(),
+    docs_.push_back({.name = std::move(name),
+                     .type = "array of objects",
+                     .text = std::move(text),
+                     .inner = schema.fields(),
                      .required = required});
     readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
       if (!value.array()) return problems.error(pointer, "expected an array of objects, found " + value.kind());
@@ -156,13 +168,17 @@ class Schema : public SchemaBase {
   template <class T>
   Schema& field(std::string name, T P::*member, std::string text, Range range, bool required) {
     const Json fallback = to_json(P{}.*member);
-    docs_.push_back({.name = std::move(name), .type = TypeWord<T>::text(),
-                     .default_text = required || fallback.is_null() ? "" : fallback.text(), .range = range.text(),
-                     .text = std::move(text), .required = required});
+    docs_.push_back({.name = std::move(name),
+                     .type = TypeWord<T>::text(),
+                     .default_text = required || fallback.is_null() ? "" : fallback.text(),
+                     .range = range.text(),
+                     .text = std::move(text),
+                     .required = required});
     readers_.push_back([member, range](const Json& value, const std::string& pointer, P& out, Problems& problems) {
       const Misfit misfit = read_value(value, range, out.*member);
       if (!misfit.empty())
-        problems.error(pointer + misfit.place, "expected " + misfit.expected + ", found " + (misfit.place.empty() ? value.kind() : misfit.found));
+        problems.error(pointer + misfit.place, "expected " + misfit.expected + ", found " +
+                                                   (misfit.place.empty() ? value.kind() : misfit.found));
     });
     writers_.push_back([member](const P& from) { return to_json(from.*member); });
     return *this;

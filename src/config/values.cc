@@ -33,10 +33,14 @@ Misfit read_list(const Json& value, const Range& range, std::vector<T>& out, con
 
 }  // namespace
 
-const Json& unwrapped(const Json& value) { return value.array() && value.array()->size() == 1 ? value.array()->front() : value; }
+const Json& unwrapped(const Json& value) {
+  return value.array() && value.array()->size() == 1 ? value.array()->front() : value;
+}
 
 std::string Range::text() const {
-  const auto number = [](double value) { return value == std::floor(value) ? cat(static_cast<int64_t>(value)) : cat(value); };
+  const auto number = [](double value) {
+    return value == std::floor(value) ? cat(static_cast<int64_t>(value)) : cat(value);
+  };
   std::string bounds;
   if (low > -1e300) bounds = cat(low_open ? "more than " : "at least ", number(low));
   if (high < 1e300) bounds += cat(bounds.empty() ? "" : " and ", high_open ? "less than " : "at most ", number(high));

@@ -13,7 +13,8 @@
 namespace hctr {
 
 /// The words of an enumeration, in the order shown to users. Specialise with
-/// `static const std::vector<std::pair<std::string, E>>& table()`; several words may mean one value, the first is shown.
+/// `static const std::vector<std::pair<std::string, E>>& table()`; several words may mean one value, the first is
+/// shown.
 template <class E>
 struct EnumWords;
 
@@ -30,9 +31,12 @@ struct Range {
 inline Range at_least(double low) { return {.low = low}; }
 inline Range more_than(double low) { return {.low = low, .low_open = true}; }
 inline Range between(double low, double high) { return {.low = low, .high = high}; }
-inline Range strictly_between(double low, double high) { return {.low = low, .high = high, .low_open = true, .high_open = true}; }
+inline Range strictly_between(double low, double high) {
+  return {.low = low, .high = high, .low_open = true, .high_open = true};
+}
 
-/// Why a value does not fit: what was expected ("an integer"); and when that concerns one element of it, which ("/2") and what it is.
+/// Why a value does not fit: what was expected ("an integer"); and when that concerns one element of it, which ("/2")
+/// and what it is.
 struct Misfit {
   Misfit() = default;  ///< it fits
   Misfit(std::string expected_) : expected(std::move(expected_)) {}
@@ -82,7 +86,9 @@ inline Json to_json(const std::string& value) { return value; }
 template <class T>
 Json to_json(const std::vector<T>& values);
 template <class T>
-Json to_json(const std::optional<T>& value) { return value ? to_json(*value) : Json(); }
+Json to_json(const std::optional<T>& value) {
+  return value ? to_json(*value) : Json();
+}
 template <class E>
   requires std::is_enum_v<E>
 Json to_json(E value) {
@@ -98,12 +104,33 @@ Json to_json(const std::vector<T>& values) {
 }
 
 // The word for a type in the manual.
-template <class T> struct TypeWord { static std::string text() { return "word"; } };  // enumerations
-template <> struct TypeWord<int64_t> { static std::string text() { return "integer"; } };
-template <> struct TypeWord<double> { static std::string text() { return "number"; } };
-template <> struct TypeWord<bool> { static std::string text() { return "true or false"; } };
-template <> struct TypeWord<std::string> { static std::string text() { return "string"; } };
-template <class T> struct TypeWord<std::vector<T>> { static std::string text() { return "array of " + TypeWord<T>::text(); } };
-template <class T> struct TypeWord<std::optional<T>> { static std::string text() { return TypeWord<T>::text(); } };
+template <class T>
+struct TypeWord {
+  static std::string text() { return "word"; }
+};  // enumerations
+template <>
+struct TypeWord<int64_t> {
+  static std::string text() { return "integer"; }
+};
+template <>
+struct TypeWord<double> {
+  static std::string text() { return "number"; }
+};
+template <>
+struct TypeWord<bool> {
+  static std::string text() { return "true or false"; }
+};
+template <>
+struct TypeWord<std::string> {
+  static std::string text() { return "string"; }
+};
+template <class T>
+struct TypeWord<std::vector<T>> {
+  static std::string text() { return "array of " + TypeWord<T>::text(); }
+};
+template <class T>
+struct TypeWord<std::optional<T>> {
+  static std::string text() { return TypeWord<T>::text(); }
+};
 
 }  // namespace hctr

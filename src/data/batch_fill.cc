@@ -10,9 +10,11 @@ namespace hctr {
 namespace {
 
 /// Rows of a row-major array [rows, dim], padded with zeros up to `capacity` rows.
-void fill_dense(float* to, int64_t capacity, int64_t dim, std::span<const RowRange> ranges, std::vector<float> SampleBlock::*from) {
+void fill_dense(float* to, int64_t capacity, int64_t dim, std::span<const RowRange> ranges,
+                std::vector<float> SampleBlock::*from) {
   float* const end = to + capacity * dim;
-  for (const RowRange& range : ranges) to = std::copy_n((range.block->*from).data() + range.first * dim, range.count * dim, to);
+  for (const RowRange& range : ranges)
+    to = std::copy_n((range.block->*from).data() + range.first * dim, range.count * dim, to);
   std::fill(to, end, 0.0f);
 }
 
@@ -23,7 +25,9 @@ struct SlotPlace {
   int64_t begin = 0;                  // of its keys in the table
 };
 
-const int32_t* offsets_of(const RowRange& range, int64_t record_slot) { return range.block->offsets.data() + record_slot * range.block->rows + range.first; }
+const int32_t* offsets_of(const RowRange& range, int64_t record_slot) {
+  return range.block->offsets.data() + record_slot * range.block->rows + range.first;
+}
 
 /// Keys that the batch gets of a slot.
 int64_t count_keys(const BatchShape::Table& shape, int64_t record_slot, std::span<const RowRange> ranges) {
@@ -34,15 +38,18 @@ int64_t count_keys(const BatchShape::Table& shape, int64_t record_slot, std::spa
       continue;
     }
     const int32_t* from = offsets_of(range, record_slot);
-    if (shape.keep == 0) keys += from[range.count] - from[0];
+    if (shape.keep == 0)
+      keys += from[range.count] - from[0];
     else
       for (int64_t r = 0; r < range.count; ++r) keys += std::min<int64_t>(from[r + 1] - from[r], shape.keep);
   }
   return keys;
 }
 
-/// The bags of rows [0, count) that start at from[row]; longer ones lose what the table does not keep. Returns the place behind them.
-int32_t fill_kept(const BatchView::Table& view, const BatchShape::Table& shape, int32_t at, int32_t* offsets, const int32_t* from, int64_t count, const int64_t* keys) {
+/// The bags of rows [0, count) that start at from[row]; longer ones lose what the table does not keep. Returns the
+/// place behind them.
+int32_t fill_kept(const BatchView::Table& view, const BatchShape::Table& shape, int32_t at, int32_t* offsets,
+                  const int32_t* from, int64_t count, const int64_t* keys) {
   for (int64_t r = 0; r < count; ++r) {
     const auto kept = static_cast<int32_t>(std::min<int64_t>(from[r + 1] - from[r], shape.keep));
     offsets[r] = at;
@@ -53,7 +60,8 @@ int32_t fill_kept(const BatchView::Table& view, const BatchShape::Table& shape, 
 }
 
 /// The bags of one slot, for whose keys there is room.
-void fill_slot(const BatchView::Table& view, const BatchShape::Table& shape, int64_t samples, const SlotPlace& place, std::span<const RowRange> ranges) {
+void fill_slot(const BatchView::Table& view, const BatchShape::Table& shape, int64_t samples, const SlotPlace& place,
+               std::span<const RowRange> ranges) {
   int32_t* offsets = view.offsets + place.slot * samples;
   int32_t* const slot_end = offsets + samples;
   auto at = static_cast<int32_t>(place.begin);
@@ -97,7 +105,8 @@ void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const Ro
       for (int64_t i = begin; i < end; ++i) body(i);
     });
   };
-  const bool one_hot = std::all_of(ranges.begin(), ranges.end(), [](const RowRange& range) { return range.block->one_hot; });
+  const bool one_hot =
+      std::all_of(ranges.begin(), ranges.end(), [](const RowRange& range) { return range.block->one_hot; });
   if (one_hot)
     for (SlotPlace& place : places) place.begin = rows;
   else
@@ -109,7 +118,8 @@ void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const Ro
   for (SlotPlace& place : places) {  // counts become places
     if (place.slot == 0) at = 0;
     at += std::exchange(place.begin, at);
-    HCTR_EXPECT(at <= shape.tables[place.table].key_capacity, "a batch with more than ", shape.tables[place.table].key_capacity, " keys in one input");
+    HCTR_EXPECT(at <= shape.tables[place.table].key_capacity, "a batch with more than ",
+                shape.tables[place.table].key_capacity, " keys in one input");
   }
   each(2, [&](int64_t i) {
     if (i == 0) return fill_dense(view.label, shape.samples, shape.label_dim, ranges, &SampleBlock::label);

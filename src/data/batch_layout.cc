@@ -21,10 +21,12 @@ BatchLayout::BatchLayout(const BatchShape& of) : shape(of) {
 }
 
 BatchView::BatchView(const BatchLayout& layout, std::byte* block)
-    : state(reinterpret_cast<StepState*>(block + layout.state)), label(reinterpret_cast<float*>(block + layout.label)),
+    : state(reinterpret_cast<StepState*>(block + layout.state)),
+      label(reinterpret_cast<float*>(block + layout.label)),
       dense(reinterpret_cast<float*>(block + layout.dense)) {
   for (const BatchLayout::Table& table : layout.tables)
-    tables.push_back({reinterpret_cast<int32_t*>(block + table.offsets), reinterpret_cast<int64_t*>(block + table.keys)});
+    tables.push_back(
+        {reinterpret_cast<int32_t*>(block + table.offsets), reinterpret_cast<int64_t*>(block + table.keys)});
 }
 
 }  // namespace hctr

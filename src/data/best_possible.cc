@@ -12,7 +12,8 @@ namespace hctr {
 namespace {
 
 /// Of every `labels`-th number from `label` on.
-BestPossible best_of_label(std::span<const double> probability, std::span<const bool> positive, size_t label, size_t labels) {
+BestPossible best_of_label(std::span<const double> probability, std::span<const bool> positive, size_t label,
+                           size_t labels) {
   BestPossible best;
   const size_t samples = probability.size() / labels;
   std::vector<double> scores(samples);
@@ -28,7 +29,10 @@ BestPossible best_of_label(std::span<const double> probability, std::span<const 
   best.samples = static_cast<int64_t>(samples);
   best.auc = area_under_roc(scores, {outcomes.get(), samples});
   if (std::isnan(best.auc))
-    throw Error(Kind::data, cat("the ", best.samples, " evaluation samples are all of one class; more samples, or another share of positives, are needed"));
+    throw Error(
+        Kind::data,
+        cat("the ", best.samples,
+            " evaluation samples are all of one class; more samples, or another share of positives, are needed"));
   const auto n = static_cast<double>(best.samples);
   best.average_loss = loss / n;
   best.calibration = expected / positives;
@@ -45,13 +49,16 @@ Json scores_of(const BestPossible& best) {
 double number(const Json* in, const char* key, const fs::path& path) {
   const Json* value = in ? in->find(key) : nullptr;
   if (!value || !value->is_number())
-    throw Error(Kind::data, cat("'", path.string(), "': expected a number \"", key, "\"; was the file edited by hand?"));
+    throw Error(Kind::data,
+                cat("'", path.string(), "': expected a number \"", key, "\"; was the file edited by hand?"));
   return value->number();
 }
 
 /// `scores` as scores_of() wrote them, `share` the object that holds "positive_share".
 BestPossible read_scores(const Json* scores, const Json* share, const fs::path& path) {
-  return {.auc = number(scores, "AUC", path), .average_loss = number(scores, "AverageLoss", path), .calibration = number(scores, "calibration", path),
+  return {.auc = number(scores, "AUC", path),
+          .average_loss = number(scores, "AverageLoss", path),
+          .calibration = number(scores, "calibration", path),
           .positive_share = number(share, "positive_share", path)};
 }
 
@@ -76,7 +83,10 @@ fs::path truth_path(const fs::path& eval_source) { return eval_source.string() +
 
 void write_best_possible(const fs::path& eval_source, const BestPossible& best, const Json& made_with) {
   Json truth;
-  truth.set("schema", formats::kTruthSchema).set("best", scores_of(best)).set("samples", best.samples).set("positive_share", best.positive_share);
+  truth.set("schema", formats::kTruthSchema)
+      .set("best", scores_of(best))
+      .set("samples", best.samples)
+      .set("positive_share", best.positive_share);
   if (!best.labels.empty()) {
     Json labels;
     for (const BestPossible& one : best.labels) labels.add(scores_of(one).set("positive_share", one.positive_share));
@@ -91,7 +101,8 @@ std::optional<BestPossible> read_best_possible(const fs::path& eval_source) {
   if (!fs::exists(path)) return std::nullopt;
   const Json truth = Json::read_file(path);
   if (const auto schema = static_cast<int64_t>(number(&truth, "schema", path)); schema != formats::kTruthSchema)
-    throw Error(Kind::data, cat("'", path.string(), "' has schema ", schema, "; this program knows ", formats::kTruthSchema));
+    throw Error(Kind::data,
+                cat("'", path.string(), "' has schema ", schema, "; this program knows ", formats::kTruthSchema));
   BestPossible best = read_scores(truth.find("best"), &truth, path);
   best.samples = static_cast<int64_t>(number(&truth, "samples", path));
   if (const Json* labels = truth.find("labels"); labels && labels->array())

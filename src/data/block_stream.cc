@@ -13,10 +13,17 @@ std::future<int64_t> told(int64_t number) {
 
 }  // namespace
 
-BlockStream::BlockStream(SampleSet& set, const Passage& passage, const ReaderPosition& from, int workers, Recycler<SampleBlock>& blocks,
-                         BadRecordCare& care, std::optional<Share> share)
-    : set_(set), share_(share), number_(told(-from.rows)), blocks_(blocks), care_(care), bad_records_(from.bad_records), pass_(from.pass),
-      pass_rows_(from.file + from.record + from.offset + from.rows + from.taken > 0), source_(set, passage, from),
+BlockStream::BlockStream(SampleSet& set, const Passage& passage, const ReaderPosition& from, int workers,
+                         Recycler<SampleBlock>& blocks, BadRecordCare& care, std::optional<Share> share)
+    : set_(set),
+      share_(share),
+      number_(told(-from.rows)),
+      blocks_(blocks),
+      care_(care),
+      bad_records_(from.bad_records),
+      pass_(from.pass),
+      pass_rows_(from.file + from.record + from.offset + from.rows + from.taken > 0),
+      source_(set, passage, from),
       workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {}
 
 bool BlockStream::cut(Work& work) {
@@ -48,8 +55,11 @@ BlockStream::Parsed BlockStream::parse(Work& work) {
   work.chunk.shared = share_.has_value();
   if (share_) find_wanted(work, block);
   BadRecords bad = work.parser->parse(work.chunk, *samples);
-  if (share_) HCTR_EXPECT(samples->rows == work.chunk.count_wanted(0), samples->rows, " rows were parsed of ", work.chunk.count_wanted(0));
-  else block.rows = samples->rows;
+  if (share_)
+    HCTR_EXPECT(samples->rows == work.chunk.count_wanted(0), samples->rows, " rows were parsed of ",
+                work.chunk.count_wanted(0));
+  else
+    block.rows = samples->rows;
   parsed_rows_ += samples->rows;
   const Place& begin = work.chunk.begin;
   block.begin = {.pass = work.pass, .file = work.file, .record = begin.record, .offset = begin.offset};
@@ -76,12 +86,15 @@ void BlockStream::count(const Parsed& parsed) {
   bad_records_ += bad.count;
   pass_bad_ += bad.count;
   if (care_.most && bad_records_ > *care_.most)
-    throw Error(Kind::data, cat("'", care_.set, "': ", bad_records_, " bad records, and \"max_bad_records\" allows ", *care_.most, "; one of the last: ", bad.first));
-  if (care_.mentioned.insert(parsed.file).second) care_.log.warning(bad.first, "; left out, as are other bad records of this file");
+    throw Error(Kind::data, cat("'", care_.set, "': ", bad_records_, " bad records, and \"max_bad_records\" allows ",
+                                *care_.most, "; one of the last: ", bad.first));
+  if (care_.mentioned.insert(parsed.file).second)
+    care_.log.warning(bad.first, "; left out, as are other bad records of this file");
 }
 
 void BlockStream::fail_empty() const {
-  throw Error(Kind::data, pass_bad_ > 0 ? cat("'", care_.set, "': every record of the set is bad (", pass_bad_, " of them); the warnings say why")
+  throw Error(Kind::data, pass_bad_ > 0 ? cat("'", care_.set, "': every record of the set is bad (", pass_bad_,
+                                              " of them); the warnings say why")
                                         : cat("'", care_.set, "': the data set is empty: its files hold no records"));
 }
 

@@ -57,10 +57,11 @@ struct BadRecordCare {
 class BlockStream {
  public:
   /// `share`: only these rows are parsed, counted from where `from` stands; the set must allow it. Else all are.
-  BlockStream(SampleSet&, const Passage&, const ReaderPosition& from, int workers, Recycler<SampleBlock>&, BadRecordCare&, std::optional<Share> share = {});
+  BlockStream(SampleSet&, const Passage&, const ReaderPosition& from, int workers, Recycler<SampleBlock>&,
+              BadRecordCare&, std::optional<Share> share = {});
 
-  /// Empty at the end of the set, or when closed. Errors: those of the format; Error(data) when there are too many bad records, or
-  /// nothing else in a whole pass.
+  /// Empty at the end of the set, or when closed. Errors: those of the format; Error(data) when there are too many bad
+  /// records, or nothing else in a whole pass.
   std::optional<Block> next();
   void close() { workers_.close(); }
   const std::optional<Share>& share() const { return share_; }
@@ -72,7 +73,8 @@ class BlockStream {
     Chunk chunk;
     std::unique_ptr<Parser> parser;
     int64_t pass = 0, file = 0;
-    std::future<int64_t> before;   // where rows are shared: the number of its first row, told by whoever has the chunk before
+    std::future<int64_t>
+        before;  // where rows are shared: the number of its first row, told by whoever has the chunk before
     std::promise<int64_t> behind;  // that of the next chunk's; dropped when this one cannot be read
   };
   struct Parsed {

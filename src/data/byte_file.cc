@@ -48,7 +48,9 @@ ByteFile::~ByteFile() {
 }
 
 ByteFile::ByteFile(ByteFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_),
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_),
       position_(other.position_) {}
 
 void ByteFile::seek(int64_t position) {
@@ -77,8 +79,8 @@ void ByteFile::read_at(int64_t position, std::byte* to, size_t count) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail("read", path_);
     if (got == 0)
-      throw Error(Kind::data, cat("'", path_.string(), "': ends at byte ", position + static_cast<int64_t>(done), ", but had ", size_,
-                                  " bytes when it was opened"));
+      throw Error(Kind::data, cat("'", path_.string(), "': ends at byte ", position + static_cast<int64_t>(done),
+                                  ", but had ", size_, " bytes when it was opened"));
     done += static_cast<size_t>(got);
   }
 }

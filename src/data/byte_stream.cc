@@ -22,7 +22,8 @@ Packing packing_of(const fs::path& path) {
   std::array<std::byte, 4> start{};
   file.read(start.data(), start.size());
   const auto begins = [&](std::initializer_list<int> bytes) {
-    return std::equal(bytes.begin(), bytes.end(), start.begin(), [](int a, std::byte b) { return a == static_cast<int>(b); });
+    return std::equal(bytes.begin(), bytes.end(), start.begin(),
+                      [](int a, std::byte b) { return a == static_cast<int>(b); });
   };
   if (begins({0x1f, 0x8b})) return Packing::gzip;
   return begins({0x28, 0xb5, 0x2f, 0xfd}) ? Packing::zstd : Packing::none;
@@ -61,7 +62,8 @@ class Packed : public ByteStream {
 
  protected:
   [[noreturn]] void fail_damaged(const char* reason) const {
-    throw Error(Kind::data, cat("'", path_.string(), "' is damaged or cut off behind byte ", position_, " of its content: ", reason));
+    throw Error(Kind::data, cat("'", path_.string(), "' is damaged or cut off behind byte ", position_,
+                                " of its content: ", reason));
   }
   fs::path path_;
 
@@ -86,7 +88,8 @@ class Gzip : public Packed {
     const int got = ::gzread(gz_, to, static_cast<unsigned>(std::min<size_t>(count, 1 << 30)));
     int code = Z_OK;
     const char* reason = ::gzerror(gz_, &code);
-    if (code == Z_ERRNO) throw Error(Kind::io, cat("cannot read data file '", path_.string(), "': ", std::strerror(errno)));
+    if (code == Z_ERRNO)
+      throw Error(Kind::io, cat("cannot read data file '", path_.string(), "': ", std::strerror(errno)));
     if (got < 0 || code == Z_BUF_ERROR) fail_damaged(reason);
     return static_cast<size_t>(got);
   }
@@ -95,7 +98,8 @@ class Gzip : public Packed {
 
 class Zstandard : public Packed {
  public:
-  explicit Zstandard(const fs::path& path) : Packed(path), file_(path), packed_(ZSTD_DStreamInSize()), state_(ZSTD_createDStream()) {}
+  explicit Zstandard(const fs::path& path)
+      : Packed(path), file_(path), packed_(ZSTD_DStreamInSize()), state_(ZSTD_createDStream()) {}
   ~Zstandard() override { ZSTD_freeDStream(state_); }
   Zstandard(const Zstandard&) = delete;
   Zstandard& operator=(const Zstandard&) = delete;
@@ -128,9 +132,12 @@ class Zstandard : public Packed {
 
 std::unique_ptr<ByteStream> open_stream(const fs::path& path) {
   switch (packing_of(path)) {
-    case Packing::gzip: return std::make_unique<Gzip>(path);
-    case Packing::zstd: return std::make_unique<Zstandard>(path);
-    default: return std::make_unique<Plain>(path);
+    case Packing::gzip:
+      return std::make_unique<Gzip>(path);
+    case Packing::zstd:
+      return std::make_unique<Zstandard>(path);
+    default:
+      return std::make_unique<Plain>(path);
   }
 }
 

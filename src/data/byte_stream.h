@@ -12,7 +12,8 @@ namespace hctr {
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  /// Reads up to `count` bytes of content; fewer only at the end. Errors: Error(io), Error(data) for a damaged or cut off file.
+  /// Reads up to `count` bytes of content; fewer only at the end. Errors: Error(io), Error(data) for a damaged or cut
+  /// off file.
   virtual size_t read(std::byte* to, size_t count) = 0;
   /// Bytes of the file itself that reading has taken so far.
   virtual int64_t consumed() const = 0;

@@ -10,11 +10,13 @@ namespace hctr {
 std::vector<size_t> file_order(size_t files, int64_t pass, const Passage& passage) {
   std::vector<size_t> order(files);
   std::iota(order.begin(), order.end(), size_t{0});
-  if (passage.shuffle_files) shuffle(order, random_key(passage.seed, stream_of("order of files")), static_cast<uint64_t>(pass));
+  if (passage.shuffle_files)
+    shuffle(order, random_key(passage.seed, stream_of("order of files")), static_cast<uint64_t>(pass));
   return order;
 }
 
-ChunkSource::ChunkSource(SampleSet& set, const Passage& passage, const ReaderPosition& from) : set_(set), passage_(passage), pass_(from.pass) {
+ChunkSource::ChunkSource(SampleSet& set, const Passage& passage, const ReaderPosition& from)
+    : set_(set), passage_(passage), pass_(from.pass) {
   expect_file_of(from, set.files().size());
   order_ = file_order(set.files().size(), pass_, passage_);
   open(from.file, {.record = from.record, .offset = from.offset});

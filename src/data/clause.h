@@ -70,12 +70,12 @@ struct DensePart {
 
 struct SparseInput {
   std::string top;
-  std::optional<SparseType> type;                     ///< a hint of v2; the embedding that reads this input decides
+  std::optional<SparseType> type;  ///< a hint of v2; the embedding that reads this input decides
   int64_t slot_num = 0;
   std::optional<int64_t> max_feature_num_per_sample;  ///< always set after parsing
   std::optional<int64_t> max_nnz;                     ///< always set after parsing
-  std::optional<PerSlot> nnz_per_slot;                ///< v3.1 spelling of the two above; where given, the limit of each slot
-  std::optional<int64_t> keep_first, keep_last;       ///< a slot with more keys keeps so many
+  std::optional<PerSlot> nnz_per_slot;  ///< v3.1 spelling of the two above; where given, the limit of each slot
+  std::optional<int64_t> keep_first, keep_last;  ///< a slot with more keys keeps so many
   int64_t is_fixed_length = 0;
 
   /// Whether each slot has a limit of its own.
@@ -83,7 +83,9 @@ struct SparseInput {
   /// Most keys that one sample may have in all slots together.
   int64_t max_keys() const { return std::min(*max_nnz * slot_num, *max_feature_num_per_sample); }
   /// Most keys that a batch gets of slot `s`, and of all slots of a sample together.
-  int64_t kept_nnz(int64_t s) const { return kept_of(has_sizes() ? nnz_per_slot->values[static_cast<size_t>(s)] : *max_nnz); }
+  int64_t kept_nnz(int64_t s) const {
+    return kept_of(has_sizes() ? nnz_per_slot->values[static_cast<size_t>(s)] : *max_nnz);
+  }
   int64_t kept_keys() const { return std::min(kept_places(), max_keys()); }
   /// The sum of kept_nnz over the slots, and the largest of them.
   int64_t kept_places() const;
@@ -98,7 +100,7 @@ struct DataClause {
   DataFormat format = DataFormat::norm;
   std::string source, eval_source;  ///< files; mappings of feature_spec where that is given
   std::string feature_spec;         ///< empty: `format` says how samples are stored
-  std::optional<Check> check;  ///< what the user believes; the files tell
+  std::optional<Check> check;       ///< what the user believes; the files tell
   LabelPart label;
   DensePart dense;
   std::vector<SparseInput> sparse;
@@ -126,8 +128,8 @@ DataClause data_clause_of(const Json& config, Problems& problems);
 /// What every record of the clause's data must look like.
 RecordShape record_shape(const DataClause&);
 
-/// Capacities of a batch of `samples` rows (per rank), and what of longer slots it keeps. Errors: Error(config) when one sparse input of the batch could hold
-/// more keys than 32-bit offsets can count.
+/// Capacities of a batch of `samples` rows (per rank), and what of longer slots it keeps. Errors: Error(config) when
+/// one sparse input of the batch could hold more keys than 32-bit offsets can count.
 BatchShape batch_shape(const DataClause&, int64_t samples);
 
 }  // namespace hctr

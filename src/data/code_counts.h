@@ -1,4 +1,5 @@
-// How often each value of a column occurs: one table per thread, added up at the end, so the sums do not depend on the threads.
+// How often each value of a column occurs: one table per thread, added up at the end, so the sums do not depend on the
+// threads.
 #pragma once
 
 #include <cstddef>

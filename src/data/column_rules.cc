@@ -21,7 +21,8 @@ class Words {
       std::string_view value = rest.substr(0, newline);
       if (value.ends_with('\r')) value.remove_suffix(1);
       if (const auto [first, fresh] = numbers_.emplace(value, line); !fresh)
-        throw Error(Kind::data, cat("'", path.string(), "' line ", line + 1, ": '", value, "' stands in line ", first->second + 1, " already"));
+        throw Error(Kind::data, cat("'", path.string(), "' line ", line + 1, ": '", value, "' stands in line ",
+                                    first->second + 1, " already"));
       rest.remove_prefix(std::min(newline + 1, rest.size()));
     }
   }
@@ -40,7 +41,8 @@ class Words {
 namespace {
 
 int64_t scaled(uint64_t hash, int64_t buckets) {
-  return static_cast<int64_t>(static_cast<uint64_t>((static_cast<unsigned __int128>(hash) * static_cast<uint64_t>(buckets)) >> 64));
+  return static_cast<int64_t>(
+      static_cast<uint64_t>((static_cast<unsigned __int128>(hash) * static_cast<uint64_t>(buckets)) >> 64));
 }
 
 uint64_t slot_seed(uint64_t seed, int64_t slot) { return mix64(seed + static_cast<uint64_t>(slot)); }
@@ -51,8 +53,11 @@ std::vector<DenseRule> dense_rules(const std::vector<CsvDense>& groups) {
   std::vector<DenseRule> rules;
   for (const CsvDense& group : groups)
     for (size_t i = 0; i < group.columns.size(); ++i) {
-      const auto pick = [&](const std::vector<double>& values, double none) { return values.empty() ? none : values[values.size() == 1 ? 0 : i]; };
-      DenseRule& rule = rules.emplace_back(DenseRule{group.columns[i], group.transform, pick(group.mean, 0), pick(group.std, 1), {}});
+      const auto pick = [&](const std::vector<double>& values, double none) {
+        return values.empty() ? none : values[values.size() == 1 ? 0 : i];
+      };
+      DenseRule& rule =
+          rules.emplace_back(DenseRule{group.columns[i], group.transform, pick(group.mean, 0), pick(group.std, 1), {}});
       if (group.fallback) rule.fallback = static_cast<float>(*group.fallback);
     }
   return rules;
@@ -60,11 +65,17 @@ std::vector<DenseRule> dense_rules(const std::vector<CsvDense>& groups) {
 
 bool transformed(const DenseRule& rule, double number, float& value) {
   switch (rule.transform) {
-    case DenseTransform::none: value = static_cast<float>(number); break;
-    case DenseTransform::log:
-      value = number <= 0 ? 0.0f : number < 1e4 && number == std::floor(number) ? log_of_count(static_cast<int64_t>(number)) : static_cast<float>(std::log1p(number));
+    case DenseTransform::none:
+      value = static_cast<float>(number);
       break;
-    case DenseTransform::standardise: value = static_cast<float>((number - rule.mean) / rule.std); break;
+    case DenseTransform::log:
+      value = number <= 0                                    ? 0.0f
+              : number < 1e4 && number == std::floor(number) ? log_of_count(static_cast<int64_t>(number))
+                                                             : static_cast<float>(std::log1p(number));
+      break;
+    case DenseTransform::standardise:
+      value = static_cast<float>((number - rule.mean) / rule.std);
+      break;
   }
   return std::isfinite(value);
 }
@@ -81,7 +92,8 @@ std::vector<SlotRule> slot_rules(const std::vector<CsvSlots>& groups, int64_t se
   std::vector<SlotRule> rules;
   int64_t base = 0;
   for (const CsvSlots& group : groups) {
-    const auto vocabulary = group.keys == KeyRule::vocabulary ? std::make_shared<const Words>(group.vocabulary) : nullptr;
+    const auto vocabulary =
+        group.keys == KeyRule::vocabulary ? std::make_shared<const Words>(group.vocabulary) : nullptr;
     for (const std::string& column : group.columns) {
       SlotRule& rule = rules.emplace_back(slot_rule(column, static_cast<int64_t>(rules.size()), seed));
       rule.keys = group.keys;
@@ -101,8 +113,12 @@ std::vector<SlotRule> slot_rules(const std::vector<CsvSlots>& groups, int64_t se
 bool key_of(const SlotRule& rule, KeyRule keys, std::string_view value, int64_t& key) {
   uint64_t bits = 0;
   switch (keys) {
-    case KeyRule::hash: key = rule.base + scaled(text_hash(value, rule.seed), rule.buckets); break;
-    case KeyRule::vocabulary: key = rule.base + rule.vocabulary->find(value); break;
+    case KeyRule::hash:
+      key = rule.base + scaled(text_hash(value, rule.seed), rule.buckets);
+      break;
+    case KeyRule::vocabulary:
+      key = rule.base + rule.vocabulary->find(value);
+      break;
     case KeyRule::number:
       if (!read_integer(value, key)) return false;
       break;

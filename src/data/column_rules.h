@@ -31,14 +31,16 @@ struct SlotRule {
   std::optional<std::string> fallback;
   std::shared_ptr<const Words> vocabulary;
 };
-/// `seed`: the clause's; a slot's own depends on its number. Reads vocabularies. Errors: Error(io), Error(data) for those.
+/// `seed`: the clause's; a slot's own depends on its number. Reads vocabularies. Errors: Error(io), Error(data) for
+/// those.
 std::vector<SlotRule> slot_rules(const std::vector<CsvSlots>&, int64_t seed);
 /// The seed and all keys that slot `slot` has when nothing is said of it.
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
 /// The key of a value, read as `keys` says; false when it is none, or negative.
 bool key_of(const SlotRule&, KeyRule keys, std::string_view value, int64_t& key);
 
-/// The key of the value `text` in slot `slot`, of `buckets` keys: floor(h * buckets / 2^64) with h = text_hash(text, mix64(seed + slot)).
+/// The key of the value `text` in slot `slot`, of `buckets` keys: floor(h * buckets / 2^64) with h = text_hash(text,
+/// mix64(seed + slot)).
 int64_t csv_hashed_key(std::string_view text, uint64_t seed, int64_t slot, int64_t buckets);
 /// Keys that a hash without buckets gives: all of [0, 2^63 - 1).
 inline constexpr int64_t kAllKeys = 0x7fffffffffffffff;

@@ -33,8 +33,10 @@ BadRowsFound visit_rows(const TextBlock& block, const CriteoOptions& options, in
   BadRowsFound bad;
   for_each_line(block, [&](std::string_view line, int64_t number) {
     const std::string problem = parse_criteo_row(line, row);
-    if (problem.empty()) visit(row, index < train_rows);
-    else bad.add(options.bad_rows, block, number, line.data(), problem);
+    if (problem.empty())
+      visit(row, index < train_rows);
+    else
+      bad.add(options.bad_rows, block, number, line.data(), problem);
     ++index;
   });
   return bad;
@@ -58,15 +60,18 @@ CodeCounts count_values(const CriteoOptions& options, int64_t train_rows) {
   PerThread<CodeCounts> counts;
   TextSource source(options.inputs);
   BadRowsFound bad;
-  for_each_block<Counting, BadRowsFound>(source, options.threads, "counting values", [&](Counting& item) {
-    CodeCounts& mine = counts.get(item.counts);
-    std::vector<Feature> features;
-    return visit_rows(item.block, options, train_rows, [&](const CriteoRow& row, bool train) {
-      if (!train) return;
-      criteo_features(each_once, row, features);
-      for (const Feature& feature : features) mine.add(code_of(feature));
-    });
-  }, [&](BadRowsFound& more) { bad.add(options.bad_rows, more); });
+  for_each_block<Counting, BadRowsFound>(
+      source, options.threads, "counting values",
+      [&](Counting& item) {
+        CodeCounts& mine = counts.get(item.counts);
+        std::vector<Feature> features;
+        return visit_rows(item.block, options, train_rows, [&](const CriteoRow& row, bool train) {
+          if (!train) return;
+          criteo_features(each_once, row, features);
+          for (const Feature& feature : features) mine.add(code_of(feature));
+        });
+      },
+      [&](BadRowsFound& more) { bad.add(options.bad_rows, more); });
   CodeCounts all;
   for (CodeCounts& mine : counts.all()) all.take(mine);
   return all;
@@ -85,7 +90,9 @@ Converted encode(const TextBlock& block, const CriteoOptions& options, const Cod
     criteo_features(options.style, row, features);
     keys.clear();
     for (Feature feature : features) {
-      if (options.min_count > 1 && feature.value != kMissing && counts.of(code_of(feature)) < static_cast<uint64_t>(options.min_count)) feature.value = kRare;
+      if (options.min_count > 1 && feature.value != kMissing &&
+          counts.of(code_of(feature)) < static_cast<uint64_t>(options.min_count))
+        feature.value = kRare;
       keys.push_back(criteo_key(options.style, feature));
     }
     dense.clear();
@@ -106,7 +113,8 @@ void check_options(const CriteoOptions& options) {
     throw Error(Kind::usage, "--holdout and --min-count read the input more than once; the standard input cannot be");
   if (options.inputs.empty()) throw Error(Kind::usage, "no input files");
   if (options.rows_per_file < 1) throw Error(Kind::usage, "--rows-per-file must be at least 1");
-  if (!(options.holdout >= 0 && options.holdout < 1)) throw Error(Kind::usage, cat("--holdout must lie between 0 and 1, not ", options.holdout));
+  if (!(options.holdout >= 0 && options.holdout < 1))
+    throw Error(Kind::usage, cat("--holdout must lie between 0 and 1, not ", options.holdout));
   if (options.min_count < 0 || options.min_count > std::numeric_limits<uint32_t>::max())
     throw Error(Kind::usage, cat("--min-count ", options.min_count, " is out of range"));
 }
@@ -134,14 +142,16 @@ CriteoSummary convert_criteo(const CriteoOptions& options, const Log& log) {
   NormSetWriter train = set("train"), val = set("val");
   TextSource source(options.inputs);
   BadRowsFound bad;
-  for_each_block<Block, Converted>(source, options.threads, "converting", [&](Block& item) { return encode(item.block, options, counts, train_rows); },
-                                   [&](Converted& done) {
-                                     train.add(done.records, 0, done.train);
-                                     val.add(done.records, done.train, done.records.count() - done.train);
-                                     summary.train_positives += done.train_positives;
-                                     summary.val_positives += done.val_positives;
-                                     bad.add(options.bad_rows, done.bad);
-                                   });
+  for_each_block<Block, Converted>(
+      source, options.threads, "converting",
+      [&](Block& item) { return encode(item.block, options, counts, train_rows); },
+      [&](Converted& done) {
+        train.add(done.records, 0, done.train);
+        val.add(done.records, done.train, done.records.count() - done.train);
+        summary.train_positives += done.train_positives;
+        summary.val_positives += done.val_positives;
+        bad.add(options.bad_rows, done.bad);
+      });
   summary.train_rows = train.records();
   summary.val_rows = val.records();
   if (summary.train_rows == 0) throw Error(Kind::data, "the input holds no rows for training");

@@ -13,7 +13,9 @@ namespace {
 
 constexpr uint64_t kValueBits = 57;  // of a value beside its column in 63 bits
 
-uint64_t category_value(const std::optional<uint32_t>& category) { return category ? kFirstValue + *category : kMissing; }
+uint64_t category_value(const std::optional<uint32_t>& category) {
+  return category ? kFirstValue + *category : kMissing;
+}
 
 /// A pair of values has more bits than a value may: hashed, two pairs share a value with probability 2^-57.
 uint64_t cross_value(uint64_t a, uint64_t b) {
@@ -24,7 +26,10 @@ uint64_t cross_value(uint64_t a, uint64_t b) {
 }  // namespace
 
 NormStyle CriteoStyle::norm() const {
-  return {.label_dim = 1, .dense_dim = dense_dim(), .slots = deep_slots() + (wide == Wide::none ? 0 : 1), .check = check,
+  return {.label_dim = 1,
+          .dense_dim = dense_dim(),
+          .slots = deep_slots() + (wide == Wide::none ? 0 : 1),
+          .check = check,
           .key_bytes = key_bytes};
 }
 
@@ -48,7 +53,8 @@ void criteo_features(const CriteoStyle& style, const CriteoRow& row, std::vector
     for (uint32_t i = 0; i < kCriteoCategories; ++i) features.push_back({1 + i, category_value(row.categories[i])});
   };
   const auto add_buckets = [&] {
-    for (uint32_t i = 0; i < kCriteoIntegers; ++i) features.push_back({1 + kCriteoCategories + i, bucket_value(row.integers[i])});
+    for (uint32_t i = 0; i < kCriteoIntegers; ++i)
+      features.push_back({1 + kCriteoCategories + i, bucket_value(row.integers[i])});
   };
   const auto add_cross = [&](uint32_t column, size_t a, size_t b) {
     features.push_back({column, cross_value(category_value(row.categories[a]), category_value(row.categories[b]))});
@@ -66,7 +72,8 @@ void criteo_features(const CriteoStyle& style, const CriteoRow& row, std::vector
 
 int64_t criteo_key(const CriteoStyle& style, Feature feature) {
   if (style.buckets > 0)
-    return (int64_t{feature.column} - 1) * style.buckets + static_cast<int64_t>(ranged_key(feature.value, static_cast<uint64_t>(style.buckets)));
+    return (int64_t{feature.column} - 1) * style.buckets +
+           static_cast<int64_t>(ranged_key(feature.value, static_cast<uint64_t>(style.buckets)));
   if (style.key_bytes == 8) return scattered_key(uint64_t{feature.column} << kValueBits | feature.value);
   return (int64_t{feature.column} << 26) + static_cast<int64_t>(ranged_key(feature.value, uint64_t{1} << 26));
 }
@@ -76,7 +83,8 @@ void append_criteo_keys(const CriteoStyle& style, const std::vector<Feature>& fe
   keys.resize(before + features.size());
   int64_t* to = keys.data() + before;
   if (style.buckets == 0 && style.key_bytes == 8) {
-    for (size_t i = 0; i < features.size(); ++i) to[i] = static_cast<int64_t>(uint64_t{features[i].column} << kValueBits | features[i].value);
+    for (size_t i = 0; i < features.size(); ++i)
+      to[i] = static_cast<int64_t>(uint64_t{features[i].column} << kValueBits | features[i].value);
     scatter_keys(to, static_cast<int32_t>(features.size()));
   } else {
     for (size_t i = 0; i < features.size(); ++i) to[i] = criteo_key(style, features[i]);
@@ -85,10 +93,13 @@ void append_criteo_keys(const CriteoStyle& style, const std::vector<Feature>& fe
 
 void check_criteo_style(const CriteoStyle& style) {
   if (style.buckets != 0 && style.buckets < 3)
-    throw Error(Kind::usage, cat("--buckets ", style.buckets, ": each column needs at least 3 keys: missing, rare, and one more"));
-  const int64_t most = (style.key_bytes == 4 ? int64_t{std::numeric_limits<uint32_t>::max()} : int64_t{1} << 60) / kCriteoColumns;
+    throw Error(Kind::usage,
+                cat("--buckets ", style.buckets, ": each column needs at least 3 keys: missing, rare, and one more"));
+  const int64_t most =
+      (style.key_bytes == 4 ? int64_t{std::numeric_limits<uint32_t>::max()} : int64_t{1} << 60) / kCriteoColumns;
   if (style.buckets > most)
-    throw Error(Kind::usage, cat("--buckets ", style.buckets, ": keys of ", style.key_bytes * 8, " bits allow at most ", most));
+    throw Error(Kind::usage,
+                cat("--buckets ", style.buckets, ": keys of ", style.key_bytes * 8, " bits allow at most ", most));
 }
 
 }  // namespace hctr

@@ -23,12 +23,15 @@ struct CriteoStyle {
   bool has_dense() const { return integers != Integers::buckets; }
   bool has_bucket_slots() const { return integers != Integers::dense; }
   int64_t deep_slots() const { return kCriteoCategories + (has_bucket_slots() ? kCriteoIntegers : 0); }
-  int64_t wide_keys() const { return wide == Wide::all ? kCriteoCategories + kCriteoIntegers : wide == Wide::cross ? 2 : 0; }
+  int64_t wide_keys() const {
+    return wide == Wide::all ? kCriteoCategories + kCriteoIntegers : wide == Wide::cross ? 2 : 0;
+  }
   int64_t dense_dim() const { return has_dense() ? kCriteoIntegers : 0; }
   NormStyle norm() const;
 };
 
-/// One value of one column, before it is a key. Columns: 1-26 are C1..C26, 27-39 the bucketed I1..I13, 40 is C1 x C2, 41 is C3 x C4.
+/// One value of one column, before it is a key. Columns: 1-26 are C1..C26, 27-39 the bucketed I1..I13, 40 is C1 x C2,
+/// 41 is C3 x C4.
 struct Feature {
   uint32_t column;
   uint64_t value;

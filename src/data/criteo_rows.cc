@@ -52,13 +52,15 @@ std::string parse_criteo_cells(std::span<const std::string_view> cells, CriteoRo
   for (size_t i = 0; i < kCriteoIntegers; ++i) {
     const std::string_view cell = cells[1 + i];
     int64_t value = 0;
-    if (!read_digits(cell, value) && !read_whole(cell, value, 10)) return unexpected(cat("I", i + 1), "an integer or nothing", cell);
+    if (!read_digits(cell, value) && !read_whole(cell, value, 10))
+      return unexpected(cat("I", i + 1), "an integer or nothing", cell);
     row.integers[i] = cell.empty() ? std::nullopt : std::optional(value);
   }
   for (size_t i = 0; i < kCriteoCategories; ++i) {
     const std::string_view cell = cells[1 + kCriteoIntegers + i];
     uint32_t value = 0;
-    if (!cell.empty() && !read_category(cell, value)) return unexpected(cat("C", i + 1), "up to 8 hexadecimal digits or nothing", cell);
+    if (!cell.empty() && !read_category(cell, value))
+      return unexpected(cat("C", i + 1), "up to 8 hexadecimal digits or nothing", cell);
     row.categories[i] = cell.empty() ? std::nullopt : std::optional(value);
   }
   return "";

@@ -34,7 +34,8 @@ class CriteoRows : public RowMaker {
 }  // namespace
 
 const std::vector<std::pair<std::string, Wide>>& EnumWords<Wide>::table() {
-  static const std::vector<std::pair<std::string, Wide>> words = {{"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}};
+  static const std::vector<std::pair<std::string, Wide>> words = {
+      {"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}};
   return words;
 }
 
@@ -46,13 +47,16 @@ const std::vector<std::pair<std::string, Integers>>& EnumWords<Integers>::table(
 
 Schema<CriteoPart> criteo_schema() {
   return Schema<CriteoPart>("criteo")
-      .opt("wide", &CriteoPart::wide, "a first slot with the keys of all features (39), or of the pairs C1 x C2 and C3 x C4 (2), or none")
-      .opt("integers", &CriteoPart::integers, "I1 to I13 are dense values, 13 slots of buckets behind those of C1 to C26, or both")
+      .opt("wide", &CriteoPart::wide,
+           "a first slot with the keys of all features (39), or of the pairs C1 x C2 and C3 x C4 (2), or none")
+      .opt("integers", &CriteoPart::integers,
+           "I1 to I13 are dense values, 13 slots of buckets behind those of C1 to C26, or both")
       .opt("buckets", &CriteoPart::buckets, "keys of each column, at least 3; 0: a key for every value", at_least(0))
       .opt("key_bits", &CriteoPart::key_bits, "64, or 32: keys that a file of 32-bit keys could hold", between(32, 64))
       .together([](CriteoPart& part, const std::string& pointer, Problems& problems) {
         part.given = true;
-        if (part.key_bits != 32 && part.key_bits != 64) problems.error(pointer + "/key_bits", cat("expected 32 or 64, found ", part.key_bits));
+        if (part.key_bits != 32 && part.key_bits != 64)
+          problems.error(pointer + "/key_bits", cat("expected 32 or 64, found ", part.key_bits));
         try {
           check_criteo_style(criteo_style(part));
         } catch (const Error& error) {
@@ -62,19 +66,27 @@ Schema<CriteoPart> criteo_schema() {
 }
 
 CriteoStyle criteo_style(const CriteoPart& part) {
-  return {.wide = part.wide, .integers = part.integers, .buckets = part.buckets, .key_bytes = static_cast<int>(part.key_bits / 8)};
+  return {.wide = part.wide,
+          .integers = part.integers,
+          .buckets = part.buckets,
+          .key_bytes = static_cast<int>(part.key_bits / 8)};
 }
 
 void check_criteo_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
   const CriteoStyle style = criteo_style(clause.criteo);
   const int64_t slots = style.deep_slots() + (style.wide_keys() > 0);
-  if (clause.label.label_dim != 1) problems.error(pointer + "/label/label_dim", cat("Criteo data has 1 label, not ", clause.label.label_dim));
+  if (clause.label.label_dim != 1)
+    problems.error(pointer + "/label/label_dim", cat("Criteo data has 1 label, not ", clause.label.label_dim));
   if (clause.dense.dense_dim != style.dense_dim())
-    problems.error(pointer + "/dense/dense_dim", cat("Criteo data with these options has ", style.dense_dim(), " dense values, not ", clause.dense.dense_dim));
+    problems.error(pointer + "/dense/dense_dim", cat("Criteo data with these options has ", style.dense_dim(),
+                                                     " dense values, not ", clause.dense.dense_dim));
   if (clause.slots() != slots)
-    problems.error(pointer + "/sparse", cat("has ", clause.slots(), " slots in all; Criteo data with these options has ", slots));
-  else if (style.wide_keys() > 0 && std::min(clause.sparse[0].max_keys(), *clause.sparse[0].max_nnz) < style.wide_keys())
-    problems.error(pointer + "/sparse/0", cat("its first slot is the wide one, with ", style.wide_keys(), " keys; the limits allow fewer"));
+    problems.error(pointer + "/sparse",
+                   cat("has ", clause.slots(), " slots in all; Criteo data with these options has ", slots));
+  else if (style.wide_keys() > 0 &&
+           std::min(clause.sparse[0].max_keys(), *clause.sparse[0].max_nnz) < style.wide_keys())
+    problems.error(pointer + "/sparse/0",
+                   cat("its first slot is the wide one, with ", style.wide_keys(), " keys; the limits allow fewer"));
 }
 
 TextFormat criteo_format(const DataClause& clause) {

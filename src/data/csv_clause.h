@@ -35,7 +35,7 @@ struct EnumWords<Integers> {
 struct CsvDense {
   std::vector<std::string> columns;
   DenseTransform transform = DenseTransform::none;
-  std::vector<double> mean, std;  ///< one for all of the columns, or one for each
+  std::vector<double> mean, std;   ///< one for all of the columns, or one for each
   std::optional<double> fallback;  ///< none: 0 in a text, in Parquet an error
 };
 

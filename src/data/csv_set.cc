@@ -23,18 +23,21 @@ CsvRules rules_of(const CsvPart& part) {
 }
 
 std::string unexpected(const std::string& column, const char* expected, std::string_view found) {
-  return cat("column '", column, "': expected ", expected, ", found ", found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
+  return cat("column '", column, "': expected ", expected, ", found ",
+             found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
 }
 
 /// The rules, and where a file has the columns they speak of.
 class CsvRows : public RowMaker {
  public:
-  CsvRows(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns) : rules_(std::move(rules)), columns_(columns.size()) {
+  CsvRows(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns)
+      : rules_(std::move(rules)), columns_(columns.size()) {
     const auto place = [&](const std::string& column) {
       const auto found = std::find(columns.begin(), columns.end(), column);
       std::string all;
       for (const std::string& name : columns) all += cat(all.empty() ? "" : ", ", "'", name, "'");
-      if (found == columns.end()) throw Error(Kind::data, cat("there is no column '", column, "'; there are ", all.substr(0, 1000)));
+      if (found == columns.end())
+        throw Error(Kind::data, cat("there is no column '", column, "'; there are ", all.substr(0, 1000)));
       return static_cast<size_t>(found - columns.begin());
     };
     for (const std::string& label : rules_->labels) labels_.push_back(place(label));
@@ -51,11 +54,14 @@ class CsvRows : public RowMaker {
       row.label[i] = static_cast<float>(number);
     }
     for (size_t i = 0; i < dense_.size(); ++i)
-      if (!dense_value(rules_->dense[i], cells[dense_[i]], row.dense[i])) return unexpected(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
+      if (!dense_value(rules_->dense[i], cells[dense_[i]], row.dense[i]))
+        return unexpected(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
     for (size_t i = 0; i < slots_.size(); ++i) {
       const size_t before = row.keys->size();
       if (!add_keys(rules_->slots[i], cells[slots_[i]], *row.keys))
-        return unexpected(rules_->slots[i].column, *rules_->slots[i].keys == KeyRule::hex ? "hexadecimal digits" : "an integer of at least 0", cells[slots_[i]]);
+        return unexpected(rules_->slots[i].column,
+                          *rules_->slots[i].keys == KeyRule::hex ? "hexadecimal digits" : "an integer of at least 0",
+                          cells[slots_[i]]);
       row.nnz[i] = static_cast<int32_t>(row.keys->size() - before);
     }
     return "";
@@ -100,12 +106,15 @@ void check_csv_clause(const DataClause& clause, const std::string& pointer, Prob
   const CsvPart& csv = clause.csv;
   if (!csv.given) return problems.error(pointer, "Csv data needs the object \"csv\", which says what its columns are");
   const auto compare = [&](const char* field, int64_t stated, int64_t columns, const char* list) {
-    if (stated != columns) problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"csv\" names ", columns, columns == 1 ? " column" : " columns"));
+    if (stated != columns)
+      problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"csv\" names ", columns,
+                                          columns == 1 ? " column" : " columns"));
   };
   compare("/label/label_dim", clause.label.label_dim, static_cast<int64_t>(csv.labels.size()), "\"labels\"");
   compare("/dense/dense_dim", clause.dense.dense_dim, columns_of(csv.dense), "\"dense\"");
   if (clause.slots() != columns_of(csv.slots))
-    problems.error(pointer + "/sparse", cat("has ", clause.slots(), " slots in all, but \"slots\" of \"csv\" names ", columns_of(csv.slots), " columns"));
+    problems.error(pointer + "/sparse", cat("has ", clause.slots(), " slots in all, but \"slots\" of \"csv\" names ",
+                                            columns_of(csv.slots), " columns"));
 }
 
 TextFormat csv_format(const DataClause& clause) {
@@ -115,7 +124,8 @@ TextFormat csv_format(const DataClause& clause) {
     std::vector<std::string> columns = names;
     if (header) columns.assign(first.begin(), first.end());
     for (size_t i = 0; columns.size() < first.size() && names.empty(); ++i) columns.push_back(std::to_string(i + 1));
-    if (columns.size() != first.size()) throw Error(Kind::data, cat("it has ", first.size(), " values, but \"columns\" names ", columns.size()));
+    if (columns.size() != first.size())
+      throw Error(Kind::data, cat("it has ", first.size(), " values, but \"columns\" names ", columns.size()));
     return std::make_shared<const CsvRows>(rules, columns);
   };
   return {{part.delimiter[0], part.quote.empty() ? '\0' : part.quote[0]}, part.header, maker};

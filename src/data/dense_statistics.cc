@@ -59,7 +59,8 @@ void DenseColumn::add(std::span<const double> values, bool log) {
   raw.merge(here);
   if (!log) return scaled.merge(here);
   std::vector<double> logarithms(values.size());
-  std::transform(values.begin(), values.end(), logarithms.begin(), [](double value) { return std::isnan(value) ? value : logarithm(value); });
+  std::transform(values.begin(), values.end(), logarithms.begin(),
+                 [](double value) { return std::isnan(value) ? value : logarithm(value); });
   scaled.merge(statistics_of(logarithms));
 }
 
@@ -71,7 +72,8 @@ void DenseColumn::merge(const DenseColumn& other) {
 
 Json DenseColumn::describe(const std::string& name) const {
   Json json(Json::Object{{"name", name}, {"missing", missing}});
-  if (raw.count > 0) json.set("min", raw.least).set("max", raw.most).set("mean", raw.mean).set("deviation", raw.deviation());
+  if (raw.count > 0)
+    json.set("min", raw.least).set("max", raw.most).set("mean", raw.mean).set("deviation", raw.deviation());
   return json;
 }
 

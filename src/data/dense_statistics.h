@@ -28,10 +28,11 @@ DenseStatistics statistics_of(std::span<const double> values);
 enum class Normalize { none, minmax, standard };
 
 struct DenseOptions {
-  double fill = 0;              ///< of a missing value, in the unit of the column
-  bool fill_with_mean = false;  ///< the mean of the training rows instead
-  bool log = false;             ///< ln(1 + max(v, 0))
-  Normalize normalize = Normalize::none;  ///< behind the logarithm: (v - least) / (most - least), or (v - mean) / deviation, of the training rows
+  double fill = 0;                        ///< of a missing value, in the unit of the column
+  bool fill_with_mean = false;            ///< the mean of the training rows instead
+  bool log = false;                       ///< ln(1 + max(v, 0))
+  Normalize normalize = Normalize::none;  ///< behind the logarithm: (v - least) / (most - least), or (v - mean) /
+                                          ///< deviation, of the training rows
 };
 
 /// A dense column over the training rows.

@@ -15,13 +15,14 @@ struct FeatureUse {
   std::vector<size_t> labels, dense, slots;
 };
 
-/// An input reads the channel that has the name of its `top`. Those without one read "label" and "numerical"; sparse inputs without one
-/// share the features of "categorical", in their order. Errors, in `problems`: channels that are not there, whose features are of another number
-/// than the layer says, or have types that are no ids.
+/// An input reads the channel that has the name of its `top`. Those without one read "label" and "numerical"; sparse
+/// inputs without one share the features of "categorical", in their order. Errors, in `problems`: channels that are not
+/// there, whose features are of another number than the layer says, or have types that are no ids.
 FeatureUse use_features(const FeatureSpec&, const DataClause&, const std::string& pointer, Problems&);
 
-/// Completes a clause with `feature_spec`: its format; the mappings "train" and, where there is one, "test"; slot_size_array from the
-/// cardinalities. Nothing is held against a specification that is not there yet: that is a note.
+/// Completes a clause with `feature_spec`: its format; the mappings "train" and, where there is one, "test";
+/// slot_size_array from the cardinalities. Nothing is held against a specification that is not there yet: that is a
+/// note.
 void complete_feature_clause(DataClause&, const std::string& pointer, Problems&);
 
 /// Rules of a clause whose format is FeatureSpec, beyond those.

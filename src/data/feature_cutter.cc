@@ -15,7 +15,8 @@ constexpr int64_t kChunkBytes = 512 << 10, kMostRows = 16384, kFewestRows = 64;
 /// So many that a chunk fits the second-level cache, and that reads of narrow columns are not too small.
 int64_t rows_of_a_chunk(const FeaturePlan& plan) {
   int64_t bytes = 0;
-  for (const FeatureGroup& group : plan.groups) bytes += static_cast<int64_t>(group.binary() ? group.width : 8 * group.width);
+  for (const FeatureGroup& group : plan.groups)
+    bytes += static_cast<int64_t>(group.binary() ? group.width : 8 * group.width);
   return std::clamp(kChunkBytes / bytes, kFewestRows, kMostRows);
 }
 
@@ -47,7 +48,9 @@ bool CsvLines::read_on() {
     ++lines_;
     if (newline > seen_ + 1 || (newline == seen_ + 1 && text_[seen_] != '\r')) ends_.push_back({newline + 1, lines_});
   }
-  if (text_.size() - seen_ > kLongestLine) throw Error(Kind::data, cat("'", path_.string(), "' line ", lines_ + 1, ": more than ", kLongestLine, " bytes without a line end"));
+  if (text_.size() - seen_ > kLongestLine)
+    throw Error(Kind::data, cat("'", path_.string(), "' line ", lines_ + 1, ": more than ", kLongestLine,
+                                " bytes without a line end"));
   return true;
 }
 
@@ -61,11 +64,18 @@ std::string_view CsvLines::take(int64_t rows) {
 }
 
 FeatureCutter::FeatureCutter(const FeaturePlan& plan, int64_t from, std::optional<int64_t> most)
-    : plan_(plan), tracks_(plan.groups.size()), ready_(plan.groups.size()), row_(from), chunk_rows_(rows_of_a_chunk(plan)), most_(most) {
+    : plan_(plan),
+      tracks_(plan.groups.size()),
+      ready_(plan.groups.size()),
+      row_(from),
+      chunk_rows_(rows_of_a_chunk(plan)),
+      most_(most) {
   for (size_t g = 0; g < tracks_.size(); ++g)
     for (int64_t left = from; left > 0;) {
       const int64_t rows = std::min(left, ready(g, std::min(left, kMostRows)));
-      if (rows == 0) throw Error(Kind::data, cat("a reader cannot go on at row ", from + 1, " of mapping \"", plan.mapping, "\": the chunk of '", plan.groups[g].files[0].string(), "' has ", from - left));
+      if (rows == 0)
+        throw Error(Kind::data, cat("a reader cannot go on at row ", from + 1, " of mapping \"", plan.mapping,
+                                    "\": the chunk of '", plan.groups[g].files[0].string(), "' has ", from - left));
       if (tracks_[g].lines) tracks_[g].lines->take(rows);
       tracks_[g].row += rows;
       left -= rows;
@@ -118,7 +128,11 @@ bool FeatureCutter::next(Chunk& chunk) {
   for (size_t g = 0; g < tracks_.size(); ++g) {
     Track& track = tracks_[g];
     ChunkPart& part = chunk.parts[g];
-    part = {.file = track.file, .first = track.lines ? track.lines->line() : track.row, .begin = used, .end = used, .open = track.open};
+    part = {.file = track.file,
+            .first = track.lines ? track.lines->line() : track.row,
+            .begin = used,
+            .end = used,
+            .open = track.open};
     track.row += rows;
     if (track.lines) {
       const std::string_view text = track.lines->take(rows);
@@ -135,13 +149,17 @@ bool FeatureCutter::next(Chunk& chunk) {
 }
 
 void FeatureCutter::finish(const std::vector<int64_t>& ready) const {
-  const auto name = [&](auto group) { return plan_.groups[static_cast<size_t>(group - ready.begin())].files[0].string(); };
+  const auto name = [&](auto group) {
+    return plan_.groups[static_cast<size_t>(group - ready.begin())].files[0].string();
+  };
   const auto ended = std::find(ready.begin(), ready.end(), 0);
   const auto longer = std::find_if(ready.begin(), ready.end(), [](int64_t rows) { return rows > 0; });
   if (longer != ready.end())
-    throw Error(Kind::data, cat("the chunks of mapping \"", plan_.mapping, "\" differ in length: the one of '", name(ended), "' ends after ", row_, " rows, the one of '", name(longer),
-                                "' has more"));
-  if (most_) throw Error(Kind::data, cat("mapping \"", plan_.mapping, "\" holds ", row_, " rows, the Data layer says ", *most_, " (\"num_samples\" and \"eval_num_samples\")"));
+    throw Error(Kind::data, cat("the chunks of mapping \"", plan_.mapping, "\" differ in length: the one of '",
+                                name(ended), "' ends after ", row_, " rows, the one of '", name(longer), "' has more"));
+  if (most_)
+    throw Error(Kind::data, cat("mapping \"", plan_.mapping, "\" holds ", row_, " rows, the Data layer says ", *most_,
+                                " (\"num_samples\" and \"eval_num_samples\")"));
 }
 
 }  // namespace hctr

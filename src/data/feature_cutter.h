@@ -1,5 +1,5 @@
-// Cutting a mapping of a feature specification into chunks: the same rows of all its files at a time. Rows of binary files are found by arithmetic,
-// and the parser reads them; those of texts are counted off one after another here.
+// Cutting a mapping of a feature specification into chunks: the same rows of all its files at a time. Rows of binary
+// files are found by arithmetic, and the parser reads them; those of texts are counted off one after another here.
 #pragma once
 
 #include <memory>
@@ -17,9 +17,11 @@ class CsvLines {
  public:
   explicit CsvLines(const fs::path&);
 
-  /// How many of the next `rows` rows there are; reads as far as it takes. Errors: those of ByteStream; Error(data) for a line of more than a megabyte.
+  /// How many of the next `rows` rows there are; reads as far as it takes. Errors: those of ByteStream; Error(data) for
+  /// a line of more than a megabyte.
   int64_t ready(int64_t rows);
-  /// Goes on behind the next `rows` rows, which must be ready, and returns their text, with the blank lines before them. It stands until ready() is called.
+  /// Goes on behind the next `rows` rows, which must be ready, and returns their text, with the blank lines before
+  /// them. It stands until ready() is called.
   std::string_view take(int64_t rows);
   /// Lines before the next row, but for blank ones right before it.
   int64_t line() const { return line_; }
@@ -37,8 +39,8 @@ class CsvLines {
   std::unique_ptr<ByteStream> stream_;
   std::string text_;
   std::vector<End> ends_;
-  size_t taken_ = 0;            // of ends_
-  size_t begin_ = 0, seen_ = 0; // in text_: the next row; where lines have not been looked for
+  size_t taken_ = 0;             // of ends_
+  size_t begin_ = 0, seen_ = 0;  // in text_: the next row; where lines have not been looked for
   int64_t line_ = 0, lines_ = 0, consumed_ = 0;
 };
 
@@ -47,7 +49,8 @@ class FeatureCutter : public Cutter {
   /// From row `from` on, rows below `most` where that is stated. Errors: Error(data) when there are not so many.
   FeatureCutter(const FeaturePlan&, int64_t from, std::optional<int64_t> most);
 
-  /// Chunks lie within one file of each group. Errors: those of CsvLines; Error(data) when a group ends before the others.
+  /// Chunks lie within one file of each group. Errors: those of CsvLines; Error(data) when a group ends before the
+  /// others.
   bool next(Chunk& chunk) override;
   /// Of all files together.
   std::optional<int64_t> consumed() const override;

@@ -11,9 +11,12 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kTile = 512;  // rows whose columns are converted one after another while they are in the first-level cache
+constexpr int64_t kTile =
+    512;  // rows whose columns are converted one after another while they are in the first-level cache
 
-float most_of_number(const FeatureColumn& feature) { return feature.type == FeatureType::boolean ? 1.0f : std::numeric_limits<float>::max(); }
+float most_of_number(const FeatureColumn& feature) {
+  return feature.type == FeatureType::boolean ? 1.0f : std::numeric_limits<float>::max();
+}
 
 /// Calls one(r, bytes before value r) for all rows; values without a gap are a loop of their own, which vectorizes.
 template <class T, class One>
@@ -30,7 +33,8 @@ bool put_ids(const std::byte* from, size_t width, int64_t rows, const FeatureFie
   const auto limit = static_cast<uint64_t>(field.limit), more = static_cast<uint64_t>(field.more);
   uint64_t outside = 0;
   for_values<T>(width, rows, [&](int64_t r, size_t at) {
-    const auto id = static_cast<uint64_t>(static_cast<int64_t>(stored<T>(from + at)));  // what is negative becomes large
+    const auto id =
+        static_cast<uint64_t>(static_cast<int64_t>(stored<T>(from + at)));  // what is negative becomes large
     outside |= id >= limit;
     to[r] = static_cast<int64_t>(id + more);
   });
@@ -38,7 +42,8 @@ bool put_ids(const std::byte* from, size_t width, int64_t rows, const FeatureFie
 }
 
 template <class T>
-bool put_numbers(const std::byte* from, size_t width, int64_t rows, const FeatureField& field, float* to, int64_t step) {
+bool put_numbers(const std::byte* from, size_t width, int64_t rows, const FeatureField& field, float* to,
+                 int64_t step) {
   const float most = most_of_number(field.feature);
   int outside = 0;
   for_values<T>(width, rows, [&](int64_t r, size_t at) {
@@ -67,12 +72,14 @@ Numbers numbers_of(const FeaturePlan& plan, const FeatureField& field, SampleBlo
 std::string id_problem(const FeatureField& field, int64_t id) {
   if (std::string misfit = feature_misfit(field.feature, static_cast<double>(id)); !misfit.empty()) return misfit;
   return id < 0 ? cat("feature ", field.feature.name, ": ", id, " is no id; ids are not negative")
-                : cat("feature ", field.feature.name, ": ", id, " is no id below the ", field.limit, " that \"slot_size_array\" gives slot ", field.index);
+                : cat("feature ", field.feature.name, ": ", id, " is no id below the ", field.limit,
+                      " that \"slot_size_array\" gives slot ", field.index);
 }
 
 std::string number_problem(const FeatureField& field, double value) {
   const bool finite = std::isfinite(static_cast<float>(value));
-  return finite ? feature_misfit(field.feature, value) : cat("feature ", field.feature.name, ": ", value, " is no finite float");
+  return finite ? feature_misfit(field.feature, value)
+                : cat("feature ", field.feature.name, ": ", value, " is no finite float");
 }
 
 }  // namespace
@@ -98,8 +105,10 @@ BadRecords FeatureParser::parse(Chunk& chunk, SampleBlock& block) {
   for (size_t g = 0; g < plan_.groups.size(); ++g) {
     const FeatureGroup& group = plan_.groups[g];
     if (rows == 0) break;
-    if (group.binary()) parse_binary(group, chunk.parts[g], chunk, block);
-    else parse_csv(group, chunk.parts[g], chunk, block);
+    if (group.binary())
+      parse_binary(group, chunk.parts[g], chunk, block);
+    else
+      parse_csv(group, chunk.parts[g], chunk, block);
   }
   if (bad_ > 0) {
     if (policy_ != BadRecordPolicy::skip) throw Error(Kind::data, problem_);
@@ -109,7 +118,8 @@ BadRecords FeatureParser::parse(Chunk& chunk, SampleBlock& block) {
   return {bad_, bad_ > 0 ? problem_ : ""};
 }
 
-void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk, SampleBlock& block) {
+void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk,
+                                 SampleBlock& block) {
   const size_t width = group.width;
   const int64_t rows = rows_;
   grow(bytes_, rows * static_cast<int64_t>(width));
@@ -128,15 +138,18 @@ void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& par
           const Numbers numbers = numbers_of(plan_, field, block);
           return put_numbers<T>(from, width, end - begin, field, numbers.to + begin * numbers.step, numbers.step);
         }
-        if constexpr (std::is_integral_v<T>) return put_ids<T>(from, width, end - begin, field, block.keys.data() + field.index * rows + begin);
-        else return false;  // such features are not let in
+        if constexpr (std::is_integral_v<T>)
+          return put_ids<T>(from, width, end - begin, field, block.keys.data() + field.index * rows + begin);
+        else
+          return false;  // such features are not let in
       });
       if (!right) name_bad(field, part, chunk, begin, end, width);
     }
   }
 }
 
-void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, const Chunk& chunk, int64_t begin, int64_t end, size_t width) {
+void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, const Chunk& chunk, int64_t begin,
+                             int64_t end, size_t width) {
   for (int64_t r = begin; r < end; ++r) {
     const std::byte* from = bytes_.data() + static_cast<size_t>(r) * width + field.place;
     std::string problem;
@@ -146,11 +159,15 @@ void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, c
     } else {
       problem = number_problem(field, real_at(field.feature.type, from));
     }
-    if (!problem.empty()) mark(r, [&] { return cat("'", part.open->path().string(), "' row ", part.first + chunk.row_of_wanted(r) + 1, ": ", problem); });
+    if (!problem.empty())
+      mark(r, [&] {
+        return cat("'", part.open->path().string(), "' row ", part.first + chunk.row_of_wanted(r) + 1, ": ", problem);
+      });
   }
 }
 
-void FeatureParser::parse_csv(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk, SampleBlock& block) {
+void FeatureParser::parse_csv(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk,
+                              SampleBlock& block) {
   std::string_view text(reinterpret_cast<const char*>(chunk.buffer.data()) + part.begin, part.end - part.begin);
   size_t span = 0;  // of what is wanted
   for (int64_t line_number = part.first + 1, row = 0, at = 0; !text.empty() && row < rows_; ++line_number) {
@@ -164,27 +181,37 @@ void FeatureParser::parse_csv(const FeatureGroup& group, const ChunkPart& part, 
       if (at++ < chunk.wanted[span].begin) continue;
     }
     if (const std::string problem = parse_line(group, line, row, rows_, block); !problem.empty())
-      mark(row, [&] { return cat("'", group.files[part.file].string(), "' line ", line_number, ": ", problem, line_number == 1 ? "; a csv chunk has no line of names" : ""); });
+      mark(row, [&] {
+        return cat("'", group.files[part.file].string(), "' line ", line_number, ": ", problem,
+                   line_number == 1 ? "; a csv chunk has no line of names" : "");
+      });
     ++row;
   }
 }
 
-std::string FeatureParser::parse_line(const FeatureGroup& group, std::string_view line, int64_t row, int64_t rows, SampleBlock& block) {
+std::string FeatureParser::parse_line(const FeatureGroup& group, std::string_view line, int64_t row, int64_t rows,
+                                      SampleBlock& block) {
   split_cells(line, cells_);
-  if (cells_.size() != group.width) return cat("expected ", group.width, " values separated by commas, one for each feature of the chunk, found ", cells_.size());
+  if (cells_.size() != group.width)
+    return cat("expected ", group.width, " values separated by commas, one for each feature of the chunk, found ",
+               cells_.size());
   for (const FeatureField& field : group.fields) {
     const std::string_view cell = cells_[field.place];
     int64_t whole = 0;
     double real = 0;
     const bool is_slot = field.to == FeatureField::To::slot;
-    if (std::string problem = is_whole(field.feature.type) ? read_cell(field.feature, cell, whole) : read_cell(field.feature, cell, real); !problem.empty()) return problem;
+    if (std::string problem =
+            is_whole(field.feature.type) ? read_cell(field.feature, cell, whole) : read_cell(field.feature, cell, real);
+        !problem.empty())
+      return problem;
     if (is_slot) {
       if (static_cast<uint64_t>(whole) >= static_cast<uint64_t>(field.limit)) return id_problem(field, whole);
       block.keys[static_cast<size_t>(field.index * rows + row)] = whole + field.more;
       continue;
     }
     float value = is_whole(field.feature.type) ? static_cast<float>(whole) : static_cast<float>(real);
-    if (field.feature.type == FeatureType::f16) value = static_cast<float>(Half(value));  // as a binary file of this type would have it
+    if (field.feature.type == FeatureType::f16)
+      value = static_cast<float>(Half(value));  // as a binary file of this type would have it
     if (!(std::fabs(value) <= most_of_number(field.feature))) return number_problem(field, static_cast<double>(value));
     const Numbers numbers = numbers_of(plan_, field, block);
     numbers.to[row * numbers.step] = value;

@@ -1,4 +1,5 @@
-// Turning the rows of a mapping's files into samples: column by column, so that values of one type are converted in one loop.
+// Turning the rows of a mapping's files into samples: column by column, so that values of one type are converted in one
+// loop.
 #pragma once
 
 #include <optional>
@@ -15,8 +16,8 @@ class FeatureParser : public Parser {
   /// `plan` outlives the parser.
   FeatureParser(const FeaturePlan& plan, std::optional<BadRecordPolicy> policy) : plan_(plan), policy_(policy) {}
 
-  /// Bad are rows with a value that does not fit its feature, an id that is negative or not below its limit, a number that is not finite, and lines of
-  /// another number of cells.
+  /// Bad are rows with a value that does not fit its feature, an id that is negative or not below its limit, a number
+  /// that is not finite, and lines of another number of cells.
   BadRecords parse(Chunk& chunk, SampleBlock& block) override;
 
  private:
@@ -30,12 +31,12 @@ class FeatureParser : public Parser {
 
   const FeaturePlan& plan_;
   std::optional<BadRecordPolicy> policy_;
-  std::vector<std::byte> bytes_;           // of a binary group
-  std::vector<std::string_view> cells_;    // of a line
-  std::vector<uint8_t> is_bad_;            // [rows]
-  int64_t rows_ = 0;                       // that are parsed
+  std::vector<std::byte> bytes_;         // of a binary group
+  std::vector<std::string_view> cells_;  // of a line
+  std::vector<uint8_t> is_bad_;          // [rows]
+  int64_t rows_ = 0;                     // that are parsed
   int64_t bad_ = 0, first_bad_ = 0;
-  std::string problem_;                    // of the first
+  std::string problem_;  // of the first
 };
 
 }  // namespace hctr

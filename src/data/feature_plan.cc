@@ -11,9 +11,12 @@ namespace hctr {
 namespace {
 
 /// Where feature `feature` goes: to one place or several.
-void add_fields(const FeatureSpec& spec, const FeatureUse& use, const std::vector<int64_t>& sizes, size_t feature, size_t place, std::vector<FeatureField>& fields) {
+void add_fields(const FeatureSpec& spec, const FeatureUse& use, const std::vector<int64_t>& sizes, size_t feature,
+                size_t place, std::vector<FeatureField>& fields) {
   const FeatureColumn& column = spec.features[feature];
-  for (const auto& [to, list] : {std::pair{FeatureField::To::label, &use.labels}, {FeatureField::To::dense, &use.dense}, {FeatureField::To::slot, &use.slots}})
+  for (const auto& [to, list] : {std::pair{FeatureField::To::label, &use.labels},
+                                 {FeatureField::To::dense, &use.dense},
+                                 {FeatureField::To::slot, &use.slots}})
     for (size_t i = 0; i < list->size(); ++i) {
       if ((*list)[i] != feature) continue;
       FeatureField& field = fields.emplace_back();
@@ -22,10 +25,14 @@ void add_fields(const FeatureSpec& spec, const FeatureUse& use, const std::vecto
       field.to = to;
       field.index = static_cast<int64_t>(i);
       if (to != FeatureField::To::slot) continue;
-      if (!sizes.empty()) field.more = std::accumulate(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(i), int64_t{0});
-      if (column.cardinality) field.limit = *column.cardinality;
-      else if (!sizes.empty() && sizes[i] > 0) field.limit = sizes[i];
-      else field.limit -= field.more;
+      if (!sizes.empty())
+        field.more = std::accumulate(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(i), int64_t{0});
+      if (column.cardinality)
+        field.limit = *column.cardinality;
+      else if (!sizes.empty() && sizes[i] > 0)
+        field.limit = sizes[i];
+      else
+        field.limit -= field.more;
       if (column.type == FeatureType::boolean) field.limit = std::min<int64_t>(field.limit, 2);
     }
 }
@@ -36,7 +43,9 @@ void measure(FeatureGroup& group) {
     const ByteFile file(path);
     if (!group.binary()) continue;
     if (file.size() % width != 0)
-      throw Error(Kind::data, cat("'", path.string(), "' has ", file.size(), " bytes, which is no whole number of rows of ", width, " bytes; was it cut off, or is a dtype wrong?"));
+      throw Error(Kind::data,
+                  cat("'", path.string(), "' has ", file.size(), " bytes, which is no whole number of rows of ", width,
+                      " bytes; was it cut off, or is a dtype wrong?"));
     group.rows.push_back(file.size() / width);
   }
 }
@@ -48,7 +57,12 @@ FeaturePlan plan_features(const DataClause& clause, const std::string& mapping) 
   Problems problems;
   const FeatureUse use = use_features(spec, clause, "/layers/0", problems);
   problems.throw_if_any(clause.feature_spec);
-  FeaturePlan plan{.mapping = mapping, .label_dim = clause.label.label_dim, .dense_dim = clause.dense.dense_dim, .slots = clause.slots(), .groups = {}, .rows = {}};
+  FeaturePlan plan{.mapping = mapping,
+                   .label_dim = clause.label.label_dim,
+                   .dense_dim = clause.dense.dense_dim,
+                   .slots = clause.slots(),
+                   .groups = {},
+                   .rows = {}};
   const FeatureGroup* tells = nullptr;
   const std::vector<FeatureChunk>& chunks = spec.source(mapping).chunks;
   plan.groups.reserve(chunks.size());
@@ -65,7 +79,8 @@ FeaturePlan plan_features(const DataClause& clause, const std::string& mapping) 
     if (!added.binary()) continue;
     const int64_t rows = std::accumulate(added.rows.begin(), added.rows.end(), int64_t{0});
     if (tells && rows != *plan.rows)
-      throw Error(Kind::data, cat("the chunks of mapping \"", mapping, "\" differ in length: the one of '", tells->files[0].string(), "' has ", *plan.rows, " rows, the one of '",
+      throw Error(Kind::data, cat("the chunks of mapping \"", mapping, "\" differ in length: the one of '",
+                                  tells->files[0].string(), "' has ", *plan.rows, " rows, the one of '",
                                   added.files[0].string(), "' ", rows));
     tells = &added;
     plan.rows = rows;

@@ -1,4 +1,5 @@
-// What it takes to read the samples of one mapping of a feature specification: which files, which of their columns, and what those become.
+// What it takes to read the samples of one mapping of a feature specification: which files, which of their columns, and
+// what those become.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ struct FeatureField {
   FeatureColumn feature;
   size_t place = 0;  ///< of a csv chunk: the cell; of a binary one: the offset in the row
   To to = To::slot;
-  int64_t index = 0;                                   ///< which label, dense value or slot
-  int64_t limit = std::numeric_limits<int64_t>::max(); ///< of a slot: ids are below
-  int64_t more = 0;                                    ///< of a slot: added to the ids
+  int64_t index = 0;                                    ///< which label, dense value or slot
+  int64_t limit = std::numeric_limits<int64_t>::max();  ///< of a slot: ids are below
+  int64_t more = 0;                                     ///< of a slot: added to the ids
 };
 
 /// A chunk that holds columns of a sample.
@@ -41,8 +42,9 @@ struct FeaturePlan {
   std::optional<int64_t> rows;  ///< of the mapping, where a binary chunk tells
 };
 
-/// Chunks without a column that is wanted are left alone. Errors: Error(config) for a specification that the clause does not fit; Error(io) for files that are
-/// not there; Error(data) for a size that is no whole number of rows, and binary chunks of different lengths.
+/// Chunks without a column that is wanted are left alone. Errors: Error(config) for a specification that the clause
+/// does not fit; Error(io) for files that are not there; Error(data) for a size that is no whole number of rows, and
+/// binary chunks of different lengths.
 FeaturePlan plan_features(const DataClause&, const std::string& mapping);
 
 }  // namespace hctr

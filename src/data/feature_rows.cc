@@ -22,8 +22,10 @@ struct Field {
 
 class CsvRows : public ChunkRows {
  public:
-  CsvRows(const FeatureChunk& chunk, std::vector<Field> fields) : columns_(chunk.features.size()), fields_(std::move(fields)), source_(strings(chunk.files)) {
-    for (const fs::path& file : chunk.files) open_to_read(file, "file of a feature specification");  // for its message, before any row
+  CsvRows(const FeatureChunk& chunk, std::vector<Field> fields)
+      : columns_(chunk.features.size()), fields_(std::move(fields)), source_(strings(chunk.files)) {
+    for (const fs::path& file : chunk.files)
+      open_to_read(file, "file of a feature specification");  // for its message, before any row
   }
 
   int64_t read(int64_t rows, FeatureBlock& block) override {
@@ -56,22 +58,29 @@ class CsvRows : public ChunkRows {
  private:
   static std::vector<std::string> strings(const std::vector<fs::path>& files) { return {files.begin(), files.end()}; }
 
-  [[noreturn]] void fail(const std::string& problem) const { throw Error(Kind::data, cat("'", block_.file, "' line ", line_, ": ", problem)); }
+  [[noreturn]] void fail(const std::string& problem) const {
+    throw Error(Kind::data, cat("'", block_.file, "' line ", line_, ": ", problem));
+  }
 
   void take(std::string_view line, FeatureBlock& block) {
     split_cells(line, parts_);
-    if (parts_.size() != columns_) fail(cat("expected ", columns_, " values separated by commas, one for each feature of the chunk, found ", parts_.size()));
+    if (parts_.size() != columns_)
+      fail(cat("expected ", columns_, " values separated by commas, one for each feature of the chunk, found ",
+               parts_.size()));
     for (const Field& field : fields_) {
       FeatureValues& values = block.columns[field.column];
-      if (is_whole(field.feature.type)) values.wholes.push_back(number<int64_t>(field));
-      else values.reals.push_back(number<double>(field));
+      if (is_whole(field.feature.type))
+        values.wholes.push_back(number<int64_t>(field));
+      else
+        values.reals.push_back(number<double>(field));
     }
   }
 
   template <class T>
   T number(const Field& field) const {
     T value{};
-    if (const std::string problem = read_cell(field.feature, parts_[field.place], value); !problem.empty()) fail(problem);
+    if (const std::string problem = read_cell(field.feature, parts_[field.place], value); !problem.empty())
+      fail(problem);
     return value;
   }
 
@@ -86,11 +95,14 @@ class CsvRows : public ChunkRows {
 
 class BinaryRows : public ChunkRows {
  public:
-  BinaryRows(const FeatureChunk& chunk, std::vector<Field> fields, size_t row_bytes) : fields_(std::move(fields)), row_bytes_(row_bytes) {
+  BinaryRows(const FeatureChunk& chunk, std::vector<Field> fields, size_t row_bytes)
+      : fields_(std::move(fields)), row_bytes_(row_bytes) {
     for (const fs::path& path : chunk.files) {
       const ByteFile& file = files_.emplace_back(path);
       if (file.size() % static_cast<int64_t>(row_bytes) != 0)
-        throw Error(Kind::data, cat("'", path.string(), "' has ", file.size(), " bytes, which is no whole number of rows of ", row_bytes, " bytes; was it cut off, or is a dtype wrong?"));
+        throw Error(Kind::data,
+                    cat("'", path.string(), "' has ", file.size(), " bytes, which is no whole number of rows of ",
+                        row_bytes, " bytes; was it cut off, or is a dtype wrong?"));
       bytes_ += file.size();
     }
   }
@@ -118,11 +130,14 @@ class BinaryRows : public ChunkRows {
     const bool whole = is_whole(type);
     for (size_t row = 0; row < rows; ++row) {
       const std::byte* from = buffer_.data() + row * row_bytes_ + field.place;
-      if (whole) values.wholes.push_back(whole_at(type, from));
-      else values.reals.push_back(real_at(type, from));
+      if (whole)
+        values.wholes.push_back(whole_at(type, from));
+      else
+        values.reals.push_back(real_at(type, from));
       if (!field.feature.cardinality) continue;
       if (const int64_t id = values.wholes.back(); id < 0 || id >= *field.feature.cardinality)
-        throw Error(Kind::data, cat("'", files_[file_].path().string(), "' row ", first + static_cast<int64_t>(row) + 1, ": ", feature_misfit(field.feature, static_cast<double>(id))));
+        throw Error(Kind::data, cat("'", files_[file_].path().string(), "' row ", first + static_cast<int64_t>(row) + 1,
+                                    ": ", feature_misfit(field.feature, static_cast<double>(id))));
     }
   }
 
@@ -135,7 +150,8 @@ class BinaryRows : public ChunkRows {
 
 }  // namespace
 
-FeatureRows::FeatureRows(const FeatureSpec& spec, const std::string& mapping, const std::vector<size_t>& wanted) : mapping_(mapping), columns_(wanted.size()) {
+FeatureRows::FeatureRows(const FeatureSpec& spec, const std::string& mapping, const std::vector<size_t>& wanted)
+    : mapping_(mapping), columns_(wanted.size()) {
   size_t found = 0;
   for (const FeatureChunk& chunk : spec.source(mapping).chunks) {
     const bool binary = chunk.kind == FeatureChunk::Kind::split_binary;
@@ -143,14 +159,17 @@ FeatureRows::FeatureRows(const FeatureSpec& spec, const std::string& mapping, co
     size_t place = 0;
     for (const size_t feature : chunk.features) {
       const auto column = std::find(wanted.begin(), wanted.end(), feature);
-      if (column != wanted.end()) fields.push_back({spec.features[feature], place, static_cast<size_t>(column - wanted.begin())});
+      if (column != wanted.end())
+        fields.push_back({spec.features[feature], place, static_cast<size_t>(column - wanted.begin())});
       place += binary ? bytes_of(spec.features[feature].type) : 1;
     }
     found += fields.size();
     if (fields.empty()) continue;
     names_.push_back(chunk.files[0].string());
-    if (binary) chunks_.push_back(std::make_unique<BinaryRows>(chunk, std::move(fields), place));
-    else chunks_.push_back(std::make_unique<CsvRows>(chunk, std::move(fields)));
+    if (binary)
+      chunks_.push_back(std::make_unique<BinaryRows>(chunk, std::move(fields), place));
+    else
+      chunks_.push_back(std::make_unique<CsvRows>(chunk, std::move(fields)));
   }
   HCTR_EXPECT(found == wanted.size(), "mapping ", mapping, " lacks ", wanted.size() - found, " of the features wanted");
 }
@@ -166,7 +185,8 @@ bool FeatureRows::next(FeatureBlock& block, int64_t rows) {
     const int64_t got = chunks_[i]->read(rows, block);
     if (i > 0 && got != block.rows) {
       const bool shorter = got < block.rows;
-      throw Error(Kind::data, cat("the chunks of mapping \"", mapping_, "\" differ in length: the one of '", names_[shorter ? i : 0], "' ends after ", done_ + std::min(got, block.rows),
+      throw Error(Kind::data, cat("the chunks of mapping \"", mapping_, "\" differ in length: the one of '",
+                                  names_[shorter ? i : 0], "' ends after ", done_ + std::min(got, block.rows),
                                   " rows, the one of '", names_[shorter ? 0 : i], "' has more"));
     }
     block.rows = got;
@@ -177,7 +197,9 @@ bool FeatureRows::next(FeatureBlock& block, int64_t rows) {
 
 int64_t FeatureRows::for_each_block(const std::string& what, const std::function<void(const FeatureBlock&)>& visit) {
   Progress progress(what, "bytes", bytes());
-  for (FeatureBlock block; next(block, kRows); progress.at(bytes_done(), with_unit_prefix(static_cast<double>(done_)) + " rows")) visit(block);
+  for (FeatureBlock block; next(block, kRows);
+       progress.at(bytes_done(), with_unit_prefix(static_cast<double>(done_)) + " rows"))
+    visit(block);
   progress.finish();
   return done_;
 }

@@ -40,10 +40,11 @@ class FeatureRows {
   FeatureRows(const FeatureSpec&, const std::string& mapping, const std::vector<size_t>& wanted);
 
   /// Replaces `block` by the next rows, `rows` of them but at the end; false when there are none.
-  /// Errors: Error(data) naming file and line or row: a value that is no number, does not fit its type or is no id below the cardinality; a
-  /// chunk that ends before the others.
+  /// Errors: Error(data) naming file and line or row: a value that is no number, does not fit its type or is no id
+  /// below the cardinality; a chunk that ends before the others.
   bool next(FeatureBlock& block, int64_t rows);
-  /// Calls visit(block) for all rows, block by block, and shows progress: `what` is being done. Returns how many rows there are. Errors: those of next().
+  /// Calls visit(block) for all rows, block by block, and shows progress: `what` is being done. Returns how many rows
+  /// there are. Errors: those of next().
   int64_t for_each_block(const std::string& what, const std::function<void(const FeatureBlock&)>& visit);
   /// Of the files that are read, packed as they may be: all bytes, 0 where one does not tell, and those read so far.
   int64_t bytes() const;

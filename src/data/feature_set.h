@@ -1,4 +1,5 @@
-// The samples of one mapping of a feature specification. Their columns may lie in any number of files; all threads parse, and read binary files.
+// The samples of one mapping of a feature specification. Their columns may lie in any number of files; all threads
+// parse, and read binary files.
 #pragma once
 
 #include <memory>
@@ -7,7 +8,8 @@
 
 namespace hctr {
 
-/// Source::path is the mapping. Errors: those of plan_features(); Error(data) when it holds no rows, or fewer than num_samples where a binary chunk tells.
+/// Source::path is the mapping. Errors: those of plan_features(); Error(data) when it holds no rows, or fewer than
+/// num_samples where a binary chunk tells.
 std::unique_ptr<SampleSet> open_feature_set(const DataClause&, const Source&, KeyWidth, const Log&);
 
 }  // namespace hctr

@@ -1,5 +1,6 @@
-// A feature specification: a YAML file that says what columns a data set has, in which files they lie, and what each is for.
-// Its sections are those of NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec, channel_spec, metadata.
+// A feature specification: a YAML file that says what columns a data set has, in which files they lie, and what each is
+// for. Its sections are those of NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec, channel_spec,
+// metadata.
 #pragma once
 
 #include <cstdint>
@@ -74,8 +75,8 @@ inline constexpr const char* kLabelChannel = "label";
 inline constexpr const char* kNumericalChannel = "numerical";
 inline constexpr const char* kCategoricalChannel = "categorical";
 
-/// Errors: Error(config) with every problem, its place and its line: unknown features, types, keys; a feature twice in a mapping or
-/// channel; channels whose features a mapping lacks; a cardinality that does not fit its type.
+/// Errors: Error(config) with every problem, its place and its line: unknown features, types, keys; a feature twice in
+/// a mapping or channel; channels whose features a mapping lacks; a cardinality that does not fit its type.
 FeatureSpec read_feature_spec(const fs::path&);
 FeatureSpec parse_feature_spec(std::string_view yaml, const std::string& name, const fs::path& folder);
 

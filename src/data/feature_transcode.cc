@@ -28,16 +28,23 @@ void put_value(std::vector<std::byte>& bytes, FeatureType type, const FeatureVal
   switch (type) {
     case FeatureType::boolean:
     case FeatureType::i8:
-    case FeatureType::u8: return put(bytes, static_cast<uint8_t>(values.wholes[row]));
+    case FeatureType::u8:
+      return put(bytes, static_cast<uint8_t>(values.wholes[row]));
     case FeatureType::i16:
-    case FeatureType::u16: return put(bytes, static_cast<uint16_t>(values.wholes[row]));
+    case FeatureType::u16:
+      return put(bytes, static_cast<uint16_t>(values.wholes[row]));
     case FeatureType::i32:
-    case FeatureType::u32: return put(bytes, static_cast<uint32_t>(values.wholes[row]));
+    case FeatureType::u32:
+      return put(bytes, static_cast<uint32_t>(values.wholes[row]));
     case FeatureType::i64:
-    case FeatureType::u64: return put(bytes, values.wholes[row]);
-    case FeatureType::f16: return put(bytes, Half(static_cast<float>(values.reals[row])));
-    case FeatureType::f32: return put(bytes, static_cast<float>(values.reals[row]));
-    case FeatureType::f64: return put(bytes, values.reals[row]);
+    case FeatureType::u64:
+      return put(bytes, values.wholes[row]);
+    case FeatureType::f16:
+      return put(bytes, Half(static_cast<float>(values.reals[row])));
+    case FeatureType::f32:
+      return put(bytes, static_cast<float>(values.reals[row]));
+    case FeatureType::f64:
+      return put(bytes, values.reals[row]);
   }
 }
 
@@ -45,17 +52,21 @@ void put_value(std::vector<std::byte>& bytes, FeatureType type, const FeatureVal
 std::vector<FeatureChunk> binary_chunks(const FeatureSpec& spec, const FeatureSource& source, const fs::path& folder) {
   const std::vector<size_t> numerical = spec.channel(kNumericalChannel);
   std::vector<FeatureChunk> chunks;
-  if (!numerical.empty()) chunks.push_back({FeatureChunk::Kind::split_binary, numerical, {folder / source.name / "numerical.bin"}});
+  if (!numerical.empty())
+    chunks.push_back({FeatureChunk::Kind::split_binary, numerical, {folder / source.name / "numerical.bin"}});
   for (const size_t feature : all_features(source)) {
     if (std::find(numerical.begin(), numerical.end(), feature) != numerical.end()) continue;
     const std::string& name = spec.features[feature].name;
-    if (name.find('/') != std::string::npos || name == "numerical") throw Error(Kind::config, cat("the feature name \"", name, "\" cannot be that of a file; rename it in the specification"));
+    if (name.find('/') != std::string::npos || name == "numerical")
+      throw Error(Kind::config,
+                  cat("the feature name \"", name, "\" cannot be that of a file; rename it in the specification"));
     chunks.push_back({FeatureChunk::Kind::split_binary, {feature}, {folder / source.name / (name + ".bin")}});
   }
   return chunks;
 }
 
-void write_source(const FeatureSpec& from, const FeatureSpec& to, const FeatureSource& source, const std::vector<FeatureChunk>& chunks) {
+void write_source(const FeatureSpec& from, const FeatureSpec& to, const FeatureSource& source,
+                  const std::vector<FeatureChunk>& chunks) {
   const std::vector<size_t> wanted = all_features(source);
   FeatureRows rows(from, source.name, wanted);
   std::vector<size_t> column(from.features.size());
@@ -67,7 +78,8 @@ void write_source(const FeatureSpec& from, const FeatureSpec& to, const FeatureS
     for (size_t i = 0; i < chunks.size(); ++i) {
       bytes.clear();
       for (size_t row = 0; row < static_cast<size_t>(block.rows); ++row)
-        for (const size_t feature : chunks[i].features) put_value(bytes, to.features[feature].type, block.columns[column[feature]], row);
+        for (const size_t feature : chunks[i].features)
+          put_value(bytes, to.features[feature].type, block.columns[column[feature]], row);
       files[i].write(bytes.data(), bytes.size());
     }
   });
@@ -76,7 +88,9 @@ void write_source(const FeatureSpec& from, const FeatureSpec& to, const FeatureS
 
 size_t role(const FeatureSpec& spec, const std::string& name, const std::vector<std::string>& names) {
   const auto found = spec.find(name);
-  if (!found) throw Error(Kind::usage, cat("there is no feature \"", name, "\"", did_you_mean(name, names), "; --features names them in the order of the columns"));
+  if (!found)
+    throw Error(Kind::usage, cat("there is no feature \"", name, "\"", did_you_mean(name, names),
+                                 "; --features names them in the order of the columns"));
   return *found;
 }
 
@@ -94,7 +108,9 @@ FeatureSpec describe_features(const DescribeOptions& options) {
   for (const std::string& name : options.features) spec.features.push_back({name, FeatureType::f64, {}});
   std::vector<size_t> everything(spec.features.size());
   for (size_t i = 0; i < everything.size(); ++i) everything[i] = i;
-  const std::pair<const char*, const std::vector<std::string>*> roles[] = {{kCategoricalChannel, &options.categorical}, {kNumericalChannel, &options.numerical}, {kLabelChannel, &options.labels}};
+  const std::pair<const char*, const std::vector<std::string>*> roles[] = {{kCategoricalChannel, &options.categorical},
+                                                                           {kNumericalChannel, &options.numerical},
+                                                                           {kLabelChannel, &options.labels}};
   for (const auto& [channel, names] : roles) {
     FeatureChannel& made = spec.channels.emplace_back();
     made.name = channel;
@@ -113,7 +129,9 @@ FeatureSpec describe_features(const DescribeOptions& options) {
     rows.for_each_block(cat("reading ", source.name), [&](const FeatureBlock& block) {
       for (size_t i = 0; i < seen.size(); ++i) {
         for (const int64_t value : block.columns[i].wholes) {
-          if (value < 0) throw Error(Kind::data, cat("category ", spec.features[i].name, " of mapping ", source.name, " holds ", value, "; ids count from 0: preprocess makes them of any values"));
+          if (value < 0)
+            throw Error(Kind::data, cat("category ", spec.features[i].name, " of mapping ", source.name, " holds ",
+                                        value, "; ids count from 0: preprocess makes them of any values"));
           seen[i].most = std::max(seen[i].most, value);
         }
         for (const double value : block.columns[i].reals) seen[i].bits &= value == 0 || value == 1;
@@ -128,7 +146,8 @@ FeatureSpec describe_features(const DescribeOptions& options) {
       feature.type = type_for_ids(*feature.cardinality);
     } else if (feature.type == FeatureType::f64) {
       const auto labels = spec.channel(kLabelChannel);
-      feature.type = seen[i].bits && std::find(labels.begin(), labels.end(), i) != labels.end() ? FeatureType::boolean : FeatureType::f32;
+      feature.type = seen[i].bits && std::find(labels.begin(), labels.end(), i) != labels.end() ? FeatureType::boolean
+                                                                                                : FeatureType::f32;
     }
   }
   write_text(options.out, to_yaml(spec));
@@ -142,7 +161,9 @@ FeatureSpec transcode_features(const FeatureSpec& from, const TranscodeOptions& 
   to.folder = options.folder;
   if (options.half_numerical)
     for (const size_t feature : from.channel(kNumericalChannel)) {
-      if (is_whole(from.features[feature].type)) throw Error(Kind::usage, cat("--half wants numbers with fractions; the type of \"", from.features[feature].name, "\" is ", name_of(from.features[feature].type)));
+      if (is_whole(from.features[feature].type))
+        throw Error(Kind::usage, cat("--half wants numbers with fractions; the type of \"", from.features[feature].name,
+                                     "\" is ", name_of(from.features[feature].type)));
       to.features[feature].type = FeatureType::f16;
     }
   for (FeatureSource& source : to.sources) {

@@ -7,15 +7,15 @@
 namespace hctr {
 
 struct DescribeOptions {
-  fs::path out;                               ///< the specification to write
-  std::vector<std::string> features;          ///< names of the columns, in the order of the files
+  fs::path out;                       ///< the specification to write
+  std::vector<std::string> features;  ///< names of the columns, in the order of the files
   std::vector<std::string> labels, numerical, categorical;
-  std::vector<fs::path> train, test;          ///< CSV files without a header
+  std::vector<fs::path> train, test;  ///< CSV files without a header
 };
 
-/// Reads the files once to find types and cardinalities: a category is an id, its cardinality the largest of all files + 1 and its type
-/// type_for_ids(); a label of 0 and 1 is bool; all else is float32. Writes and returns the specification.
-/// Errors: Error(usage) for a role of a feature that is not there, Error(data) naming file and line.
+/// Reads the files once to find types and cardinalities: a category is an id, its cardinality the largest of all files
+/// + 1 and its type type_for_ids(); a label of 0 and 1 is bool; all else is float32. Writes and returns the
+/// specification. Errors: Error(usage) for a role of a feature that is not there, Error(data) naming file and line.
 FeatureSpec describe_features(const DescribeOptions&);
 
 struct TranscodeOptions {
@@ -24,8 +24,8 @@ struct TranscodeOptions {
   bool force = false;
 };
 
-/// Writes every mapping as split_binary: the features of the numerical channel together in numerical.bin, every other in <name>.bin. Memory is
-/// constant. The specification is written last. Returns it.
+/// Writes every mapping as split_binary: the features of the numerical channel together in numerical.bin, every other
+/// in <name>.bin. Memory is constant. The specification is written last. Returns it.
 FeatureSpec transcode_features(const FeatureSpec&, const TranscodeOptions&);
 
 }  // namespace hctr

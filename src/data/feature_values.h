@@ -1,4 +1,5 @@
-// Single values of feature specifications: the text of a cell, the bytes of a stored value, and whether they fit their feature.
+// Single values of feature specifications: the text of a cell, the bytes of a stored value, and whether they fit their
+// feature.
 #pragma once
 
 #include <charconv>
@@ -21,7 +22,8 @@ std::string feature_misfit(const FeatureColumn&, double value);
 /// What stands between the commas of a line.
 void split_cells(std::string_view line, std::vector<std::string_view>& cells);
 
-/// The value of a cell: T is int64_t for features whose type is_whole(), else double. Returns what is wrong; empty when nothing is.
+/// The value of a cell: T is int64_t for features whose type is_whole(), else double. Returns what is wrong; empty when
+/// nothing is.
 template <class T>
 std::string read_cell(const FeatureColumn& feature, std::string_view text, T& value) {
   while (text.starts_with(' ')) text.remove_prefix(1);
@@ -30,7 +32,8 @@ std::string read_cell(const FeatureColumn& feature, std::string_view text, T& va
   if (error != std::errc() || end != text.data() + text.size()) {
     const bool yes = text == "True" || text == "true", no = text == "False" || text == "false";
     if (feature.type != FeatureType::boolean || !(yes || no))
-      return cat("feature ", feature.name, ": expected ", std::is_integral_v<T> ? "a whole number" : "a number", " (", name_of(feature.type), "), found '", text.substr(0, 40), "'");
+      return cat("feature ", feature.name, ": expected ", std::is_integral_v<T> ? "a whole number" : "a number", " (",
+                 name_of(feature.type), "), found '", text.substr(0, 40), "'");
     value = yes ? T{1} : T{0};
   }
   return feature_misfit(feature, static_cast<double>(value));
@@ -40,17 +43,28 @@ std::string read_cell(const FeatureColumn& feature, std::string_view text, T& va
 template <class Use>
 auto with_stored_type(FeatureType type, Use&& use) {
   switch (type) {
-    case FeatureType::i8: return use(int8_t{});
-    case FeatureType::i16: return use(int16_t{});
-    case FeatureType::u16: return use(uint16_t{});
-    case FeatureType::i32: return use(int32_t{});
-    case FeatureType::u32: return use(uint32_t{});
-    case FeatureType::i64: return use(int64_t{});
-    case FeatureType::u64: return use(uint64_t{});
-    case FeatureType::f16: return use(Half{});
-    case FeatureType::f32: return use(float{});
-    case FeatureType::f64: return use(double{});
-    default: return use(uint8_t{});  // bool among them
+    case FeatureType::i8:
+      return use(int8_t{});
+    case FeatureType::i16:
+      return use(int16_t{});
+    case FeatureType::u16:
+      return use(uint16_t{});
+    case FeatureType::i32:
+      return use(int32_t{});
+    case FeatureType::u32:
+      return use(uint32_t{});
+    case FeatureType::i64:
+      return use(int64_t{});
+    case FeatureType::u64:
+      return use(uint64_t{});
+    case FeatureType::f16:
+      return use(Half{});
+    case FeatureType::f32:
+      return use(float{});
+    case FeatureType::f64:
+      return use(double{});
+    default:
+      return use(uint8_t{});  // bool among them
   }
 }
 
@@ -63,15 +77,19 @@ T stored(const std::byte* from) {
 
 template <class T>
 double as_double(T value) {
-  if constexpr (std::is_same_v<T, Half>) return static_cast<double>(static_cast<float>(value));
-  else return static_cast<double>(value);
+  if constexpr (std::is_same_v<T, Half>)
+    return static_cast<double>(static_cast<float>(value));
+  else
+    return static_cast<double>(value);
 }
 
 /// A stored value of a type that is_whole(), and of one that is not. What is above 2^63 comes out negative: no id.
 inline int64_t whole_at(FeatureType type, const std::byte* from) {
   return with_stored_type(type, [&]<class T>(T) {
-    if constexpr (std::is_integral_v<T>) return static_cast<int64_t>(stored<T>(from));
-    else return int64_t{0};
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<int64_t>(stored<T>(from));
+    else
+      return int64_t{0};
   });
 }
 inline double real_at(FeatureType type, const std::byte* from) {

@@ -32,7 +32,8 @@ void expect_text(const fs::path& list) {
   char start[4096];
   const size_t count = std::fread(start, 1, sizeof start, file.get());
   if (std::string_view(start, count).find('\0') != std::string_view::npos)
-    throw Error(Kind::data, cat("'", list.string(), "' is no file list but a binary file; a list is a text: the number of files, "
+    throw Error(Kind::data, cat("'", list.string(),
+                                "' is no file list but a binary file; a list is a text: the number of files, "
                                 "then their paths, one a line"));
 }
 
@@ -41,12 +42,14 @@ fs::path locate(const fs::path& list, size_t line, const std::string& entry, con
   std::error_code none;  // a name that cannot be, too long for instance, is not there
   const bool is_here = fs::exists(here, none), is_beside = here.is_relative() && fs::exists(beside, none);
   if (is_here && is_beside && !fs::equivalent(here, beside, none))
-    log.warning("'", list.string(), "' line ", line, ": '", entry, "' exists in the working directory and beside the list; the former is read");
+    log.warning("'", list.string(), "' line ", line, ": '", entry,
+                "' exists in the working directory and beside the list; the former is read");
   if (is_here) return here;
   if (is_beside) return beside;
   throw Error(Kind::io, cat("'", list.string(), "' line ", line, ": there is no file '", entry, "'",
                             here.is_relative() ? cat(", neither in the working directory nor in '",
-                                                     fs::absolute(list).parent_path().string(), "'") : ""));
+                                                     fs::absolute(list).parent_path().string(), "'")
+                                               : ""));
 }
 
 }  // namespace
@@ -62,14 +65,18 @@ std::vector<fs::path> read_file_list(const fs::path& list, const Log& log, bool 
     throw Error(Kind::data, cat(name, " line 1: expected the number of files, at least 1, found ",
                                 first.empty() ? "nothing" : cat("\"", first.substr(0, 60), "\"")));
   if (lines.size() - 1 < count)
-    throw Error(Kind::data, cat(name, " line 1 promises ", count, count == 1 ? " file" : " files", ", but ", lines.size() - 1, " follow"));
+    throw Error(Kind::data, cat(name, " line 1 promises ", count, count == 1 ? " file" : " files", ", but ",
+                                lines.size() - 1, " follow"));
   if (lines.size() - 1 > count)
-    log.warning(name, " line 1 says ", count, count == 1 ? " file" : " files", "; the entries from line ", count + 2, " on are not read");
+    log.warning(name, " line 1 says ", count, count == 1 ? " file" : " files", "; the entries from line ", count + 2,
+                " on are not read");
   std::vector<fs::path> files;
   for (size_t i = 1; i <= count; ++i) {
-    if (lines[i].empty()) throw Error(Kind::data, cat(name, " line ", i + 1, ": expected the path of a data file, found a blank line"));
+    if (lines[i].empty())
+      throw Error(Kind::data, cat(name, " line ", i + 1, ": expected the path of a data file, found a blank line"));
     if (!parquet && fs::path(lines[i]).extension() == ".parquet")
-      throw Error(Kind::data, cat(name, " line ", i + 1, ": '", lines[i], "' is a Parquet file; say \"format\": \"Parquet\""));
+      throw Error(Kind::data,
+                  cat(name, " line ", i + 1, ": '", lines[i], "' is a Parquet file; say \"format\": \"Parquet\""));
     files.push_back(locate(list, i + 1, lines[i], log));
   }
   return files;

@@ -11,8 +11,8 @@ namespace hctr {
 /// The files of a list, in its order. Windows line ends, blanks around a path and blank lines at the end do not matter.
 /// A relative path is looked up in the working directory, then in the folder of the list. Entries past the number in
 /// line 1 are ignored with a warning: lists written by older tools name one file too many.
-/// Errors: Error(io) when the list or a file does not exist, Error(data) when the text is no list; both name list and line.
-/// `parquet`: whether they are Parquet files.
+/// Errors: Error(io) when the list or a file does not exist, Error(data) when the text is no list; both name list and
+/// line. `parquet`: whether they are Parquet files.
 std::vector<fs::path> read_file_list(const fs::path& list, const Log&, bool parquet = false);
 
 /// Writes a list. Paths in the list's own folder, or below, are written relative to it where `relative`.

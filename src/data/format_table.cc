@@ -15,7 +15,8 @@ namespace {
 void check_norm_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
   const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
   if (sizes != 0 && sizes != clause.slots())
-    problems.warn(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", clause.slots(), " slots; Norm data does not need it"));
+    problems.warn(pointer + "/slot_size_array",
+                  cat("has ", sizes, " numbers for ", clause.slots(), " slots; Norm data does not need it"));
 }
 
 }  // namespace
@@ -23,11 +24,27 @@ void check_norm_clause(const DataClause& clause, const std::string& pointer, Pro
 const std::vector<FormatType>& format_types() {
   static const std::vector<FormatType> types = {
       {DataFormat::norm, {"Norm"}, "the path of a file list", check_norm_clause, open_norm_set},
-      {DataFormat::raw, {"Raw", "RawAsync"}, "the path of a data file or of a file list", check_raw_clause, open_raw_set},
-      {DataFormat::parquet, {"Parquet"}, "the path of a file list or of a data file", check_parquet_clause, open_parquet_set},
-      {DataFormat::criteo, {"Criteo"}, "the path of a text file or of a file list", check_criteo_clause, open_criteo_set},
+      {DataFormat::raw,
+       {"Raw", "RawAsync"},
+       "the path of a data file or of a file list",
+       check_raw_clause,
+       open_raw_set},
+      {DataFormat::parquet,
+       {"Parquet"},
+       "the path of a file list or of a data file",
+       check_parquet_clause,
+       open_parquet_set},
+      {DataFormat::criteo,
+       {"Criteo"},
+       "the path of a text file or of a file list",
+       check_criteo_clause,
+       open_criteo_set},
       {DataFormat::csv, {"Csv"}, "the path of a text file or of a file list", check_csv_clause, open_csv_set},
-      {DataFormat::features, {"FeatureSpec"}, "a mapping of the feature specification", check_feature_clause, open_feature_set},
+      {DataFormat::features,
+       {"FeatureSpec"},
+       "a mapping of the feature specification",
+       check_feature_clause,
+       open_feature_set},
   };
   return types;
 }

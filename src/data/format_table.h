@@ -1,4 +1,5 @@
-// The table of data formats: for each its word in a config, what a Data layer must say for it, and how a set of it is opened.
+// The table of data formats: for each its word in a config, what a Data layer must say for it, and how a set of it is
+// opened.
 #pragma once
 
 #include <memory>

@@ -44,7 +44,8 @@ class GzipStream : public InputStream {
 
 class ZstdStream : public InputStream {
  public:
-  explicit ZstdStream(const std::string& file) : name_(file), file_(open_to_read(file, "input file")), packed_(kPacked) {
+  explicit ZstdStream(const std::string& file)
+      : name_(file), file_(open_to_read(file, "input file")), packed_(kPacked) {
     if (!stream_) throw Error(Kind::io, cat("no memory to unpack '", name_, "'"));
   }
 
@@ -63,7 +64,8 @@ class ZstdStream : public InputStream {
   bool refill() {
     const size_t got = std::fread(packed_.data(), 1, packed_.size(), file_.get());
     if (std::ferror(file_.get())) throw Error(Kind::io, cat("cannot read '", name_, "': ", std::strerror(errno)));
-    if (got == 0 && left_ != 0) throw Error(Kind::data, cat("'", name_, "' is damaged or cut off: its last frame has no end"));
+    if (got == 0 && left_ != 0)
+      throw Error(Kind::data, cat("'", name_, "' is damaged or cut off: its last frame has no end"));
     position_ += static_cast<int64_t>(got);
     in_ = {packed_.data(), got, 0};
     return got > 0;
@@ -84,7 +86,8 @@ class ZstdStream : public InputStream {
 bool starts_as_zstd(const std::string& file) {
   const File opened = open_to_read(file, "input file");
   unsigned char start[4] = {};
-  return std::fread(start, 1, sizeof start, opened.get()) == sizeof start && std::memcmp(start, "\x28\xb5\x2f\xfd", 4) == 0;
+  return std::fread(start, 1, sizeof start, opened.get()) == sizeof start &&
+         std::memcmp(start, "\x28\xb5\x2f\xfd", 4) == 0;
 }
 
 }  // namespace

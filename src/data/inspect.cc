@@ -34,25 +34,31 @@ struct Looked {
 
 std::string text_of(const SampleBlock& block, const RecordShape& shape, int64_t row) {
   std::string text = "label";
-  for (int64_t i = 0; i < shape.label_dim; ++i) text += cat(" ", block.label[static_cast<size_t>(row * shape.label_dim + i)]);
+  for (int64_t i = 0; i < shape.label_dim; ++i)
+    text += cat(" ", block.label[static_cast<size_t>(row * shape.label_dim + i)]);
   if (shape.dense_dim > 0) text += "  dense";
-  for (int64_t i = 0; i < shape.dense_dim; ++i) text += cat(" ", block.dense[static_cast<size_t>(row * shape.dense_dim + i)]);
+  for (int64_t i = 0; i < shape.dense_dim; ++i)
+    text += cat(" ", block.dense[static_cast<size_t>(row * shape.dense_dim + i)]);
   text += "  keys";
   for (int64_t slot = 0; slot < shape.slots(); ++slot) {
     const auto bag = static_cast<size_t>(slot * block.rows + row);
     text += " [";
-    for (int32_t k = block.offsets[bag]; k < block.offsets[bag + 1]; ++k) text += cat(k > block.offsets[bag] ? " " : "", block.keys[static_cast<size_t>(k)]);
+    for (int32_t k = block.offsets[bag]; k < block.offsets[bag + 1]; ++k)
+      text += cat(k > block.offsets[bag] ? " " : "", block.keys[static_cast<size_t>(k)]);
     text += "]";
   }
   return text;
 }
 
-void summarize(const SampleBlock& block, const RecordShape& shape, Looked& looked, std::vector<SlotSummary>& slots, int64_t bound) {
+void summarize(const SampleBlock& block, const RecordShape& shape, Looked& looked, std::vector<SlotSummary>& slots,
+               int64_t bound) {
   looked.labels.resize(static_cast<size_t>(shape.label_dim));
   looked.dense.resize(static_cast<size_t>(shape.dense_dim));
   for (int64_t row = 0; row < block.rows; ++row) {
-    for (int64_t i = 0; i < shape.label_dim; ++i) looked.labels[static_cast<size_t>(i)].add(block.label[static_cast<size_t>(row * shape.label_dim + i)]);
-    for (int64_t i = 0; i < shape.dense_dim; ++i) looked.dense[static_cast<size_t>(i)].add(block.dense[static_cast<size_t>(row * shape.dense_dim + i)]);
+    for (int64_t i = 0; i < shape.label_dim; ++i)
+      looked.labels[static_cast<size_t>(i)].add(block.label[static_cast<size_t>(row * shape.label_dim + i)]);
+    for (int64_t i = 0; i < shape.dense_dim; ++i)
+      looked.dense[static_cast<size_t>(i)].add(block.dense[static_cast<size_t>(row * shape.dense_dim + i)]);
   }
   while (static_cast<int64_t>(slots.size()) < shape.slots()) slots.emplace_back().distinct = DistinctCount(bound);
   for (int64_t s = 0; s < shape.slots(); ++s) {
@@ -78,7 +84,8 @@ void tell_records_apart(TextGrammar grammar, Chunk& chunk) {
   RecordSplitter splitter(grammar);
   const auto* const begin = reinterpret_cast<const char*>(chunk.buffer.data());
   chunk.begins.clear();
-  for (const char *p = begin, *const end = begin + chunk.bytes; p < end; p = splitter.split(p, end)) chunk.begins.push_back(static_cast<uint32_t>(p - begin));
+  for (const char *p = begin, *const end = begin + chunk.bytes; p < end; p = splitter.split(p, end))
+    chunk.begins.push_back(static_cast<uint32_t>(p - begin));
   chunk.records = static_cast<int64_t>(chunk.begins.size());
   chunk.begins.push_back(static_cast<uint32_t>(chunk.bytes));
 }
@@ -106,7 +113,8 @@ std::optional<Chunk> record_of(const OpenData& data, const Chunk& chunk, int64_t
 }
 
 /// Goes through a chunk with something wrong in it once more, record by record.
-void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& judge, const InspectOptions& options, Looked& looked) {
+void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& judge, const InspectOptions& options,
+                   Looked& looked) {
   SampleBlock block;
   for (int64_t i = 0; i < chunk.records; ++i) {
     std::optional<Chunk> one = record_of(data, chunk, i);
@@ -114,8 +122,11 @@ void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& 
     const std::string problem = bad.count > 0 || block.rows == 0 ? "" : judge(block, 0);  // no row: a blank line
     if (bad.count == 0 && problem.empty()) continue;
     if (looked.problem_count++ >= options.most_problems) continue;
-    const std::string which = data.text ? "the record at byte " : cat("record ", one->begin.record + 1, " of ", data.told.records, ", at byte ");
-    looked.problems.push_back(bad.count > 0 ? bad.first : cat("'", data.told.path.string(), "': ", which, one->begin.offset, ": ", problem));
+    const std::string which = data.text
+                                  ? "the record at byte "
+                                  : cat("record ", one->begin.record + 1, " of ", data.told.records, ", at byte ");
+    looked.problems.push_back(
+        bad.count > 0 ? bad.first : cat("'", data.told.path.string(), "': ", which, one->begin.offset, ": ", problem));
   }
 }
 
@@ -156,7 +167,8 @@ Looked look(Work& work, const InspectOptions& options, PerThread<std::vector<Slo
     }
   }
   if (work.file == 0)
-    for (int64_t row = 0; row < std::min(work.block.rows, options.head - work.chunk.begin.record); ++row) looked.head.push_back(text_of(work.block, data.shape, row));
+    for (int64_t row = 0; row < std::min(work.block.rows, options.head - work.chunk.begin.record); ++row)
+      looked.head.push_back(text_of(work.block, data.shape, row));
   return looked;
 }
 
@@ -249,7 +261,9 @@ void SlotSummary::merge(SlotSummary& other) {
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& options, const Log& log) {
   if (!options.clause || options.clause->format == DataFormat::parquet) return raw_files(path, log, true);
   if (options.clause->format == DataFormat::features) return {path};
-  return options.clause->format == DataFormat::norm || options.clause->format == DataFormat::raw ? raw_files(path, log) : text_files(path, log);
+  return options.clause->format == DataFormat::norm || options.clause->format == DataFormat::raw
+             ? raw_files(path, log)
+             : text_files(path, log);
 }
 
 Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& options) {
@@ -264,14 +278,17 @@ Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& opt
   PerThread<std::vector<SlotSummary>> slots;
   Progress progress("reading", "bytes", bytes);
   {
-    OrderedWorkers<Work, Looked> workers(options.threads, [&](Work& work) { return files.next(work); }, [&](Work& work) { return look(work, options, slots); });
+    OrderedWorkers<Work, Looked> workers(
+        options.threads, [&](Work& work) { return files.next(work); },
+        [&](Work& work) { return look(work, options, slots); });
     while (std::optional<Looked> looked = workers.next()) {
       found.samples += looked->samples;
       bad[looked->file] += looked->bad;
       merge_all(found.labels, looked->labels);
       merge_all(found.dense, looked->dense);
       for (std::string& problem : looked->problems)
-        if (static_cast<int64_t>(found.problems.size()) < options.most_problems) found.problems.push_back(std::move(problem));
+        if (static_cast<int64_t>(found.problems.size()) < options.most_problems)
+          found.problems.push_back(std::move(problem));
       found.problem_count += looked->problem_count;
       for (std::string& line : looked->head)
         if (static_cast<int64_t>(found.head.size()) < options.head) found.head.push_back(std::move(line));

@@ -17,7 +17,8 @@ namespace hctr {
 /// Of the values of one label or dense column.
 struct NumberSummary {
   int64_t count = 0, not_finite = 0, zeros_and_ones = 0;
-  double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity(), sum = 0;  ///< of finite values
+  double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity(),
+         sum = 0;  ///< of finite values
 
   void add(float value);
   void merge(const NumberSummary&);
@@ -45,7 +46,7 @@ struct Inspection {
   std::vector<SlotSummary> slots;
   std::vector<std::string> problems;  ///< the first of them, each with file, record and byte
   int64_t problem_count = 0;
-  std::vector<std::string> head;      ///< the first samples
+  std::vector<std::string> head;  ///< the first samples
 };
 
 struct InspectOptions {
@@ -53,16 +54,18 @@ struct InspectOptions {
   bool binary_labels = false;        ///< a label other than 0 or 1 is a problem
   KeyWidth key_width = KeyWidth::detect;
   int64_t head = 0, most_problems = 20;
-  int64_t exact_bound = 1 << 20;     ///< of distinct keys
+  int64_t exact_bound = 1 << 20;  ///< of distinct keys
   int threads = 1;
 };
 
-/// The data files behind a path: itself, or the files of a list; of a feature specification the mapping. Errors: those of read_file_list().
+/// The data files behind a path: itself, or the files of a list; of a feature specification the mapping. Errors: those
+/// of read_file_list().
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions&, const Log&);
 
-/// Reads every record of the files. With a clause each record's keys are held against the limits of their slots and slot_size_array,
-/// labels and dense values must be finite. What is wrong is gathered, and reading goes on behind it where that is possible; the result does
-/// not depend on the number of threads. Errors: Error(io); Error(usage) for files that tell too little without a clause.
+/// Reads every record of the files. With a clause each record's keys are held against the limits of their slots and
+/// slot_size_array, labels and dense values must be finite. What is wrong is gathered, and reading goes on behind it
+/// where that is possible; the result does not depend on the number of threads. Errors: Error(io); Error(usage) for
+/// files that tell too little without a clause.
 Inspection inspect(const std::vector<fs::path>& files, const InspectOptions&);
 
 }  // namespace hctr

@@ -43,8 +43,12 @@ DataClause clause_of(int64_t labels, int64_t dense, int64_t slots) {
 
 DataClause clause_of_metadata(const fs::path& path) {
   const auto metadata = read_parquet_metadata(path.parent_path());
-  if (!metadata) throw Error(Kind::usage, cat("there is no ", kParquetMetadata, " beside '", path.string(), "'; say with --config which of its columns are what"));
-  DataClause clause = clause_of(static_cast<int64_t>(metadata->labels.size()), static_cast<int64_t>(metadata->conts.size()), static_cast<int64_t>(metadata->cats.size()));
+  if (!metadata)
+    throw Error(Kind::usage, cat("there is no ", kParquetMetadata, " beside '", path.string(),
+                                 "'; say with --config which of its columns are what"));
+  DataClause clause =
+      clause_of(static_cast<int64_t>(metadata->labels.size()), static_cast<int64_t>(metadata->conts.size()),
+                static_cast<int64_t>(metadata->cats.size()));
   clause.format = DataFormat::parquet;
   return clause;
 }
@@ -53,18 +57,22 @@ DataClause clause_of_header(const fs::path& path) {
   ByteFile file(path);
   std::byte start[formats::kFrameLengthBytes + sizeof(formats::NormHeader)] = {};
   const size_t got = file.read(start, sizeof start);
-  const bool framed = load<int32_t>(start) == static_cast<int32_t>(sizeof(formats::NormHeader)) && load<int32_t>(start + 4) == 1;
+  const bool framed =
+      load<int32_t>(start) == static_cast<int32_t>(sizeof(formats::NormHeader)) && load<int32_t>(start + 4) == 1;
   const auto header = load<formats::NormHeader>(framed ? start + 4 : start);
   constexpr int64_t most = 1 << 20;
-  if (got < sizeof(formats::NormHeader) || header.label_dim < 0 || header.label_dim > most || header.dense_dim < 0 || header.dense_dim > most || header.slot_num < 0 || header.slot_num > most)
-    throw Error(Kind::usage, cat("'", path.string(), "' has no header of a Norm file; say with --config what its records are like"));
+  if (got < sizeof(formats::NormHeader) || header.label_dim < 0 || header.label_dim > most || header.dense_dim < 0 ||
+      header.dense_dim > most || header.slot_num < 0 || header.slot_num > most)
+    throw Error(Kind::usage,
+                cat("'", path.string(), "' has no header of a Norm file; say with --config what its records are like"));
   return clause_of(header.label_dim, header.dense_dim, header.slot_num);
 }
 
 std::string parquet_facts(const fs::path& path) {
   const std::shared_ptr<ParquetFile> file = open_parquet(path);
   const ParquetFileInfo& info = file->info();
-  return cat("Parquet, ", info.group_count, info.group_count == 1 ? " row group, " : " row groups, ", info.field_count, " columns, ", info.packed, ", written by ", info.written_by);
+  return cat("Parquet, ", info.group_count, info.group_count == 1 ? " row group, " : " row groups, ", info.field_count,
+             " columns, ", info.packed, ", written by ", info.written_by);
 }
 
 OpenData open_norm(const fs::path& path, const DataClause& clause, const InspectOptions& options) {
@@ -76,7 +84,8 @@ OpenData open_norm(const fs::path& path, const DataClause& clause, const Inspect
   info->sizes = NormSizes(info->shape, info->key_bytes);
   OpenData open;
   open.told = {.path = path, .bytes = info->bytes, .records = info->header.number_of_records};
-  open.told.facts = cat("Norm, ", info->check == Check::sum ? "check sums" : "no check sums", ", label_dim ", info->header.label_dim, ", dense_dim ", info->header.dense_dim, ", slot_num ",
+  open.told.facts = cat("Norm, ", info->check == Check::sum ? "check sums" : "no check sums", ", label_dim ",
+                        info->header.label_dim, ", dense_dim ", info->header.dense_dim, ", slot_num ",
                         info->header.slot_num, ", keys of ", info->key_bytes * 8, " bits");
   open.shape = record_shape(clause);
   open.cutter = std::make_unique<NormFile>(info, Place{});
@@ -107,18 +116,24 @@ int64_t bytes_to_read(const fs::path& path, const InspectOptions& options) {
 }
 
 OpenData open_data(const fs::path& path, const InspectOptions& options) {
-  const DataClause clause = options.clause ? *options.clause : is_parquet(path) ? clause_of_metadata(path) : clause_of_header(path);
+  const DataClause clause = options.clause     ? *options.clause
+                            : is_parquet(path) ? clause_of_metadata(path)
+                                               : clause_of_header(path);
   if (clause.format == DataFormat::norm) return open_norm(path, clause, options);
   OpenData open;
   open.set = format_type(clause.format).open(loose(clause), {path.string(), 0}, options.key_width, Log::silent());
   const bool mapping = clause.format == DataFormat::features;
-  open.told = {.path = path, .bytes = mapping ? bytes_of_mapping(clause, path.string()) : ByteFile(path).size(), .records = open.set->samples()};
+  open.told = {.path = path,
+               .bytes = mapping ? bytes_of_mapping(clause, path.string()) : ByteFile(path).size(),
+               .records = open.set->samples()};
   open.told.facts = clause.format == DataFormat::parquet ? parquet_facts(path)
-                    : mapping ? cat(format_type(clause.format).words[0], " '", clause.feature_spec, "'") : format_type(clause.format).words[0];
+                    : mapping ? cat(format_type(clause.format).words[0], " '", clause.feature_spec, "'")
+                              : format_type(clause.format).words[0];
   open.shape = record_shape(clause);
   open.cutter = open.set->open(0, {});
   if (clause.format == DataFormat::raw) open.record_bytes = RawShape(clause, 4).record();
-  if (clause.format == DataFormat::csv) open.text = TextGrammar{clause.csv.delimiter[0], clause.csv.quote.empty() ? '\0' : clause.csv.quote[0]};
+  if (clause.format == DataFormat::csv)
+    open.text = TextGrammar{clause.csv.delimiter[0], clause.csv.quote.empty() ? '\0' : clause.csv.quote[0]};
   if (clause.format == DataFormat::criteo) open.text = TextGrammar{'\t', 0};
   open.parse = [set = open.set](Chunk& chunk, SampleBlock& block) { return set->parser()->parse(chunk, block); };
   return open;

@@ -15,7 +15,7 @@ struct OpenData {
   std::unique_ptr<Cutter> cutter;
   std::function<BadRecords(Chunk&, SampleBlock&)> parse;  ///< any thread; leaves bad records out
   RecordShape shape;
-  int64_t record_bytes = 0;  ///< where all are of one size
+  int64_t record_bytes = 0;         ///< where all are of one size
   std::optional<TextGrammar> text;  ///< of separated values
 };
 

@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// A bijection of [0, 2^63 - 1) that looks random: distinct inputs give distinct keys, none negative and none the largest
-/// int64, which HugeCTR takes for an empty bucket. Cycle walking: J. Black and P. Rogaway, "Ciphers with Arbitrary Finite
-/// Domains", CT-RSA 2002; two rounds on average.
+/// A bijection of [0, 2^63 - 1) that looks random: distinct inputs give distinct keys, none negative and none the
+/// largest int64, which HugeCTR takes for an empty bucket. Cycle walking: J. Black and P. Rogaway, "Ciphers with
+/// Arbitrary Finite Domains", CT-RSA 2002; two rounds on average.
 constexpr int64_t scattered_key(uint64_t x) {
   constexpr uint64_t domain = (uint64_t{1} << 63) - 1;
   do x = mix64(x);
@@ -20,7 +20,8 @@ constexpr int64_t scattered_key(uint64_t x) {
 /// Values that every column has: of an empty field, and of those seen too seldom. All others are kFirstValue or above.
 inline constexpr uint64_t kMissing = 0, kRare = 1, kFirstValue = 2;
 
-/// The key of a value among `keys` keys of its column, at least 3: missing 0, rare 1, else 2 + mix64(value) mod (keys - 2).
+/// The key of a value among `keys` keys of its column, at least 3: missing 0, rare 1, else 2 + mix64(value) mod (keys -
+/// 2).
 constexpr uint64_t ranged_key(uint64_t value, uint64_t keys) {
   return value < kFirstValue ? value : kFirstValue + mix64(value) % (keys - kFirstValue);
 }
@@ -28,8 +29,8 @@ constexpr uint64_t ranged_key(uint64_t value, uint64_t keys) {
 /// A pair of values as one number, which two pairs share by chance alone.
 constexpr uint64_t pair_code(uint64_t a, uint64_t b) { return mix64(a ^ mix64(b)); }
 
-/// scattered_key() of `count` values in place. Values that need another round are gathered, so that rounds run without a branch that nobody
-/// could foresee: three times as fast as one value after the other.
+/// scattered_key() of `count` values in place. Values that need another round are gathered, so that rounds run without
+/// a branch that nobody could foresee: three times as fast as one value after the other.
 inline void scatter_keys(int64_t* values, int32_t count) {
   constexpr uint64_t domain = (uint64_t{1} << 63) - 1;
   constexpr int32_t kMost = 64;

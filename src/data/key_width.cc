@@ -34,7 +34,8 @@ RecordShape loose(RecordShape shape) {
 }
 
 /// `bytes` starts at the first record's block; `whole`: it goes up to the end of the file.
-Reading read_as(int key_bytes, const NormInfo& info, const RecordShape& shape, const std::vector<std::byte>& bytes, bool whole) {
+Reading read_as(int key_bytes, const NormInfo& info, const RecordShape& shape, const std::vector<std::byte>& bytes,
+                bool whole) {
   Reading reading;
   const size_t numbers = NormSizes(shape, key_bytes).numbers;
   const std::byte *p = bytes.data(), *end = p + bytes.size();
@@ -63,8 +64,10 @@ Reading read_as(int key_bytes, const NormInfo& info, const RecordShape& shape, c
     ++reading.records;
   }
   if (!whole) return reading;
-  if (reading.records < info.header.number_of_records) die(reading, "reaches past the end of the file");
-  else if (p != end) die(reading, cat("does not exist, but ", end - p, " more bytes follow"));
+  if (reading.records < info.header.number_of_records)
+    die(reading, "reaches past the end of the file");
+  else if (p != end)
+    die(reading, cat("does not exist, but ", end - p, " more bytes follow"));
   return reading;
 }
 
@@ -94,24 +97,30 @@ int detect_key_bytes(const NormInfo& info, KeyWidth asked) {
     const bool whole = bytes.size() == follow;
     near = {read_as(4, info, strict, bytes, whole), read_as(8, info, strict, bytes, whole)};
     if (!near.as4.alive && !near.as8.alive && info.check == Check::none)
-      if (const Readings far = {read_as(4, info, wide, bytes, whole), read_as(8, info, wide, bytes, whole)}; far.decided())
+      if (const Readings far = {read_as(4, info, wide, bytes, whole), read_as(8, info, wide, bytes, whole)};
+          far.decided())
         near = far;
     if (near.decided() || (!near.as4.alive && !near.as8.alive) || whole || look >= kLastLook) break;
   }
 
   int found = 0;
-  if (near.decided()) found = near.winner();
-  else if (near.as4.alive && !near.as4.keys && !near.as8.keys) found = wanted ? wanted : 8;  // no keys: both are right
-  else if (!near.as4.alive && near.as4.records != near.as8.records) found = near.as4.records > near.as8.records ? 4 : 8;
+  if (near.decided())
+    found = near.winner();
+  else if (near.as4.alive && !near.as4.keys && !near.as8.keys)
+    found = wanted ? wanted : 8;  // no keys: both are right
+  else if (!near.as4.alive && near.as4.records != near.as8.records)
+    found = near.as4.records > near.as8.records ? 4 : 8;
 
   const std::string file = cat("'", info.path.string(), "'");
   if (found == 0 && wanted != 0) return wanted;
   if (found == 0 && near.as4.alive)
-    throw Error(Kind::data, cat(file, " reads as well with 32-bit as with 64-bit keys; say which it is with \"input_key_type\": "
-                                      "\"I32\" or \"I64\" in the solver"));
+    throw Error(Kind::data,
+                cat(file,
+                    " reads as well with 32-bit as with 64-bit keys; say which it is with \"input_key_type\": "
+                    "\"I32\" or \"I64\" in the solver"));
   if (found == 0)
-    throw Error(Kind::data, cat(file, " makes no sense with keys of either width\n  read with 32-bit keys: ", near.as4.problem,
-                                "\n  read with 64-bit keys: ", near.as8.problem));
+    throw Error(Kind::data, cat(file, " makes no sense with keys of either width\n  read with 32-bit keys: ",
+                                near.as4.problem, "\n  read with 64-bit keys: ", near.as8.problem));
   if (wanted != 0 && wanted != found && near.decided())
     throw Error(Kind::data, cat(file, " holds ", width_name(found), " keys, but ", width_name(wanted),
                                 " keys were asked for (\"input_key_type\"); leave it out to let each file tell"));

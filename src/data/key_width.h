@@ -5,8 +5,8 @@
 
 namespace hctr {
 
-/// 4 or 8. `asked` settles what the file leaves open; where the file clearly says otherwise that is Error(data), as is a file
-/// that fits neither width.
+/// 4 or 8. `asked` settles what the file leaves open; where the file clearly says otherwise that is Error(data), as is
+/// a file that fits neither width.
 int detect_key_bytes(const NormInfo&, KeyWidth asked);
 
 }  // namespace hctr

@@ -19,7 +19,8 @@ class LogTable {
     return table;
   }
   float operator()(int64_t n) const {
-    if (static_cast<uint64_t>(n) < uint64_t{kSize}) [[likely]] return logs_[static_cast<size_t>(n)];
+    if (static_cast<uint64_t>(n) < uint64_t{kSize}) [[likely]]
+      return logs_[static_cast<size_t>(n)];
     return static_cast<float>(std::log1p(static_cast<double>(n)));
   }
 
@@ -27,7 +28,8 @@ class LogTable {
   std::vector<float> logs_;
 };
 
-/// The double logarithm rounded to float; numbers below -1 give NaN, -1 gives -infinity. Who has many to take keeps the table.
+/// The double logarithm rounded to float; numbers below -1 give NaN, -1 gives -infinity. Who has many to take keeps the
+/// table.
 inline float log_of_count(int64_t n) { return LogTable::get()(n); }
 
 }  // namespace hctr

@@ -13,7 +13,8 @@ constexpr size_t kMostBytes = 1 << 30;     // of a chunk: its offsets have 32 bi
 
 }  // namespace
 
-NormFile::NormFile(std::shared_ptr<const NormInfo> info, Place from) : info_(std::move(info)), file_(info_->path), record_(from.record) {
+NormFile::NormFile(std::shared_ptr<const NormInfo> info, Place from)
+    : info_(std::move(info)), file_(info_->path), record_(from.record) {
   file_.seek(from.offset == 0 ? info_->first_block : from.offset);
 }
 
@@ -21,8 +22,9 @@ bool NormFile::next(Chunk& chunk) {
   chunk.begin = {.record = record_, .offset = file_.position() - static_cast<int64_t>(rest_.size())};
   if (record_ == info_->header.number_of_records) {
     if (chunk.begin.offset != info_->bytes)
-      throw Error(Kind::data, cat("'", info_->path.string(), "': its header promises ", record_, " records, which end at byte ",
-                                  chunk.begin.offset, ", but the file has ", info_->bytes, " bytes"));
+      throw Error(Kind::data,
+                  cat("'", info_->path.string(), "': its header promises ", record_, " records, which end at byte ",
+                      chunk.begin.offset, ", but the file has ", info_->bytes, " bytes"));
     return false;
   }
   // Room for two of the largest records; no more than the file holds, as limits may be set very high.
@@ -44,15 +46,16 @@ bool NormFile::next(Chunk& chunk) {
 
 void NormFile::cut(Chunk& chunk, size_t used) {
   chunk.begins.assign(1, 0);
-  const RecordWalk walk = walk_records(*info_, {chunk.buffer.data(), used}, used, info_->header.number_of_records - record_, chunk.begins);
+  const RecordWalk walk =
+      walk_records(*info_, {chunk.buffer.data(), used}, used, info_->header.number_of_records - record_, chunk.begins);
   chunk.records = static_cast<int64_t>(chunk.begins.size()) - 1;
   if (walk.end == RecordWalk::End::bad) fail(chunk, chunk.buffer.data() + chunk.begins.back(), walk.problem);
 }
 
 void NormFile::fail(const Chunk& chunk, const std::byte* at, const std::string& problem) const {
   throw Error(Kind::data, cat("'", info_->path.string(), "': record ", chunk.begin.record + chunk.records + 1, " of ",
-                              info_->header.number_of_records, ", at byte ", chunk.begin.offset + (at - chunk.buffer.data()), ": ",
-                              problem));
+                              info_->header.number_of_records, ", at byte ",
+                              chunk.begin.offset + (at - chunk.buffer.data()), ": ", problem));
 }
 
 SampleBlock read_norm_file(const fs::path& path, const NormDemands& demands, int64_t* skipped) {

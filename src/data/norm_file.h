@@ -36,15 +36,18 @@ struct ParseScratch {
   std::vector<int64_t> failed_records;  // and which they are
 };
 
-/// Rows of a chunk: without a policy its records but for those that fail their check sum, which are remembered; with one all of them.
+/// Rows of a chunk: without a policy its records but for those that fail their check sum, which are remembered; with
+/// one all of them.
 int64_t count_norm_rows(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&);
 
 /// Parses a chunk, or of a shared one, whose rows have been counted, what is wanted, into `block` (emptied first).
 /// Without a policy records that fail their check sum are left out and returned, others
 /// that are bad are errors. Errors: Error(data) naming file, record, offset, and slot or sparse input with its limit.
-BadRecords parse_norm_chunk(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&, SampleBlock& block);
+BadRecords parse_norm_chunk(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&,
+                            SampleBlock& block);
 
-/// Every sample of a file of less than 1 GiB, for tools and tests. `skipped`, where given, counts records that failed their check sum.
+/// Every sample of a file of less than 1 GiB, for tools and tests. `skipped`, where given, counts records that failed
+/// their check sum.
 SampleBlock read_norm_file(const fs::path&, const NormDemands&, int64_t* skipped = nullptr);
 
 }  // namespace hctr

@@ -15,8 +15,8 @@ constexpr size_t kFramedBytes = formats::kFrameLengthBytes + kHeaderBytes + form
 void check_dimensions(const NormInfo& info, const RecordShape& shape) {
   const auto compare = [&](const char* field, int64_t in_file, int64_t wanted, const char* hint) {
     if (in_file != wanted)
-      throw Error(Kind::data, cat("'", info.path.string(), "': its header says ", field, " ", in_file, ", the Data layer says ",
-                                  wanted, hint));
+      throw Error(Kind::data, cat("'", info.path.string(), "': its header says ", field, " ", in_file,
+                                  ", the Data layer says ", wanted, hint));
   };
   compare("label_dim", info.header.label_dim, shape.label_dim, "");
   compare("dense_dim", info.header.dense_dim, shape.dense_dim, "");
@@ -39,7 +39,8 @@ NormInfo read_norm_header(const fs::path& path, const NormDemands& demands) {
   const auto fail = [&](const auto&... parts) { throw Error(Kind::data, cat("'", path.string(), "'", parts...)); };
   if (got < kHeaderBytes) fail(" is no Norm file: it has ", got, " bytes, a header alone has ", kHeaderBytes);
 
-  const auto sum = std::accumulate(start + 4, start + 4 + kHeaderBytes, 0u, [](unsigned s, std::byte b) { return s + unsigned(b); });
+  const auto sum =
+      std::accumulate(start + 4, start + 4 + kHeaderBytes, 0u, [](unsigned s, std::byte b) { return s + unsigned(b); });
   const bool framed = got == kFramedBytes && load<int32_t>(start) == int32_t{kHeaderBytes} &&
                       static_cast<uint8_t>(sum) == static_cast<uint8_t>(start[kFramedBytes - 1]);
   info.header = load<formats::NormHeader>(framed ? start + 4 : start);
@@ -48,15 +49,17 @@ NormInfo read_norm_header(const fs::path& path, const NormDemands& demands) {
 
   const formats::NormHeader& h = info.header;
   constexpr int64_t most = 1 << 30;
-  const bool plausible = h.error_check == (framed ? 1 : 0) && h.number_of_records >= 0 && h.label_dim >= 0 && h.label_dim < most &&
-                         h.dense_dim >= 0 && h.dense_dim < most && h.slot_num >= 0 && h.slot_num < most;
+  const bool plausible = h.error_check == (framed ? 1 : 0) && h.number_of_records >= 0 && h.label_dim >= 0 &&
+                         h.label_dim < most && h.dense_dim >= 0 && h.dense_dim < most && h.slot_num >= 0 &&
+                         h.slot_num < most;
   if (!plausible && !framed && load<int32_t>(start) == int32_t{kHeaderBytes})
     fail(": its header block fails its check sum, so nothing in the file can be trusted");
   if (!plausible)
     fail(" is no Norm file: its header says error_check ", h.error_check, ", number_of_records ", h.number_of_records,
          ", label_dim ", h.label_dim, ", dense_dim ", h.dense_dim, ", slot_num ", h.slot_num);
   if (demands.check && *demands.check != info.check)
-    fail(": \"check\" is \"", word(*demands.check), "\" in the Data layer, but this file was written with \"", word(info.check), "\"");
+    fail(": \"check\" is \"", word(*demands.check), "\" in the Data layer, but this file was written with \"",
+         word(info.check), "\"");
   check_dimensions(info, demands.shape);
 
   const auto least = static_cast<int64_t>(NormSizes(demands.shape, 4).least) +

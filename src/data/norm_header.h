@@ -16,8 +16,8 @@ enum class KeyWidth { detect, u32, i64 };
 /// What a reader of Norm files asks of each of them.
 struct NormDemands {
   RecordShape shape;
-  std::optional<Check> check;                ///< must agree with the files where given
-  KeyWidth key_width = KeyWidth::detect;     ///< must agree with the files where they can be told apart
+  std::optional<Check> check;             ///< must agree with the files where given
+  KeyWidth key_width = KeyWidth::detect;  ///< must agree with the files where they can be told apart
 };
 NormDemands norm_demands(const DataClause&, KeyWidth);
 

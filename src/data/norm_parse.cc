@@ -43,13 +43,15 @@ void place_bags(const ParseScratch& scratch, const NormSizes& sizes, SampleBlock
 
 /// "'a.data': record 7 of 100, at byte 64: ..."
 std::string describe(const NormInfo& info, const Chunk& chunk, int64_t record, const std::string& problem) {
-  return cat("'", info.path.string(), "': record ", chunk.begin.record + record + 1, " of ", info.header.number_of_records, ", at byte ",
+  return cat("'", info.path.string(), "': record ", chunk.begin.record + record + 1, " of ",
+             info.header.number_of_records, ", at byte ",
              chunk.begin.offset + chunk.begins[static_cast<size_t>(record)] - chunk.begins[0], ": ", problem);
 }
 
 /// The payload of a record with a frame, and whether its check sum is right.
 bool sum_is_right(const Chunk& chunk, int64_t record) {
-  const std::byte* payload = chunk.buffer.data() + chunk.begins[static_cast<size_t>(record)] + formats::kFrameLengthBytes;
+  const std::byte* payload =
+      chunk.buffer.data() + chunk.begins[static_cast<size_t>(record)] + formats::kFrameLengthBytes;
   const std::byte* end = chunk.buffer.data() + chunk.begins[static_cast<size_t>(record) + 1] - formats::kFrameSumBytes;
   return byte_sum(payload, static_cast<size_t>(end - payload)) == static_cast<uint8_t>(*end);
 }
@@ -76,7 +78,8 @@ class Wanted {
 };
 
 template <class Key>
-BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
+BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch,
+                 SampleBlock& block) {
   const NormSizes& sizes = info.sizes;
   const int64_t most = chunk.count_wanted(chunk.records), label = info.shape.label_dim, dense = info.shape.dense_dim;
   const bool sum = info.check == Check::sum, summed = chunk.shared && !policy;
@@ -118,7 +121,8 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadReco
       } else {
         const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes, nnz);
         std::string problem = walk.problem;
-        if (walk.end == SlotWalk::End::short_of_bytes) problem = cat("its slots reach past its ", end - payload, " bytes");
+        if (walk.end == SlotWalk::End::short_of_bytes)
+          problem = cat("its slots reach past its ", end - payload, " bytes");
         else if (walk.end == SlotWalk::End::whole && walk.at != end)
           problem = cat("its slots end after ", walk.at - payload, " of its ", end - payload, " bytes");
         if (!problem.empty()) {
@@ -137,14 +141,15 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadReco
   if (one_hot) {
     for (const std::byte*& at : scratch.slots) at += sizeof(int32_t);  // past the count of the first slot
     place_one_hot<Key>(scratch.slots, sizes.slots, sizes.slot_stride, nullptr, block);
-  }
-  else place_bags<Key>(scratch, sizes, block);
+  } else
+    place_bags<Key>(scratch, sizes, block);
   return bad;
 }
 
 }  // namespace
 
-int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch) {
+int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy,
+                        ParseScratch& scratch) {
   scratch.failed = {};
   scratch.failed_records.clear();
   if (info.check == Check::sum && !policy)
@@ -156,9 +161,10 @@ int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<
   return chunk.records - scratch.failed.count;
 }
 
-BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch,
-                            SampleBlock& block) {
-  return info.key_bytes == 4 ? parse<uint32_t>(info, chunk, policy, scratch, block) : parse<int64_t>(info, chunk, policy, scratch, block);
+BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy,
+                            ParseScratch& scratch, SampleBlock& block) {
+  return info.key_bytes == 4 ? parse<uint32_t>(info, chunk, policy, scratch, block)
+                             : parse<int64_t>(info, chunk, policy, scratch, block);
 }
 
 }  // namespace hctr

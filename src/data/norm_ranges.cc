@@ -10,10 +10,11 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kTail = 4 << 10;        // read behind a range for the record that reaches past it; more where that is longer
-constexpr size_t kMostBytes = 1 << 30;   // of a range and its tail: offsets in it have 32 bits
+constexpr size_t kTail = 4 << 10;  // read behind a range for the record that reaches past it; more where that is longer
+constexpr size_t kMostBytes = 1 << 30;  // of a range and its tail: offsets in it have 32 bits
 
-/// A range on its way from the cutter to a parser. A promise that is dropped tells the ranges behind that this one could not be read.
+/// A range on its way from the cutter to a parser. A promise that is dropped tells the ranges behind that this one
+/// could not be read.
 struct ByteRange {
   std::shared_ptr<const ByteFile> file;
   int64_t begin, end;          // bytes of the file; the same: the file's end
@@ -22,8 +23,8 @@ struct ByteRange {
 };
 
 [[noreturn]] void fail(const NormInfo& info, const Place& at, const std::string& problem) {
-  throw Error(Kind::data, cat("'", info.path.string(), "': record ", at.record + 1, " of ", info.header.number_of_records, ", at byte ", at.offset, ": ",
-                              problem));
+  throw Error(Kind::data, cat("'", info.path.string(), "': record ", at.record + 1, " of ",
+                              info.header.number_of_records, ", at byte ", at.offset, ": ", problem));
 }
 
 Place wait_for(const NormInfo& info, ByteRange& range) try {
@@ -34,10 +35,13 @@ Place wait_for(const NormInfo& info, ByteRange& range) try {
 
 void check_end(const NormInfo& info, const Place& end) {
   const int64_t records = info.header.number_of_records;
-  if (end.record < records) fail(info, end, cat("is cut off: only ", std::max<int64_t>(0, info.bytes - end.offset), " bytes of it are in the file"));
+  if (end.record < records)
+    fail(info, end,
+         cat("is cut off: only ", std::max<int64_t>(0, info.bytes - end.offset), " bytes of it are in the file"));
   if (end.offset != info.bytes)
-    throw Error(Kind::data, cat("'", info.path.string(), "': its header promises ", records, " records, which end at byte ", end.offset, ", but the file has ",
-                                info.bytes, " bytes"));
+    throw Error(Kind::data,
+                cat("'", info.path.string(), "': its header promises ", records, " records, which end at byte ",
+                    end.offset, ", but the file has ", info.bytes, " bytes"));
 }
 
 /// The bytes of a range, and of the file behind it as far as they are needed.
@@ -111,7 +115,8 @@ void read_norm_range(const NormInfo& info, Chunk& chunk) {
     }
   const Place begin = wait_for(info, range);
   const int64_t most = info.header.number_of_records - begin.record;
-  if (begin.offset < range.begin || begin.offset >= range.end || most == 0) {  // the last record was before, or reaches past all of this
+  if (begin.offset < range.begin || begin.offset >= range.end ||
+      most == 0) {  // the last record was before, or reaches past all of this
     range.behind.set_value(begin);
     chunk.begins.assign(1, 0);
     return found(begin, 0);

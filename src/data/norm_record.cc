@@ -23,7 +23,8 @@ NormSizes::NormSizes(const RecordShape& shape, int key_bytes) : slots(shape.slot
   most = least + static_cast<size_t>(shape.max_keys()) * width;
   one_hot = numbers + static_cast<size_t>(slots) * slot_stride;
   one_hot_fits = true;
-  for (const RecordShape::Input& input : shape.inputs) one_hot_fits &= input.max_nnz >= 1 && input.max_keys >= input.slots;
+  for (const RecordShape::Input& input : shape.inputs)
+    one_hot_fits &= input.max_nnz >= 1 && input.max_keys >= input.slots;
 }
 
 SlotWalk walk_slots(const std::byte* p, const std::byte* end, const RecordShape& shape, int key_bytes, int32_t* nnz) {
@@ -36,10 +37,12 @@ SlotWalk walk_slots(const std::byte* p, const std::byte* end, const RecordShape&
       keys += count;
       if (count < 0) return bad(slot, cat(name_of(input, slot), " says it has ", count, " keys"));
       if (count > input.most_of(s))
-        return bad(slot, cat(name_of(input, slot), " has ", count, " keys, more than its max_nnz of ", input.most_of(s)));
+        return bad(slot,
+                   cat(name_of(input, slot), " has ", count, " keys, more than its max_nnz of ", input.most_of(s)));
       if (keys > input.max_keys)
-        return bad(slot, cat("sparse input \"", input.name, "\" has ", keys, " keys or more in this sample, up to slot ", slot,
-                             ", more than its max_feature_num_per_sample of ", input.max_keys));
+        return bad(
+            slot, cat("sparse input \"", input.name, "\" has ", keys, " keys or more in this sample, up to slot ", slot,
+                      ", more than its max_feature_num_per_sample of ", input.max_keys));
       const int64_t bytes = 4 + static_cast<int64_t>(count) * key_bytes;
       if (end - p < bytes) return {.end = SlotWalk::End::short_of_bytes};
       if (nnz) nnz[slot] = count;

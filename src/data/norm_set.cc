@@ -11,9 +11,13 @@ namespace {
 class NormSet : public SampleSet {
  public:
   NormSet(const DataClause& clause, const Source& source, KeyWidth width, const Log& log)
-      : demands_(norm_demands(clause, width)), policy_(clause.bad_records), files_(read_file_list(source.path, log)), infos_(files_.size()) {
+      : demands_(norm_demands(clause, width)),
+        policy_(clause.bad_records),
+        files_(read_file_list(source.path, log)),
+        infos_(files_.size()) {
     for (const fs::path& file : files_) samples_ += read_norm_header(file, demands_).header.number_of_records;
-    if (samples_ == 0) throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
+    if (samples_ == 0)
+      throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
   }
 
   const std::vector<fs::path>& files() const override { return files_; }
@@ -53,7 +57,8 @@ class NormSet : public SampleSet {
 
 }  // namespace
 
-std::unique_ptr<SampleSet> open_norm_set(const DataClause& clause, const Source& source, KeyWidth width, const Log& log) {
+std::unique_ptr<SampleSet> open_norm_set(const DataClause& clause, const Source& source, KeyWidth width,
+                                         const Log& log) {
   return std::make_unique<NormSet>(clause, source, width, log);
 }
 

@@ -14,12 +14,14 @@ std::string length_problem(const NormInfo& info, const std::byte* record, const 
   const NormSizes& sizes = info.sizes;
   const std::byte* slots = record + formats::kFrameLengthBytes + sizes.numbers;
   if (length > static_cast<int64_t>(sizes.most) && slots < end)  // say which slot has too many keys, if that is why
-    if (const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes, nullptr); walk.end == SlotWalk::End::bad) return walk.problem;
+    if (const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes, nullptr);
+        walk.end == SlotWalk::End::bad)
+      return walk.problem;
   return cat("says it has ", length, " bytes; this Data layer allows ", sizes.least, " to ", sizes.most);
 }
 
-/// Whether a framed record may begin at `p`: its length is allowed, and its check sum right if it is all there. `budget`: bytes that may still be summed; without
-/// them no record fits.
+/// Whether a framed record may begin at `p`: its length is allowed, and its check sum right if it is all there.
+/// `budget`: bytes that may still be summed; without them no record fits.
 bool frame_fits(const NormSizes& sizes, const std::byte* p, const std::byte* end, int64_t& budget) {
   if (end - p < formats::kFrameLengthBytes) return true;  // nothing speaks against it
   const auto length = load<int32_t>(p);
@@ -47,11 +49,14 @@ bool slots_fit(const NormInfo& info, const std::byte* p, const std::byte* end, i
 
 }  // namespace
 
-RecordWalk walk_records(const NormInfo& info, std::span<const std::byte> bytes, size_t stop, int64_t most, std::vector<uint32_t>& begins) {
+RecordWalk walk_records(const NormInfo& info, std::span<const std::byte> bytes, size_t stop, int64_t most,
+                        std::vector<uint32_t>& begins) {
   using End = RecordWalk::End;
   const NormSizes& sizes = info.sizes;
-  const std::byte *const begin = bytes.data(), *const end = begin + bytes.size(), *const stop_at = begin + stop, *p = begin + begins.back();
-  // Records tend to be as long as the one before: then the next one's place does not wait for a length to come from memory.
+  const std::byte *const begin = bytes.data(), *const end = begin + bytes.size(), *const stop_at = begin + stop,
+                         *p = begin + begins.back();
+  // Records tend to be as long as the one before: then the next one's place does not wait for a length to come from
+  // memory.
   ptrdiff_t expected = std::numeric_limits<ptrdiff_t>::min();  // no length's
   for (int64_t records = 0;; ++records) {
     if (p >= stop_at) return {End::stop};
@@ -60,12 +65,14 @@ RecordWalk walk_records(const NormInfo& info, std::span<const std::byte> bytes, 
       if (end - p < formats::kFrameLengthBytes) return {End::short_of_bytes};
       const auto length = load<int32_t>(p);
       if (length + kFrame != expected) {
-        if (length < static_cast<int64_t>(sizes.least) || length > static_cast<int64_t>(sizes.most)) return {End::bad, length_problem(info, p, end, length)};
+        if (length < static_cast<int64_t>(sizes.least) || length > static_cast<int64_t>(sizes.most))
+          return {End::bad, length_problem(info, p, end, length)};
         expected = length + kFrame;
       }
       if (end - p < expected) return {End::short_of_bytes};
       p += expected;
-    } else if (end - p >= static_cast<ptrdiff_t>(sizes.one_hot) && sizes.one_hot_fits && all_one(p + sizes.numbers, sizes.slots, sizes.slot_stride)) {
+    } else if (end - p >= static_cast<ptrdiff_t>(sizes.one_hot) && sizes.one_hot_fits &&
+               all_one(p + sizes.numbers, sizes.slots, sizes.slot_stride)) {
       p += sizes.one_hot;
     } else {
       if (end - p < static_cast<ptrdiff_t>(sizes.numbers)) return {End::short_of_bytes};
@@ -85,7 +92,8 @@ std::optional<uint32_t> guess_record(const NormInfo& info, std::span<const std::
   const std::byte* const last = begin + std::min({bytes.size(), kLook, sizes.most + kFrame});
   const auto place = [&](const std::byte* p) { return static_cast<uint32_t>(p - begin); };
   if (info.check == Check::sum) {
-    int64_t budget = 4 * static_cast<int64_t>(bytes.size());  // where records may be long, many numbers look like a length
+    int64_t budget =
+        4 * static_cast<int64_t>(bytes.size());  // where records may be long, many numbers look like a length
     for (const std::byte* p = begin; p < last && end - p >= kFrame && budget >= 0; ++p) {
       if (!frame_fits(sizes, p, end, budget)) continue;
       const ptrdiff_t length = load<int32_t>(p) + kFrame;

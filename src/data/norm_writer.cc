@@ -35,7 +35,8 @@ void close_frame(std::vector<std::byte>& out, size_t begin) {
 
 void append_norm_record(const NormStyle& style, std::span<const float> label, std::span<const float> dense,
                         std::span<const int32_t> nnz, std::span<const int64_t> keys, std::vector<std::byte>& out) {
-  HCTR_EXPECT(static_cast<int64_t>(label.size()) == style.label_dim && static_cast<int64_t>(dense.size()) == style.dense_dim &&
+  HCTR_EXPECT(static_cast<int64_t>(label.size()) == style.label_dim &&
+                  static_cast<int64_t>(dense.size()) == style.dense_dim &&
                   static_cast<int64_t>(nnz.size()) == style.slots,
               "a record of ", label.size(), " labels, ", dense.size(), " dense values, ", nnz.size(), " slots");
   const size_t begin = out.size();
@@ -45,12 +46,14 @@ void append_norm_record(const NormStyle& style, std::span<const float> label, st
   size_t at = 0;
   for (const int32_t count : nnz) {
     append_value(out, count);
-    HCTR_EXPECT(count >= 0 && at + static_cast<size_t>(count) <= keys.size(), "a record has fewer keys than its nnz say");
+    HCTR_EXPECT(count >= 0 && at + static_cast<size_t>(count) <= keys.size(),
+                "a record has fewer keys than its nnz say");
     for (const size_t stop = at + static_cast<size_t>(count); at < stop; ++at) {
       if (style.key_bytes == 8) {
         append_value(out, keys[at]);
       } else {
-        HCTR_EXPECT(keys[at] >= 0 && keys[at] <= std::numeric_limits<uint32_t>::max(), "key ", keys[at], " in a 32-bit file");
+        HCTR_EXPECT(keys[at] >= 0 && keys[at] <= std::numeric_limits<uint32_t>::max(), "key ", keys[at],
+                    " in a 32-bit file");
         append_value(out, static_cast<uint32_t>(keys[at]));
       }
     }
@@ -60,8 +63,11 @@ void append_norm_record(const NormStyle& style, std::span<const float> label, st
 }
 
 std::vector<std::byte> norm_header_block(const NormStyle& style, int64_t records) {
-  const formats::NormHeader header = {.error_check = style.check == Check::sum ? 1 : 0, .number_of_records = records, .label_dim = style.label_dim,
-                                      .dense_dim = style.dense_dim, .slot_num = style.slots};
+  const formats::NormHeader header = {.error_check = style.check == Check::sum ? 1 : 0,
+                                      .number_of_records = records,
+                                      .label_dim = style.label_dim,
+                                      .dense_dim = style.dense_dim,
+                                      .slot_num = style.slots};
   std::vector<std::byte> block;
   if (style.check == Check::sum) append_value(block, int32_t{0});
   append_bytes(block, &header, sizeof header);

@@ -22,11 +22,12 @@ inline void one_key_each(SampleBlock& block, int64_t rows, int64_t slots) {
   block.one_hot = true;
 }
 
-/// Keys of records, one for each slot, turned from record order into slot order; offsets too. `records`: where the first key of each
-/// record of a row stands; the next ones follow `stride` bytes apart. `add`, where given, is added to the keys of each slot.
-/// Tiled so that a tile of records stays in the first-level cache.
+/// Keys of records, one for each slot, turned from record order into slot order; offsets too. `records`: where the
+/// first key of each record of a row stands; the next ones follow `stride` bytes apart. `add`, where given, is added to
+/// the keys of each slot. Tiled so that a tile of records stays in the first-level cache.
 template <class Key>
-void place_one_hot(std::span<const std::byte* const> records, int64_t slots, size_t stride, const int64_t* add, SampleBlock& block) {
+void place_one_hot(std::span<const std::byte* const> records, int64_t slots, size_t stride, const int64_t* add,
+                   SampleBlock& block) {
   const auto n = static_cast<int64_t>(records.size());
   one_key_each(block, n, slots);
   grow(block.keys, slots * n);

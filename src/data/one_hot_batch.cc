@@ -8,7 +8,8 @@ namespace hctr {
 
 OneHotBatch::OneHotBatch(const BatchLayout& layout, std::byte* memory) : shape_(layout.shape), view_(layout, memory) {
   for (const BatchShape::Table& table : shape_.tables) {
-    HCTR_EXPECT(table.slots * shape_.samples <= table.key_capacity, table.key_capacity, " keys for ", shape_.samples, " rows of ", table.slots, " slots");
+    HCTR_EXPECT(table.slots * shape_.samples <= table.key_capacity, table.key_capacity, " keys for ", shape_.samples,
+                " rows of ", table.slots, " slots");
     keys_.resize(keys_.size() + static_cast<size_t>(table.slots));
   }
 }

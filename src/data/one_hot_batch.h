@@ -1,4 +1,5 @@
-// A batch slot into which rows with one key in each slot are written where they belong, by several threads in any order.
+// A batch slot into which rows with one key in each slot are written where they belong, by several threads in any
+// order.
 #pragma once
 
 #include <vector>
@@ -8,8 +9,8 @@
 
 namespace hctr {
 
-/// Offsets of such batches depend on the number of rows alone, so they are written when it changes: nobody else may write there. Keeps a reference to the
-/// layout.
+/// Offsets of such batches depend on the number of rows alone, so they are written when it changes: nobody else may
+/// write there. Keeps a reference to the layout.
 class OneHotBatch {
  public:
   OneHotBatch(const BatchLayout&, std::byte* memory);

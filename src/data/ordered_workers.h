@@ -1,4 +1,5 @@
-// Threads that take items from one source in turn, work on them side by side, and hand the results over in the items' order.
+// Threads that take items from one source in turn, work on them side by side, and hand the results over in the items'
+// order.
 #pragma once
 
 #include <functional>
@@ -13,12 +14,13 @@
 namespace hctr {
 
 /// Each thread keeps one Item and has it filled again and again, so an Item may own buffers and scratch memory.
-/// An item gets its place in line when the source fills it: the order of results does not depend on the number of threads.
+/// An item gets its place in line when the source fills it: the order of results does not depend on the number of
+/// threads.
 template <class Item, class Result>
 class OrderedWorkers {
  public:
-  /// `source` fills an item, or returns false at the end; called by one thread at a time. `work` is called by all at once.
-  /// Results that nobody has taken yet: at most 2 * threads + 2.
+  /// `source` fills an item, or returns false at the end; called by one thread at a time. `work` is called by all at
+  /// once. Results that nobody has taken yet: at most 2 * threads + 2.
   OrderedWorkers(int threads, std::function<bool(Item&)> source, std::function<Result(Item&)> work)
       : source_(std::move(source)), work_(std::move(work)), line_(2 * static_cast<size_t>(threads) + 2) {
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });

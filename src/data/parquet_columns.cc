@@ -18,28 +18,54 @@ bool bit(const uint8_t* bits, int64_t at) { return (bits[at >> 3] >> (at & 7)) &
 template <class Visit>
 bool with_values(ParquetType type, const void* values, const Visit& visit) {
   switch (type) {
-    case ParquetType::i8: visit(static_cast<const int8_t*>(values)); return true;
-    case ParquetType::i16: visit(static_cast<const int16_t*>(values)); return true;
-    case ParquetType::i32: visit(static_cast<const int32_t*>(values)); return true;
-    case ParquetType::i64: visit(static_cast<const int64_t*>(values)); return true;
-    case ParquetType::u8: visit(static_cast<const uint8_t*>(values)); return true;
-    case ParquetType::u16: visit(static_cast<const uint16_t*>(values)); return true;
-    case ParquetType::u32: visit(static_cast<const uint32_t*>(values)); return true;
-    case ParquetType::u64: visit(static_cast<const uint64_t*>(values)); return true;
-    case ParquetType::f16: visit(static_cast<const Half*>(values)); return true;
-    case ParquetType::f32: visit(static_cast<const float*>(values)); return true;
-    case ParquetType::f64: visit(static_cast<const double*>(values)); return true;
+    case ParquetType::i8:
+      visit(static_cast<const int8_t*>(values));
+      return true;
+    case ParquetType::i16:
+      visit(static_cast<const int16_t*>(values));
+      return true;
+    case ParquetType::i32:
+      visit(static_cast<const int32_t*>(values));
+      return true;
+    case ParquetType::i64:
+      visit(static_cast<const int64_t*>(values));
+      return true;
+    case ParquetType::u8:
+      visit(static_cast<const uint8_t*>(values));
+      return true;
+    case ParquetType::u16:
+      visit(static_cast<const uint16_t*>(values));
+      return true;
+    case ParquetType::u32:
+      visit(static_cast<const uint32_t*>(values));
+      return true;
+    case ParquetType::u64:
+      visit(static_cast<const uint64_t*>(values));
+      return true;
+    case ParquetType::f16:
+      visit(static_cast<const Half*>(values));
+      return true;
+    case ParquetType::f32:
+      visit(static_cast<const float*>(values));
+      return true;
+    case ParquetType::f64:
+      visit(static_cast<const double*>(values));
+      return true;
     case ParquetType::boolean:
     case ParquetType::text:
-    case ParquetType::other: return false;
+    case ParquetType::other:
+      return false;
   }
   return false;
 }
 
-bool is_float(ParquetType type) { return type == ParquetType::f16 || type == ParquetType::f32 || type == ParquetType::f64; }
+bool is_float(ParquetType type) {
+  return type == ParquetType::f16 || type == ParquetType::f32 || type == ParquetType::f64;
+}
 
 std::string_view text_at(const ParquetValues& values, int64_t item) {
-  return {static_cast<const char*>(values.values) + values.text[item], static_cast<size_t>(values.text[item + 1] - values.text[item])};
+  return {static_cast<const char*>(values.values) + values.text[item],
+          static_cast<size_t>(values.text[item + 1] - values.text[item])};
 }
 
 /// Whether row r has a value. An empty text is none, as an empty cell of a Csv is.
@@ -58,8 +84,10 @@ double number_at(ParquetType type, const ParquetValues& values, int64_t item) {
   if (type == ParquetType::boolean) return bit(static_cast<const uint8_t*>(values.values), values.bits_at + item);
   double number = 0;
   with_values(type, values.values, [&](const auto* from) {
-    if constexpr (std::is_same_v<decltype(from), const Half*>) number = static_cast<double>(static_cast<float>(from[item]));
-    else number = static_cast<double>(from[item]);
+    if constexpr (std::is_same_v<decltype(from), const Half*>)
+      number = static_cast<double>(static_cast<float>(from[item]));
+    else
+      number = static_cast<double>(from[item]);
   });
   return number;
 }
@@ -67,7 +95,8 @@ double number_at(ParquetType type, const ParquetValues& values, int64_t item) {
 /// The decimal digits of an integer, or the text.
 std::string_view digits_at(ParquetType type, const ParquetValues& values, int64_t item, char (&memory)[24]) {
   if (type == ParquetType::text) return text_at(values, item);
-  if (type == ParquetType::boolean) return bit(static_cast<const uint8_t*>(values.values), values.bits_at + item) ? "1" : "0";
+  if (type == ParquetType::boolean)
+    return bit(static_cast<const uint8_t*>(values.values), values.bits_at + item) ? "1" : "0";
   char* end = memory;
   with_values(type, values.values, [&](const auto* from) {
     using T = std::remove_cvref_t<decltype(*from)>;
@@ -111,7 +140,9 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
   if (column < numbers) {
     const ParquetNumber& number = column < labels.size() ? labels[column] : dense[column - labels.size()];
     right = right && !field.list && (field.type != ParquetType::text || number.text);
-    if (field.type == ParquetType::text && !field.list) wants = "one number in each row; name the column in \"parquet\" of the Data layer to have its text read as numbers";
+    if (field.type == ParquetType::text && !field.list)
+      wants =
+          "one number in each row; name the column in \"parquet\" of the Data layer to have its text read as numbers";
   } else {
     right = right && !is_float(field.type);
   }
@@ -143,20 +174,29 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
 }
 
 void ParquetRows::add(size_t column, const ParquetField& field, const ParquetValues& values) {
-  HCTR_EXPECT(added_ + values.rows <= rows_, "column '", field.name, "' has ", added_ + values.rows, " rows where others have ", rows_);
+  HCTR_EXPECT(added_ + values.rows <= rows_, "column '", field.name, "' has ", added_ + values.rows,
+              " rows where others have ", rows_);
   const auto labels = plan_.labels.size(), dense = plan_.dense.size();
-  const auto place = [&](std::vector<float>& to, size_t at, size_t stride) { return to.data() + static_cast<size_t>(added_) * stride + at; };
-  if (column < labels) add_numbers(plan_.labels[column], field, values, place(block_->label, column, labels), static_cast<int64_t>(labels));
+  const auto place = [&](std::vector<float>& to, size_t at, size_t stride) {
+    return to.data() + static_cast<size_t>(added_) * stride + at;
+  };
+  if (column < labels)
+    add_numbers(plan_.labels[column], field, values, place(block_->label, column, labels),
+                static_cast<int64_t>(labels));
   else if (column < labels + dense)
-    add_numbers(plan_.dense[column - labels], field, values, place(block_->dense, column - labels, dense), static_cast<int64_t>(dense));
-  else add_slot(column - labels - dense, field, values);
+    add_numbers(plan_.dense[column - labels], field, values, place(block_->dense, column - labels, dense),
+                static_cast<int64_t>(dense));
+  else
+    add_slot(column - labels - dense, field, values);
   added_ += values.rows;
   if (added_ == rows_) added_ = 0;
 }
 
-void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& field, const ParquetValues& values, float* to, int64_t stride) {
+void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& field, const ParquetValues& values,
+                              float* to, int64_t stride) {
   const DenseRule& rule = number.rule;
-  if (rule.transform == DenseTransform::none && !values.valid_rows) {  // the common case; when something is wrong with a value, all are looked at below
+  if (rule.transform == DenseTransform::none &&
+      !values.valid_rows) {  // the common case; when something is wrong with a value, all are looked at below
     float zero = 0;
     const bool plain = with_values(field.type, values.values, [&](const auto* from) {
       for (int64_t r = 0; r < values.rows; ++r) {
@@ -171,20 +211,27 @@ void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& f
     float& value = to[r * stride];
     value = 0;
     if (!has_value(values, r)) {
-      if (rule.fallback) value = *rule.fallback;
-      else bad(added_ + r, &field, [] { return "is null or empty; for dense values \"default\" or \"default_dense\" of \"parquet\" could say what that counts as"; });
+      if (rule.fallback)
+        value = *rule.fallback;
+      else
+        bad(added_ + r, &field, [] {
+          return "is null or empty; for dense values \"default\" or \"default_dense\" of \"parquet\" could say what "
+                 "that counts as";
+        });
       continue;
     }
     double found = 0;
     if (field.type == ParquetType::text) {
       if (!read_number(text_at(values, r), found)) {
-        bad(added_ + r, &field, [&] { return cat("expected a number, found '", text_at(values, r).substr(0, 40), "'"); });
+        bad(added_ + r, &field,
+            [&] { return cat("expected a number, found '", text_at(values, r).substr(0, 40), "'"); });
         continue;
       }
     } else {
       found = number_at(field.type, values, r);
     }
-    if (!transformed(rule, found, value)) bad(added_ + r, &field, [&] { return cat("the value ", found, " is no finite float"); });
+    if (!transformed(rule, found, value))
+      bad(added_ + r, &field, [&] { return cat("the value ", found, " is no finite float"); });
   }
 }
 
@@ -232,17 +279,26 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
     if (right && keys == KeyRule::number && key > std::numeric_limits<int64_t>::max() - slot.offset) right = false;
     if (!right)
       return bad(row, &field, [&] {
-        const char* expected = keys == KeyRule::hex ? "hexadecimal digits below 2^63" : text ? "an integer of at least 0" : "a key of at least 0 and below 2^63";
+        const char* expected = keys == KeyRule::hex ? "hexadecimal digits below 2^63"
+                               : text               ? "an integer of at least 0"
+                                                    : "a key of at least 0 and below 2^63";
         return cat("expected ", expected, ", found '", value.substr(0, 40), "'");
       });
     if (keys == KeyRule::number) key += slot.offset;
     if (static_cast<uint64_t>(key) > plan_.most_key)
-      return bad(row, &field, [&] { return cat("'", value.substr(0, 40), "' gives the key ", key, ", too wide for \"input_key_type\", with which the largest is ", plan_.most_key); });
+      return bad(row, &field, [&] {
+        return cat("'", value.substr(0, 40), "' gives the key ", key,
+                   ", too wide for \"input_key_type\", with which the largest is ", plan_.most_key);
+      });
     block_->keys[static_cast<size_t>(keys_++)] = key;
   };
   const auto add_default = [&](int64_t row) {
-    if (!rule.fallback) bad(row, &field, [] { return "is null or empty; \"default\" or \"default_key\" of \"parquet\" could say what that counts as"; });
-    else if (!rule.fallback->empty()) add_key(row, *rule.fallback);
+    if (!rule.fallback)
+      bad(row, &field, [] {
+        return "is null or empty; \"default\" or \"default_key\" of \"parquet\" could say what that counts as";
+      });
+    else if (!rule.fallback->empty())
+      add_key(row, *rule.fallback);
   };
   for (int64_t r = 0; r < rows; ++r) {
     offsets[r] = static_cast<int32_t>(keys_);
@@ -252,12 +308,17 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
     }
     const int64_t begin = values.list ? values.list[r] : r, end = values.list ? values.list[r + 1] : r + 1;
     if (end - begin > plan_.shape.max_keys()) {  // no need to look at them
-      bad(added_ + r, &field, [&] { return cat("a list of ", end - begin, " values; all slots of a sample may have ", plan_.shape.max_keys(), " keys together"); });
+      bad(added_ + r, &field, [&] {
+        return cat("a list of ", end - begin, " values; all slots of a sample may have ", plan_.shape.max_keys(),
+                   " keys together");
+      });
       continue;
     }
     for (int64_t i = begin; i < end; ++i) {
-      if (!has_item(values, i)) add_default(added_ + r);
-      else add_key(added_ + r, digits_at(field.type, values, i, memory));
+      if (!has_item(values, i))
+        add_default(added_ + r);
+      else
+        add_key(added_ + r, digits_at(field.type, values, i, memory));
     }
   }
   many_ = true;
@@ -274,7 +335,10 @@ void ParquetRows::check_limits(size_t at, const ParquetField& field) {
   for (int64_t r = 0; r < rows_; ++r) {
     const int64_t nnz = (r + 1 < rows_ ? offsets[r + 1] : keys_) - offsets[r];
     if (nnz > limits.most_of(slot))
-      bad(r, &field, [&] { return cat("slot ", at, " (of sparse input \"", limits.name, "\") has ", nnz, " keys, more than its max_nnz of ", limits.most_of(slot)); });
+      bad(r, &field, [&] {
+        return cat("slot ", at, " (of sparse input \"", limits.name, "\") has ", nnz,
+                   " keys, more than its max_nnz of ", limits.most_of(slot));
+      });
   }
 }
 
@@ -289,7 +353,10 @@ void ParquetRows::check_inputs() {
         keys += bag[1] - bag[0];
       }
       if (keys > input.max_keys)
-        bad(r, nullptr, [&] { return cat("sparse input \"", input.name, "\" has ", keys, " keys in this sample, more than its max_feature_num_per_sample of ", input.max_keys); });
+        bad(r, nullptr, [&] {
+          return cat("sparse input \"", input.name, "\" has ", keys,
+                     " keys in this sample, more than its max_feature_num_per_sample of ", input.max_keys);
+        });
     }
     first += input.slots;
   }

@@ -14,7 +14,7 @@ namespace hctr {
 /// A column that becomes a label or a dense value.
 struct ParquetNumber {
   DenseRule rule;
-  bool text = false;  ///< text is read as a number; else it is of the wrong type
+  bool text = false;   ///< text is read as a number; else it is of the wrong type
   int64_t index = -1;  ///< where _metadata.json says that it stands
 };
 
@@ -43,8 +43,8 @@ struct ParquetPlan {
 /// Rows [begin, end) of `values`.
 ParquetValues part_of(ParquetType, ParquetValues values, int64_t begin, int64_t end);
 
-/// Makes rows [0, rows) of a block of one column after the other, in the order of the plan; of each column rows from the front on, in one part or
-/// several. Rows in which something is wrong are left out at the end.
+/// Makes rows [0, rows) of a block of one column after the other, in the order of the plan; of each column rows from
+/// the front on, in one part or several. Rows in which something is wrong are left out at the end.
 class ParquetRows {
  public:
   explicit ParquetRows(const ParquetPlan& plan) : plan_(plan) {}

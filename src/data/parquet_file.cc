@@ -14,10 +14,14 @@ const ParquetPlugin& load() {
   void* library = ::dlopen(there ? beside.c_str() : kParquetPluginFile, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const std::string why = ::dlerror();
-    throw Error(Kind::io, there ? cat("Parquet data needs '", beside.string(), "', which cannot be loaded: ", why, "; if Arrow is gone or another now, configure and build again")
-                                : cat("Parquet data needs ", kParquetPluginFile, " beside the program, and there is none (", why, "). Was the program copied without it? Else Arrow C++ was not found when "
-                                      "this was built: install it (pip install pyarrow, or the packages libarrow-dev and libparquet-dev), then configure and build again; CMake's line "
-                                      "\"Parquet:\" says what it found"));
+    throw Error(Kind::io,
+                there ? cat("Parquet data needs '", beside.string(), "', which cannot be loaded: ", why,
+                            "; if Arrow is gone or another now, configure and build again")
+                      : cat("Parquet data needs ", kParquetPluginFile, " beside the program, and there is none (", why,
+                            "). Was the program copied without it? Else Arrow C++ was not found when "
+                            "this was built: install it (pip install pyarrow, or the packages libarrow-dev and "
+                            "libparquet-dev), then configure and build again; CMake's line "
+                            "\"Parquet:\" says what it found"));
   }
   const auto entry = reinterpret_cast<const ParquetPlugin* (*)()>(::dlsym(library, kParquetPluginEntry));
   if (!entry || entry()->version != kParquetPlugin)

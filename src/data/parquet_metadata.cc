@@ -7,7 +7,8 @@ namespace hctr {
 namespace {
 
 [[noreturn]] void misfit(const fs::path& path, const std::string& pointer, const char* expected, const Json* found) {
-  throw Error(Kind::data, cat("'", path.string(), "': ", pointer, ": expected ", expected, ", found ", found ? found->kind() : "nothing"));
+  throw Error(Kind::data, cat("'", path.string(), "': ", pointer, ": expected ", expected, ", found ",
+                              found ? found->kind() : "nothing"));
 }
 
 const Json::Array& array_of(const Json& json, const fs::path& path, const char* key) {
@@ -66,7 +67,10 @@ void write_parquet_metadata(const ParquetMetadata& metadata) {
   Json stats(Json::Array{});
   for (const auto& [name, rows] : metadata.rows) stats.add(Json::Object{{"file_name", name}, {"num_rows", rows}});
   Json json;
-  json.set("file_stats", std::move(stats)).set("cats", json_of(metadata.cats)).set("conts", json_of(metadata.conts)).set("labels", json_of(metadata.labels));
+  json.set("file_stats", std::move(stats))
+      .set("cats", json_of(metadata.cats))
+      .set("conts", json_of(metadata.conts))
+      .set("labels", json_of(metadata.labels));
   write_text(metadata.path, json.text(1) + "\n");
 }
 

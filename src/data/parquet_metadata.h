@@ -1,4 +1,5 @@
-// _metadata.json: what lies beside Parquet files and says which columns are labels, dense values and slots (HugeCTR, NVTabular).
+// _metadata.json: what lies beside Parquet files and says which columns are labels, dense values and slots (HugeCTR,
+// NVTabular).
 #pragma once
 
 #include <map>
@@ -22,7 +23,8 @@ struct ParquetMetadata {
   std::vector<Column> labels, conts, cats;
 };
 
-/// The one of a folder, if there is one. Errors: Error(config) for what is no JSON; Error(data) naming the place of what is not as expected.
+/// The one of a folder, if there is one. Errors: Error(config) for what is no JSON; Error(data) naming the place of
+/// what is not as expected.
 std::optional<ParquetMetadata> read_parquet_metadata(const fs::path& folder);
 
 /// Writes it into the folder `metadata.path` names.

@@ -23,7 +23,8 @@ class Planner {
       const ParquetMetadata& metadata = needed(part_.labels.empty() ? "labels" : "dense values");
       columns = metadata.labels;
       columns.insert(columns.end(), metadata.conts.begin(), metadata.conts.end());
-      if (part_.labels.empty() && part_.dense.empty()) expect(columns.size(), labels + dense, "\"labels\" and \"conts\" name", "labels and dense values");
+      if (part_.labels.empty() && part_.dense.empty())
+        expect(columns.size(), labels + dense, "\"labels\" and \"conts\" name", "labels and dense values");
     }
     if (!part_.labels.empty()) {
       for (const std::string& name : part_.labels) plan.labels.push_back({{.column = name}, true, -1});
@@ -36,7 +37,8 @@ class Planner {
     } else if (dense > 0) {
       const size_t first = part_.labels.empty() ? labels : metadata_->labels.size();
       expect(columns.size(), first + dense, "\"labels\" and \"conts\" name", "labels and dense values");
-      for (size_t i = first; i < first + dense; ++i) plan.dense.push_back({{.column = columns[i].name}, false, columns[i].index});
+      for (size_t i = first; i < first + dense; ++i)
+        plan.dense.push_back({{.column = columns[i].name}, false, columns[i].index});
     }
     for (ParquetNumber& number : plan.dense)
       if (!number.rule.fallback && part_.default_dense) number.rule.fallback = static_cast<float>(*part_.default_dense);
@@ -50,8 +52,10 @@ class Planner {
       const std::vector<Column>& cats = needed("slots").cats;
       expect(cats.size(), slots, "\"cats\" names", "slots");
       if (cats.size() > slots)
-        log_.warning("'", metadata_->path.string(), "': \"cats\" names ", cats.size(), " columns, and the Data layer has ", slots, " slots: the first so many are read");
-      for (size_t i = 0; i < slots; ++i) plan.slots.push_back({slot_rule(cats[i].name, static_cast<int64_t>(i), part_.hash_seed), cats[i].index, 0});
+        log_.warning("'", metadata_->path.string(), "': \"cats\" names ", cats.size(),
+                     " columns, and the Data layer has ", slots, " slots: the first so many are read");
+      for (size_t i = 0; i < slots; ++i)
+        plan.slots.push_back({slot_rule(cats[i].name, static_cast<int64_t>(i), part_.hash_seed), cats[i].index, 0});
     }
     for (ParquetSlot& slot : plan.slots)
       if (!slot.rule.fallback) slot.rule.fallback = part_.default_key;
@@ -60,11 +64,13 @@ class Planner {
  private:
   const ParquetMetadata& needed(const char* what) const {
     if (metadata_) return *metadata_;
-    throw Error(Kind::data, cat("which columns are the ", what, "? There is no ", kParquetMetadata, " beside '", file_.string(), "', and \"parquet\" of the Data layer does not name them"));
+    throw Error(Kind::data, cat("which columns are the ", what, "? There is no ", kParquetMetadata, " beside '",
+                                file_.string(), "', and \"parquet\" of the Data layer does not name them"));
   }
   void expect(size_t found, size_t wanted, const char* names, const char* what) const {
     if (found < wanted)
-      throw Error(Kind::data, cat("'", metadata_->path.string(), "': ", names, " ", found, " columns, and the Data layer has ", wanted, " ", what));
+      throw Error(Kind::data, cat("'", metadata_->path.string(), "': ", names, " ", found,
+                                  " columns, and the Data layer has ", wanted, " ", what));
   }
 
   const ParquetPart& part_;
@@ -75,7 +81,8 @@ class Planner {
 
 }  // namespace
 
-ParquetPlan parquet_plan(const DataClause& clause, const ParquetMetadata* metadata, const fs::path& first_file, KeyWidth width, const Log& log) {
+ParquetPlan parquet_plan(const DataClause& clause, const ParquetMetadata* metadata, const fs::path& first_file,
+                         KeyWidth width, const Log& log) {
   ParquetPlan plan;
   plan.shape = record_shape(clause);
   plan.most_key = width == KeyWidth::u32 ? std::numeric_limits<uint32_t>::max() : static_cast<uint64_t>(kAllKeys) - 1;
@@ -88,7 +95,8 @@ ParquetPlan parquet_plan(const DataClause& clause, const ParquetMetadata* metada
   return plan;
 }
 
-std::vector<int64_t> parquet_fields(const ParquetPlan& plan, const ParquetFileInfo& info, const fs::path& file, const fs::path& metadata) {
+std::vector<int64_t> parquet_fields(const ParquetPlan& plan, const ParquetFileInfo& info, const fs::path& file,
+                                    const fs::path& metadata) {
   std::vector<int64_t> fields;
   for (size_t c = 0; c < plan.columns(); ++c) {
     const std::string& name = plan.name(c);
@@ -97,10 +105,12 @@ std::vector<int64_t> parquet_fields(const ParquetPlan& plan, const ParquetFileIn
     if (at == info.field_count) {
       std::string all;
       for (int64_t i = 0; i < info.field_count; ++i) all += cat(i == 0 ? "" : ", ", "'", info.fields[i].name, "'");
-      throw Error(Kind::data, cat("'", file.string(), "': there is no column '", name, "'; there are ", all.substr(0, 1000)));
+      throw Error(Kind::data,
+                  cat("'", file.string(), "': there is no column '", name, "'; there are ", all.substr(0, 1000)));
     }
     if (plan.index(c) >= 0 && plan.index(c) != at)
-      throw Error(Kind::data, cat("'", metadata.string(), "' says that column '", name, "' has the index ", plan.index(c), "; in '", file.string(), "' it has ", at));
+      throw Error(Kind::data, cat("'", metadata.string(), "' says that column '", name, "' has the index ",
+                                  plan.index(c), "; in '", file.string(), "' it has ", at));
     if (const std::string problem = plan.type_problem(c, info.fields[at]); !problem.empty())
       throw Error(Kind::data, cat("'", file.string(), "': column '", name, "' ", problem));
     fields.push_back(at);

@@ -7,10 +7,14 @@
 
 namespace hctr {
 
-/// `metadata`: that beside the first file, or null. Errors: Error(data) when it is needed and not there, or names fewer columns than the clause has.
-ParquetPlan parquet_plan(const DataClause&, const ParquetMetadata* metadata, const fs::path& first_file, KeyWidth, const Log&);
+/// `metadata`: that beside the first file, or null. Errors: Error(data) when it is needed and not there, or names fewer
+/// columns than the clause has.
+ParquetPlan parquet_plan(const DataClause&, const ParquetMetadata* metadata, const fs::path& first_file, KeyWidth,
+                         const Log&);
 
-/// Where the plan's columns stand in a file. Errors: Error(data) for columns that are not there, not where `metadata` says, or of the wrong type.
-std::vector<int64_t> parquet_fields(const ParquetPlan&, const ParquetFileInfo&, const fs::path& file, const fs::path& metadata);
+/// Where the plan's columns stand in a file. Errors: Error(data) for columns that are not there, not where `metadata`
+/// says, or of the wrong type.
+std::vector<int64_t> parquet_fields(const ParquetPlan&, const ParquetFileInfo&, const fs::path& file,
+                                    const fs::path& metadata);
 
 }  // namespace hctr

@@ -1,6 +1,8 @@
-// What the program and its Parquet plug-in say to each other. Plain types alone pass between them: no exceptions, no containers.
+// What the program and its Parquet plug-in say to each other. Plain types alone pass between them: no exceptions, no
+// containers.
 //
-// The plug-in (src/parquet) is a library of its own, loaded when data says that it is Parquet: whoever has no Arrow builds and runs all else.
+// The plug-in (src/parquet) is a library of its own, loaded when data says that it is Parquet: whoever has no Arrow
+// builds and runs all else.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +15,7 @@ struct ParquetField {
   const char* name;
   ParquetType type;  ///< of a list: of its items
   bool list;
-  const char* said;  ///< the type in Arrow's words, for messages
+  const char* said;       ///< the type in Arrow's words, for messages
   bool nullable = false;  ///< of a column to be written
 };
 
@@ -45,13 +47,15 @@ struct ParquetValues {
   const int32_t* text = nullptr;
 };
 
-/// Functions that can fail return what went wrong, or null. The text lives until the same thread calls the plug-in again.
+/// Functions that can fail return what went wrong, or null. The text lives until the same thread calls the plug-in
+/// again.
 
 /// One column of one row group, front to back. One thread at a time.
 class ParquetColumn {
  public:
   virtual ~ParquetColumn() = default;
-  /// The next rows: as many as the file was opened for, fewer at the end of the row group. `owner` keeps them alive and is given to drop().
+  /// The next rows: as many as the file was opened for, fewer at the end of the row group. `owner` keeps them alive and
+  /// is given to drop().
   virtual const char* read(ParquetValues& values, void*& owner) = 0;
 };
 
@@ -84,8 +88,10 @@ struct ParquetPlugin {
   /// Columns will be read in pieces of `piece_rows` rows.
   const char* (*open)(const char* path, int64_t piece_rows, ParquetFile** file);
   void (*drop)(void* owner);
-  /// Fields of any type but `other`; `said` does not matter. Columns are encoded by `threads` threads, to the same bytes for any number.
-  const char* (*create)(const ParquetField* fields, int64_t count, int64_t threads, ParquetSink sink, ParquetWriter** writer);
+  /// Fields of any type but `other`; `said` does not matter. Columns are encoded by `threads` threads, to the same
+  /// bytes for any number.
+  const char* (*create)(const ParquetField* fields, int64_t count, int64_t threads, ParquetSink sink,
+                        ParquetWriter** writer);
 };
 
 inline constexpr int64_t kParquetPlugin = 2;

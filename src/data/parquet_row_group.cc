@@ -10,14 +10,21 @@ namespace hctr {
 ParquetPiece::~ParquetPiece() {
   if (!owner_) return;
   std::unique_lock<std::mutex> lock;
-  // The reader of the column may hold the memory too, and counts of references within Arrow are what the thread sanitizer cannot see.
+  // The reader of the column may hold the memory too, and counts of references within Arrow are what the thread
+  // sanitizer cannot see.
   if constexpr (kSanitized)
     if (memory_) lock = std::unique_lock(*memory_);
   drop_(owner_);
 }
 
-ParquetRowGroup::ParquetRowGroup(std::shared_ptr<ParquetFile> file, fs::path path, int64_t group, std::vector<int64_t> fields, int64_t first_piece)
-    : file_(std::move(file)), path_(std::move(path)), group_(group), fields_(std::move(fields)), columns_(fields_.size()), next_(fields_.size()) {
+ParquetRowGroup::ParquetRowGroup(std::shared_ptr<ParquetFile> file, fs::path path, int64_t group,
+                                 std::vector<int64_t> fields, int64_t first_piece)
+    : file_(std::move(file)),
+      path_(std::move(path)),
+      group_(group),
+      fields_(std::move(fields)),
+      columns_(fields_.size()),
+      next_(fields_.size()) {
   const int64_t rows = file_->info().groups[group].rows;
   skipped_.resize(static_cast<size_t>((rows + kParquetPieceRows - 1) / kParquetPieceRows));
   std::fill_n(skipped_.begin(), first_piece, true);
@@ -28,19 +35,23 @@ ParquetPiece ParquetRowGroup::read(size_t at, int64_t piece) {
   std::unique_lock lock(mutex_);
   last_wanted_ = std::max(last_wanted_, piece);
   for (;;) {
-    if (piece >= failed_at_) throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, ": rows before could not be read"));
+    if (piece >= failed_at_)
+      throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, ": rows before could not be read"));
     if (std::optional<ParquetPiece> values = take(column, piece)) {
       wake_one_if_there_is_more();
       return std::move(*values);
     }
     if (!column.problem.empty()) throw Error(Kind::data, column.problem);
-    if (const auto next = column_to_decode(at)) decode(*next, lock);
-    else sleep(at, piece, lock);
+    if (const auto next = column_to_decode(at))
+      decode(*next, lock);
+    else
+      sleep(at, piece, lock);
   }
 }
 
 std::optional<ParquetPiece> ParquetRowGroup::take(Column& column, int64_t piece) {
-  const auto found = std::find_if(column.decoded.begin(), column.decoded.end(), [&](const Decoded& one) { return one.piece == piece; });
+  const auto found = std::find_if(column.decoded.begin(), column.decoded.end(),
+                                  [&](const Decoded& one) { return one.piece == piece; });
   if (found == column.decoded.end()) return std::nullopt;
   ParquetPiece values = std::move(found->values);
   column.decoded.erase(found);
@@ -74,7 +85,9 @@ void ParquetRowGroup::decode(size_t at, std::unique_lock<std::mutex>& lock) {
     next_[at] = piece + 1;
     if (!skipped_[static_cast<size_t>(piece)]) column.decoded.splice(column.decoded.end(), one);
   }
-  wake([&](const Sleeper& sleeper) { return sleeper.column == at && (sleeper.piece == piece || !column.problem.empty()); });
+  wake([&](const Sleeper& sleeper) {
+    return sleeper.column == at && (sleeper.piece == piece || !column.problem.empty());
+  });
 }
 
 /// What went wrong, or nothing.
@@ -90,8 +103,9 @@ std::string ParquetRowGroup::decode_next(size_t at, int64_t piece, ParquetPiece&
   }
   if (!problem) problem = column.reader->read(values.values, values.owner_);
   if (!problem) return "";
-  return cat("'", path_.string(), "': row group ", group_ + 1, " of ", file_->info().group_count, ", column '", field(at).name, "' (", field(at).said,
-             ") cannot be read from its row ", piece * kParquetPieceRows + 1, " on: ", problem);
+  return cat("'", path_.string(), "': row group ", group_ + 1, " of ", file_->info().group_count, ", column '",
+             field(at).name, "' (", field(at).said, ") cannot be read from its row ", piece * kParquetPieceRows + 1,
+             " on: ", problem);
 } catch (const std::bad_alloc&) {
   return "out of memory";  // short enough to need none
 } catch (const std::exception& error) {
@@ -104,7 +118,8 @@ void ParquetRowGroup::sleep(size_t column, int64_t piece, std::unique_lock<std::
   self.wake.wait(lock, [&] { return self.woken; });
 }
 
-/// To be called before going to work: whoever is woken does the same, so that nobody sleeps beside a column that could be decoded.
+/// To be called before going to work: whoever is woken does the same, so that nobody sleeps beside a column that could
+/// be decoded.
 void ParquetRowGroup::wake_one_if_there_is_more() {
   if (sleepers_.empty() || !column_to_decode(sleepers_.front()->column)) return;
   wake([first = sleepers_.front()](const Sleeper& sleeper) { return &sleeper == first; });
@@ -125,7 +140,8 @@ void ParquetRowGroup::skip(int64_t piece) {
   const std::lock_guard lock(mutex_);
   skipped_[static_cast<size_t>(piece)] = true;
   for (Column& column : columns_) {
-    const auto found = std::find_if(column.decoded.begin(), column.decoded.end(), [&](const Decoded& one) { return one.piece == piece; });
+    const auto found = std::find_if(column.decoded.begin(), column.decoded.end(),
+                                    [&](const Decoded& one) { return one.piece == piece; });
     if (found != column.decoded.end()) unwanted.splice(unwanted.end(), column.decoded, found);
   }
 }

@@ -19,7 +19,11 @@ namespace hctr {
 class ParquetPiece {
  public:
   explicit ParquetPiece(void (*drop)(void*)) : drop_(drop) {}
-  ParquetPiece(ParquetPiece&& other) noexcept : values(other.values), owner_(std::exchange(other.owner_, nullptr)), drop_(other.drop_), memory_(other.memory_) {}
+  ParquetPiece(ParquetPiece&& other) noexcept
+      : values(other.values),
+        owner_(std::exchange(other.owner_, nullptr)),
+        drop_(other.drop_),
+        memory_(other.memory_) {}
   ~ParquetPiece();
   ParquetValues values;
 
@@ -30,16 +34,19 @@ class ParquetPiece {
   std::mutex* memory_ = nullptr;
 };
 
-/// One row group, cut into pieces of kParquetPieceRows rows. Each piece is one thread's, which reads its columns in their order.
+/// One row group, cut into pieces of kParquetPieceRows rows. Each piece is one thread's, which reads its columns in
+/// their order.
 ///
-/// A column can only be decoded from front to back, by one thread at a time, and some of its pieces take a hundred times as long as others: the first brings
-/// the dictionary. So decoding belongs to nobody. A thread whose next column is not there yet decodes: that column, or where another thread is at it, the
-/// earliest piece of any column that nobody is at. Values wait for the thread of their piece. It sleeps only when every column is being decoded or has been
-/// up to the last piece that is wanted; so there are never values of more pieces than threads have been given.
+/// A column can only be decoded from front to back, by one thread at a time, and some of its pieces take a hundred
+/// times as long as others: the first brings the dictionary. So decoding belongs to nobody. A thread whose next column
+/// is not there yet decodes: that column, or where another thread is at it, the earliest piece of any column that
+/// nobody is at. Values wait for the thread of their piece. It sleeps only when every column is being decoded or has
+/// been up to the last piece that is wanted; so there are never values of more pieces than threads have been given.
 class ParquetRowGroup {
  public:
   /// `fields`: the columns, which may name a field twice. `first_piece`: what is in front of it will not be asked for.
-  ParquetRowGroup(std::shared_ptr<ParquetFile>, fs::path, int64_t group, std::vector<int64_t> fields, int64_t first_piece);
+  ParquetRowGroup(std::shared_ptr<ParquetFile>, fs::path, int64_t group, std::vector<int64_t> fields,
+                  int64_t first_piece);
 
   /// Errors: Error(data) naming file, row group, column and row; or when a piece before failed.
   ParquetPiece read(size_t column, int64_t piece);
@@ -88,7 +95,8 @@ class ParquetRowGroup {
 
   std::mutex mutex_;  // of all below but the readers, each of which is the decoding thread's
   std::vector<Column> columns_;
-  std::vector<int64_t> next_;  // of each column: the piece that anybody may decode; kNobodys while somebody does, and when there is no more
+  std::vector<int64_t> next_;  // of each column: the piece that anybody may decode; kNobodys while somebody does, and
+                               // when there is no more
   std::vector<bool> skipped_;  // of each piece
   int64_t last_wanted_ = -1;   // of the pieces
   int64_t failed_at_ = kNobodys;

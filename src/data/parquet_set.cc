@@ -10,7 +10,8 @@
 namespace hctr {
 namespace {
 
-/// A piece of a row group, on its way from the cutter to a parser. Wherever that ends too early, those behind it do not wait.
+/// A piece of a row group, on its way from the cutter to a parser. Wherever that ends too early, those behind it do not
+/// wait.
 struct Reading {
   Reading(std::shared_ptr<ParquetRowGroup> of, int64_t at) : group(std::move(of)), piece(at) {}
   ~Reading() {
@@ -48,7 +49,8 @@ class ParquetCutter : public Cutter {
     if (!group_) group_ = std::make_shared<ParquetRowGroup>(file_, path_, at_, fields_, piece);
     chunk.begin = {.record = before_ + row_, .offset = 0};
     chunk.records = std::min(kParquetPieceRows, group.rows - row_);
-    chunk.bytes = static_cast<int64_t>(static_cast<double>(group.bytes) * static_cast<double>(chunk.records) / static_cast<double>(group.rows));
+    chunk.bytes = static_cast<int64_t>(static_cast<double>(group.bytes) * static_cast<double>(chunk.records) /
+                                       static_cast<double>(group.rows));
     chunk.reading = std::make_shared<Reading>(group_, piece);
     row_ += chunk.records;
     return true;
@@ -64,7 +66,8 @@ class ParquetCutter : public Cutter {
 
 class ParquetParser : public Parser {
  public:
-  ParquetParser(const ParquetPlan& plan, std::optional<BadRecordPolicy> policy) : plan_(plan), policy_(policy), rows_(plan) {}
+  ParquetParser(const ParquetPlan& plan, std::optional<BadRecordPolicy> policy)
+      : plan_(plan), policy_(policy), rows_(plan) {}
 
   BadRecords parse(Chunk& chunk, SampleBlock& block) override {
     const auto reading = std::static_pointer_cast<Reading>(std::exchange(chunk.reading, nullptr));
@@ -76,13 +79,17 @@ class ParquetParser : public Parser {
     for (size_t c = 0; wanted > 0 && c < plan_.columns(); ++c) {
       const ParquetPiece piece = group.read(c, reading->piece);
       const ParquetField& field = group.field(c);
-      HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ", chunk.records);
-      chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) { rows_.add(c, field, part_of(field.type, piece.values, begin, end)); });
+      HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ",
+                  chunk.records);
+      chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) {
+        rows_.add(c, field, part_of(field.type, piece.values, begin, end));
+      });
     }
     reading->done = true;
     const BadRecords bad = rows_.finish([&](int64_t i) {
       const int64_t row = chunk.row_of_wanted(i);
-      return cat("'", group.path().string(), "': row ", chunk.begin.record + row + 1, " (row group ", group.group() + 1, ", its row ", reading->piece * kParquetPieceRows + row + 1, ")");
+      return cat("'", group.path().string(), "': row ", chunk.begin.record + row + 1, " (row group ", group.group() + 1,
+                 ", its row ", reading->piece * kParquetPieceRows + row + 1, ")");
     });
     if (bad.count > 0 && policy_ != BadRecordPolicy::skip) throw Error(Kind::data, bad.first);
     return bad;
@@ -96,7 +103,8 @@ class ParquetParser : public Parser {
 
 class ParquetSet : public SampleSet {
  public:
-  ParquetSet(const DataClause& clause, const Source& source, KeyWidth width, const Log& log) : policy_(clause.bad_records) {
+  ParquetSet(const DataClause& clause, const Source& source, KeyWidth width, const Log& log)
+      : policy_(clause.bad_records) {
     parquet_plugin();  // before anything else is said of the files
     files_ = parquet_files(source.path, log);
     std::map<fs::path, std::optional<ParquetMetadata>> metadata;
@@ -110,12 +118,15 @@ class ParquetSet : public SampleSet {
       fields_.push_back(parquet_fields(plan_, file->info(), path, beside ? beside->path : fs::path()));
       samples_ += file->info().rows;
     }
-    if (samples_ == 0) throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
+    if (samples_ == 0)
+      throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
   }
 
   const std::vector<fs::path>& files() const override { return files_; }
   int64_t samples() const override { return samples_; }
-  std::unique_ptr<Cutter> open(size_t file, Place from) override { return std::make_unique<ParquetCutter>(open_parquet(files_[file]), files_[file], fields_[file], from); }
+  std::unique_ptr<Cutter> open(size_t file, Place from) override {
+    return std::make_unique<ParquetCutter>(open_parquet(files_[file]), files_[file], fields_[file], from);
+  }
   std::unique_ptr<Parser> parser() const override { return std::make_unique<ParquetParser>(plan_, policy_); }
   bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
 
@@ -123,9 +134,11 @@ class ParquetSet : public SampleSet {
   static void check_rows(const ParquetMetadata& metadata, const fs::path& path, int64_t rows) {
     const auto stated = metadata.rows.find(path.filename().string());
     if (stated == metadata.rows.end())
-      throw Error(Kind::data, cat("'", metadata.path.string(), "': \"file_stats\" does not name '", path.filename().string(), "'; does it belong to other data?"));
+      throw Error(Kind::data, cat("'", metadata.path.string(), "': \"file_stats\" does not name '",
+                                  path.filename().string(), "'; does it belong to other data?"));
     if (stated->second != rows)
-      throw Error(Kind::data, cat("'", metadata.path.string(), "' says that '", path.filename().string(), "' has ", stated->second, " rows; it has ", rows));
+      throw Error(Kind::data, cat("'", metadata.path.string(), "' says that '", path.filename().string(), "' has ",
+                                  stated->second, " rows; it has ", rows));
   }
 
   std::optional<BadRecordPolicy> policy_;
@@ -140,18 +153,23 @@ class ParquetSet : public SampleSet {
 void check_parquet_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
   const ParquetPart& part = clause.parquet;
   const auto compare = [&](const char* field, int64_t stated, int64_t columns, const char* list) {
-    if (columns > 0 && stated != columns) problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"parquet\" names ", columns, columns == 1 ? " column" : " columns"));
+    if (columns > 0 && stated != columns)
+      problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"parquet\" names ", columns,
+                                          columns == 1 ? " column" : " columns"));
   };
   compare("/label/label_dim", clause.label.label_dim, static_cast<int64_t>(part.labels.size()), "\"labels\"");
   compare("/dense/dense_dim", clause.dense.dense_dim, columns_of(part.dense), "\"dense\"");
   if (const int64_t columns = columns_of(part.slots); columns > 0 && columns != clause.slots())
-    problems.error(pointer + "/sparse", cat("has ", clause.slots(), " slots in all, but \"slots\" of \"parquet\" names ", columns, " columns"));
+    problems.error(pointer + "/sparse", cat("has ", clause.slots(),
+                                            " slots in all, but \"slots\" of \"parquet\" names ", columns, " columns"));
   const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
   if (sizes != 0 && sizes != clause.slots())
-    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", clause.slots(), " slots; their sums are added to the keys of Parquet data"));
+    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", clause.slots(),
+                                                     " slots; their sums are added to the keys of Parquet data"));
 }
 
-std::unique_ptr<SampleSet> open_parquet_set(const DataClause& clause, const Source& source, KeyWidth width, const Log& log) {
+std::unique_ptr<SampleSet> open_parquet_set(const DataClause& clause, const Source& source, KeyWidth width,
+                                            const Log& log) {
   return std::make_unique<ParquetSet>(clause, source, width, log);
 }
 

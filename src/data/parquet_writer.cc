@@ -22,15 +22,21 @@ struct SlotColumn {
 }  // namespace
 
 struct ParquetFileWriter::State {
-  State(fs::path path, const ParquetStyle& of) : style(of), file(std::move(path)), numbers(style.labels.size() + style.dense.size()), slots(style.slots.size()) {
-    HCTR_EXPECT(style.record.check == Check::none && style.lists.size() == slots.size(), "a style for Parquet with check sums, or ", style.lists.size(), " of ", slots.size(), " slots");
+  State(fs::path path, const ParquetStyle& of)
+      : style(of), file(std::move(path)), numbers(style.labels.size() + style.dense.size()), slots(style.slots.size()) {
+    HCTR_EXPECT(style.record.check == Check::none && style.lists.size() == slots.size(),
+                "a style for Parquet with check sums, or ", style.lists.size(), " of ", slots.size(), " slots");
     for (const auto* names : {&style.labels, &style.dense})
       for (const std::string& name : *names) fields.push_back({name.c_str(), ParquetType::f32, false, ""});
     for (size_t s = 0; s < slots.size(); ++s)
-      fields.push_back({style.slots[s].c_str(), style.record.key_bytes == 4 ? ParquetType::u32 : ParquetType::i64, style.lists[s], ""});
-    const ParquetSink sink{this, [](void* self, const void* bytes, int64_t count) { return static_cast<State*>(self)->put(bytes, count); }};
+      fields.push_back({style.slots[s].c_str(), style.record.key_bytes == 4 ? ParquetType::u32 : ParquetType::i64,
+                        style.lists[s], ""});
+    const ParquetSink sink{this, [](void* self, const void* bytes, int64_t count) {
+                             return static_cast<State*>(self)->put(bytes, count);
+                           }};
     ParquetWriter* made = nullptr;
-    expect_done(parquet_plugin().create(fields.data(), static_cast<int64_t>(fields.size()), style.threads, sink, &made));
+    expect_done(
+        parquet_plugin().create(fields.data(), static_cast<int64_t>(fields.size()), style.threads, sink, &made));
     writer.reset(made);
     clear();
   }
@@ -69,8 +75,10 @@ struct ParquetFileWriter::State {
       at += 4;
       HCTR_EXPECT(nnz == 1 || style.lists[s], "column '", style.slots[s], "' is no list, and a row has ", nnz, " keys");
       for (int32_t k = 0; k < nnz; ++k, at += style.record.key_bytes) {
-        if (style.record.key_bytes == 4) slots[s].narrow.push_back(load<uint32_t>(at));
-        else slots[s].wide.push_back(load<int64_t>(at));
+        if (style.record.key_bytes == 4)
+          slots[s].narrow.push_back(load<uint32_t>(at));
+        else
+          slots[s].wide.push_back(load<int64_t>(at));
       }
       if (style.lists[s]) slots[s].list.push_back(slots[s].list.back() + nnz);
     }
@@ -83,8 +91,10 @@ struct ParquetFileWriter::State {
     std::vector<ParquetValues> columns;
     for (const auto& column : numbers) columns.emplace_back(ParquetValues{.rows = rows, .values = column.data()});
     for (size_t s = 0; s < slots.size(); ++s) {
-      const void* keys = style.record.key_bytes == 4 ? static_cast<const void*>(slots[s].narrow.data()) : slots[s].wide.data();
-      columns.emplace_back(ParquetValues{.rows = rows, .list = style.lists[s] ? slots[s].list.data() : nullptr, .values = keys});
+      const void* keys =
+          style.record.key_bytes == 4 ? static_cast<const void*>(slots[s].narrow.data()) : slots[s].wide.data();
+      columns.emplace_back(
+          ParquetValues{.rows = rows, .list = style.lists[s] ? slots[s].list.data() : nullptr, .values = keys});
     }
     expect_done(writer->write(columns.data(), rows));
     written += rows;
@@ -101,7 +111,8 @@ struct ParquetFileWriter::State {
   std::unique_ptr<ParquetWriter> writer;  // last: may write when it goes
 };
 
-ParquetFileWriter::ParquetFileWriter(fs::path path, const ParquetStyle& style) : state_(std::make_unique<State>(std::move(path), style)) {}
+ParquetFileWriter::ParquetFileWriter(fs::path path, const ParquetStyle& style)
+    : state_(std::make_unique<State>(std::move(path), style)) {}
 ParquetFileWriter::~ParquetFileWriter() = default;
 
 void ParquetFileWriter::append(std::span<const std::byte> bytes, int64_t records) {
@@ -122,7 +133,8 @@ void ParquetFileWriter::commit() {
   state_->file.commit();
 }
 
-ParquetSetWriter::ParquetSetWriter(fs::path folder, fs::path list, ParquetStyle style, std::function<std::string(int64_t)> name)
+ParquetSetWriter::ParquetSetWriter(fs::path folder, fs::path list, ParquetStyle style,
+                                   std::function<std::string(int64_t)> name)
     : folder_(std::move(folder)), list_(std::move(list)), style_(std::move(style)), name_(std::move(name)) {
   parquet_plugin();  // before anything is removed
   metadata_.path = folder_ / kParquetMetadata;
@@ -132,7 +144,9 @@ ParquetSetWriter::ParquetSetWriter(fs::path folder, fs::path list, ParquetStyle 
     if (error) throw Error(Kind::io, cat("cannot remove '", old.string(), "': ", error.message()));
   }
   int64_t index = 0;
-  for (const auto& [names, columns] : {std::pair{&style_.labels, &metadata_.labels}, {&style_.dense, &metadata_.conts}, {&style_.slots, &metadata_.cats}})
+  for (const auto& [names, columns] : {std::pair{&style_.labels, &metadata_.labels},
+                                       {&style_.dense, &metadata_.conts},
+                                       {&style_.slots, &metadata_.cats}})
     for (const std::string& column : *names) columns->push_back({column, index++});
 }
 

@@ -38,10 +38,12 @@ class ParquetFileWriter {
   std::unique_ptr<State> state_;
 };
 
-/// A folder with Parquet files, their _metadata.json, and a list. The list comes last, so that nothing names half a set.
+/// A folder with Parquet files, their _metadata.json, and a list. The list comes last, so that nothing names half a
+/// set.
 class ParquetSetWriter {
  public:
-  /// `name` makes the name of file n = 0, 1, ... in the folder. Removes the folder's _metadata.json and the list of an earlier set.
+  /// `name` makes the name of file n = 0, 1, ... in the folder. Removes the folder's _metadata.json and the list of an
+  /// earlier set.
   ParquetSetWriter(fs::path folder, fs::path list, ParquetStyle, std::function<std::string(int64_t n)> name);
 
   /// Starts the next file.

@@ -1,4 +1,5 @@
-// Stores that leave the caches alone: for what this core writes once and does not read again. A plain store first reads the line that it is about to fill.
+// Stores that leave the caches alone: for what this core writes once and does not read again. A plain store first reads
+// the line that it is about to fill.
 #pragma once
 
 #include <bit>
@@ -8,7 +9,9 @@
 #include <emmintrin.h>
 namespace hctr {
 inline void store_past_cache(int64_t* to, int64_t value) { _mm_stream_si64(reinterpret_cast<long long*>(to), value); }
-inline void store_past_cache(float* to, float value) { _mm_stream_si32(reinterpret_cast<int*>(to), std::bit_cast<int>(value)); }
+inline void store_past_cache(float* to, float value) {
+  _mm_stream_si32(reinterpret_cast<int*>(to), std::bit_cast<int>(value));
+}
 /// Before another thread is told of them.
 inline void finish_stores() { _mm_sfence(); }
 }  // namespace hctr
@@ -30,8 +33,10 @@ inline constexpr bool kPastCache = true;
 /// Whole lines of 64 bytes should be filled one after the other.
 template <bool kPast, class T>
 void store(T* to, T value) {
-  if constexpr (kPast) store_past_cache(to, value);
-  else *to = value;
+  if constexpr (kPast)
+    store_past_cache(to, value);
+  else
+    *to = value;
 }
 
 }  // namespace hctr

@@ -10,8 +10,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kHead = 16384;  // ranks per slot whose weights are kept in memory
-constexpr int64_t kMostPairs = 3;  // pairs of slots whose keys interact
+constexpr int64_t kHead = 16384;      // ranks per slot whose weights are kept in memory
+constexpr int64_t kMostPairs = 3;     // pairs of slots whose keys interact
 constexpr double kDenseShare = 0.15;  // of what is linear in the variance
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -28,21 +28,27 @@ double dense_normal(uint64_t key, int64_t d) {
 std::array<double, 3> key_normals(uint64_t key, int64_t slot, int64_t rank) {
   const Random4 bits = philox(key, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank));
   const Random4 more = philox(key, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank) + 1);
-  return {standard_normal(bits.v[0], bits.v[1]), standard_normal(bits.v[2], bits.v[3]), standard_normal(more.v[0], more.v[1])};
+  return {standard_normal(bits.v[0], bits.v[1]), standard_normal(bits.v[2], bits.v[3]),
+          standard_normal(more.v[0], more.v[1])};
 }
 
 }  // namespace
 
-PlantedTruth::PlantedTruth(const RecordShape& shape, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label,
-                           double related)
-    : first_key_(key_of(seed, 0)), key_(key_of(seed, label)), related_(label == 0 ? 0 : related), slots_(shape.slots()),
+PlantedTruth::PlantedTruth(const RecordShape& shape, std::span<const double> mean_nnz, double interactions,
+                           uint64_t seed, int64_t label, double related)
+    : first_key_(key_of(seed, 0)),
+      key_(key_of(seed, label)),
+      related_(label == 0 ? 0 : related),
+      slots_(shape.slots()),
       pairs_(std::min<int64_t>(kMostPairs, shape.slots() / 2)) {
   for (const double mean : mean_nnz) per_key_.push_back(1 / std::sqrt(std::max(mean, 1e-3)));
   const auto n = static_cast<double>(slots_);
   linear_share_ = slots_ > 0 ? std::sqrt((1 - kDenseShare) * (1 - interactions) / n) : 0;
-  pair_share_ = pairs_ > 0 ? std::sqrt(interactions / static_cast<double>(pairs_) / 2) : 0;  // a product of two factors has variance 2
+  pair_share_ = pairs_ > 0 ? std::sqrt(interactions / static_cast<double>(pairs_) / 2)
+                           : 0;  // a product of two factors has variance 2
   const double dense_share = std::sqrt(12 * kDenseShare * (1 - interactions) / static_cast<double>(shape.dense_dim));
-  for (int64_t d = 0; d < shape.dense_dim; ++d) dense_.push_back(mixed(dense_normal(first_key_, d), dense_normal(key_, d)) * dense_share);
+  for (int64_t d = 0; d < shape.dense_dim; ++d)
+    dense_.push_back(mixed(dense_normal(first_key_, d), dense_normal(key_, d)) * dense_share);
 }
 
 PlantedTruth::Weights PlantedTruth::weights(int64_t slot, int64_t rank) const {
@@ -73,7 +79,8 @@ double PlantedTruth::raw(const PlantedSample& sample) const {
     double linear = 0, factor0 = 0, factor1 = 0;
     for (int32_t k = 0; k < sample.nnz[slot]; ++k, ++rank) {
       const auto& head = head_[slot];
-      const Weights w = *rank < static_cast<int64_t>(head.size()) ? head[static_cast<size_t>(*rank)] : weights(s, *rank);
+      const Weights w =
+          *rank < static_cast<int64_t>(head.size()) ? head[static_cast<size_t>(*rank)] : weights(s, *rank);
       linear += static_cast<double>(w.linear);
       factor0 += static_cast<double>(w.factor0);
       factor1 += static_cast<double>(w.factor1);

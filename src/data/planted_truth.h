@@ -1,4 +1,5 @@
-// The hidden model behind generated data: labels are drawn from its probabilities, so the best possible scores are known.
+// The hidden model behind generated data: labels are drawn from its probabilities, so the best possible scores are
+// known.
 #pragma once
 
 #include <cmath>
@@ -17,22 +18,23 @@ struct PlantedSample {
   std::vector<int64_t> ranks;  ///< [sum of nnz]; rank 0 is the most frequent key of its slot
 };
 
-/// raw = sum over slots of the weights of their keys + weights * dense + sum over the first few pairs of neighbouring slots of
-/// a product of hidden factors. The third part has the share `interactions` of the variance; of the rest, 15 % is dense.
-/// A linear (wide) model can learn the first two parts, the third needs a deep one; it lies in few pairs, so that it can be
-/// learned from a million samples. All weights are normals, pure functions of (seed, label, slot, rank).
+/// raw = sum over slots of the weights of their keys + weights * dense + sum over the first few pairs of neighbouring
+/// slots of a product of hidden factors. The third part has the share `interactions` of the variance; of the rest, 15 %
+/// is dense. A linear (wide) model can learn the first two parts, the third needs a deep one; it lies in few pairs, so
+/// that it can be learned from a million samples. All weights are normals, pure functions of (seed, label, slot, rank).
 class PlantedTruth {
  public:
-  /// `label`: each label of a sample has a model of its own. Its weights have the correlation `related` with those of label 0.
-  /// `mean_nnz` [slots]: expected keys, to keep the slots' shares equal.
-  PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label, double related);
+  /// `label`: each label of a sample has a model of its own. Its weights have the correlation `related` with those of
+  /// label 0. `mean_nnz` [slots]: expected keys, to keep the slots' shares equal.
+  PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label,
+               double related);
 
   /// Makes the table of weights of frequent keys. `vocabulary` [slots].
   void prepare(std::span<const int64_t> vocabulary);
   double raw(const PlantedSample&) const;
 
-  /// Fixes scale and bias from raw values of typical samples: logits get standard deviation `spread`, probabilities the mean
-  /// `positive_share`.
+  /// Fixes scale and bias from raw values of typical samples: logits get standard deviation `spread`, probabilities the
+  /// mean `positive_share`.
   void calibrate(std::span<const double> raw_values, double spread, double positive_share);
   /// The true probability of label 1.
   double probability(double raw_value) const;
@@ -47,8 +49,8 @@ class PlantedTruth {
   uint64_t first_key_, key_;  // of label 0, and of this one
   double related_;            // 0 for label 0
   int64_t slots_, pairs_;
-  std::vector<double> per_key_;            // [slots] 1 / sqrt(mean nnz)
-  std::vector<double> dense_;              // [dense_dim]
+  std::vector<double> per_key_;             // [slots] 1 / sqrt(mean nnz)
+  std::vector<double> dense_;               // [dense_dim]
   std::vector<std::vector<Weights>> head_;  // [slots][frequent ranks]
   double linear_share_ = 0, pair_share_ = 0;
   double scale_ = 1, bias_ = 0;

@@ -13,7 +13,8 @@ PowerLaw::PowerLaw(int64_t size, double alpha) : size_(size), knots_(kKnots + 1)
   for (int i = 0; i <= kKnots; ++i) {
     const double u = static_cast<double>(i) / kKnots;
     const double power = 1 - alpha;
-    const double y = std::abs(power) < 1e-9 ? std::exp(u * std::log(top)) : std::pow((std::pow(top, power) - 1) * u + 1, 1 / power);
+    const double y =
+        std::abs(power) < 1e-9 ? std::exp(u * std::log(top)) : std::pow((std::pow(top, power) - 1) * u + 1, 1 / power);
     knots_[static_cast<size_t>(i)] = y - 1;
   }
 }

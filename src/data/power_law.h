@@ -6,8 +6,8 @@
 
 namespace hctr {
 
-/// Ranks 0 .. size-1 with density proportional to (rank + 1)^-alpha; alpha 0 is uniform. Drawn by inverting the cumulative
-/// density of the continuous law, from a table, so a draw costs no logarithm.
+/// Ranks 0 .. size-1 with density proportional to (rank + 1)^-alpha; alpha 0 is uniform. Drawn by inverting the
+/// cumulative density of the continuous law, from a table, so a draw costs no logarithm.
 class PowerLaw {
  public:
   PowerLaw(int64_t size, double alpha);

@@ -1,4 +1,5 @@
-// Text tables to training data: categories to ids, dense values to numbers of a like size, rows to a training and an evaluation set.
+// Text tables to training data: categories to ids, dense values to numbers of a like size, rows to a training and an
+// evaluation set.
 #pragma once
 
 #include <memory>
@@ -20,10 +21,10 @@ struct PreprocessOptions {
   TextTable table = criteo_table();
   std::vector<std::string> inputs, eval_inputs;  ///< in order; "-": the standard input
   fs::path folder;
-  int passes = 2;                       ///< 1: keys by hashing into `range`; 2: values are counted first
-  int64_t range = 1000000;              ///< one pass: keys of each slot
-  int64_t min_count = 1;                ///< two passes: a value seen less often in the training rows is rare
-  int64_t modulo = 0;                   ///< values are first taken modulo this; 0: as they are
+  int passes = 2;                                  ///< 1: keys by hashing into `range`; 2: values are counted first
+  int64_t range = 1000000;                         ///< one pass: keys of each slot
+  int64_t min_count = 1;                           ///< two passes: a value seen less often in the training rows is rare
+  int64_t modulo = 0;                              ///< values are first taken modulo this; 0: as they are
   std::vector<std::pair<size_t, size_t>> crosses;  ///< pairs of categories, by place
   DenseOptions dense;
   Holdout holdout;
@@ -36,7 +37,8 @@ struct PreprocessOptions {
   bool force = false;
   int threads = 1;
 
-  /// Whether crosses share slot 0 and keys count on from slot to slot; else each cross has a slot, and readers add the offsets.
+  /// Whether crosses share slot 0 and keys count on from slot to slot; else each cross has a slot, and readers add the
+  /// offsets.
   bool as_norm() const { return format == DataFormat::norm; }
   int64_t slots() const { return static_cast<int64_t>(crosses.size() + table.categories().size()); }
   std::vector<std::string> slot_names() const;
@@ -60,9 +62,9 @@ struct PreprocessSummary {
   ColumnsLearned learned;
 };
 
-/// Does the work. The result does not depend on the number of threads; memory is constant, but for the values counted: 16 to 48 bytes each
-/// per thread that met them. No list exists before all its files do.
-/// Errors: Error(usage) for options that do not fit together; Error(data) for a bad row, naming file, line, byte, column and value.
+/// Does the work. The result does not depend on the number of threads; memory is constant, but for the values counted:
+/// 16 to 48 bytes each per thread that met them. No list exists before all its files do. Errors: Error(usage) for
+/// options that do not fit together; Error(data) for a bad row, naming file, line, byte, column and value.
 PreprocessSummary preprocess(const PreprocessOptions&, const Log&);
 
 }  // namespace hctr

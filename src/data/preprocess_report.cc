@@ -27,7 +27,8 @@ Json sparse_input(const char* top, int64_t slots, const std::vector<int64_t>& nn
 }
 
 Json describe_set(const PreprocessSummary::Set& set) {
-  return Json(Json::Object{{"rows", set.rows}, {"positives", set.positives}, {"files", set.files}, {"bad_rows", set.bad_rows}});
+  return Json(
+      Json::Object{{"rows", set.rows}, {"positives", set.positives}, {"files", set.files}, {"bad_rows", set.bad_rows}});
 }
 
 Json describe_slots(const PreprocessOptions& options, const PreprocessSummary& summary) {
@@ -36,7 +37,10 @@ Json describe_slots(const PreprocessOptions& options, const PreprocessSummary& s
   int64_t offset = 0;
   for (size_t slot = 0; slot < names.size(); ++slot) {
     const int64_t size = summary.learned.slot_sizes[slot];
-    Json one(Json::Object{{"name", names[slot]}, {"size", size}, {"offset", options.as_norm() ? offset : 0}, {"most_keys", summary.most_nnz[slot]}});
+    Json one(Json::Object{{"name", names[slot]},
+                          {"size", size},
+                          {"offset", options.as_norm() ? offset : 0},
+                          {"most_keys", summary.most_nnz[slot]}});
     offset += size;
     if (options.passes == 2) {
       const Vocabulary& vocabulary = summary.learned.vocabularies[slot];
@@ -62,7 +66,8 @@ Json preprocess_data_clause(const PreprocessOptions& options, const PreprocessSu
   label.set("top", "label").set("label_dim", static_cast<int64_t>(options.table.labels().size()));
   dense.set("top", "dense").set("dense_dim", static_cast<int64_t>(options.table.numbers().size()));
   const auto wide = static_cast<ptrdiff_t>(options.crosses.size());
-  if (wide > 0) sparse.add(options.as_norm() ? sparse_input("wide_data", 1, {wide}) : sparse_input("wide_data", wide, {1}));
+  if (wide > 0)
+    sparse.add(options.as_norm() ? sparse_input("wide_data", 1, {wide}) : sparse_input("wide_data", wide, {1}));
   const std::vector<int64_t> nnz(summary.most_nnz.begin() + wide, summary.most_nnz.end());
   sparse.add(sparse_input("deep_data", static_cast<int64_t>(nnz.size()), nnz));
   clause.set("label", std::move(label)).set("dense", std::move(dense)).set("sparse", std::move(sparse));
@@ -73,10 +78,13 @@ Json describe_preprocessed(const PreprocessOptions& options, const PreprocessSum
   Json dense(Json::Array{});
   const std::vector<std::string> numbers = options.table.numbers();
   for (size_t i = 0; i < numbers.size(); ++i)
-    dense.add(options.passes == 2 ? summary.learned.dense[i].describe(numbers[i]) : Json(Json::Object{{"name", numbers[i]}}));
+    dense.add(options.passes == 2 ? summary.learned.dense[i].describe(numbers[i])
+                                  : Json(Json::Object{{"name", numbers[i]}}));
   Json json(Json::Object{{"schema", 1}, {"format", to_json(options.format)}, {"passes", options.passes}});
   json.set("train", describe_set(summary.train)).set("eval", describe_set(summary.eval));
-  json.set("labels", to_json(options.table.labels())).set("dense", std::move(dense)).set("slots", describe_slots(options, summary));
+  json.set("labels", to_json(options.table.labels()))
+      .set("dense", std::move(dense))
+      .set("slots", describe_slots(options, summary));
   json.set("slot_size_array", to_json(record_slot_sizes(options, summary)));
   return json.set("data", preprocess_data_clause(options, summary));
 }

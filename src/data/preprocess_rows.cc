@@ -48,13 +48,16 @@ void add_crosses(const PreprocessOptions& options, ParsedRows& rows) {
 RowEncoder::RowEncoder(const PreprocessOptions& options, const ColumnsLearned& learned)
     : options_(options), learned_(learned), offsets_(static_cast<size_t>(options.slots())) {
   const auto wide = static_cast<int64_t>(options.crosses.size());
-  style_ = {.label_dim = static_cast<int64_t>(options.table.labels().size()), .dense_dim = static_cast<int64_t>(options.table.numbers().size()),
+  style_ = {.label_dim = static_cast<int64_t>(options.table.labels().size()),
+            .dense_dim = static_cast<int64_t>(options.table.numbers().size()),
             .slots = options.as_norm() ? options.slots() - wide + (wide > 0 ? 1 : 0) : options.slots(),
-            .check = options.as_norm() ? options.check : Check::none, .key_bytes = options.key_bytes};
+            .check = options.as_norm() ? options.check : Check::none,
+            .key_bytes = options.key_bytes};
   for (const DenseColumn& column : learned.dense) dense_.emplace_back(options.dense, column);
   for (size_t place = 0; place < options.table.categories().size(); ++place) lists_ |= options.table.is_list(place);
   if (!options.as_norm()) return;
-  for (size_t slot = 1; slot < offsets_.size(); ++slot) offsets_[slot] = offsets_[slot - 1] + learned.slot_sizes[slot - 1];
+  for (size_t slot = 1; slot < offsets_.size(); ++slot)
+    offsets_[slot] = offsets_[slot - 1] + learned.slot_sizes[slot - 1];
 }
 
 void RowEncoder::to_keys(ParsedRows& rows) const {
@@ -96,7 +99,8 @@ void RowEncoder::append(const ParsedRows& rows, size_t row, EncodedRecords& reco
   std::byte* to = records.bytes.data() + begin;
   if (framed) to = put(to, static_cast<int32_t>(bytes - 5));
   std::byte* const payload = to;
-  for (const auto& column : rows.labels) to = raw && !options_.float_label_dense ? put(to, static_cast<int32_t>(column[row])) : put(to, column[row]);
+  for (const auto& column : rows.labels)
+    to = raw && !options_.float_label_dense ? put(to, static_cast<int32_t>(column[row])) : put(to, column[row]);
   for (size_t i = 0; i < rows.numbers.size(); ++i) to = put_number(to, rows.numbers[i][row], dense_[i]);
   const size_t wide = options_.as_norm() ? options_.crosses.size() : 0;
   for (size_t slot = 0; slot < rows.categories.size(); ++slot) {

@@ -25,7 +25,10 @@ struct Converted {
 };
 
 NormStyle style_of(const PreprocessedOptions& options) {
-  return {.label_dim = 1, .dense_dim = kDense, .slots = kCategories + (options.wide_keys > 0 ? 1 : 0), .check = options.check,
+  return {.label_dim = 1,
+          .dense_dim = kDense,
+          .slots = kCategories + (options.wide_keys > 0 ? 1 : 0),
+          .check = options.check,
           .key_bytes = options.key_bytes};
 }
 
@@ -54,7 +57,8 @@ Converted encode(const TextBlock& block, const PreprocessedOptions& options) {
   const NormStyle style = style_of(options);
   const auto expected = static_cast<size_t>(1 + kDense + options.wide_keys + kCategories);
   constexpr double largest = std::numeric_limits<float>::max();
-  const int64_t largest_key = options.key_bytes == 4 ? int64_t{std::numeric_limits<uint32_t>::max()} : std::numeric_limits<int64_t>::max();
+  const int64_t largest_key =
+      options.key_bytes == 4 ? int64_t{std::numeric_limits<uint32_t>::max()} : std::numeric_limits<int64_t>::max();
   const char* key_word = options.key_bytes == 4 ? "a key of 32 bits" : "a key of 64 bits";
   std::vector<std::string_view> fields;
   std::vector<float> numbers;
@@ -72,10 +76,12 @@ Converted encode(const TextBlock& block, const PreprocessedOptions& options) {
                                     " keys), found ", fields.size()));
       numbers.clear();
       keys.clear();
-      for (; at < 1 + kDense; ++at) numbers.push_back(static_cast<float>(parsed(fields[at], "a number", -largest, largest)));
+      for (; at < 1 + kDense; ++at)
+        numbers.push_back(static_cast<float>(parsed(fields[at], "a number", -largest, largest)));
       for (; at < expected; ++at) keys.push_back(parsed(fields[at], key_word, int64_t{0}, largest_key));
     });
-    append_norm_record(style, std::span(numbers).first(1), std::span(numbers).subspan(1), nnz, keys, done.records.bytes);
+    append_norm_record(style, std::span(numbers).first(1), std::span(numbers).subspan(1), nnz, keys,
+                       done.records.bytes);
     done.records.ends.push_back(done.records.bytes.size());
     if (options.keyset) done.keys.insert(done.keys.end(), keys.begin(), keys.end());
   });
@@ -91,8 +97,10 @@ fs::path numbered(const fs::path& list, int64_t n, bool only_one, const std::str
 class KeySets {
  public:
   explicit KeySets(const PreprocessedOptions& options)
-      : options_(options), keys_per_row_(options.wide_keys + kCategories),
-        rows_per_list_(options.files_per_list > 0 ? options.files_per_list * options.rows_per_file : std::numeric_limits<int64_t>::max()) {}
+      : options_(options),
+        keys_per_row_(options.wide_keys + kCategories),
+        rows_per_list_(options.files_per_list > 0 ? options.files_per_list * options.rows_per_file
+                                                  : std::numeric_limits<int64_t>::max()) {}
 
   void add(const std::vector<int64_t>& keys) {
     for (size_t i = 0; i < keys.size(); i += static_cast<size_t>(keys_per_row_)) {
@@ -104,7 +112,8 @@ class KeySets {
   void write() {
     if (rows_ == 0) return;
     AtomicFile file(numbered(options_.list, list_++, options_.files_per_list == 0, ".keyset"));
-    for (const int64_t key : keys_) file.write(&key, static_cast<size_t>(options_.key_bytes));  // little-endian: the low bytes come first
+    for (const int64_t key : keys_)
+      file.write(&key, static_cast<size_t>(options_.key_bytes));  // little-endian: the low bytes come first
     file.commit();
     keys_.clear();
     rows_ = 0;
@@ -121,7 +130,8 @@ std::vector<fs::path> old_lists(const PreprocessedOptions& options) {
   const bool only_one = options.files_per_list == 0;
   std::vector<fs::path> old;
   for (int64_t n = 0; n == 0 || (!only_one && fs::exists(old[old.size() - 2])); ++n)
-    for (const std::string& ending : {options.list.extension().string(), std::string(".keyset")}) old.push_back(numbered(options.list, n, only_one, ending));
+    for (const std::string& ending : {options.list.extension().string(), std::string(".keyset")})
+      old.push_back(numbered(options.list, n, only_one, ending));
   return old;
 }
 
@@ -131,7 +141,8 @@ int64_t write_lists(const PreprocessedOptions& options, const std::vector<fs::pa
   for (size_t first = 0; first < files.size(); first += per_list) {
     const std::vector<fs::path> part(files.begin() + static_cast<ptrdiff_t>(first),
                                      files.begin() + static_cast<ptrdiff_t>(std::min(first + per_list, files.size())));
-    write_file_list(numbered(options.list, lists++, options.files_per_list == 0, options.list.extension().string()), part, false);
+    write_file_list(numbered(options.list, lists++, options.files_per_list == 0, options.list.extension().string()),
+                    part, false);
   }
   return lists;
 }
@@ -139,7 +150,9 @@ int64_t write_lists(const PreprocessedOptions& options, const std::vector<fs::pa
 }  // namespace
 
 PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, const Log& log) {
-  if (options.list.extension().empty()) throw Error(Kind::usage, cat("the name of the file list, '", options.list.string(), "', needs an ending such as .txt"));
+  if (options.list.extension().empty())
+    throw Error(Kind::usage,
+                cat("the name of the file list, '", options.list.string(), "', needs an ending such as .txt"));
   if (options.wide_keys < 0 || options.wide_keys > 1 << 20 || options.files_per_list < 0)
     throw Error(Kind::usage, "the number of wide keys and the number of files per list must not be negative");
   TextSource source({options.input});
@@ -147,10 +160,12 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
   NormSetWriter set(style_of(options), options.rows_per_file,
                     [prefix = options.prefix](int64_t n) { return fs::path(cat(prefix, n, ".data")); });
   KeySets key_sets(options);
-  for_each_block<Block, Converted>(source, options.threads, "converting", [&](Block& item) { return encode(item.block, options); }, [&](Converted& done) {
-    set.add(done.records, 0, done.records.count());
-    key_sets.add(done.keys);
-  });
+  for_each_block<Block, Converted>(
+      source, options.threads, "converting", [&](Block& item) { return encode(item.block, options); },
+      [&](Converted& done) {
+        set.add(done.records, 0, done.records.count());
+        key_sets.add(done.keys);
+      });
   PreprocessedSummary summary{.rows = set.records()};
   if (summary.rows == 0) throw Error(Kind::data, cat("'", options.input, "' holds no rows"));
   if (options.keyset) key_sets.write();

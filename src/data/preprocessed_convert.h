@@ -11,15 +11,15 @@ namespace hctr {
 
 /// A line: label, 13 dense values, `wide_keys` keys of the wide slot, 26 category keys; separated by blanks.
 struct PreprocessedOptions {
-  std::string input;          ///< plain or gzip; "-": the standard input
-  std::string prefix;         ///< data files are <prefix><n>.data
+  std::string input;   ///< plain or gzip; "-": the standard input
+  std::string prefix;  ///< data files are <prefix><n>.data
   fs::path list;
-  int64_t wide_keys = 0;      ///< keys of slot 0; 0: there is no wide slot
-  int64_t files_per_list = 0; ///< 0: one list; else lists <stem>.<n><ending>
+  int64_t wide_keys = 0;       ///< keys of slot 0; 0: there is no wide slot
+  int64_t files_per_list = 0;  ///< 0: one list; else lists <stem>.<n><ending>
   int64_t rows_per_file = 40960;
   int key_bytes = 4;
   Check check = Check::sum;
-  bool keyset = false;        ///< beside each list <stem>.keyset, its distinct keys in rising order
+  bool keyset = false;  ///< beside each list <stem>.keyset, its distinct keys in rising order
   int threads = 1;
 };
 

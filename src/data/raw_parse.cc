@@ -63,19 +63,23 @@ bool read_numbers(const RawShape& shape, const std::byte* record, float* label, 
 bool read_record(const RawShape& shape, const std::byte* record, int64_t more, float* label, float* dense) {
   const std::byte* keys = record + shape.numbers();
   return read_numbers<false>(shape, record, label, dense) &&
-         !(shape.key_bytes == 4 ? any_outside<int32_t>(keys, shape.slots, more) : any_outside<int64_t>(keys, shape.slots, more));
+         !(shape.key_bytes == 4 ? any_outside<int32_t>(keys, shape.slots, more)
+                                : any_outside<int64_t>(keys, shape.slots, more));
 }
 
 std::string problem_of(const RawShape& shape, const std::byte* record) {
   for (int64_t i = 0; i < shape.label_dim + shape.dense_dim; ++i) {
     const bool is_label = i < shape.label_dim;
     const std::string column = is_label ? cat("label ", i) : cat("dense value ", i - shape.label_dim);
-    if (shape.floats && !std::isfinite(load<float>(record + 4 * i))) return cat(column, " is ", load<float>(record + 4 * i));
+    if (shape.floats && !std::isfinite(load<float>(record + 4 * i)))
+      return cat(column, " is ", load<float>(record + 4 * i));
     if (!shape.floats && !is_label && load<int32_t>(record + 4 * i) < 0)
-      return cat(column, " is ", load<int32_t>(record + 4 * i), ", and ln(x + 1) is taken of integers; store floats and say \"float_label_dense\": true");
+      return cat(column, " is ", load<int32_t>(record + 4 * i),
+                 ", and ln(x + 1) is taken of integers; store floats and say \"float_label_dense\": true");
   }
   for (int64_t s = 0; s < shape.slots; ++s)
-    if (const int64_t key = key_at(shape, record + shape.numbers(), s); key < 0) return cat("slot ", s, " has the key ", key, "; keys are not negative");
+    if (const int64_t key = key_at(shape, record + shape.numbers(), s); key < 0)
+      return cat("slot ", s, " has the key ", key, "; keys are not negative");
     else if (!shape.offsets.empty() && key > std::numeric_limits<int64_t>::max() - shape.offsets.back())
       return cat("slot ", s, " has the key ", key, ", to which the sizes of other slots cannot be added");
   return "is of no use";
@@ -86,8 +90,8 @@ constexpr int64_t kTile = 64;  // records that stay in the first-level cache whi
 /// The largest sum that is added to keys.
 int64_t most_added(const RawShape& shape) { return shape.offsets.empty() ? 0 : shape.offsets.back(); }
 
-/// Keys of a tile of records into slot order, with the sizes of earlier slots added. The bits of all keys, to tell whether one is negative: 64-bit ones also
-/// as they are with the largest sum added.
+/// Keys of a tile of records into slot order, with the sizes of earlier slots added. The bits of all keys, to tell
+/// whether one is negative: 64-bit ones also as they are with the largest sum added.
 template <class Key, bool kPast>
 uint64_t turn_keys(const RawShape& shape, const std::byte* keys, int64_t records, const OneHotRows& to, int64_t row) {
   uint64_t bits = 0;
@@ -107,7 +111,8 @@ uint64_t turn_keys(const RawShape& shape, const std::byte* keys, int64_t records
   return bits;
 }
 
-/// Writes all records as rows, and says whether they are surely good, as nearly all are: nothing is decided record by record.
+/// Writes all records as rows, and says whether they are surely good, as nearly all are: nothing is decided record by
+/// record.
 template <bool kPast>
 bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, const OneHotRows& to) {
   uint64_t bits = 0;
@@ -117,27 +122,33 @@ bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, 
     count = std::min(kTile - row % kTile, records - begin);
     const std::byte* from = bytes + begin * shape.record();
     for (int64_t r = 0; r < count; ++r)
-      finite &= read_numbers<kPast>(shape, from + r * shape.record(), to.label + (row + r) * shape.label_dim, to.dense + (row + r) * shape.dense_dim);
+      finite &= read_numbers<kPast>(shape, from + r * shape.record(), to.label + (row + r) * shape.label_dim,
+                                    to.dense + (row + r) * shape.dense_dim);
     from += shape.numbers();
-    bits |= shape.key_bytes == 4 ? turn_keys<int32_t, kPast>(shape, from, count, to, row) : turn_keys<int64_t, kPast>(shape, from, count, to, row);
+    bits |= shape.key_bytes == 4 ? turn_keys<int32_t, kPast>(shape, from, count, to, row)
+                                 : turn_keys<int64_t, kPast>(shape, from, count, to, row);
   }
   if constexpr (kPast) finish_stores();
-  const bool sums_fit = shape.key_bytes == 8 || most_added(shape) <= std::numeric_limits<int64_t>::max() - std::numeric_limits<int32_t>::max();
+  const bool sums_fit = shape.key_bytes == 8 ||
+                        most_added(shape) <= std::numeric_limits<int64_t>::max() - std::numeric_limits<int32_t>::max();
   return finite && static_cast<int64_t>(bits) >= 0 && sums_fit;
 }
 
 }  // namespace
 
-void parse_raw_rows(const RawShape& shape, const std::byte* bytes, int64_t records, const std::function<std::string(int64_t)>& where, const OneHotRows& to) {
+void parse_raw_rows(const RawShape& shape, const std::byte* bytes, int64_t records,
+                    const std::function<std::string(int64_t)>& where, const OneHotRows& to) {
   if (write_rows<kPastCache>(shape, bytes, records, to)) return;
   std::vector<float> numbers(static_cast<size_t>(shape.label_dim + shape.dense_dim));
   for (int64_t i = 0; i < records; ++i)
-    if (const std::byte* record = bytes + i * shape.record(); !read_record(shape, record, most_added(shape), numbers.data(), numbers.data() + shape.label_dim))
+    if (const std::byte* record = bytes + i * shape.record();
+        !read_record(shape, record, most_added(shape), numbers.data(), numbers.data() + shape.label_dim))
       throw Error(Kind::data, cat(where(i), ": ", problem_of(shape, record)));
 }
 
-BadRecords parse_raw(const RawShape& shape, const std::byte* bytes, int64_t records, std::optional<BadRecordPolicy> policy,
-                     const std::function<std::string(int64_t)>& where, RawScratch& scratch, SampleBlock& block) {
+BadRecords parse_raw(const RawShape& shape, const std::byte* bytes, int64_t records,
+                     std::optional<BadRecordPolicy> policy, const std::function<std::string(int64_t)>& where,
+                     RawScratch& scratch, SampleBlock& block) {
   grow(block.label, records * shape.label_dim);
   grow(block.dense, records * shape.dense_dim);
   grow(block.keys, records * shape.slots);
@@ -153,7 +164,8 @@ BadRecords parse_raw(const RawShape& shape, const std::byte* bytes, int64_t reco
   int64_t rows = 0;
   for (int64_t i = 0; i < records; ++i) {
     const std::byte* record = bytes + i * shape.record();
-    if (!read_record(shape, record, most_added(shape), block.label.data() + rows * shape.label_dim, block.dense.data() + rows * shape.dense_dim)) {
+    if (!read_record(shape, record, most_added(shape), block.label.data() + rows * shape.label_dim,
+                     block.dense.data() + rows * shape.dense_dim)) {
       bad.add([&] { return cat(where(i), ": ", problem_of(shape, record)); });
       if (policy != BadRecordPolicy::skip) throw Error(Kind::data, bad.first);
       continue;
@@ -163,8 +175,10 @@ BadRecords parse_raw(const RawShape& shape, const std::byte* bytes, int64_t reco
   }
   block.rows = rows;
   const int64_t* add = shape.offsets.empty() ? nullptr : shape.offsets.data();
-  if (shape.key_bytes == 4) place_one_hot<int32_t>(scratch.good, shape.slots, 4, add, block);
-  else place_one_hot<int64_t>(scratch.good, shape.slots, 8, add, block);
+  if (shape.key_bytes == 4)
+    place_one_hot<int32_t>(scratch.good, shape.slots, 4, add, block);
+  else
+    place_one_hot<int64_t>(scratch.good, shape.slots, 8, add, block);
   return bad;
 }
 

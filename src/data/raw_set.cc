@@ -23,12 +23,14 @@ void check_kind(const RawShape& shape, const ByteFile& file, int64_t records) {
     for (int64_t i = 0; i < shape.label_dim; ++i) {
       const auto bits = load<uint32_t>(bytes.data() + r * shape.record() + 4 * i);
       const uint32_t magnitude = bits & 0x7fffffffu;
-      const bool as_float = magnitude >= 0x30000000u && magnitude < 0x7f800000u, as_int = bits != 0 && bits < (1u << 23);
+      const bool as_float = magnitude >= 0x30000000u && magnitude < 0x7f800000u,
+                 as_int = bits != 0 && bits < (1u << 23);
       if (shape.floats ? as_int : as_float)
-        throw Error(Kind::data, cat("'", file.path().string(), "': record ", r + 1, " has the label ",
-                                    shape.floats ? cat(std::bit_cast<float>(bits), " as a float and ", bits, " as an integer")
-                                                 : cat(bits, " as an integer and ", std::bit_cast<float>(bits), " as a float"),
-                                    "; is \"float_label_dense\": ", shape.floats ? "true" : "false", " right?"));
+        throw Error(Kind::data,
+                    cat("'", file.path().string(), "': record ", r + 1, " has the label ",
+                        shape.floats ? cat(std::bit_cast<float>(bits), " as a float and ", bits, " as an integer")
+                                     : cat(bits, " as an integer and ", std::bit_cast<float>(bits), " as a float"),
+                        "; is \"float_label_dense\": ", shape.floats ? "true" : "false", " right?"));
     }
 }
 
@@ -40,17 +42,22 @@ class RawSet : public SampleSet, public RowMap {
     int64_t bytes = 0;
     for (const fs::path& file : files_) bytes += open.emplace_back(file).size();
     // Keys have 32 bits; 64 where they were asked for and make the size right.
-    if (const RawShape wide(clause, 8); width == KeyWidth::i64 && source.num_samples > 0 && bytes == source.num_samples * wide.record()) shape_ = wide;
+    if (const RawShape wide(clause, 8);
+        width == KeyWidth::i64 && source.num_samples > 0 && bytes == source.num_samples * wide.record())
+      shape_ = wide;
     for (size_t f = 0; f < files_.size(); ++f) {
       int64_t records = raw_records(shape_, files_[f], open[f].size());
-      if (source.num_samples > 0) records = std::min(records, source.num_samples - samples_);  // more than stated are not read
+      if (source.num_samples > 0)
+        records = std::min(records, source.num_samples - samples_);  // more than stated are not read
       samples_ += records;
       records_.push_back(records);
     }
     if (samples_ < source.num_samples)
-      throw Error(Kind::data, cat("'", source.path, "' holds ", samples_, " records of ", shape_.record(), " bytes, the Data layer says ",
-                                  source.num_samples, " (\"num_samples\" and \"eval_num_samples\")"));
-    if (samples_ == 0) throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
+      throw Error(Kind::data, cat("'", source.path, "' holds ", samples_, " records of ", shape_.record(),
+                                  " bytes, the Data layer says ", source.num_samples,
+                                  " (\"num_samples\" and \"eval_num_samples\")"));
+    if (samples_ == 0)
+      throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
     check_kind(shape_, open[0], records_[0]);
   }
 
@@ -83,14 +90,17 @@ class RawSet : public SampleSet, public RowMap {
         const fs::path& path = set.files_[chunk.file];
         if (!file || file->path() != path) file.emplace(path);
         const int64_t record = set.shape_.record(), wanted = chunk.count_wanted(chunk.records);
-        if (chunk.buffer.size() < static_cast<size_t>(wanted * record)) chunk.buffer.resize(static_cast<size_t>(wanted * record));
+        if (chunk.buffer.size() < static_cast<size_t>(wanted * record))
+          chunk.buffer.resize(static_cast<size_t>(wanted * record));
         std::byte* to = chunk.buffer.data();
         chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) {
           const auto bytes = static_cast<size_t>((end - begin) * record);
           file->read_at(chunk.begin.offset + begin * record, to, bytes);
           to += bytes;
         });
-        const auto where = [&](int64_t i) { return set.name_of(chunk.file, chunk.begin.record + chunk.row_of_wanted(i)); };
+        const auto where = [&](int64_t i) {
+          return set.name_of(chunk.file, chunk.begin.record + chunk.row_of_wanted(i));
+        };
         return parse_raw(set.shape_, chunk.buffer.data(), wanted, set.policy_, where, scratch, block);
       }
       const RawSet& set;
@@ -107,13 +117,15 @@ class RawSet : public SampleSet, public RowMap {
   int64_t stretch() const override { return chunk_records(); }
   std::unique_ptr<RowParser> row_parser() const override {
     struct RawRowParser : RowParser {
-      explicit RawRowParser(const RawSet& of) : set(of), memory(static_cast<size_t>(of.chunk_records() * of.shape_.record()) + 2 * kPage) {}
+      explicit RawRowParser(const RawSet& of)
+          : set(of), memory(static_cast<size_t>(of.chunk_records() * of.shape_.record()) + 2 * kPage) {}
       void parse(size_t in, int64_t first, int64_t count, const OneHotRows& to) override {
         const fs::path& path = set.files_[in];
         if (!file || file->path() != path) file.emplace(path);
         const int64_t offset = first * set.shape_.record();
         const auto page = reinterpret_cast<uintptr_t>(memory.data() + kPage - 1) / kPage * kPage;
-        auto* bytes = reinterpret_cast<std::byte*>(page) + offset % kPage;  // as in the page cache: copied a quarter faster
+        auto* bytes =
+            reinterpret_cast<std::byte*>(page) + offset % kPage;  // as in the page cache: copied a quarter faster
         file->read_at(offset, bytes, static_cast<size_t>(count * set.shape_.record()));
         parse_raw_rows(set.shape_, bytes, count, [&](int64_t i) { return set.name_of(in, first + i); }, to);
       }
@@ -127,7 +139,8 @@ class RawSet : public SampleSet, public RowMap {
  private:
   int64_t chunk_records() const { return std::max<int64_t>(kChunkBytes / shape_.record(), 1); }
   std::string name_of(size_t file, int64_t record) const {
-    return cat("'", files_[file].string(), "': record ", record + 1, " of ", records_[file], ", at byte ", record * shape_.record());
+    return cat("'", files_[file].string(), "': record ", record + 1, " of ", records_[file], ", at byte ",
+               record * shape_.record());
   }
 
   std::optional<BadRecordPolicy> policy_;
@@ -140,7 +153,11 @@ class RawSet : public SampleSet, public RowMap {
 }  // namespace
 
 RawShape::RawShape(const DataClause& clause, int width)
-    : label_dim(clause.label.label_dim), dense_dim(clause.dense.dense_dim), slots(clause.slots()), key_bytes(width), floats(clause.float_label_dense),
+    : label_dim(clause.label.label_dim),
+      dense_dim(clause.dense.dense_dim),
+      slots(clause.slots()),
+      key_bytes(width),
+      floats(clause.float_label_dense),
       offsets(clause.slot_size_array.size()) {
   std::exclusive_scan(clause.slot_size_array.begin(), clause.slot_size_array.end(), offsets.begin(), int64_t{0});
 }
@@ -148,21 +165,25 @@ RawShape::RawShape(const DataClause& clause, int width)
 void check_raw_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
   const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
   if (sizes != 0 && sizes != clause.slots())
-    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", clause.slots(), " slots; their sums are added to the keys of Raw data"));
+    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", clause.slots(),
+                                                     " slots; their sums are added to the keys of Raw data"));
   for (size_t i = 0; i < clause.sparse.size(); ++i)
     if (const SparseInput& input = clause.sparse[i]; input.max_keys() < input.slot_num)
-      problems.error(cat(pointer, "/sparse/", i), cat("Raw data has one key in each slot, ", input.slot_num, " in all; the limits allow ", input.max_keys()));
+      problems.error(cat(pointer, "/sparse/", i), cat("Raw data has one key in each slot, ", input.slot_num,
+                                                      " in all; the limits allow ", input.max_keys()));
 }
 
 int64_t raw_records(const RawShape& shape, const fs::path& file, int64_t bytes) {
   if (bytes % shape.record() != 0)
-    throw Error(Kind::data, cat("'", file.string(), "' has ", bytes, " bytes: ", bytes / shape.record(), " records of ", shape.record(), " bytes (",
-                                shape.label_dim, " label, ", shape.dense_dim, " dense and ", shape.slots, " keys) and ", bytes % shape.record(),
+    throw Error(Kind::data, cat("'", file.string(), "' has ", bytes, " bytes: ", bytes / shape.record(), " records of ",
+                                shape.record(), " bytes (", shape.label_dim, " label, ", shape.dense_dim, " dense and ",
+                                shape.slots, " keys) and ", bytes % shape.record(),
                                 " bytes more; is it cut off, or do the Data layer's dimensions not fit?"));
   return bytes / shape.record();
 }
 
-std::unique_ptr<SampleSet> open_raw_set(const DataClause& clause, const Source& source, KeyWidth width, const Log& log) {
+std::unique_ptr<SampleSet> open_raw_set(const DataClause& clause, const Source& source, KeyWidth width,
+                                        const Log& log) {
   return std::make_unique<RawSet>(clause, source, width, log);
 }
 

@@ -26,8 +26,8 @@ void check_raw_clause(const DataClause&, const std::string& pointer, Problems&);
 /// Records of a file of `bytes` bytes. Errors: Error(data) when they are not a multiple of the record.
 int64_t raw_records(const RawShape&, const fs::path& file, int64_t bytes);
 
-/// One file or the files of a list. Errors: as above; Error(data) when the files hold fewer than num_samples records, none, or labels of
-/// the other kind (integers for floats).
+/// One file or the files of a list. Errors: as above; Error(data) when the files hold fewer than num_samples records,
+/// none, or labels of the other kind (integers for floats).
 std::unique_ptr<SampleSet> open_raw_set(const DataClause&, const Source&, KeyWidth, const Log&);
 
 /// Memory that is used again.
@@ -36,12 +36,13 @@ struct RawScratch {
   std::vector<const std::byte*> good;
 };
 
-/// Parses `records` records at `bytes` into `block`; bad ones (a negative key, a dense value without a logarithm, a float that is none)
-/// are left out and returned, or an error, as the policy has it. `where(i)` names record i.
+/// Parses `records` records at `bytes` into `block`; bad ones (a negative key, a dense value without a logarithm, a
+/// float that is none) are left out and returned, or an error, as the policy has it. `where(i)` names record i.
 BadRecords parse_raw(const RawShape&, const std::byte* bytes, int64_t records, std::optional<BadRecordPolicy>,
                      const std::function<std::string(int64_t)>& where, RawScratch& scratch, SampleBlock& block);
 
 /// The same as rows of a batch, where bad records are errors.
-void parse_raw_rows(const RawShape&, const std::byte* bytes, int64_t records, const std::function<std::string(int64_t)>& where, const OneHotRows& to);
+void parse_raw_rows(const RawShape&, const std::byte* bytes, int64_t records,
+                    const std::function<std::string(int64_t)>& where, const OneHotRows& to);
 
 }  // namespace hctr

@@ -7,7 +7,8 @@ namespace hctr {
 namespace {
 
 void expect_same_shape(const BatchShape& batch, const RecordShape& record) {
-  bool same = batch.label_dim == record.label_dim && batch.dense_dim == record.dense_dim && batch.tables.size() == record.inputs.size();
+  bool same = batch.label_dim == record.label_dim && batch.dense_dim == record.dense_dim &&
+              batch.tables.size() == record.inputs.size();
   for (size_t i = 0; same && i < batch.tables.size(); ++i)
     same = batch.tables[i].slots == record.inputs[i].slots &&
            (batch.tables[i].keep > 0 || batch.tables[i].key_capacity >= batch.samples * record.inputs[i].max_keys);
@@ -30,12 +31,16 @@ void ReaderSet::describe(StepState& state, int64_t rows, int64_t first_sample) c
 
 Reader::Reader(const DataClause& clause, const Source& source, const BatchLayout& layout, std::vector<std::byte*> slots,
                const ReaderOptions& options, const Log& log) {
-  HCTR_EXPECT(options.batch > 0 && options.workers > 0 && options.ranks > 0 && options.rank >= 0 && options.rank < options.ranks &&
-                  !slots.empty(),
-              "reader of ", options.batch, " samples, ", options.workers, " workers, rank ", options.rank, " of ", options.ranks, ", ",
-              slots.size(), " slots");
-  set_.reset(new ReaderSet{.samples = format_type(clause.format).open(clause, source, options.key_width, log), .layout = layout, .slots = std::move(slots),
-                           .options = options, .blocks = {}, .care = {.set = source.path, .most = clause.max_bad_records, .log = log}});
+  HCTR_EXPECT(options.batch > 0 && options.workers > 0 && options.ranks > 0 && options.rank >= 0 &&
+                  options.rank < options.ranks && !slots.empty(),
+              "reader of ", options.batch, " samples, ", options.workers, " workers, rank ", options.rank, " of ",
+              options.ranks, ", ", slots.size(), " slots");
+  set_.reset(new ReaderSet{.samples = format_type(clause.format).open(clause, source, options.key_width, log),
+                           .layout = layout,
+                           .slots = std::move(slots),
+                           .options = options,
+                           .blocks = {},
+                           .care = {.set = source.path, .most = clause.max_bad_records, .log = log}});
   ReaderSet& set = *set_;
   set.rank_begin = options.batch * options.rank / options.ranks;
   set.rank_end = options.batch * (options.rank + 1) / options.ranks;

@@ -27,8 +27,14 @@ std::optional<Share> share_of(const ReaderSet& set) {
 class BlockRun : public ReaderRun {
  public:
   BlockRun(ReaderSet& of, const ReaderPosition& start)
-      : set_(of), from_(start), blocks_(*of.samples, of.passage(), start, of.options.workers, of.blocks, of.care, share_of(of)), ready_(of.slots.size()),
-        ring_(of.slots.size()), filling_(std::max(1, of.options.workers / 2)), collector_([this] { collect(); }), filler_([this] { fill_slots(); }) {}
+      : set_(of),
+        from_(start),
+        blocks_(*of.samples, of.passage(), start, of.options.workers, of.blocks, of.care, share_of(of)),
+        ready_(of.slots.size()),
+        ring_(of.slots.size()),
+        filling_(std::max(1, of.options.workers / 2)),
+        collector_([this] { collect(); }),
+        filler_([this] { fill_slots(); }) {}
 
   ~BlockRun() override {
     blocks_.close();
@@ -46,7 +52,8 @@ class BlockRun : public ReaderRun {
  private:
   /// The collector: takes rows in their order, and finds out which batch they belong to.
   void collect() try {
-    const auto stream = set_.options.shuffle > 0 ? shuffled(blocks_, from_, set_.options.shuffle, set_.options.seed) : in_order(blocks_, from_);
+    const auto stream = set_.options.shuffle > 0 ? shuffled(blocks_, from_, set_.options.shuffle, set_.options.seed)
+                                                 : in_order(blocks_, from_);
     int64_t samples = from_.samples;
     for (;;) {
       Gathered batch{};
@@ -87,12 +94,14 @@ class BlockRun : public ReaderRun {
   BoundedQueue<Gathered> gathered_{1};
   BoundedQueue<Ready> ready_;
   SlotRing ring_;
-  ThreadPool filling_;               // laying rows out takes about half of the time of parsing them
+  ThreadPool filling_;              // laying rows out takes about half of the time of parsing them
   std::thread collector_, filler_;  // last: start when all else is there
 };
 
 }  // namespace
 
-std::unique_ptr<ReaderRun> run_of_blocks(ReaderSet& set, const ReaderPosition& from) { return std::make_unique<BlockRun>(set, from); }
+std::unique_ptr<ReaderRun> run_of_blocks(ReaderSet& set, const ReaderPosition& from) {
+  return std::make_unique<BlockRun>(set, from);
+}
 
 }  // namespace hctr

@@ -40,10 +40,13 @@ ReaderPosition reader_position(const Json& json) {
     const Json* value = json.find(name);
     const int64_t* whole = value ? value->integer() : nullptr;
     if (!whole || *whole < 0)
-      throw Error(Kind::data, cat("the saved position of a reader needs \"", name, "\", an integer of at least 0; found ", value ? value->text() : "nothing"));
+      throw Error(Kind::data, cat("the saved position of a reader needs \"", name,
+                                  "\", an integer of at least 0; found ", value ? value->text() : "nothing"));
     return *whole;
   };
-  if (number("schema") != kSchema) throw Error(Kind::data, cat("the saved position of a reader has schema ", number("schema"), "; this version reads ", kSchema));
+  if (number("schema") != kSchema)
+    throw Error(Kind::data,
+                cat("the saved position of a reader has schema ", number("schema"), "; this version reads ", kSchema));
   ReaderPosition position;
   each_field(position, [&](const char* name, int64_t& value) { value = number(name); });
   return position;

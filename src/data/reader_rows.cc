@@ -21,10 +21,12 @@ void look_at(RowParser& parser, BatchShape shape, const Stretch& rows) {
   parser.parse(rows.file, rows.first, rows.count, nowhere.from(0));
 }
 
-/// Tasks are dealt in the order of the set, into one slot after the other as these become free. A batch is ready when all of its tasks are done.
+/// Tasks are dealt in the order of the set, into one slot after the other as these become free. A batch is ready when
+/// all of its tasks are done.
 class RowRun : public ReaderRun {
  public:
-  RowRun(ReaderSet& set, const RowMap& map, const ReaderPosition& from) : set_(set), map_(map), skipped_(from.bad_records), tasks_(set, map, from) {
+  RowRun(ReaderSet& set, const RowMap& map, const ReaderPosition& from)
+      : set_(set), map_(map), skipped_(from.bad_records), tasks_(set, map, from) {
     for (std::byte* memory : set.slots) slots_.emplace_back(OneHotBatch(set.layout, memory));
     for (int i = 0; i < set.options.workers; ++i) workers_.emplace_back([this] { work(); });
   }
@@ -40,7 +42,9 @@ class RowRun : public ReaderRun {
   std::optional<Ready> next() override {
     std::unique_lock lock(mutex_);
     Slot& slot = slots_[delivering_];
-    ready_.wait(lock, [&] { return slot.stage == Stage::ready || slot.failed() || (stopped_ && slot.stage != Stage::filling); });
+    ready_.wait(lock, [&] {
+      return slot.stage == Stage::ready || slot.failed() || (stopped_ && slot.stage != Stage::filling);
+    });
     if (slot.failed()) std::rethrow_exception(slot.error);
     if (slot.stage != Stage::ready) return std::nullopt;
     slot.stage = Stage::held;
@@ -91,8 +95,10 @@ class RowRun : public ReaderRun {
     for (Work work; deal(work);) try {
         if (!parser) parser = map_.row_parser();
         const Stretch& rows = work.task.rows;
-        if (work.task.look) look_at(*parser, set_.layout.shape, rows);
-        else if (rows.count > 0) parser->parse(rows.file, rows.first, rows.count, work.slot->batch.from(work.task.row));
+        if (work.task.look)
+          look_at(*parser, set_.layout.shape, rows);
+        else if (rows.count > 0)
+          parser->parse(rows.file, rows.first, rows.count, work.slot->batch.from(work.task.row));
         done(work);
       } catch (...) {
         fail(work, std::current_exception());
@@ -104,9 +110,12 @@ class RowRun : public ReaderRun {
     std::unique_lock lock(mutex_);
     while (!cutting_ && !stopped_) {
       Slot& slot = slots_[turn_];
-      if (slot.stage != Stage::free) free_.wait(lock);
-      else if (slot.rows = tasks_.begin(); slot.rows == 0) stop();
-      else cutting_ = &slot;
+      if (slot.stage != Stage::free)
+        free_.wait(lock);
+      else if (slot.rows = tasks_.begin(); slot.rows == 0)
+        stop();
+      else
+        cutting_ = &slot;
     }
     if (stopped_) return false;
     Slot& slot = *cutting_;
@@ -178,6 +187,8 @@ class RowRun : public ReaderRun {
 
 }  // namespace
 
-std::unique_ptr<ReaderRun> run_of_rows(ReaderSet& set, const RowMap& rows, const ReaderPosition& from) { return std::make_unique<RowRun>(set, rows, from); }
+std::unique_ptr<ReaderRun> run_of_rows(ReaderSet& set, const RowMap& rows, const ReaderPosition& from) {
+  return std::make_unique<RowRun>(set, rows, from);
+}
 
 }  // namespace hctr

@@ -1,4 +1,5 @@
-// What a Reader keeps, and its threads: two ways of turning the files of a set into batches, of which the Reader takes the one that fits.
+// What a Reader keeps, and its threads: two ways of turning the files of a set into batches, of which the Reader takes
+// the one that fits.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,9 @@ struct ReaderSet {
   Recycler<SampleBlock> blocks;
   BadRecordCare care;
 
-  Passage passage() const { return {.repeat = options.repeat, .shuffle_files = options.shuffle > 0, .seed = options.seed}; }
+  Passage passage() const {
+    return {.repeat = options.repeat, .shuffle_files = options.shuffle > 0, .seed = options.seed};
+  }
   /// This rank's part of a batch of `rows` rows.
   int64_t share_of(int64_t rows) const { return std::clamp<int64_t>(rows - rank_begin, 0, rank_end - rank_begin); }
   /// What a batch of `rows` rows of all ranks says of itself; `first_sample`: its first row.

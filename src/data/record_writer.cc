@@ -45,12 +45,14 @@ class RawRecords : public RecordWriter {
 class ParquetRecords : public RecordWriter {
  public:
   ParquetRecords(const fs::path& folder, const ParquetStyle& style, int64_t records_per_file)
-      : records_per_file_(records_per_file), set_(folder, folder / kParquetList, style, [](int64_t n) { return cat("part_", n, ".parquet"); }) {}
+      : records_per_file_(records_per_file),
+        set_(folder, folder / kParquetList, style, [](int64_t n) { return cat("part_", n, ".parquet"); }) {}
   void add(const EncodedRecords& from) override {
     for (int64_t first = 0; first < from.count();) {
       if (set_.records() % records_per_file_ == 0) set_.next_file();
       const int64_t take = std::min(from.count() - first, records_per_file_ - set_.records());
-      const size_t begin = first == 0 ? 0 : from.ends[static_cast<size_t>(first - 1)], end = from.ends[static_cast<size_t>(first + take - 1)];
+      const size_t begin = first == 0 ? 0 : from.ends[static_cast<size_t>(first - 1)],
+                   end = from.ends[static_cast<size_t>(first + take - 1)];
       set_.append(std::span(from.bytes).subspan(begin, end - begin), take);
       first += take;
     }
@@ -64,11 +66,13 @@ class ParquetRecords : public RecordWriter {
 
 }  // namespace
 
-std::unique_ptr<RecordWriter> norm_record_writer(const fs::path& folder, const std::string& stem, const NormStyle& style, int64_t records_per_file) {
+std::unique_ptr<RecordWriter> norm_record_writer(const fs::path& folder, const std::string& stem,
+                                                 const NormStyle& style, int64_t records_per_file) {
   return std::make_unique<NormRecords>(folder, stem, style, records_per_file);
 }
 
-std::unique_ptr<RecordWriter> parquet_record_writer(const fs::path& folder, const ParquetStyle& style, int64_t records_per_file) {
+std::unique_ptr<RecordWriter> parquet_record_writer(const fs::path& folder, const ParquetStyle& style,
+                                                    int64_t records_per_file) {
   return std::make_unique<ParquetRecords>(folder, style, records_per_file);
 }
 
@@ -79,7 +83,8 @@ std::unique_ptr<RecordWriter> raw_record_writer(const fs::path& folder, const st
 void make_room(const std::vector<fs::path>& results, bool force) {
   for (const fs::path& result : results)
     if (fs::exists(result) && !force)
-      throw Error(Kind::usage, cat("'", result.string(), "' is there already; --force overwrites it and its data files"));
+      throw Error(Kind::usage,
+                  cat("'", result.string(), "' is there already; --force overwrites it and its data files"));
   for (const fs::path& result : results) {
     std::error_code error;
     fs::remove(result, error);

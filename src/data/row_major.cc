@@ -15,10 +15,12 @@ std::string problem_of(const RecordShape& shape, const int32_t* nnz) {
     for (int64_t s = 0; s < input.slots; ++s, ++slot) {
       keys += nnz[slot];
       if (nnz[slot] > input.most_of(s))
-        return cat("slot ", slot, " (of sparse input \"", input.name, "\") has ", nnz[slot], " keys, more than its max_nnz of ", input.most_of(s));
+        return cat("slot ", slot, " (of sparse input \"", input.name, "\") has ", nnz[slot],
+                   " keys, more than its max_nnz of ", input.most_of(s));
     }
     if (keys > input.max_keys)
-      return cat("sparse input \"", input.name, "\" has ", keys, " keys in this sample, more than its max_feature_num_per_sample of ", input.max_keys);
+      return cat("sparse input \"", input.name, "\" has ", keys,
+                 " keys in this sample, more than its max_feature_num_per_sample of ", input.max_keys);
   }
   return "";
 }
@@ -26,7 +28,8 @@ std::string problem_of(const RecordShape& shape, const int32_t* nnz) {
 }  // namespace
 
 RowMajor::RowMajor(const RecordShape& shape) : shape_(shape), slots_(shape.slots()) {
-  for (const RecordShape::Input& input : shape_.inputs) limits_matter_ |= input.max_nnz < 1 || input.max_keys < input.slots;
+  for (const RecordShape::Input& input : shape_.inputs)
+    limits_matter_ |= input.max_nnz < 1 || input.max_keys < input.slots;
 }
 
 void RowMajor::start(SampleBlock& block) {
@@ -43,7 +46,8 @@ RowMajor::Row RowMajor::next() {
   grow(block_->dense, capacity_ * shape_.dense_dim);
   grow(nnz_, capacity_ * slots_);
   keys_.resize(kept_keys_);  // what a row that was not kept has left
-  return {block_->label.data() + rows_ * shape_.label_dim, block_->dense.data() + rows_ * shape_.dense_dim, nnz_.data() + rows_ * slots_, &keys_};
+  return {block_->label.data() + rows_ * shape_.label_dim, block_->dense.data() + rows_ * shape_.dense_dim,
+          nnz_.data() + rows_ * slots_, &keys_};
 }
 
 std::string RowMajor::keep() {
@@ -63,7 +67,8 @@ void RowMajor::finish() {
   block_->rows = rows_;
   if (one_hot_) {
     row_keys_.clear();
-    for (int64_t r = 0; r < rows_; ++r) row_keys_.push_back(reinterpret_cast<const std::byte*>(keys_.data() + r * slots_));
+    for (int64_t r = 0; r < rows_; ++r)
+      row_keys_.push_back(reinterpret_cast<const std::byte*>(keys_.data() + r * slots_));
     return place_one_hot<int64_t>(row_keys_, slots_, sizeof(int64_t), nullptr, *block_);
   }
   grow(block_->offsets, slots_ * rows_ + 1);

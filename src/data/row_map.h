@@ -1,5 +1,6 @@
-// Sets whose rows are known by arithmetic: every record of a file is one row, with one key in each slot. Such rows need not be gathered before a batch is laid
-// out: each has its place in a batch before it is read, and is written there at once.
+// Sets whose rows are known by arithmetic: every record of a file is one row, with one key in each slot. Such rows need
+// not be gathered before a batch is laid out: each has its place in a batch before it is read, and is written there at
+// once.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,8 @@ struct OneHotRows {
 class RowParser {
  public:
   virtual ~RowParser() = default;
-  /// Records [first, first + count) of a file become rows, whole or not at all. Errors: Error(data) naming file, record, offset, column and value of the first
-  /// that is bad.
+  /// Records [first, first + count) of a file become rows, whole or not at all. Errors: Error(data) naming file,
+  /// record, offset, column and value of the first that is bad.
   virtual void parse(size_t file, int64_t first, int64_t count, const OneHotRows& to) = 0;
 };
 

@@ -33,7 +33,8 @@ class Cursor {
     row_ += count;
     const std::optional<Share>& share = blocks_.share();
     if (!share) return {block_.samples.get(), first, count};
-    const int64_t before = share->below(block_.number), begin = share->below(block_.number + first), end = share->below(block_.number + row_);
+    const int64_t before = share->below(block_.number), begin = share->below(block_.number + first),
+                  end = share->below(block_.number + row_);
     return {block_.samples.get(), begin - before, end - begin};
   }
   ReaderPosition position() const {
@@ -121,7 +122,8 @@ class Shuffled : public RowStream {
     if (!next_ || next_->rows.empty()) return false;
     taken_ = now_ ? 0 : std::min(start_.taken, static_cast<int64_t>(next_->rows.size()));
     now_ = std::move(next_);
-    shuffle(now_->rows, random_key(key_, static_cast<uint64_t>(now_->begin.pass)), static_cast<uint64_t>(now_->begin.window));
+    shuffle(now_->rows, random_key(key_, static_cast<uint64_t>(now_->begin.pass)),
+            static_cast<uint64_t>(now_->begin.window));
     return true;
   }
 
@@ -137,8 +139,10 @@ class Shuffled : public RowStream {
       }
       if (window.rows.empty()) {
         window.begin = cursor_.position();
-        if (!now_) window.begin.window = start_.window;
-        else if (now_->begin.pass == window.begin.pass) window.begin.window = now_->begin.window + 1;
+        if (!now_)
+          window.begin.window = start_.window;
+        else if (now_->begin.pass == window.begin.pass)
+          window.begin.window = now_->begin.window + 1;
       }
       const RowRange range = cursor_.take(std::min({cursor_.left(), most, room}));
       window.blocks.push_back(cursor_.block());
@@ -169,7 +173,9 @@ void Rows::keep_slice(int64_t begin, int64_t end) {
   ranges.resize(left);
 }
 
-std::unique_ptr<RowStream> in_order(BlockStream& blocks, const ReaderPosition& from) { return std::make_unique<InOrder>(blocks, from); }
+std::unique_ptr<RowStream> in_order(BlockStream& blocks, const ReaderPosition& from) {
+  return std::make_unique<InOrder>(blocks, from);
+}
 
 std::unique_ptr<RowStream> shuffled(BlockStream& blocks, const ReaderPosition& from, int64_t window, uint64_t seed) {
   return std::make_unique<Shuffled>(blocks, from, window, seed);

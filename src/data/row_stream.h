@@ -21,7 +21,8 @@ struct Rows {
 class RowStream {
  public:
   virtual ~RowStream() = default;
-  /// Appends the next rows, `most` at most, and returns how many; fewer only at the end of the set. Rows of other shares are counted and not appended.
+  /// Appends the next rows, `most` at most, and returns how many; fewer only at the end of the set. Rows of other
+  /// shares are counted and not appended.
   virtual int64_t take(int64_t most, Rows& rows) = 0;
   /// Of the next row, but for `samples`.
   virtual ReaderPosition position() const = 0;
@@ -32,9 +33,9 @@ class RowStream {
 /// As they stand, from `from` on. Only here may rows be shared.
 std::unique_ptr<RowStream> in_order(BlockStream&, const ReaderPosition& from);
 
-/// Each pass is cut into windows of `window` rows, the last of a pass shorter, and each window is put into an order that depends on the
-/// seed, the pass and its number alone. Rows move within their window, so memory holds two windows: one going out, and the next, which
-/// fills as fast as the first empties.
+/// Each pass is cut into windows of `window` rows, the last of a pass shorter, and each window is put into an order
+/// that depends on the seed, the pass and its number alone. Rows move within their window, so memory holds two windows:
+/// one going out, and the next, which fills as fast as the first empties.
 std::unique_ptr<RowStream> shuffled(BlockStream&, const ReaderPosition& from, int64_t window, uint64_t seed);
 
 }  // namespace hctr

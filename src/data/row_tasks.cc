@@ -5,7 +5,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kTogether = 64;  // tasks begin at multiples of these in a batch, where a stretch has so many: keys of one slot then fill whole cache lines
+constexpr int64_t kTogether = 64;  // tasks begin at multiples of these in a batch, where a stretch has so many: keys of
+                                   // one slot then fill whole cache lines
 
 /// The most rows of a task: every batch is work for all workers, as few slots may be free.
 int64_t most_rows(const ReaderSet& set, int64_t stretch) {
@@ -21,7 +22,11 @@ RowWalk walk_from(const ReaderSet& set, const RowMap& map, const ReaderPosition&
 }  // namespace
 
 RowTasks::RowTasks(const ReaderSet& set, const RowMap& map, const ReaderPosition& from)
-    : set_(set), most_(most_rows(set, map.stretch())), walk_(walk_from(set, map, from)), from_(from), look_(std::min(from.rows, walk_.left())),
+    : set_(set),
+      most_(most_rows(set, map.stretch())),
+      walk_(walk_from(set, map, from)),
+      from_(from),
+      look_(std::min(from.rows, walk_.left())),
       samples_(from.samples) {}
 
 int64_t RowTasks::begin() {

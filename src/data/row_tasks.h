@@ -8,9 +8,10 @@ namespace hctr {
 
 /// Rows that one worker parses in one go.
 struct RowTask {
-  Stretch rows;       ///< none, where the rank has none of a batch
-  int64_t row = 0;    ///< of the batch, where they go
-  bool look = false;  ///< they go nowhere, as they were delivered before: what a position counts as rows must still be rows
+  Stretch rows;     ///< none, where the rank has none of a batch
+  int64_t row = 0;  ///< of the batch, where they go
+  bool look =
+      false;  ///< they go nowhere, as they were delivered before: what a position counts as rows must still be rows
 };
 
 /// Not thread-safe: its users take turns.

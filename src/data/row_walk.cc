@@ -8,7 +8,12 @@
 namespace hctr {
 
 RowWalk::RowWalk(const RowMap& map, size_t files, bool repeat, const ReaderPosition& from)
-    : map_(map), files_(files), file_(static_cast<size_t>(from.file)), repeat_(repeat), pass_(from.pass), record_(std::min(from.record, map.records(file_))) {
+    : map_(map),
+      files_(files),
+      file_(static_cast<size_t>(from.file)),
+      repeat_(repeat),
+      pass_(from.pass),
+      record_(std::min(from.record, map.records(file_))) {
   for (size_t file = file_; file < files_; ++file) pass_left_ += map_.records(file);
   pass_left_ -= record_;
 }

@@ -22,7 +22,8 @@ class RowWalk {
   /// The next rows, `most` at most, which must be left: as many as the file has.
   Stretch take(int64_t most);
   void skip(int64_t count);
-  /// Behind the last of them; at the end of a pass still in that pass. Without what is counted: samples and bad records.
+  /// Behind the last of them; at the end of a pass still in that pass. Without what is counted: samples and bad
+  /// records.
   ReaderPosition position() const;
 
  private:

@@ -13,7 +13,8 @@ namespace hctr {
 ///   keys     32-bit keys are widened as unsigned
 struct SampleBlock {
   int64_t rows = 0;
-  bool one_hot = false;  ///< each bag holds one key: offsets[i] is i, all the same written, so the assembly of batches need not read them
+  bool one_hot = false;  ///< each bag holds one key: offsets[i] is i, all the same written, so the assembly of batches
+                         ///< need not read them
   std::vector<float> label, dense;
   std::vector<int32_t> offsets;
   std::vector<int64_t> keys;

@@ -1,4 +1,5 @@
-// Generated samples as bytes of a file: Norm or Raw records, or lines of text. Those of Parquet are Norm's until they become columns.
+// Generated samples as bytes of a file: Norm or Raw records, or lines of text. Those of Parquet are Norm's until they
+// become columns.
 #pragma once
 
 #include <string>
@@ -40,7 +41,7 @@ class SampleEncoder {
   NormStyle style_;
   bool floats_;
   std::vector<int64_t> added_;  // what the reader of Raw and Parquet data adds to the keys of each slot
-  std::string header_;                // of text
+  std::string header_;          // of text
 };
 
 }  // namespace hctr

@@ -11,17 +11,19 @@
 namespace hctr {
 namespace {
 
-constexpr double kSpread = 1.36;  // of the logits: normal with this deviation and 25 % positives, the best AUC is 0.80
+constexpr double kSpread = 1.36;   // of the logits: normal with this deviation and 25 % positives, the best AUC is 0.80
 constexpr int64_t kPilot = 65536;  // samples that settle scale and bias
 constexpr int64_t kDefaultVocabulary = 10000;
 
 std::vector<int64_t> vocabulary_for(const DataClause& clause, const GenerateOptions& options) {
   std::vector<int64_t> sizes = options.vocabulary;
-  if (sizes.empty() && static_cast<int64_t>(clause.slot_size_array.size()) == clause.slots()) sizes = clause.slot_size_array;
+  if (sizes.empty() && static_cast<int64_t>(clause.slot_size_array.size()) == clause.slots())
+    sizes = clause.slot_size_array;
   if (sizes.empty()) sizes = {kDefaultVocabulary};
   if (sizes.size() == 1) sizes.resize(static_cast<size_t>(clause.slots()), sizes[0]);
   if (static_cast<int64_t>(sizes.size()) != clause.slots())
-    throw Error(Kind::usage, cat("--vocabulary has ", sizes.size(), " numbers; the Data layer has ", clause.slots(), " slots"));
+    throw Error(Kind::usage,
+                cat("--vocabulary has ", sizes.size(), " numbers; the Data layer has ", clause.slots(), " slots"));
   if (std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 1 || size > int64_t{1} << 40; }))
     throw Error(Kind::usage, "each slot needs a vocabulary of at least 1 and at most 2^40 keys");
   return sizes;
@@ -30,12 +32,13 @@ std::vector<int64_t> vocabulary_for(const DataClause& clause, const GenerateOpti
 /// Most keys of a slot, so that every slot of its input may have as many, up to limits of its own.
 int64_t even_share(const RecordShape::Input& input, int64_t slot, int64_t asked) {
   if (asked > input.max_nnz)
-    throw Error(Kind::usage, cat("up to ", asked, " keys per slot were asked for; the Data layer allows max_nnz ", input.max_nnz,
-                                 " in sparse input \"", input.name, "\""));
+    throw Error(Kind::usage, cat("up to ", asked, " keys per slot were asked for; the Data layer allows max_nnz ",
+                                 input.max_nnz, " in sparse input \"", input.name, "\""));
   if (!input.nnz.empty()) return asked > 0 ? std::min(asked, input.most_of(slot)) : input.most_of(slot);
   if (asked > 0 && asked * input.slots > input.max_keys)
-    throw Error(Kind::usage, cat("up to ", asked, " keys in each of ", input.slots, " slots were asked for; the Data layer allows ",
-                                 "max_feature_num_per_sample ", input.max_keys, " in sparse input \"", input.name, "\""));
+    throw Error(Kind::usage,
+                cat("up to ", asked, " keys in each of ", input.slots, " slots were asked for; the Data layer allows ",
+                    "max_feature_num_per_sample ", input.max_keys, " in sparse input \"", input.name, "\""));
   return asked > 0 ? asked : std::min(input.max_nnz, std::max<int64_t>(1, input.max_keys / input.slots));
 }
 
@@ -49,15 +52,18 @@ std::vector<int64_t> largest_numbers(const RecordShape& shape, int64_t asked) {
 /// The same number of keys in a slot of every sample.
 std::vector<int64_t> fixed_numbers(const RecordShape& shape, std::vector<int64_t> nnz) {
   if (nnz.size() == 1) nnz.resize(static_cast<size_t>(shape.slots()), nnz[0]);
-  if (static_cast<int64_t>(nnz.size()) != shape.slots()) throw Error(Kind::usage, cat("--nnz has ", nnz.size(), " numbers; the Data layer has ", shape.slots(), " slots"));
+  if (static_cast<int64_t>(nnz.size()) != shape.slots())
+    throw Error(Kind::usage, cat("--nnz has ", nnz.size(), " numbers; the Data layer has ", shape.slots(), " slots"));
   size_t slot = 0;
   for (const RecordShape::Input& input : shape.inputs) {
     int64_t all = 0;
     for (int64_t s = 0; s < input.slots; all += nnz[slot], ++s, ++slot)
       if (nnz[slot] > input.most_of(s) || nnz[slot] < 0)
-        throw Error(Kind::usage, cat("--nnz ", nnz[slot], " for slot ", slot, ": the Data layer allows 0 to ", input.most_of(s), " in sparse input \"", input.name, "\""));
+        throw Error(Kind::usage, cat("--nnz ", nnz[slot], " for slot ", slot, ": the Data layer allows 0 to ",
+                                     input.most_of(s), " in sparse input \"", input.name, "\""));
     if (all > input.max_keys)
-      throw Error(Kind::usage, cat("--nnz gives ", all, " keys to a sample's slots of sparse input \"", input.name, "\"; the Data layer allows max_feature_num_per_sample ", input.max_keys));
+      throw Error(Kind::usage, cat("--nnz gives ", all, " keys to a sample's slots of sparse input \"", input.name,
+                                   "\"; the Data layer allows max_feature_num_per_sample ", input.max_keys));
   }
   return nnz;
 }
@@ -67,15 +73,21 @@ std::vector<int64_t> fixed_numbers(const RecordShape& shape, std::vector<int64_t
 /// Raw records hold one key in each slot, of 32 bits, counted from the slot's offset in slot_size_array.
 void SampleMaker::check_raw() const {
   if (hashed_) throw Error(Kind::usage, "Raw data has keys of 32 bits; hashed keys need 64: use --keys contiguous");
-  if (std::any_of(most_nnz_.begin(), most_nnz_.end(), [](int64_t nnz) { return nnz != 1; })) throw Error(Kind::usage, "Raw data has exactly one key in each slot; leave --nnz and --max-nnz out");
+  if (std::any_of(most_nnz_.begin(), most_nnz_.end(), [](int64_t nnz) { return nnz != 1; }))
+    throw Error(Kind::usage, "Raw data has exactly one key in each slot; leave --nnz and --max-nnz out");
 }
 
 /// Of formats whose readers add the sums of slot_size_array to the keys.
 void SampleMaker::check_added(const DataClause& clause) const {
   if (static_cast<int64_t>(clause.slot_size_array.size()) != clause.slots()) return;
-  if (hashed_) throw Error(Kind::usage, "the sums of slot_size_array are added to the keys of Parquet data; hashed keys have no use for it: leave one of them out");
+  if (hashed_)
+    throw Error(Kind::usage,
+                "the sums of slot_size_array are added to the keys of Parquet data; hashed keys have no use for it: "
+                "leave one of them out");
   if (vocabulary_ != clause.slot_size_array)
-    throw Error(Kind::usage, "--vocabulary differs from slot_size_array of the Data layer, whose sums the reader of Raw and Parquet data adds to the keys; leave one of them out");
+    throw Error(Kind::usage,
+                "--vocabulary differs from slot_size_array of the Data layer, whose sums the reader of Raw and Parquet "
+                "data adds to the keys; leave one of them out");
 }
 
 /// The random numbers of one sample.
@@ -102,10 +114,17 @@ class SampleMaker::Draws {
 
 SampleMaker::SampleMaker(const DataClause& clause, const GenerateOptions& options)
     : shape_(record_shape(clause)),
-      style_{.label_dim = shape_.label_dim, .dense_dim = shape_.dense_dim, .slots = shape_.slots(),
-             .check = clause.check.value_or(Check::sum), .key_bytes = options.key_bytes},
-      seed_(options.seed), hashed_(options.hashed_keys), vocabulary_(vocabulary_for(clause, options)), fixed_nnz_(!options.nnz.empty()) {
-  if (hashed_ && style_.key_bytes == 4) throw Error(Kind::usage, "hashed keys need 64 bits; use --key-bits 64 or --keys contiguous");
+      style_{.label_dim = shape_.label_dim,
+             .dense_dim = shape_.dense_dim,
+             .slots = shape_.slots(),
+             .check = clause.check.value_or(Check::sum),
+             .key_bytes = options.key_bytes},
+      seed_(options.seed),
+      hashed_(options.hashed_keys),
+      vocabulary_(vocabulary_for(clause, options)),
+      fixed_nnz_(!options.nnz.empty()) {
+  if (hashed_ && style_.key_bytes == 4)
+    throw Error(Kind::usage, "hashed keys need 64 bits; use --key-bits 64 or --keys contiguous");
   offsets_.resize(vocabulary_.size());
   std::exclusive_scan(vocabulary_.begin(), vocabulary_.end(), offsets_.begin(), int64_t{0});
   const int64_t total = std::accumulate(vocabulary_.begin(), vocabulary_.end(), int64_t{0});
@@ -120,9 +139,11 @@ SampleMaker::SampleMaker(const DataClause& clause, const GenerateOptions& option
     sizes.push_back(size);
     laws_.emplace_back(size, options.alpha);
   }
-  most_nnz_ = fixed_nnz_ ? fixed_numbers(shape_, options.nnz) : largest_numbers(shape_, options.written_as == WrittenAs::raw ? 1 : options.max_nnz);
+  most_nnz_ = fixed_nnz_ ? fixed_numbers(shape_, options.nnz)
+                         : largest_numbers(shape_, options.written_as == WrittenAs::raw ? 1 : options.max_nnz);
   std::vector<double> mean_nnz;
-  for (const int64_t most : most_nnz_) mean_nnz.push_back(fixed_nnz_ ? static_cast<double>(most) : (1 + static_cast<double>(most)) / 2);
+  for (const int64_t most : most_nnz_)
+    mean_nnz.push_back(fixed_nnz_ ? static_cast<double>(most) : (1 + static_cast<double>(most)) / 2);
   if (options.written_as == WrittenAs::raw) check_raw();
   if (options.written_as == WrittenAs::raw || options.written_as == WrittenAs::parquet) check_added(clause);
 
@@ -150,7 +171,8 @@ void SampleMaker::draw_inputs(Draws& draws, PlantedSample& sample) const {
     int64_t left = input.max_keys;
     for (int64_t s = 0; s < input.slots; ++s, ++slot) {
       const int64_t most = std::min(most_nnz_[slot], left);  // fewer keys than slots leave the last slots empty
-      const int64_t nnz = most <= 1 || fixed_nnz_ ? most : 1 + static_cast<int64_t>(draws.unit() * static_cast<double>(most));
+      const int64_t nnz =
+          most <= 1 || fixed_nnz_ ? most : 1 + static_cast<int64_t>(draws.unit() * static_cast<double>(most));
       left -= nnz;
       sample.nnz.push_back(static_cast<int32_t>(nnz));
       for (int64_t k = 0; k < nnz; ++k) sample.ranks.push_back(laws_[law_of_[slot]].rank(draws.unit()));
@@ -168,7 +190,8 @@ bool SampleMaker::may_run_out() const {
   return false;
 }
 
-void SampleMaker::make(uint64_t part, int64_t index, GeneratedSample& scratch, double* probability, bool* positive) const {
+void SampleMaker::make(uint64_t part, int64_t index, GeneratedSample& scratch, double* probability,
+                       bool* positive) const {
   Draws draws(random_key(seed_, part), static_cast<uint64_t>(index));
   draw_inputs(draws, scratch.sample);
   scratch.label.clear();
@@ -182,7 +205,8 @@ void SampleMaker::make(uint64_t part, int64_t index, GeneratedSample& scratch, d
   const int64_t* rank = scratch.sample.ranks.data();
   for (size_t slot = 0; slot < offsets_.size(); ++slot)
     for (int32_t k = 0; k < scratch.sample.nnz[slot]; ++k, ++rank)
-      scratch.keys.push_back(hashed_ ? scattered_key(slot << 40 | static_cast<uint64_t>(*rank)) : offsets_[slot] + *rank);
+      scratch.keys.push_back(hashed_ ? scattered_key(slot << 40 | static_cast<uint64_t>(*rank))
+                                     : offsets_[slot] + *rank);
 }
 
 }  // namespace hctr

@@ -28,7 +28,8 @@ std::vector<fs::path> files(const fs::path& source, bool list, const Log& log, b
 
 std::vector<fs::path> raw_files(const fs::path& source, const Log& log, bool parquet) {
   const std::string start = start_of(source);
-  return files(source, !start.empty() && start.find('\0') == start.npos && is_number(start.substr(0, start.find('\n'))), log, parquet);
+  return files(source, !start.empty() && start.find('\0') == start.npos && is_number(start.substr(0, start.find('\n'))),
+               log, parquet);
 }
 
 std::vector<fs::path> text_files(const fs::path& source, const Log& log) {

@@ -14,7 +14,8 @@ struct RowSpan {
   bool operator==(const RowSpan&) const = default;
 };
 
-/// Rows [begin, end) of each batch of `batch` rows. Rows are counted from the first of the first batch; those in front of it are in no share.
+/// Rows [begin, end) of each batch of `batch` rows. Rows are counted from the first of the first batch; those in front
+/// of it are in no share.
 struct Share {
   int64_t batch, begin, end;
 

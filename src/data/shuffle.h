@@ -8,8 +8,9 @@
 
 namespace hctr {
 
-/// Puts `items` into the order that belongs to (key, counter). R. Fisher and F. Yates, "Statistical Tables", 1938, in the form of
-/// R. Durstenfeld, CACM 7(7), 1964. The remainder of 64 bits makes orders unequally likely by less than n / 2^64.
+/// Puts `items` into the order that belongs to (key, counter). R. Fisher and F. Yates, "Statistical Tables", 1938, in
+/// the form of R. Durstenfeld, CACM 7(7), 1964. The remainder of 64 bits makes orders unequally likely by less than n /
+/// 2^64.
 template <class T>
 void shuffle(std::vector<T>& items, uint64_t key, uint64_t counter) {
   for (size_t left = items.size(); left > 1; --left) {

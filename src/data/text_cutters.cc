@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t kChunkBytes = 256 << 10;  // as text and as samples they fit the second-level cache together
 
 [[noreturn]] void fail_long(const fs::path& path, int64_t at, const char* why) {
-  throw Error(Kind::data, cat("'", path.string(), "': no record ends within ", kLongestRecord, " bytes behind byte ", at, why));
+  throw Error(Kind::data,
+              cat("'", path.string(), "': no record ends within ", kLongestRecord, " bytes behind byte ", at, why));
 }
 
 }  // namespace
@@ -52,14 +53,17 @@ bool StreamCutter::next(Chunk& chunk) {
     used += got;
     if (used == 0) return false;
     const bool last = used < room;
-    const size_t end = last ? used : end_of_last_record({reinterpret_cast<const char*>(chunk.buffer.data()), used}, grammar_);
+    const size_t end =
+        last ? used : end_of_last_record({reinterpret_cast<const char*>(chunk.buffer.data()), used}, grammar_);
     if (end > 0) {
-      rest_.assign(chunk.buffer.begin() + static_cast<ptrdiff_t>(end), chunk.buffer.begin() + static_cast<ptrdiff_t>(used));
+      rest_.assign(chunk.buffer.begin() + static_cast<ptrdiff_t>(end),
+                   chunk.buffer.begin() + static_cast<ptrdiff_t>(used));
       chunk.bytes = static_cast<int64_t>(end);
       at_ += chunk.bytes;
       return true;
     }
-    if (static_cast<int64_t>(room) > kLongestRecord) fail_long(path_, at_, grammar_.quote ? "; is a quote never closed?" : "");
+    if (static_cast<int64_t>(room) > kLongestRecord)
+      fail_long(path_, at_, grammar_.quote ? "; is a quote never closed?" : "");
   }
 }
 

@@ -54,7 +54,8 @@ size_t end_of_last_record(std::string_view text, TextGrammar grammar) {
       if (!quote || quote == begin || quote[-1] == grammar.delimiter || quote[-1] == '\n') break;
     }
     const std::string_view outside(p, static_cast<size_t>((quote ? quote : end) - p));
-    if (const size_t newline = outside.rfind('\n'); newline != outside.npos) last = static_cast<size_t>(p - begin) + newline + 1;
+    if (const size_t newline = outside.rfind('\n'); newline != outside.npos)
+      last = static_cast<size_t>(p - begin) + newline + 1;
     if (!quote) return last;
     bool doubled = false;
     const char* close = closing_quote(quote + 1, end, grammar.quote, &doubled);
@@ -124,7 +125,8 @@ const char* RecordSplitter::quoted(const char* p, const char* end) {
   const char* at = find_break(close + 1, end, repeated(grammar_.delimiter), repeated('\n'));
   const char* behind = at > close + 1 && at[-1] == '\r' && (at == end || *at == '\n') ? at - 1 : at;
   if (behind != close + 1 && problem_.empty())
-    problem_ = cat("value ", count_ + 1, " goes on behind its closing quote: '", std::string_view(close + 1, static_cast<size_t>(behind - close - 1)).substr(0, 40), "'");
+    problem_ = cat("value ", count_ + 1, " goes on behind its closing quote: '",
+                   std::string_view(close + 1, static_cast<size_t>(behind - close - 1)).substr(0, 40), "'");
   if (!doubled) {
     add(p + 1, close);
   } else {

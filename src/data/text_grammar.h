@@ -1,5 +1,5 @@
-// Records of separated values in a text: where they end, and what their cells are. RFC 4180, "Common Format and MIME Type for
-// Comma-Separated Values (CSV) Files", with any delimiter and, where that is wanted, without quoting.
+// Records of separated values in a text: where they end, and what their cells are. RFC 4180, "Common Format and MIME
+// Type for Comma-Separated Values (CSV) Files", with any delimiter and, where that is wanted, without quoting.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,18 @@ struct TextGrammar {
 /// Bytes that may be read, and are not looked at, behind the end of a text.
 inline constexpr size_t kTextPadding = 8;
 
-/// Where the last whole record of `text` ends, behind its line end; 0 when there is none. `text` starts where a record does.
-/// A quote opens a quoted value where it is a cell's first character; elsewhere it is a character like any other.
+/// Where the last whole record of `text` ends, behind its line end; 0 when there is none. `text` starts where a record
+/// does. A quote opens a quoted value where it is a cell's first character; elsewhere it is a character like any other.
 size_t end_of_last_record(std::string_view text, TextGrammar);
 
-/// Splits one record after another. Cells are views of the text, or of memory that the splitter keeps until the next record.
+/// Splits one record after another. Cells are views of the text, or of memory that the splitter keeps until the next
+/// record.
 class RecordSplitter {
  public:
   explicit RecordSplitter(TextGrammar grammar) : grammar_(grammar) {}
 
-  /// Splits the record at `p`, before `end`, and returns where the next one starts. Behind `end` kTextPadding bytes may be read.
+  /// Splits the record at `p`, before `end`, and returns where the next one starts. Behind `end` kTextPadding bytes may
+  /// be read.
   const char* split(const char* p, const char* end);
   std::span<const std::string_view> cells() const { return {cells_.data(), count_}; }
   /// What is wrong with the record's quotes; empty when nothing is.

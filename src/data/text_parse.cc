@@ -6,7 +6,8 @@
 
 namespace hctr {
 
-void find_records(const char* text, size_t size, TextGrammar grammar, RecordSplitter& splitter, std::vector<uint32_t>& begins) {
+void find_records(const char* text, size_t size, TextGrammar grammar, RecordSplitter& splitter,
+                  std::vector<uint32_t>& begins) {
   const char* const end = text + size;
   begins.clear();
   for (const char *p = text, *next; p < end; p = next) {
@@ -25,19 +26,22 @@ void find_records(const char* text, size_t size, TextGrammar grammar, RecordSpli
   begins.push_back(static_cast<uint32_t>(size));
 }
 
-void parse_text(const char* text, size_t begin, size_t end, const RowMaker& maker, std::optional<BadRecordPolicy> policy,
-                const std::function<std::string(size_t)>& where, RecordSplitter& splitter, RowMajor& rows, BadRecords& bad) {
+void parse_text(const char* text, size_t begin, size_t end, const RowMaker& maker,
+                std::optional<BadRecordPolicy> policy, const std::function<std::string(size_t)>& where,
+                RecordSplitter& splitter, RowMajor& rows, BadRecords& bad) {
   for (const char *p = text + begin, *next; p < text + end; p = next) {
     next = splitter.split(p, text + end);
     const Cells cells = splitter.cells();
     if (is_blank(cells)) continue;
     std::string problem = splitter.problem();
-    if (problem.empty() && cells.size() != maker.columns()) problem = cat("expected ", maker.columns(), " values, found ", cells.size());
+    if (problem.empty() && cells.size() != maker.columns())
+      problem = cat("expected ", maker.columns(), " values, found ", cells.size());
     if (problem.empty()) problem = maker.make(cells, rows.next());
     if (problem.empty()) problem = rows.keep();
     if (problem.empty()) continue;
     bad.add([&] { return cat(where(static_cast<size_t>(p - text)), ": ", problem); });
-    if (policy != BadRecordPolicy::skip || splitter.unclosed()) throw Error(Kind::data, cat(where(static_cast<size_t>(p - text)), ": ", problem));
+    if (policy != BadRecordPolicy::skip || splitter.unclosed())
+      throw Error(Kind::data, cat(where(static_cast<size_t>(p - text)), ": ", problem));
   }
 }
 

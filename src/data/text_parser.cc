@@ -30,7 +30,8 @@ struct Field {
 
   bool ends(const char* p) const { return *p == separator || *p == '\n' || (*p == '\r' && p[1] == '\n'); }
 
-  /// The text of the field at `p`, unquoted into `scratch` where it has quotes, and where it ends; null when its quotes are not right.
+  /// The text of the field at `p`, unquoted into `scratch` where it has quotes, and where it ends; null when its quotes
+  /// are not right.
   const char* text(const char* p, std::string_view& found, std::string& scratch) const {
     if (!quotes || *p != '"') {
       const char* end = p;
@@ -101,7 +102,11 @@ uint64_t text_code(std::string_view text) {
 }
 
 TextParser::TextParser(TextTable table, const BadRows& bad_rows, uint64_t modulo)
-    : table_(std::move(table)), bad_rows_(bad_rows), modulo_(modulo), labels_(table_.labels().size()), numbers_(table_.numbers().size()),
+    : table_(std::move(table)),
+      bad_rows_(bad_rows),
+      modulo_(modulo),
+      labels_(table_.labels().size()),
+      numbers_(table_.numbers().size()),
       categories_(table_.categories().size()) {
   for (const TextColumn& column : table_.columns) splits_ |= column.kind == ColumnKind::split;
 }
@@ -117,7 +122,9 @@ const char* TextParser::parse_line(const char* p, ParsedRows& rows) const {
     if (!first && *p++ != table_.separator) return nullptr;
     first = false;
     switch (column.kind) {
-      case ColumnKind::number: p = read_number(field, p, rows.numbers[column.place][row]); break;
+      case ColumnKind::number:
+        p = read_number(field, p, rows.numbers[column.place][row]);
+        break;
       case ColumnKind::hex: {
         uint64_t code = 0;
         p = read_hex(field, p, code);
@@ -132,7 +139,8 @@ const char* TextParser::parse_line(const char* p, ParsedRows& rows) const {
         ParsedRows::Category& list = rows.categories[column.place];
         list.codes.resize(row == 0 ? 0 : list.ends[row - 1]);
         p = field.text(p, text, scratch);
-        for_each_part(text, table_.list_separator, [&](std::string_view part) { list.codes.push_back(limited(text_code(part))); });
+        for_each_part(text, table_.list_separator,
+                      [&](std::string_view part) { list.codes.push_back(limited(text_code(part))); });
         list.ends[row] = static_cast<uint32_t>(list.codes.size());
         break;
       }
@@ -151,7 +159,9 @@ const char* TextParser::parse_line(const char* p, ParsedRows& rows) const {
         p = read_number(field, p, rows.split[row]);
         if (std::isnan(rows.split[row])) return nullptr;
         break;
-      case ColumnKind::skip: p = field.text(p, text, scratch); break;
+      case ColumnKind::skip:
+        p = field.text(p, text, scratch);
+        break;
     }
     if (!p) return nullptr;
   }
@@ -189,14 +199,16 @@ void TextParser::parse(const TextBlock& block, ParsedRows& rows) const {
       p = stop + 1;
     } else {
       const char* newline = std::find(p, end, '\n');
-      rows.bad.add(bad_rows_, block, line, p, rows.bad.count == 0 ? what_is_wrong({p, static_cast<size_t>(newline - p)}) : "");
+      rows.bad.add(bad_rows_, block, line, p,
+                   rows.bad.count == 0 ? what_is_wrong({p, static_cast<size_t>(newline - p)}) : "");
       p = newline + 1;
     }
     ++index;
   }
   for (const TextColumn& column : table_.columns)  // a bad last row may have left values
     if (column.kind == ColumnKind::list)
-      rows.categories[column.place].codes.resize(rows.rows == 0 ? 0 : rows.categories[column.place].ends[rows.rows - 1]);
+      rows.categories[column.place].codes.resize(rows.rows == 0 ? 0
+                                                                : rows.categories[column.place].ends[rows.rows - 1]);
 }
 
 std::string TextParser::what_is_wrong(std::string_view line) const {
@@ -211,9 +223,12 @@ std::string TextParser::what_is_wrong(std::string_view line) const {
     std::string_view text;
     const char* end = field.text(p, text, scratch);
     const std::string column = fields < table_.columns.size() ? table_.columns[fields].name : cat(fields + 1);
-    if (!end) return cat("column ", column, ": a quote inside a field needs another one in front of it, and the field quotes around it");
+    if (!end)
+      return cat("column ", column,
+                 ": a quote inside a field needs another one in front of it, and the field quotes around it");
     const auto unexpected = [&](const char* expected) {
-      if (problem.empty()) problem = cat("column ", column, ": expected ", expected, ", found '", text.substr(0, 40), "'");
+      if (problem.empty())
+        problem = cat("column ", column, ": expected ", expected, ", found '", text.substr(0, 40), "'");
     };
     double value = 0;
     uint64_t code = 0;
@@ -231,13 +246,15 @@ std::string TextParser::what_is_wrong(std::string_view line) const {
       case ColumnKind::hex:
         if (!read_hex(field, p, code)) unexpected("up to 8 hexadecimal digits or nothing");
         break;
-      default: break;
+      default:
+        break;
     }
     ++fields;
     p = end;
     if (*p != table_.separator) break;
   }
-  if (fields != table_.columns.size()) return cat("expected ", table_.columns.size(), " fields separated by ", separator, ", found ", fields);
+  if (fields != table_.columns.size())
+    return cat("expected ", table_.columns.size(), " fields separated by ", separator, ", found ", fields);
   return problem.empty() ? "does not make sense" : problem;
 }
 

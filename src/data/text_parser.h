@@ -11,8 +11,8 @@
 
 namespace hctr {
 
-/// The value of a category as one number. Hexadecimal digits: 2 + their value; other text: text_code(). Two texts share a code with a
-/// probability of 2^-64.
+/// The value of a category as one number. Hexadecimal digits: 2 + their value; other text: text_code(). Two texts share
+/// a code with a probability of 2^-64.
 uint64_t text_code(std::string_view text);
 
 /// The rows of a block that are right, by column.
@@ -27,7 +27,7 @@ struct ParsedRows {
   std::vector<std::vector<float>> labels;    ///< [labels][rows]
   std::vector<std::vector<double>> numbers;  ///< [numbers][rows]; NaN: missing
   std::vector<Category> categories;
-  std::vector<double> split;                 ///< [rows], where the table has such a column
+  std::vector<double> split;  ///< [rows], where the table has such a column
 };
 
 class TextParser {
@@ -36,7 +36,8 @@ class TextParser {
   TextParser(TextTable, const BadRows&, uint64_t modulo = 0);
 
   const TextTable& table() const { return table_; }
-  /// Fills `rows`, whose memory is used again. Errors: Error(data) naming file, line, byte, column and value of a row that is not right.
+  /// Fills `rows`, whose memory is used again. Errors: Error(data) naming file, line, byte, column and value of a row
+  /// that is not right.
   void parse(const TextBlock&, ParsedRows& rows) const;
 
  private:

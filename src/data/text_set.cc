@@ -33,7 +33,11 @@ struct TextFile {
 class TextSet : public SampleSet {
  public:
   TextSet(const DataClause& clause, const Source& source, const TextFormat& format, const Log& log)
-      : shape_(record_shape(clause)), policy_(clause.bad_records), format_(format), files_(text_files(source.path, log)), known_(files_.size()) {
+      : shape_(record_shape(clause)),
+        policy_(clause.bad_records),
+        format_(format),
+        files_(text_files(source.path, log)),
+        known_(files_.size()) {
     know(0);
     samples_ = source.num_samples > 0 ? source.num_samples : estimate();
   }
@@ -55,7 +59,8 @@ class TextSet : public SampleSet {
   friend class TextParser;
   bool cut_by_arithmetic(size_t file) const { return format_.grammar.quote == 0 && !known_[file].packed; }
 
-  /// Looks at the first record. Found once and then left alone: a thread parses only chunks that it cut itself, behind this.
+  /// Looks at the first record. Found once and then left alone: a thread parses only chunks that it cut itself, behind
+  /// this.
   void know(size_t file) {
     TextFile& known = known_[file];
     if (known.maker) return;
@@ -76,9 +81,12 @@ class TextSet : public SampleSet {
       if (format_.header) known.first_record = next - begin;
       break;
     }
-    if (p >= end) throw Error(Kind::data, cat("'", path.string(), "' is empty", format_.header ? "; its first line should name the columns" : ""));
+    if (p >= end)
+      throw Error(Kind::data, cat("'", path.string(), "' is empty",
+                                  format_.header ? "; its first line should name the columns" : ""));
     if (!splitter.problem().empty()) throw Error(Kind::data, cat("'", path.string(), "' line 1: ", splitter.problem()));
-    in_context([&] { return cat("reading the first line of '", path.string(), "'"); }, [&] { known.maker = format_.maker(splitter.cells()); });
+    in_context([&] { return cat("reading the first line of '", path.string(), "'"); },
+               [&] { known.maker = format_.maker(splitter.cells()); });
     if (file == 0) {
       const auto lines = std::max<int64_t>(1, std::count(begin, end, '\n'));
       bytes_per_record_ = static_cast<double>(std::max<int64_t>(1, stream->consumed())) / static_cast<double>(lines);
@@ -117,17 +125,22 @@ class TextParser : public Parser {
     if (!chunk.shared) read(chunk);  // else counting has
     const auto where = [&](size_t at) {
       const int64_t offset = chunk.begin.offset + static_cast<int64_t>(at);
-      if (set_.policy_ == BadRecordPolicy::skip) return cat("'", path.string(), "': the record at byte ", offset);  // counting lines takes too long for many
+      if (set_.policy_ == BadRecordPolicy::skip)
+        return cat("'", path.string(), "': the record at byte ", offset);  // counting lines takes too long for many
       return cat("'", path.string(), "' line ", lines_before(path, offset) + 1, ", at byte ", offset);
     };
     const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
     BadRecords bad;
     rows_.start(block);
     const RowMaker& maker = *set_.known_[chunk.file].maker;
-    const auto parse_part = [&](size_t begin, size_t end) { parse_text(text, begin, end, maker, set_.policy_, where, splitter_, rows_, bad); };
-    if (!chunk.shared) parse_part(0, static_cast<size_t>(chunk.bytes));
+    const auto parse_part = [&](size_t begin, size_t end) {
+      parse_text(text, begin, end, maker, set_.policy_, where, splitter_, rows_, bad);
+    };
+    if (!chunk.shared)
+      parse_part(0, static_cast<size_t>(chunk.bytes));
     else
-      for (const RowSpan& span : chunk.wanted) parse_part(chunk.begins[static_cast<size_t>(span.begin)], chunk.begins[static_cast<size_t>(span.end)]);
+      for (const RowSpan& span : chunk.wanted)
+        parse_part(chunk.begins[static_cast<size_t>(span.begin)], chunk.begins[static_cast<size_t>(span.end)]);
     rows_.finish();
     return bad;
   }
@@ -152,7 +165,8 @@ std::unique_ptr<Parser> TextSet::parser() const { return std::make_unique<TextPa
 
 }  // namespace
 
-std::unique_ptr<SampleSet> open_text_set(const DataClause& clause, const Source& source, const TextFormat& format, const Log& log) {
+std::unique_ptr<SampleSet> open_text_set(const DataClause& clause, const Source& source, const TextFormat& format,
+                                         const Log& log) {
   return std::make_unique<TextSet>(clause, source, format, log);
 }
 

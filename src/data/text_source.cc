@@ -26,7 +26,8 @@ std::string_view bare(std::string_view line) {
 
 }  // namespace
 
-TextSource::TextSource(std::vector<std::string> files, std::optional<std::string> header) : files_(std::move(files)), header_(std::move(header)) {}
+TextSource::TextSource(std::vector<std::string> files, std::optional<std::string> header)
+    : files_(std::move(files)), header_(std::move(header)) {}
 
 bool TextSource::open_next() {
   if (next_file_ > 0) bytes_before_ += input_bytes(files_[next_file_ - 1]);
@@ -41,8 +42,9 @@ bool TextSource::open_next() {
 void TextSource::take_header(std::string& text) {
   const std::string_view found = bare(std::string_view(text).substr(0, text.find('\n')));
   if (found != *header_)
-    throw Error(Kind::data, cat("'", input_name(files_[next_file_ - 1]), "' line 1: the columns are named '", found.substr(0, 200), "', but '",
-                                header_->substr(0, 200), "' was expected: all files need the same header"));
+    throw Error(Kind::data,
+                cat("'", input_name(files_[next_file_ - 1]), "' line 1: the columns are named '", found.substr(0, 200),
+                    "', but '", header_->substr(0, 200), "' was expected: all files need the same header"));
   byte_ = static_cast<int64_t>(text.find('\n') + 1);
   text.erase(0, static_cast<size_t>(byte_));
   line_ = 2;
@@ -60,7 +62,8 @@ bool TextSource::next(TextBlock& block) {
       const size_t end = block.text.rfind('\n') + 1;  // 0 when there is none
       rest_ = block.text.substr(end);
       block.text.resize(end);
-      if (rest_.size() > kBlock) throw Error(Kind::data, cat("'", block.file, "' line ", line_, ": longer than ", kBlock, " bytes"));
+      if (rest_.size() > kBlock)
+        throw Error(Kind::data, cat("'", block.file, "' line ", line_, ": longer than ", kBlock, " bytes"));
     } else {
       stream_.reset();
       if (!block.text.empty()) block.text += '\n';  // the last line, without a newline of its own

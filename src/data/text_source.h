@@ -29,8 +29,8 @@ class TextSource {
   /// With `header`, the first line of each file is a header: it is in no block and no row, and must be `header`.
   explicit TextSource(std::vector<std::string> files, std::optional<std::string> header = {});
 
-  /// Fills `block`; false at the end. Errors: Error(io) for files that cannot be opened or read, Error(data) for a damaged
-  /// file, a line of more than a megabyte, or another header.
+  /// Fills `block`; false at the end. Errors: Error(io) for files that cannot be opened or read, Error(data) for a
+  /// damaged file, a line of more than a megabyte, or another header.
   bool next(TextBlock& block);
   /// Lines with content in all blocks so far.
   int64_t rows() const { return row_; }
@@ -50,7 +50,8 @@ class TextSource {
   int64_t bytes_before_ = 0;  // of the files that are done
 };
 
-/// The first line of a file, without its end and a byte order mark; empty for an empty file. Errors: those of TextSource.
+/// The first line of a file, without its end and a byte order mark; empty for an empty file. Errors: those of
+/// TextSource.
 std::string first_line_of(const std::string& file);
 
 /// Lines with content in `text`.

@@ -9,7 +9,9 @@
 namespace hctr {
 namespace {
 
-bool is_category(ColumnKind kind) { return kind == ColumnKind::hex || kind == ColumnKind::text || kind == ColumnKind::list; }
+bool is_category(ColumnKind kind) {
+  return kind == ColumnKind::hex || kind == ColumnKind::text || kind == ColumnKind::list;
+}
 
 template <class Wanted>
 std::vector<std::string> names_of(const TextTable& table, const Wanted& wanted) {
@@ -33,7 +35,9 @@ std::vector<std::string> TextTable::numbers() const {
 std::vector<std::string> TextTable::categories() const { return names_of(*this, is_category); }
 
 bool TextTable::is_list(size_t place) const {
-  return std::any_of(columns.begin(), columns.end(), [&](const TextColumn& column) { return column.kind == ColumnKind::list && column.place == place; });
+  return std::any_of(columns.begin(), columns.end(), [&](const TextColumn& column) {
+    return column.kind == ColumnKind::list && column.place == place;
+  });
 }
 
 TextTable criteo_table() {
@@ -48,14 +52,17 @@ TextTable named_table(std::string_view names, char separator, const TextRoles& r
   TextTable table{.separator = separator, .quotes = true, .header = {}, .columns = {}};
   const std::vector<std::string> all = csv_fields(names, separator);
   for (const std::string& name : all) {
-    if (std::count(all.begin(), all.end(), name) > 1) throw Error(Kind::usage, cat("two columns have the name \"", name, "\""));
+    if (std::count(all.begin(), all.end(), name) > 1)
+      throw Error(Kind::usage, cat("two columns have the name \"", name, "\""));
     table.columns.push_back({.name = name});
   }
   const auto give = [&](const std::string& name, ColumnKind kind, size_t place) {
-    const auto found = std::find_if(table.columns.begin(), table.columns.end(), [&](const TextColumn& column) { return column.name == name; });
+    const auto found = std::find_if(table.columns.begin(), table.columns.end(),
+                                    [&](const TextColumn& column) { return column.name == name; });
     if (found == table.columns.end()) {
       const std::string hint = did_you_mean(name, all);
-      throw Error(Kind::usage, cat("there is no column \"", name, "\"", hint.empty() ? cat("; there is ", one_of(all)) : hint));
+      throw Error(Kind::usage,
+                  cat("there is no column \"", name, "\"", hint.empty() ? cat("; there is ", one_of(all)) : hint));
     }
     if (found->kind != ColumnKind::skip) throw Error(Kind::usage, cat("the column \"", name, "\" was given two roles"));
     found->kind = kind;
@@ -69,7 +76,8 @@ TextTable named_table(std::string_view names, char separator, const TextRoles& r
   give_all(roles.categories, ColumnKind::text, 0);
   give_all(roles.lists, ColumnKind::list, roles.categories.size());
   if (!roles.split.empty()) give(roles.split, ColumnKind::split, 0);
-  if (roles.labels.empty()) throw Error(Kind::usage, cat("--label is needed: which of ", one_of(all), " is the label?"));
+  if (roles.labels.empty())
+    throw Error(Kind::usage, cat("--label is needed: which of ", one_of(all), " is the label?"));
   return table;
 }
 
@@ -78,10 +86,14 @@ std::vector<std::string> csv_fields(std::string_view line, char separator) {
   bool quoted = false;
   for (size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
-    if (c == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"') fields.back() += line[++i];
-    else if (c == '"') quoted = !quoted;
-    else if (c == separator && !quoted) fields.emplace_back();
-    else fields.back() += c;
+    if (c == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"')
+      fields.back() += line[++i];
+    else if (c == '"')
+      quoted = !quoted;
+    else if (c == separator && !quoted)
+      fields.emplace_back();
+    else
+      fields.back() += c;
   }
   return fields;
 }

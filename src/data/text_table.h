@@ -50,7 +50,8 @@ struct TextRoles {
 };
 
 /// A table with the columns that `names` names, one after another. Lists stand behind the other categories.
-/// Errors: Error(usage) for a role of a column that is not there (with the nearest one), or of one that has a role already.
+/// Errors: Error(usage) for a role of a column that is not there (with the nearest one), or of one that has a role
+/// already.
 TextTable named_table(std::string_view names, char separator, const TextRoles&);
 
 /// The fields of a line of CSV.

@@ -9,10 +9,11 @@
 namespace hctr {
 namespace {
 
-constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 
-/// Up to 15 digits with at most one point: a whole number and a power of ten, both exact in a double, so that their quotient is the
-/// nearest one. W. Clinger, "How to Read Floating Point Numbers Accurately", PLDI 1990.
+/// Up to 15 digits with at most one point: a whole number and a power of ten, both exact in a double, so that their
+/// quotient is the nearest one. W. Clinger, "How to Read Floating Point Numbers Accurately", PLDI 1990.
 bool read_short_number(const char* p, const char* end, double& value) {
   const bool negative = p < end && *p == '-';
   p += negative;

@@ -10,7 +10,8 @@
 namespace hctr {
 namespace {
 
-/// What one thread counts at a time: bytes [begin, end) of a plain file, or all of one that is packed or a pipe, where end is 0.
+/// What one thread counts at a time: bytes [begin, end) of a plain file, or all of one that is packed or a pipe, where
+/// end is 0.
 struct Piece {
   std::string file;
   int64_t begin = 0, end = 0;
@@ -36,7 +37,8 @@ std::vector<Piece> pieces_of(const std::vector<std::string>& files, int64_t piec
   return pieces;
 }
 
-/// Lines with content that end in the piece. Whether a line is blank is seen in the two bytes before its end, which may lie in the piece before.
+/// Lines with content that end in the piece. Whether a line is blank is seen in the two bytes before its end, which may
+/// lie in the piece before.
 int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
   const int64_t from = std::max<int64_t>(piece.begin - 2, 0);
   bytes.resize(static_cast<size_t>(piece.end - from));
@@ -44,7 +46,9 @@ int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
   const char* const text = reinterpret_cast<const char*>(bytes.data());
   const char* const end = text + bytes.size();
   const auto starts_line = [&](const char* p) { return p == text ? from == 0 : p[-1] == '\n'; };
-  const auto blank = [&](const char* line_end) { return starts_line(line_end) || (line_end[-1] == '\r' && starts_line(line_end - 1)); };
+  const auto blank = [&](const char* line_end) {
+    return starts_line(line_end) || (line_end[-1] == '\r' && starts_line(line_end - 1));
+  };
   int64_t rows = 0;
   for (const char* p = text + (piece.begin - from); p < end; ++p) {
     p = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
@@ -80,7 +84,8 @@ int64_t rows_of_packed(const Piece& piece, const std::optional<std::string>& hea
 
 }  // namespace
 
-int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header, int threads, int64_t piece) {
+int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header, int threads,
+                   int64_t piece) {
   const std::vector<Piece> pieces = pieces_of(files, piece);
   int64_t all_bytes = 0;
   for (const std::string& file : files) all_bytes += input_bytes(file);

@@ -15,8 +15,10 @@ Vocabulary::Vocabulary(CodeCounts& counts, uint64_t min_count) : by_id_(kFirstVa
       return;
     }
     ++distinct_;
-    if (count >= min_count) by_id_.push_back({code, count});
-    else rare_ += static_cast<int64_t>(count);
+    if (count >= min_count)
+      by_id_.push_back({code, count});
+    else
+      rare_ += static_cast<int64_t>(count);
   });
   counts = CodeCounts();
   std::sort(by_id_.begin() + kFirstValue, by_id_.end(), [](const CodeCounts::Entry& a, const CodeCounts::Entry& b) {

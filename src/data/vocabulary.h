@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// Ids: 0 missing, 1 rare (too seldom, or never seen), then 2, 3, ... by falling count, equal counts by rising code: a function of
-/// the counts alone.
+/// Ids: 0 missing, 1 rare (too seldom, or never seen), then 2, 3, ... by falling count, equal counts by rising code: a
+/// function of the counts alone.
 class Vocabulary {
  public:
   /// Every code seen at least `min_count` times. Frees the counts.
@@ -22,9 +22,9 @@ class Vocabulary {
   /// Ids there are: kept values, missing and rare.
   int64_t size() const { return static_cast<int64_t>(by_id_.size()); }
 
-  int64_t distinct() const { return distinct_; }        ///< values seen, missing apart
-  int64_t missing() const { return missing_; }          ///< times that the value was missing
-  int64_t rare() const { return rare_; }                ///< occurrences of values that were dropped
+  int64_t distinct() const { return distinct_; }  ///< values seen, missing apart
+  int64_t missing() const { return missing_; }    ///< times that the value was missing
+  int64_t rare() const { return rare_; }          ///< occurrences of values that were dropped
   /// Kept codes and how often each was seen, by id; those of ids 0 and 1 are without meaning.
   const std::vector<CodeCounts::Entry>& by_id() const { return by_id_; }
 

@@ -13,7 +13,8 @@ void Arena::add_alike(const Arena& other, DType dtype) {
   HCTR_EXPECT(!buffer_ && places_.empty(), "an arena made alike another that has tensors of its own");
   const auto scaled = [&](size_t bytes, DType from) { return bytes / size_of(from) * size_of(dtype); };
   for (const Place& place : other.places_)
-    places_.push_back({TensorSpec(dtype, place.spec.shape, place.spec.row_stride), scaled(place.offset, place.spec.dtype)});
+    places_.push_back(
+        {TensorSpec(dtype, place.spec.shape, place.spec.row_stride), scaled(place.offset, place.spec.dtype)});
   if (!places_.empty()) bytes_ = scaled(other.bytes_, other.places_[0].spec.dtype);
 }
 

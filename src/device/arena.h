@@ -16,7 +16,8 @@ class Arena {
  public:
   /// The ticket for get().
   size_t add(const TensorSpec&);
-  /// The same tensors, under the same tickets, with elements of another type and all in the same order. For an empty arena.
+  /// The same tensors, under the same tickets, with elements of another type and all in the same order. For an empty
+  /// arena.
   void add_alike(const Arena&, DType);
   void build(Device);
   Tensor get(size_t ticket) const;

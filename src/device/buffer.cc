@@ -109,8 +109,11 @@ ReservedBuffer::ReservedBuffer(Device device, size_t most_bytes)
 }
 
 ReservedBuffer::ReservedBuffer(ReservedBuffer&& other) noexcept
-    : device_(other.device_), data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_),
-      most_bytes_(other.most_bytes_), chunks_(std::move(other.chunks_)) {}
+    : device_(other.device_),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(other.bytes_),
+      most_bytes_(other.most_bytes_),
+      chunks_(std::move(other.chunks_)) {}
 
 ReservedBuffer::~ReservedBuffer() {
   if (!data_) return;
@@ -129,11 +132,13 @@ void ReservedBuffer::grow(size_t wanted) {
     throw Error(Kind::device, cat("a range of ", most_bytes_, " bytes was reserved and ", wanted, " are needed"));
   const size_t more = wanted - bytes_;
   if (device_.is_cuda()) {
-    if constexpr (kCudaBuild) chunks_->pieces.push_back({bytes_, more, cuda::map_zeroed(device_.index, data_ + bytes_, more)});
+    if constexpr (kCudaBuild)
+      chunks_->pieces.push_back({bytes_, more, cuda::map_zeroed(device_.index, data_ + bytes_, more)});
   } else if (::mprotect(data_ + bytes_, more, PROT_READ | PROT_WRITE) != 0) {
     throw Error(Kind::device, cat("out of memory: ", more, " more bytes asked for on the CPU: ", std::strerror(errno)));
   }
-  // What grows is read at random (embedding rows): large pages halve the time of a lookup. A hint; refusal costs nothing else.
+  // What grows is read at random (embedding rows): large pages halve the time of a lookup. A hint; refusal costs
+  // nothing else.
   if (!device_.is_cuda()) ::madvise(data_, wanted, MADV_HUGEPAGE);
   bytes_ = wanted;
 }
@@ -144,7 +149,8 @@ void ReservedBuffer::release() {
       for (const Chunks::Piece& piece : chunks_->pieces) cuda::unmap(data_ + piece.offset, piece.bytes, piece.handle);
     chunks_->pieces.clear();
   } else if (bytes_ > 0) {
-    // Mapping anew drops the pages and makes the next ones zero; on failure the old ones stay, which is only memory kept.
+    // Mapping anew drops the pages and makes the next ones zero; on failure the old ones stay, which is only memory
+    // kept.
     ::mmap(data_, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
   bytes_ = 0;

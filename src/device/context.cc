@@ -6,7 +6,12 @@
 namespace hctr {
 
 Runtime::Runtime(Device device, RuntimeOptions options)
-    : device_(device), options_(options), threads_(options.threads), compute_(device), prepare_(device), exchange_(device) {
+    : device_(device),
+      options_(options),
+      threads_(options.threads),
+      compute_(device),
+      prepare_(device),
+      exchange_(device) {
   expect_built(device);
   if constexpr (kCudaBuild)
     if (device.is_cuda()) libraries_.reset(cuda::create_libraries(device.index));

@@ -29,9 +29,11 @@ class Runtime {
   Device device() const { return device_; }
   const RuntimeOptions& options() const { return options_; }
   ThreadPool& threads() { return threads_; }
-  StreamRef compute_stream() const { return compute_; }   ///< forward, backward, update
-  StreamRef prepare_stream() const { return prepare_; }   ///< upload, lookup, sort: the next batch beside the computing of this one
-  StreamRef exchange_stream() const { return exchange_; } ///< what ranks exchange beside the computing of dense layers
+  StreamRef compute_stream() const { return compute_; }  ///< forward, backward, update
+  StreamRef prepare_stream() const {
+    return prepare_;
+  }  ///< upload, lookup, sort: the next batch beside the computing of this one
+  StreamRef exchange_stream() const { return exchange_; }  ///< what ranks exchange beside the computing of dense layers
   /// Handles of CUDA libraries; null on the CPU. Its type is known to .cu files alone (device/cuda_libraries.cuh).
   struct CudaLibraries;
   CudaLibraries* cuda_libraries() { return libraries_.get(); }

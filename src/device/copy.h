@@ -10,8 +10,8 @@
 
 namespace hctr {
 
-/// Copies bytes in stream order, between any two of host and the stream's device. Host memory must stay as it is until the
-/// copy has run; it runs by itself only when the host memory is page-locked (HostBuffer).
+/// Copies bytes in stream order, between any two of host and the stream's device. Host memory must stay as it is until
+/// the copy has run; it runs by itself only when the host memory is page-locked (HostBuffer).
 void copy_bytes(StreamRef, void* to, const void* from, size_t bytes);
 /// Sets bytes to zero in stream order.
 void zero_bytes(StreamRef, void* at, size_t bytes);
@@ -36,7 +36,8 @@ std::vector<T> to_host(Tensor tensor, StreamRef stream) {
 /// The reverse: `values` has one entry per element. Waits.
 template <class T>
 void from_host(Tensor tensor, const std::vector<T>& values, StreamRef stream) {
-  HCTR_EXPECT(static_cast<int64_t>(values.size()) == tensor.elements(), values.size(), " values for ", to_string(tensor.shape()));
+  HCTR_EXPECT(static_cast<int64_t>(values.size()) == tensor.elements(), values.size(), " values for ",
+              to_string(tensor.shape()));
   const auto width = static_cast<size_t>(tensor.row_elements()) * sizeof(T);
   for (int64_t r = 0; r < (tensor.dense() ? 1 : tensor.rows()); ++r)
     copy_bytes(stream, tensor.data<T>() + r * tensor.row_stride(), values.data() + r * tensor.row_elements(),

@@ -51,14 +51,16 @@ void fail(cudaError_t status, const char* call, const char* file, int line) {
   std::string hint;
   if (status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure)
     hint = "; a kernel started earlier failed: --sync-launches with \"cuda_graph\": false names it";
-  throw Error(Kind::device, cat("CUDA: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ") in ", place(call, file, line), hint));
+  throw Error(Kind::device, cat("CUDA: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ") in ",
+                                place(call, file, line), hint));
 }
 void fail(cublasStatus_t status, const char* call, const char* file, int line) {
   throw Error(Kind::device, cat("cuBLAS: ", cublasLtGetStatusString(status), " in ", place(call, file, line)));
 }
 void fail(CUresult status, const char* call, const char* file, int line) {
-  throw Error(Kind::device, cat("CUDA driver: error ", static_cast<int>(status),
-                                status == CUDA_ERROR_OUT_OF_MEMORY ? " (out of memory)" : "", " in ", place(call, file, line)));
+  throw Error(Kind::device,
+              cat("CUDA driver: error ", static_cast<int>(status),
+                  status == CUDA_ERROR_OUT_OF_MEMORY ? " (out of memory)" : "", " in ", place(call, file, line)));
 }
 
 GpuSearch find_gpus() {
@@ -66,19 +68,23 @@ GpuSearch find_gpus() {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return {count, ""};
   (void)cudaGetLastError();
-  if (status == cudaErrorInsufficientDriver) return {0, "no NVIDIA driver, or one too old for this program's CUDA version"};
-  if (status == cudaErrorNoDevice || count == 0) return {0, "the CUDA driver finds no GPU (is CUDA_VISIBLE_DEVICES set?)"};
+  if (status == cudaErrorInsufficientDriver)
+    return {0, "no NVIDIA driver, or one too old for this program's CUDA version"};
+  if (status == cudaErrorNoDevice || count == 0)
+    return {0, "the CUDA driver finds no GPU (is CUDA_VISIBLE_DEVICES set?)"};
   return {0, cat("the CUDA driver answers: ", cudaGetErrorString(status))};
 }
 
 std::string describe(int index) {
   const int count = find_gpus().count;
   if (index < 0 || index >= count)
-    throw Error(Kind::device, cat("there is no GPU ", index, ": this machine has ", count, count == 1 ? " (number 0)" : ""));
+    throw Error(Kind::device,
+                cat("there is no GPU ", index, ": this machine has ", count, count == 1 ? " (number 0)" : ""));
   cudaDeviceProp prop{};
   HCTR_CHECK(cudaGetDeviceProperties(&prop, index));
   if (prop.major * 10 + prop.minor < 75)
-    throw Error(Kind::device, cat("GPU ", index, " (", prop.name, ") has compute capability ", prop.major, ".", prop.minor, "; 7.5 or newer is needed"));
+    throw Error(Kind::device, cat("GPU ", index, " (", prop.name, ") has compute capability ", prop.major, ".",
+                                  prop.minor, "; 7.5 or newer is needed"));
   char memory[32];
   std::snprintf(memory, sizeof memory, "%.1f GiB", static_cast<double>(prop.totalGlobalMem) / (1 << 30));
   return cat(prop.name, ", compute capability ", prop.major, ".", prop.minor, ", ", memory);
@@ -104,7 +110,8 @@ void* allocate(int index, size_t bytes) {
   const cudaError_t status = cudaMalloc(&data, bytes);
   if (status == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
-    throw Error(Kind::device, cat("out of memory on GPU ", index, ": ", bytes, " bytes asked for, ", free_memory(index), " free"));
+    throw Error(Kind::device,
+                cat("out of memory on GPU ", index, ": ", bytes, " bytes asked for, ", free_memory(index), " free"));
   }
   HCTR_CHECK(status);
   HCTR_CHECK(cudaMemset(data, 0, bytes));
@@ -146,8 +153,12 @@ void* create_event(int index) {
   return event;
 }
 void destroy_event(void* event) noexcept { cudaEventDestroy(static_cast<cudaEvent_t>(event)); }
-void record(void* event, StreamRef stream) { HCTR_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(stream))); }
-void hold(void* event, StreamRef stream) { HCTR_CHECK(cudaStreamWaitEvent(stream_of(stream), static_cast<cudaEvent_t>(event))); }
+void record(void* event, StreamRef stream) {
+  HCTR_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(stream)));
+}
+void hold(void* event, StreamRef stream) {
+  HCTR_CHECK(cudaStreamWaitEvent(stream_of(stream), static_cast<cudaEvent_t>(event)));
+}
 void synchronize_event(void* event) { HCTR_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event))); }
 
 void copy(StreamRef stream, void* to, const void* from, size_t bytes) {
@@ -174,7 +185,9 @@ void* record_graph(StreamRef stream, const std::function<void()>& body) {
   HCTR_CHECK(status);
   return executable;
 }
-void launch_graph(void* graph, StreamRef stream) { HCTR_CHECK(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream_of(stream))); }
+void launch_graph(void* graph, StreamRef stream) {
+  HCTR_CHECK(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream_of(stream)));
+}
 void destroy_graph(void* graph) noexcept { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)); }
 
 Runtime::CudaLibraries* create_libraries(int index) {
@@ -213,7 +226,8 @@ uint64_t map_zeroed(int index, void* at, size_t bytes) {
   CUmemGenericAllocationHandle piece = 0;
   const CUresult created = create(&piece, bytes, &prop, 0);
   if (created == CUDA_ERROR_OUT_OF_MEMORY)
-    throw Error(Kind::device, cat("out of memory on GPU ", index, ": ", bytes, " more bytes asked for, ", free_memory(index), " free"));
+    throw Error(Kind::device, cat("out of memory on GPU ", index, ": ", bytes, " more bytes asked for, ",
+                                  free_memory(index), " free"));
   HCTR_CHECK(created);
   const auto address = reinterpret_cast<CUdeviceptr>(at);
   const CUresult mapped = map(address, bytes, 0, piece, 0);

@@ -34,7 +34,8 @@ std::string describe(Device);
 
 /// Bytes of memory the device has free. Errors: Error(device).
 int64_t free_memory(Device);
-/// Bytes of a GPU's memory that are in use, by all programs; of the CPU's, those of this process. Errors: Error(device).
+/// Bytes of a GPU's memory that are in use, by all programs; of the CPU's, those of this process. Errors:
+/// Error(device).
 int64_t used_memory(Device);
 
 }  // namespace hctr

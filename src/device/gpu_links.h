@@ -10,8 +10,9 @@ namespace hctr {
 
 /// GPUs by what names them alike in all processes of a host.
 struct GpuLinks {
-  std::string id;                       ///< of the GPU asked about
-  std::vector<std::string> unreachable;  ///< of those that this process sees: whose memory it cannot read, or that cannot read its
+  std::string id;  ///< of the GPU asked about
+  std::vector<std::string>
+      unreachable;  ///< of those that this process sees: whose memory it cannot read, or that cannot read its
 };
 
 /// Errors: Error(device), also for the CPU.

@@ -28,7 +28,8 @@ inline Grid grid_for(int64_t items, int threads = 256, int64_t most_blocks = 132
   return {std::min((items + threads - 1) / threads, most_blocks), threads, 0};
 }
 
-/// What stands between `work(context)` and the device: a queue, where the context has one. For work that is not one kernel.
+/// What stands between `work(context)` and the device: a queue, where the context has one. For work that is not one
+/// kernel.
 template <class Work>
 void give(Context& ctx, const char* name, Work work) {
   if (!ctx.queue()) return work(ctx);
@@ -39,19 +40,28 @@ void give(Context& ctx, const char* name, Work work) {
 template <class... Parameters, class... Arguments>
 void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (grid.blocks == 0) return;
-  give(ctx, name, [=, values = std::tuple<Parameters...>(static_cast<Parameters>(std::forward<Arguments>(arguments))...)](Context& now) {
-    constexpr size_t kSharedWithoutAsking = 48 * 1024;
-    if (grid.shared_bytes > kSharedWithoutAsking)
-      HCTR_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes)));
-    in_context([&] { return cat("starting kernel ", name, " with ", grid.blocks, " blocks of ", grid.threads, " threads"); },
-               [&] {
-                 std::apply([&](const Parameters&... value) {
-                   kernel<<<static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads), grid.shared_bytes, stream_of(now.stream())>>>(value...);
-                 }, values);
-                 HCTR_CHECK(cudaGetLastError());
-                 if (now.runtime().options().sync_launches) now.stream().synchronize();
-               });
-  });
+  give(ctx, name,
+       [=, values = std::tuple<Parameters...>(static_cast<Parameters>(std::forward<Arguments>(arguments))...)](
+           Context& now) {
+         constexpr size_t kSharedWithoutAsking = 48 * 1024;
+         if (grid.shared_bytes > kSharedWithoutAsking)
+           HCTR_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           static_cast<int>(grid.shared_bytes)));
+         in_context(
+             [&] {
+               return cat("starting kernel ", name, " with ", grid.blocks, " blocks of ", grid.threads, " threads");
+             },
+             [&] {
+               std::apply(
+                   [&](const Parameters&... value) {
+                     kernel<<<static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads),
+                              grid.shared_bytes, stream_of(now.stream())>>>(value...);
+                   },
+                   values);
+               HCTR_CHECK(cudaGetLastError());
+               if (now.runtime().options().sync_launches) now.stream().synchronize();
+             });
+       });
 }
 
 /// The blocks of a launch that work on one of several jobs, and which of them this is.
@@ -94,8 +104,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks) dense_jobs_kernel(const __g
 template <class... Parameters>
 ::cuda::std::tuple<Parameters...> job_of(void (*)(Share, Parameters...));
 
-/// Work for a body of threads, a function on the device whose first parameter is its share of the launch: what several contexts in a
-/// Lockstep give next becomes one launch. kThreads: of a block. kBlocks: that a multiprocessor should run at once; 0: as it comes.
+/// Work for a body of threads, a function on the device whose first parameter is its share of the launch: what several
+/// contexts in a Lockstep give next becomes one launch. kThreads: of a block. kBlocks: that a multiprocessor should run
+/// at once; 0: as it comes.
 template <auto kBody, int kThreads, int kBlocks>
 struct SharedLaunch {
   using Job = decltype(job_of(kBody));
@@ -113,8 +124,10 @@ struct SharedLaunch {
   }
 
   static constexpr auto kernel() {
-    if constexpr (kBlocks > 0) return dense_jobs_kernel<kBody, Job, kThreads, kBlocks>;
-    else return jobs_kernel<kBody, Job>;
+    if constexpr (kBlocks > 0)
+      return dense_jobs_kernel<kBody, Job, kThreads, kBlocks>;
+    else
+      return jobs_kernel<kBody, Job>;
   }
 
   static void together(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
@@ -141,7 +154,8 @@ __global__ void alone_kernel(Parameters... parameters) {
   kBody(Share{blockIdx.x, gridDim.x}, parameters...);
 }
 
-/// The same for bodies that need many registers, where reading parameters from a list takes more: their launches are never shared.
+/// The same for bodies that need many registers, where reading parameters from a list takes more: their launches are
+/// never shared.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_alone(Context& ctx, const char* name, int64_t blocks, Arguments... arguments) {
   launch(ctx, name, {blocks, kThreads, 0}, alone_kernel<kBody, Arguments...>, arguments...);

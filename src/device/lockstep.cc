@@ -23,7 +23,9 @@ void Lockstep::run() {
     }
     const LaunchQueue::Together kind = head.together;
     std::vector<const LaunchQueue::Launch*> alike;
-    const auto is_alike = [&](const LaunchQueue& queue) { return !queue.launches_.empty() && queue.launches_.front().together == kind; };
+    const auto is_alike = [&](const LaunchQueue& queue) {
+      return !queue.launches_.empty() && queue.launches_.front().together == kind;
+    };
     for (const LaunchQueue& queue : queues_)
       if (is_alike(queue)) alike.push_back(&queue.launches_.front());
     kind(ctx_, alike);

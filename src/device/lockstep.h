@@ -32,9 +32,9 @@ class LaunchQueue {
   std::deque<Launch> launches_;
 };
 
-/// Takes what is given to the contexts of next() and hands it on in run(): of each context in its order, and kernels of one kind that
-/// are the next of several contexts as one launch. Through these contexts only operators that start kernels by device/launch.cuh may be
-/// called. Where work is done at once, on the CPU, there is nothing to take.
+/// Takes what is given to the contexts of next() and hands it on in run(): of each context in its order, and kernels of
+/// one kind that are the next of several contexts as one launch. Through these contexts only operators that start
+/// kernels by device/launch.cuh may be called. Where work is done at once, on the CPU, there is nothing to take.
 class Lockstep {
  public:
   explicit Lockstep(const Context& ctx) : Lockstep(ctx, ctx.device().is_cuda()) {}

@@ -1,5 +1,5 @@
-// Order of work on a device: a stream runs its work in order, an event marks a point in it. On the CPU work runs at once
-// and both do nothing.
+// Order of work on a device: a stream runs its work in order, an event marks a point in it. On the CPU work runs at
+// once and both do nothing.
 #pragma once
 
 #include "device/device.h"

@@ -21,7 +21,8 @@ std::string to_string(const Shape& shape) {
 
 TensorSpec::TensorSpec(DType dtype_, Shape shape_) : dtype(dtype_), shape(shape_) { row_stride = row_elements(); }
 
-TensorSpec::TensorSpec(DType dtype_, Shape shape_, int64_t row_stride_) : dtype(dtype_), shape(shape_), row_stride(row_stride_) {
+TensorSpec::TensorSpec(DType dtype_, Shape shape_, int64_t row_stride_)
+    : dtype(dtype_), shape(shape_), row_stride(row_stride_) {
   HCTR_EXPECT(row_stride >= row_elements(), "row stride ", row_stride, " for shape ", to_string(shape));
 }
 
@@ -32,8 +33,10 @@ void Tensor::expect_type(DType wanted) const {
 }
 
 Tensor Tensor::columns(int64_t begin, int64_t end) const {
-  HCTR_EXPECT(rank() == 2 && 0 <= begin && begin <= end && end <= dim(1), "columns ", begin, " to ", end, " of ", to_string(shape()));
-  return Tensor(data_ + static_cast<size_t>(begin) * size_of(dtype()), TensorSpec(dtype(), {rows(), end - begin}, row_stride()), device_);
+  HCTR_EXPECT(rank() == 2 && 0 <= begin && begin <= end && end <= dim(1), "columns ", begin, " to ", end, " of ",
+              to_string(shape()));
+  return Tensor(data_ + static_cast<size_t>(begin) * size_of(dtype()),
+                TensorSpec(dtype(), {rows(), end - begin}, row_stride()), device_);
 }
 
 Tensor Tensor::row_range(int64_t begin, int64_t end) const {
@@ -53,18 +56,21 @@ Tensor Tensor::reshaped(Shape wanted) const {
 }
 
 void expect_shape(const char* what, const Tensor& tensor, Shape expected) {
-  HCTR_EXPECT(tensor.shape() == expected, what, ": shape ", to_string(tensor.shape()), ", expected ", to_string(expected));
+  HCTR_EXPECT(tensor.shape() == expected, what, ": shape ", to_string(tensor.shape()), ", expected ",
+              to_string(expected));
 }
 
 void expect_on(const char* what, Device device, const Tensor& tensor) {
-  HCTR_EXPECT(tensor.device() == device, what, ": a tensor on ", to_string(tensor.device()), " used on ", to_string(device));
+  HCTR_EXPECT(tensor.device() == device, what, ": a tensor on ", to_string(tensor.device()), " used on ",
+              to_string(device));
 }
 
 void expect_alike(const char* what, std::initializer_list<Tensor> tensors) {
   const Tensor& first = *tensors.begin();
   for (const Tensor& tensor : tensors)
-    HCTR_EXPECT(tensor.dtype() == first.dtype() && tensor.device() == first.device(), what, ": ", name_of(first.dtype()), " on ",
-                to_string(first.device()), " together with ", name_of(tensor.dtype()), " on ", to_string(tensor.device()));
+    HCTR_EXPECT(tensor.dtype() == first.dtype() && tensor.device() == first.device(), what, ": ",
+                name_of(first.dtype()), " on ", to_string(first.device()), " together with ", name_of(tensor.dtype()),
+                " on ", to_string(tensor.device()));
 }
 
 }  // namespace hctr

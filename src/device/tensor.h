@@ -38,7 +38,7 @@ struct TensorSpec {
   int64_t row_stride = 0;
 
   TensorSpec() = default;
-  TensorSpec(DType, Shape);                      // dense
+  TensorSpec(DType, Shape);  // dense
   TensorSpec(DType, Shape, int64_t row_stride);
   int64_t rows() const { return shape.rank() == 0 ? 1 : shape[0]; }
   int64_t row_elements() const { return rows() == 0 ? 0 : shape.elements() / rows(); }
@@ -74,7 +74,8 @@ struct View {
 /// A tensor somebody else owns. Always has data (unless it has no elements). Cheap to copy.
 class Tensor {
  public:
-  Tensor(void* data, TensorSpec spec, Device device) : data_(static_cast<std::byte*>(data)), spec_(spec), device_(device) {}
+  Tensor(void* data, TensorSpec spec, Device device)
+      : data_(static_cast<std::byte*>(data)), spec_(spec), device_(device) {}
 
   const TensorSpec& spec() const { return spec_; }
   DType dtype() const { return spec_.dtype; }

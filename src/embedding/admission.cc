@@ -28,10 +28,13 @@ TableSpec candidate_spec(const TableSpec& of) {
 }  // namespace
 
 Admission::Admission(Runtime& runtime, const TableSpec& spec, int batches_ahead)
-    : runtime_(runtime), policy_(spec.policy), device_gate_(runtime.device(), sizeof(ops::GateState)),
+    : runtime_(runtime),
+      policy_(spec.policy),
+      device_gate_(runtime.device(), sizeof(ops::GateState)),
       all_rows_(runtime.device(), sizeof(ops::IndexState)) {
   if (policy_.min_count > 1) {
-    candidates_ = std::make_unique<RowStore>(runtime, candidate_spec(spec), std::max<int64_t>(spec.key_capacity, 1), batches_ahead);
+    candidates_ = std::make_unique<RowStore>(runtime, candidate_spec(spec), std::max<int64_t>(spec.key_capacity, 1),
+                                             batches_ahead);
     rule_.occurrences = candidates_->marks().occurrences;
     rule_.min_count = static_cast<uint32_t>(policy_.min_count);
   }
@@ -47,10 +50,12 @@ void Admission::take_memory(const TableSpec& spec) {
   const auto bytes = [&](size_t count) { return words(static_cast<int64_t>(count / sizeof(int32_t)) + 1); };
   const auto selection = [&] { return std::array{words(2 * keys), words(keys), words(spec.slots_of_batch() + 1)}; };
   const auto unknown = selection(), admitted = selection();
-  const size_t wanted = bytes(static_cast<size_t>(keys)), candidates = words(keys), found = words(keys), after = words(1),
-               scratch = bytes(ops::select_keys_bytes(runtime_.device(), keys));
+  const size_t wanted = bytes(static_cast<size_t>(keys)), candidates = words(keys), found = words(keys),
+               after = words(1), scratch = bytes(ops::select_keys_bytes(runtime_.device(), keys));
   arena_.build(runtime_.device());
-  const auto at = [&]<class T>(size_t ticket, T*& pointer) { pointer = reinterpret_cast<T*>(arena_.get(ticket).bytes()); };
+  const auto at = [&]<class T>(size_t ticket, T*& pointer) {
+    pointer = reinterpret_cast<T*>(arena_.get(ticket).bytes());
+  };
   for (const auto& [tickets, to] : {std::pair(unknown, &unknown_), std::pair(admitted, &admitted_)}) {
     at(tickets[0], to->keys);
     at(tickets[1], to->positions);
@@ -99,7 +104,9 @@ void Admission::find_or_admit(Context& ctx, const ops::HashIndex& table, ops::Ke
   ops::hand_out_rows(ctx, unknown, unknown_.positions, found_, device_gate(), rows);
 }
 
-void Admission::share_row(Context& ctx, ops::KeyBatch batch, int32_t* rows) const { ops::share_row(ctx, batch, device_gate(), rows); }
+void Admission::share_row(Context& ctx, ops::KeyBatch batch, int32_t* rows) const {
+  ops::share_row(ctx, batch, device_gate(), rows);
+}
 
 void Admission::close(bool closed) {
   gate_.closed = closed;

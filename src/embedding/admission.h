@@ -10,18 +10,20 @@
 
 namespace hctr {
 
-/// Keys that wait for `min_count` are candidates: rows of a store of their own, with no elements. Beyond `max_candidates` those leave
-/// that came last in the earliest steps; with `expire_after` those that have not come for so long.
+/// Keys that wait for `min_count` are candidates: rows of a store of their own, with no elements. Beyond
+/// `max_candidates` those leave that came last in the earliest steps; with `expire_after` those that have not come for
+/// so long.
 class Admission {
  public:
   Admission(Runtime&, const TableSpec&, int batches_ahead);
 
   /// As RowStore's, for the candidates.
   void set_steps_before(int64_t steps);
-  /// Room for the candidates of one more batch, that of step `step` as marks count. Host, between steps; waits as RowStore does.
+  /// Room for the candidates of one more batch, that of step `step` as marks count. Host, between steps; waits as
+  /// RowStore does.
   void ensure_room(int64_t step);
-  /// rows[p] = the row of key p of the batch in `table`: one it had, or one that it gets now, or the shared one, or 0. On the
-  /// prepare stream; can be recorded. Needs ctx.state().
+  /// rows[p] = the row of key p of the batch in `table`: one it had, or one that it gets now, or the shared one, or 0.
+  /// On the prepare stream; can be recorded. Needs ctx.state().
   void find_or_admit(Context&, const ops::HashIndex& table, ops::KeyBatch, int32_t* rows);
   /// In lookups, unknown keys have the shared row, once there are keys that used it.
   void share_row(Context&, ops::KeyBatch, int32_t* rows) const;

@@ -21,11 +21,13 @@ bool more_than_fit(const std::vector<int64_t>& sizes) {
 
 void check_policy(const SparseEmbeddingHparam& h, bool sized, const std::string& place, Problems& problems) {
   if (h.when_full && !sized)
-    problems.error(place + "/when_full", "a table is full when it has so many rows: say how many with \"max_vocabulary_size_per_gpu\"");
+    problems.error(place + "/when_full",
+                   "a table is full when it has so many rows: say how many with \"max_vocabulary_size_per_gpu\"");
   if (!h.grow && h.when_full && *h.when_full != WhenFull::error)
     problems.note(place + "/grow", "\"when_full\" says what happens at the limit; \"grow\" adds nothing to it");
   if (h.min_count && h.admit_probability)
-    problems.error(place + "/admit_probability", "keys get rows by their count or by chance: \"min_count\" stands there too, leave one out");
+    problems.error(place + "/admit_probability",
+                   "keys get rows by their count or by chance: \"min_count\" stands there too, leave one out");
   if (h.max_candidates && !h.min_count)
     problems.error(place + "/max_candidates", "limits the keys that \"min_count\" counts, which is not there");
 }
@@ -35,61 +37,83 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
   return Schema<H>(type)
       .need("embedding_vec_size", &H::embedding_vec_size, "elements of a vector", at_least(1))
       .need("combiner", &H::combiner,
-            "how the vectors of a slot become one: their sum (0), mean (1), or sum divided by the root of their number (sqrtn); none: "
+            "how the vectors of a slot become one: their sum (0), mean (1), or sum divided by the root of their number "
+            "(sqrtn); none: "
             "they stay apart, each key's at its place in the order of keys, zeros behind the last")
       .opt("max_vocabulary_size_per_gpu", &H::max_vocabulary_size_per_gpu,
-           "rows to make room for at the start; the table grows past them, unless \"when_full\" or \"grow\" makes them a limit", at_least(1))
+           "rows to make room for at the start; the table grows past them, unless \"when_full\" or \"grow\" makes them "
+           "a limit",
+           at_least(1))
       .opt("vocabulary_size", &H::vocabulary_size, "older spelling, over all GPUs", at_least(1))
       .opt("workspace_size_per_gpu_in_mb", &H::workspace_size_per_gpu_in_mb, "newer spelling, as memory of the vectors",
            more_than(0))
       .opt("slot_size_array", &H::slot_size_array,
-           "keys of each slot, which are counted through all slots of all sparse inputs: those of the first slot from 0 on, those of the next behind them. "
-           "Every key then has its row from the start (see index); where rows belong to slot and key, the size is also the bound of its slot's initial "
+           "keys of each slot, which are counted through all slots of all sparse inputs: those of the first slot from "
+           "0 on, those of the next behind them. "
+           "Every key then has its row from the start (see index); where rows belong to slot and key, the size is also "
+           "the bound of its slot's initial "
            "values, sqrt(1 / size)",
            at_least(1))
       .opt("grow", &H::grow, "false: more rows than stated are an error")
       .opt("index", &H::index,
-           "how a key finds its row. direct: by arithmetic from slot_size_array; all rows are there from the start, saved, and seen by evaluation, "
-           "and a key outside its slot's range is an error. hash: rows come with their keys, which may be any numbers; slot_size_array is a hint. "
-           "auto: direct for the types whose slot_size_array is such a promise, LocalizedSlotSparseEmbeddingOneHot and HybridSparseEmbedding, unless a field "
+           "how a key finds its row. direct: by arithmetic from slot_size_array; all rows are there from the start, "
+           "saved, and seen by evaluation, "
+           "and a key outside its slot's range is an error. hash: rows come with their keys, which may be any numbers; "
+           "slot_size_array is a hint. "
+           "auto: direct for the types whose slot_size_array is such a promise, LocalizedSlotSparseEmbeddingOneHot and "
+           "HybridSparseEmbedding, unless a field "
            "says which keys get rows or which rows leave; hash for the others, whose data may hold any keys")
       .opt("identity", &H::identity,
-           cat("what a row belongs to: slot_and_key, a key has a row in each slot, and model files name slots; or key, it has one row for all slots, "
-               "and model files name none; left out: ", type == kDistributed ? "key" : "slot_and_key"))
+           cat("what a row belongs to: slot_and_key, a key has a row in each slot, and model files name slots; or key, "
+               "it has one row for all slots, "
+               "and model files name none; left out: ",
+               type == kDistributed ? "key" : "slot_and_key"))
       .opt("storage", &H::storage,
-           "what vectors are stored as; in fp16 and bf16 each update is rounded at random so that the mean is kept. Model files hold fp32")
-      .opt("state_storage", &H::state_storage, "the same for the optimizer's states; the one number a row of row-wise AdaGrad stays fp32")
+           "what vectors are stored as; in fp16 and bf16 each update is rounded at random so that the mean is kept. "
+           "Model files hold fp32")
+      .opt("state_storage", &H::state_storage,
+           "the same for the optimizer's states; the one number a row of row-wise AdaGrad stays fp32")
       .opt("exchange_precision", &H::exchange_precision, "as the solver's, for this embedding alone")
       .opt("when_full", &H::when_full,
-           "makes the rows stated a limit and says what happens when the data bring more keys. error: training stops and saves the model. "
-           "evict_lru: rows that were not seen for longest leave for the new ones; evict_lfu: those seen least often; of both, 1/16 of the "
+           "makes the rows stated a limit and says what happens when the data bring more keys. error: training stops "
+           "and saves the model. "
+           "evict_lru: rows that were not seen for longest leave for the new ones; evict_lfu: those seen least often; "
+           "of both, 1/16 of the "
            "limit at a time. ignore: new keys share one row, which keys never seen have in evaluation from then on")
       .opt("expire_after", &H::expire_after,
-           "steps: rows whose key came in none of so many training steps leave; looked for every expire_after / 16 steps", at_least(1))
+           "steps: rows whose key came in none of so many training steps leave; looked for every expire_after / 16 "
+           "steps",
+           at_least(1))
       .opt("min_count", &H::min_count,
-           "a key gets a row once it has come so often, its occurrences in the present batch included; until then it contributes zeros, "
+           "a key gets a row once it has come so often, its occurrences in the present batch included; until then it "
+           "contributes zeros, "
            "and counts as a key of its mean",
            between(1, 1e9))
       .opt("admit_probability", &H::admit_probability,
            "each bag with a key that has no row gets it one with this probability; until then as with min_count",
            Range{.low = 0, .high = 1, .low_open = true})
       .opt("max_candidates", &H::max_candidates,
-           "with min_count: keys that are counted without having a row; beyond them those that were not seen for longest start anew. "
+           "with min_count: keys that are counted without having a row; beyond them those that were not seen for "
+           "longest start anew. "
            "10,000,000 when not given; 41 to 63 bytes each",
            at_least(1))
       .opt("count_keys", &H::count_keys,
-           "count how often each key that has a row occurs, for 4 bytes a row; the counts are saved beside the model file, go on when it is loaded, and "
+           "count how often each key that has a row occurs, for 4 bytes a row; the counts are saved beside the model "
+           "file, go on when it is loaded, and "
            "table_inspect shows them")
       .ignored("load_factor", "the index sizes itself")
       .opt("frequent_keys", &H::frequent_keys,
-           "with placement hybrid: a file that says which keys are frequent, as table_inspect --count writes it with --json "
+           "with placement hybrid: a file that says which keys are frequent, as table_inspect --count writes it with "
+           "--json "
            "([distributed.md](distributed.md#frequent-keys)); left out, they are found")
       .opt("num_iterations_statistics", &H::num_iterations_statistics,
            "with placement hybrid: steps whose keys are counted to find the frequent ones; 20 when not given",
            at_least(1))
       .opt("max_num_frequent_categories", &H::max_num_frequent_categories,
-           "with placement hybrid: how many keys at most are found to be frequent, in units of the batch size; fewer where fewer come often enough to pay "
-           "([distributed.md](distributed.md#frequent-keys)); 1 when not given", at_least(1))
+           "with placement hybrid: how many keys at most are found to be frequent, in units of the batch size; fewer "
+           "where fewer come often enough to pay "
+           "([distributed.md](distributed.md#frequent-keys)); 1 when not given",
+           at_least(1))
       .ignored("max_num_infrequent_samples", kNoBound)
       .ignored("p_dup_max", kNoBound)
       .ignored("max_all_reduce_bandwidth", kNoLinks)
@@ -102,8 +126,10 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
 }  // namespace
 
 const std::vector<std::pair<std::string, ops::Combiner>>& EnumWords<ops::Combiner>::table() {
-  static const std::vector<std::pair<std::string, ops::Combiner>> words = {
-      {"sum", ops::Combiner::sum}, {"mean", ops::Combiner::mean}, {"sqrtn", ops::Combiner::sqrtn}, {"none", ops::Combiner::none}};
+  static const std::vector<std::pair<std::string, ops::Combiner>> words = {{"sum", ops::Combiner::sum},
+                                                                           {"mean", ops::Combiner::mean},
+                                                                           {"sqrtn", ops::Combiner::sqrtn},
+                                                                           {"none", ops::Combiner::none}};
   return words;
 }
 
@@ -114,21 +140,24 @@ const std::vector<std::pair<std::string, IndexKind>>& EnumWords<IndexKind>::tabl
 }
 
 const std::vector<std::pair<std::string, Identity>>& EnumWords<Identity>::table() {
-  static const std::vector<std::pair<std::string, Identity>> words = {{"slot_and_key", Identity::slot_and_key}, {"key", Identity::key}};
+  static const std::vector<std::pair<std::string, Identity>> words = {{"slot_and_key", Identity::slot_and_key},
+                                                                      {"key", Identity::key}};
   return words;
 }
 
 const std::vector<std::pair<std::string, PlacementRule>>& EnumWords<PlacementRule>::table() {
-  static const std::vector<std::pair<std::string, PlacementRule>> words = {{"auto", PlacementRule::automatic},
-                                                                           {"localized", PlacementRule::localized},
-                                                                           {"distributed", PlacementRule::distributed},
-                                                                           {"data_parallel", PlacementRule::data_parallel},
-                                                                           {"hybrid", PlacementRule::hybrid}};
+  static const std::vector<std::pair<std::string, PlacementRule>> words = {
+      {"auto", PlacementRule::automatic},
+      {"localized", PlacementRule::localized},
+      {"distributed", PlacementRule::distributed},
+      {"data_parallel", PlacementRule::data_parallel},
+      {"hybrid", PlacementRule::hybrid}};
   return words;
 }
 
 const std::vector<std::pair<std::string, DType>>& EnumWords<DType>::table() {
-  static const std::vector<std::pair<std::string, DType>> words = {{"fp32", DType::f32}, {"fp16", DType::f16}, {"bf16", DType::bf16}};
+  static const std::vector<std::pair<std::string, DType>> words = {
+      {"fp32", DType::f32}, {"fp16", DType::f16}, {"bf16", DType::bf16}};
   return words;
 }
 
@@ -137,7 +166,8 @@ std::string read_value(const Json& value, const Range&, ops::Combiner& out) {
   constexpr size_t kNumbered = 2;
   const auto& words = EnumWords<ops::Combiner>::table();
   for (size_t i = 0; i < words.size(); ++i)
-    if ((v.string() && *v.string() == words[i].first) || (i < kNumbered && v.integer() && *v.integer() == static_cast<int64_t>(i))) {
+    if ((v.string() && *v.string() == words[i].first) ||
+        (i < kNumbered && v.integer() && *v.integer() == static_cast<int64_t>(i))) {
       out = words[i].second;
       return "";
     }
@@ -153,11 +183,13 @@ Misfit read_value(const Json& value, const Range& range, TensorNames& out) {
 Json to_json(const TensorNames& tensors) { return to_json(tensors.names); }
 
 bool EmbeddingClause::identity_by_slot() const {
-  return hparam.identity.value_or(type == kDistributed ? Identity::key : Identity::slot_and_key) == Identity::slot_and_key;
+  return hparam.identity.value_or(type == kDistributed ? Identity::key : Identity::slot_and_key) ==
+         Identity::slot_and_key;
 }
 
 PlacementRule EmbeddingClause::placement_rule() const {
-  const bool may_leave = hparam.policy().any() || hparam.limited() || hparam.count_keys;  // or wait, or be counted: what rows on every rank cannot
+  const bool may_leave = hparam.policy().any() || hparam.limited() ||
+                         hparam.count_keys;  // or wait, or be counted: what rows on every rank cannot
   const bool frequent = type == kHybrid && !may_leave;
   if (placement) return *placement == PlacementRule::automatic && frequent ? PlacementRule::hybrid : *placement;
   if (frequent) return PlacementRule::hybrid;
@@ -167,17 +199,21 @@ PlacementRule EmbeddingClause::placement_rule() const {
 
 Replication EmbeddingClause::replication() const {
   switch (placement_rule()) {
-    case PlacementRule::data_parallel: return {.of = Replication::Of::all};
+    case PlacementRule::data_parallel:
+      return {.of = Replication::Of::all};
     case PlacementRule::hybrid:
-      return {Replication::Of::frequent, hparam.frequent_keys, hparam.num_iterations_statistics.value_or(20), hparam.max_num_frequent_categories.value_or(1)};
-    default: return {};
+      return {Replication::Of::frequent, hparam.frequent_keys, hparam.num_iterations_statistics.value_or(20),
+              hparam.max_num_frequent_categories.value_or(1)};
+    default:
+      return {};
   }
 }
 
 bool EmbeddingClause::direct() const {
   if (hparam.index != IndexKind::automatic) return hparam.index == IndexKind::direct;
   const bool promises_ranges = type == "LocalizedSlotSparseEmbeddingOneHot" || type == kHybrid;
-  return promises_ranges && !hparam.slot_size_array.empty() && !more_than_fit(hparam.slot_size_array) && !hparam.policy().any();
+  return promises_ranges && !hparam.slot_size_array.empty() && !more_than_fit(hparam.slot_size_array) &&
+         !hparam.policy().any();
 }
 
 const std::vector<std::string>& embedding_types() {
@@ -191,26 +227,35 @@ bool is_embedding_type(std::string_view type) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-void check_placement(const EmbeddingClause& e, const std::string& pointer, const std::string& word, Problems& problems) {
+void check_placement(const EmbeddingClause& e, const std::string& pointer, const std::string& word,
+                     Problems& problems) {
   const PlacementRule rule = e.placement_rule();
   const SparseEmbeddingHparam& h = e.hparam;
   if (rule == PlacementRule::data_parallel && !e.direct())
-    problems.error(word, cat("ranks can have all rows of '", e.top(), "' alike where the keys are known: \"index\": \"direct\" with \"slot_size_array\""));
+    problems.error(word, cat("ranks can have all rows of '", e.top(),
+                             "' alike where the keys are known: \"index\": \"direct\" with \"slot_size_array\""));
   if ((rule == PlacementRule::hybrid || rule == PlacementRule::data_parallel) && h.count_keys)
-    problems.error(word, cat("the rank that owns a row counts its key, and no rank owns rows that all have: leave out the \"count_keys\" of '", e.top(),
-                             "', or take \"localized\" or \"distributed\""));
+    problems.error(word, cat("the rank that owns a row counts its key, and no rank owns rows that all have: leave out "
+                             "the \"count_keys\" of '",
+                             e.top(), "', or take \"localized\" or \"distributed\""));
   if (rule == PlacementRule::hybrid && (h.policy().any() || h.limited()))
-    problems.error(word, cat("rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: leave out the fields of '", e.top(),
-                             "' that ask for it, or take \"localized\" or \"distributed\""));
+    problems.error(word, cat("rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: "
+                             "leave out the fields of '",
+                             e.top(), "' that ask for it, or take \"localized\" or \"distributed\""));
   else if (e.type == kHybrid && rule == PlacementRule::automatic)
-    problems.note(pointer, "frequent keys are placed as all others, since rows of this table may leave, wait to be let in, be counted, or be limited in number");
+    problems.note(pointer,
+                  "frequent keys are placed as all others, since rows of this table may leave, wait to be let in, be "
+                  "counted, or be limited in number");
   const std::string place = pointer + "/sparse_embedding_hparam/";
   const bool hybrid = e.replication().of == Replication::Of::frequent;
-  if (!h.frequent_keys.empty() && !hybrid) problems.error(place + "frequent_keys", "names keys for \"placement\": \"hybrid\", which this table has not");
+  if (!h.frequent_keys.empty() && !hybrid)
+    problems.error(place + "frequent_keys", "names keys for \"placement\": \"hybrid\", which this table has not");
   const auto finds = [&](const char* field, bool given) {
     if (given && !(hybrid && h.frequent_keys.empty()))
-      problems.note(place + field, cat("\"", field, "\" is accepted and has no effect: "
-                                         "no frequent keys are looked for, but with \"placement\": \"hybrid\" that no file names"));
+      problems.note(place + field,
+                    cat("\"", field,
+                        "\" is accepted and has no effect: "
+                        "no frequent keys are looked for, but with \"placement\": \"hybrid\" that no file names"));
   };
   finds("num_iterations_statistics", h.num_iterations_statistics.has_value());
   finds("max_num_frequent_categories", h.max_num_frequent_categories.has_value());
@@ -221,44 +266,58 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
   return Schema<E>(type)
       .need("bottom", &E::bottom, "the sparse input whose keys are looked up")
       .need("top", &E::tops,
-            "the result, [batch, slots, embedding_vec_size], or with combiner none [batch, all nnz_per_slot together, embedding_vec_size]; "
+            "the result, [batch, slots, embedding_vec_size], or with combiner none [batch, all nnz_per_slot together, "
+            "embedding_vec_size]; "
             "a second name is that of the lengths, [batch, slots]: how many keys each slot has")
       .part("sparse_embedding_hparam", &E::hparam, hparam_schema(type), "size and kind of the table")
       .part("optimizer", &E::optimizer, optimizer_schema(),
             "an optimizer of its own; its rate follows the top-level schedule in proportion")
       .opt("placement", &E::placement,
-           cat("on several ranks, which rank has which rows. localized: a slot's rows lie together, on a rank that the plan chooses; distributed: every "
-               "slot is spread over all ranks, by key; data_parallel: all rows are on every rank, for tables with a direct index that are small beside a batch; "
-               "hybrid: frequent keys are on every rank, and the plan chooses for the others; auto: the plan chooses among these. Left out: ",
-               type == kDistributed ? "distributed" : type == kHybrid ? "hybrid, or auto for tables whose rows may leave or wait" : "localized",
-               type == kDistributed || type == kHybrid ? "" : ", and distributed where identity is key", ". See [distributed.md](distributed.md#the-plan)"))
+           cat("on several ranks, which rank has which rows. localized: a slot's rows lie together, on a rank that the "
+               "plan chooses; distributed: every "
+               "slot is spread over all ranks, by key; data_parallel: all rows are on every rank, for tables with a "
+               "direct index that are small beside a batch; "
+               "hybrid: frequent keys are on every rank, and the plan chooses for the others; auto: the plan chooses "
+               "among these. Left out: ",
+               type == kDistributed ? "distributed"
+               : type == kHybrid    ? "hybrid, or auto for tables whose rows may leave or wait"
+                                    : "localized",
+               type == kDistributed || type == kHybrid ? "" : ", and distributed where identity is key",
+               ". See [distributed.md](distributed.md#the-plan)"))
       .ignored("plan_file", "the program makes its own plan, \"placement_file\" of the solver gives it back")
       .ignored("plan_file1", "the program makes its own plan, \"placement_file\" of the solver gives it back")
       .together([type](E& e, const std::string& pointer, Problems& problems) {
         e.type = type;
         const size_t tops = e.tops.names.size();
         if (tops != 1 && tops != 2)
-          problems.error(pointer + "/top", cat("names ", tops, " tensors; an embedding makes one, or two: the vectors and the lengths"));
+          problems.error(pointer + "/top",
+                         cat("names ", tops, " tensors; an embedding makes one, or two: the vectors and the lengths"));
         const SparseEmbeddingHparam& h = e.hparam;
         const std::string place = pointer + "/sparse_embedding_hparam";
-        if (e.placement == PlacementRule::localized && h.identity.value_or(type == kDistributed ? Identity::key : Identity::slot_and_key) == Identity::key)
-          problems.error(pointer + "/placement", "rows belong to keys alone here and have one owner whatever the slot: use \"distributed\" or \"auto\", or "
-                                                 "\"identity\": \"slot_and_key\"");
+        if (e.placement == PlacementRule::localized &&
+            h.identity.value_or(type == kDistributed ? Identity::key : Identity::slot_and_key) == Identity::key)
+          problems.error(pointer + "/placement",
+                         "rows belong to keys alone here and have one owner whatever the slot: use \"distributed\" or "
+                         "\"auto\", or "
+                         "\"identity\": \"slot_and_key\"");
         const int stated = h.max_vocabulary_size_per_gpu.has_value() + h.vocabulary_size.has_value() +
                            h.workspace_size_per_gpu_in_mb.has_value();
         if (stated > 1)
-          problems.note(place,
-                        "of \"workspace_size_per_gpu_in_mb\", \"max_vocabulary_size_per_gpu\" and \"vocabulary_size\" the first "
-                        "that is given says how many rows to make room for");
+          problems.note(
+              place,
+              "of \"workspace_size_per_gpu_in_mb\", \"max_vocabulary_size_per_gpu\" and \"vocabulary_size\" the first "
+              "that is given says how many rows to make room for");
         if (!h.grow && stated == 0 && h.slot_size_array.empty())
           problems.error(place + "/grow", "a table that may not grow needs its size: \"max_vocabulary_size_per_gpu\"");
         if (h.index == IndexKind::direct && h.slot_size_array.empty())
           problems.error(place + "/index", "a direct index needs the keys there are: \"slot_size_array\"");
         if (h.index == IndexKind::direct && more_than_fit(h.slot_size_array))
-          problems.error(place + "/index",
-                         cat("the sizes in \"slot_size_array\" add up to more than the ", kMostRows, " rows that a table can have; use \"hash\""));
+          problems.error(place + "/index", cat("the sizes in \"slot_size_array\" add up to more than the ", kMostRows,
+                                               " rows that a table can have; use \"hash\""));
         if (h.index == IndexKind::direct && h.policy().any())
-          problems.error(place + "/index", "a direct index has a row for every key from the start, so that none can be let in, or leave: use \"hash\"");
+          problems.error(place + "/index",
+                         "a direct index has a row for every key from the start, so that none can be let in, or leave: "
+                         "use \"hash\"");
         check_policy(h, stated > 0 || !h.slot_size_array.empty(), place, problems);
         if (stated > 0 && !h.slot_size_array.empty())
           problems.note(place, "\"slot_size_array\" says how many rows to make room for; the other size is not used");
@@ -283,8 +342,10 @@ void check_slots(const EmbeddingClause& clause, int64_t slots, const std::string
 }
 
 const std::vector<std::pair<std::string, WhenFull>>& EnumWords<WhenFull>::table() {
-  static const std::vector<std::pair<std::string, WhenFull>> words = {
-      {"error", WhenFull::error}, {"evict_lru", WhenFull::evict_lru}, {"evict_lfu", WhenFull::evict_lfu}, {"ignore", WhenFull::ignore}};
+  static const std::vector<std::pair<std::string, WhenFull>> words = {{"error", WhenFull::error},
+                                                                      {"evict_lru", WhenFull::evict_lru},
+                                                                      {"evict_lfu", WhenFull::evict_lfu},
+                                                                      {"ignore", WhenFull::ignore}};
   return words;
 }
 
@@ -320,8 +381,10 @@ int64_t EmbeddingClause::stated_rows(int64_t rank, const Placement& place) const
     int64_t whole = 0, spread = 0;
     for (int64_t s = 0; s < static_cast<int64_t>(hparam.slot_size_array.size()) * place.pieces; ++s) {
       const int64_t rows = hparam.slot_size_array[static_cast<size_t>(s / place.pieces)];
-      if (place.spread(s)) spread = sum_or_most(spread, rows);
-      else if (place.holds(rank, s)) whole = sum_or_most(whole, rows);
+      if (place.spread(s))
+        spread = sum_or_most(spread, rows);
+      else if (place.holds(rank, s))
+        whole = sum_or_most(whole, rows);
     }
     return sum_or_most(whole, share_of(spread, ranks));
   }

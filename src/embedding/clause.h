@@ -91,15 +91,16 @@ struct EmbeddingClause {
   std::optional<OptimizerClause> optimizer;  ///< its own; else the top-level one holds
   std::optional<PlacementRule> placement;    ///< as given; what holds is placement_rule()
   int64_t dim = 0;                           ///< hparam.embedding_vec_size
-  int64_t first_key = 0;                     ///< of slot 0, where slot_size_array says which keys there are: those of earlier inputs stand before it
+  int64_t first_key =
+      0;  ///< of slot 0, where slot_size_array says which keys there are: those of earlier inputs stand before it
 
   const std::string& top() const { return tops.names[0]; }  ///< also the layer's name
   bool has_lengths() const { return tops.names.size() > 1; }
   bool pooled() const { return hparam.combiner != ops::Combiner::none; }
   /// Whether a row belongs to slot and key, and so model files name slots; else to the key alone.
   bool identity_by_slot() const;
-  /// What the plan may choose where there are several ranks: as given, or as the type says. Rows that belong to keys alone have one owner whatever
-  /// the slot.
+  /// What the plan may choose where there are several ranks: as given, or as the type says. Rows that belong to keys
+  /// alone have one owner whatever the slot.
   PlacementRule placement_rule() const;
   /// Which rows every rank has, most_rows in batches.
   Replication replication() const;
@@ -124,7 +125,8 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type);
 /// `problems`.
 EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, Problems& problems);
 
-/// Rules of the placement that holds, and of fields that hang on it. `word`: the pointer of what says so, the layer's own or the solver's.
+/// Rules of the placement that holds, and of fields that hang on it. `word`: the pointer of what says so, the layer's
+/// own or the solver's.
 void check_placement(const EmbeddingClause&, const std::string& pointer, const std::string& word, Problems&);
 
 /// Rules that need the sparse input: the sizes given are those of its slots.

@@ -6,7 +6,8 @@
 
 namespace hctr {
 
-DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement& placement, int64_t rank, int64_t first_key) {
+DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement& placement, int64_t rank,
+                       int64_t first_key) {
   DirectKeys keys;
   keys.by_slot = by_slot;
   keys.pieces = placement.pieces;
@@ -54,8 +55,9 @@ bool DirectKeys::has(int64_t key, int64_t slot) const {
 
 std::string DirectKeys::outside(int64_t key, int64_t slot) const {
   const auto span = static_cast<size_t>(by_slot ? slot : 0);
-  return cat("key ", key, " of slot ", slot / pieces, " is outside the ", size[span], " keys from ", first[span], " to ", first[span] + size[span] - 1,
-             " that \"slot_size_array\" gives ", by_slot ? "the slot" : "all slots together");
+  return cat("key ", key, " of slot ", slot / pieces, " is outside the ", size[span], " keys from ", first[span],
+             " to ", first[span] + size[span] - 1, " that \"slot_size_array\" gives ",
+             by_slot ? "the slot" : "all slots together");
 }
 
 }  // namespace hctr

@@ -10,10 +10,12 @@
 
 namespace hctr {
 
-/// Keys are counted through all slots: slot s has slot_sizes[s] of them, after those of the slots before it, slot 0 from `first_key` on. Where rows belong to
-/// slot and key a key must stand in its own slot; where they belong to keys alone, in any.
+/// Keys are counted through all slots: slot s has slot_sizes[s] of them, after those of the slots before it, slot 0
+/// from `first_key` on. Where rows belong to slot and key a key must stand in its own slot; where they belong to keys
+/// alone, in any.
 struct DirectKeys {
-  std::vector<ops::KeySpan> spans;  ///< of this rank: one a slot, or one for all slots; empty: the table has a hash index
+  std::vector<ops::KeySpan>
+      spans;  ///< of this rank: one a slot, or one for all slots; empty: the table has a hash index
   std::vector<int64_t> first, size;  ///< of each span over all ranks, for messages
   bool by_slot = false;
   int64_t pieces = 1;  ///< of each row, as Placement has them: a span for each piece
@@ -28,9 +30,11 @@ struct DirectKeys {
   std::string outside(int64_t key, int64_t slot) const;
 };
 
-/// Of this table's slots those that every rank has, for the table of these: the others' keys have no row there and are no strays.
+/// Of this table's slots those that every rank has, for the table of these: the others' keys have no row there and are
+/// no strays.
 DirectKeys keys_on_every_rank(const DirectKeys&, const Placement&);
 
-DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement&, int64_t rank, int64_t first_key = 0);
+DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement&, int64_t rank,
+                       int64_t first_key = 0);
 
 }  // namespace hctr

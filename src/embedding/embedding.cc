@@ -13,18 +13,24 @@ class WholeEmbedding : public Embedding {
  public:
   WholeEmbedding(Runtime& runtime, TableSpec spec, int ring_slots) : table_(runtime, std::move(spec), ring_slots) {}
 
-  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { table_.prepare(ctx, slot, keys, offsets); }
+  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override {
+    table_.prepare(ctx, slot, keys, offsets);
+  }
   void send_vectors(Context&, int) override {}
   void pool_rest(Context&, int, Tensor) override {}
   void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
-  void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override { ops::find_overflow(ctx, dy, search); }
+  void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override {
+    ops::find_overflow(ctx, dy, search);
+  }
   void receive_gradients(Context& ctx, int slot, Tensor dy) override { table_.sum_long_runs(ctx, slot, dy); }
   void update(Context& ctx, int slot, Tensor dy) override { table_.update(ctx, slot, dy); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { table_.lookup(ctx, keys, offsets, y); }
   const TableSpec& spec() const override { return table_.spec(); }
   int64_t rows() override { return table_.rows(); }
   std::map<std::string, int64_t> counts() override { return table_.counts(); }
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override { table_.export_rows(with_states, take); }
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override {
+    table_.export_rows(with_states, take);
+  }
   void import_rows(const RowBlock& rows) override { table_.import_rows(rows); }
 
  protected:
@@ -37,13 +43,17 @@ class WholeEmbedding : public Embedding {
 }  // namespace
 
 std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec,
-                                          const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs& outputs) {
+                                          const std::vector<int64_t>& slot_keys, int ring_slots,
+                                          const EmbeddingOutputs& outputs) {
   if (comm.size() == 1) return std::make_unique<WholeEmbedding>(runtime, std::move(spec), ring_slots);
-  if (spec.replication.of == Replication::Of::all) return std::make_unique<ReplicatedEmbedding>(runtime, comm, std::move(spec), ring_slots);
+  if (spec.replication.of == Replication::Of::all)
+    return std::make_unique<ReplicatedEmbedding>(runtime, comm, std::move(spec), ring_slots);
   if (spec.replication.of == Replication::Of::frequent)
     return std::make_unique<HybridEmbedding>(runtime, comm, std::move(placement), spec, slot_keys, ring_slots, outputs);
-  if (placement.some_on_every_rank()) return std::make_unique<MixedEmbedding>(runtime, comm, placement, spec, slot_keys, ring_slots, outputs);
-  return std::make_unique<ShardedEmbedding>(runtime, comm, std::move(placement), std::move(spec), slot_keys, ring_slots, outputs);
+  if (placement.some_on_every_rank())
+    return std::make_unique<MixedEmbedding>(runtime, comm, placement, spec, slot_keys, ring_slots, outputs);
+  return std::make_unique<ShardedEmbedding>(runtime, comm, std::move(placement), std::move(spec), slot_keys, ring_slots,
+                                            outputs);
 }
 
 }  // namespace hctr

@@ -15,28 +15,31 @@
 
 namespace hctr {
 
-/// The calls of EmbeddingTable for this rank's samples, and between them what ranks send each other; each says on which streams it may run.
-/// Collective: every rank makes the same ones.
+/// The calls of EmbeddingTable for this rank's samples, and between them what ranks send each other; each says on which
+/// streams it may run. Collective: every rank makes the same ones.
 class Embedding {
  public:
   virtual ~Embedding() = default;
   virtual void ensure_room(int64_t step) { table().ensure_room(step); }
-  /// Whether ensure_room() has changed what steps do, so that those that are recorded must be recorded again. Asked once.
+  /// Whether ensure_room() has changed what steps do, so that those that are recorded must be recorded again. Asked
+  /// once.
   virtual bool take_change() { return false; }
   void confirm_room(int slot) { table().confirm_room(slot); }
   void enforce_limit(int slot) { table().enforce_limit(slot); }
   virtual void check_keys() { table().check_keys(); }
   virtual void prepare(Context&, int slot, Tensor keys, Tensor offsets) = 0;
-  // Both may run beside the compute stream; forward() must follow them. (Tables that are whole here do all of it in forward().)
-  /// Begins the way of vectors from the owners of rows to the ranks of their samples. From here on other ranks may write to this one's `y`: whatever reads the vectors of
-  /// the batch before must be done.
+  // Both may run beside the compute stream; forward() must follow them. (Tables that are whole here do all of it in
+  // forward().)
+  /// Begins the way of vectors from the owners of rows to the ranks of their samples. From here on other ranks may
+  /// write to this one's `y`: whatever reads the vectors of the batch before must be done.
   virtual void send_vectors(Context&, int slot) = 0;
   /// What of `y` nobody sends: vectors of rows that every rank has, to which forward() may add the others, and zeros.
   virtual void pool_rest(Context&, int slot, Tensor y) = 0;
   virtual void forward(Context&, int slot, Tensor y) = 0;
   virtual bool has_rows_everywhere() const { return false; }
   // Once `dy` is there, all of the following may run beside the compute stream, in this order.
-  /// The gradients of rows that every rank has, summed over the batch and then over the ranks; beside the two calls that follow, if one likes.
+  /// The gradients of rows that every rank has, summed over the batch and then over the ranks; beside the two calls
+  /// that follow, if one likes.
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
   /// Begins the way of gradients to the owners of rows. All of `dy` is searched for overflow.
   virtual void send_gradients(Context&, int slot, Tensor dy, ops::OverflowSearch) = 0;
@@ -65,13 +68,15 @@ class Embedding {
   virtual EmbeddingTable& table() = 0;
 };
 
-/// What the calls of an embedding will be given as `y` each time, where that is known when it is made. It outlives the embedding, and has the same row stride on every rank.
+/// What the calls of an embedding will be given as `y` each time, where that is known when it is made. It outlives the
+/// embedding, and has the same row stride on every rank.
 struct EmbeddingOutputs {
   std::optional<Tensor> training{}, evaluation{};
 };
 
 /// `spec` is that of one rank's samples, as if it were alone; `slot_keys`: most keys of a bag of each slot.
-std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots,
+std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement, TableSpec spec,
+                                          const std::vector<int64_t>& slot_keys, int ring_slots,
                                           const EmbeddingOutputs& = {});
 
 }  // namespace hctr

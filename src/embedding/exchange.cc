@@ -12,13 +12,16 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
     : comm_(comm), shape_(shape), pieces_(placement.pieces), piece_dim_(shape.dim / placement.pieces) {
   place_columns(placement);
   const ops::OwnerBlock& own = owners_[static_cast<size_t>(comm.rank())];
-  const int64_t own_words = ops::OwnerBlock::offset_words(owned(), shape.samples) + most_keys(own), bags = static_cast<int64_t>(columns_.size()) * shape.samples;
+  const int64_t own_words = ops::OwnerBlock::offset_words(owned(), shape.samples) + most_keys(own),
+                bags = static_cast<int64_t>(columns_.size()) * shape.samples;
   const auto words = [&](DType dtype, int64_t count) { return arena_.add(TensorSpec(dtype, {count})); };
   for (int s = 0; s < ring; ++s)
-    of_slot_.push_back({words(DType::i32, owned() * owned_samples() + 1), words(DType::i64, owned_key_capacity()), words(DType::i32, bags / 4 + 1)});
+    of_slot_.push_back({words(DType::i32, owned() * owned_samples() + 1), words(DType::i64, owned_key_capacity()),
+                        words(DType::i32, bags / 4 + 1)});
   sent_ = words(DType::i64, words_);
   received_ = words(DType::i64, comm.size() * own_words);
-  const size_t scratch = std::max(ops::key_blocks_scratch_bytes(runtime.device(), bags), ops::key_blocks_scratch_bytes(runtime.device(), owned() * owned_samples()));
+  const size_t scratch = std::max(ops::key_blocks_scratch_bytes(runtime.device(), bags),
+                                  ops::key_blocks_scratch_bytes(runtime.device(), owned() * owned_samples()));
   scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
   arena_.build(runtime.device());
   make_routes(runtime);
@@ -26,16 +29,20 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
   list_places(runtime);
 }
 
-/// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled. Each piece of one is a column at its owner.
+/// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled. Each piece of one is
+/// a column at its owner.
 void Exchange::place_columns(const Placement& placement) {
   const bool pooled = shape_.slot_places.empty();
   for (size_t s = 0; s < shape_.slot_keys.size(); ++s) {
     first_of_slot_.push_back(static_cast<int32_t>(column_slots_.size()));
-    column_slots_.insert(column_slots_.end(), pooled ? 1 : static_cast<size_t>(shape_.slot_places[s]), static_cast<int32_t>(s));
+    column_slots_.insert(column_slots_.end(), pooled ? 1 : static_cast<size_t>(shape_.slot_places[s]),
+                         static_cast<int32_t>(s));
   }
   const auto all = static_cast<int32_t>(static_cast<int64_t>(column_slots_.size()) * pieces_);
   at_owners_.resize(static_cast<size_t>(all));
-  const auto slot_of = [&](int64_t c) { return column_slots_[static_cast<size_t>(c / pieces_)] * pieces_ + c % pieces_; };
+  const auto slot_of = [&](int64_t c) {
+    return column_slots_[static_cast<size_t>(c / pieces_)] * pieces_ + c % pieces_;
+  };
   for (int32_t r = 0; r < comm_.size(); ++r) {
     ops::OwnerBlock block{static_cast<int32_t>(columns_.size()), 0, words_, 0};
     for (int32_t c = 0; c < all; ++c) {
@@ -53,7 +60,8 @@ void Exchange::place_columns(const Placement& placement) {
   }
   const int64_t bags = owned() * owned_samples(), most = std::numeric_limits<int32_t>::max() - 1;
   if (owned_key_capacity() > most || bags > most)
-    throw Error(Kind::config, cat("a batch of all ranks may bring ", owned_key_capacity(), " keys of ", bags, " bags to rank ", comm_.rank(), ", and a rank can take ", most,
+    throw Error(Kind::config, cat("a batch of all ranks may bring ", owned_key_capacity(), " keys of ", bags,
+                                  " bags to rank ", comm_.rank(), ", and a rank can take ", most,
                                   ": give a smaller \"batchsize\", or \"placement\": \"localized\""));
   owners_are_alike_ = static_cast<int64_t>(columns_.size()) == int64_t{all} * comm_.size();
 }
@@ -61,43 +69,57 @@ void Exchange::place_columns(const Placement& placement) {
 int64_t Exchange::most_keys(const ops::OwnerBlock& block) const {
   int64_t of_sample = 0;
   for (int32_t c = block.first; c < block.first + block.count; ++c)
-    of_sample += shape_.slot_places.empty() ? shape_.slot_keys[static_cast<size_t>(columns_[static_cast<size_t>(c)].column)] : 1;
+    of_sample +=
+        shape_.slot_places.empty() ? shape_.slot_keys[static_cast<size_t>(columns_[static_cast<size_t>(c)].column)] : 1;
   return std::min(of_sample * shape_.samples, shape_.key_capacity * pieces_);
 }
 
-int64_t Exchange::owned_key_capacity() const { return most_keys(owners_[static_cast<size_t>(comm_.rank())]) * comm_.size(); }
+int64_t Exchange::owned_key_capacity() const {
+  return most_keys(owners_[static_cast<size_t>(comm_.rank())]) * comm_.size();
+}
 
 bool Exchange::one_key_each() const {
-  return !shape_.slot_places.empty() || std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
+  return !shape_.slot_places.empty() ||
+         std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
 }
 
 /// Where each vector is made of what one rank alone has for it.
 bool Exchange::may_be_written_by_owners() const {
   if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
   if (one_key_each()) return true;
-  if (shape_.also == AlsoInVectors::keys || (shape_.combiner != ops::Combiner::sum && shape_.combiner != ops::Combiner::none)) return false;
+  if (shape_.also == AlsoInVectors::keys ||
+      (shape_.combiner != ops::Combiner::sum && shape_.combiner != ops::Combiner::none))
+    return false;
   return std::all_of(at_owners_.begin(), at_owners_.end(), [](const auto& owners) { return owners.size() <= 1; });
 }
 
 Tensor Exchange::samples_memory() const {
-  return Tensor(of_samples_->data(), TensorSpec(shape_.dtype, {static_cast<int64_t>(columns_.size()) * shape_.samples * piece_dim_}), of_samples_->device());
+  return Tensor(of_samples_->data(),
+                TensorSpec(shape_.dtype, {static_cast<int64_t>(columns_.size()) * shape_.samples * piece_dim_}),
+                of_samples_->device());
 }
 
 Tensor Exchange::owners_memory() const {
-  return Tensor(of_owned_->data(), TensorSpec(shape_.dtype, {owned_samples(), owned(), piece_dim_}), of_owned_->device());
+  return Tensor(of_owned_->data(), TensorSpec(shape_.dtype, {owned_samples(), owned(), piece_dim_}),
+                of_owned_->device());
 }
 
-std::byte* Exchange::own_vectors() const { return of_owned_->data() + static_cast<size_t>(comm_.rank() * shape_.samples * owned()) * vector_bytes(); }
+std::byte* Exchange::own_vectors() const {
+  return of_owned_->data() + static_cast<size_t>(comm_.rank() * shape_.samples * owned()) * vector_bytes();
+}
 
 void Exchange::make_routes(Runtime& runtime) {
   const auto rank = static_cast<size_t>(comm_.rank());
   Parts of_owners, of_ranks = Parts::equal(comm_.size(), owned() * shape_.samples * piece_dim_);
-  for (const ops::OwnerBlock& block : owners_) of_owners.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
+  for (const ops::OwnerBlock& block : owners_)
+    of_owners.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
   const auto without_own = [rank](Parts parts) {
     parts.count[rank] = 0;
     return parts;
   };
-  const auto room = [&](int64_t vectors) { return Buffer(runtime.device(), static_cast<size_t>(std::max<int64_t>(1, vectors)) * vector_bytes()); };
+  const auto room = [&](int64_t vectors) {
+    return Buffer(runtime.device(), static_cast<size_t>(std::max<int64_t>(1, vectors)) * vector_bytes());
+  };
   const int64_t for_samples = static_cast<int64_t>(columns_.size()) * shape_.samples;
   if (may_be_written_by_owners()) {
     const std::string stride = std::to_string(shape_.y->row_stride());  // owners write in steps of their own
@@ -114,8 +136,10 @@ void Exchange::make_routes(Runtime& runtime) {
   to_owners_ = comm_.make_route({owners_memory(), of_ranks});
   if (to_owners_) return;
   if (!of_samples_) of_samples_ = room(for_samples);
-  if (owners_are_alike_) of_owners.begin.assign(of_owners.begin.size(), 0);  // one part, for this rank too
-  else of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
+  if (owners_are_alike_)
+    of_owners.begin.assign(of_owners.begin.size(), 0);  // one part, for this rank too
+  else
+    of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
   to_owners_ = comm_.make_route({owners_memory(), of_ranks, samples_memory(), of_owners});
 }
 
@@ -135,10 +159,13 @@ void Exchange::list_columns(Runtime& runtime) {
   if (!shape_.slot_places.empty()) places_ = {put(runtime, first_of_slot_), put(runtime, column_slots_)};
 }
 
-/// Where vectors are read and written: those that come and gradients that leave, by column; and those that leave, by rank.
+/// Where vectors are read and written: those that come and gradients that leave, by column; and those that leave, by
+/// rank.
 void Exchange::list_places(Runtime& runtime) {
   const auto blocks_of = [&](bool far, const uint32_t* closed, const auto& places_of) {
-    ops::VectorBlocks blocks{.memory = {.dtype = shape_.dtype, .far = far, .closed = closed}, .columns = static_cast<int64_t>(at_owners_.size()), .pieces = pieces_};
+    ops::VectorBlocks blocks{.memory = {.dtype = shape_.dtype, .far = far, .closed = closed},
+                             .columns = static_cast<int64_t>(at_owners_.size()),
+                             .pieces = pieces_};
     std::vector<int32_t> first = {0};
     std::vector<ops::PartPlace> places;
     for (size_t c = 0; c < at_owners_.size(); ++c) {
@@ -159,13 +186,17 @@ void Exchange::list_places(Runtime& runtime) {
     for (const AtOwner& at : at_owners_[c]) {
       const ops::OwnerBlock& block = owners_[static_cast<size_t>(at.owner)];
       std::byte* part = begin(at.owner);
-      places.push_back({part ? part + static_cast<size_t>(at.column) * vector_bytes() : nullptr, block.count, block.first * shape_.samples + at.column});
+      places.push_back({part ? part + static_cast<size_t>(at.column) * vector_bytes() : nullptr, block.count,
+                        block.first * shape_.samples + at.column});
     }
     return places;
   };
   const auto come_to = [&](int32_t owner) -> std::byte* {
     if (straight_) return nullptr;  // then it is asked only who has a key of what
-    return owner == comm_.rank() ? own_vectors() : of_samples_->data() + static_cast<size_t>(owners_[static_cast<size_t>(owner)].first * shape_.samples) * vector_bytes();
+    return owner == comm_.rank()
+               ? own_vectors()
+               : of_samples_->data() +
+                     static_cast<size_t>(owners_[static_cast<size_t>(owner)].first * shape_.samples) * vector_bytes();
   };
   const auto joined = blocks_of(false, nullptr, [&](size_t c) { return at_each_owner(c, come_to); });
   for (Slot& slot : of_slot_) {
@@ -174,10 +205,15 @@ void Exchange::list_places(Runtime& runtime) {
   }
 
   std::vector<std::byte*> parts;
-  for (int r = 0; r < comm_.size(); ++r) parts.push_back(r != comm_.rank() ? to_samples_->place(r) : straight_ ? shape_.y->bytes() : own_vectors());
-  parts_ = {.memory = {.dtype = shape_.dtype, .far = to_samples_->direct(), .closed = to_samples_->closed()}, .part = put(runtime, parts), .ranks = comm_.size(),
-            .samples = shape_.samples, .row_stride = straight_ ? shape_.y->row_stride() : owned() * piece_dim_,
-            .columns = straight_ ? put(runtime, owned_columns_) : nullptr, .first = (comm_.rank() + 1) % comm_.size()};
+  for (int r = 0; r < comm_.size(); ++r)
+    parts.push_back(r != comm_.rank() ? to_samples_->place(r) : straight_ ? shape_.y->bytes() : own_vectors());
+  parts_ = {.memory = {.dtype = shape_.dtype, .far = to_samples_->direct(), .closed = to_samples_->closed()},
+            .part = put(runtime, parts),
+            .ranks = comm_.size(),
+            .samples = shape_.samples,
+            .row_stride = straight_ ? shape_.y->row_stride() : owned() * piece_dim_,
+            .columns = straight_ ? put(runtime, owned_columns_) : nullptr,
+            .first = (comm_.rank() + 1) % comm_.size()};
   for (const std::byte* part : parts) parts_.memory.align(reinterpret_cast<uintptr_t>(part));
   parts_.memory.align(vector_bytes());
   parts_.memory.align(static_cast<size_t>(parts_.row_stride) * size_of(shape_.dtype));
@@ -187,12 +223,14 @@ void Exchange::list_places(Runtime& runtime) {
   const auto go_to = [&](int32_t owner) { return owner == comm_.rank() ? own_vectors() : to_owners_->place(owner); };
   const auto split = blocks_of(direct, to_owners_->closed(), [&](size_t c) {
     if (owners_are_alike_ && !direct)  // the one part for all
-      return std::vector<ops::PartPlace>{{to_owners_->place(0) + c * vector_bytes(), static_cast<int64_t>(at_owners_.size()), 0}};
+      return std::vector<ops::PartPlace>{
+          {to_owners_->place(0) + c * vector_bytes(), static_cast<int64_t>(at_owners_.size()), 0}};
     return at_each_owner(c, go_to);
   });
   for (Slot& slot : of_slot_) {
     slot.split = split;
-    if (!owners_are_alike_ || direct) slot.split.present = slot.joined.present;  // a part for all has what any of them needs
+    if (!owners_are_alike_ || direct)
+      slot.split.present = slot.joined.present;  // a part for all has what any of them needs
   }
 }
 
@@ -201,8 +239,13 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, co
   expect_shape("exchange keys", keys, {shape_.key_capacity});
   expect_shape("exchange offsets", offsets, {slots * shape_.samples + 1});
   Slot& at = of_slot_.at(static_cast<size_t>(slot));
-  at.mine = {keys.data<const int64_t>(), offsets.data<const int32_t>(), slots, shape_.samples, shape_.key_capacity,
-             static_cast<int64_t>(column_slots_.size()), places_};
+  at.mine = {keys.data<const int64_t>(),
+             offsets.data<const int32_t>(),
+             slots,
+             shape_.samples,
+             shape_.key_capacity,
+             static_cast<int64_t>(column_slots_.size()),
+             places_};
   std::byte* scratch = arena_.get(scratch_).bytes();
   const Tensor sent = arena_.get(sent_), received = arena_.get(received_);
   ops::KeyBlocks blocks = key_blocks_;
@@ -212,7 +255,8 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, co
   for (const ops::OwnerBlock& block : owners_) to.add(block.begin, block.keys - block.begin + most_keys(block));
   const int64_t own_words = received.elements() / comm_.size();
   comm_.all_to_all(ctx, sent, to, received, Parts::equal(comm_.size(), own_words));
-  ops::merge_keys(ctx, {comm_.size(), owned(), shape_.samples, own_words}, received, owned_offsets(slot), owned_keys(slot), scratch);
+  ops::merge_keys(ctx, {comm_.size(), owned(), shape_.samples, own_words}, received, owned_offsets(slot),
+                  owned_keys(slot), scratch);
 }
 
 void Exchange::send_vectors(Context& ctx, const std::function<void(const ops::SampleParts&)>& pool) {

@@ -20,10 +20,12 @@
 
 namespace hctr {
 
-/// What else is in the vectors that an exchange brings: nothing; those of slots that every rank has; or rows of other keys of the same slots.
+/// What else is in the vectors that an exchange brings: nothing; those of slots that every rank has; or rows of other
+/// keys of the same slots.
 enum class AlsoInVectors { nothing, slots, keys };
 
-/// The batches of one size, of one embedding. What is sent and received has one size, whatever a batch holds: the most that it may hold.
+/// The batches of one size, of one embedding. What is sent and received has one size, whatever a batch holds: the most
+/// that it may hold.
 class Exchange {
  public:
   struct Shape {
@@ -34,7 +36,8 @@ class Exchange {
     DType dtype = DType::f32;  ///< that vectors and gradients travel in
     bool gradients = true;     ///< whether send_gradients() is ever called
     AlsoInVectors also = AlsoInVectors::nothing;
-    std::optional<Tensor> y{};  ///< what receive_vectors() will be given each time, if known: owners write straight to it where they can
+    std::optional<Tensor>
+        y{};  ///< what receive_vectors() will be given each time, if known: owners write straight to it where they can
   };
   /// For batches that come in `ring` slots.
   Exchange(Runtime&, Communicator&, const Placement&, const Shape&, int ring);
@@ -44,8 +47,8 @@ class Exchange {
   int64_t owned_samples() const { return shape_.samples * comm_.size(); }
   int64_t owned_key_capacity() const;
 
-  /// Keys to their owners. Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows` [key_capacity]: keys that have a
-  /// row here (not 0) stay, though bags count them.
+  /// Keys to their owners. Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows`
+  /// [key_capacity]: keys that have a row here (not 0) stay, though bags count them.
   void send_keys(Context&, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
   /// What came: the keys of the samples of all ranks, [owned_key_capacity] and [owned_slots * owned_samples + 1].
   Tensor owned_keys(int slot) const { return arena_.get(of_slot_[static_cast<size_t>(slot)].keys); }
@@ -53,15 +56,21 @@ class Exchange {
 
   /// Vectors leave: `pool` writes them to the parts that it is given.
   void send_vectors(Context&, const std::function<void(const ops::SampleParts&)>& pool);
-  /// Where nothing is in `y` besides: what nobody sends, before receive_vectors() and beside send_vectors() if one likes.
+  /// Where nothing is in `y` besides: what nobody sends, before receive_vectors() and beside send_vectors() if one
+  /// likes.
   void clear_unowned(Context&, int slot, Tensor y);
-  /// Makes y of what comes; add_received_vectors() adds it (ops::add_joined_vectors). Shapes: y [samples, places, dim], as the table's.
+  /// Makes y of what comes; add_received_vectors() adds it (ops::add_joined_vectors). Shapes: y [samples, places, dim],
+  /// as the table's.
   void receive_vectors(Context&, int slot, Tensor y);
   void add_received_vectors(Context&, int slot, Tensor y);
-  /// The owners of vectors of y that write straight to it; null where nobody does, but add_received_vectors() adds them.
-  const ops::VectorBlocks* writers(int slot) const { return straight_ ? &of_slot_.at(static_cast<size_t>(slot)).joined : nullptr; }
+  /// The owners of vectors of y that write straight to it; null where nobody does, but add_received_vectors() adds
+  /// them.
+  const ops::VectorBlocks* writers(int slot) const {
+    return straight_ ? &of_slot_.at(static_cast<size_t>(slot)).joined : nullptr;
+  }
 
-  /// After receive_gradients() what comes is in owned_gradients(), [owned_samples, owned_slots, dim / pieces], of the type they travel in.
+  /// After receive_gradients() what comes is in owned_gradients(), [owned_samples, owned_slots, dim / pieces], of the
+  /// type they travel in.
   void send_gradients(Context&, int slot, Tensor dy, ops::OverflowSearch);
   void receive_gradients(Context& ctx) { to_owners_->finish(ctx); }
   Tensor owned_gradients() const { return owners_memory(); }
@@ -111,8 +120,9 @@ class Exchange {
   ops::KeyBlocks key_blocks_;
   ops::Places places_;
   ops::SampleParts parts_;
-  // The vectors of this rank's samples, from all owners, and those of its rows, for the samples of all ranks; each only where it is needed. What arrives in one waits in
-  // the other, of another rank, where it cannot be written straight away.
+  // The vectors of this rank's samples, from all owners, and those of its rows, for the samples of all ranks; each only
+  // where it is needed. What arrives in one waits in the other, of another rank, where it cannot be written straight
+  // away.
   std::optional<Buffer> of_samples_, of_owned_;
   std::unique_ptr<Route> to_samples_, to_owners_;  // of vectors, and of gradients
   bool straight_ = false;                          // owners write to y

@@ -58,7 +58,9 @@ RowCopies from_bytes(std::string_view bytes) {
 void RowCopies::add(const RowBlock& from, size_t i, const TableSpec& spec) {
   const auto part = [i](auto& to, const auto& values, int64_t width) {
     const auto n = static_cast<size_t>(width);
-    if (!values.empty()) to.insert(to.end(), values.begin() + static_cast<std::ptrdiff_t>(i * n), values.begin() + static_cast<std::ptrdiff_t>((i + 1) * n));
+    if (!values.empty())
+      to.insert(to.end(), values.begin() + static_cast<std::ptrdiff_t>(i * n),
+                values.begin() + static_cast<std::ptrdiff_t>((i + 1) * n));
   };
   part(keys, from.keys, 1);
   part(slots, from.slots, 1);
@@ -122,7 +124,9 @@ void RowGathering::finish() {
     return;
   }
   ranks_[0].finished = true;
-  for (fill(); std::any_of(ranks_.begin(), ranks_.end(), [](const FromRank& from) { return !from.rows.empty(); }); fill()) merge();
+  for (fill(); std::any_of(ranks_.begin(), ranks_.end(), [](const FromRank& from) { return !from.rows.empty(); });
+       fill())
+    merge();
   comm_.share("", 0);
 }
 
@@ -130,21 +134,25 @@ void RowGathering::finish() {
 void RowGathering::fill() {
   for (;;) {
     std::string wanted;
-    for (size_t r = 0; r < ranks_.size(); ++r) wanted += r > 0 && !ranks_[r].finished && ranks_[r].rows.empty() ? '1' : '0';
+    for (size_t r = 0; r < ranks_.size(); ++r)
+      wanted += r > 0 && !ranks_[r].finished && ranks_[r].rows.empty() ? '1' : '0';
     if (wanted.find('1') == wanted.npos) return;
     comm_.share(wanted, 0);
     const auto answers = comm_.gather("", 0);
     for (size_t r = 0; r < ranks_.size(); ++r) {
       if (wanted[r] == '0') continue;
-      if (answers[r][0] == kFinished) ranks_[r].finished = true;
-      else ranks_[r].rows = from_bytes(answers[r]);
+      if (answers[r][0] == kFinished)
+        ranks_[r].finished = true;
+      else
+        ranks_[r].rows = from_bytes(answers[r]);
     }
   }
 }
 
 bool RowGathering::before(const RowCopies& a, const RowCopies& b) const {
   const int32_t slot_a = a.slots.empty() ? 0 : a.slots[a.next], slot_b = b.slots.empty() ? 0 : b.slots[b.next];
-  return std::tuple(slot_a / spec_.pieces, a.keys[a.next], slot_a) < std::tuple(slot_b / spec_.pieces, b.keys[b.next], slot_b);
+  return std::tuple(slot_a / spec_.pieces, a.keys[a.next], slot_a) <
+         std::tuple(slot_b / spec_.pieces, b.keys[b.next], slot_b);
 }
 
 /// Until a rank that may have more has none left here.
@@ -161,16 +169,21 @@ void RowGathering::merge() {
   if (!merged.empty()) take_(merged.block());
 }
 
-void merge_rows(const RowBlock& mine, const std::function<void(const std::function<void(const RowBlock&)>& take)>& others, const TableSpec& spec,
-                const std::function<void(const RowBlock&)>& take) {
-  const auto owner = [](const RowBlock& block, size_t i) { return std::pair(block.slots.empty() ? 0 : block.slots[i], block.keys[i]); };
+void merge_rows(const RowBlock& mine,
+                const std::function<void(const std::function<void(const RowBlock&)>& take)>& others,
+                const TableSpec& spec, const std::function<void(const RowBlock&)>& take) {
+  const auto owner = [](const RowBlock& block, size_t i) {
+    return std::pair(block.slots.empty() ? 0 : block.slots[i], block.keys[i]);
+  };
   size_t next = 0;  // of mine
   others([&](const RowBlock& block) {
     RowCopies merged;
     for (size_t i = 0; i < block.keys.size(); ++i) {
       while (next < mine.keys.size() && owner(mine, next) < owner(block, i)) merged.add(mine, next++, spec);
-      if (next < mine.keys.size() && owner(mine, next) == owner(block, i)) merged.add(mine, next++, spec);
-      else merged.add(block, i, spec);
+      if (next < mine.keys.size() && owner(mine, next) == owner(block, i))
+        merged.add(mine, next++, spec);
+      else
+        merged.add(block, i, spec);
     }
     take(merged.block());
   });
@@ -193,8 +206,8 @@ void PieceJoining::give(const RowBlock& rows) {
       if (!all.last_seen.empty()) joined.last_seen.push_back(all.last_seen[i]);
       if (!all.occurrences.empty()) joined.occurrences.push_back(all.occurrences[i]);
     } else {
-      HCTR_EXPECT(all.keys[i] == joined.keys.back() && all.slots[i] % spec_.pieces == static_cast<int64_t>(i % pieces), "table '", spec_.name,
-                  "': the pieces of key ", joined.keys.back(), " are not together");
+      HCTR_EXPECT(all.keys[i] == joined.keys.back() && all.slots[i] % spec_.pieces == static_cast<int64_t>(i % pieces),
+                  "table '", spec_.name, "': the pieces of key ", joined.keys.back(), " are not together");
     }
   }
   const auto first = [&](std::span<const float> values, int64_t width) {  // pieces side by side are a row
@@ -215,7 +228,8 @@ void import_owned_rows(const Placement& placement, int64_t rank, const RowBlock&
     for (int64_t p = 0; p < spec.pieces; ++p) {
       const int64_t slot = rows.slots.empty() ? 0 : rows.slots[i] * spec.pieces + p;
       const bool exists = slot >= 0 && slot < spec.slots;  // else the table says so
-      if (!exists || placement.owner(slot, rows.keys[i]) == rank) owned.add_piece(rows, i, static_cast<size_t>(p), spec);
+      if (!exists || placement.owner(slot, rows.keys[i]) == rank)
+        owned.add_piece(rows, i, static_cast<size_t>(p), spec);
     }
   table.import_rows(owned.block());
 }

@@ -33,7 +33,8 @@ struct RowCopies {
 std::string to_bytes(const RowBlock&);
 RowCopies from_bytes(std::string_view);
 
-/// Merges the rows of all ranks, each giving its own in the order of (slot, key), on rank 0. A block a rank is all that is kept in memory.
+/// Merges the rows of all ranks, each giving its own in the order of (slot, key), on rank 0. A block a rank is all that
+/// is kept in memory.
 class RowGathering {
  public:
   /// `take` is called on rank 0.
@@ -61,14 +62,16 @@ class RowGathering {
 };
 
 /// Gives what `others` gives, with `mine` in its place, all in the order of (slot, key): where both have a row, mine.
-void merge_rows(const RowBlock& mine, const std::function<void(const std::function<void(const RowBlock&)>& take)>& others, const TableSpec&,
+void merge_rows(const RowBlock& mine,
+                const std::function<void(const std::function<void(const RowBlock&)>& take)>& others, const TableSpec&,
                 const std::function<void(const RowBlock&)>& take);
 
 /// On the way to a file: the pieces of a row, which come side by side and in their order, as one row.
 class PieceJoining {
  public:
   /// `pieces`: of the table whose rows come.
-  PieceJoining(const TableSpec& pieces, const std::function<void(const RowBlock&)>& take) : spec_(pieces), take_(take) {}
+  PieceJoining(const TableSpec& pieces, const std::function<void(const RowBlock&)>& take)
+      : spec_(pieces), take_(take) {}
   void give(const RowBlock&);
 
  private:

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-
 namespace hctr {
 namespace {
 
@@ -20,7 +19,8 @@ FrequentKeys keys_of_file(const TableSpec& spec) {
 int64_t most_rows(const TableSpec& spec, const FrequentKeys& named) {
   if (!spec.replication.keys_file.empty()) return static_cast<int64_t>(named.keys.size());
   if (spec.direct.empty()) return spec.replication.most_rows;
-  return std::min(spec.replication.most_rows, std::accumulate(spec.direct.size.begin(), spec.direct.size.end(), int64_t{0}));
+  return std::min(spec.replication.most_rows,
+                  std::accumulate(spec.direct.size.begin(), spec.direct.size.end(), int64_t{0}));
 }
 
 /// The table of frequent rows.
@@ -37,7 +37,9 @@ TableSpec counting(TableSpec spec) {
   return spec;
 }
 
-std::string as_text(const std::vector<FrequentRow>& rows) { return {reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(FrequentRow)}; }
+std::string as_text(const std::vector<FrequentRow>& rows) {
+  return {reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(FrequentRow)};
+}
 void add_from(std::string_view text, std::vector<FrequentRow>& rows) {
   const size_t before = rows.size();
   rows.resize(before + text.size() / sizeof(FrequentRow));
@@ -48,21 +50,25 @@ bool by_key(const FrequentRow& a, const FrequentRow& b) { return std::pair(a.slo
 
 }  // namespace
 
-HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
-                                 int ring_slots, const EmbeddingOutputs& outputs)
+HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec,
+                                 const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs& outputs)
     : HybridEmbedding(runtime, comm, std::move(placement), spec, slot_keys, ring_slots, outputs, keys_of_file(spec)) {}
 
-HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
-                                 int ring_slots, const EmbeddingOutputs& outputs, FrequentKeys named)
-    : PartlyReplicated(runtime, comm, frequent_spec(spec, most_rows(spec, named)), AlsoInVectors::keys, std::move(placement), counting(spec), slot_keys, ring_slots, outputs),
-      steps_left_(spec.replication.keys_file.empty() ? spec.replication.steps : -1), most_rows_(most_rows(spec, named)),
+HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec,
+                                 const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs& outputs,
+                                 FrequentKeys named)
+    : PartlyReplicated(runtime, comm, frequent_spec(spec, most_rows(spec, named)), AlsoInVectors::keys,
+                       std::move(placement), counting(spec), slot_keys, ring_slots, outputs),
+      steps_left_(spec.replication.keys_file.empty() ? spec.replication.steps : -1),
+      most_rows_(most_rows(spec, named)),
       have_owners_(spec.replication.keys_file.empty() || !spec.direct.empty()) {
   if (named.keys.empty()) return;
   // With direct keys every row has been there from the start.
   const bool seen = !spec.direct.empty();
   for (size_t i = 0; seen && i < named.keys.size(); ++i)
     if (const int64_t slot = spec.identity_by_slot ? named.slots[i] : 0; !spec.direct.has(named.keys[i], slot))
-      throw Error(Kind::data, cat("'", spec.replication.keys_file, "', frequent keys of table '", spec.name, "': ", spec.direct.outside(named.keys[i], slot)));
+      throw Error(Kind::data, cat("'", spec.replication.keys_file, "', frequent keys of table '", spec.name,
+                                  "': ", spec.direct.outside(named.keys[i], slot)));
   replicated_.hold(std::move(named.keys), std::move(named.slots), seen);
 }
 
@@ -104,7 +110,8 @@ void HybridEmbedding::find_frequent() {
   changed_ = true;
 }
 
-/// Of R ranks each sends 2 (R - 1) / R rows in f32 for a shared sum, and 2 (n / R) (R - 1) / R in the exchange's type for n occurrences, there and back.
+/// Of R ranks each sends 2 (R - 1) / R rows in f32 for a shared sum, and 2 (n / R) (R - 1) / R in the exchange's type
+/// for n occurrences, there and back.
 int64_t HybridEmbedding::least_occurrences() const {
   return comm_.size() * static_cast<int64_t>(sizeof(float)) / size_of(others_.spec().exchange);
 }

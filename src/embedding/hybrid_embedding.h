@@ -12,13 +12,15 @@
 
 namespace hctr {
 
-/// Which keys are frequent is known from a file, or found: the owners count what comes in the first steps, and between two steps those rows that
-/// came often enough to pay, the most frequent first, are put on every rank, with their states. From then on theirs are the rows that count: they take the
-/// places of their owners' in files, so that these, and numbers of rows, are those of a table without frequent rows.
+/// Which keys are frequent is known from a file, or found: the owners count what comes in the first steps, and between
+/// two steps those rows that came often enough to pay, the most frequent first, are put on every rank, with their
+/// states. From then on theirs are the rows that count: they take the places of their owners' in files, so that these,
+/// and numbers of rows, are those of a table without frequent rows.
 class HybridEmbedding : public PartlyReplicated {
  public:
   /// Errors: those of read_frequent_keys(); Error(data) when a key of the file is none that the table can have.
-  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs&);
+  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
+                  int ring_slots, const EmbeddingOutputs&);
 
   void ensure_room(int64_t step) override;
   bool take_change() override { return std::exchange(changed_, false); }
@@ -32,8 +34,8 @@ class HybridEmbedding : public PartlyReplicated {
   void export_replica(const std::function<void(const RowBlock&)>& take) { replicated_.export_rows(take); }
 
  private:
-  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs&,
-                  FrequentKeys);
+  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
+                  int ring_slots, const EmbeddingOutputs&, FrequentKeys);
   /// The most frequent rows of all ranks become frequent ones, of those that come so often that it pays.
   void find_frequent();
   /// Occurrences in a batch of all ranks from which on less travels for a row that every rank has.
@@ -43,8 +45,8 @@ class HybridEmbedding : public PartlyReplicated {
 
   int64_t steps_left_;  // until frequent rows are found
   bool changed_ = false;
-  int64_t most_rows_;   // of them
-  bool have_owners_;    // frequent rows are also, as they were, in a table of others_
+  int64_t most_rows_;  // of them
+  bool have_owners_;   // frequent rows are also, as they were, in a table of others_
 };
 
 }  // namespace hctr

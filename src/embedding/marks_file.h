@@ -1,4 +1,5 @@
-// What a table has noted of its rows, when their keys came last and how often, in a file beside the model file (hctr/formats.h).
+// What a table has noted of its rows, when their keys came last and how often, in a file beside the model file
+// (hctr/formats.h).
 #pragma once
 
 #include <filesystem>
@@ -22,7 +23,8 @@ struct MarksHead {
   bool last_seen = false, occurrences = false;  ///< which marks there are; the others are 0
 };
 
-/// Writes the marks of rows that come in blocks. The file appears complete, with commit(), or not at all. Errors: Error(io).
+/// Writes the marks of rows that come in blocks. The file appears complete, with commit(), or not at all. Errors:
+/// Error(io).
 class MarksWriter {
  public:
   MarksWriter(std::filesystem::path, const RowPolicy&, int64_t steps);
@@ -35,7 +37,9 @@ class MarksWriter {
   MarksHead head_;
 };
 
-/// Calls take() for all marks of a file, block by block. Errors: Error(io); Error(data) naming the file when its content cannot be.
-MarksHead read_marks(const std::filesystem::path&, const std::function<void(const MarksHead&, std::span<const formats::RowMark>)>& take);
+/// Calls take() for all marks of a file, block by block. Errors: Error(io); Error(data) naming the file when its
+/// content cannot be.
+MarksHead read_marks(const std::filesystem::path&,
+                     const std::function<void(const MarksHead&, std::span<const formats::RowMark>)>& take);
 
 }  // namespace hctr

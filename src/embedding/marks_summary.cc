@@ -7,7 +7,9 @@
 namespace hctr {
 namespace {
 
-bool hotter(const formats::RowMark& a, const formats::RowMark& b) { return std::tuple(b.occurrences, a.slot, a.key) < std::tuple(a.occurrences, b.slot, b.key); }
+bool hotter(const formats::RowMark& a, const formats::RowMark& b) {
+  return std::tuple(b.occurrences, a.slot, a.key) < std::tuple(a.occurrences, b.slot, b.key);
+}
 
 void count_in(std::vector<int64_t>& rows_by_width, uint64_t number) {
   const auto width = static_cast<size_t>(std::bit_width(number));
@@ -20,7 +22,8 @@ void count_in(std::vector<int64_t>& rows_by_width, uint64_t number) {
 void MarksSummary::add(const MarksHead& head, std::span<const formats::RowMark> marks) {
   rows_ += static_cast<int64_t>(marks.size());
   for (const formats::RowMark& mark : marks) {
-    if (head.last_seen) count_in(by_steps_unseen_, static_cast<uint32_t>(head.steps) - 1 - mark.last_seen);  // modulo 2^32, as marks are
+    if (head.last_seen)
+      count_in(by_steps_unseen_, static_cast<uint32_t>(head.steps) - 1 - mark.last_seen);  // modulo 2^32, as marks are
     if (!head.occurrences) continue;
     count_in(by_occurrences_, mark.occurrences);
     occurrences_ += static_cast<int64_t>(mark.occurrences);

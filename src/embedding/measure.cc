@@ -31,7 +31,8 @@ Sizes sizes_for(Device device, int64_t ranks = 1) {
   return sizes;
 }
 
-/// The shortest of a few turns, in seconds of one of `in_a_row` calls: recorded, as steps are, so that what the host does for each does not count.
+/// The shortest of a few turns, in seconds of one of `in_a_row` calls: recorded, as steps are, so that what the host
+/// does for each does not count.
 template <class Body>
 double time_of(Context& ctx, int in_a_row, const Body& body) {
   Program program(ctx.stream(), ctx.device().is_cuda(), [&] {
@@ -48,7 +49,8 @@ double time_of(Context& ctx, int in_a_row, const Body& body) {
   return best / in_a_row;
 }
 
-/// Of what took `whole` seconds, `start` of them to begin. Noise must not make a link endlessly fast: at least half of the time counts.
+/// Of what took `whole` seconds, `start` of them to begin. Noise must not make a link endlessly fast: at least half of
+/// the time counts.
 double bytes_a_second(double bytes, double whole, double start) { return bytes / std::max(whole - start, whole / 2); }
 double to_power_of_two(double value) { return std::exp2(std::round(std::log2(value))); }
 
@@ -56,16 +58,21 @@ void measure_links(Context& ctx, Communicator& comm, MachineSpeeds& speeds) {
   const int64_t ranks = comm.size();
   const auto [small, large, rows] = sizes_for(ctx.device(), ranks);
   Arena arena;
-  const size_t in = arena.add(TensorSpec(DType::f32, {ranks * large})), out = arena.add(TensorSpec(DType::f32, {ranks * large}));
+  const size_t in = arena.add(TensorSpec(DType::f32, {ranks * large})),
+               out = arena.add(TensorSpec(DType::f32, {ranks * large}));
   arena.build(ctx.device());
   const auto first = [&](size_t ticket, int64_t elements) {
     return Tensor(arena.get(ticket).bytes(), TensorSpec(DType::f32, {elements}), ctx.device());
   };
   const auto exchange = [&](int64_t elements, int in_a_row) {
     const Parts parts = Parts::equal(comm.size(), elements);
-    return time_of(ctx, in_a_row, [&] { comm.all_to_all(ctx, first(in, ranks * elements), parts, first(out, ranks * elements), parts); });
+    return time_of(ctx, in_a_row, [&] {
+      comm.all_to_all(ctx, first(in, ranks * elements), parts, first(out, ranks * elements), parts);
+    });
   };
-  const auto sum = [&](int64_t elements, int in_a_row) { return time_of(ctx, in_a_row, [&] { comm.all_reduce(ctx, first(in, elements), Reduce::sum); }); };
+  const auto sum = [&](int64_t elements, int in_a_row) {
+    return time_of(ctx, in_a_row, [&] { comm.all_reduce(ctx, first(in, elements), Reduce::sum); });
+  };
   const double bytes = static_cast<double>(large - small) * sizeof(float);
   speeds.link_seconds = exchange(small, kInARow);
   speeds.link = bytes_a_second(bytes * static_cast<double>(ranks - 1), exchange(large, 1), speeds.link_seconds);
@@ -76,15 +83,21 @@ void measure_links(Context& ctx, Communicator& comm, MachineSpeeds& speeds) {
 double measure_rows(Context& ctx) {
   const int64_t count = sizes_for(ctx.device()).rows;
   Arena arena;
-  const size_t table = arena.add(TensorSpec(DType::f32, {count, kDim})), numbers = arena.add(TensorSpec(DType::i32, {count})),
+  const size_t table = arena.add(TensorSpec(DType::f32, {count, kDim})),
+               numbers = arena.add(TensorSpec(DType::i32, {count})),
                gathered = arena.add(TensorSpec(DType::f32, {count, kDim}));
   arena.build(ctx.device());
   std::vector<int32_t> rows;
-  for (int64_t i = 0; i < count; ++i) rows.push_back(static_cast<int32_t>(static_cast<uint64_t>(i) * 2654435761u % static_cast<uint64_t>(count)));  // an odd factor: every row once
+  for (int64_t i = 0; i < count; ++i)
+    rows.push_back(static_cast<int32_t>(static_cast<uint64_t>(i) * 2654435761u %
+                                        static_cast<uint64_t>(count)));  // an odd factor: every row once
   from_host(arena.get(numbers), rows, ctx.stream());
   const ops::RowMemory memory{arena.get(table).bytes(), DType::f32};
-  ops::scatter_rows(ctx, arena.get(numbers).data<const int32_t>(), arena.get(gathered), memory);  // memory that was never written may be one page
-  const auto gather = [&] { ops::gather_rows(ctx, arena.get(numbers).data<const int32_t>(), memory, arena.get(gathered)); };
+  ops::scatter_rows(ctx, arena.get(numbers).data<const int32_t>(), arena.get(gathered),
+                    memory);  // memory that was never written may be one page
+  const auto gather = [&] {
+    ops::gather_rows(ctx, arena.get(numbers).data<const int32_t>(), memory, arena.get(gathered));
+  };
   return bytes_a_second(static_cast<double>(count * kDim) * sizeof(float), time_of(ctx, 1, gather), 0);
 }
 
@@ -99,9 +112,11 @@ MachineSpeeds measure_speeds(Runtime& runtime, Communicator& comm) {
   measure_links(ctx, comm, mine);
   mine.rows = measure_rows(ctx);
   MachineSpeeds slowest = mine;
-  const std::string told = cat(mine.link, " ", mine.link_seconds, " ", mine.sums, " ", mine.sums_seconds, " ", mine.rows, " ", mine.memory);
+  const std::string told =
+      cat(mine.link, " ", mine.link_seconds, " ", mine.sums, " ", mine.sums_seconds, " ", mine.rows, " ", mine.memory);
   using Number = double MachineSpeeds::*;
-  const auto speeds = {&MachineSpeeds::link, &MachineSpeeds::sums, &MachineSpeeds::rows}, times = {&MachineSpeeds::link_seconds, &MachineSpeeds::sums_seconds};
+  const auto speeds = {&MachineSpeeds::link, &MachineSpeeds::sums, &MachineSpeeds::rows},
+             times = {&MachineSpeeds::link_seconds, &MachineSpeeds::sums_seconds};
   for (const std::string& text : comm.gather(told, 0)) {
     std::istringstream words(text);
     MachineSpeeds other;

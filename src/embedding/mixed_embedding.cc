@@ -6,7 +6,8 @@ namespace hctr {
 namespace {
 
 TableSpec spec_everywhere(TableSpec spec, const Placement& placement) {
-  HCTR_EXPECT(!spec.direct.empty() && spec.identity_by_slot, "table '", spec.name, "': slots on every rank, whose keys are not known");
+  HCTR_EXPECT(!spec.direct.empty() && spec.identity_by_slot, "table '", spec.name,
+              "': slots on every rank, whose keys are not known");
   spec.direct = keys_on_every_rank(spec.direct, placement);
   return spec;
 }
@@ -21,7 +22,8 @@ std::vector<bool> slots_everywhere(const TableSpec& spec, const Placement& place
 
 MixedEmbedding::MixedEmbedding(Runtime& runtime, Communicator& comm, const Placement& placement, const TableSpec& spec,
                                const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs& outputs)
-    : PartlyReplicated(runtime, comm, spec_everywhere(spec, placement), AlsoInVectors::slots, placement, spec, slot_keys, ring_slots, outputs),
+    : PartlyReplicated(runtime, comm, spec_everywhere(spec, placement), AlsoInVectors::slots, placement, spec,
+                       slot_keys, ring_slots, outputs),
       on_every_rank_(slots_everywhere(spec, placement)) {}
 
 void MixedEmbedding::ensure_room(int64_t step) {
@@ -58,7 +60,8 @@ void MixedEmbedding::import_rows(const RowBlock& rows) {
   RowCopies mine;
   for (size_t i = 0; i < rows.keys.size(); ++i) {
     const int32_t slot = rows.slots[i];
-    if (slot >= 0 && static_cast<size_t>(slot) < on_every_rank_.size() && on_every_rank_[static_cast<size_t>(slot)]) mine.add(rows, i, spec());
+    if (slot >= 0 && static_cast<size_t>(slot) < on_every_rank_.size() && on_every_rank_[static_cast<size_t>(slot)])
+      mine.add(rows, i, spec());
   }
   replicated_.table().import_rows(mine.block());
   others_.import_rows(rows);  // which leaves out rows that it has no owner for

@@ -8,12 +8,13 @@
 
 namespace hctr {
 
-/// Two tables side by side, which fill and read different places of the vectors: nothing of the first one's slots is exchanged.
+/// Two tables side by side, which fill and read different places of the vectors: nothing of the first one's slots is
+/// exchanged.
 class MixedEmbedding : public PartlyReplicated {
  public:
   /// `spec` has direct keys, by slot.
-  MixedEmbedding(Runtime&, Communicator&, const Placement&, const TableSpec& spec, const std::vector<int64_t>& slot_keys, int ring_slots,
-                 const EmbeddingOutputs&);
+  MixedEmbedding(Runtime&, Communicator&, const Placement&, const TableSpec& spec,
+                 const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs&);
 
   void ensure_room(int64_t step) override;
   void check_keys() override;

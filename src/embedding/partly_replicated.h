@@ -11,16 +11,20 @@
 
 namespace hctr {
 
-/// A step through both: what every rank has is summed and pooled beside what the others' rows send. Which keys the first one has, and what both save, is for
-/// who inherits to say.
+/// A step through both: what every rank has is summed and pooled beside what the others' rows send. Which keys the
+/// first one has, and what both save, is for who inherits to say.
 class PartlyReplicated : public Embedding {
  public:
   void send_vectors(Context& ctx, int slot) override { others_.send_vectors(ctx, slot); }
-  void pool_rest(Context& ctx, int slot, Tensor y) override { replicated_.forward(ctx, slot, y, others_.writers(slot)); }
+  void pool_rest(Context& ctx, int slot, Tensor y) override {
+    replicated_.forward(ctx, slot, y, others_.writers(slot));
+  }
   void forward(Context& ctx, int slot, Tensor y) override { others_.add_forward(ctx, slot, y); }
   bool has_rows_everywhere() const override { return true; }
   void sum_gradients(Context& ctx, int slot, Tensor dy) override { replicated_.sum_gradients(ctx, slot, dy); }
-  void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override { others_.send_gradients(ctx, slot, dy, search); }
+  void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override {
+    others_.send_gradients(ctx, slot, dy, search);
+  }
   void receive_gradients(Context& ctx, int slot, Tensor dy) override { others_.receive_gradients(ctx, slot, dy); }
   void update(Context& ctx, int slot, Tensor dy) override {
     others_.update(ctx, slot, dy);
@@ -31,9 +35,11 @@ class PartlyReplicated : public Embedding {
 
  protected:
   /// `also`: what is in vectors besides the rows of `others`.
-  PartlyReplicated(Runtime& runtime, Communicator& comm, TableSpec replicated, AlsoInVectors also, Placement placement, TableSpec others, const std::vector<int64_t>& slot_keys,
-                   int ring_slots, const EmbeddingOutputs& outputs)
-      : comm_(comm), replicated_(runtime, comm, std::move(replicated), ring_slots),
+  PartlyReplicated(Runtime& runtime, Communicator& comm, TableSpec replicated, AlsoInVectors also, Placement placement,
+                   TableSpec others, const std::vector<int64_t>& slot_keys, int ring_slots,
+                   const EmbeddingOutputs& outputs)
+      : comm_(comm),
+        replicated_(runtime, comm, std::move(replicated), ring_slots),
         others_(runtime, comm, std::move(placement), std::move(others), slot_keys, ring_slots, outputs, also) {}
   EmbeddingTable& table() override { return others_.table(); }
 

@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// What the config leaves to the plan: everything, or only which rank has a slot, or nothing, since keys are spread by number or rows are on
-/// every rank.
+/// What the config leaves to the plan: everything, or only which rank has a slot, or nothing, since keys are spread by
+/// number or rows are on every rank.
 enum class PlacementRule {
   automatic,
   localized,
@@ -19,16 +19,17 @@ enum class PlacementRule {
   hybrid,         ///< frequent rows on every rank, the others as automatic
 };
 
-/// The owners of one table's rows. All rows of a slot lie on one rank, or they are spread over all by their keys, or every rank has them. Vectors may be
-/// cut into pieces of equal size: then piece p of slot s is what is placed, and slot s * pieces + p is meant wherever a slot is named here.
+/// The owners of one table's rows. All rows of a slot lie on one rank, or they are spread over all by their keys, or
+/// every rank has them. Vectors may be cut into pieces of equal size: then piece p of slot s is what is placed, and
+/// slot s * pieces + p is meant wherever a slot is named here.
 struct Placement {
   static constexpr int32_t kSpread = -1, kEveryRank = -2;
   int64_t ranks = 1;
   std::vector<int32_t> owners{};  ///< [slots] a rank, kSpread or kEveryRank; empty: every slot is spread
   int64_t pieces = 1;
 
-  /// What holds without a plan: slot s on rank s mod ranks; every slot spread where the rule says so, or slots share rows. Of rows that every rank
-  /// has, each rank is the only owner that it knows.
+  /// What holds without a plan: slot s on rank s mod ranks; every slot spread where the rule says so, or slots share
+  /// rows. Of rows that every rank has, each rank is the only owner that it knows.
   static Placement without_plan(PlacementRule rule, bool identity_by_slot, int64_t slots, int64_t ranks) {
     if (rule == PlacementRule::data_parallel) return {};
     Placement placement{ranks, {}};
@@ -39,8 +40,11 @@ struct Placement {
 
   /// Whether every one of several ranks has all rows.
   bool everywhere(int64_t of_ranks) const { return ranks == 1 && of_ranks > 1; }
-  /// Whether every rank has all rows of the slot, or of some slot: these have no owner, and nothing of them is exchanged.
-  bool on_every_rank(int64_t slot) const { return !owners.empty() && owners.at(static_cast<size_t>(slot)) == kEveryRank; }
+  /// Whether every rank has all rows of the slot, or of some slot: these have no owner, and nothing of them is
+  /// exchanged.
+  bool on_every_rank(int64_t slot) const {
+    return !owners.empty() && owners.at(static_cast<size_t>(slot)) == kEveryRank;
+  }
   bool some_on_every_rank() const { return std::find(owners.begin(), owners.end(), kEveryRank) != owners.end(); }
   bool spread(int64_t slot) const { return owners.empty() || owners.at(static_cast<size_t>(slot)) == kSpread; }
   int64_t owner(int64_t slot, int64_t key) const {

@@ -15,7 +15,7 @@ constexpr double kKeptMemory = 0.85;  // activations and batches need some too
 
 /// What is decided of a table before its slots are placed.
 struct Layout {
-  bool everywhere = false;           // the whole table
+  bool everywhere = false;            // the whole table
   std::vector<bool> on_every_rank{};  // [slots], or none
   int64_t pieces = 1;
 
@@ -30,11 +30,13 @@ struct Unit {
 
 class Planner {
  public:
-  Planner(const PlanProblem& problem, const std::vector<Layout>& layouts) : problem_(problem), layouts_(layouts), loads_(static_cast<size_t>(problem.ranks)) {
+  Planner(const PlanProblem& problem, const std::vector<Layout>& layouts)
+      : problem_(problem), layouts_(layouts), loads_(static_cast<size_t>(problem.ranks)) {
     for (size_t t = 0; t < problem.tables.size(); ++t) {
       const PlanTable& table = problem.tables[t];
       const PlacementRule rule = layouts[t].everywhere ? PlacementRule::data_parallel : table.rule;
-      placements_.push_back(Placement::without_plan(rule, true, static_cast<int64_t>(table.slots.size()) * layouts[t].pieces, problem.ranks));
+      placements_.push_back(Placement::without_plan(
+          rule, true, static_cast<int64_t>(table.slots.size()) * layouts[t].pieces, problem.ranks));
       placements_.back().pieces = layouts[t].pieces;
     }
     collect();
@@ -56,7 +58,9 @@ class Planner {
   }
 
  private:
-  double room() const { return problem_.speeds.memory > 0 ? kKeptMemory * static_cast<double>(problem_.speeds.memory) : 1e300; }
+  double room() const {
+    return problem_.speeds.memory > 0 ? kKeptMemory * static_cast<double>(problem_.speeds.memory) : 1e300;
+  }
 
   /// The units that are free to move; the others' loads are known.
   void collect() {
@@ -71,12 +75,14 @@ class Planner {
         sums = true;
         on_all(t, cost_everywhere(problem_, table, s));
         if (!layouts_[t].everywhere)
-          std::fill_n(placements_[t].owners.begin() + static_cast<int64_t>(s) * placements_[t].pieces, placements_[t].pieces, Placement::kEveryRank);
+          std::fill_n(placements_[t].owners.begin() + static_cast<int64_t>(s) * placements_[t].pieces,
+                      placements_[t].pieces, Placement::kEveryRank);
       }
       on_all(t, {waiting(problem_.speeds, exchanges, sums), 0});
       if (!exchanges) continue;
       const int64_t pieces = placements_[t].pieces;
-      const size_t slots = table.slots.size() * static_cast<size_t>(pieces), together = table.identity_by_slot ? 1 : slots;
+      const size_t slots = table.slots.size() * static_cast<size_t>(pieces),
+                   together = table.identity_by_slot ? 1 : slots;
       for (size_t first = 0; first < slots; first += together) {
         if (placements_[t].on_every_rank(static_cast<int64_t>(first))) continue;
         Unit unit{t, first, together, {}, {}};
@@ -84,12 +90,16 @@ class Planner {
           unit.whole += cost(problem_, table, s, false, pieces);
           unit.spread += cost(problem_, table, s, true, pieces);
         }
-        if (table.rule == PlacementRule::distributed) spread(unit);
-        else if (table.as_without_plan) give(unit, first % loads_.size());
-        else units_.push_back(unit);
+        if (table.rule == PlacementRule::distributed)
+          spread(unit);
+        else if (table.as_without_plan)
+          give(unit, first % loads_.size());
+        else
+          units_.push_back(unit);
       }
     }
-    std::stable_sort(units_.begin(), units_.end(), [](const Unit& a, const Unit& b) { return a.whole.seconds > b.whole.seconds; });
+    std::stable_sort(units_.begin(), units_.end(),
+                     [](const Unit& a, const Unit& b) { return a.whole.seconds > b.whole.seconds; });
   }
 
   void spread_the_heaviest() {
@@ -162,15 +172,19 @@ Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table)
   Layout some;
   double saved = 0, all_everywhere = 0, all_whole = 0;
   for (size_t s = 0; s < table.slots.size(); ++s) {
-    const double everywhere = ranks * cost_everywhere(problem, table, s).seconds, whole = cost(problem, table, s, false, 1).seconds;
+    const double everywhere = ranks * cost_everywhere(problem, table, s).seconds,
+                 whole = cost(problem, table, s, false, 1).seconds;
     some.on_every_rank.push_back(everywhere < kGain * whole);
     if (some.on_every_rank.back()) saved += whole - everywhere;
     all_everywhere += everywhere;
     all_whole += whole;
   }
-  const double sums = ranks * waiting(problem.speeds, false, true), exchange = ranks * waiting(problem.speeds, true, false);
-  const bool all = std::count(some.on_every_rank.begin(), some.on_every_rank.end(), false) == 0 || !table.identity_by_slot;
-  if (all_everywhere + sums < kGain * (all_whole + exchange) && (all || all_everywhere - all_whole < exchange - saved)) return {.everywhere = true};
+  const double sums = ranks * waiting(problem.speeds, false, true),
+               exchange = ranks * waiting(problem.speeds, true, false);
+  const bool all =
+      std::count(some.on_every_rank.begin(), some.on_every_rank.end(), false) == 0 || !table.identity_by_slot;
+  if (all_everywhere + sums < kGain * (all_whole + exchange) && (all || all_everywhere - all_whole < exchange - saved))
+    return {.everywhere = true};
   return !all && saved > sums ? some : Layout{};
 }
 
@@ -178,37 +192,43 @@ Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table)
 class Search {
  public:
   explicit Search(const PlanProblem& problem) : problem_(problem), layouts_(problem.tables.size()) {
-    for (size_t t = 0; t < layouts_.size(); ++t) layouts_[t].everywhere = problem.tables[t].rule == PlacementRule::data_parallel;
+    for (size_t t = 0; t < layouts_.size(); ++t)
+      layouts_[t].everywhere = problem.tables[t].rule == PlacementRule::data_parallel;
     take(Planner(problem_, layouts_));
   }
   std::vector<Placement> placements() const { return placements_; }
 
-  /// Whatever makes less work on every rank, of all tables together: one small table or slot alone may not show at the busiest rank.
+  /// Whatever makes less work on every rank, of all tables together: one small table or slot alone may not show at the
+  /// busiest rank.
   void put_on_every_rank() {
     const std::vector<Layout> before = layouts_;
     for (size_t t = 0; t < layouts_.size(); ++t)
       if (!layouts_[t].everywhere) layouts_[t] = cheaper_on_every_rank(problem_, problem_.tables[t]);
-    if (const Planner plan(problem_, layouts_); plan.badness() < least_) take(plan);
-    else layouts_ = before;
+    if (const Planner plan(problem_, layouts_); plan.badness() < least_)
+      take(plan);
+    else
+      layouts_ = before;
   }
 
   void improve(size_t t) {
     const PlanTable& table = problem_.tables[t];
     if (!may_choose(problem_, table) || layouts_[t].everywhere) return;
     if (table.may_be_everywhere && try_all(t, {{.everywhere = true}})) return;
-    const std::vector<bool> now = layouts_[t].on_every_rank, cheaper = cheaper_on_every_rank(problem_, table).on_every_rank;
+    const std::vector<bool> now = layouts_[t].on_every_rank,
+                            cheaper = cheaper_on_every_rank(problem_, table).on_every_rank;
     std::vector<Layout> cut;
     for (int64_t pieces = 2; table.may_be_cut && pieces <= problem_.ranks; ++pieces) {
       if (table.dim % (4 * pieces) != 0) continue;
       cut.push_back({.on_every_rank = now, .pieces = pieces});
-      if (cheaper != now) cut.push_back({.on_every_rank = cheaper, .pieces = pieces});  // which may pay where the others balance
+      if (cheaper != now)
+        cut.push_back({.on_every_rank = cheaper, .pieces = pieces});  // which may pay where the others balance
     }
     try_all(t, cut);
   }
 
  private:
-  /// Takes the first of these layouts of a table that is as good as the best of them, if it is better than what there is. What is less than a tenth of the
-  /// table's own seconds does not count.
+  /// Takes the first of these layouts of a table that is as good as the best of them, if it is better than what there
+  /// is. What is less than a tenth of the table's own seconds does not count.
   bool try_all(size_t t, const std::vector<Layout>& layouts) {
     const Layout before = layouts_[t];
     std::vector<Planner> tried;
@@ -227,7 +247,9 @@ class Search {
     };
     for (size_t i = 0; i < tried.size(); ++i) {
       const auto [beyond, seconds] = tried[i].badness();
-      if (beyond > best->badness().first || seconds > best->badness().second + (1 - kGain) * best->seconds_of(t) || !improves(tried[i])) continue;
+      if (beyond > best->badness().first || seconds > best->badness().second + (1 - kGain) * best->seconds_of(t) ||
+          !improves(tried[i]))
+        continue;
       layouts_[t] = layouts[i];
       take(tried[i]);
       return true;

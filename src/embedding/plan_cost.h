@@ -21,8 +21,8 @@ Load cost(const PlanProblem&, const PlanTable&, size_t slot_number, bool spread,
 /// What a slot costs each rank when all have its rows: a sum of all its gradients instead of vectors.
 Load cost_everywhere(const PlanProblem&, const PlanTable&, size_t slot_number);
 
-/// What a step waits for whatever its sizes are: three all-to-alls of what is exchanged (keys, vectors, gradients), two sums of what every rank has
-/// (which rows, gradients).
+/// What a step waits for whatever its sizes are: three all-to-alls of what is exchanged (keys, vectors, gradients), two
+/// sums of what every rank has (which rows, gradients).
 double waiting(const MachineSpeeds&, bool exchanges, bool sums);
 
 }  // namespace hctr::plan

@@ -27,7 +27,8 @@ std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector
         bytes += load.bytes;
       };
       for (size_t s = 0; s < table.slots.size(); ++s) {
-        if (placement.everywhere(problem.ranks) || placement.on_every_rank(static_cast<int64_t>(s) * placement.pieces)) {
+        if (placement.everywhere(problem.ranks) ||
+            placement.on_every_rank(static_cast<int64_t>(s) * placement.pieces)) {
           sums = true;
           add(cost_everywhere(problem, table, s));
           rows += static_cast<double>(table.slots[s].rows);
@@ -42,11 +43,16 @@ std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector
           ++(placement.spread(number) ? spread : whole);
           add(cost(problem, table, static_cast<size_t>(number), placement.spread(number), placement.pieces));
         }
-        if (whole > 0) rows += static_cast<double>(table.slots[s].rows);
-        else if (spread > 0) rows += std::ceil(static_cast<double>(table.slots[s].rows) / static_cast<double>(problem.ranks));
-        if (whole == placement.pieces) share.slots.push_back(static_cast<int32_t>(s));
-        else if (whole > 0) ++share.cut_slots;
-        else if (spread > 0) ++share.spread_slots;
+        if (whole > 0)
+          rows += static_cast<double>(table.slots[s].rows);
+        else if (spread > 0)
+          rows += std::ceil(static_cast<double>(table.slots[s].rows) / static_cast<double>(problem.ranks));
+        if (whole == placement.pieces)
+          share.slots.push_back(static_cast<int32_t>(s));
+        else if (whole > 0)
+          ++share.cut_slots;
+        else if (spread > 0)
+          ++share.spread_slots;
       }
       share.seconds += waiting(problem.speeds, exchanges, sums);
       share.rows = static_cast<int64_t>(std::min(rows, kMost));

@@ -12,13 +12,17 @@ class ReplicatedEmbedding : public Embedding {
   ReplicatedEmbedding(Runtime& runtime, Communicator& comm, TableSpec spec, int ring_slots)
       : comm_(comm), rows_(runtime, comm, std::move(spec), ring_slots) {}
 
-  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { rows_.prepare(ctx, slot, keys, offsets); }
+  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override {
+    rows_.prepare(ctx, slot, keys, offsets);
+  }
   void send_vectors(Context&, int) override {}
   void pool_rest(Context&, int, Tensor) override {}
   void forward(Context& ctx, int slot, Tensor y) override { rows_.forward(ctx, slot, y); }
   bool has_rows_everywhere() const override { return true; }
   void sum_gradients(Context& ctx, int slot, Tensor dy) override { rows_.sum_gradients(ctx, slot, dy); }
-  void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override { ops::find_overflow(ctx, dy, search); }
+  void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override {
+    ops::find_overflow(ctx, dy, search);
+  }
   void receive_gradients(Context&, int, Tensor) override {}
   void update(Context& ctx, int slot, Tensor) override { rows_.update(ctx, slot); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { rows_.lookup(ctx, keys, offsets, y); }

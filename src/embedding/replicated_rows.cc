@@ -10,9 +10,12 @@
 namespace hctr {
 
 ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, TableSpec spec, int ring_slots)
-    : runtime_(runtime), comm_(comm), table_(runtime, std::move(spec), ring_slots),
+    : runtime_(runtime),
+      comm_(comm),
+      table_(runtime, std::move(spec), ring_slots),
       rows_(std::max<int64_t>(1, table_.spec().fixed_keys ? table_.spec().row_limit : table_.spec().direct.rows())) {
-  HCTR_EXPECT(table_.spec().fixed_keys != !table_.spec().direct.empty(), "table '", table_.spec().name, "' has rows that ranks do not have alike");
+  HCTR_EXPECT(table_.spec().fixed_keys != !table_.spec().direct.empty(), "table '", table_.spec().name,
+              "' has rows that ranks do not have alike");
   const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
   struct Tickets {
     size_t rows, bags, run_begin, counts;
@@ -24,18 +27,24 @@ ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, TableSpec s
   }
   sums_ = arena_.add(TensorSpec(DType::f32, {rows_ + 1, table_.spec().dim}));
   seen_ = words(rows_ + 1);
-  scratch_ = words(static_cast<int64_t>(ops::group_marked_scratch_bytes(runtime.device(), rows_) / sizeof(int32_t)) + 1);
-  in_context([&] { return cat("making room for what all ranks have of table '", table_.spec().name, "'"); }, [&] { arena_.build(runtime.device()); });
+  scratch_ =
+      words(static_cast<int64_t>(ops::group_marked_scratch_bytes(runtime.device(), rows_) / sizeof(int32_t)) + 1);
+  in_context([&] { return cat("making room for what all ranks have of table '", table_.spec().name, "'"); },
+             [&] { arena_.build(runtime.device()); });
   for (size_t s = 0; s < steps_.size(); ++s) {
     const auto at = [&](size_t ticket) { return arena_.get(ticket).data<int32_t>(); };
-    steps_[s].touched = {.rows = at(tickets[s].rows), .bags = at(tickets[s].bags), .run_begin = at(tickets[s].run_begin),
+    steps_[s].touched = {.rows = at(tickets[s].rows),
+                         .bags = at(tickets[s].bags),
+                         .run_begin = at(tickets[s].run_begin),
                          .counts = reinterpret_cast<ops::GroupCounts*>(at(tickets[s].counts))};
   }
   zero(runtime.compute_stream(), arena_.get(seen_));
   runtime.compute_stream().synchronize();
 }
 
-int64_t ReplicatedRows::rows_now() const { return table_.spec().fixed_keys ? std::max<int64_t>(1, static_cast<int64_t>(keys_.size())) : rows_; }
+int64_t ReplicatedRows::rows_now() const {
+  return table_.spec().fixed_keys ? std::max<int64_t>(1, static_cast<int64_t>(keys_.size())) : rows_;
+}
 
 Tensor ReplicatedRows::of_rows(size_t ticket) const {
   const Tensor all = arena_.get(ticket);
@@ -73,14 +82,16 @@ void ReplicatedRows::update(Context& ctx, int slot) {
   const Step& step = steps_.at(static_cast<size_t>(slot));
   const TableSpec& spec = table_.spec();
   const Tensor sums = of_rows(sums_);
-  // Of each touched row there is one gradient now: a batch with a sample for each row, of which those that are touched have a key.
+  // Of each touched row there is one gradient now: a batch with a sample for each row, of which those that are touched
+  // have a key.
   ops::KeyBatch by_row;
   by_row.slots = by_row.places = 1;
   by_row.samples = rows_now() + 1;
   by_row.key_capacity = rows_now();
   const Tensor gradients(sums.bytes(), TensorSpec(DType::f32, {rows_now() + 1, 1, spec.dim}), sums.device());
   ops::update_rows(ctx, spec.optimizer, by_row, step.touched, ops::Combiner::sum, gradients, nullptr, table_.data());
-  if (spec.fixed_keys) ops::note_seen(ctx, batch.rows_after, of_rows(step.marks), of_rows(seen_), table_.data().touched);
+  if (spec.fixed_keys)
+    ops::note_seen(ctx, batch.rows_after, of_rows(step.marks), of_rows(seen_), table_.data().touched);
   table_.end_step(ctx, slot);
 }
 
@@ -132,7 +143,8 @@ void ReplicatedRows::export_rows(const std::function<void(const RowBlock&)>& tak
   table_.export_rows(true, [&](const RowBlock& block) {
     RowCopies come;
     for (size_t i = 0; i < block.keys.size(); ++i)
-      if (known[*place_of(block.keys[i], block.slots.empty() ? 0 : block.slots[i]) + 1] != 0) come.add(block, i, table_.spec());
+      if (known[*place_of(block.keys[i], block.slots.empty() ? 0 : block.slots[i]) + 1] != 0)
+        come.add(block, i, table_.spec());
     if (!come.empty()) take(come.block());
   });
 }

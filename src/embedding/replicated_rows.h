@@ -1,5 +1,5 @@
-// Rows that are on every rank, equal bit by bit, because every rank gives them the same update: ranks sum up gradients instead of exchanging
-// vectors. See docs/distributed.md.
+// Rows that are on every rank, equal bit by bit, because every rank gives them the same update: ranks sum up gradients
+// instead of exchanging vectors. See docs/distributed.md.
 //
 //   prepare    keys ── find ──> rows ── mark ──> marks ── all-reduce ──> rows that some rank's batch has
 //   forward    y  <── rows, as in a table on one rank
@@ -16,30 +16,36 @@
 
 namespace hctr {
 
-/// Either all rows of a table with direct keys, or of some of its slots, or those of keys that are set between steps (TableSpec::fixed_keys): until then
-/// none, and at most row_limit. Calls of steps are collective.
+/// Either all rows of a table with direct keys, or of some of its slots, or those of keys that are set between steps
+/// (TableSpec::fixed_keys): until then none, and at most row_limit. Calls of steps are collective.
 class ReplicatedRows {
  public:
   ReplicatedRows(Runtime&, Communicator&, TableSpec, int ring_slots);
 
   /// The calls of EmbeddingTable, of this rank's samples; other keys than its own it leaves alone.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
-  void forward(Context& ctx, int slot, Tensor y, const ops::VectorBlocks* owners = nullptr) { table_.pool(ctx, table_.prepared(slot), owners, y); }
-  /// Of each row, over the samples of this rank and then over the ranks; once that is done, update() may run. On any stream.
+  void forward(Context& ctx, int slot, Tensor y, const ops::VectorBlocks* owners = nullptr) {
+    table_.pool(ctx, table_.prepared(slot), owners, y);
+  }
+  /// Of each row, over the samples of this rank and then over the ranks; once that is done, update() may run. On any
+  /// stream.
   void sum_gradients(Context&, int slot, Tensor dy);
   void update(Context&, int slot);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
 
-  // With fixed keys, or those of some slots, other keys add nothing to y: whoever has their rows adds those, or where `owners` are given writes those vectors
-  // of y, which then are not touched here.
+  // With fixed keys, or those of some slots, other keys add nothing to y: whoever has their rows adds those, or where
+  // `owners` are given writes those vectors of y, which then are not touched here.
 
   /// Which keys of the prepared batch have a row here, in the order of keys; 0 for the others.
   const int32_t* rows_of(int slot) const { return table_.prepared(slot).rows; }
   /// For evaluation. Keys that no step has brought are as unknown as in any table.
   EmbeddingTable::Batch find(Context&, Tensor keys, Tensor offsets);
-  void lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y, const ops::VectorBlocks* owners = nullptr) { table_.pool(ctx, batch, owners, y); }
+  void lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y, const ops::VectorBlocks* owners = nullptr) {
+    table_.pool(ctx, batch, owners, y);
+  }
 
-  /// The keys, sorted by (slot, key); slots are empty where rows belong to keys alone. `seen`: rows count as having come. Once, with nothing queued.
+  /// The keys, sorted by (slot, key); slots are empty where rows belong to keys alone. `seen`: rows count as having
+  /// come. Once, with nothing queued.
   void hold(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);
   bool holds_rows() const { return !keys_.empty(); }
   bool holds(int64_t key, int32_t slot) const { return place_of(key, slot).has_value(); }
@@ -68,8 +74,8 @@ class ReplicatedRows {
   std::vector<int64_t> keys_;
   std::vector<int32_t> slots_;
 
-  struct Step {      // of a ring slot: what all ranks' batches touch
-    size_t marks;    // ticket
+  struct Step {    // of a ring slot: what all ranks' batches touch
+    size_t marks;  // ticket
     ops::RowGroups touched;
   };
   Arena arena_;

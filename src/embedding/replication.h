@@ -13,9 +13,9 @@ struct Replication {
     all,       ///< every row; the table has direct keys, those of all ranks
   };
   Of of = Of::none;
-  std::string keys_file;     ///< of frequent keys; empty: they are found
-  int64_t steps = 0;         ///< whose keys are counted to find them
-  int64_t most_rows = 0;     ///< at most, that are found
+  std::string keys_file;  ///< of frequent keys; empty: they are found
+  int64_t steps = 0;      ///< whose keys are counted to find them
+  int64_t most_rows = 0;  ///< at most, that are found
 };
 
 }  // namespace hctr

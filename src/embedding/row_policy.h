@@ -25,16 +25,18 @@ struct EnumWords<WhenFull> {
 
 struct RowPolicy {
   WhenFull when_full = WhenFull::error;
-  int64_t expire_after = 0;      ///< rows that came in none of so many steps leave; 0: they stay
-  int64_t min_count = 1;         ///< occurrences after which a key gets a row
-  double admit_probability = 1;  ///< of a bag that holds a key, to get it a row
+  int64_t expire_after = 0;             ///< rows that came in none of so many steps leave; 0: they stay
+  int64_t min_count = 1;                ///< occurrences after which a key gets a row
+  double admit_probability = 1;         ///< of a bag that holds a key, to get it a row
   int64_t max_candidates = 10'000'000;  ///< keys that are counted without having a row
-  bool of_candidates = false;    ///< the rows are such keys
-  bool finds_frequent = false;   ///< occurrences are counted to find the most frequent keys; no row leaves for that
-  bool counts_keys = false;      ///< or for whoever looks at the saved table
+  bool of_candidates = false;           ///< the rows are such keys
+  bool finds_frequent = false;  ///< occurrences are counted to find the most frequent keys; no row leaves for that
+  bool counts_keys = false;     ///< or for whoever looks at the saved table
 
   bool marks_steps() const { return when_full == WhenFull::evict_lru || expire_after > 0; }
-  bool marks_occurrences() const { return when_full == WhenFull::evict_lfu || of_candidates || finds_frequent || counts_keys; }
+  bool marks_occurrences() const {
+    return when_full == WhenFull::evict_lfu || of_candidates || finds_frequent || counts_keys;
+  }
   /// Whether what is noted of rows stays with them when they go to files or other tables.
   bool keeps_marks() const { return marks_steps() || (marks_occurrences() && !finds_frequent); }
   bool evicts() const { return when_full == WhenFull::evict_lru || when_full == WhenFull::evict_lfu; }

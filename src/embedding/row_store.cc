@@ -10,10 +10,10 @@
 namespace hctr {
 namespace {
 
-
 int64_t bytes_per_row(const TableSpec& spec) {
   const auto size = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };
-  const int64_t numbers = spec.dim * size(spec.storage) + spec.optimizer.states() * spec.state_dim() * size(spec.stored_states());
+  const int64_t numbers =
+      spec.dim * size(spec.storage) + spec.optimizer.states() * spec.state_dim() * size(spec.stored_states());
   constexpr int64_t kKey = 8 + 4, kMarks = 4 + 1, kEntries = 2 * sizeof(ops::IndexEntry);
   const int64_t policy_marks = 4 * (spec.policy.marks_steps() + spec.policy.marks_occurrences());
   return numbers + kMarks + policy_marks + (spec.direct.empty() ? kKey + kEntries : 0);
@@ -32,7 +32,9 @@ int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t l
 
 /// At most three quarters of the places are used, so that searches stay short.
 int64_t keys_in(int64_t entries) { return entries / 4 * 3; }
-int64_t entries_for(int64_t keys) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(4, keys + (keys + 2) / 3)))); }
+int64_t entries_for(int64_t keys) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(4, keys + (keys + 2) / 3))));
+}
 
 }  // namespace
 
@@ -46,9 +48,12 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       row_capacity_limit_(row_capacity_limit(spec, batch_keys)),
       policy_(spec.policy),
       limit_setting_(spec.limit_setting),
-      room_for_(keys_.empty() ? rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys, row_capacity_limit_) : all_rows(bytes_per_row(spec), spec.ranks > 1)),
-      entries_(runtime.device(), std::max(static_cast<size_t>(entries_for(keys_.empty() ? room_for_ + ring_keys() : 0)) * sizeof(ops::IndexEntry),
-                                          policy_.removes_rows() ? ops::removal_bytes(runtime.device(), room_for_) : 0)),
+      room_for_(keys_.empty() ? rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys, row_capacity_limit_)
+                              : all_rows(bytes_per_row(spec), spec.ranks > 1)),
+      entries_(runtime.device(),
+               std::max(static_cast<size_t>(entries_for(keys_.empty() ? room_for_ + ring_keys() : 0)) *
+                            sizeof(ops::IndexEntry),
+                        policy_.removes_rows() ? ops::removal_bytes(runtime.device(), room_for_) : 0)),
       state_(runtime.device(), sizeof(ops::IndexState)),
       slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
       spans_(runtime.device(), keys_.spans.size() * sizeof(ops::KeySpan)),
@@ -152,8 +157,9 @@ RowStore::Told RowStore::wait_for_all() {
 
 void RowStore::check_limit(const Told& now) const {
   if (row_limit_ == 0 || now.rows <= most_kept()) return;
-  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_, " rows that \"", limit_setting_, "\" allows (",
-                              now.rows - shared_rows(), " or more); raise it, let the table grow (without \"grow\": false and "
+  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_, " rows that \"",
+                              limit_setting_, "\" allows (", now.rows - shared_rows(),
+                              " or more); raise it, let the table grow (without \"grow\": false and "
                               "\"when_full\"), or let rows leave for new keys (\"when_full\": \"evict_lru\")"));
 }
 
@@ -175,7 +181,8 @@ void RowStore::ensure_room() {
     const int64_t ample = std::min(std::max(now.rows + ring_keys(), capacity_ + capacity_ / 2), most_rows());
     // Keys that find no row need their places too, until the limit is noticed.
     if (now.rows + ring_keys() > capacity_) grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
-    grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_), [this](int64_t keys) { grow_index(keys); });
+    grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_),
+         [this](int64_t keys) { grow_index(keys); });
     at_most = now.rows + batch_keys_;
   }
   near_limit_ = row_limit_ > 0 && at_most > most_kept();
@@ -194,7 +201,8 @@ void RowStore::grow(int64_t needed, int64_t ample, int64_t have, const std::func
     grow_to(std::max(ample, needed));
   } catch (const Error&) {
     if (needed > have)
-      in_context([&] { return cat("making room for more rows: ", label_, " has ", told().rows); }, [&] { grow_to(needed); });
+      in_context([&] { return cat("making room for more rows: ", label_, " has ", told().rows); },
+                 [&] { grow_to(needed); });
   }
 }
 
@@ -213,7 +221,8 @@ void RowStore::grow_rows(int64_t rows) {
     throw Error(Kind::device,
                 cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ", room_for_));
   for (Column& column : columns_) column.memory.grow(static_cast<size_t>((rows + 1) * column.bytes_per_row));
-  if (policy_.removes_rows()) entries_.grow(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
+  if (policy_.removes_rows())
+    entries_.grow(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
   capacity_ = rows;
   set_in_state(offsetof(ops::IndexState, row_capacity), static_cast<uint32_t>(rows));
 }

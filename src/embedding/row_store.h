@@ -34,7 +34,8 @@ class RowStore {
     ops::Stray* host;
   };
   StrayNotes strays(bool evaluation) const {
-    return {reinterpret_cast<ops::StrayState*>(stray_state_.data()) + evaluation, reinterpret_cast<ops::Stray*>(strays_.data()) + evaluation};
+    return {reinterpret_cast<ops::StrayState*>(stray_state_.data()) + evaluation,
+            reinterpret_cast<ops::Stray*>(strays_.data()) + evaluation};
   }
   /// Errors: Error(data) when the device has told of a key outside its range, in some batch so far. Does not wait.
   void check_keys() const;
@@ -49,12 +50,13 @@ class RowStore {
   /// Room for one more batch, which must then be closed with index_close_batch. Waits only when the rows known to be
   /// free might not do. Errors: Error(data) beyond the row limit; Error(device) when memory is short.
   void ensure_room();
-  /// Once the batch that room was made for is queued on the prepare stream: whether it found room. Waits for it only when so near
-  /// the row limit that it may not have. Errors: Error(data) beyond the limit, unless rows leave for that.
+  /// Once the batch that room was made for is queued on the prepare stream: whether it found room. Waits for it only
+  /// when so near the row limit that it may not have. Errors: Error(data) beyond the limit, unless rows leave for that.
   void confirm_room() const;
   /// After confirm_room(): whether the batch has brought the store beyond its limit, so that rows must leave.
   bool over_limit() const { return near_limit_ && told().rows > most_kept(); }
-  /// Errors: Error(data) when there are more rows than the limit allows, whatever would happen in training. Nothing is queued.
+  /// Errors: Error(data) when there are more rows than the limit allows, whatever would happen in training. Nothing is
+  /// queued.
   void check_limit() const { check_limit(told()); }
   /// Waits for queued work and returns the rows of finished steps.
   int64_t finished_rows();
@@ -66,8 +68,8 @@ class RowStore {
     int32_t instead = 0;           // of rows that left
     uint64_t* replaced = nullptr;  // on the device: grows by the occurrences of those
   };
-  // These wait for queued work, of which nothing may be left but the preparing of `batch`, and return how many rows left (not counting
-  // candidates that have become rows elsewhere). The others stay rows 1 to n, under new numbers.
+  // These wait for queued work, of which nothing may be left but the preparing of `batch`, and return how many rows
+  // left (not counting candidates that have become rows elsewhere). The others stay rows 1 to n, under new numbers.
   /// Down to 15/16 of the limit, or to the rows of the batch if these are more: the least used leave.
   int64_t evict(const BatchRows& batch);
   /// Down to the limit: of the rows that the batch brought, those with the highest (slot, key) leave.
@@ -77,8 +79,8 @@ class RowStore {
   /// evict() for a store that is only looked at between batches: when more rows than the limit may be there, and are.
   int64_t trim();
 
-  /// Of a store without rows: its rows become those of these keys, 1, 2, ... in their order, with their first values; slots where rows belong to
-  /// slots. Waits for queued work. Errors: Error(device) when memory is short.
+  /// Of a store without rows: its rows become those of these keys, 1, 2, ... in their order, with their first values;
+  /// slots where rows belong to slots. Waits for queued work. Errors: Error(device) when memory is short.
   void hold_rows(std::span<const int64_t> keys, std::span<const int32_t> slots);
 
   int64_t capacity() const { return capacity_; }
@@ -132,10 +134,10 @@ class RowStore {
   int64_t row_capacity_limit_;  // with row_limit_: the most rows that there are for a moment
   RowPolicy policy_;
   std::string limit_setting_;
-  int64_t room_for_;  // rows that addresses are reserved for
+  int64_t room_for_;         // rows that addresses are reserved for
   int64_t capacity_ = 0;     // rows with memory
   int64_t entry_count_ = 0;  // places of the index
-  uint32_t batches_ = 0;  // that room was made for
+  uint32_t batches_ = 0;     // that room was made for
   bool near_limit_ = false;  // the last of them may bring more rows than the limit allows
   std::vector<Column> columns_;
   ReservedBuffer entries_;

@@ -1,4 +1,5 @@
-// The part of a table's memory that has no index: every row is there from the start, and keys outside their ranges are told of.
+// The part of a table's memory that has no index: every row is there from the start, and keys outside their ranges are
+// told of.
 #include <atomic>
 
 #include "base/error.h"
@@ -18,22 +19,32 @@ std::string gib(int64_t bytes) {
 int64_t RowStore::all_rows(int64_t bytes_per_row, bool one_of_several) const {
   const int64_t rows = keys_.rows(), bytes = rows * bytes_per_row, free = free_memory(runtime_.device());
   if (bytes <= free) return rows;
-  throw Error(Kind::device, cat(label_, ": the ", rows, " rows of \"slot_size_array\" take ", bytes, " bytes (", gib(bytes), ") and ", free, " (", gib(free),
-                                ") are free on ", to_string(runtime_.device()), "; smaller sizes, \"storage\": \"bf16\", ",
-                                one_of_several ? "\"placement\": \"auto\" where it is not that already, which spreads what no rank has room for, " : "",
-                                "or \"index\": \"hash\", which takes memory for the keys that occur alone"));
+  throw Error(
+      Kind::device,
+      cat(label_, ": the ", rows, " rows of \"slot_size_array\" take ", bytes, " bytes (", gib(bytes), ") and ", free,
+          " (", gib(free), ") are free on ", to_string(runtime_.device()), "; smaller sizes, \"storage\": \"bf16\", ",
+          one_of_several
+              ? "\"placement\": \"auto\" where it is not that already, which spreads what no rank has room for, "
+              : "",
+          "or \"index\": \"hash\", which takes memory for the keys that occur alone"));
 }
 
 void RowStore::take_all_rows() {
   const int64_t rows = keys_.rows();
   const StreamRef stream = runtime_.compute_stream();
-  direct_ = {reinterpret_cast<const ops::KeySpan*>(spans_.data()), static_cast<int64_t>(keys_.spans.size()), keys_.by_slot};
+  direct_ = {reinterpret_cast<const ops::KeySpan*>(spans_.data()), static_cast<int64_t>(keys_.spans.size()),
+             keys_.by_slot};
   const ops::StrayState none[2] = {};
   copy_bytes(stream, spans_.data(), keys_.spans.data(), spans_.bytes());
   copy_bytes(stream, stray_state_.data(), none, sizeof none);
   data_.identity.direct = direct_;
   in_context([&] { return cat("making room for all ", rows, " rows of ", label_); }, [&] { grow_rows(rows); });
-  ops::IndexState state{.mask = 0, .row_capacity = static_cast<uint32_t>(rows), .rows = static_cast<uint32_t>(rows), .ready = 0, .finished = 0, .batches = 0};
+  ops::IndexState state{.mask = 0,
+                        .row_capacity = static_cast<uint32_t>(rows),
+                        .rows = static_cast<uint32_t>(rows),
+                        .ready = 0,
+                        .finished = 0,
+                        .batches = 0};
   copy_bytes(stream, state_.data(), &state, sizeof state);
   Context ctx(runtime_, stream);
   ops::init_new_rows(ctx, index_, init_, data_);
@@ -48,8 +59,10 @@ void RowStore::check_keys() const {
   for (int of = 0; of < 2; ++of) {
     ops::Stray* stray = strays(of == 1).host;
     if (!std::atomic_ref<int32_t>(stray->found).load(std::memory_order_acquire)) continue;
-    throw Error(Kind::data, cat(label_, ": ", of == 0 ? "training" : "evaluation", " data: ", keys_.outside(stray->key, stray->slot),
-                                ". Keys are counted through all slots, those of a slot after those of the slots before it. Correct the sizes, or have "
+    throw Error(Kind::data, cat(label_, ": ", of == 0 ? "training" : "evaluation",
+                                " data: ", keys_.outside(stray->key, stray->slot),
+                                ". Keys are counted through all slots, those of a slot after those of the slots before "
+                                "it. Correct the sizes, or have "
                                 "rows found whatever their keys: \"index\": \"hash\""));
   }
 }

@@ -7,8 +7,10 @@ namespace hctr {
 
 void RowStore::hold_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) {
   const auto rows = static_cast<int64_t>(keys.size());
-  HCTR_EXPECT(state().rows == 0 && keys_.empty() && (!index_.row_slots || slots.size() == keys.size()), label_, ": ", rows, " keys to be held");
-  if (rows > capacity_) in_context([&] { return cat("making room for ", rows, " frequent rows of ", label_); }, [&] { grow_rows(rows); });
+  HCTR_EXPECT(state().rows == 0 && keys_.empty() && (!index_.row_slots || slots.size() == keys.size()), label_, ": ",
+              rows, " keys to be held");
+  if (rows > capacity_)
+    in_context([&] { return cat("making room for ", rows, " frequent rows of ", label_); }, [&] { grow_rows(rows); });
   grow_index(rows);
   const StreamRef stream = runtime_.compute_stream();
   copy_bytes(stream, index_.row_keys + 1, keys.data(), keys.size_bytes());

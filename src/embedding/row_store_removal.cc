@@ -9,16 +9,18 @@ namespace hctr {
 
 int64_t RowStore::evict(const BatchRows& batch) {
   int64_t admitted = 0;
-  const int64_t gone = remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
-    const uint32_t* scores = policy_.when_full == WhenFull::evict_lru ? marks_.last_seen : marks_.occurrences;
-    const ops::RowRanks ranks{index_.row_keys, index_.row_slots, scores};
-    ops::rows_stay(ctx, batch.rows, batch.count, memory.fates);
-    admitted = admitted_leave(ctx, memory, now);
-    int64_t staying = 0;
-    ops::count_fates(ctx, ops::Fate::stays, now.rows, memory, staying);
-    const int64_t left = std::max(RowPolicy::rows_left(row_limit_), staying);
-    ops::lowest_rows_leave(ctx, ranks, index_.first_row, now.rows, std::max<int64_t>(0, now.rows - admitted - left), memory);
-  });
+  const int64_t gone =
+      remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
+        const uint32_t* scores = policy_.when_full == WhenFull::evict_lru ? marks_.last_seen : marks_.occurrences;
+        const ops::RowRanks ranks{index_.row_keys, index_.row_slots, scores};
+        ops::rows_stay(ctx, batch.rows, batch.count, memory.fates);
+        admitted = admitted_leave(ctx, memory, now);
+        int64_t staying = 0;
+        ops::count_fates(ctx, ops::Fate::stays, now.rows, memory, staying);
+        const int64_t left = std::max(RowPolicy::rows_left(row_limit_), staying);
+        ops::lowest_rows_leave(ctx, ranks, index_.first_row, now.rows, std::max<int64_t>(0, now.rows - admitted - left),
+                               memory);
+      });
   return gone - admitted;
 }
 
@@ -48,7 +50,9 @@ int64_t RowStore::admitted_leave(Context& ctx, const ops::RemovalMemory& memory,
 
 int64_t RowStore::trim() {
   const Told now = told();
-  if (now.rows + static_cast<int64_t>(batches_ - now.batches) * batch_keys_ <= row_limit_ || wait_for_all().rows <= row_limit_) return 0;
+  if (now.rows + static_cast<int64_t>(batches_ - now.batches) * batch_keys_ <= row_limit_ ||
+      wait_for_all().rows <= row_limit_)
+    return 0;
   return evict({});
 }
 
@@ -56,7 +60,8 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   ops::IndexState now = state();  // waits
   const int64_t rows = now.rows;
   Context ctx(runtime_, runtime_.compute_stream());
-  HCTR_EXPECT(rows <= capacity_ && ops::removal_bytes(ctx.device(), rows) <= entries_.bytes(), label_, ": ", rows, " rows, room for ", capacity_);
+  HCTR_EXPECT(rows <= capacity_ && ops::removal_bytes(ctx.device(), rows) <= entries_.bytes(), label_, ": ", rows,
+              " rows, room for ", capacity_);
   // The index is entered anew below, so its memory is free to work in.
   const ops::RemovalMemory memory(entries_.data(), rows);
   zero_bytes(ctx.stream(), memory.fates, static_cast<size_t>(rows) + 1);
@@ -66,7 +71,8 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   for (Column& column : columns_) {
     ops::move_rows(ctx, moves, column.memory.data(), column.bytes_per_row);
     // Rows that are handed out again find their memory as if it were new.
-    zero_bytes(ctx.stream(), column.memory.data() + (moves.rows + 1) * column.bytes_per_row, static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));
+    zero_bytes(ctx.stream(), column.memory.data() + (moves.rows + 1) * column.bytes_per_row,
+               static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));
   }
   ops::follow_moves(ctx, moves, memory.fates, batch.rows, batch.count, batch.instead, batch.replaced);
 
@@ -75,7 +81,8 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   zero_bytes(ctx.stream(), entries_.data(), static_cast<size_t>(entry_count_) * sizeof(ops::IndexEntry));
   ops::index_rebuild(ctx, index_);
   ctx.stream().synchronize();
-  std::atomic_ref<uint64_t>(*host_word()).store(static_cast<uint64_t>(now.batches) << 32 | now.rows, std::memory_order_release);
+  std::atomic_ref<uint64_t>(*host_word())
+      .store(static_cast<uint64_t>(now.batches) << 32 | now.rows, std::memory_order_release);
   return rows - moves.rows;
 }
 

@@ -5,12 +5,21 @@
 namespace hctr {
 namespace {
 
-Exchange::Shape training(const TableSpec& spec, const std::vector<int64_t>& slot_keys, AlsoInVectors also, const EmbeddingOutputs& outputs) {
-  return {.slot_places = spec.slot_places, .slot_keys = slot_keys, .samples = spec.samples, .key_capacity = spec.key_capacity, .dim = spec.dim, .combiner = spec.combiner,
-          .dtype = spec.exchange, .also = also, .y = outputs.training};
+Exchange::Shape training(const TableSpec& spec, const std::vector<int64_t>& slot_keys, AlsoInVectors also,
+                         const EmbeddingOutputs& outputs) {
+  return {.slot_places = spec.slot_places,
+          .slot_keys = slot_keys,
+          .samples = spec.samples,
+          .key_capacity = spec.key_capacity,
+          .dim = spec.dim,
+          .combiner = spec.combiner,
+          .dtype = spec.exchange,
+          .also = also,
+          .y = outputs.training};
 }
 
-Exchange::Shape evaluation(const TableSpec& spec, const std::vector<int64_t>& slot_keys, AlsoInVectors also, const EmbeddingOutputs& outputs) {
+Exchange::Shape evaluation(const TableSpec& spec, const std::vector<int64_t>& slot_keys, AlsoInVectors also,
+                           const EmbeddingOutputs& outputs) {
   Exchange::Shape shape = training(spec, slot_keys, also, outputs);
   shape.samples = spec.eval_samples;
   shape.key_capacity = spec.eval_key_capacity;
@@ -19,12 +28,13 @@ Exchange::Shape evaluation(const TableSpec& spec, const std::vector<int64_t>& sl
   return shape;
 }
 
-/// The table of what a rank owns: sums of its own keys, for the samples of all ranks. Weights are the sender's, who knows whole bags.
+/// The table of what a rank owns: sums of its own keys, for the samples of all ranks. Weights are the sender's, who
+/// knows whole bags.
 TableSpec owned(TableSpec spec, const Placement& placement, const Exchange& train, const Exchange& evaluation) {
   spec.ranks = static_cast<int>(placement.ranks);
   const int64_t pieces = spec.pieces = placement.pieces;
-  HCTR_EXPECT(pieces == 1 || (spec.may_be_cut() && spec.dim % (4 * pieces) == 0), "table '", spec.name, "': rows of ", spec.dim, " elements in ", pieces,
-              " pieces");
+  HCTR_EXPECT(pieces == 1 || (spec.may_be_cut() && spec.dim % (4 * pieces) == 0), "table '", spec.name, "': rows of ",
+              spec.dim, " elements in ", pieces, " pieces");
   spec.slots *= pieces;
   spec.dim /= pieces;
   std::vector<float> bounds;
@@ -42,9 +52,12 @@ TableSpec owned(TableSpec spec, const Placement& placement, const Exchange& trai
 
 }  // namespace
 
-ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec, const std::vector<int64_t>& slot_keys,
-                                   int ring_slots, const EmbeddingOutputs& outputs, AlsoInVectors also)
-    : comm_(comm), placement_(std::move(placement)), spec_(std::move(spec)),
+ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec,
+                                   const std::vector<int64_t>& slot_keys, int ring_slots,
+                                   const EmbeddingOutputs& outputs, AlsoInVectors also)
+    : comm_(comm),
+      placement_(std::move(placement)),
+      spec_(std::move(spec)),
       train_(runtime, comm, placement_, training(spec_, slot_keys, also, outputs), ring_slots),
       evaluation_(runtime, comm, placement_, evaluation(spec_, slot_keys, also, outputs), 1),
       table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_slots) {}
@@ -81,7 +94,9 @@ int64_t ShardedEmbedding::over_all_ranks(int64_t mine) {
   return std::stoll(comm_.share(std::to_string(all), 0));
 }
 
-bool ShardedEmbedding::uses_shared_row() { return spec().policy.shares_row() && over_all_ranks(table_.uses_shared_row()) > 0; }
+bool ShardedEmbedding::uses_shared_row() {
+  return spec().policy.shares_row() && over_all_ranks(table_.uses_shared_row()) > 0;
+}
 
 int64_t ShardedEmbedding::rows() { return over_all_ranks(table_.rows()) / placement_.pieces; }
 

@@ -9,18 +9,23 @@ namespace hctr {
 class ShardedEmbedding : public Embedding {
  public:
   /// `also`: what is in the vectors besides its rows; then the calls below that add are those to make.
-  ShardedEmbedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs&,
-                   AlsoInVectors also = AlsoInVectors::nothing);
+  ShardedEmbedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys,
+                   int ring_slots, const EmbeddingOutputs&, AlsoInVectors also = AlsoInVectors::nothing);
 
-  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override { prepare(ctx, slot, keys, offsets, nullptr); }
+  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override {
+    prepare(ctx, slot, keys, offsets, nullptr);
+  }
   void send_vectors(Context&, int slot) override;
   void pool_rest(Context& ctx, int slot, Tensor y) override { train_.clear_unowned(ctx, slot, y); }
   void forward(Context& ctx, int slot, Tensor y) override { train_.receive_vectors(ctx, slot, y); }
-  void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override { train_.send_gradients(ctx, slot, dy, search); }
+  void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override {
+    train_.send_gradients(ctx, slot, dy, search);
+  }
   void receive_gradients(Context&, int slot, Tensor dy) override;
   void update(Context& ctx, int slot, Tensor) override { table_.update(ctx, slot, train_.owned_gradients()); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override;
-  // The same for keys without a row in `local_rows` (Exchange::send_keys), or all keys, added to the vectors of the others, which are in `y`.
+  // The same for keys without a row in `local_rows` (Exchange::send_keys), or all keys, added to the vectors of the
+  // others, which are in `y`.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows);
   void add_forward(Context& ctx, int slot, Tensor y) { train_.add_received_vectors(ctx, slot, y); }
   void add_lookup(Context& ctx, Tensor y) { evaluation_.add_received_vectors(ctx, 0, y); }

@@ -69,13 +69,12 @@ void import(Table& table, const fs::path& path, const SparseRows& rows) {
     slots.push_back(slot < static_cast<uint64_t>(table.spec().slots) ? static_cast<int32_t>(slot)
                                                                      : std::numeric_limits<int32_t>::max());
   in_context([&] { return cat("loading ", kWhat, " '", path.string(), "'"); },
-             [&] {
-               table.import_rows({rows.keys, slots, rows.vectors, {}, {}});
-             });
+             [&] { table.import_rows({rows.keys, slots, rows.vectors, {}, {}}); });
 }
 
 /// A folder of version 3.1: one file for each of keys, slot ids and vectors.
-int64_t read_folder(const fs::path& folder, const SparseFileShape& shape, const std::function<void(const SparseRows&)>& take) {
+int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
+                    const std::function<void(const SparseRows&)>& take) {
   const int64_t dim = shape.dim;
   const bool with_slot = shape.with_slot;
   struct Part {
@@ -96,7 +95,7 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape, const 
   for (int64_t first = 0; first < rows; first += block) {
     const auto n = static_cast<size_t>(std::min(block, rows - first));
     SparseRows out{std::vector<int64_t>(n), std::vector<uint64_t>(with_slot ? n : 0),
-                 std::vector<float>(n * static_cast<size_t>(dim)), rows};
+                   std::vector<float>(n * static_cast<size_t>(dim)), rows};
     read_exactly(files[0].get(), out.keys.data(), n * 8, parts[0].path);
     read_exactly(files[1].get(), out.vectors.data(), out.vectors.size() * sizeof(float), parts[1].path);
     if (with_slot) read_exactly(files[2].get(), out.slots.data(), n * 8, parts[2].path);
@@ -105,24 +104,26 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape, const 
   return rows;
 }
 
-int64_t read_file(const fs::path& path, const SparseFileShape& shape, const std::function<void(const SparseRows&)>& take) {
+int64_t read_file(const fs::path& path, const SparseFileShape& shape,
+                  const std::function<void(const SparseRows&)>& take) {
   const int64_t bytes = file_bytes(path);
   const auto slots = static_cast<uint64_t>(shape.slots);
-  const SparseLayout layout =
-      detect_layout(path, bytes, known_layouts(shape.with_slot, shape.dim, shape.key_bytes),
-                    [&](const SparseLayout& candidate) {
-                      // Slot ids of 4 bytes may be the upper halves of keys of 8, which are all 0: the whole file is asked for another.
-                      const bool short_ids = candidate.slot_bytes == 4 && slots > 1;
-                      const int64_t all = bytes / candidate.row_bytes();
-                      bool fit = true, other_than_0 = !short_ids;
-                      read_blocks(path, candidate, short_ids ? all : std::min(all, rows_per_block(candidate)), [&](const SparseRows& rows) {
-                        for (const uint64_t slot : rows.slots) {
-                          fit = fit && slot < slots;
-                          other_than_0 = other_than_0 || slot > 0;
-                        }
-                      });
-                      return fit && other_than_0;
+  const SparseLayout layout = detect_layout(
+      path, bytes, known_layouts(shape.with_slot, shape.dim, shape.key_bytes), [&](const SparseLayout& candidate) {
+        // Slot ids of 4 bytes may be the upper halves of keys of 8, which are all 0: the whole file is asked for
+        // another.
+        const bool short_ids = candidate.slot_bytes == 4 && slots > 1;
+        const int64_t all = bytes / candidate.row_bytes();
+        bool fit = true, other_than_0 = !short_ids;
+        read_blocks(path, candidate, short_ids ? all : std::min(all, rows_per_block(candidate)),
+                    [&](const SparseRows& rows) {
+                      for (const uint64_t slot : rows.slots) {
+                        fit = fit && slot < slots;
+                        other_than_0 = other_than_0 || slot > 0;
+                      }
                     });
+        return fit && other_than_0;
+      });
   const int64_t rows = bytes / layout.row_bytes();
   read_blocks(path, layout, rows, take);
   return rows;
@@ -138,9 +139,10 @@ std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_byt
   return known;
 }
 
-/// Whether a file whose size fits rows without slot ids rather has them: sizes fit by accident, slot ids of every row do not. (Of the
-/// layouts with slot ids the oldest 4-byte one is as long as one without; it cannot be told.)
-bool holds_slot_ids(int64_t bytes, const SparseLayout& without, const std::function<bool(const SparseLayout&)>& slot_ids_fit) {
+/// Whether a file whose size fits rows without slot ids rather has them: sizes fit by accident, slot ids of every row
+/// do not. (Of the layouts with slot ids the oldest 4-byte one is as long as one without; it cannot be told.)
+bool holds_slot_ids(int64_t bytes, const SparseLayout& without,
+                    const std::function<bool(const SparseLayout&)>& slot_ids_fit) {
   const auto others = known_layouts(true, without.dim, without.key_bytes);
   return std::any_of(others.begin(), others.end(), [&](const SparseLayout& other) {
     return other.slot_bytes == 8 && bytes % other.row_bytes() == 0 && bytes > other.row_bytes() && slot_ids_fit(other);
@@ -159,15 +161,19 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
     if (layout.slot_bytes > 0 ? slot_ids_fit(layout) : !holds_slot_ids(bytes, layout, slot_ids_fit)) return layout;
   }
   const bool with_slot = known[0].slot_bytes > 0;
-  const std::string hint = cat("its rows seem to belong to ", with_slot ? "keys alone: \"identity\": \"key\"" : "slot and key: \"identity\": \"slot_and_key\"");
+  const std::string hint =
+      cat("its rows seem to belong to ",
+          with_slot ? "keys alone: \"identity\": \"key\"" : "slot and key: \"identity\": \"slot_and_key\"");
   const auto others = known_layouts(!with_slot, known[0].dim, known[0].key_bytes);
-  const bool fits_others = std::any_of(others.begin(), others.end(), [&](const SparseLayout& other) { return bytes % other.row_bytes() == 0; });
+  const bool fits_others = std::any_of(others.begin(), others.end(),
+                                       [&](const SparseLayout& other) { return bytes % other.row_bytes() == 0; });
   if (any && with_slot)
-    throw Error(Kind::data, cat(kWhat, " '", path.string(), "': slot ids are no slots of the config in every layout that its ", bytes, " bytes fit",
-                                fits_others ? "; " + hint : ""));
+    throw Error(Kind::data,
+                cat(kWhat, " '", path.string(), "': slot ids are no slots of the config in every layout that its ",
+                    bytes, " bytes fit", fits_others ? "; " + hint : ""));
   if (any || fits_others)
-    throw Error(Kind::data, cat(kWhat, " '", path.string(), "' of ", bytes, " bytes is not of rows with", with_slot ? "" : "out", " a slot id (", sizes,
-                                " bytes each); ", hint));
+    throw Error(Kind::data, cat(kWhat, " '", path.string(), "' of ", bytes, " bytes is not of rows with",
+                                with_slot ? "" : "out", " a slot id (", sizes, " bytes each); ", hint));
   throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", bytes, " bytes, which is no multiple of a row of ",
                               known[0].dim, " elements (", sizes,
                               " bytes): the file is damaged or from a model with another embedding_vec_size"));
@@ -205,12 +211,15 @@ void save_sparse(const fs::path& path, Table& table, int key_bytes) {
   });
   std::error_code error;
   fs::remove(marks_path, error);  // of a file that stood here before
-  if (error) throw Error(Kind::io, cat("cannot remove '", marks_path.string(), "', which belongs to an older model: ", error.message()));
+  if (error)
+    throw Error(Kind::io,
+                cat("cannot remove '", marks_path.string(), "', which belongs to an older model: ", error.message()));
   file.commit();
   if (marks) marks->commit();
 }
 
-int64_t read_sparse(const fs::path& path, const SparseFileShape& shape, const std::function<void(const SparseRows&)>& take) {
+int64_t read_sparse(const fs::path& path, const SparseFileShape& shape,
+                    const std::function<void(const SparseRows&)>& take) {
   return fs::is_directory(path) ? read_folder(path, shape, take) : read_file(path, shape, take);
 }
 
@@ -222,7 +231,9 @@ void load_marks(const fs::path& path, Table& table, int64_t in_model) {
   const int64_t rows = table.rows();
   const auto check = [&](const MarksHead& head) {
     if (head.rows != in_model)
-      throw Error(Kind::data, cat("'", path.string(), "' has marks of ", head.rows, " keys, and the model file beside it ", in_model, " rows: it belongs to another model"));
+      throw Error(Kind::data,
+                  cat("'", path.string(), "' has marks of ", head.rows, " keys, and the model file beside it ",
+                      in_model, " rows: it belongs to another model"));
   };
   const auto import_block = [&](const MarksHead& head, std::span<const formats::RowMark> marks) {
     check(head);
@@ -235,17 +246,20 @@ void load_marks(const fs::path& path, Table& table, int64_t in_model) {
       keys.push_back(mark.key);
       slots.push_back(mark.slot);
       last_seen.push_back(head.last_seen ? mark.last_seen : unknown);
-      occurrences.push_back(static_cast<uint32_t>(std::min<uint64_t>(mark.occurrences, std::numeric_limits<uint32_t>::max())));
+      occurrences.push_back(
+          static_cast<uint32_t>(std::min<uint64_t>(mark.occurrences, std::numeric_limits<uint32_t>::max())));
     }
     table.import_rows({keys, slots, {}, {}, {}, last_seen, occurrences});
   };
-  in_context([&] { return cat("loading the marks '", path.string(), "'"); }, [&] {
-    const MarksHead head = read_marks(path, import_block);
-    check(head);
-    table.continue_marks(head.steps);
-    if (const int64_t more = table.rows() - rows; more > 0)
-      throw Error(Kind::data, cat("'", path.string(), "' has marks of ", more, " keys that have no row: it is not of the model file beside it"));
-  });
+  in_context([&] { return cat("loading the marks '", path.string(), "'"); },
+             [&] {
+               const MarksHead head = read_marks(path, import_block);
+               check(head);
+               table.continue_marks(head.steps);
+               if (const int64_t more = table.rows() - rows; more > 0)
+                 throw Error(Kind::data, cat("'", path.string(), "' has marks of ", more,
+                                             " keys that have no row: it is not of the model file beside it"));
+             });
 }
 
 /// How many rows the file has.
@@ -254,7 +268,8 @@ int64_t load_rows(const fs::path& path, Table& table, int key_bytes) {
   const TableSpec& spec = table.spec();
   const SparseFileShape shape{spec.identity_by_slot, spec.dim, spec.slots, key_bytes};
   const auto twice = [&](int64_t rows, int64_t different) {
-    return Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", rows, " rows of ", different, " different keys"));
+    return Error(Kind::data,
+                 cat(kWhat, " '", path.string(), "' has ", rows, " rows of ", different, " different keys"));
   };
   if (spec.direct.empty()) {
     HCTR_EXPECT(table.rows() == 0, "a sparse model file loaded into a table of ", table.rows(), " rows");
@@ -268,7 +283,9 @@ int64_t load_rows(const fs::path& path, Table& table, int key_bytes) {
   const int64_t rows = read_sparse(path, shape, [&](const SparseRows& part) {
     import(table, path, part);
     for (size_t i = 0; i < part.keys.size(); ++i) {
-      const int64_t slot = part.slots.empty() ? 0 : static_cast<int64_t>(part.slots[i]) * spec.direct.pieces;  // where rows are cut, their first piece
+      const int64_t slot = part.slots.empty() ? 0
+                                              : static_cast<int64_t>(part.slots[i]) *
+                                                    spec.direct.pieces;  // where rows are cut, their first piece
       const auto row = static_cast<size_t>(index.row(part.keys[i], static_cast<int32_t>(slot)));
       if (row == 0) continue;  // another rank's
       repeated += loaded[row];

@@ -27,8 +27,8 @@ std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_byt
 SparseLayout detect_layout(const std::filesystem::path&, int64_t bytes, const std::vector<SparseLayout>& known,
                            const std::function<bool(const SparseLayout&)>& slot_ids_fit);
 
-/// Rows of a file, or some of them. Row i has key keys[i], slot slots[i] (none where rows belong to keys alone) and elements
-/// [i * dim, (i + 1) * dim) of `vectors`.
+/// Rows of a file, or some of them. Row i has key keys[i], slot slots[i] (none where rows belong to keys alone) and
+/// elements [i * dim, (i + 1) * dim) of `vectors`.
 struct SparseRows {
   std::vector<int64_t> keys;
   std::vector<uint64_t> slots;
@@ -43,19 +43,23 @@ struct SparseFileShape {
   int key_bytes = 8;  ///< decides where a size fits several layouts
 };
 
-/// Calls take(rows) for all rows of a file of any known layout, or of a folder of version 3.1, block by block. Returns how many there
-/// are. Errors: Error(io); Error(data) naming file and size when the content cannot be.
-int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&, const std::function<void(const SparseRows&)>& take);
+/// Calls take(rows) for all rows of a file of any known layout, or of a folder of version 3.1, block by block. Returns
+/// how many there are. Errors: Error(io); Error(data) naming file and size when the content cannot be.
+int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&,
+                    const std::function<void(const SparseRows&)>& take);
 
-/// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files; of a table that keeps marks of its rows also those,
-/// beside it (marks_file.h). The file appears complete or not at all. `key_bytes` 8, or 4 for data sets with such keys. Waits for queued steps. Errors: Error(io);
-/// Error(data) naming a key that 4 bytes do not hold.
-/// Table: EmbeddingTable; or Embedding, whose file is the same for any number of ranks: rank 0 writes it, the others call export_rows.
+/// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files; of a table that keeps marks
+/// of its rows also those, beside it (marks_file.h). The file appears complete or not at all. `key_bytes` 8, or 4 for
+/// data sets with such keys. Waits for queued steps. Errors: Error(io); Error(data) naming a key that 4 bytes do not
+/// hold. Table: EmbeddingTable; or Embedding, whose file is the same for any number of ranks: rank 0 writes it, the
+/// others call export_rows.
 template <class Table>
 void save_sparse(const std::filesystem::path&, Table&, int key_bytes);
 
-/// Loads what read_sparse() reads into a table that has no rows yet. A table with direct keys has them all: those that the file lacks stay
-/// as they started. Marks that stand beside the file are loaded into a table that keeps such. Errors: its own; Error(data) when a key stands there twice. Every rank of an Embedding reads the file and keeps its own rows.
+/// Loads what read_sparse() reads into a table that has no rows yet. A table with direct keys has them all: those that
+/// the file lacks stay as they started. Marks that stand beside the file are loaded into a table that keeps such.
+/// Errors: its own; Error(data) when a key stands there twice. Every rank of an Embedding reads the file and keeps its
+/// own rows.
 template <class Table>
 void load_sparse(const std::filesystem::path&, Table&, int key_bytes, bool with_marks);
 /// Whether marks stand beside the file.

@@ -15,8 +15,8 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
               "': ", spec_.dim, " elements, ", spec_.slots, " slots, ", spec_.samples, " samples, ", ring_slots,
               " ring slots");
   const bool unpooled = spec_.combiner == ops::Combiner::none;
-  HCTR_EXPECT(static_cast<int64_t>(spec_.slot_places.size()) == (unpooled ? spec_.slots : 0), "table '", spec_.name, "': ",
-              spec_.slots, " slots with ", spec_.slot_places.size(), " sizes");
+  HCTR_EXPECT(static_cast<int64_t>(spec_.slot_places.size()) == (unpooled ? spec_.slots : 0), "table '", spec_.name,
+              "': ", spec_.slots, " slots with ", spec_.slot_places.size(), " sizes");
   const int64_t keys = std::max<int64_t>(spec_.key_capacity, 1);
   const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
   const auto records = [&](int64_t count, size_t bytes) {
@@ -69,7 +69,8 @@ void EmbeddingTable::upload_places(int32_t* of_slot, int32_t* slots) {
   std::vector<int32_t> first, slot_of_each;
   for (int64_t s = 0; s < spec_.slots; ++s) {
     first.push_back(static_cast<int32_t>(slot_of_each.size()));
-    slot_of_each.insert(slot_of_each.end(), static_cast<size_t>(spec_.slot_places[static_cast<size_t>(s)]), static_cast<int32_t>(s));
+    slot_of_each.insert(slot_of_each.end(), static_cast<size_t>(spec_.slot_places[static_cast<size_t>(s)]),
+                        static_cast<int32_t>(s));
   }
   const StreamRef stream = runtime_.compute_stream();
   copy_bytes(stream, of_slot, first.data(), first.size() * sizeof(int32_t));
@@ -84,8 +85,14 @@ ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offset
                                         int64_t key_capacity) const {
   expect_shape("table keys", keys, {key_capacity});
   expect_shape("table offsets", offsets, {spec_.slots_of_batch() * samples + 1});
-  return {keys.data<const int64_t>(), offsets.data<const int32_t>(), spec_.slots_of_batch(), samples, key_capacity, spec_.places(),
-          places_, slot_numbers_};
+  return {keys.data<const int64_t>(),
+          offsets.data<const int32_t>(),
+          spec_.slots_of_batch(),
+          samples,
+          key_capacity,
+          spec_.places(),
+          places_,
+          slot_numbers_};
 }
 
 const EmbeddingTable::Batch& EmbeddingTable::prepared(int slot) const {
@@ -102,8 +109,10 @@ void EmbeddingTable::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets
   } else if (spec_.fixed_keys) {
     ops::index_find(ctx, store_.index(), batch.keys, batch.rows);
   } else {
-    if (admission_) admission_->find_or_admit(ctx, store_.index(), batch.keys, batch.rows);
-    else ops::index_insert(ctx, store_.index(), batch.keys, batch.rows);
+    if (admission_)
+      admission_->find_or_admit(ctx, store_.index(), batch.keys, batch.rows);
+    else
+      ops::index_insert(ctx, store_.index(), batch.keys, batch.rows);
     ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
   }
   ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_);
@@ -120,8 +129,10 @@ void EmbeddingTable::find_directly(Context& ctx, const ops::KeyBatch& batch, boo
 void EmbeddingTable::forward(Context& ctx, int slot, Tensor y) { pool(ctx, prepared(slot), nullptr, y); }
 
 void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::VectorBlocks* owners, Tensor y) const {
-  if (owners) ops::pool_others(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, *owners, y);
-  else ops::pool(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, y);
+  if (owners)
+    ops::pool_others(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, *owners, y);
+  else
+    ops::pool(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, y);
 }
 
 void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::SampleParts& parts) const {
@@ -152,8 +163,10 @@ void EmbeddingTable::end_step(Context& ctx, int slot) {
 
 EmbeddingTable::Batch EmbeddingTable::find(Context& ctx, Tensor keys, Tensor offsets) {
   const ops::KeyBatch batch = key_batch(keys, offsets, spec_.eval_samples, spec_.eval_key_capacity);
-  if (store_.direct()) find_directly(ctx, batch, true, eval_rows_);
-  else ops::index_find(ctx, store_.index(), batch, eval_rows_);
+  if (store_.direct())
+    find_directly(ctx, batch, true, eval_rows_);
+  else
+    ops::index_find(ctx, store_.index(), batch, eval_rows_);
   if (admission_ && spec_.policy.shares_row()) admission_->share_row(ctx, batch, eval_rows_);
   return {.keys = batch, .rows = eval_rows_, .groups = {}};
 }

@@ -19,15 +19,15 @@
 
 namespace hctr {
 
-/// Rows of a table on the host. Row i has key keys[i], slot slots[i], elements [i * dim, (i + 1) * dim) of `vectors` and
-/// likewise, with TableSpec::state_dim(), of each optimizer state. Empty: slots when rows belong to keys alone; states and
-/// last_steps when the optimizer has none or they are not asked for or not known; marks where none are kept.
+/// Rows of a table on the host. Row i has key keys[i], slot slots[i], elements [i * dim, (i + 1) * dim) of `vectors`
+/// and likewise, with TableSpec::state_dim(), of each optimizer state. Empty: slots when rows belong to keys alone;
+/// states and last_steps when the optimizer has none or they are not asked for or not known; marks where none are kept.
 struct RowBlock {
   std::span<const int64_t> keys;
   std::span<const int32_t> slots;
   std::span<const float> vectors;
   std::span<const float> states[ops::kMostStates];
-  std::span<const int32_t> last_steps;  ///< of lazy_global updates
+  std::span<const int32_t> last_steps;                   ///< of lazy_global updates
   std::span<const uint32_t> last_seen{}, occurrences{};  ///< RowMarks, of a policy that keeps them
 };
 
@@ -47,19 +47,21 @@ class EmbeddingTable {
   /// Errors: Error(device) when memory is short.
   EmbeddingTable(Runtime&, TableSpec, int ring_slots);
 
-  /// Makes room for the new rows of one more batch, that of step `step`. Waits for the device only near the end of the room known
-  /// to be free, and where rows expire: then they leave here. Errors: Error(data) when there are more rows than row_limit;
-  /// Error(device) when memory is short.
+  /// Makes room for the new rows of one more batch, that of step `step`. Waits for the device only near the end of the
+  /// room known to be free, and where rows expire: then they leave here. Errors: Error(data) when there are more rows
+  /// than row_limit; Error(device) when memory is short.
   void ensure_room(int64_t step);
-  /// Throws before a step with keys beyond row_limit changes anything; rows and the batches before stay as they are. Waits for
-  /// prepare only when the limit is near. Errors: Error(data).
+  /// Throws before a step with keys beyond row_limit changes anything; rows and the batches before stay as they are.
+  /// Waits for prepare only when the limit is near. Errors: Error(data).
   void confirm_room(int slot) const;
-  /// Where the batch has brought the table beyond its limit and rows leave for that: they do, before anybody sees the others' rows.
-  /// Waits for queued steps then. Rows leave only while every batch prepared before this one has been given its update.
+  /// Where the batch has brought the table beyond its limit and rows leave for that: they do, before anybody sees the
+  /// others' rows. Waits for queued steps then. Rows leave only while every batch prepared before this one has been
+  /// given its update.
   void enforce_limit(int slot);
 
-  /// Of a table with direct keys: whether the device has come upon one outside its range, in training or evaluation. Such a key
-  /// contributed nothing and was not trained. Does not wait; ensure_room() asks too. Errors: Error(data) naming slot, key and range.
+  /// Of a table with direct keys: whether the device has come upon one outside its range, in training or evaluation.
+  /// Such a key contributed nothing and was not trained. Does not wait; ensure_room() asks too. Errors: Error(data)
+  /// naming slot, key and range.
   void check_keys() const;
 
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
@@ -74,8 +76,8 @@ class EmbeddingTable {
   void update(Context&, int slot, Tensor dy);
 
   /// Evaluation, on the compute stream: keys that no finished step has seen contribute nothing, though they count as
-  /// keys of their bag in a mean; in a table with direct keys, what their rows started with. Shapes as prepare and forward, with
-  /// eval_samples and eval_key_capacity.
+  /// keys of their bag in a mean; in a table with direct keys, what their rows started with. Shapes as prepare and
+  /// forward, with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
 
   // A step in parts, for rows that every rank has (replicated_rows.h).
@@ -103,14 +105,16 @@ class EmbeddingTable {
   const TableSpec& spec() const { return spec_; }
   /// Rows as of the last finished step. Waits for queued steps.
   int64_t rows();
-  /// What has become of keys and rows under the policy, by the names of summary.json; empty without one. Waits for queued steps.
+  /// What has become of keys and rows under the policy, by the names of summary.json; empty without one. Waits for
+  /// queued steps.
   std::map<std::string, int64_t> counts();
   /// Whether keys have used the row that files of models do not hold.
   bool uses_shared_row() const { return admission_ && admission_->used_shared_row(); }
 
   /// Steps that the marks of rows have counted, those before a model was loaded included.
   int64_t marked_steps() const { return marked_steps_; }
-  /// The marks of rows, which are imported, are those of so many steps: the next one is counted on from there, whatever its own number is.
+  /// The marks of rows, which are imported, are those of so many steps: the next one is counted on from there, whatever
+  /// its own number is.
   void continue_marks(int64_t steps);
 
   /// Gives all rows of finished steps to `take`, block by block, sorted by (slot, key). Waits for queued steps.
@@ -129,9 +133,9 @@ class EmbeddingTable {
   /// Gives these rows with their states to `take`, in the order given.
   void export_rows(std::span<const FrequentRow>, const std::function<void(const RowBlock&)>& take);
 
-  /// Adds rows, or overwrites what the block holds of rows already there; what it does not hold of a new row, vectors too, starts as in
-  /// training. Waits for queued steps. Errors: as
-  /// ensure_room(); Error(data) when a (slot, key) occurs twice, a slot does not exist or a direct key lies outside its range.
+  /// Adds rows, or overwrites what the block holds of rows already there; what it does not hold of a new row, vectors
+  /// too, starts as in training. Waits for queued steps. Errors: as ensure_room(); Error(data) when a (slot, key)
+  /// occurs twice, a slot does not exist or a direct key lies outside its range.
   void import_rows(const RowBlock&);
 
  private:

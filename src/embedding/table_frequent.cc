@@ -37,8 +37,8 @@ std::vector<EmbeddingTable::FrequentRow> EmbeddingTable::most_frequent(int64_t m
     for (int64_t i = 0; i < count; ++i) {
       const auto at = static_cast<size_t>(i);
       if (occurrences[at] == 0) continue;
-      const ops::RowOwner owner =
-          spec_.direct.empty() ? ops::RowOwner{keys[at], slots.empty() ? 0 : slots[at]} : spec_.direct.index().owner(first + i);
+      const ops::RowOwner owner = spec_.direct.empty() ? ops::RowOwner{keys[at], slots.empty() ? 0 : slots[at]}
+                                                       : spec_.direct.index().owner(first + i);
       best.push_back({occurrences[at], owner.slot, owner.key, first + i});
     }
     keep_best();

@@ -36,9 +36,11 @@ void EmbeddingTable::confirm_room(int slot) const {
   copy_bytes(runtime_.prepare_stream(), &runs, &batch.groups.counts->runs, sizeof runs);
   runtime_.prepare_stream().synchronize();
   if (runs > spec_.row_limit)
-    throw Error(Kind::data, cat("table '", spec_.name, "' on rank ", spec_.rank, ": one batch holds ", runs, " different keys, more than the ",
-                                spec_.row_limit, " rows that \"", spec_.limit_setting,
-                                "\" allows, so no other row could leave for them; raise it, or train with a smaller \"batchsize\""));
+    throw Error(
+        Kind::data,
+        cat("table '", spec_.name, "' on rank ", spec_.rank, ": one batch holds ", runs,
+            " different keys, more than the ", spec_.row_limit, " rows that \"", spec_.limit_setting,
+            "\" allows, so no other row could leave for them; raise it, or train with a smaller \"batchsize\""));
 }
 
 void EmbeddingTable::enforce_limit(int slot) {
@@ -66,7 +68,8 @@ std::map<std::string, int64_t> EmbeddingTable::counts() {
   if (!admission_) return counts;
   const Admission::Counts at_the_gate = admission_->counts();
   if (policy.shares_row()) counts["occurrences_ignored"] = at_the_gate.on_shared_row;
-  if (policy.min_count > 1 || policy.admit_probability < 1) counts["occurrences_not_admitted"] = at_the_gate.without_row;
+  if (policy.min_count > 1 || policy.admit_probability < 1)
+    counts["occurrences_not_admitted"] = at_the_gate.without_row;
   if (policy.min_count > 1) counts["candidates_dropped"] = at_the_gate.candidates_dropped;
   return counts;
 }

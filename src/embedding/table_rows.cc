@@ -34,7 +34,8 @@ class Staging {
     host_ = to_host<T>(tensor(count), ctx.stream());
     return host_;
   }
-  void scatter(Context& ctx, const int32_t* rows, std::span<const T> from, std::span<const int64_t> order, const ops::RowMemory& table) {
+  void scatter(Context& ctx, const int32_t* rows, std::span<const T> from, std::span<const int64_t> order,
+               const ops::RowMemory& table) {
     host_.clear();
     for (const int64_t i : order) host_.insert(host_.end(), from.begin() + i * width_, from.begin() + (i + 1) * width_);
     const Tensor x = tensor(static_cast<int64_t>(order.size()));
@@ -52,8 +53,12 @@ class Staging {
 ops::RowMemory words_of(void* column) { return {column, DType::i32}; }
 
 /// The same words with their other sign.
-std::span<const uint32_t> as_unsigned(std::span<const int32_t> words) { return {reinterpret_cast<const uint32_t*>(words.data()), words.size()}; }
-std::span<const int32_t> as_signed(std::span<const uint32_t> words) { return {reinterpret_cast<const int32_t*>(words.data()), words.size()}; }
+std::span<const uint32_t> as_unsigned(std::span<const int32_t> words) {
+  return {reinterpret_cast<const uint32_t*>(words.data()), words.size()};
+}
+std::span<const int32_t> as_signed(std::span<const uint32_t> words) {
+  return {reinterpret_cast<const int32_t*>(words.data()), words.size()};
+}
 
 /// 0, 1, ... in the order of (slot, key); the `pieces` of a row, which have slots of their own, side by side.
 std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const int32_t> slots, int64_t pieces) {
@@ -91,22 +96,26 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
   const RowAt at = [&](int64_t i) -> std::pair<ops::RowOwner, int32_t> {
     if (order.empty()) return {spec_.direct.index().owner(i + 1), static_cast<int32_t>(i + 1)};
     const auto row = static_cast<size_t>(order[static_cast<size_t>(i)]);
-    return {{keys[row], by_slot ? slots[row] : 0}, static_cast<int32_t>(static_cast<int64_t>(row) + (spec_.direct.empty() ? first_row : 1))};
+    return {{keys[row], by_slot ? slots[row] : 0},
+            static_cast<int32_t>(static_cast<int64_t>(row) + (spec_.direct.empty() ? first_row : 1))};
   };
   give_rows(count, at, with_states, take);
 }
 
-void EmbeddingTable::give_rows(int64_t count, const RowAt& at, bool with_states, const std::function<void(const RowBlock&)>& take) {
+void EmbeddingTable::give_rows(int64_t count, const RowAt& at, bool with_states,
+                               const std::function<void(const RowBlock&)>& take) {
   Context ctx(runtime_, runtime_.compute_stream());
   const ops::RowData& data = store_.data();
   const bool by_slot = spec_.identity_by_slot;
   const int64_t block = std::clamp<int64_t>(kBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
   Staging<float> vectors(ctx.device(), block, spec_.dim);
   std::vector<Staging<float>> states;
-  for (int s = 0; with_states && s < spec_.optimizer.states(); ++s) states.emplace_back(ctx.device(), block, data.state_dim);
+  for (int s = 0; with_states && s < spec_.optimizer.states(); ++s)
+    states.emplace_back(ctx.device(), block, data.state_dim);
   Staging<int32_t> last_steps(ctx.device(), with_states ? block : 0, 1);
   const ops::RowMarks marks = spec_.policy.keeps_marks() ? store_.marks() : ops::RowMarks{};
-  Staging<int32_t> last_seen(ctx.device(), marks.last_seen ? block : 0, 1), occurrences(ctx.device(), marks.occurrences ? block : 0, 1);
+  Staging<int32_t> last_seen(ctx.device(), marks.last_seen ? block : 0, 1),
+      occurrences(ctx.device(), marks.occurrences ? block : 0, 1);
   Buffer rows(ctx.device(), static_cast<size_t>(block) * sizeof(int32_t));
   const auto* device_rows = reinterpret_cast<const int32_t*>(rows.data());
   for (int64_t first = 0; first < count; first += block) {
@@ -122,9 +131,11 @@ void EmbeddingTable::give_rows(int64_t count, const RowAt& at, bool with_states,
     copy_bytes(ctx.stream(), rows.data(), block_rows.data(), block_rows.size() * sizeof(int32_t));
     RowBlock out{block_keys, block_slots, vectors.gather(ctx, device_rows, n, data.vectors), {}, {}};
     for (size_t s = 0; s < states.size(); ++s) out.states[s] = states[s].gather(ctx, device_rows, n, data.states[s]);
-    if (with_states && data.last_step) out.last_steps = last_steps.gather(ctx, device_rows, n, words_of(data.last_step));
+    if (with_states && data.last_step)
+      out.last_steps = last_steps.gather(ctx, device_rows, n, words_of(data.last_step));
     if (marks.last_seen) out.last_seen = as_unsigned(last_seen.gather(ctx, device_rows, n, words_of(marks.last_seen)));
-    if (marks.occurrences) out.occurrences = as_unsigned(occurrences.gather(ctx, device_rows, n, words_of(marks.occurrences)));
+    if (marks.occurrences)
+      out.occurrences = as_unsigned(occurrences.gather(ctx, device_rows, n, words_of(marks.occurrences)));
     take(out);
   }
 }
@@ -132,13 +143,13 @@ void EmbeddingTable::give_rows(int64_t count, const RowAt& at, bool with_states,
 void EmbeddingTable::import_rows(const RowBlock& block) {
   const bool by_slot = spec_.identity_by_slot;
   const size_t count = block.keys.size();
-  HCTR_EXPECT(
-      (block.vectors.empty() || block.vectors.size() == count * static_cast<size_t>(spec_.dim)) && (!by_slot || block.slots.size() == count),
-      "table '", spec_.name, "': ", count, " keys with ", block.slots.size(), " slots and ", block.vectors.size(),
-      " elements");
+  HCTR_EXPECT((block.vectors.empty() || block.vectors.size() == count * static_cast<size_t>(spec_.dim)) &&
+                  (!by_slot || block.slots.size() == count),
+              "table '", spec_.name, "': ", count, " keys with ", block.slots.size(), " slots and ",
+              block.vectors.size(), " elements");
   for (const std::span<const float> state : block.states)
-    HCTR_EXPECT(state.empty() || state.size() == count * static_cast<size_t>(spec_.state_dim()), "table '", spec_.name, "': ", count,
-                " keys with ", state.size(), " elements of a state");
+    HCTR_EXPECT(state.empty() || state.size() == count * static_cast<size_t>(spec_.state_dim()), "table '", spec_.name,
+                "': ", count, " keys with ", state.size(), " elements of a state");
   const std::vector<int64_t> order = sorted_order(block.keys, by_slot ? block.slots : std::span<const int32_t>(), 1);
   for (size_t i = 0; i < count; ++i) {
     const auto at = static_cast<size_t>(order[i]);
@@ -192,9 +203,11 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
     ops::index_insert(ctx, index, batch, rows);
     ops::init_new_rows(ctx, index, store_.init(), data);
   }
-  if (!block.vectors.empty()) Staging<float>(device, n, spec_.dim).scatter(ctx, rows, block.vectors, order, data.vectors);
+  if (!block.vectors.empty())
+    Staging<float>(device, n, spec_.dim).scatter(ctx, rows, block.vectors, order, data.vectors);
   for (int s = 0; s < spec_.optimizer.states(); ++s)
-    if (!block.states[s].empty()) Staging<float>(device, n, data.state_dim).scatter(ctx, rows, block.states[s], order, data.states[s]);
+    if (!block.states[s].empty())
+      Staging<float>(device, n, data.state_dim).scatter(ctx, rows, block.states[s], order, data.states[s]);
   const auto scatter_words = [&](void* column, std::span<const int32_t> words) {
     if (column && !words.empty()) Staging<int32_t>(device, n, 1).scatter(ctx, rows, words, order, words_of(column));
   };

@@ -33,8 +33,10 @@ void TableSummary::add(const SparseRows& part) {
     smallest_norm_ = first ? row.norm : std::min(smallest_norm_, row.norm);
     largest_norm_ = std::max(largest_norm_, row.norm);
     sum_ += row.norm;
-    if (row.norm == 0) ++zeros_;
-    else ++fine_[static_cast<int>(std::floor(kFine * std::log2(row.norm)))];
+    if (row.norm == 0)
+      ++zeros_;
+    else
+      ++fine_[static_cast<int>(std::floor(kFine * std::log2(row.norm)))];
     largest_.push_back(row);
     std::push_heap(largest_.begin(), largest_.end(), larger);
     if (static_cast<int64_t>(largest_.size()) > top_) {
@@ -62,10 +64,12 @@ double TableSummary::median_norm() const {
 
 std::vector<TableSummary::Bin> TableSummary::histogram() const {
   std::map<int, int64_t> doublings;
-  for (const auto& [bin, rows] : fine_) doublings[static_cast<int>(std::floor(static_cast<double>(bin) / kFine))] += rows;
+  for (const auto& [bin, rows] : fine_)
+    doublings[static_cast<int>(std::floor(static_cast<double>(bin) / kFine))] += rows;
   std::vector<Bin> bins;
   if (doublings.empty()) return bins;
-  for (int e = doublings.begin()->first; e <= doublings.rbegin()->first; ++e) bins.push_back({e, doublings.contains(e) ? doublings[e] : 0});
+  for (int e = doublings.begin()->first; e <= doublings.rbegin()->first; ++e)
+    bins.push_back({e, doublings.contains(e) ? doublings[e] : 0});
   return bins;
 }
 

@@ -22,9 +22,13 @@ class Activation : public Layer {
   template <class P>
   Activation(const std::string&, P params) : function_{kFunction, static_cast<float>(params.alpha)} {}
 
-  LayerPlan plan(const Specs& inputs) const override { return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}}; }
+  LayerPlan plan(const Specs& inputs) const override {
+    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
+  }
 
-  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::activate(ctx, function_, io.in[0], io.out[0]); }
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    ops::activate(ctx, function_, io.in[0], io.out[0]);
+  }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0]) ops::activate_backward(ctx, function_, io.in[0], io.d_out[0], *io.d_in[0]);
@@ -46,16 +50,20 @@ LayerType type(const char* name, const char* formula) {
 }  // namespace
 
 LayerType elu() {
-  return type<Function::elu>("ELU", "y = x < 0 ? alpha (exp(x) - 1) : x",
-                         Schema<EluParams>("ELU", "elu_param").need("alpha", &EluParams::alpha, "minus the value far below zero"));
+  return type<Function::elu>(
+      "ELU", "y = x < 0 ? alpha (exp(x) - 1) : x",
+      Schema<EluParams>("ELU", "elu_param").need("alpha", &EluParams::alpha, "minus the value far below zero"));
 }
 LayerType gelu() { return type<Function::gelu>("GELU", "y = x Phi(x), Phi the distribution function of the normal"); }
 LayerType leaky_relu() {
   return type<Function::leaky_relu>("LeakyReLU", "y = x < 0 ? alpha x : x",
-                                Schema<LeakyReluParams>("LeakyReLU", "leaky_relu_param").opt("alpha", &LeakyReluParams::alpha, "slope below zero"));
+                                    Schema<LeakyReluParams>("LeakyReLU", "leaky_relu_param")
+                                        .opt("alpha", &LeakyReluParams::alpha, "slope below zero"));
 }
 LayerType relu() { return type<Function::relu>("ReLU", "y = max(x, 0)"); }
-LayerType sigmoid() { return type<Function::sigmoid>("Sigmoid", "y = 1 / (1 + exp(-x)); the losses have their own, so not before one"); }
+LayerType sigmoid() {
+  return type<Function::sigmoid>("Sigmoid", "y = 1 / (1 + exp(-x)); the losses have their own, so not before one");
+}
 LayerType silu() { return type<Function::silu>("SiLU", "y = x / (1 + exp(-x))"); }
 LayerType tanh() { return type<Function::tanh>("Tanh", "y = tanh(x)"); }
 

@@ -23,10 +23,11 @@ class BatchNorm : public Layer {
     const int64_t n = inputs[0].shape[1];
     const InitialValues one{InitialValues::Kind::constant, 1}, zero{};
     return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)},
-            .weights = {{"gamma", {n}, params_.gamma_init == Initializer::zero ? zero : one, false}, {"beta", {n}, zero, false}},
+            .weights = {{"gamma", {n}, params_.gamma_init == Initializer::zero ? zero : one, false},
+                        {"beta", {n}, zero, false}},
             .state = {{"mean", {n}}, {"var", {n}}, {"weight", {1}, 0, 1.0f}},
-            .scratch = {ops::column_sums_scratch(n), TensorSpec(DType::f32, {2 * n + 1}), TensorSpec(DType::f32, {2, n}),
-                        TensorSpec(DType::f32, {2, n})}};
+            .scratch = {ops::column_sums_scratch(n), TensorSpec(DType::f32, {2 * n + 1}),
+                        TensorSpec(DType::f32, {2, n}), TensorSpec(DType::f32, {2, n})}};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase phase) const override {
@@ -51,7 +52,8 @@ class BatchNorm : public Layer {
     ops::copy(ctx, d_sums.row_range(1, 2).reshaped({n}), io.d_weights[0]);
     ops::copy(ctx, d_sums.row_range(0, 1).reshaped({n}), io.d_weights[1]);
     if (!params_.compatibility.batch_norm_per_gpu) io.sum_over_ranks(ctx, d_sums);
-    if (io.d_in[0]) ops::batch_norm_backward(ctx, io.in[0], io.d_out[0], batch, io.weights[0], sums, d_sums, *io.d_in[0]);
+    if (io.d_in[0])
+      ops::batch_norm_backward(ctx, io.in[0], io.d_out[0], batch, io.weights[0], sums, d_sums, *io.d_in[0]);
   }
 
  private:
@@ -67,18 +69,23 @@ Schema<BatchNormParams> schema() {
       .opt("gamma_init", &P::gamma_init, "how gamma starts: Zero, or 1 when left out")
       .opt("beta_init", &P::beta_init, "how beta starts: Zero, also when left out")
       .together([](P& p, const std::string& pointer, Problems& problems) {
-        const auto has_word = [](Initializer word) { return word == Initializer::by_default || word == Initializer::zero; };
-        if (!has_word(p.gamma_init)) problems.note(pointer + "/gamma_init", "BatchNorm knows Zero alone; gamma starts at 1");
-        if (!has_word(p.beta_init)) problems.note(pointer + "/beta_init", "BatchNorm knows Zero alone; beta starts at 0");
+        const auto has_word = [](Initializer word) {
+          return word == Initializer::by_default || word == Initializer::zero;
+        };
+        if (!has_word(p.gamma_init))
+          problems.note(pointer + "/gamma_init", "BatchNorm knows Zero alone; gamma starts at 1");
+        if (!has_word(p.beta_init))
+          problems.note(pointer + "/beta_init", "BatchNorm knows Zero alone; beta starts at 0");
       });
 }
 
 }  // namespace
 
 LayerType batch_norm() {
-  return LayerType::of<BatchNorm>("BatchNorm",
-                                  "y = gamma (x - mean) / sqrt(var + eps) + beta per column; training: of the batch, evaluation: running averages",
-                                  {1, 1}, {1, 1}, schema());
+  return LayerType::of<BatchNorm>(
+      "BatchNorm",
+      "y = gamma (x - mean) / sqrt(var + eps) + beta per column; training: of the batch, evaluation: running averages",
+      {1, 1}, {1, 1}, schema());
 }
 
 }  // namespace hctr

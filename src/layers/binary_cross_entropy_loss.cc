@@ -15,8 +15,10 @@ class BinaryCrossEntropyLoss : public LossLayer {
     need_rank(inputs[0], 2, "bottom/0", "BinaryCrossEntropyLoss");
     for (size_t i = 0; i < 2; ++i)
       if (inputs[i].shape != Shape{inputs[0].rows(), 1})
-        throw PlanError(cat("bottom/", i), cat("BinaryCrossEntropyLoss takes logits and labels of one column and equally many rows: the logits have shape ",
-                                               to_string(inputs[0].shape), ", the labels ", to_string(inputs[1].shape)));
+        throw PlanError(cat("bottom/", i),
+                        cat("BinaryCrossEntropyLoss takes logits and labels of one column and equally many rows: the "
+                            "logits have shape ",
+                            to_string(inputs[0].shape), ", the labels ", to_string(inputs[1].shape)));
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, inputs[0].shape)}};
   }
 
@@ -25,7 +27,8 @@ class BinaryCrossEntropyLoss : public LossLayer {
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
-    if (io.d_in[0]) ops::binary_cross_entropy_backward(ctx, io.in[0], io.in[1], *io.d_in[0], static_cast<float>(params_.loss_weight));
+    if (io.d_in[0])
+      ops::binary_cross_entropy_backward(ctx, io.in[0], io.in[1], *io.d_in[0], static_cast<float>(params_.loss_weight));
   }
 
   double weight() const override { return params_.loss_weight; }
@@ -39,8 +42,9 @@ class BinaryCrossEntropyLoss : public LossLayer {
 
 LayerType binary_cross_entropy_loss() {
   return LayerType::of<BinaryCrossEntropyLoss>(
-      "BinaryCrossEntropyLoss", "mean over samples of max(z, 0) - z y + log(1 + exp(-|z|)), z logits, y labels; bottoms in this order",
-      {2, 2}, {1, 1}, regularized(Schema<LossParams>("BinaryCrossEntropyLoss")));
+      "BinaryCrossEntropyLoss",
+      "mean over samples of max(z, 0) - z y + log(1 + exp(-|z|)), z logits, y labels; bottoms in this order", {2, 2},
+      {1, 1}, regularized(Schema<LossParams>("BinaryCrossEntropyLoss")));
 }
 
 }  // namespace hctr

@@ -23,8 +23,9 @@ class Cast : public Layer {
 }  // namespace
 
 LayerType cast() {
-  return LayerType::of<Cast>("Cast", "y = x; accepted for old files, with its gradient: types are converted where needed without it", {1, 1}, {1, 1},
-                             Schema<NoParams>("Cast"));
+  return LayerType::of<Cast>(
+      "Cast", "y = x; accepted for old files, with its gradient: types are converted where needed without it", {1, 1},
+      {1, 1}, Schema<NoParams>("Cast"));
 }
 
 }  // namespace hctr

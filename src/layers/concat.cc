@@ -20,14 +20,16 @@ class Concat : public Layer {
     Shape shape = inputs[0].shape;
     if (shape.rank() != 3) need_rank(inputs[0], 2, "bottom/0", "Concat");
     if (axis_ >= shape.rank())
-      throw PlanError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape), ": matrices are put side by side along axis 1"));
+      throw PlanError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape),
+                                  ": matrices are put side by side along axis 1"));
     for (size_t i = 1; i < inputs.size(); ++i) {
       Shape expected = inputs[i].shape;
       if (expected.rank() == shape.rank()) expected[axis_] = shape[axis_];
       if (expected != shape) throw PlanError(cat("bottom/", i), misfit(inputs[0].shape, inputs[i].shape));
       shape[axis_] += inputs[i].shape[axis_];
     }
-    return {.outputs = {TensorSpec(inputs[0].dtype, shape)}, .memory = axis_ == 1 ? LayerPlan::Memory::columns_of_inputs : LayerPlan::Memory::own};
+    return {.outputs = {TensorSpec(inputs[0].dtype, shape)},
+            .memory = axis_ == 1 ? LayerPlan::Memory::columns_of_inputs : LayerPlan::Memory::own};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
@@ -49,19 +51,22 @@ class Concat : public Layer {
   std::string misfit(const Shape& first, const Shape& other) const {
     if (first.rank() == 2 && other.rank() == 2)
       return cat("Concat takes tensors with equally many rows: the first has ", first[0], ", this one ", other[0]);
-    return cat("Concat along axis ", axis_, " takes tensors that agree in all other dimensions: the first has shape ", to_string(first), ", this one ",
-               to_string(other));
+    return cat("Concat along axis ", axis_, " takes tensors that agree in all other dimensions: the first has shape ",
+               to_string(first), ", this one ", to_string(other));
   }
 
-  /// Between a part and its place in the whole: columns of a row, or, along axis 2, columns of every slot. Moves `at` on.
+  /// Between a part and its place in the whole: columns of a row, or, along axis 2, columns of every slot. Moves `at`
+  /// on.
   void copy_part(Context& ctx, const Tensor& part, const Tensor& whole, int64_t& at, bool into_whole) const {
     const int64_t width = axis_ == 1 ? part.row_elements() : part.dim(2), begin = at;
     at += width;
     if (axis_ == 2) {
-      const Blocks slots = Blocks::slots_of(part, part.dim(1)), columns = Blocks::slots_of(whole, whole.dim(1)).columns(begin, at);
+      const Blocks slots = Blocks::slots_of(part, part.dim(1)),
+                   columns = Blocks::slots_of(whole, whole.dim(1)).columns(begin, at);
       return into_whole ? ops::copy_blocks(ctx, slots, columns) : ops::copy_blocks(ctx, columns, slots);
     }
-    const Tensor flat = part.reshaped({part.rows(), width}), columns = whole.reshaped({whole.rows(), whole.row_elements()}).columns(begin, at);
+    const Tensor flat = part.reshaped({part.rows(), width}),
+                 columns = whole.reshaped({whole.rows(), whole.row_elements()}).columns(begin, at);
     return into_whole ? ops::copy(ctx, flat, columns) : ops::copy(ctx, columns, flat);
   }
 
@@ -72,8 +77,10 @@ class Concat : public Layer {
 
 LayerType concat() {
   using P = ConcatParams;
-  return LayerType::of<Concat>("Concat", "y = [x_0 | x_1 | ...]: along the axis, in listing order", {1, kAnyNumber}, {1, 1},
-                               Schema<P>("Concat").opt("axis", &P::axis, "1: columns of matrices, slots of 3-D tensors; 2: columns of every slot", between(1, 2)));
+  return LayerType::of<Concat>(
+      "Concat", "y = [x_0 | x_1 | ...]: along the axis, in listing order", {1, kAnyNumber}, {1, 1},
+      Schema<P>("Concat").opt("axis", &P::axis,
+                              "1: columns of matrices, slots of 3-D tensors; 2: columns of every slot", between(1, 2)));
 }
 
 }  // namespace hctr

@@ -14,11 +14,12 @@ class CrossEntropyLoss : public LossLayer {
   LayerPlan plan(const Specs& inputs) const override {
     const int64_t rows = inputs[0].rows();
     if (inputs[0].shape != Shape{rows, 2})
-      throw PlanError("bottom/0", cat("CrossEntropyLoss takes logits of two columns, one for each class; this one has shape ",
-                                      to_string(inputs[0].shape)));
+      throw PlanError("bottom/0",
+                      cat("CrossEntropyLoss takes logits of two columns, one for each class; this one has shape ",
+                          to_string(inputs[0].shape)));
     if (inputs[1].shape != Shape{rows, 1})
-      throw PlanError("bottom/1", cat("CrossEntropyLoss takes labels of one column, 0 or 1, for ", rows, " rows; this one has shape ",
-                                      to_string(inputs[1].shape)));
+      throw PlanError("bottom/1", cat("CrossEntropyLoss takes labels of one column, 0 or 1, for ", rows,
+                                      " rows; this one has shape ", to_string(inputs[1].shape)));
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, {rows, 1})}};
   }
 
@@ -27,7 +28,9 @@ class CrossEntropyLoss : public LossLayer {
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
-    if (io.d_in[0]) ops::two_class_cross_entropy_backward(ctx, io.in[0], io.in[1], static_cast<float>(params_.loss_weight), *io.d_in[0]);
+    if (io.d_in[0])
+      ops::two_class_cross_entropy_backward(ctx, io.in[0], io.in[1], static_cast<float>(params_.loss_weight),
+                                            *io.d_in[0]);
     if (io.d_in[1]) ops::fill(ctx, 0, *io.d_in[1]);
   }
 
@@ -41,9 +44,10 @@ class CrossEntropyLoss : public LossLayer {
 }  // namespace
 
 LayerType cross_entropy_loss() {
-  return LayerType::of<CrossEntropyLoss>(
-      "CrossEntropyLoss", "mean over samples of -log softmax(z)[k], z two logits, k = 1 where the label is 0.5 or more, else 0; bottoms in this order",
-      {2, 2}, {1, 1}, regularized(Schema<LossParams>("CrossEntropyLoss")));
+  return LayerType::of<CrossEntropyLoss>("CrossEntropyLoss",
+                                         "mean over samples of -log softmax(z)[k], z two logits, k = 1 where the label "
+                                         "is 0.5 or more, else 0; bottoms in this order",
+                                         {2, 2}, {1, 1}, regularized(Schema<LossParams>("CrossEntropyLoss")));
 }
 
 }  // namespace hctr

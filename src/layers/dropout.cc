@@ -14,9 +14,12 @@ struct DropoutParams {
 
 class Dropout : public Layer {
  public:
-  Dropout(const std::string& name, DropoutParams params) : stream_(stream_of(name)), rate_(static_cast<float>(params.rate)) {}
+  Dropout(const std::string& name, DropoutParams params)
+      : stream_(stream_of(name)), rate_(static_cast<float>(params.rate)) {}
 
-  LayerPlan plan(const Specs& inputs) const override { return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}}; }
+  LayerPlan plan(const Specs& inputs) const override {
+    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
+  }
 
   void forward(Context& ctx, const LayerIo& io, Phase phase) const override {
     if (phase == Phase::train && rate_ > 0)
@@ -43,7 +46,8 @@ class Dropout : public Layer {
 LayerType dropout() {
   return LayerType::of<Dropout>(
       "Dropout", "training: y = x / (1 - rate) with probability 1 - rate, else 0; evaluation: y = x", {1, 1}, {1, 1},
-      Schema<DropoutParams>("Dropout").opt("rate", &DropoutParams::rate, "share of elements set to zero", Range{.low = 0, .high = 1, .high_open = true}));
+      Schema<DropoutParams>("Dropout").opt("rate", &DropoutParams::rate, "share of elements set to zero",
+                                           Range{.low = 0, .high = 1, .high_open = true}));
 }
 
 }  // namespace hctr

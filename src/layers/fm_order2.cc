@@ -17,12 +17,14 @@ class FmOrder2 : public Layer {
   LayerPlan plan(const Specs& inputs) const override {
     const TensorSpec& x = inputs[0];
     if (x.row_elements() % dim_ != 0)
-      throw PlanError("out_dim", cat("rows of ", x.row_elements(), " elements are no vectors of ", dim_, ": out_dim must divide the width of a tensor of shape ",
-                                     to_string(x.shape)));
+      throw PlanError("out_dim", cat("rows of ", x.row_elements(), " elements are no vectors of ", dim_,
+                                     ": out_dim must divide the width of a tensor of shape ", to_string(x.shape)));
     return {.outputs = {TensorSpec(x.dtype, {x.rows(), dim_})}};
   }
 
-  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::fm_order2(ctx, flat(io.in[0]), io.out[0]); }
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    ops::fm_order2(ctx, flat(io.in[0]), io.out[0]);
+  }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0]) ops::fm_order2_backward(ctx, flat(io.in[0]), io.d_out[0], flat(*io.d_in[0]));
@@ -38,8 +40,9 @@ class FmOrder2 : public Layer {
 
 LayerType fm_order2() {
   using P = FmOrder2Params;
-  return LayerType::of<FmOrder2>("FmOrder2", "y = 1/2 ((sum of e_j)^2 - sum of e_j^2), x seen as vectors e_j of length out_dim", {1, 1}, {1, 1},
-                                 Schema<P>("FmOrder2").need("out_dim", &P::out_dim, "length of a vector, and columns of y", count_from(1)));
+  return LayerType::of<FmOrder2>(
+      "FmOrder2", "y = 1/2 ((sum of e_j)^2 - sum of e_j^2), x seen as vectors e_j of length out_dim", {1, 1}, {1, 1},
+      Schema<P>("FmOrder2").need("out_dim", &P::out_dim, "length of a vector, and columns of y", count_from(1)));
 }
 
 }  // namespace hctr

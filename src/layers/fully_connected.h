@@ -27,12 +27,16 @@ struct FullyConnected {
   void add_weights(int64_t in, const std::string& suffix, std::vector<WeightSpec>&) const;
   size_t weights() const { return use_bias ? 2 : 1; }
   /// Whether f is computed from a copy of x W + b that backward needs too. ReLU is not: its sign is that of y.
-  bool keeps_input_of_activation() const { return activation != StageActivation::none && activation != StageActivation::relu; }
+  bool keeps_input_of_activation() const {
+    return activation != StageActivation::none && activation != StageActivation::relu;
+  }
 
   /// `w` points to weights(); `z` is there when keeps_input_of_activation().
   void forward(Context&, Tensor x, const Tensor* w, std::optional<Tensor> z, Tensor y) const;
-  /// The gradient of x when d_x is there. `d_z` [like y] is used unless the activation is none, and backward_weights needs it.
-  void backward(Context&, const Tensor* w, std::optional<Tensor> z, Tensor y, Tensor d_y, std::optional<Tensor> d_z, std::optional<Tensor> d_x) const;
+  /// The gradient of x when d_x is there. `d_z` [like y] is used unless the activation is none, and backward_weights
+  /// needs it.
+  void backward(Context&, const Tensor* w, std::optional<Tensor> z, Tensor y, Tensor d_y, std::optional<Tensor> d_z,
+                std::optional<Tensor> d_x) const;
   /// Gradients of weights, after backward().
   void backward_weights(Context&, Tensor x, Tensor d_y, std::optional<Tensor> d_z, const Tensor* d_w) const;
 };

@@ -1,5 +1,5 @@
-// FusedReshapeConcat and FusedReshapeConcatGeneral: the slots of several embeddings as rows, side by side. The first one
-// keeps the last slot of each sample, the item in question, apart from those before it, the history.
+// FusedReshapeConcat and FusedReshapeConcatGeneral: the slots of several embeddings as rows, side by side. The first
+// one keeps the last slot of each sample, the item in question, apart from those before it, the history.
 #include "layers/layer_type.h"
 #include "ops/blocks.h"
 
@@ -22,15 +22,18 @@ class FusedReshapeConcat : public Layer {
       const Shape& shape = inputs[i].shape;
       const std::string field = cat("bottom/", i);
       if (shape.rank() != 3)
-        throw PlanError(field, cat(kType, " takes tensors [samples, slots, dim], as embeddings make them, and this one has shape ", to_string(shape)));
+        throw PlanError(
+            field, cat(kType, " takes tensors [samples, slots, dim], as embeddings make them, and this one has shape ",
+                       to_string(shape)));
       if (shape[0] != first[0] || shape[1] != first[1])
-        throw PlanError(field, cat(kType, " takes tensors of equally many samples and slots: the first has shape ", to_string(first), ", this one ",
-                                   to_string(shape)));
+        throw PlanError(field, cat(kType, " takes tensors of equally many samples and slots: the first has shape ",
+                                   to_string(first), ", this one ", to_string(shape)));
       width += shape[2];
     }
     if (kSplit && first[1] < 2)
-      throw PlanError("bottom/0", cat(kType, " needs at least two slots, a history and an item, and this tensor has shape ", to_string(first),
-                                      "; FusedReshapeConcatGeneral takes one"));
+      throw PlanError("bottom/0",
+                      cat(kType, " needs at least two slots, a history and an item, and this tensor has shape ",
+                          to_string(first), "; FusedReshapeConcatGeneral takes one"));
     const int64_t history = kSplit ? first[1] - 1 : first[1];
     LayerPlan plan{.outputs = {TensorSpec(inputs[0].dtype, {first[0] * history, width})}};
     if (kSplit) plan.outputs.emplace_back(inputs[0].dtype, Shape{first[0], width});
@@ -68,13 +71,16 @@ class FusedReshapeConcat : public Layer {
 
 LayerType fused_reshape_concat() {
   using L = FusedReshapeConcat<true>;
-  return LayerType::of<L>(L::kType, "y_0 [samples (slots - 1), sum of dims]: all slots but the last, as rows; y_1 [samples, sum of dims]: the last one",
+  return LayerType::of<L>(L::kType,
+                          "y_0 [samples (slots - 1), sum of dims]: all slots but the last, as rows; y_1 [samples, sum "
+                          "of dims]: the last one",
                           {1, kAnyNumber}, {2, 2}, Schema<NoParams>(L::kType));
 }
 
 LayerType fused_reshape_concat_general() {
   using L = FusedReshapeConcat<false>;
-  return LayerType::of<L>(L::kType, "y [samples slots, sum of dims]: all slots, as rows", {1, kAnyNumber}, {1, 1}, Schema<NoParams>(L::kType));
+  return LayerType::of<L>(L::kType, "y [samples slots, sum of dims]: all slots, as rows", {1, kAnyNumber}, {1, 1},
+                          Schema<NoParams>(L::kType));
 }
 
 }  // namespace hctr

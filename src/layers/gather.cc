@@ -19,12 +19,15 @@ class Gather : public Layer {
     Shape shape = inputs[0].shape;
     for (size_t i = 0; i < indices_.size(); ++i)
       if (indices_[i] >= shape[0])
-        throw PlanError(cat("indices/", i), cat("row ", indices_[i], " of a tensor of shape ", to_string(shape), ": its rows are 0 to ", shape[0] - 1));
+        throw PlanError(cat("indices/", i), cat("row ", indices_[i], " of a tensor of shape ", to_string(shape),
+                                                ": its rows are 0 to ", shape[0] - 1));
     shape[0] = static_cast<int64_t>(indices_.size());
     return {.outputs = {TensorSpec(inputs[0].dtype, shape)}};
   }
 
-  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::gather(ctx, all_rows(io.in[0]), indices_, all_rows(io.out[0])); }
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    ops::gather(ctx, all_rows(io.in[0]), indices_, all_rows(io.out[0]));
+  }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0]) ops::gather_backward(ctx, all_rows(io.d_out[0]), indices_, all_rows(*io.d_in[0]));
@@ -44,8 +47,11 @@ void check_together(GatherParams& params, const std::string& pointer, Problems& 
 
 LayerType gather() {
   using P = GatherParams;
-  return LayerType::of<Gather>("Gather", "row i of y = row indices[i] of x", {1, 1}, {1, 1},
-                               Schema<P>("Gather").need("indices", &P::indices, "numbers of rows of x, which may repeat", count_from(0)).together(check_together));
+  return LayerType::of<Gather>(
+      "Gather", "row i of y = row indices[i] of x", {1, 1}, {1, 1},
+      Schema<P>("Gather")
+          .need("indices", &P::indices, "numbers of rows of x, which may repeat", count_from(0))
+          .together(check_together));
 }
 
 }  // namespace hctr

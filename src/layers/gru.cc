@@ -25,12 +25,14 @@ class Gru : public Layer {
     const DType dtype = inputs[0].dtype, wide = dtype == DType::f64 ? DType::f64 : DType::f32;
     const int64_t batch = batch_of(inputs[0].shape), rows = batch * steps_;
     const auto start = [&](Initializer word, int64_t in) {
-      return initial_values(word == Initializer::by_default ? Initializer::xavier_uniform : word, static_cast<double>(in), static_cast<double>(units_));
+      return initial_values(word == Initializer::by_default ? Initializer::xavier_uniform : word,
+                            static_cast<double>(in), static_cast<double>(units_));
     };
-    LayerPlan plan{.outputs = {TensorSpec(dtype, {batch, steps_, units_})},
-                   .weights = {{"input_weights", {3 * units_, width_}, start(params_.weight_init, width_)},
-                               {"state_weights", {3 * units_, units_}, start(params_.weight_init, units_)},
-                               {"bias", {3 * units_}, initial_values(params_.bias_init, 0, static_cast<double>(units_))}}};
+    LayerPlan plan{
+        .outputs = {TensorSpec(dtype, {batch, steps_, units_})},
+        .weights = {{"input_weights", {3 * units_, width_}, start(params_.weight_init, width_)},
+                    {"state_weights", {3 * units_, units_}, start(params_.weight_init, units_)},
+                    {"bias", {3 * units_}, initial_values(params_.bias_init, 0, static_cast<double>(units_))}}};
     plan.scratch.resize(kScratch, TensorSpec(dtype, {rows, 3 * units_}));  // kDInput, kDState
     plan.scratch[kRows] = TensorSpec(dtype, {rows, width_});
     plan.scratch[kStart] = TensorSpec(dtype, {batch, units_});
@@ -55,7 +57,8 @@ class Gru : public Layer {
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
-    const Tensor &d_of_input = io.scratch[kDInput], &d_of_state = io.scratch[kDState], &before = io.scratch[kBefore], &h = io.out[0];
+    const Tensor &d_of_input = io.scratch[kDInput], &d_of_state = io.scratch[kDState], &before = io.scratch[kBefore],
+                 &h = io.out[0];
     const int64_t batch = h.dim(0), all = steps_ * units_;
     // The state before each step: the outputs, one step later.
     const Tensor shifted = before.reshaped({batch, all});
@@ -64,9 +67,10 @@ class Gru : public Layer {
     ops::fill(ctx, 0, io.scratch[kThrough]);
     ops::fill(ctx, 0, io.scratch[kDirect]);
     for (int64_t t = steps_; t-- > 0;) {
-      ops::gru_step_backward(ctx, step(io.scratch[kKept], t), step(before, t), step(io.d_out[0], t), io.scratch[kThrough], io.scratch[kDirect],
-                             step(d_of_input, t), step(d_of_state, t));
-      if (t > 0) ops::matmul(ctx, step(d_of_state, t), Transpose::no, io.weights[1], Transpose::no, io.scratch[kThrough]);
+      ops::gru_step_backward(ctx, step(io.scratch[kKept], t), step(before, t), step(io.d_out[0], t),
+                             io.scratch[kThrough], io.scratch[kDirect], step(d_of_input, t), step(d_of_state, t));
+      if (t > 0)
+        ops::matmul(ctx, step(d_of_state, t), Transpose::no, io.weights[1], Transpose::no, io.scratch[kThrough]);
     }
     ops::matmul(ctx, d_of_input, Transpose::yes, rows_of(io), Transpose::no, io.d_weights[0]);
     ops::matmul(ctx, d_of_state, Transpose::yes, before, Transpose::no, io.d_weights[1]);
@@ -85,11 +89,13 @@ class Gru : public Layer {
   int64_t batch_of(const Shape& shape) const {
     if (shape == Shape{shape[0], steps_, width_} || shape == Shape{shape[0], steps_ * width_}) return shape[0];
     if (shape.rank() != 2 || shape[1] != width_)
-      throw PlanError("bottom", cat("GRU takes sequences of ", steps_, " vectors of ", width_, ", as its fields say: a tensor ",
-                                    to_string({shape[0], steps_, width_}), ", or a matrix with such a sequence or one vector in each row; this one has shape ",
+      throw PlanError("bottom", cat("GRU takes sequences of ", steps_, " vectors of ", width_,
+                                    ", as its fields say: a tensor ", to_string({shape[0], steps_, width_}),
+                                    ", or a matrix with such a sequence or one vector in each row; this one has shape ",
                                     to_string(shape)));
     if (shape[0] % steps_ != 0)
-      throw PlanError("gru_param/SeqLength", cat("the ", shape[0], " rows of a tensor of shape ", to_string(shape), " are no whole sequences of ", steps_));
+      throw PlanError("gru_param/SeqLength", cat("the ", shape[0], " rows of a tensor of shape ", to_string(shape),
+                                                 " are no whole sequences of ", steps_));
     return shape[0] / steps_;
   }
 
@@ -113,19 +119,21 @@ class Gru : public Layer {
 
 LayerType gru() {
   using P = GruParams;
-  return LayerType::of<Gru>(
-      "GRU",
-      "y_t = h_t = (1 - z) n + z h_{t-1} with r, z = sigmoid(x_t W^T + h_{t-1} R^T + b), n = tanh(x_t W^T + b + r (h_{t-1} R^T)), h_0 = 0; W "
-      "[3 num_output, vector_size], R [3 num_output, num_output] and b [3 num_output] hold r, z, n in this order. y is [batch, SeqLength, num_output]; "
-      "Reshape with `selected` takes a step of it",
-      {1, 1}, {1, 1},
-      Schema<P>("GRU", "gru_param")
-          .need("num_output", &P::num_output, "units: numbers of the state, and columns of each step of y", count_from(1))
-          .need("SeqLength", &P::sequence, "steps of a sequence", count_from(1))
-          .need("vector_size", &P::vector_size, "numbers of each step of x", count_from(1))
-          .opt("weight_init", &P::weight_init, "how W and R start; left out: XavierUniform")
-          .opt("bias_init", &P::bias_init, "how b starts; left out: Zero")
-          .ignored("batchsize", "the tensor tells how many sequences there are"));
+  return LayerType::of<Gru>("GRU",
+                            "y_t = h_t = (1 - z) n + z h_{t-1} with r, z = sigmoid(x_t W^T + h_{t-1} R^T + b), n = "
+                            "tanh(x_t W^T + b + r (h_{t-1} R^T)), h_0 = 0; W "
+                            "[3 num_output, vector_size], R [3 num_output, num_output] and b [3 num_output] hold r, z, "
+                            "n in this order. y is [batch, SeqLength, num_output]; "
+                            "Reshape with `selected` takes a step of it",
+                            {1, 1}, {1, 1},
+                            Schema<P>("GRU", "gru_param")
+                                .need("num_output", &P::num_output,
+                                      "units: numbers of the state, and columns of each step of y", count_from(1))
+                                .need("SeqLength", &P::sequence, "steps of a sequence", count_from(1))
+                                .need("vector_size", &P::vector_size, "numbers of each step of x", count_from(1))
+                                .opt("weight_init", &P::weight_init, "how W and R start; left out: XavierUniform")
+                                .opt("bias_init", &P::bias_init, "how b starts; left out: Zero")
+                                .ignored("batchsize", "the tensor tells how many sequences there are"));
 }
 
 }  // namespace hctr

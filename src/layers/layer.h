@@ -17,8 +17,8 @@ using Specs = std::vector<TensorSpec>;
 
 enum class Phase { train, evaluate };
 
-/// A weight: its name inside the layer, shape, and how it starts. The master copy is f32; a layer gets it in the type of its
-/// activations and gives its gradient in f32.
+/// A weight: its name inside the layer, shape, and how it starts. The master copy is f32; a layer gets it in the type
+/// of its activations and gives its gradient in f32.
 struct WeightSpec {
   std::string name;
   Shape shape;
@@ -26,7 +26,8 @@ struct WeightSpec {
   bool penalised = true;  ///< whether a regularizer applies to it
 };
 
-/// Something a layer carries from step to step that is no weight: running statistics. f32; training writes, evaluation reads.
+/// Something a layer carries from step to step that is no weight: running statistics. f32; training writes, evaluation
+/// reads.
 struct StateSpec {
   std::string name;
   Shape shape;
@@ -39,7 +40,7 @@ struct LayerPlan {
   Specs outputs;
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
   std::vector<StateSpec> state{};
-  Specs scratch{};                   ///< written by forward, still there in backward
+  Specs scratch{};  ///< written by forward, still there in backward
   /// Where outputs could lie without a copy. A hint to the memory plan: layers copy with ops::copy, which does nothing
   /// when both tensors are the same memory.
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
@@ -52,7 +53,8 @@ struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch;
   std::vector<std::optional<Tensor>> d_in;  ///< absent where nobody needs the gradient: of data, say
   std::vector<Tensor> d_out, d_weights;     ///< a loss has no d_out
-  /// Makes a tensor the sum of all ranks' tensors: for what a layer takes from the whole batch. On one rank it is that already.
+  /// Makes a tensor the sum of all ranks' tensors: for what a layer takes from the whole batch. On one rank it is that
+  /// already.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };
 
@@ -73,15 +75,16 @@ class Layer {
   /// Shapes of outputs, weights and scratch for these inputs. Pure. Errors: PlanError.
   virtual LayerPlan plan(const Specs& inputs) const = 0;
   virtual void forward(Context&, const LayerIo&, Phase) const = 0;
-  /// Writes every present d_in and every d_weight (overwrites), or leaves d_weights to backward_weights(). The network sums gradients of tensors that
-  /// several layers read.
+  /// Writes every present d_in and every d_weight (overwrites), or leaves d_weights to backward_weights(). The network
+  /// sums gradients of tensors that several layers read.
   virtual void backward(Context&, const LayerIo&) const = 0;
-  /// What backward() has left, once it is done: gradients of weights that can wait until gradients of inputs are on their way.
+  /// What backward() has left, once it is done: gradients of weights that can wait until gradients of inputs are on
+  /// their way.
   virtual void backward_weights(Context&, const LayerIo&) const {}
 };
 
-/// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}, and backward starts here.
-/// The loss is as its formula says; its gradient is that of weight() times it.
+/// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}, and backward starts
+/// here. The loss is as its formula says; its gradient is that of weight() times it.
 class LossLayer : public Layer {
  public:
   /// What the loss counts in the sum of all losses of a model.

@@ -19,20 +19,24 @@ class LayerNorm : public Layer {
   LayerPlan plan(const Specs& inputs) const override {
     const Shape& shape = inputs[0].shape;
     if (shape.rank() < 2)
-      throw PlanError("bottom", cat("LayerNorm takes a tensor of 2 to 4 dimensions, and this one has shape ", to_string(shape)));
+      throw PlanError("bottom",
+                      cat("LayerNorm takes a tensor of 2 to 4 dimensions, and this one has shape ", to_string(shape)));
     const int64_t n = shape[shape.rank() - 1];
     const InitialValues one{InitialValues::Kind::constant, 1}, zero{};
     return {.outputs = {TensorSpec(inputs[0].dtype, shape)},
-            .weights = {{"gamma", {n}, params_.gamma_init == Initializer::zero ? zero : one, false}, {"beta", {n}, zero, false}},
+            .weights = {{"gamma", {n}, params_.gamma_init == Initializer::zero ? zero : one, false},
+                        {"beta", {n}, zero, false}},
             .scratch = {ops::layer_norm_stats(inputs[0]), ops::column_sums_scratch(n)}};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
-    ops::layer_norm(ctx, io.in[0], io.weights[0], io.weights[1], static_cast<float>(params_.eps), io.scratch[0], io.out[0]);
+    ops::layer_norm(ctx, io.in[0], io.weights[0], io.weights[1], static_cast<float>(params_.eps), io.scratch[0],
+                    io.out[0]);
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
-    ops::layer_norm_weight_gradients(ctx, io.in[0], io.d_out[0], io.scratch[0], io.scratch[1], io.d_weights[0], io.d_weights[1]);
+    ops::layer_norm_weight_gradients(ctx, io.in[0], io.d_out[0], io.scratch[0], io.scratch[1], io.d_weights[0],
+                                     io.d_weights[1]);
     if (io.d_in[0]) ops::layer_norm_backward(ctx, io.in[0], io.d_out[0], io.weights[0], io.scratch[0], *io.d_in[0]);
   }
 
@@ -47,16 +51,21 @@ Schema<LayerNormParams> schema() {
       .opt("gamma_init", &P::gamma_init, "how gamma starts: Zero, or 1 when left out")
       .opt("beta_init", &P::beta_init, "how beta starts: Zero, also when left out")
       .together([](P& p, const std::string& pointer, Problems& problems) {
-        const auto has_word = [](Initializer word) { return word == Initializer::by_default || word == Initializer::zero; };
-        if (!has_word(p.gamma_init)) problems.note(pointer + "/gamma_init", "LayerNorm knows Zero alone; gamma starts at 1");
-        if (!has_word(p.beta_init)) problems.note(pointer + "/beta_init", "LayerNorm knows Zero alone; beta starts at 0");
+        const auto has_word = [](Initializer word) {
+          return word == Initializer::by_default || word == Initializer::zero;
+        };
+        if (!has_word(p.gamma_init))
+          problems.note(pointer + "/gamma_init", "LayerNorm knows Zero alone; gamma starts at 1");
+        if (!has_word(p.beta_init))
+          problems.note(pointer + "/beta_init", "LayerNorm knows Zero alone; beta starts at 0");
       });
 }
 
 }  // namespace
 
 LayerType layer_norm() {
-  return LayerType::of<LayerNorm>("LayerNorm", "y = gamma (x - mean) / sqrt(var + eps) + beta over the last dimension", {1, 1}, {1, 1}, schema());
+  return LayerType::of<LayerNorm>("LayerNorm", "y = gamma (x - mean) / sqrt(var + eps) + beta over the last dimension",
+                                  {1, 1}, {1, 1}, schema());
 }
 
 }  // namespace hctr

@@ -40,8 +40,8 @@ class LayerType {
     type.fields_ = schema.fields();
     type.nested_ = schema.nested();
     type.name_ = std::move(name);
-    type.make_ = [schema](const Json& clause, const std::string& pointer, const std::string& layer_name, const Compatibility& compatibility,
-                          Problems& problems) {
+    type.make_ = [schema](const Json& clause, const std::string& pointer, const std::string& layer_name,
+                          const Compatibility& compatibility, Problems& problems) {
       P params = schema.parse(clause, pointer, problems, {"name", "type", "bottom", "top"});
       if constexpr (requires { params.compatibility; }) params.compatibility = compatibility;
       return std::make_unique<L>(layer_name, std::move(params));
@@ -56,8 +56,8 @@ class LayerType {
   Arity inputs() const { return inputs_; }
   Arity outputs() const { return outputs_; }
   /// Parameters that have a member `compatibility` get it.
-  std::unique_ptr<Layer> make(const Json& clause, const std::string& pointer, const std::string& layer_name, Problems& problems,
-                              const Compatibility& compatibility = {}) const {
+  std::unique_ptr<Layer> make(const Json& clause, const std::string& pointer, const std::string& layer_name,
+                              Problems& problems, const Compatibility& compatibility = {}) const {
     return make_(clause, pointer, layer_name, compatibility, problems);
   }
 
@@ -65,7 +65,9 @@ class LayerType {
   std::string name_, formula_, nested_;
   Arity inputs_, outputs_;
   std::vector<FieldDoc> fields_;
-  std::function<std::unique_ptr<Layer>(const Json&, const std::string&, const std::string&, const Compatibility&, Problems&)> make_;
+  std::function<std::unique_ptr<Layer>(const Json&, const std::string&, const std::string&, const Compatibility&,
+                                       Problems&)>
+      make_;
 };
 
 }  // namespace hctr

@@ -4,7 +4,8 @@
 
 namespace hctr {
 
-const std::vector<std::pair<std::string, LossLayer::Regularizer::Kind>>& EnumWords<LossLayer::Regularizer::Kind>::table() {
+const std::vector<std::pair<std::string, LossLayer::Regularizer::Kind>>&
+EnumWords<LossLayer::Regularizer::Kind>::table() {
   using Penalty = LossLayer::Regularizer::Kind;
   static const std::vector<std::pair<std::string, Penalty>> words = {
       {"L1", Penalty::l1}, {"L2", Penalty::l2}, {"None", Penalty::none}};

@@ -33,9 +33,10 @@ Schema<P> regularized(Schema<P> schema) {
   return schema
       .opt("regularizer", static_cast<Penalty P::*>(&P::penalty),
            "penalty on every dense weight: L2 adds lambda / (2 batch) * sum w^2, L1 lambda / batch * sum |w|")
-      .opt("lambda", static_cast<std::optional<double> P::*>(&P::lambda), cat("strength of the penalty; left out: ", kDefaultLambda), at_least(0))
-      .opt("loss_weight", static_cast<double P::*>(&P::loss_weight), "what this loss counts in the sum of all losses; the penalty is not weighted",
-           more_than(0))
+      .opt("lambda", static_cast<std::optional<double> P::*>(&P::lambda),
+           cat("strength of the penalty; left out: ", kDefaultLambda), at_least(0))
+      .opt("loss_weight", static_cast<double P::*>(&P::loss_weight),
+           "what this loss counts in the sum of all losses; the penalty is not weighted", more_than(0))
       .alias("weight")
       .together([](P& p, const std::string& pointer, Problems& problems) { check_loss_fields(p, pointer, problems); });
 }

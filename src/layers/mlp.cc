@@ -7,14 +7,16 @@
 
 namespace hctr {
 
-/// Where a FusedInnerProduct stands in a chain of its like, in files of HugeCTR 3.1. Head and Body have three more tops, Body
-/// and Tail three more bottoms: buffers of its kernels, which carry nothing here.
+/// Where a FusedInnerProduct stands in a chain of its like, in files of HugeCTR 3.1. Head and Body have three more
+/// tops, Body and Tail three more bottoms: buffers of its kernels, which carry nothing here.
 enum class ChainPosition { none, head, body, tail, isolated };
 template <>
 struct EnumWords<ChainPosition> {
   static const std::vector<std::pair<std::string, ChainPosition>>& table() {
-    static const std::vector<std::pair<std::string, ChainPosition>> words = {{"None", ChainPosition::none}, {"Head", ChainPosition::head},
-                                                                             {"Body", ChainPosition::body}, {"Tail", ChainPosition::tail},
+    static const std::vector<std::pair<std::string, ChainPosition>> words = {{"None", ChainPosition::none},
+                                                                             {"Head", ChainPosition::head},
+                                                                             {"Body", ChainPosition::body},
+                                                                             {"Tail", ChainPosition::tail},
                                                                              {"Isolated", ChainPosition::isolated}};
     return words;
   }
@@ -49,24 +51,31 @@ std::optional<StageActivation> activation_of(const std::string& word) {
 
 class Stack : public Layer {
  public:
-  Stack(const std::string&, WidthParams p) : type_("InnerProduct"), stages_{{p.num_output, StageActivation::none, true, p.weight_init, p.bias_init}} {}
+  Stack(const std::string&, WidthParams p)
+      : type_("InnerProduct"), stages_{{p.num_output, StageActivation::none, true, p.weight_init, p.bias_init}} {}
 
   Stack(const std::string&, FusedParams p)
-      : type_("FusedInnerProduct"), stages_{{p.width.num_output, p.activation, true, p.width.weight_init, p.width.bias_init}},
+      : type_("FusedInnerProduct"),
+        stages_{{p.width.num_output, p.activation, true, p.width.weight_init, p.width.bias_init}},
         more_outputs_(p.position == ChainPosition::head || p.position == ChainPosition::body ? 3 : 0) {}
 
   Stack(const std::string&, MlpParams p) : type_("MLP") {
     for (size_t i = 0; i < p.num_outputs.size(); ++i)
-      stages_.push_back({p.num_outputs[i], p.activations ? activation_of(p.activations->at(i)).value_or(p.activation) : p.activation, p.use_bias,
-                         p.weight_init, p.bias_init});
+      stages_.push_back({p.num_outputs[i],
+                         p.activations ? activation_of(p.activations->at(i)).value_or(p.activation) : p.activation,
+                         p.use_bias, p.weight_init, p.bias_init});
   }
 
   LayerPlan plan(const Specs& inputs) const override {
     need_rank(inputs[0], 2, "bottom/0", type_);
     for (size_t i = 1; i < inputs.size(); ++i)
       if (inputs[i].shape.elements() > 0)
-        throw PlanError(cat("bottom/", i), cat(type_, " reads one tensor, its first bottom; others are the empty ones of a FusedInnerProduct before it, "
-                                               "and this one has shape ", to_string(inputs[i].shape)));
+        throw PlanError(
+            cat("bottom/", i),
+            cat(type_,
+                " reads one tensor, its first bottom; others are the empty ones of a FusedInnerProduct before it, "
+                "and this one has shape ",
+                to_string(inputs[i].shape)));
     LayerPlan plan;
     int64_t width = inputs[0].shape[1];
     for (size_t i = 0; i < stages_.size(); ++i) {
@@ -145,11 +154,13 @@ Schema<WidthParams> width_schema(const char* title, const char* nested) {
 }
 
 void check_mlp(MlpParams& params, const std::string& pointer, Problems& problems) {
-  if (params.num_outputs.empty()) problems.error(pointer + "/num_outputs", "names no stage; give the width of at least one");
+  if (params.num_outputs.empty())
+    problems.error(pointer + "/num_outputs", "names no stage; give the width of at least one");
   if (!params.activations) return;
   if (params.activations->size() != params.num_outputs.size()) {
-    problems.error(pointer + "/activations", cat("has ", params.activations->size(), " entries for ", params.num_outputs.size(),
-                                                 " stages; one for each is needed, or \"activation\" for all"));
+    problems.error(pointer + "/activations",
+                   cat("has ", params.activations->size(), " entries for ", params.num_outputs.size(),
+                       " stages; one for each is needed, or \"activation\" for all"));
     params.activations.reset();
     return;
   }
@@ -157,36 +168,41 @@ void check_mlp(MlpParams& params, const std::string& pointer, Problems& problems
   for (const auto& [word, activation] : EnumWords<StageActivation>::table()) words.push_back("\"" + word + "\"");
   for (size_t i = 0; i < params.activations->size(); ++i)
     if (!activation_of((*params.activations)[i]))
-      problems.error(cat(pointer, "/activations/", i), cat("expected ", one_of(words), ", found \"", (*params.activations)[i], "\""));
+      problems.error(cat(pointer, "/activations/", i),
+                     cat("expected ", one_of(words), ", found \"", (*params.activations)[i], "\""));
 }
 
 }  // namespace
 
 LayerType inner_product() {
-  return LayerType::of<Stack>("InnerProduct", "y = x W + b, W [in, num_output], b [num_output]", {1, 1}, {1, 1}, width_schema("InnerProduct", "fc_param"));
+  return LayerType::of<Stack>("InnerProduct", "y = x W + b, W [in, num_output], b [num_output]", {1, 1}, {1, 1},
+                              width_schema("InnerProduct", "fc_param"));
 }
 
 LayerType fused_inner_product() {
   using P = FusedParams;
-  return LayerType::of<Stack>("FusedInnerProduct", "y = max(x W + b, 0), W [in, num_output], b [num_output]", {1, 4}, {1, 4},
-                              Schema<P>("FusedInnerProduct")
-                                  .part("fc_param", &P::width, width_schema("FusedInnerProduct", ""), "width and start, as in InnerProduct")
-                                  .opt("position", &P::position, "Head and Body have three more tops, Body and Tail three more bottoms; they carry nothing")
-                                  .opt("activation", &P::activation, "the function behind the sum; None leaves it out"));
+  return LayerType::of<Stack>(
+      "FusedInnerProduct", "y = max(x W + b, 0), W [in, num_output], b [num_output]", {1, 4}, {1, 4},
+      Schema<P>("FusedInnerProduct")
+          .part("fc_param", &P::width, width_schema("FusedInnerProduct", ""), "width and start, as in InnerProduct")
+          .opt("position", &P::position,
+               "Head and Body have three more tops, Body and Tail three more bottoms; they carry nothing")
+          .opt("activation", &P::activation, "the function behind the sum; None leaves it out"));
 }
 
 LayerType mlp() {
   using P = MlpParams;
-  return LayerType::of<Stack>("MLP", "stages y = f(x W + b), each reading the one before; weights W_0, b_0, W_1, ...", {1, 1}, {1, 1},
-                              Schema<P>("MLP", "mlp_param")
-                                  .need("num_outputs", &P::num_outputs, "columns of each stage", count_from(1))
-                                  .alias("num_output")
-                                  .opt("activation", &P::activation, "f of every stage")
-                                  .opt("activations", &P::activations, "f of each stage; wins over activation")
-                                  .opt("use_bias", &P::use_bias, "false: no b")
-                                  .opt("weight_init", &P::weight_init, "how each W starts; left out: XavierNorm")
-                                  .opt("bias_init", &P::bias_init, "how each b starts; left out: normal with variance 1 / columns")
-                                  .together(check_mlp));
+  return LayerType::of<Stack>(
+      "MLP", "stages y = f(x W + b), each reading the one before; weights W_0, b_0, W_1, ...", {1, 1}, {1, 1},
+      Schema<P>("MLP", "mlp_param")
+          .need("num_outputs", &P::num_outputs, "columns of each stage", count_from(1))
+          .alias("num_output")
+          .opt("activation", &P::activation, "f of every stage")
+          .opt("activations", &P::activations, "f of each stage; wins over activation")
+          .opt("use_bias", &P::use_bias, "false: no b")
+          .opt("weight_init", &P::weight_init, "how each W starts; left out: XavierNorm")
+          .opt("bias_init", &P::bias_init, "how each b starts; left out: normal with variance 1 / columns")
+          .together(check_mlp));
 }
 
 }  // namespace hctr

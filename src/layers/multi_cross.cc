@@ -19,7 +19,8 @@ struct MultiCrossParams {
 
 class MultiCross : public Layer {
  public:
-  MultiCross(const std::string&, MultiCrossParams params) : params_(params), layers_(static_cast<size_t>(params.num_layers)) {}
+  MultiCross(const std::string&, MultiCrossParams params)
+      : params_(params), layers_(static_cast<size_t>(params.num_layers)) {}
 
   LayerPlan plan(const Specs& inputs) const override {
     const TensorSpec& x = inputs[0];
@@ -30,7 +31,8 @@ class MultiCross : public Layer {
       if (vectors())
         plan.weights.push_back({cat("weights_", l), {1, dim}, start(dim, dim)});
       else if (low_rank())
-        plan.weights.insert(plan.weights.end(), {{cat("u_", l), {dim, rank}, start(dim, rank)}, {cat("v_", l), {rank, dim}, start(rank, dim)}});
+        plan.weights.insert(plan.weights.end(), {{cat("u_", l), {dim, rank}, start(dim, rank)},
+                                                 {cat("v_", l), {rank, dim}, start(rank, dim)}});
       else
         plan.weights.push_back({cat("weights_", l), {dim, dim}, start(dim, dim)});
       const Shape bias = vectors() ? Shape{1, dim} : Shape{dim};
@@ -42,7 +44,8 @@ class MultiCross : public Layer {
       const TensorSpec like_x(x.dtype, x.shape), narrow(x.dtype, {batch, rank});
       plan.scratch.assign(kFirstLayer, like_x);
       if (x.dtype != DType::f64) plan.scratch[kTotal].dtype = DType::f32;
-      for (size_t l = 0; l < layers_; ++l) plan.scratch.insert(plan.scratch.end(), {like_x, like_x, low_rank() ? narrow : TensorSpec(x.dtype, {0, 1})});
+      for (size_t l = 0; l < layers_; ++l)
+        plan.scratch.insert(plan.scratch.end(), {like_x, like_x, low_rank() ? narrow : TensorSpec(x.dtype, {0, 1})});
       if (low_rank()) plan.scratch[kNarrow] = narrow;
     }
     return plan;
@@ -64,8 +67,10 @@ class MultiCross : public Layer {
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (vectors())
-      return ops::multi_cross_backward(ctx, io.in[0], vectors_of(io.weights), io.d_out[0], io.scratch[0], io.d_in[0], vectors_of(io.d_weights));
-    const Tensor &d_product = io.scratch[kDProduct], &back = io.scratch[kBack], &sum = io.scratch[kGradient], &d_narrow = io.scratch[kNarrow];
+      return ops::multi_cross_backward(ctx, io.in[0], vectors_of(io.weights), io.d_out[0], io.scratch[0], io.d_in[0],
+                                       vectors_of(io.d_weights));
+    const Tensor &d_product = io.scratch[kDProduct], &back = io.scratch[kBack], &sum = io.scratch[kGradient],
+                 &d_narrow = io.scratch[kNarrow];
     Tensor d_y = io.d_out[0];
     for (size_t l = layers_; l-- > 0;) {
       const Tensor y = input_of(io, l);
@@ -80,7 +85,8 @@ class MultiCross : public Layer {
         ops::sum_rows(ctx, d_product, weight(io.d_weights, l, 1));
       }
       if (l == 0 && !io.d_in[0]) break;
-      ops::matmul(ctx, low_rank() ? d_narrow : d_product, Transpose::no, weight(io.weights, l, 0), Transpose::yes, back);
+      ops::matmul(ctx, low_rank() ? d_narrow : d_product, Transpose::no, weight(io.weights, l, 0), Transpose::yes,
+                  back);
       ops::add(ctx, {d_y, back}, sum);
       d_y = sum;
     }
@@ -88,15 +94,16 @@ class MultiCross : public Layer {
   }
 
  private:
-  // Scratch of the matrix form: gradients first, then for each layer its input, W y + b, and U^T y. In the low-rank form
-  // kNarrow is the gradient of U^T y.
+  // Scratch of the matrix form: gradients first, then for each layer its input, W y + b, and U^T y. In the low-rank
+  // form kNarrow is the gradient of U^T y.
   enum : size_t { kTotal, kDProduct, kBack, kGradient, kNarrow, kFirstLayer };
 
   bool vectors() const { return params_.projection_dim == 0 && !params_.full_matrix; }
   bool low_rank() const { return params_.projection_dim > 0; }
 
   InitialValues start(int64_t in, int64_t out) const {
-    const Initializer word = params_.weight_init == Initializer::by_default ? Initializer::xavier_uniform : params_.weight_init;
+    const Initializer word =
+        params_.weight_init == Initializer::by_default ? Initializer::xavier_uniform : params_.weight_init;
     return initial_values(word, static_cast<double>(in), static_cast<double>(out));
   }
   ops::CrossWeights vectors_of(const std::vector<Tensor>& weights) const {
@@ -107,7 +114,9 @@ class MultiCross : public Layer {
     }
     return split;
   }
-  const Tensor& weight(const std::vector<Tensor>& weights, size_t l, size_t i) const { return weights[l * (low_rank() ? 3 : 2) + i]; }
+  const Tensor& weight(const std::vector<Tensor>& weights, size_t l, size_t i) const {
+    return weights[l * (low_rank() ? 3 : 2) + i];
+  }
   Tensor input_of(const LayerIo& io, size_t l) const { return l == 0 ? io.in[0] : io.scratch[kFirstLayer + 3 * l]; }
   Tensor product_of(const LayerIo& io, size_t l) const { return io.scratch[kFirstLayer + 3 * l + 1]; }
   Tensor narrow_of(const LayerIo& io, size_t l) const { return io.scratch[kFirstLayer + 3 * l + 2]; }
@@ -126,10 +135,15 @@ void check_together(MultiCrossParams& params, const std::string& pointer, Proble
 LayerType multi_cross() {
   using P = MultiCrossParams;
   return LayerType::of<MultiCross>(
-      "MultiCross", "y_0 = x; y_{l+1} = x <y_l, w_l> + y_l + b_l, or with matrices y_{l+1} = x * (y_l W_l + b_l) + y_l, W_l [d, d] or U_l V_l", {1, 1}, {1, 1},
+      "MultiCross",
+      "y_0 = x; y_{l+1} = x <y_l, w_l> + y_l + b_l, or with matrices y_{l+1} = x * (y_l W_l + b_l) + y_l, W_l [d, d] "
+      "or U_l V_l",
+      {1, 1}, {1, 1},
       Schema<P>("MultiCross", "mc_param")
-          .need("num_layers", &P::num_layers, "how often x is crossed in", between(1, static_cast<double>(ops::kMostCrossLayers)))
-          .opt("projection_dim", &P::projection_dim, "matrices of this rank: U_l [d, projection_dim], V_l [projection_dim, d]; 0: vectors w_l", count_from(0))
+          .need("num_layers", &P::num_layers, "how often x is crossed in",
+                between(1, static_cast<double>(ops::kMostCrossLayers)))
+          .opt("projection_dim", &P::projection_dim,
+               "matrices of this rank: U_l [d, projection_dim], V_l [projection_dim, d]; 0: vectors w_l", count_from(0))
           .opt("full_matrix", &P::full_matrix, "whole matrices W_l [d, d]")
           .opt("weight_init", &P::weight_init, "how weights start; left out: XavierUniform")
           .opt("bias_init", &P::bias_init, "how b_l start; left out: Zero")

@@ -19,11 +19,13 @@ class MultiCrossEntropyLoss : public LossLayer {
   LayerPlan plan(const Specs& inputs) const override {
     need_rank(inputs[0], 2, "bottom/0", "MultiCrossEntropyLoss");
     if (inputs[1].shape != inputs[0].shape)
-      throw PlanError("bottom/1", cat("MultiCrossEntropyLoss takes a label for every logit: the logits have shape ", to_string(inputs[0].shape),
-                                      ", the labels ", to_string(inputs[1].shape)));
+      throw PlanError("bottom/1", cat("MultiCrossEntropyLoss takes a label for every logit: the logits have shape ",
+                                      to_string(inputs[0].shape), ", the labels ", to_string(inputs[1].shape)));
     if (static_cast<int64_t>(target_weight_.size()) != inputs[0].shape[1])
-      throw PlanError("target_weight", cat("has ", target_weight_.size(), target_weight_.size() == 1 ? " number" : " numbers", " for ",
-                                           inputs[0].shape[1], inputs[0].shape[1] == 1 ? " label" : " labels", "; one for each is needed"));
+      throw PlanError(
+          "target_weight",
+          cat("has ", target_weight_.size(), target_weight_.size() == 1 ? " number" : " numbers", " for ",
+              inputs[0].shape[1], inputs[0].shape[1] == 1 ? " label" : " labels", "; one for each is needed"));
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, inputs[0].shape)}};
   }
 
@@ -33,7 +35,8 @@ class MultiCrossEntropyLoss : public LossLayer {
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0])
-      ops::multi_cross_entropy_backward(ctx, io.in[0], io.in[1], target_weight_, static_cast<float>(params_.loss_weight), *io.d_in[0]);
+      ops::multi_cross_entropy_backward(ctx, io.in[0], io.in[1], target_weight_,
+                                        static_cast<float>(params_.loss_weight), *io.d_in[0]);
     if (io.d_in[1]) ops::fill(ctx, 0, *io.d_in[1]);
   }
 
@@ -51,11 +54,13 @@ LayerType multi_cross_entropy_loss() {
   using P = MultiCrossEntropyParams;
   return LayerType::of<MultiCrossEntropyLoss>(
       "MultiCrossEntropyLoss",
-      "mean over samples and labels of t (max(z, 0) - z y + log(1 + exp(-|z|))), t the label's target_weight; a label below -0.5 is missing and adds 0; "
+      "mean over samples and labels of t (max(z, 0) - z y + log(1 + exp(-|z|))), t the label's target_weight; a label "
+      "below -0.5 is missing and adds 0; "
       "bottoms in the order logits, labels",
       {2, 2}, {1, 1},
       regularized(Schema<P>("MultiCrossEntropyLoss")
-                      .need("target_weight", &P::target_weight, "weight of each label, in the order of the label's columns", at_least(0))));
+                      .need("target_weight", &P::target_weight,
+                            "weight of each label, in the order of the label's columns", at_least(0))));
 }
 
 }  // namespace hctr

@@ -26,18 +26,23 @@ class MultiHeadAttention : public Layer {
       const Shape& shape = inputs[i].shape;
       need_rank(inputs[i], 3, field, "MultiHeadAttention");
       if (shape[2] % heads_ != 0)
-        throw PlanError("num_attention_heads", cat(heads_, " heads do not divide the ", shape[2], " columns of bottom ", i));
+        throw PlanError("num_attention_heads",
+                        cat(heads_, " heads do not divide the ", shape[2], " columns of bottom ", i));
       if (shape[0] != inputs[0].shape[0])
-        throw PlanError(field, cat("MultiHeadAttention takes queries, keys and values of one batch: the queries have ", inputs[0].shape[0], " samples, this one ", shape[0]));
+        throw PlanError(field, cat("MultiHeadAttention takes queries, keys and values of one batch: the queries have ",
+                                   inputs[0].shape[0], " samples, this one ", shape[0]));
     }
     const Shape &queries = inputs[0].shape, &keys = inputs[1].shape, &values = inputs[2].shape;
     if (keys[2] != queries[2])
-      throw PlanError("bottom/1", cat("the queries have ", queries[2], " columns, the keys ", keys[2], "; they are multiplied with each other"));
-    if (values[1] != keys[1]) throw PlanError("bottom/2", cat("there are ", keys[1], " keys and ", values[1], " values"));
+      throw PlanError("bottom/1", cat("the queries have ", queries[2], " columns, the keys ", keys[2],
+                                      "; they are multiplied with each other"));
+    if (values[1] != keys[1])
+      throw PlanError("bottom/2", cat("there are ", keys[1], " keys and ", values[1], " values"));
     const TensorSpec scores(inputs[0].dtype, {queries[0], heads_, queries[1], keys[1]});
     if (inputs.size() == 4 && !ops::mask_fits(inputs[3].shape, scores.shape))
-      throw PlanError("bottom/3", cat("the mask has shape ", to_string(inputs[3].shape), "; it must be ", to_string({queries[0], 1, queries[1], keys[1]}),
-                                      ", ", to_string({queries[0], 1, 1, keys[1]}), " or ", to_string(scores.shape)));
+      throw PlanError("bottom/3", cat("the mask has shape ", to_string(inputs[3].shape), "; it must be ",
+                                      to_string({queries[0], 1, queries[1], keys[1]}), ", ",
+                                      to_string({queries[0], 1, 1, keys[1]}), " or ", to_string(scores.shape)));
     return {.outputs = {TensorSpec(inputs[0].dtype, {queries[0], queries[1], values[2]})}, .scratch = {scores, scores}};
   }
 
@@ -57,15 +62,21 @@ class MultiHeadAttention : public Layer {
       ops::batched_matmul(ctx, d_out, Transpose::no, heads(io.in[2]), Transpose::yes, 1, d_score);
       ops::softmax_backward(ctx, shares, mask(io), d_shares, d_shares);
     }
-    if (io.d_in[0]) ops::batched_matmul(ctx, d_score, Transpose::no, heads(io.in[1]), Transpose::no, scale(io), heads(*io.d_in[0]));
-    if (io.d_in[1]) ops::batched_matmul(ctx, d_score, Transpose::yes, heads(io.in[0]), Transpose::no, scale(io), heads(*io.d_in[1]));
+    if (io.d_in[0])
+      ops::batched_matmul(ctx, d_score, Transpose::no, heads(io.in[1]), Transpose::no, scale(io), heads(*io.d_in[0]));
+    if (io.d_in[1])
+      ops::batched_matmul(ctx, d_score, Transpose::yes, heads(io.in[0]), Transpose::no, scale(io), heads(*io.d_in[1]));
     if (io.in.size() == 4 && io.d_in[3]) ops::fill(ctx, 0, *io.d_in[3]);
   }
 
  private:
   Matrices heads(const Tensor& x) const { return Matrices::of_heads(x, heads_); }
-  float scale(const LayerIo& io) const { return static_cast<float>(1 / std::sqrt(static_cast<double>(io.in[0].dim(2) / heads_))); }
-  static std::optional<Tensor> mask(const LayerIo& io) { return io.in.size() == 4 ? std::optional(io.in[3]) : std::nullopt; }
+  float scale(const LayerIo& io) const {
+    return static_cast<float>(1 / std::sqrt(static_cast<double>(io.in[0].dim(2) / heads_)));
+  }
+  static std::optional<Tensor> mask(const LayerIo& io) {
+    return io.in.size() == 4 ? std::optional(io.in[3]) : std::nullopt;
+  }
 
   int64_t heads_;
 };
@@ -76,11 +87,13 @@ LayerType multi_head_attention() {
   using P = AttentionParams;
   return LayerType::of<MultiHeadAttention>(
       "MultiHeadAttention",
-      "y = softmax(Q K^T / sqrt(d)) V for each head, its d columns of each bottom; bottoms: queries [batch, from, hidden], keys and values [batch, to, "
+      "y = softmax(Q K^T / sqrt(d)) V for each head, its d columns of each bottom; bottoms: queries [batch, from, "
+      "hidden], keys and values [batch, to, "
       "hidden], and perhaps a mask [batch, 1, from, to] or [batch, 1, 1, to] that is 0 where a key is not to be seen",
       {3, 4}, {1, 1},
       Schema<P>("MultiHeadAttention")
-          .opt("num_attention_heads", &P::num_attention_heads, "heads; they share the columns out evenly", count_from(1))
+          .opt("num_attention_heads", &P::num_attention_heads, "heads; they share the columns out evenly",
+               count_from(1))
           .ignored("transpose_b", "keys are always transposed"));
 }
 

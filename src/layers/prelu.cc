@@ -23,7 +23,9 @@ class PReLU : public Layer {
             .scratch = {ops::prelu_scratch(x.rows(), x.row_elements())}};
   }
 
-  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::prelu(ctx, io.in[0], io.weights[0], io.out[0]); }
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    ops::prelu(ctx, io.in[0], io.weights[0], io.out[0]);
+  }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     ops::prelu_backward(ctx, io.in[0], io.weights[0], io.d_out[0], io.scratch[0], io.d_in[0], io.d_weights[0]);
@@ -37,10 +39,12 @@ class PReLU : public Layer {
 
 LayerType prelu() {
   using P = PReLUParams;
-  return LayerType::of<PReLU>("PReLU", "y = x < 0 ? alpha x : x, alpha learned", {1, 1}, {1, 1},
-                              Schema<P>("PReLU", "prelu_param")
-                                  .opt("alpha_init", &P::alpha_init, "slope below zero at the start")
-                                  .opt("shared", &P::shared, "one slope for all elements, instead of one for each index of the last dimension"));
+  return LayerType::of<PReLU>(
+      "PReLU", "y = x < 0 ? alpha x : x, alpha learned", {1, 1}, {1, 1},
+      Schema<P>("PReLU", "prelu_param")
+          .opt("alpha_init", &P::alpha_init, "slope below zero at the start")
+          .opt("shared", &P::shared,
+               "one slope for all elements, instead of one for each index of the last dimension"));
 }
 
 }  // namespace hctr

@@ -13,13 +13,16 @@ struct DiceParams {
 class PReLUDice : public Layer {
  public:
   PReLUDice(const std::string&, DiceParams params)
-      : alpha_(static_cast<float>(params.alpha)), eps_(static_cast<float>(params.epsilon)), over_ranks_(!params.compatibility.batch_norm_per_gpu) {}
+      : alpha_(static_cast<float>(params.alpha)),
+        eps_(static_cast<float>(params.epsilon)),
+        over_ranks_(!params.compatibility.batch_norm_per_gpu) {}
 
   LayerPlan plan(const Specs& inputs) const override {
     need_rank(inputs[0], 2, "bottom", "PReLU_Dice");
     const int64_t n = inputs[0].shape[1];
     return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)},
-            .scratch = {ops::column_sums_scratch(n), TensorSpec(DType::f32, {n + 1}), TensorSpec(DType::f32, {2, n}), TensorSpec(DType::f32, {2, n})}};
+            .scratch = {ops::column_sums_scratch(n), TensorSpec(DType::f32, {n + 1}), TensorSpec(DType::f32, {2, n}),
+                        TensorSpec(DType::f32, {2, n})}};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
@@ -50,7 +53,8 @@ class PReLUDice : public Layer {
 LayerType prelu_dice() {
   using P = DiceParams;
   return LayerType::of<PReLUDice>("PReLU_Dice",
-                                  "y = p x + (1 - p) alpha x, p = sigmoid((x - mean) / sqrt(var + epsilon)) with the mean and variance of the column over the whole batch, in evaluation too",
+                                  "y = p x + (1 - p) alpha x, p = sigmoid((x - mean) / sqrt(var + epsilon)) with the "
+                                  "mean and variance of the column over the whole batch, in evaluation too",
                                   {1, 1}, {1, 1},
                                   Schema<P>("PReLU_Dice", "prelu_dice_param")
                                       .need("alpha", &P::alpha, "slope on the lower side")

@@ -14,7 +14,8 @@ class Product : public Layer {
  public:
   static constexpr const char* kType = kDotProduct ? "DotProduct" : "ElementwiseMultiply";
 
-  Product(const std::string&, const ProductParams& params) : none_to_zero_(kDotProduct && params.compatibility.dot_product_gradient) {}
+  Product(const std::string&, const ProductParams& params)
+      : none_to_zero_(kDotProduct && params.compatibility.dot_product_gradient) {}
 
   LayerPlan plan(const Specs& inputs) const override {
     need_one_shape(inputs, kType);
@@ -36,8 +37,8 @@ class Product : public Layer {
 template <bool kDotProduct>
 LayerType product() {
   using L = Product<kDotProduct>;
-  return LayerType::of<L>(L::kType, "y = x_0 x_1 ..., element by element", {2, static_cast<int>(ops::kMostFactors)}, {1, 1},
-                          Schema<ProductParams>(L::kType));
+  return LayerType::of<L>(L::kType, "y = x_0 x_1 ..., element by element", {2, static_cast<int>(ops::kMostFactors)},
+                          {1, 1}, Schema<ProductParams>(L::kType));
 }
 
 }  // namespace

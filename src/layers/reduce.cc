@@ -19,14 +19,18 @@ class Reduce : public Layer {
   LayerPlan plan(const Specs& inputs) const override {
     Shape shape = inputs[0].shape;
     if (shape.rank() != 2 && shape.rank() != 3)
-      throw PlanError("bottom", cat(kType, " takes a tensor of 2 or 3 dimensions, and this one has shape ", to_string(shape)));
+      throw PlanError("bottom",
+                      cat(kType, " takes a tensor of 2 or 3 dimensions, and this one has shape ", to_string(shape)));
     if (axis_ >= shape.rank())
-      throw PlanError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape), ": its axes are 0 to ", shape.rank() - 1));
+      throw PlanError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape), ": its axes are 0 to ",
+                                  shape.rank() - 1));
     shape[axis_] = 1;
     return {.outputs = {TensorSpec(inputs[0].dtype, shape)}};
   }
 
-  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::sum_axis(ctx, io.in[0], axis_, factor(io.in[0]), io.out[0]); }
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    ops::sum_axis(ctx, io.in[0], axis_, factor(io.in[0]), io.out[0]);
+  }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0]) ops::spread_axis(ctx, io.d_out[0], axis_, factor(io.in[0]), *io.d_in[0]);
@@ -42,8 +46,10 @@ template <bool kMean>
 LayerType reduce(const char* formula) {
   using P = ReduceParams;
   constexpr const char* kType = Reduce<kMean>::kType;
-  return LayerType::of<Reduce<kMean>>(kType, formula, {1, 1}, {1, 1},
-                                      Schema<P>(kType).need("axis", &P::axis, "the axis that goes; it stays with size 1. 0 is the batch", between(0, 2)));
+  return LayerType::of<Reduce<kMean>>(
+      kType, formula, {1, 1}, {1, 1},
+      Schema<P>(kType).need("axis", &P::axis, "the axis that goes; it stays with size 1. 0 is the batch",
+                            between(0, 2)));
 }
 
 }  // namespace

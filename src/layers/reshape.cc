@@ -16,7 +16,9 @@ class Reshape : public Layer {
  public:
   Reshape(const std::string&, ReshapeParams params) : params_(std::move(params)) {}
 
-  LayerPlan plan(const Specs& inputs) const override { return params_.selected ? plan_selected(inputs[0]) : plan_rows(inputs[0]); }
+  LayerPlan plan(const Specs& inputs) const override {
+    return params_.selected ? plan_selected(inputs[0]) : plan_rows(inputs[0]);
+  }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     if (!params_.selected) return ops::copy(ctx, io.in[0], io.out[0]);
@@ -26,7 +28,8 @@ class Reshape : public Layer {
   void backward(Context& ctx, const LayerIo& io) const override {
     if (!io.d_in[0]) return;
     if (!params_.selected) return ops::copy(ctx, io.d_out[0], *io.d_in[0]);
-    ops::gather_backward(ctx, chosen(io.d_out[0]), *params_.selected, ops::Blocks::slots_of(*io.d_in[0], io.d_in[0]->dim(1)));
+    ops::gather_backward(ctx, chosen(io.d_out[0]), *params_.selected,
+                         ops::Blocks::slots_of(*io.d_in[0], io.d_in[0]->dim(1)));
   }
 
  private:
@@ -35,25 +38,32 @@ class Reshape : public Layer {
     const int64_t steps = params_.time_step == 0 ? 1 : params_.time_step;
     const int64_t width = params_.leading_dim.value_or(x.row_elements() / steps);
     if (width == 0 || width % last != 0 || elements % (steps * width) != 0)
-      throw PlanError("leading_dim", cat("a tensor of shape ", to_string(x.shape), " cannot become ", steps > 1 ? cat(steps, " time steps of ") : "",
-                                         "rows of ", width, ": leading_dim must be a multiple of its last dimension (", last, ") and ",
-                                         steps > 1 ? "time_step times leading_dim must " : "", "divide its ", elements, " elements; one that fits is ",
-                                         steps > 1 ? last : x.row_elements(), steps > 1 ? "" : ": all of a row"));
-    const Shape shape = params_.time_step == 0 ? Shape{elements / width, width} : Shape{elements / (steps * width), steps, width};
+      throw PlanError("leading_dim", cat("a tensor of shape ", to_string(x.shape), " cannot become ",
+                                         steps > 1 ? cat(steps, " time steps of ") : "", "rows of ", width,
+                                         ": leading_dim must be a multiple of its last dimension (", last, ") and ",
+                                         steps > 1 ? "time_step times leading_dim must " : "", "divide its ", elements,
+                                         " elements; one that fits is ", steps > 1 ? last : x.row_elements(),
+                                         steps > 1 ? "" : ": all of a row"));
+    const Shape shape =
+        params_.time_step == 0 ? Shape{elements / width, width} : Shape{elements / (steps * width), steps, width};
     return {.outputs = {TensorSpec(x.dtype, shape)}, .memory = LayerPlan::Memory::reshape_of_input};
   }
 
   LayerPlan plan_selected(const TensorSpec& x) const {
     if (x.shape.rank() != 3)
-      throw PlanError("selected", cat("slots are selected from a tensor [samples, slots, dim], as an embedding makes it, and this one has shape ",
+      throw PlanError("selected", cat("slots are selected from a tensor [samples, slots, dim], as an embedding makes "
+                                      "it, and this one has shape ",
                                       to_string(x.shape), "; Slice takes columns of a matrix"));
     for (size_t i = 0; i < params_.selected->size(); ++i)
       if (const int64_t slot = (*params_.selected)[i]; slot >= x.shape[1])
-        throw PlanError(cat("selected/", i), cat("slot ", slot, " of a tensor of shape ", to_string(x.shape), ": its slots are 0 to ", x.shape[1] - 1));
+        throw PlanError(cat("selected/", i), cat("slot ", slot, " of a tensor of shape ", to_string(x.shape),
+                                                 ": its slots are 0 to ", x.shape[1] - 1));
     return {.outputs = {TensorSpec(x.dtype, {x.rows(), static_cast<int64_t>(params_.selected->size()) * x.shape[2]})}};
   }
 
-  ops::Blocks chosen(const Tensor& y) const { return ops::Blocks::slots_of(y, static_cast<int64_t>(params_.selected->size())); }
+  ops::Blocks chosen(const Tensor& y) const {
+    return ops::Blocks::slots_of(y, static_cast<int64_t>(params_.selected->size()));
+  }
 
   ReshapeParams params_;
 };
@@ -61,7 +71,8 @@ class Reshape : public Layer {
 void check_together(ReshapeParams& params, const std::string& pointer, Problems& problems) {
   if (!params.selected) return;
   if (params.selected->empty()) problems.error(pointer + "/selected", "selects no slot; name at least one");
-  if (params.time_step != 0) problems.error(pointer + "/time_step", "has no meaning together with \"selected\"; keep one of them");
+  if (params.time_step != 0)
+    problems.error(pointer + "/time_step", "has no meaning together with \"selected\"; keep one of them");
   if (params.leading_dim) problems.note(pointer + "/leading_dim", "has no effect: \"selected\" decides the width");
 }
 
@@ -69,13 +80,15 @@ void check_together(ReshapeParams& params, const std::string& pointer, Problems&
 
 LayerType reshape() {
   using P = ReshapeParams;
-  return LayerType::of<Reshape>("Reshape", "y = the elements of x, in order, in rows of leading_dim; or the selected slots of x, side by side", {1, 1},
-                                {1, 1},
-                                Schema<P>("Reshape")
-                                    .opt("leading_dim", &P::leading_dim, "length of the last dimension of y; left out: all of a row of x", count_from(1))
-                                    .opt("time_step", &P::time_step, "y is [rows, time_step, leading_dim]; 0: y is a matrix", count_from(0))
-                                    .opt("selected", &P::selected, "numbers of the slots of x that make a row of y, in this order", count_from(0))
-                                    .together(check_together));
+  return LayerType::of<Reshape>(
+      "Reshape", "y = the elements of x, in order, in rows of leading_dim; or the selected slots of x, side by side",
+      {1, 1}, {1, 1},
+      Schema<P>("Reshape")
+          .opt("leading_dim", &P::leading_dim, "length of the last dimension of y; left out: all of a row of x",
+               count_from(1))
+          .opt("time_step", &P::time_step, "y is [rows, time_step, leading_dim]; 0: y is a matrix", count_from(0))
+          .opt("selected", &P::selected, "numbers of the slots of x that make a row of y, in this order", count_from(0))
+          .together(check_together));
 }
 
 }  // namespace hctr

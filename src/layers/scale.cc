@@ -26,7 +26,8 @@ class Scale : public Layer {
     if (elements())
       ops::spread_axis(ctx, x.reshaped({x.dim(0), x.dim(1), 1}), 2, 1, repeats(y, x));
     else
-      ops::copy_blocks(ctx, ops::Blocks::runs_of_rows(x, 1).repeated(params_.factor), ops::Blocks::runs_of_rows(y, params_.factor));
+      ops::copy_blocks(ctx, ops::Blocks::runs_of_rows(x, 1).repeated(params_.factor),
+                       ops::Blocks::runs_of_rows(y, params_.factor));
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
@@ -36,7 +37,8 @@ class Scale : public Layer {
     std::vector<Tensor> copies;  // the i-th copy of every row
     const TensorSpec copy(d_y.dtype(), d_x.shape(), params_.factor * d_y.row_stride());
     for (int64_t i = 0; i < params_.factor; ++i)
-      copies.emplace_back(d_y.bytes() + static_cast<size_t>(i * d_y.row_stride()) * size_of(d_y.dtype()), copy, d_y.device());
+      copies.emplace_back(d_y.bytes() + static_cast<size_t>(i * d_y.row_stride()) * size_of(d_y.dtype()), copy,
+                          d_y.device());
     sum_of(ctx, copies, d_x);
   }
 
@@ -51,10 +53,11 @@ class Scale : public Layer {
 
 LayerType scale() {
   using P = ScaleParams;
-  return LayerType::of<Scale>("Scale", "axis 0: every element of a row, factor times; axis 1: every row, factor times", {1, 1}, {1, 1},
-                              Schema<P>("Scale", "scale_param")
-                                  .opt("axis", &P::axis, "0: y is [rows, columns * factor]; 1: y is [rows * factor, columns]", between(0, 1))
-                                  .need("factor", &P::factor, "how often", count_from(1)));
+  return LayerType::of<Scale>(
+      "Scale", "axis 0: every element of a row, factor times; axis 1: every row, factor times", {1, 1}, {1, 1},
+      Schema<P>("Scale", "scale_param")
+          .opt("axis", &P::axis, "0: y is [rows, columns * factor]; 1: y is [rows * factor, columns]", between(0, 1))
+          .need("factor", &P::factor, "how often", count_from(1)));
 }
 
 }  // namespace hctr

@@ -15,17 +15,21 @@ struct SequenceMaskParams {
 class SequenceMask : public Layer {
  public:
   SequenceMask(const std::string&, SequenceMaskParams params)
-      : most_from_(params.max_sequence_len_from), most_to_(params.max_sequence_len_to.value_or(params.max_sequence_len_from)) {}
+      : most_from_(params.max_sequence_len_from),
+        most_to_(params.max_sequence_len_to.value_or(params.max_sequence_len_from)) {}
 
   LayerPlan plan(const Specs& inputs) const override {
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].shape != Shape{inputs[0].rows(), 1})
-        throw PlanError(cat("bottom/", i), cat("SequenceMask takes lengths, one column of equally many rows: the first has shape ", to_string(inputs[0].shape),
-                                               ", this one ", to_string(inputs[i].shape)));
+        throw PlanError(cat("bottom/", i),
+                        cat("SequenceMask takes lengths, one column of equally many rows: the first has shape ",
+                            to_string(inputs[0].shape), ", this one ", to_string(inputs[i].shape)));
     return {.outputs = {TensorSpec(inputs[0].dtype, {inputs[0].rows(), 1, most_from_, most_to_})}};
   }
 
-  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::sequence_mask(ctx, io.in.front(), io.in.back(), io.out[0]); }
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    ops::sequence_mask(ctx, io.in.front(), io.in.back(), io.out[0]);
+  }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     for (const auto& d_in : io.d_in)
@@ -41,10 +45,13 @@ class SequenceMask : public Layer {
 LayerType sequence_mask() {
   using P = SequenceMaskParams;
   return LayerType::of<SequenceMask>(
-      "SequenceMask", "y[b, 0, i, j] = 1 where i < from[b] and j < to[b], else 0; bottoms: lengths from and to, or one for both", {1, 2}, {1, 1},
+      "SequenceMask",
+      "y[b, 0, i, j] = 1 where i < from[b] and j < to[b], else 0; bottoms: lengths from and to, or one for both",
+      {1, 2}, {1, 1},
       Schema<P>("SequenceMask")
           .need("max_sequence_len_from", &P::max_sequence_len_from, "positions i of y", count_from(1))
-          .opt("max_sequence_len_to", &P::max_sequence_len_to, "positions j of y; left out: as many as i", count_from(1)));
+          .opt("max_sequence_len_to", &P::max_sequence_len_to, "positions j of y; left out: as many as i",
+               count_from(1)));
 }
 
 }  // namespace hctr

@@ -24,8 +24,9 @@ class Slice : public Layer {
     for (size_t i = 0; i < ranges_.size(); ++i) {
       const auto [begin, end] = range(i);
       if (end > shape[1])
-        throw PlanError(cat("ranges/", i), cat(what, " [", begin, ",", end, ") of a tensor of shape ", to_string(shape), ": it has ", shape[1], " ", what,
-                                               ", so a range ends at ", shape[1], " at most"));
+        throw PlanError(cat("ranges/", i),
+                        cat(what, " [", begin, ",", end, ") of a tensor of shape ", to_string(shape), ": it has ",
+                            shape[1], " ", what, ", so a range ends at ", shape[1], " at most"));
       Shape part = shape;
       part[1] = end - begin;
       plan.outputs.emplace_back(inputs[0].dtype, part);
@@ -35,7 +36,8 @@ class Slice : public Layer {
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
-    for (size_t i = 0; i < ranges_.size(); ++i) ops::copy(ctx, part(io.in[0], range(i).begin, range(i).end), flat(io.out[i]));
+    for (size_t i = 0; i < ranges_.size(); ++i)
+      ops::copy(ctx, part(io.in[0], range(i).begin, range(i).end), flat(io.out[i]));
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
@@ -83,7 +85,8 @@ void check_together(SliceParams& params, const std::string& pointer, Problems& p
     if (range.size() != 2)
       problems.error(here, cat("a range is [begin, end), two numbers; found ", range.size()));
     else if (range[0] < 0 || range[1] <= range[0])
-      problems.error(here, cat("[", range[0], ",", range[1], ") is no range: begin is at least 0, and end is greater than begin"));
+      problems.error(
+          here, cat("[", range[0], ",", range[1], ") is no range: begin is at least 0, and end is greater than begin"));
   }
 }
 
@@ -92,7 +95,8 @@ void check_together(SliceParams& params, const std::string& pointer, Problems& p
 LayerType slice() {
   using P = SliceParams;
   return LayerType::of<Slice>(
-      "Slice", "y_i = columns, or slots of a 3-D tensor, [begin_i, end_i) of x; ranges may overlap", {1, 1}, {1, kAnyNumber},
+      "Slice", "y_i = columns, or slots of a 3-D tensor, [begin_i, end_i) of x; ranges may overlap", {1, 1},
+      {1, kAnyNumber},
       Schema<P>("Slice")
           .need("ranges", &P::ranges, "for each top [begin, end): its first column (slot) and the one after its last")
           .together(check_together));

@@ -15,7 +15,9 @@ class Sub : public Layer {
     return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
   }
 
-  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::subtract(ctx, io.in[0], io.in[1], io.out[0]); }
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    ops::subtract(ctx, io.in[0], io.in[1], io.out[0]);
+  }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0]) ops::copy(ctx, io.d_out[0], *io.d_in[0]);

@@ -16,7 +16,8 @@ inline void sum_of(Context& ctx, const std::vector<Tensor>& x, Tensor y) {
     std::vector<Tensor> some;
     if (done > 0) some.push_back(y);
     const size_t end = std::min(x.size(), done + ops::kMostAddends - some.size());
-    some.insert(some.end(), x.begin() + static_cast<std::ptrdiff_t>(done), x.begin() + static_cast<std::ptrdiff_t>(end));
+    some.insert(some.end(), x.begin() + static_cast<std::ptrdiff_t>(done),
+                x.begin() + static_cast<std::ptrdiff_t>(end));
     ops::add(ctx, some, y);
     done = end;
   }

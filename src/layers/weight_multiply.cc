@@ -19,18 +19,24 @@ class WeightMultiply : public Layer {
     need_rank(inputs[0], 2, "bottom", "WeightMultiply");
     const int64_t slots = params_.weight_dims[0], dim = params_.weight_dims[1], batch = inputs[0].rows();
     if (slots != inputs[0].shape[1])
-      throw PlanError("weight_dims/0", cat(slots, " vectors for a tensor of shape ", to_string(inputs[0].shape), ": one for each of its columns is needed, ",
-                                           inputs[0].shape[1]));
-    const Initializer word = params_.weight_init == Initializer::by_default ? Initializer::xavier_uniform : params_.weight_init;
+      throw PlanError("weight_dims/0", cat(slots, " vectors for a tensor of shape ", to_string(inputs[0].shape),
+                                           ": one for each of its columns is needed, ", inputs[0].shape[1]));
+    const Initializer word =
+        params_.weight_init == Initializer::by_default ? Initializer::xavier_uniform : params_.weight_init;
     return {.outputs = {TensorSpec(inputs[0].dtype, {batch, slots * dim})},
-            .weights = {{"weights", {slots, dim}, initial_values(word, static_cast<double>(slots), static_cast<double>(slots * dim))}},
+            .weights = {{"weights",
+                         {slots, dim},
+                         initial_values(word, static_cast<double>(slots), static_cast<double>(slots * dim))}},
             .scratch = {ops::weight_multiply_scratch(batch, slots, dim)}};
   }
 
-  void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::weight_multiply(ctx, io.in[0], io.weights[0], io.out[0]); }
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    ops::weight_multiply(ctx, io.in[0], io.weights[0], io.out[0]);
+  }
 
   void backward(Context& ctx, const LayerIo& io) const override {
-    ops::weight_multiply_backward(ctx, io.in[0], io.weights[0], io.d_out[0], io.scratch[0], io.d_in[0], io.d_weights[0]);
+    ops::weight_multiply_backward(ctx, io.in[0], io.weights[0], io.d_out[0], io.scratch[0], io.d_in[0],
+                                  io.d_weights[0]);
   }
 
  private:
@@ -44,11 +50,13 @@ void check_together(WeightMultiplyParams& params, const std::string& pointer, Pr
 
 LayerType named(const char* name) {
   using P = WeightMultiplyParams;
-  return LayerType::of<WeightMultiply>(name, "y[s dim + k] = x[s] W[s,k], W [slots, dim]", {1, 1}, {1, 1},
-                                       Schema<P>(name)
-                                           .need("weight_dims", &P::weight_dims, "[slots, dim]: columns of x, and length of the vector for each", count_from(1))
-                                           .opt("weight_init", &P::weight_init, "how W starts; left out: XavierUniform")
-                                           .together(check_together));
+  return LayerType::of<WeightMultiply>(
+      name, "y[s dim + k] = x[s] W[s,k], W [slots, dim]", {1, 1}, {1, 1},
+      Schema<P>(name)
+          .need("weight_dims", &P::weight_dims, "[slots, dim]: columns of x, and length of the vector for each",
+                count_from(1))
+          .opt("weight_init", &P::weight_init, "how W starts; left out: XavierUniform")
+          .together(check_together));
 }
 
 }  // namespace

@@ -6,10 +6,12 @@
 
 namespace hctr {
 
-/// The exchange stream of a rank among several on a GPU. Elsewhere everything runs where the call stands, in the same order.
+/// The exchange stream of a rank among several on a GPU. Elsewhere everything runs where the call stands, in the same
+/// order.
 class Beside {
  public:
-  Beside(Runtime& runtime, const Communicator& comm) : apart_(runtime.device().is_cuda() && comm.size() > 1), reached_(runtime.device()), done_(runtime.device()) {}
+  Beside(Runtime& runtime, const Communicator& comm)
+      : apart_(runtime.device().is_cuda() && comm.size() > 1), reached_(runtime.device()), done_(runtime.device()) {}
 
   /// Where to give work that may start once everything given to `ctx` so far is done.
   Context after(Context& ctx) {

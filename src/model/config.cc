@@ -10,19 +10,23 @@ namespace hctr {
 namespace {
 
 /// "bottom" or "top": a string or an array of strings, none empty.
-std::vector<std::string> read_names(const Json& clause, const std::string& pointer, const char* key, Problems& problems) {
+std::vector<std::string> read_names(const Json& clause, const std::string& pointer, const char* key,
+                                    Problems& problems) {
   const Json* value = clause.find(key);
   if (!value) {
     problems.error(pointer, cat("a layer needs \"", key, "\""));
     for (const auto& [other, names] : *clause.object())
-      if (!nearest(other, {key}).empty()) problems.error(cat(pointer, "/", other), cat("a layer has no \"", other, "\"; did you mean \"", key, "\"?"));
+      if (!nearest(other, {key}).empty())
+        problems.error(cat(pointer, "/", other), cat("a layer has no \"", other, "\"; did you mean \"", key, "\"?"));
     return {};
   }
   std::vector<std::string> names;
   if (const Misfit misfit = read_value(*value, Range{}, names); !misfit.empty())
-    problems.error(cat(pointer, "/", key, misfit.place), cat("expected ", misfit.place.empty() ? "a string or " : "", misfit.expected, ", found ",
-                                                             misfit.place.empty() ? value->kind() : misfit.found));
-  else if (names.empty()) problems.error(cat(pointer, "/", key), "names no tensor; at least one is needed");
+    problems.error(cat(pointer, "/", key, misfit.place),
+                   cat("expected ", misfit.place.empty() ? "a string or " : "", misfit.expected, ", found ",
+                       misfit.place.empty() ? value->kind() : misfit.found));
+  else if (names.empty())
+    problems.error(cat(pointer, "/", key), "names no tensor; at least one is needed");
   for (const std::string& name : names)
     if (name.empty()) problems.error(cat(pointer, "/", key), "a tensor's name is empty");
   return names;
@@ -31,8 +35,8 @@ std::vector<std::string> read_names(const Json& clause, const std::string& point
 void check_arity(const LayerEntry& entry, Problems& problems) {
   const auto check = [&](const char* key, const Arity& arity, size_t count) {
     if (count > 0 && !arity.holds(count))
-      problems.error(cat(entry.pointer, "/", key), cat(entry.type->name(), " takes ", arity.text(), " ", key, arity.most == 1 ? "" : "s",
-                                                       ", found ", count));
+      problems.error(cat(entry.pointer, "/", key), cat(entry.type->name(), " takes ", arity.text(), " ", key,
+                                                       arity.most == 1 ? "" : "s", ", found ", count));
   };
   check("bottom", entry.type->inputs(), entry.bottoms.size());
   check("top", entry.type->outputs(), entry.tops.size());
@@ -49,7 +53,8 @@ void read_layer(const Json& clause, const std::string& pointer, Config& config, 
   const Json* given = clause.find("type");
   const Json* type = given ? &unwrapped(*given) : nullptr;
   if (!type || !type->string())
-    return problems.error(pointer, type ? cat("\"type\" is ", type->kind(), "; expected a layer's name") : "a layer needs \"type\"");
+    return problems.error(
+        pointer, type ? cat("\"type\" is ", type->kind(), "; expected a layer's name") : "a layer needs \"type\"");
   const std::string& name = *type->string();
   if (is_embedding_type(name)) {
     config.embeddings.push_back({pointer, parse_embedding(clause, pointer, problems)});
@@ -60,16 +65,22 @@ void read_layer(const Json& clause, const std::string& pointer, Config& config, 
   if (!found) {
     if (const Json* top = clause.find("top")) {
       std::vector<std::string> tops;
-      if (read_value(*top, Range{}, tops).empty()) config.lost_tops.insert(config.lost_tops.end(), tops.begin(), tops.end());
+      if (read_value(*top, Range{}, tops).empty())
+        config.lost_tops.insert(config.lost_tops.end(), tops.begin(), tops.end());
     }
     const std::vector<std::string> known = known_types();
     const std::string hint = did_you_mean(name, known, 3);
-    return problems.error(pointer + "/type", cat("no such layer: \"", name, "\"", hint.empty() ? "; there are " + one_of(known) : hint));
+    return problems.error(pointer + "/type",
+                          cat("no such layer: \"", name, "\"", hint.empty() ? "; there are " + one_of(known) : hint));
   }
-  LayerEntry entry{.pointer = pointer, .type = found, .bottoms = read_names(clause, pointer, "bottom", problems),
-                   .tops = read_names(clause, pointer, "top", problems), .layer = nullptr};
+  LayerEntry entry{.pointer = pointer,
+                   .type = found,
+                   .bottoms = read_names(clause, pointer, "bottom", problems),
+                   .tops = read_names(clause, pointer, "top", problems),
+                   .layer = nullptr};
   check_arity(entry, problems);
-  entry.layer = found->make(clause, pointer, entry.tops.empty() ? pointer : entry.tops[0], problems, config.solver.compatibility);
+  entry.layer =
+      found->make(clause, pointer, entry.tops.empty() ? pointer : entry.tops[0], problems, config.solver.compatibility);
   config.layers.push_back(std::move(entry));
 }
 
@@ -80,12 +91,14 @@ void check_groups(const Config& config, Problems& problems) {
   std::vector<std::string> names;
   for (const SparseInput& input : config.data.sparse) {
     if (input.top == by.input && by.slot >= input.slot_num)
-      problems.error(here + "/slot", cat("slot ", by.slot, " of sparse input \"", by.input, "\": its slots are 0 to ", input.slot_num - 1));
+      problems.error(here + "/slot", cat("slot ", by.slot, " of sparse input \"", by.input, "\": its slots are 0 to ",
+                                         input.slot_num - 1));
     names.push_back(input.top);
   }
   if (std::find(names.begin(), names.end(), by.input) != names.end()) return;
   const std::string hint = did_you_mean(by.input, names);
-  problems.error(here + "/input", cat("no sparse input is called \"", by.input, "\"", hint.empty() ? "; there is " + one_of(names) : hint));
+  problems.error(here + "/input", cat("no sparse input is called \"", by.input, "\"",
+                                      hint.empty() ? "; there is " + one_of(names) : hint));
 }
 
 }  // namespace
@@ -104,37 +117,50 @@ Config read_config(const Json& file, Problems& problems) {
         problems.warn("/" + key, cat("the config has no part \"", key, "\"; it is ignored"));
     }
 
-  if (file.find("all_reduce")) problems.note("/all_reduce", "\"all_reduce\" is accepted and has no effect: the program chooses how gradients are summed");
+  if (file.find("all_reduce"))
+    problems.note("/all_reduce",
+                  "\"all_reduce\" is accepted and has no effect: the program chooses how gradients are summed");
 
-  if (const Json* solver = file.find("solver")) config.solver = solver_schema().parse(*solver, "/solver", problems);
-  else problems.error("", "the config needs \"solver\"");
-  if (const Json* optimizer = file.find("optimizer")) config.optimizer = optimizer_schema().parse(*optimizer, "/optimizer", problems);
-  else problems.error("", "the config needs \"optimizer\"");
+  if (const Json* solver = file.find("solver"))
+    config.solver = solver_schema().parse(*solver, "/solver", problems);
+  else
+    problems.error("", "the config needs \"solver\"");
+  if (const Json* optimizer = file.find("optimizer"))
+    config.optimizer = optimizer_schema().parse(*optimizer, "/optimizer", problems);
+  else
+    problems.error("", "the config needs \"optimizer\"");
 
   config.data = data_clause_of(file, problems);
   if (const Json* layers = file.find("layers"); layers && layers->array())
     for (size_t i = 1; i < layers->array()->size(); ++i) {
       const Json& clause = (*layers->array())[i];
       const std::string pointer = cat("/layers/", i);
-      if (clause.object()) read_layer(clause, pointer, config, problems);
-      else problems.error(pointer, cat("expected a layer, an object, found ", clause.kind()));
+      if (clause.object())
+        read_layer(clause, pointer, config, problems);
+      else
+        problems.error(pointer, cat("expected a layer, an object, found ", clause.kind()));
     }
 
   if (const HyperParameters& top = config.optimizer.hyper(); top.given && top.learning_rate == 0)
     for (const EmbeddingEntry& embedding : config.embeddings)
       if (const auto& own = embedding.clause.optimizer; own && own->hyper().learning_rate > 0)
-        problems.warn(embedding.pointer + "/optimizer", "its rate follows the top-level one in proportion, and that is 0: the rate of this table is lost");
+        problems.warn(
+            embedding.pointer + "/optimizer",
+            "its rate follows the top-level one in proportion, and that is 0: the rate of this table is lost");
 
   const size_t files = config.solver.sparse_model_file.size();
   if (files != 0 && files != config.embeddings.size())
-    problems.error("/solver/sparse_model_file", cat("names ", files, files == 1 ? " file" : " files", " for ", config.embeddings.size(),
-                                                    config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
+    problems.error("/solver/sparse_model_file",
+                   cat("names ", files, files == 1 ? " file" : " files", " for ", config.embeddings.size(),
+                       config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
   check_groups(config, problems);
   for (EmbeddingEntry& embedding : config.embeddings) {
     EmbeddingClause& clause = embedding.clause;
-    const bool of_solver = !clause.placement && (clause.identity_by_slot() || config.solver.placement != PlacementRule::localized);
+    const bool of_solver =
+        !clause.placement && (clause.identity_by_slot() || config.solver.placement != PlacementRule::localized);
     if (of_solver) clause.placement = config.solver.placement;
-    check_placement(clause, embedding.pointer, of_solver && clause.placement ? "/solver/placement" : embedding.pointer + "/placement", problems);
+    check_placement(clause, embedding.pointer,
+                    of_solver && clause.placement ? "/solver/placement" : embedding.pointer + "/placement", problems);
   }
   place_keys(config, problems);
   config.effective = Json(Json::Object{});

@@ -35,7 +35,7 @@ struct Config {
   DataClause data;
   std::vector<EmbeddingEntry> embeddings;
   std::vector<std::string> lost_tops;  ///< names that layers of no known type would have made
-  std::vector<LayerEntry> layers;  ///< in the order of the file, which is the order of the dense model file
+  std::vector<LayerEntry> layers;      ///< in the order of the file, which is the order of the dense model file
   /// The config with every default filled in, for records.
   Json effective;
 };

@@ -4,12 +4,14 @@
 
 namespace hctr {
 
-std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientPlace>& places, int64_t least_elements) {
+std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientPlace>& places,
+                                                       int64_t least_elements) {
   std::vector<GradientExchange::Bucket> buckets;
-  bool open = false;  // the last bucket still takes places
+  bool open = false;                          // the last bucket still takes places
   for (size_t i = places.size(); i-- > 0;) {  // the last layers are done first
     const GradientPlace& place = places[i];
-    if (open && !(i + 1 < places.size() && places[i + 1].node == place.node) && buckets.back().count >= least_elements) open = false;
+    if (open && !(i + 1 < places.size() && places[i + 1].node == place.node) && buckets.back().count >= least_elements)
+      open = false;
     if (!open) buckets.push_back({place.end, 0, place.node});
     open = true;
     GradientExchange::Bucket& bucket = buckets.back();
@@ -22,8 +24,11 @@ std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<Gradien
 }
 
 GradientExchange::GradientExchange(const Weights& weights, Runtime& runtime, Communicator& comm, int64_t bucket_bytes)
-    : weights_(weights), comm_(comm), buckets_(gradient_buckets(weights.gradient_places(), bucket_bytes / static_cast<int64_t>(sizeof(float)))),
-      ready_(runtime.device()), summed_(runtime.device()) {
+    : weights_(weights),
+      comm_(comm),
+      buckets_(gradient_buckets(weights.gradient_places(), bucket_bytes / static_cast<int64_t>(sizeof(float)))),
+      ready_(runtime.device()),
+      summed_(runtime.device()) {
   if (runtime.device().is_cuda() && comm.size() > 1) beside_.emplace(runtime.device());
 }
 
@@ -34,7 +39,8 @@ void GradientExchange::node_done(Context& ctx, size_t node) {
 
 void GradientExchange::sum(Context& ctx, const Bucket& bucket) {
   const Tensor all = weights_.all_gradients();
-  const Tensor part(all.bytes() + static_cast<size_t>(bucket.begin) * sizeof(float), TensorSpec(DType::f32, {bucket.count}), all.device());
+  const Tensor part(all.bytes() + static_cast<size_t>(bucket.begin) * sizeof(float),
+                    TensorSpec(DType::f32, {bucket.count}), all.device());
   Context own = beside(ctx);
   comm_.all_reduce(own, part, Reduce::sum);
   summed(own);

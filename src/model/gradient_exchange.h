@@ -1,4 +1,5 @@
-// Dense gradients, and in turn with them those of rows that every rank has, summed over ranks while the backward pass is still on its way to the first layers.
+// Dense gradients, and in turn with them those of rows that every rank has, summed over ranks while the backward pass
+// is still on its way to the first layers.
 #pragma once
 
 #include <optional>
@@ -10,10 +11,10 @@
 
 namespace hctr {
 
-/// The flat gradients are cut into buckets at borders of layers. When the backward pass has run all layers of a bucket, its sum over the ranks
-/// starts on a stream beside; each element is summed as in one call for all. The stream uses the communicator of the compute stream: what that
-/// one sums itself waits for the buckets under way (join), so no two calls of the communicator run at once. On the CPU the sum is made where the
-/// call stands.
+/// The flat gradients are cut into buckets at borders of layers. When the backward pass has run all layers of a bucket,
+/// its sum over the ranks starts on a stream beside; each element is summed as in one call for all. The stream uses the
+/// communicator of the compute stream: what that one sums itself waits for the buckets under way (join), so no two
+/// calls of the communicator run at once. On the CPU the sum is made where the call stands.
 class GradientExchange {
  public:
   /// Elements [begin, begin + count) of all gradients, complete once `node` and those behind it have run backward.
@@ -28,7 +29,8 @@ class GradientExchange {
 
   /// The gradients of this node, and of all behind it in running order, are there.
   void node_done(Context&, size_t node);
-  /// In turn with the buckets, and beside what `ctx` is given next: another sum, that body(context) starts. `done` is recorded behind it.
+  /// In turn with the buckets, and beside what `ctx` is given next: another sum, that body(context) starts. `done` is
+  /// recorded behind it.
   template <class Body>
   void sum_beside(Context& ctx, const Body& body, Event& done) {
     Context own = beside(ctx);
@@ -56,7 +58,9 @@ class GradientExchange {
   bool under_way_ = false;  // on the stream beside, since the last join
 };
 
-/// Places follow each other, those of one node side by side. A bucket is closed at the first border between nodes behind `least_elements`.
-std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientPlace>& places, int64_t least_elements);
+/// Places follow each other, those of one node side by side. A bucket is closed at the first border between nodes
+/// behind `least_elements`.
+std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientPlace>& places,
+                                                       int64_t least_elements);
 
 }  // namespace hctr

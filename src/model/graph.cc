@@ -19,7 +19,8 @@ struct Maker {
 
 class Wiring {
  public:
-  Wiring(const Config& config, int64_t samples, Problems& problems) : config_(config), samples_(samples), problems_(problems) {}
+  Wiring(const Config& config, int64_t samples, Problems& problems)
+      : config_(config), samples_(samples), problems_(problems) {}
 
   Graph run() {
     find_makers();
@@ -39,18 +40,21 @@ class Wiring {
  private:
   void make(const std::string& name, const std::string& pointer, std::optional<size_t> layer) {
     const auto [found, is_new] = makers_.try_emplace(name, Maker{pointer, layer});
-    if (!is_new) problems_.error(pointer, cat("the tensor \"", name, "\" is made by ", found->second.pointer, " already"));
+    if (!is_new)
+      problems_.error(pointer, cat("the tensor \"", name, "\" is made by ", found->second.pointer, " already"));
   }
 
   void make_all(const std::vector<std::string>& tops, const std::string& pointer, std::optional<size_t> layer) {
-    for (size_t t = 0; t < tops.size(); ++t) make(tops[t], cat(pointer, "/top", tops.size() > 1 ? cat("/", t) : ""), layer);
+    for (size_t t = 0; t < tops.size(); ++t)
+      make(tops[t], cat(pointer, "/top", tops.size() > 1 ? cat("/", t) : ""), layer);
   }
 
   void find_makers() {
     const DataClause& data = config_.data;
     make(data.label.top, "/layers/0/label/top", {});
     if (data.dense.dense_dim > 0) make(data.dense.top, "/layers/0/dense/top", {});
-    for (const EmbeddingEntry& embedding : config_.embeddings) make_all(embedding.clause.tops.names, embedding.pointer, {});
+    for (const EmbeddingEntry& embedding : config_.embeddings)
+      make_all(embedding.clause.tops.names, embedding.pointer, {});
     for (size_t i = 0; i < config_.layers.size(); ++i) make_all(config_.layers[i].tops, config_.layers[i].pointer, i);
   }
 
@@ -61,8 +65,8 @@ class Wiring {
     for (const EmbeddingEntry& embedding : config_.embeddings) {
       const auto found = std::find(sparse_names.begin(), sparse_names.end(), embedding.clause.bottom);
       if (found == sparse_names.end())
-        problems_.error(embedding.pointer + "/bottom", cat("no sparse input is called \"", embedding.clause.bottom, "\"",
-                                                           hint(embedding.clause.bottom, sparse_names)));
+        problems_.error(embedding.pointer + "/bottom", cat("no sparse input is called \"", embedding.clause.bottom,
+                                                           "\"", hint(embedding.clause.bottom, sparse_names)));
       else
         graph_.embedding_inputs.push_back(static_cast<size_t>(found - sparse_names.begin()));
     }
@@ -70,7 +74,8 @@ class Wiring {
       for (size_t b = 0; b < entry.bottoms.size(); ++b) {
         if (makers_.contains(entry.bottoms[b]) || is_lost(entry.bottoms[b])) continue;
         std::string message = cat("no layer produces \"", entry.bottoms[b], "\"", hint(entry.bottoms[b], names));
-        if (entry.bottoms[b] == config_.data.dense.top) message = cat("\"", entry.bottoms[b], "\" is empty: dense_dim is 0");
+        if (entry.bottoms[b] == config_.data.dense.top)
+          message = cat("\"", entry.bottoms[b], "\" is empty: dense_dim is 0");
         if (std::find(sparse_names.begin(), sparse_names.end(), entry.bottoms[b]) != sparse_names.end())
           message = cat("\"", entry.bottoms[b], "\" is a sparse input: only an embedding can read it");
         problems_.error(cat(entry.pointer, "/bottom", entry.bottoms.size() > 1 ? cat("/", b) : ""), message);
@@ -95,8 +100,10 @@ class Wiring {
       if (state[i] == 1) return false;
       state[i] = 1;
       for (const std::string& bottom : config_.layers[i].bottoms)
-        if (const auto maker = makers_.find(bottom); maker != makers_.end() && maker->second.layer && !place(*maker->second.layer)) {
-          problems_.error(config_.layers[i].pointer + "/bottom", cat("\"", bottom, "\" depends on this layer's own output: a cycle"));
+        if (const auto maker = makers_.find(bottom);
+            maker != makers_.end() && maker->second.layer && !place(*maker->second.layer)) {
+          problems_.error(config_.layers[i].pointer + "/bottom",
+                          cat("\"", bottom, "\" depends on this layer's own output: a cycle"));
           break;
         }
       state[i] = 2;
@@ -107,7 +114,8 @@ class Wiring {
     return order;
   }
 
-  TensorId add_edge(const std::string& name, const TensorSpec& spec, std::optional<size_t> producer, bool needs_gradient) {
+  TensorId add_edge(const std::string& name, const TensorSpec& spec, std::optional<size_t> producer,
+                    bool needs_gradient) {
     graph_.edges.push_back({name, spec, producer, {}, needs_gradient});
     ids_[name] = graph_.edges.size() - 1;
     return graph_.edges.size() - 1;
@@ -119,8 +127,8 @@ class Wiring {
     double elements = 1;
     for (int d = 0; d < shape.rank(); ++d) elements *= static_cast<double>(shape[d]);
     if (elements > kMost)
-      problems_.error(pointer, cat("needs a tensor of shape ", to_string(shape), ", ", elements, " elements; at most ", static_cast<int64_t>(kMost),
-                                   " are possible: smaller batches or fields are needed"));
+      problems_.error(pointer, cat("needs a tensor of shape ", to_string(shape), ", ", elements, " elements; at most ",
+                                   static_cast<int64_t>(kMost), " are possible: smaller batches or fields are needed"));
   }
 
   void add_sources() {
@@ -128,13 +136,15 @@ class Wiring {
     check_size({samples_, data.label.label_dim}, "/layers/0/label");
     check_size({samples_, data.dense.dense_dim}, "/layers/0/dense");
     for (size_t i = 0; i < config_.embeddings.size(); ++i)
-      check_size({samples_, data.sparse[graph_.embedding_inputs[i]].slot_num, config_.embeddings[i].clause.dim}, config_.embeddings[i].pointer);
+      check_size({samples_, data.sparse[graph_.embedding_inputs[i]].slot_num, config_.embeddings[i].clause.dim},
+                 config_.embeddings[i].pointer);
     if (problems_.any_error()) return;
     const DType activations = config_.solver.mixed_precision.activations;
     graph_.label = add_edge(data.label.top, TensorSpec(DType::f32, {samples_, data.label.label_dim}), {}, false);
     if (data.dense.dense_dim > 0)
       graph_.dense = add_edge(data.dense.top, TensorSpec(activations, {samples_, data.dense.dense_dim}), {}, false);
-    for (size_t i = 0; i < config_.embeddings.size(); ++i) add_embedding(config_.embeddings[i], data.sparse[graph_.embedding_inputs[i]]);
+    for (size_t i = 0; i < config_.embeddings.size(); ++i)
+      add_embedding(config_.embeddings[i], data.sparse[graph_.embedding_inputs[i]]);
   }
 
   void add_embedding(const EmbeddingEntry& entry, const SparseInput& input) {
@@ -144,16 +154,19 @@ class Wiring {
     const int64_t places = clause.pooled() ? input.slot_num : input.kept_places();
     if (!clause.pooled() && places > std::numeric_limits<int32_t>::max() / std::max<int64_t>(samples_, 1))
       problems_.error(entry.pointer + "/sparse_embedding_hparam/combiner",
-                      cat("\"none\" gives every key that the limits of \"", input.top, "\" allow a place, and ", samples_, " samples of ", places,
-                          " places are too many; lower the limits or the batch"));
-    graph_.embeddings.push_back(add_edge(clause.top(), TensorSpec(activations, {samples_, places, clause.dim}), {}, true));
+                      cat("\"none\" gives every key that the limits of \"", input.top, "\" allow a place, and ",
+                          samples_, " samples of ", places, " places are too many; lower the limits or the batch"));
+    graph_.embeddings.push_back(
+        add_edge(clause.top(), TensorSpec(activations, {samples_, places, clause.dim}), {}, true));
     graph_.lengths.emplace_back();
     if (!clause.has_lengths()) return;
     const int64_t exact = activations == DType::bf16 ? 256 : activations == DType::f16 ? 2048 : int64_t{1} << 24;
     if (input.longest_kept() > exact)
-      problems_.error(entry.pointer + "/top/1", cat("slots of \"", input.top, "\" may have ", input.longest_kept(), " keys, and ", name_of(activations),
-                                                    " counts to ", exact, "; \"keep_last\" shortens them"));
-    graph_.lengths.back() = add_edge(clause.tops.names[1], TensorSpec(activations, {samples_, input.slot_num}), {}, false);
+      problems_.error(entry.pointer + "/top/1",
+                      cat("slots of \"", input.top, "\" may have ", input.longest_kept(), " keys, and ",
+                          name_of(activations), " counts to ", exact, "; \"keep_last\" shortens them"));
+    graph_.lengths.back() =
+        add_edge(clause.tops.names[1], TensorSpec(activations, {samples_, input.slot_num}), {}, false);
   }
 
   void add_node(const LayerEntry& entry) {
@@ -170,9 +183,10 @@ class Wiring {
     }
     for (size_t b = 1; b < inputs.size() && !node.is_loss(); ++b)
       if (inputs[b].dtype != inputs[0].dtype)
-        return problems_.error(cat(entry.pointer, "/bottom/", b),
-                               cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"", entry.bottoms[0], "\" ", name_of(inputs[0].dtype),
-                                   ": with mixed_precision labels stay f32, and only losses take both"));
+        return problems_.error(
+            cat(entry.pointer, "/bottom/", b),
+            cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"", entry.bottoms[0], "\" ",
+                name_of(inputs[0].dtype), ": with mixed_precision labels stay f32, and only losses take both"));
     try {
       node.plan = entry.layer->plan(inputs);
     } catch (const PlanError& error) {
@@ -181,8 +195,9 @@ class Wiring {
       return problems_.error(cat(entry.pointer, "/", place), error.what());
     }
     if (!node.is_loss() && node.plan.outputs.size() != entry.tops.size())
-      return problems_.error(entry.pointer + "/top", cat(entry.type->name(), " makes ", node.plan.outputs.size(), " tensors with these fields, and ",
-                                                         entry.tops.size(), entry.tops.size() == 1 ? " is" : " are", " named"));
+      return problems_.error(entry.pointer + "/top", cat(entry.type->name(), " makes ", node.plan.outputs.size(),
+                                                         " tensors with these fields, and ", entry.tops.size(),
+                                                         entry.tops.size() == 1 ? " is" : " are", " named"));
     for (const auto* list : {&node.plan.outputs, &node.plan.scratch})
       for (const TensorSpec& spec : *list) check_size(spec.shape, entry.pointer);
     for (const WeightSpec& weight : node.plan.weights) check_size(weight.shape, entry.pointer);
@@ -200,7 +215,8 @@ class Wiring {
       for (size_t n = 0; n < graph_.nodes.size(); ++n)
         if (graph_.nodes[n].entry == &entry && graph_.nodes[n].is_loss()) graph_.losses.push_back(n);
     if (graph_.losses.empty())
-      return problems_.error("/layers", "there is no loss; add a BinaryCrossEntropyLoss that reads the last layer and the label");
+      return problems_.error("/layers",
+                             "there is no loss; add a BinaryCrossEntropyLoss that reads the last layer and the label");
     for (const size_t n : graph_.losses) {
       const Node& loss = graph_.nodes[n];
       if (!graph_.edges[loss.in[0]].needs_gradient)
@@ -208,8 +224,9 @@ class Wiring {
     }
     for (const Edge& edge : graph_.edges)
       if (edge.needs_gradient && edge.readers.empty() && !(edge.producer && graph_.nodes[*edge.producer].is_loss()))
-        problems_.error(edge.producer ? graph_.nodes[*edge.producer].entry->pointer + "/top" : makers_.at(edge.name).pointer,
-                        cat("no layer reads \"", edge.name, "\""));
+        problems_.error(
+            edge.producer ? graph_.nodes[*edge.producer].entry->pointer + "/top" : makers_.at(edge.name).pointer,
+            cat("no layer reads \"", edge.name, "\""));
   }
 
   const Config& config_;
@@ -220,11 +237,15 @@ class Wiring {
   std::map<std::string, TensorId> ids_;
 };
 
-std::string padded(const std::string& text, size_t width) { return text + std::string(width > text.size() ? width - text.size() : 0, ' '); }
+std::string padded(const std::string& text, size_t width) {
+  return text + std::string(width > text.size() ? width - text.size() : 0, ' ');
+}
 
 }  // namespace
 
-Graph wire(const Config& config, int64_t samples, Problems& problems) { return Wiring(config, samples, problems).run(); }
+Graph wire(const Config& config, int64_t samples, Problems& problems) {
+  return Wiring(config, samples, problems).run();
+}
 
 std::string layer_table(const Config& config, const Graph& graph) {
   std::vector<std::vector<std::string>> rows = {{"output", "layer", "shape", "parameters"}};
@@ -240,7 +261,8 @@ std::string layer_table(const Config& config, const Graph& graph) {
     int64_t parameters = 0;
     for (const WeightSpec& weight : node.plan.weights) parameters += weight.shape.elements();
     for (size_t t = 0; t < node.entry->tops.size(); ++t)
-      rows.push_back({node.entry->tops[t], node.entry->type->name(), shape_of(node.out[t]), t == 0 && parameters ? cat(parameters) : ""});
+      rows.push_back({node.entry->tops[t], node.entry->type->name(), shape_of(node.out[t]),
+                      t == 0 && parameters ? cat(parameters) : ""});
   }
   rows.push_back({"", "", "dense parameters in all:", cat(graph.parameters)});
   std::vector<size_t> widths(4, 0);

@@ -16,9 +16,9 @@ using TensorId = size_t;
 struct Edge {
   std::string name;
   TensorSpec spec;
-  std::optional<size_t> producer;    ///< index of the node; none: data or an embedding
-  std::vector<size_t> readers;       ///< nodes, in running order; one that reads it twice stands twice
-  bool needs_gradient = false;       ///< whether anything that learns lies before it
+  std::optional<size_t> producer;  ///< index of the node; none: data or an embedding
+  std::vector<size_t> readers;     ///< nodes, in running order; one that reads it twice stands twice
+  bool needs_gradient = false;     ///< whether anything that learns lies before it
 };
 
 /// A layer in its place.
@@ -31,18 +31,21 @@ struct Node {
 
 struct Graph {
   std::vector<Edge> edges;
-  std::vector<Node> nodes;                ///< in running order
+  std::vector<Node> nodes;  ///< in running order
   TensorId label = 0;
-  std::optional<TensorId> dense;          ///< none when dense_dim is 0
-  std::vector<TensorId> embeddings;       ///< output of each embedding, [samples, places, dim]; places: its slots when pooled
-  std::vector<std::optional<TensorId>> lengths;  ///< of each embedding, where named: keys of each slot, [samples, slots]
-  std::vector<size_t> embedding_inputs;   ///< the sparse input (index into data.sparse) that each embedding reads
-  std::vector<size_t> losses;             ///< the nodes that are losses, in the order of the config
-  int64_t parameters = 0;                 ///< dense weights
+  std::optional<TensorId> dense;  ///< none when dense_dim is 0
+  std::vector<TensorId>
+      embeddings;  ///< output of each embedding, [samples, places, dim]; places: its slots when pooled
+  std::vector<std::optional<TensorId>>
+      lengths;                           ///< of each embedding, where named: keys of each slot, [samples, slots]
+  std::vector<size_t> embedding_inputs;  ///< the sparse input (index into data.sparse) that each embedding reads
+  std::vector<size_t> losses;            ///< the nodes that are losses, in the order of the config
+  int64_t parameters = 0;                ///< dense weights
 };
 
-/// Connects the layers for batches of `samples` rows. Everything that does not fit goes to `problems`: unknown and doubled
-/// names, cycles, and, when `problems` holds no error, shapes. The result is whole only when it holds none afterwards. Keeps pointers into `config`.
+/// Connects the layers for batches of `samples` rows. Everything that does not fit goes to `problems`: unknown and
+/// doubled names, cycles, and, when `problems` holds no error, shapes. The result is whole only when it holds none
+/// afterwards. Keeps pointers into `config`.
 Graph wire(const Config& config, int64_t samples, Problems& problems);
 
 /// The layer table for people: name, type, output shape, parameters.

@@ -17,10 +17,12 @@ Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except)
   if (static_cast<int64_t>(data.slot_size_array.size()) == data.slots()) {
     int64_t first = 0;
     for (size_t i = 0; i < input; ++i) first += data.sparse[i].slot_num;
-    return Sizes(data.slot_size_array.begin() + first, data.slot_size_array.begin() + first + static_cast<int64_t>(slots));
+    return Sizes(data.slot_size_array.begin() + first,
+                 data.slot_size_array.begin() + first + static_cast<int64_t>(slots));
   }
   for (const EmbeddingEntry& entry : config.embeddings)
-    if (&entry != except && entry.clause.bottom == data.sparse[input].top && entry.clause.hparam.slot_size_array.size() == slots)
+    if (&entry != except && entry.clause.bottom == data.sparse[input].top &&
+        entry.clause.hparam.slot_size_array.size() == slots)
       return entry.clause.hparam.slot_size_array;
   return {};
 }
@@ -29,12 +31,14 @@ Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except)
 std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) {
   const Sizes& own = entry.clause.hparam.slot_size_array;
   if (const Sizes other = sizes_of(config, input, &entry); !other.empty() && other != own)
-    return cat("its sizes are not those that another part of the config gives the slots of \"", config.data.sparse[input].top, "\"");
+    return cat("its sizes are not those that another part of the config gives the slots of \"",
+               config.data.sparse[input].top, "\"");
   int64_t first = 0;
   for (size_t before = 0; before < input; ++before) {
     const Sizes sizes = sizes_of(config, before, nullptr);
     if (sizes.empty())
-      return cat("the keys of \"", config.data.sparse[input].top, "\" stand behind those of \"", config.data.sparse[before].top,
+      return cat("the keys of \"", config.data.sparse[input].top, "\" stand behind those of \"",
+                 config.data.sparse[before].top,
                  "\", whose number is not known; \"slot_size_array\" of the Data layer says it");
     first = std::accumulate(sizes.begin(), sizes.end(), first);
   }
@@ -48,13 +52,17 @@ void place_keys(Config& config, Problems& problems) {
   for (EmbeddingEntry& entry : config.embeddings) {
     if (!entry.clause.direct()) continue;
     const auto& inputs = config.data.sparse;
-    const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const SparseInput& each) { return each.top == entry.clause.bottom; });
-    if (input == inputs.end() || static_cast<int64_t>(entry.clause.hparam.slot_size_array.size()) != input->slot_num) continue;  // reported elsewhere
+    const auto input = std::find_if(inputs.begin(), inputs.end(),
+                                    [&](const SparseInput& each) { return each.top == entry.clause.bottom; });
+    if (input == inputs.end() || static_cast<int64_t>(entry.clause.hparam.slot_size_array.size()) != input->slot_num)
+      continue;  // reported elsewhere
     const std::string why = obstacle(config, static_cast<size_t>(input - inputs.begin()), entry);
     if (why.empty()) continue;
     const std::string place = entry.pointer + "/sparse_embedding_hparam/slot_size_array";
-    if (entry.clause.hparam.index == IndexKind::direct) problems.error(place, cat("a direct index is not possible: ", why));
-    else problems.note(place, cat("rows are found by hash: ", why));
+    if (entry.clause.hparam.index == IndexKind::direct)
+      problems.error(place, cat("a direct index is not possible: ", why));
+    else
+      problems.note(place, cat("rows are found by hash: ", why));
     entry.clause.hparam.index = IndexKind::hash;
   }
 }

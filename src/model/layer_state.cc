@@ -12,12 +12,15 @@ LayerState::LayerState(const Config& config, const Graph& graph, Runtime& runtim
       const Node& node = graph.nodes[n];
       if (node.entry != &entry || node.plan.state.empty()) continue;
       LayerItems& layer = layers_.emplace_back(LayerItems{entry.tops[0], entry.type->name(), n, {}});
-      for (const StateSpec& spec : node.plan.state) layer.items.push_back({spec, arena_.add(TensorSpec(DType::f32, spec.shape))});
+      for (const StateSpec& spec : node.plan.state)
+        layer.items.push_back({spec, arena_.add(TensorSpec(DType::f32, spec.shape))});
     }
   arena_.build(runtime.device());
   for (const LayerItems& layer : layers_)
     for (const Item& item : layer.items)
-      from_host(arena_.get(item.ticket), std::vector<float>(static_cast<size_t>(item.spec.shape.elements()), item.spec.start), runtime.compute_stream());
+      from_host(arena_.get(item.ticket),
+                std::vector<float>(static_cast<size_t>(item.spec.shape.elements()), item.spec.start),
+                runtime.compute_stream());
 }
 
 std::vector<Tensor> LayerState::of_node(size_t node) const {
@@ -44,24 +47,31 @@ void LayerState::save(const std::filesystem::path& path, StreamRef stream) const
 
 void LayerState::load(const std::filesystem::path& path, StreamRef stream) {
   const Json file = Json::read_file(path);
-  const auto refuse = [&](const std::string& why) { throw Error(Kind::data, cat("'", path.string(), "' ", why, ": it belongs to another model")); };
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Kind::data, cat("'", path.string(), "' ", why, ": it belongs to another model"));
+  };
   const Json* layers = file.find("layers");
   const size_t count = layers && layers->array() ? layers->array()->size() : 0;
   if (count != layers_.size())
-    refuse(cat("has statistics of ", count, count == 1 ? " layer" : " layers", ", and this config has ", layers_.size(), " such layers"));
+    refuse(cat("has statistics of ", count, count == 1 ? " layer" : " layers", ", and this config has ", layers_.size(),
+               " such layers"));
   std::vector<std::pair<size_t, std::vector<float>>> read;  // nothing is changed by a file that does not fit
   for (size_t l = 0; l < count; ++l) {
     const Json& object = (*layers->array())[l];
     const Json* type = object.find("type");
     const std::string found = type && type->string() ? *type->string() : "a layer without type";
-    if (found != layers_[l].type) refuse(cat("has ", found, " as layer ", l, ", and this config ", layers_[l].type, " ('", layers_[l].name, "')"));
+    if (found != layers_[l].type)
+      refuse(cat("has ", found, " as layer ", l, ", and this config ", layers_[l].type, " ('", layers_[l].name, "')"));
     for (const Item& item : layers_[l].items) {
       const auto elements = static_cast<size_t>(item.spec.shape.elements());
-      std::vector<float>& values = read.emplace_back(item.ticket, std::vector<float>(elements, item.spec.when_absent.value_or(0))).second;
+      std::vector<float>& values =
+          read.emplace_back(item.ticket, std::vector<float>(elements, item.spec.when_absent.value_or(0))).second;
       const Json* numbers = object.find(item.spec.name);
       if (!numbers && item.spec.when_absent) continue;
       const size_t size = numbers && numbers->array() ? numbers->array()->size() : 0;
-      if (size != elements) refuse(cat("has ", size, " numbers as \"", item.spec.name, "\" of layer ", l, ", and '", layers_[l].name, "' has ", elements));
+      if (size != elements)
+        refuse(cat("has ", size, " numbers as \"", item.spec.name, "\" of layer ", l, ", and '", layers_[l].name,
+                   "' has ", elements));
       for (size_t i = 0; i < elements; ++i) {
         const Json& number = (*numbers->array())[i];
         if (!number.is_number()) refuse(cat("holds ", number.kind(), " in \"", item.spec.name, "\" of layer ", l));

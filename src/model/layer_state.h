@@ -19,8 +19,8 @@ class LayerState {
   /// Whether no layer carries anything.
   bool empty() const { return layers_.empty(); }
 
-  /// {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers that carry something, in the order
-  /// of the config, with every digit. Waits for the stream.
+  /// {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers that carry something, in
+  /// the order of the config, with every digit. Waits for the stream.
   void save(const std::filesystem::path&, StreamRef) const;
   /// Errors: Error(data) when the file does not fit this model, Error(io).
   void load(const std::filesystem::path&, StreamRef);

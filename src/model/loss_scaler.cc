@@ -14,7 +14,9 @@ LossScaler::LossScaler(const Precision& precision, Runtime& runtime)
   runtime.compute_stream().synchronize();
 }
 
-void LossScaler::begin(Context& ctx, StepState* state) const { ops::begin_scaled_step(ctx, scale(), state, overflow_.get(0)); }
+void LossScaler::begin(Context& ctx, StepState* state) const {
+  ops::begin_scaled_step(ctx, scale(), state, overflow_.get(0));
+}
 
 ops::OverflowSearch LossScaler::search(DType travels_as) const {
   return {travels_as == DType::f16 ? ops::kLargest<Half> : ops::kLargest<float>, overflow_.get(0).data<float>()};

@@ -12,8 +12,8 @@ class LossScaler {
  public:
   LossScaler(const Precision&, Runtime&);
 
-  /// Around a step's work on the device. Between them every gradient is searched that is to be applied on this rank, or to travel to another one: a number
-  /// that is none, or is none in the type it travels in, is an overflow.
+  /// Around a step's work on the device. Between them every gradient is searched that is to be applied on this rank, or
+  /// to travel to another one: a number that is none, or is none in the type it travels in, is an overflow.
   void begin(Context&, StepState*) const;
   /// What counts as an overflow in a gradient that travels in this type, and where to say so.
   ops::OverflowSearch search(DType travels_as = DType::f32) const;

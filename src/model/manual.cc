@@ -18,24 +18,33 @@ std::string entry(const SchemaBase& schema, const std::string& title, const std:
 }
 
 std::string entry(const LayerType& type) {
-  std::string page = cat("## ", type.name(), "\n\n", type.formula(), "\n\nBottoms: ", type.inputs().text(), ". Tops: ", type.outputs().text(), ".\n");
+  std::string page = cat("## ", type.name(), "\n\n", type.formula(), "\n\nBottoms: ", type.inputs().text(),
+                         ". Tops: ", type.outputs().text(), ".\n");
   if (!type.fields().empty())
-    page += cat("\n", type.nested().empty() ? "" : cat("In the object `", type.nested(), "`:\n\n"), field_table(type.fields()));
+    page += cat("\n", type.nested().empty() ? "" : cat("In the object `", type.nested(), "`:\n\n"),
+                field_table(type.fields()));
   return page;
 }
 
 std::string metrics_entry() {
   using Better = MetricType::Better;
   std::string page =
-      "## eval_metrics\n\nWhat an evaluation measures, displays and writes to metrics.jsonl and summary.json: an array of the words below. A word "
-      "followed by a colon and a number, as in `AUC:0.8025`, ends training once an evaluation reaches that number or a better one. With several "
-      "losses a metric stands under its own name for the first loss and as `<metric>/<top>` for each other one; AverageLoss is that of the weighted "
-      "sum, and `AverageLoss/<top>` that of each loss; what ends training is the number under the metric's own name. With several labels in one "
-      "loss it is the mean over the labels where it is defined. Samples whose label is below -0.5 have none and are left out.\n\n| metric | better | meaning |\n|---|---|---|\n";
+      "## eval_metrics\n\nWhat an evaluation measures, displays and writes to metrics.jsonl and summary.json: an array "
+      "of the words below. A word "
+      "followed by a colon and a number, as in `AUC:0.8025`, ends training once an evaluation reaches that number or a "
+      "better one. With several "
+      "losses a metric stands under its own name for the first loss and as `<metric>/<top>` for each other one; "
+      "AverageLoss is that of the weighted "
+      "sum, and `AverageLoss/<top>` that of each loss; what ends training is the number under the metric's own name. "
+      "With several labels in one "
+      "loss it is the mean over the labels where it is defined. Samples whose label is below -0.5 have none and are "
+      "left out.\n\n| metric | better | meaning |\n|---|---|---|\n";
   for (const MetricType& type : metric_types()) {
     std::string names = cat("`", type.name, "`");
     for (const std::string& alias : type.aliases) names += cat(", `", alias, "`");
-    const char* better = type.better == Better::higher ? "higher" : type.better == Better::lower ? "lower" : "near 1; no threshold";
+    const char* better = type.better == Better::higher  ? "higher"
+                         : type.better == Better::lower ? "lower"
+                                                        : "near 1; no threshold";
     page += cat("| ", names, " | ", better, " | ", type.text, " |\n");
   }
   return page;
@@ -43,17 +52,21 @@ std::string metrics_entry() {
 
 std::string compatibility_entry() {
   std::string page =
-      "## compatibility\n\nWords that bring back HugeCTR's arithmetic where this program's differs and trained or reported numbers depend on it. All are "
+      "## compatibility\n\nWords that bring back HugeCTR's arithmetic where this program's differs and trained or "
+      "reported numbers depend on it. All are "
       "off unless named.\n\n| word | effect |\n|---|---|\n";
   for (const CompatibilityWord& each : compatibility_words()) page += cat("| `", each.word, "` | ", each.text, " |\n");
   return page +
          "\nOther differences, which no word brings back:\n\n"
-         "- Random numbers are other ones. Dense weights start as in 2.2.1 to 3.1; `weight_init: XavierUniform` and `bias_init: Zero` are the start of 2.1.\n"
+         "- Random numbers are other ones. Dense weights start as in 2.2.1 to 3.1; `weight_init: XavierUniform` and "
+         "`bias_init: Zero` are the start of 2.1.\n"
          "- `iteration` counts finished updates: snapshot n holds n of them, and there is one at the end.\n"
          "- A key first met in an evaluation contributes nothing, as in 3.1; 2.1 and 2.2 added it to the table.\n"
-         "- A tensor that several layers read gets the sum of their gradients. Slots that Reshape does not select get gradient 0, and so do the copies that "
+         "- A tensor that several layers read gets the sum of their gradients. Slots that Reshape does not select get "
+         "gradient 0, and so do the copies that "
          "Scale and Gather make: each counts.\n"
-         "- BatchNorm divides its running averages by the share that batches have in them, so that they are right from the first one on, and loads them "
+         "- BatchNorm divides its running averages by the share that batches have in them, so that they are right from "
+         "the first one on, and loads them "
          "again. A regularizer leaves gamma and beta alone, in the loss too.\n"
          "- ReLU passes no gradient at 0, as in 3.0; 2.x in fp32 passed it. The last column of Interaction is 0.\n"
          "- `max_eval_samples` is rounded up to whole batches, not down; a rate of 0 (`end_lr`) is no error.\n"
@@ -66,12 +79,15 @@ std::vector<std::pair<std::string, std::string>> clauses() {
       {"solver", entry(solver_schema(), "solver", "How long to train, on what, how often to look.")},
       {"eval_metrics", metrics_entry()},
       {"compatibility", compatibility_entry()},
-      {"optimizer", entry(optimizer_schema(), "optimizer",
-                          "The rule for dense weights, and for every embedding that has no clause of its own. The schedule of the rate: "
-                          "n / warmup_steps of it while n <= warmup_steps, then all of it; with decay_start, from there on "
-                          "((decay_start + decay_steps - n) / decay_steps)^decay_power of it, and end_lr at least.")},
+      {"optimizer",
+       entry(optimizer_schema(), "optimizer",
+             "The rule for dense weights, and for every embedding that has no clause of its own. The schedule of the "
+             "rate: "
+             "n / warmup_steps of it while n <= warmup_steps, then all of it; with decay_start, from there on "
+             "((decay_start + decay_steps - n) / decay_steps)^decay_power of it, and end_lr at least.")},
       {"Data", entry(data_schema(), "Data", "The first of the layers: where the samples are and what one holds.")}};
-  for (const std::string& type : embedding_types()) all.emplace_back(type, entry(embedding_schema(type), type, "Keys to vectors, one a slot."));
+  for (const std::string& type : embedding_types())
+    all.emplace_back(type, entry(embedding_schema(type), type, "Keys to vectors, one a slot."));
   return all;
 }
 
@@ -79,10 +95,13 @@ std::vector<std::pair<std::string, std::string>> clauses() {
 
 std::string config_manual() {
   std::string page =
-      "# Config\n\nWritten by `huge_ctr --explain config` from the program's declarations; a test fails when this page is older than they are.\n\n"
+      "# Config\n\nWritten by `huge_ctr --explain config` from the program's declarations; a test fails when this page "
+      "is older than they are.\n\n"
       "A JSON object with `solver`, `optimizer` and `layers`. The first layer is `Data`; embeddings and dense layers "
-      "([layers.md](layers.md)) follow in any order, connected by the names in `bottom` and `top`. A second name in a line below is an older or "
-      "newer spelling of the field.\n\nAn unknown key close to a field that is not set is an error, any other unknown key a warning (`--strict`: an "
+      "([layers.md](layers.md)) follow in any order, connected by the names in `bottom` and `top`. A second name in a "
+      "line below is an older or "
+      "newer spelling of the field.\n\nAn unknown key close to a field that is not set is an error, any other unknown "
+      "key a warning (`--strict`: an "
       "error). `iteration` counts finished updates; evaluations and snapshots also happen at the end.\n";
   for (const auto& [name, text] : clauses()) page += "\n" + text;
   return page;
@@ -90,7 +109,8 @@ std::string config_manual() {
 
 std::string layers_manual() {
   std::string page =
-      "# Layers\n\nWritten by `huge_ctr --explain layers` from the program's declarations; a test fails when this page is older than they are.\n\n"
+      "# Layers\n\nWritten by `huge_ctr --explain layers` from the program's declarations; a test fails when this page "
+      "is older than they are.\n\n"
       "Each layer has `type`, `bottom`, `top`, and may have `name`, which is not used.\n";
   for (const LayerType& type : layer_catalog()) page += "\n" + entry(type);
   return page;
@@ -109,7 +129,8 @@ std::string explain(const std::string& name) {
     names.push_back(type.name());
   }
   const std::string hint = did_you_mean(name, names, 3);
-  throw Error(Kind::usage, cat("there is nothing called \"", name, "\" to explain", hint.empty() ? "; there are " + one_of(names) : hint));
+  throw Error(Kind::usage, cat("there is nothing called \"", name, "\" to explain",
+                               hint.empty() ? "; there are " + one_of(names) : hint));
 }
 
 }  // namespace hctr

@@ -13,15 +13,21 @@ TensorSpec padded(const TensorSpec& spec) {
 }  // namespace
 
 MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device)
-    : label_(graph.label), dense_(graph.dense && graph.edges[*graph.dense].spec.dtype == DType::f32 ? graph.dense : std::nullopt),
-      keep_dense_(graph.edges.size(), false), values_(graph.edges.size()), gradients_(graph.edges.size()),
-      contributions_(graph.nodes.size()), scratch_(graph.nodes.size()), to_sum_(graph.edges.size()) {
+    : label_(graph.label),
+      dense_(graph.dense && graph.edges[*graph.dense].spec.dtype == DType::f32 ? graph.dense : std::nullopt),
+      keep_dense_(graph.edges.size(), false),
+      values_(graph.edges.size()),
+      gradients_(graph.edges.size()),
+      contributions_(graph.nodes.size()),
+      scratch_(graph.nodes.size()),
+      to_sum_(graph.edges.size()) {
   for (const Node& node : graph.nodes)
     if (node.plan.memory == LayerPlan::Memory::reshape_of_input &&
         graph.edges[node.in[0]].spec.rows() != graph.edges[node.out[0]].spec.rows())
       keep_dense_[node.in[0]] = keep_dense_[node.out[0]] = true;
   for (const size_t loss : graph.losses)
-    for (const TensorId out : graph.nodes[loss].out) keep_dense_[out] = true;  // the host reads predictions in one piece
+    for (const TensorId out : graph.nodes[loss].out)
+      keep_dense_[out] = true;  // the host reads predictions in one piece
   place_values(graph);
   if (phase == Phase::train) place_gradients(graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n)
@@ -36,7 +42,8 @@ MemoryPlan::Place MemoryPlan::own(const TensorSpec& spec, bool dense) {
 
 Tensor MemoryPlan::at(const Place& place) const {
   const Tensor whole = arena_.get(place.ticket);
-  return Tensor(whole.bytes() + static_cast<size_t>(place.offset) * size_of(place.spec.dtype), place.spec, whole.device());
+  return Tensor(whole.bytes() + static_cast<size_t>(place.offset) * size_of(place.spec.dtype), place.spec,
+                whole.device());
 }
 
 MemoryPlan::Place MemoryPlan::columns(const Place& place, int64_t begin, const TensorSpec& spec) {
@@ -44,17 +51,22 @@ MemoryPlan::Place MemoryPlan::columns(const Place& place, int64_t begin, const T
 }
 
 std::optional<MemoryPlan::Place> MemoryPlan::reshaped(const Place& place, const TensorSpec& spec) {
-  if (place.spec.rows() == spec.rows()) return Place{place.ticket, place.offset, TensorSpec(spec.dtype, spec.shape, place.spec.row_stride)};
+  if (place.spec.rows() == spec.rows())
+    return Place{place.ticket, place.offset, TensorSpec(spec.dtype, spec.shape, place.spec.row_stride)};
   if (place.spec.dense()) return Place{place.ticket, place.offset, spec};
   return std::nullopt;
 }
 
-std::optional<MemoryPlan::Place> MemoryPlan::shared_part(const Graph& graph, const Node& node, size_t input, const Place& output) {
+std::optional<MemoryPlan::Place> MemoryPlan::shared_part(const Graph& graph, const Node& node, size_t input,
+                                                         const Place& output) {
   const TensorSpec& spec = graph.edges[node.in[input]].spec;
   switch (node.plan.memory) {
-    case LayerPlan::Memory::own: return std::nullopt;
-    case LayerPlan::Memory::reshape_of_input: return reshaped(output, spec);
-    case LayerPlan::Memory::columns_of_inputs: break;
+    case LayerPlan::Memory::own:
+      return std::nullopt;
+    case LayerPlan::Memory::reshape_of_input:
+      return reshaped(output, spec);
+    case LayerPlan::Memory::columns_of_inputs:
+      break;
   }
   int64_t begin = 0;
   for (size_t i = 0; i < input; ++i) begin += graph.edges[node.in[i]].spec.row_elements();
@@ -90,7 +102,8 @@ void MemoryPlan::place_gradients(const Graph& graph) {
     std::vector<Place> parts;
     for (size_t r = 0; r < edge.readers.size(); ++r) {
       const Node& reader = graph.nodes[edge.readers[r]];
-      if (r > 0 && edge.readers[r] == edge.readers[r - 1]) continue;  // read twice by one layer: all its parts were taken
+      if (r > 0 && edge.readers[r] == edge.readers[r - 1])
+        continue;  // read twice by one layer: all its parts were taken
       for (size_t i = 0; i < reader.in.size(); ++i)
         if (reader.in[i] == id) parts.push_back(*contributions_[edge.readers[r]][i]);
     }

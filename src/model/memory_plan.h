@@ -51,7 +51,7 @@ class MemoryPlan {
   TensorId label_;
   std::optional<TensorId> dense_;
   Arena arena_;
-  std::vector<bool> keep_dense_;                    // what a Reshape reads in rows of another length, or the host
+  std::vector<bool> keep_dense_;  // what a Reshape reads in rows of another length, or the host
   std::vector<std::optional<Place>> values_, gradients_;
   std::vector<std::vector<std::optional<Place>>> contributions_;  // [node][input]
   std::vector<std::vector<Place>> scratch_;                       // [node][index]

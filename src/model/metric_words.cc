@@ -63,17 +63,22 @@ Json to_json(const MetricList& list) {
 Schema<GroupBy> group_schema() {
   return Schema<GroupBy>("group_by")
       .need("input", &GroupBy::input, "name (top) of the sparse input that holds the groups")
-      .opt("slot", &GroupBy::slot, "which of its slots, counted from 0; the slot's first key is the group, a sample without one is in none", at_least(0))
+      .opt("slot", &GroupBy::slot,
+           "which of its slots, counted from 0; the slot's first key is the group, a sample without one is in none",
+           at_least(0))
       .together([](GroupBy& group, const std::string&, Problems&) { group.given = true; });
 }
 
 void check_metrics(const MetricList& list, const GroupBy& group_by, const std::string& pointer, Problems& problems) {
   const auto& metrics = list.metrics;
-  const auto grouped = std::find_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->of_groups; });
+  const auto grouped =
+      std::find_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->of_groups; });
   if (grouped != metrics.end() && !group_by.given)
     problems.error(cat(pointer, "/eval_metrics/", grouped - metrics.begin()),
-                   cat(grouped->type->name, " needs \"group_by\" in the solver, which names the sparse input that holds the groups"));
-  if (grouped == metrics.end() && group_by.given) problems.note(pointer + "/group_by", "has no effect: no metric of eval_metrics is one of groups");
+                   cat(grouped->type->name,
+                       " needs \"group_by\" in the solver, which names the sparse input that holds the groups"));
+  if (grouped == metrics.end() && group_by.given)
+    problems.note(pointer + "/group_by", "has no effect: no metric of eval_metrics is one of groups");
 }
 
 }  // namespace hctr

@@ -22,27 +22,40 @@ int key_bytes(const SolverClause& solver) { return solver.input_key_type == KeyT
 
 }  // namespace
 
-Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples, int ring_slots,
-             const std::vector<Placement>& placements)
-    : config_(config), runtime_(runtime), comm_(comm), train_graph_(wired(config, samples)), eval_graph_(wired(config, eval_samples)),
-      weights_(config, train_graph_, runtime), gradients_(weights_, runtime, comm), state_(config, train_graph_, runtime),
+Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples,
+             int ring_slots, const std::vector<Placement>& placements)
+    : config_(config),
+      runtime_(runtime),
+      comm_(comm),
+      train_graph_(wired(config, samples)),
+      eval_graph_(wired(config, eval_samples)),
+      weights_(config, train_graph_, runtime),
+      gradients_(weights_, runtime, comm),
+      state_(config, train_graph_, runtime),
       train_(train_graph_, Phase::train, weights_, state_, runtime, comm, &gradients_),
-      evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm), beside_(runtime, comm) {
+      evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
+      beside_(runtime, comm) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool fp16_travels = false;
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
     const EmbeddingClause& clause = config.embeddings[e].clause;
-    const Placement without = Placement::without_plan(clause.placement_rule(), clause.identity_by_slot(), shape.tables[input].slots, comm.size());
+    const Placement without = Placement::without_plan(clause.placement_rule(), clause.identity_by_slot(),
+                                                      shape.tables[input].slots, comm.size());
     const Placement& placement = placements.empty() ? without : placements.at(e);
     TableSpec spec = clause.table_spec(config.optimizer, comm.rank(), placement);
     if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
     const bool everywhere = placement.everywhere(comm.size());
     if (everywhere) spec.replication.of = Replication::Of::all;
-    HCTR_EXPECT(comm.size() == 1 || everywhere == (spec.replication.of == Replication::Of::all), "table '", spec.name, "' has owners and is on every rank");
-    spec.exchange = everywhere ? DType::f32 : clause.hparam.exchange_precision.value_or(config.solver.exchange());  // its vectors stay where they are
+    HCTR_EXPECT(comm.size() == 1 || everywhere == (spec.replication.of == Replication::Of::all), "table '", spec.name,
+                "' has owners and is on every rank");
+    spec.exchange =
+        everywhere
+            ? DType::f32
+            : clause.hparam.exchange_precision.value_or(config.solver.exchange());  // its vectors stay where they are
     fp16_travels = fp16_travels || (spec.exchange == DType::f16 && comm.size() > 1);
-    spec.replication.most_rows = std::min(spec.replication.most_rows, kMostRows / config.solver.batchsize) * config.solver.batchsize;
+    spec.replication.most_rows =
+        std::min(spec.replication.most_rows, kMostRows / config.solver.batchsize) * config.solver.batchsize;
     spec.slots = shape.tables[input].slots;
     if (!clause.pooled())
       for (int64_t s = 0; s < spec.slots; ++s) spec.slot_places.push_back(config.data.sparse[input].kept_nnz(s));
@@ -53,15 +66,20 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     spec.eval_key_capacity = eval_shape.tables[input].key_capacity;
     std::vector<int64_t> slot_keys;
     for (int64_t s = 0; s < spec.slots; ++s) slot_keys.push_back(config.data.sparse[input].kept_nnz(s));
-    tables_.push_back(make_embedding(runtime, comm, placement, std::move(spec), slot_keys, ring_slots, {train_.embedding_output(e), evaluation_.embedding_output(e)}));
+    tables_.push_back(make_embedding(runtime, comm, placement, std::move(spec), slot_keys, ring_slots,
+                                     {train_.embedding_output(e), evaluation_.embedding_output(e)}));
     sent_.emplace_back(runtime.device());
     shared_.emplace_back(runtime.device());
   }
-  if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow()) scaler_.emplace(precision, runtime);
-  else if (fp16_travels) scaler_.emplace(Precision::scaled(), runtime);
+  if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow())
+    scaler_.emplace(precision, runtime);
+  else if (fp16_travels)
+    scaler_.emplace(Precision::scaled(), runtime);
 }
 
-Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const { return network(phase).bind(batch.label, batch.dense); }
+Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const {
+  return network(phase).bind(batch.label, batch.dense);
+}
 
 void Model::ensure_room(int64_t step) {
   std::optional<Error> refusal;
@@ -91,8 +109,9 @@ void Model::enforce_limit(int slot) {
 }
 
 bool Model::may_refuse() const {
-  return std::any_of(config_.embeddings.begin(), config_.embeddings.end(),
-                     [](const EmbeddingEntry& embedding) { return embedding.clause.hparam.limited() || embedding.clause.direct(); });
+  return std::any_of(config_.embeddings.begin(), config_.embeddings.end(), [](const EmbeddingEntry& embedding) {
+    return embedding.clause.hparam.limited() || embedding.clause.direct();
+  });
 }
 
 void Model::check_keys() const {
@@ -138,7 +157,8 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
   train_.forward(ctx, binding, [&](size_t node) {
     if (comm_.size() == 1) return;
     for (const size_t e : train_.first_reads(node))
-      if (!tables_[e]->has_rows_everywhere()) tables_[e]->pool_rest(ctx, slot, train_.embedding_output(e));  // zeros, of which there are few
+      if (!tables_[e]->has_rows_everywhere())
+        tables_[e]->pool_rest(ctx, slot, train_.embedding_output(e));  // zeros, of which there are few
     for (const size_t e : train_.first_reads(node)) {
       sent_[e].hold(ctx.stream());
       forward(ctx, e);
@@ -155,18 +175,24 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     exchange = beside_.after(ctx);
     for (const size_t e : complete) {
       const Tensor gradient = train_.embedding_gradient(e);
-      if (tables_[e]->has_rows_everywhere()) gradients_.sum_beside(exchange, [&](Context& own) { tables_[e]->sum_gradients(own, slot, gradient); }, shared_[e]);
+      if (tables_[e]->has_rows_everywhere())
+        gradients_.sum_beside(
+            exchange, [&](Context& own) { tables_[e]->sum_gradients(own, slot, gradient); }, shared_[e]);
       const DType travels_as = comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32;
-      tables_[e]->send_gradients(exchange, slot, gradient, scaler_ ? scaler_->search(travels_as) : ops::OverflowSearch{});
+      tables_[e]->send_gradients(exchange, slot, gradient,
+                                 scaler_ ? scaler_->search(travels_as) : ops::OverflowSearch{});
     }
   };
   const auto sum_gradients = [&](size_t node) {
-    for (const auto& regularizer : regularizers) weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
+    for (const auto& regularizer : regularizers)
+      weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
     gradients_.node_done(ctx, node);
   };
   train_.backward(ctx, binding, {send_gradients, sum_gradients});
   if (scaler_) beside_.join(ctx);  // gradients that leave have been searched for overflow; what comes is not waited for
-  for_each_table(exchange, [&](Context& own, size_t e) { tables_[e]->receive_gradients(own, slot, train_.embedding_gradient(e)); });
+  for_each_table(exchange, [&](Context& own, size_t e) {
+    tables_[e]->receive_gradients(own, slot, train_.embedding_gradient(e));
+  });
   if (scaler_) {
     gradients_.join(ctx);
     ops::find_overflow(ctx, weights_.all_gradients(), scaler_->search());
@@ -189,7 +215,8 @@ void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Bin
   });
   write_lengths(ctx, batch, evaluation_);
   evaluation_.forward(ctx, binding);
-  // The penalty belongs to the loss in evaluation too; its size is that of a training batch, as the weights were trained.
+  // The penalty belongs to the loss in evaluation too; its size is that of a training batch, as the weights were
+  // trained.
   add_penalties(ctx, evaluation_);
   comm_.all_reduce(ctx, evaluation_.loss(), Reduce::sum);
   if (eval_graph_.losses.size() > 1)
@@ -259,8 +286,10 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
   if (writes) weights_.save(files[0], runtime_.compute_stream());
   for (size_t e = 0; e < tables_.size(); ++e) {
     files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
-    if (writes) save_sparse(files.back(), *tables_[e], key_bytes(config_.solver));
-    else tables_[e]->export_rows(false, [](const RowBlock&) {});  // to rank 0
+    if (writes)
+      save_sparse(files.back(), *tables_[e], key_bytes(config_.solver));
+    else
+      tables_[e]->export_rows(false, [](const RowBlock&) {});  // to rank 0
     if (tables_[e]->spec().policy.keeps_marks()) files.push_back(marks_path_beside(files.back()));
   }
   if (!state_.empty()) {
@@ -273,7 +302,9 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
 
 void Model::load() {
   // Whether marks are loaded is for one rank to say, for all must load them.
-  const auto with_marks = [&](const std::string& file) { return comm_.share(has_marks(file) ? "yes" : "", 0) == "yes"; };
+  const auto with_marks = [&](const std::string& file) {
+    return comm_.share(has_marks(file) ? "yes" : "", 0) == "yes";
+  };
   if (const std::string& dense = config_.solver.dense_model_file; !dense.empty()) {
     Context ctx(runtime_, runtime_.compute_stream());
     weights_.load(dense, ctx);
@@ -281,7 +312,8 @@ void Model::load() {
       state_.load(path, runtime_.compute_stream());
   }
   for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)
-    load_sparse(config_.solver.sparse_model_file[e], *tables_[e], key_bytes(config_.solver), with_marks(config_.solver.sparse_model_file[e]));
+    load_sparse(config_.solver.sparse_model_file[e], *tables_[e], key_bytes(config_.solver),
+                with_marks(config_.solver.sparse_model_file[e]));
 }
 
 }  // namespace hctr

@@ -30,34 +30,36 @@ class Model {
  public:
   /// For training batches of `samples` rows that come in `ring_slots` slots, and evaluation batches of `eval_samples`.
   /// `config` outlives it. `placements`: of each embedding, where there are several ranks; left out, as without a plan.
-  Model(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_slots, const std::vector<Placement>& placements = {});
+  Model(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_slots,
+        const std::vector<Placement>& placements = {});
 
   Network::Binding bind(Phase, const BatchTensors&) const;
 
-  /// Host, between steps: room in every table for the steps queued and the next, which is number `step`. Rows that have expired leave.
-  /// Errors: Error(data) once every other table has its room; others at once.
+  /// Host, between steps: room in every table for the steps queued and the next, which is number `step`. Rows that have
+  /// expired leave. Errors: Error(data) once every other table has its room; others at once.
   void ensure_room(int64_t step);
   /// Whether that has changed what steps do (Embedding::take_change).
   bool take_change();
-  /// Host, once prepare() of the next step, in `slot`, is queued and before train_step() is. Errors: Error(data) when its keys are
-  /// more than a table may have rows; the model stays as the steps before left it.
+  /// Host, once prepare() of the next step, in `slot`, is queued and before train_step() is. Errors: Error(data) when
+  /// its keys are more than a table may have rows; the model stays as the steps before left it.
   void confirm_room(int slot) const;
   /// Then: rows leave where tables have too many.
   void enforce_limit(int slot);
   /// Whether the config has a table that may refuse a batch in ensure_room() or confirm_room(): the same on every rank.
   bool may_refuse() const;
-  /// Host, any time: whether a batch computed so far, in training or evaluation, held a key outside the range its config gives. Such a
-  /// key did nothing. ensure_room() asks too. Errors: Error(data).
+  /// Host, any time: whether a batch computed so far, in training or evaluation, held a key outside the range its
+  /// config gives. Such a key did nothing. ensure_room() asks too. Errors: Error(data).
   void check_keys() const;
   /// Looks up, inserts and sorts the keys of the batch in `slot`. Runs beside the computing of the batch before.
   void prepare(Context&, int slot, const BatchTensors&);
-  /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also settles batch.state: the loss
-  /// scale, the count of updates, and whether the step is skipped.
+  /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also settles batch.state:
+  /// the loss scale, the count of updates, and whether the step is skipped.
   void train_step(Context&, int slot, const BatchTensors&, const Network::Binding&);
   /// Forward alone; keys never seen in a finished step contribute nothing, unless their rows are there from the start.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
 
-  /// The weighted sum of all losses and the penalties, over all ranks; and the prediction of the only loss, or of the first.
+  /// The weighted sum of all losses and the penalties, over all ranks; and the prediction of the only loss, or of the
+  /// first.
   Tensor loss(Phase phase) const { return network(phase).loss(); }
   Tensor prediction(Phase phase) const { return network(phase).prediction(); }
   /// The losses of the config, by their tops and in its order. With several, each one's own value (unweighted, without
@@ -65,7 +67,9 @@ class Model {
   std::vector<std::string> tasks() const;
   std::vector<Tensor> losses(Phase phase) const { return network(phase).losses(); }
   std::vector<Tensor> predictions(Phase phase) const { return network(phase).predictions(); }
-  std::vector<Tensor> labels(Phase phase, const Network::Binding& binding) const { return network(phase).labels(binding); }
+  std::vector<Tensor> labels(Phase phase, const Network::Binding& binding) const {
+    return network(phase).labels(binding);
+  }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
   /// Numbers in the vectors of all embeddings for a training batch of this rank.
@@ -74,12 +78,13 @@ class Model {
   std::map<std::string, std::map<std::string, int64_t>> table_counts() const;
   /// Tables with a trained row that model files do not hold, by name.
   std::vector<std::string> tables_with_shared_row() const;
-  /// The scale and the skipped steps of a model whose gradients pass through fp16; none for others. Waits for queued steps.
+  /// The scale and the skipped steps of a model whose gradients pass through fp16; none for others. Waits for queued
+  /// steps.
   std::optional<ops::LossScale> loss_scale() const;
 
-  /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and where layers carry statistics
-  /// <prefix>_dense_<iteration>.model.ntp.json; returns their paths, the dense model first. Work queued before is finished
-  /// first.
+  /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and where layers carry
+  /// statistics <prefix>_dense_<iteration>.model.ntp.json; returns their paths, the dense model first. Work queued
+  /// before is finished first.
   std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration);
   /// Loads what the solver clause names, and the statistics of layers where their file lies beside the dense model.
   void load();

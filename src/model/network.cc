@@ -10,16 +10,27 @@
 namespace hctr {
 namespace {
 
-std::string label_of(const Node& node) { return cat("layer '", node.entry->tops[0], "' (", node.entry->type->name(), ")"); }
+std::string label_of(const Node& node) {
+  return cat("layer '", node.entry->tops[0], "' (", node.entry->type->name(), ")");
+}
 
 }  // namespace
 
-Network::Network(const Graph& graph, Phase phase, const Weights& weights, const LayerState& state, Runtime& runtime, Communicator& comm,
-                 GradientExchange* gradients)
-    : graph_(graph), phase_(phase), weights_(weights), state_(state), comm_(comm), gradients_(gradients),
-      memory_(graph, phase, runtime.device()), first_reads_(graph.nodes.size()), contributions_(graph.edges.size()) {
+Network::Network(const Graph& graph, Phase phase, const Weights& weights, const LayerState& state, Runtime& runtime,
+                 Communicator& comm, GradientExchange* gradients)
+    : graph_(graph),
+      phase_(phase),
+      weights_(weights),
+      state_(state),
+      comm_(comm),
+      gradients_(gradients),
+      memory_(graph, phase, runtime.device()),
+      first_reads_(graph.nodes.size()),
+      contributions_(graph.edges.size()) {
   for (size_t e = 0; e < graph.embeddings.size(); ++e) {
-    const auto reads = [&](const Node& node) { return std::find(node.in.begin(), node.in.end(), graph.embeddings[e]) != node.in.end(); };
+    const auto reads = [&](const Node& node) {
+      return std::find(node.in.begin(), node.in.end(), graph.embeddings[e]) != node.in.end();
+    };
     const auto first = std::find_if(graph.nodes.begin(), graph.nodes.end(), reads);
     HCTR_EXPECT(first != graph.nodes.end(), "nothing reads embedding ", e);
     first_reads_[static_cast<size_t>(first - graph.nodes.begin())].push_back(e);
@@ -38,7 +49,8 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const 
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     const Node& node = graph_.nodes[n];
     LayerIo io;
-    for (const TensorId in : node.in) io.in.push_back(!memory_.is_data(in) ? memory_.value(in) : in == graph_.label ? label : *dense);
+    for (const TensorId in : node.in)
+      io.in.push_back(!memory_.is_data(in) ? memory_.value(in) : in == graph_.label ? label : *dense);
     for (const TensorId out : node.out) io.out.push_back(memory_.value(out));
     for (size_t s = 0; s < node.plan.scratch.size(); ++s) io.scratch.push_back(memory_.scratch(n, s));
     io.weights = weights_.of_node(n);
@@ -67,7 +79,8 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
   }
   if (!total_) return;
   ops::fill(ctx, 0, loss());
-  for (size_t l = 0; l < graph_.losses.size(); ++l) ops::add_scaled(ctx, losses()[l], static_cast<float>(loss_layer(l).weight()), loss());
+  for (size_t l = 0; l < graph_.losses.size(); ++l)
+    ops::add_scaled(ctx, losses()[l], static_cast<float>(loss_layer(l).weight()), loss());
 }
 
 void Network::backward(Context& ctx, const Binding& binding, const Told& told) const {
@@ -83,10 +96,11 @@ void Network::backward(Context& ctx, const Binding& binding, const Told& told) c
     const Node& node = graph_.nodes[n];
     if (!graph_.edges[node.out[0]].needs_gradient) continue;  // nothing that learns in it or before it
     if (node.plan.memory == LayerPlan::Memory::own) let_go();
-    in_context([&] { return cat("running ", label_of(node), " backward"); }, [&] {
-      for (const TensorId out : node.out) sum_gradients(ctx, out);
-      node.entry->layer->backward(ctx, binding.calls[n]);
-    });
+    in_context([&] { return cat("running ", label_of(node), " backward"); },
+               [&] {
+                 for (const TensorId out : node.out) sum_gradients(ctx, out);
+                 node.entry->layer->backward(ctx, binding.calls[n]);
+               });
     for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
     told.inputs(n);
     waiting.push_back(n);
@@ -95,7 +109,8 @@ void Network::backward(Context& ctx, const Binding& binding, const Told& told) c
 }
 
 void Network::backward_weights(Context& ctx, const Binding& binding, size_t n) const {
-  in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " backward"); }, [&] { graph_.nodes[n].entry->layer->backward_weights(ctx, binding.calls[n]); });
+  in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " backward"); },
+             [&] { graph_.nodes[n].entry->layer->backward_weights(ctx, binding.calls[n]); });
 }
 
 void Network::sum_gradients(Context& ctx, TensorId id) const {
@@ -116,7 +131,9 @@ std::vector<Tensor> Network::labels(const Binding& binding) const {
   return tensors;
 }
 
-const LossLayer& Network::loss_layer(size_t loss) const { return dynamic_cast<const LossLayer&>(*graph_.nodes[graph_.losses[loss]].entry->layer); }
+const LossLayer& Network::loss_layer(size_t loss) const {
+  return dynamic_cast<const LossLayer&>(*graph_.nodes[graph_.losses[loss]].entry->layer);
+}
 
 std::vector<LossLayer::Regularizer> Network::regularizers() const {
   std::vector<LossLayer::Regularizer> all;

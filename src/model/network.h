@@ -17,7 +17,8 @@ namespace hctr {
 class Network {
  public:
   /// The arguments outlive it. `gradients` (may be none): sums of the communicator that may be under way.
-  Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&, Communicator&, GradientExchange* gradients = nullptr);
+  Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&, Communicator&,
+          GradientExchange* gradients = nullptr);
 
   /// The calls of all layers for a batch that lies at these addresses. Several bindings share activations.
   struct Binding {
@@ -30,14 +31,16 @@ class Network {
   void forward(Context&, const Binding&, const std::function<void(size_t node)>& before = {}) const;
   /// What is queued of a node in backward(), told in reverse order of the nodes.
   struct Told {
-    std::function<void(size_t node)> inputs;   ///< gradients of its inputs, where nothing of the nodes before it contributes
+    std::function<void(size_t node)>
+        inputs;  ///< gradients of its inputs, where nothing of the nodes before it contributes
     std::function<void(size_t node)> weights;  ///< and of its weights: all of it
   };
-  /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the one behind it has its turn before that one's
-  /// gradients of weights, so that gradients of embeddings can leave.
+  /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the
+  /// one behind it has its turn before that one's gradients of weights, so that gradients of embeddings can leave.
   void backward(Context&, const Binding&, const Told&) const;
 
-  /// The embeddings that no node before this one reads: needed by now in forward(), and with their whole gradient once backward() is done with it.
+  /// The embeddings that no node before this one reads: needed by now in forward(), and with their whole gradient once
+  /// backward() is done with it.
   const std::vector<size_t>& first_reads(size_t node) const { return first_reads_[node]; }
   Tensor embedding_output(size_t embedding) const { return memory_.value(graph_.embeddings[embedding]); }
   std::optional<Tensor> embedding_lengths(size_t embedding) const {
@@ -70,7 +73,7 @@ class Network {
   Communicator& comm_;
   GradientExchange* gradients_;
   MemoryPlan memory_;
-  std::optional<Arena> total_;  // the sum of losses; none where one loss is that
+  std::optional<Arena> total_;                      // the sum of losses; none where one loss is that
   std::vector<std::vector<size_t>> first_reads_;    // [node]
   std::vector<std::vector<Tensor>> contributions_;  // [edge]: what its gradient is the sum of; empty for at most one
 };

@@ -21,9 +21,12 @@ std::string read_value(const Json& value, const Range& range, GpuLists& out) {
   out.per_process.clear();
   const auto* elements = value.array();
   // A number may stand in an array of one elsewhere; here [[0],[1]] are the GPUs of two processes.
-  const bool nested = elements && std::all_of(elements->begin(), elements->end(), [](const Json& element) { return element.array() != nullptr; });
-  if (nested ? !read_value(value, range, out.per_process).empty() : !read_value(value, range, flat).empty()) out.per_process.clear();
-  else if (!nested) out.per_process = {flat};
+  const bool nested = elements && std::all_of(elements->begin(), elements->end(),
+                                              [](const Json& element) { return element.array() != nullptr; });
+  if (nested ? !read_value(value, range, out.per_process).empty() : !read_value(value, range, flat).empty())
+    out.per_process.clear();
+  else if (!nested)
+    out.per_process = {flat};
   for (const auto& list : out.per_process)
     for (const int64_t gpu : list)
       if (gpu < 0) return "GPU numbers from 0";
@@ -43,8 +46,10 @@ Json to_json(const GpuLists& gpus) {
 std::string read_value(const Json& value, const Range& range, Seed& out) {
   const Json& v = unwrapped(value);
   int64_t number = 0;
-  if (constexpr double kEnd = 18446744073709551616.0; v.is_number() && !v.integer() && v.number() >= kEnd / 2 && v.number() <= kEnd) {
-    out.value = v.number() < kEnd ? static_cast<uint64_t>(v.number()) : UINT64_MAX;  // the upper half of the unsigned numbers, rounded
+  if (constexpr double kEnd = 18446744073709551616.0;
+      v.is_number() && !v.integer() && v.number() >= kEnd / 2 && v.number() <= kEnd) {
+    out.value = v.number() < kEnd ? static_cast<uint64_t>(v.number())
+                                  : UINT64_MAX;  // the upper half of the unsigned numbers, rounded
     return "";
   }
   const std::string expected = read_value(v, range, number);
@@ -68,9 +73,11 @@ Schema<SolverClause> solver_schema() {
       .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
       .opt("snapshot_prefix", &S::snapshot_prefix, "what snapshot file names start with")
       .need("batchsize", &S::batchsize, "samples of one iteration, over all GPUs", between(1, 1 << 30))
-      .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; left out: batchsize", between(1, 1 << 30))
+      .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; left out: batchsize",
+           between(1, 1 << 30))
       .opt("gpu", &S::gpu,
-           "GPUs to train on, each a rank: [0, 1] of one process, [[0, 1], [0, 1]] of two that mpirun starts. On the CPU as many ranks are threads")
+           "GPUs to train on, each a rank: [0, 1] of one process, [[0, 1], [0, 1]] of two that mpirun starts. On the "
+           "CPU as many ranks are threads")
       .opt("dense_model_file", &S::dense_model_file, "dense weights to start from")
       .alias("dense model_file")
       .alias("model_file")
@@ -78,23 +85,30 @@ Schema<SolverClause> solver_schema() {
       .opt("eval_interval", &S::eval_interval, "iterations between evaluations; 0: none", at_least(0))
       .opt("max_eval_batches", &S::max_eval_batches, "batches of one evaluation; left out: the whole set", at_least(0))
       .alias("eval_batches")
-      .opt("max_eval_samples", &S::max_eval_samples, "samples of one evaluation, instead of max_eval_batches", at_least(0))
+      .opt("max_eval_samples", &S::max_eval_samples, "samples of one evaluation, instead of max_eval_batches",
+           at_least(0))
       .opt("eval_metrics", &S::eval_metrics, "what an evaluation measures: see [eval_metrics](#eval_metrics)")
       .part("group_by", &S::group_by, group_schema(), "where the group of a sample stands, for GroupedAUC", false)
-      .opt("input_key_type", &S::input_key_type, "width of keys in data and model files; left out: data files tell, models get I64")
+      .opt("input_key_type", &S::input_key_type,
+           "width of keys in data and model files; left out: data files tell, models get I64")
       .opt("seed", &S::seed, "of all random numbers: equal seeds give equal models", Range{})
       .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")
       .opt("mixed_precision", &S::mixed_precision,
-           "activations in fp16 (a number is the loss scale, which gradients are multiplied by on their way back; true or \"fp16\": it finds itself) "
-           "or \"bf16\"; weights, embedding rows and optimizer states stay fp32. Steps whose fp16 gradients overflow are skipped and counted")
+           "activations in fp16 (a number is the loss scale, which gradients are multiplied by on their way back; true "
+           "or \"fp16\": it finds itself) "
+           "or \"bf16\"; weights, embedding rows and optimizer states stay fp32. Steps whose fp16 gradients overflow "
+           "are skipped and counted")
       .opt("exchange_precision", &S::exchange_precision,
-           "what the vectors of embeddings and their gradients travel in from GPU to GPU; left out: the type of activations. fp16 has its gradients scaled as "
+           "what the vectors of embeddings and their gradients travel in from GPU to GPU; left out: the type of "
+           "activations. fp16 has its gradients scaled as "
            "mixed_precision true has, and steps whose gradients overflow on the way are skipped and counted")
       .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
       .opt("compatibility", &S::compatibility, "where to calculate as HugeCTR did: see [compatibility](#compatibility)")
-      .opt("placement", &S::placement, "on several ranks, which rank has which rows: for embeddings whose own \"placement\" is left out")
+      .opt("placement", &S::placement,
+           "on several ranks, which rank has which rows: for embeddings whose own \"placement\" is left out")
       .opt("placement_file", &S::placement_file,
-           "the plan.json of an earlier run on as many ranks: rows have the owners that it says. Left out: a plan is made at the start and written to "
+           "the plan.json of an earlier run on as many ranks: rows have the owners that it says. Left out: a plan is "
+           "made at the start and written to "
            "the run folder")
       .ignored("all_reduce_algo", "the program chooses how gradients are summed")
       .ignored("plan_file", "the program makes its own plan, \"placement_file\" gives it back")
@@ -109,14 +123,19 @@ Schema<SolverClause> solver_schema() {
         if (s.max_iter && s.num_epochs)
           problems.error(pointer + "/num_epochs", "max_iter and num_epochs cannot be used together; keep one");
         if (s.max_eval_batches && s.max_eval_samples)
-          problems.error(pointer + "/max_eval_samples", "max_eval_batches and max_eval_samples cannot be used together; keep one");
+          problems.error(pointer + "/max_eval_samples",
+                         "max_eval_batches and max_eval_samples cannot be used together; keep one");
         if (s.enable_tf32_compute && s.mixed_precision.mixed())
-          problems.error(pointer + "/enable_tf32_compute", "enable_tf32_compute is for fp32 products; with mixed_precision there are none: keep one");
+          problems.error(pointer + "/enable_tf32_compute",
+                         "enable_tf32_compute is for fp32 products; with mixed_precision there are none: keep one");
         if (!s.max_iter && !s.num_epochs) s.num_epochs = 1;
         if (s.compatibility.evaluation_continues && !s.eval_batches())
-          problems.note(pointer + "/compatibility", "evaluation_continues has no effect: without max_eval_batches an evaluation takes the whole set");
+          problems.note(
+              pointer + "/compatibility",
+              "evaluation_continues has no effect: without max_eval_batches an evaluation takes the whole set");
         if (s.compatibility.drop_partial_batches && s.max_iter)
-          problems.note(pointer + "/compatibility", "drop_partial_batches has no effect: with max_iter batches run across the end of the set");
+          problems.note(pointer + "/compatibility",
+                        "drop_partial_batches has no effect: with max_iter batches run across the end of the set");
         check_metrics(s.eval_metrics, s.group_by, pointer, problems);
       });
 }

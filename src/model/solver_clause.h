@@ -43,7 +43,9 @@ struct Seed {
   uint64_t value = 0;
 };
 std::string read_value(const Json& value, const Range&, Seed& out);
-inline Json to_json(Seed seed) { return static_cast<int64_t>(seed.value); }  // of the upper half as a negative number, which reads back
+inline Json to_json(Seed seed) {
+  return static_cast<int64_t>(seed.value);
+}  // of the upper half as a negative number, which reads back
 template <>
 struct TypeWord<Seed> {
   static std::string text() { return "integer"; }

@@ -29,7 +29,8 @@ std::filesystem::path layout_path(std::filesystem::path path) {
 
 }  // namespace
 
-Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime) : optimizer_(config.optimizer.rule(config.optimizer.hyper().learning_rate)) {
+Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
+    : optimizer_(config.optimizer.rule(config.optimizer.hyper().learning_rate)) {
   // The running order may differ from the order of the config; the file keeps the latter.
   std::vector<const WeightSpec*> specs;
   for (const LayerEntry& entry : config.layers)
@@ -38,7 +39,8 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime) : o
       for (const WeightSpec& weight : graph.nodes[n].plan.weights) {
         const TensorSpec spec(DType::f32, weight.shape);
         const DType read_as = graph.nodes[n].plan.outputs[0].dtype;
-        items_.push_back({entry.tops[0] + "/" + weight.name, n, values_.add(spec), gradients_.add(spec), weight.penalised, read_as != DType::f32});
+        items_.push_back({entry.tops[0] + "/" + weight.name, n, values_.add(spec), gradients_.add(spec),
+                          weight.penalised, read_as != DType::f32});
         if (read_as != DType::f32) copy_type_ = read_as;
         specs.push_back(&weight);
       }
@@ -62,7 +64,8 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime) : o
   }
   for (size_t i = 0; i < items_.size(); ++i) {
     const Tensor value = values_.get(items_[i].value);
-    from_host(value, draw(specs[i]->start, value.elements(), runtime.options().seed, items_[i].name), runtime.compute_stream());
+    from_host(value, draw(specs[i]->start, value.elements(), runtime.options().seed, items_[i].name),
+              runtime.compute_stream());
   }
   Context ctx(runtime, runtime.compute_stream());
   refresh_copies(ctx);
@@ -82,21 +85,23 @@ std::vector<Tensor> Weights::gradients_of_node(size_t node) const {
   return tensors;
 }
 
-void Weights::add_penalty(Context& ctx, const LossLayer::Regularizer& regularizer, int64_t samples, int ranks, Tensor total) const {
+void Weights::add_penalty(Context& ctx, const LossLayer::Regularizer& regularizer, int64_t samples, int ranks,
+                          Tensor total) const {
   if (regularizer.kind == LossLayer::Regularizer::Kind::none) return;
   for (const Item& item : items_) {
     if (!item.penalised) continue;
-    ops::add_penalty(ctx, penalty_of(regularizer.kind), penalty_factor(regularizer, samples, ranks), values_.get(item.value),
-                     scratch_.get(penalty_scratch_), total);
+    ops::add_penalty(ctx, penalty_of(regularizer.kind), penalty_factor(regularizer, samples, ranks),
+                     values_.get(item.value), scratch_.get(penalty_scratch_), total);
   }
 }
 
-void Weights::add_penalty_gradients(Context& ctx, size_t node, const LossLayer::Regularizer& regularizer, int64_t samples, int ranks) const {
+void Weights::add_penalty_gradients(Context& ctx, size_t node, const LossLayer::Regularizer& regularizer,
+                                    int64_t samples, int ranks) const {
   if (regularizer.kind == LossLayer::Regularizer::Kind::none) return;
   for (const Item& item : items_) {
     if (!item.penalised || item.node != node) continue;
-    ops::add_penalty_gradient(ctx, penalty_of(regularizer.kind), penalty_factor(regularizer, samples, ranks), values_.get(item.value),
-                              gradients_.get(item.gradient));
+    ops::add_penalty_gradient(ctx, penalty_of(regularizer.kind), penalty_factor(regularizer, samples, ranks),
+                              values_.get(item.value), gradients_.get(item.gradient));
   }
 }
 
@@ -142,16 +147,18 @@ void Weights::load(const std::filesystem::path& path, Context& ctx) {
   size_t expected = 0;
   for (const Item& item : items_) expected += values_.get(item.value).spec().bytes();
   if (bytes.size() != expected)
-    throw Error(Kind::data, cat("dense model file '", path.string(), "' has ", bytes.size(), " bytes, and this config's dense layers have ",
-                                expected / sizeof(float), " weights, ", expected, " bytes: it belongs to another model"));
+    throw Error(Kind::data, cat("dense model file '", path.string(), "' has ", bytes.size(),
+                                " bytes, and this config's dense layers have ", expected / sizeof(float), " weights, ",
+                                expected, " bytes: it belongs to another model"));
   if (std::filesystem::exists(layout_path(path))) {
     const Json layout = Json::read_file(layout_path(path));
     const Json* weights = layout.find("weights");
     for (size_t i = 0; weights && weights->array() && i < items_.size() && i < weights->array()->size(); ++i) {
       const Json* name = (*weights->array())[i].find("name");
       if (name && name->string() && *name->string() != items_[i].name)
-        throw Error(Kind::data, cat("dense model file '", path.string(), "': weight ", i, " is ", *name->string(), ", and this config has ",
-                                    items_[i].name, " there (as '", layout_path(path).string(), "' says)"));
+        throw Error(Kind::data, cat("dense model file '", path.string(), "': weight ", i, " is ", *name->string(),
+                                    ", and this config has ", items_[i].name, " there (as '",
+                                    layout_path(path).string(), "' says)"));
     }
   }
   size_t at = 0;

@@ -26,7 +26,8 @@ class Weights {
   std::vector<Tensor> of_node(size_t node) const;
   std::vector<Tensor> gradients_of_node(size_t node) const;
 
-  /// total[0] += the penalty of the weights that have one; gradients of a node += its gradient. `samples`: of the global batch; `ranks` share the sum.
+  /// total[0] += the penalty of the weights that have one; gradients of a node += its gradient. `samples`: of the
+  /// global batch; `ranks` share the sum.
   void add_penalty(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks, Tensor total) const;
   void add_penalty_gradients(Context&, size_t node, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
   void update(Context&) const;
@@ -35,8 +36,8 @@ class Weights {
   /// Where in it each weight's lies, padding included, by its beginning.
   std::vector<GradientPlace> gradient_places() const;
 
-  /// The documented dense layout: every weight as f32, in order, nothing else. Beside it a small description of layers and
-  /// shapes (<path>.layout.json) that load() holds the file to when it is there. Waits for the stream.
+  /// The documented dense layout: every weight as f32, in order, nothing else. Beside it a small description of layers
+  /// and shapes (<path>.layout.json) that load() holds the file to when it is there. Waits for the stream.
   void save(const std::filesystem::path&, StreamRef) const;
   /// Errors: Error(data) when the size or the description does not fit this model, Error(io).
   void load(const std::filesystem::path&, Context&);

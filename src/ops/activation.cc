@@ -33,7 +33,8 @@ void cpu::activate_backward(Context& ctx, Activation f, Tensor x, Tensor dy, Ten
   const Extent extent = extent_of({x, dy, dx});
   dispatch_activation(f.kind, [&]<class Rule>() {
     dispatch_real(x.dtype(), [&]<class T>() {
-      map(ctx, BackwardOf<Rule>{{f.alpha}}, rows_of<T>(dx, extent), rows_of<const T>(x, extent), rows_of<const T>(dy, extent));
+      map(ctx, BackwardOf<Rule>{{f.alpha}}, rows_of<T>(dx, extent), rows_of<const T>(x, extent),
+          rows_of<const T>(dy, extent));
     });
   });
 }

@@ -10,7 +10,8 @@ void cuda::activate(Context& ctx, Activation f, Tensor x, Tensor y) {
   const Extent extent = extent_of({x, y});
   dispatch_activation(f.kind, [&]<class Rule>() {
     dispatch_float(x.dtype(), [&]<class T>() {
-      map<ForwardOf<Rule>, T, T, 1>(ctx, "activate", {{f.alpha}}, {{rows_of<const T>(x, extent)}}, rows_of<T>(y, extent));
+      map<ForwardOf<Rule>, T, T, 1>(ctx, "activate", {{f.alpha}}, {{rows_of<const T>(x, extent)}},
+                                    rows_of<T>(y, extent));
     });
   });
 }
@@ -19,7 +20,8 @@ void cuda::activate_backward(Context& ctx, Activation f, Tensor x, Tensor dy, Te
   const Extent extent = extent_of({x, dy, dx});
   dispatch_activation(f.kind, [&]<class Rule>() {
     dispatch_float(x.dtype(), [&]<class T>() {
-      map<BackwardOf<Rule>, T, T, 2>(ctx, "activate_backward", {{f.alpha}}, {{rows_of<const T>(x, extent), rows_of<const T>(dy, extent)}},
+      map<BackwardOf<Rule>, T, T, 2>(ctx, "activate_backward", {{f.alpha}},
+                                     {{rows_of<const T>(x, extent), rows_of<const T>(dy, extent)}},
                                      rows_of<T>(dx, extent));
     });
   });

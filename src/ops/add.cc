@@ -8,7 +8,9 @@ namespace {
 struct PlusScaled {
   float factor;
   template <class A>
-  A operator()(A x, A y) const { return y + factor * x; }
+  A operator()(A x, A y) const {
+    return y + factor * x;
+  }
 };
 
 }  // namespace
@@ -36,7 +38,8 @@ void cpu::add(Context& ctx, const std::vector<Tensor>& x, Tensor y) {
         const int64_t width = std::min(kWidth, end - begin);
         for (size_t n = 0; n < x.size(); ++n) {
           const T* from = rows_of<const T>(x[n], extent).row(row) + begin;
-          for (int64_t i = 0; i < width; ++i) sum[i] = n == 0 ? static_cast<Acc<T>>(from[i]) : sum[i] + static_cast<Acc<T>>(from[i]);
+          for (int64_t i = 0; i < width; ++i)
+            sum[i] = n == 0 ? static_cast<Acc<T>>(from[i]) : sum[i] + static_cast<Acc<T>>(from[i]);
         }
         for (int64_t i = 0; i < width; ++i) to.row(row)[begin + i] = static_cast<T>(sum[i]);
       }

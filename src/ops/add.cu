@@ -65,7 +65,9 @@ void cuda::add_scaled(Context& ctx, Tensor x, float factor, Tensor y) {
   const Extent extent = extent_of({x, y});
   dispatch_float(y.dtype(), [&]<class T>() {
     const View<T, 2> to = rows_of<T>(y, extent);
-    map<PlusScaled, T, T, 2>(ctx, "add_scaled", PlusScaled{factor}, {{rows_of<const T>(x, extent), {to.data, {extent.rows, extent.columns}, to.row_stride}}}, to);
+    map<PlusScaled, T, T, 2>(ctx, "add_scaled", PlusScaled{factor},
+                             {{rows_of<const T>(x, extent), {to.data, {extent.rows, extent.columns}, to.row_stride}}},
+                             to);
   });
 }
 

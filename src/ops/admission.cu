@@ -41,15 +41,17 @@ struct Wanted {
   __device__ bool operator()(int32_t p) const { return wanted[p] != 0; }
 };
 
-void select_positions(cudaStream_t stream, void* temporary, size_t& bytes, const uint8_t* wanted, int64_t count, int32_t* positions, int32_t* selected) {
-  HCTR_CHECK(cub::DeviceSelect::If(temporary, bytes, thrust::counting_iterator<int32_t>(0), positions, selected, static_cast<int>(count),
-                                   Wanted{wanted}, stream));
+void select_positions(cudaStream_t stream, void* temporary, size_t& bytes, const uint8_t* wanted, int64_t count,
+                      int32_t* positions, int32_t* selected) {
+  HCTR_CHECK(cub::DeviceSelect::If(temporary, bytes, thrust::counting_iterator<int32_t>(0), positions, selected,
+                                   static_cast<int>(count), Wanted{wanted}, stream));
 }
 
 /// Positions and their number are there; the keys, and where each slot's begin, are not.
 __global__ void fill_selection_kernel(KeyBatch batch, KeySelection selection) {
   const int32_t count = selection.offsets[batch.slots];
-  for (int64_t i = thread_index(); i < count; i += thread_count()) selection.keys[i] = batch.keys[selection.positions[i]];
+  for (int64_t i = thread_index(); i < count; i += thread_count())
+    selection.keys[i] = batch.keys[selection.positions[i]];
   for (int64_t s = thread_index(); s < batch.slots; s += thread_count()) {
     const int32_t first = batch.offsets[s * batch.samples];  // of the slot in the batch
     int32_t low = 0, high = count;
@@ -64,8 +66,8 @@ __global__ void fill_selection_kernel(KeyBatch batch, KeySelection selection) {
   }
 }
 
-__global__ void admit_keys_kernel(KeyBatch batch, KeySelection unknown, const int32_t* candidates, AdmissionRule rule, const GateState* gate,
-                                  const StepState* state, uint8_t* wanted) {
+__global__ void admit_keys_kernel(KeyBatch batch, KeySelection unknown, const int32_t* candidates, AdmissionRule rule,
+                                  const GateState* gate, const StepState* state, uint8_t* wanted) {
   const int32_t count = gate->closed ? 0 : unknown.offsets[batch.slots];
   for (int64_t i = thread_index(); i < batch.key_capacity; i += thread_count()) {
     bool admitted = false;
@@ -73,20 +75,23 @@ __global__ void admit_keys_kernel(KeyBatch batch, KeySelection unknown, const in
       admitted = rule.occurrences[candidates[i]] >= rule.min_count;
     } else if (i < count) {
       const int32_t p = unknown.positions[i];
-      const int64_t bag = last_at_most(batch.offsets, batch.bags(), p);  // the last that starts there: those before are empty
+      const int64_t bag =
+          last_at_most(batch.offsets, batch.bags(), p);  // the last that starts there: those before are empty
       admitted = rule.drawn(unknown.keys[i], batch, bag, state->first_sample);
     }
     wanted[i] = admitted;
   }
 }
 
-__global__ void forget_admitted_kernel(KeyBatch unknown, const int32_t* candidates, const uint8_t* wanted, uint32_t* occurrences) {
+__global__ void forget_admitted_kernel(KeyBatch unknown, const int32_t* candidates, const uint8_t* wanted,
+                                       uint32_t* occurrences) {
   const int64_t count = unknown.size();
   for (int64_t i = thread_index(); i < count; i += thread_count())
     if (wanted[i]) occurrences[candidates[i]] = 0;
 }
 
-__global__ void hand_out_rows_kernel(KeyBatch unknown, const int32_t* positions, const int32_t* found, GateState* gate, int32_t* rows) {
+__global__ void hand_out_rows_kernel(KeyBatch unknown, const int32_t* positions, const int32_t* found, GateState* gate,
+                                     int32_t* rows) {
   const bool closed = gate->closed != 0;
   const int64_t count = unknown.size();
   uint32_t rowless = 0;
@@ -100,7 +105,8 @@ __global__ void hand_out_rows_kernel(KeyBatch unknown, const int32_t* positions,
   }
   rowless = cuda::warp_sum(rowless);
   if (threadIdx.x % 32 == 0 && rowless != 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(closed ? &gate->on_shared_row : &gate->without_row), static_cast<unsigned long long>(rowless));
+    atomicAdd(reinterpret_cast<unsigned long long*>(closed ? &gate->on_shared_row : &gate->without_row),
+              static_cast<unsigned long long>(rowless));
 }
 
 __global__ void share_row_kernel(KeyBatch batch, const GateState* gate, int32_t* rows) {
@@ -136,22 +142,29 @@ size_t select_keys_bytes(int64_t key_capacity) {
 void select_keys(Context& ctx, KeyBatch batch, const uint8_t* wanted, KeySelection selection, std::byte* scratch) {
   give(ctx, "select_keys", [=](Context& now) {
     size_t bytes = select_keys_bytes(batch.key_capacity);
-    select_positions(hctr::cuda::stream_of(now.stream()), scratch, bytes, wanted, batch.key_capacity, selection.positions, selection.offsets + batch.slots);
+    select_positions(hctr::cuda::stream_of(now.stream()), scratch, bytes, wanted, batch.key_capacity,
+                     selection.positions, selection.offsets + batch.slots);
   });
-  launch(ctx, "fill_selection", grid_for(std::max(batch.key_capacity, batch.slots)), fill_selection_kernel, batch, selection);
+  launch(ctx, "fill_selection", grid_for(std::max(batch.key_capacity, batch.slots)), fill_selection_kernel, batch,
+         selection);
 }
 
-void admit_keys(Context& ctx, KeyBatch batch, KeySelection unknown, const int32_t* candidates, AdmissionRule rule, const GateState* gate,
-                uint8_t* wanted) {
-  launch(ctx, "admit_keys", grid_for(batch.key_capacity), admit_keys_kernel, batch, unknown, candidates, rule, gate, ctx.state(), wanted);
+void admit_keys(Context& ctx, KeyBatch batch, KeySelection unknown, const int32_t* candidates, AdmissionRule rule,
+                const GateState* gate, uint8_t* wanted) {
+  launch(ctx, "admit_keys", grid_for(batch.key_capacity), admit_keys_kernel, batch, unknown, candidates, rule, gate,
+         ctx.state(), wanted);
 }
 
-void forget_admitted(Context& ctx, KeyBatch unknown, const int32_t* candidates, const uint8_t* wanted, uint32_t* occurrences) {
-  launch(ctx, "forget_admitted", grid_for(unknown.key_capacity), forget_admitted_kernel, unknown, candidates, wanted, occurrences);
+void forget_admitted(Context& ctx, KeyBatch unknown, const int32_t* candidates, const uint8_t* wanted,
+                     uint32_t* occurrences) {
+  launch(ctx, "forget_admitted", grid_for(unknown.key_capacity), forget_admitted_kernel, unknown, candidates, wanted,
+         occurrences);
 }
 
-void hand_out_rows(Context& ctx, KeyBatch unknown, const int32_t* positions, const int32_t* found, GateState* gate, int32_t* rows) {
-  launch(ctx, "hand_out_rows", grid_for(unknown.key_capacity), hand_out_rows_kernel, unknown, positions, found, gate, rows);
+void hand_out_rows(Context& ctx, KeyBatch unknown, const int32_t* positions, const int32_t* found, GateState* gate,
+                   int32_t* rows) {
+  launch(ctx, "hand_out_rows", grid_for(unknown.key_capacity), hand_out_rows_kernel, unknown, positions, found, gate,
+         rows);
 }
 
 void share_row(Context& ctx, KeyBatch batch, const GateState* gate, int32_t* rows) {

@@ -8,8 +8,8 @@
 
 namespace hctr::ops {
 
-/// Column c of a row of the whole belongs to column c / divide % modulo of a row of the sum: of the same row, or of row 0
-/// when the rows themselves are summed.
+/// Column c of a row of the whole belongs to column c / divide % modulo of a row of the sum: of the same row, or of row
+/// 0 when the rows themselves are summed.
 struct AxisRule {
   int64_t divide = 1, modulo = 1;
   bool over_rows = false;
@@ -17,9 +17,12 @@ struct AxisRule {
     const int64_t per_row = whole[0] == 0 ? 1 : whole.elements() / whole[0];
     const int64_t last = whole[whole.rank() - 1];
     over_rows = axis == 0;
-    if (axis == 0) modulo = per_row;
-    else if (axis == whole.rank() - 1) divide = last, modulo = per_row / (last == 0 ? 1 : last);
-    else modulo = last;
+    if (axis == 0)
+      modulo = per_row;
+    else if (axis == whole.rank() - 1)
+      divide = last, modulo = per_row / (last == 0 ? 1 : last);
+    else
+      modulo = last;
   }
   HCTR_HD int64_t column(int64_t c) const { return c / divide % modulo; }
 };

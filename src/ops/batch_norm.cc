@@ -11,7 +11,8 @@ DType wide(DType of) { return of == DType::f64 ? DType::f64 : DType::f32; }
 void check_small(const char* what, Context& ctx, const Tensor& t, Shape shape, DType dtype) {
   expect_on(what, ctx.device(), t);
   expect_shape(what, t, shape);
-  HCTR_EXPECT(t.dtype() == dtype && t.dense(), what, ": ", name_of(t.dtype()), t.dense() ? "" : " in strided rows", ", expected dense ", name_of(dtype));
+  HCTR_EXPECT(t.dtype() == dtype && t.dense(), what, ": ", name_of(t.dtype()), t.dense() ? "" : " in strided rows",
+              ", expected dense ", name_of(dtype));
 }
 
 void check_running(const char* what, Context& ctx, const RunningStatistics& r, int64_t n, DType dtype) {
@@ -48,12 +49,15 @@ void cpu::batch_norm_sums(Context& ctx, Tensor x, RunningStatistics running, Ten
   dispatch_real(x.dtype(), [&]<class T>() {
     using A = Acc<T>;
     A* to = sums.data<A>();
-    sum_columns(ctx, rows, n, ShiftedSums<T>{x.matrix<const T>(), running.mean.data<const A>(), running.weight.data<const A>()}, to, to + n);
+    sum_columns(ctx, rows, n,
+                ShiftedSums<T>{x.matrix<const T>(), running.mean.data<const A>(), running.weight.data<const A>()}, to,
+                to + n);
     to[2 * n] = static_cast<A>(rows);
   });
 }
 
-void batch_norm_statistics(Context& ctx, Tensor sums, float factor, float eps, RunningStatistics running, Tensor batch) {
+void batch_norm_statistics(Context& ctx, Tensor sums, float factor, float eps, RunningStatistics running,
+                           Tensor batch) {
   HCTR_EXPECT(batch.rank() == 2, "batch_norm_statistics into a tensor of shape ", to_string(batch.shape()));
   const int64_t n = batch.dim(1);
   check_small("batch_norm_statistics sums", ctx, sums, {2 * n + 1}, wide(sums.dtype()));
@@ -62,13 +66,15 @@ void batch_norm_statistics(Context& ctx, Tensor sums, float factor, float eps, R
   HCTR_ON_DEVICE(ctx, batch_norm_statistics(ctx, sums, factor, eps, running, batch));
 }
 
-void cpu::batch_norm_statistics(Context&, Tensor sums, float factor, float eps, RunningStatistics running, Tensor batch) {
+void cpu::batch_norm_statistics(Context&, Tensor sums, float factor, float eps, RunningStatistics running,
+                                Tensor batch) {
   const int64_t n = batch.dim(1);
   const auto run = [&]<class A>() {
     A* weight = running.weight.data<A>();
     const A* from = sums.data<const A>();
     for (int64_t j = 0; j < n; ++j)
-      take_in_column(from, n, j, static_cast<A>(factor), static_cast<A>(eps), *weight, running.mean.data<A>(), running.var.data<A>(), batch.data<A>());
+      take_in_column(from, n, j, static_cast<A>(factor), static_cast<A>(eps), *weight, running.mean.data<A>(),
+                     running.var.data<A>(), batch.data<A>());
     if (from[2 * n] > 0) *weight = (1 - static_cast<A>(factor)) * *weight + static_cast<A>(factor);
   };
   sums.dtype() == DType::f64 ? run.template operator()<double>() : run.template operator()<float>();
@@ -84,7 +90,8 @@ void batch_norm_running(Context& ctx, RunningStatistics running, float eps, Tens
 void cpu::batch_norm_running(Context&, RunningStatistics running, float eps, Tensor batch) {
   const int64_t n = batch.dim(1);
   const auto run = [&]<class A>() {
-    const A *mean = running.mean.data<const A>(), *var = running.var.data<const A>(), weight = *running.weight.data<const A>();
+    const A *mean = running.mean.data<const A>(), *var = running.var.data<const A>(),
+            weight = *running.weight.data<const A>();
     A* to = batch.data<A>();
     for (int64_t j = 0; j < n; ++j) {
       to[j] = unbiased(mean[j], weight, A(0));
@@ -107,7 +114,8 @@ void batch_norm_apply(Context& ctx, Tensor x, Tensor batch, Tensor gamma, Tensor
 
 void cpu::batch_norm_apply(Context& ctx, Tensor x, Tensor batch, Tensor gamma, Tensor beta, Tensor y) {
   dispatch_real(x.dtype(), [&]<class T>() {
-    map_columns(ctx, Normalize<T>{batch.data<const Acc<T>>(), x.dim(1), gamma.data<const T>(), beta.data<const T>()}, y.matrix<T>(), x.matrix<const T>());
+    map_columns(ctx, Normalize<T>{batch.data<const Acc<T>>(), x.dim(1), gamma.data<const T>(), beta.data<const T>()},
+                y.matrix<T>(), x.matrix<const T>());
   });
 }
 
@@ -127,12 +135,13 @@ void cpu::batch_norm_backward_sums(Context& ctx, Tensor x, Tensor dy, Tensor bat
   const int64_t n = x.dim(1);
   dispatch_real(x.dtype(), [&]<class T>() {
     Acc<T>* to = d_sums.data<Acc<T>>();
-    sum_columns(ctx, valid_rows(*ctx.state(), x.rows()), n, BackwardSums<T>{x.matrix<const T>(), dy.matrix<const T>(), batch.data<const Acc<T>>()}, to,
-                to + n);
+    sum_columns(ctx, valid_rows(*ctx.state(), x.rows()), n,
+                BackwardSums<T>{x.matrix<const T>(), dy.matrix<const T>(), batch.data<const Acc<T>>()}, to, to + n);
   });
 }
 
-void batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor gamma, Tensor sums, Tensor d_sums, Tensor dx) {
+void batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor gamma, Tensor sums, Tensor d_sums,
+                         Tensor dx) {
   check_matrix("batch_norm_backward", ctx, x);
   const int64_t n = x.dim(1);
   expect_shape("batch_norm_backward dy", dy, x.shape());
@@ -146,11 +155,13 @@ void batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor
   HCTR_ON_DEVICE(ctx, batch_norm_backward(ctx, x, dy, batch, gamma, sums, d_sums, dx));
 }
 
-void cpu::batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor gamma, Tensor sums, Tensor d_sums, Tensor dx) {
+void cpu::batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor gamma, Tensor sums, Tensor d_sums,
+                              Tensor dx) {
   dispatch_real(x.dtype(), [&]<class T>() {
     using A = Acc<T>;
-    map_columns(ctx, NormalizeBackward<T>{batch.data<const A>(), x.dim(1), gamma.data<const T>(), sums.data<const A>(), d_sums.data<const A>(),
-                                          ctx.state(), x.rows()},
+    map_columns(ctx,
+                NormalizeBackward<T>{batch.data<const A>(), x.dim(1), gamma.data<const T>(), sums.data<const A>(),
+                                     d_sums.data<const A>(), ctx.state(), x.rows()},
                 dx.matrix<T>(), x.matrix<const T>(), dy.matrix<const T>());
   });
 }

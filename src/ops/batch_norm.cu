@@ -1,4 +1,5 @@
-// Sums and maps over columns are those of ops/columns.cuh; statistics of a few thousand columns are the work of one block.
+// Sums and maps over columns are those of ops/columns.cuh; statistics of a few thousand columns are the work of one
+// block.
 #include "ops/batch_norm.h"
 
 #include "ops/batch_norm_rules.h"
@@ -9,17 +10,20 @@ namespace {
 
 constexpr int kThreads = 1024;
 
-__global__ void count_rows_kernel(const StepState* state, int64_t rows, float* count) { *count = static_cast<float>(valid_rows(*state, rows)); }
+__global__ void count_rows_kernel(const StepState* state, int64_t rows, float* count) {
+  *count = static_cast<float>(valid_rows(*state, rows));
+}
 
-__global__ void batch_norm_statistics_kernel(const float* sums, int64_t n, float factor, float eps, float* mean, float* var, float* weight,
-                                             float* batch) {
+__global__ void batch_norm_statistics_kernel(const float* sums, int64_t n, float factor, float eps, float* mean,
+                                             float* var, float* weight, float* batch) {
   const float before = *weight;
   for (int64_t j = threadIdx.x; j < n; j += kThreads) take_in_column(sums, n, j, factor, eps, before, mean, var, batch);
   __syncthreads();  // every thread has read the weight
   if (threadIdx.x == 0 && sums[2 * n] > 0) *weight = (1 - factor) * before + factor;
 }
 
-__global__ void batch_norm_running_kernel(const float* mean, const float* var, const float* weight, int64_t n, float eps, float* batch) {
+__global__ void batch_norm_running_kernel(const float* mean, const float* var, const float* weight, int64_t n,
+                                          float eps, float* batch) {
   for (int64_t j = threadIdx.x; j < n; j += kThreads) {
     batch[j] = unbiased(mean[j], *weight, 0.0f);
     batch[n + j] = 1 / std::sqrt(unbiased(var[j], *weight, 1.0f) + eps);
@@ -32,15 +36,19 @@ void cuda::batch_norm_sums(Context& ctx, Tensor x, RunningStatistics running, Te
   const int64_t n = x.dim(1);
   float* to = sums.data<float>();
   dispatch_float(x.dtype(), [&]<class T>() {
-    sum_columns<T>(ctx, "batch_norm_sums", ctx.state(), x.rows(), n,
-                   ShiftedSums<T>{x.matrix<const T>(), running.mean.data<const float>(), running.weight.data<const float>()}, scratch, to, to + n);
+    sum_columns<T>(
+        ctx, "batch_norm_sums", ctx.state(), x.rows(), n,
+        ShiftedSums<T>{x.matrix<const T>(), running.mean.data<const float>(), running.weight.data<const float>()},
+        scratch, to, to + n);
   });
   launch(ctx, "count_rows", Grid{1, 1, 0}, count_rows_kernel, ctx.state(), x.rows(), to + 2 * n);
 }
 
-void cuda::batch_norm_statistics(Context& ctx, Tensor sums, float factor, float eps, RunningStatistics running, Tensor batch) {
-  launch(ctx, "batch_norm_statistics", Grid{1, kThreads, 0}, batch_norm_statistics_kernel, sums.data<const float>(), batch.dim(1), factor, eps,
-         running.mean.data<float>(), running.var.data<float>(), running.weight.data<float>(), batch.data<float>());
+void cuda::batch_norm_statistics(Context& ctx, Tensor sums, float factor, float eps, RunningStatistics running,
+                                 Tensor batch) {
+  launch(ctx, "batch_norm_statistics", Grid{1, kThreads, 0}, batch_norm_statistics_kernel, sums.data<const float>(),
+         batch.dim(1), factor, eps, running.mean.data<float>(), running.var.data<float>(), running.weight.data<float>(),
+         batch.data<float>());
 }
 
 void cuda::batch_norm_running(Context& ctx, RunningStatistics running, float eps, Tensor batch) {
@@ -50,7 +58,8 @@ void cuda::batch_norm_running(Context& ctx, RunningStatistics running, float eps
 
 void cuda::batch_norm_apply(Context& ctx, Tensor x, Tensor batch, Tensor gamma, Tensor beta, Tensor y) {
   dispatch_float(x.dtype(), [&]<class T>() {
-    map_columns<Normalize<T>, T, 1>(ctx, "batch_norm_apply", {batch.data<const float>(), x.dim(1), gamma.data<const T>(), beta.data<const T>()},
+    map_columns<Normalize<T>, T, 1>(ctx, "batch_norm_apply",
+                                    {batch.data<const float>(), x.dim(1), gamma.data<const T>(), beta.data<const T>()},
                                     {{x.matrix<const T>()}}, y.matrix<T>());
   });
 }
@@ -60,16 +69,19 @@ void cuda::batch_norm_backward_sums(Context& ctx, Tensor x, Tensor dy, Tensor ba
   float* to = d_sums.data<float>();
   dispatch_float(x.dtype(), [&]<class T>() {
     sum_columns<T>(ctx, "batch_norm_backward_sums", ctx.state(), x.rows(), n,
-                   BackwardSums<T>{x.matrix<const T>(), dy.matrix<const T>(), batch.data<const float>()}, scratch, to, to + n);
+                   BackwardSums<T>{x.matrix<const T>(), dy.matrix<const T>(), batch.data<const float>()}, scratch, to,
+                   to + n);
   });
 }
 
-void cuda::batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor gamma, Tensor sums, Tensor d_sums, Tensor dx) {
+void cuda::batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor gamma, Tensor sums,
+                               Tensor d_sums, Tensor dx) {
   dispatch_float(x.dtype(), [&]<class T>() {
-    map_columns<NormalizeBackward<T>, T, 2>(ctx, "batch_norm_backward",
-                                            {batch.data<const float>(), x.dim(1), gamma.data<const T>(), sums.data<const float>(),
-                                             d_sums.data<const float>(), ctx.state(), x.rows()},
-                                            {{x.matrix<const T>(), dy.matrix<const T>()}}, dx.matrix<T>());
+    map_columns<NormalizeBackward<T>, T, 2>(
+        ctx, "batch_norm_backward",
+        {batch.data<const float>(), x.dim(1), gamma.data<const T>(), sums.data<const float>(),
+         d_sums.data<const float>(), ctx.state(), x.rows()},
+        {{x.matrix<const T>(), dy.matrix<const T>()}}, dx.matrix<T>());
   });
 }
 

@@ -20,18 +20,21 @@ Matrices Matrices::of_heads(Tensor t, int64_t heads) {
 void batched_matmul(Context& ctx, Matrices a, Transpose of_a, Matrices b, Transpose of_b, float scale, Matrices c) {
   for (const Matrices* m : {&a, &b, &c}) {
     expect_on("batched_matmul", ctx.device(), m->tensor);
-    HCTR_EXPECT(m->tensor.rows() == c.tensor.rows() && m->inner == c.inner, "batched_matmul of ", m->tensor.rows(), " x ", m->inner, " matrices into ",
-                c.tensor.rows(), " x ", c.inner);
+    HCTR_EXPECT(m->tensor.rows() == c.tensor.rows() && m->inner == c.inner, "batched_matmul of ", m->tensor.rows(),
+                " x ", m->inner, " matrices into ", c.tensor.rows(), " x ", c.inner);
   }
   expect_alike("batched_matmul", {a.tensor, b.tensor, c.tensor});
-  const auto shape_of = [](const Matrices& m, Transpose how) { return how == Transpose::no ? Shape{m.rows, m.columns} : Shape{m.columns, m.rows}; };
+  const auto shape_of = [](const Matrices& m, Transpose how) {
+    return how == Transpose::no ? Shape{m.rows, m.columns} : Shape{m.columns, m.rows};
+  };
   const Shape left = shape_of(a, of_a), right = shape_of(b, of_b);
-  HCTR_EXPECT(left[1] == right[0] && c.rows == left[0] && c.columns == right[1], "batched_matmul of ", to_string(left), " and ", to_string(right), " into ",
-              to_string(Shape{c.rows, c.columns}));
+  HCTR_EXPECT(left[1] == right[0] && c.rows == left[0] && c.columns == right[1], "batched_matmul of ", to_string(left),
+              " and ", to_string(right), " into ", to_string(Shape{c.rows, c.columns}));
   HCTR_ON_DEVICE(ctx, batched_matmul(ctx, a, of_a, b, of_b, scale, c));
 }
 
-void cpu::batched_matmul(Context& ctx, Matrices a, Transpose of_a, Matrices b, Transpose of_b, float scale, Matrices c) {
+void cpu::batched_matmul(Context& ctx, Matrices a, Transpose of_a, Matrices b, Transpose of_b, float scale,
+                         Matrices c) {
   const int64_t depth = of_a == Transpose::no ? a.columns : a.rows;
   dispatch_real(c.tensor.dtype(), [&]<class T>() {
     using A = Acc<T>;
@@ -48,9 +51,11 @@ void cpu::batched_matmul(Context& ctx, Matrices a, Transpose of_a, Matrices b, T
           A sums[kWidth] = {};
           for (int64_t k = 0; k < depth; ++k) {
             const A factor = static_cast<A>(l.data[i * l.row + k * l.column]);
-            for (int64_t j = 0; j < width; ++j) sums[j] += factor * static_cast<A>(r.data[k * r.row + (first + j) * r.column]);
+            for (int64_t j = 0; j < width; ++j)
+              sums[j] += factor * static_cast<A>(r.data[k * r.row + (first + j) * r.column]);
           }
-          for (int64_t j = 0; j < width; ++j) to.data[i * to.row + first + j] = static_cast<T>(static_cast<A>(scale) * sums[j]);
+          for (int64_t j = 0; j < width; ++j)
+            to.data[i * to.row + first + j] = static_cast<T>(static_cast<A>(scale) * sums[j]);
         }
       }
     });

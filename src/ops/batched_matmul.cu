@@ -1,6 +1,6 @@
-// A block of 256 threads computes a tile of 64 by 64 of one matrix, 4 by 4 of it per thread, from slices of the operands in
-// shared memory. Matrices here are small (a head's scores), so what counts is that thousands of them run at once; a library's
-// batched product knows one stride between matrices, and heads inside rows have two.
+// A block of 256 threads computes a tile of 64 by 64 of one matrix, 4 by 4 of it per thread, from slices of the
+// operands in shared memory. Matrices here are small (a head's scores), so what counts is that thousands of them run at
+// once; a library's batched product knows one stride between matrices, and heads inside rows have two.
 #include "ops/batched_matmul.h"
 
 #include "ops/batched_matmul_rules.h"
@@ -11,10 +11,11 @@ namespace {
 
 constexpr int kTile = 64, kDepth = 16, kThreads = 256, kEach = 4;
 
-/// to[k][i] = element (begin + i, first + k) of op(a), or of its transpose when `swap`; 0 outside. Neighbouring threads read
-/// neighbouring elements.
+/// to[k][i] = element (begin + i, first + k) of op(a), or of its transpose when `swap`; 0 outside. Neighbouring threads
+/// read neighbouring elements.
 template <class T>
-__device__ void load_slice(MatrixAt<const T> a, int64_t begin, int64_t end, int64_t first, int64_t depth, bool swap, float (&to)[kDepth][kTile + 1]) {
+__device__ void load_slice(MatrixAt<const T> a, int64_t begin, int64_t end, int64_t first, int64_t depth, bool swap,
+                           float (&to)[kDepth][kTile + 1]) {
   const int64_t along = swap ? a.column : a.row, deep = swap ? a.row : a.column;
 #pragma unroll
   for (int turn = 0; turn < kTile * kDepth / kThreads; ++turn) {
@@ -26,14 +27,15 @@ __device__ void load_slice(MatrixAt<const T> a, int64_t begin, int64_t end, int6
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) batched_matmul_kernel(MatrixBatch<const T> a, MatrixBatch<const T> b, MatrixBatch<T> c, int64_t rows,
-                                                                 int64_t columns, int64_t depth, int64_t tiles_down, int64_t tiles_across,
-                                                                 float scale) {
+__global__ void __launch_bounds__(kThreads)
+    batched_matmul_kernel(MatrixBatch<const T> a, MatrixBatch<const T> b, MatrixBatch<T> c, int64_t rows,
+                          int64_t columns, int64_t depth, int64_t tiles_down, int64_t tiles_across, float scale) {
   __shared__ float left[kDepth][kTile + 1], right[kDepth][kTile + 1];
   const int64_t tiles = tiles_down * tiles_across, matrix = blockIdx.x / tiles, tile = blockIdx.x % tiles;
   const int64_t row0 = tile / tiles_across * kTile, column0 = tile % tiles_across * kTile;
   const MatrixAt<const T> from_a = a[matrix], from_b = b[matrix];
-  const int down = static_cast<int>(threadIdx.x) / (kTile / kEach), across = static_cast<int>(threadIdx.x) % (kTile / kEach);
+  const int down = static_cast<int>(threadIdx.x) / (kTile / kEach),
+            across = static_cast<int>(threadIdx.x) % (kTile / kEach);
   float sums[kEach][kEach] = {};
   for (int64_t first = 0; first < depth; first += kDepth) {
     load_slice(from_a, row0, rows, first, depth, false, left);
@@ -65,13 +67,14 @@ __global__ void __launch_bounds__(kThreads) batched_matmul_kernel(MatrixBatch<co
 
 }  // namespace
 
-void cuda::batched_matmul(Context& ctx, Matrices a, Transpose of_a, Matrices b, Transpose of_b, float scale, Matrices c) {
+void cuda::batched_matmul(Context& ctx, Matrices a, Transpose of_a, Matrices b, Transpose of_b, float scale,
+                          Matrices c) {
   const int64_t depth = of_a == Transpose::no ? a.columns : a.rows;
   const int64_t down = (c.rows + kTile - 1) / kTile, across = (c.columns + kTile - 1) / kTile;
   dispatch_float(c.tensor.dtype(), [&]<class T>() {
-    launch(ctx, "batched_matmul", Grid{c.tensor.rows() * c.inner * down * across, kThreads, 0}, batched_matmul_kernel<T>,
-           matrix_batch<const T>(a, of_a), matrix_batch<const T>(b, of_b), matrix_batch<T>(c, Transpose::no), c.rows, c.columns, depth, down, across,
-           scale);
+    launch(ctx, "batched_matmul", Grid{c.tensor.rows() * c.inner * down * across, kThreads, 0},
+           batched_matmul_kernel<T>, matrix_batch<const T>(a, of_a), matrix_batch<const T>(b, of_b),
+           matrix_batch<T>(c, Transpose::no), c.rows, c.columns, depth, down, across, scale);
   });
 }
 

@@ -5,8 +5,8 @@
 
 namespace hctr::ops {
 
-/// Matrices inside a tensor: `inner` of them in each of its rows, in steps of `inner_stride` elements; each has `rows` rows of
-/// `columns` elements, `row_stride` apart.
+/// Matrices inside a tensor: `inner` of them in each of its rows, in steps of `inner_stride` elements; each has `rows`
+/// rows of `columns` elements, `row_stride` apart.
 struct Matrices {
   Tensor tensor;
   int64_t inner, inner_stride, rows, columns, row_stride;

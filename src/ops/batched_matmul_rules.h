@@ -16,13 +16,16 @@ template <class T>
 struct MatrixBatch {
   T* data;
   int64_t inner, outer_stride, inner_stride, row, column;
-  HCTR_HD MatrixAt<T> operator[](int64_t i) const { return {data + i / inner * outer_stride + i % inner * inner_stride, row, column}; }
+  HCTR_HD MatrixAt<T> operator[](int64_t i) const {
+    return {data + i / inner * outer_stride + i % inner * inner_stride, row, column};
+  }
 };
 
 template <class T>
 MatrixBatch<T> matrix_batch(const Matrices& m, Transpose how) {
   const bool no = how == Transpose::no;
-  return {m.tensor.data<T>(), m.inner, m.tensor.row_stride(), m.inner_stride, no ? m.row_stride : 1, no ? 1 : m.row_stride};
+  return {m.tensor.data<T>(),   m.inner, m.tensor.row_stride(), m.inner_stride, no ? m.row_stride : 1,
+          no ? 1 : m.row_stride};
 }
 
 }  // namespace hctr::ops

@@ -6,14 +6,15 @@ namespace hctr::ops {
 namespace {
 
 void expect_pair(const char* what, Context& ctx, const Blocks& x, const Blocks& y, int64_t items) {
-  HCTR_EXPECT(x.device == ctx.device() && y.device == ctx.device() && x.dtype == y.dtype, what, " of ", name_of(x.dtype), " on ",
-              to_string(x.device), " to ", name_of(y.dtype), " on ", to_string(y.device));
-  HCTR_EXPECT(x.outer == y.outer && x.width == y.width && items == y.items, what, " of blocks [", x.outer, ",", items, ",", x.width, "] to [",
-              y.outer, ",", y.items, ",", y.width, "]");
+  HCTR_EXPECT(x.device == ctx.device() && y.device == ctx.device() && x.dtype == y.dtype, what, " of ",
+              name_of(x.dtype), " on ", to_string(x.device), " to ", name_of(y.dtype), " on ", to_string(y.device));
+  HCTR_EXPECT(x.outer == y.outer && x.width == y.width && items == y.items, what, " of blocks [", x.outer, ",", items,
+              ",", x.width, "] to [", y.outer, ",", y.items, ",", y.width, "]");
 }
 
 void expect_indices(const char* what, const std::vector<int64_t>& indices, int64_t items) {
-  for (const int64_t index : indices) HCTR_EXPECT(index >= 0 && index < items, what, ": index ", index, " of ", items, " items");
+  for (const int64_t index : indices)
+    HCTR_EXPECT(index >= 0 && index < items, what, ": index ", index, " of ", items, " items");
 }
 
 template <class T>
@@ -33,14 +34,16 @@ void for_items(Context& ctx, int64_t outer, int64_t items, int64_t width, const 
 }  // namespace
 
 Blocks Blocks::slots_of(Tensor t, int64_t items) {
-  HCTR_EXPECT(items > 0 && t.row_elements() % items == 0, "rows of ", t.row_elements(), " elements as ", items, " items");
+  HCTR_EXPECT(items > 0 && t.row_elements() % items == 0, "rows of ", t.row_elements(), " elements as ", items,
+              " items");
   const int64_t width = t.row_elements() / items;
   return {t.bytes(), t.dtype(), t.device(), t.rows(), items, width, t.row_stride(), width};
 }
 
 Blocks Blocks::runs_of_rows(Tensor t, int64_t items) {
   HCTR_EXPECT(items > 0 && t.rows() % items == 0, t.rows(), " rows in runs of ", items);
-  return {t.bytes(), t.dtype(), t.device(), t.rows() / items, items, t.row_elements(), items * t.row_stride(), t.row_stride()};
+  return {t.bytes(),     t.dtype(), t.device(), t.rows() / items, items, t.row_elements(), items * t.row_stride(),
+          t.row_stride()};
 }
 
 Blocks Blocks::columns(int64_t begin, int64_t end) const {
@@ -74,7 +77,8 @@ void copy_blocks(Context& ctx, Blocks x, Blocks y) {
 
 void cpu::copy_blocks(Context& ctx, Blocks x, Blocks y) {
   dispatch_real(x.dtype, [&]<class T>() {
-    for_items(ctx, y.outer, y.items, y.width, [&](int64_t o, int64_t i) { std::copy_n(item<const T>(x, o, i), y.width, item<T>(y, o, i)); });
+    for_items(ctx, y.outer, y.items, y.width,
+              [&](int64_t o, int64_t i) { std::copy_n(item<const T>(x, o, i), y.width, item<T>(y, o, i)); });
   });
 }
 
@@ -100,7 +104,8 @@ void gather_backward(Context& ctx, Blocks dy, const std::vector<int64_t>& indice
 
 void cpu::gather_backward(Context& ctx, Blocks dy, const std::vector<int64_t>& indices, Blocks dx) {
   std::vector<std::vector<int64_t>> places(static_cast<size_t>(dx.items));
-  for (size_t i = 0; i < indices.size(); ++i) places[static_cast<size_t>(indices[i])].push_back(static_cast<int64_t>(i));
+  for (size_t i = 0; i < indices.size(); ++i)
+    places[static_cast<size_t>(indices[i])].push_back(static_cast<int64_t>(i));
   dispatch_real(dx.dtype, [&]<class T>() {
     for_items(ctx, dx.outer, dx.items, dx.width, [&](int64_t o, int64_t s) {
       for (int64_t c = 0; c < dx.width; ++c) {

@@ -1,5 +1,5 @@
-// A thread moves V neighbouring columns of one item. Indices travel as kernel arguments, a few hundred a launch: they come
-// from the config, so a recorded step keeps them.
+// A thread moves V neighbouring columns of one item. Indices travel as kernel arguments, a few hundred a launch: they
+// come from the config, so a recorded step keeps them.
 #include "ops/blocks.h"
 
 #include <algorithm>
@@ -17,15 +17,20 @@ struct Cells {
   T* data;
   int64_t outer, items, width, outer_stride, item_stride;
   explicit Cells(const Blocks& b)
-      : data(reinterpret_cast<T*>(b.data)), outer(b.outer), items(b.items), width(b.width), outer_stride(b.outer_stride), item_stride(b.item_stride) {}
+      : data(reinterpret_cast<T*>(b.data)),
+        outer(b.outer),
+        items(b.items),
+        width(b.width),
+        outer_stride(b.outer_stride),
+        item_stride(b.item_stride) {}
   __device__ T* at(int64_t o, int64_t i, int64_t c) const { return data + o * outer_stride + i * item_stride + c; }
 };
 
 /// Whether every item begins at a multiple of V elements' bytes.
 bool packs(const Blocks& b, int V) {
   const auto bytes = static_cast<int64_t>(size_of(b.dtype)) * V;
-  return reinterpret_cast<uintptr_t>(b.data) % static_cast<uintptr_t>(bytes) == 0 && (b.outer <= 1 || b.outer_stride % V == 0) &&
-         (b.items <= 1 || b.item_stride % V == 0);
+  return reinterpret_cast<uintptr_t>(b.data) % static_cast<uintptr_t>(bytes) == 0 &&
+         (b.outer <= 1 || b.outer_stride % V == 0) && (b.items <= 1 || b.item_stride % V == 0);
 }
 
 struct Cell {
@@ -117,12 +122,16 @@ void dispatch(const Blocks& x, const Blocks& y, const Body& body) {
   });
 }
 
-cuda::Grid grid(const Blocks& b, int V) { return cuda::grid_for(b.outer * b.items * cuda::stretches_per_row(b.width, V)); }
+cuda::Grid grid(const Blocks& b, int V) {
+  return cuda::grid_for(b.outer * b.items * cuda::stretches_per_row(b.width, V));
+}
 
 }  // namespace
 
 void cuda::copy_blocks(Context& ctx, Blocks x, Blocks y) {
-  dispatch(x, y, [&]<class T, int V>() { launch(ctx, "copy_blocks", grid(y, V), copy_blocks_kernel<V, T>, Cells<const T>(x), Cells<T>(y)); });
+  dispatch(x, y, [&]<class T, int V>() {
+    launch(ctx, "copy_blocks", grid(y, V), copy_blocks_kernel<V, T>, Cells<const T>(x), Cells<T>(y));
+  });
 }
 
 void cuda::gather(Context& ctx, Blocks x, const std::vector<int64_t>& indices, Blocks y) {
@@ -130,19 +139,25 @@ void cuda::gather(Context& ctx, Blocks x, const std::vector<int64_t>& indices, B
     const Blocks part = y.item_range(first, std::min<int64_t>(first + kIndicesPerLaunch, y.items));
     Indices some{};
     for (int64_t i = 0; i < part.items; ++i) some.at[i] = static_cast<int>(indices[static_cast<size_t>(first + i)]);
-    dispatch(x, part, [&]<class T, int V>() { launch(ctx, "gather", grid(part, V), gather_kernel<V, T>, Cells<const T>(x), some, Cells<T>(part)); });
+    dispatch(x, part, [&]<class T, int V>() {
+      launch(ctx, "gather", grid(part, V), gather_kernel<V, T>, Cells<const T>(x), some, Cells<T>(part));
+    });
   }
 }
 
 void cuda::gather_backward(Context& ctx, Blocks dy, const std::vector<int64_t>& indices, Blocks dx) {
   std::vector<int64_t> order(indices.size());  // positions, by index, then in order
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return indices[static_cast<size_t>(a)] < indices[static_cast<size_t>(b)]; });
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return indices[static_cast<size_t>(a)] < indices[static_cast<size_t>(b)];
+  });
   int64_t distinct = 0;
   for (size_t n = 0; n < order.size(); ++n)
     if (n == 0 || indices[static_cast<size_t>(order[n])] != indices[static_cast<size_t>(order[n - 1])]) ++distinct;
   if (distinct < dx.items)
-    dispatch(dx, dx, [&]<class T, int V>() { launch(ctx, "gather_backward", grid(dx, V), zero_blocks_kernel<V, T>, Cells<T>(dx)); });
+    dispatch(dx, dx, [&]<class T, int V>() {
+      launch(ctx, "gather_backward", grid(dx, V), zero_blocks_kernel<V, T>, Cells<T>(dx));
+    });
 
   // A launch takes whole runs of equal indices; a run longer than a launch is summed in several, onto what is there.
   size_t n = 0;
@@ -164,9 +179,11 @@ void cuda::gather_backward(Context& ctx, Blocks dy, const std::vector<int64_t>& 
     Blocks touched = dx;
     touched.items = sums.count;
     dispatch(dy, dx, [&]<class T, int V>() {
-      launch(ctx, "gather_backward", grid(touched, V), gather_backward_kernel<V, T>, Cells<const T>(dy), sums, onto, Cells<T>(dx));
+      launch(ctx, "gather_backward", grid(touched, V), gather_backward_kernel<V, T>, Cells<const T>(dy), sums, onto,
+             Cells<T>(dx));
     });
-    onto = n > 0 && n < order.size() && indices[static_cast<size_t>(order[n])] == indices[static_cast<size_t>(order[n - 1])];
+    onto = n > 0 && n < order.size() &&
+           indices[static_cast<size_t>(order[n])] == indices[static_cast<size_t>(order[n - 1])];
   }
 }
 

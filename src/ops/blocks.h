@@ -7,8 +7,8 @@
 
 namespace hctr::ops {
 
-/// A tensor's elements as (outer, item, column): element (o, i, c) lies at o * outer_stride + i * item_stride + c. Points
-/// into memory of the tensor it was made from.
+/// A tensor's elements as (outer, item, column): element (o, i, c) lies at o * outer_stride + i * item_stride + c.
+/// Points into memory of the tensor it was made from.
 struct Blocks {
   std::byte* data;
   DType dtype;
@@ -31,8 +31,8 @@ struct Blocks {
 /// y = x. Shapes: equal. Dtypes: f32 f16 bf16, alike.
 HCTR_OP(void copy_blocks(Context&, Blocks x, Blocks y))
 
-/// y(o, i, c) = x(o, indices[i], c). Shapes: y has indices.size() items, else as x; indices may repeat. Dtypes: f32 f16 bf16.
-/// Errors: Error(bug) for an index that x does not have.
+/// y(o, i, c) = x(o, indices[i], c). Shapes: y has indices.size() items, else as x; indices may repeat. Dtypes: f32 f16
+/// bf16. Errors: Error(bug) for an index that x does not have.
 HCTR_OP(void gather(Context&, Blocks x, const std::vector<int64_t>& indices, Blocks y))
 /// dx(o, s, c) = sum over the i with indices[i] = s, in order, of dy(o, i, c); zero where there is none. Overwrites dx.
 HCTR_OP(void gather_backward(Context&, Blocks dy, const std::vector<int64_t>& indices, Blocks dx))

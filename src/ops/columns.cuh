@@ -1,5 +1,5 @@
-// The kernels of ops/columns.h. Sums go in two steps, parts of the rows and then the parts in order, so that a few columns of
-// many rows keep the whole GPU busy.
+// The kernels of ops/columns.h. Sums go in two steps, parts of the rows and then the parts in order, so that a few
+// columns of many rows keep the whole GPU busy.
 #pragma once
 
 #include "ops/columns.h"
@@ -8,8 +8,8 @@
 
 namespace hctr::ops::cuda {
 
-/// A block of 256 threads sums kColumns neighbouring columns of one part of the rows: each thread every kLanes-th row of one
-/// column, then a tree over the lanes. With a state only rows that hold samples count.
+/// A block of 256 threads sums kColumns neighbouring columns of one part of the rows: each thread every kLanes-th row
+/// of one column, then a tree over the lanes. With a state only rows that hold samples count.
 template <int kColumns, class F>
 __global__ void column_parts_kernel(const StepState* state, int64_t rows, int64_t columns, F f, float* parts) {
   constexpr int kLanes = 256 / kColumns;
@@ -48,18 +48,21 @@ __global__ void column_totals_kernel(const float* parts, int64_t columns, Out* f
     float sum = 0;
 #pragma unroll 8
     for (int64_t part = 0; part < kRowParts; ++part) sum += parts[part * 2 * columns + j];
-    if (j < columns) first[j] = sum;
-    else second[j - columns] = sum;
+    if (j < columns)
+      first[j] = sum;
+    else
+      second[j - columns] = sum;
   }
 }
 
 /// first[j], second[j] = the sums of f(b, j) over the rows; T is what f reads.
 template <class T, class F>
-void sum_columns(Context& ctx, const char* name, const StepState* state, int64_t rows, int64_t columns, const F& f, Tensor scratch, float* first,
-                 float* second) {
+void sum_columns(Context& ctx, const char* name, const StepState* state, int64_t rows, int64_t columns, const F& f,
+                 Tensor scratch, float* first, float* second) {
   constexpr int kColumns = 32 / sizeof(T);
   float* parts = scratch.data<float>();
-  launch(ctx, name, Grid{(columns + kColumns - 1) / kColumns * kRowParts, 256, 0}, column_parts_kernel<kColumns, F>, state, rows, columns, f, parts);
+  launch(ctx, name, Grid{(columns + kColumns - 1) / kColumns * kRowParts, 256, 0}, column_parts_kernel<kColumns, F>,
+         state, rows, columns, f, parts);
   launch(ctx, "column_totals", grid_for(2 * columns), column_totals_kernel<float>, parts, columns, first, second);
 }
 
@@ -83,7 +86,8 @@ __global__ void map_columns_kernel(F f, Inputs<T, N> x, View<T, 2> y) {
   }
 }
 
-/// y(b, j) = f(b, j, x_0(b, j), ...). A functor with prepare() reads what it needs from the device there, once per thread.
+/// y(b, j) = f(b, j, x_0(b, j), ...). A functor with prepare() reads what it needs from the device there, once per
+/// thread.
 template <class F, class T, int N>
 void map_columns(Context& ctx, const char* name, const F& f, const Inputs<T, N>& x, View<T, 2> y) {
   constexpr int V = 16 / sizeof(T);

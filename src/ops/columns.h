@@ -47,7 +47,8 @@ template <class F, class T, class... In>
 void map_columns(Context& ctx, F f, View<T, 2> y, View<const In, 2>... x) {
   if constexpr (requires { f.prepare(); }) f.prepare();
   for_pieces(ctx, {y.size(0), y.size(1)}, [&](int64_t row, int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) y.row(row)[j] = static_cast<T>(f(row, j, static_cast<Acc<In>>(x.row(row)[j])...));
+    for (int64_t j = begin; j < end; ++j)
+      y.row(row)[j] = static_cast<T>(f(row, j, static_cast<Acc<In>>(x.row(row)[j])...));
   });
 }
 

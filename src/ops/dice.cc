@@ -40,7 +40,8 @@ Dice<T> dice_of(float alpha, const Tensor& batch) {
 
 void dice_start(Context& ctx, Tensor x, Tensor start) {
   expect_on("dice_start", ctx.device(), x);
-  HCTR_EXPECT(x.rank() == 2 && ctx.state(), "dice_start of a tensor of shape ", to_string(x.shape()), ctx.state() ? "" : " without a step's state");
+  HCTR_EXPECT(x.rank() == 2 && ctx.state(), "dice_start of a tensor of shape ", to_string(x.shape()),
+              ctx.state() ? "" : " without a step's state");
   check_start("dice_start", ctx, start, x.dim(1), wide(x.dtype()));
   HCTR_ON_DEVICE(ctx, dice_start(ctx, x, start));
 }
@@ -63,13 +64,15 @@ void cpu::dice_sums(Context& ctx, Tensor x, Tensor start, Tensor, Tensor sums) {
   dispatch_real(x.dtype(), [&]<class T>() {
     const auto* from = start.data<const Acc<T>>();
     auto* to = sums.data<Acc<T>>();
-    sum_columns(ctx, valid_rows(*ctx.state(), x.rows()), n, ShiftedSums<T>{x.matrix<const T>(), from, from + n}, to, to + n);
+    sum_columns(ctx, valid_rows(*ctx.state(), x.rows()), n, ShiftedSums<T>{x.matrix<const T>(), from, from + n}, to,
+                to + n);
   });
 }
 
 void dice_statistics(Context& ctx, Tensor start, float eps, Tensor batch) {
   expect_on("dice_statistics", ctx.device(), batch);
-  HCTR_EXPECT(batch.rank() == 2 && batch.dim(0) == 2 && batch.dense(), "dice_statistics into a tensor of shape ", to_string(batch.shape()));
+  HCTR_EXPECT(batch.rank() == 2 && batch.dim(0) == 2 && batch.dense(), "dice_statistics into a tensor of shape ",
+              to_string(batch.shape()));
   check_start("dice_statistics", ctx, start, batch.dim(1), batch.dtype());
   HCTR_ON_DEVICE(ctx, dice_statistics(ctx, start, eps, batch));
 }
@@ -77,7 +80,8 @@ void dice_statistics(Context& ctx, Tensor start, float eps, Tensor batch) {
 void cpu::dice_statistics(Context&, Tensor start, float eps, Tensor batch) {
   const int64_t n = batch.dim(1);
   const auto run = [&]<class A>() {
-    for (int64_t j = 0; j < n; ++j) column_statistics(start.data<const A>(), n, j, static_cast<A>(eps), batch.data<A>());
+    for (int64_t j = 0; j < n; ++j)
+      column_statistics(start.data<const A>(), n, j, static_cast<A>(eps), batch.data<A>());
   };
   batch.dtype() == DType::f64 ? run.template operator()<double>() : run.template operator()<float>();
 }
@@ -88,7 +92,8 @@ void dice(Context& ctx, Tensor x, float alpha, Tensor batch, Tensor y) {
 }
 
 void cpu::dice(Context& ctx, Tensor x, float alpha, Tensor batch, Tensor y) {
-  dispatch_real(x.dtype(), [&]<class T>() { map_columns(ctx, dice_of<T>(alpha, batch), y.matrix<T>(), x.matrix<const T>()); });
+  dispatch_real(x.dtype(),
+                [&]<class T>() { map_columns(ctx, dice_of<T>(alpha, batch), y.matrix<T>(), x.matrix<const T>()); });
 }
 
 void dice_backward_sums(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor batch, Tensor scratch, Tensor d_sums) {
@@ -101,12 +106,13 @@ void cpu::dice_backward_sums(Context& ctx, Tensor x, Tensor dy, float alpha, Ten
   const int64_t n = x.dim(1);
   dispatch_real(x.dtype(), [&]<class T>() {
     Acc<T>* to = d_sums.data<Acc<T>>();
-    sum_columns(ctx, valid_rows(*ctx.state(), x.rows()), n, DiceBackwardSums<T>{dice_of<T>(alpha, batch), x.matrix<const T>(), dy.matrix<const T>()}, to,
-                to + n);
+    sum_columns(ctx, valid_rows(*ctx.state(), x.rows()), n,
+                DiceBackwardSums<T>{dice_of<T>(alpha, batch), x.matrix<const T>(), dy.matrix<const T>()}, to, to + n);
   });
 }
 
-void dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums, Tensor dx) {
+void dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums,
+                   Tensor dx) {
   check("dice_backward dy", ctx, x, dy, batch);
   check_start("dice_backward", ctx, start, x.dim(1), wide(x.dtype()));
   check("dice_backward dx", ctx, x, dx, d_sums);
@@ -114,11 +120,14 @@ void dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start,
   HCTR_ON_DEVICE(ctx, dice_backward(ctx, x, dy, alpha, start, batch, d_sums, dx));
 }
 
-void cpu::dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums, Tensor dx) {
+void cpu::dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums,
+                        Tensor dx) {
   dispatch_real(x.dtype(), [&]<class T>() {
     using A = Acc<T>;
-    map_columns(ctx, DiceBackward<T>{dice_of<T>(alpha, batch), start.data<const A>(), d_sums.data<const A>(), ctx.state(), x.rows()}, dx.matrix<T>(),
-                x.matrix<const T>(), dy.matrix<const T>());
+    map_columns(
+        ctx,
+        DiceBackward<T>{dice_of<T>(alpha, batch), start.data<const A>(), d_sums.data<const A>(), ctx.state(), x.rows()},
+        dx.matrix<T>(), x.matrix<const T>(), dy.matrix<const T>());
   });
 }
 

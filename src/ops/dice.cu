@@ -26,7 +26,8 @@ Dice<T> dice_of(float alpha, const Tensor& batch) {
 
 void cuda::dice_start(Context& ctx, Tensor x, Tensor start) {
   dispatch_float(x.dtype(), [&]<class T>() {
-    launch(ctx, "dice_start", grid_for(start.dim(0)), dice_start_kernel<T>, ctx.state(), x.matrix<const T>(), start.data<float>());
+    launch(ctx, "dice_start", grid_for(start.dim(0)), dice_start_kernel<T>, ctx.state(), x.matrix<const T>(),
+           start.data<float>());
   });
 }
 
@@ -35,13 +36,15 @@ void cuda::dice_sums(Context& ctx, Tensor x, Tensor start, Tensor scratch, Tenso
   const float* from = start.data<const float>();
   float* to = sums.data<float>();
   dispatch_float(x.dtype(), [&]<class T>() {
-    sum_columns<T>(ctx, "dice_sums", ctx.state(), x.rows(), n, ShiftedSums<T>{x.matrix<const T>(), from, from + n}, scratch, to, to + n);
+    sum_columns<T>(ctx, "dice_sums", ctx.state(), x.rows(), n, ShiftedSums<T>{x.matrix<const T>(), from, from + n},
+                   scratch, to, to + n);
   });
 }
 
 void cuda::dice_statistics(Context& ctx, Tensor start, float eps, Tensor batch) {
   const int64_t n = batch.dim(1);
-  launch(ctx, "dice_statistics", grid_for(n), dice_statistics_kernel, start.data<const float>(), n, eps, batch.data<float>());
+  launch(ctx, "dice_statistics", grid_for(n), dice_statistics_kernel, start.data<const float>(), n, eps,
+         batch.data<float>());
 }
 
 void cuda::dice(Context& ctx, Tensor x, float alpha, Tensor batch, Tensor y) {
@@ -50,20 +53,24 @@ void cuda::dice(Context& ctx, Tensor x, float alpha, Tensor batch, Tensor y) {
   });
 }
 
-void cuda::dice_backward_sums(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor batch, Tensor scratch, Tensor d_sums) {
+void cuda::dice_backward_sums(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor batch, Tensor scratch,
+                              Tensor d_sums) {
   const int64_t n = x.dim(1);
   float* to = d_sums.data<float>();
   dispatch_float(x.dtype(), [&]<class T>() {
     sum_columns<T>(ctx, "dice_backward_sums", ctx.state(), x.rows(), n,
-                   DiceBackwardSums<T>{dice_of<T>(alpha, batch), x.matrix<const T>(), dy.matrix<const T>()}, scratch, to, to + n);
+                   DiceBackwardSums<T>{dice_of<T>(alpha, batch), x.matrix<const T>(), dy.matrix<const T>()}, scratch,
+                   to, to + n);
   });
 }
 
-void cuda::dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums, Tensor dx) {
+void cuda::dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums,
+                         Tensor dx) {
   dispatch_float(x.dtype(), [&]<class T>() {
-    map_columns<DiceBackward<T>, T, 2>(ctx, "dice_backward",
-                                       {dice_of<T>(alpha, batch), start.data<const float>(), d_sums.data<const float>(), ctx.state(), x.rows()},
-                                       {{x.matrix<const T>(), dy.matrix<const T>()}}, dx.matrix<T>());
+    map_columns<DiceBackward<T>, T, 2>(
+        ctx, "dice_backward",
+        {dice_of<T>(alpha, batch), start.data<const float>(), d_sums.data<const float>(), ctx.state(), x.rows()},
+        {{x.matrix<const T>(), dy.matrix<const T>()}}, dx.matrix<T>());
   });
 }
 

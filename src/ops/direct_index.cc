@@ -8,7 +8,9 @@ namespace hctr::ops {
 void direct_rows(Context& ctx, DirectIndex index, KeyBatch batch, StrayState* strays, int32_t* rows) {
   HCTR_ON_DEVICE(ctx, direct_rows(ctx, index, batch, strays, rows));
 }
-void tell_stray(Context& ctx, KeyBatch batch, StrayState* strays, Stray* host) { HCTR_ON_DEVICE(ctx, tell_stray(ctx, batch, strays, host)); }
+void tell_stray(Context& ctx, KeyBatch batch, StrayState* strays, Stray* host) {
+  HCTR_ON_DEVICE(ctx, tell_stray(ctx, batch, strays, host));
+}
 
 namespace cpu {
 
@@ -20,12 +22,14 @@ void direct_rows(Context& ctx, DirectIndex index, KeyBatch batch, StrayState* st
       const int64_t last = std::min<int64_t>(end, batch.offsets[(s + 1) * batch.samples]);
       for (int64_t p = std::max<int64_t>(begin, batch.offsets[s * batch.samples]); p < last; ++p) {
         rows[p] = index.row(batch.keys[p], batch.slot_number(s));
-        if (rows[p] == 0 && !index.elsewhere(batch.slot_number(s))) first_stray = std::min(first_stray, static_cast<int32_t>(p));
+        if (rows[p] == 0 && !index.elsewhere(batch.slot_number(s)))
+          first_stray = std::min(first_stray, static_cast<int32_t>(p));
       }
     }
     const std::atomic_ref<int32_t> first(strays->first);
     int32_t seen = first.load();
-    while (first_stray < seen && !first.compare_exchange_weak(seen, first_stray)) {}
+    while (first_stray < seen && !first.compare_exchange_weak(seen, first_stray)) {
+    }
   });
   std::fill(rows + count, rows + batch.key_capacity, 0);
 }

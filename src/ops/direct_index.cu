@@ -32,7 +32,8 @@ __global__ void tell_stray_kernel(KeyBatch batch, StrayState* strays, volatile S
 namespace cuda {
 
 void direct_rows(Context& ctx, DirectIndex index, KeyBatch batch, StrayState* strays, int32_t* rows) {
-  hctr::cuda::launch(ctx, "direct_rows", hctr::cuda::grid_for(batch.key_capacity), direct_rows_kernel, index, batch, strays, rows);
+  hctr::cuda::launch(ctx, "direct_rows", hctr::cuda::grid_for(batch.key_capacity), direct_rows_kernel, index, batch,
+                     strays, rows);
 }
 
 void tell_stray(Context& ctx, KeyBatch batch, StrayState* strays, Stray* host) {

@@ -1,4 +1,5 @@
-// From keys to row numbers by arithmetic, for tables whose keys are numbers in known ranges: no search, no memory per key.
+// From keys to row numbers by arithmetic, for tables whose keys are numbers in known ranges: no search, no memory per
+// key.
 #pragma once
 
 #include "base/platform.h"
@@ -22,8 +23,9 @@ struct KeySpan {
 
 /// What takes the place of a hash index. Row 0 is nobody's, as there.
 struct DirectIndex {
-  const KeySpan* ranges = nullptr;  // [slots] in the order of slots and of rows; one for all slots where rows belong to keys alone
-  int64_t slots = 0;               // ranges there are
+  const KeySpan* ranges =
+      nullptr;        // [slots] in the order of slots and of rows; one for all slots where rows belong to keys alone
+  int64_t slots = 0;  // ranges there are
   bool by_slot = false;
 
   /// The row of a key; 0 when it lies outside its range.
@@ -41,12 +43,16 @@ struct DirectIndex {
   /// The reverse, for rows that exist.
   HCTR_HD RowOwner owner(int64_t row) const {
     int64_t low = 0, high = slots - 1;
-    while (low < high) {  // the last range that starts at or before the row: those without rows end where the next begins
+    while (low <
+           high) {  // the last range that starts at or before the row: those without rows end where the next begins
       const int64_t middle = (low + high + 1) / 2;
-      if (ranges[middle].base < row) low = middle;
-      else high = middle - 1;
+      if (ranges[middle].base < row)
+        low = middle;
+      else
+        high = middle - 1;
     }
-    return {ranges[low].first + (row - 1 - ranges[low].base) * ranges[low].step, by_slot ? static_cast<int32_t>(low) : 0};
+    return {ranges[low].first + (row - 1 - ranges[low].base) * ranges[low].step,
+            by_slot ? static_cast<int32_t>(low) : 0};
   }
 };
 
@@ -62,8 +68,8 @@ struct Stray {
   int32_t found;  ///< 1: the rest is valid
 };
 
-/// rows[p] = the row of key p of the batch; 0 past the last key, for keys of slots that are elsewhere, and for a key outside its range, whose place is
-/// noted.
+/// rows[p] = the row of key p of the batch; 0 past the last key, for keys of slots that are elsewhere, and for a key
+/// outside its range, whose place is noted.
 HCTR_OP(void direct_rows(Context&, DirectIndex, KeyBatch, StrayState*, int32_t* rows))
 
 /// Tells the host of the first key outside its range, once: *host is written whole before its `found`.

@@ -14,7 +14,9 @@ void dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y) {
   HCTR_ON_DEVICE(ctx, dropout(ctx, rate, stream, x, y));
 }
 
-void dropout_backward(Context& ctx, float rate, uint64_t stream, Tensor dy, Tensor dx) { dropout(ctx, rate, stream, dy, dx); }
+void dropout_backward(Context& ctx, float rate, uint64_t stream, Tensor dy, Tensor dx) {
+  dropout(ctx, rate, stream, dy, dx);
+}
 
 void cpu::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y) {
   const DropoutRule rule(rate, ctx.seed(), stream);
@@ -31,7 +33,8 @@ void cpu::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y)
       uint32_t bits[kPiece];
       for (; begin < end; begin += kPiece) {
         const int64_t count = std::min(kPiece, end - begin);
-        random_bits(own.key, static_cast<uint64_t>(state.step), dropout_index(state, elements, row, width, begin), count, bits);
+        random_bits(own.key, static_cast<uint64_t>(state.step), dropout_index(state, elements, row, width, begin),
+                    count, bits);
         const T* in = from.row(row) + begin;
         T* out = to.row(row) + begin;
         HCTR_INDEPENDENT_ITERATIONS

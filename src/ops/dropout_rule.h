@@ -14,15 +14,20 @@ struct DropoutRule {
   uint64_t key;
 
   DropoutRule(float rate, uint64_t seed, uint64_t stream)
-      : threshold(static_cast<int32_t>(std::ceil(rate * 16777216.0f))), scale(1.0f / (1.0f - rate)), key(random_key(seed, stream)) {}
+      : threshold(static_cast<int32_t>(std::ceil(rate * 16777216.0f))),
+        scale(1.0f / (1.0f - rate)),
+        key(random_key(seed, stream)) {}
 
   template <class A>
-  HCTR_HD A apply(uint32_t bits, A x) const { return static_cast<int32_t>(bits >> 8) >= threshold ? x * scale : A(0); }
+  HCTR_HD A apply(uint32_t bits, A x) const {
+    return static_cast<int32_t>(bits >> 8) >= threshold ? x * scale : A(0);
+  }
 };
 
 /// The number of the element in the sequence (key, step).
 /// `elements` of the whole tensor, which may have several rows a sample.
-HCTR_HD inline uint64_t dropout_index(const StepState& state, int64_t elements, int64_t row, int64_t row_elements, int64_t column) {
+HCTR_HD inline uint64_t dropout_index(const StepState& state, int64_t elements, int64_t row, int64_t row_elements,
+                                      int64_t column) {
   const bool whole = state.samples > 0 && elements % state.samples == 0;
   const int64_t of_sample = whole ? elements / state.samples : row_elements;
   return static_cast<uint64_t>(state.first_sample * of_sample + row * row_elements + column);

@@ -1,5 +1,5 @@
-// Element-wise kernels. A thread takes V neighbours of one row at a time: one 16-byte access where every row begins at a
-// multiple of 16 bytes, one element else. Rows that are dense throughout are one long row, which costs no division.
+// Element-wise kernels. A thread takes V neighbours of one row at a time: one 16-byte access where every row begins at
+// a multiple of 16 bytes, one element else. Rows that are dense throughout are one long row, which costs no division.
 #pragma once
 
 #include "device/launch.cuh"
@@ -31,7 +31,9 @@ struct Stretch {
   int64_t row, column;
 };
 
-inline __host__ __device__ int64_t stretches_per_row(int64_t columns, int width) { return (columns + width - 1) / width; }
+inline __host__ __device__ int64_t stretches_per_row(int64_t columns, int width) {
+  return (columns + width - 1) / width;
+}
 
 /// Stretch number i, counted row by row.
 __device__ inline Stretch stretch(int64_t i, int64_t rows, int64_t per_row, int width) {

@@ -19,8 +19,8 @@ struct StartsRun {
   __device__ bool operator()(int32_t i) const { return rows[i] != 0 && (i == 0 || rows[i - 1] != rows[i]); }
 };
 
-/// The vector that each key is part of; 0, never read, for what is no key. A thread writes the keys of its bag; of long bags a
-/// warp does, one after the other.
+/// The vector that each key is part of; 0, never read, for what is no key. A thread writes the keys of its bag; of long
+/// bags a warp does, one after the other.
 __device__ void find_bags(Share share, KeyBatch batch, int32_t* bags, GroupCounts* counts) {
   constexpr int32_t kShort = 4;
   constexpr uint32_t kAll = 0xffffffffu;
@@ -117,7 +117,8 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
   const int64_t capacity = batch.key_capacity;
   const Scratch scratch{reinterpret_cast<int32_t*>(memory), memory + Scratch::bag_bytes(capacity),
                         temporary_bytes(capacity)};
-  launch_shared<find_bags, kThreads>(ctx, "find_bags", grid_for(std::max(batch.bags(), capacity), kThreads).blocks, batch, scratch.bags, groups.counts);
+  launch_shared<find_bags, kThreads>(ctx, "find_bags", grid_for(std::max(batch.bags(), capacity), kThreads).blocks,
+                                     batch, scratch.bags, groups.counts);
   give(ctx, "sort_by_row", [=](Context& now) {
     const cudaStream_t stream = hctr::cuda::stream_of(now.stream());
     size_t bytes = scratch.temporary_bytes;
@@ -126,7 +127,8 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
     select_runs(scratch, bytes, groups, capacity, stream);
   });
   launch_shared<find_long_runs, kThreads>(ctx, "find_long_runs", grid_for(capacity, kThreads).blocks, groups, capacity);
-  launch_shared<cut_long_runs, 128>(ctx, "cut_long_runs", std::min<int64_t>(RowGroups::most_long_runs(capacity), 132), groups, capacity);
+  launch_shared<cut_long_runs, 128>(ctx, "cut_long_runs", std::min<int64_t>(RowGroups::most_long_runs(capacity), 132),
+                                    groups, capacity);
 }
 
 }  // namespace cuda

@@ -8,8 +8,8 @@ namespace {
 
 void expect_words(const char* what, const Tensor& x, const RowMemory& table) {
   const bool fits = x.dtype() == table.dtype || (x.dtype() == DType::f32 && size_of(table.dtype) == 2);
-  HCTR_EXPECT(x.dense() && size_of(x.dtype()) == 4 && fits, what, ": ", name_of(x.dtype()), " ", to_string(x.shape()), " and rows of ",
-              name_of(table.dtype));
+  HCTR_EXPECT(x.dense() && size_of(x.dtype()) == 4 && fits, what, ": ", name_of(x.dtype()), " ", to_string(x.shape()),
+              " and rows of ", name_of(table.dtype));
 }
 
 }  // namespace
@@ -38,13 +38,15 @@ void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
         T* vector = data.vectors.as<T>() + row * data.dim;
         for (int64_t e = 0; e < data.dim; e += 4) {
           const Random4 bits = init.four(owner.key, owner.slot, e);
-          for (int64_t i = 0; i < std::min<int64_t>(4, data.dim - e); ++i) vector[e + i] = rounded_to_nearest<T>(symmetric_float(bits.v[i], bound));
+          for (int64_t i = 0; i < std::min<int64_t>(4, data.dim - e); ++i)
+            vector[e + i] = rounded_to_nearest<T>(symmetric_float(bits.v[i], bound));
         }
       });
       for (int s = 0; s < kMostStates; ++s)
         if (init.state_start[s] != 0)
           dispatch_float(data.states[s].dtype, [&]<class T>() {
-            std::fill_n(data.states[s].as<T>() + row * data.state_dim, data.state_dim, rounded_to_nearest<T>(init.state_start[s]));
+            std::fill_n(data.states[s].as<T>() + row * data.state_dim, data.state_dim,
+                        rounded_to_nearest<T>(init.state_start[s]));
           });
     }
   });
@@ -60,7 +62,8 @@ void gather_rows(Context& ctx, const int32_t* rows, RowMemory table, Tensor x) {
       }
       dispatch_float(table.dtype, [&]<class T>() {
         const T* from = table.as<const T>() + rows[i] * words;
-        std::transform(from, from + words, x.data<float>() + i * words, [](T value) { return static_cast<float>(value); });
+        std::transform(from, from + words, x.data<float>() + i * words,
+                       [](T value) { return static_cast<float>(value); });
       });
     }
   });
@@ -77,7 +80,8 @@ void scatter_rows(Context& ctx, const int32_t* rows, Tensor x, RowMemory table) 
       }
       dispatch_float(table.dtype, [&]<class T>() {
         const float* from = x.data<const float>() + i * words;
-        std::transform(from, from + words, table.as<T>() + rows[i] * words, [](float value) { return rounded_to_nearest<T>(value); });
+        std::transform(from, from + words, table.as<T>() + rows[i] * words,
+                       [](float value) { return rounded_to_nearest<T>(value); });
       });
     }
   });

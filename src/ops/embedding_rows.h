@@ -33,8 +33,9 @@ struct RowData {
 };
 
 /// Initial values: element e of the row of (key, slot) is symmetric_float(bits, bound) with
-/// bits = philox(random_key(seed, stream), key, slot << 32 | e / 4)[e % 4]. They do not depend on when a key arrives, nor on whether rows are
-/// cut: where slot s holds piece s % pieces of the rows of slot s / pieces, its elements are those of the whole rows.
+/// bits = philox(random_key(seed, stream), key, slot << 32 | e / 4)[e % 4]. They do not depend on when a key arrives,
+/// nor on whether rows are cut: where slot s holds piece s % pieces of the rows of slot s / pieces, its elements are
+/// those of the whole rows.
 struct RowInit {
   uint64_t key = 0;  ///< random_key(seed, stream)
   float bound = 0.05f;
@@ -45,17 +46,18 @@ struct RowInit {
   HCTR_HD float bound_of(int32_t slot) const { return slot_bounds ? slot_bounds[slot] : bound; }
   HCTR_HD Random4 four(int64_t row_key, int32_t slot, int64_t e) const {
     const int64_t element = e + slot % pieces * piece_dim;
-    return philox(key, static_cast<uint64_t>(row_key), static_cast<uint64_t>(slot / pieces) << 32 | static_cast<uint64_t>(element >> 2));
+    return philox(key, static_cast<uint64_t>(row_key),
+                  static_cast<uint64_t>(slot / pieces) << 32 | static_cast<uint64_t>(element >> 2));
   }
 };
 
-/// Gives rows state.ready + 1 to state.rows their initial values, rounded to the nearest number of the storage, and states. A state that
-/// starts at 0 is left alone: grown memory is 0.
+/// Gives rows state.ready + 1 to state.rows their initial values, rounded to the nearest number of the storage, and
+/// states. A state that starts at 0 is left alone: grown memory is 0.
 HCTR_OP(void init_new_rows(Context&, HashIndex, RowInit, RowData))
 
-/// x[i] = table[rows[i]] and table[rows[i]] = x[i], in stored tables of two bytes rounded to the nearest; of one type they are copied.
-/// Scattered rows are distinct; nothing is written to row 0. Shapes: x [n, words], dense; table [.., words]. Dtypes: x f32 with a table
-/// of f32, f16 or bf16; x i32 with a table of i32.
+/// x[i] = table[rows[i]] and table[rows[i]] = x[i], in stored tables of two bytes rounded to the nearest; of one type
+/// they are copied. Scattered rows are distinct; nothing is written to row 0. Shapes: x [n, words], dense; table [..,
+/// words]. Dtypes: x f32 with a table of f32, f16 or bf16; x i32 with a table of i32.
 HCTR_OP(void gather_rows(Context&, const int32_t* rows, RowMemory table, Tensor x))
 HCTR_OP(void scatter_rows(Context&, const int32_t* rows, Tensor x, RowMemory table))
 

@@ -22,8 +22,10 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
   HCTR_ON_DEVICE(ctx, update_rows(ctx, optimizer, batch, groups, combiner, dy, piece_sums, data));
 }
 
-void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums, Tensor sums) {
-  HCTR_EXPECT(ctx.state() && sums.rank() == 2 && sums.dense(), "sum_rows without the step's scalars, or into ", to_string(sums.shape()));
+void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums,
+              Tensor sums) {
+  HCTR_EXPECT(ctx.state() && sums.rank() == 2 && sums.dense(), "sum_rows without the step's scalars, or into ",
+              to_string(sums.shape()));
   expect_shape("sum_rows dy", dy, {batch.samples, batch.places, sums.dim(1)});
   HCTR_ON_DEVICE(ctx, sum_rows(ctx, batch, groups, combiner, dy, piece_sums, sums));
 }
@@ -37,7 +39,7 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kBlock = kStretch;  // elements summed on the stack
-constexpr int64_t kAhead = 12;  // runs, or occurrences, fetched before their turn
+constexpr int64_t kAhead = 12;        // runs, or occurrences, fetched before their turn
 
 /// The gradients of a batch, found by bag.
 template <class T>
@@ -86,7 +88,8 @@ struct RowUpdater {
 
   /// The rule on elements [e, e + n) of a row, e a multiple of kBlock.
   template <class Rule, class Scalars>
-  void update_part(const Scalars& scalars, const float* g, float gradient_scale, int64_t row, int64_t e, int64_t n) const {
+  void update_part(const Scalars& scalars, const float* g, float gradient_scale, int64_t row, int64_t e,
+                   int64_t n) const {
     const int64_t at = row * data.dim + e;
     if (plain) {
       WeightMemory memory{data.vectors.as<float>() + at, {}};
@@ -102,14 +105,16 @@ struct RowUpdater {
       for (int s = 0; s < Rule::kStates; ++s) load_stretch(data.states[s], at + i, some, memory.states[s] = states[s]);
       update_elements<Rule>(optimizer, scalars, g + i, gradient_scale, memory, some);
       store_stretch(data.vectors, at + i, some, w, rounding, 0, e + i);
-      for (int s = 0; s < Rule::kStates; ++s) store_stretch(data.states[s], at + i, some, states[s], rounding, 1 + s, e + i);
+      for (int s = 0; s < Rule::kStates; ++s)
+        store_stretch(data.states[s], at + i, some, states[s], rounding, 1 + s, e + i);
     }
   }
 };
 
 double square_sum(const float* g, int64_t n, float gradient_scale) {
   double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(g[i] * gradient_scale) * static_cast<double>(g[i] * gradient_scale);
+  for (int64_t i = 0; i < n; ++i)
+    sum += static_cast<double>(g[i] * gradient_scale) * static_cast<double>(g[i] * gradient_scale);
   return sum;
 }
 
@@ -122,8 +127,8 @@ void fetch_ahead(const RowData& data, int64_t row) {
 
 /// Sums the gradients of every row of the batch and applies the rule to each.
 template <class Rule, class T>
-void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups, Combiner combiner, const View<T, 3>& dy,
-               const float* piece_sums, const RowData& data) {
+void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups,
+               Combiner combiner, const View<T, 3>& dy, const float* piece_sums, const RowData& data) {
   const int64_t dim = data.dim;
   const StepState& state = *ctx.state();
   const RowUpdater updater{optimizer, data, state.updates};
@@ -133,14 +138,16 @@ void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, 
   const float scale = scalars.gradient_scale;
   const auto of_row = [&](int64_t row, double squares) {
     if (data.touched) data.touched[row] = 1;
-    return row_scalars<Rule>(optimizer, state, scalars, data, row, static_cast<float>(squares / static_cast<double>(dim)));
+    return row_scalars<Rule>(optimizer, state, scalars, data, row,
+                             static_cast<float>(squares / static_cast<double>(dim)));
   };
   ctx.threads().parallel_for(groups.counts->long_runs, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const LongRun run = groups.long_runs[i];
       const int64_t row = groups.rows[groups.run_begin[run.run]];
       const float* sum = piece_sums + run.first_piece * dim;
-      updater.template update_part<Rule>(of_row(row, kSquares ? square_sum(sum, dim, scale) : 0), sum, scale, row, 0, dim);
+      updater.template update_part<Rule>(of_row(row, kSquares ? square_sum(sum, dim, scale) : 0), sum, scale, row, 0,
+                                         dim);
     }
   });
   ctx.threads().parallel_for(groups.counts->runs, 256, [&](int64_t begin, int64_t end) {
@@ -183,7 +190,8 @@ void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner comb
     });
   });
   ctx.threads().parallel_for(groups.counts->long_runs, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) sum_pieces(piece_sums + groups.long_runs[i].first_piece * dim, groups.long_runs[i].pieces, dim);
+    for (int64_t i = begin; i < end; ++i)
+      sum_pieces(piece_sums + groups.long_runs[i].first_piece * dim, groups.long_runs[i].pieces, dim);
   });
 }
 
@@ -197,7 +205,8 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
   });
 }
 
-void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums, Tensor sums) {
+void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums,
+              Tensor sums) {
   if (ctx.state()->skip) return;
   const RowData data = rows_of_sums(sums);
   dispatch_float(dy.dtype(), [&]<class T>() {

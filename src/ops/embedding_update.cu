@@ -9,9 +9,9 @@
 #include "ops/row_rules.h"
 #include "ops/stored_rows.cuh"
 
-// Of long runs first every piece is summed by one group of lanes, then a block adds up the pieces of one run, in the order that
-// embedding_group.h fixes. Runs of up to kPiece occurrences are summed and applied by one group each; the sums of long ones are applied likewise. No sum
-// is made by atomics.
+// Of long runs first every piece is summed by one group of lanes, then a block adds up the pieces of one run, in the
+// order that embedding_group.h fixes. Runs of up to kPiece occurrences are summed and applied by one group each; the
+// sums of long ones are applied likewise. No sum is made by atomics.
 
 namespace hctr::ops {
 namespace {
@@ -45,8 +45,8 @@ struct BagGradients {
 
 /// The rule on elements e, ... of a row.
 template <class Rule, int Width, class Rows, class Scalars>
-__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Part<Width>& g, float gradient_scale, const RowData& data,
-                      const Rows& rows, int64_t row, int64_t e) {
+__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Part<Width>& g, float gradient_scale,
+                      const RowData& data, const Rows& rows, int64_t row, int64_t e) {
   const int64_t at = row * data.dim + e;
   Part<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
 #pragma unroll
@@ -76,7 +76,8 @@ __device__ float square_sum(const Part<Width>& g, float gradient_scale) {
 /// The scalars of a group's row, for all its lanes. `squares`: each lane's share of the sum of g^2.
 template <class Rule>
 __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& optimizer, const StepState* state,
-                                          const UpdateScalars& of_step, const RowData& data, int64_t row, float squares) {
+                                          const UpdateScalars& of_step, const RowData& data, int64_t row,
+                                          float squares) {
   if constexpr (Rule::kScalarsOf == ScalarsOf::step) {
     return of_step;
   } else {
@@ -94,7 +95,8 @@ __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& o
 }
 
 template <class T, int Width>
-__device__ void sum_pieces(Share share, BagGradients<T, Width> gradients, RowGroups groups, float* piece_sums, int lanes) {
+__device__ void sum_pieces(Share share, BagGradients<T, Width> gradients, RowGroups groups, float* piece_sums,
+                           int lanes) {
   const Group group(share, lanes);
   const int64_t dim = gradients.dy.size(2);
   const int64_t pieces = groups.counts->pieces;
@@ -106,8 +108,8 @@ __device__ void sum_pieces(Share share, BagGradients<T, Width> gradients, RowGro
 }
 
 template <class Rule, class Rows, class T, int Width>
-__device__ void update_short_runs(Share share, Optimizer optimizer, const StepState* state, BagGradients<T, Width> gradients, RowGroups groups, RowData data,
-                                  int lanes) {
+__device__ void update_short_runs(Share share, Optimizer optimizer, const StepState* state,
+                                  BagGradients<T, Width> gradients, RowGroups groups, RowData data, int lanes) {
   if (state->skip) return;
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
@@ -177,7 +179,8 @@ __device__ void sum_runs(Share share, RowGroups groups, float* piece_sums, int64
 
 /// One group of lanes per long run, whose sum is there.
 template <class Rule, class Rows, int Width>
-__device__ void update_long_runs(Share share, Optimizer optimizer, const StepState* state, RowGroups groups, const float* piece_sums, RowData data, int lanes) {
+__device__ void update_long_runs(Share share, Optimizer optimizer, const StepState* state, RowGroups groups,
+                                 const float* piece_sums, RowData data, int lanes) {
   if (state->skip) return;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(share, lanes);
@@ -187,7 +190,8 @@ __device__ void update_long_runs(Share share, Optimizer optimizer, const StepSta
     const float* sum = piece_sums + run.first_piece * data.dim;
     float squares = 0;
     if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square)
-      for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width) squares += square_sum(load_part<Width>(sum + e), of_step.gradient_scale);
+      for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
+        squares += square_sum(load_part<Width>(sum + e), of_step.gradient_scale);
     const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
     const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
@@ -230,7 +234,8 @@ namespace {
 
 /// Calls body(gradients, lanes) for the gradients as they lie in memory, as wide as Rows allow.
 template <class Rows, class Body>
-void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner combiner, const Tensor& dy, Body&& body) {
+void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner combiner, const Tensor& dy,
+                        Body&& body) {
   const int64_t dim = dy.dim(2);
   dispatch_float(dy.dtype(), [&]<class T>() {
     const auto fits = [&](int64_t width) { return splits_by(width, dy.bytes(), sizeof(T), dy.row_stride(), dim); };
@@ -246,61 +251,71 @@ constexpr int64_t kRunBlocks = 132 * 4;  // for long runs, of which few are very
 
 /// Blocks for short runs and for long ones.
 std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
-  return {grid_for(key_capacity * lanes, kThreads, kBlocks).blocks, grid_for(RowGroups::most_long_runs(key_capacity) * lanes, kThreads, kRunBlocks).blocks};
+  return {grid_for(key_capacity * lanes, kThreads, kBlocks).blocks,
+          grid_for(RowGroups::most_long_runs(key_capacity) * lanes, kThreads, kRunBlocks).blocks};
 }
 
 }  // namespace
 
 void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums) {
-  dispatch_gradients<PlainRows>(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
-    const int64_t pieces = RowGroups::most_pieces(batch.key_capacity), runs = std::min(RowGroups::most_long_runs(batch.key_capacity), kRunBlocks);
-    launch_shared<sum_pieces<T, Width>, kThreads>(ctx, "sum_pieces", grid_for(pieces * lanes, kThreads, kBlocks).blocks, gradients, groups, piece_sums, lanes);
-    launch_shared<sum_runs<Width>, kThreads>(ctx, "sum_runs", runs, groups, piece_sums, dy.dim(2), lanes);
-  });
+  dispatch_gradients<PlainRows>(
+      batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
+        const int64_t pieces = RowGroups::most_pieces(batch.key_capacity),
+                      runs = std::min(RowGroups::most_long_runs(batch.key_capacity), kRunBlocks);
+        launch_shared<sum_pieces<T, Width>, kThreads>(ctx, "sum_pieces",
+                                                      grid_for(pieces * lanes, kThreads, kBlocks).blocks, gradients,
+                                                      groups, piece_sums, lanes);
+        launch_shared<sum_runs<Width>, kThreads>(ctx, "sum_runs", runs, groups, piece_sums, dy.dim(2), lanes);
+      });
 }
 
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
                  Tensor dy, const float* piece_sums, RowData data) {
   dispatch_rows(data, [&]<class Rows>() {
-    dispatch_gradients<Rows>(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
-      dispatch_row_rule(optimizer, data, [&]<class Rule>() {
-        const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
-        if constexpr (std::is_same_v<Rows, PlainRows>) {
-          launch_shared<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients,
-                                                                           groups, data, lanes);
-          launch_shared<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums,
-                                                                       data, lanes);
-        } else {
-          launch_alone<update_short_runs<Rule, Rows, T, Width>, kThreads>(ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients,
-                                                                          groups, data, lanes);
-          launch_alone<update_long_runs<Rule, Rows, Width>, kThreads>(ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums,
-                                                                      data, lanes);
-        }
-      });
-    });
+    dispatch_gradients<Rows>(
+        batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
+          dispatch_row_rule(optimizer, data, [&]<class Rule>() {
+            const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
+            if constexpr (std::is_same_v<Rows, PlainRows>) {
+              launch_shared<update_short_runs<Rule, Rows, T, Width>, kThreads>(
+                  ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
+              launch_shared<update_long_runs<Rule, Rows, Width>, kThreads>(
+                  ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+            } else {
+              launch_alone<update_short_runs<Rule, Rows, T, Width>, kThreads>(
+                  ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
+              launch_alone<update_long_runs<Rule, Rows, Width>, kThreads>(
+                  ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+            }
+          });
+        });
   });
 }
 
-void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums, Tensor sums) {
+void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums,
+              Tensor sums) {
   const RowData data = rows_of_sums(sums);
   const Optimizer none;
-  dispatch_gradients<PlainRows>(batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
-    const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
-    launch_shared<update_short_runs<TakeGradientRule, PlainRows, T, Width>, kThreads>(ctx, "take_short_runs", short_blocks, none, ctx.state(), gradients, groups,
-                                                                                      data, lanes);
-    launch_shared<update_long_runs<TakeGradientRule, PlainRows, Width>, kThreads>(ctx, "take_long_runs", long_blocks, none, ctx.state(), groups, piece_sums,
-                                                                                  data, lanes);
-  });
+  dispatch_gradients<PlainRows>(
+      batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
+        const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
+        launch_shared<update_short_runs<TakeGradientRule, PlainRows, T, Width>, kThreads>(
+            ctx, "take_short_runs", short_blocks, none, ctx.state(), gradients, groups, data, lanes);
+        launch_shared<update_long_runs<TakeGradientRule, PlainRows, Width>, kThreads>(
+            ctx, "take_long_runs", long_blocks, none, ctx.state(), groups, piece_sums, data, lanes);
+      });
 }
 
 void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
   dispatch_rows(data, [&]<class Rows>() {
-    dispatch_width_of<Rows>([&](int64_t width) { return data.dim % width == 0; }, [&]<int Width>() {
-      const int lanes = lanes_for(data.dim, Width);
-      dispatch_rule(optimizer.kind, [&]<class Rule>() {
-        launch(ctx, "sweep_rows", Grid{132 * 8, kThreads, 0}, sweep_rows_kernel<Rule, Rows, Width>, optimizer, ctx.state(), rows, data, lanes);
-      });
-    });
+    dispatch_width_of<Rows>([&](int64_t width) { return data.dim % width == 0; },
+                            [&]<int Width>() {
+                              const int lanes = lanes_for(data.dim, Width);
+                              dispatch_rule(optimizer.kind, [&]<class Rule>() {
+                                launch(ctx, "sweep_rows", Grid{132 * 8, kThreads, 0},
+                                       sweep_rows_kernel<Rule, Rows, Width>, optimizer, ctx.state(), rows, data, lanes);
+                              });
+                            });
   });
 }
 

@@ -66,9 +66,11 @@ struct Group {
         mask((lanes_ == 32 ? 0xffffffffu : (1u << lanes_) - 1) << (threadIdx.x % 32 / lanes_ * lanes_)) {}
 };
 
-/// For memory of other devices the links are what bounds a kernel: more blocks would only keep others from the multiprocessors.
+/// For memory of other devices the links are what bounds a kernel: more blocks would only keep others from the
+/// multiprocessors.
 inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads) {
-  constexpr int64_t kBlocksToFar = 264;  // half and twice as many are slower, and as many threads in larger blocks no faster
+  constexpr int64_t kBlocksToFar =
+      264;  // half and twice as many are slower, and as many threads in larger blocks no faster
   return memory.far ? hctr::cuda::grid_for(threads, 256, kBlocksToFar) : hctr::cuda::grid_for(threads);
 }
 
@@ -84,7 +86,8 @@ void dispatch_width(bool by_four, Body&& body) {
 /// Whether vectors of `dim` elements of `size` bytes that start at `data` plus multiples of `stride` and `dim` elements
 /// can be read `width` elements at a time.
 inline bool splits_by(int64_t width, const void* data, int64_t size, int64_t stride, int64_t dim) {
-  return dim % width == 0 && stride % width == 0 && reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(width * size) == 0;
+  return dim % width == 0 && stride % width == 0 &&
+         reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(width * size) == 0;
 }
 
 }  // namespace hctr::ops

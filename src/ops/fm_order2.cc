@@ -6,8 +6,8 @@ namespace {
 void expect_slots(const char* what, Context& ctx, const Tensor& x, const Tensor& y) {
   expect_on(what, ctx.device(), x);
   expect_alike(what, {x, y});
-  HCTR_EXPECT(x.rank() == 2 && y.rank() == 2 && x.dim(0) == y.dim(0) && y.dim(1) > 0 && x.dim(1) % y.dim(1) == 0, what, " of ",
-              to_string(x.shape()), " to ", to_string(y.shape()));
+  HCTR_EXPECT(x.rank() == 2 && y.rank() == 2 && x.dim(0) == y.dim(0) && y.dim(1) > 0 && x.dim(1) % y.dim(1) == 0, what,
+              " of ", to_string(x.shape()), " to ", to_string(y.shape()));
 }
 
 constexpr int64_t kRows = 16;  // per task
@@ -57,7 +57,8 @@ void cpu::fm_order2_backward(Context& ctx, Tensor x, Tensor dy, Tensor dx) {
           Acc<T> sum = 0;
           for (int64_t s = 0; s < slots; ++s) sum += static_cast<Acc<T>>(X(b, s * dim + k));
           for (int64_t s = 0; s < slots; ++s)
-            DX(b, s * dim + k) = static_cast<T>(static_cast<Acc<T>>(DY(b, k)) * (sum - static_cast<Acc<T>>(X(b, s * dim + k))));
+            DX(b, s * dim + k) =
+                static_cast<T>(static_cast<Acc<T>>(DY(b, k)) * (sum - static_cast<Acc<T>>(X(b, s * dim + k))));
         }
     });
   });

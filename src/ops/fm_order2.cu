@@ -1,5 +1,5 @@
-// A thread takes V neighbouring k of one sample and walks over its slots. Backward walks twice; the second time a block's
-// few samples are still in the cache.
+// A thread takes V neighbouring k of one sample and walks over its slots. Backward walks twice; the second time a
+// block's few samples are still in the cache.
 #include "ops/fm_order2.h"
 
 #include "ops/element_loops.cuh"
@@ -26,7 +26,8 @@ __global__ void fm_order2_kernel(View<const T, 2> x, int64_t slots, View<T, 2> y
       }
     }
 #pragma unroll
-    for (int j = 0; j < V; ++j) sum[j] = __fsub_rn(__fmul_rn(sum[j], sum[j]), squares[j]) / 2;  // no fused step: one slot gives exactly 0
+    for (int j = 0; j < V; ++j)
+      sum[j] = __fsub_rn(__fmul_rn(sum[j], sum[j]), squares[j]) / 2;  // no fused step: one slot gives exactly 0
     cuda::write<V>(y.row(at.row) + at.column, left, sum);
   }
 }

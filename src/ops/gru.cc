@@ -13,7 +13,12 @@ struct Expected {
   int64_t batch, units;
 
   Expected(Context& ctx_, const char* what_, const Tensor& before)
-      : ctx(ctx_), what(what_), dtype(before.dtype()), wide(dtype == DType::f64 ? DType::f64 : DType::f32), batch(before.dim(0)), units(before.dim(1)) {}
+      : ctx(ctx_),
+        what(what_),
+        dtype(before.dtype()),
+        wide(dtype == DType::f64 ? DType::f64 : DType::f32),
+        batch(before.dim(0)),
+        units(before.dim(1)) {}
   void matrix(const Tensor& t, int64_t gates, DType type) const {
     expect_on(what, ctx.device(), t);
     expect_shape(what, t, {batch, gates * units});
@@ -45,13 +50,14 @@ void gru_step(Context& ctx, Tensor of_input, Tensor of_state, Tensor bias, Tenso
 void cpu::gru_step(Context& ctx, Tensor of_input, Tensor of_state, Tensor bias, Tensor before, Tensor kept, Tensor h) {
   dispatch_real(h.dtype(), [&]<class T>() {
     using A = Acc<T>;
-    const GruStep<T> f{of_input.matrix<const A>(), of_state.matrix<const A>(), bias.data<const T>(), before.matrix<const T>(), kept.matrix<A>(),
-                       h.matrix<T>()};
+    const GruStep<T> f{of_input.matrix<const A>(), of_state.matrix<const A>(), bias.data<const T>(),
+                       before.matrix<const T>(),   kept.matrix<A>(),           h.matrix<T>()};
     each_unit(ctx, f, h.dim(0), h.dim(1));
   });
 }
 
-void gru_step_backward(Context& ctx, Tensor kept, Tensor before, Tensor dh, Tensor through, Tensor direct, Tensor d_of_input, Tensor d_of_state) {
+void gru_step_backward(Context& ctx, Tensor kept, Tensor before, Tensor dh, Tensor through, Tensor direct,
+                       Tensor d_of_input, Tensor d_of_state) {
   const Expected expected(ctx, "gru_step_backward", before);
   expected.matrix(kept, 4, expected.wide);
   expected.matrix(before, 1, expected.dtype);
@@ -63,11 +69,13 @@ void gru_step_backward(Context& ctx, Tensor kept, Tensor before, Tensor dh, Tens
   HCTR_ON_DEVICE(ctx, gru_step_backward(ctx, kept, before, dh, through, direct, d_of_input, d_of_state));
 }
 
-void cpu::gru_step_backward(Context& ctx, Tensor kept, Tensor before, Tensor dh, Tensor through, Tensor direct, Tensor d_of_input, Tensor d_of_state) {
+void cpu::gru_step_backward(Context& ctx, Tensor kept, Tensor before, Tensor dh, Tensor through, Tensor direct,
+                            Tensor d_of_input, Tensor d_of_state) {
   dispatch_real(dh.dtype(), [&]<class T>() {
     using A = Acc<T>;
-    const GruStepBackward<T> f{kept.matrix<const A>(), before.matrix<const T>(), dh.matrix<const T>(), through.matrix<const A>(), direct.matrix<A>(),
-                               d_of_input.matrix<T>(), d_of_state.matrix<T>()};
+    const GruStepBackward<T> f{kept.matrix<const A>(),    before.matrix<const T>(), dh.matrix<const T>(),
+                               through.matrix<const A>(), direct.matrix<A>(),       d_of_input.matrix<T>(),
+                               d_of_state.matrix<T>()};
     each_unit(ctx, f, dh.dim(0), dh.dim(1));
   });
 }

@@ -41,7 +41,8 @@ void find_range(const HashIndex& index, const int64_t* keys, int32_t slot, int64
   constexpr int64_t kAhead = 16;
   const uint64_t mask = index.state->mask;
   for (int64_t p = begin; p < end; ++p) {
-    if (p + kAhead < end) __builtin_prefetch(&index.entries[ProbeOrder(HashIndex::hash(keys[p + kAhead], slot), mask).place(0)]);
+    if (p + kAhead < end)
+      __builtin_prefetch(&index.entries[ProbeOrder(HashIndex::hash(keys[p + kAhead], slot), mask).place(0)]);
     rows[p] = static_cast<int32_t>(find_row<PlainPlaces, kFewestBytes>(index.entries, mask, last_row, keys[p], slot));
   }
 }
@@ -67,7 +68,8 @@ void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) 
     const int32_t slot = index.identity_slot(batch.slot_number(s));
     for (int64_t p = batch.offsets[s * batch.samples]; p < batch.offsets[(s + 1) * batch.samples]; ++p) {
       if (rows[p] != 0) continue;
-      const IndexSearch found = find_or_claim<PlainPlaces, kFewestBytes>(index.entries, state.mask, batch.keys[p], slot);
+      const IndexSearch found =
+          find_or_claim<PlainPlaces, kFewestBytes>(index.entries, state.mask, batch.keys[p], slot);
       uint32_t row = found.row;
       if (found.claimed) {
         row = ++state.rows <= state.row_capacity ? state.rows : 0;

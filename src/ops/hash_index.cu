@@ -1,4 +1,5 @@
-// One thread looks for one key. New rows are handed out to a block at a time: one addition to the counter that all share.
+// One thread looks for one key. New rows are handed out to a block at a time: one addition to the counter that all
+// share.
 #include <cuda/atomic>
 
 #include "device/launch.cuh"
@@ -21,15 +22,18 @@ struct DevicePlaces {
   }
   __device__ static bool claim(IndexEntry& place, uint64_t meta) {
     uint64_t empty = 0;
-    return ::cuda::atomic_ref<uint64_t, ::cuda::thread_scope_device>(place.meta).compare_exchange_strong(empty, meta, ::cuda::memory_order_relaxed);
+    return ::cuda::atomic_ref<uint64_t, ::cuda::thread_scope_device>(place.meta)
+        .compare_exchange_strong(empty, meta, ::cuda::memory_order_relaxed);
   }
   __device__ static void store(IndexEntry& place, int64_t key, uint64_t meta) {
-    asm volatile("{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.gpu.global.b128 [%0], both; }" ::"l"(&place), "l"(key), "l"(meta)
+    asm volatile("{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.gpu.global.b128 [%0], both; }" ::"l"(&place),
+                 "l"(key), "l"(meta)
                  : "memory");
   }
 };
 
-constexpr int kThreads = 128;  // of a block that inserts: few enough to wait for each other, enough to share an addition
+constexpr int kThreads =
+    128;  // of a block that inserts: few enough to wait for each other, enough to share an addition
 
 /// The next row for each thread of a block that wants one; 0 when all are taken. Called by the whole block.
 __device__ uint32_t take_row(IndexState* state, bool wanted) {
@@ -43,12 +47,13 @@ __device__ uint32_t take_row(IndexState* state, bool wanted) {
     before[0] = atomicAdd(&state->rows, before[kThreads / 32]);
   }
   __syncthreads();
-  const uint32_t row = before[0] + (warp > 0 ? before[warp] : 0) + static_cast<uint32_t>(__popc(wanting & ((1u << lane) - 1))) + 1;
+  const uint32_t row =
+      before[0] + (warp > 0 ? before[warp] : 0) + static_cast<uint32_t>(__popc(wanting & ((1u << lane) - 1))) + 1;
   return row <= state->row_capacity ? row : 0;
 }
 
-/// Key p of the batch and its slot, or nothing past the last. The key is read before it is known to be one, while the number of keys is
-/// on its way: the memory is there.
+/// Key p of the batch and its slot, or nothing past the last. The key is read before it is known to be one, while the
+/// number of keys is on its way: the memory is there.
 struct BatchKey {
   int64_t key = 0;
   int32_t slot = 0;
@@ -62,7 +67,8 @@ struct BatchKey {
   }
 };
 
-/// A batch that does not keep the memory busy waits for it: then several places at once cost little, and halve the waiting.
+/// A batch that does not keep the memory busy waits for it: then several places at once cost little, and halve the
+/// waiting.
 constexpr AtOnce at_once(bool is_short) { return is_short ? kFewestWaits : kFewestBytes; }
 bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
 
@@ -72,7 +78,8 @@ __device__ void insert_keys(Share share, HashIndex index, KeyBatch batch, int32_
   for (int64_t p = share.thread_index(); p < whole_blocks; p += share.thread_count()) {
     const BatchKey mine(index, batch, p);
     IndexSearch found;
-    if (mine.here) found = find_or_claim<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, mine.key, mine.slot);
+    if (mine.here)
+      found = find_or_claim<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, mine.key, mine.slot);
     const uint32_t fresh = take_row(index.state, found.claimed);
     if (found.claimed) {
       found.row = fresh;
@@ -94,7 +101,9 @@ __device__ void find_keys(Share share, HashIndex index, KeyBatch batch, int32_t*
   for (int64_t p = share.thread_index(); p < whole_warps; p += share.thread_count()) {
     const BatchKey mine(index, batch, p);
     uint32_t row = 0;
-    if (mine.here) row = find_row<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, index.state->finished, mine.key, mine.slot);
+    if (mine.here)
+      row = find_row<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, index.state->finished, mine.key,
+                                                      mine.slot);
     __syncwarp();  // the lanes of a warp go on together: they read and write neighbours
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(row);
   }
@@ -116,13 +125,12 @@ __device__ void close_batch(Share, HashIndex index, uint32_t* rows_after, uint64
   const uint32_t rows = state.rows, batches = state.batches + 1;
   *rows_after = state.ready = min(rows, state.row_capacity);
   state.batches = batches;
-  *static_cast<volatile uint64_t*>(host_word) = static_cast<uint64_t>(batches) << 32 | rows;  // page-locked host memory has the same address here
+  *static_cast<volatile uint64_t*>(host_word) =
+      static_cast<uint64_t>(batches) << 32 | rows;  // page-locked host memory has the same address here
   __threadfence_system();
 }
 
-__device__ void finish_step(Share, HashIndex index, const uint32_t* rows_after) {
-  index.state->finished = *rows_after;
-}
+__device__ void finish_step(Share, HashIndex index, const uint32_t* rows_after) { index.state->finished = *rows_after; }
 
 }  // namespace
 
@@ -134,14 +142,18 @@ using hctr::cuda::launch_shared;
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
   const int64_t blocks = grid_for(batch.key_capacity, kThreads, 132 * 64).blocks;
-  if (is_short(batch)) launch_shared<insert_keys<true>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
-  else launch_shared<insert_keys<false>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
+  if (is_short(batch))
+    launch_shared<insert_keys<true>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
+  else
+    launch_shared<insert_keys<false>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
 }
 
 void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
   const int64_t blocks = grid_for(batch.key_capacity).blocks;
-  if (is_short(batch)) launch_shared<find_keys<true>, 256>(ctx, "index_find", blocks, index, batch, rows);
-  else launch_shared<find_keys<false>, 256>(ctx, "index_find", blocks, index, batch, rows);
+  if (is_short(batch))
+    launch_shared<find_keys<true>, 256>(ctx, "index_find", blocks, index, batch, rows);
+  else
+    launch_shared<find_keys<false>, 256>(ctx, "index_find", blocks, index, batch, rows);
 }
 
 void index_rebuild(Context& ctx, HashIndex index) {

@@ -1,21 +1,23 @@
-// How a key finds or gets its place in the hash table when many threads look at once. One text for all who run it: kernels, and
-// threads of the CPU, so that the thread sanitizer judges what runs on a GPU. How a place is read and written is left to `Places`:
+// How a key finds or gets its place in the hash table when many threads look at once. One text for all who run it:
+// kernels, and threads of the CPU, so that the thread sanitizer judges what runs on a GPU. How a place is read and
+// written is left to `Places`:
 //
-//   IndexEntry load(const IndexEntry&)              both words as one: never the key of one moment with the meta of another
-//   bool claim(IndexEntry&, uint64_t meta)          meta from 0 to `meta`, for one of those who try at once
+//   IndexEntry load(const IndexEntry&)              both words as one: never the key of one moment with the meta of
+//   another bool claim(IndexEntry&, uint64_t meta)          meta from 0 to `meta`, for one of those who try at once
 //   void store(IndexEntry&, int64_t key, uint64_t)  both words, as one
 //
-// A place goes through: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) -> (key; tag, row). It is never
-// emptied. Who claims a place stores the key at once, waiting for nobody, and hands out the row later, when a whole block asks for
-// rows together.
+// A place goes through: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) -> (key; tag, row). It
+// is never emptied. Who claims a place stores the key at once, waiting for nobody, and hands out the row later, when a
+// whole block asks for rows together.
 //
-// Nobody waits for ever. Who meets a claimed place of its own tag looks again until the key is there: between claim and key the
-// winner does nothing else. Who needs the row of a keyed place waits after its own search is done and its own rows are
-// published, so those who wait hold nothing that others wait for. (A lane makes progress while others of its warp spin since
-// compute capability 7.0; 7.5 is the least we run on.)
+// Nobody waits for ever. Who meets a claimed place of its own tag looks again until the key is there: between claim and
+// key the winner does nothing else. Who needs the row of a keyed place waits after its own search is done and its own
+// rows are published, so those who wait hold nothing that others wait for. (A lane makes progress while others of its
+// warp spin since compute capability 7.0; 7.5 is the least we run on.)
 //
-// One key gets one place: all searches for it visit the same places in the same order and stop at the first that is empty, or
-// claimed for a key they cannot know yet. A place once claimed keeps its key, so none can pass the place the first one claimed.
+// One key gets one place: all searches for it visit the same places in the same order and stop at the first that is
+// empty, or claimed for a key they cannot know yet. A place once claimed keeps its key, so none can pass the place the
+// first one claimed.
 #pragma once
 
 #include "ops/hash_index.h"
@@ -24,9 +26,9 @@ namespace hctr::ops {
 
 inline constexpr uint32_t kPending = 0xffffffffu, kNoRowYet = 0xfffffffeu;  // no rows: fewer than 2^31 fit
 
-/// The order in which places are visited: the four of a line (64 bytes), its two halves one after the other (32 bytes are what
-/// memory moves at least), then another line. Where in a line it begins depends on the key, and so does the step between
-/// lines, so that full stretches do not grow together.
+/// The order in which places are visited: the four of a line (64 bytes), its two halves one after the other (32 bytes
+/// are what memory moves at least), then another line. Where in a line it begins depends on the key, and so does the
+/// step between lines, so that full stretches do not grow together.
 class ProbeOrder {
  public:
   static constexpr int kLine = 4;
@@ -55,16 +57,18 @@ struct IndexSearch {
 HCTR_HD inline uint32_t row_in(uint64_t meta) { return static_cast<uint32_t>(meta); }
 HCTR_HD inline bool same_tag(uint64_t a, uint64_t b) { return (a ^ b) >> 32 == 0; }
 
-/// How many places a search reads before it looks at the first of them: in the line it begins with, and in later ones. 1 moves the
-/// fewest bytes, kLine waits for memory the fewest times.
+/// How many places a search reads before it looks at the first of them: in the line it begins with, and in later ones.
+/// 1 moves the fewest bytes, kLine waits for memory the fewest times.
 struct AtOnce {
   int first_line, later_lines;
 };
 inline constexpr AtOnce kFewestBytes{1, 1}, kFewestWaits{2, ProbeOrder::kLine};
 
-/// Looks for (key, slot) in the line that `order` is at, and claims an empty place there if it comes to one. True: the search is over.
+/// Looks for (key, slot) in the line that `order` is at, and claims an empty place there if it comes to one. True: the
+/// search is over.
 template <class Places, int kCount>
-HCTR_HD bool find_or_claim_in_line(IndexEntry* entries, const ProbeOrder& order, int64_t key, uint64_t tag, IndexSearch& found) {
+HCTR_HD bool find_or_claim_in_line(IndexEntry* entries, const ProbeOrder& order, int64_t key, uint64_t tag,
+                                   IndexSearch& found) {
   for (int group = 0; group < ProbeOrder::kLine; group += kCount) {
     IndexEntry read[kCount];
     for (int i = 0; i < kCount; ++i) read[i] = Places::load(entries[order.place(group + i)]);
@@ -102,7 +106,8 @@ HCTR_HD IndexSearch find_or_claim(IndexEntry* entries, uint64_t mask, int64_t ke
 
 /// Looks for (key, slot) in the line that `order` is at. True: the search is over.
 template <class Places, int kCount>
-HCTR_HD bool find_row_in_line(const IndexEntry* entries, const ProbeOrder& order, uint32_t last_row, int64_t key, uint64_t tag, uint32_t& row) {
+HCTR_HD bool find_row_in_line(const IndexEntry* entries, const ProbeOrder& order, uint32_t last_row, int64_t key,
+                              uint64_t tag, uint32_t& row) {
   for (int group = 0; group < ProbeOrder::kLine; group += kCount) {
     IndexEntry read[kCount];
     for (int i = 0; i < kCount; ++i) read[i] = Places::load(entries[order.place(group + i)]);
@@ -149,7 +154,8 @@ HCTR_HD void enter(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot
   const uint64_t meta = HashIndex::tag(slot) | row;
   for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next_line())
     for (int i = 0; i < ProbeOrder::kLine; ++i)
-      if (IndexEntry& place = entries[order.place(i)]; Places::claim(place, meta)) return Places::store(place, key, meta);
+      if (IndexEntry& place = entries[order.place(i)]; Places::claim(place, meta))
+        return Places::store(place, key, meta);
 }
 
 }  // namespace hctr::ops

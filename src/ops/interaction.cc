@@ -8,8 +8,8 @@ int64_t pairs_of(int64_t vectors) { return vectors * (vectors - 1) / 2; }
 void expect_vectors(const char* what, Context& ctx, const Tensor& dense, const Tensor& slots, const Tensor& y) {
   expect_on(what, ctx.device(), dense);
   expect_alike(what, {dense, slots, y});
-  HCTR_EXPECT(dense.rank() == 2 && slots.rank() == 3 && slots.dim(0) == dense.dim(0) && slots.dim(2) == dense.dim(1), what, " of ",
-              to_string(dense.shape()), " and ", to_string(slots.shape()));
+  HCTR_EXPECT(dense.rank() == 2 && slots.rank() == 3 && slots.dim(0) == dense.dim(0) && slots.dim(2) == dense.dim(1),
+              what, " of ", to_string(dense.shape()), " and ", to_string(slots.shape()));
   expect_shape(what, y, {dense.dim(0), dense.dim(1) + pairs_of(slots.dim(1) + 1) + 1});
 }
 
@@ -49,14 +49,16 @@ void cpu::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
   });
 }
 
-void interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense, std::optional<Tensor> d_slots) {
+void interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
+                          std::optional<Tensor> d_slots) {
   expect_vectors("interaction_backward", ctx, dense, slots, dy);
   if (d_dense) expect_shape("interaction_backward d_dense", *d_dense, dense.shape());
   if (d_slots) expect_shape("interaction_backward d_slots", *d_slots, slots.shape());
   if (d_dense || d_slots) HCTR_ON_DEVICE(ctx, interaction_backward(ctx, dense, slots, dy, d_dense, d_slots));
 }
 
-void cpu::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense, std::optional<Tensor> d_slots) {
+void cpu::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
+                               std::optional<Tensor> d_slots) {
   const int64_t dim = dense.dim(1), vectors = slots.dim(1) + 1;
   dispatch_real(dense.dtype(), [&]<class T>() {
     const auto D = dense.view<const T, 2>();

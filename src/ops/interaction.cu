@@ -1,6 +1,6 @@
 // A sample's vectors go to shared memory once, as f32. Forward, a thread computes a tile of 4 x 4 dot products from
-// registers; backward, one column of 8 gradients. A warp takes a sample while its tiles are few, a block else. Samples too
-// large for shared memory are read where they are.
+// registers; backward, one column of 8 gradients. A warp takes a sample while its tiles are few, a block else. Samples
+// too large for shared memory are read where they are.
 #include "ops/interaction.h"
 
 #include "ops/element_loops.cuh"
@@ -17,7 +17,9 @@ template <class T>
 struct Vectors {
   View<const T, 2> dense, slots;
   int dim, count;
-  __device__ const T* at(int64_t b, int i) const { return i == 0 ? dense.row(b) : slots.row(b) + static_cast<int64_t>(i - 1) * dim; }
+  __device__ const T* at(int64_t b, int i) const {
+    return i == 0 ? dense.row(b) : slots.row(b) + static_cast<int64_t>(i - 1) * dim;
+  }
 };
 template <class T>
 struct VectorGradients {
@@ -51,8 +53,8 @@ __device__ inline void tile_at(int n, int& i, int& j) {
   j = n - i * (i + 1) / 2;
 }
 
-/// Vectors i, i + tiles, i + 2 tiles, ... make one side of a tile: neighbouring threads then read neighbouring vectors, whose
-/// odd distance puts them into different banks.
+/// Vectors i, i + tiles, i + 2 tiles, ... make one side of a tile: neighbouring threads then read neighbouring vectors,
+/// whose odd distance puts them into different banks.
 template <int V, class T>
 __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
   extern __shared__ __align__(16) float memory[];
@@ -61,7 +63,8 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
   float* vectors = memory + group * x.count * stride;
   const int side = (x.count + kTile - 1) / kTile, tiles = side * (side + 1) / 2;
   const int64_t rows = y.size(0);
-  for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < rows; first += static_cast<int64_t>(gridDim.x) * per_block) {
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < rows;
+       first += static_cast<int64_t>(gridDim.x) * per_block) {
     const int64_t b = first + group;
     __syncthreads();  // the last samples are done with
     if (b < rows) load_vectors<V>(x, b, lane, lanes, stride, vectors);
@@ -116,7 +119,8 @@ __global__ void interaction_backward_kernel(Vectors<T> x, View<const T, 2> dy, i
   float* vectors = memory + group * x.count * (stride + matrix_row);
   float* matrix = vectors + x.count * stride;
   const int64_t rows = dy.size(0);
-  for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < rows; first += static_cast<int64_t>(gridDim.x) * per_block) {
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < rows;
+       first += static_cast<int64_t>(gridDim.x) * per_block) {
     const int64_t b = first + group;
     __syncthreads();
     if (b < rows) {
@@ -199,7 +203,8 @@ __global__ void interaction_large_backward_kernel(Vectors<T> x, View<const T, 2>
 
 template <class T>
 Vectors<T> vectors_of(const Tensor& dense, const Tensor& slots) {
-  return {dense.matrix<const T>(), slots.matrix<const T>(), static_cast<int>(dense.dim(1)), static_cast<int>(slots.dim(1) + 1)};
+  return {dense.matrix<const T>(), slots.matrix<const T>(), static_cast<int>(dense.dim(1)),
+          static_cast<int>(slots.dim(1) + 1)};
 }
 
 /// Whether every vector of every sample begins at a multiple of V elements' bytes.
@@ -208,8 +213,8 @@ bool packs(const Vectors<T>& x) {
   return cuda::takes_packs<V>(x.dense) && cuda::takes_packs<V>(x.slots) && (x.dim % V == 0 || x.count <= 2);
 }
 
-/// Threads a sample and the grid, for `work` independent pieces and this much shared memory a sample; none when that is more
-/// than a block may have.
+/// Threads a sample and the grid, for `work` independent pieces and this much shared memory a sample; none when that is
+/// more than a block may have.
 struct Groups {
   int lanes;
   cuda::Grid grid;
@@ -220,7 +225,9 @@ std::optional<Groups> groups_for(int64_t rows, int64_t work, size_t bytes_per_sa
   const int lanes = work <= 64 ? 32 : static_cast<int>(std::min<int64_t>(256, (work + 31) / 32 * 32));
   const auto fitting = static_cast<int>(kBlockBytes / std::max<size_t>(1, bytes_per_sample));
   const int samples = lanes == 32 ? std::clamp(fitting, 1, 8) : 1;
-  return Groups{lanes, {std::min<int64_t>((rows + samples - 1) / samples, 132 * 64), lanes * samples, bytes_per_sample * static_cast<size_t>(samples)}};
+  return Groups{lanes,
+                {std::min<int64_t>((rows + samples - 1) / samples, 132 * 64), lanes * samples,
+                 bytes_per_sample * static_cast<size_t>(samples)}};
 }
 
 }  // namespace
@@ -232,13 +239,16 @@ void cuda::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
     const int64_t side = (x.count + kTile - 1) / kTile;
     const size_t bytes = static_cast<size_t>(x.count) * static_cast<size_t>(x.dim | 1) * sizeof(float);
     if (const auto groups = groups_for(dense.dim(0), side * (side + 1) / 2, bytes))
-      launch(ctx, "interaction", groups->grid, packs<V>(x) ? interaction_kernel<V, T> : interaction_kernel<1, T>, x, groups->lanes, y.view<T, 2>());
+      launch(ctx, "interaction", groups->grid, packs<V>(x) ? interaction_kernel<V, T> : interaction_kernel<1, T>, x,
+             groups->lanes, y.view<T, 2>());
     else
-      launch(ctx, "interaction", grid_for(dense.dim(0) * (pairs_of(x.count) + 1) * 32), interaction_large_kernel<T>, x, y.view<T, 2>());
+      launch(ctx, "interaction", grid_for(dense.dim(0) * (pairs_of(x.count) + 1) * 32), interaction_large_kernel<T>, x,
+             y.view<T, 2>());
   });
 }
 
-void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense, std::optional<Tensor> d_slots) {
+void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
+                                std::optional<Tensor> d_slots) {
   dispatch_float(dense.dtype(), [&]<class T>() {
     constexpr int V = 16 / sizeof(T);
     const Vectors<T> x = vectors_of<T>(dense, slots);
@@ -248,10 +258,12 @@ void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor
     const size_t bytes = static_cast<size_t>(x.count * ((x.dim + 3) / 4 * 4 + strips * kStrip)) * sizeof(float);
     // A warp copes with four vectors' worth of strips; what counts is that small samples do not get whole blocks.
     if (const auto groups = groups_for(dense.dim(0), strips * x.dim / 16, bytes))
-      launch(ctx, "interaction_backward", groups->grid, packs<V>(x) ? interaction_backward_kernel<V, T> : interaction_backward_kernel<1, T>, x,
+      launch(ctx, "interaction_backward", groups->grid,
+             packs<V>(x) ? interaction_backward_kernel<V, T> : interaction_backward_kernel<1, T>, x,
              dy.view<const T, 2>(), groups->lanes, dx);
     else
-      launch(ctx, "interaction_backward", grid_for(dense.dim(0) * x.count * x.dim), interaction_large_backward_kernel<T>, x, dy.view<const T, 2>(), dx);
+      launch(ctx, "interaction_backward", grid_for(dense.dim(0) * x.count * x.dim),
+             interaction_large_backward_kernel<T>, x, dy.view<const T, 2>(), dx);
   });
 }
 

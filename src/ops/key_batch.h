@@ -31,14 +31,16 @@ struct KeyBatch {
   const int64_t* keys = nullptr;     // [key_capacity]; defined up to offsets[bags()]
   const int32_t* offsets = nullptr;  // [bags() + 1]
   int64_t slots = 0, samples = 0, key_capacity = 0;
-  int64_t places = 0;  // slots, when pooled
-  Places unpooled{};   // empty when pooled
+  int64_t places = 0;                     // slots, when pooled
+  Places unpooled{};                      // empty when pooled
   const int32_t* slot_numbers = nullptr;  // [slots] of those that a rank gets from others; null: 0, 1, 2, ...
 
   HCTR_HD int64_t bags() const { return slots * samples; }
   HCTR_HD int64_t size() const { return offsets[bags()]; }
   HCTR_HD int64_t vectors() const { return places * samples; }
-  HCTR_HD int32_t slot_number(int64_t slot) const { return slot_numbers ? slot_numbers[slot] : static_cast<int32_t>(slot); }
+  HCTR_HD int32_t slot_number(int64_t slot) const {
+    return slot_numbers ? slot_numbers[slot] : static_cast<int32_t>(slot);
+  }
 
   /// The keys that a vector is made of.
   HCTR_HD KeyRange keys_of(int64_t vector) const {
@@ -53,8 +55,10 @@ struct KeyBatch {
     int64_t low = 0, high = slots - 1;
     while (low < high) {
       const int64_t middle = (low + high + 1) / 2;
-      if (offsets[middle * samples] <= p) low = middle;
-      else high = middle - 1;
+      if (offsets[middle * samples] <= p)
+        low = middle;
+      else
+        high = middle - 1;
     }
     return slot_number(low);
   }

@@ -11,7 +11,8 @@ size_t key_blocks_scratch_bytes(Device device, int64_t bags) {
   return cpu::key_blocks_scratch_bytes(bags);
 }
 
-void split_keys(Context& ctx, KeyBatch batch, KeyBlocks blocks, Tensor blocks_out, uint8_t* present, std::byte* scratch) {
+void split_keys(Context& ctx, KeyBatch batch, KeyBlocks blocks, Tensor blocks_out, uint8_t* present,
+                std::byte* scratch) {
   expect_on("split_keys", ctx.device(), blocks_out);
   HCTR_EXPECT(blocks_out.dtype() == DType::i64 && blocks_out.dense(), "split_keys into ", name_of(blocks_out.dtype()));
   HCTR_ON_DEVICE(ctx, split_keys(ctx, batch, blocks, blocks_out, present, scratch));

@@ -85,7 +85,8 @@ __global__ void merge_lengths_kernel(BlockShape shape, const int64_t* blocks, in
   }
 }
 
-__global__ void merge_keys_kernel(BlockShape shape, const int64_t* blocks, int64_t offset_words, const int32_t* offsets, int64_t* keys) {
+__global__ void merge_keys_kernel(BlockShape shape, const int64_t* blocks, int64_t offset_words, const int32_t* offsets,
+                                  int64_t* keys) {
   const int64_t bags = shape.columns * shape.ranks * shape.samples;
   for (int64_t i = thread_index(); i < bags; i += thread_count()) {
     const Origin origin(shape, blocks, i);
@@ -101,7 +102,8 @@ namespace cuda {
 
 size_t key_blocks_scratch_bytes(int64_t bags) { return padded(bags + 1) + temporary_bytes(bags + 1); }
 
-void split_keys(Context& ctx, KeyBatch batch, KeyBlocks blocks, Tensor blocks_out, uint8_t* present, std::byte* scratch) {
+void split_keys(Context& ctx, KeyBatch batch, KeyBlocks blocks, Tensor blocks_out, uint8_t* present,
+                std::byte* scratch) {
   const int64_t bags = blocks.count * batch.samples;
   auto* lengths = reinterpret_cast<int32_t*>(scratch);
   int64_t* words = blocks_out.data<int64_t>();
@@ -118,8 +120,8 @@ void merge_keys(Context& ctx, BlockShape shape, Tensor blocks, Tensor offsets, T
   launch(ctx, "merge_lengths", grid_for(bags + 1), merge_lengths_kernel, shape, from, sums);
   size_t bytes = temporary_bytes(bags + 1);
   sum_up(scratch, bytes, sums, bags + 1, hctr::cuda::stream_of(ctx.stream()));
-  launch(ctx, "merge_keys", grid_for(bags), merge_keys_kernel, shape, from, OwnerBlock::offset_words(shape.columns, shape.samples), sums,
-         keys.data<int64_t>());
+  launch(ctx, "merge_keys", grid_for(bags), merge_keys_kernel, shape, from,
+         OwnerBlock::offset_words(shape.columns, shape.samples), sums, keys.data<int64_t>());
 }
 
 }  // namespace cuda

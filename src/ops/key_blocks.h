@@ -1,4 +1,5 @@
-// Keys on their way to the ranks that own them: those of a batch in one block for each owner, and the blocks of all ranks as one batch.
+// Keys on their way to the ranks that own them: those of a batch in one block for each owner, and the blocks of all
+// ranks as one batch.
 #pragma once
 
 #include "device/op.h"
@@ -12,7 +13,8 @@ HCTR_HD inline int32_t rank_of_key(int64_t key, int32_t ranks) {
   return static_cast<int32_t>(remainder < 0 ? remainder + ranks : remainder);
 }
 
-/// A column of a batch as one owner gets it: for each sample, those keys of one of the batch's vectors that the owner has.
+/// A column of a batch as one owner gets it: for each sample, those keys of one of the batch's vectors that the owner
+/// has.
 struct BlockColumn {
   int32_t column;  // the vectors (column, sample) of the batch
   int32_t owner;
@@ -21,15 +23,17 @@ struct BlockColumn {
   HCTR_HD bool takes(int64_t key) const { return spread_over == 1 || rank_of_key(key, spread_over) == owner; }
 };
 
-/// What goes to one owner: its columns, [first, first + count) of all BlockColumns, and where their block lies in the memory sent, in
-/// words of 64 bits. A block holds i32 offsets [count * samples + 1] from `begin` on, and from `keys` on its keys: those of bag
-/// (column, sample) from offsets[column * samples + sample] up to the next.
+/// What goes to one owner: its columns, [first, first + count) of all BlockColumns, and where their block lies in the
+/// memory sent, in words of 64 bits. A block holds i32 offsets [count * samples + 1] from `begin` on, and from `keys`
+/// on its keys: those of bag (column, sample) from offsets[column * samples + sample] up to the next.
 struct OwnerBlock {
   int32_t first, count;
   int64_t begin, keys;
 
   /// Which of all `present` block column c and sample b have.
-  HCTR_HD int64_t present(int32_t c, int64_t b, int64_t samples) const { return first * samples + b * count + (c - first); }
+  HCTR_HD int64_t present(int32_t c, int64_t b, int64_t samples) const {
+    return first * samples + b * count + (c - first);
+  }
   static int64_t offset_words(int64_t columns, int64_t samples) { return (columns * samples + 2) / 2; }
 };
 
@@ -56,14 +60,15 @@ namespace cuda {
 size_t key_blocks_scratch_bytes(int64_t bags);
 }
 
-/// Writes the blocks of all owners to `blocks_out`; keys stay in the order of the batch. What lies behind a block's last key is not
-/// defined. `present` [count * samples]: whether (1 or 0) a bag of a block has keys, in the order that vectors come back in: block by block, and of each
-/// block [samples, its columns]. Shapes: blocks_out i64, flat; scratch key_blocks_scratch_bytes(count * samples).
+/// Writes the blocks of all owners to `blocks_out`; keys stay in the order of the batch. What lies behind a block's
+/// last key is not defined. `present` [count * samples]: whether (1 or 0) a bag of a block has keys, in the order that
+/// vectors come back in: block by block, and of each block [samples, its columns]. Shapes: blocks_out i64, flat;
+/// scratch key_blocks_scratch_bytes(count * samples).
 HCTR_OP(void split_keys(Context&, KeyBatch, KeyBlocks, Tensor blocks_out, uint8_t* present, std::byte* scratch))
 
-/// The blocks that one owner got, one from each of `ranks` ranks and of `words` words each, as one batch of ranks * samples samples:
-/// slot-major as any, and in a column the ranks' samples one behind the other.
-/// Shapes: blocks i64 [ranks * words], offsets i32 [columns * ranks * samples + 1], keys i64 [at least the keys of all blocks]; scratch
+/// The blocks that one owner got, one from each of `ranks` ranks and of `words` words each, as one batch of ranks *
+/// samples samples: slot-major as any, and in a column the ranks' samples one behind the other. Shapes: blocks i64
+/// [ranks * words], offsets i32 [columns * ranks * samples + 1], keys i64 [at least the keys of all blocks]; scratch
 /// key_blocks_scratch_bytes(columns * ranks * samples).
 struct BlockShape {
   int64_t ranks, columns, samples, words;

@@ -10,7 +10,9 @@ template <class T>
 struct LastRows {
   T* data;
   int64_t count, width, inner, row_stride;
-  HCTR_HD T* row(int64_t r) const { return inner == 1 ? data + r * row_stride : data + r / inner * row_stride + r % inner * width; }
+  HCTR_HD T* row(int64_t r) const {
+    return inner == 1 ? data + r * row_stride : data + r / inner * row_stride + r % inner * width;
+  }
 };
 
 /// Of a tensor of two dimensions or more.

@@ -12,7 +12,8 @@ DType wide(DType of) { return of == DType::f64 ? DType::f64 : DType::f32; }
 void check_small(const char* what, Context& ctx, const Tensor& t, Shape shape, DType dtype) {
   expect_on(what, ctx.device(), t);
   expect_shape(what, t, shape);
-  HCTR_EXPECT(t.dtype() == dtype && t.dense(), what, ": ", name_of(t.dtype()), t.dense() ? "" : " in strided rows", ", expected dense ", name_of(dtype));
+  HCTR_EXPECT(t.dtype() == dtype && t.dense(), what, ": ", name_of(t.dtype()), t.dense() ? "" : " in strided rows",
+              ", expected dense ", name_of(dtype));
 }
 
 void check_rows(const char* what, Context& ctx, const Tensor& x, const Tensor& y, const Tensor& stats) {
@@ -57,7 +58,8 @@ void cpu::layer_norm(Context& ctx, Tensor x, Tensor gamma, Tensor beta, float ep
         stats.data<A>()[2 * r] = mean;
         stats.data<A>()[2 * r + 1] = rstd;
         for (int64_t j = 0; j < n; ++j)
-          to.row(r)[j] = static_cast<T>(static_cast<A>(scale[j]) * ((static_cast<A>(row[j]) - mean) * rstd) + static_cast<A>(shift[j]));
+          to.row(r)[j] = static_cast<T>(static_cast<A>(scale[j]) * ((static_cast<A>(row[j]) - mean) * rstd) +
+                                        static_cast<A>(shift[j]));
       }
     });
   });
@@ -95,7 +97,8 @@ void cpu::layer_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor gamma, T
   });
 }
 
-void layer_norm_weight_gradients(Context& ctx, Tensor x, Tensor dy, Tensor stats, Tensor scratch, Tensor d_gamma, Tensor d_beta) {
+void layer_norm_weight_gradients(Context& ctx, Tensor x, Tensor dy, Tensor stats, Tensor scratch, Tensor d_gamma,
+                                 Tensor d_beta) {
   check_rows("layer_norm_weight_gradients", ctx, x, dy, stats);
   expect_shape("layer_norm_weight_gradients scratch", scratch, column_sums_scratch(last(x)).shape);
   HCTR_EXPECT(scratch.dense(), "layer_norm_weight_gradients: scratch in strided rows");
@@ -104,7 +107,8 @@ void layer_norm_weight_gradients(Context& ctx, Tensor x, Tensor dy, Tensor stats
   HCTR_ON_DEVICE(ctx, layer_norm_weight_gradients(ctx, x, dy, stats, scratch, d_gamma, d_beta));
 }
 
-void cpu::layer_norm_weight_gradients(Context& ctx, Tensor x, Tensor dy, Tensor stats, Tensor, Tensor d_gamma, Tensor d_beta) {
+void cpu::layer_norm_weight_gradients(Context& ctx, Tensor x, Tensor dy, Tensor stats, Tensor, Tensor d_gamma,
+                                      Tensor d_beta) {
   dispatch_real(x.dtype(), [&]<class T>() {
     const LayerNormWeightSums<T> f{last_rows<const T>(x), last_rows<const T>(dy), stats.data<const Acc<T>>()};
     sum_columns(ctx, f.x.count, f.x.width, f, d_beta.data<Acc<T>>(), d_gamma.data<Acc<T>>());

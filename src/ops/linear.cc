@@ -19,15 +19,17 @@ namespace {
 int64_t rows_of_op(const Tensor& t, Transpose how) { return how == Transpose::no ? t.dim(0) : t.dim(1); }
 int64_t columns_of_op(const Tensor& t, Transpose how) { return how == Transpose::no ? t.dim(1) : t.dim(0); }
 
-void check_product(Context& ctx, const char* what, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor& c) {
+void check_product(Context& ctx, const char* what, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b,
+                   const Tensor& c) {
   for (const Tensor* t : {&a, &b, &c}) {
     expect_on(what, ctx.device(), *t);
     HCTR_EXPECT(t->rank() == 2, what, " of a tensor of shape ", to_string(t->shape()));
   }
   expect_alike(what, {a, b});
-  HCTR_EXPECT(c.dtype() == a.dtype() || (c.dtype() == DType::f32 && size_of(a.dtype()) == 2), what, ": product of ", name_of(a.dtype()),
-              " as ", name_of(c.dtype()));
-  HCTR_EXPECT(columns_of_op(a, of_a) == rows_of_op(b, of_b), what, ": ", columns_of_op(a, of_a), " columns times ", rows_of_op(b, of_b), " rows");
+  HCTR_EXPECT(c.dtype() == a.dtype() || (c.dtype() == DType::f32 && size_of(a.dtype()) == 2), what, ": product of ",
+              name_of(a.dtype()), " as ", name_of(c.dtype()));
+  HCTR_EXPECT(columns_of_op(a, of_a) == rows_of_op(b, of_b), what, ": ", columns_of_op(a, of_a), " columns times ",
+              rows_of_op(b, of_b), " rows");
   expect_shape(what, c, {rows_of_op(a, of_a), columns_of_op(b, of_b)});
 }
 
@@ -54,8 +56,8 @@ void sum_rows(Context& ctx, Tensor dy, Tensor db) {
   HCTR_EXPECT(dy.rank() == 2, "sum_rows of a tensor of shape ", to_string(dy.shape()));
   expect_shape("sum_rows db", db, {dy.dim(1)});
   HCTR_EXPECT(db.dense(), "sum_rows into strided sums");
-  HCTR_EXPECT(db.dtype() == dy.dtype() || (db.dtype() == DType::f32 && size_of(dy.dtype()) == 2), "sum_rows of ", name_of(dy.dtype()), " as ",
-              name_of(db.dtype()));
+  HCTR_EXPECT(db.dtype() == dy.dtype() || (db.dtype() == DType::f32 && size_of(dy.dtype()) == 2), "sum_rows of ",
+              name_of(dy.dtype()), " as ", name_of(db.dtype()));
   HCTR_ON_DEVICE(ctx, sum_rows(ctx, dy, db));
 }
 
@@ -68,7 +70,10 @@ struct Operand {
   Transpose how;
   int64_t stride, row, column;
   Operand(const T* data_, Transpose how_, int64_t stride_)
-      : data(data_), how(how_), stride(std::max<int64_t>(1, stride_)), row(how == Transpose::no ? stride : 1),
+      : data(data_),
+        how(how_),
+        stride(std::max<int64_t>(1, stride_)),
+        row(how == Transpose::no ? stride : 1),
         column(how == Transpose::no ? 1 : stride) {}
   Operand(const Tensor& t, Transpose how_) : Operand(t.data<const T>(), how_, t.row_stride()) {}
   /// From row i and column j on.
@@ -91,11 +96,13 @@ void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, T* 
   const auto of = [](Transpose how) { return how == Transpose::no ? CblasNoTrans : CblasTrans; };
   const auto number = [](int64_t n) { return static_cast<int>(n); };
   const auto gemm = [] {
-    if constexpr (std::is_same_v<T, float>) return cblas_sgemm;
-    else return cblas_dgemm;
+    if constexpr (std::is_same_v<T, float>)
+      return cblas_sgemm;
+    else
+      return cblas_dgemm;
   }();
-  gemm(CblasRowMajor, of(a.how), of(b.how), number(size.rows), number(size.columns), number(size.depth), 1, a.data, number(a.stride), b.data,
-       number(b.stride), bias ? T(1) : T(0), c, number(std::max<int64_t>(1, c_stride)));
+  gemm(CblasRowMajor, of(a.how), of(b.how), number(size.rows), number(size.columns), number(size.depth), 1, a.data,
+       number(a.stride), b.data, number(b.stride), bias ? T(1) : T(0), c, number(std::max<int64_t>(1, c_stride)));
 }
 
 /// The part of op(t) that a tile needs, as f32 in t's own layout.
@@ -119,8 +126,8 @@ void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, Out
   sums.resize(static_cast<size_t>(size.rows * size.columns));
   wide_bias.clear();
   for (int64_t j = 0; bias && j < size.columns; ++j) wide_bias.push_back(static_cast<float>(bias[j]));
-  multiply_tile(widened(a, size.rows, size.depth, left), widened(b, size.depth, size.columns, right), size, bias ? wide_bias.data() : nullptr,
-                sums.data(), size.columns);
+  multiply_tile(widened(a, size.rows, size.depth, left), widened(b, size.depth, size.columns, right), size,
+                bias ? wide_bias.data() : nullptr, sums.data(), size.columns);
   for (int64_t i = 0; i < size.rows; ++i) {
     const float* from = sums.data() + i * size.columns;
     Out* to = c + i * c_stride;
@@ -130,13 +137,15 @@ void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, Out
 }
 
 /// c = op(a) op(b) + bias, one tile per task. The library must not split a tile among threads of its own.
-void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor* bias, const Tensor& c) {
+void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor* bias,
+              const Tensor& c) {
   static const bool one_thread = [] {
     if (openblas_set_num_threads) openblas_set_num_threads(1);
     return true;
   }();
   static_cast<void>(one_thread);
-  constexpr int64_t kRows = 128, kColumns = 256;  // large enough for four fifths of the library's speed on whole matrices
+  constexpr int64_t kRows = 128,
+                    kColumns = 256;  // large enough for four fifths of the library's speed on whole matrices
   const int64_t rows = c.dim(0), columns = c.dim(1), depth = columns_of_op(a, of_a);
   const int64_t across = (columns + kColumns - 1) / kColumns, tiles = (rows + kRows - 1) / kRows * across;
   const auto run = [&]<class T, class Out>() {
@@ -144,8 +153,9 @@ void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Tr
     ctx.threads().parallel_for(tiles, 1, [&](int64_t first, int64_t last) {
       for (int64_t tile = first; tile < last; ++tile) {
         const int64_t i = tile / across * kRows, j = tile % across * kColumns;
-        multiply_tile(left.at(i, 0), right.at(0, j), {std::min(kRows, rows - i), std::min(kColumns, columns - j), depth},
-                      bias ? bias->data<const T>() + j : nullptr, c.data<Out>() + i * c.row_stride() + j, c.row_stride());
+        multiply_tile(
+            left.at(i, 0), right.at(0, j), {std::min(kRows, rows - i), std::min(kColumns, columns - j), depth},
+            bias ? bias->data<const T>() + j : nullptr, c.data<Out>() + i * c.row_stride() + j, c.row_stride());
       }
     });
   };
@@ -157,15 +167,20 @@ void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Tr
 
 }  // namespace
 
-void cpu::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) { multiply(ctx, a, of_a, b, of_b, nullptr, c); }
+void cpu::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
+  multiply(ctx, a, of_a, b, of_b, nullptr, c);
+}
 
-void cpu::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) { multiply(ctx, x, Transpose::no, w, Transpose::no, &bias, y); }
+void cpu::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
+  multiply(ctx, x, Transpose::no, w, Transpose::no, &bias, y);
+}
 
 void cpu::sum_rows(Context& ctx, Tensor dy, Tensor db) {
   const auto run = [&]<class T, class Out>() {
     const auto rows = dy.view<const T, 2>();
     Out* sums = db.data<Out>();
-    constexpr int64_t kColumns = 64, kRows = 128;  // sums of 128 rows first, then of these: less rounding, the same order
+    constexpr int64_t kColumns = 64,
+                      kRows = 128;  // sums of 128 rows first, then of these: less rounding, the same order
     ctx.threads().parallel_for(rows.size(1), kColumns, [&](int64_t begin, int64_t end) {
       Acc<T> total[kColumns] = {};
       for (int64_t first = 0; first < rows.size(0); first += kRows) {

@@ -1,6 +1,6 @@
-// Matrix products by cuBLASLt. It thinks in columns, we in rows: the memory of a row-major matrix is that of its transpose
-// in column-major order, so c = op(a) op(b) is asked for as c^T = op(b)^T op(a)^T, with b first and nothing moved. A bias
-// along the columns of c is one along the rows of c^T, which the library adds on the way out.
+// Matrix products by cuBLASLt. It thinks in columns, we in rows: the memory of a row-major matrix is that of its
+// transpose in column-major order, so c = op(a) op(b) is asked for as c^T = op(b)^T op(a)^T, with b first and nothing
+// moved. A bias along the columns of c is one along the rows of c^T, which the library adds on the way out.
 #include "ops/linear.h"
 
 #include "device/cuda_libraries.cuh"
@@ -11,10 +11,14 @@ namespace {
 
 cudaDataType_t library_type(DType dtype) {
   switch (dtype) {
-    case DType::f32: return CUDA_R_32F;
-    case DType::f16: return CUDA_R_16F;
-    case DType::bf16: return CUDA_R_16BF;
-    default: throw Error(Kind::bug, cat("no matrix product of ", name_of(dtype)));
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::f16:
+      return CUDA_R_16F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    default:
+      throw Error(Kind::bug, cat("no matrix product of ", name_of(dtype)));
   }
 }
 
@@ -30,9 +34,22 @@ struct Problem {
   const Tensor* bias;
 
   std::array<int64_t, 16> key() const {
-    return {a.dim(0), a.dim(1), a.row_stride(), b.dim(0), b.dim(1), b.row_stride(), c.row_stride(), of_a == Transpose::yes,
-            of_b == Transpose::yes, static_cast<int64_t>(a.dtype()), static_cast<int64_t>(c.dtype()), alignment(a.bytes()),
-            alignment(b.bytes()), alignment(c.bytes()), bias != nullptr, bias ? alignment(bias->bytes()) : 0};
+    return {a.dim(0),
+            a.dim(1),
+            a.row_stride(),
+            b.dim(0),
+            b.dim(1),
+            b.row_stride(),
+            c.row_stride(),
+            of_a == Transpose::yes,
+            of_b == Transpose::yes,
+            static_cast<int64_t>(a.dtype()),
+            static_cast<int64_t>(c.dtype()),
+            alignment(a.bytes()),
+            alignment(b.bytes()),
+            alignment(c.bytes()),
+            bias != nullptr,
+            bias ? alignment(bias->bytes()) : 0};
   }
 };
 
@@ -46,13 +63,15 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 }
 
 void describe(cublasLtMatrixLayout_t layout, const Tensor& t) {
-  HCTR_CHECK(cublasLtMatrixLayoutInit(layout, library_type(t.dtype()), static_cast<uint64_t>(t.dim(1)), static_cast<uint64_t>(t.dim(0)), t.row_stride()));
+  HCTR_CHECK(cublasLtMatrixLayoutInit(layout, library_type(t.dtype()), static_cast<uint64_t>(t.dim(1)),
+                                      static_cast<uint64_t>(t.dim(0)), t.row_stride()));
 }
 
 /// Describes the product and takes the first algorithm that the library proposes, which is the same one every time.
 void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   const bool tf32 = p.a.dtype() == DType::f32 && runtime.options().tf32;
-  HCTR_CHECK(cublasLtMatmulDescInit(&product.operation, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  HCTR_CHECK(
+      cublasLtMatmulDescInit(&product.operation, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
   set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.of_b == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.of_a == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (p.bias) {
@@ -65,17 +84,20 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
 
   cublasLtMatmulPreferenceOpaque_t preference;
   HCTR_CHECK(cublasLtMatmulPreferenceInit(&preference));
-  set(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(runtime.cuda_libraries()->blas_workspace.bytes()));
+  set(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+      static_cast<uint64_t>(runtime.cuda_libraries()->blas_workspace.bytes()));
   set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.b.bytes()));
   set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.a.bytes()));
   set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.c.bytes()));
   set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.c.bytes()));
   // Where the sum over k is split, the parts are added in f32, in order: not in the type of c.
-  set(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  set(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
-  HCTR_CHECK(cublasLtMatmulAlgoGetHeuristic(runtime.cuda_libraries()->blas, &product.operation, &product.first, &product.second, &product.result,
-                                            &product.result, &preference, 1, &found, &count));
+  HCTR_CHECK(cublasLtMatmulAlgoGetHeuristic(runtime.cuda_libraries()->blas, &product.operation, &product.first,
+                                            &product.second, &product.result, &product.result, &preference, 1, &found,
+                                            &count));
   if (count == 0) throw Error(Kind::device, "cuBLAS knows no algorithm for this product");
   product.algorithm = found.algo;
 }
@@ -83,12 +105,13 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
 void multiply(Context& ctx, const char* name, const Problem& p) {
   if (p.c.elements() == 0) return;
   const auto what = [&] {
-    return cat(name, " of ", to_string(p.a.shape()), " and ", to_string(p.b.shape()), ", ", name_of(p.a.dtype()), ", row strides ",
-               p.a.row_stride(), " ", p.b.row_stride(), " ", p.c.row_stride());
+    return cat(name, " of ", to_string(p.a.shape()), " and ", to_string(p.b.shape()), ", ", name_of(p.a.dtype()),
+               ", row strides ", p.a.row_stride(), " ", p.b.row_stride(), " ", p.c.row_stride());
   };
   in_context(what, [&] {
     Runtime& runtime = ctx.runtime();
-    HCTR_EXPECT(ctx.stream().handle == runtime.compute_stream().handle, "a matrix product beside the compute stream shares its workspace");
+    HCTR_EXPECT(ctx.stream().handle == runtime.compute_stream().handle,
+                "a matrix product beside the compute stream shares its workspace");
     auto& libraries = *runtime.cuda_libraries();
     const auto [place, is_new] = libraries.products.try_emplace(p.key());
     BlasProduct& product = place->second;
@@ -102,15 +125,16 @@ void multiply(Context& ctx, const char* name, const Problem& p) {
     }
     if (p.bias) set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
     const float one = 1, zero = 0;
-    HCTR_CHECK(cublasLtMatmul(libraries.blas, &product.operation, &one, p.b.bytes(), &product.first, p.a.bytes(), &product.second, &zero, p.c.bytes(),
-                              &product.result, p.c.bytes(), &product.result, &product.algorithm, libraries.blas_workspace.data(),
-                              libraries.blas_workspace.bytes(), hctr::cuda::stream_of(ctx.stream())));
+    HCTR_CHECK(cublasLtMatmul(libraries.blas, &product.operation, &one, p.b.bytes(), &product.first, p.a.bytes(),
+                              &product.second, &zero, p.c.bytes(), &product.result, p.c.bytes(), &product.result,
+                              &product.algorithm, libraries.blas_workspace.data(), libraries.blas_workspace.bytes(),
+                              hctr::cuda::stream_of(ctx.stream())));
     if (runtime.options().sync_launches) ctx.stream().synchronize();
   });
 }
 
-/// A block of 1024 threads sums kColumns neighbouring columns: each thread every kLanes-th row of one column, then a tree
-/// over the lanes. kColumns is 32 bytes of a row, what memory delivers at least.
+/// A block of 1024 threads sums kColumns neighbouring columns: each thread every kLanes-th row of one column, then a
+/// tree over the lanes. kColumns is 32 bytes of a row, what memory delivers at least.
 template <class T, class Out>
 __global__ void sum_rows_kernel(View<const T, 2> dy, Out* db) {
   constexpr int kColumns = 32 / sizeof(T), kLanes = 1024 / kColumns;
@@ -145,7 +169,8 @@ void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
 void cuda::sum_rows(Context& ctx, Tensor dy, Tensor db) {
   const auto run = [&]<class T, class Out>() {
     constexpr int64_t kColumns = 32 / sizeof(T);
-    launch(ctx, "sum_rows", Grid{(dy.dim(1) + kColumns - 1) / kColumns, 1024, 0}, sum_rows_kernel<T, Out>, dy.view<const T, 2>(), db.data<Out>());
+    launch(ctx, "sum_rows", Grid{(dy.dim(1) + kColumns - 1) / kColumns, 1024, 0}, sum_rows_kernel<T, Out>,
+           dy.view<const T, 2>(), db.data<Out>());
   };
   dispatch_float(dy.dtype(), [&]<class T>() {
     if (db.dtype() == dy.dtype()) return run.template operator()<T, T>();

@@ -39,7 +39,8 @@ void cpu::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
     const View<const T, 2> rows = rows_of<const T>(g, extent);
     for_pieces(ctx, extent, [&](int64_t row, int64_t begin, int64_t end) {
       bool all_fit = true;
-      for (int64_t i = begin; i < end; ++i) all_fit = all_fit && std::abs(static_cast<Acc<T>>(rows.row(row)[i])) <= static_cast<Acc<T>>(search.largest);
+      for (int64_t i = begin; i < end; ++i)
+        all_fit = all_fit && std::abs(static_cast<Acc<T>>(rows.row(row)[i])) <= static_cast<Acc<T>>(search.largest);
       if (!all_fit) found = true;  // of NaN nothing is true
     });
   });

@@ -43,7 +43,8 @@ void cuda::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
     constexpr int V = 16 / sizeof(T);
     const View<const T, 2> rows = rows_of<const T>(g, extent);
     if (takes_packs<V>(rows))
-      launch(ctx, "find_overflow", grid_for(extent.rows * stretches_per_row(extent.columns, V)), find_overflow_kernel<V, T>, rows, search);
+      launch(ctx, "find_overflow", grid_for(extent.rows * stretches_per_row(extent.columns, V)),
+             find_overflow_kernel<V, T>, rows, search);
     else
       launch(ctx, "find_overflow", grid_for(extent.rows * extent.columns), find_overflow_kernel<1, T>, rows, search);
   });

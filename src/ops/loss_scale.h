@@ -1,5 +1,5 @@
-// Loss scaling: small gradients are multiplied into the range of f16, and a step whose gradients leave it is not applied.
-// Source: P. Micikevicius et al., "Mixed Precision Training", ICLR 2018, section 3.2.
+// Loss scaling: small gradients are multiplied into the range of f16, and a step whose gradients leave it is not
+// applied. Source: P. Micikevicius et al., "Mixed Precision Training", ICLR 2018, section 3.2.
 #pragma once
 
 #include "device/op.h"
@@ -20,8 +20,8 @@ struct OverflowSearch {
 };
 
 struct LossScaleRule {
-  bool dynamic = false;        ///< false: the scale stays, and overflowing steps are skipped all the same
-  int32_t patience = 2000;     ///< good steps before the scale doubles
+  bool dynamic = false;     ///< false: the scale stays, and overflowing steps are skipped all the same
+  int32_t patience = 2000;  ///< good steps before the scale doubles
   float least = 1, most = 16777216;
 
   /// An overflow halves the scale, `patience` steps without one double it.
@@ -36,10 +36,11 @@ struct LossScaleRule {
   }
 };
 
-/// Before the forward pass: state.loss_scale = scale, state.updates = state.step - skipped, state.skip = 0, overflow[0] = 0.
-/// Shapes: overflow [1], f32. `state` is the step's own, ctx.state(), to be written.
+/// Before the forward pass: state.loss_scale = scale, state.updates = state.step - skipped, state.skip = 0, overflow[0]
+/// = 0. Shapes: overflow [1], f32. `state` is the step's own, ctx.state(), to be written.
 HCTR_OP(void begin_scaled_step(Context&, const LossScale*, StepState* state, Tensor overflow))
-/// *found = 1 if g holds an infinity, NaN or a number beyond +-largest; else unchanged. Nothing where nobody asks. Any row stride. Dtypes: g f32 f16 bf16.
+/// *found = 1 if g holds an infinity, NaN or a number beyond +-largest; else unchanged. Nothing where nobody asks. Any
+/// row stride. Dtypes: g f32 f16 bf16.
 HCTR_OP(void find_overflow(Context&, Tensor g, OverflowSearch))
 /// After the backward pass: the rule's finish() with overflow[0] > 0.
 HCTR_OP(void end_scaled_step(Context&, LossScaleRule, Tensor overflow, LossScale*, StepState* state))

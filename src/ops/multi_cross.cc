@@ -11,8 +11,8 @@ void expect_cross(const char* what, Context& ctx, const Tensor& x, const CrossWe
   expect_alike(what, {x, y});
   HCTR_EXPECT(x.rank() == 2, what, " of ", to_string(x.shape()));
   expect_shape(what, y, x.shape());
-  HCTR_EXPECT(!weights.w.empty() && weights.w.size() == weights.b.size() && weights.w.size() <= kMostCrossLayers, what, " of ", weights.w.size(),
-              " layers");
+  HCTR_EXPECT(!weights.w.empty() && weights.w.size() == weights.b.size() && weights.w.size() <= kMostCrossLayers, what,
+              " of ", weights.w.size(), " layers");
   for (const auto* each : {&weights.w, &weights.b})
     for (const Tensor& weight : *each) expect_shape(what, weight, {1, x.dim(1)});
 }
@@ -36,7 +36,8 @@ void cross_row(const T* x, const CrossWeights& weights, int64_t dim, CrossRow<Ac
     Acc<T> h = 0;
     for (size_t k = 0; k < d; ++k) h += y[k] * static_cast<Acc<T>>(w[k]);
     row.scalars[l] = h;
-    for (size_t k = 0; k < d; ++k) row.y[(l + 1) * d + k] = static_cast<Acc<T>>(x[k]) * h + y[k] + static_cast<Acc<T>>(bias[k]);
+    for (size_t k = 0; k < d; ++k)
+      row.y[(l + 1) * d + k] = static_cast<Acc<T>>(x[k]) * h + y[k] + static_cast<Acc<T>>(bias[k]);
   }
 }
 
@@ -44,7 +45,9 @@ constexpr int64_t kRows = 16;  // per task
 
 }  // namespace
 
-TensorSpec multi_cross_scratch(int64_t batch, int64_t dim, int64_t layers) { return flat_scratch(CrossLayout(batch, dim, layers).numbers); }
+TensorSpec multi_cross_scratch(int64_t batch, int64_t dim, int64_t layers) {
+  return flat_scratch(CrossLayout(batch, dim, layers).numbers);
+}
 
 void multi_cross(Context& ctx, Tensor x, CrossWeights weights, Tensor scratch, Tensor y) {
   expect_cross("multi_cross", ctx, x, weights, y);
@@ -64,16 +67,19 @@ void cpu::multi_cross(Context& ctx, Tensor x, CrossWeights weights, Tensor, Tens
       CrossRow<Acc<T>> row;
       for (int64_t b = begin; b < end; ++b) {
         cross_row(X.row(b), weights, dim, row);
-        for (int64_t k = 0; k < dim; ++k) Y(b, k) = static_cast<T>(row.y[weights.w.size() * static_cast<size_t>(dim) + static_cast<size_t>(k)]);
+        for (int64_t k = 0; k < dim; ++k)
+          Y(b, k) = static_cast<T>(row.y[weights.w.size() * static_cast<size_t>(dim) + static_cast<size_t>(k)]);
       }
     });
   });
 }
 
-void multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Tensor dy, Tensor scratch, std::optional<Tensor> dx, CrossWeights d_weights) {
+void multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Tensor dy, Tensor scratch,
+                          std::optional<Tensor> dx, CrossWeights d_weights) {
   expect_cross("multi_cross_backward", ctx, x, weights, dy);
   expect_cross("multi_cross_backward", ctx, x, d_weights, dy);
-  HCTR_EXPECT(d_weights.w.size() == weights.w.size(), "gradients of ", d_weights.w.size(), " layers of ", weights.w.size());
+  HCTR_EXPECT(d_weights.w.size() == weights.w.size(), "gradients of ", d_weights.w.size(), " layers of ",
+              weights.w.size());
   if (dx) {
     expect_shape("multi_cross_backward dx", *dx, x.shape());
     expect_alike("multi_cross_backward dx", {x, *dx});
@@ -81,14 +87,16 @@ void multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Tensor d
   HCTR_ON_DEVICE(ctx, multi_cross_backward(ctx, x, weights, dy, scratch, dx, d_weights));
 }
 
-void cpu::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Tensor dy, Tensor, std::optional<Tensor> dx, CrossWeights d_weights) {
+void cpu::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Tensor dy, Tensor,
+                               std::optional<Tensor> dx, CrossWeights d_weights) {
   const int64_t batch = x.dim(0), dim = x.dim(1);
   const size_t layers = weights.w.size();
   dispatch_real(x.dtype(), [&]<class T>() {
     using A = Acc<T>;
     const auto X = x.view<const T, 2>(), DY = dy.view<const T, 2>();
     const auto at = [&](int64_t b, size_t l) { return static_cast<size_t>(b) * layers + l; };
-    std::vector<A> h(static_cast<size_t>(batch) * layers), c(h.size());  // <y_l, w_l> and <dy_{l+1}, x>, by row and layer
+    std::vector<A> h(static_cast<size_t>(batch) * layers),
+        c(h.size());  // <y_l, w_l> and <dy_{l+1}, x>, by row and layer
 
     ctx.threads().parallel_for(batch, kRows, [&](int64_t begin, int64_t end) {
       CrossRow<A> row;
@@ -161,7 +169,8 @@ void cpu::cross_gate(Context& ctx, Tensor x, Tensor t, Tensor skip, Tensor y) {
     const auto X = x.matrix<const T>(), F = t.matrix<const T>(), S = skip.matrix<const T>();
     over(ctx, y, [&](int64_t row, int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c)
-        y.matrix<T>().row(row)[c] = static_cast<T>(static_cast<Acc<T>>(X(row, c)) * static_cast<Acc<T>>(F(row, c)) + static_cast<Acc<T>>(S(row, c)));
+        y.matrix<T>().row(row)[c] = static_cast<T>(static_cast<Acc<T>>(X(row, c)) * static_cast<Acc<T>>(F(row, c)) +
+                                                   static_cast<Acc<T>>(S(row, c)));
     });
   });
 }
@@ -199,7 +208,8 @@ void cpu::add_f32(Context& ctx, Tensor a, Tensor b, Tensor y) {
   dispatch_real(y.dtype(), [&]<class T>() {
     over(ctx, y, [&](int64_t row, int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c)
-        y.matrix<T>().row(row)[c] = static_cast<T>(static_cast<Acc<T>>(a.matrix<const T>()(row, c)) + b.matrix<const Acc<T>>()(row, c));
+        y.matrix<T>().row(row)[c] =
+            static_cast<T>(static_cast<Acc<T>>(a.matrix<const T>()(row, c)) + b.matrix<const Acc<T>>()(row, c));
     });
   });
 }

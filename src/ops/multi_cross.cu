@@ -31,7 +31,8 @@ Pointers<T> pointers_of(const CrossWeights& weights) {
 
 /// B_L and q, by one block. The columns of one thread are always the same, and so is the order of the sums.
 template <class T>
-__global__ void cross_constants_kernel(const __grid_constant__ Pointers<const T> weights, int64_t dim, float* bias_sum, float* q) {
+__global__ void cross_constants_kernel(const __grid_constant__ Pointers<const T> weights, int64_t dim, float* bias_sum,
+                                       float* q) {
   constexpr int kThreads = 1024;
   for (int64_t k = threadIdx.x; k < dim; k += kThreads) bias_sum[k] = 0;
   for (int l = 0; l < weights.layers; ++l) {
@@ -54,8 +55,8 @@ struct Turn {
 };
 
 template <int V, class T>
-__global__ void cross_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights, const float* bias_sum, const float* q,
-                             float* products, View<T, 2> y) {
+__global__ void cross_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights,
+                             const float* bias_sum, const float* q, float* products, View<T, 2> y) {
   const int lane = static_cast<int>(threadIdx.x) % 32, layers = weights.layers;
   const int64_t rows = x.size(0), dim = x.size(1), warps = cuda::thread_count() / 32;
   for (int64_t turn = cuda::thread_index() / 32; turn * kRows < rows; turn += warps) {
@@ -109,8 +110,9 @@ __global__ void cross_kernel(View<const T, 2> x, const __grid_constant__ Pointer
 
 /// The scalars c_l and c_l s_l of every sample, and dx unless it is null.
 template <int V, class T>
-__global__ void cross_backward_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights, const float* q, const float* products,
-                                      View<const T, 2> dy, float* slopes, float* gradients, View<T, 2> dx) {
+__global__ void cross_backward_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights,
+                                      const float* q, const float* products, View<const T, 2> dy, float* slopes,
+                                      float* gradients, View<T, 2> dx) {
   extern __shared__ float factors_of_warps[];  // c s: [warp, row, layer]
   const int lane = static_cast<int>(threadIdx.x) % 32, layers = weights.layers;
   float* factors = factors_of_warps + static_cast<int>(threadIdx.x) / 32 * kRows * layers;
@@ -184,8 +186,8 @@ __global__ void cross_backward_kernel(View<const T, 2> x, const __grid_constant_
 
 /// The sums over one part of the samples, for the columns of one tile; the first tile sums c too.
 template <int V, class T>
-__global__ void cross_parts_kernel(View<const T, 2> x, View<const T, 2> dy, const float* slopes, const float* gradients, int layers,
-                                   int64_t rows_per_part, int64_t tiles, int64_t part_width, float* parts) {
+__global__ void cross_parts_kernel(View<const T, 2> x, View<const T, 2> dy, const float* slopes, const float* gradients,
+                                   int layers, int64_t rows_per_part, int64_t tiles, int64_t part_width, float* parts) {
   constexpr int kAtOnce = 8;
   const int64_t part = blockIdx.x / tiles, tile = blockIdx.x % tiles, dim = x.size(1);
   const int64_t begin = part * rows_per_part, end = min(begin + rows_per_part, x.size(0));
@@ -228,8 +230,8 @@ __global__ void cross_parts_kernel(View<const T, 2> x, View<const T, 2> dy, cons
 
 /// dw and db from the sums over all samples: a thread a column.
 template <class T>
-__global__ void cross_weights_kernel(const float* totals, const __grid_constant__ Pointers<const T> weights, int64_t dim,
-                                     const __grid_constant__ Pointers<float> d_weights) {
+__global__ void cross_weights_kernel(const float* totals, const __grid_constant__ Pointers<const T> weights,
+                                     int64_t dim, const __grid_constant__ Pointers<float> d_weights) {
   const int layers = weights.layers;
   const float* c = totals + (layers + 1) * dim;
   for (int64_t k = cuda::thread_index(); k < dim; k += cuda::thread_count()) {
@@ -249,7 +251,8 @@ __global__ void cross_weights_kernel(const float* totals, const __grid_constant_
 template <int V, class T>
 bool weights_take_packs(const CrossWeights& weights) {
   bool packs = true;
-  for (const Tensor& w : weights.w) packs = packs && cuda::takes_packs<V>(View<const T, 2>{w.data<const T>(), {1, w.elements()}, 0});
+  for (const Tensor& w : weights.w)
+    packs = packs && cuda::takes_packs<V>(View<const T, 2>{w.data<const T>(), {1, w.elements()}, 0});
   return packs;
 }
 
@@ -269,16 +272,17 @@ void cuda::multi_cross(Context& ctx, Tensor x, CrossWeights weights, Tensor scra
     const Pointers<const T> pointers = pointers_of<const T>(weights);
     const View<const T, 2> from = x.view<const T, 2>();
     const View<T, 2> to = y.view<T, 2>();
-    const bool packs = takes_packs<V>(from) && takes_packs<V>(to) && weights_take_packs<V, T>(weights) && reinterpret_cast<uintptr_t>(memory) % 16 == 0;
-    launch(ctx, "cross_constants", Grid{1, 1024, 0}, cross_constants_kernel<T>, pointers, layout.dim, memory + layout.bias_sum,
-           memory + layout.constants);
-    launch(ctx, "multi_cross", warps_for(layout.batch, 0), packs ? cross_kernel<V, T> : cross_kernel<1, T>, from, pointers, memory + layout.bias_sum,
-           memory + layout.constants, memory + layout.products, to);
+    const bool packs = takes_packs<V>(from) && takes_packs<V>(to) && weights_take_packs<V, T>(weights) &&
+                       reinterpret_cast<uintptr_t>(memory) % 16 == 0;
+    launch(ctx, "cross_constants", Grid{1, 1024, 0}, cross_constants_kernel<T>, pointers, layout.dim,
+           memory + layout.bias_sum, memory + layout.constants);
+    launch(ctx, "multi_cross", warps_for(layout.batch, 0), packs ? cross_kernel<V, T> : cross_kernel<1, T>, from,
+           pointers, memory + layout.bias_sum, memory + layout.constants, memory + layout.products, to);
   });
 }
 
-void cuda::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Tensor dy, Tensor scratch, std::optional<Tensor> dx,
-                                CrossWeights d_weights) {
+void cuda::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Tensor dy, Tensor scratch,
+                                std::optional<Tensor> dx, CrossWeights d_weights) {
   const CrossLayout layout(x.dim(0), x.dim(1), static_cast<int64_t>(weights.w.size()));
   const int layers = static_cast<int>(layout.layers);
   float* memory = scratch.data<float>();
@@ -290,18 +294,20 @@ void cuda::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Te
     const bool in_packs = takes_packs<V>(from) && takes_packs<V>(gradient);
     const bool packs = in_packs && takes_packs<V>(to) && weights_take_packs<V, T>(weights);
     launch(ctx, "multi_cross_backward", warps_for(layout.batch, static_cast<size_t>(kRows * layers) * sizeof(float)),
-           packs ? cross_backward_kernel<V, T> : cross_backward_kernel<1, T>, from, pointers, memory + layout.constants, memory + layout.products,
-           gradient, memory + layout.slopes, memory + layout.gradients, to);
+           packs ? cross_backward_kernel<V, T> : cross_backward_kernel<1, T>, from, pointers, memory + layout.constants,
+           memory + layout.products, gradient, memory + layout.slopes, memory + layout.gradients, to);
     const int64_t tiles = (stretches_per_row(layout.dim, in_packs ? V : 1) + 127) / 128;
-    launch(ctx, "multi_cross_backward parts", Grid{layout.parts * tiles, 128, 0}, in_packs ? cross_parts_kernel<V, T> : cross_parts_kernel<1, T>, from,
-           gradient, memory + layout.slopes, memory + layout.gradients, layers, (layout.batch + layout.parts - 1) / layout.parts, tiles,
+    launch(ctx, "multi_cross_backward parts", Grid{layout.parts * tiles, 128, 0},
+           in_packs ? cross_parts_kernel<V, T> : cross_parts_kernel<1, T>, from, gradient, memory + layout.slopes,
+           memory + layout.gradients, layers, (layout.batch + layout.parts - 1) / layout.parts, tiles,
            layout.part_width, memory + layout.part_sums);
   });
-  ops::sum_rows(ctx, Tensor(memory + layout.part_sums, TensorSpec(DType::f32, {layout.parts, layout.part_width}), ctx.device()),
-                Tensor(memory + layout.totals, TensorSpec(DType::f32, {layout.part_width}), ctx.device()));
+  ops::sum_rows(
+      ctx, Tensor(memory + layout.part_sums, TensorSpec(DType::f32, {layout.parts, layout.part_width}), ctx.device()),
+      Tensor(memory + layout.totals, TensorSpec(DType::f32, {layout.part_width}), ctx.device()));
   dispatch_float(x.dtype(), [&]<class T>() {
-    launch(ctx, "multi_cross_backward weights", grid_for(layout.dim), cross_weights_kernel<T>, memory + layout.totals, pointers_of<const T>(weights),
-           layout.dim, pointers_of<float>(d_weights));
+    launch(ctx, "multi_cross_backward weights", grid_for(layout.dim), cross_weights_kernel<T>, memory + layout.totals,
+           pointers_of<const T>(weights), layout.dim, pointers_of<float>(d_weights));
   });
 }
 
@@ -324,7 +330,8 @@ __global__ void cross_gate_kernel(View<const T, 2> x, View<const T, 2> t, View<c
 }
 
 template <int V, class T>
-__global__ void cross_gate_backward_kernel(View<const T, 2> x, View<const T, 2> t, View<const T, 2> dy, bool onto, View<T, 2> dt, View<float, 2> total) {
+__global__ void cross_gate_backward_kernel(View<const T, 2> x, View<const T, 2> t, View<const T, 2> dy, bool onto,
+                                           View<T, 2> dt, View<float, 2> total) {
   const int64_t rows = dy.size(0), columns = dy.size(1), per_row = cuda::stretches_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
     const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
@@ -359,7 +366,9 @@ __global__ void add_f32_kernel(View<const T, 2> a, View<const float, 2> b, View<
   }
 }
 
-cuda::Grid elements_of(const Tensor& t, int V) { return cuda::grid_for(t.rows() * cuda::stretches_per_row(t.row_elements(), V)); }
+cuda::Grid elements_of(const Tensor& t, int V) {
+  return cuda::grid_for(t.rows() * cuda::stretches_per_row(t.row_elements(), V));
+}
 
 }  // namespace
 
@@ -369,7 +378,8 @@ void cuda::cross_gate(Context& ctx, Tensor x, Tensor t, Tensor skip, Tensor y) {
     const View<const T, 2> a = x.matrix<const T>(), b = t.matrix<const T>(), c = skip.matrix<const T>();
     const View<T, 2> to = y.matrix<T>();
     const bool packs = takes_packs<V>(a) && takes_packs<V>(b) && takes_packs<V>(c) && takes_packs<V>(to);
-    launch(ctx, "cross_gate", elements_of(y, packs ? V : 1), packs ? cross_gate_kernel<V, T> : cross_gate_kernel<1, T>, a, b, c, to);
+    launch(ctx, "cross_gate", elements_of(y, packs ? V : 1), packs ? cross_gate_kernel<V, T> : cross_gate_kernel<1, T>,
+           a, b, c, to);
   });
 }
 
@@ -379,9 +389,10 @@ void cuda::cross_gate_backward(Context& ctx, Tensor x, Tensor t, Tensor dy, bool
     const View<const T, 2> a = x.matrix<const T>(), b = t.matrix<const T>(), g = dy.matrix<const T>();
     const View<T, 2> to = dt.matrix<T>();
     const View<float, 2> sum = total.matrix<float>();
-    const bool packs = takes_packs<V>(a) && takes_packs<V>(b) && takes_packs<V>(g) && takes_packs<V>(to) && takes_packs<V>(sum);
-    launch(ctx, "cross_gate_backward", elements_of(dy, packs ? V : 1), packs ? cross_gate_backward_kernel<V, T> : cross_gate_backward_kernel<1, T>, a, b,
-           g, onto, to, sum);
+    const bool packs =
+        takes_packs<V>(a) && takes_packs<V>(b) && takes_packs<V>(g) && takes_packs<V>(to) && takes_packs<V>(sum);
+    launch(ctx, "cross_gate_backward", elements_of(dy, packs ? V : 1),
+           packs ? cross_gate_backward_kernel<V, T> : cross_gate_backward_kernel<1, T>, a, b, g, onto, to, sum);
   });
 }
 
@@ -392,7 +403,8 @@ void cuda::add_f32(Context& ctx, Tensor a, Tensor b, Tensor y) {
     const View<const float, 2> more = b.matrix<const float>();
     const View<T, 2> to = y.matrix<T>();
     const bool packs = takes_packs<V>(from) && takes_packs<V>(more) && takes_packs<V>(to);
-    launch(ctx, "add_f32", elements_of(y, packs ? V : 1), packs ? add_f32_kernel<V, T> : add_f32_kernel<1, T>, from, more, to);
+    launch(ctx, "add_f32", elements_of(y, packs ? V : 1), packs ? add_f32_kernel<V, T> : add_f32_kernel<1, T>, from,
+           more, to);
   });
 }
 

@@ -20,8 +20,8 @@ struct CrossWeights {
 /// Source: R. Wang et al., "Deep & Cross Network for Ad Click Predictions", ADKDD 2017, eq. 3.
 HCTR_OP(void multi_cross(Context&, Tensor x, CrossWeights weights, Tensor scratch, Tensor y))
 /// Gradients of all weights, and of x when dx is there. Overwrites them.
-HCTR_OP(void multi_cross_backward(Context&, Tensor x, CrossWeights weights, Tensor dy, Tensor scratch, std::optional<Tensor> dx,
-                                  CrossWeights d_weights))
+HCTR_OP(void multi_cross_backward(Context&, Tensor x, CrossWeights weights, Tensor dy, Tensor scratch,
+                                  std::optional<Tensor> dx, CrossWeights d_weights))
 TensorSpec multi_cross_scratch(int64_t batch, int64_t dim, int64_t layers);
 
 /// y = x * t + skip, element by element: the last step of a layer in matrix form.

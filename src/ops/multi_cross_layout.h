@@ -16,17 +16,21 @@ namespace hctr::ops {
 struct CrossLayout {
   int64_t layers, dim, batch, parts, part_width;
   // Where each begins:
-  int64_t bias_sum;    ///< B_L [dim]
-  int64_t constants;   ///< q [layers]
-  int64_t products;    ///< p [batch, layers]
-  int64_t slopes;      ///< c s [batch, layers]
-  int64_t gradients;   ///< c [batch, layers]
-  int64_t part_sums;   ///< [parts, part_width]: of (c_l s_l) x [layers, dim], of dy [dim], of c_l [layers]
-  int64_t totals;      ///< [part_width]
+  int64_t bias_sum;   ///< B_L [dim]
+  int64_t constants;  ///< q [layers]
+  int64_t products;   ///< p [batch, layers]
+  int64_t slopes;     ///< c s [batch, layers]
+  int64_t gradients;  ///< c [batch, layers]
+  int64_t part_sums;  ///< [parts, part_width]: of (c_l s_l) x [layers, dim], of dy [dim], of c_l [layers]
+  int64_t totals;     ///< [part_width]
   int64_t numbers;
 
   CrossLayout(int64_t batch_, int64_t dim_, int64_t layers_)
-      : layers(layers_), dim(dim_), batch(batch_), parts(row_parts(batch_)), part_width((layers_ + 1) * dim_ + layers_) {
+      : layers(layers_),
+        dim(dim_),
+        batch(batch_),
+        parts(row_parts(batch_)),
+        part_width((layers_ + 1) * dim_ + layers_) {
     int64_t end = 0;
     const auto take = [&](int64_t count) {
       const int64_t begin = end;

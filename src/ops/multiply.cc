@@ -34,7 +34,8 @@ void cpu::multiply(Context& ctx, const std::vector<Tensor>& x, Tensor y) {
   });
 }
 
-void multiply_backward(Context& ctx, const std::vector<Tensor>& x, Tensor dy, const std::vector<std::optional<Tensor>>& dx) {
+void multiply_backward(Context& ctx, const std::vector<Tensor>& x, Tensor dy,
+                       const std::vector<std::optional<Tensor>>& dx) {
   expect_factors("multiply_backward", ctx, x, dy);
   HCTR_EXPECT(dx.size() == x.size(), dx.size(), " gradients of ", x.size(), " factors");
   for (const auto& d : dx)
@@ -45,7 +46,8 @@ void multiply_backward(Context& ctx, const std::vector<Tensor>& x, Tensor dy, co
   HCTR_ON_DEVICE(ctx, multiply_backward(ctx, x, dy, dx));
 }
 
-void cpu::multiply_backward(Context& ctx, const std::vector<Tensor>& x, Tensor dy, const std::vector<std::optional<Tensor>>& dx) {
+void cpu::multiply_backward(Context& ctx, const std::vector<Tensor>& x, Tensor dy,
+                            const std::vector<std::optional<Tensor>>& dx) {
   dispatch_real(dy.dtype(), [&]<class T>() {
     for_pieces(ctx, {dy.rows(), dy.row_elements()}, [&](int64_t row, int64_t begin, int64_t end) {
       const T* gradient = dy.matrix<const T>().row(row);
@@ -73,7 +75,9 @@ void subtract(Context& ctx, Tensor a, Tensor b, Tensor y) {
 
 void cpu::subtract(Context& ctx, Tensor a, Tensor b, Tensor y) {
   const Extent extent = extent_of({y, a, b});
-  dispatch_real(y.dtype(), [&]<class T>() { map(ctx, Minus(), rows_of<T>(y, extent), rows_of<const T>(a, extent), rows_of<const T>(b, extent)); });
+  dispatch_real(y.dtype(), [&]<class T>() {
+    map(ctx, Minus(), rows_of<T>(y, extent), rows_of<const T>(a, extent), rows_of<const T>(b, extent));
+  });
 }
 
 void negate(Context& ctx, Tensor x, Tensor y) {
@@ -85,7 +89,8 @@ void negate(Context& ctx, Tensor x, Tensor y) {
 
 void cpu::negate(Context& ctx, Tensor x, Tensor y) {
   const Extent extent = extent_of({y, x});
-  dispatch_real(y.dtype(), [&]<class T>() { map(ctx, Negative(), rows_of<T>(y, extent), rows_of<const T>(x, extent)); });
+  dispatch_real(y.dtype(),
+                [&]<class T>() { map(ctx, Negative(), rows_of<T>(y, extent), rows_of<const T>(x, extent)); });
 }
 
 void zero_where_zero(Context& ctx, Tensor x, Tensor y) {
@@ -97,7 +102,9 @@ void zero_where_zero(Context& ctx, Tensor x, Tensor y) {
 
 void cpu::zero_where_zero(Context& ctx, Tensor x, Tensor y) {
   const Extent extent = extent_of({y, x});
-  dispatch_real(y.dtype(), [&]<class T>() { map(ctx, UnlessZero(), rows_of<T>(y, extent), rows_of<const T>(x, extent), rows_of<const T>(y, extent)); });
+  dispatch_real(y.dtype(), [&]<class T>() {
+    map(ctx, UnlessZero(), rows_of<T>(y, extent), rows_of<const T>(x, extent), rows_of<const T>(y, extent));
+  });
 }
 
 }  // namespace hctr::ops

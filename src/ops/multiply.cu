@@ -1,5 +1,5 @@
-// The factors' addresses travel as kernel arguments. Backward goes through the factors once per factor; all but the first
-// time they come from the cache.
+// The factors' addresses travel as kernel arguments. Backward goes through the factors once per factor; all but the
+// first time they come from the cache.
 #include "ops/multiply.h"
 
 #include "ops/element_loops.cuh"
@@ -43,7 +43,8 @@ __global__ void multiply_kernel(const __grid_constant__ Factors<T> x, View<T, 2>
 }
 
 template <int V, class T>
-__global__ void multiply_backward_kernel(const __grid_constant__ Factors<T> x, View<const T, 2> dy, const __grid_constant__ Gradients<T> dx) {
+__global__ void multiply_backward_kernel(const __grid_constant__ Factors<T> x, View<const T, 2> dy,
+                                         const __grid_constant__ Gradients<T> dx) {
   const int64_t rows = dy.size(0), columns = dy.size(1), per_row = cuda::stretches_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
     const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
@@ -89,7 +90,8 @@ void cuda::multiply(Context& ctx, const std::vector<Tensor>& x, Tensor y) {
   });
 }
 
-void cuda::multiply_backward(Context& ctx, const std::vector<Tensor>& x, Tensor dy, const std::vector<std::optional<Tensor>>& dx) {
+void cuda::multiply_backward(Context& ctx, const std::vector<Tensor>& x, Tensor dy,
+                             const std::vector<std::optional<Tensor>>& dx) {
   const Extent extent{dy.rows(), dy.row_elements()};
   dispatch_float(dy.dtype(), [&]<class T>() {
     constexpr int V = 16 / sizeof(T);
@@ -112,19 +114,23 @@ void cuda::multiply_backward(Context& ctx, const std::vector<Tensor>& x, Tensor 
 void cuda::subtract(Context& ctx, Tensor a, Tensor b, Tensor y) {
   const Extent extent = extent_of({y, a, b});
   dispatch_float(y.dtype(), [&]<class T>() {
-    map<Minus, T, T, 2>(ctx, "subtract", Minus(), {{rows_of<const T>(a, extent), rows_of<const T>(b, extent)}}, rows_of<T>(y, extent));
+    map<Minus, T, T, 2>(ctx, "subtract", Minus(), {{rows_of<const T>(a, extent), rows_of<const T>(b, extent)}},
+                        rows_of<T>(y, extent));
   });
 }
 
 void cuda::negate(Context& ctx, Tensor x, Tensor y) {
   const Extent extent = extent_of({y, x});
-  dispatch_float(y.dtype(), [&]<class T>() { map<Negative, T, T, 1>(ctx, "negate", Negative(), {{rows_of<const T>(x, extent)}}, rows_of<T>(y, extent)); });
+  dispatch_float(y.dtype(), [&]<class T>() {
+    map<Negative, T, T, 1>(ctx, "negate", Negative(), {{rows_of<const T>(x, extent)}}, rows_of<T>(y, extent));
+  });
 }
 
 void cuda::zero_where_zero(Context& ctx, Tensor x, Tensor y) {
   const Extent extent = extent_of({y, x});
   dispatch_float(y.dtype(), [&]<class T>() {
-    map<UnlessZero, T, T, 2>(ctx, "zero_where_zero", UnlessZero(), {{rows_of<const T>(x, extent), rows_of<const T>(y, extent)}}, rows_of<T>(y, extent));
+    map<UnlessZero, T, T, 2>(ctx, "zero_where_zero", UnlessZero(),
+                             {{rows_of<const T>(x, extent), rows_of<const T>(y, extent)}}, rows_of<T>(y, extent));
   });
 }
 

@@ -7,7 +7,8 @@ namespace hctr::ops {
 
 void update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, const std::vector<Tensor>& states) {
   expect_on("update_dense", ctx.device(), w);
-  HCTR_EXPECT(static_cast<int>(states.size()) == optimizer.states(), "update_dense with ", states.size(), " states, not ", optimizer.states());
+  HCTR_EXPECT(static_cast<int>(states.size()) == optimizer.states(), "update_dense with ", states.size(),
+              " states, not ", optimizer.states());
   HCTR_EXPECT(ctx.state(), "update_dense without a step's state");
   const auto check = [&](const char* what, const Tensor& t) {
     expect_shape(what, t, w.shape());
@@ -20,7 +21,8 @@ void update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, 
   HCTR_ON_DEVICE(ctx, update_dense(ctx, optimizer, g, w, states));
 }
 
-void cpu::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, const std::vector<Tensor>& states) {
+void cpu::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w,
+                       const std::vector<Tensor>& states) {
   if (ctx.state()->skip) return;
   const float* gradients = g.data<const float>();
   WeightMemory memory{w.data<float>(), {}};

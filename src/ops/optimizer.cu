@@ -13,7 +13,8 @@ struct States {
 };
 
 template <int V, class Rule>
-__global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, const float* g, float* w, States states, int64_t count) {
+__global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, const float* g, float* w, States states,
+                                    int64_t count) {
   constexpr int kStates = Rule::kStates;
   if (step->skip) return;
   const UpdateScalars scalars = block_scalars<Rule>(optimizer, step);
@@ -43,7 +44,8 @@ bool aligned(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.bytes()) % 
 
 }  // namespace
 
-void cuda::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, const std::vector<Tensor>& states) {
+void cuda::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w,
+                        const std::vector<Tensor>& states) {
   const int64_t count = w.elements();
   States at{};
   bool packs = aligned(g) && aligned(w);
@@ -54,11 +56,11 @@ void cuda::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tens
   dispatch_rule(optimizer.kind, [&]<class Rule>() {
     constexpr int64_t kMostBlocks = 132 * 8;  // one wave: every block pays for its scalars
     if (packs)
-      launch(ctx, "update_dense", grid_for((count + 3) / 4, 256, kMostBlocks), update_dense_kernel<4, Rule>, optimizer, ctx.state(),
-             g.data<const float>(), w.data<float>(), at, count);
+      launch(ctx, "update_dense", grid_for((count + 3) / 4, 256, kMostBlocks), update_dense_kernel<4, Rule>, optimizer,
+             ctx.state(), g.data<const float>(), w.data<float>(), at, count);
     else
-      launch(ctx, "update_dense", grid_for(count, 256, kMostBlocks), update_dense_kernel<1, Rule>, optimizer, ctx.state(),
-             g.data<const float>(), w.data<float>(), at, count);
+      launch(ctx, "update_dense", grid_for(count, 256, kMostBlocks), update_dense_kernel<1, Rule>, optimizer,
+             ctx.state(), g.data<const float>(), w.data<float>(), at, count);
   });
 }
 

@@ -5,7 +5,8 @@
 
 namespace hctr::ops {
 
-/// The step's scalars: powers in double, so worked out by one thread of a block. Every thread of the block calls this once.
+/// The step's scalars: powers in double, so worked out by one thread of a block. Every thread of the block calls this
+/// once.
 template <class Rule>
 __device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepState* state) {
   __shared__ UpdateScalars scalars;

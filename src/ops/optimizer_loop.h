@@ -11,10 +11,11 @@ struct WeightMemory {
   float* states[kMostStates];
 };
 
-/// The rule on n elements with gradients g times `gradient_scale`. Copies of what it reads let the compiler work on several
-/// elements at once.
+/// The rule on n elements with gradients g times `gradient_scale`. Copies of what it reads let the compiler work on
+/// several elements at once.
 template <class Rule, class Scalars>
-void update_elements(const Optimizer optimizer, const Scalars scalars, const float* g, float gradient_scale, const WeightMemory at, int64_t n) {
+void update_elements(const Optimizer optimizer, const Scalars scalars, const float* g, float gradient_scale,
+                     const WeightMemory at, int64_t n) {
   HCTR_INDEPENDENT_ITERATIONS
   for (int64_t i = 0; i < n; ++i) {
     float weight = at.w[i], state[kMostStates] = {};

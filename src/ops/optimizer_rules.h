@@ -16,15 +16,15 @@ inline constexpr int kMostStates = 2;
 struct Optimizer {
   enum class Kind { sgd, momentum_sgd, nesterov, adagrad, rmsprop, ftrl, adam, adamw };
   Kind kind = Kind::adam;
-  float beta1 = 0.9f;                        ///< adam, adamw
-  float beta2 = 0.999f;                      ///< adam, adamw, rmsprop
-  float epsilon = 1e-7f;                     ///< adam, adamw, rmsprop, adagrad
-  float momentum = 0;                        ///< momentum_sgd, nesterov
-  float initial = 0;                         ///< adagrad: what its state starts at
-  bool row_wise = false;                     ///< adagrad: one state for each row of a table (dense weights keep one each)
+  float beta1 = 0.9f;     ///< adam, adamw
+  float beta2 = 0.999f;   ///< adam, adamw, rmsprop
+  float epsilon = 1e-7f;  ///< adam, adamw, rmsprop, adagrad
+  float momentum = 0;     ///< momentum_sgd, nesterov
+  float initial = 0;      ///< adagrad: what its state starts at
+  bool row_wise = false;  ///< adagrad: one state for each row of a table (dense weights keep one each)
   float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
   float weight_decay = 0;                    ///< adamw
-  float rate_factor = 1;                     ///< this optimizer's rate over the step's: an embedding may have a rate of its own
+  float rate_factor = 1;  ///< this optimizer's rate over the step's: an embedding may have a rate of its own
 
   // What the rule says of itself, see RuleDefaults.
   int states() const;
@@ -45,7 +45,8 @@ enum class ScalarsOf { step, last_step, mean_square };
 /// What rules have in common, unless they say otherwise.
 struct RuleDefaults {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::step;
-  /// Whether g = 0 changes neither weight nor state: then an update of every row is one of the rows that have a gradient.
+  /// Whether g = 0 changes neither weight nor state: then an update of every row is one of the rows that have a
+  /// gradient.
   static constexpr bool kRests = false;
   /// What a state starts at.
   static float start(const Optimizer&, int /*state*/) { return 0; }
@@ -72,8 +73,8 @@ struct MomentumSgdRule : RuleDefaults {
 };
 
 /// a' = mu a - lr g;  w += -mu a + (1 + mu) a'.
-/// Source: I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML 2013, with w the
-/// point at which the gradient is taken.
+/// Source: I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML 2013, with w
+/// the point at which the gradient is taken.
 struct NesterovRule : RuleDefaults {
   static constexpr int kStates = 1;
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
@@ -109,17 +110,19 @@ struct RmsPropRule : RuleDefaults {
 /// with r = (beta + sqrt(n)) / lr, the inverse of the weight's own rate.
 /// Source: H. B. McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013, algorithm 1.
 ///
-/// While w is not 0 it says itself what z is: -(w (r + l2) + sign(w) l1). So z is read for weights at 0 alone (the states are n
-/// and z, both start at 0), and it is the same rule: a weight goes to u - sign(u) t, or to 0 when |u| <= t, where
+/// While w is not 0 it says itself what z is: -(w (r + l2) + sign(w) l1). So z is read for weights at 0 alone (the
+/// states are n and z, both start at 0), and it is the same rule: a weight goes to u - sign(u) t, or to 0 when |u| <=
+/// t, where
 ///   u = w + sign(w) t - lr g / q  or, from 0,  -lr (z + g) / q,   q = beta + sqrt(n') + lr l2,   t = lr l1 / q.
-/// Written like this a weight that was drawn or loaded needs no z of its own, a rate that changes (or is 0) moves no weight by
-/// itself, and g = 0 moves nothing.
+/// Written like this a weight that was drawn or loaded needs no z of its own, a rate that changes (or is 0) moves no
+/// weight by itself, and g = 0 moves nothing.
 struct FtrlRule : RuleDefaults {
   static constexpr int kStates = 2;
   static constexpr bool kRests = true;
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
     const float n = state[0] + g * g, least = fabsf(g), most = sqrtf(n);
-    const float q = o.beta + (most > least ? most : least) + s.rate * o.lambda2;  // g^2 may be less than the least float
+    const float q =
+        o.beta + (most > least ? most : least) + s.rate * o.lambda2;  // g^2 may be less than the least float
     const float threshold = s.rate * o.lambda1 / q;
     const bool at_zero = w == 0;
     const float z = state[1] + g;
@@ -152,12 +155,14 @@ struct AdamRule : RuleDefaults {
     state[1] = o.beta2 * state[1] + (1.0f - o.beta2) * g * g;
     return s.rate * state[0] / (sqrtf(state[1]) + o.epsilon);
   }
-  HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) { w -= move(o, s, g, state); }
+  HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
+    w -= move(o, s, g, state);
+  }
 };
 
 /// Adam, and w -= lr * weight_decay * w with the w from before the step: the decay does not pass through the moments.
-/// Source: I. Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2, with weight_decay times
-/// lr for its lambda.
+/// Source: I. Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2, with
+/// weight_decay times lr for its lambda.
 struct AdamWRule : AdamRule {
   HCTR_HD static UpdateScalars scalars(const Optimizer& o, const StepState& state) {
     UpdateScalars scalars = AdamRule::scalars(o, state);
@@ -174,14 +179,22 @@ template <class Body>
 void dispatch_rule(Optimizer::Kind kind, Body&& body) {
   using Kind = Optimizer::Kind;
   switch (kind) {
-    case Kind::sgd: return body.template operator()<SgdRule>();
-    case Kind::momentum_sgd: return body.template operator()<MomentumSgdRule>();
-    case Kind::nesterov: return body.template operator()<NesterovRule>();
-    case Kind::adagrad: return body.template operator()<AdaGradRule>();
-    case Kind::rmsprop: return body.template operator()<RmsPropRule>();
-    case Kind::ftrl: return body.template operator()<FtrlRule>();
-    case Kind::adam: return body.template operator()<AdamRule>();
-    case Kind::adamw: return body.template operator()<AdamWRule>();
+    case Kind::sgd:
+      return body.template operator()<SgdRule>();
+    case Kind::momentum_sgd:
+      return body.template operator()<MomentumSgdRule>();
+    case Kind::nesterov:
+      return body.template operator()<NesterovRule>();
+    case Kind::adagrad:
+      return body.template operator()<AdaGradRule>();
+    case Kind::rmsprop:
+      return body.template operator()<RmsPropRule>();
+    case Kind::ftrl:
+      return body.template operator()<FtrlRule>();
+    case Kind::adam:
+      return body.template operator()<AdamRule>();
+    case Kind::adamw:
+      return body.template operator()<AdamWRule>();
   }
 }
 

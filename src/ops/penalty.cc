@@ -23,18 +23,20 @@ void cpu::add_penalty(Context& ctx, Penalty kind, float factor, Tensor w, Tensor
   const int64_t count = w.elements(), part = (count + kPenaltyParts - 1) / kPenaltyParts;
   const float* values = w.data<float>();
   float* sums = scratch.data<float>();
-  ctx.threads().parallel_for(kPenaltyParts, std::max<int64_t>(1, 16384 / std::max<int64_t>(part, 1)), [&](int64_t first, int64_t last) {
-    for (int64_t p = first; p < last; ++p) {
-      constexpr int64_t kLanes = 16;  // sums beside each other, so that they vectorize
-      double lanes[kLanes] = {};
-      const int64_t end = std::min(p * part + part, count);
-      for (int64_t i = p * part; i < end; i += kLanes)
-        for (int64_t j = 0; j < std::min(kLanes, end - i); ++j) lanes[j] += static_cast<double>(penalty_of(kind, values[i + j]));
-      double sum = 0;
-      for (const double lane : lanes) sum += lane;
-      sums[p] = static_cast<float>(sum);
-    }
-  });
+  ctx.threads().parallel_for(kPenaltyParts, std::max<int64_t>(1, 16384 / std::max<int64_t>(part, 1)),
+                             [&](int64_t first, int64_t last) {
+                               for (int64_t p = first; p < last; ++p) {
+                                 constexpr int64_t kLanes = 16;  // sums beside each other, so that they vectorize
+                                 double lanes[kLanes] = {};
+                                 const int64_t end = std::min(p * part + part, count);
+                                 for (int64_t i = p * part; i < end; i += kLanes)
+                                   for (int64_t j = 0; j < std::min(kLanes, end - i); ++j)
+                                     lanes[j] += static_cast<double>(penalty_of(kind, values[i + j]));
+                                 double sum = 0;
+                                 for (const double lane : lanes) sum += lane;
+                                 sums[p] = static_cast<float>(sum);
+                               }
+                             });
   double sum = 0;
   for (int64_t p = 0; p < kPenaltyParts; ++p) sum += static_cast<double>(sums[p]);
   *total.data<float>() += factor * static_cast<float>(sum);

@@ -29,14 +29,16 @@ __global__ void penalty_total_kernel(float factor, const float* parts, float* to
 
 void cuda::add_penalty(Context& ctx, Penalty kind, float factor, Tensor w, Tensor scratch, Tensor total) {
   float* parts = scratch.data<float>();
-  launch(ctx, "penalty_parts", Grid{kPenaltyParts, kThreads, 0}, penalty_parts_kernel, kind, w.data<const float>(), w.elements(), parts);
+  launch(ctx, "penalty_parts", Grid{kPenaltyParts, kThreads, 0}, penalty_parts_kernel, kind, w.data<const float>(),
+         w.elements(), parts);
   launch(ctx, "penalty_total", Grid{1, kPenaltyParts, 0}, penalty_total_kernel, factor, parts, total.data<float>());
 }
 
 void cuda::add_penalty_gradient(Context& ctx, Penalty kind, float factor, Tensor w, Tensor dw) {
   const Extent extent = extent_of({w, dw});
   map<AddPenaltyGradient, float, float, 2>(ctx, "add_penalty_gradient", {kind, factor, ctx.state()},
-                                           {{rows_of<const float>(w, extent), rows_of<const float>(dw, extent)}}, rows_of<float>(dw, extent));
+                                           {{rows_of<const float>(w, extent), rows_of<const float>(dw, extent)}},
+                                           rows_of<float>(dw, extent));
 }
 
 }  // namespace hctr::ops

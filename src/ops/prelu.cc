@@ -12,13 +12,15 @@ void expect_slopes(const char* what, Context& ctx, const Tensor& x, const Tensor
   expect_on(what, ctx.device(), x);
   expect_alike(what, {x, alpha, y});
   expect_shape(what, y, x.shape());
-  HCTR_EXPECT(alpha.rank() == 2 && alpha.dim(0) == 1 && alpha.dim(1) > 0 && x.row_elements() % alpha.dim(1) == 0, what, " of ",
-              to_string(x.shape()), " with slopes ", to_string(alpha.shape()));
+  HCTR_EXPECT(alpha.rank() == 2 && alpha.dim(0) == 1 && alpha.dim(1) > 0 && x.row_elements() % alpha.dim(1) == 0, what,
+              " of ", to_string(x.shape()), " with slopes ", to_string(alpha.shape()));
 }
 
 }  // namespace
 
-TensorSpec prelu_scratch(int64_t rows, int64_t row_elements) { return flat_scratch((row_parts(rows) + 1) * row_elements); }
+TensorSpec prelu_scratch(int64_t rows, int64_t row_elements) {
+  return flat_scratch((row_parts(rows) + 1) * row_elements);
+}
 
 void prelu(Context& ctx, Tensor x, Tensor alpha, Tensor y) {
   expect_slopes("prelu", ctx, x, alpha, y);
@@ -40,14 +42,16 @@ void cpu::prelu(Context& ctx, Tensor x, Tensor alpha, Tensor y) {
   });
 }
 
-void prelu_backward(Context& ctx, Tensor x, Tensor alpha, Tensor dy, Tensor scratch, std::optional<Tensor> dx, Tensor d_alpha) {
+void prelu_backward(Context& ctx, Tensor x, Tensor alpha, Tensor dy, Tensor scratch, std::optional<Tensor> dx,
+                    Tensor d_alpha) {
   expect_slopes("prelu_backward", ctx, x, alpha, dy);
   if (dx) expect_shape("prelu_backward dx", *dx, x.shape());
   expect_shape("prelu_backward d_alpha", d_alpha, alpha.shape());
   HCTR_ON_DEVICE(ctx, prelu_backward(ctx, x, alpha, dy, scratch, dx, d_alpha));
 }
 
-void cpu::prelu_backward(Context& ctx, Tensor x, Tensor alpha, Tensor dy, Tensor, std::optional<Tensor> dx, Tensor d_alpha) {
+void cpu::prelu_backward(Context& ctx, Tensor x, Tensor alpha, Tensor dy, Tensor, std::optional<Tensor> dx,
+                         Tensor d_alpha) {
   const int64_t n = alpha.dim(1), columns = x.row_elements();
   dispatch_real(x.dtype(), [&]<class T>() {
     const auto X = x.matrix<const T>(), DY = dy.matrix<const T>();
@@ -65,7 +69,8 @@ void cpu::prelu_backward(Context& ctx, Tensor x, Tensor alpha, Tensor dy, Tensor
         double sum = 0;
         for (int64_t row = 0; row < x.rows(); ++row)
           for (int64_t c = f; c < columns; c += n)
-            if (const auto v = static_cast<Acc<T>>(X(row, c)); v < 0) sum += static_cast<double>(v * static_cast<Acc<T>>(DY(row, c)));
+            if (const auto v = static_cast<Acc<T>>(X(row, c)); v < 0)
+              sum += static_cast<double>(v * static_cast<Acc<T>>(DY(row, c)));
         d_alpha.data<Acc<T>>()[f] = static_cast<Acc<T>>(sum);
       }
     });

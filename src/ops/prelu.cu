@@ -1,5 +1,5 @@
-// Slopes' gradients: a thread a column over one part of the rows; then the parts are summed, then the columns that share a
-// slope.
+// Slopes' gradients: a thread a column over one part of the rows; then the parts are summed, then the columns that
+// share a slope.
 #include "ops/prelu.h"
 
 #include "ops/element_loops.cuh"
@@ -11,7 +11,8 @@ namespace {
 
 /// y = source * (x < 0 ? slope : 1): forward with source x, backward with source dy.
 template <int V, class T>
-__global__ void prelu_kernel(View<const T, 2> x, View<const T, 2> source, const T* slope, int64_t slopes, View<T, 2> y) {
+__global__ void prelu_kernel(View<const T, 2> x, View<const T, 2> source, const T* slope, int64_t slopes,
+                             View<T, 2> y) {
   const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::stretches_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
     const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
@@ -27,7 +28,8 @@ __global__ void prelu_kernel(View<const T, 2> x, View<const T, 2> source, const 
 }
 
 template <class T>
-__global__ void prelu_slopes_kernel(View<const T, 2> x, View<const T, 2> dy, int64_t rows_per_part, int64_t tiles, float* parts) {
+__global__ void prelu_slopes_kernel(View<const T, 2> x, View<const T, 2> dy, int64_t rows_per_part, int64_t tiles,
+                                    float* parts) {
   const int64_t part = blockIdx.x / tiles, column = blockIdx.x % tiles * blockDim.x + threadIdx.x;
   if (column >= dy.size(1)) return;
   const int64_t begin = part * rows_per_part, end = min(begin + rows_per_part, dy.size(0));
@@ -41,7 +43,8 @@ __global__ void prelu_slopes_kernel(View<const T, 2> x, View<const T, 2> dy, int
 }
 
 template <class T>
-void launch_prelu(Context& ctx, const char* name, View<const T, 2> x, View<const T, 2> source, Tensor alpha, View<T, 2> y) {
+void launch_prelu(Context& ctx, const char* name, View<const T, 2> x, View<const T, 2> source, Tensor alpha,
+                  View<T, 2> y) {
   constexpr int V = 16 / sizeof(T);
   const bool packs = cuda::takes_packs<V>(x) && cuda::takes_packs<V>(source) && cuda::takes_packs<V>(y);
   cuda::launch(ctx, name, cuda::grid_for(y.size(0) * cuda::stretches_per_row(y.size(1), packs ? V : 1)),
@@ -51,15 +54,19 @@ void launch_prelu(Context& ctx, const char* name, View<const T, 2> x, View<const
 }  // namespace
 
 void cuda::prelu(Context& ctx, Tensor x, Tensor alpha, Tensor y) {
-  dispatch_float(x.dtype(), [&]<class T>() { launch_prelu<T>(ctx, "prelu", x.matrix<const T>(), x.matrix<const T>(), alpha, y.matrix<T>()); });
+  dispatch_float(x.dtype(), [&]<class T>() {
+    launch_prelu<T>(ctx, "prelu", x.matrix<const T>(), x.matrix<const T>(), alpha, y.matrix<T>());
+  });
 }
 
-void cuda::prelu_backward(Context& ctx, Tensor x, Tensor alpha, Tensor dy, Tensor scratch, std::optional<Tensor> dx, Tensor d_alpha) {
-  const int64_t rows = x.rows(), columns = x.row_elements(), parts = row_parts(rows), tiles = (columns + 127) / 128, slopes = alpha.dim(1);
+void cuda::prelu_backward(Context& ctx, Tensor x, Tensor alpha, Tensor dy, Tensor scratch, std::optional<Tensor> dx,
+                          Tensor d_alpha) {
+  const int64_t rows = x.rows(), columns = x.row_elements(), parts = row_parts(rows), tiles = (columns + 127) / 128,
+                slopes = alpha.dim(1);
   dispatch_float(x.dtype(), [&]<class T>() {
     if (dx) launch_prelu<T>(ctx, "prelu_backward", x.matrix<const T>(), dy.matrix<const T>(), alpha, dx->matrix<T>());
-    launch(ctx, "prelu_backward slopes", Grid{parts * tiles, 128, 0}, prelu_slopes_kernel<T>, x.matrix<const T>(), dy.matrix<const T>(),
-           (rows + parts - 1) / parts, tiles, scratch.data<float>());
+    launch(ctx, "prelu_backward slopes", Grid{parts * tiles, 128, 0}, prelu_slopes_kernel<T>, x.matrix<const T>(),
+           dy.matrix<const T>(), (rows + parts - 1) / parts, tiles, scratch.data<float>());
   });
   const auto matrix = [&](int64_t from, int64_t m, int64_t n) {
     return Tensor(scratch.data<float>() + from, TensorSpec(DType::f32, {m, n}), ctx.device());

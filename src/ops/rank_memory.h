@@ -20,7 +20,9 @@ struct RankMemory {
 
   HCTR_HD bool open() const { return !closed || *closed == 0; }
   /// For one more address, or distance in bytes, of vectors.
-  void align(uintptr_t address) { alignment = std::min(alignment, size_t{1} << std::countr_zero(address | kMostAligned)); }
+  void align(uintptr_t address) {
+    alignment = std::min(alignment, size_t{1} << std::countr_zero(address | kMostAligned));
+  }
 };
 
 }  // namespace hctr::ops

@@ -28,7 +28,8 @@ __device__ inline A warp_sum(A value) {
 }
 __device__ inline float warp_max(float value) {
 #pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  for (int distance = 16; distance > 0; distance /= 2)
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, distance));
   return value;
 }
 

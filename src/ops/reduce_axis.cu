@@ -9,7 +9,8 @@
 namespace hctr::ops {
 namespace {
 
-/// A block of 1024 threads sums kColumns neighbouring columns over all rows: each thread every kLanes-th row, then a tree.
+/// A block of 1024 threads sums kColumns neighbouring columns over all rows: each thread every kLanes-th row, then a
+/// tree.
 template <class T>
 __global__ void sum_over_rows_kernel(View<const T, 2> x, float factor, T* y) {
   constexpr int kColumns = 32 / sizeof(T), kLanes = 1024 / kColumns;
@@ -92,12 +93,14 @@ void cuda::sum_axis(Context& ctx, Tensor x, int axis, float factor, Tensor y) {
     constexpr int V = 16 / sizeof(T);
     if (axis == 0) {
       constexpr int64_t kColumns = 32 / sizeof(T);
-      launch(ctx, "sum_axis", Grid{(y.elements() + kColumns - 1) / kColumns, 1024, 0},
-             sum_over_rows_kernel<T>, View<const T, 2>{from.data, {x.rows(), y.elements()}, x.row_stride()}, factor, to.data);
+      launch(ctx, "sum_axis", Grid{(y.elements() + kColumns - 1) / kColumns, 1024, 0}, sum_over_rows_kernel<T>,
+             View<const T, 2>{from.data, {x.rows(), y.elements()}, x.row_stride()}, factor, to.data);
     } else if (axis == x.rank() - 1) {
-      launch(ctx, "sum_axis", grid_for(32 * to.size(0) * to.size(1)), sum_within_kernel<T>, from, x.dim(axis), factor, to);
+      launch(ctx, "sum_axis", grid_for(32 * to.size(0) * to.size(1)), sum_within_kernel<T>, from, x.dim(axis), factor,
+             to);
     } else if (takes_packs<V>(from) && takes_packs<V>(to) && x.dim(2) % V == 0) {
-      launch(ctx, "sum_axis", grid_for(to.size(0) * stretches_per_row(to.size(1), V)), sum_slots_kernel<V, T>, from, x.dim(1), factor, to);
+      launch(ctx, "sum_axis", grid_for(to.size(0) * stretches_per_row(to.size(1), V)), sum_slots_kernel<V, T>, from,
+             x.dim(1), factor, to);
     } else {
       launch(ctx, "sum_axis", grid_for(to.size(0) * to.size(1)), sum_slots_kernel<1, T>, from, x.dim(1), factor, to);
     }

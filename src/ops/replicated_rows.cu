@@ -46,7 +46,8 @@ __global__ void group_marked_kernel(const int32_t* marks, const int32_t* sums, i
   }
 }
 
-__global__ void note_seen_kernel(const uint32_t* rows, const int32_t* marks, int32_t* seen, uint8_t* touched, const StepState* state) {
+__global__ void note_seen_kernel(const uint32_t* rows, const int32_t* marks, int32_t* seen, uint8_t* touched,
+                                 const StepState* state) {
   for (int64_t row = 1 + thread_index(), last = *rows; row <= last; row += thread_count()) {
     const int32_t known = seen[row] | marks[row];
     seen[row] = known;
@@ -80,7 +81,8 @@ void group_marked(Context& ctx, Tensor marks, RowGroups groups, std::byte* scrat
 }
 
 void note_seen(Context& ctx, const uint32_t* rows, Tensor marks, Tensor seen, uint8_t* touched) {
-  launch(ctx, "note_seen", grid_for(marks.elements()), note_seen_kernel, rows, marks.data<const int32_t>(), seen.data<int32_t>(), touched, ctx.state());
+  launch(ctx, "note_seen", grid_for(marks.elements()), note_seen_kernel, rows, marks.data<const int32_t>(),
+         seen.data<int32_t>(), touched, ctx.state());
 }
 
 void hide_unseen(Context& ctx, Tensor seen, int32_t* rows, int64_t count) {

@@ -1,6 +1,7 @@
-// From float to what a table stores: to the nearest number, or at random to one of the two around it so that the mean is kept.
-// A weight of two bytes has neighbours at least 2^-8 (bf16) or 2^-11 (fp16) of itself away; most updates are less than half of that and would
-// be lost if they were rounded to the nearest. Source: S. Gupta et al., "Deep learning with limited numerical precision", ICML 2015.
+// From float to what a table stores: to the nearest number, or at random to one of the two around it so that the mean
+// is kept. A weight of two bytes has neighbours at least 2^-8 (bf16) or 2^-11 (fp16) of itself away; most updates are
+// less than half of that and would be lost if they were rounded to the nearest. Source: S. Gupta et al., "Deep learning
+// with limited numerical precision", ICML 2015.
 #pragma once
 
 #include <cmath>
@@ -11,12 +12,15 @@
 namespace hctr::ops {
 
 /// The largest finite number of T.
-template <class T> inline constexpr float kLargest = 3.40282346638528859811704183484516925440e+38f;
-template <> inline constexpr float kLargest<Half> = 65504.0f;
-template <> inline constexpr float kLargest<BFloat16> = 0x1.fep127f;
+template <class T>
+inline constexpr float kLargest = 3.40282346638528859811704183484516925440e+38f;
+template <>
+inline constexpr float kLargest<Half> = 65504.0f;
+template <>
+inline constexpr float kLargest<BFloat16> = 0x1.fep127f;
 
-/// The nearest T. A finite number beyond the largest becomes the largest: one step too long does not make a row infinite. Infinities
-/// and NaN stay what they are, so that training that diverged is seen.
+/// The nearest T. A finite number beyond the largest becomes the largest: one step too long does not make a row
+/// infinite. Infinities and NaN stay what they are, so that training that diverged is seen.
 template <class T>
 HCTR_HD T rounded_to_nearest(float x) {
   const float largest = kLargest<T>;
@@ -24,8 +28,8 @@ HCTR_HD T rounded_to_nearest(float x) {
   return T(beyond ? copysignf(largest, x) : x);
 }
 
-/// One of the two T around x, each with the chance that keeps the mean (exact; below the normal numbers of fp16 to 2^-16 of a step). x
-/// itself where T holds it; beyond the largest as above. `bits`: 16 random ones.
+/// One of the two T around x, each with the chance that keeps the mean (exact; below the normal numbers of fp16 to
+/// 2^-16 of a step). x itself where T holds it; beyond the largest as above. `bits`: 16 random ones.
 template <class T>
 HCTR_HD T rounded_at_random(float x, uint32_t bits);
 
@@ -58,15 +62,18 @@ HCTR_HD inline Half rounded_at_random<Half>(float x, uint32_t bits) {
   return out;
 }
 
-/// The random bits that one row's numbers are rounded with in one update: a pure function of (seed, table, key, slot, update, which of
-/// the row's arrays, element), whatever row number the key has and in whatever order rows are updated.
+/// The random bits that one row's numbers are rounded with in one update: a pure function of (seed, table, key, slot,
+/// update, which of the row's arrays, element), whatever row number the key has and in whatever order rows are updated.
 struct RowRounding {
   uint64_t key = 0;  ///< random_key(random_key(seed, "rounding of the table"), update)
   int64_t row_key = 0;
   int32_t slot = 0;
 
-  /// One draw, for elements e to e + 7 of array `which` (0 the vector, then the states), e a multiple of 8; bits_of() takes it apart.
-  HCTR_HD Random4 eight(int which, int64_t e) const { return philox(key, static_cast<uint64_t>(row_key), counter(which, e)); }
+  /// One draw, for elements e to e + 7 of array `which` (0 the vector, then the states), e a multiple of 8; bits_of()
+  /// takes it apart.
+  HCTR_HD Random4 eight(int which, int64_t e) const {
+    return philox(key, static_cast<uint64_t>(row_key), counter(which, e));
+  }
   /// Of a draw the 16 bits of its element i: the lower halves of the four words, then the upper ones.
   HCTR_HD static uint32_t bits_of(uint32_t word, int i) { return i < 4 ? word & 0xffffu : word >> 16; }
   /// The bits of n elements from e on, many times faster. Host only.
@@ -74,7 +81,8 @@ struct RowRounding {
 
  private:
   HCTR_HD uint64_t counter(int which, int64_t e) const {
-    return static_cast<uint64_t>(static_cast<uint32_t>(slot)) << 32 | static_cast<uint64_t>(which) << 30 | static_cast<uint64_t>(e >> 3);
+    return static_cast<uint64_t>(static_cast<uint32_t>(slot)) << 32 | static_cast<uint64_t>(which) << 30 |
+           static_cast<uint64_t>(e >> 3);
   }
 };
 

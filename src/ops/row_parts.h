@@ -1,4 +1,5 @@
-// How a batch is cut where every row adds to a weight's gradient: each part is summed by itself, then the parts in order.
+// How a batch is cut where every row adds to a weight's gradient: each part is summed by itself, then the parts in
+// order.
 #pragma once
 
 #include <algorithm>

@@ -34,11 +34,14 @@ size_t removal_bytes(Device device, int64_t rows) {
   return lists;
 }
 
-void rows_stay(Context& ctx, const int32_t* rows, int64_t count, Fate* fates) { HCTR_ON_DEVICE(ctx, rows_stay(ctx, rows, count, fates)); }
+void rows_stay(Context& ctx, const int32_t* rows, int64_t count, Fate* fates) {
+  HCTR_ON_DEVICE(ctx, rows_stay(ctx, rows, count, fates));
+}
 void rows_below_leave(Context& ctx, const uint32_t* values, uint32_t bound, int64_t first, int64_t last, Fate* fates) {
   HCTR_ON_DEVICE(ctx, rows_below_leave(ctx, values, bound, first, last, fates));
 }
-void lowest_rows_leave(Context& ctx, RowRanks ranks, int64_t first, int64_t last, int64_t number, const RemovalMemory& memory) {
+void lowest_rows_leave(Context& ctx, RowRanks ranks, int64_t first, int64_t last, int64_t number,
+                       const RemovalMemory& memory) {
   HCTR_ON_DEVICE(ctx, lowest_rows_leave(ctx, ranks, first, last, number, memory));
 }
 void count_fates(Context& ctx, Fate fate, int64_t rows, const RemovalMemory& memory, int64_t& count) {
@@ -47,8 +50,11 @@ void count_fates(Context& ctx, Fate fate, int64_t rows, const RemovalMemory& mem
 void plan_moves(Context& ctx, int64_t rows, const RemovalMemory& memory, RowMoves& moves) {
   HCTR_ON_DEVICE(ctx, plan_moves(ctx, rows, memory, moves));
 }
-void move_rows(Context& ctx, RowMoves moves, void* column, int64_t bytes) { HCTR_ON_DEVICE(ctx, move_rows(ctx, moves, column, bytes)); }
-void follow_moves(Context& ctx, RowMoves moves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead, uint64_t* replaced) {
+void move_rows(Context& ctx, RowMoves moves, void* column, int64_t bytes) {
+  HCTR_ON_DEVICE(ctx, move_rows(ctx, moves, column, bytes));
+}
+void follow_moves(Context& ctx, RowMoves moves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead,
+                  uint64_t* replaced) {
   HCTR_ON_DEVICE(ctx, follow_moves(ctx, moves, fates, rows, count, instead, replaced));
 }
 
@@ -64,12 +70,14 @@ void rows_below_leave(Context&, const uint32_t* values, uint32_t bound, int64_t 
     if (values[row] < bound) fates[row] = Fate::leaves;
 }
 
-void lowest_rows_leave(Context&, RowRanks ranks, int64_t first, int64_t last, int64_t number, const RemovalMemory& memory) {
+void lowest_rows_leave(Context&, RowRanks ranks, int64_t first, int64_t last, int64_t number,
+                       const RemovalMemory& memory) {
   std::vector<int32_t> open;
   for (int64_t row = first; row <= last; ++row)
     if (memory.fates[row] == Fate::open) open.push_back(static_cast<int32_t>(row));
   HCTR_EXPECT(number <= static_cast<int64_t>(open.size()), number, " rows of ", open.size(), " are to leave");
-  std::nth_element(open.begin(), open.begin() + number, open.end(), [&](int32_t a, int32_t b) { return a != b && ranks.of(a) <= ranks.of(b); });
+  std::nth_element(open.begin(), open.begin() + number, open.end(),
+                   [&](int32_t a, int32_t b) { return a != b && ranks.of(a) <= ranks.of(b); });
   for (int64_t i = 0; i < number; ++i) memory.fates[open[static_cast<size_t>(i)]] = Fate::leaves;
 }
 
@@ -91,12 +99,13 @@ void plan_moves(Context& ctx, int64_t rows, const RemovalMemory& memory, RowMove
 void move_rows(Context& ctx, RowMoves moves, void* column, int64_t bytes) {
   ctx.threads().parallel_for(moves.count, 1024, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      std::memcpy(static_cast<std::byte*>(column) + moves.to[i] * bytes, static_cast<std::byte*>(column) + moves.from[i] * bytes,
-                  static_cast<size_t>(bytes));
+      std::memcpy(static_cast<std::byte*>(column) + moves.to[i] * bytes,
+                  static_cast<std::byte*>(column) + moves.from[i] * bytes, static_cast<size_t>(bytes));
   });
 }
 
-void follow_moves(Context&, RowMoves moves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead, uint64_t* replaced) {
+void follow_moves(Context&, RowMoves moves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead,
+                  uint64_t* replaced) {
   for (int64_t i = 0; i < count; ++i) {
     const int32_t row = rows[i];
     if (row == 0) continue;

@@ -1,5 +1,6 @@
-// The lowest ranks are found digit by digit, from the highest: a pass over the rows counts how many have each value of the digit, the
-// host takes the one in which the last row to leave stands. Counts are integers, so their order does not matter.
+// The lowest ranks are found digit by digit, from the highest: a pass over the rows counts how many have each value of
+// the digit, the host takes the one in which the last row to leave stands. Counts are integers, so their order does not
+// matter.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -23,7 +24,8 @@ struct Prefix {
 
   __host__ __device__ static int shift(int digit) { return (kDigits / 2 - 1 - digit % (kDigits / 2)) * kDigitBits; }
   __host__ __device__ static uint32_t digit_of(const RowRanks::Rank& rank, int digit) {
-    return static_cast<uint32_t>((digit < kDigits / 2 ? rank.high : rank.low) >> shift(digit)) & (RemovalMemory::kCounters - 1);
+    return static_cast<uint32_t>((digit < kDigits / 2 ? rank.high : rank.low) >> shift(digit)) &
+           (RemovalMemory::kCounters - 1);
   }
   __device__ bool holds(const RowRanks::Rank& other) const {
     for (int d = 0; d < digits; ++d)
@@ -41,15 +43,18 @@ __global__ void rows_stay_kernel(const int32_t* rows, int64_t count, Fate* fates
     if (rows[i] != 0) fates[rows[i]] = Fate::stays;
 }
 
-__global__ void rows_below_leave_kernel(const uint32_t* values, uint32_t bound, int64_t first, int64_t last, Fate* fates) {
+__global__ void rows_below_leave_kernel(const uint32_t* values, uint32_t bound, int64_t first, int64_t last,
+                                        Fate* fates) {
   for (int64_t row = first + hctr::cuda::thread_index(); row <= last; row += hctr::cuda::thread_count())
     if (values[row] < bound) fates[row] = Fate::leaves;
 }
 
 /// counters[v] = open rows under the prefix whose next digit is v. Fewer than 2^31 rows: no counter overflows.
-__global__ void count_digits_kernel(RowRanks ranks, Prefix prefix, int64_t first, int64_t last, const Fate* fates, uint32_t* counters) {
+__global__ void count_digits_kernel(RowRanks ranks, Prefix prefix, int64_t first, int64_t last, const Fate* fates,
+                                    uint32_t* counters) {
   __shared__ uint32_t of_block[RemovalMemory::kCounters];
-  for (int i = static_cast<int>(threadIdx.x); i < RemovalMemory::kCounters; i += static_cast<int>(blockDim.x)) of_block[i] = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < RemovalMemory::kCounters; i += static_cast<int>(blockDim.x))
+    of_block[i] = 0;
   __syncthreads();
   for (int64_t row = first + hctr::cuda::thread_index(); row <= last; row += hctr::cuda::thread_count()) {
     if (fates[row] != Fate::open) continue;
@@ -61,14 +66,16 @@ __global__ void count_digits_kernel(RowRanks ranks, Prefix prefix, int64_t first
     if (of_block[i] != 0) atomicAdd(&counters[i], of_block[i]);
 }
 
-__global__ void up_to_leave_kernel(RowRanks ranks, RowRanks::Rank last_to_leave, int64_t first, int64_t last, Fate* fates) {
+__global__ void up_to_leave_kernel(RowRanks ranks, RowRanks::Rank last_to_leave, int64_t first, int64_t last,
+                                   Fate* fates) {
   for (int64_t row = first + hctr::cuda::thread_index(); row <= last; row += hctr::cuda::thread_count())
     if (fates[row] == Fate::open && ranks.of(row) <= last_to_leave) fates[row] = Fate::leaves;
 }
 
 __global__ void count_fates_kernel(Fate fate, int64_t rows, const Fate* fates, uint32_t* counter) {
   uint32_t mine = 0;
-  for (int64_t row = 1 + hctr::cuda::thread_index(); row <= rows; row += hctr::cuda::thread_count()) mine += fates[row] == fate;
+  for (int64_t row = 1 + hctr::cuda::thread_index(); row <= rows; row += hctr::cuda::thread_count())
+    mine += fates[row] == fate;
   const uint32_t of_warp = cuda::warp_sum(mine);
   if (threadIdx.x % 32 == 0 && of_warp != 0) atomicAdd(counter, of_warp);
 }
@@ -80,10 +87,10 @@ struct HasFate {
 };
 
 /// Ascending, the rows of `count` from `first` on that leave, or that do not.
-void select_rows(cudaStream_t stream, void* temporary, size_t& bytes, const Fate* fates, bool leaves, int64_t first, int64_t count, int32_t* out,
-                 uint32_t* selected) {
-  HCTR_CHECK(cub::DeviceSelect::If(temporary, bytes, thrust::counting_iterator<int32_t>(static_cast<int32_t>(first)), out, selected,
-                                   static_cast<int>(count), HasFate{fates, leaves}, stream));
+void select_rows(cudaStream_t stream, void* temporary, size_t& bytes, const Fate* fates, bool leaves, int64_t first,
+                 int64_t count, int32_t* out, uint32_t* selected) {
+  HCTR_CHECK(cub::DeviceSelect::If(temporary, bytes, thrust::counting_iterator<int32_t>(static_cast<int32_t>(first)),
+                                   out, selected, static_cast<int>(count), HasFate{fates, leaves}, stream));
 }
 
 template <class Word>
@@ -95,10 +102,12 @@ __global__ void move_rows_kernel(RowMoves moves, Word* column, int64_t words) {
 template <class Word>
 void move_words(Context& ctx, const RowMoves& moves, void* column, int64_t bytes) {
   const int64_t words = bytes / static_cast<int64_t>(sizeof(Word));
-  hctr::cuda::launch(ctx, "move_rows", hctr::cuda::grid_for(moves.count * words), move_rows_kernel<Word>, moves, static_cast<Word*>(column), words);
+  hctr::cuda::launch(ctx, "move_rows", hctr::cuda::grid_for(moves.count * words), move_rows_kernel<Word>, moves,
+                     static_cast<Word*>(column), words);
 }
 
-__global__ void follow_moves_kernel(RowMoves moves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead, uint64_t* replaced) {
+__global__ void follow_moves_kernel(RowMoves moves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead,
+                                    uint64_t* replaced) {
   for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count()) {
     const int32_t row = rows[i];
     if (row == 0) continue;
@@ -137,10 +146,12 @@ void rows_stay(Context& ctx, const int32_t* rows, int64_t count, Fate* fates) {
 }
 
 void rows_below_leave(Context& ctx, const uint32_t* values, uint32_t bound, int64_t first, int64_t last, Fate* fates) {
-  launch(ctx, "rows_below_leave", grid_for(std::max<int64_t>(last - first + 1, 0)), rows_below_leave_kernel, values, bound, first, last, fates);
+  launch(ctx, "rows_below_leave", grid_for(std::max<int64_t>(last - first + 1, 0)), rows_below_leave_kernel, values,
+         bound, first, last, fates);
 }
 
-void lowest_rows_leave(Context& ctx, RowRanks ranks, int64_t first, int64_t last, int64_t number, const RemovalMemory& memory) {
+void lowest_rows_leave(Context& ctx, RowRanks ranks, int64_t first, int64_t last, int64_t number,
+                       const RemovalMemory& memory) {
   if (number == 0) return;
   const auto grid = grid_for(std::max<int64_t>(last - first + 1, 0), 256, 132 * 8);
   Prefix prefix;
@@ -178,7 +189,8 @@ void plan_moves(Context& ctx, int64_t rows, const RemovalMemory& memory, RowMove
   uint32_t counts[2] = {};
   select_rows(stream, memory.temporary, bytes, memory.fates, true, 1, moves.rows, memory.to, memory.counters);
   bytes = removal_temporary_bytes(rows);
-  select_rows(stream, memory.temporary, bytes, memory.fates, false, moves.rows + 1, leaving, memory.from, memory.counters + 1);
+  select_rows(stream, memory.temporary, bytes, memory.fates, false, moves.rows + 1, leaving, memory.from,
+              memory.counters + 1);
   copy_bytes(ctx.stream(), counts, memory.counters, sizeof counts);
   ctx.stream().synchronize();
   HCTR_EXPECT(counts[0] == counts[1], counts[0], " places for ", counts[1], " rows");
@@ -186,13 +198,18 @@ void plan_moves(Context& ctx, int64_t rows, const RemovalMemory& memory, RowMove
 }
 
 void move_rows(Context& ctx, RowMoves moves, void* column, int64_t bytes) {
-  if (bytes % 16 == 0) move_words<uint4>(ctx, moves, column, bytes);
-  else if (bytes % 4 == 0) move_words<uint32_t>(ctx, moves, column, bytes);
-  else if (bytes % 2 == 0) move_words<uint16_t>(ctx, moves, column, bytes);
-  else move_words<uint8_t>(ctx, moves, column, bytes);
+  if (bytes % 16 == 0)
+    move_words<uint4>(ctx, moves, column, bytes);
+  else if (bytes % 4 == 0)
+    move_words<uint32_t>(ctx, moves, column, bytes);
+  else if (bytes % 2 == 0)
+    move_words<uint16_t>(ctx, moves, column, bytes);
+  else
+    move_words<uint8_t>(ctx, moves, column, bytes);
 }
 
-void follow_moves(Context& ctx, RowMoves moves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead, uint64_t* replaced) {
+void follow_moves(Context& ctx, RowMoves moves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead,
+                  uint64_t* replaced) {
   launch(ctx, "follow_moves", grid_for(count), follow_moves_kernel, moves, fates, rows, count, instead, replaced);
 }
 

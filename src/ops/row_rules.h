@@ -37,8 +37,8 @@ struct LazyAdamRule : AdamRule {
 };
 
 /// AdaGrad with one state a row: s += mean of g^2 over the row;  w -= lr / (sqrt(s) + eps) g.
-/// Source: D. Mudigere et al., "Software-hardware co-design for fast and scalable training of deep learning recommendation
-/// models", ISCA 2022.
+/// Source: D. Mudigere et al., "Software-hardware co-design for fast and scalable training of deep learning
+/// recommendation models", ISCA 2022.
 struct RowWiseAdaGradRule : SgdRule {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::mean_square;
   HCTR_HD static UpdateScalars of_row(const Optimizer& o, UpdateScalars s, float mean_square, float& state) {
@@ -66,11 +66,11 @@ inline RowData rows_of_sums(const Tensor& sums) {
 template <class Rule>
 using RowScalars = std::conditional_t<Rule::kScalarsOf == ScalarsOf::last_step, LazyScalars, UpdateScalars>;
 
-/// The scalars of one row; notes what the rule keeps of the row as a whole. Once for each row of a step. `mean_square`: of the
-/// row's gradient, for a rule that asks for it.
+/// The scalars of one row; notes what the rule keeps of the row as a whole. Once for each row of a step. `mean_square`:
+/// of the row's gradient, for a rule that asks for it.
 template <class Rule>
-HCTR_HD RowScalars<Rule> row_scalars(const Optimizer& optimizer, const StepState& state, const UpdateScalars& of_step, const RowData& data,
-                                     int64_t row, float mean_square) {
+HCTR_HD RowScalars<Rule> row_scalars(const Optimizer& optimizer, const StepState& state, const UpdateScalars& of_step,
+                                     const RowData& data, int64_t row, float mean_square) {
   if constexpr (Rule::kScalarsOf == ScalarsOf::last_step) {
     const LazyScalars scalars = Rule::of_row(optimizer, state, data.last_step[row]);
     data.last_step[row] = static_cast<int32_t>(state.updates + 1);

@@ -11,7 +11,8 @@ struct SequenceMask {
   int64_t most_to;
   /// Element `at` of row b of the mask.
   HCTR_HD T operator()(int64_t b, int64_t at) const {
-    const bool inside = static_cast<float>(at / most_to) < static_cast<float>(*from.row(b)) && static_cast<float>(at % most_to) < static_cast<float>(*to.row(b));
+    const bool inside = static_cast<float>(at / most_to) < static_cast<float>(*from.row(b)) &&
+                        static_cast<float>(at % most_to) < static_cast<float>(*to.row(b));
     return static_cast<T>(inside ? 1.0f : 0.0f);
   }
 };

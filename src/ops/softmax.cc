@@ -15,7 +15,8 @@ void check(const char* what, Context& ctx, const Tensor& x, const std::optional<
   expect_alike(what, {x, y});
   if (!mask) return;
   expect_alike(what, {x, *mask});
-  HCTR_EXPECT(mask_fits(mask->shape(), x.shape()), what, ": a mask of shape ", to_string(mask->shape()), " for ", to_string(x.shape()));
+  HCTR_EXPECT(mask_fits(mask->shape(), x.shape()), what, ": a mask of shape ", to_string(mask->shape()), " for ",
+              to_string(x.shape()));
 }
 
 }  // namespace
@@ -52,7 +53,8 @@ void cpu::softmax(Context& ctx, Tensor x, std::optional<Tensor> mask, Tensor y) 
         A most = score(row, kept, 0), sum = 0;
         for (int64_t j = 1; j < from.width; ++j) most = std::max(most, score(row, kept, j));
         for (int64_t j = 0; j < from.width; ++j) sum += std::exp(score(row, kept, j) - most);
-        for (int64_t j = 0; j < from.width; ++j) to.row(r)[j] = static_cast<T>(std::exp(score(row, kept, j) - most) / sum);
+        for (int64_t j = 0; j < from.width; ++j)
+          to.row(r)[j] = static_cast<T>(std::exp(score(row, kept, j) - most) / sum);
       }
     });
   });
@@ -76,7 +78,8 @@ void cpu::softmax_backward(Context& ctx, Tensor y, std::optional<Tensor> mask, T
         A sum = 0;
         for (int64_t j = 0; j < shares.width; ++j) sum += static_cast<A>(share[j]) * static_cast<A>(g[j]);
         for (int64_t j = 0; j < shares.width; ++j)
-          to.row(r)[j] = static_cast<T>(keeps(kept, j) ? static_cast<A>(share[j]) * (static_cast<A>(g[j]) - sum) : A(0));
+          to.row(r)[j] =
+              static_cast<T>(keeps(kept, j) ? static_cast<A>(share[j]) * (static_cast<A>(g[j]) - sum) : A(0));
       }
     });
   });

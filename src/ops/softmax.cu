@@ -42,15 +42,16 @@ __global__ void softmax_backward_kernel(LastRows<const T> y, MaskRows<T> masks, 
 void cuda::softmax(Context& ctx, Tensor x, std::optional<Tensor> mask, Tensor y) {
   dispatch_float(x.dtype(), [&]<class T>() {
     const LastRows<const T> from = last_rows<const T>(x);
-    launch(ctx, "softmax", grid_for(from.count * 32), softmax_kernel<T>, from, mask_rows<T>(mask, x.shape()), last_rows<T>(y));
+    launch(ctx, "softmax", grid_for(from.count * 32), softmax_kernel<T>, from, mask_rows<T>(mask, x.shape()),
+           last_rows<T>(y));
   });
 }
 
 void cuda::softmax_backward(Context& ctx, Tensor y, std::optional<Tensor> mask, Tensor dy, Tensor dx) {
   dispatch_float(y.dtype(), [&]<class T>() {
     const LastRows<const T> shares = last_rows<const T>(y);
-    launch(ctx, "softmax_backward", grid_for(shares.count * 32), softmax_backward_kernel<T>, shares, mask_rows<T>(mask, y.shape()),
-           last_rows<const T>(dy), last_rows<T>(dx));
+    launch(ctx, "softmax_backward", grid_for(shares.count * 32), softmax_backward_kernel<T>, shares,
+           mask_rows<T>(mask, y.shape()), last_rows<const T>(dy), last_rows<T>(dx));
   });
 }
 

@@ -7,9 +7,9 @@
 
 namespace hctr::ops {
 
-/// y = exp(z - max z) / sum of exp(z - max z) over the last dimension; z = x, or -10000 where the mask is below 0.5. So what is
-/// masked gets 0, and a row that is masked throughout becomes uniform.
-/// Shapes: x and y alike, of 2 to 4 dimensions; the mask as mask_fits() says. Dtypes: all alike, f32 f16 bf16. y may be x.
+/// y = exp(z - max z) / sum of exp(z - max z) over the last dimension; z = x, or -10000 where the mask is below 0.5. So
+/// what is masked gets 0, and a row that is masked throughout becomes uniform. Shapes: x and y alike, of 2 to 4
+/// dimensions; the mask as mask_fits() says. Dtypes: all alike, f32 f16 bf16. y may be x.
 HCTR_OP(void softmax(Context&, Tensor x, std::optional<Tensor> mask, Tensor y))
 /// dx = y * (dy - sum of y dy), 0 where masked. Overwrites dx; dx may be dy.
 HCTR_OP(void softmax_backward(Context&, Tensor y, std::optional<Tensor> mask, Tensor dy, Tensor dx))

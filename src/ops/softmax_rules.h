@@ -10,11 +10,12 @@ namespace hctr::ops {
 
 inline constexpr float kMaskedScore = -10000;
 
-/// The mask's row for row r of x; no data: nothing is masked. Where the mask has size 1 one row of it serves all of x's.
+/// The mask's row for row r of x; no data: nothing is masked. Where the mask has size 1 one row of it serves all of
+/// x's.
 template <class T>
 struct MaskRows {
   LastRows<const T> mask;
-  int64_t inner, lower;           // rows of x in a sample, and in its second dimension of three
+  int64_t inner, lower;            // rows of x in a sample, and in its second dimension of three
   int64_t upper_step, lower_step;  // from row to row of the mask along each
   HCTR_HD const T* row(int64_t r) const {
     if (!mask.data) return nullptr;

@@ -17,8 +17,10 @@ inline void load_stretch(const RowMemory& memory, int64_t at, int64_t n, float* 
   });
 }
 
-/// The reverse, of at most kStretch, rounded at random where the array is not of f32. `which` and `e`: see RowRounding; e is a multiple of 8.
-inline void store_stretch(const RowMemory& memory, int64_t at, int64_t n, const float* numbers, const RowRounding& rounding, int which, int64_t e) {
+/// The reverse, of at most kStretch, rounded at random where the array is not of f32. `which` and `e`: see RowRounding;
+/// e is a multiple of 8.
+inline void store_stretch(const RowMemory& memory, int64_t at, int64_t n, const float* numbers,
+                          const RowRounding& rounding, int which, int64_t e) {
   dispatch_float(memory.dtype, [&]<class T>() {
     T* to = memory.as<T>() + at;
     if constexpr (std::is_same_v<T, float>) {

@@ -11,8 +11,8 @@ namespace {
 constexpr int kThreads = 1024;
 
 template <class T>
-__global__ void two_class_cross_entropy_kernel(const StepState* state, View<const T, 2> logits, View<const float, 2> label, float* loss,
-                                               View<float, 2> probability) {
+__global__ void two_class_cross_entropy_kernel(const StepState* state, View<const T, 2> logits,
+                                               View<const float, 2> label, float* loss, View<float, 2> probability) {
   const int64_t batch = logits.size(0), valid = state->valid_samples;
   double sum = 0;
 #pragma unroll 4
@@ -26,8 +26,8 @@ __global__ void two_class_cross_entropy_kernel(const StepState* state, View<cons
 }
 
 template <class T>
-__global__ void two_class_cross_entropy_backward_kernel(const StepState* state, View<const T, 2> logits, View<const float, 2> label, float weight,
-                                                        View<T, 2> d_logits) {
+__global__ void two_class_cross_entropy_backward_kernel(const StepState* state, View<const T, 2> logits,
+                                                        View<const float, 2> label, float weight, View<T, 2> d_logits) {
   const int64_t batch = logits.size(0), valid = state->valid_samples;
   const float factor = weight * state->loss_scale * share_of_one<float>(state->global_samples);
   for (int64_t b = cuda::thread_index(); b < batch; b += cuda::thread_count()) {
@@ -42,15 +42,15 @@ __global__ void two_class_cross_entropy_backward_kernel(const StepState* state, 
 
 void cuda::two_class_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability) {
   dispatch_float(logits.dtype(), [&]<class T>() {
-    launch(ctx, "two_class_cross_entropy", Grid{1, kThreads, 0}, two_class_cross_entropy_kernel<T>, ctx.state(), logits.matrix<const T>(),
-           label.matrix<const float>(), loss.data<float>(), probability.matrix<float>());
+    launch(ctx, "two_class_cross_entropy", Grid{1, kThreads, 0}, two_class_cross_entropy_kernel<T>, ctx.state(),
+           logits.matrix<const T>(), label.matrix<const float>(), loss.data<float>(), probability.matrix<float>());
   });
 }
 
 void cuda::two_class_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits) {
   dispatch_float(logits.dtype(), [&]<class T>() {
-    launch(ctx, "two_class_cross_entropy_backward", grid_for(logits.rows()), two_class_cross_entropy_backward_kernel<T>, ctx.state(),
-           logits.matrix<const T>(), label.matrix<const float>(), weight, d_logits.matrix<T>());
+    launch(ctx, "two_class_cross_entropy_backward", grid_for(logits.rows()), two_class_cross_entropy_backward_kernel<T>,
+           ctx.state(), logits.matrix<const T>(), label.matrix<const float>(), weight, d_logits.matrix<T>());
   });
 }
 

@@ -8,8 +8,10 @@ namespace {
 
 void check(const char* what, Context& ctx, int64_t samples, const VectorBlocks& blocks, const Tensor& y) {
   expect_on(what, ctx.device(), y);
-  HCTR_EXPECT(y.rank() == 3 && y.dim(0) == samples && y.dim(1) * blocks.pieces == blocks.columns && y.dim(2) % blocks.pieces == 0, what,
-              ": shape ", to_string(y.shape()), " for ", samples, " samples of ", blocks.columns, " columns in ", blocks.pieces, " pieces");
+  HCTR_EXPECT(y.rank() == 3 && y.dim(0) == samples && y.dim(1) * blocks.pieces == blocks.columns &&
+                  y.dim(2) % blocks.pieces == 0,
+              what, ": shape ", to_string(y.shape()), " for ", samples, " samples of ", blocks.columns, " columns in ",
+              blocks.pieces, " pieces");
 }
 
 }  // namespace
@@ -29,7 +31,8 @@ void clear_unowned(Context& ctx, VectorBlocks blocks, Tensor y) {
   HCTR_ON_DEVICE(ctx, clear_unowned(ctx, blocks, y));
 }
 
-void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, OverflowSearch search) {
+void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy,
+                     OverflowSearch search) {
   check("split_gradients", ctx, batch.samples, blocks, dy);
   HCTR_ON_DEVICE(ctx, split_gradients(ctx, batch, blocks, combiner, dy, search));
 }
@@ -40,10 +43,12 @@ namespace {
 /// body of both their element types.
 template <class Body>
 void dispatch_pair(const VectorBlocks& blocks, const Tensor& y, const Body& body) {
-  dispatch_float(blocks.memory.dtype, [&]<class P>() { dispatch_float(y.dtype(), [&]<class T>() { body.template operator()<P, T>(); }); });
+  dispatch_float(blocks.memory.dtype,
+                 [&]<class P>() { dispatch_float(y.dtype(), [&]<class T>() { body.template operator()<P, T>(); }); });
 }
 
-void join(Context& ctx, bool add, const KeyBatch& batch, const VectorBlocks& blocks, Combiner combiner, const Tensor& y) {
+void join(Context& ctx, bool add, const KeyBatch& batch, const VectorBlocks& blocks, Combiner combiner,
+          const Tensor& y) {
   const int64_t dim = y.dim(2) / blocks.pieces;
   dispatch_pair(blocks, y, [&]<class P, class T>() {
     const View<T, 3> out = y.view<T, 3>();
@@ -62,7 +67,9 @@ void join(Context& ctx, bool add, const KeyBatch& batch, const VectorBlocks& blo
           const float weight = batch.weight(combiner, c / blocks.pieces * batch.samples + b);
           if (add && !any) continue;
           T* vector = out.row(b) + c * dim;
-          std::transform(sum.begin(), sum.end(), vector, vector, [&](float element, T there) { return T((add ? static_cast<float>(there) : 0) + element * weight); });
+          std::transform(sum.begin(), sum.end(), vector, vector, [&](float element, T there) {
+            return T((add ? static_cast<float>(there) : 0) + element * weight);
+          });
         }
     });
   });
@@ -89,7 +96,8 @@ void clear_unowned(Context& ctx, VectorBlocks blocks, Tensor y) {
   });
 }
 
-void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy, OverflowSearch search) {
+void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy,
+                     OverflowSearch search) {
   if (search.found) cpu::find_overflow(ctx, dy, search);
   const int64_t dim = dy.dim(2) / blocks.pieces;
   if (!blocks.memory.open()) return;

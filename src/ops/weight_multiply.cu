@@ -36,7 +36,8 @@ __global__ void weight_multiply_dx_kernel(View<const T, 2> dy, const T* w, int64
     const cuda::Stretch at = cuda::stretch(min(i, count - 1), dx.size(0), slots, 1);
     const T* from = dy.row(at.row) + at.column * dim;
     float sum = 0;
-    for (int64_t k = lane; k < dim; k += kLanes) sum += static_cast<float>(from[k]) * static_cast<float>(w[at.column * dim + k]);
+    for (int64_t k = lane; k < dim; k += kLanes)
+      sum += static_cast<float>(from[k]) * static_cast<float>(w[at.column * dim + k]);
 #pragma unroll
     for (int half = kLanes / 2; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
     if (lane == 0 && i < count) dx.row(at.row)[at.column] = static_cast<T>(sum);
@@ -45,13 +46,15 @@ __global__ void weight_multiply_dx_kernel(View<const T, 2> dy, const T* w, int64
 
 /// parts [part, slots * dim]: the sums over one part of the rows.
 template <class T>
-__global__ void weight_multiply_dw_kernel(View<const T, 2> x, View<const T, 2> dy, int64_t dim, int64_t rows_per_part, int64_t tiles, float* parts) {
+__global__ void weight_multiply_dw_kernel(View<const T, 2> x, View<const T, 2> dy, int64_t dim, int64_t rows_per_part,
+                                          int64_t tiles, float* parts) {
   const int64_t part = blockIdx.x / tiles, column = blockIdx.x % tiles * blockDim.x + threadIdx.x;
   if (column >= dy.size(1)) return;
   const int64_t begin = part * rows_per_part, end = min(begin + rows_per_part, dy.size(0)), slot = column / dim;
   float sum = 0;
 #pragma unroll 4
-  for (int64_t b = begin; b < end; ++b) sum += static_cast<float>(dy.row(b)[column]) * static_cast<float>(x.row(b)[slot]);
+  for (int64_t b = begin; b < end; ++b)
+    sum += static_cast<float>(dy.row(b)[column]) * static_cast<float>(x.row(b)[slot]);
   parts[part * dy.size(1) + column] = sum;
 }
 
@@ -63,20 +66,24 @@ void cuda::weight_multiply(Context& ctx, Tensor x, Tensor w, Tensor y) {
     const View<T, 2> to = y.view<T, 2>();
     const bool packs = takes_packs<V>(to) && takes_packs<V>(View<const T, 2>{w.data<const T>(), {1, w.elements()}, 0});
     launch(ctx, "weight_multiply", grid_for(to.size(0) * stretches_per_row(to.size(1), packs ? V : 1)),
-           packs ? weight_multiply_kernel<V, T> : weight_multiply_kernel<1, T>, x.view<const T, 2>(), w.data<const T>(), w.dim(1), to);
+           packs ? weight_multiply_kernel<V, T> : weight_multiply_kernel<1, T>, x.view<const T, 2>(), w.data<const T>(),
+           w.dim(1), to);
   });
 }
 
-void cuda::weight_multiply_backward(Context& ctx, Tensor x, Tensor w, Tensor dy, Tensor scratch, std::optional<Tensor> dx, Tensor dw) {
+void cuda::weight_multiply_backward(Context& ctx, Tensor x, Tensor w, Tensor dy, Tensor scratch,
+                                    std::optional<Tensor> dx, Tensor dw) {
   const int64_t batch = dy.dim(0), columns = dy.dim(1), parts = row_parts(batch), tiles = (columns + 127) / 128;
   dispatch_float(x.dtype(), [&]<class T>() {
     if (dx)
-      launch(ctx, "weight_multiply_backward dx", grid_for(kLanes * dx->elements()), weight_multiply_dx_kernel<T>, dy.view<const T, 2>(),
-             w.data<const T>(), w.dim(1), dx->view<T, 2>());
-    launch(ctx, "weight_multiply_backward dw", Grid{parts * tiles, 128, 0}, weight_multiply_dw_kernel<T>, x.view<const T, 2>(), dy.view<const T, 2>(),
-           w.dim(1), (batch + parts - 1) / parts, tiles, scratch.data<float>());
+      launch(ctx, "weight_multiply_backward dx", grid_for(kLanes * dx->elements()), weight_multiply_dx_kernel<T>,
+             dy.view<const T, 2>(), w.data<const T>(), w.dim(1), dx->view<T, 2>());
+    launch(ctx, "weight_multiply_backward dw", Grid{parts * tiles, 128, 0}, weight_multiply_dw_kernel<T>,
+           x.view<const T, 2>(), dy.view<const T, 2>(), w.dim(1), (batch + parts - 1) / parts, tiles,
+           scratch.data<float>());
   });
-  ops::sum_rows(ctx, Tensor(scratch.bytes(), TensorSpec(DType::f32, {parts, columns}), ctx.device()), dw.reshaped({columns}));
+  ops::sum_rows(ctx, Tensor(scratch.bytes(), TensorSpec(DType::f32, {parts, columns}), ctx.device()),
+                dw.reshaped({columns}));
 }
 
 }  // namespace hctr::ops

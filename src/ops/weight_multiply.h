@@ -11,7 +11,8 @@ namespace hctr::ops {
 /// Dtypes: f32 f16 bf16, alike.
 HCTR_OP(void weight_multiply(Context&, Tensor x, Tensor w, Tensor y))
 /// dx[b,s] = sum_k dy * w, when dx is there; dw[s,k] = sum_b dy * x, f32 and dense. Overwrites both.
-HCTR_OP(void weight_multiply_backward(Context&, Tensor x, Tensor w, Tensor dy, Tensor scratch, std::optional<Tensor> dx, Tensor dw))
+HCTR_OP(void weight_multiply_backward(Context&, Tensor x, Tensor w, Tensor dy, Tensor scratch, std::optional<Tensor> dx,
+                                      Tensor dw))
 TensorSpec weight_multiply_scratch(int64_t batch, int64_t slots, int64_t dim);
 
 }  // namespace hctr::ops

@@ -29,42 +29,61 @@ void moments(Fields& fields) {
       .need("epsilon", &HyperParameters::epsilon, "added to the root of the second moment", more_than(0));
 }
 
-void momentum(Fields& fields) { fields.need("momentum_factor", &HyperParameters::momentum_factor, "mu, what is kept of the momentum", kShare); }
+void momentum(Fields& fields) {
+  fields.need("momentum_factor", &HyperParameters::momentum_factor, "mu, what is kept of the momentum", kShare);
+}
 
 const std::vector<RuleWords>& rules() {
   using H = HyperParameters;
   using O = OptimizerClause;
   static const std::vector<RuleWords> all = {
       {Rule::adam, "Adam", "adam_hparam", &O::adam,
-       "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon)", moments, "alpha"},
+       "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr sqrt(1 - beta2^t) / (1 - beta1^t) m / "
+       "(sqrt(v) + epsilon)",
+       moments, "alpha"},
       {Rule::adamw, "AdamW", "adamw_hparam", &O::adamw, "Adam, and w -= lr weight_decay w of the w before the step",
        [](Fields& fields) {
          moments(fields);
-         fields.need("weight_decay", &H::weight_decay,
-                     "how fast weights decay: dense ones in each step, biases too, and the table rows that update_type says", at_least(0));
-       }, ""},
+         fields.need(
+             "weight_decay", &H::weight_decay,
+             "how fast weights decay: dense ones in each step, biases too, and the table rows that update_type says",
+             at_least(0));
+       },
+       ""},
       {Rule::sgd, "SGD", "sgd_hparam", &O::sgd, "w -= lr g",
-       [](Fields& fields) { fields.opt("atomic_update", &H::atomic_update, "accepted; sums are always made in a fixed order"); }, ""},
-      {Rule::momentum_sgd, "MomentumSGD", "momentum_sgd_hparam", &O::momentum_sgd, "m = mu m - lr g; w += m", momentum, ""},
-      {Rule::nesterov, "Nesterov", "nesterov_hparam", &O::nesterov, "a' = mu a - lr g; w += -mu a + (1 + mu) a'", momentum, ""},
+       [](Fields& fields) {
+         fields.opt("atomic_update", &H::atomic_update, "accepted; sums are always made in a fixed order");
+       },
+       ""},
+      {Rule::momentum_sgd, "MomentumSGD", "momentum_sgd_hparam", &O::momentum_sgd, "m = mu m - lr g; w += m", momentum,
+       ""},
+      {Rule::nesterov, "Nesterov", "nesterov_hparam", &O::nesterov, "a' = mu a - lr g; w += -mu a + (1 + mu) a'",
+       momentum, ""},
       {Rule::adagrad, "AdaGrad", "adagrad_hparam", &O::adagrad, "s += g^2; w -= lr g / (sqrt(s) + epsilon)",
        [](Fields& fields) {
          fields.opt("initial_accu_value", &H::initial_accu_value, "what s starts at", at_least(0))
              .opt("epsilon", &H::epsilon, "added to the root of s", more_than(0))
              .opt("row_wise", &H::row_wise,
-                  "one s for each row of an embedding, s += mean of g^2 over the row; dense weights keep one each all the same");
-       }, ""},
-      {Rule::rmsprop, "RMSProp", "rmsprop_hparam", &O::rmsprop, "v = beta v + (1 - beta) g^2; w -= lr g / (sqrt(v) + epsilon)",
+                  "one s for each row of an embedding, s += mean of g^2 over the row; dense weights keep one each all "
+                  "the same");
+       },
+       ""},
+      {Rule::rmsprop, "RMSProp", "rmsprop_hparam", &O::rmsprop,
+       "v = beta v + (1 - beta) g^2; w -= lr g / (sqrt(v) + epsilon)",
        [](Fields& fields) {
-         fields.opt("beta", &H::smoothing, "decay of v", kShare).opt("epsilon", &H::epsilon, "added to the root of v", more_than(0));
-       }, ""},
+         fields.opt("beta", &H::smoothing, "decay of v", kShare)
+             .opt("epsilon", &H::epsilon, "added to the root of v", more_than(0));
+       },
+       ""},
       {Rule::ftrl, "Ftrl", "ftrl_hparam", &O::ftrl,
-       "FTRL-Proximal with the rate lr / (beta + sqrt(n)), n += g^2, for each weight; weights start where they are drawn or loaded",
+       "FTRL-Proximal with the rate lr / (beta + sqrt(n)), n += g^2, for each weight; weights start where they are "
+       "drawn or loaded",
        [](Fields& fields) {
          fields.opt("beta", &H::beta, "added to the root of n", at_least(0))
              .opt("lambda1", &H::lambda1, "L1: holds weights at 0 until their gradients add up to more", at_least(0))
              .opt("lambda2", &H::lambda2, "L2: keeps weights small", at_least(0));
-       }, ""}};
+       },
+       ""}};
   return all;
 }
 
@@ -141,18 +160,23 @@ Schema<OptimizerClause> optimizer_schema() {
   Schema<O> schema("optimizer");
   schema.need("type", &O::type, "the update rule: " + type_words())
       .opt("update_type", &O::update_type,
-           "which embedding rows a step changes: Local those of the batch (AdamW decays no others), Global all, as if absent ones had "
+           "which embedding rows a step changes: Local those of the batch (AdamW decays no others), Global all, as if "
+           "absent ones had "
            "gradient 0, LazyGlobal those of the batch, catching up on what they missed (Adam); left out: Local")
       .opt("global_update", &O::global_update, "older spelling: true is Global, false is Local");
   for (const RuleWords& words : rules())
-    schema.part(words.object, words.hyper, fields_of(words), cat("constants of ", words.type, ": ", words.formula), false)
-        .unused_when([&words](const O& o) { return o.type == words.kind ? "" : "the type is " + words_of(o.type).type; });
+    schema
+        .part(words.object, words.hyper, fields_of(words), cat("constants of ", words.type, ": ", words.formula), false)
+        .unused_when(
+            [&words](const O& o) { return o.type == words.kind ? "" : "the type is " + words_of(o.type).type; });
   return schema.ignored("learning_rate", "the rate stands in the *_hparam object")
       .together([](O& o, const std::string& pointer, Problems& problems) {
         const RuleWords& words = words_of(o.type);
-        if (!o.hyper().given) problems.error(pointer, cat("an optimizer of type ", words.type, " needs the object \"", words.object, "\""));
+        if (!o.hyper().given)
+          problems.error(pointer, cat("an optimizer of type ", words.type, " needs the object \"", words.object, "\""));
         if (o.update() == UpdateType::lazy_global && o.type != Rule::adam)
-          problems.error(pointer + "/update_type", "LazyGlobal exists for Adam only; Local and Global work with every type");
+          problems.error(pointer + "/update_type",
+                         "LazyGlobal exists for Adam only; Local and Global work with every type");
       });
 }
 
@@ -162,7 +186,8 @@ double scheduled_rate(const HyperParameters& h, int64_t n) {
   if (h.decay_start == 0 || n <= h.decay_start) return base;
   const int64_t left = h.decay_start + h.decay_steps - n;
   if (left < 0) return h.end_lr;
-  return std::max(h.end_lr, base * std::pow(static_cast<double>(left) / static_cast<double>(h.decay_steps), h.decay_power));
+  return std::max(h.end_lr,
+                  base * std::pow(static_cast<double>(left) / static_cast<double>(h.decay_steps), h.decay_power));
 }
 
 }  // namespace hctr

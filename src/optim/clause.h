@@ -44,7 +44,8 @@ struct OptimizerClause {
   ops::Optimizer::Kind type = ops::Optimizer::Kind::adam;
   std::optional<UpdateType> update_type;
   std::optional<bool> global_update;
-  HyperParameters adam, adamw, sgd, momentum_sgd, nesterov, adagrad, rmsprop, ftrl;  // one for each type; those of `type` count
+  HyperParameters adam, adamw, sgd, momentum_sgd, nesterov, adagrad, rmsprop,
+      ftrl;  // one for each type; those of `type` count
 
   const HyperParameters& hyper() const;
   /// update_type, else global_update, else local.

@@ -33,7 +33,8 @@ arrow::Status batches_of(Reader& reader, int group, int leaf, std::shared_ptr<ar
 
 class ArrowColumn : public ParquetColumn {
  public:
-  ArrowColumn(std::shared_ptr<arrow::RecordBatchReader> batches, int64_t rows, int64_t piece) : batches_(std::move(batches)), rows_(rows), piece_(piece) {}
+  ArrowColumn(std::shared_ptr<arrow::RecordBatchReader> batches, int64_t rows, int64_t piece)
+      : batches_(std::move(batches)), rows_(rows), piece_(piece) {}
 
   const char* read(ParquetValues& values, void*& owner) override {
     return told([&] {
@@ -96,7 +97,8 @@ class ArrowFile : public ParquetFile {
 
   const char* open_column(int64_t group, int64_t field, ParquetColumn*& column) override {
     return told([&] {
-      std::shared_ptr<arrow::RecordBatchReader> batches;  // several threads may make them, as Arrow's own do when they read row groups ahead
+      std::shared_ptr<arrow::RecordBatchReader>
+          batches;  // several threads may make them, as Arrow's own do when they read row groups ahead
       ARROW_RETURN_NOT_OK(batches_of(*reader_, static_cast<int>(group), leaves_[static_cast<size_t>(field)], batches));
       column = new ArrowColumn(std::move(batches), groups_[static_cast<size_t>(group)].rows, piece_rows_);
       return arrow::Status::OK();
@@ -127,10 +129,16 @@ class ArrowFile : public ParquetFile {
       groups_.push_back({group->num_rows(), bytes});
       if (group->num_rows() < 0) return arrow::Status::Invalid("row group ", g, " has ", group->num_rows(), " rows");
     }
-    info_ = {.rows = 0, .field_count = static_cast<int64_t>(fields_.size()), .group_count = static_cast<int64_t>(groups_.size()), .fields = fields_.data(),
-             .groups = groups_.data(), .written_by = keep(metadata->created_by())};
+    info_ = {.rows = 0,
+             .field_count = static_cast<int64_t>(fields_.size()),
+             .group_count = static_cast<int64_t>(groups_.size()),
+             .fields = fields_.data(),
+             .groups = groups_.data(),
+             .written_by = keep(metadata->created_by())};
     for (const ParquetGroup& group : groups_) info_.rows += group.rows;
-    if (info_.rows != metadata->num_rows()) return arrow::Status::Invalid("its row groups have ", info_.rows, " rows, its footer says ", metadata->num_rows());
+    if (info_.rows != metadata->num_rows())
+      return arrow::Status::Invalid("its row groups have ", info_.rows, " rows, its footer says ",
+                                    metadata->num_rows());
     if (!groups_.empty() && metadata->num_columns() > 0)
       info_.packed = keep(arrow::util::Codec::GetCodecAsString(metadata->RowGroup(0)->ColumnChunk(0)->compression()));
     return arrow::Status::OK();

@@ -9,27 +9,41 @@ using arrow::Type;
 
 ParquetType plain_type(const arrow::DataType& type) {
   switch (type.id()) {
-    case Type::BOOL: return ParquetType::boolean;
-    case Type::INT8: return ParquetType::i8;
-    case Type::INT16: return ParquetType::i16;
-    case Type::INT32: return ParquetType::i32;
-    case Type::INT64: return ParquetType::i64;
-    case Type::UINT8: return ParquetType::u8;
-    case Type::UINT16: return ParquetType::u16;
-    case Type::UINT32: return ParquetType::u32;
-    case Type::UINT64: return ParquetType::u64;
-    case Type::HALF_FLOAT: return ParquetType::f16;
-    case Type::FLOAT: return ParquetType::f32;
-    case Type::DOUBLE: return ParquetType::f64;
+    case Type::BOOL:
+      return ParquetType::boolean;
+    case Type::INT8:
+      return ParquetType::i8;
+    case Type::INT16:
+      return ParquetType::i16;
+    case Type::INT32:
+      return ParquetType::i32;
+    case Type::INT64:
+      return ParquetType::i64;
+    case Type::UINT8:
+      return ParquetType::u8;
+    case Type::UINT16:
+      return ParquetType::u16;
+    case Type::UINT32:
+      return ParquetType::u32;
+    case Type::UINT64:
+      return ParquetType::u64;
+    case Type::HALF_FLOAT:
+      return ParquetType::f16;
+    case Type::FLOAT:
+      return ParquetType::f32;
+    case Type::DOUBLE:
+      return ParquetType::f64;
     case Type::STRING:
     case Type::LARGE_STRING:
     case Type::BINARY:
-    case Type::LARGE_BINARY: return ParquetType::text;
+    case Type::LARGE_BINARY:
+      return ParquetType::text;
     case Type::DICTIONARY: {
       const ParquetType values = plain_type(*static_cast<const arrow::DictionaryType&>(type).value_type());
       return values == ParquetType::text ? values : ParquetType::other;
     }
-    default: return ParquetType::other;
+    default:
+      return ParquetType::other;
   }
 }
 
@@ -39,7 +53,8 @@ arrow::Status copy_offsets(const Offset* from, int64_t count, std::vector<int32_
   to.resize(static_cast<size_t>(count) + 1);
   for (int64_t i = 0; i <= count; ++i) {
     const int64_t at = static_cast<int64_t>(from[i]) - static_cast<int64_t>(from[0]);
-    if (at < 0 || at > std::numeric_limits<int32_t>::max()) return arrow::Status::Invalid("more than 2 GiB in one piece of a column");
+    if (at < 0 || at > std::numeric_limits<int32_t>::max())
+      return arrow::Status::Invalid("more than 2 GiB in one piece of a column");
     to[static_cast<size_t>(i)] = static_cast<int32_t>(at);
   }
   return arrow::Status::OK();
@@ -65,10 +80,12 @@ arrow::Status describe_dictionary(const arrow::DictionaryArray& array, ParquetVa
   for (int64_t i = 0; i < array.length(); ++i) {
     if (!array.IsNull(i)) {
       const int64_t word = array.GetValueIndex(i);
-      if (word < 0 || word >= array.dictionary()->length()) return arrow::Status::Invalid("a value that its dictionary does not have");
+      if (word < 0 || word >= array.dictionary()->length())
+        return arrow::Status::Invalid("a value that its dictionary does not have");
       ARROW_RETURN_NOT_OK(all.Append(bytes + words.text[word], words.text[word + 1] - words.text[word]));
     }
-    if (all.length() > std::numeric_limits<int32_t>::max()) return arrow::Status::Invalid("more than 2 GiB in one piece of a column");
+    if (all.length() > std::numeric_limits<int32_t>::max())
+      return arrow::Status::Invalid("more than 2 GiB in one piece of a column");
     owner.text.push_back(static_cast<int32_t>(all.length()));
   }
   ARROW_ASSIGN_OR_RAISE(owner.bytes, all.Finish());
@@ -80,10 +97,13 @@ arrow::Status describe_dictionary(const arrow::DictionaryArray& array, ParquetVa
 arrow::Status describe_items(const arrow::Array& array, ParquetValues& values, ValuesOwner& owner) {
   switch (array.type_id()) {
     case Type::STRING:
-    case Type::BINARY: return describe_texts<arrow::BinaryArray>(array, values, owner);
+    case Type::BINARY:
+      return describe_texts<arrow::BinaryArray>(array, values, owner);
     case Type::LARGE_STRING:
-    case Type::LARGE_BINARY: return describe_texts<arrow::LargeBinaryArray>(array, values, owner);
-    case Type::DICTIONARY: return describe_dictionary(static_cast<const arrow::DictionaryArray&>(array), values, owner);
+    case Type::LARGE_BINARY:
+      return describe_texts<arrow::LargeBinaryArray>(array, values, owner);
+    case Type::DICTIONARY:
+      return describe_dictionary(static_cast<const arrow::DictionaryArray&>(array), values, owner);
     case Type::BOOL:
       values.values = array.data()->buffers[1] ? array.data()->buffers[1]->data() : nullptr;
       values.bits_at = array.offset();
@@ -107,7 +127,8 @@ arrow::Status list_of(const arrow::Array& array, ParquetValues& values, ValuesOw
 }
 
 arrow::Status fixed_list_of(const arrow::FixedSizeListArray& lists, ParquetValues& values, ValuesOwner& owner) {
-  if (lists.length() * lists.value_length() > std::numeric_limits<int32_t>::max()) return arrow::Status::Invalid("more than 2^31 values in one piece of a column");
+  if (lists.length() * lists.value_length() > std::numeric_limits<int32_t>::max())
+    return arrow::Status::Invalid("more than 2^31 values in one piece of a column");
   for (int64_t r = 0; r <= lists.length(); ++r) owner.list.push_back(static_cast<int32_t>(r * lists.value_length()));
   values.list = owner.list.data();
   owner.items = lists.values()->Slice(lists.value_offset(0), owner.list.back());
@@ -129,10 +150,17 @@ arrow::Status describe(const std::shared_ptr<arrow::Array>& array, ParquetValues
     values.valid_rows_at = array->offset();
   }
   switch (array->type_id()) {
-    case Type::LIST: ARROW_RETURN_NOT_OK(list_of<arrow::ListArray>(*array, values, owner)); break;
-    case Type::LARGE_LIST: ARROW_RETURN_NOT_OK(list_of<arrow::LargeListArray>(*array, values, owner)); break;
-    case Type::FIXED_SIZE_LIST: ARROW_RETURN_NOT_OK(fixed_list_of(static_cast<const arrow::FixedSizeListArray&>(*array), values, owner)); break;
-    default: return describe_items(*array, values, owner);
+    case Type::LIST:
+      ARROW_RETURN_NOT_OK(list_of<arrow::ListArray>(*array, values, owner));
+      break;
+    case Type::LARGE_LIST:
+      ARROW_RETURN_NOT_OK(list_of<arrow::LargeListArray>(*array, values, owner));
+      break;
+    case Type::FIXED_SIZE_LIST:
+      ARROW_RETURN_NOT_OK(fixed_list_of(static_cast<const arrow::FixedSizeListArray&>(*array), values, owner));
+      break;
+    default:
+      return describe_items(*array, values, owner);
   }
   if (owner.items->null_count() > 0) {
     values.valid_items = owner.items->null_bitmap_data();
@@ -144,40 +172,77 @@ arrow::Status describe(const std::shared_ptr<arrow::Array>& array, ParquetValues
 std::shared_ptr<arrow::DataType> arrow_type(const ParquetField& field) {
   std::shared_ptr<arrow::DataType> type;
   switch (field.type) {
-    case ParquetType::boolean: type = arrow::boolean(); break;
-    case ParquetType::i8: type = arrow::int8(); break;
-    case ParquetType::i16: type = arrow::int16(); break;
-    case ParquetType::i32: type = arrow::int32(); break;
-    case ParquetType::i64: type = arrow::int64(); break;
-    case ParquetType::u8: type = arrow::uint8(); break;
-    case ParquetType::u16: type = arrow::uint16(); break;
-    case ParquetType::u32: type = arrow::uint32(); break;
-    case ParquetType::u64: type = arrow::uint64(); break;
-    case ParquetType::f16: type = arrow::float16(); break;
-    case ParquetType::f32: type = arrow::float32(); break;
-    case ParquetType::f64: type = arrow::float64(); break;
-    case ParquetType::text: type = arrow::utf8(); break;
-    case ParquetType::other: type = arrow::null(); break;
+    case ParquetType::boolean:
+      type = arrow::boolean();
+      break;
+    case ParquetType::i8:
+      type = arrow::int8();
+      break;
+    case ParquetType::i16:
+      type = arrow::int16();
+      break;
+    case ParquetType::i32:
+      type = arrow::int32();
+      break;
+    case ParquetType::i64:
+      type = arrow::int64();
+      break;
+    case ParquetType::u8:
+      type = arrow::uint8();
+      break;
+    case ParquetType::u16:
+      type = arrow::uint16();
+      break;
+    case ParquetType::u32:
+      type = arrow::uint32();
+      break;
+    case ParquetType::u64:
+      type = arrow::uint64();
+      break;
+    case ParquetType::f16:
+      type = arrow::float16();
+      break;
+    case ParquetType::f32:
+      type = arrow::float32();
+      break;
+    case ParquetType::f64:
+      type = arrow::float64();
+      break;
+    case ParquetType::text:
+      type = arrow::utf8();
+      break;
+    case ParquetType::other:
+      type = arrow::null();
+      break;
   }
   return field.list ? arrow::list(arrow::field("element", type, field.nullable)) : type;
 }
 
 std::shared_ptr<arrow::Array> arrow_array(const ParquetField& field, const ParquetValues& values) {
-  const auto bytes_of = [](const void* from, int64_t count) { return arrow::Buffer::Wrap(static_cast<const uint8_t*>(from), static_cast<size_t>(count)); };
-  const auto bits_of = [&](const uint8_t* bits, int64_t count) { return bits ? bytes_of(bits, (count + 7) / 8) : nullptr; };
+  const auto bytes_of = [](const void* from, int64_t count) {
+    return arrow::Buffer::Wrap(static_cast<const uint8_t*>(from), static_cast<size_t>(count));
+  };
+  const auto bits_of = [&](const uint8_t* bits, int64_t count) {
+    return bits ? bytes_of(bits, (count + 7) / 8) : nullptr;
+  };
   const std::shared_ptr<arrow::DataType> type = arrow_type(field);
-  const std::shared_ptr<arrow::DataType> item_type = field.list ? static_cast<const arrow::ListType&>(*type).value_type() : type;
+  const std::shared_ptr<arrow::DataType> item_type =
+      field.list ? static_cast<const arrow::ListType&>(*type).value_type() : type;
   const int64_t items = values.list ? values.list[values.rows] : values.rows;
-  std::vector<std::shared_ptr<arrow::Buffer>> buffers = {bits_of(field.list ? values.valid_items : values.valid_rows, items)};
+  std::vector<std::shared_ptr<arrow::Buffer>> buffers = {
+      bits_of(field.list ? values.valid_items : values.valid_rows, items)};
   if (field.type == ParquetType::text) {
     buffers.push_back(bytes_of(values.text, 4 * (items + 1)));
     buffers.push_back(bytes_of(values.values, values.text[items]));
   } else {
-    buffers.push_back(bytes_of(values.values, (items * static_cast<const arrow::FixedWidthType&>(*item_type).bit_width() + 7) / 8));
+    buffers.push_back(
+        bytes_of(values.values, (items * static_cast<const arrow::FixedWidthType&>(*item_type).bit_width() + 7) / 8));
   }
   auto data = arrow::ArrayData::Make(item_type, items, std::move(buffers));
   if (!field.list) return arrow::MakeArray(data);
-  return arrow::MakeArray(arrow::ArrayData::Make(type, values.rows, {bits_of(values.valid_rows, values.rows), bytes_of(values.list, 4 * (values.rows + 1))}, {data}));
+  return arrow::MakeArray(arrow::ArrayData::Make(
+      type, values.rows, {bits_of(values.valid_rows, values.rows), bytes_of(values.list, 4 * (values.rows + 1))},
+      {data}));
 }
 
 }  // namespace hctr

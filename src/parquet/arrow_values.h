@@ -20,7 +20,8 @@ struct ValuesOwner {
 /// The type of a field; ParquetType::other for what the program does not read.
 ParquetType type_of(const arrow::DataType& type, bool& list);
 
-/// Views of `array`, whose type type_of() knows. Copies offsets where they are not 32 bits wide, and texts that a dictionary holds.
+/// Views of `array`, whose type type_of() knows. Copies offsets where they are not 32 bits wide, and texts that a
+/// dictionary holds.
 arrow::Status describe(const std::shared_ptr<arrow::Array>& array, ParquetValues& values, ValuesOwner& owner);
 
 /// The type of a column to be written, and its values as an array that refers to them.

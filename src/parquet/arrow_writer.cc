@@ -54,8 +54,9 @@ class ArrowWriter : public ParquetWriter {
       ARROW_ASSIGN_OR_RAISE(pool_, arrow::internal::ThreadPool::Make(static_cast<int>(threads)));
       columns_of.set_use_threads(true)->set_executor(pool_.get());
     }
-    ARROW_ASSIGN_OR_RAISE(writer_, parquet::arrow::FileWriter::Open(*schema_, arrow::system_memory_pool(), std::make_shared<SinkStream>(sink), properties.build(),
-                                                                    columns_of.build()));
+    ARROW_ASSIGN_OR_RAISE(writer_, parquet::arrow::FileWriter::Open(*schema_, arrow::system_memory_pool(),
+                                                                    std::make_shared<SinkStream>(sink),
+                                                                    properties.build(), columns_of.build()));
     return arrow::Status::OK();
   }
 
@@ -82,7 +83,8 @@ class ArrowWriter : public ParquetWriter {
 
 }  // namespace
 
-const char* create_arrow_writer(const ParquetField* fields, int64_t count, int64_t threads, ParquetSink sink, ParquetWriter** writer) {
+const char* create_arrow_writer(const ParquetField* fields, int64_t count, int64_t threads, ParquetSink sink,
+                                ParquetWriter** writer) {
   return told([&] {
     auto made = std::make_unique<ArrowWriter>();
     ARROW_RETURN_NOT_OK(made->open(fields, count, threads, sink));

@@ -16,9 +16,10 @@ namespace {
 
 using arrow::Status;
 
-constexpr int kLeastBits = 12, kMostBits = 24;            // smaller and larger ones are the system's: 4 KiB to 16 MiB
-constexpr int64_t kKept = 512 << 20;                      // bytes of blocks that wait; 128 MiB were too few for 40 columns and 16 threads
-constexpr int kSizes = 4 * (kMostBits - kLeastBits) + 1;  // four for each power of two, so a block is a quarter too large at most
+constexpr int kLeastBits = 12, kMostBits = 24;  // smaller and larger ones are the system's: 4 KiB to 16 MiB
+constexpr int64_t kKept = 512 << 20;  // bytes of blocks that wait; 128 MiB were too few for 40 columns and 16 threads
+constexpr int kSizes =
+    4 * (kMostBits - kLeastBits) + 1;  // four for each power of two, so a block is a quarter too large at most
 
 /// The smallest block that holds `bytes`; negative where there is none.
 int size_index(int64_t bytes) {
@@ -69,7 +70,9 @@ class BlockPool : public arrow::MemoryPool {
     std::vector<uint8_t*> blocks;
   };
 
-  static int index_of(int64_t size, int64_t alignment) { return alignment > arrow::kDefaultBufferAlignment ? -1 : size_index(size); }
+  static int index_of(int64_t size, int64_t alignment) {
+    return alignment > arrow::kDefaultBufferAlignment ? -1 : size_index(size);
+  }
 
   bool take(int index, uint8_t** out) {
     Spare& spare = spare_[static_cast<size_t>(index)];

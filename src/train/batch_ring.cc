@@ -34,9 +34,13 @@ std::byte* BatchRing::device_block(int slot) const {
   return device_.is_cuda() ? on_device_[s].data() : host_[s].data();
 }
 
-Tensor BatchRing::tensor(int slot, size_t offset, const TensorSpec& spec) const { return Tensor(device_block(slot) + offset, spec, device_); }
+Tensor BatchRing::tensor(int slot, size_t offset, const TensorSpec& spec) const {
+  return Tensor(device_block(slot) + offset, spec, device_);
+}
 
-StepState* BatchRing::device_state(int slot) const { return reinterpret_cast<StepState*>(device_block(slot) + layout_.state); }
+StepState* BatchRing::device_state(int slot) const {
+  return reinterpret_cast<StepState*>(device_block(slot) + layout_.state);
+}
 
 Tensor BatchRing::label(int slot) const {
   return tensor(slot, layout_.label, TensorSpec(DType::f32, {layout_.shape.samples, layout_.shape.label_dim}));
@@ -48,7 +52,8 @@ std::optional<Tensor> BatchRing::dense(int slot) const {
 }
 
 Tensor BatchRing::offsets(int slot, size_t table) const {
-  return tensor(slot, layout_.tables[table].offsets, TensorSpec(DType::i32, {layout_.shape.tables[table].slots * layout_.shape.samples + 1}));
+  return tensor(slot, layout_.tables[table].offsets,
+                TensorSpec(DType::i32, {layout_.shape.tables[table].slots * layout_.shape.samples + 1}));
 }
 
 Tensor BatchRing::keys(int slot, size_t table) const {

@@ -7,14 +7,17 @@
 namespace hctr {
 
 std::string check(const std::filesystem::path& path, bool strict, const std::function<void(std::string_view)>& note) {
-  const Log log([&](Level level, std::string_view line) { note(level == Level::warning ? cat("warning: ", line) : std::string(line)); });
+  const Log log([&](Level level, std::string_view line) {
+    note(level == Level::warning ? cat("warning: ", line) : std::string(line));
+  });
   const Config config = load_config(path, strict, log);
   Problems problems;
   const Graph graph = wire(config, config.solver.batchsize, problems);
   problems.throw_if_any(path.string());
 
   const auto mention = [&](const std::string& file, const std::string& pointer) {
-    if (!file.empty() && !fs::exists(file)) note(cat("note: ", path.string(), " ", pointer, ": there is no file '", file, "' here yet"));
+    if (!file.empty() && !fs::exists(file))
+      note(cat("note: ", path.string(), " ", pointer, ": there is no file '", file, "' here yet"));
   };
   if (config.data.feature_spec.empty()) {  // else they are mappings
     mention(config.data.source, "/layers/0/source");

@@ -10,7 +10,8 @@ bool has_gpu(DeviceChoice choice, const Log& log) {
   const GpuSearch search = find_gpus();
   if (search.count > 0) return true;
   if (choice == DeviceChoice::cuda)
-    throw Error(Kind::device, cat("--device cuda: no usable GPU: ", search.why_none, "; --device cpu trains without one"));
+    throw Error(Kind::device,
+                cat("--device cuda: no usable GPU: ", search.why_none, "; --device cpu trains without one"));
   log.info("No usable GPU (", search.why_none, "): training on the CPU.");
   return false;
 }
@@ -19,10 +20,15 @@ bool has_gpu(DeviceChoice choice, const Log& log) {
 std::vector<int64_t> list_of(const GpuLists& gpus, ProcessPlace place, bool on_gpus, const Log& log) {
   const auto& lists = gpus.per_process;
   if (lists.size() == static_cast<size_t>(place.processes)) return lists[static_cast<size_t>(place.process)];
-  const std::string named = cat("/solver/gpu: names the GPUs of ", lists.size(), lists.size() == 1 ? " process" : " processes");
+  const std::string named =
+      cat("/solver/gpu: names the GPUs of ", lists.size(), lists.size() == 1 ? " process" : " processes");
   if (place.processes > 1)
-    throw Error(Kind::config, cat(named, " and ", place.processes, " were started: one list for each is needed, as in [[0],[0]] for two with a GPU each"));
-  if (on_gpus) throw Error(Kind::config, cat(named, " and one was started: mpirun -np ", lists.size(), " starts them all; a flat list names the GPUs of one"));
+    throw Error(Kind::config,
+                cat(named, " and ", place.processes,
+                    " were started: one list for each is needed, as in [[0],[0]] for two with a GPU each"));
+  if (on_gpus)
+    throw Error(Kind::config, cat(named, " and one was started: mpirun -np ", lists.size(),
+                                  " starts them all; a flat list names the GPUs of one"));
   log.info("note: ", named, "; on the CPU their ranks are threads of this one.");
   std::vector<int64_t> all;
   for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
@@ -37,11 +43,14 @@ std::vector<Device> choose_devices(DeviceChoice choice, const GpuLists& gpus, Pr
   std::set<int64_t> seen;
   for (const int64_t number : list_of(gpus, place, on_gpus, log)) {
     devices.push_back(on_gpus ? Device{DeviceKind::cuda, static_cast<int>(number)} : Device{});
-    if (on_gpus && !seen.insert(number).second) throw Error(Kind::config, cat("/solver/gpu: names GPU ", number, " twice for one process"));
-    if (on_gpus || devices.size() == 1) log.info("Device: ", on_gpus ? to_string(devices.back()) + ", " : "", describe(devices.back()));
+    if (on_gpus && !seen.insert(number).second)
+      throw Error(Kind::config, cat("/solver/gpu: names GPU ", number, " twice for one process"));
+    if (on_gpus || devices.size() == 1)
+      log.info("Device: ", on_gpus ? to_string(devices.back()) + ", " : "", describe(devices.back()));
   }
   if (devices.empty()) throw Error(Kind::config, cat("/solver/gpu: names no GPU for process ", place.process));
-  if (!on_gpus && devices.size() > 1) log.info("The config names ", devices.size(), " GPUs: the CPU trains as many ranks, each a thread or more.");
+  if (!on_gpus && devices.size() > 1)
+    log.info("The config names ", devices.size(), " GPUs: the CPU trains as many ranks, each a thread or more.");
   return devices;
 }
 

@@ -14,7 +14,8 @@ class EvalCache {
   using Groups = std::vector<std::optional<int64_t>>;  // of a batch's samples, as far as metrics want them
 
   /// Keeps up to `most` batches, each in layout.bytes of the device.
-  EvalCache(const BatchLayout& layout, Device device, int64_t most) : bytes_(layout.bytes), device_(device), most_(most) {}
+  EvalCache(const BatchLayout& layout, Device device, int64_t most)
+      : bytes_(layout.bytes), device_(device), most_(most) {}
 
   int64_t size() const { return static_cast<int64_t>(batches_.size()); }
   bool has_room() const { return size() < most_; }

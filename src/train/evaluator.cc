@@ -17,19 +17,28 @@ size_t extent(const TensorSpec& spec) {
 
 }  // namespace
 
-Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout, const Log& log)
-    : runtime_(runtime), comm_(comm), model_(model),
-      cache_(layout, runtime.device(), config.solver.compatibility.evaluation_continues ? 0 : config.data.cache_eval_data.most),
-      ring_(layout, cache_.has_room() ? 2 * kSlots : kSlots, runtime.device()), batches_(config.solver.eval_batches()),
-      continues_(config.solver.compatibility.evaluation_continues && batches_), sparse_inputs_(config.data.sparse.size()), tasks_(model.tasks()),
+Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Model& model,
+                     const BatchLayout& layout, const Log& log)
+    : runtime_(runtime),
+      comm_(comm),
+      model_(model),
+      cache_(layout, runtime.device(),
+             config.solver.compatibility.evaluation_continues ? 0 : config.data.cache_eval_data.most),
+      ring_(layout, cache_.has_room() ? 2 * kSlots : kSlots, runtime.device()),
+      batches_(config.solver.eval_batches()),
+      continues_(config.solver.compatibility.evaluation_continues && batches_),
+      sparse_inputs_(config.data.sparse.size()),
+      tasks_(model.tasks()),
       metrics_(config.solver.eval_metrics) {
   const auto asked = [&](auto which) { return std::any_of(metrics_.metrics.begin(), metrics_.metrics.end(), which); };
   if (asked([](const Metric& metric) { return !metric.type->measure; }))
     losses_.assign(tasks_.size() > 1 ? 1 + tasks_.size() : 1, {});
   for (Piece& loss : losses_) loss = add_piece(model.loss(Phase::evaluate).spec());
   if (asked([](const Metric& metric) { return metric.type->measure != nullptr; })) {
-    const auto labels = model.labels(Phase::evaluate, model.bind(Phase::evaluate, batch_tensors(ring_, 0, sparse_inputs_)));
-    for (const Tensor& prediction : model.predictions(Phase::evaluate)) predictions_.push_back(add_piece(prediction.spec()));
+    const auto labels =
+        model.labels(Phase::evaluate, model.bind(Phase::evaluate, batch_tensors(ring_, 0, sparse_inputs_)));
+    for (const Tensor& prediction : model.predictions(Phase::evaluate))
+      predictions_.push_back(add_piece(prediction.spec()));
     for (const Tensor& label : labels) labels_.push_back(add_piece(label.spec()));
   }
   if (asked([](const Metric& metric) { return metric.type->of_groups; }))
@@ -78,7 +87,8 @@ Evaluator::Slot Evaluator::make_slot(const Config& config, int slot) {
     model_.evaluate(ctx, tensors, binding);
     std::byte* results = results_[static_cast<size_t>(slot)].data();
     const auto fetch = [&](const std::vector<Piece>& pieces, const std::vector<Tensor>& from) {
-      for (size_t i = 0; i < pieces.size(); ++i) copy_bytes(ctx.stream(), results + pieces[i].offset, from[i].bytes(), extent(pieces[i].spec));
+      for (size_t i = 0; i < pieces.size(); ++i)
+        copy_bytes(ctx.stream(), results + pieces[i].offset, from[i].bytes(), extent(pieces[i].spec));
     };
     std::vector<Tensor> losses = {model_.loss(Phase::evaluate)};
     for (const Tensor& loss : model_.losses(Phase::evaluate)) losses.push_back(loss);
@@ -108,7 +118,8 @@ Evaluator::Result Evaluator::run(int64_t steps) {
   model_.check_keys();
   if (result.samples == 0) return result;
   for (size_t l = 0; l < loss_sums_.size(); ++l)
-    result.metrics[l == 0 ? "AverageLoss" : "AverageLoss/" + tasks_[l - 1]] = loss_sums_[l] / static_cast<double>(result.samples);
+    result.metrics[l == 0 ? "AverageLoss" : "AverageLoss/" + tasks_[l - 1]] =
+        loss_sums_[l] / static_cast<double>(result.samples);
   result.metrics.merge(united_values());
   return result;
 }
@@ -140,7 +151,8 @@ std::optional<Evaluator::Running> Evaluator::start(int64_t batch, int64_t steps)
   StepState& state = ring_.state(*slot);
   state.step = steps;
   slots_[static_cast<size_t>(*slot)].program.run();
-  if (!cached && cache_.has_room()) cache_.keep(stream, ring_, *slot, groups(*slot, state.valid_samples), reader_->position());
+  if (!cached && cache_.has_room())
+    cache_.keep(stream, ring_, *slot, groups(*slot, state.valid_samples), reader_->position());
   slots_[static_cast<size_t>(*slot)].done.record(stream);
   return Running{*slot, cached ? std::optional(batch) : std::nullopt};
 }
@@ -148,9 +160,11 @@ std::optional<Evaluator::Running> Evaluator::start(int64_t batch, int64_t steps)
 void Evaluator::take_in(const Running& batch, Result& total) {
   slots_[static_cast<size_t>(batch.slot)].done.synchronize();
   const StepState& state = ring_.state(batch.slot);
-  for (size_t l = 0; l < losses_.size(); ++l) loss_sums_[l] += static_cast<double>(*result(batch.slot, losses_[l])) * state.global_samples;
+  for (size_t l = 0; l < losses_.size(); ++l)
+    loss_sums_[l] += static_cast<double>(*result(batch.slot, losses_[l])) * state.global_samples;
   const auto of_rows = batch.cached ? cache_.groups(*batch.cached) : groups(batch.slot, state.valid_samples);
-  for (size_t t = 0; t < scores_.size(); ++t) scores_[t].add(view(batch.slot, predictions_[t]), view(batch.slot, labels_[t]), of_rows, state.valid_samples);
+  for (size_t t = 0; t < scores_.size(); ++t)
+    scores_[t].add(view(batch.slot, predictions_[t]), view(batch.slot, labels_[t]), of_rows, state.valid_samples);
   total.samples += state.global_samples;
   if (!batch.cached) reader_->release(batch.slot);
 }

@@ -23,15 +23,16 @@ class Evaluator {
   Evaluator(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&);
 
   struct Result {
-    /// What eval_metrics asks for, by name. With several losses: a metric of predictions under its name for the first and as
-    /// <name>/<top> for each other; AverageLoss for their weighted sum and AverageLoss/<top> for each.
+    /// What eval_metrics asks for, by name. With several losses: a metric of predictions under its name for the first
+    /// and as <name>/<top> for each other; AverageLoss for their weighted sum and AverageLoss/<top> for each.
     std::map<std::string, double> metrics;
     int64_t samples = 0;
   };
   /// `steps`: training steps done so far. Waits for the training steps queued before.
   Result run(int64_t steps);
 
-  static constexpr int kSlots = 2;  // one on the device, one whose results the host takes in; as many again for batches of the cache
+  static constexpr int kSlots =
+      2;  // one on the device, one whose results the host takes in; as many again for batches of the cache
 
  private:
   struct Slot {
@@ -70,12 +71,13 @@ class Evaluator {
   std::vector<std::string> tasks_;
   MetricList metrics_;
   std::optional<std::pair<size_t, int64_t>> group_slot_;  // sparse input and slot of it that hold the groups
-  std::vector<Piece> losses_, predictions_, labels_;      // losses: the sum, and of several tasks each; predictions and labels: per task
+  std::vector<Piece> losses_, predictions_,
+      labels_;  // losses: the sum, and of several tasks each; predictions and labels: per task
   size_t result_bytes_ = 0;
-  std::vector<HostBuffer> results_;          // per slot
+  std::vector<HostBuffer> results_;  // per slot
   std::vector<Slot> slots_;
   std::unique_ptr<Reader> reader_;
-  bool fresh_ = true;  // the reader stands behind the batches of the cache
+  bool fresh_ = true;              // the reader stands behind the batches of the cache
   std::vector<Scores> scores_;     // per task, of the evaluation under way and of this rank's samples
   std::vector<double> loss_sums_;  // as losses_
 };

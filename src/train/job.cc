@@ -28,7 +28,10 @@ void print(const Error& error) noexcept {
 }  // namespace
 
 Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log)
-    : devices_(std::move(devices)), others_(others), log_(std::move(log)), group_(static_cast<int>(devices_.size()), others, limit) {}
+    : devices_(std::move(devices)),
+      others_(others),
+      log_(std::move(log)),
+      group_(static_cast<int>(devices_.size()), others, limit) {}
 
 std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
   if (ranks() == 1) return std::make_unique<SelfComm>();
@@ -36,17 +39,24 @@ std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
   if constexpr (kNcclBuild) {
     HostComm host(group_, rank);
     const std::string found = look_for_setup_faults(host, device, log_);
-    return in_context([&] { return found.empty() ? std::string("connecting the GPUs") : cat("connecting the GPUs, whose set-up may be why:\n", found); },
-                      [&] { return make_nccl_comm(group_, rank, device); });
+    return in_context(
+        [&] {
+          return found.empty() ? std::string("connecting the GPUs")
+                               : cat("connecting the GPUs, whose set-up may be why:\n", found);
+        },
+        [&] { return make_nccl_comm(group_, rank, device); });
   }
-  throw Error(Kind::device, "several GPUs need NCCL, which this build does not contain (-DHCTR_NCCL=ON says why not); name one GPU in \"gpu\"");
+  throw Error(Kind::device,
+              "several GPUs need NCCL, which this build does not contain (-DHCTR_NCCL=ON says why not); name one GPU "
+              "in \"gpu\"");
 }
 
 void Job::run_rank(int rank, Device device, const std::function<void(Communicator&, Device)>& body) {
   std::unique_ptr<Communicator> comm;
   const auto fail = [&](const Error& error) {
     const bool named_already = dynamic_cast<const AgreedError*>(&error) != nullptr;
-    const Error named = ranks() > 1 && !named_already ? error.with_context(cat("training on rank ", rank, " of ", ranks())) : error;
+    const Error named =
+        ranks() > 1 && !named_already ? error.with_context(cat("training on rank ", rank, " of ", ranks())) : error;
     group_.fail(rank, named);
     if (comm) comm->abort(named);
   };
@@ -81,7 +91,8 @@ void Job::run(const std::function<void(Communicator&, Device)>& body) {
     std::unique_lock lock(mutex);
     const auto all_ended = [&] { return ended == ranks_here(); };
     change.wait(lock, [&] { return all_ended() || group_.failure(); });
-    if (!all_ended() && !change.wait_for(lock, kToLeave, all_ended)) {  // a rank that waits for a disk, say, hears of nothing
+    if (!all_ended() &&
+        !change.wait_for(lock, kToLeave, all_ended)) {  // a rank that waits for a disk, say, hears of nothing
       const Error error = group_.failure()->error;
       print(error);
       if (others_) others_->abort(exit_code(error.kind()));

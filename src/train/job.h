@@ -1,4 +1,5 @@
-// The ranks of this process, each in a thread of its own, and what joins them with each other and with those of other processes.
+// The ranks of this process, each in a thread of its own, and what joins them with each other and with those of other
+// processes.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,8 @@ namespace hctr {
 
 class Job {
  public:
-  /// A rank for each device. `others` (none where this process is alone) outlives it. `log`: of rank 0, told of what is amiss with the GPUs' set-up.
+  /// A rank for each device. `others` (none where this process is alone) outlives it. `log`: of rank 0, told of what is
+  /// amiss with the GPUs' set-up.
   Job(std::vector<Device> devices, Processes* others, std::chrono::seconds limit, Log log = Log::silent());
 
   int first_rank() const { return group_.seats().first; }
@@ -21,8 +23,9 @@ class Job {
   /// Of the whole job.
   int ranks() const { return group_.seats().all; }
 
-  /// Calls body(communicator, device) for every rank of this process and returns when all have ended. Throws the first error of any
-  /// rank. Where a rank hangs and cannot be woken while another has failed, prints the error and ends the process.
+  /// Calls body(communicator, device) for every rank of this process and returns when all have ended. Throws the first
+  /// error of any rank. Where a rank hangs and cannot be woken while another has failed, prints the error and ends the
+  /// process.
   void run(const std::function<void(Communicator&, Device)>& body);
 
  private:

@@ -9,12 +9,16 @@ namespace hctr {
 Config load_config(const std::filesystem::path& path, bool strict, const Log& log) {
   Problems problems;
   Config config = read_config(Json::read_file(path), problems);
-  const auto in_data = [](const Problems::Entry& error) { return error.pointer.starts_with("/layers/0") || error.pointer == "/layers"; };
-  if (std::none_of(problems.errors().begin(), problems.errors().end(), in_data))  // else names would be missing everywhere
+  const auto in_data = [](const Problems::Entry& error) {
+    return error.pointer.starts_with("/layers/0") || error.pointer == "/layers";
+  };
+  if (std::none_of(problems.errors().begin(), problems.errors().end(),
+                   in_data))  // else names would be missing everywhere
     wire(config, config.solver.batchsize, problems);
   if (strict) problems.make_strict();
   problems.throw_if_any(path.string());
-  for (const auto& warning : problems.warnings()) log.warning(path.string(), " ", warning.pointer, ": ", warning.message);
+  for (const auto& warning : problems.warnings())
+    log.warning(path.string(), " ", warning.pointer, ": ", warning.message);
   for (const auto& note : problems.notes()) log.info("note: ", path.string(), " ", note.pointer, ": ", note.message);
   return config;
 }

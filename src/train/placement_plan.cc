@@ -14,12 +14,14 @@ constexpr int64_t kSampled = 16384;  // samples that the first look at the data 
 int64_t row_bytes(const TableSpec& spec) {
   const auto stored = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };
   const int64_t index = spec.direct.empty() ? 24 : 0;  // entries at half load, and key and slot of the row
-  return spec.dim * stored(spec.storage) + spec.optimizer.states() * spec.state_dim() * stored(spec.stored_states()) + index;
+  return spec.dim * stored(spec.storage) + spec.optimizer.states() * spec.state_dim() * stored(spec.stored_states()) +
+         index;
 }
 
 std::string speeds_text(const MachineSpeeds& speeds) {
   const auto gigabytes = [](double bytes) { return cat(static_cast<int64_t>(bytes / 1e7 + 0.5) / 100.0, " GB/s"); };
-  return cat("all-to-all ", gigabytes(speeds.link), ", all-reduce ", gigabytes(speeds.sums), ", rows ", gigabytes(speeds.rows));
+  return cat("all-to-all ", gigabytes(speeds.link), ", all-reduce ", gigabytes(speeds.sums), ", rows ",
+             gigabytes(speeds.rows));
 }
 
 }  // namespace
@@ -28,18 +30,29 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
   PlanProblem problem{.ranks = ranks, .batch = config.solver.batchsize};
   for (const EmbeddingEntry& entry : config.embeddings) {
     const EmbeddingClause& clause = entry.clause;
-    const auto input = static_cast<size_t>(std::find_if(config.data.sparse.begin(), config.data.sparse.end(),
-                                                        [&](const SparseInput& each) { return each.top == clause.bottom; }) - config.data.sparse.begin());
+    const auto input =
+        static_cast<size_t>(std::find_if(config.data.sparse.begin(), config.data.sparse.end(),
+                                         [&](const SparseInput& each) { return each.top == clause.bottom; }) -
+                            config.data.sparse.begin());
     const SparseInput& sparse = config.data.sparse.at(input);
     const bool limited = clause.hparam.limited();
     const TableSpec spec = clause.table_spec(config.optimizer);
     PlacementRule rule = clause.placement_rule();
     if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // of the rows that are not frequent
-    PlanTable table{.name = clause.top(), .rule = limited && !clause.identity_by_slot() && rule != PlacementRule::data_parallel ? PlacementRule::distributed : rule,
-                    .as_without_plan = limited, .identity_by_slot = clause.identity_by_slot(), .may_be_cut = spec.may_be_cut() && !limited && spec.replication.of == Replication::Of::none,
-                    .may_be_everywhere = !spec.direct.empty() && spec.replication.of != Replication::Of::frequent && !spec.policy.counts_keys,
+    PlanTable table{.name = clause.top(),
+                    .rule = limited && !clause.identity_by_slot() && rule != PlacementRule::data_parallel
+                                ? PlacementRule::distributed
+                                : rule,
+                    .as_without_plan = limited,
+                    .identity_by_slot = clause.identity_by_slot(),
+                    .may_be_cut = spec.may_be_cut() && !limited && spec.replication.of == Replication::Of::none,
+                    .may_be_everywhere = !spec.direct.empty() && spec.replication.of != Replication::Of::frequent &&
+                                         !spec.policy.counts_keys,
                     .dim = clause.dim,
-                    .number_bytes = static_cast<int64_t>(size_of(clause.hparam.exchange_precision.value_or(config.solver.exchange()))), .row_bytes = row_bytes(spec), .slots = {}};
+                    .number_bytes = static_cast<int64_t>(
+                        size_of(clause.hparam.exchange_precision.value_or(config.solver.exchange()))),
+                    .row_bytes = row_bytes(spec),
+                    .slots = {}};
     for (int64_t s = 0; s < sparse.slot_num; ++s) {
       const auto at = static_cast<size_t>(s);
       const int64_t places = sparse.kept_nnz(s);
@@ -58,13 +71,16 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
   return problem;
 }
 
-std::vector<Placement> agree_on_plan(const Config& config, Runtime& runtime, Communicator& comm, const RunFolder& folder, const Log& log) {
+std::vector<Placement> agree_on_plan(const Config& config, Runtime& runtime, Communicator& comm,
+                                     const RunFolder& folder, const Log& log) {
   if (comm.size() == 1 || config.embeddings.empty()) return {};
   const std::string& file = config.solver.placement_file;
   PlanProblem problem = plan_problem(config, comm.size(), {});
-  const bool chooses = file.empty() && std::any_of(problem.tables.begin(), problem.tables.end(), [](const PlanTable& table) {
-    return !table.as_without_plan && (table.rule == PlacementRule::automatic || table.rule == PlacementRule::localized);
-  });
+  const bool chooses =
+      file.empty() && std::any_of(problem.tables.begin(), problem.tables.end(), [](const PlanTable& table) {
+        return !table.as_without_plan &&
+               (table.rule == PlacementRule::automatic || table.rule == PlacementRule::localized);
+      });
   if (chooses) {
     const MachineSpeeds speeds = measure_speeds(runtime, comm);
     if (comm.rank() == 0) problem = plan_problem(config, comm.size(), sample_keys(config, kSampled));
@@ -72,10 +88,12 @@ std::vector<Placement> agree_on_plan(const Config& config, Runtime& runtime, Com
   }
   std::string plan;
   if (comm.rank() == 0) {
-    const std::vector<Placement> placements = file.empty() ? make_plan(problem) : plan_from_json(Json::read_file(file), file, problem);
+    const std::vector<Placement> placements =
+        file.empty() ? make_plan(problem) : plan_from_json(Json::read_file(file), file, problem);
     plan = plan_to_json(problem, placements).text(2);
-    log.info(file.empty() ? "Plan of embedding rows" : cat("Plan of embedding rows, from '", file, "'"), " (", chooses ? "" : "with assumed speeds: ",
-             speeds_text(problem.speeds), "):\n", plan_text(problem, placements));
+    log.info(file.empty() ? "Plan of embedding rows" : cat("Plan of embedding rows, from '", file, "'"), " (",
+             chooses ? "" : "with assumed speeds: ", speeds_text(problem.speeds), "):\n",
+             plan_text(problem, placements));
     folder.write_plan(plan);
   }
   return plan_from_json(Json::parse(comm.share(plan, 0), "the plan of rank 0"), "the plan of rank 0", problem);
@@ -88,8 +106,9 @@ std::string plan_outlook(const Config& config) {
   const PlanProblem problem = plan_problem(config, ranks, {});
   if (!file.empty() && !std::filesystem::exists(file)) return "";
   const auto placements = file.empty() ? make_plan(problem) : plan_from_json(Json::read_file(file), file, problem);
-  return cat("Plan of embedding rows", file.empty() ? ", made from the config alone" : cat(" of '", file, "'"), ", with assumed speeds (",
-             speeds_text(problem.speeds), "); a run measures them and looks at the data:\n", plan_text(problem, placements), "\n");
+  return cat("Plan of embedding rows", file.empty() ? ", made from the config alone" : cat(" of '", file, "'"),
+             ", with assumed speeds (", speeds_text(problem.speeds), "); a run measures them and looks at the data:\n",
+             plan_text(problem, placements), "\n");
 }
 
 }  // namespace hctr

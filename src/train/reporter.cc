@@ -22,7 +22,8 @@ Reporter::Reporter(const Log& log, RunFolder& folder, int64_t samples_in_all)
 double Reporter::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
 void Reporter::queued(int64_t samples) {
-  if (!folder_.path().empty() && ::isatty(STDERR_FILENO) == 1) progress_.at(samples);  // elsewhere the display lines are progress enough
+  if (!folder_.path().empty() && ::isatty(STDERR_FILENO) == 1)
+    progress_.at(samples);  // elsewhere the display lines are progress enough
 }
 
 void Reporter::event(const std::string& line) {
@@ -34,25 +35,38 @@ void Reporter::trained(int64_t iteration, int64_t samples, double loss, double l
   const auto now = Clock::now();
   const double since = std::chrono::duration<double>(now - shown_).count();
   const double rate = since > 0 ? static_cast<double>(samples - shown_samples_) / since : 0;
-  const double left = samples > 0 ? seconds() / static_cast<double>(samples) * static_cast<double>(samples_in_all_ - samples) : 0;
-  event(cat("Iter: ", iteration, " Time(", iteration - shown_iteration_, " iters): ", fixed("%.6f", since), "s Loss: ", fixed("%.6f", loss),
-            " lr:", fixed("%.6f", learning_rate), " | ", with_unit_prefix(rate), " samples/s, ", readable_time(left > 0 ? left : 0), " left"));
-  folder_.add_metrics(Json(Json::Object{{"kind", "train"}, {"iteration", iteration}, {"samples", samples}, {"loss", loss},
-                                        {"learning_rate", learning_rate}, {"seconds", seconds()}, {"samples_per_second", rate}}));
+  const double left =
+      samples > 0 ? seconds() / static_cast<double>(samples) * static_cast<double>(samples_in_all_ - samples) : 0;
+  event(cat("Iter: ", iteration, " Time(", iteration - shown_iteration_, " iters): ", fixed("%.6f", since),
+            "s Loss: ", fixed("%.6f", loss), " lr:", fixed("%.6f", learning_rate), " | ", with_unit_prefix(rate),
+            " samples/s, ", readable_time(left > 0 ? left : 0), " left"));
+  folder_.add_metrics(Json(Json::Object{{"kind", "train"},
+                                        {"iteration", iteration},
+                                        {"samples", samples},
+                                        {"loss", loss},
+                                        {"learning_rate", learning_rate},
+                                        {"seconds", seconds()},
+                                        {"samples_per_second", rate}}));
   shown_ = now;
   shown_samples_ = samples;
   shown_iteration_ = iteration;
 }
 
-void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map<std::string, double>& metrics, double took) {
-  Json line(Json::Object{{"kind", "eval"}, {"iteration", iteration}, {"samples", eval_samples}, {"seconds", seconds()}, {"eval_seconds", took}});
+void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map<std::string, double>& metrics,
+                         double took) {
+  Json line(Json::Object{{"kind", "eval"},
+                         {"iteration", iteration},
+                         {"samples", eval_samples},
+                         {"seconds", seconds()},
+                         {"eval_seconds", took}});
   for (const auto& [name, value] : metrics) {
     event(cat("Evaluation, ", name, ": ", fixed("%.6f", value)));
     line.set(name, value);
   }
   event(cat("Eval Time for ", eval_samples, " samples: ", fixed("%.6f", took), "s"));
   folder_.add_metrics(line);
-  shown_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(took));  // training speed leaves it out
+  shown_ +=
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(took));  // training speed leaves it out
 }
 
 void Reporter::tables(int64_t iteration, const TableCounts& counts) {

@@ -1,5 +1,5 @@
-// What a person sees of a run: a progress line, lines for display, evaluation and snapshots, and the same for programs in
-// metrics.jsonl.
+// What a person sees of a run: a progress line, lines for display, evaluation and snapshots, and the same for programs
+// in metrics.jsonl.
 #pragma once
 
 #include <chrono>

@@ -37,7 +37,8 @@ Json counts(const std::map<std::string, std::map<std::string, int64_t>>& of_tabl
 
 }  // namespace
 
-RunFolder::RunFolder(const fs::path& wanted, const fs::path& config) : path_(wanted.empty() ? new_folder(config) : wanted) {
+RunFolder::RunFolder(const fs::path& wanted, const fs::path& config)
+    : path_(wanted.empty() ? new_folder(config) : wanted) {
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) throw Error(Kind::io, cat("cannot create the run folder '", path_.string(), "': ", error.message()));
@@ -48,7 +49,8 @@ RunFolder::RunFolder(const fs::path& wanted, const fs::path& config) : path_(wan
 void RunFolder::add_metrics(const Json& line) {
   if (path_.empty()) return;
   metrics_ << line.text() << '\n' << std::flush;
-  if (!metrics_) throw Error(Kind::io, cat("cannot write '", (path_ / "metrics.jsonl").string(), "'; is the disk full?"));
+  if (!metrics_)
+    throw Error(Kind::io, cat("cannot write '", (path_ / "metrics.jsonl").string(), "'; is the disk full?"));
 }
 
 void RunFolder::write_config(const Json& effective) const {

@@ -1,10 +1,9 @@
 // The folder a run leaves: metrics.jsonl, summary.json, config.json and the final model.
 //
-//   metrics.jsonl   a JSON object a line; the first has "kind": "start" and "schema", then "train", "eval" and "table", last "end"
-//   summary.json    what TrainSummary holds, with "schema"
-//   config.json     the config with every default filled in
-//   plan.json       on several ranks, which of them has which embedding rows
-//   final_*.model   the final model, in the classic layouts
+//   metrics.jsonl   a JSON object a line; the first has "kind": "start" and "schema", then "train", "eval" and "table",
+//   last "end" summary.json    what TrainSummary holds, with "schema" config.json     the config with every default
+//   filled in plan.json       on several ranks, which of them has which embedding rows final_*.model   the final model,
+//   in the classic layouts
 #pragma once
 
 #include <filesystem>

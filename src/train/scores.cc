@@ -14,7 +14,8 @@ Scores::Scores(const MetricList& metrics, int64_t columns) : columns_(columns) {
   }
 }
 
-void Scores::add(View<const float, 2> predictions, View<const float, 2> labels, std::span<const std::optional<int64_t>> groups, int64_t rows) {
+void Scores::add(View<const float, 2> predictions, View<const float, 2> labels,
+                 std::span<const std::optional<int64_t>> groups, int64_t rows) {
   std::vector<float> column_predictions, column_labels;
   std::vector<std::optional<int64_t>> column_groups;
   for (int64_t c = 0; c < columns_; ++c) {
@@ -27,7 +28,8 @@ void Scores::add(View<const float, 2> predictions, View<const float, 2> labels, 
         column_labels.push_back(label);
         if (!groups.empty()) column_groups.push_back(groups[static_cast<size_t>(r)]);
       }
-    for (auto& [name, of_columns] : measures_) of_columns[static_cast<size_t>(c)]->add({column_predictions, column_labels, column_groups});
+    for (auto& [name, of_columns] : measures_)
+      of_columns[static_cast<size_t>(c)]->add({column_predictions, column_labels, column_groups});
   }
 }
 

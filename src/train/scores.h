@@ -21,9 +21,10 @@ class Scores {
   Scores(const MetricList& metrics, int64_t columns);
 
   bool empty() const { return measures_.empty(); }
-  /// Adds the first `rows` rows. Labels below -0.5 mean "missing" and are left out with their predictions. `groups`: one for each row, or
-  /// none where no metric is one of groups.
-  void add(View<const float, 2> predictions, View<const float, 2> labels, std::span<const std::optional<int64_t>> groups, int64_t rows);
+  /// Adds the first `rows` rows. Labels below -0.5 mean "missing" and are left out with their predictions. `groups`:
+  /// one for each row, or none where no metric is one of groups.
+  void add(View<const float, 2> predictions, View<const float, 2> labels,
+           std::span<const std::optional<int64_t>> groups, int64_t rows);
   /// What was measured so far, and adding what was measured elsewhere of the same loss.
   std::string state();
   void unite(std::string_view state);

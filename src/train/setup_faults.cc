@@ -42,31 +42,39 @@ std::map<std::string, std::vector<size_t>> grouped(const std::vector<RankSetup>&
   return groups;
 }
 
-void faults_of_host(const std::vector<RankSetup>& ranks, const std::vector<size_t>& here, std::vector<SetupFault>& faults) {
+void faults_of_host(const std::vector<RankSetup>& ranks, const std::vector<size_t>& here,
+                    std::vector<SetupFault>& faults) {
   const RankSetup& first = ranks[here[0]];
   std::set<size_t> apart;
   for (const size_t a : here)
     for (const size_t b : here)
-      if (const auto& unreachable = ranks[a].unreachable; std::find(unreachable.begin(), unreachable.end(), ranks[b].gpu_id) != unreachable.end())
+      if (const auto& unreachable = ranks[a].unreachable;
+          std::find(unreachable.begin(), unreachable.end(), ranks[b].gpu_id) != unreachable.end())
         apart.insert({a, b});
   if (!apart.empty())
-    faults.push_back({Weight::warns, cat("the GPUs of ", ranks_text({apart.begin(), apart.end()}), " on host ", first.host,
-                                         " cannot all read each other's memory, so what they exchange goes through the host's, several times slower: "
-                                         "nvidia-smi topo -m shows how they are connected; where it shows links, IOMMU or ACS (in virtual machines: the "
-                                         "host's settings) keep them from it")});
+    faults.push_back(
+        {Weight::warns, cat("the GPUs of ", ranks_text({apart.begin(), apart.end()}), " on host ", first.host,
+                            " cannot all read each other's memory, so what they exchange goes through the host's, "
+                            "several times slower: "
+                            "nvidia-smi topo -m shows how they are connected; where it shows links, IOMMU or ACS (in "
+                            "virtual machines: the "
+                            "host's settings) keep them from it")});
   int64_t free = first.shared_memory;
   for (const size_t r : here) free = std::min(free, ranks[r].shared_memory);
   if (here.size() > 1 && free < kSharedMemory * static_cast<int64_t>(here.size()))
     faults.push_back({Weight::warns, cat("host ", first.host, " has ", with_unit_prefix(static_cast<double>(free)),
-                                         " bytes of shared memory free in /dev/shm for ", here.size(), " ranks, and NCCL may want ", kSharedMemory >> 20,
+                                         " bytes of shared memory free in /dev/shm for ", here.size(),
+                                         " ranks, and NCCL may want ", kSharedMemory >> 20,
                                          " MiB for each; of a container: docker run --shm-size=1g, or --ipc=host")});
   for (const size_t r : here) {
     const std::string& wanted = ranks[r].wanted;
     const auto& interfaces = ranks[r].interfaces;
     const auto allowed = [&](const std::string& each) { return allows_interface(wanted, each); };
     if (wanted.empty() || std::any_of(interfaces.begin(), interfaces.end(), allowed)) continue;
-    faults.push_back({Weight::stops, cat("NCCL_SOCKET_IFNAME=", wanted, " allows none of the network interfaces that are up on host ", first.host,
-                                         ", where rank ", r, " runs (", names_text(interfaces), "): name one of these, or leave the variable out")});
+    faults.push_back(
+        {Weight::stops, cat("NCCL_SOCKET_IFNAME=", wanted,
+                            " allows none of the network interfaces that are up on host ", first.host, ", where rank ",
+                            r, " runs (", names_text(interfaces), "): name one of these, or leave the variable out")});
     break;
   }
 }
@@ -83,15 +91,25 @@ std::vector<std::string> strings_of(const Json& json) {
 }
 
 std::string to_text(const RankSetup& s) {
-  return Json(Json::Object{{"host", s.host}, {"gpu", s.gpu}, {"gpu_id", s.gpu_id}, {"unreachable", to_json(s.unreachable)}, {"shared_memory", s.shared_memory},
-                           {"interfaces", to_json(s.interfaces)}, {"wanted", s.wanted}})
+  return Json(Json::Object{{"host", s.host},
+                           {"gpu", s.gpu},
+                           {"gpu_id", s.gpu_id},
+                           {"unreachable", to_json(s.unreachable)},
+                           {"shared_memory", s.shared_memory},
+                           {"interfaces", to_json(s.interfaces)},
+                           {"wanted", s.wanted}})
       .text();
 }
 RankSetup from_text(const std::string& text) {
   const Json json = Json::parse(text, "the set-up of a rank");
   const auto word = [&](const char* name) { return *json.find(name)->string(); };
-  return {word("host"), word("gpu"), word("gpu_id"), strings_of(*json.find("unreachable")), *json.find("shared_memory")->integer(),
-          strings_of(*json.find("interfaces")), word("wanted")};
+  return {word("host"),
+          word("gpu"),
+          word("gpu_id"),
+          strings_of(*json.find("unreachable")),
+          *json.find("shared_memory")->integer(),
+          strings_of(*json.find("interfaces")),
+          word("wanted")};
 }
 
 }  // namespace
@@ -138,18 +156,22 @@ std::vector<SetupFault> setup_faults(const std::vector<RankSetup>& ranks) {
   if (kinds.size() > 1) {
     std::string text;
     for (const auto& [gpu, of] : kinds) text += cat(text.empty() ? "" : "; ", gpu, " (", ranks_text(of), ")");
-    faults.push_back({Weight::warns, cat("the ranks' GPUs differ: ", text, ". Each step waits for the slowest, and the one with least memory limits the "
-                                         "plan: name GPUs of one kind in \"gpu\", or show no others with CUDA_VISIBLE_DEVICES")});
+    faults.push_back(
+        {Weight::warns, cat("the ranks' GPUs differ: ", text,
+                            ". Each step waits for the slowest, and the one with least memory limits the "
+                            "plan: name GPUs of one kind in \"gpu\", or show no others with CUDA_VISIBLE_DEVICES")});
   }
   for (const auto& [gpu, of] : grouped(ranks, [](const RankSetup& s) { return s.host + " " + s.gpu_id; }))
     if (of.size() > 1)
-      faults.push_back({Weight::stops, cat(ranks_text(of), " share one GPU of host ", ranks[of[0]].host, ", and each needs its own: the lists in \"gpu\" name "
+      faults.push_back({Weight::stops, cat(ranks_text(of), " share one GPU of host ", ranks[of[0]].host,
+                                           ", and each needs its own: the lists in \"gpu\" name "
                                            "GPUs by their numbers on their host, one list for each process")});
   const auto hosts = grouped(ranks, [](const RankSetup& s) { return s.host; });
   for (const auto& [host, here] : hosts) faults_of_host(ranks, here, faults);
   if (hosts.size() > 1 && std::all_of(ranks.begin(), ranks.end(), [](const RankSetup& s) { return s.wanted.empty(); }))
-    faults.push_back({Weight::explains, cat("NCCL chooses the network between the hosts by itself, of ", names_text(ranks[0].interfaces), " on host ",
-                                            ranks[0].host, ": where that is the wrong one, NCCL_SOCKET_IFNAME names another")});
+    faults.push_back({Weight::explains, cat("NCCL chooses the network between the hosts by itself, of ",
+                                            names_text(ranks[0].interfaces), " on host ", ranks[0].host,
+                                            ": where that is the wrong one, NCCL_SOCKET_IFNAME names another")});
   return faults;
 }
 

@@ -1,5 +1,5 @@
-// Faults in the set-up of a machine that make several GPUs slow, or hang, or fail with a word of NCCL's: looked for before they are connected, and
-// named with what mends them.
+// Faults in the set-up of a machine that make several GPUs slow, or hang, or fail with a word of NCCL's: looked for
+// before they are connected, and named with what mends them.
 #pragma once
 
 #include <string>
@@ -29,15 +29,16 @@ struct SetupFault {
   Weight weight;
   std::string text;
 };
-/// By rank. GPUs of two kinds; one GPU for two ranks; GPUs of a host that cannot read each other; little shared memory; a network interface that is asked
-/// for and is not there; several hosts whose interface is left to chance.
+/// By rank. GPUs of two kinds; one GPU for two ranks; GPUs of a host that cannot read each other; little shared memory;
+/// a network interface that is asked for and is not there; several hosts whose interface is left to chance.
 std::vector<SetupFault> setup_faults(const std::vector<RankSetup>&);
 
-/// Whether NCCL_SOCKET_IFNAME allows an interface: names that it begins with, or is ("=eth0"), or none of them ("^docker,lo").
+/// Whether NCCL_SOCKET_IFNAME allows an interface: names that it begins with, or is ("=eth0"), or none of them
+/// ("^docker,lo").
 bool allows_interface(const std::string& wanted, const std::string& interface);
 
-/// Collective. Tells the log of rank 0 what warns, and returns, on every rank, all that was found, for when connecting fails: a line for each; or nothing.
-/// Errors: Error(comm) on every rank when a fault stops.
+/// Collective. Tells the log of rank 0 what warns, and returns, on every rank, all that was found, for when connecting
+/// fails: a line for each; or nothing. Errors: Error(comm) on every rank when a fault stops.
 std::string look_for_setup_faults(Communicator&, Device, const Log&);
 
 }  // namespace hctr

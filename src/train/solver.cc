@@ -24,10 +24,16 @@ bool every(int64_t interval, int64_t iteration) { return interval > 0 && iterati
 /// One rank's run. All ranks take the same way through it; `folder` and `log` of all but rank 0 lead nowhere.
 class Run {
  public:
-  Run(const TrainOptions& options, const Config& config, Device device, int threads, Communicator& comm, RunFolder& folder, const Log& log)
-      : options_(options), config_(config), log_(log), comm_(comm), folder_(folder),
+  Run(const TrainOptions& options, const Config& config, Device device, int threads, Communicator& comm,
+      RunFolder& folder, const Log& log)
+      : options_(options),
+        config_(config),
+        log_(log),
+        comm_(comm),
+        folder_(folder),
         runtime_(device, {.threads = threads,
-                          .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute,
+                          .seed = config.solver.seed.value,
+                          .tf32 = config.solver.enable_tf32_compute,
                           .sync_launches = options.sync_launches}),
         layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
         eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
@@ -35,15 +41,18 @@ class Run {
                agree_on_plan(config, runtime_, comm, folder, log)) {
     model_.load();
     trainer_ = std::make_unique<Trainer>(config, runtime_, comm, model_, layout_, log);
-    if (!config.data.eval_source.empty()) evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm, model_, eval_layout_, log);
-    else log.info("No eval_source: nothing is evaluated.");
+    if (!config.data.eval_source.empty())
+      evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm, model_, eval_layout_, log);
+    else
+      log.info("No eval_source: nothing is evaluated.");
     expect_one_data_set();
     summary_.device = comm.size() == 1 ? describe(device) : cat(comm.size(), " ranks; rank 0: ", describe(device));
     summary_.run_dir = folder.path();
     if (const auto best = read_best_possible(config.data.eval_source))
       for (const auto& [name, value] : best_scores(config, *best))
         for (const Metric& metric : config.solver.eval_metrics.metrics)
-          if (name == metric.type->name || name.starts_with(metric.type->name + "/")) summary_.best_possible[name] = value;
+          if (name == metric.type->name || name.starts_with(metric.type->name + "/"))
+            summary_.best_possible[name] = value;
     comm.barrier();  // setting up takes some ranks longer than others; in steps nobody waits long
   }
 
@@ -51,12 +60,16 @@ class Run {
     const SolverClause& solver = config_.solver;
     const int64_t per_epoch = trainer_->samples_in_set();
     const int64_t in_all = solver.max_iter ? *solver.max_iter * solver.batchsize : *solver.num_epochs * per_epoch;
-    log_.info("Training on ", with_unit_prefix(static_cast<double>(in_all)), " samples (", with_unit_prefix(static_cast<double>(per_epoch)),
-              " in the set), ", model_.dense_parameters(), " dense parameters, activations ",
-              name_of(solver.mixed_precision.activations), ". Run folder: ", folder_.path().string());
+    log_.info("Training on ", with_unit_prefix(static_cast<double>(in_all)), " samples (",
+              with_unit_prefix(static_cast<double>(per_epoch)), " in the set), ", model_.dense_parameters(),
+              " dense parameters, activations ", name_of(solver.mixed_precision.activations),
+              ". Run folder: ", folder_.path().string());
     Reporter report(log_, folder_, in_all);
-    folder_.add_metrics(Json(Json::Object{{"kind", "start"}, {"schema", kRunSchema}, {"device", summary_.device},
-                                          {"samples_in_set", per_epoch}, {"samples_in_all", in_all}}));
+    folder_.add_metrics(Json(Json::Object{{"kind", "start"},
+                                          {"schema", kRunSchema},
+                                          {"device", summary_.device},
+                                          {"samples_in_set", per_epoch},
+                                          {"samples_in_all", in_all}}));
     while (!finished() && !agree_to_stop()) {
       const double rate = scheduled_rate(config_.optimizer.hyper(), summary_.iterations + 1);
       const auto samples = step_or_save(rate);
@@ -73,7 +86,8 @@ class Run {
   }
 
  private:
-  /// What training has reached is not lost when data or memory stop it: the model is saved as of the last finished step.
+  /// What training has reached is not lost when data or memory stop it: the model is saved as of the last finished
+  /// step.
   template <class Body>
   auto or_save(const std::string& what, Body&& body) {
     const auto with_model = [&](const Error& error) { return error.with_context(cat(what, "; ", save_after_error())); };
@@ -84,29 +98,36 @@ class Run {
       throw AgreedError(with_model(error));
     } catch (const Error& error) {
       // Of several ranks the others are in the step already, or do not know: tables are saved by all or by none.
-      if (comm_.size() > 1 || summary_.iterations == 0 || (error.kind() != Kind::data && error.kind() != Kind::device)) throw;
+      if (comm_.size() > 1 || summary_.iterations == 0 || (error.kind() != Kind::data && error.kind() != Kind::device))
+        throw;
       throw with_model(error);
     }
   }
   std::optional<int64_t> step_or_save(double rate) {
-    return or_save(cat("training iteration ", summary_.iterations + 1), [&] { return trainer_->step(summary_.iterations, rate); });
+    return or_save(cat("training iteration ", summary_.iterations + 1),
+                   [&] { return trainer_->step(summary_.iterations, rate); });
   }
   /// Says where, or why it could not.
   std::string save_after_error() {
     try {
-      return cat("iteration ", summary_.iterations, " is saved as ", model_.save(config_.solver.snapshot_prefix, summary_.iterations).front().string());
+      return cat("iteration ", summary_.iterations, " is saved as ",
+                 model_.save(config_.solver.snapshot_prefix, summary_.iterations).front().string());
     } catch (const Error& error) {
       return cat("iteration ", summary_.iterations, " could not be saved: ", error.what());
     }
   }
 
-  static int64_t rows_per_rank(int64_t batch, const Communicator& comm) { return (batch + comm.size() - 1) / comm.size(); }
+  static int64_t rows_per_rank(int64_t batch, const Communicator& comm) {
+    return (batch + comm.size() - 1) / comm.size();
+  }
 
   bool finished() const {
     if (summary_.stopped_at) return true;
-    return config_.solver.max_iter ? summary_.iterations >= *config_.solver.max_iter : epochs_ >= *config_.solver.num_epochs;
+    return config_.solver.max_iter ? summary_.iterations >= *config_.solver.max_iter
+                                   : epochs_ >= *config_.solver.num_epochs;
   }
-  /// Ranks look at once, so that all stop after the same step; it also finds a rank that hangs before others wait on the device.
+  /// Ranks look at once, so that all stop after the same step; it also finds a rank that hangs before others wait on
+  /// the device.
   bool agree_to_stop() { return stopping_ = comm_.any(options_.stop && options_.stop->load()); }
 
   /// Each process opens the files itself: they must be the same ones.
@@ -114,8 +135,8 @@ class Run {
     const auto sizes = comm_.gather(cat(trainer_->samples_in_set()), 0);
     for (size_t r = 1; r < sizes.size(); ++r)
       if (sizes[r] != sizes[0])
-        throw Error(Kind::data, cat("'", config_.data.source, "' holds ", sizes[r], " samples for rank ", r, " and ", sizes[0],
-                                    " for rank 0: all processes must see the same files"));
+        throw Error(Kind::data, cat("'", config_.data.source, "' holds ", sizes[r], " samples for rank ", r, " and ",
+                                    sizes[0], " for rank 0: all processes must see the same files"));
   }
 
   void after_step(int64_t iteration, double rate, Reporter& report) {
@@ -132,7 +153,8 @@ class Run {
       trainer_->finish_and_read_loss();
       const auto files = model_.save(config_.solver.snapshot_prefix, iteration);
       last_snapshot_ = {iteration, files};
-      report.event(cat("Snapshot: ", files.front().string(), files.size() > 1 ? cat(" and ", files.size() - 1, " more") : ""));
+      report.event(
+          cat("Snapshot: ", files.front().string(), files.size() > 1 ? cat(" and ", files.size() - 1, " more") : ""));
       report_unsaved(report);
     }
   }
@@ -140,29 +162,33 @@ class Run {
   /// What classic model files have no place for.
   void report_unsaved(Reporter& report) const {
     for (const std::string& table : model_.tables_with_shared_row())
-      report.event(cat("The row that new keys of the full table '", table, "' share is not in the model file, which holds rows of keys alone."));
+      report.event(cat("The row that new keys of the full table '", table,
+                       "' share is not in the model file, which holds rows of keys alone."));
   }
 
   /// What fp16 has cost since the last display.
   void report_skipped(Reporter& report) {
     const auto scale = model_.loss_scale();
     if (!scale || scale->skipped == summary_.skipped_steps) return;
-    report.event(cat(scale->skipped - summary_.skipped_steps, scale->skipped - summary_.skipped_steps == 1 ? " step" : " steps",
+    report.event(cat(scale->skipped - summary_.skipped_steps,
+                     scale->skipped - summary_.skipped_steps == 1 ? " step" : " steps",
                      " skipped since fp16 gradients overflowed; the loss scale is ", scale->scale));
     summary_.skipped_steps = scale->skipped;
   }
 
   void need_finite(double loss) const {
     if (!std::isfinite(loss))
-      throw Error(Kind::data, cat("the loss is not a number at iteration ", summary_.iterations,
-                                  ": training diverged. Try a smaller learning_rate, or warmup_steps; if it happens at once, "
-                                  "look for infinite or huge dense values in the data"));
+      throw Error(Kind::data,
+                  cat("the loss is not a number at iteration ", summary_.iterations,
+                      ": training diverged. Try a smaller learning_rate, or warmup_steps; if it happens at once, "
+                      "look for infinite or huge dense values in the data"));
   }
 
   void evaluate(Reporter& report) {
     if (!evaluator_) return;
     const double before = report.seconds();
-    const Evaluator::Result result = or_save(cat("evaluating after iteration ", summary_.iterations), [&] { return evaluator_->run(summary_.iterations); });
+    const Evaluator::Result result = or_save(cat("evaluating after iteration ", summary_.iterations),
+                                             [&] { return evaluator_->run(summary_.iterations); });
     evaluated_at_ = summary_.iterations;
     summary_.metrics = result.metrics;
     for (const Metric& metric : config_.solver.eval_metrics.metrics)
@@ -180,17 +206,21 @@ class Run {
     if (summary_.iterations > 0) summary_.final_loss = trainer_->finish_and_read_loss();
     summary_.seconds = report.seconds() - eval_seconds_;
     summary_.samples_per_second = summary_.seconds > 0 ? static_cast<double>(summary_.samples) / summary_.seconds : 0;
-    if (summary_.interrupted) report.event(cat("Stopped on request after iteration ", summary_.iterations, "; saving the model."));
-    else need_finite(summary_.final_loss);
+    if (summary_.interrupted)
+      report.event(cat("Stopped on request after iteration ", summary_.iterations, "; saving the model."));
+    else
+      need_finite(summary_.final_loss);
     if (!summary_.interrupted && evaluated_at_ != summary_.iterations) evaluate(report);
     summary_.skipped_records = trainer_->skipped_records();
     report_skipped(report);
-    for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0)) summary_.memory.push_back(std::stoll(bytes));
+    for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0))
+      summary_.memory.push_back(std::stoll(bytes));
     summary_.tables = model_.table_counts();
     report.tables(summary_.iterations, summary_.tables);
     if (const auto scale = model_.loss_scale()) summary_.loss_scale = scale->scale;
     if (summary_.skipped_records > 0)
-      log_.warning(summary_.skipped_records, summary_.skipped_records == 1 ? " bad record was" : " bad records were", " left out");
+      log_.warning(summary_.skipped_records, summary_.skipped_records == 1 ? " bad record was" : " bad records were",
+                   " left out");
     if (!last_snapshot_ || last_snapshot_->first != summary_.iterations) {
       last_snapshot_ = {summary_.iterations, model_.save(config_.solver.snapshot_prefix, summary_.iterations)};
       report_unsaved(report);
@@ -200,8 +230,12 @@ class Run {
       summary_.model_files.push_back(file);
       if (comm_.rank() == 0) link_into(file, folder_.path() / cat("final_", file.filename().string()));
     }
-    folder_.add_metrics(Json(Json::Object{{"kind", "end"}, {"iteration", summary_.iterations}, {"samples", summary_.samples},
-                                          {"loss", summary_.final_loss}, {"seconds", summary_.seconds}, {"interrupted", summary_.interrupted}}));
+    folder_.add_metrics(Json(Json::Object{{"kind", "end"},
+                                          {"iteration", summary_.iterations},
+                                          {"samples", summary_.samples},
+                                          {"loss", summary_.final_loss},
+                                          {"seconds", summary_.seconds},
+                                          {"interrupted", summary_.interrupted}}));
     folder_.write_summary(summary_);
   }
 
@@ -252,7 +286,8 @@ TrainSummary train_here(const TrainOptions& options, Processes* others, const Lo
   const std::vector<Device> devices = choose_devices(options.device, config.solver.gpu, place, speaks ? log : quiet);
   const int threads = options.threads.value_or(std::max(1, usable_cores() / static_cast<int>(devices.size())));
   Job job(devices, others, std::chrono::seconds(options.comm_timeout), log);
-  if (job.ranks() > 1 && speaks) log.info(job.ranks(), " ranks in ", place.processes, place.processes == 1 ? " process." : " processes.");
+  if (job.ranks() > 1 && speaks)
+    log.info(job.ranks(), " ranks in ", place.processes, place.processes == 1 ? " process." : " processes.");
   RunFolder folder = speaks ? RunFolder(options.run_dir, options.config) : RunFolder(), nowhere;
   folder.write_config(config.effective);
   TrainSummary summary{.rank = job.first_rank()};

@@ -6,9 +6,15 @@
 
 namespace hctr {
 
-Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout, const Log& log)
-    : runtime_(runtime), comm_(comm), model_(model), ring_(layout, kSlots, runtime.device()), losses_(runtime.device(), kSlots * sizeof(float)),
-      sparse_inputs_(config.data.sparse.size()), records_(config.solver.cuda_graph && !runtime.options().sync_launches) {
+Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout,
+                 const Log& log)
+    : runtime_(runtime),
+      comm_(comm),
+      model_(model),
+      ring_(layout, kSlots, runtime.device()),
+      losses_(runtime.device(), kSlots * sizeof(float)),
+      sparse_inputs_(config.data.sparse.size()),
+      records_(config.solver.cuda_graph && !runtime.options().sync_launches) {
   for (int s = 0; s < kSlots; ++s) {
     slots_.emplace_back(runtime.device());
     record(s);
@@ -18,7 +24,8 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
   options.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
   options.shuffle = config.data.shuffle;
   options.seed = config.solver.seed.value;
-  reader_ = std::make_unique<Reader>(config.data, training_source(config.data), layout, ring_.host_blocks(), options, log);
+  reader_ =
+      std::make_unique<Reader>(config.data, training_source(config.data), layout, ring_.host_blocks(), options, log);
 }
 
 BatchTensors Trainer::batch(int slot) const { return batch_tensors(ring_, slot, sparse_inputs_); }
@@ -33,7 +40,8 @@ void Trainer::record(int slot) {
   const auto compute = [this, slot, tensors, binding = model_.bind(Phase::train, tensors)] {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
     model_.train_step(ctx, slot, tensors, binding);
-    copy_bytes(ctx.stream(), losses_.data() + static_cast<size_t>(slot) * sizeof(float), model_.loss(Phase::train).bytes(), sizeof(float));
+    copy_bytes(ctx.stream(), losses_.data() + static_cast<size_t>(slot) * sizeof(float),
+               model_.loss(Phase::train).bytes(), sizeof(float));
   };
   Slot& at = slots_[static_cast<size_t>(slot)];
   at.prepare.emplace(runtime_.prepare_stream(), records_, prepare);
@@ -47,8 +55,8 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   run_slot(*next, step, learning_rate, {});
 
   if (runtime_.device().is_cuda()) {
-    // The slot before is given back once its upload has run, which is long ago: the host waits only when it is a whole ring
-    // ahead of the device.
+    // The slot before is given back once its upload has run, which is long ago: the host waits only when it is a whole
+    // ring ahead of the device.
     if (uploading_) {
       slots_[static_cast<size_t>(*uploading_)].prepared.synchronize();
       reader_->release(*uploading_);

@@ -25,7 +25,8 @@ class Trainer {
   Trainer(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&);
 
   /// Queues the next step with this learning rate; does not wait for it. Returns the samples of all ranks it trains on;
-  /// nothing when the data has ended. `step`: training steps done before it. Errors: of several ranks AgreedError where a table refuses the batch.
+  /// nothing when the data has ended. `step`: training steps done before it. Errors: of several ranks AgreedError where
+  /// a table refuses the batch.
   std::optional<int64_t> step(int64_t step, double learning_rate);
   /// The same over and over with the batches that the last steps left in the slots, without reading. For benchmarks.
   void replay(int64_t step, double learning_rate, Replay);
@@ -47,7 +48,8 @@ class Trainer {
   };
   void record(int slot);
   void run_slot(int slot, int64_t step, double learning_rate, Replay);
-  /// Room, keys and rows of the next step. Where tables may refuse it, ranks stop together, before anything is computed.
+  /// Room, keys and rows of the next step. Where tables may refuse it, ranks stop together, before anything is
+  /// computed.
   void prepare(int slot, int64_t step);
   BatchTensors batch(int slot) const;
 

@@ -10,18 +10,21 @@ namespace {
 class BadInput : public testing::Test {
  protected:
   /// Runs `option` on `config` and expects this exit code and every one of these pieces in the message.
-  void expect(const std::string& option, const std::string& config, int exit_code, const std::vector<std::string>& pieces) {
+  void expect(const std::string& option, const std::string& config, int exit_code,
+              const std::vector<std::string>& pieces) {
     write_file(folder_ / "config.json", config);
     const Outcome outcome = run_program("huge_ctr", {option, "config.json", "--device", "cpu"}, folder_.path());
     EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
-    for (const std::string& piece : pieces) EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
+    for (const std::string& piece : pieces)
+      EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
   }
   void check(const std::string& from, const std::string& to, const std::vector<std::string>& pieces) {
     expect("--check", with_change(small_config(), from, to), 3, pieces);
   }
   /// Trains on good data after `spoil` has had its way with it.
   template <class Spoil>
-  void train(Spoil spoil, int exit_code, const std::vector<std::string>& pieces, const std::string& config = small_config()) {
+  void train(Spoil spoil, int exit_code, const std::vector<std::string>& pieces,
+             const std::string& config = small_config()) {
     write_file(folder_ / "config.json", small_config());
     make_data(folder_.path(), "config.json", 2000, 500);
     spoil();
@@ -47,19 +50,23 @@ TEST_F(BadInput, MissingConfig) {
 }
 
 TEST_F(BadInput, MalformedJsonIsNamedByLineAndColumn) {
-  expect("--check", "{\n  \"solver\": {\n    \"display\": 1,,\n  }\n}\n", 3, {"config.json: line 3, column 18", "not valid JSON"});
+  expect("--check", "{\n  \"solver\": {\n    \"display\": 1,,\n  }\n}\n", 3,
+         {"config.json: line 3, column 18", "not valid JSON"});
   expect("--check", "{\"solver\": {", 3, {"line 1", "ends too early"});
   expect("--check", "{\"solver\": 1, \"solver\": 2}", 3, {"\"solver\" stands twice"});
 }
 
 TEST_F(BadInput, MisspeltKey) {
-  check("\"batchsize\"", "\"batchsiez\"", {"/solver/batchsiez", "did you mean \"batchsize\"?", "solver needs \"batchsize\""});
+  check("\"batchsize\"", "\"batchsiez\"",
+        {"/solver/batchsiez", "did you mean \"batchsize\"?", "solver needs \"batchsize\""});
   check("\"num_output\": 16", "\"num_ouput\": 16", {"/layers/6/fc_param/num_ouput", "did you mean \"num_output\"?"});
-  check("\"fc_param\": {\"num_output\": 16}", "\"fc_parm\": {\"num_output\": 16}", {"/layers/6/fc_parm", "did you mean \"fc_param\"?"});
+  check("\"fc_param\": {\"num_output\": 16}", "\"fc_parm\": {\"num_output\": 16}",
+        {"/layers/6/fc_parm", "did you mean \"fc_param\"?"});
 }
 
 TEST_F(BadInput, ForeignKeyIsAWarningAndAnErrorWhenStrict) {
-  const std::string config = with_change(small_config(), "\"max_iter\"", "\"colour_of_the_bike_shed\": 1, \"max_iter\"");
+  const std::string config =
+      with_change(small_config(), "\"max_iter\"", "\"colour_of_the_bike_shed\": 1, \"max_iter\"");
   write_file(folder_ / "config.json", config);
   Outcome outcome = run_program("huge_ctr", {"--check", "config.json"}, folder_.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -69,34 +76,43 @@ TEST_F(BadInput, ForeignKeyIsAWarningAndAnErrorWhenStrict) {
 }
 
 TEST_F(BadInput, WrongType) {
-  check("\"batchsize\": 128", "\"batchsize\": \"many\"", {"/solver/batchsize", "expected an integer", "the string \"many\""});
+  check("\"batchsize\": 128", "\"batchsize\": \"many\"",
+        {"/solver/batchsize", "expected an integer", "the string \"many\""});
   check("\"batchsize\": 128", "\"batchsize\": -3", {"/solver/batchsize", "at least 1", "-3"});
   check("\"rate\": 0.1", "\"rate\": 1.5", {"/layers/8/rate", "less than 1", "1.5"});
-  check("\"update_type\": \"Global\"", "\"update_type\": \"Globl\"", {"/optimizer/update_type", "did you mean \"Global\"?"});
+  check("\"update_type\": \"Global\"", "\"update_type\": \"Globl\"",
+        {"/optimizer/update_type", "did you mean \"Global\"?"});
 }
 
 TEST_F(BadInput, UnknownLayer) {
-  check("\"type\": \"ReLU\"", "\"type\": \"RelU6\"", {"/layers/7/type", "no such layer: \"RelU6\"", "did you mean \"ReLU\"?"});
+  check("\"type\": \"ReLU\"", "\"type\": \"RelU6\"",
+        {"/layers/7/type", "no such layer: \"RelU6\"", "did you mean \"ReLU\"?"});
   check("\"type\": \"Add\"", "\"type\": \"Transmogrifier\"", {"/layers/10/type", "no such layer", "InnerProduct"});
 }
 
 TEST_F(BadInput, MissingBottom) {
-  check("\"bottom\": \"relu1\"", "\"bottom\": \"relu_1\"", {"/layers/8/bottom", "no layer produces \"relu_1\"", "did you mean \"relu1\"?"});
+  check("\"bottom\": \"relu1\"", "\"bottom\": \"relu_1\"",
+        {"/layers/8/bottom", "no layer produces \"relu_1\"", "did you mean \"relu1\"?"});
   check("\"bottom\": \"relu1\", ", "", {"/layers/8", "needs \"bottom\""});
   check("\"bottom\": \"wide_data\"", "\"bottom\": \"wide_dat\"", {"/layers/1/bottom", "did you mean \"wide_data\"?"});
   check("\"bottom\": \"wide_emb\"", "\"bottom\": \"wide_data\"", {"/layers/3/bottom", "only an embedding can read it"});
 }
 
 TEST_F(BadInput, ShapesThatDoNotFit) {
-  check("\"leading_dim\": 15", "\"leading_dim\": 16", {"/layers/4/leading_dim", "[128,3,5]", "rows of 16", "one that fits is 15"});
-  check("\"bottom\": [\"fc2\", \"wide\"]", "\"bottom\": [\"relu1\", \"wide\"]", {"/layers/10/bottom/1", "[128,16]", "[128,1]"});
+  check("\"leading_dim\": 15", "\"leading_dim\": 16",
+        {"/layers/4/leading_dim", "[128,3,5]", "rows of 16", "one that fits is 15"});
+  check("\"bottom\": [\"fc2\", \"wide\"]", "\"bottom\": [\"relu1\", \"wide\"]",
+        {"/layers/10/bottom/1", "[128,16]", "[128,1]"});
   check("\"bottom\": \"concat1\"", "\"bottom\": \"deep_emb\"", {"/layers/6/bottom", "put a Reshape before it"});
-  check("\"bottom\": [\"add1\", \"label\"]", "\"bottom\": [\"relu1\", \"label\"]", {"/layers/11/bottom/0", "one column", "[128,16]"});
+  check("\"bottom\": [\"add1\", \"label\"]", "\"bottom\": [\"relu1\", \"label\"]",
+        {"/layers/11/bottom/0", "one column", "[128,16]"});
 }
 
 TEST_F(BadInput, WrongArity) {
-  check("\"bottom\": [\"add1\", \"label\"]", "\"bottom\": [\"add1\"]", {"/layers/11/bottom", "takes 2 bottoms", "found 1"});
-  check("\"bottom\": [\"fc2\", \"wide\"]", "\"bottom\": [\"fc2\"]", {"/layers/10/bottom", "takes 2 or more bottoms", "found 1"});
+  check("\"bottom\": [\"add1\", \"label\"]", "\"bottom\": [\"add1\"]",
+        {"/layers/11/bottom", "takes 2 bottoms", "found 1"});
+  check("\"bottom\": [\"fc2\", \"wide\"]", "\"bottom\": [\"fc2\"]",
+        {"/layers/10/bottom", "takes 2 or more bottoms", "found 1"});
 }
 
 TEST_F(BadInput, CyclesDoubledNamesAndLooseEnds) {
@@ -119,14 +135,17 @@ TEST_F(BadInput, MissingDataFiles) {
 }
 
 TEST_F(BadInput, FileListWithAMissingEntry) {
-  train([&] { write_file(folder_ / "train.txt", "9\n" + read_file(folder_ / "train.txt").substr(2)); }, 4, {"train.txt", "9"});
+  train([&] { write_file(folder_ / "train.txt", "9\n" + read_file(folder_ / "train.txt").substr(2)); }, 4,
+        {"train.txt", "9"});
 }
 
 TEST_F(BadInput, TruncatedDataFile) {
-  train([&] {
-    const auto file = first_file("train.txt");
-    std::filesystem::resize_file(file, std::filesystem::file_size(file) - 5);
-  }, 4, {"record", "byte"});
+  train(
+      [&] {
+        const auto file = first_file("train.txt");
+        std::filesystem::resize_file(file, std::filesystem::file_size(file) - 5);
+      },
+      4, {"record", "byte"});
 }
 
 TEST_F(BadInput, ARecordThatFailsItsCheckSumIsLeftOutAndCounted) {
@@ -134,7 +153,8 @@ TEST_F(BadInput, ARecordThatFailsItsCheckSumIsLeftOutAndCounted) {
   make_data(folder_.path(), "config.json", 2000, 500);
   const auto file = first_file("train.txt");
   std::string bytes = read_file(file);
-  bytes[69 + 4 + 5] = static_cast<char>(bytes[69 + 4 + 5] ^ 0x10);  // header frame 69, length 4: inside the first record's floats
+  bytes[69 + 4 + 5] =
+      static_cast<char>(bytes[69 + 4 + 5] ^ 0x10);  // header frame 69, length 4: inside the first record's floats
   write_file(file, bytes);
   write_file(folder_ / "once.json", with_change(small_config(), "\"max_iter\": 60", "\"num_epochs\": 1"));
   const Outcome outcome = run_program("huge_ctr", {"--train", "once.json", "--run-dir", "run"}, folder_.path());
@@ -146,7 +166,8 @@ TEST_F(BadInput, ARecordThatFailsItsCheckSumIsLeftOutAndCounted) {
 TEST_F(BadInput, HeaderThatDisagreesWithTheConfig) {
   train([] {}, 4, {"dense_dim", "4", "5"}, with_change(small_config(), "\"dense_dim\": 4", "\"dense_dim\": 5"));
   train([] {}, 4, {"slot", "4", "5"},
-        with_change(with_change(small_config(), "\"slot_num\": 3", "\"slot_num\": 4"), "\"leading_dim\": 15", "\"leading_dim\": 20"));
+        with_change(with_change(small_config(), "\"slot_num\": 3", "\"slot_num\": 4"), "\"leading_dim\": 15",
+                    "\"leading_dim\": 20"));
 }
 
 TEST_F(BadInput, MoreKeysInASampleThanDeclared) {
@@ -161,21 +182,28 @@ TEST_F(BadInput, MoreKeysThanATableMayHaveStopsTrainingAndSavesIt) {
   make_data(folder_.path(), "config.json", 2000, 500);
   for (const Device device : devices()) {
     const std::string name = device.is_cuda() ? "cuda" : "cpu";
-    const Outcome outcome = run_program("huge_ctr", {"--train", "config.json", "--run-dir", name, "--device", name}, folder_.path());
+    const Outcome outcome =
+        run_program("huge_ctr", {"--train", "config.json", "--run-dir", name, "--device", name}, folder_.path());
     EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
-    for (const char* piece : {"table 'deep_emb' on rank 0", "the 200 rows", "max_vocabulary_size_per_gpu", "while training iteration", "is saved as out/_dense_"})
+    for (const char* piece : {"table 'deep_emb' on rank 0", "the 200 rows", "max_vocabulary_size_per_gpu",
+                              "while training iteration", "is saved as out/_dense_"})
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in: " << outcome.err;
     // What was saved is whole: as many rows as the limit lets in at most, and it can be trained on.
     const size_t at = outcome.err.find("out/_dense_") + 11;
     const std::string iteration = outcome.err.substr(at, outcome.err.find(".model", at) - at);
-    const auto rows = std::filesystem::file_size(folder_ / ("out/1_sparse_" + iteration + ".model")) / (8 + 8 + 5 * sizeof(float));
+    const auto rows =
+        std::filesystem::file_size(folder_ / ("out/1_sparse_" + iteration + ".model")) / (8 + 8 + 5 * sizeof(float));
     EXPECT_LE(rows, 200u);
     EXPECT_GT(rows, 150u);
     const std::string more = with_change(with_change(config, "200, \"grow\": false", "200"), "\"seed\": 7",
-                                         "\"seed\": 7, \"dense_model_file\": \"out/_dense_" + iteration + ".model\", \"sparse_model_file\": [\"out/0_sparse_" +
-                                             iteration + ".model\", \"out/1_sparse_" + iteration + ".model\"]");
+                                         "\"seed\": 7, \"dense_model_file\": \"out/_dense_" + iteration +
+                                             ".model\", \"sparse_model_file\": [\"out/0_sparse_" + iteration +
+                                             ".model\", \"out/1_sparse_" + iteration + ".model\"]");
     write_file(folder_ / "more.json", more);
-    EXPECT_EQ(run_program("huge_ctr", {"--train", "more.json", "--run-dir", name + "-more", "--device", name}, folder_.path()).exit_code, 0);
+    EXPECT_EQ(
+        run_program("huge_ctr", {"--train", "more.json", "--run-dir", name + "-more", "--device", name}, folder_.path())
+            .exit_code,
+        0);
   }
 }
 
@@ -196,16 +224,18 @@ TEST_F(BadInput, CommandLine) {
 
 TEST_F(BadInput, SeveralProcesses) {
   write_file(folder_ / "config.json", small_config());
-  const Outcome outcome = run_program("huge_ctr", {"--train", "config.json"}, folder_.path(), 
+  const Outcome outcome = run_program("huge_ctr", {"--train", "config.json"}, folder_.path(),
                                       {{"OMPI_COMM_WORLD_SIZE", "2"}, {"ASAN_OPTIONS", "detect_leaks=0"}});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_NE(outcome.err.find("started as 2 processes"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("MPI"), std::string::npos) << "without MPI, or with another one, nothing joins them: " << outcome.err;
+  EXPECT_NE(outcome.err.find("MPI"), std::string::npos)
+      << "without MPI, or with another one, nothing joins them: " << outcome.err;
 }
 
 TEST_F(BadInput, AskingForAGpuThatIsNotThereSaysWhatWasLookedFor) {
   write_file(folder_ / "config.json", small_config());
-  const Outcome outcome = run_program("huge_ctr", {"--train", "config.json", "--device", "cuda"}, folder_.path(), {{"CUDA_VISIBLE_DEVICES", ""}});
+  const Outcome outcome = run_program("huge_ctr", {"--train", "config.json", "--device", "cuda"}, folder_.path(),
+                                      {{"CUDA_VISIBLE_DEVICES", ""}});
   EXPECT_EQ(outcome.exit_code, 6) << outcome.err;
   EXPECT_NE(outcome.err.find("--device cuda: no usable GPU"), std::string::npos) << outcome.err;
 }

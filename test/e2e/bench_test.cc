@@ -12,11 +12,14 @@ TEST(Bench, EveryPartMeasuresAndWritesItsFigures) {
   const TemporaryFolder folder;
   for (const char* part : {"index", "rows", "reader"})
     for (const Device device : devices()) {
-      const Outcome outcome = run_program("bench", {part, "--quick", "--device", device.is_cuda() ? "cuda" : "cpu", "--json", "out.json"}, folder.path());
+      const Outcome outcome =
+          run_program("bench", {part, "--quick", "--device", device.is_cuda() ? "cuda" : "cpu", "--json", "out.json"},
+                      folder.path());
       ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
       const Json figures = Json::read_file(folder / "out.json");
       ASSERT_GT(figures.find("figures")->array()->size(), 10u);
-      for (const Json& figure : *figures.find("figures")->array()) EXPECT_GT(figure.find("value")->number(), 0) << figure.text();
+      for (const Json& figure : *figures.find("figures")->array())
+        EXPECT_GT(figure.find("value")->number(), 0) << figure.text();
     }
 }
 
@@ -25,7 +28,9 @@ TEST(Bench, MeasuresTheStepOfAModel) {
   write_file(folder / "config.json", small_config());
   make_data(folder.path(), "config.json", 3000, 100, {"--vocabulary", "30"});
   for (const Device device : devices()) {
-    const Outcome outcome = run_program("bench", {"step", "config.json", "--batch", "500", "--quick", "--device", device.is_cuda() ? "cuda" : "cpu", "--json", "out.json"},
+    const Outcome outcome = run_program("bench",
+                                        {"step", "config.json", "--batch", "500", "--quick", "--device",
+                                         device.is_cuda() ? "cuda" : "cpu", "--json", "out.json"},
                                         folder.path());
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const Json figures = Json::read_file(folder / "out.json");
@@ -41,14 +46,16 @@ TEST(Bench, HoldsSeveralRanksAgainstOne) {
   write_file(folder / "config.json", small_config());
   make_data(folder.path(), "config.json", 3000, 100, {"--vocabulary", "30"});
   const auto scale = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {"scale", "config.json", "--batch", "100", "--quick", "--device", "cpu", "--json", "out.json"};
+    std::vector<std::string> words = {"scale",    "config.json", "--batch", "100",     "--quick",
+                                      "--device", "cpu",         "--json",  "out.json"};
     words.insert(words.end(), more.begin(), more.end());
     const Outcome outcome = run_program("bench", words, folder.path());
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     std::map<std::string, double> ideal;
     const Json figures = Json::read_file(folder / "out.json");
     for (const Json& figure : *figures.find("figures")->array())
-      if (*figure.find("what")->string() == "  of ideal") ideal[*figure.find("case")->string()] = figure.find("value")->number();
+      if (*figure.find("what")->string() == "  of ideal")
+        ideal[*figure.find("case")->string()] = figure.find("value")->number();
     return ideal;
   };
   const auto weak = scale({"--ranks", "1", "3"});

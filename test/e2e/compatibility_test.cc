@@ -19,7 +19,8 @@ class CompatibleRuns : public testing::Test {
   Json run(std::string config, const std::string& words, const std::string& name = "run") {
     config = with_change(config, "\"seed\": 7", "\"seed\": 7, \"compatibility\": [" + words + "]");
     write_file(folder_ / "config.json", config);
-    const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--run-dir", name, "--device", "cpu"}, folder_.path());
+    const Outcome done =
+        run_program("huge_ctr", {"--train", "config.json", "--run-dir", name, "--device", "cpu"}, folder_.path());
     EXPECT_EQ(done.exit_code, 0) << done.err;
     return Json::parse(read_file(folder_ / name / "summary.json"), "summary.json");
   }
@@ -42,7 +43,8 @@ TEST_F(CompatibleRuns, TheScheduleSetsTheRateOfEveryEmbedding) {
   const auto with_rate = [](const std::string& rate) {
     return with_change(small_config(), "\"top\": \"deep_emb\",",
                        R"("top": "deep_emb", "optimizer": {"type": "Adam", "update_type": "Global",
-                       "adam_hparam": {"learning_rate": )" + rate + R"(, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},)");
+                       "adam_hparam": {"learning_rate": )" +
+                           rate + R"(, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},)");
   };
   run(with_rate("0.05"), "\"schedule_sets_embedding_rates\"", "overridden");
   run(with_rate("0.05"), "", "own");
@@ -52,9 +54,11 @@ TEST_F(CompatibleRuns, TheScheduleSetsTheRateOfEveryEmbedding) {
 }
 
 TEST_F(CompatibleRuns, EvaluationsGoOnWhereTheLastOneEnded) {
-  std::string config = with_change(small_config(), "\"eval_interval\": 30", "\"eval_interval\": 1, \"batchsize_eval\": 100, \"max_eval_batches\": 1");
+  std::string config = with_change(small_config(), "\"eval_interval\": 30",
+                                   "\"eval_interval\": 1, \"batchsize_eval\": 100, \"max_eval_batches\": 1");
   config = with_change(config, "\"max_iter\": 60", "\"max_iter\": 14");
-  config = with_change(config, "\"learning_rate\": 0.01", "\"learning_rate\": 0");  // the same model each time, once all keys have been met
+  config = with_change(config, "\"learning_rate\": 0.01",
+                       "\"learning_rate\": 0");  // the same model each time, once all keys have been met
   const auto last_six = [&] {
     std::vector<double> values = areas();
     EXPECT_EQ(values.size(), 14u);
@@ -67,7 +71,9 @@ TEST_F(CompatibleRuns, EvaluationsGoOnWhereTheLastOneEnded) {
   values = last_six();
   EXPECT_NE(values[0], values[1]);
   EXPECT_NE(values[1], values[2]);
-  EXPECT_EQ(std::vector<double>(values.begin(), values.begin() + 3), std::vector<double>(values.begin() + 3, values.end())) << "three make the set";
+  EXPECT_EQ(std::vector<double>(values.begin(), values.begin() + 3),
+            std::vector<double>(values.begin() + 3, values.end()))
+      << "three make the set";
 }
 
 TEST_F(CompatibleRuns, SamplesThatFillNoBatchAreLeftOut) {

@@ -1,4 +1,5 @@
-// data_generator in every format, data_inspect, feature_spec, the old form of criteo2hugectr, and the commands of docs/data_tools.md.
+// data_generator in every format, data_inspect, feature_spec, the old form of criteo2hugectr, and the commands of
+// docs/data_tools.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,15 +16,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void says(const std::string& found, const std::string& piece) { EXPECT_NE(found.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << found; }
+void says(const std::string& found, const std::string& piece) {
+  EXPECT_NE(found.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << found;
+}
 
 /// A Data layer with four one-hot slots and a loss; `more` are fields of the layer.
 std::string one_hot_config(const std::string& name, const std::string& ending, const std::string& more) {
   return R"({"solver": {"batchsize": 64, "max_iter": 10, "input_key_type": "I32"}, "optimizer": {}, "layers": [
-    {"type": "Data", "source": ")" + name + "/train." + ending + R"(", "eval_source": ")" + name + "/val." + ending + R"(",
+    {"type": "Data", "source": ")" +
+         name + "/train." + ending + R"(", "eval_source": ")" + name + "/val." + ending + R"(",
      "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3},
      "sparse": [{"top": "s", "type": "DistributedSlot", "slot_num": 4, "max_feature_num_per_sample": 4, "max_nnz": 1}],
-     "slot_size_array": [10, 200, 30, 4])" + more + R"(}, {"type": "BinaryCrossEntropyLoss"}]})";
+     "slot_size_array": [10, 200, 30, 4])" +
+         more + R"(}, {"type": "BinaryCrossEntropyLoss"}]})";
 }
 
 /// The first samples as data_inspect shows them.
@@ -40,11 +45,15 @@ std::string head_of(const TemporaryFolder& folder, const std::string& config) {
 TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
   const TemporaryFolder folder;
   write_file(folder / "norm.json", one_hot_config("norm", "txt", ""));
-  write_file(folder / "raw.json", one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 3000, "eval_num_samples": 500, "float_label_dense": true)"));
+  write_file(
+      folder / "raw.json",
+      one_hot_config("raw", "bin",
+                     R"(, "format": "Raw", "num_samples": 3000, "eval_num_samples": 500, "float_label_dense": true)"));
   write_file(folder / "text.json", one_hot_config("text", "txt", ""));
   const std::vector<std::string> sizes = {"--samples", "3000", "--eval-samples", "500", "--seed", "5"};
   std::string best;
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{{"norm.json"}, {"raw.json"}, {"text.json", "--text", "csv"}}) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"norm.json"}, {"raw.json"}, {"text.json", "--text", "csv"}}) {
     std::vector<std::string> all = {"--config"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     all.insert(all.end(), sizes.begin(), sizes.end());
@@ -59,16 +68,21 @@ TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
   EXPECT_EQ(norm, head_of(folder, "raw.json"));
   EXPECT_EQ(fs::file_size(folder / "raw/train.bin"), 3000u * 4 * (1 + 3 + 4));
 
-  // Text goes through preprocess, which gives ids of its own but keeps labels, dense values and which samples share a key.
-  const Outcome made = run_program("preprocess", {"--csv", "text/train.0.csv", "--out", "again", "--label", "label", "--dense", "I1,I2,I3", "--categories", "C1,C2,C3,C4"}, folder.path());
+  // Text goes through preprocess, which gives ids of its own but keeps labels, dense values and which samples share a
+  // key.
+  const Outcome made = run_program("preprocess",
+                                   {"--csv", "text/train.0.csv", "--out", "again", "--label", "label", "--dense",
+                                    "I1,I2,I3", "--categories", "C1,C2,C3,C4"},
+                                   folder.path());
   ASSERT_EQ(made.exit_code, 0) << made.err;
   const Outcome first = run_program("data_inspect", {"again/train.txt", "--head", "1"}, folder.path());
   says(first.out, norm.substr(0, norm.find("  keys")));
 }
 
 /// Ends a test that needs the plug-in, saying so, where the build has none.
-#define HCTR_SKIP_WITHOUT_PLUGIN() \
-  if (!fs::exists(fs::path(HCTR_BIN_DIR) / "libhuge_ctr_parquet.so")) GTEST_SKIP() << "this build has no plug-in for Parquet: CMake found no Arrow"
+#define HCTR_SKIP_WITHOUT_PLUGIN()                                    \
+  if (!fs::exists(fs::path(HCTR_BIN_DIR) / "libhuge_ctr_parquet.so")) \
+  GTEST_SKIP() << "this build has no plug-in for Parquet: CMake found no Arrow"
 
 TEST(DataGenerator, ParquetHoldsTheSamplesOfNorm) {
   HCTR_SKIP_WITHOUT_PLUGIN();
@@ -76,18 +90,25 @@ TEST(DataGenerator, ParquetHoldsTheSamplesOfNorm) {
   write_file(folder / "norm.json", one_hot_config("norm", "txt", ""));
   write_file(folder / "parquet.json", one_hot_config("parquet", "txt", R"(, "format": "Parquet")"));
   for (const char* config : {"norm.json", "parquet.json"}) {
-    const Outcome done = run_program("data_generator", {"--config", config, "--samples", "3000", "--eval-samples", "500", "--files", "3", "--seed", "5"}, folder.path());
+    const Outcome done =
+        run_program("data_generator",
+                    {"--config", config, "--samples", "3000", "--eval-samples", "500", "--files", "3", "--seed", "5"},
+                    folder.path());
     ASSERT_EQ(done.exit_code, 0) << done.err;
   }
   const std::string norm = head_of(folder, "norm.json");
   EXPECT_EQ(std::count(norm.begin(), norm.end(), '\n'), 400);
   EXPECT_EQ(norm, head_of(folder, "parquet.json"));
-  const Outcome shown = run_program("data_inspect", {"parquet/train.txt"}, folder.path());  // _metadata.json tells what the columns are
+  const Outcome shown =
+      run_program("data_inspect", {"parquet/train.txt"}, folder.path());  // _metadata.json tells what the columns are
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   says(shown.out, "parquet/train.txt: 3000 samples in 3 files");
   says(shown.out, "gen_1.parquet: 1000 records, ");
   says(shown.out, "Parquet, 1 row group, 8 columns, snappy, written by parquet-cpp");
-  const Outcome again = run_program("data_generator", {"--config", "parquet.json", "--samples", "3000", "--eval-samples", "500", "--files", "3", "--seed", "5"}, folder.path());
+  const Outcome again = run_program(
+      "data_generator",
+      {"--config", "parquet.json", "--samples", "3000", "--eval-samples", "500", "--files", "3", "--seed", "5"},
+      folder.path());
   says(again.err, "is there already");
 
   // Several keys in a slot are lists.
@@ -97,7 +118,8 @@ TEST(DataGenerator, ParquetHoldsTheSamplesOfNorm) {
   std::string heads[2];
   for (const int i : {0, 1}) {
     write_file(folder / "several.json", with_change(several, "FORMAT", i == 0 ? "Norm" : "Parquet"));
-    const Outcome done = run_program("data_generator", {"--config", "several.json", "--samples", "300", "--force"}, folder.path());
+    const Outcome done =
+        run_program("data_generator", {"--config", "several.json", "--samples", "300", "--force"}, folder.path());
     ASSERT_EQ(done.exit_code, 0) << done.err;
     heads[i] = head_of(folder, "several.json");
   }
@@ -108,13 +130,21 @@ TEST(Preprocess, ParquetHoldsTheSamplesOfNorm) {
   HCTR_SKIP_WITHOUT_PLUGIN();
   const TemporaryFolder folder;
   std::string text = "user,film,tags,age,click\n";
-  for (int i = 0; i < 3000; ++i) text += cat("u", i * i % 97, ",f", i % 31, ",", i % 4 == 0 ? "" : i % 4 == 1 ? "a" : "b|c", ",", i % 60, ",", i % 3 == 1, "\n");
+  for (int i = 0; i < 3000; ++i)
+    text += cat("u", i * i % 97, ",f", i % 31, ",",
+                i % 4 == 0   ? ""
+                : i % 4 == 1 ? "a"
+                             : "b|c",
+                ",", i % 60, ",", i % 3 == 1, "\n");
   write_file(folder / "rows.csv", text);
   std::string heads[2];
   for (const int i : {0, 1}) {
     const std::string format = i == 0 ? "Norm" : "Parquet";
-    const Outcome done = run_program("preprocess", {"--csv", "rows.csv", "--out", format, "--label", "click", "--dense", "age", "--categories", "user,film", "--lists", "tags", "--format", format,
-                                                    "--holdout", "0.1", "--rows-per-file", "1000", "--normalize", "minmax"}, folder.path());
+    const Outcome done = run_program(
+        "preprocess", {"--csv",     "rows.csv",     "--out",           format,    "--label",     "click",    "--dense",
+                       "age",       "--categories", "user,film",       "--lists", "tags",        "--format", format,
+                       "--holdout", "0.1",          "--rows-per-file", "1000",    "--normalize", "minmax"},
+        folder.path());
     ASSERT_EQ(done.exit_code, 0) << done.err;
     const Json data = *Json::read_file(folder / format / "preprocess.json").find("data");
     write_file(folder / (format + ".json"), Json(Json::Object{{"layers", Json::Array{data}}}).text(1));
@@ -122,7 +152,9 @@ TEST(Preprocess, ParquetHoldsTheSamplesOfNorm) {
   }
   EXPECT_GE(std::count(heads[0].begin(), heads[0].end(), '\n'), 400);
   EXPECT_EQ(heads[0], heads[1]);
-  for (const char* file : {"train/part_2.parquet", "train/_metadata.json", "train/_file_list.txt", "val/part_0.parquet", "val/_metadata.json"}) EXPECT_TRUE(fs::exists(folder / "Parquet" / file)) << file;
+  for (const char* file : {"train/part_2.parquet", "train/_metadata.json", "train/_file_list.txt", "val/part_0.parquet",
+                           "val/_metadata.json"})
+    EXPECT_TRUE(fs::exists(folder / "Parquet" / file)) << file;
 }
 
 TEST(Parquet, OtherTypesOfPythonHoldTheSameValues) {
@@ -137,10 +169,12 @@ for name, text, items, codec in [("plain", pa.string(), pa.list_(pa.int64()), "s
   strings = pa.array(words).dictionary_encode().cast(text) if name == "dictionary" else pa.array(words, text)
   pq.write_table(pa.table({**base, "s": strings, "l": pa.array(lists, items)}), name + ".parquet", row_group_size=9000, compression=codec, data_page_version="2.0" if name == "large" else "1.0")
 )");
-  if (const Outcome made = run_program("/usr/bin/env", {"python3", "make.py"}, folder.path()); made.exit_code != 0) GTEST_SKIP() << "no pyarrow for python3: " << made.err;
+  if (const Outcome made = run_program("/usr/bin/env", {"python3", "make.py"}, folder.path()); made.exit_code != 0)
+    GTEST_SKIP() << "no pyarrow for python3: " << made.err;
   std::string plain;
   for (const std::string name : {"plain", "large", "dictionary"}) {
-    write_file(folder / "config.json", R"({"layers": [{"type": "Data", "format": "Parquet", "source": ")" + name + R"(.parquet", "label": {"top": "label", "label_dim": 1},
+    write_file(folder / "config.json", R"({"layers": [{"type": "Data", "format": "Parquet", "source": ")" + name +
+                                           R"(.parquet", "label": {"top": "label", "label_dim": 1},
       "dense": {"top": "dense", "dense_dim": 0}, "sparse": [{"top": "k", "slot_num": 2, "nnz_per_slot": [1, 2]}],
       "parquet": {"labels": ["y"], "slots": [{"columns": ["s"], "buckets": 1000, "default": "none"}, {"columns": ["l"]}]}}]})");
     const Outcome done = run_program("data_inspect", {"--config", "config.json", "--head", "20000"}, folder.path());
@@ -157,7 +191,8 @@ TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
   write_file(folder / "config.json", one_hot_config(".", "parquet", R"(, "format": "Parquet")"));
   fs::copy_file(fs::path(HCTR_BIN_DIR) / "data_inspect", folder / "data_inspect");  // without the library beside it
   write_file(folder / "train.parquet", "PAR1");
-  const Outcome done = run_program((folder / "data_inspect").string(), {"--config", "config.json", "train.parquet"}, folder.path());
+  const Outcome done =
+      run_program((folder / "data_inspect").string(), {"--config", "config.json", "train.parquet"}, folder.path());
   EXPECT_EQ(done.exit_code, 4);
   says(done.out, "Parquet data needs libhuge_ctr_parquet.so beside the program, and there is none");
   says(done.out, "pip install pyarrow, or the packages libarrow-dev and libparquet-dev");
@@ -165,17 +200,20 @@ TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
 
 TEST(DataGenerator, RawInTheFormOfTheOriginalAndWhatCannotBeRaw) {
   const TemporaryFolder folder;
-  write_file(folder / "raw.json", one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 300, "eval_num_samples": 50)"));
+  write_file(folder / "raw.json",
+             one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 300, "eval_num_samples": 50)"));
   const Outcome done = run_program("data_generator", {"raw.json"}, folder.path());
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_EQ(fs::file_size(folder / "raw/val.bin"), 50u * 32);
   EXPECT_EQ(run_program("data_inspect", {"--config", "raw.json"}, folder.path()).exit_code, 0);
-  for (const auto& [option, value, message] : std::vector<std::array<std::string, 3>>{{"--samples", "100", "will read num_samples 300"},
-                                                                                       {"--nnz", "2", "allows 0 to 1"},
-                                                                                       {"--files", "2", "Raw data is one file"},
-                                                                                       {"--vocabulary", "7", "--vocabulary differs from slot_size_array"},
-                                                                                       {"--keys", "hashed", "hashed keys"}}) {
-    const Outcome refused = run_program("data_generator", {"--config", "raw.json", option, value, "--force"}, folder.path());
+  for (const auto& [option, value, message] :
+       std::vector<std::array<std::string, 3>>{{"--samples", "100", "will read num_samples 300"},
+                                               {"--nnz", "2", "allows 0 to 1"},
+                                               {"--files", "2", "Raw data is one file"},
+                                               {"--vocabulary", "7", "--vocabulary differs from slot_size_array"},
+                                               {"--keys", "hashed", "hashed keys"}}) {
+    const Outcome refused =
+        run_program("data_generator", {"--config", "raw.json", option, value, "--force"}, folder.path());
     EXPECT_EQ(refused.exit_code, 2) << option;
     says(refused.err, message);
   }
@@ -184,7 +222,9 @@ TEST(DataGenerator, RawInTheFormOfTheOriginalAndWhatCannotBeRaw) {
 TEST(DataGenerator, EachSlotHasAsManyKeysAsAskedFor) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", small_config());
-  const Outcome done = run_program("data_generator", {"--config", "config.json", "--samples", "500", "--nnz", "2,1,0,2", "--distribution", "unified"}, folder.path());
+  const Outcome done = run_program(
+      "data_generator",
+      {"--config", "config.json", "--samples", "500", "--nnz", "2,1,0,2", "--distribution", "unified"}, folder.path());
   ASSERT_EQ(done.exit_code, 0) << done.err;
   ASSERT_EQ(run_program("data_inspect", {"train.txt", "--json", "found.json"}, folder.path()).exit_code, 0);
   const Json found = Json::read_file(folder / "found.json");
@@ -202,7 +242,9 @@ TEST(DataInspect, ExitCodesAndFiguresDoNotDependOnThreads) {
   make_data(folder.path(), "config.json", 4000, 500);
   std::string figures;
   for (const char* threads : {"1", "4"}) {
-    const Outcome done = run_program("data_inspect", {"--config", "config.json", "--threads", threads, "--json", "found.json", "--exact", "50"}, folder.path());
+    const Outcome done = run_program(
+        "data_inspect", {"--config", "config.json", "--threads", threads, "--json", "found.json", "--exact", "50"},
+        folder.path());
     EXPECT_EQ(done.exit_code, 0) << done.err;
     says(done.out, "an estimate, with a standard error of 0.8 %");
     const std::string text = read_file(folder / "found.json");
@@ -223,13 +265,19 @@ TEST(DataInspect, ExitCodesAndFiguresDoNotDependOnThreads) {
 TEST(FeatureSpecTool, DescribesChecksAndTranscodes) {
   const TemporaryFolder folder;
   std::string rows;
-  for (int i = 0; i < 300; ++i) rows += std::to_string(i % 2) + "," + std::to_string(i / 7.0) + "," + std::to_string(i * 13 % 200) + "\n";
+  for (int i = 0; i < 300; ++i)
+    rows += std::to_string(i % 2) + "," + std::to_string(i / 7.0) + "," + std::to_string(i * 13 % 200) + "\n";
   write_file(folder / "a.csv", rows);
   write_file(folder / "b.csv", rows);
-  const Outcome described = run_program("feature_spec", {"describe", "--features", "click,age,user", "--label", "click", "--numerical", "age", "--categorical", "user", "--train", "a.csv", "b.csv", "--out", "spec.yaml"}, folder.path());
+  const Outcome described =
+      run_program("feature_spec",
+                  {"describe", "--features", "click,age,user", "--label", "click", "--numerical", "age",
+                   "--categorical", "user", "--train", "a.csv", "b.csv", "--out", "spec.yaml"},
+                  folder.path());
   ASSERT_EQ(described.exit_code, 0) << described.err;
   says(described.out, "user (int16, 200 ids)");
-  ASSERT_EQ(run_program("feature_spec", {"transcode", "spec.yaml", "--out", "binary", "--half"}, folder.path()).exit_code, 0);
+  ASSERT_EQ(
+      run_program("feature_spec", {"transcode", "spec.yaml", "--out", "binary", "--half"}, folder.path()).exit_code, 0);
   EXPECT_EQ(fs::file_size(folder / "binary/train/numerical.bin"), 1200u);
   EXPECT_EQ(fs::file_size(folder / "binary/train/click.bin"), 600u);
   const Outcome checked = run_program("feature_spec", {"check", "binary/feature_spec.yaml"}, folder.path());
@@ -256,9 +304,13 @@ TEST(CriteoToHugectr, TheOriginalsOrderOfArgumentsGoesOnWorking) {
 TEST(DataTools, AKilledProgramLeavesNothingThatLooksWhole) {
   const TemporaryFolder folder;
   write_file(folder / "norm.json", one_hot_config("norm", "txt", ""));
-  write_file(folder / "raw.json", one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 20000, "eval_num_samples": 300000, "float_label_dense": true)"));
+  write_file(folder / "raw.json",
+             one_hot_config(
+                 "raw", "bin",
+                 R"(, "format": "Raw", "num_samples": 20000, "eval_num_samples": 300000, "float_label_dense": true)"));
   std::string spec = "feature_spec:\n  y: {dtype: bool}\n  a: {dtype: int32, cardinality: 1000}\nsource_spec:\n", rows;
-  for (const char* name : {"train", "test"}) spec += cat("  ", name, ":\n    - {type: csv, features: [y, a], files: [rows.csv]}\n");
+  for (const char* name : {"train", "test"})
+    spec += cat("  ", name, ":\n    - {type: csv, features: [y, a], files: [rows.csv]}\n");
   for (int i = 0; i < 1000000; ++i) rows += cat(i % 2, ",", i % 1000, "\n");
   write_file(folder / "rows.csv", rows);
   write_file(folder / "spec.yaml", spec + "channel_spec: {label: [y], numerical: [], categorical: [a]}\n");
@@ -272,11 +324,19 @@ TEST(DataTools, AKilledProgramLeavesNothingThatLooksWhole) {
     std::vector<const char*> results;
   };
   const std::vector<Run> runs = {
-      {"data_generator", {"--config", "norm.json", "--samples", "20000", "--eval-samples", "500000", "--threads", "1"}, "writing norm/train.txt",
+      {"data_generator",
+       {"--config", "norm.json", "--samples", "20000", "--eval-samples", "500000", "--threads", "1"},
+       "writing norm/train.txt",
        {"norm/val.txt", "norm/val.txt.made.json", "norm/val.txt.truth.json", "norm/val.0.data"}},
-      {"data_generator", {"--config", "raw.json", "--threads", "1"}, "writing raw/train.bin", {"raw/val.bin", "raw/val.bin.made.json"}},
+      {"data_generator",
+       {"--config", "raw.json", "--threads", "1"},
+       "writing raw/train.bin",
+       {"raw/val.bin", "raw/val.bin.made.json"}},
       {"feature_spec", {"transcode", "spec.yaml", "--out", "binary"}, "writing train", {"binary/feature_spec.yaml"}},
-      {"criteo2hugectr", {"--tsv", "rows.tsv", "--out", "criteo", "--min-count", "2", "--threads", "1"}, "counting values", {"criteo/train.txt", "criteo/train.0.data"}}};
+      {"criteo2hugectr",
+       {"--tsv", "rows.tsv", "--out", "criteo", "--min-count", "2", "--threads", "1"},
+       "counting values",
+       {"criteo/train.txt", "criteo/train.0.data"}}};
   for (const Run& run : runs) {
     const Outcome killed = run_and_signal(run.program, run.arguments, folder.path(), run.after, SIGKILL);
     ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << run.program << " was done before it could be killed: " << killed.err;
@@ -290,8 +350,10 @@ std::vector<std::string> commands_of(const fs::path& page) {
   std::istringstream lines(read_file(page));
   bool inside = false;
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("```")) inside = line == "```sh";
-    else if (inside && !line.empty()) commands.push_back(line);
+    if (line.starts_with("```"))
+      inside = line == "```sh";
+    else if (inside && !line.empty())
+      commands.push_back(line);
   }
   return commands;
 }
@@ -301,17 +363,23 @@ class Commands : public testing::Test {
  protected:
   void SetUp() override {
     const fs::path source = HCTR_SOURCE_DIR;
-    const std::string setup = "set -e; python3 " + (source / "test/reference/preprocess.py").string() +
-                              " make 2000 train.txt; for day in 0 1 23; do gzip -c train.txt > day_$day.gz; done; gzip -c train.txt > train.txt.gz; "
-                              "printf 'user,movie,genres,age,time,click\\n1,2,a|b,30,978299000,1\\n1,3,b,,978299001,0\\n2,2,a|b,31,978300001,0\\n' > ratings.csv; "
-                              "printf '1,0.5,3,4\\n0,1.5,2,1\\n' > a.csv; cp a.csv b.csv; cp a.csv c.csv; mkdir data; cp ?.csv data; "
-                              "for row in 0 1; do echo $row $(seq 41); done > train.out";
+    const std::string setup =
+        "set -e; python3 " + (source / "test/reference/preprocess.py").string() +
+        " make 2000 train.txt; for day in 0 1 23; do gzip -c train.txt > day_$day.gz; done; gzip -c train.txt > "
+        "train.txt.gz; "
+        "printf "
+        "'user,movie,genres,age,time,click\\n1,2,a|b,30,978299000,1\\n1,3,b,,978299001,0\\n2,2,a|b,31,978300001,0\\n' "
+        "> ratings.csv; "
+        "printf '1,0.5,3,4\\n0,1.5,2,1\\n' > a.csv; cp a.csv b.csv; cp a.csv c.csv; mkdir data; cp ?.csv data; "
+        "for row in 0 1; do echo $row $(seq 41); done > train.out";
     ASSERT_EQ(run_program("/bin/bash", {"-c", setup}, folder_.path()).exit_code, 0);
     fs::copy(source / "samples/wdl/wdl.json", folder_ / "wdl.json");
-    write_file(folder_ / "dlrm_raw.json", one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 1000, "eval_num_samples": 100)"));
+    write_file(folder_ / "dlrm_raw.json",
+               one_hot_config("raw", "bin", R"(, "format": "Raw", "num_samples": 1000, "eval_num_samples": 100)"));
   }
   void expect_to_run(const std::string& command) {
-    const Outcome done = run_program("/bin/bash", {"-c", "set -o pipefail; " + command}, folder_.path(), {{"PATH", std::string(HCTR_BIN_DIR) + ":" + std::getenv("PATH")}});
+    const Outcome done = run_program("/bin/bash", {"-c", "set -o pipefail; " + command}, folder_.path(),
+                                     {{"PATH", std::string(HCTR_BIN_DIR) + ":" + std::getenv("PATH")}});
     EXPECT_EQ(done.exit_code, 0) << command << "\n" << done.err;
   }
   TemporaryFolder folder_;
@@ -342,20 +410,31 @@ TEST(SparkJob, WritesTheSamplesThatPreprocessWrites) {
   if (run_program("/usr/bin/env", {python, "-c", "import pyspark"}, folder.path()).exit_code != 0)
     GTEST_SKIP() << "no pyspark for " << python << "; HCTR_PYTHON names a Python that has it";
   const fs::path source = HCTR_SOURCE_DIR;
-  ASSERT_EQ(run_program("/usr/bin/env", {"python3", (source / "test/reference/preprocess.py").string(), "make", "1500", "train.tsv"}, folder.path()).exit_code, 0);
+  ASSERT_EQ(run_program("/usr/bin/env",
+                        {"python3", (source / "test/reference/preprocess.py").string(), "make", "1500", "train.tsv"},
+                        folder.path())
+                .exit_code,
+            0);
   ASSERT_EQ(run_program("/bin/bash", {"-c", "tail -500 train.tsv > val.tsv"}, folder.path()).exit_code, 0);
   const std::map<std::string, std::string> local = {
       {"SPARK_LOCAL_IP", "127.0.0.1"},
-      {"PYSPARK_SUBMIT_ARGS", "--master local[2] --driver-memory 4g --conf spark.buffer.pageSize=2m --conf spark.sql.codegen.wholeStage=false --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 pyspark-shell"}};
+      {"PYSPARK_SUBMIT_ARGS",
+       "--master local[2] --driver-memory 4g --conf spark.buffer.pageSize=2m --conf spark.sql.codegen.wholeStage=false "
+       "--conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 pyspark-shell"}};
   const std::vector<std::string> numbers = {"--min-count", "4", "--log", "--normalize", "minmax"};
-  std::vector<std::string> job = {python, (source / "tools/spark/criteo_to_parquet.py").string(), "--train", "train.tsv", "--eval", "val.tsv", "--out", "parquet", "--files", "2"};
+  std::vector<std::string> job = {python,    (source / "tools/spark/criteo_to_parquet.py").string(),
+                                  "--train", "train.tsv",
+                                  "--eval",  "val.tsv",
+                                  "--out",   "parquet",
+                                  "--files", "2"};
   job.insert(job.end(), numbers.begin(), numbers.end());
   const Outcome spark = run_program("/usr/bin/env", job, folder.path(), local);
   ASSERT_EQ(spark.exit_code, 0) << spark.err;
   std::vector<std::string> same = {"--criteo", "train.tsv", "--eval-input", "val.tsv", "--out", "norm"};
   same.insert(same.end(), numbers.begin(), numbers.end());
   ASSERT_EQ(run_program("preprocess", same, folder.path()).exit_code, 0);
-  const Outcome compared = run_program("/usr/bin/env", {python, (source / "test/reference/spark.py").string(), "parquet", "norm"}, folder.path(), local);
+  const Outcome compared = run_program(
+      "/usr/bin/env", {python, (source / "test/reference/spark.py").string(), "parquet", "norm"}, folder.path(), local);
   EXPECT_EQ(compared.exit_code, 0) << compared.err;
 }
 

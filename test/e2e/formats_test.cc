@@ -1,4 +1,5 @@
-// The same rows in every format train the same model, bit for bit; and the configs of docs/data.md are run as they stand there.
+// The same rows in every format train the same model, bit for bit; and the configs of docs/data.md are run as they
+// stand there.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,8 +18,14 @@ Json model_around(const Json& data, int64_t batch = 64) {
   for (const Json& input : *data.find("sparse")->array()) {
     const std::string top = *input.find("top")->string(), vectors = top + "_vectors", flat = top + "_flat";
     Json table(Json::Object{{"max_vocabulary_size_per_gpu", 1000}, {"embedding_vec_size", 4}, {"combiner", 0}});
-    layers.push_back(Json::Object{{"type", "DistributedSlotSparseEmbeddingHash"}, {"bottom", top}, {"top", vectors}, {"sparse_embedding_hparam", table}});
-    layers.push_back(Json::Object{{"type", "Reshape"}, {"bottom", vectors}, {"top", flat}, {"leading_dim", 4 * *input.find("slot_num")->integer()}});
+    layers.push_back(Json::Object{{"type", "DistributedSlotSparseEmbeddingHash"},
+                                  {"bottom", top},
+                                  {"top", vectors},
+                                  {"sparse_embedding_hparam", table}});
+    layers.push_back(Json::Object{{"type", "Reshape"},
+                                  {"bottom", vectors},
+                                  {"top", flat},
+                                  {"leading_dim", 4 * *input.find("slot_num")->integer()}});
     parts.emplace_back(flat);
   }
   if (*data.find("dense")->find("dense_dim")->integer() > 0) parts.push_back(*data.find("dense")->find("top"));
@@ -33,8 +40,16 @@ Json model_around(const Json& data, int64_t batch = 64) {
   add("InnerProduct", "relu1", "fc2", "fc_param", Json::Object{{"num_output", 1}});
   add("BinaryCrossEntropyLoss", Json::Array{"fc2", "label"}, "loss");
   Json config;
-  config.set("solver", Json::Object{{"lr_policy", "fixed"}, {"display", 1}, {"max_iter", 20}, {"gpu", Json::Array{0}}, {"batchsize", batch}, {"snapshot", 0},
-                                    {"snapshot_prefix", "out/"}, {"eval_interval", 5}, {"eval_metrics", Json::Array{"AUC", "AverageLoss"}}, {"seed", 7}});
+  config.set("solver", Json::Object{{"lr_policy", "fixed"},
+                                    {"display", 1},
+                                    {"max_iter", 20},
+                                    {"gpu", Json::Array{0}},
+                                    {"batchsize", batch},
+                                    {"snapshot", 0},
+                                    {"snapshot_prefix", "out/"},
+                                    {"eval_interval", 5},
+                                    {"eval_metrics", Json::Array{"AUC", "AverageLoss"}},
+                                    {"seed", 7}});
   Json adam(Json::Object{{"learning_rate", 0.01}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-7}});
   config.set("optimizer", Json::Object{{"type", "Adam"}, {"adam_hparam", adam}}).set("layers", layers);
   return config;
@@ -43,7 +58,8 @@ Json model_around(const Json& data, int64_t batch = 64) {
 /// Trains, and returns every loss and metric as it was written, without times.
 std::string numbers_of(const TemporaryFolder& folder, const Json& config, const std::string& device = "cpu") {
   write_file(folder / "config.json", config.text(1));
-  const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", device}, folder.path());
+  const Outcome done =
+      run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", device}, folder.path());
   EXPECT_EQ(done.exit_code, 0) << done.err;
   std::istringstream lines(read_file(folder / "run" / "metrics.jsonl"));
   std::string numbers;
@@ -56,9 +72,11 @@ std::string numbers_of(const TemporaryFolder& folder, const Json& config, const 
 }
 
 Json data_layer(const std::string& format, const std::string& train, const std::string& eval) {
-  return Json::parse(R"({"type": "Data", "format": ")" + format + R"(", "source": ")" + train + R"(", "eval_source": ")" + eval + R"(",
+  return Json::parse(
+      R"({"type": "Data", "format": ")" + format + R"(", "source": ")" + train + R"(", "eval_source": ")" + eval + R"(",
     "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 2},
-    "sparse": [{"top": "a", "slot_num": 2, "max_feature_num_per_sample": 2}, {"top": "b", "slot_num": 3, "nnz_per_slot": 1}]})", "layer");
+    "sparse": [{"top": "a", "slot_num": 2, "max_feature_num_per_sample": 2}, {"top": "b", "slot_num": 3, "nnz_per_slot": 1}]})",
+      "layer");
 }
 
 /// Columns in two chunks; slots of different sizes, and a channel called as the first sparse input is.
@@ -79,7 +97,8 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
   using data_test::Row;
   const TemporaryFolder folder;
   const bool parquet_too = why_no_parquet().empty();
-  const DataClause clause = data_test::clause_of(1, 2, {data_test::input_of("a", 2, 1, 2), data_test::input_of("b", 3, 1, 3)});
+  const DataClause clause =
+      data_test::clause_of(1, 2, {data_test::input_of("a", 2, 1, 2), data_test::input_of("b", 3, 1, 3)});
   const auto write_set = [&](const std::string& name, int64_t count, uint64_t seed) {
     auto rows = data_test::random_rows(clause, count, seed, 40, false);
     std::string raw, csv = "b2,b1,y,x0,a0,b0,x1,a1\n", some, others;  // the last two: chunks of a feature specification
@@ -91,11 +110,13 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
       for (const auto& slot : row.slots) put(static_cast<int32_t>(slot[0]));
       char line[200];
       const auto key = [&](size_t slot) { return static_cast<long>(row.slots[slot][0]); };
-      std::snprintf(line, sizeof line, "%ld,%ld,%g,%.9g,%ld,\"%ld\",%.9g,%ld\n", key(4), key(3), static_cast<double>(row.label[0]),
-                    static_cast<double>(row.dense[0]), key(0), key(2), static_cast<double>(row.dense[1]), key(1));
+      std::snprintf(line, sizeof line, "%ld,%ld,%g,%.9g,%ld,\"%ld\",%.9g,%ld\n", key(4), key(3),
+                    static_cast<double>(row.label[0]), static_cast<double>(row.dense[0]), key(0), key(2),
+                    static_cast<double>(row.dense[1]), key(1));
       csv += line;
       some += cat(key(0), ",", key(3), ",", row.label[0], "\n");
-      std::snprintf(line, sizeof line, "%.9g,%ld,%ld,%.9g,%ld\n", static_cast<double>(row.dense[0]), key(2), key(1), static_cast<double>(row.dense[1]), key(4));
+      std::snprintf(line, sizeof line, "%.9g,%ld,%ld,%.9g,%ld\n", static_cast<double>(row.dense[0]), key(2), key(1),
+                    static_cast<double>(row.dense[1]), key(4));
       others += line;
     }
     data_test::write_rows(folder / (name + ".norm"), data_test::style_of(clause, Check::sum, 4), rows);
@@ -112,7 +133,8 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
       for (const Row& row : rows) values.push_back(get(row));
       return data_test::numbers(column, ParquetType::f32, values);
     };
-    std::vector<data_test::Column> columns = {float_column("y", [](const Row& row) { return row.label[0]; }), float_column("x0", [](const Row& row) { return row.dense[0]; }),
+    std::vector<data_test::Column> columns = {float_column("y", [](const Row& row) { return row.label[0]; }),
+                                              float_column("x0", [](const Row& row) { return row.dense[0]; }),
                                               float_column("x1", [](const Row& row) { return row.dense[1]; })};
     for (size_t s = 0; s < 5; ++s) {
       std::vector<int64_t> keys;
@@ -121,7 +143,8 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
     }
     data_test::write_parquet(folder / name / "part.parquet", columns, 400);
     write_file(folder / name / "_file_list.txt", "1\n" + name + "/part.parquet\n");
-    write_file(folder / name / "_metadata.json", cat(R"({"file_stats": [{"file_name": "part.parquet", "num_rows": )", rows.size(), R"(}], "labels": [{"col_name": "y", "index": 0}],
+    write_file(folder / name / "_metadata.json", cat(R"({"file_stats": [{"file_name": "part.parquet", "num_rows": )",
+                                                     rows.size(), R"(}], "labels": [{"col_name": "y", "index": 0}],
       "conts": [{"col_name": "x0", "index": 1}, {"col_name": "x1", "index": 2}], "cats": [{"col_name": "C0", "index": 3}, {"col_name": "C1", "index": 4},
       {"col_name": "C2", "index": 5}, {"col_name": "C3", "index": 6}, {"col_name": "C4", "index": 7}]})"));
   };
@@ -132,7 +155,8 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
   Json raw = data_layer("Raw", "train.raw", "eval.raw"), csv = data_layer("Csv", "train.csv", "eval.csv");
   raw.set("float_label_dense", true).set("num_samples", 1000).set("eval_num_samples", 300);
   csv.set("csv", Json::parse(R"({"labels": ["y"], "dense": [{"columns": ["x0", "x1"]}],
-                                 "slots": [{"columns": ["a0", "a1", "b0", "b1", "b2"], "keys": "number"}]})", "csv"));
+                                 "slots": [{"columns": ["a0", "a1", "b0", "b1", "b2"], "keys": "number"}]})",
+                             "csv"));
   // Features have cardinalities, so their keys are those of Raw data with slot_size_array.
   Json sized = raw, text = data_layer("FeatureSpec", "train", "test"), binary;
   sized.set("slot_size_array", Json::Array{40, 41, 42, 43, 44});
@@ -177,7 +201,9 @@ TEST(Formats, FeatureSpecificationsAreCheckedAndInspected) {
   EXPECT_EQ(checked.err.find("there is no file"), std::string::npos) << "mappings are no files";
   const Outcome looked = run_program("data_inspect", {"--config", "config.json", "--head", "2"}, folder.path());
   EXPECT_EQ(looked.exit_code, 4) << "an id too large, in one of the three rows";
-  for (const char* part : {"train: 2 samples in 1 file", "FeatureSpec 'spec.yaml'", "label 1  dense 0.5 3  keys [1] [42] [82] [125] [170]", "train_1.csv' line 3: feature b2: 44 is no id below its cardinality of 44"})
+  for (const char* part :
+       {"train: 2 samples in 1 file", "FeatureSpec 'spec.yaml'", "label 1  dense 0.5 3  keys [1] [42] [82] [125] [170]",
+        "train_1.csv' line 3: feature b2: 44 is no id below its cardinality of 44"})
     EXPECT_NE(looked.out.find(part), std::string::npos) << part << "\n" << looked.out;
 }
 
@@ -202,8 +228,10 @@ std::vector<std::pair<std::string, std::string>> blocks_of(const std::string& pa
   std::istringstream lines(page);
   bool inside = false;
   for (std::string line; std::getline(lines, line);) {
-    if (inside && line == "```") inside = false;
-    else if (inside) blocks.back().second += line + "\n";
+    if (inside && line == "```")
+      inside = false;
+    else if (inside)
+      blocks.back().second += line + "\n";
     else if (line == "```" + language || line.starts_with("```" + language + " ")) {
       inside = true;
       blocks.emplace_back(line.size() > 3 + language.size() ? line.substr(4 + language.size()) : "", "");
@@ -233,9 +261,12 @@ TEST(Formats, TheConfigsOfTheManualTrainAsTheyStandThere) {
   const std::string why = why_no_parquet();
   if (why.empty()) {
     using data_test::numbers;
-    data_test::write_parquet(folder / "clicks.parquet", {numbers<int64_t>("click", ParquetType::i64, {1, 0, 0, 1}), numbers<double>("price", ParquetType::f64, {9.9, 0, 120, 1}, {1}),
-                                                         data_test::texts("city", {"Oslo", "Washington, D.C.", "Paris", std::nullopt}),
-                                                         data_test::lists<int32_t>("genres", ParquetType::i32, {{3, 4}, {}, {17}, {2}}), numbers<int64_t>("user", ParquetType::i64, {17, 18, 17, 0}, {3})});
+    data_test::write_parquet(folder / "clicks.parquet",
+                             {numbers<int64_t>("click", ParquetType::i64, {1, 0, 0, 1}),
+                              numbers<double>("price", ParquetType::f64, {9.9, 0, 120, 1}, {1}),
+                              data_test::texts("city", {"Oslo", "Washington, D.C.", "Paris", std::nullopt}),
+                              data_test::lists<int32_t>("genres", ParquetType::i32, {{3, 4}, {}, {17}, {2}}),
+                              numbers<int64_t>("user", ParquetType::i64, {17, 18, 17, 0}, {3})});
   }
   const auto configs = blocks_of(page, "json");
   EXPECT_EQ(configs.size(), 5u);

@@ -1,5 +1,5 @@
-// A tool that is killed while it writes, or whose disk is full, leaves no result that looks whole: no list, no description, no file under its
-// final name that is not complete. Of a full disk it says so.
+// A tool that is killed while it writes, or whose disk is full, leaves no result that looks whole: no list, no
+// description, no file under its final name that is not complete. Of a full disk it says so.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -25,7 +25,9 @@ class HalfWritten : public testing::Test {
     for (int64_t i = 0; i < 40000; ++i) {
       clicks += std::to_string(i % 2);
       old_text += std::to_string(i % 2);
-      for (int k = 0; k < 39; ++k) clicks += "\t" + std::to_string(k < 33 ? i % (k + 7) : i * 2654435761 % 100000000);  // many values, which packing leaves long
+      for (int k = 0; k < 39; ++k)
+        clicks += "\t" + std::to_string(k < 33 ? i % (k + 7)
+                                               : i * 2654435761 % 100000000);  // many values, which packing leaves long
       for (int k = 0; k < 39; ++k) old_text += " " + std::to_string(i % (k + 7));
       clicks += '\n';
       old_text += '\n';
@@ -34,8 +36,10 @@ class HalfWritten : public testing::Test {
     write_file(folder_ / "rows.tsv", clicks);
     write_file(folder_ / "rows.txt", old_text);
     write_file(folder_ / "rows.csv", csv);
-    write_file(folder_ / "spec.yaml", "feature_spec:\n  y: {dtype: bool}\n  a: {dtype: int32, cardinality: 1000}\nsource_spec:\n  train:\n    - {type: csv, features: [y, a], files: [rows.csv]}\n"
-                                      "channel_spec: {label: [y], numerical: [], categorical: [a]}\n");
+    write_file(folder_ / "spec.yaml",
+               "feature_spec:\n  y: {dtype: bool}\n  a: {dtype: int32, cardinality: 1000}\nsource_spec:\n  train:\n    "
+               "- {type: csv, features: [y, a], files: [rows.csv]}\n"
+               "channel_spec: {label: [y], numerical: [], categorical: [a]}\n");
     write_file(folder_ / "norm.json", config("norm.txt", ""));
     write_file(folder_ / "raw.json", config("raw.bin", R"(, "format": "Raw", "num_samples": 60000)"));
     write_file(folder_ / "parquet.json", config("parquet/list.txt", R"(, "format": "Parquet")"));
@@ -43,9 +47,11 @@ class HalfWritten : public testing::Test {
 
   static std::string config(const std::string& source, const std::string& more) {
     return R"({"solver": {"batchsize": 64, "max_iter": 10, "input_key_type": "I32"}, "optimizer": {}, "layers": [
-      {"type": "Data", "source": "out/)" + source + R"(", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3},
+      {"type": "Data", "source": "out/)" +
+           source + R"(", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3},
        "sparse": [{"top": "s", "slot_num": 20, "max_feature_num_per_sample": 20, "max_nnz": 1}],
-       "slot_size_array": [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9])" + more + "}]}";
+       "slot_size_array": [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9])" +
+           more + "}]}";
   }
 
   static bool has_parquet() { return fs::exists(fs::path(HCTR_BIN_DIR) / "libhuge_ctr_parquet.so"); }
@@ -57,13 +63,22 @@ class HalfWritten : public testing::Test {
         {"preprocess", {"--criteo", "rows.tsv", "--out", "out", "--format", "Raw"}, {"preprocess.json", "train.bin"}},
         {"criteo2hugectr", {"--tsv", "rows.tsv", "--out", "out"}, {"train.txt", "train.0.data"}},
         {"criteo2hugectr", {"rows.txt", "out/part", "out/list.txt"}, {"list.txt", "part0.data"}},
-        {"data_generator", {"--config", "norm.json", "--samples", "60000", "--files", "1"}, {"norm.txt", "norm.txt.made.json", "norm.0.data"}},
+        {"data_generator",
+         {"--config", "norm.json", "--samples", "60000", "--files", "1"},
+         {"norm.txt", "norm.txt.made.json", "norm.0.data"}},
         {"data_generator", {"--config", "raw.json"}, {"raw.bin", "raw.bin.made.json"}},
-        {"data_generator", {"--config", "norm.json", "--samples", "60000", "--files", "1", "--text", "csv"}, {"norm.txt", "norm.0.csv"}},
-        {"feature_spec", {"transcode", "spec.yaml", "--out", "out"}, {"feature_spec.yaml", "train/a.bin", "train/y.bin"}}};
+        {"data_generator",
+         {"--config", "norm.json", "--samples", "60000", "--files", "1", "--text", "csv"},
+         {"norm.txt", "norm.0.csv"}},
+        {"feature_spec",
+         {"transcode", "spec.yaml", "--out", "out"},
+         {"feature_spec.yaml", "train/a.bin", "train/y.bin"}}};
     if (has_parquet()) {
-      all.push_back({"preprocess", {"--criteo", "rows.tsv", "--out", "out", "--format", "Parquet", "--passes", "1"}, {"preprocess.json", "train/_file_list.txt", "train/_metadata.json", "train/part_0.parquet"}});
-      all.push_back({"data_generator", {"--config", "parquet.json", "--samples", "200000", "--files", "1"},
+      all.push_back({"preprocess",
+                     {"--criteo", "rows.tsv", "--out", "out", "--format", "Parquet", "--passes", "1"},
+                     {"preprocess.json", "train/_file_list.txt", "train/_metadata.json", "train/part_0.parquet"}});
+      all.push_back({"data_generator",
+                     {"--config", "parquet.json", "--samples", "200000", "--files", "1"},
                      {"parquet/list.txt", "parquet/_metadata.json", "parquet/gen_0.parquet"}});
     }
     return all;
@@ -91,7 +106,8 @@ class HalfWritten : public testing::Test {
 TEST_F(HalfWritten, AFullDiskIsSaidAndLeavesNothing) {
   // No file may become larger than half a megabyte; a write beyond fails, as on a full disk.
   for (const Call& call : calls()) {
-    const Outcome done = run_program("/bin/bash", {"-c", "trap '' XFSZ; ulimit -f 512; exec " + words(call)}, folder_.path());
+    const Outcome done =
+        run_program("/bin/bash", {"-c", "trap '' XFSZ; ulimit -f 512; exec " + words(call)}, folder_.path());
     EXPECT_EQ(done.exit_code, 5) << words(call) << "\n" << done.err;
     EXPECT_NE(done.err.find("cannot write"), std::string::npos) << words(call) << "\n" << done.err;
     EXPECT_NE(done.err.find("File too large"), std::string::npos) << words(call) << "\n" << done.err;
@@ -101,12 +117,15 @@ TEST_F(HalfWritten, AFullDiskIsSaidAndLeavesNothing) {
 }
 
 TEST_F(HalfWritten, AKilledToolLeavesNoFileUnderItsFinalName) {
-  // The signal of a file that grows too large kills at a certain byte: in the middle of the file. ulimit counts in 1024 bytes.
+  // The signal of a file that grows too large kills at a certain byte: in the middle of the file. ulimit counts in 1024
+  // bytes.
   for (const Call& call : calls()) {
-    const Outcome done = run_program("/bin/bash", {"-c", "ulimit -c 0; ulimit -f 512; exec " + words(call)}, folder_.path());
+    const Outcome done =
+        run_program("/bin/bash", {"-c", "ulimit -c 0; ulimit -f 512; exec " + words(call)}, folder_.path());
     EXPECT_EQ(done.exit_code, 128 + SIGXFSZ) << words(call) << "\n" << done.err;
     EXPECT_NE(left(), "") << words(call) << ": it was killed before it wrote anything";
-    for (const std::string& result : call.results) EXPECT_FALSE(fs::exists(folder_ / "out" / result)) << words(call) << ": " << result;
+    for (const std::string& result : call.results)
+      EXPECT_FALSE(fs::exists(folder_ / "out" / result)) << words(call) << ": " << result;
     fs::remove_all(folder_ / "out");
   }
 }
@@ -115,20 +134,24 @@ TEST_F(HalfWritten, ARunToTheEndLeavesAll) {
   for (const Call& call : calls()) {
     const Outcome done = run_program(call.program, call.arguments, folder_.path());
     EXPECT_EQ(done.exit_code, 0) << words(call) << "\n" << done.err;
-    for (const std::string& result : call.results) EXPECT_TRUE(fs::exists(folder_ / "out" / result)) << words(call) << ": " << result;
+    for (const std::string& result : call.results)
+      EXPECT_TRUE(fs::exists(folder_ / "out" / result)) << words(call) << ": " << result;
     EXPECT_EQ(left().find(".part"), std::string::npos) << words(call) << ": " << left();
     fs::remove_all(folder_ / "out");
   }
 }
 
-/// A result that is to be overwritten is not there any more when the new one breaks off: it would stand beside files of another call.
+/// A result that is to be overwritten is not there any more when the new one breaks off: it would stand beside files of
+/// another call.
 TEST_F(HalfWritten, AnOldResultDoesNotOutliveARunThatBreaksOff) {
   for (const Call& call : calls()) {
-    if (call.program == "criteo2hugectr" && call.arguments[0] != "--tsv") continue;  // the former order of arguments has no --force, and overwrites
+    if (call.program == "criteo2hugectr" && call.arguments[0] != "--tsv")
+      continue;  // the former order of arguments has no --force, and overwrites
     const Outcome done = run_program(call.program, call.arguments, folder_.path());
     ASSERT_EQ(done.exit_code, 0) << words(call) << "\n" << done.err;
     const std::string more = call.program == "data_generator" ? " --force --seed 3" : " --force";
-    const Outcome broken = run_program("/bin/bash", {"-c", "trap '' XFSZ; ulimit -f 512; exec " + words(call) + more}, folder_.path());
+    const Outcome broken =
+        run_program("/bin/bash", {"-c", "trap '' XFSZ; ulimit -f 512; exec " + words(call) + more}, folder_.path());
     EXPECT_EQ(broken.exit_code, 5) << words(call) << "\n" << broken.err;
     EXPECT_FALSE(fs::exists(folder_ / "out" / call.results[0])) << words(call) << ": " << call.results[0];
     fs::remove_all(folder_ / "out");

@@ -18,7 +18,8 @@ TEST(Manual, PagesAreWhatTheProgramWrites) {
 
 TEST(Manual, OneEntryAndAWordThatIsNone) {
   const TemporaryFolder folder;
-  EXPECT_NE(run_program("huge_ctr", {"--explain", "InnerProduct"}, folder.path()).out.find("`num_output`"), std::string::npos);
+  EXPECT_NE(run_program("huge_ctr", {"--explain", "InnerProduct"}, folder.path()).out.find("`num_output`"),
+            std::string::npos);
   const Outcome none = run_program("huge_ctr", {"--explain", "InerProduct"}, folder.path());
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_NE(none.err.find("did you mean \"InnerProduct\"?"), std::string::npos) << none.err;

@@ -1,5 +1,6 @@
-// The memory of the tools and of the reader does not grow with the data: the same program on some rows and on four times as many with the same
-// values. What grew with the rows would hold the further ones in some form; the bound is below half of their bytes.
+// The memory of the tools and of the reader does not grow with the data: the same program on some rows and on four
+// times as many with the same values. What grew with the rows would hold the further ones in some form; the bound is
+// below half of their bytes.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,7 +15,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMega = 1 << 20;
 
-/// Blocks of a megabyte wait in bounded lines between a program's threads, and few rows do not always fill these. (One thread keeps the lines short.)
+/// Blocks of a megabyte wait in bounded lines between a program's threads, and few rows do not always fill these. (One
+/// thread keeps the lines short.)
 constexpr int64_t kMargin = 10 * kMega;
 
 class Memory : public testing::Test {
@@ -39,7 +41,8 @@ class Memory : public testing::Test {
   void expect_constant(const std::string& program, const std::vector<std::string>& arguments, int64_t data_bytes) {
     const int64_t small = peak(program, arguments, "small"), large = peak(program, arguments, "large");
     EXPECT_GT(3 * data_bytes, 2 * kMargin) << "too few rows: growth would not be seen";
-    EXPECT_LT(large - small, kMargin) << program << " " << arguments[0] << " " << arguments[1] << ": " << small / kMega << " MB, and for four times as many rows " << large / kMega << " MB";
+    EXPECT_LT(large - small, kMargin) << program << " " << arguments[0] << " " << arguments[1] << ": " << small / kMega
+                                      << " MB, and for four times as many rows " << large / kMega << " MB";
   }
 
   int64_t peak(const std::string& program, std::vector<std::string> arguments, const std::string& size) {
@@ -71,10 +74,16 @@ TEST_F(Memory, OfToolsThatReadClickLogs) {
   write_rows(".tsv", 30000, criteo_line);
   const int64_t text = bytes("small.tsv");
   expect_constant("preprocess", {"--criteo", "SIZE.tsv", "--out", "one_SIZE", "--passes", "1", "--threads", "1"}, text);
-  expect_constant("preprocess", {"--criteo", "SIZE.tsv", "--out", "two_SIZE", "--min-count", "2", "--holdout", "0.1", "--cross", "C1xC2", "--normalize", "standard", "--threads", "1"}, text);
-  expect_constant("preprocess", {"--criteo", "SIZE.tsv", "--out", "raw_SIZE", "--format", "Raw", "--threads", "1"}, text);
+  expect_constant("preprocess",
+                  {"--criteo", "SIZE.tsv", "--out", "two_SIZE", "--min-count", "2", "--holdout", "0.1", "--cross",
+                   "C1xC2", "--normalize", "standard", "--threads", "1"},
+                  text);
+  expect_constant("preprocess", {"--criteo", "SIZE.tsv", "--out", "raw_SIZE", "--format", "Raw", "--threads", "1"},
+                  text);
   expect_constant("criteo2hugectr", {"--tsv", "SIZE.tsv", "--out", "criteo_SIZE", "--threads", "1"}, text);
-  expect_constant("criteo2hugectr", {"--tsv", "SIZE.tsv", "--out", "counted_SIZE", "--min-count", "2", "--holdout", "0.1", "--threads", "1"}, text);
+  expect_constant(
+      "criteo2hugectr",
+      {"--tsv", "SIZE.tsv", "--out", "counted_SIZE", "--min-count", "2", "--holdout", "0.1", "--threads", "1"}, text);
   expect_constant("data_inspect", {"criteo_SIZE/train.txt", "--threads", "1"}, bytes("criteo_small/train.0.data"));
 }
 
@@ -84,24 +93,34 @@ TEST_F(Memory, OfTheFormerOrderOfArguments) {
     for (int k = 0; k < 13 + 26; ++k) line += " " + std::to_string(i * (k + 1) % 1000);
     return line;
   });
-  expect_constant("criteo2hugectr", {"SIZE.txt", "SIZE/part", "SIZE.list.txt", "--keyset", "--threads", "1"}, bytes("small.txt"));
+  expect_constant("criteo2hugectr", {"SIZE.txt", "SIZE/part", "SIZE.list.txt", "--keyset", "--threads", "1"},
+                  bytes("small.txt"));
 }
 
 TEST_F(Memory, OfTheToolForFeatureSpecifications) {
-  write_rows(".csv", 900000, [](int i) { return std::to_string(i % 2) + "," + std::to_string(i / 7.0) + "," + std::to_string(i * 13 % 700) + "," + std::to_string(i % 50); });
-  expect_constant("feature_spec", {"describe", "--features", "y,a,user,film", "--label", "y", "--numerical", "a", "--categorical", "user,film", "--train", "SIZE.csv", "--out", "SIZE.yaml"},
+  write_rows(".csv", 900000, [](int i) {
+    return std::to_string(i % 2) + "," + std::to_string(i / 7.0) + "," + std::to_string(i * 13 % 700) + "," +
+           std::to_string(i % 50);
+  });
+  expect_constant("feature_spec",
+                  {"describe", "--features", "y,a,user,film", "--label", "y", "--numerical", "a", "--categorical",
+                   "user,film", "--train", "SIZE.csv", "--out", "SIZE.yaml"},
                   bytes("small.csv"));
   expect_constant("feature_spec", {"transcode", "SIZE.yaml", "--out", "binary_SIZE"}, bytes("small.csv"));
-  expect_constant("feature_spec", {"check", "binary_SIZE/feature_spec.yaml"}, 2 * bytes("binary_small/train/numerical.bin"));
+  expect_constant("feature_spec", {"check", "binary_SIZE/feature_spec.yaml"},
+                  2 * bytes("binary_small/train/numerical.bin"));
 }
 
 /// A config with one epoch over `source`.
 std::string config_of(const std::string& source, const std::string& more) {
-  return R"({"solver": {"batchsize": 4096, "num_epochs": 1, "display": 1000000, "eval_interval": 1000000, "snapshot": 1000000, "snapshot_prefix": ")" + source + R"(_model/", "input_key_type": "I32"},
+  return R"({"solver": {"batchsize": 4096, "num_epochs": 1, "display": 1000000, "eval_interval": 1000000, "snapshot": 1000000, "snapshot_prefix": ")" +
+         source + R"(_model/", "input_key_type": "I32"},
     "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.01}}, "layers": [
-    {"type": "Data", "source": ")" + source + R"(", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 20},
+    {"type": "Data", "source": ")" +
+         source + R"(", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 20},
      "sparse": [{"top": "s", "type": "DistributedSlot", "slot_num": 20, "max_feature_num_per_sample": 20, "max_nnz": 1}],
-     "slot_size_array": [50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50])" + more + R"(},
+     "slot_size_array": [50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50])" +
+         more + R"(},
     {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "s", "top": "e", "sparse_embedding_hparam": {"max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 1, "combiner": 0}},
     {"type": "Reshape", "bottom": "e", "top": "flat", "leading_dim": 20}, {"type": "Concat", "bottom": ["flat", "dense"], "top": "all"},
     {"type": "InnerProduct", "bottom": "all", "top": "fc", "fc_param": {"num_output": 1}},
@@ -110,7 +129,9 @@ std::string config_of(const std::string& source, const std::string& more) {
 
 TEST_F(Memory, OfTheGeneratorAndOfTheReader) {
   const int rows = 60000;
-  const auto raw = [&](int samples) { return R"(, "format": "Raw", "float_label_dense": true, "num_samples": )" + std::to_string(samples); };
+  const auto raw = [&](int samples) {
+    return R"(, "format": "Raw", "float_label_dense": true, "num_samples": )" + std::to_string(samples);
+  };
   for (const int times : {1, 4}) {
     const std::string size = times == 1 ? "small" : "large";
     write_file(folder_ / ("norm_" + size + ".json"), config_of("norm_" + size + ".txt", ""));
@@ -120,7 +141,9 @@ TEST_F(Memory, OfTheGeneratorAndOfTheReader) {
   const int64_t data = int64_t{rows} * (1 + 20 + 20) * 4;
   for (const std::string format : {"norm", "raw"}) {
     const auto made = [&](const std::string& size, int samples) {
-      return peak("data_generator", {"--config", format + "_" + size + ".json", "--samples", std::to_string(samples), "--threads", "1"}, size);
+      return peak("data_generator",
+                  {"--config", format + "_" + size + ".json", "--samples", std::to_string(samples), "--threads", "1"},
+                  size);
     };
     const int64_t small = made("small", rows), large = made("large", 4 * rows);
     EXPECT_LT(large - small, kMargin) << format;
@@ -131,12 +154,23 @@ TEST_F(Memory, OfTheGeneratorAndOfTheReader) {
   }
 }
 
-/// That growth is seen: the generator keeps the truth of the evaluation set until it is scored, 9 bytes for each sample.
+/// That growth is seen: the generator keeps the truth of the evaluation set until it is scored, 9 bytes for each
+/// sample.
 TEST_F(Memory, IsMeasured) {
-  std::string config = with_change(config_of("train.txt", ""), R"("source": "train.txt")", R"("source": "train.txt", "eval_source": "eval.txt")");
-  config = with_change(with_change(config, R"("dense_dim": 20)", R"("dense_dim": 0)"), R"("slot_num": 20, "max_feature_num_per_sample": 20)", R"("slot_num": 1, "max_feature_num_per_sample": 1)");
-  write_file(folder_ / "config.json", config.replace(config.find(R"("slot_size_array")"), config.find("]}", config.find(R"("slot_size_array")")) - config.find(R"("slot_size_array")"), R"("slot_size_array": [50)"));
-  const auto made = [&](const char* samples) { return peak("data_generator", {"--config", "config.json", "--samples", "1000", "--eval-samples", samples, "--force", "--threads", "1"}, ""); };
+  std::string config = with_change(config_of("train.txt", ""), R"("source": "train.txt")",
+                                   R"("source": "train.txt", "eval_source": "eval.txt")");
+  config = with_change(with_change(config, R"("dense_dim": 20)", R"("dense_dim": 0)"),
+                       R"("slot_num": 20, "max_feature_num_per_sample": 20)",
+                       R"("slot_num": 1, "max_feature_num_per_sample": 1)");
+  write_file(folder_ / "config.json", config.replace(config.find(R"("slot_size_array")"),
+                                                     config.find("]}", config.find(R"("slot_size_array")")) -
+                                                         config.find(R"("slot_size_array")"),
+                                                     R"("slot_size_array": [50)"));
+  const auto made = [&](const char* samples) {
+    return peak(
+        "data_generator",
+        {"--config", "config.json", "--samples", "1000", "--eval-samples", samples, "--force", "--threads", "1"}, "");
+  };
   const int64_t small = made("500000"), large = made("2500000");
   EXPECT_GT(large - small, kMargin);
 }

@@ -1,4 +1,5 @@
-// What an evaluation measures, against the same numbers worked out from the data: a model of known weights, two losses, groups.
+// What an evaluation measures, against the same numbers worked out from the data: a model of known weights, two losses,
+// groups.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,14 +26,19 @@ class EvalMetrics : public testing::Test {
   static constexpr int kSamples = 1000;  // seven batches of 128 and a part of one
 
   void SetUp() override {
-    const DataClause clause = data_test::clause_of(2, 2, {data_test::input_of("item", 2, 1, 2), data_test::input_of("user", 3, 2, 6)});
+    const DataClause clause =
+        data_test::clause_of(2, 2, {data_test::input_of("item", 2, 1, 2), data_test::input_of("user", 3, 2, 6)});
     std::vector<data_test::Row> rows;
     for (int i = 0; i < kSamples; ++i) {
-      const auto bits = [&](int64_t stream) { return static_cast<int64_t>(mix64(static_cast<uint64_t>(i * 8 + stream))); };
+      const auto bits = [&](int64_t stream) {
+        return static_cast<int64_t>(mix64(static_cast<uint64_t>(i * 8 + stream)));
+      };
       data_test::Row row;
       row.dense = {static_cast<float>(bits(0) & 31) / 8, static_cast<float>(bits(1) & 31) / 8 - 2};
       const double p = 1 / (1 + std::exp(-logit(0, row.dense))), q = 1 / (1 + std::exp(-logit(1, row.dense)));
-      const auto drawn = [&](int64_t stream, double share) { return static_cast<double>(bits(stream) & 1023) < 1024 * share ? 1.0f : 0.0f; };
+      const auto drawn = [&](int64_t stream, double share) {
+        return static_cast<double>(bits(stream) & 1023) < 1024 * share ? 1.0f : 0.0f;
+      };
       row.label = {drawn(2, p), i % 5 == 0 ? -1.0f : drawn(3, q)};  // every fifth second label is missing
       row.slots = {{bits(4) & 3}, {7}, {}, {5}, {}};
       if (i % 7 != 0) row.slots[4] = {bits(5) & 15, 99};  // the third slot of "user"; some samples have no key there
@@ -63,11 +69,14 @@ class EvalMetrics : public testing::Test {
   }
 
   /// metrics of summary.json after an evaluation of the known weights.
-  Json metrics(const std::string& words, const std::string& device, Json* summary = nullptr, const std::string& more = "") {
+  Json metrics(const std::string& words, const std::string& device, Json* summary = nullptr,
+               const std::string& more = "") {
     const std::string loss = R"({"type": "MultiCrossEntropyLoss", "target_weight": [1], "loss_weight": )";
-    write_file(folder_ / "config.json",
-               R"({"solver": {"batchsize": 128, "max_iter": 3, "eval_interval": 1, "dense_model_file": "start.model", "snapshot_prefix": "out/",
-               "eval_metrics": )" + words + more + R"(},
+    write_file(
+        folder_ / "config.json",
+        R"({"solver": {"batchsize": 128, "max_iter": 3, "eval_interval": 1, "dense_model_file": "start.model", "snapshot_prefix": "out/",
+               "eval_metrics": )" +
+            words + more + R"(},
   "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0}},
   "layers": [
     {"type": "Data", "source": "list.txt", "eval_source": "list.txt", "label": {"top": "label", "label_dim": 2}, "dense": {"top": "dense", "dense_dim": 2},
@@ -76,8 +85,10 @@ class EvalMetrics : public testing::Test {
     {"type": "Slice", "bottom": "label", "ranges": [[0, 1], [1, 2]], "top": ["clicked", "bought"]},
     {"type": "InnerProduct", "bottom": "dense", "top": "a", "fc_param": {"num_output": 1}},
     {"type": "InnerProduct", "bottom": "dense", "top": "b", "fc_param": {"num_output": 1}},)" +
-                   loss + R"(0.75, "bottom": ["a", "clicked"], "top": "click"},)" + loss + R"(2, "bottom": ["b", "bought"], "top": "buy"}]})");
-    const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", device}, folder_.path());
+            loss + R"(0.75, "bottom": ["a", "clicked"], "top": "click"},)" + loss +
+            R"(2, "bottom": ["b", "bought"], "top": "buy"}]})");
+    const Outcome done =
+        run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", device}, folder_.path());
     EXPECT_EQ(done.exit_code, 0) << done.err;
     const Json file = Json::parse(read_file(folder_ / "run" / "summary.json"), "summary.json");
     if (summary) *summary = file;
@@ -103,7 +114,8 @@ TEST_F(EvalMetrics, AreTheirFormulasOnTheWholeSet) {
   if (find_gpus().count > 0) devices.push_back("cuda");
   for (const std::string& device : devices) {
     const Json measured = metrics(words + "]", device, nullptr, kGroups);
-    EXPECT_EQ(measured.object()->size(), 2 * metric_types().size() + 1);  // each of two losses; AverageLoss is that of their sum too
+    EXPECT_EQ(measured.object()->size(),
+              2 * metric_types().size() + 1);  // each of two losses; AverageLoss is that of their sum too
     for (const MetricType& type : metric_types()) {
       const auto expect = [&](const std::string& name, double expected) {
         const Json* value = measured.find(name);
@@ -128,7 +140,8 @@ TEST_F(EvalMetrics, AreTheirFormulasOnTheWholeSet) {
 
 TEST_F(EvalMetrics, AreThoseAskedForAndNoOther) {
   EXPECT_EQ(names(metrics(R"(["HitRate"])", "cpu")), (std::set<std::string>{"HitRate", "HitRate/buy"}));
-  EXPECT_EQ(names(metrics(R"(["LogLoss"])", "cpu")), (std::set<std::string>{"AverageLoss", "AverageLoss/click", "AverageLoss/buy"}));
+  EXPECT_EQ(names(metrics(R"(["LogLoss"])", "cpu")),
+            (std::set<std::string>{"AverageLoss", "AverageLoss/click", "AverageLoss/buy"}));
   EXPECT_EQ(names(metrics("[]", "cpu")), (std::set<std::string>{}));
   const std::string lines = read_file(folder_ / "run" / "metrics.jsonl");
   EXPECT_EQ(lines.find("AUC"), std::string::npos) << lines;

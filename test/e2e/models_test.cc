@@ -1,5 +1,5 @@
-// Small models of the families that users bring, each trained on planted data: its layers wired, planned and differentiated
-// together.
+// Small models of the families that users bring, each trained on planted data: its layers wired, planned and
+// differentiated together.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -26,13 +26,16 @@ class Models : public testing::Test {
     return with_change(all.substr(0, begin) + layers + ",\n" + all.substr(loss), "\"add1\"", "\"logits\"");
   }
 
-  void learns(const std::string& layers, const std::function<std::string(std::string)>& changed = [](std::string same) { return same; }) {
+  void learns(
+      const std::string& layers,
+      const std::function<std::string(std::string)>& changed = [](std::string same) { return same; }) {
     write_file(folder_ / "config.json", changed(config(layers)));
     std::vector<std::string> devices = {"cpu"};
     if (find_gpus().count > 0) devices.push_back("cuda");
     for (const std::string& device : devices) {
       SCOPED_TRACE(device);
-      const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--run-dir", device, "--device", device}, folder_.path());
+      const Outcome done =
+          run_program("huge_ctr", {"--train", "config.json", "--run-dir", device, "--device", device}, folder_.path());
       ASSERT_EQ(done.exit_code, 0) << done.err << done.out;
       double auc = 0;  // of the last evaluation
       std::istringstream lines(read_file(folder_ / device / "metrics.jsonl"));
@@ -48,7 +51,8 @@ class Models : public testing::Test {
     write_file(folder_ / "config.json", config(layers));
     const Outcome outcome = run_program("huge_ctr", {"--check", "config.json", "--device", "cpu"}, folder_.path());
     EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
-    for (const std::string& piece : pieces) EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
+    for (const std::string& piece : pieces)
+      EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
   }
 
   TemporaryFolder folder_;
@@ -63,7 +67,8 @@ TEST_F(Models, DeepAndCross) {
     learns(kWide + R"({"type": "Reshape", "bottom": "deep_emb", "top": "deep", "leading_dim": 15},
   {"type": "Concat", "bottom": ["deep", "dense", "wide"], "top": "input"},
   {"type": "Slice", "bottom": "input", "top": ["left", "right"], "ranges": [[0, 20], [0, 20]]},
-  {"type": "MultiCross", "bottom": "left", "top": "cross", "mc_param": {"num_layers": 3)" + std::string(matrix) + R"(}},
+  {"type": "MultiCross", "bottom": "left", "top": "cross", "mc_param": {"num_layers": 3)" +
+           std::string(matrix) + R"(}},
   {"type": "InnerProduct", "bottom": "right", "top": "fc1", "fc_param": {"num_output": 16}},
   {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
   {"type": "Concat", "bottom": ["cross", "relu1"], "top": "both"},
@@ -115,27 +120,36 @@ TEST_F(Models, ATransformerOverABehaviorSequence) {
   )";
   std::string heads;
   for (const std::string name : {"queries", "keys", "values"})
-    heads += R"({"type": "InnerProduct", "bottom": "rows", "top": ")" + name + R"(_rows", "fc_param": {"num_output": 6}},
-  {"type": "Reshape", "bottom": ")" + name + R"(_rows", "top": ")" + name + R"(", "time_step": 2, "leading_dim": 6},
+    heads += R"({"type": "InnerProduct", "bottom": "rows", "top": ")" + name +
+             R"(_rows", "fc_param": {"num_output": 6}},
+  {"type": "Reshape", "bottom": ")" +
+             name + R"(_rows", "top": ")" + name + R"(", "time_step": 2, "leading_dim": 6},
   )";
-  learns(kWide + R"({"type": "Slice", "bottom": "deep_emb", "top": ["history", "others"], "ranges": [[0, 2], [2, 6]]},
+  learns(
+      kWide + R"({"type": "Slice", "bottom": "deep_emb", "top": ["history", "others"], "ranges": [[0, 2], [2, 6]]},
   {"type": "Slice", "bottom": "lengths", "top": "length", "ranges": [[0, 1]]},
   {"type": "SequenceMask", "bottom": "length", "top": "mask", "max_sequence_len_from": 2},
-  )" + rows + heads + R"({"type": "MultiHeadAttention", "bottom": ["queries", "keys", "values", "mask"], "top": "seen", "num_attention_heads": 2},
+  )" + rows +
+          heads +
+          R"({"type": "MultiHeadAttention", "bottom": ["queries", "keys", "values", "mask"], "top": "seen", "num_attention_heads": 2},
   {"type": "Add", "bottom": ["seen", "values"], "top": "added"},
   {"type": "LayerNorm", "bottom": "added", "top": "normed"},
   {"type": "Reshape", "bottom": "normed", "top": "interest"},
   {"type": "Reshape", "bottom": "others", "top": "rest"},
   {"type": "Concat", "bottom": ["interest", "rest", "dense", "wide"], "top": "all"},
   {"type": "InnerProduct", "bottom": "all", "top": "logits", "fc_param": {"num_output": 1}})",
-         [](std::string config) {
-           config = with_change(config, R"("bottom": "deep_data", "top": "deep_emb")", R"("bottom": "deep_data", "top": ["deep_emb", "lengths"])");
-           return with_change(config, R"("embedding_vec_size": 5, "combiner": 1)", R"("embedding_vec_size": 5, "combiner": "none")");
-         });
+      [](std::string config) {
+        config = with_change(config, R"("bottom": "deep_data", "top": "deep_emb")",
+                             R"("bottom": "deep_data", "top": ["deep_emb", "lengths"])");
+        return with_change(config, R"("embedding_vec_size": 5, "combiner": 1)",
+                           R"("embedding_vec_size": 5, "combiner": "none")");
+      });
 }
 
 TEST_F(Models, RecurrentUnits) {
-  learns(kWide + R"({"type": "GRU", "bottom": "deep_emb", "top": "states", "gru_param": {"num_output": 6, "batchsize": 128, "SeqLength": 3, "vector_size": 5}},
+  learns(
+      kWide +
+      R"({"type": "GRU", "bottom": "deep_emb", "top": "states", "gru_param": {"num_output": 6, "batchsize": 128, "SeqLength": 3, "vector_size": 5}},
   {"type": "Reshape", "bottom": "states", "top": "last", "selected": [2]},
   {"type": "Concat", "bottom": ["last", "dense", "wide"], "top": "all"},
   {"type": "InnerProduct", "bottom": "all", "top": "logits", "fc_param": {"num_output": 1}})");

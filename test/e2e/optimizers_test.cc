@@ -20,14 +20,17 @@ class Optimizers : public testing::Test {
   static std::string config(const std::string& type, const std::string& object, const std::string& update) {
     const std::string all = small_config();
     const size_t begin = all.find("\"optimizer\""), end = all.find("  \"layers\"");
-    return all.substr(0, begin) + R"("optimizer": {"type": ")" + type + R"(", "update_type": ")" + update + "\", " + object + "},\n" + all.substr(end);
+    return all.substr(0, begin) + R"("optimizer": {"type": ")" + type + R"(", "update_type": ")" + update + "\", " +
+           object + "},\n" + all.substr(end);
   }
 
-  /// Trains and expects that evaluation gets better than the share of positives, an AverageLoss of 0.548, makes possible.
+  /// Trains and expects that evaluation gets better than the share of positives, an AverageLoss of 0.548, makes
+  /// possible.
   void learns(const std::string& text, const std::string& run, const std::string& device) {
     SCOPED_TRACE(run);
     write_file(folder_ / (run + ".json"), text);
-    const Outcome done = run_program("huge_ctr", {"--train", run + ".json", "--run-dir", run, "--device", device}, folder_.path());
+    const Outcome done =
+        run_program("huge_ctr", {"--train", run + ".json", "--run-dir", run, "--device", device}, folder_.path());
     ASSERT_EQ(done.exit_code, 0) << done.err << done.out;
     std::vector<double> losses, aucs;
     std::istringstream lines(read_file(folder_ / run / "metrics.jsonl"));
@@ -45,7 +48,8 @@ class Optimizers : public testing::Test {
   /// The bytes of a run's tables.
   std::string tables(const std::string& run) {
     std::string all;
-    for (const char* file : {"final_0_sparse_60.model", "final_1_sparse_60.model"}) all += read_file(folder_ / run / file);
+    for (const char* file : {"final_0_sparse_60.model", "final_1_sparse_60.model"})
+      all += read_file(folder_ / run / file);
     EXPECT_GT(all.size(), 1000u) << run;
     return all;
   }
@@ -65,17 +69,22 @@ TEST_F(Optimizers, EachLearnsWithLocalAndGlobalUpdates) {
     bool rests;  // a gradient of 0 changes nothing, so both update types give one model
   };
   const std::vector<Case> cases = {
-      {"adam", "Adam", R"("adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})", false},
-      {"adamw", "AdamW", R"("adamw_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7, "weight_decay": 0.1})", false},
+      {"adam", "Adam", R"("adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",
+       false},
+      {"adamw", "AdamW",
+       R"("adamw_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7, "weight_decay": 0.1})",
+       false},
       {"sgd", "SGD", R"("sgd_hparam": {"learning_rate": 0.5})", true},
       {"momentum", "MomentumSGD", R"("momentum_sgd_hparam": {"learning_rate": 0.1, "momentum_factor": 0.9})", false},
       {"momentum-0", "MomentumSGD", R"("momentum_sgd_hparam": {"learning_rate": 0.5, "momentum_factor": 0.0})", true},
       {"nesterov", "Nesterov", R"("nesterov_hparam": {"learning_rate": 0.1, "momentum_factor": 0.9})", false},
       {"nesterov-0", "Nesterov", R"("nesterov_hparam": {"learning_rate": 0.5, "momentum_factor": 0.0})", true},
       {"adagrad", "AdaGrad", R"("adagrad_hparam": {"learning_rate": 0.05, "initial_accu_value": 0.001})", true},
-      {"row-wise", "AdaGrad", R"("adagrad_hparam": {"learning_rate": 0.05, "initial_accu_value": 0.001, "row_wise": true})", true},
+      {"row-wise", "AdaGrad",
+       R"("adagrad_hparam": {"learning_rate": 0.05, "initial_accu_value": 0.001, "row_wise": true})", true},
       {"rmsprop", "RMSProp", R"("rmsprop_hparam": {"learning_rate": 0.005, "warmup_steps": 10})", false},
-      {"ftrl", "Ftrl", R"("ftrl_hparam": {"learning_rate": 0.1, "beta": 0.1, "lambda1": 1e-5, "lambda2": 1e-5})", true}};
+      {"ftrl", "Ftrl", R"("ftrl_hparam": {"learning_rate": 0.1, "beta": 0.1, "lambda1": 1e-5, "lambda2": 1e-5})",
+       true}};
   for (const std::string& device : devices())
     for (const Case& each : cases) {
       const std::string local = device + "-" + each.name + "-local", global = device + "-" + each.name + "-global";

@@ -1,4 +1,5 @@
-// Tables that are full, let keys wait or let rows expire, trained as a user would: what the run says of them and leaves behind.
+// Tables that are full, let keys wait or let rows expire, trained as a user would: what the run says of them and leaves
+// behind.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -36,7 +37,8 @@ class TablePolicies : public testing::Test {
     std::map<std::string, int64_t> counts;
     std::string log;
   };
-  /// Trains with the policy on each device, with one thread and with four. All must agree: in bytes on one device, in counts on all.
+  /// Trains with the policy on each device, with one thread and with four. All must agree: in bytes on one device, in
+  /// counts on all.
   Result train_everywhere(const std::string& fields) {
     Result first;
     std::vector<std::string> devices = {"cpu"};
@@ -67,7 +69,8 @@ class TablePolicies : public testing::Test {
 };
 
 TEST_F(TablePolicies, FullTablesEvict) {
-  const Result lru = train_everywhere(R"(, "when_full": "evict_lru")"), lfu = train_everywhere(R"(, "when_full": "evict_lfu")");
+  const Result lru = train_everywhere(R"(, "when_full": "evict_lru")"),
+               lfu = train_everywhere(R"(, "when_full": "evict_lfu")");
   for (const Result& result : {lru, lfu}) {
     EXPECT_LE(result.counts.at("rows"), kLimit);
     EXPECT_GT(result.counts.at("rows"), kLimit - kLimit / 8);
@@ -80,13 +83,16 @@ TEST_F(TablePolicies, FullTablesShareARow) {
   const Result result = train_everywhere(R"(, "when_full": "ignore")");
   EXPECT_EQ(result.counts.at("rows"), kLimit);
   EXPECT_GT(result.counts.at("occurrences_ignored"), kLimit);
-  EXPECT_NE(result.log.find("The row that new keys of the full table 'deep_emb' share is not in the model file"), std::string::npos) << result.log;
+  EXPECT_NE(result.log.find("The row that new keys of the full table 'deep_emb' share is not in the model file"),
+            std::string::npos)
+      << result.log;
 }
 
 TEST_F(TablePolicies, KeysWaitAreDrawnAndExpire) {
   const auto everything = train_everywhere(R"(, "expire_after": 1000000)").counts;
   EXPECT_EQ(everything.at("rows_expired"), 0);
-  const auto counted = train_everywhere(R"(, "min_count": 3)").counts, drawn = train_everywhere(R"(, "admit_probability": 0.3)").counts,
+  const auto counted = train_everywhere(R"(, "min_count": 3)").counts,
+             drawn = train_everywhere(R"(, "admit_probability": 0.3)").counts,
              expiring = train_everywhere(R"(, "expire_after": 16)").counts;
   for (const auto& waiting : {counted, drawn}) {
     EXPECT_LT(waiting.at("rows"), everything.at("rows"));
@@ -95,7 +101,9 @@ TEST_F(TablePolicies, KeysWaitAreDrawnAndExpire) {
   }
   EXPECT_LT(expiring.at("rows"), everything.at("rows"));
   EXPECT_GT(expiring.at("rows_expired"), 0);
-  const auto all = train_everywhere(R"(, "when_full": "evict_lru", "min_count": 2, "expire_after": 40, "max_candidates": 100)").counts;
+  const auto all =
+      train_everywhere(R"(, "when_full": "evict_lru", "min_count": 2, "expire_after": 40, "max_candidates": 100)")
+          .counts;
   EXPECT_LE(all.at("rows"), kLimit);
   EXPECT_GT(all.at("candidates_dropped"), 0);
 }
@@ -103,12 +111,14 @@ TEST_F(TablePolicies, KeysWaitAreDrawnAndExpire) {
 TEST_F(TablePolicies, AFullTableIsAnErrorWhenThatIsAskedFor) {
   const Outcome full = train(with_policy(R"(, "when_full": "error")"), "full", {"--device", "cpu"});
   EXPECT_EQ(full.exit_code, 4) << full.err;
-  for (const char* piece : {"table 'deep_emb' on rank 0", "the 200 rows", "\"max_vocabulary_size_per_gpu\"", "or more)", "\"when_full\": \"evict_lru\"", "is saved as"})
+  for (const char* piece : {"table 'deep_emb' on rank 0", "the 200 rows", "\"max_vocabulary_size_per_gpu\"", "or more)",
+                            "\"when_full\": \"evict_lru\"", "is saved as"})
     EXPECT_NE(full.err.find(piece), std::string::npos) << "no " << piece << " in: " << full.err;
   const std::string small = with_change(with_policy(R"(, "when_full": "evict_lfu")"), "_gpu\": 200", "_gpu\": 20");
   const Outcome batch = train(small, "batch", {"--device", "cpu"});
   EXPECT_EQ(batch.exit_code, 4) << batch.err;
-  for (const char* piece : {"table 'deep_emb' on rank 0: one batch holds ", "more than the 20 rows", "\"max_vocabulary_size_per_gpu\"", "\"batchsize\""})
+  for (const char* piece : {"table 'deep_emb' on rank 0: one batch holds ", "more than the 20 rows",
+                            "\"max_vocabulary_size_per_gpu\"", "\"batchsize\""})
     EXPECT_NE(batch.err.find(piece), std::string::npos) << "no " << piece << " in: " << batch.err;
 }
 
@@ -117,7 +127,8 @@ TEST_F(TablePolicies, WrongValuesAreNamed) {
     write_file(folder_ / "wrong.json", with_policy(fields));
     const Outcome outcome = run_program("huge_ctr", {"--check", "wrong.json"}, folder_.path());
     EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
-    for (const std::string& piece : pieces) EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no " << piece << " in: " << outcome.err;
+    for (const std::string& piece : pieces)
+      EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no " << piece << " in: " << outcome.err;
   };
   const std::string place = "/layers/2/sparse_embedding_hparam/";
   expect(R"(, "min_count": 0)", {place + "min_count", "at least 1", "found the integer 0"});
@@ -125,7 +136,8 @@ TEST_F(TablePolicies, WrongValuesAreNamed) {
   expect(R"(, "admit_probability": 1.5)", {place + "admit_probability", "1.5"});
   expect(R"(, "expire_after": 0)", {place + "expire_after", "at least 1"});
   expect(R"(, "when_full": "evict_lur")", {place + "when_full", "did you mean \"evict_lru\"?"});
-  expect(R"(, "min_count": 3, "admit_probability": 0.5)", {place + "admit_probability", "\"min_count\" stands there too"});
+  expect(R"(, "min_count": 3, "admit_probability": 0.5)",
+         {place + "admit_probability", "\"min_count\" stands there too"});
 }
 
 }  // namespace

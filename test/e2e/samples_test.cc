@@ -33,7 +33,8 @@ Outcome run_script(const TemporaryFolder& folder, const std::string& script, std
   for (const char* part : {"samples", "third_party"})
     fs::copy(fs::path(HCTR_SOURCE_DIR) / part, folder / part, fs::copy_options::recursive);
   arguments.insert(arguments.begin(), (folder / "samples" / script).string());
-  if (read_file(arguments[0]).find("mpirun") != std::string::npos) environment.insert(kMpiEnvironment.begin(), kMpiEnvironment.end());
+  if (read_file(arguments[0]).find("mpirun") != std::string::npos)
+    environment.insert(kMpiEnvironment.begin(), kMpiEnvironment.end());
   environment["HCTR_BIN_DIR"] = HCTR_BIN_DIR;
   return run_program("/bin/bash", arguments, folder.path(), environment);
 }
@@ -50,7 +51,8 @@ TEST(Samples, QuickstartRunsAndSaysWhatItAchieved) {
 std::vector<std::string> planted_samples() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(fs::path(HCTR_SOURCE_DIR) / "samples"))
-    if (entry.is_directory() && read_file(entry.path() / "run.sh").find("make_data") != std::string::npos) names.push_back(entry.path().filename());
+    if (entry.is_directory() && read_file(entry.path() / "run.sh").find("make_data") != std::string::npos)
+      names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -59,7 +61,8 @@ class PlantedSamples : public testing::TestWithParam<std::string> {};
 
 TEST_P(PlantedSamples, TheScriptMakesDataTrainsAndSaysWhatCouldBeReached) {
   const TemporaryFolder folder;
-  const Outcome outcome = run_script(folder, GetParam() + "/run.sh", {}, {{"SAMPLES", "20000"}, {"EVAL_SAMPLES", "5000"}, {"ITERATIONS", "1"}});
+  const Outcome outcome = run_script(folder, GetParam() + "/run.sh", {},
+                                     {{"SAMPLES", "20000"}, {"EVAL_SAMPLES", "5000"}, {"ITERATIONS", "1"}});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Json summary = Json::read_file(folder / ("runs/" + GetParam() + "/run/summary.json"));
   for (const auto& [name, value] : *summary.find("metrics")->object()) {
@@ -72,14 +75,16 @@ TEST_P(PlantedSamples, TheScriptMakesDataTrainsAndSaysWhatCouldBeReached) {
   EXPECT_TRUE(fs::exists(fs::path(HCTR_SOURCE_DIR) / "samples" / GetParam() / "README.md"));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PlantedSamples, testing::ValuesIn(planted_samples()), [](const auto& row) { return row.param; });
+INSTANTIATE_TEST_SUITE_P(All, PlantedSamples, testing::ValuesIn(planted_samples()),
+                         [](const auto& row) { return row.param; });
 
 TEST(Samples, EveryConfigPassesTheCheckUnderStrict) {
   int seen = 0;
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(HCTR_SOURCE_DIR) / "samples")) {
     if (entry.path().extension() != ".json") continue;
     ++seen;
-    const Outcome outcome = run_program("huge_ctr", {"--check", entry.path().string(), "--strict"}, fs::temp_directory_path());
+    const Outcome outcome =
+        run_program("huge_ctr", {"--check", entry.path().string(), "--strict"}, fs::temp_directory_path());
     EXPECT_EQ(outcome.exit_code, 0) << entry.path() << ": " << outcome.err;
     EXPECT_NE(outcome.out.find("is right"), std::string::npos);
   }
@@ -95,7 +100,8 @@ TEST(Samples, WideAndDeepTrainsInBothSpellingsToTheSameModel) {
   const char* versions[] = {"v2.3", "v2.1"};
   for (int i = 0; i < 2; ++i) {
     const std::string v = versions[i];
-    const Outcome outcome = run_program("huge_ctr", {"--train", v + ".json", "--run-dir", v, "--max-iter", "16", "--seed", "3"}, folder.path());
+    const Outcome outcome = run_program(
+        "huge_ctr", {"--train", v + ".json", "--run-dir", v, "--max-iter", "16", "--seed", "3"}, folder.path());
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_LT(loss_at_end(folder / v), 0.68) << "a model that knows nothing is at 0.69";
     for (const char* file : {"final__dense_16.model", "final_0_sparse_16.model", "final_1_sparse_16.model"})
@@ -123,9 +129,11 @@ TEST(Samples, RealRowsTrainToAGoodAreaUnderTheCurve) {
 
 TEST(Samples, RealSequencesTrainWithAndWithoutAttention) {
   const fs::path sequences = shared_data("amazon_sports");
-  if (!fs::exists(sequences)) GTEST_SKIP() << "no real sequences at " << sequences << "; set HCTR_SHARED_DATA to the folder above";
+  if (!fs::exists(sequences))
+    GTEST_SKIP() << "no real sequences at " << sequences << "; set HCTR_SHARED_DATA to the folder above";
   const TemporaryFolder folder;
-  const Outcome outcome = run_script(folder, "din/run.sh", {fs::canonical(sequences).string(), "--strict"}, {{"USERS", "4000"}, {"SEEDS", "1"}});
+  const Outcome outcome = run_script(folder, "din/run.sh", {fs::canonical(sequences).string(), "--strict"},
+                                     {{"USERS", "4000"}, {"SEEDS", "1"}});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("Held-out AUC, seeds 1"), std::string::npos) << outcome.out;
   for (const std::string model : {"din", "no_attention"}) {
@@ -136,7 +144,8 @@ TEST(Samples, RealSequencesTrainWithAndWithoutAttention) {
 
 TEST(Samples, RealRatingsTrainToAGoodAreaUnderTheCurve) {
   const fs::path ratings = shared_data("ml-100k");
-  if (!fs::exists(ratings)) GTEST_SKIP() << "no real ratings at " << ratings << "; set HCTR_SHARED_DATA to the folder above";
+  if (!fs::exists(ratings))
+    GTEST_SKIP() << "no real ratings at " << ratings << "; set HCTR_SHARED_DATA to the folder above";
   const TemporaryFolder folder;
   const Outcome outcome = run_script(folder, "movielens/run.sh", {fs::canonical(ratings).string(), "--strict"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -149,11 +158,13 @@ TEST(Samples, DataThatIsNotThereIsAskedForInWords) {
   const TemporaryFolder folder;
   const Outcome outcome = run_script(folder, "din/run.sh", {folder.path().string()});
   EXPECT_EQ(outcome.exit_code, 2);
-  for (const char* piece : {"No sequences.txt.gz in ", "gzip"}) EXPECT_NE(outcome.err.find(piece), std::string::npos) << outcome.err;
+  for (const char* piece : {"No sequences.txt.gz in ", "gzip"})
+    EXPECT_NE(outcome.err.find(piece), std::string::npos) << outcome.err;
   const TemporaryFolder other;
   const Outcome ratings = run_script(other, "movielens/run.sh", {other.path().string()});
   EXPECT_EQ(ratings.exit_code, 2);
-  for (const char* piece : {"No ratings of MovieLens in ", "ml-1m.zip"}) EXPECT_NE(ratings.err.find(piece), std::string::npos) << ratings.err;
+  for (const char* piece : {"No ratings of MovieLens in ", "ml-1m.zip"})
+    EXPECT_NE(ratings.err.find(piece), std::string::npos) << ratings.err;
 }
 
 }  // namespace

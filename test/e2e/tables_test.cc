@@ -19,7 +19,8 @@ class Tables : public testing::Test {
   }
   /// The small config with these fields in the wide and in the deep table.
   static std::string config(const std::string& wide, const std::string& deep) {
-    const std::string text = with_change(small_config(), "\"embedding_vec_size\": 1,", "\"embedding_vec_size\": 1, " + wide);
+    const std::string text =
+        with_change(small_config(), "\"embedding_vec_size\": 1,", "\"embedding_vec_size\": 1, " + wide);
     return with_change(text, "\"embedding_vec_size\": 5,", "\"embedding_vec_size\": 5, " + deep);
   }
   Outcome train(const std::string& config, const std::string& run) {
@@ -31,15 +32,19 @@ class Tables : public testing::Test {
     EXPECT_EQ(done.exit_code, 0) << done.err;
     return done.exit_code ? NAN : Json::read_file(folder_ / run / "summary.json").find("final_loss")->number();
   }
-  std::string table(const std::string& run, const std::string& number) { return read_file(folder_ / (run + "_out") / (number + "_sparse_60.model")); }
+  std::string table(const std::string& run, const std::string& number) {
+    return read_file(folder_ / (run + "_out") / (number + "_sparse_60.model"));
+  }
 
   TemporaryFolder folder_;
 };
 
-const std::string kWide = R"("slot_size_array": [30], )", kDeep = R"("slot_size_array": [30, 30, 30], )", kDirect = R"("index": "direct", )";
+const std::string kWide = R"("slot_size_array": [30], )", kDeep = R"("slot_size_array": [30, 30, 30], )",
+                  kDirect = R"("index": "direct", )";
 
 TEST_F(Tables, WithoutAnIndexTheModelIsTheSame) {
-  const double direct = loss_of(config(kWide + kDirect, kDeep + kDirect), "direct"), hash = loss_of(config(kWide, kDeep), "hash");
+  const double direct = loss_of(config(kWide + kDirect, kDeep + kDirect), "direct"),
+               hash = loss_of(config(kWide, kDeep), "hash");
   EXPECT_EQ(direct, hash);
   EXPECT_EQ(table("direct", "0").size(), 30u * (8 + 4));
   EXPECT_EQ(table("direct", "1").size(), 90u * (8 + 8 + 20));
@@ -73,8 +78,10 @@ TEST_F(Tables, TheOtherIdentityChangesWhatFilesHoldAndTheyLoad) {
   EXPECT_EQ(table("other", "0").size(), 30u * (8 + 8 + 4)) << "rows that belong to slot and key name the slot";
   EXPECT_EQ(table("other", "1").size(), 90u * (8 + 20));
   const Outcome inspected = run_program("table_inspect", {"other.json", "other_out/1_sparse_60.model"}, folder_.path());
-  EXPECT_NE(inspected.out.find("table 'deep_emb', a row for each key, 3 slots"), std::string::npos) << inspected.out << inspected.err;
-  const std::string load = R"("sparse_model_file": ["other_out/0_sparse_60.model", "other_out/1_sparse_60.model"], "seed": 7)";
+  EXPECT_NE(inspected.out.find("table 'deep_emb', a row for each key, 3 slots"), std::string::npos)
+      << inspected.out << inspected.err;
+  const std::string load =
+      R"("sparse_model_file": ["other_out/0_sparse_60.model", "other_out/1_sparse_60.model"], "seed": 7)";
   EXPECT_EQ(train(with_change(other, "\"seed\": 7", load), "again").exit_code, 0);
   const Outcome wrong = train(with_change(small_config(), "\"seed\": 7", load), "wrong");
   EXPECT_EQ(wrong.exit_code, 4);

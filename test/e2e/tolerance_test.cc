@@ -1,5 +1,5 @@
-// Configs as users have them: every classic model in the spelling of every version, every clause of the 2.1 guide, keys that once meant
-// something.
+// Configs as users have them: every classic model in the spelling of every version, every clause of the 2.1 guide, keys
+// that once meant something.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -10,7 +10,8 @@
 namespace hctr::test {
 namespace {
 
-// What is still to come. A test of something that is off expects the words that say so; switch it on here when it is there.
+// What is still to come. A test of something that is off expects the words that say so; switch it on here when it is
+// there.
 constexpr bool kPredictions = false;      // export_predictions_prefix
 constexpr bool kOptimizerStates = false;  // dense_opt_states_file and sparse_opt_states_file
 
@@ -34,7 +35,9 @@ class Tolerance : public testing::Test {
     EXPECT_EQ(outcome.exit_code, 3);
     EXPECT_NE(outcome.err.find(words), std::string::npos) << "no \"" << words << "\" in:\n" << outcome.err;
   }
-  void mentions(const std::string& words) { EXPECT_NE(err_.find(words), std::string::npos) << "no \"" << words << "\" in:\n" << err_; }
+  void mentions(const std::string& words) {
+    EXPECT_NE(err_.find(words), std::string::npos) << "no \"" << words << "\" in:\n" << err_;
+  }
 
   TemporaryFolder folder_;
   std::string err_;  // of the last check that passed
@@ -58,7 +61,8 @@ TEST_F(Tolerance, EverySpellingOfAModelTrainsTheSameNumbers) {
       if (version < topology.since) continue;
       SCOPED_TRACE(topology.name + " in " + name_of(version));
       write_file(folder_ / "config.json", topology.config(version, Size::small, {}).text(1));
-      const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", "cpu", "--seed", "3"}, folder_.path());
+      const Outcome done = run_program(
+          "huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", "cpu", "--seed", "3"}, folder_.path());
       ASSERT_EQ(done.exit_code, 0) << done.err;
       const Json summary = Json::parse(read_file(folder_ / "run" / "summary.json"), "summary.json");
       EXPECT_EQ(*summary.find("iterations")->integer(), 3);
@@ -88,8 +92,10 @@ TEST_F(Tolerance, RawDataTrainsTheSameNumbersInEverySpelling) {
     for (const Version version : kVersions) {
       if (version < topology.since || !topology.raw) continue;
       SCOPED_TRACE(topology.name + " in " + name_of(version));
-      write_file(folder_ / "config.json", topology.config(version, Size::small, {.optimizer = "", .format = "Raw"}).text(1));
-      const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", "cpu", "--seed", "3"}, folder_.path());
+      write_file(folder_ / "config.json",
+                 topology.config(version, Size::small, {.optimizer = "", .format = "Raw"}).text(1));
+      const Outcome done = run_program(
+          "huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", "cpu", "--seed", "3"}, folder_.path());
       ASSERT_EQ(done.exit_code, 0) << done.err;
       const Json summary = Json::parse(read_file(folder_ / "run" / "summary.json"), "summary.json");
       if (!loss) loss = summary.find("final_loss")->number();
@@ -146,8 +152,9 @@ struct Key {
   std::string place, key;
   bool has_effect = false;
 };
-const std::string kSolver = "\"solver\": {", kTop = "{\n", kOptimizer = "\"optimizer\": {", kAdam = "\"adam_hparam\": {", kData = "\"type\": \"Data\", ",
-                  kDense = "\"dense\": {", kSparse = "\"top\": \"deep_data\", ", kEmbedding = "\"top\": \"deep_emb\",",
+const std::string kSolver = "\"solver\": {", kTop = "{\n", kOptimizer = "\"optimizer\": {",
+                  kAdam = "\"adam_hparam\": {", kData = "\"type\": \"Data\", ", kDense = "\"dense\": {",
+                  kSparse = "\"top\": \"deep_data\", ", kEmbedding = "\"top\": \"deep_emb\",",
                   kTable = "\"embedding_vec_size\": 5, ", kDropout = "\"rate\": 0.1, ";
 
 TEST_F(Tolerance, KeysOfEveryVersionAreKnown) {
@@ -177,7 +184,8 @@ TEST_F(Tolerance, KeysOfEveryVersionAreKnown) {
       {kSolver, R"("export_predictions_prefix": "out/")", kPredictions},
       {kOptimizer, R"("learning_rate": true)"},
       {kOptimizer, R"("global_update": true)", true},
-      {kAdam, R"("warmup_steps": 10, "decay_start": 100, "decay_steps": 1000, "decay_power": 2.0, "end_lr": 0.0)", true},
+      {kAdam, R"("warmup_steps": 10, "decay_start": 100, "decay_steps": 1000, "decay_power": 2.0, "end_lr": 0.0)",
+       true},
       {kData, R"("format": "Norm")", true},
       {kData, R"("cache_eval_data": true)", true},
       {kData, R"("cache_eval_data": 20)", true},
@@ -186,14 +194,16 @@ TEST_F(Tolerance, KeysOfEveryVersionAreKnown) {
       {kData, R"("float_label_dense": true)", true},
       {kData, R"("num_workers": 12)", true},
       {kData, R"("num_iterations_statistics": 20)"},
-      {kData, R"("async_param": {"num_threads": 16, "num_batches_per_thread": 4, "io_block_size": 512000, "io_depth": 4, "io_alignment": 512})"},
+      {kData,
+       R"("async_param": {"num_threads": 16, "num_batches_per_thread": 4, "io_block_size": 512000, "io_depth": 4, "io_alignment": 512})"},
       {kDense, R"("aligned": "Auto")"},
       {kSparse, R"("nnz_per_slot": [2, 2, 2])", true},
       {kSparse, R"("is_fixed_length": 1)", true},
       {kEmbedding, R"("plan_file": ["a.json", "b.json"])"},
       {kEmbedding, R"("plan_file1": "a.json")"},
       {kEmbedding, R"("optimizer": {"type": "Adam", "learning_rate": true,
-                      "adam_hparam": {"alpha": 0.1, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-7}})", true},
+                      "adam_hparam": {"alpha": 0.1, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-7}})",
+       true},
       {kTable, R"("load_factor": 0.75)"},
       {kTable, R"("vocabulary_size": 1000)", true},
       {kTable, R"("workspace_size_per_gpu_in_mb": 10)", true},
@@ -209,7 +219,9 @@ TEST_F(Tolerance, KeysOfEveryVersionAreKnown) {
   };
   for (const Key& key : keys) {
     SCOPED_TRACE(key.key);
-    std::string config = with_change(small_config(), key.place, key.place + (key.place == kTop || key.place.ends_with("{") ? "" : " ") + key.key + ", ");
+    std::string config =
+        with_change(small_config(), key.place,
+                    key.place + (key.place == kTop || key.place.ends_with("{") ? "" : " ") + key.key + ", ");
     passes(config);
     const std::string name = key.key.substr(0, key.key.find(':'));
     if (!key.has_effect) mentions(name + " is accepted and has no effect: ");
@@ -231,34 +243,45 @@ TEST_F(Tolerance, NumbersOfOtherKinds) {
 
 /// A model around the clauses that the guide of version 2.1 prints, each of which a test may give in another form.
 struct Guide {
-  std::string solver = R"("solver": {"lr_policy": "fixed", "display": 1000, "max_iter": 300000, "gpu": [0], "batchsize": 512, "snapshot": 10000000,
+  std::string solver =
+      R"("solver": {"lr_policy": "fixed", "display": 1000, "max_iter": 300000, "gpu": [0], "batchsize": 512, "snapshot": 10000000,
     "snapshot_prefix": "./", "eval_interval": 1000, "eval_batches": 60, "mixed_precision": 256, "dense model_file": "./dense_model.bin",
     "sparse_model_file": ["./sparse_model1.bin", "./sparse_model2.bin"]})";
-  std::string optimizer = R"("optimizer": {"type": "Adam", "global_update": true, "adam_hparam": {"alpha": 0.005, "beta1": 0.9, "beta2": 0.999,
+  std::string optimizer =
+      R"("optimizer": {"type": "Adam", "global_update": true, "adam_hparam": {"alpha": 0.005, "beta1": 0.9, "beta2": 0.999,
     "epsilon": 0.000001}})";
-  std::string data = R"({"name": "data", "type": "Data", "source": "./file_list.txt", "eval_source": "./file_list_test.txt", "check": "Sum",
+  std::string data =
+      R"({"name": "data", "type": "Data", "source": "./file_list.txt", "eval_source": "./file_list_test.txt", "check": "Sum",
     "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 13},
     "sparse": [{"top": "data1", "type": "DistributedSlot", "max_feature_num_per_sample": 30, "slot_num": 26}]})";
-  std::string embedding = R"({"name": "sparse_embedding1", "type": "LocalizedSlotSparseEmbeddingHash", "bottom": "data1", "top": "sparse_embedding1",
+  std::string embedding =
+      R"({"name": "sparse_embedding1", "type": "LocalizedSlotSparseEmbeddingHash", "bottom": "data1", "top": "sparse_embedding1",
     "plan_file": "all2all_plan_bi_1.json",
     "sparse_embedding_hparam": {"vocabulary_size": 1737710, "load_factor": 0.75, "embedding_vec_size": 16, "combiner": 0},
     "optimizer": {"type": "Adam", "global_update": true, "adam_hparam": {"alpha": 0.005, "beta1": 0.9, "beta2": 0.999, "epsilon": 0.000001}}})";
-  std::string reshape = R"({"name": "reshape1", "type": "Reshape", "bottom": "sparse_embedding1", "top": "reshape1", "leading_dim": 416})";
+  std::string reshape =
+      R"({"name": "reshape1", "type": "Reshape", "bottom": "sparse_embedding1", "top": "reshape1", "leading_dim": 416})";
   std::string concat = R"({"name": "concat1", "type": "Concat", "bottom": ["reshape1", "dense"], "top": "concat1"})";
-  std::string slice = R"({"name": "slice1", "type": "Slice", "bottom": "concat1", "ranges": [[0, 429], [0, 429]], "top": ["slice11", "slice12"]})";
+  std::string slice =
+      R"({"name": "slice1", "type": "Slice", "bottom": "concat1", "ranges": [[0, 429], [0, 429]], "top": ["slice11", "slice12"]})";
   std::string elu = R"({"name": "elu1", "type": "ELU", "bottom": "fc1", "top": "elu1", "elu_param": {"alpha": 1.0}})";
-  std::string fc = R"({"name": "fc8", "type": "InnerProduct", "bottom": "concat2", "top": "fc8", "fc_param": {"num_output": 1}})";
-  std::string loss = R"({"name": "loss", "type": "BinaryCrossEntropyLoss", "bottom": ["fc8", "label"], "regularizer": "L2", "top": "loss"})";
+  std::string fc =
+      R"({"name": "fc8", "type": "InnerProduct", "bottom": "concat2", "top": "fc8", "fc_param": {"num_output": 1}})";
+  std::string loss =
+      R"({"name": "loss", "type": "BinaryCrossEntropyLoss", "bottom": ["fc8", "label"], "regularizer": "L2", "top": "loss"})";
 
   /// The solver names two sparse model files, so a second embedding reads the same input.
   std::string config() const {
-    const std::string second = R"({"type": "DistributedSlotSparseEmbeddingHash", "bottom": "data1", "top": "sparse_embedding2",
+    const std::string second =
+        R"({"type": "DistributedSlotSparseEmbeddingHash", "bottom": "data1", "top": "sparse_embedding2",
       "sparse_embedding_hparam": {"vocabulary_size": 1737710, "load_factor": 0.75, "embedding_vec_size": 1, "combiner": 0}},
       {"type": "Reshape", "bottom": "sparse_embedding2", "top": "reshape2", "leading_dim": 26})";
-    const std::string fc1 = R"({"type": "InnerProduct", "bottom": "slice11", "top": "fc1", "fc_param": {"num_output": 64}})";
+    const std::string fc1 =
+        R"({"type": "InnerProduct", "bottom": "slice11", "top": "fc1", "fc_param": {"num_output": 64}})";
     const std::string concat2 = R"({"type": "Concat", "bottom": ["elu1", "slice12", "reshape2"], "top": "concat2"})";
     std::string text = "{" + solver + ",\n" + optimizer + ",\n\"layers\": [" + data;
-    for (const std::string& layer : {embedding, second, reshape, concat, slice, fc1, elu, concat2, fc, loss}) text += ",\n" + layer;
+    for (const std::string& layer : {embedding, second, reshape, concat, slice, fc1, elu, concat2, fc, loss})
+      text += ",\n" + layer;
     return text + "]}";
   }
 };
@@ -269,8 +292,9 @@ TEST_F(Tolerance, EveryClauseOfTheGuideOfVersion21) {
   mentions("\"lambda\" is not given");
   for (const std::string type : {"MomentumSGD", "Nesterov"}) {
     const bool nesterov = type == "Nesterov";
-    guide.optimizer = R"("optimizer": {"type": ")" + type + R"(", "global_update": )" + (nesterov ? "true" : "false") + ", \"" +
-                      (nesterov ? "nesterov" : "momentum_sgd") + R"(_hparam": {"learning_rate": 0.005, "momentum_factor": 0.0}})";
+    guide.optimizer = R"("optimizer": {"type": ")" + type + R"(", "global_update": )" + (nesterov ? "true" : "false") +
+                      ", \"" + (nesterov ? "nesterov" : "momentum_sgd") +
+                      R"(_hparam": {"learning_rate": 0.005, "momentum_factor": 0.0}})";
     passes(guide.config());
   }
 }

@@ -72,7 +72,8 @@ class Training : public testing::Test {
 
 TEST_F(Training, LearnsMostOfWhatThereIsToLearnAndSaysSo) {
   for (const std::string& device : devices()) {
-    const Outcome done = train(with_change(small_config(), "\"max_iter\": 60", "\"num_epochs\": 4"), "run-" + device, {"--device", device});
+    const Outcome done = train(with_change(small_config(), "\"max_iter\": 60", "\"num_epochs\": 4"), "run-" + device,
+                               {"--device", device});
     ASSERT_EQ(done.exit_code, 0) << done.err;
     const Json summary = summary_of(folder_ / ("run-" + device));
     EXPECT_EQ(number(summary, "schema"), 1);
@@ -100,7 +101,8 @@ TEST_F(Training, TwoRunsWriteEqualBytesWhateverTheThreads) {
 TEST_F(Training, RecordedAndUnrecordedStepsGiveEqualBytes) {
   for (const std::string& device : devices()) {
     train_well(small_config(), "recorded", {"--device", device});
-    train_well(with_change(small_config(), "\"seed\"", "\"cuda_graph\": false, \"seed\""), "unrecorded", {"--device", device});
+    train_well(with_change(small_config(), "\"seed\"", "\"cuda_graph\": false, \"seed\""), "unrecorded",
+               {"--device", device});
     EXPECT_TRUE(model("recorded") == model("unrecorded")) << device;
   }
 }
@@ -133,8 +135,10 @@ TEST_F(Training, AModelLoadedEvaluatesAsItDidWhenSaved) {
     // One step with rate 0 changes nothing, so its evaluation is that of the loaded model.
     std::string again = with_change(small_config(), "\"max_iter\": 60", "\"max_iter\": 1");
     again = with_change(again, "\"learning_rate\": 0.01", "\"learning_rate\": 0.0");
-    again = with_change(again, "\"seed\": 7", "\"seed\": 99, \"dense_model_file\": \"first/final__dense_60.model\", "
-                                              "\"sparse_model_file\": [\"first/final_0_sparse_60.model\", \"first/final_1_sparse_60.model\"]");
+    again =
+        with_change(again, "\"seed\": 7",
+                    "\"seed\": 99, \"dense_model_file\": \"first/final__dense_60.model\", "
+                    "\"sparse_model_file\": [\"first/final_0_sparse_60.model\", \"first/final_1_sparse_60.model\"]");
     train_well(again, "second", {"--device", device});
     EXPECT_DOUBLE_EQ(number(*summary_of(folder_ / "second").find("metrics"), "AUC"), saved) << device;
   }
@@ -143,7 +147,8 @@ TEST_F(Training, AModelLoadedEvaluatesAsItDidWhenSaved) {
 TEST_F(Training, SnapshotsBearTheClassicNamesAndLayouts) {
   train_well(with_change(small_config(), "\"snapshot\": 1000000", "\"snapshot\": 40"), "run");
   for (const char* iteration : {"40", "60"}) {  // the last one is saved at the end
-    EXPECT_EQ(fs::file_size(folder_ / "out" / (std::string("_dense_") + iteration + ".model")), 4u * ((15 + 4) * 16 + 16 + 16 + 1));
+    EXPECT_EQ(fs::file_size(folder_ / "out" / (std::string("_dense_") + iteration + ".model")),
+              4u * ((15 + 4) * 16 + 16 + 16 + 1));
     const auto wide = fs::file_size(folder_ / "out" / (std::string("0_sparse_") + iteration + ".model"));
     const auto deep = fs::file_size(folder_ / "out" / (std::string("1_sparse_") + iteration + ".model"));
     EXPECT_EQ(wide % (8 + 4), 0u);          // key, vector of 1
@@ -155,7 +160,8 @@ TEST_F(Training, SnapshotsBearTheClassicNamesAndLayouts) {
 TEST_F(Training, AnInterruptSavesTheModelAndSaysSo) {
   const std::string endless = with_change(small_config(), "\"max_iter\": 60", "\"max_iter\": 100000000");
   write_file(folder_ / "endless.json", endless);
-  const Outcome stopped = run_and_signal("huge_ctr", {"--train", "endless.json", "--run-dir", "endless"}, folder_.path(), "Iter: 20", SIGINT);
+  const Outcome stopped = run_and_signal("huge_ctr", {"--train", "endless.json", "--run-dir", "endless"},
+                                         folder_.path(), "Iter: 20", SIGINT);
   EXPECT_EQ(stopped.exit_code, 130);
   EXPECT_NE(stopped.err.find("Stopped on request after iteration"), std::string::npos) << stopped.err;
   const Json summary = summary_of(folder_ / "endless");

@@ -79,7 +79,8 @@ inline void expect_whole(const SampleBlock& block, const RecordShape& shape) {
   expect(block.rows >= 0 && block.offsets.size() > bags && block.offsets[0] == 0);
   for (size_t b = 0; b < bags; ++b) expect(block.offsets[b] <= block.offsets[b + 1]);
   expect(block.keys.size() >= static_cast<size_t>(block.offsets[bags]));
-  expect(block.label.size() >= static_cast<size_t>(block.rows * shape.label_dim) && block.dense.size() >= static_cast<size_t>(block.rows * shape.dense_dim));
+  expect(block.label.size() >= static_cast<size_t>(block.rows * shape.label_dim) &&
+         block.dense.size() >= static_cast<size_t>(block.rows * shape.dense_dim));
 }
 
 }  // namespace hctr::fuzz

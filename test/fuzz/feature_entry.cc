@@ -19,14 +19,21 @@ void feature_rows(Bytes bytes) {
   const uint8_t pick = take(bytes), near = take(bytes);
   const size_t cut = bytes.size() * near / 256;
   const MemoryFile text(bytes.first(cut)), binary(bytes.subspan(cut));
-  const FeatureField label{.feature = {"click", pick & 1 ? FeatureType::boolean : FeatureType::f32, {}}, .place = 1, .to = FeatureField::To::label};
+  const FeatureField label{.feature = {"click", pick & 1 ? FeatureType::boolean : FeatureType::f32, {}},
+                           .place = 1,
+                           .to = FeatureField::To::label};
   const FeatureField ids{.feature = {"user", FeatureType::i32, 10}, .place = 0, .limit = 10, .more = 5};
   const FeatureField number{.feature = {"age", FeatureType::f16, {}}, .place = 0, .to = FeatureField::To::dense};
-  const FeatureField small{.feature = {"item", pick & 2 ? FeatureType::i8 : FeatureType::u64, {}}, .place = 2, .index = 1};
+  const FeatureField small{
+      .feature = {"item", pick & 2 ? FeatureType::i8 : FeatureType::u64, {}}, .place = 2, .index = 1};
   FeaturePlan plan{.mapping = "train", .label_dim = 1, .dense_dim = 1, .slots = 2, .groups = {}, .rows = {}};
   plan.groups.push_back({.files = {text.path()}, .width = 3, .rows = {}, .fields = {label, ids}});
   const size_t width = 2 + bytes_of(small.feature.type);
-  plan.groups.push_back({.kind = FeatureChunk::Kind::split_binary, .files = {binary.path()}, .width = width, .rows = {static_cast<int64_t>((bytes.size() - cut) / width)}, .fields = {number, small}});
+  plan.groups.push_back({.kind = FeatureChunk::Kind::split_binary,
+                         .files = {binary.path()},
+                         .width = width,
+                         .rows = {static_cast<int64_t>((bytes.size() - cut) / width)},
+                         .fields = {number, small}});
   tolerate([&] {
     FeatureCutter cutter(plan, 0, pick & 4 ? std::optional<int64_t>(3) : std::nullopt);
     FeatureParser parser(plan, pick & 8 ? BadRecordPolicy::skip : BadRecordPolicy::error);
@@ -37,7 +44,9 @@ void feature_rows(Bytes bytes) {
       expect(bad.count + block.rows == chunk.records && (bad.count > 0) == !bad.first.empty());
       RecordShape shape{.label_dim = 1, .dense_dim = 1, .inputs = {{.name = "x", .slots = 2}}};
       expect_whole(block, shape);
-      for (int64_t r = 0; r < block.rows; ++r) expect(block.keys[static_cast<size_t>(r)] >= 5 && block.keys[static_cast<size_t>(r)] < 15 && block.keys[static_cast<size_t>(block.rows + r)] >= 0);
+      for (int64_t r = 0; r < block.rows; ++r)
+        expect(block.keys[static_cast<size_t>(r)] >= 5 && block.keys[static_cast<size_t>(r)] < 15 &&
+               block.keys[static_cast<size_t>(block.rows + r)] >= 0);
     }
   });
 }

@@ -5,7 +5,9 @@ namespace hctr::fuzz {
 
 void norm_file(Bytes bytes) {
   const uint8_t pick = take(bytes);
-  DataClause clause = small_clause(pick & 1 ? 2 : 0, pick & 2 ? std::vector<std::array<int64_t, 3>>{{1, 3, 3}, {2, 2, 3}} : std::vector<std::array<int64_t, 3>>{{3, 1, 3}});
+  DataClause clause =
+      small_clause(pick & 1 ? 2 : 0, pick & 2 ? std::vector<std::array<int64_t, 3>>{{1, 3, 3}, {2, 2, 3}}
+                                              : std::vector<std::array<int64_t, 3>>{{3, 1, 3}});
   const KeyWidth width = pick & 4 ? (pick & 8 ? KeyWidth::i64 : KeyWidth::u32) : KeyWidth::detect;
   std::optional<BadRecordPolicy> policy;
   if (pick & 16) policy = pick & 32 ? BadRecordPolicy::skip : BadRecordPolicy::error;

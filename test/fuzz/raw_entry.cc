@@ -6,16 +6,21 @@
 namespace hctr::fuzz {
 namespace {
 
-/// Rows that go straight into a batch are those of a block, or an error where any is bad. The memory is as large as it must be.
-void expect_same_rows(const RawShape& shape, const std::vector<uint8_t>& bytes, int64_t first_row, const SampleBlock& block, int64_t bad) {
+/// Rows that go straight into a batch are those of a block, or an error where any is bad. The memory is as large as it
+/// must be.
+void expect_same_rows(const RawShape& shape, const std::vector<uint8_t>& bytes, int64_t first_row,
+                      const SampleBlock& block, int64_t bad) {
   const int64_t rows = block.rows, room = first_row + rows + bad;
-  std::vector<float> label(static_cast<size_t>(room * shape.label_dim)), dense(static_cast<size_t>(room * shape.dense_dim));
-  std::vector<std::vector<int64_t>> keys(static_cast<size_t>(shape.slots), std::vector<int64_t>(static_cast<size_t>(room)));
+  std::vector<float> label(static_cast<size_t>(room * shape.label_dim)),
+      dense(static_cast<size_t>(room * shape.dense_dim));
+  std::vector<std::vector<int64_t>> keys(static_cast<size_t>(shape.slots),
+                                         std::vector<int64_t>(static_cast<size_t>(room)));
   std::vector<int64_t*> slots;
   for (std::vector<int64_t>& slot : keys) slots.push_back(slot.data());
   bool good = true;
   try {
-    parse_raw_rows(shape, reinterpret_cast<const std::byte*>(bytes.data()), rows + bad, [](int64_t i) { return std::to_string(i); }, {label.data(), dense.data(), slots, first_row});
+    parse_raw_rows(shape, reinterpret_cast<const std::byte*>(bytes.data()), rows + bad,
+                   [](int64_t i) { return std::to_string(i); }, {label.data(), dense.data(), slots, first_row});
   } catch (const Error& error) {
     expect(error.kind() == Kind::data);
     good = false;
@@ -44,12 +49,14 @@ void raw_records(Bytes bytes) {
     const int64_t records = hctr::raw_records(shape, "fuzz", static_cast<int64_t>(copy.size()));
     RawScratch scratch;
     SampleBlock block;
-    const BadRecords bad = parse_raw(shape, reinterpret_cast<const std::byte*>(copy.data()), records, policy,
-                                     [](int64_t i) { return std::to_string(i); }, scratch, block);
+    const BadRecords bad = parse_raw(
+        shape, reinterpret_cast<const std::byte*>(copy.data()), records, policy,
+        [](int64_t i) { return std::to_string(i); }, scratch, block);
     expect(bad.count + block.rows == records);
     expect_whole(block, record_shape(clause));
     expect_same_rows(shape, copy, pick >> 5, block, bad.count);
-    for (int64_t k = 0; k < 2 * block.rows; ++k) expect(block.keys[static_cast<size_t>(k)] >= 0 || shape.key_bytes == 8);
+    for (int64_t k = 0; k < 2 * block.rows; ++k)
+      expect(block.keys[static_cast<size_t>(k)] >= 0 || shape.key_bytes == 8);
   });
 }
 

@@ -31,7 +31,9 @@ void cell_values(Bytes bytes) {
     expect(read_number(text, same) && same == static_cast<double>(integer));
   }
   const bool is_hex = read_hex(text, hex);
-  if (text.size() == 8) expect((eight_hex_digits(text.data()) >= 0) == is_hex && (!is_hex || eight_hex_digits(text.data()) == static_cast<int64_t>(hex)));
+  if (text.size() == 8)
+    expect((eight_hex_digits(text.data()) >= 0) == is_hex &&
+           (!is_hex || eight_hex_digits(text.data()) == static_cast<int64_t>(hex)));
   expect(text_hash(text, 1) == text_hash(std::string(text), 1));
 }
 

@@ -14,7 +14,8 @@ struct Parsed {
   bool failed = false;
 };
 
-Parsed parse(std::string text, const TextFormat& format, const RowMaker& maker, const RecordShape& shape, Parsed parsed = {}) {
+Parsed parse(std::string text, const TextFormat& format, const RowMaker& maker, const RecordShape& shape,
+             Parsed parsed = {}) {
   const size_t size = text.size();
   text.append(kTextPadding, '"');
   RecordSplitter splitter(format.grammar);
@@ -24,7 +25,9 @@ Parsed parse(std::string text, const TextFormat& format, const RowMaker& maker, 
   tolerate([&] {
     BadRecords bad;
     rows.start(block);
-    parse_text(text.data(), 0, size, maker, BadRecordPolicy::skip, [](size_t at) { return std::to_string(at); }, splitter, rows, bad);
+    parse_text(
+        text.data(), 0, size, maker, BadRecordPolicy::skip, [](size_t at) { return std::to_string(at); }, splitter,
+        rows, bad);
     rows.finish();
     parsed.bad += bad.count;
     std::vector<uint32_t> begins;
@@ -36,7 +39,8 @@ Parsed parse(std::string text, const TextFormat& format, const RowMaker& maker, 
   if (parsed.failed) return parsed;
   for (int64_t r = 0; r < block.rows; ++r) {
     parsed.numbers.push_back(block.label[static_cast<size_t>(r)]);
-    for (int64_t k = 0; k < shape.dense_dim; ++k) parsed.numbers.push_back(block.dense[static_cast<size_t>(r * shape.dense_dim + k)]);
+    for (int64_t k = 0; k < shape.dense_dim; ++k)
+      parsed.numbers.push_back(block.dense[static_cast<size_t>(r * shape.dense_dim + k)]);
     for (int64_t s = 0; s < shape.slots(); ++s) {
       const auto bag = static_cast<size_t>(s * block.rows + r);
       parsed.bags.emplace_back(block.keys.begin() + block.offsets[bag], block.keys.begin() + block.offsets[bag + 1]);
@@ -46,7 +50,8 @@ Parsed parse(std::string text, const TextFormat& format, const RowMaker& maker, 
 }
 
 /// Cut where a cutter would, somewhere before the end, the parts give what the whole gives.
-void parse_whole_and_cut(const std::string& text, size_t near, const TextFormat& format, const RowMaker& maker, const RecordShape& shape) {
+void parse_whole_and_cut(const std::string& text, size_t near, const TextFormat& format, const RowMaker& maker,
+                         const RecordShape& shape) {
   const Parsed whole = parse(text, format, maker, shape);
   const size_t cut = end_of_last_record(std::string_view(text).substr(0, near), format.grammar);
   const Parsed first = parse(text.substr(0, cut), format, maker, shape);
@@ -68,7 +73,8 @@ void csv_text(Bytes bytes) {
   clause.csv.delimiter = pick & 1 ? "\t" : ",";
   clause.csv.quote = pick & 2 ? "" : "\"";
   clause.csv.labels = {"1"};
-  clause.csv.dense = {{.columns = {"2"}, .transform = DenseTransform::log, .mean = {}, .std = {}}, {.columns = {"3"}, .mean = {}, .std = {}}};
+  clause.csv.dense = {{.columns = {"2"}, .transform = DenseTransform::log, .mean = {}, .std = {}},
+                      {.columns = {"3"}, .mean = {}, .std = {}}};
   CsvSlots slots;
   slots.columns = {"4", "5"};
   slots.keys = pick & 4 ? KeyRule::number : pick & 8 ? KeyRule::hex : KeyRule::hash;
@@ -84,11 +90,22 @@ void criteo_text(Bytes bytes) {
   const uint8_t pick = take(bytes), near = take(bytes);
   const std::string text(bytes.begin(), bytes.end());
   DataClause clause;
-  clause.criteo = {.given = true, .wide = static_cast<Wide>(pick % 3), .integers = static_cast<Integers>(pick / 3 % 3), .buckets = pick & 64 ? 100 : 0, .key_bits = pick & 128 ? 32 : 64};
+  clause.criteo = {.given = true,
+                   .wide = static_cast<Wide>(pick % 3),
+                   .integers = static_cast<Integers>(pick / 3 % 3),
+                   .buckets = pick & 64 ? 100 : 0,
+                   .key_bits = pick & 128 ? 32 : 64};
   const CriteoStyle style = criteo_style(clause.criteo);
-  clause = small_clause(style.dense_dim(), style.wide_keys() > 0 ? std::vector<std::array<int64_t, 3>>{{1, 39, 39}, {style.deep_slots(), 1, style.deep_slots()}}
-                                                                 : std::vector<std::array<int64_t, 3>>{{style.deep_slots(), 1, style.deep_slots()}});
-  clause.criteo = {.given = true, .wide = style.wide, .integers = style.integers, .buckets = style.buckets, .key_bits = style.key_bytes * 8};
+  clause =
+      small_clause(style.dense_dim(),
+                   style.wide_keys() > 0
+                       ? std::vector<std::array<int64_t, 3>>{{1, 39, 39}, {style.deep_slots(), 1, style.deep_slots()}}
+                       : std::vector<std::array<int64_t, 3>>{{style.deep_slots(), 1, style.deep_slots()}});
+  clause.criteo = {.given = true,
+                   .wide = style.wide,
+                   .integers = style.integers,
+                   .buckets = style.buckets,
+                   .key_bits = style.key_bytes * 8};
   const TextFormat format = criteo_format(clause);
   parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker({}), record_shape(clause));
 }

@@ -8,18 +8,20 @@
 namespace hctr::test {
 namespace {
 
-/// A run that a full table ends: the table, its rank and its limit are named, and what is saved is the model of the last finished step, on all ranks.
+/// A run that a full table ends: the table, its rank and its limit are named, and what is saved is the model of the
+/// last finished step, on all ranks.
 class FullTable : public RanksTest {
  protected:
   void expect_saved(const std::string& config, const Ranks& ranks, const std::string& limit, int least_iterations = 1) {
     SCOPED_TRACE(ranks.gpu);
-    const std::string limited = with_change(config, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5",
-                                            "\"max_vocabulary_size_per_gpu\": " + limit + ", \"grow\": false, \"embedding_vec_size\": 5");
+    const std::string limited =
+        with_change(config, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5",
+                    "\"max_vocabulary_size_per_gpu\": " + limit + ", \"grow\": false, \"embedding_vec_size\": 5");
     fs::remove_all(folder_ / "full");
     const Outcome outcome = start(limited, ranks, "full");
     EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
-    for (const char* piece : {"table 'deep_emb' on rank ", " rows that \"max_vocabulary_size_per_gpu\" allows", "while training on rank ",
-                              " is saved as full/_dense_"})
+    for (const char* piece : {"table 'deep_emb' on rank ", " rows that \"max_vocabulary_size_per_gpu\" allows",
+                              "while training on rank ", " is saved as full/_dense_"})
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in " << outcome.err;
     const std::string saved = "; iteration ";
     const int iterations = std::atoi(outcome.err.c_str() + outcome.err.find(saved) + saved.size());
@@ -29,21 +31,26 @@ class FullTable : public RanksTest {
     fs::remove_all(folder_ / "whole");
     const Outcome whole = start(with_change(config, "\"max_iter\": 20", "\"max_iter\": " + iteration), ranks, "whole");
     EXPECT_EQ(whole.exit_code, 0) << whole.err;
-    for (const std::string& file : {"_dense_" + iteration + ".model", "0_sparse_" + iteration + ".model", "1_sparse_" + iteration + ".model"})
+    for (const std::string& file :
+         {"_dense_" + iteration + ".model", "0_sparse_" + iteration + ".model", "1_sparse_" + iteration + ".model"})
       EXPECT_EQ(read_file(folder_ / "full" / file), read_file(folder_ / "whole" / file)) << file;
   }
 };
 
 TEST_F(FullTable, OfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
   // Three slots of 300 keys: of two ranks one has two slots. A batch alone fits.
-  for (const auto& [ranks, limit] : {std::pair{kThreads[0], "420"}, {kThreads[1], "220"}, {kProcesses[0], "420"}, {kProcesses[1], "220"}})
+  for (const auto& [ranks, limit] :
+       {std::pair{kThreads[0], "420"}, {kThreads[1], "220"}, {kProcesses[0], "420"}, {kProcesses[1], "220"}})
     if (ranks.processes == 1 || why_no_mpi().empty()) expect_saved(config_, ranks, limit);
 }
 
 TEST_F(FullTable, BesideOneWithFrequentKeysLeavesTheirRowsAsTheLastStepMadeThem) {
-  // The batch that is refused has been looked up in the rows that every rank has by then: it must not have touched them.
-  const std::string hybrid = with_change(config_, "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",", R"("bottom": "wide_data", "top": "wide_emb", "placement": "hybrid",)");
-  const std::string found = with_change(hybrid, "\"embedding_vec_size\": 1,", R"("embedding_vec_size": 1, "num_iterations_statistics": 1,)");
+  // The batch that is refused has been looked up in the rows that every rank has by then: it must not have touched
+  // them.
+  const std::string hybrid = with_change(config_, "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",",
+                                         R"("bottom": "wide_data", "top": "wide_emb", "placement": "hybrid",)");
+  const std::string found =
+      with_change(hybrid, "\"embedding_vec_size\": 1,", R"("embedding_vec_size": 1, "num_iterations_statistics": 1,)");
   for (const auto& [ranks, limit] : {std::pair{kThreads[0], "500"}, {kThreads[2], "270"}, {kProcesses[0], "500"}})
     if (ranks.processes == 1 || why_no_mpi().empty()) expect_saved(found, ranks, limit, 2);
 }
@@ -51,7 +58,8 @@ TEST_F(FullTable, BesideOneWithFrequentKeysLeavesTheirRowsAsTheLastStepMadeThem)
 TEST_F(RanksTest, ASignalStopsAllRanksAfterTheSameStepAndSavesTheModel) {
   write_file(folder_ / "endless.json", with_change(endless(), "\"gpu\": [0]", "\"gpu\": [0, 1, 2]"));
   const Outcome outcome =
-      run_and_signal("huge_ctr", {"--train", "endless.json", "--run-dir", "endless", "--device", "cpu"}, folder_.path(), "Iter: 20 ", SIGINT);
+      run_and_signal("huge_ctr", {"--train", "endless.json", "--run-dir", "endless", "--device", "cpu"}, folder_.path(),
+                     "Iter: 20 ", SIGINT);
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
   const Json summary = Json::read_file(folder_ / "endless" / "summary.json");
   EXPECT_EQ(summary.find("model_files")->array()->size(), 3u);
@@ -62,7 +70,8 @@ TEST_F(RanksTest, ListsThatDoNotFitTheProcessesAreExplained) {
   HCTR_SKIP_WITHOUT_MPI();
   const Outcome outcome = start(config_, {"[0, 1, 2]", 2}, "lists");
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
-  EXPECT_NE(outcome.err.find("/solver/gpu: names the GPUs of 1 process and 2 were started"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("/solver/gpu: names the GPUs of 1 process and 2 were started"), std::string::npos)
+      << outcome.err;
 }
 
 /// Signals a rank of two processes in the middle of training: the job must end in time.
@@ -72,8 +81,8 @@ class FailingRank : public RanksTest {
     write_file(folder_ / "endless.json", with_change(endless(), "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
     const auto begin = std::chrono::steady_clock::now();
     const Outcome outcome = run_under_mpi_and_signal(
-        2, "huge_ctr", {"--train", "endless.json", "--run-dir", "endless", "--device", "cpu", "--comm-timeout", "5"}, folder_.path(), "Iter: 20 ", rank,
-        signal_number);
+        2, "huge_ctr", {"--train", "endless.json", "--run-dir", "endless", "--device", "cpu", "--comm-timeout", "5"},
+        folder_.path(), "Iter: 20 ", rank, signal_number);
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(kSanitized ? 60 : 30)) << outcome.err;
     EXPECT_NE(outcome.exit_code, 0);
     return outcome;
@@ -84,7 +93,8 @@ TEST_F(FailingRank, KilledEndsTheJob) {
   HCTR_SKIP_WITHOUT_MPI();
   for (const int rank : {0, 1}) {
     const Outcome outcome = end_of(SIGKILL, rank);
-    EXPECT_NE(outcome.err.find("exited on signal 9"), std::string::npos) << outcome.out << outcome.err;  // mpirun's words
+    EXPECT_NE(outcome.err.find("exited on signal 9"), std::string::npos)
+        << outcome.out << outcome.err;  // mpirun's words
     EXPECT_NE(outcome.err.find(cat("rank ", rank)), std::string::npos) << outcome.out << outcome.err;
   }
 }
@@ -92,14 +102,18 @@ TEST_F(FailingRank, KilledEndsTheJob) {
 TEST_F(FailingRank, ThrowingIsNamedWithItsReason) {
   HCTR_SKIP_WITHOUT_MPI();
   // Each process has files of its own, and those of rank 1 are torn.
-  write_file(folder_ / "each.json", with_change(with_change(config_, "\"max_iter\": 20", "\"max_iter\": 500"), "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
+  write_file(folder_ / "each.json", with_change(with_change(config_, "\"max_iter\": 20", "\"max_iter\": 500"),
+                                                "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
   const TemporaryFolder places;
   for (const char* rank : {"0", "1"}) fs::copy(folder_.path(), places / rank, fs::copy_options::recursive);
   for (const auto& entry : fs::recursive_directory_iterator(places / "1"))
     if (entry.path().extension() == ".data") fs::resize_file(entry.path(), entry.file_size() / 2);
   const auto begin = std::chrono::steady_clock::now();
   const std::string program = (fs::path(HCTR_BIN_DIR) / "huge_ctr").string();
-  const Outcome outcome = run_under_mpi(2, "/bin/sh", {"-c", "cd $OMPI_COMM_WORLD_RANK && exec " + program + " --train each.json --run-dir run --device cpu"}, places.path());
+  const Outcome outcome = run_under_mpi(
+      2, "/bin/sh",
+      {"-c", "cd $OMPI_COMM_WORLD_RANK && exec " + program + " --train each.json --run-dir run --device cpu"},
+      places.path());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(kSanitized ? 60 : 30)) << outcome.err;
   EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
   EXPECT_NE(outcome.err.find("while training on rank 1 of 2"), std::string::npos) << outcome.err;

@@ -1,4 +1,5 @@
-// Runs of the program on several ranks, as threads of one process and as processes joined by MPI, and what they leave behind.
+// Runs of the program on several ranks, as threads of one process and as processes joined by MPI, and what they leave
+// behind.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,13 +27,16 @@ struct Ranks {
 };
 inline void PrintTo(const Ranks& ranks, std::ostream* out) { *out << ranks.gpu; }
 inline const Ranks kThreads[] = {{"[0, 1]"}, {"[0, 1, 2]"}, {"[0, 1, 2, 3]"}};
-inline const Ranks kProcesses[] = {{"[[0], [0]]", 2}, {"[[0], [0], [0]]", 3}, {"[[0], [0], [0], [0]]", 4}, {"[[0, 1], [0]]", 2}};
+inline const Ranks kProcesses[] = {
+    {"[[0], [0]]", 2}, {"[[0], [0], [0]]", 3}, {"[[0], [0], [0], [0]]", 4}, {"[[0, 1], [0]]", 2}};
 /// On GPUs of one host: threads, processes, and processes of several ranks.
-inline const Ranks kGpus[] = {{"[0, 1]"}, {"[[0], [1]]", 2}, {"[0, 1, 2]"}, {"[0, 1, 2, 3]"}, {"[[0], [1], [2], [3]]", 4}, {"[[0, 1], [2, 3]]", 2}};
+inline const Ranks kGpus[] = {{"[0, 1]"},       {"[[0], [1]]", 2},           {"[0, 1, 2]"},
+                              {"[0, 1, 2, 3]"}, {"[[0], [1], [2], [3]]", 4}, {"[[0, 1], [2, 3]]", 2}};
 
 /// Each rank is a digit in `gpu`.
 inline int count_of(const Ranks& ranks) {
-  return static_cast<int>(std::count_if(ranks.gpu.begin(), ranks.gpu.end(), [](char c) { return '0' <= c && c <= '9'; }));
+  return static_cast<int>(
+      std::count_if(ranks.gpu.begin(), ranks.gpu.end(), [](char c) { return '0' <= c && c <= '9'; }));
 }
 
 /// "FourGpusInTwoProcesses", as names of tests.
@@ -51,31 +55,40 @@ inline std::string why_not_here(const Ranks& gpus) {
 
 inline std::string sgd(std::string config) {
   const size_t begin = config.find("\"optimizer\":"), end = config.find("\"layers\":");
-  return config.replace(begin, end - begin, R"("optimizer": {"type": "SGD", "update_type": "Local", "sgd_hparam": {"learning_rate": 0.3}}, )");
+  return config.replace(
+      begin, end - begin,
+      R"("optimizer": {"type": "SGD", "update_type": "Local", "sgd_hparam": {"learning_rate": 0.3}}, )");
 }
 
 inline std::string with_batch_norm(const std::string& config) {
-  return with_change(with_change(config, R"("bottom": "fc1", "top": "relu1")", R"("bottom": "bn1", "top": "relu1")"), R"({"name": "relu1")",
-                     R"({"type": "BatchNorm", "bottom": "fc1", "top": "bn1", "bn_param": {"factor": 0.1, "eps": 0.001}}, {"name": "relu1")");
+  return with_change(
+      with_change(config, R"("bottom": "fc1", "top": "relu1")", R"("bottom": "bn1", "top": "relu1")"),
+      R"({"name": "relu1")",
+      R"({"type": "BatchNorm", "bottom": "fc1", "top": "bn1", "bn_param": {"factor": 0.1, "eps": 0.001}}, {"name": "relu1")");
 }
 
 /// PReLU_Dice after fc1 in place of ReLU.
 inline std::string with_dice(const std::string& config) {
-  return with_change(config, R"("type": "ReLU", "bottom": "fc1")", R"("type": "PReLU_Dice", "prelu_dice_param": {"alpha": 0.1, "epsilon": 1e-3}, "bottom": "fc1")");
+  return with_change(config, R"("type": "ReLU", "bottom": "fc1")",
+                     R"("type": "PReLU_Dice", "prelu_dice_param": {"alpha": 0.1, "epsilon": 1e-3}, "bottom": "fc1")");
 }
 
-/// More weights than one bucket of gradients holds: those of fc1b are summed while BatchNorm, where there is one, and fc1 are still to come.
+/// More weights than one bucket of gradients holds: those of fc1b are summed while BatchNorm, where there is one, and
+/// fc1 are still to come.
 inline std::string with_large_layers(const std::string& config) {
-  const std::string wide = with_change(with_change(config, R"("num_output": 16)", R"("num_output": 1100)"), R"("bottom": "relu1", "top": "dropout1")",
-                                       R"("bottom": "relu1b", "top": "dropout1")");
-  return with_change(wide, R"({"name": "dropout1")", R"({"type": "InnerProduct", "bottom": "relu1", "top": "fc1b", "fc_param": {"num_output": 1100}},
+  const std::string wide =
+      with_change(with_change(config, R"("num_output": 16)", R"("num_output": 1100)"),
+                  R"("bottom": "relu1", "top": "dropout1")", R"("bottom": "relu1b", "top": "dropout1")");
+  return with_change(wide, R"({"name": "dropout1")",
+                     R"({"type": "InnerProduct", "bottom": "relu1", "top": "fc1b", "fc_param": {"num_output": 1100}},
     {"type": "ReLU", "bottom": "fc1b", "top": "relu1b"}, {"name": "dropout1")");
 }
 
 class RanksTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    config_ = with_change(with_change(small_config(), "\"display\": 20", "\"display\": 1"), "\"max_iter\": 60", "\"max_iter\": 20");
+    config_ = with_change(with_change(small_config(), "\"display\": 20", "\"display\": 1"), "\"max_iter\": 60",
+                          "\"max_iter\": 20");
     config_ = with_change(config_, "\"eval_interval\": 30", "\"eval_interval\": 10");
     write_file(folder_ / "data.json", config_);
     make_data(folder_.path(), "data.json", 3000, 500, {"--vocabulary", "300"});
@@ -95,7 +108,8 @@ class RanksTest : public ::testing::Test {
   };
 
   Outcome start(const std::string& config, const Ranks& ranks, const std::string& name) {
-    write_file(folder_ / (name + ".json"), with_change(with_change(config, "\"gpu\": [0]", "\"gpu\": " + ranks.gpu), "\"out/\"", "\"" + name + "/\""));
+    write_file(folder_ / (name + ".json"), with_change(with_change(config, "\"gpu\": [0]", "\"gpu\": " + ranks.gpu),
+                                                       "\"out/\"", "\"" + name + "/\""));
     std::vector<std::string> arguments = {"--train", name + ".json", "--run-dir", name + "-run", "--device", device_};
     return ranks.processes == 1 ? run_program("huge_ctr", arguments, folder_.path())
                                 : run_under_mpi(ranks.processes, "huge_ctr", arguments, folder_.path());
@@ -121,15 +135,18 @@ class RanksTest : public ::testing::Test {
     }
     for (const auto& entry : fs::directory_iterator(folder_ / (name + "-run"))) {
       const std::string file = entry.path().filename(), bytes = read_file(entry.path());
-      if (file.ends_with(".ntp.json")) out.statistics = bytes;
+      if (file.ends_with(".ntp.json"))
+        out.statistics = bytes;
       else if (file.starts_with("final__dense") && file.ends_with(".model")) {
         out.dense.resize(bytes.size() / sizeof(float));
         std::memcpy(out.dense.data(), bytes.data(), bytes.size());
       }
       for (size_t e = 0; e < tables_.size(); ++e)
         if (file.starts_with("final_" + std::to_string(e) + "_sparse")) {
-          if (file.ends_with(".marks")) out.marks[e] = bytes;
-          else read_rows(bytes, tables_[e], out.rows[e]);
+          if (file.ends_with(".marks"))
+            out.marks[e] = bytes;
+          else
+            read_rows(bytes, tables_[e], out.rows[e]);
         }
     }
     return out;
@@ -144,7 +161,8 @@ class RanksTest : public ::testing::Test {
     return one;
   }
 
-  static void read_rows(const std::string& bytes, const Table& table, std::map<std::pair<uint64_t, int64_t>, std::vector<float>>& rows) {
+  static void read_rows(const std::string& bytes, const Table& table,
+                        std::map<std::pair<uint64_t, int64_t>, std::vector<float>>& rows) {
     const size_t head = table.by_slot ? 16 : 8, dim = table.dim;
     for (size_t at = 0; at < bytes.size(); at += head + dim * sizeof(float)) {
       int64_t key = 0;
@@ -158,11 +176,14 @@ class RanksTest : public ::testing::Test {
   }
 
   /// Losses to `of_losses`, weights and rows to `tolerance` of their size.
-  void expect_same(const Result& one, const Result& many, double tolerance, double of_losses = 1e-6, double of_metrics = 1e-4) const {
+  void expect_same(const Result& one, const Result& many, double tolerance, double of_losses = 1e-6,
+                   double of_metrics = 1e-4) const {
     ASSERT_EQ(many.losses.size(), one.losses.size());
-    for (size_t i = 0; i < one.losses.size(); ++i) EXPECT_NEAR(many.losses[i] / one.losses[i], 1, of_losses) << "step " << i;
+    for (size_t i = 0; i < one.losses.size(); ++i)
+      EXPECT_NEAR(many.losses[i] / one.losses[i], 1, of_losses) << "step " << i;
     ASSERT_EQ(many.metrics.size(), one.metrics.size());
-    for (size_t i = 0; i < one.metrics.size(); ++i) EXPECT_NEAR(many.metrics[i] / one.metrics[i], 1, of_metrics) << "evaluation, number " << i;
+    for (size_t i = 0; i < one.metrics.size(); ++i)
+      EXPECT_NEAR(many.metrics[i] / one.metrics[i], 1, of_metrics) << "evaluation, number " << i;
     EXPECT_LT(distance_of(one.dense, many.dense), tolerance) << "dense weights";
     for (size_t e = 0; e < one.rows.size(); ++e) {
       std::vector<float> a, b;
@@ -181,16 +202,20 @@ class RanksTest : public ::testing::Test {
 
   /// With the word that leaves statistics of the batch per rank: one rank knows no difference, two do.
   void expect_other_statistics_per_rank(const std::string& config, const Result& one) {
-    const std::string apart = with_change(config, "\"seed\": 7", "\"seed\": 7, \"compatibility\": [\"batch_norm_per_gpu\"]");
+    const std::string apart =
+        with_change(config, "\"seed\": 7", "\"seed\": 7, \"compatibility\": [\"batch_norm_per_gpu\"]");
     EXPECT_EQ(train(apart, {"[0]"}).losses, one.losses);
     EXPECT_GT(std::abs(train(apart, {"[0, 1]"}).losses.back() / one.losses.back() - 1), 1e-5);
   }
 
   /// Tables that keys must wait for, in batches that ranks do not divide, the last of which is short.
   std::string with_policies() const {
-    std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127"), "\"max_iter\": 20", "\"num_epochs\": 1");
-    config = with_change(config, "\"embedding_vec_size\": 1,", "\"embedding_vec_size\": 1, \"admit_probability\": 0.1,");
-    return with_change(config, "\"embedding_vec_size\": 5,", "\"embedding_vec_size\": 5, \"min_count\": 5, \"expire_after\": 16,");
+    std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127"),
+                                     "\"max_iter\": 20", "\"num_epochs\": 1");
+    config =
+        with_change(config, "\"embedding_vec_size\": 1,", "\"embedding_vec_size\": 1, \"admit_probability\": 0.1,");
+    return with_change(config, "\"embedding_vec_size\": 5,",
+                       "\"embedding_vec_size\": 5, \"min_count\": 5, \"expire_after\": 16,");
   }
 
   /// A config, and one for several ranks that must train the same model.
@@ -198,28 +223,37 @@ class RanksTest : public ::testing::Test {
     std::string name, alone, many;
   };
 
-  /// Rows that every rank has: the frequent ones found by the program, or all of both tables. And what the program plans.
+  /// Rows that every rank has: the frequent ones found by the program, or all of both tables. And what the program
+  /// plans.
   std::vector<Placed> placements(const std::string& config) const {
-    const std::string deep = "\"bottom\": \"deep_data\", \"top\": \"deep_emb\",", wide = "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",";
+    const std::string deep = "\"bottom\": \"deep_data\", \"top\": \"deep_emb\",",
+                      wide = "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",";
     const auto everywhere = [&](const std::string& to, const std::string& word) {
       const std::string said = "\"placement\": \"" + word + "\",";
       return with_change(with_change(to, deep, deep + said), wide, wide + said);
     };
     const std::string sizes = R"("index": "direct", "slot_size_array": [)";
-    std::string direct = with_change(config, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1", sizes + "300], \"embedding_vec_size\": 1");
-    direct = with_change(direct, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5", sizes + "300, 300, 300], \"embedding_vec_size\": 5");
-    const std::string hybrid =
-        with_change(everywhere(config, "hybrid"), "\"embedding_vec_size\": 1,", R"("embedding_vec_size": 1, "num_iterations_statistics": 5,)");
-    return {{"hybrid", config, hybrid}, {"data_parallel", direct, everywhere(direct, "data_parallel")}, {"auto", direct, everywhere(direct, "auto")}};
+    std::string direct = with_change(config, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1",
+                                     sizes + "300], \"embedding_vec_size\": 1");
+    direct = with_change(direct, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5",
+                         sizes + "300, 300, 300], \"embedding_vec_size\": 5");
+    const std::string hybrid = with_change(everywhere(config, "hybrid"), "\"embedding_vec_size\": 1,",
+                                           R"("embedding_vec_size": 1, "num_iterations_statistics": 5,)");
+    return {{"hybrid", config, hybrid},
+            {"data_parallel", direct, everywhere(direct, "data_parallel")},
+            {"auto", direct, everywhere(direct, "auto")}};
   }
 
   /// Layers whose gradients are summed over ranks in several buckets, and BatchNorm among them.
   std::string with_many_buckets() const {
-    return with_change(with_batch_norm(with_large_layers(sgd(config_))), "\"learning_rate\": 0.3", "\"learning_rate\": 0.01");
+    return with_change(with_batch_norm(with_large_layers(sgd(config_))), "\"learning_rate\": 0.3",
+                       "\"learning_rate\": 0.01");
   }
 
   /// The same, every kernel launched by itself.
-  static std::string unrecorded(const std::string& config) { return with_change(config, "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false"); }
+  static std::string unrecorded(const std::string& config) {
+    return with_change(config, "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false");
+  }
 
   /// Training that only a signal ends.
   std::string endless() const {

@@ -1,5 +1,5 @@
-// One model with a table for every placement, combiner and number of keys, trained with every optimizer on every number of ranks, as threads and as
-// processes.
+// One model with a table for every placement, combiner and number of keys, trained with every optimizer on every number
+// of ranks, as threads and as processes.
 #include "ranks_fixture.h"
 
 namespace hctr::test {
@@ -11,15 +11,24 @@ struct Rule {
 };
 const Rule kRules[] = {
     {"SGD", R"("type": "SGD", "sgd_hparam": {"learning_rate": 0.3})", 1e-6},
-    {"MomentumSGD", R"("type": "MomentumSGD", "momentum_sgd_hparam": {"learning_rate": 0.05, "momentum_factor": 0.9})", 1e-5},
+    {"MomentumSGD", R"("type": "MomentumSGD", "momentum_sgd_hparam": {"learning_rate": 0.05, "momentum_factor": 0.9})",
+     1e-5},
     {"Nesterov", R"("type": "Nesterov", "nesterov_hparam": {"learning_rate": 0.05, "momentum_factor": 0.9})", 1e-5},
     {"AdaGrad", R"("type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.05, "initial_accu_value": 0.001})", 1e-5},
     {"RMSProp", R"("type": "RMSProp", "rmsprop_hparam": {"learning_rate": 0.005, "warmup_steps": 10})", 1e-5},
-    {"Ftrl", R"("type": "Ftrl", "ftrl_hparam": {"learning_rate": 0.1, "beta": 0.1, "lambda1": 1e-5, "lambda2": 1e-5})", 1e-5},
-    {"Adam", R"("type": "Adam", "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})", 1e-5},
-    {"Adam, global", R"("type": "Adam", "update_type": "Global", "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})", 1e-5},
-    {"Adam, lazy", R"("type": "Adam", "update_type": "LazyGlobal", "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})", 1e-5},
-    {"AdamW", R"("type": "AdamW", "adamw_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7, "weight_decay": 0.1})", 1e-5},
+    {"Ftrl", R"("type": "Ftrl", "ftrl_hparam": {"learning_rate": 0.1, "beta": 0.1, "lambda1": 1e-5, "lambda2": 1e-5})",
+     1e-5},
+    {"Adam", R"("type": "Adam", "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",
+     1e-5},
+    {"Adam, global",
+     R"("type": "Adam", "update_type": "Global", "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",
+     1e-5},
+    {"Adam, lazy",
+     R"("type": "Adam", "update_type": "LazyGlobal", "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",
+     1e-5},
+    {"AdamW",
+     R"("type": "AdamW", "adamw_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7, "weight_decay": 0.1})",
+     1e-5},
 };
 
 /// Tables by where their rows are and how keys are pooled; names tell both.
@@ -34,26 +43,35 @@ class EveryTable : public RanksTest {
       for (const char* where : {"localized", "distributed", "by_key", "cut", "hybrid", "data_parallel", "auto"})
         for (const char* combiner : {"sum", "mean"}) {
           const std::string name = cat(where, "_", input.name, "_", combiner);
-          const bool by_key = name.starts_with("by_key"), direct = name.starts_with("data_parallel") || name.starts_with("auto");
+          const bool by_key = name.starts_with("by_key"),
+                     direct = name.starts_with("data_parallel") || name.starts_with("auto");
           std::string hparam = name.starts_with("hybrid") ? R"("num_iterations_statistics": 5, )" : "";
           for (int s = 0; direct && s < input.slots; ++s)
-            hparam += cat(s > 0 ? ", " : R"("index": "direct", "slot_size_array": [)", kRows, s + 1 == input.slots ? "], " : "");
-          embeddings += cat(R"({"type": ")", by_key ? "Distributed" : "Localized", R"(SlotSparseEmbeddingHash", "bottom": ")", input.name, R"(", "top": ")", name, "\", ",
-                            by_key || name.starts_with("cut") ? "" : cat(R"("placement": ")", where, "\", "), R"("sparse_embedding_hparam": {)", hparam,
-                            R"("embedding_vec_size": 8, "combiner": ")", combiner, "\"}},\n");
-          reshapes += cat(R"({"type": "Reshape", "bottom": ")", name, R"(", "top": "flat_)", name, R"(", "leading_dim": )", 8 * input.slots, "},\n");
+            hparam += cat(s > 0 ? ", " : R"("index": "direct", "slot_size_array": [)", kRows,
+                          s + 1 == input.slots ? "], " : "");
+          embeddings += cat(R"({"type": ")", by_key ? "Distributed" : "Localized",
+                            R"(SlotSparseEmbeddingHash", "bottom": ")", input.name, R"(", "top": ")", name, "\", ",
+                            by_key || name.starts_with("cut") ? "" : cat(R"("placement": ")", where, "\", "),
+                            R"("sparse_embedding_hparam": {)", hparam, R"("embedding_vec_size": 8, "combiner": ")",
+                            combiner, "\"}},\n");
+          reshapes += cat(R"({"type": "Reshape", "bottom": ")", name, R"(", "top": "flat_)", name,
+                          R"(", "leading_dim": )", 8 * input.slots, "},\n");
           tops += cat("\"flat_", name, "\", ");
           tables_.push_back({name, !by_key, 8});
         }
     std::string inputs;
     for (const Input& input : kInputs)
-      inputs += cat(inputs.empty() ? "" : ", ", R"({"top": ")", input.name, R"(", "type": "LocalizedSlot", "max_feature_num_per_sample": )", input.slots * input.most_keys,
+      inputs += cat(inputs.empty() ? "" : ", ", R"({"top": ")", input.name,
+                    R"(", "type": "LocalizedSlot", "max_feature_num_per_sample": )", input.slots * input.most_keys,
                     R"(, "max_nnz": )", input.most_keys, R"(, "slot_num": )", input.slots, "}");
-    config_ = cat(R"({"solver": {"lr_policy": "fixed", "display": 1, "max_iter": 20, "gpu": [0], "batchsize": 61, "snapshot": 1000000,
+    config_ = cat(
+        R"({"solver": {"lr_policy": "fixed", "display": 1, "max_iter": 20, "gpu": [0], "batchsize": 61, "snapshot": 1000000,
       "snapshot_prefix": "out/", "eval_interval": 10, "eval_metrics": ["AUC", "AverageLoss"], "seed": 7},
-      "optimizer": {)", kRules[0].clause, R"(}, "layers": [
+      "optimizer": {)",
+        kRules[0].clause, R"(}, "layers": [
       {"type": "Data", "source": "train.txt", "eval_source": "eval.txt", "check": "Sum", "label": {"top": "label", "label_dim": 1},
-       "dense": {"top": "dense", "dense_dim": 4}, "sparse": [)", inputs, "]},\n", embeddings, reshapes, R"({"type": "Concat", "bottom": [)", tops, R"("dense"], "top": "all"},
+       "dense": {"top": "dense", "dense_dim": 4}, "sparse": [)",
+        inputs, "]},\n", embeddings, reshapes, R"({"type": "Concat", "bottom": [)", tops, R"("dense"], "top": "all"},
       {"type": "InnerProduct", "bottom": "all", "top": "fc1", "fc_param": {"num_output": 16}}, {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
       {"type": "Dropout", "rate": 0.1, "bottom": "relu1", "top": "dropout1"},
       {"type": "InnerProduct", "bottom": "dropout1", "top": "fc2", "fc_param": {"num_output": 1}},
@@ -75,7 +93,8 @@ class EveryTable : public RanksTest {
         owners += cat(s > 0 ? ", " : "", spread ? "\"all\"" : is("auto") && s == 0 ? "\"every rank\"" : cat(s % ranks));
       }
       plan += cat(plan.empty() ? "" : ",\n", R"({"name": ")", table.name, "\", ",
-                  is("data_parallel") ? R"("owners": "every rank"})" : cat(R"("pieces": )", pieces, R"(, "owners": [)", owners, "]}"));
+                  is("data_parallel") ? R"("owners": "every rank"})"
+                                      : cat(R"("pieces": )", pieces, R"(, "owners": [)", owners, "]}"));
     }
     write_file(folder_ / "plan.json", cat(R"({"schema": 1, "ranks": )", ranks, R"(, "tables": [)", plan, "]}"));
     return with_change(config, "\"seed\": 7", R"("seed": 7, "placement_file": "plan.json")");
@@ -94,7 +113,8 @@ TEST_P(EveryTableOnGpus, TrainsTheModelOfOneGpu) {
   for (const Rule& rule : kRules) {
     if (rule.name != "SGD" && rule.name != "Adam" && rule.name != "Adam, lazy") continue;
     SCOPED_TRACE(rule.name);
-    const std::string config = with_change(config_, kRules[0].clause, rule.clause), many = planned(config, count_of(GetParam()));
+    const std::string config = with_change(config_, kRules[0].clause, rule.clause),
+                      many = planned(config, count_of(GetParam()));
     expect_same(alone(config), train(many, GetParam()), 2e-5, 2e-5);
     if (rule.name == "SGD") expect_same(alone(config), train(unrecorded(many), GetParam()), 2e-5, 2e-5);
   }
@@ -103,13 +123,15 @@ TEST_P(EveryTableOnGpus, TrainsTheModelOfOneGpu) {
 INSTANTIATE_TEST_SUITE_P(Of, EveryTableOnGpus, ::testing::ValuesIn(kGpus), name_of);
 
 TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
-  const Ranks all[] = {kThreads[0], kThreads[1], kThreads[2], kProcesses[0], kProcesses[1], kProcesses[2], kProcesses[3]};
+  const Ranks all[] = {kThreads[0],   kThreads[1],   kThreads[2],  kProcesses[0],
+                       kProcesses[1], kProcesses[2], kProcesses[3]};
   for (const Rule& rule : kRules) {
     const std::string config = with_change(config_, kRules[0].clause, rule.clause);
     const Result one = train(config, {"[0]"}, "one");
     ASSERT_EQ(one.losses.size(), 20u);
     for (const Ranks& ranks : all) {
-      // Processes give the bits that threads give (ThreadsAndProcessesGiveEqualFiles): of most rules a mixture of both will do.
+      // Processes give the bits that threads give (ThreadsAndProcessesGiveEqualFiles): of most rules a mixture of both
+      // will do.
       const bool wanted = ranks.gpu == kProcesses[3].gpu || rule.name == "SGD" || rule.name == "Adam";
       if (ranks.processes > 1 && (!wanted || !why_no_mpi().empty())) continue;
       SCOPED_TRACE(rule.name + " on " + ranks.gpu);

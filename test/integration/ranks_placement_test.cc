@@ -4,19 +4,22 @@
 namespace hctr::test {
 namespace {
 
-/// A config whose rows of "deep_emb" can be cut into two, and a file with a plan that does everything at once: all of one table on the last rank;
-/// pieces of two slots, and one whole, spread or on a rank, in the other.
+/// A config whose rows of "deep_emb" can be cut into two, and a file with a plan that does everything at once: all of
+/// one table on the last rank; pieces of two slots, and one whole, spread or on a rank, in the other.
 class PlannedRanks : public RanksTest {
  protected:
   void SetUp() override {
     RanksTest::SetUp();
     tables_[1].dim = 8;
-    config_ = with_change(with_change(sgd(config_), "\"embedding_vec_size\": 5", "\"embedding_vec_size\": 8"), "\"leading_dim\": 15", "\"leading_dim\": 24");
+    config_ = with_change(with_change(sgd(config_), "\"embedding_vec_size\": 5", "\"embedding_vec_size\": 8"),
+                          "\"leading_dim\": 15", "\"leading_dim\": 24");
   }
   std::string planned(const std::string& config, int ranks, const std::string& file = "mixed.json") {
     const int last = ranks - 1;
-    write_file(folder_ / file, cat(R"({"schema": 1, "ranks": )", ranks, R"(, "tables": [{"name": "wide_emb", "pieces": 1, "owners": [)", last,
-                                   R"(]}, {"name": "deep_emb", "pieces": 2, "owners": [0, )", last, R"(, "all", 0, )", last, ", ", last, "]}]}"));
+    write_file(folder_ / file,
+               cat(R"({"schema": 1, "ranks": )", ranks, R"(, "tables": [{"name": "wide_emb", "pieces": 1, "owners": [)",
+                   last, R"(]}, {"name": "deep_emb", "pieces": 2, "owners": [0, )", last, R"(, "all", 0, )", last, ", ",
+                   last, "]}]}"));
     return with_change(config, "\"seed\": 7", "\"seed\": 7, \"placement_file\": \"" + file + "\"");
   }
 };
@@ -47,14 +50,16 @@ TEST_F(PlannedRanks, WhatTheProgramPlansTrainsTheModelOfOneRankAndCanBeGivenBack
   EXPECT_EQ(*plan.find("schema")->integer(), 1);
   EXPECT_EQ(plan.find("tables")->array()->size(), 2u);
   fs::copy_file(folder_ / "auto-run" / "plan.json", folder_ / "given.json");
-  const Result again = train(with_change(config, "\"seed\": 7", "\"seed\": 7, \"placement_file\": \"given.json\""), kThreads[1], "again");
+  const Result again = train(with_change(config, "\"seed\": 7", "\"seed\": 7, \"placement_file\": \"given.json\""),
+                             kThreads[1], "again");
   EXPECT_EQ(again.losses, planned_run.losses);
   for (size_t e = 0; e < 2; ++e) EXPECT_EQ(again.rows[e], planned_run.rows[e]);
 }
 
 TEST_F(PlannedRanks, AModelGoesOnUnderAnotherPlan) {
   train(planned(config_, 3), kThreads[1], "first");
-  const std::string next = with_change(config_, "\"seed\": 7", R"("seed": 7, "dense_model_file": "first/_dense_20.model",
+  const std::string next =
+      with_change(config_, "\"seed\": 7", R"("seed": 7, "dense_model_file": "first/_dense_20.model",
     "sparse_model_file": ["first/0_sparse_20.model", "first/1_sparse_20.model"])");
   const Result one = train(next, {"[0]"}, "one");
   expect_same(one, train(next, kThreads[0]), 1e-6);
@@ -63,10 +68,14 @@ TEST_F(PlannedRanks, AModelGoesOnUnderAnotherPlan) {
 
 TEST_F(RanksTest, WholeTablesOnEveryRankMayHaveALimitAndKeysThatSlotsShare) {
   // The sizes are those of all ranks together, so that what each has is what one rank has alone.
-  const std::string sizes = R"("grow": false, "index": "direct", "identity": "key", "slot_size_array": [300, 300, 300], "embedding_vec_size": 5)";
-  const std::string wide = with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1", R"("slot_size_array": [300], "embedding_vec_size": 1)");
-  const std::string alone = with_change(wide, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5", sizes);
-  const std::string deep = "\"bottom\": \"deep_data\", \"top\": \"deep_emb\",", everywhere = with_change(alone, deep, deep + "\"placement\": \"data_parallel\",");
+  const std::string sizes =
+      R"("grow": false, "index": "direct", "identity": "key", "slot_size_array": [300, 300, 300], "embedding_vec_size": 5)";
+  const std::string wide = with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1",
+                                       R"("slot_size_array": [300], "embedding_vec_size": 1)");
+  const std::string alone =
+      with_change(wide, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5", sizes);
+  const std::string deep = "\"bottom\": \"deep_data\", \"top\": \"deep_emb\",",
+                    everywhere = with_change(alone, deep, deep + "\"placement\": \"data_parallel\",");
   tables_[1].by_slot = false;
   for (const bool adam : {false, true}) {
     const Result one = train(adam ? alone : sgd(alone), {"[0]"}, "one");
@@ -82,7 +91,8 @@ TEST_F(RanksTest, WholeTablesOnEveryRankMayHaveALimitAndKeysThatSlotsShare) {
 TEST_F(PlannedRanks, APlanThatDoesNotFitIsRefused) {
   const Outcome outcome = start(planned(config_, 3), kThreads[0], "unfit");
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
-  EXPECT_NE(outcome.err.find("the plan 'mixed.json' is for 3 ranks, and this is a run on 2"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("the plan 'mixed.json' is for 3 ranks, and this is a run on 2"), std::string::npos)
+      << outcome.err;
   write_file(folder_ / "checked.json", with_change(planned(config_, 3), "\"gpu\": [0]", "\"gpu\": [0, 1, 2]"));
   const Outcome check = run_program("huge_ctr", {"--check", "checked.json"}, folder_.path());
   EXPECT_EQ(check.exit_code, 0) << check.err;

@@ -1,4 +1,5 @@
-// The program on several ranks, as threads of one process and as processes joined by MPI: the same model as on one rank.
+// The program on several ranks, as threads of one process and as processes joined by MPI: the same model as on one
+// rank.
 #include "ranks_fixture.h"
 
 #include "comm/host_comm.h"
@@ -19,9 +20,11 @@ TEST_P(RanksOnGpus, TrainTheModelOfOneGpu) {
 }
 
 TEST_P(RanksOnGpus, MayExchangeVectorsInTwoBytes) {
-  const std::string two_bytes = with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"");
+  const std::string two_bytes =
+      with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"");
   expect_same(alone(sgd(config_)), train(two_bytes, GetParam()), 1e-3, 1e-3, 1e-3);
-  EXPECT_NE(Json::read_file(folder_ / "many-run" / "summary.json").find("loss_scale"), nullptr) << "else nothing travelled in fp16";
+  EXPECT_NE(Json::read_file(folder_ / "many-run" / "summary.json").find("loss_scale"), nullptr)
+      << "else nothing travelled in fp16";
 }
 
 TEST_P(RanksOnGpus, ThatDoNotReachEachOthersMemoryTrainTheModelOfOneGpu) {
@@ -35,7 +38,8 @@ TEST_P(RanksOnGpus, WithRowsOnEveryOneTrainTheModelOfOneGpu) {
   for (const Placed& placed : placements(sgd(config_))) {
     SCOPED_TRACE(placed.name);
     expect_same(alone(placed.alone), train(placed.many, GetParam()), 2e-5, 2e-5);
-    if (placed.name == "hybrid") expect_same(alone(placed.alone), train(unrecorded(placed.many), GetParam()), 2e-5, 2e-5);
+    if (placed.name == "hybrid")
+      expect_same(alone(placed.alone), train(unrecorded(placed.many), GetParam()), 2e-5, 2e-5);
   }
   // Sums of rows between those of several buckets, which BatchNorm's wait for.
   const Placed between = placements(with_many_buckets())[0];
@@ -94,7 +98,8 @@ TEST_F(RanksTest, ThreadsAndProcessesGiveEqualFiles) {
 }
 
 TEST_F(RanksTest, BatchesThatRanksDoNotDivideAndAShortLastOne) {
-  std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127"), "\"max_iter\": 20", "\"num_epochs\": 2");
+  std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127"),
+                                   "\"max_iter\": 20", "\"num_epochs\": 2");
   config = with_change(config, "\"eval_metrics\"", "\"batchsize_eval\": 33, \"eval_metrics\"");
   const Result one = train(config, {"[0]"}, "one");
   ASSERT_EQ(one.losses.size(), 48u);  // 23 full batches and one of 79, twice
@@ -105,25 +110,31 @@ TEST_F(RanksTest, BatchesThatRanksDoNotDivideAndAShortLastOne) {
 }
 
 TEST_F(RanksTest, ALastBatchWithFewerSamplesThanRanks) {
-  const std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 2999"), "\"max_iter\": 20", "\"num_epochs\": 1");
+  const std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 2999"),
+                                         "\"max_iter\": 20", "\"num_epochs\": 1");
   const Result one = train(config, {"[0]"}, "one");
   ASSERT_EQ(one.losses.size(), 2u);  // the second is of one sample, and all but one rank have none
   expect_same(one, train(config, {"[0, 1, 2, 3]"}), 1e-6);
 }
 
 TEST_F(RanksTest, LargeLayersAreSummedInBuckets) {
-  const std::string large = with_change(with_large_layers(sgd(config_)), "\"learning_rate\": 0.3", "\"learning_rate\": 0.01");
-  for (const std::string& config : {large, with_many_buckets()}) expect_same(train(config, {"[0]"}, "one"), train(config, {"[0, 1, 2]"}), 5e-6);
+  const std::string large =
+      with_change(with_large_layers(sgd(config_)), "\"learning_rate\": 0.3", "\"learning_rate\": 0.01");
+  for (const std::string& config : {large, with_many_buckets()})
+    expect_same(train(config, {"[0]"}, "one"), train(config, {"[0, 1, 2]"}), 5e-6);
 }
 
 TEST_F(RanksTest, KeysAreLetInAndExpireAsOnOneRank) {
   const Result one = train(with_policies(), {"[0]"}, "one"), open = train(sgd(config_), {"[0]"}, "open");
-  for (size_t e = 0; e < 2; ++e) EXPECT_LT(one.rows[e].size(), open.rows[e].size() * 9 / 10) << "the policies let everything in";
+  for (size_t e = 0; e < 2; ++e)
+    EXPECT_LT(one.rows[e].size(), open.rows[e].size() * 9 / 10) << "the policies let everything in";
   for (const Ranks& ranks : {kThreads[0], kThreads[1], kThreads[2], kProcesses[3]}) {
     if (ranks.processes > 1 && !why_no_mpi().empty()) continue;
     SCOPED_TRACE(ranks.gpu);
     expect_same(one, train(with_policies(), ranks), 2e-6);
-    const auto counts = [&](const char* run) { return Json::read_file(folder_ / run / "summary.json").find("tables")->text(); };
+    const auto counts = [&](const char* run) {
+      return Json::read_file(folder_ / run / "summary.json").find("tables")->text();
+    };
     EXPECT_EQ(counts("many-run"), counts("one-run"));
   }
 }
@@ -143,7 +154,8 @@ TEST_F(RanksTest, BatchNormTakesTheWholeBatch) {
 TEST_F(RanksTest, DiceTakesTheWholeBatch) {
   // Batches that ranks do not divide; of the last in an evaluation all ranks but one have nothing.
   std::string config = with_change(with_dice(sgd(config_)), "\"batchsize\": 128", "\"batchsize\": 142");
-  config = with_change(with_change(config, "\"max_iter\": 20", "\"num_epochs\": 1"), "\"eval_metrics\"", "\"batchsize_eval\": 499, \"eval_metrics\"");
+  config = with_change(with_change(config, "\"max_iter\": 20", "\"num_epochs\": 1"), "\"eval_metrics\"",
+                       "\"batchsize_eval\": 499, \"eval_metrics\"");
   const Result one = train(config, {"[0]"}, "one");
   ASSERT_EQ(one.losses.size(), 22u);
   for (const Ranks& ranks : {kThreads[0], kThreads[1], kThreads[2], kProcesses[3]}) {
@@ -159,12 +171,16 @@ TEST_F(RanksTest, OverflowsAreSkippedByAllRanksTogether) {
   const Result one = train(config, {"[0]"}, "one"), many = train(config, {"[0, 1]"});
   ASSERT_EQ(many.losses.size(), one.losses.size());
   for (size_t i = 0; i < one.losses.size(); ++i) EXPECT_NEAR(many.losses[i] / one.losses[i], 1, 5e-3) << "step " << i;
-  const auto skipped = [&](const char* run) { return *Json::read_file(folder_ / run / "summary.json").find("skipped_steps")->integer(); };
+  const auto skipped = [&](const char* run) {
+    return *Json::read_file(folder_ / run / "summary.json").find("skipped_steps")->integer();
+  };
   EXPECT_EQ(skipped("many-run"), skipped("one-run"));
 }
 
 TEST_F(RanksTest, VectorsMayTravelInTwoBytes) {
-  const auto in = [&](const std::string& type) { return with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"" + type + "\""); };
+  const auto in = [&](const std::string& type) {
+    return with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"" + type + "\"");
+  };
   const Result one = train(sgd(config_), {"[0]"}, "one"), wide = train(sgd(config_), {"[0, 1, 2]"}, "wide");
   EXPECT_EQ(train(in("fp16"), {"[0]"}).losses, one.losses) << "a rank that is alone sends nothing";
   const Result same = train(in("fp32"), {"[0, 1, 2]"});
@@ -179,18 +195,19 @@ TEST_F(RanksTest, VectorsMayTravelInTwoBytes) {
       const Json summary = Json::read_file(folder_ / "many-run" / "summary.json");
       EXPECT_EQ(summary.find("loss_scale") != nullptr, std::string(type) == "fp16");
     }
-  const std::string one_table =
-      with_change(sgd(config_), "\"embedding_vec_size\": 1,", "\"embedding_vec_size\": 1, \"exchange_precision\": \"bf16\",");
+  const std::string one_table = with_change(sgd(config_), "\"embedding_vec_size\": 1,",
+                                            "\"embedding_vec_size\": 1, \"exchange_precision\": \"bf16\",");
   EXPECT_NE(train(one_table, {"[0, 1, 2]"}).losses, wide.losses);
 }
 
 TEST_F(RanksTest, AnOverflowOnTheWayIsSkippedByAllRanks) {
   // Gradients times the first loss scale, 65536, leave fp16; activations are fp32 and would not.
   std::string config = with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"");
-  config = with_change(with_change(config, "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 20000"), "\"learning_rate\": 0.3",
-                       "\"learning_rate\": 0.000015");
+  config = with_change(with_change(config, "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 20000"),
+                       "\"learning_rate\": 0.3", "\"learning_rate\": 0.000015");
   const Result one = train(config, {"[0]"}, "one"), many = train(config, {"[0, 1]"});
-  EXPECT_EQ(Json::read_file(folder_ / "one-run" / "summary.json").find("skipped_steps"), nullptr) << "what stays on a rank is not scaled";
+  EXPECT_EQ(Json::read_file(folder_ / "one-run" / "summary.json").find("skipped_steps"), nullptr)
+      << "what stays on a rank is not scaled";
   const Json summary = Json::read_file(folder_ / "many-run" / "summary.json");
   ASSERT_NE(summary.find("skipped_steps"), nullptr);
   EXPECT_GT(*summary.find("skipped_steps")->integer(), 0);
@@ -202,7 +219,8 @@ TEST_F(RanksTest, AnOverflowOnTheWayIsSkippedByAllRanks) {
 
 TEST_F(RanksTest, AModelGoesOnOnAnotherNumberOfRanks) {
   train(sgd(config_), {"[0, 1, 2]"}, "first");
-  const std::string next = with_change(sgd(config_), "\"seed\": 7", R"("seed": 8, "dense_model_file": "first/_dense_20.model",
+  const std::string next =
+      with_change(sgd(config_), "\"seed\": 7", R"("seed": 8, "dense_model_file": "first/_dense_20.model",
     "sparse_model_file": ["first/0_sparse_20.model", "first/1_sparse_20.model"])");
   const Result one = train(next, {"[0]"}, "one");
   for (const Ranks& ranks : {kThreads[0], kThreads[2]}) expect_same(one, train(next, ranks), 1e-6);

@@ -16,8 +16,11 @@ class TraceFiles {
  public:
   /// `derived`: the trace's member of that name. `config` outlives this.
   TraceFiles(const Json& derived, const Config& config)
-      : seed_(static_cast<uint64_t>(number(derived, "seed"))), samples_(static_cast<int64_t>(number(derived, "samples"))),
-        vocabulary_(static_cast<int64_t>(number(derived, "vocabulary"))), bound_(number(derived, "bound")), config_(config) {}
+      : seed_(static_cast<uint64_t>(number(derived, "seed"))),
+        samples_(static_cast<int64_t>(number(derived, "samples"))),
+        vocabulary_(static_cast<int64_t>(number(derived, "vocabulary"))),
+        bound_(number(derived, "bound")),
+        config_(config) {}
 
   /// Samples, their list and the model files that the config names, into `folder`.
   void write(const std::filesystem::path& folder, int64_t dense_parameters) const {
@@ -25,7 +28,8 @@ class TraceFiles {
     data_test::write_rows(file, data_test::style_of(config_.data, Check::sum, 8), rows());
     write_file_list(folder / config_.data.source, {file}, true);
     write_file(folder / config_.solver.dense_model_file, initial(kWeight, 0, dense_parameters));
-    for (size_t e = 0; e < config_.embeddings.size(); ++e) write_file(folder / config_.solver.sparse_model_file.at(e), sparse_model(e));
+    for (size_t e = 0; e < config_.embeddings.size(); ++e)
+      write_file(folder / config_.solver.sparse_model_file.at(e), sparse_model(e));
   }
 
  private:
@@ -45,7 +49,8 @@ class TraceFiles {
   /// Uniform on [-bound, bound), as bytes of f32.
   std::string initial(uint64_t stream, int64_t first, int64_t count) const {
     std::string values;
-    for (int64_t i = first; i < first + count; ++i) values += bytes_of(static_cast<float>((2 * unit(stream, i) - 1) * bound_));
+    for (int64_t i = first; i < first + count; ++i)
+      values += bytes_of(static_cast<float>((2 * unit(stream, i) - 1) * bound_));
     return values;
   }
 
@@ -56,9 +61,11 @@ class TraceFiles {
     for (int64_t i = 0; i < samples_; ++i) {
       data_test::Row& row = all[static_cast<size_t>(i)];
       for (int64_t d = 0; d < dense; ++d) row.dense.push_back(static_cast<float>(unit(kDense, i * dense + d)));
-      for (int64_t k = 0; k < labels; ++k) row.label.push_back(unit(kDense, i * dense + k) + unit(kLabel, i * labels + k) > 1 ? 1.0f : 0.0f);
+      for (int64_t k = 0; k < labels; ++k)
+        row.label.push_back(unit(kDense, i * dense + k) + unit(kLabel, i * labels + k) > 1 ? 1.0f : 0.0f);
       for (const SparseInput& input : data.sparse)
-        for (int64_t s = 0; s < input.slot_num; ++s) row.slots.push_back(bag(i * data.slots() + static_cast<int64_t>(row.slots.size()), *input.max_nnz));
+        for (int64_t s = 0; s < input.slot_num; ++s)
+          row.slots.push_back(bag(i * data.slots() + static_cast<int64_t>(row.slots.size()), *input.max_nnz));
     }
     return all;
   }
@@ -75,11 +82,13 @@ class TraceFiles {
   std::string sparse_model(size_t embedding) const {
     const EmbeddingClause& clause = config_.embeddings[embedding].clause;
     const bool localized = clause.identity_by_slot();
-    const auto input = std::find_if(config_.data.sparse.begin(), config_.data.sparse.end(), [&](const SparseInput& i) { return i.top == clause.bottom; });
+    const auto input = std::find_if(config_.data.sparse.begin(), config_.data.sparse.end(),
+                                    [&](const SparseInput& i) { return i.top == clause.bottom; });
     std::string file;
     for (int64_t slot = 0; slot < (localized ? input->slot_num : 1); ++slot)
       for (int64_t key = 0; key < vocabulary_; ++key)
-        file += bytes_of(key) + (localized ? bytes_of(slot) : "") + initial(kFirstTable + embedding, (slot * vocabulary_ + key) * clause.dim, clause.dim);
+        file += bytes_of(key) + (localized ? bytes_of(slot) : "") +
+                initial(kFirstTable + embedding, (slot * vocabulary_ + key) * clause.dim, clause.dim);
     return file;
   }
 

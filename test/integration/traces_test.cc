@@ -1,5 +1,6 @@
-// Whole models against recordings of the same models in PyTorch (test/traces), loss by loss. The program is started as a user
-// starts it, from derived files; so data and model files, every layer, loss, penalty, optimizer and schedule have a say.
+// Whole models against recordings of the same models in PyTorch (test/traces), loss by loss. The program is started as
+// a user starts it, from derived files; so data and model files, every layer, loss, penalty, optimizer and schedule
+// have a say.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,8 +20,8 @@ namespace fs = std::filesystem;
 
 const fs::path kTraces = fs::path(HCTR_SOURCE_DIR) / "test" / "traces";
 
-/// How far a loss may lie from its recording, relative to it. f32 on a CPU stays within 3e-7 in all fifty steps; a formula that is
-/// subtly wrong (where Adam adds epsilon, say) is 2e-5 off in ten steps and 8e-4 in fifty.
+/// How far a loss may lie from its recording, relative to it. f32 on a CPU stays within 3e-7 in all fifty steps; a
+/// formula that is subtly wrong (where Adam adds epsilon, say) is 2e-5 off in ten steps and 8e-4 in fifty.
 constexpr double kTolerance = 1e-5;
 constexpr size_t kSteps = 50;
 
@@ -40,12 +41,14 @@ class Traces : public testing::TestWithParam<std::tuple<std::string, Device>> {
     write_file(folder / "config.json", trace.find("config")->text(2));
     const Config config = load_config(folder / "config.json", true, Log::silent());
     TraceFiles(*trace.find("derived"), config).write(folder.path(), *trace.find("dense_parameters")->integer());
-    const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--device", device, "--run-dir", "run"}, folder.path());
+    const Outcome done =
+        run_program("huge_ctr", {"--train", "config.json", "--device", device, "--run-dir", "run"}, folder.path());
     EXPECT_EQ(done.exit_code, 0) << done.err;
     std::vector<double> all;
     std::istringstream lines(read_file(folder / "run/metrics.jsonl"));
     for (std::string text; std::getline(lines, text);)
-      if (const Json line = Json::parse(text, "metrics.jsonl"); *line.find("kind")->string() == "train") all.push_back(line.find("loss")->number());
+      if (const Json line = Json::parse(text, "metrics.jsonl"); *line.find("kind")->string() == "train")
+        all.push_back(line.find("loss")->number());
     return all;
   }
 };
@@ -67,8 +70,11 @@ TEST_P(Traces, EveryLossIsThatOfTheSameModelInPyTorch) {
   RecordProperty("largest_relative_difference", cat(most));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Traces, testing::Combine(testing::ValuesIn(trace_names()), testing::Values(kCpu, kGpu)),
-                         [](const auto& row) { return std::get<0>(row.param) + (std::get<1>(row.param).is_cuda() ? "_cuda" : "_cpu"); });
+INSTANTIATE_TEST_SUITE_P(Models, Traces,
+                         testing::Combine(testing::ValuesIn(trace_names()), testing::Values(kCpu, kGpu)),
+                         [](const auto& row) {
+                           return std::get<0>(row.param) + (std::get<1>(row.param).is_cuda() ? "_cuda" : "_cpu");
+                         });
 
 }  // namespace
 }  // namespace hctr::test

@@ -1,4 +1,5 @@
-// Reader, batch ring, model and tables together, on every device: what a step means, whatever slot, stream or batch it runs in.
+// Reader, batch ring, model and tables together, on every device: what a step means, whatever slot, stream or batch it
+// runs in.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,10 +32,13 @@ class TrainingStep : public ::testing::Test {
 
   struct Run {
     Run(const Config& of, Device device, const Log& log)
-        : config(of), runtime(device, {.threads = 2, .seed = 7}), layout(batch_shape(config.data, config.solver.batchsize)),
+        : config(of),
+          runtime(device, {.threads = 2, .seed = 7}),
+          layout(batch_shape(config.data, config.solver.batchsize)),
           eval_layout(batch_shape(config.data, config.solver.eval_batch())),
           model(config, runtime, comm, layout.shape.samples, eval_layout.shape.samples, Trainer::kSlots),
-          trainer(config, runtime, comm, model, layout, log), evaluator(config, runtime, comm, model, eval_layout, log) {}
+          trainer(config, runtime, comm, model, layout, log),
+          evaluator(config, runtime, comm, model, eval_layout, log) {}
     /// Trains until `steps` are done or the data ends; the losses of all of them.
     std::vector<double> train(int64_t steps) {
       std::vector<double> losses;
@@ -68,9 +72,12 @@ const char* const kIterations = "\"max_iter\": 60";
 
 TEST_F(TrainingStep, APartialBatchWeighsEachSampleAsAFullOneDoes) {
   // 1000 samples: as one batch of 1000, or at the front of a batch of 1408 whose last rows are padding.
-  const std::string exact = with_change(with_change(small_config(), kIterations, kOnePass), "\"batchsize\": 128", "\"batchsize\": 1000");
-  std::string padded = with_change(with_change(small_config(), kIterations, kOnePass), "\"batchsize\": 128", "\"batchsize\": 1408");
-  padded = with_change(padded, "\"lambda\": 0.001", "\"lambda\": 0.001408");  // the penalty is per sample of a full batch
+  const std::string exact =
+      with_change(with_change(small_config(), kIterations, kOnePass), "\"batchsize\": 128", "\"batchsize\": 1000");
+  std::string padded =
+      with_change(with_change(small_config(), kIterations, kOnePass), "\"batchsize\": 128", "\"batchsize\": 1408");
+  padded =
+      with_change(padded, "\"lambda\": 0.001", "\"lambda\": 0.001408");  // the penalty is per sample of a full batch
   for (const Device device : devices()) {
     const double a = run(exact, device)->train(1).at(0), b = run(padded, device)->train(1).at(0);
     EXPECT_NEAR(a, b, 1e-6) << to_string(device);
@@ -124,13 +131,16 @@ TEST_F(TrainingStep, ASavedModelLoadedElsewhereGivesTheSamePredictions) {
     first->train(20);
     const auto files = first->model.save((folder_ / "saved").string() + "/", 20);
     ASSERT_EQ(files.size(), 3u);
-    const std::string loaded = with_change(small_config(), "\"seed\": 7", "\"dense_model_file\": \"" + files[0].string() +
-                                           "\", \"sparse_model_file\": [\"" + files[1].string() + "\", \"" + files[2].string() + "\"]");
+    const std::string loaded =
+        with_change(small_config(), "\"seed\": 7",
+                    "\"dense_model_file\": \"" + files[0].string() + "\", \"sparse_model_file\": [\"" +
+                        files[1].string() + "\", \"" + files[2].string() + "\"]");
     for (const Device other : devices()) {
       const auto second = run(loaded, other);
       second->model.load();
       const auto expected = first->evaluator.run(20).metrics, got = second->evaluator.run(0).metrics;
-      EXPECT_NEAR(got.at("AverageLoss"), expected.at("AverageLoss"), other == device ? 0 : 1e-6) << to_string(device) << " to " << to_string(other);
+      EXPECT_NEAR(got.at("AverageLoss"), expected.at("AverageLoss"), other == device ? 0 : 1e-6)
+          << to_string(device) << " to " << to_string(other);
     }
   }
 }
@@ -142,11 +152,13 @@ std::string in_precision(const std::string& word) {
 TEST_F(TrainingStep, MixedPrecisionFollowsFp32) {
   for (const Device device : devices()) {
     const auto exact = run(small_config(), device)->train(60);
-    for (const auto& [word, rounding] : {std::pair("true", 0.002), std::pair("1024", 0.002), std::pair("\"bf16\"", 0.01)}) {
+    for (const auto& [word, rounding] :
+         {std::pair("true", 0.002), std::pair("1024", 0.002), std::pair("\"bf16\"", 0.01)}) {
       const auto mixed = run(in_precision(word), device)->train(60);
       // Rounding once moves the weights, every later step starts from there: the two drift apart, at most so fast.
       for (size_t i = 0; i < exact.size(); ++i)
-        EXPECT_NEAR(mixed[i] / exact[i], 1, rounding * (1 + 0.1 * static_cast<double>(i))) << word << " on " << to_string(device) << ", step " << i;
+        EXPECT_NEAR(mixed[i] / exact[i], 1, rounding * (1 + 0.1 * static_cast<double>(i)))
+            << word << " on " << to_string(device) << ", step " << i;
     }
   }
 }
@@ -157,8 +169,10 @@ TEST_F(TrainingStep, AnOverflowChangesNeitherWeightsNorRows) {
     overflowing->train(4);
     ASSERT_EQ(overflowing->model.loss_scale()->skipped, 4) << to_string(device);
     for (int64_t i = 0; i < 4; ++i) still->trainer.step(i, 0.0);  // new rows come with every batch, and nothing moves
-    const auto got = overflowing->model.save((folder_ / "overflowing").string() + "/", 4), expected = still->model.save((folder_ / "still").string() + "/", 4);
-    for (size_t f = 0; f < expected.size(); ++f) EXPECT_TRUE(read_file(got[f]) == read_file(expected[f])) << expected[f] << " on " << to_string(device);
+    const auto got = overflowing->model.save((folder_ / "overflowing").string() + "/", 4),
+               expected = still->model.save((folder_ / "still").string() + "/", 4);
+    for (size_t f = 0; f < expected.size(); ++f)
+      EXPECT_TRUE(read_file(got[f]) == read_file(expected[f])) << expected[f] << " on " << to_string(device);
   }
 }
 

@@ -18,7 +18,8 @@ T value(int rank, int64_t i) {
 template <class T>
 struct Array {
   Array(Device device, int64_t elements)
-      : buffer(device, static_cast<size_t>(elements) * sizeof(T)), tensor(buffer.data(), TensorSpec(kDTypeOf<T>, {elements}), device) {}
+      : buffer(device, static_cast<size_t>(elements) * sizeof(T)),
+        tensor(buffer.data(), TensorSpec(kDTypeOf<T>, {elements}), device) {}
   Buffer buffer;
   Tensor tensor;
 };
@@ -40,7 +41,8 @@ struct Suite {
   void expect(const Array<T>& got, const char* what, const Expected& expected) {
     const std::vector<T> values = to_host<T>(got.tensor, ctx.stream());
     for (size_t i = 0; i < values.size(); ++i)
-      ASSERT_EQ(static_cast<double>(static_cast<float>(values[i])), static_cast<double>(expected(static_cast<int64_t>(i))))
+      ASSERT_EQ(static_cast<double>(static_cast<float>(values[i])),
+                static_cast<double>(expected(static_cast<int64_t>(i))))
           << what << " of " << name_of(kDTypeOf<T>) << ", element " << i << " on rank " << rank << " of " << size;
   }
 
@@ -68,7 +70,8 @@ struct Suite {
   void moves(int64_t elements) {
     const Array<T> mine = filled<T>(elements), all(ctx.device(), elements * size);
     comm.all_gather(ctx, mine.tensor, all.tensor);
-    expect(all, "all_gather", [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / elements), i % elements)); });
+    expect(all, "all_gather",
+           [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / elements), i % elements)); });
     for (int root = 0; root < size; ++root) {
       const Array<T> x = filled<T>(elements);
       comm.broadcast(ctx, x.tensor, root);
@@ -103,10 +106,12 @@ struct Suite {
     for (int r = 0; r < size; ++r) same.add(2, 6);
     const Array<T> one = filled<T>(9), everyones(ctx.device(), 6 * size);
     comm.all_to_all(ctx, one.tensor, same, everyones.tensor, Parts::equal(size, 6));
-    expect(everyones, "all_to_all of one part", [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / 6), 2 + i % 6)); });
+    expect(everyones, "all_to_all of one part",
+           [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / 6), 2 + i % 6)); });
   }
 
-  /// Over one route many times: with a way for what cannot be written to its rank straight away, and without one, where ranks must reach each other's memory.
+  /// Over one route many times: with a way for what cannot be written to its rank straight away, and without one, where
+  /// ranks must reach each other's memory.
   template <class T>
   void routes(int64_t dim, bool other_way, bool reaches_memory) {
     Parts send, receive;
@@ -138,7 +143,8 @@ struct Suite {
       const std::vector<T> got = to_host<T>(arrives.tensor, ctx.stream());
       for (int r = 0; r < size; ++r)
         for (int64_t i = 0; i < sent(r, rank) * dim; ++i)
-          ASSERT_EQ(static_cast<float>(got[static_cast<size_t>(receive.begin[static_cast<size_t>(r)] + i)]), static_cast<float>(at(turn, r, rank, i)))
+          ASSERT_EQ(static_cast<float>(got[static_cast<size_t>(receive.begin[static_cast<size_t>(r)] + i)]),
+                    static_cast<float>(at(turn, r, rank, i)))
               << "turn " << turn << ", element " << i << " from rank " << r;
       // What came is the receiver's until the next turn, which another rank may begin first.
       const std::vector<T> wiped(got.size(), T{});
@@ -151,7 +157,8 @@ struct Suite {
       const auto all = comm.gather(std::string(static_cast<size_t>(rank) * 3, static_cast<char>('a' + rank)), root);
       ASSERT_EQ(all.size(), rank == root ? static_cast<size_t>(size) : 0u);
       for (size_t r = 0; r < all.size(); ++r) EXPECT_EQ(all[r], std::string(r * 3, static_cast<char>('a' + r)));
-      EXPECT_EQ(comm.share(rank == root ? "from " + std::to_string(root) : "not this", root), "from " + std::to_string(root));
+      EXPECT_EQ(comm.share(rank == root ? "from " + std::to_string(root) : "not this", root),
+                "from " + std::to_string(root));
     }
     comm.barrier();
     EXPECT_FALSE(comm.any(false));

@@ -14,16 +14,21 @@ constexpr std::byte kPoison{0xff};
 TensorSpec placed(DType dtype, Shape shape, const Placement& placement) {
   const TensorSpec dense(dtype, shape);
   const int64_t width = dense.row_elements();
-  return TensorSpec(dtype, shape, (width + placement.multiple - 1) / placement.multiple * placement.multiple + placement.extra);
+  return TensorSpec(dtype, shape,
+                    (width + placement.multiple - 1) / placement.multiple * placement.multiple + placement.extra);
 }
 
 template <class Body>
 void with_type(DType dtype, const Body& body) {
   switch (dtype) {
-    case DType::i32: return body.template operator()<int32_t>();
-    case DType::i64: return body.template operator()<int64_t>();
-    case DType::u32: return body.template operator()<uint32_t>();
-    default: return dispatch_real(dtype, body);
+    case DType::i32:
+      return body.template operator()<int32_t>();
+    case DType::i64:
+      return body.template operator()<int64_t>();
+    case DType::u32:
+      return body.template operator()<uint32_t>();
+    default:
+      return dispatch_real(dtype, body);
   }
 }
 
@@ -41,7 +46,8 @@ double rounded_to(DType dtype, double value) {
 }
 
 GuardedTensor::GuardedTensor(Device device, DType dtype, Shape shape, const Placement& placement)
-    : tensor_(nullptr, placed(dtype, shape, placement), device), begin_(kGuard + static_cast<size_t>(placement.offset) * size_of(dtype)) {
+    : tensor_(nullptr, placed(dtype, shape, placement), device),
+      begin_(kGuard + static_cast<size_t>(placement.offset) * size_of(dtype)) {
   buffer_ = Buffer(device, begin_ + tensor_.spec().bytes() + kGuard);
   tensor_ = Tensor(buffer_.data() + begin_, tensor_.spec(), device);
   initial_.assign(buffer_.bytes(), kPoison);
@@ -118,14 +124,16 @@ std::string GuardedTensor::complaint(bool must_be_written, bool must_be_unchange
   std::string found;
   const auto check_outside = [&](auto end) {
     const auto changed = std::find_if_not(outside, end, is_poison);
-    if (changed != end && found.empty()) found = cat("the byte ", changed - begin, " bytes after the first element, outside the tensor, was written");
+    if (changed != end && found.empty())
+      found = cat("the byte ", changed - begin, " bytes after the first element, outside the tensor, was written");
   };
   for (int64_t r = 0; r < tensor_.rows() && width > 0; ++r) {
     const auto row = begin + r * stride;
     check_outside(row);
     outside = row + width;
     for (auto element = row; must_be_written && element != outside && found.empty(); element += size)
-      if (std::all_of(element, element + size, is_poison)) found = cat("element ", (element - row) / size, " of row ", r, " was never written");
+      if (std::all_of(element, element + size, is_poison))
+        found = cat("element ", (element - row) / size, " of row ", r, " was never written");
   }
   check_outside(now_.end());
   return found;

@@ -31,19 +31,22 @@ Specs specs_of(const std::vector<Shape>& shapes, DType dtype) {
 std::vector<double> random(const std::string& name, int64_t count, double low, double high, DType rounded) {
   std::vector<double> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = rounded_to(rounded, low + (high - low) * static_cast<double>(unit_float(random_bits(stream_of(name), 0, i))));
+    values[i] =
+        rounded_to(rounded, low + (high - low) * static_cast<double>(unit_float(random_bits(stream_of(name), 0, i))));
   return values;
 }
 
-void compare(const std::string& name, const std::vector<std::vector<double>>& actual, const std::vector<std::vector<double>>& expected,
-             DType dtype, double slack) {
+void compare(const std::string& name, const std::vector<std::vector<double>>& actual,
+             const std::vector<std::vector<double>>& expected, DType dtype, double slack) {
   const Tolerance allowed = tolerance(dtype, Rounding::sum);
   ASSERT_EQ(actual.size(), expected.size()) << name;
   for (size_t t = 0; t < actual.size(); ++t) {
     double largest = 0;
     for (const double value : expected[t]) largest = std::max(largest, std::abs(value));
     for (size_t i = 0; i < actual[t].size(); ++i)
-      ASSERT_NEAR(actual[t][i], expected[t][i], slack * (allowed.relative * std::abs(expected[t][i]) + (allowed.relative + allowed.of_largest) * largest))
+      ASSERT_NEAR(
+          actual[t][i], expected[t][i],
+          slack * (allowed.relative * std::abs(expected[t][i]) + (allowed.relative + allowed.of_largest) * largest))
           << name << " " << t << ", element " << i;
   }
 }
@@ -92,13 +95,15 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
   std::vector<std::unique_ptr<GuardedTensor>> kept;
   std::vector<std::pair<GuardedTensor*, bool>> judged;  // whether it must be written; inputs must not
   const auto tensor = [&](DType dtype, const Shape& shape, bool dense, bool written) {
-    kept.push_back(std::make_unique<GuardedTensor>(options.device, dtype, shape, dense ? Placement{"dense"} : options.placement));
+    kept.push_back(
+        std::make_unique<GuardedTensor>(options.device, dtype, shape, dense ? Placement{"dense"} : options.placement));
     kept.back()->poison(stream);
     judged.emplace_back(kept.back().get(), written);
     return kept.back().get();
   };
   std::vector<GuardedTensor*> inputs, weight_tensors, outputs, d_inputs, d_weight_tensors, d_outputs;
-  const auto given = [&](const std::string& name, DType dtype, const Shape& shape, bool dense, double low, double high, int number) {
+  const auto given = [&](const std::string& name, DType dtype, const Shape& shape, bool dense, double low, double high,
+                         int number) {
     GuardedTensor* t = tensor(dtype, shape, dense, false);
     std::vector<double> values = random(name, shape.elements(), low, high, options.rounded_to);
     if (number >= 0 && number == options.perturbed) values.at(options.element) += options.delta;
@@ -111,7 +116,8 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
   for (const Shape& shape : setup.inputs)
     inputs.push_back(given(cat("in", number), options.dtype, shape, false, setup.low, setup.high, number)), ++number;
   for (const WeightSpec& weight : plan.weights)
-    weight_tensors.push_back(given(cat("weight", number), options.dtype, weight.shape, true, -0.5, 0.5, number)), ++number;
+    weight_tensors.push_back(given(cat("weight", number), options.dtype, weight.shape, true, -0.5, 0.5, number)),
+        ++number;
   for (const TensorSpec& spec : plan.outputs) {
     outputs.push_back(tensor(spec.dtype, spec.shape, false, true));
     d_outputs.push_back(given(cat("d_out", outputs.size()), spec.dtype, spec.shape, false, -1, 1, -1));
@@ -143,7 +149,8 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
 
   for (const auto& [t, written] : judged) {
     t->fetch(stream);
-    if (const std::string complaint = t->complaint(written, !written); !complaint.empty()) complaints.push_back(complaint);
+    if (const std::string complaint = t->complaint(written, !written); !complaint.empty())
+      complaints.push_back(complaint);
   }
   const auto values = [](const std::vector<GuardedTensor*>& from) {
     std::vector<std::vector<double>> to;
@@ -177,9 +184,10 @@ void check_layer(const LayerSetup& setup) {
         return sum;
       };
       constexpr double kDelta = 1e-5;
-      EXPECT_NEAR(gradients[t][element], (objective(kDelta) - objective(-kDelta)) / (2 * kDelta), 1e-6 * std::max(1.0, std::abs(gradients[t][element])))
-          << "gradient of " << (t < setup.inputs.size() ? "input " : "weight ") << (t < setup.inputs.size() ? t : t - setup.inputs.size())
-          << ", element " << element;
+      EXPECT_NEAR(gradients[t][element], (objective(kDelta) - objective(-kDelta)) / (2 * kDelta),
+                  1e-6 * std::max(1.0, std::abs(gradients[t][element])))
+          << "gradient of " << (t < setup.inputs.size() ? "input " : "weight ")
+          << (t < setup.inputs.size() ? t : t - setup.inputs.size()) << ", element " << element;
     }
   }
 
@@ -188,7 +196,8 @@ void check_layer(const LayerSetup& setup) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       SCOPED_TRACE(cat(to_string(device), " ", name_of(dtype)));
       const LayerRun judge(setup, {.rounded_to = dtype});
-      for (const Placement placement : {Placement{"dense"}, Placement{"padded", 16, 16, 0}, Placement{"padded oddly", 1, 3, 1}}) {
+      for (const Placement placement :
+           {Placement{"dense"}, Placement{"padded", 16, 16, 0}, Placement{"padded oddly", 1, 3, 1}}) {
         SCOPED_TRACE(placement.name);
         const LayerRun run(setup, {.device = device, .dtype = dtype, .rounded_to = dtype, .placement = placement});
         for (const std::string& complaint : run.complaints) ADD_FAILURE() << complaint;

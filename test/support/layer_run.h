@@ -13,8 +13,8 @@ namespace hctr::test {
 /// The layer that a clause describes ("bottom" and "top" may be left out). Errors in it fail the test.
 std::unique_ptr<Layer> layer_of(const std::string& clause);
 
-/// What is wrong with a clause: the errors of its fields, "pointer: message", else the PlanError for inputs of these shapes,
-/// "field: message". Fails the test when nothing is.
+/// What is wrong with a clause: the errors of its fields, "pointer: message", else the PlanError for inputs of these
+/// shapes, "field: message". Fails the test when nothing is.
 std::string complaint_of(const std::string& clause, const std::vector<Shape>& inputs);
 
 /// Shapes of outputs, and names and shapes of weights: "[4,3] | weights [2,3] bias [3]".
@@ -26,8 +26,8 @@ struct LayerSetup {
   double low = -1, high = 1;
 };
 
-/// Values and gradients after forward and backward. Inputs, weights and the gradients of outputs are random, the same for
-/// equal setups whatever the device and dtype.
+/// Values and gradients after forward and backward. Inputs, weights and the gradients of outputs are random, the same
+/// for equal setups whatever the device and dtype.
 struct LayerRun {
   struct Options {
     Device device{};
@@ -45,8 +45,8 @@ struct LayerRun {
   std::vector<std::string> complaints;
 };
 
-/// Checks gradients against central differences in f64; every device, dtype and memory layout against f64; that nothing but
-/// its outputs is written, and all of them; and that gradients of inputs may be absent.
+/// Checks gradients against central differences in f64; every device, dtype and memory layout against f64; that nothing
+/// but its outputs is written, and all of them; and that gradients of inputs may be absent.
 void check_layer(const LayerSetup&);
 
 }  // namespace hctr::test

@@ -14,7 +14,8 @@ class Summary : public ::testing::EmptyTestEventListener {
   void OnTestProgramEnd(const ::testing::UnitTest& all) override {
     std::printf("%d passed, %d failed, %d skipped", all.successful_test_count(), all.failed_test_count(),
                 all.skipped_test_count());
-    if (const std::string why = hctr::test::why_no_gpu(); !why.empty()) std::printf(": no CUDA device (%s)", why.c_str());
+    if (const std::string why = hctr::test::why_no_gpu(); !why.empty())
+      std::printf(": no CUDA device (%s)", why.c_str());
     std::printf("\n");
   }
 };

@@ -25,7 +25,8 @@ std::vector<Registered>& registered() {
 
 /// Layouts for a row: in the last one dense and strided tensors take turns.
 std::vector<std::vector<Placement>> layouts(bool dense_only, bool large) {
-  const Placement dense{"dense"}, odd{"dense at an odd address", 1, 0, 1}, padded{"padded", 16, 16, 0}, ragged{"padded oddly", 1, 3, 1};
+  const Placement dense{"dense"}, odd{"dense at an odd address", 1, 0, 1}, padded{"padded", 16, 16, 0},
+      ragged{"padded oddly", 1, 3, 1};
   if (dense_only) return {{dense}, {odd}};
   if (large) return {{dense}, {ragged}};
   return {{dense}, {odd}, {padded}, {ragged}, {dense, padded}};
@@ -37,7 +38,8 @@ std::string layout_name(const std::vector<Placement>& placements) {
   return name;
 }
 
-void compare(const std::string& name, const std::vector<double>& actual, const std::vector<double>& expected, Tolerance tolerance) {
+void compare(const std::string& name, const std::vector<double>& actual, const std::vector<double>& expected,
+             Tolerance tolerance) {
   ASSERT_EQ(actual.size(), expected.size()) << name;
   double largest = 0;
   for (const double value : expected)
@@ -65,7 +67,7 @@ class FunctionTest : public ::testing::Test {
 void add_test(const char* suite, std::string name, std::function<void()> body) {
   std::replace(name.begin(), name.end(), ' ', '_');
   ::testing::RegisterTest(suite, name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                        [body = std::move(body)]() -> ::testing::Test* { return new FunctionTest(body); });
+                          [body = std::move(body)]() -> ::testing::Test* { return new FunctionTest(body); });
 }
 
 bool large_rows_wanted() {
@@ -75,7 +77,9 @@ bool large_rows_wanted() {
 
 }  // namespace
 
-OpTestRegistration::OpTestRegistration(const char* name, OpTest* test) { registered().push_back({name, std::unique_ptr<OpTest>(test)}); }
+OpTestRegistration::OpTestRegistration(const char* name, OpTest* test) {
+  registered().push_back({name, std::unique_ptr<OpTest>(test)});
+}
 
 void register_op_tests() {
   for (const Registered& each : registered()) {
@@ -105,7 +109,8 @@ void OpTest::add_to_gtest(const char* name) {
   }
 }
 
-Rig OpTest::rig(const Row& row, Device device, DType dtype, DType rounded_to, std::vector<Placement> placements, int threads) const {
+Rig OpTest::rig(const Row& row, Device device, DType dtype, DType rounded_to, std::vector<Placement> placements,
+                int threads) const {
   return Rig({device, dtype, rounded_to, std::move(placements), threads, row.inputs, state_});
 }
 
@@ -137,8 +142,8 @@ void OpTest::test_row(const Row& row, Device device, DType dtype) const {
     }
     second.fetch();
     for (const std::string& name : first.written())
-      EXPECT_TRUE(first.bytes(name) == second.bytes(name)) << name << " differs in a second run, "
-                                                           << (device.is_cuda() ? "recorded as a graph" : "with one thread");
+      EXPECT_TRUE(first.bytes(name) == second.bytes(name))
+          << name << " differs in a second run, " << (device.is_cuda() ? "recorded as a graph" : "with one thread");
     if (::testing::Test::HasFailure()) return;
   }
 }

@@ -3,7 +3,8 @@
 // For each row the harness checks
 //   by_hand    the CPU reference against numbers or identities written in the test (expected)
 //   cpu_f32..  each device and dtype against the CPU reference in f64 on the same inputs; nothing written outside the
-//   cuda_bf16  outputs, every element of them written, inputs untouched; a second run equal bit for bit: on the CPU with
+//   cuda_bf16  outputs, every element of them written, inputs untouched; a second run equal bit for bit: on the CPU
+//   with
 //              another number of threads, on CUDA recorded as a graph and replayed
 //   gradient   backward against central differences of forward, in f64 on the CPU
 // Rows marked large run when the environment has HCTR_TEST_LARGE=1: they go beyond what one launch covers at once.
@@ -41,8 +42,12 @@ class OpTest {
 
   // What define() says.
 
-  void row(std::string name, std::vector<Input> inputs) { rows_.push_back({std::move(name), std::move(inputs), false}); }
-  void large(std::string name, std::vector<Input> inputs) { rows_.push_back({std::move(name), std::move(inputs), true}); }
+  void row(std::string name, std::vector<Input> inputs) {
+    rows_.push_back({std::move(name), std::move(inputs), false});
+  }
+  void large(std::string name, std::vector<Input> inputs) {
+    rows_.push_back({std::move(name), std::move(inputs), true});
+  }
   void forward(Run run) { forward_ = std::move(run); }
   void backward(Run run) { backward_ = std::move(run); }
   void expected(std::function<void(const ByHand&)> check) { expected_ = std::move(check); }
@@ -69,7 +74,12 @@ class OpTest {
   std::vector<Row> rows_;
   Run forward_, backward_;
   std::function<void(const ByHand&)> expected_;
-  StepState state_{.step = 3, .first_sample = 40, .valid_samples = 1 << 20, .global_samples = 1 << 20, .learning_rate = 0.01f, .loss_scale = 1};
+  StepState state_{.step = 3,
+                   .first_sample = 40,
+                   .valid_samples = 1 << 20,
+                   .global_samples = 1 << 20,
+                   .learning_rate = 0.01f,
+                   .loss_scale = 1};
   Rounding rounding_ = Rounding::element;
   bool dense_only_ = false, f32_only_ = false;
 };
@@ -83,9 +93,9 @@ struct OpTestRegistration {
 
 }  // namespace hctr::test
 
-#define OP_TEST(Name)                                                                                  \
-  struct Name##OpTest : ::hctr::test::OpTest {                                                         \
-    void define() override;                                                                            \
-  };                                                                                                   \
-  static const ::hctr::test::OpTestRegistration Name##_registration(#Name, new Name##OpTest);          \
+#define OP_TEST(Name)                                                                         \
+  struct Name##OpTest : ::hctr::test::OpTest {                                                \
+    void define() override;                                                                   \
+  };                                                                                          \
+  static const ::hctr::test::OpTestRegistration Name##_registration(#Name, new Name##OpTest); \
   void Name##OpTest::define()

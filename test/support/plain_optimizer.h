@@ -1,4 +1,5 @@
-// The update rules as their papers write them, one weight at a time and in double: what the tests hold the program's to.
+// The update rules as their papers write them, one weight at a time and in double: what the tests hold the program's
+// to.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +32,8 @@ inline std::string name_of_rule(const ops::Optimizer& o) {
   static const char* const names[] = {"sgd", "momentum_sgd", "nesterov", "adagrad", "rmsprop", "ftrl", "adam", "adamw"};
   std::string name = names[static_cast<int>(o.kind)];
   if (o.row_wise) name += " row-wise";
-  return name + " mu " + std::to_string(o.momentum) + " initial " + std::to_string(o.initial) + " l1 " + std::to_string(o.lambda1);
+  return name + " mu " + std::to_string(o.momentum) + " initial " + std::to_string(o.initial) + " l1 " +
+         std::to_string(o.lambda1);
 }
 
 /// One weight and what a rule keeps of it: m and v, n and z, ... in the order of the program's states.
@@ -51,11 +53,14 @@ struct PlainWeight {
 /// Update number t = 1, 2, ... with gradient g at learning rate lr.
 inline void plain_update(const ops::Optimizer& o, PlainWeight& x, double g, double lr, int64_t t) {
   using Kind = ops::Optimizer::Kind;
-  const double b1 = static_cast<double>(o.beta1), b2 = static_cast<double>(o.beta2), eps = static_cast<double>(o.epsilon),
-               mu = static_cast<double>(o.momentum), l1 = static_cast<double>(o.lambda1), l2 = static_cast<double>(o.lambda2);
+  const double b1 = static_cast<double>(o.beta1), b2 = static_cast<double>(o.beta2),
+               eps = static_cast<double>(o.epsilon), mu = static_cast<double>(o.momentum),
+               l1 = static_cast<double>(o.lambda1), l2 = static_cast<double>(o.lambda2);
   double &a = x.state[0], &b = x.state[1];
   switch (o.kind) {
-    case Kind::sgd: x.w -= lr * g; break;
+    case Kind::sgd:
+      x.w -= lr * g;
+      break;
     case Kind::momentum_sgd:
       a = mu * a - lr * g;
       x.w += a;
@@ -83,7 +88,9 @@ inline void plain_update(const ops::Optimizer& o, PlainWeight& x, double g, doub
       x.w = std::abs(b) <= l1 ? 0 : (std::copysign(l1, b) - b) / (inverse + l2);
       break;
     }
-    case Kind::adamw: x.w -= lr * static_cast<double>(o.weight_decay) * x.w; [[fallthrough]];
+    case Kind::adamw:
+      x.w -= lr * static_cast<double>(o.weight_decay) * x.w;
+      [[fallthrough]];
     case Kind::adam: {
       a = b1 * a + (1 - b1) * g;
       b = b2 * b + (1 - b2) * g * g;

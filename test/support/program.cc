@@ -51,8 +51,10 @@ void wait_for_line(const fs::path& err, const std::string& after) {
 
 const char* const kMpirun = "/usr/bin/mpirun";
 
-std::vector<std::string> mpi_words(int processes, const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = {"--allow-run-as-root", "--oversubscribe", "-np", std::to_string(processes), (fs::path(HCTR_BIN_DIR) / program).string()};
+std::vector<std::string> mpi_words(int processes, const std::string& program,
+                                   const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {"--allow-run-as-root", "--oversubscribe", "-np", std::to_string(processes),
+                                    (fs::path(HCTR_BIN_DIR) / program).string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }
@@ -63,14 +65,16 @@ pid_t process_of_rank(int rank, const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     std::error_code error;
     if (fs::read_symlink(entry.path() / "cwd", error) != fs::canonical(folder)) continue;
-    if (read_file(entry.path() / "environ").find(mark + '\0') != std::string::npos) return std::stoi(entry.path().filename().string());
+    if (read_file(entry.path() / "environ").find(mark + '\0') != std::string::npos)
+      return std::stoi(entry.path().filename().string());
   }
   return 0;
 }
 
 }  // namespace
 
-const std::map<std::string, std::string> kMpiEnvironment = {{"OMPI_MCA_btl_vader_single_copy_mechanism", "none"}, {"ASAN_OPTIONS", "detect_leaks=0"}};
+const std::map<std::string, std::string> kMpiEnvironment = {{"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
+                                                            {"ASAN_OPTIONS", "detect_leaks=0"}};
 
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
                     const std::map<std::string, std::string>& environment) {
@@ -86,23 +90,28 @@ Outcome run_on_terminal(const std::string& program, const std::vector<std::strin
   const pid_t child = start(program, arguments, folder, {}, out, ::ptsname(terminal));
   std::string shown;
   char piece[4096];
-  for (ssize_t got; (got = ::read(terminal, piece, sizeof piece)) > 0;) shown.append(piece, static_cast<size_t>(got));  // an error when the child has closed it
+  for (ssize_t got; (got = ::read(terminal, piece, sizeof piece)) > 0;)
+    shown.append(piece, static_cast<size_t>(got));  // an error when the child has closed it
   ::close(terminal);
   Outcome outcome = finish(child, out, "/dev/null");
   outcome.err = shown;
   return outcome;
 }
 
-Measured run_and_measure(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder) {
+Measured run_and_measure(const std::string& program, const std::vector<std::string>& arguments,
+                         const fs::path& folder) {
   const fs::path out = folder / ".stdout-measured", err = folder / ".stderr-measured";
   const pid_t child = start(program, arguments, folder, {}, out, err);
-  const fs::path executable = fs::canonical(fs::path(HCTR_BIN_DIR) / program), process = fs::path("/proc") / std::to_string(child);
+  const fs::path executable = fs::canonical(fs::path(HCTR_BIN_DIR) / program),
+                 process = fs::path("/proc") / std::to_string(child);
   Measured measured;
   siginfo_t ended{};
   while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) {
     std::error_code error;
-    const std::string status = fs::read_symlink(process / "exe", error) == executable ? read_file(process / "status") : "";
-    if (const size_t at = status.find("VmHWM:"); at != std::string::npos) measured.peak_bytes = 1024 * std::stoll(status.substr(at + 6));
+    const std::string status =
+        fs::read_symlink(process / "exe", error) == executable ? read_file(process / "status") : "";
+    if (const size_t at = status.find("VmHWM:"); at != std::string::npos)
+      measured.peak_bytes = 1024 * std::stoll(status.substr(at + 6));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   measured.outcome = finish(child, out, err);
@@ -124,12 +133,13 @@ std::string why_no_mpi() {
   return fs::exists(kMpirun) ? "" : std::string("there is no ") + kMpirun;
 }
 
-Outcome run_under_mpi(int processes, const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder) {
+Outcome run_under_mpi(int processes, const std::string& program, const std::vector<std::string>& arguments,
+                      const fs::path& folder) {
   return run_program(kMpirun, mpi_words(processes, program, arguments), folder, kMpiEnvironment);
 }
 
-Outcome run_under_mpi_and_signal(int processes, const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
-                                 const std::string& after, int rank, int signal_number) {
+Outcome run_under_mpi_and_signal(int processes, const std::string& program, const std::vector<std::string>& arguments,
+                                 const fs::path& folder, const std::string& after, int rank, int signal_number) {
   const fs::path out = folder / ".stdout-mpi", err = folder / ".stderr-mpi";
   fs::remove(err);
   const pid_t child = start(kMpirun, mpi_words(processes, program, arguments), folder, kMpiEnvironment, out, err);
@@ -188,8 +198,10 @@ std::string with_change(std::string text, const std::string& from, const std::st
   return text.replace(at, from.size(), to);
 }
 
-void make_data(const fs::path& folder, const std::string& config, int samples, int eval_samples, const std::vector<std::string>& options) {
-  std::vector<std::string> arguments = {"--config", config, "--samples", std::to_string(samples), "--eval-samples", std::to_string(eval_samples)};
+void make_data(const fs::path& folder, const std::string& config, int samples, int eval_samples,
+               const std::vector<std::string>& options) {
+  std::vector<std::string> arguments = {
+      "--config", config, "--samples", std::to_string(samples), "--eval-samples", std::to_string(eval_samples)};
   arguments.insert(arguments.end(), options.begin(), options.end());
   const Outcome made = run_program("data_generator", arguments, folder);
   ASSERT_EQ(made.exit_code, 0) << made.out << made.err;

@@ -7,7 +7,8 @@
 namespace hctr::test {
 
 Rig::Rig(Setup setup)
-    : ctx(runtime_of(setup.device, setup.threads), runtime_of(setup.device, setup.threads).compute_stream()), setup_(std::move(setup)),
+    : ctx(runtime_of(setup.device, setup.threads), runtime_of(setup.device, setup.threads).compute_stream()),
+      setup_(std::move(setup)),
       device_state_(setup_.device, sizeof(StepState)) {
   copy_bytes(ctx.stream(), device_state_.data(), &setup_.state, sizeof(StepState));
   ctx.stream().synchronize();
@@ -16,21 +17,29 @@ Rig::Rig(Setup setup)
 
 DType Rig::dtype_for(Type type) const {
   switch (type) {
-    case Type::same: return setup_.dtype;
-    case Type::wide: return setup_.dtype == DType::f64 ? DType::f64 : DType::f32;
-    case Type::i32: return DType::i32;
-    case Type::i64: return DType::i64;
-    case Type::u32: return DType::u32;
+    case Type::same:
+      return setup_.dtype;
+    case Type::wide:
+      return setup_.dtype == DType::f64 ? DType::f64 : DType::f32;
+    case Type::i32:
+      return DType::i32;
+    case Type::i64:
+      return DType::i64;
+    case Type::u32:
+      return DType::u32;
   }
   return setup_.dtype;
 }
 
 std::vector<double> Rig::random(const std::string& name, int64_t count, double low, double high, Type type) const {
-  const DType round = type == Type::same ? setup_.rounded_to : dtype_for(type) == DType::f64 ? DType::f32 : dtype_for(type);
+  const DType round = type == Type::same              ? setup_.rounded_to
+                      : dtype_for(type) == DType::f64 ? DType::f32
+                                                      : dtype_for(type);
   std::vector<uint32_t> bits(static_cast<size_t>(count));
   random_bits(stream_of(name), 0, 0, count, bits.data());
   std::vector<double> values(bits.size());
-  for (size_t i = 0; i < values.size(); ++i) values[i] = rounded_to(round, low + (high - low) * static_cast<double>(unit_float(bits[i])));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = rounded_to(round, low + (high - low) * static_cast<double>(unit_float(bits[i])));
   return values;
 }
 
@@ -43,7 +52,8 @@ const Rig::Entry& Rig::at(const std::string& name) const {
 Rig::Entry& Rig::add(const std::string& name, Role role, DType dtype, Shape shape) {
   Placement placement = setup_.placements[entries_.size() % setup_.placements.size()];
   if (shape.rank() < 2) placement = {"vector", 1, 0, placement.offset};  // vectors are dense
-  Entry& entry = entries_.emplace(name, Entry{GuardedTensor(setup_.device, dtype, shape, placement), role}).first->second;
+  Entry& entry =
+      entries_.emplace(name, Entry{GuardedTensor(setup_.device, dtype, shape, placement), role}).first->second;
   entry.memory.poison(ctx.stream());
   return entry;
 }
@@ -121,14 +131,16 @@ std::map<std::string, std::vector<double>> Rig::output_gradients() const {
   for (const auto& [name, value] : fixed_gradients_)
     gradients[name] = std::vector<double>(static_cast<size_t>(at(name).memory.tensor().elements()), value);
   for (const auto& [name, entry] : entries_)
-    if (const auto d = entries_.find("d_" + name); entry.role == Role::output && d != entries_.end()) gradients[name] = values("d_" + name);
+    if (const auto d = entries_.find("d_" + name); entry.role == Role::output && d != entries_.end())
+      gradients[name] = values("d_" + name);
   return gradients;
 }
 
 std::vector<std::string> Rig::inputs_with_gradients() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_)
-    if (const auto d = entries_.find("d_" + name); entry.role == Role::input && d != entries_.end() && d->second.role == Role::output)
+    if (const auto d = entries_.find("d_" + name);
+        entry.role == Role::input && d != entries_.end() && d->second.role == Role::output)
       names.push_back(name);
   return names;
 }

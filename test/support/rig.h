@@ -27,8 +27,8 @@ class Rig {
  public:
   struct Setup {
     Device device;
-    DType dtype;        ///< of tensors of Type::same
-    DType rounded_to;   ///< of the values inside, so that a reference sees what the tested type can hold
+    DType dtype;       ///< of tensors of Type::same
+    DType rounded_to;  ///< of the values inside, so that a reference sees what the tested type can hold
     std::vector<Placement> placements;  ///< taken in turn by the tensors
     int threads = 4;
     std::vector<Input> inputs;

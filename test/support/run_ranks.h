@@ -5,7 +5,8 @@
 
 namespace hctr::test {
 
-/// Calls body(rank) for ranks 0 to count - 1, each in its own thread; rethrows the first exception by time when all ended.
+/// Calls body(rank) for ranks 0 to count - 1, each in its own thread; rethrows the first exception by time when all
+/// ended.
 void run_ranks(int count, const std::function<void(int rank)>& body);
 
 }  // namespace hctr::test

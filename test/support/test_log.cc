@@ -16,8 +16,7 @@ TestLog::TestLog()
       }) {}
 
 TestLog::~TestLog() {
-  for (const Expected& expected : expected_)
-    EXPECT_TRUE(expected.seen) << "expected in the log: " << expected.part;
+  for (const Expected& expected : expected_) EXPECT_TRUE(expected.seen) << "expected in the log: " << expected.part;
 }
 
 }  // namespace hctr::test

@@ -10,19 +10,29 @@ Tolerance tolerance(DType dtype, Rounding rounding) {
     return {4 * one.relative, dtype == DType::f16 || dtype == DType::bf16 ? 4 * one.relative : 4 * one.of_largest};
   }
   switch (dtype) {
-    case DType::f64: return {1e-13, 1e-14};
+    case DType::f64:
+      return {1e-13, 1e-14};
     // A library's product may be rounded once before its bias is added and once after.
-    case DType::f16: return {rounding >= Rounding::sum ? 1.1e-3 : 6e-4, rounding >= Rounding::sum ? 2e-4 : 3e-5};  // subnormals: 6e-8 apart
-    case DType::bf16: return {rounding >= Rounding::sum ? 8e-3 : 4.5e-3, rounding >= Rounding::sum ? 5e-4 : 1e-6};
-    default: break;
+    case DType::f16:
+      return {rounding >= Rounding::sum ? 1.1e-3 : 6e-4,
+              rounding >= Rounding::sum ? 2e-4 : 3e-5};  // subnormals: 6e-8 apart
+    case DType::bf16:
+      return {rounding >= Rounding::sum ? 8e-3 : 4.5e-3, rounding >= Rounding::sum ? 5e-4 : 1e-6};
+    default:
+      break;
   }
   switch (rounding) {
-    case Rounding::element: return {3e-7, 1e-7};    // a multiply-add may be fused on one device and not on the other
-    case Rounding::function: return {2e-6, 3e-7};   // library functions differ by a few units in the last place
-    case Rounding::sum: return {1e-6, 2e-6};        // the order of a thousand terms
-    case Rounding::chain: return {3e-4, 3e-4};      // three digits lost to a sum of a thousand terms of either sign
+    case Rounding::element:
+      return {3e-7, 1e-7};  // a multiply-add may be fused on one device and not on the other
+    case Rounding::function:
+      return {2e-6, 3e-7};  // library functions differ by a few units in the last place
+    case Rounding::sum:
+      return {1e-6, 2e-6};  // the order of a thousand terms
+    case Rounding::chain:
+      return {3e-4, 3e-4};  // three digits lost to a sum of a thousand terms of either sign
     case Rounding::stages:
-    case Rounding::none: break;
+    case Rounding::none:
+      break;
   }
   return {0, 0};
 }

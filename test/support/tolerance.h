@@ -16,7 +16,7 @@ enum class Rounding {
 };
 
 struct Tolerance {
-  double relative;  ///< to the expected element
+  double relative;    ///< to the expected element
   double of_largest;  ///< relative to the largest element: what cancellation leaves
 };
 

@@ -1,4 +1,5 @@
-// The classic models as configs, each in the spelling of every version that knows it: one description of a model, one of a version.
+// The classic models as configs, each in the spelling of every version that knows it: one description of a model, one
+// of a version.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 namespace hctr::test {
 
 enum class Version { v2_1, v2_2, v2_2_1, v2_3, v3_0, v3_1 };
-inline constexpr Version kVersions[] = {Version::v2_1, Version::v2_2, Version::v2_2_1, Version::v2_3, Version::v3_0, Version::v3_1};
+inline constexpr Version kVersions[] = {Version::v2_1, Version::v2_2, Version::v2_2_1,
+                                        Version::v2_3, Version::v3_0, Version::v3_1};
 std::string name_of(Version);
 
 /// The size users train, and one with the same layers for a few small batches.

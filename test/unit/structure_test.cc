@@ -48,7 +48,8 @@ std::vector<Line> lines_of_src() {
     if (ending != ".h" && ending != ".cc" && ending != ".cu" && ending != ".cuh") continue;
     const fs::path relative = fs::relative(entry.path(), src);
     std::ifstream file(entry.path());
-    for (std::string text; std::getline(file, text);) lines.push_back({relative.string(), relative.begin()->string(), text});
+    for (std::string text; std::getline(file, text);)
+      lines.push_back({relative.string(), relative.begin()->string(), text});
   }
   return lines;
 }

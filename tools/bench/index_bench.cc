@@ -18,12 +18,19 @@ int64_t key_of(int64_t n) { return static_cast<int64_t>(mix64(static_cast<uint64
 class Subject {
  public:
   Subject(Context& ctx, const IndexCase& wanted)
-      : ctx_(ctx), places_(int64_t{1} << wanted.log_places), batch_(int64_t{1} << wanted.log_batch),
-        most_rows_(std::min(places_, static_cast<int64_t>(static_cast<double>(places_) * wanted.load) + (batch_ <= 1 << 18 ? 66 : 2) * batch_)),
-        entries_(ctx.device(), static_cast<size_t>(places_) * sizeof(ops::IndexEntry)), saved_(ctx.device(), entries_.bytes()),
-        row_keys_(ctx.device(), static_cast<size_t>(most_rows_ + 1) * sizeof(int64_t)), state_(ctx.device(), sizeof(ops::IndexState)),
-        offsets_(ctx.device(), 2 * sizeof(int32_t)), rows_(ctx.device(), static_cast<size_t>(batch_) * sizeof(int32_t)),
-        span_(ctx.device(), sizeof(ops::KeySpan)), strays_(ctx.device(), sizeof(ops::StrayState)) {
+      : ctx_(ctx),
+        places_(int64_t{1} << wanted.log_places),
+        batch_(int64_t{1} << wanted.log_batch),
+        most_rows_(std::min(places_, static_cast<int64_t>(static_cast<double>(places_) * wanted.load) +
+                                         (batch_ <= 1 << 18 ? 66 : 2) * batch_)),
+        entries_(ctx.device(), static_cast<size_t>(places_) * sizeof(ops::IndexEntry)),
+        saved_(ctx.device(), entries_.bytes()),
+        row_keys_(ctx.device(), static_cast<size_t>(most_rows_ + 1) * sizeof(int64_t)),
+        state_(ctx.device(), sizeof(ops::IndexState)),
+        offsets_(ctx.device(), 2 * sizeof(int32_t)),
+        rows_(ctx.device(), static_cast<size_t>(batch_) * sizeof(int32_t)),
+        span_(ctx.device(), sizeof(ops::KeySpan)),
+        strays_(ctx.device(), sizeof(ops::StrayState)) {
     const ops::KeySpan all{0, most_rows_, 0};
     copy_bytes(ctx_.stream(), span_.data(), &all, sizeof all);
     index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
@@ -31,7 +38,8 @@ class Subject {
     index_.row_keys = reinterpret_cast<int64_t*>(row_keys_.data());
     const int32_t offsets[2] = {0, static_cast<int32_t>(batch_)};
     copy_bytes(ctx_.stream(), offsets_.data(), offsets, sizeof offsets);
-    for (int b = 0; b < batches(); ++b) batches_.emplace_back(ctx.device(), static_cast<size_t>(batch_) * sizeof(int64_t));
+    for (int b = 0; b < batches(); ++b)
+      batches_.emplace_back(ctx.device(), static_cast<size_t>(batch_) * sizeof(int64_t));
     reset();
   }
 
@@ -43,8 +51,12 @@ class Subject {
 
   void reset() {
     zero_bytes(ctx_.stream(), entries_.data(), entries_.bytes());
-    const ops::IndexState empty{.mask = static_cast<uint64_t>(places_ - 1), .row_capacity = static_cast<uint32_t>(most_rows_), .rows = 0, .ready = 0,
-                                .finished = 0, .batches = 0};
+    const ops::IndexState empty{.mask = static_cast<uint64_t>(places_ - 1),
+                                .row_capacity = static_cast<uint32_t>(most_rows_),
+                                .rows = 0,
+                                .ready = 0,
+                                .finished = 0,
+                                .batches = 0};
     set_state(empty);
   }
 
@@ -60,13 +72,16 @@ class Subject {
     ctx_.threads().parallel_for(batch_, 1 << 14, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) keys[static_cast<size_t>(i)] = key(i);
     });
-    copy_bytes(ctx_.stream(), batches_[static_cast<size_t>(b)].data(), keys.data(), batches_[static_cast<size_t>(b)].bytes());
+    copy_bytes(ctx_.stream(), batches_[static_cast<size_t>(b)].data(), keys.data(),
+               batches_[static_cast<size_t>(b)].bytes());
     ctx_.stream().synchronize();
   }
 
   void find(int b) { ops::index_find(ctx_, index_, batch(b), rows()); }
   /// Rows by arithmetic, of keys 0 to the row capacity.
-  void find_directly(int b) { ops::direct_rows(ctx_, {reinterpret_cast<const ops::KeySpan*>(span_.data()), 1, false}, batch(b), strays(), rows()); }
+  void find_directly(int b) {
+    ops::direct_rows(ctx_, {reinterpret_cast<const ops::KeySpan*>(span_.data()), 1, false}, batch(b), strays(), rows());
+  }
   void insert(int b) { ops::index_insert(ctx_, index_, batch(b), rows()); }
 
   /// Keys 0 to n - 1, in the table and finished.
@@ -100,16 +115,23 @@ class Subject {
     std::vector<int32_t> rows(static_cast<size_t>(batch_));
     std::vector<int64_t> keys(rows.size()), row_keys(static_cast<size_t>(most_rows_ + 1));
     copy_bytes(ctx_.stream(), rows.data(), rows_.data(), rows_.bytes());
-    copy_bytes(ctx_.stream(), keys.data(), batches_[static_cast<size_t>(b)].data(), batches_[static_cast<size_t>(b)].bytes());
+    copy_bytes(ctx_.stream(), keys.data(), batches_[static_cast<size_t>(b)].data(),
+               batches_[static_cast<size_t>(b)].bytes());
     copy_bytes(ctx_.stream(), row_keys.data(), row_keys_.data(), row_keys_.bytes());
     ctx_.stream().synchronize();
     for (size_t i = 0; i < rows.size(); ++i)
-      if (rows[i] <= 0 || row_keys[static_cast<size_t>(rows[i])] != keys[i]) throw Error(Kind::bug, cat("key ", keys[i], " of a batch got row ", rows[i]));
+      if (rows[i] <= 0 || row_keys[static_cast<size_t>(rows[i])] != keys[i])
+        throw Error(Kind::bug, cat("key ", keys[i], " of a batch got row ", rows[i]));
   }
 
  private:
   ops::KeyBatch batch(int b) const {
-    return {reinterpret_cast<const int64_t*>(batches_[static_cast<size_t>(b)].data()), reinterpret_cast<const int32_t*>(offsets_.data()), 1, 1, batch_, 1};
+    return {reinterpret_cast<const int64_t*>(batches_[static_cast<size_t>(b)].data()),
+            reinterpret_cast<const int32_t*>(offsets_.data()),
+            1,
+            1,
+            batch_,
+            1};
   }
   ops::StrayState* strays() const { return reinterpret_cast<ops::StrayState*>(strays_.data()); }
   int32_t* rows() const { return reinterpret_cast<int32_t*>(rows_.data()); }
@@ -126,7 +148,10 @@ class Subject {
   ops::IndexState kept_{};
 };
 
-int64_t any_of(int64_t n, int64_t i, int salt) { return static_cast<int64_t>(mix64(static_cast<uint64_t>(i) ^ static_cast<uint64_t>(salt) << 40) % static_cast<uint64_t>(n)); }
+int64_t any_of(int64_t n, int64_t i, int salt) {
+  return static_cast<int64_t>(mix64(static_cast<uint64_t>(i) ^ static_cast<uint64_t>(salt) << 40) %
+                              static_cast<uint64_t>(n));
+}
 
 }  // namespace
 
@@ -138,8 +163,10 @@ void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings
   const auto keys = static_cast<double>(table.batch());
   const double probes = ceilings.gather_rows.contains(4) ? ceilings.gather_rows.at(4) / 1e9 : 0;
   const auto report_rate = [&](const std::string& what, double seconds) {
-    if (table.is_short()) report.add(what, where, seconds * 1e6, "us");
-    else report.add(what, where, keys / seconds / 1e9, "G keys/s", probes);
+    if (table.is_short())
+      report.add(what, where, seconds * 1e6, "us");
+    else
+      report.add(what, where, keys / seconds / 1e9, "G keys/s", probes);
   };
   const auto timed = [&](const std::function<void(int)>& body, bool changes) {
     const std::function<void(int)> before = changes ? [&](int) { table.restore(); } : std::function<void(int)>();
@@ -159,7 +186,10 @@ void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings
 
   const PowerLaw law(held, 1.05);
   for (int b = 0; b < batches; ++b)
-    table.fill(b, [&](int64_t i) { return law.rank(static_cast<double>(mix64(static_cast<uint64_t>(i) * 4 + static_cast<uint64_t>(b)) >> 11) * 0x1p-53); });
+    table.fill(b, [&](int64_t i) {
+      return law.rank(static_cast<double>(mix64(static_cast<uint64_t>(i) * 4 + static_cast<uint64_t>(b)) >> 11) *
+                      0x1p-53);
+    });
   report_rate("find or insert, power law 1.05", timed([&](int b) { table.insert(b); }, false));
 
   int64_t next = held;
@@ -176,7 +206,9 @@ void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings
   table.hold(before);
   const int64_t fresh = table.is_short() ? table.batch() : 1;  // a row of batches sees each new key once
   for (int b = 0; b < batches; ++b)
-    table.fill(b, [&](int64_t i) { return mix64(static_cast<uint64_t>(i)) % 2 == 0 ? before + i + b * fresh : any_of(before, i, b + 16); });
+    table.fill(b, [&](int64_t i) {
+      return mix64(static_cast<uint64_t>(i)) % 2 == 0 ? before + i + b * fresh : any_of(before, i, b + 16);
+    });
   report_rate("find or insert, 50 % new", timed([&](int b) { table.insert(b); }, true));
   table.check(table.is_short() ? batches - 1 : 0);
 }

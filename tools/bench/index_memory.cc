@@ -27,12 +27,17 @@ void bench_index_memory(Runtime& runtime, int log_rows, Report& report) {
   spec.dim = spec.slots = spec.samples = 1;
   RowStore store(runtime, spec, batch, 1);
   Context ctx(runtime, runtime.compute_stream());
-  const Buffer keys(ctx.device(), static_cast<size_t>(batch) * sizeof(int64_t)), offsets(ctx.device(), 2 * sizeof(int32_t)),
-      rows(ctx.device(), static_cast<size_t>(batch) * sizeof(int32_t)), rows_after(ctx.device(), sizeof(uint32_t));
+  const Buffer keys(ctx.device(), static_cast<size_t>(batch) * sizeof(int64_t)),
+      offsets(ctx.device(), 2 * sizeof(int32_t)), rows(ctx.device(), static_cast<size_t>(batch) * sizeof(int32_t)),
+      rows_after(ctx.device(), sizeof(uint32_t));
   const int32_t ends[2] = {0, static_cast<int32_t>(batch)};
   copy_bytes(ctx.stream(), offsets.data(), ends, sizeof ends);
-  ops::KeyBatch all{.keys = reinterpret_cast<const int64_t*>(keys.data()), .offsets = reinterpret_cast<const int32_t*>(offsets.data()), .slots = 1, .samples = 1,
-                    .key_capacity = batch, .places = 1};
+  ops::KeyBatch all{.keys = reinterpret_cast<const int64_t*>(keys.data()),
+                    .offsets = reinterpret_cast<const int32_t*>(offsets.data()),
+                    .slots = 1,
+                    .samples = 1,
+                    .key_capacity = batch,
+                    .places = 1};
   auto* after = reinterpret_cast<uint32_t*>(rows_after.data());
   std::vector<int64_t> numbers(static_cast<size_t>(batch));
   for (int64_t known = 0;; known += batch) {

@@ -33,7 +33,8 @@ struct Arguments {
 
 Device device_of(const std::string& word) {
   const GpuSearch search = find_gpus();
-  if (word == "cuda" && search.count == 0) throw Error(Kind::device, cat("--device cuda: no usable GPU: ", search.why_none));
+  if (word == "cuda" && search.count == 0)
+    throw Error(Kind::device, cat("--device cuda: no usable GPU: ", search.why_none));
   return word == "cpu" || search.count == 0 ? Device{} : Device{DeviceKind::cuda, 0};
 }
 
@@ -53,9 +54,14 @@ void bench_all_indices(Runtime& runtime, Context& ctx, bool quick, bench::Report
     cases = {{quick ? 18 : 24, 0.5, quick ? 10 : 18}, {quick ? 18 : 24, 0.75, quick ? 10 : 18}};
   } else {
     for (const double load : {0.5, 0.75})
-      for (const auto& [places, batch] : {std::pair{22, 20}, {26, 24}, {26, 16}, {28, 24}}) cases.push_back({places, load, batch});
+      for (const auto& [places, batch] : {std::pair{22, 20}, {26, 24}, {26, 16}, {28, 24}})
+        cases.push_back({places, load, batch});
   }
-  const bench::Ceilings ceilings = bench::measure_ceilings(ctx, size_t{1} << (quick ? 24 : ctx.device().is_cuda() ? 33 : 28), report);
+  const bench::Ceilings ceilings = bench::measure_ceilings(ctx,
+                                                           size_t{1} << (quick                    ? 24
+                                                                         : ctx.device().is_cuda() ? 33
+                                                                                                  : 28),
+                                                           report);
   for (const IndexCase& one : cases) bench::bench_index(ctx, one, ceilings, report);
   bench::bench_index_memory(runtime, quick ? 12 : 20, report);
 }
@@ -66,8 +72,16 @@ void bench_all_rows(Context& ctx, bool quick, bench::Report& report) {
   const bench::Ceilings ceilings = bench::measure_ceilings(ctx, size_t{1} << (quick ? 24 : large ? 33 : 28), report);
   const int64_t samples = quick ? 64 : large ? 65536 : 2048;
   for (const DType storage : {DType::f32, DType::f16})
-    for (const RowsCase& one : {RowsCase{16, quick ? 12 : large ? 26 : 20, samples, 26, storage},
-                                RowsCase{128, quick ? 12 : large ? 24 : 18, samples, 26, storage}})
+    for (const RowsCase& one : {RowsCase{16,
+                                         quick   ? 12
+                                         : large ? 26
+                                                 : 20,
+                                         samples, 26, storage},
+                                RowsCase{128,
+                                         quick   ? 12
+                                         : large ? 24
+                                                 : 18,
+                                         samples, 26, storage}})
       bench::bench_rows(ctx, one, ceilings, report);
 }
 
@@ -83,24 +97,38 @@ int main_of(int argc, char** argv) {
   CLI::App* scale = app.add_subcommand("scale", "training steps of a model on one rank and on several of this machine");
   bench::StepCase& steps = given.scale.step;
   for (CLI::App* part : {step, scale}) {
-    part->add_option("config", steps.config, "the model and its data: a JSON file")->required()->check(CLI::ExistingFile);
-    part->add_option("--batch", steps.batch, part == step ? "samples of a batch; 0: as in the config" : "samples of a batch of one rank; 0: as in the config")
+    part->add_option("config", steps.config, "the model and its data: a JSON file")
+        ->required()
+        ->check(CLI::ExistingFile);
+    part->add_option("--batch", steps.batch,
+                     part == step ? "samples of a batch; 0: as in the config"
+                                  : "samples of a batch of one rank; 0: as in the config")
         ->check(CLI::NonNegativeNumber);
-    part->add_option("--warm-up", steps.warm_up, "steps on batches of the data before measuring: tables then hold their rows")->check(CLI::Range(0, 1000000))
+    part->add_option("--warm-up", steps.warm_up,
+                     "steps on batches of the data before measuring: tables then hold their rows")
+        ->check(CLI::Range(0, 1000000))
         ->capture_default_str();
     part->add_option("--times", steps.times, "steps to measure")->check(CLI::Range(10, 1000000))->capture_default_str();
   }
-  scale->add_option("--ranks", given.scale.ranks, "how many, one after the other; the first is what the others are held against")
-      ->check(CLI::Range(1, 1024))->capture_default_str();
+  scale
+      ->add_option("--ranks", given.scale.ranks,
+                   "how many, one after the other; the first is what the others are held against")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   scale->add_flag("--strong", given.scale.strong, "the batch is that of all ranks together, however many");
   for (CLI::App* part : {index, rows, reader, step, scale}) {
-    part->add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+    part->add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
+        ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
     part->add_option("--json", given.json, "also write the figures to this file");
     part->add_flag("--quick", given.quick, "tiny sizes: to see that it works");
-    part->add_option("--threads", given.threads, "CPU threads; of the reader: those that parse")->check(CLI::Range(1, 1024))->capture_default_str();
+    part->add_option("--threads", given.threads, "CPU threads; of the reader: those that parse")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
   }
   int64_t samples = 1000000;
-  reader->add_option("--samples", samples, "rows of the files that are read")->check(CLI::Range(1, 1 << 30))->capture_default_str();
+  reader->add_option("--samples", samples, "rows of the files that are read")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
   std::string only;
   bool serial = false;
   reader->add_flag("--serial", serial, "also how fast the parts are that threads cannot share");
@@ -116,7 +144,11 @@ int main_of(int argc, char** argv) {
     } else if (app.got_subcommand(scale)) {
       bench::bench_scale(devices_of(given.device, given.scale.ranks), given.scale, report);
     } else if (app.got_subcommand(reader)) {
-      const bench::ReaderCase one{.rows = given.quick ? 3000 : samples, .threads = given.threads, .passes = given.quick ? 1 : 5, .only = only, .serial = serial};
+      const bench::ReaderCase one{.rows = given.quick ? 3000 : samples,
+                                  .threads = given.threads,
+                                  .passes = given.quick ? 1 : 5,
+                                  .only = only,
+                                  .serial = serial};
       bench::bench_reader(one, report);
     } else {
       Runtime runtime(device, {.threads = given.threads, .seed = 1});

@@ -70,8 +70,10 @@ std::string text_of(int64_t rows) {
   for (int64_t i = 0; i < rows; ++i) {
     const PlainRow row = row_of(i);
     text += row.label ? '1' : '0';
-    for (const int32_t value : row.integers) text.append(cell, static_cast<size_t>(std::snprintf(cell, sizeof cell, "\t%d", value)));
-    for (const uint32_t value : row.categories) text.append(cell, static_cast<size_t>(std::snprintf(cell, sizeof cell, "\t%08x", value)));
+    for (const int32_t value : row.integers)
+      text.append(cell, static_cast<size_t>(std::snprintf(cell, sizeof cell, "\t%d", value)));
+    for (const uint32_t value : row.categories)
+      text.append(cell, static_cast<size_t>(std::snprintf(cell, sizeof cell, "\t%08x", value)));
     text += '\n';
   }
   return text;
@@ -93,10 +95,15 @@ std::string raw_of(int64_t rows, bool floats) {
 
 /// Label and integers as float32, categories as int64, in one file.
 void write_parquet(const fs::path& folder, int64_t rows) {
-  ParquetStyle style{{.label_dim = 1, .dense_dim = 13, .slots = 26, .check = Check::none, .key_bytes = 8}, {"label"}, {}, {}, std::vector<bool>(26)};
+  ParquetStyle style{{.label_dim = 1, .dense_dim = 13, .slots = 26, .check = Check::none, .key_bytes = 8},
+                     {"label"},
+                     {},
+                     {},
+                     std::vector<bool>(26)};
   for (int c = 1; c <= 13; ++c) style.dense.push_back(cat("I", c));
   for (int c = 1; c <= 26; ++c) style.slots.push_back(cat("C", c));
-  ParquetSetWriter writer(folder, folder / "_file_list.txt", style, [](int64_t) { return std::string("rows.parquet"); });
+  ParquetSetWriter writer(folder, folder / "_file_list.txt", style,
+                          [](int64_t) { return std::string("rows.parquet"); });
   writer.next_file();
   std::vector<std::byte> bytes;
   const std::vector<int32_t> nnz(26, 1);
@@ -157,7 +164,8 @@ int64_t bytes_of(const DataClause& clause) {
   return bytes;
 }
 
-/// The rows as split_binary, as NVIDIA's DLRM has them: dense values as float16 together, label and each category, of four bytes, alone. Returns the bytes.
+/// The rows as split_binary, as NVIDIA's DLRM has them: dense values as float16 together, label and each category, of
+/// four bytes, alone. Returns the bytes.
 int64_t write_feature_spec(const fs::path& folder, int64_t rows) {
   std::array<std::string, 28> columns;  // label, numbers, categories
   const auto put = [](std::string& to, auto value) { to.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -182,7 +190,8 @@ int64_t write_feature_spec(const fs::path& folder, int64_t rows) {
   int64_t bytes = 0;
   for (size_t c = 0; c < columns.size(); ++c) {
     std::vector<size_t> features = c == 1 ? spec.channels[1].features : std::vector<size_t>{c == 0 ? 0 : 12 + c};
-    spec.sources[0].chunks.push_back({FeatureChunk::Kind::split_binary, std::move(features), {folder / cat("column", c, ".bin")}});
+    spec.sources[0].chunks.push_back(
+        {FeatureChunk::Kind::split_binary, std::move(features), {folder / cat("column", c, ".bin")}});
     write_text(folder / cat("column", c, ".bin"), columns[c]);
     bytes += static_cast<int64_t>(columns[c].size());
   }
@@ -190,13 +199,15 @@ int64_t write_feature_spec(const fs::path& folder, int64_t rows) {
   return bytes;
 }
 
-void bench_one(const std::string& name, const DataClause& clause, const ReaderCase& one, int64_t content, Report& report) {
+void bench_one(const std::string& name, const DataClause& clause, const ReaderCase& one, int64_t content,
+               Report& report) {
   if (name.find(one.only) == name.npos) return;
   const BatchLayout layout(batch_shape(clause, one.batch));
   std::vector<Buffer> memory;
   std::vector<std::byte*> slots;
   for (int i = 0; i < 3; ++i) slots.push_back(memory.emplace_back(Device{}, layout.bytes).data());
-  Reader reader(clause, training_source(clause), layout, slots, {.batch = one.batch, .workers = one.threads, .repeat = false}, Log::silent());
+  Reader reader(clause, training_source(clause), layout, slots,
+                {.batch = one.batch, .workers = one.threads, .repeat = false}, Log::silent());
   std::vector<double> seconds, busy;
   for (int pass = 0; pass <= one.passes; ++pass) {  // the first warms up
     const auto start = Clock::now();
@@ -217,7 +228,8 @@ void bench_one(const std::string& name, const DataClause& clause, const ReaderCa
   const std::string where = cat(one.threads, one.threads == 1 ? " thread" : " threads");
   report.add(cat("read ", name), where, static_cast<double>(bytes) / took / 1e9, "GB/s");
   report.add(cat("read ", name), where, static_cast<double>(one.rows) / took / 1e6, "M samples/s");
-  report.add(cat("read ", name), "per second of one core", static_cast<double>(bytes) / median(busy) / 1e9, "GB");  // on a machine that others use too
+  report.add(cat("read ", name), "per second of one core", static_cast<double>(bytes) / median(busy) / 1e9,
+             "GB");  // on a machine that others use too
   if (one.serial) bench_serial(name, clause, one, bytes, report);
 }
 
@@ -231,7 +243,8 @@ void bench_page_cache(const fs::path& path, Report& report) {
     while (file.read(buffer.data(), buffer.size()) > 0) continue;
     seconds.push_back(seconds_since(start));
   }
-  report.add("copy out of the page cache", "1 thread", static_cast<double>(fs::file_size(path)) / median(seconds) / 1e9, "GB/s");
+  report.add("copy out of the page cache", "1 thread", static_cast<double>(fs::file_size(path)) / median(seconds) / 1e9,
+             "GB/s");
 }
 
 }  // namespace
@@ -243,7 +256,8 @@ void bench_reader(const ReaderCase& one, Report& report) {
   const auto text_bytes = static_cast<int64_t>(text.size());
   write_text(tsv, text);
   write_packed(tsv, text);
-  for (const bool floats : {true, false}) write_text(folder.path / (floats ? "floats.raw" : "integers.raw"), raw_of(one.rows, floats));
+  for (const bool floats : {true, false})
+    write_text(folder.path / (floats ? "floats.raw" : "integers.raw"), raw_of(one.rows, floats));
   for (const Check check : {Check::sum, Check::none}) {
     CriteoOptions options;
     options.inputs = {tsv.string()};
@@ -254,7 +268,9 @@ void bench_reader(const ReaderCase& one, Report& report) {
     convert_criteo(options, Log::silent());
   }
   bench_page_cache(tsv, report);
-  for (const char* check : {"sum", "none"}) bench_one(cat("Norm, check ", check), clause_of(DataFormat::norm, folder.path / check / "train.txt"), one, 0, report);
+  for (const char* check : {"sum", "none"})
+    bench_one(cat("Norm, check ", check), clause_of(DataFormat::norm, folder.path / check / "train.txt"), one, 0,
+              report);
   DataClause raw = clause_of(DataFormat::raw, folder.path / "floats.raw");
   raw.float_label_dense = true;
   bench_one("Raw, floats", raw, one, 0, report);
@@ -266,15 +282,19 @@ void bench_reader(const ReaderCase& one, Report& report) {
   if (const std::string why = why_no_parquet(); why.empty()) {
     constexpr int64_t kDecoded = 4 * (1 + 13) + 8 * 26;  // of a row
     write_parquet(folder.path / "parquet", one.rows);
-    bench_one("Parquet, snappy (bytes decoded)", clause_of(DataFormat::parquet, folder.path / "parquet" / "_file_list.txt"), one, one.rows * kDecoded, report);
+    bench_one("Parquet, snappy (bytes decoded)",
+              clause_of(DataFormat::parquet, folder.path / "parquet" / "_file_list.txt"), one, one.rows * kDecoded,
+              report);
   } else {
     Log::to_stderr().info("no figures of Parquet: ", why);
   }
   bench_one("Criteo", clause_of(DataFormat::criteo, tsv), one, 0, report);
   bench_one("Csv without quotes", csv_clause(tsv, false), one, 0, report);
   bench_one("Csv", csv_clause(tsv, true), one, 0, report);
-  bench_one("Criteo, gzip (bytes of text)", clause_of(DataFormat::criteo, tsv.string() + ".gz"), one, text_bytes, report);
-  bench_one("Criteo, zstd (bytes of text)", clause_of(DataFormat::criteo, tsv.string() + ".zst"), one, text_bytes, report);
+  bench_one("Criteo, gzip (bytes of text)", clause_of(DataFormat::criteo, tsv.string() + ".gz"), one, text_bytes,
+            report);
+  bench_one("Criteo, zstd (bytes of text)", clause_of(DataFormat::criteo, tsv.string() + ".zst"), one, text_bytes,
+            report);
 }
 
 }  // namespace hctr::bench

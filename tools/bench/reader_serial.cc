@@ -31,8 +31,8 @@ double seconds_of(Body&& body) {
   return median(seconds);
 }
 
-/// What it takes to tell the next of several threads, which wait for it, where the records of a chunk end; the best of some runs, as no clock of a
-/// thread counts waiting.
+/// What it takes to tell the next of several threads, which wait for it, where the records of a chunk end; the best of
+/// some runs, as no clock of a thread counts waiting.
 double seconds_of_telling(int threads) {
   constexpr size_t kLinks = 2000;
   double best = 1;
@@ -42,7 +42,8 @@ double seconds_of_telling(int threads) {
     const auto start = std::chrono::steady_clock::now();
     for (int t = 0; t < threads; ++t)
       all.emplace_back([&, t] {
-        for (size_t i = static_cast<size_t>(t); i < kLinks; i += static_cast<size_t>(threads)) links[i + 1].set_value(links[i].get_future().get());
+        for (size_t i = static_cast<size_t>(t); i < kLinks; i += static_cast<size_t>(threads))
+          links[i + 1].set_value(links[i].get_future().get());
       });
     links[0].set_value({});
     for (std::thread& thread : all) thread.join();
@@ -88,18 +89,22 @@ class FreeSet : public SampleSet {
 
 }  // namespace
 
-void bench_serial(const std::string& name, const DataClause& clause, const ReaderCase& one, int64_t bytes, Report& report) {
+void bench_serial(const std::string& name, const DataClause& clause, const ReaderCase& one, int64_t bytes,
+                  Report& report) {
   if (name.find(one.only) == name.npos) return;
   const auto set = format_type(clause.format).open(clause, training_source(clause), KeyWidth::detect, Log::silent());
   const auto rate = [&](const std::string& what, double seconds, int64_t rows) {
-    report.add(cat("serial ", name), what, static_cast<double>(bytes) * static_cast<double>(rows) / static_cast<double>(one.rows) / seconds / 1e9, "GB/s");
+    report.add(cat("serial ", name), what,
+               static_cast<double>(bytes) * static_cast<double>(rows) / static_cast<double>(one.rows) / seconds / 1e9,
+               "GB/s");
   };
   int64_t chunks = 0;
   rate("cutting", seconds_of([&] {
          ChunkSource source(*set, {}, {});
          chunks = 0;
          for (Chunk chunk; source.next(chunk);) ++chunks;
-       }), one.rows);
+       }),
+       one.rows);
 
   FreeSet free(*set, clause, std::max<int64_t>(1, one.rows / chunks));
   Recycler<SampleBlock> recycler;
@@ -118,14 +123,16 @@ void bench_serial(const std::string& name, const DataClause& clause, const Reade
   });
   rate("gathering batches of free blocks", seconds, gathered);
   if (clause.format == DataFormat::norm)
-    rate("telling waiting threads where records end", seconds_of_telling(one.threads) * static_cast<double>(chunks), one.rows);
+    rate("telling waiting threads where records end", seconds_of_telling(one.threads) * static_cast<double>(chunks),
+         one.rows);
 
   const BatchLayout layout(batch_shape(clause, one.batch));
   std::vector<std::byte> memory(layout.bytes);
   ThreadPool alone(1);
   rate("laying out on one thread", seconds_of([&] {
          for (const Rows& rows : batches) fill_batch(layout, memory.data(), rows.ranges, alone);
-       }), static_cast<int64_t>(batches.size()) * one.batch);
+       }),
+       static_cast<int64_t>(batches.size()) * one.batch);
 }
 
 }  // namespace hctr::bench

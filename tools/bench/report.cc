@@ -6,7 +6,8 @@
 
 namespace hctr::bench {
 
-void Report::add(const std::string& what, const std::string& where, double value, const std::string& unit, double ceiling) {
+void Report::add(const std::string& what, const std::string& where, double value, const std::string& unit,
+                 double ceiling) {
   std::printf("%-44s %-30s %10.3f %-12s", what.c_str(), where.c_str(), value, unit.c_str());
   if (ceiling > 0) std::printf(" %5.1f %% of %.3f", 100 * value / ceiling, ceiling);
   std::printf("\n");

@@ -13,8 +13,10 @@ class Report {
  public:
   explicit Report(std::string device) : device_(std::move(device)) {}
 
-  /// A figure of one case, printed at once. `ceiling`: what the same run measured as the limit of the chip, in the same unit; 0: none.
-  void add(const std::string& what, const std::string& where, double value, const std::string& unit, double ceiling = 0);
+  /// A figure of one case, printed at once. `ceiling`: what the same run measured as the limit of the chip, in the same
+  /// unit; 0: none.
+  void add(const std::string& what, const std::string& where, double value, const std::string& unit,
+           double ceiling = 0);
   void write_json(const std::string& path) const;
 
  private:

@@ -8,7 +8,7 @@ namespace hctr::bench {
 
 struct RowsCase {
   int64_t dim;
-  int log_rows;          ///< the table has 2^log_rows rows
+  int log_rows;  ///< the table has 2^log_rows rows
   int64_t samples = 65536, slots = 26;
   DType storage = DType::f32;  ///< of vectors; states are f32
 };

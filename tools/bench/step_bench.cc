@@ -26,16 +26,19 @@ Config config_of(const StepCase& wanted, const Log& log) {
 }
 
 std::string case_of(const Config& config, int64_t samples) {
-  return cat("batch ", samples, ", ", name_of(config.solver.mixed_precision.activations), config.solver.enable_tf32_compute ? ", TF32" : "");
+  return cat("batch ", samples, ", ", name_of(config.solver.mixed_precision.activations),
+             config.solver.enable_tf32_compute ? ", TF32" : "");
 }
 
 /// One rank's model, that trains the same batches over and over.
 class Steps {
  public:
   Steps(const Config& config, Device device, Communicator& comm, int warm_up, int threads, const Log& log)
-      : runtime_(device, {.threads = threads, .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute}),
+      : runtime_(device,
+                 {.threads = threads, .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute}),
         layout_(batch_shape(config.data, (config.solver.batchsize + comm.size() - 1) / comm.size())),
-        model_(config, runtime_, comm, layout_.shape.samples, 1, Trainer::kSlots), trainer_(config, runtime_, comm, model_, layout_, log) {
+        model_(config, runtime_, comm, layout_.shape.samples, 1, Trainer::kSlots),
+        trainer_(config, runtime_, comm, model_, layout_, log) {
     for (; step_ < std::max(Trainer::kSlots, warm_up); ++step_)
       if (!trainer_.step(step_, kRate)) trainer_.restart(), --step_;
     trainer_.finish_and_read_loss();
@@ -48,10 +51,12 @@ class Steps {
   /// Of one step, or of parts of it.
   double seconds(int times, Replay parts) {
     Context ctx(runtime_, runtime_.compute_stream());
-    return seconds_each(ctx, 2, std::max(1, times / kInARow), [&](int) {
-      for (int i = 0; i < kInARow; ++i) trainer_.replay(step_++, kRate, parts);
-      trainer_.finish_and_read_loss();
-    }) / kInARow;
+    return seconds_each(ctx, 2, std::max(1, times / kInARow),
+                        [&](int) {
+                          for (int i = 0; i < kInARow; ++i) trainer_.replay(step_++, kRate, parts);
+                          trainer_.finish_and_read_loss();
+                        }) /
+           kInARow;
   }
 
  private:
@@ -72,7 +77,8 @@ double routed_seconds(Context& ctx, Communicator& comm, DType dtype, int64_t ele
   const int64_t ranks = comm.size(), vectors = std::max<int64_t>(1, elements / ranks / kVector);
   Arena memory;
   for (int i = 0; i < 3; ++i) memory.add(TensorSpec(dtype, {vectors, ranks, kVector}));
-  const size_t firsts = memory.add(TensorSpec(DType::i32, {ranks + 1})), places = memory.add(TensorSpec(DType::i32, {ranks * static_cast<int64_t>(sizeof(ops::PartPlace) / 4)}));
+  const size_t firsts = memory.add(TensorSpec(DType::i32, {ranks + 1})),
+               places = memory.add(TensorSpec(DType::i32, {ranks * static_cast<int64_t>(sizeof(ops::PartPlace) / 4)}));
   memory.build(ctx.device());
   Parts parts = Parts::equal(comm.size(), vectors * kVector);
   parts.count[static_cast<size_t>(comm.rank())] = 0;  // what a rank has for itself stays where it is
@@ -81,15 +87,20 @@ double routed_seconds(Context& ctx, Communicator& comm, DType dtype, int64_t ele
   std::vector<int32_t> first = {0};
   std::vector<ops::PartPlace> place;
   for (int r = 0; r < comm.size(); ++r) {
-    place.push_back({r == comm.rank() ? memory.get(1).bytes() + static_cast<size_t>(parts.begin[static_cast<size_t>(r)]) * size_of(dtype) : route->place(r), 1, r * vectors});
+    place.push_back({r == comm.rank() ? memory.get(1).bytes() +
+                                            static_cast<size_t>(parts.begin[static_cast<size_t>(r)]) * size_of(dtype)
+                                      : route->place(r),
+                     1, r * vectors});
     first.push_back(r + 1);
   }
   from_host(memory.get(firsts), first, ctx.stream());
   copy_bytes(ctx.stream(), memory.get(places).bytes(), place.data(), place.size() * sizeof(ops::PartPlace));
   ctx.stream().synchronize();
   const ops::KeyBatch batch{.slots = ranks, .samples = vectors, .places = ranks};
-  const ops::VectorBlocks blocks{.memory = {.dtype = dtype, .far = route->direct(), .closed = route->closed()}, .columns = ranks,
-                                 .first = memory.get(firsts).data<const int32_t>(), .place = reinterpret_cast<const ops::PartPlace*>(memory.get(places).bytes())};
+  const ops::VectorBlocks blocks{.memory = {.dtype = dtype, .far = route->direct(), .closed = route->closed()},
+                                 .columns = ranks,
+                                 .first = memory.get(firsts).data<const int32_t>(),
+                                 .place = reinterpret_cast<const ops::PartPlace*>(memory.get(places).bytes())};
   return seconds_in_a_row(ctx, kInARow, std::max(1, times / kInARow), [&](int) {
     route->open(ctx);
     ops::split_gradients(ctx, batch, blocks, ops::Combiner::sum, memory.get(0), {});
@@ -110,12 +121,16 @@ ExchangeSeconds exchange_seconds(Steps& steps, Communicator& comm, DType travels
     memory.build(runtime.device());
     const Parts parts = Parts::equal(comm.size(), part);
     return seconds_in_a_row(ctx, kInARow, std::max(1, times / kInARow), [&](int) {
-      if (sum) comm.all_reduce(ctx, memory.get(0), Reduce::sum);
-      else comm.all_to_all(ctx, memory.get(0), parts, memory.get(1), parts);
+      if (sum)
+        comm.all_reduce(ctx, memory.get(0), Reduce::sum);
+      else
+        comm.all_to_all(ctx, memory.get(0), parts, memory.get(1), parts);
     });
   };
-  return {seconds(DType::f32, steps.model().dense_parameters(), true), seconds(travels, steps.model().embedding_elements(), false),
-          routed_seconds(ctx, comm, travels, steps.model().embedding_elements(), times), seconds(DType::i64, keys, false)};
+  return {seconds(DType::f32, steps.model().dense_parameters(), true),
+          seconds(travels, steps.model().embedding_elements(), false),
+          routed_seconds(ctx, comm, travels, steps.model().embedding_elements(), times),
+          seconds(DType::i64, keys, false)};
 }
 
 }  // namespace
@@ -144,7 +159,8 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
   double first_speed = 0;  // samples a second of one of the first ranks
   for (const int ranks : wanted.ranks) {
     if (static_cast<size_t>(ranks) > devices.size())
-      throw Error(Kind::device, cat(ranks, " ranks need as many GPUs, and there are ", devices.size(), "; name fewer with --ranks, or --device cpu"));
+      throw Error(Kind::device, cat(ranks, " ranks need as many GPUs, and there are ", devices.size(),
+                                    "; name fewer with --ranks, or --device cpu"));
     config.solver.batchsize = wanted.strong ? batch : batch * ranks;
     double step = 0, computing = 0;
     ExchangeSeconds exchange;
@@ -152,7 +168,8 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
     job.run([&](Communicator& comm, Device device) {
       Steps steps(config, device, comm, wanted.step.warm_up, std::max(1, wanted.step.threads / ranks), log);
       comm.barrier();
-      const double seconds = steps.seconds(wanted.step.times, {}), compute = steps.seconds(wanted.step.times, {.prepare = false});
+      const double seconds = steps.seconds(wanted.step.times, {}),
+                   compute = steps.seconds(wanted.step.times, {.prepare = false});
       const ExchangeSeconds alone = exchange_seconds(steps, comm, config.solver.exchange(), wanted.step.times);
       if (comm.rank() != 0) return;
       step = seconds;

@@ -19,7 +19,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-double seconds_each(Context& ctx, int warm_up, int times, const std::function<void(int)>& body, const std::function<void(int)>& before) {
+double seconds_each(Context& ctx, int warm_up, int times, const std::function<void(int)>& body,
+                    const std::function<void(int)>& before) {
   std::vector<double> seconds;
   for (int i = 0; i < warm_up + times; ++i) {
     if (before) before(i);
@@ -32,7 +33,8 @@ double seconds_each(Context& ctx, int warm_up, int times, const std::function<vo
   return median(std::move(seconds));
 }
 
-double seconds_in_a_row(Context& ctx, int in_a_row, int times, const std::function<void(int)>& body, const std::function<void(int)>& before) {
+double seconds_in_a_row(Context& ctx, int in_a_row, int times, const std::function<void(int)>& body,
+                        const std::function<void(int)>& before) {
   Program row(ctx.stream(), true, [&] {
     for (int i = 0; i < in_a_row; ++i) body(i);
   });

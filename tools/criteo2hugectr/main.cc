@@ -41,9 +41,12 @@ int64_t number(const std::string& text, const char* what) {
 void run_old_form(const Arguments& given, const CLI::App& app) {
   const auto& words = given.old_form;
   if (words.size() < 3 || words.size() > 5)
-    throw Error(Kind::usage, "expected --tsv FILE... --out DIR, or: in.txt dir/prefix file_list.txt [wide keys] [files per list]");
-  for (const char* option : {"--out", "--wide", "--integers", "--buckets", "--holdout", "--min-count", "--bad-rows", "--max-bad-rows"})
-    if (app.count(option) > 0) throw Error(Kind::usage, cat(option, " belongs to --tsv; preprocessed text has no use for it"));
+    throw Error(Kind::usage,
+                "expected --tsv FILE... --out DIR, or: in.txt dir/prefix file_list.txt [wide keys] [files per list]");
+  for (const char* option :
+       {"--out", "--wide", "--integers", "--buckets", "--holdout", "--min-count", "--bad-rows", "--max-bad-rows"})
+    if (app.count(option) > 0)
+      throw Error(Kind::usage, cat(option, " belongs to --tsv; preprocessed text has no use for it"));
   PreprocessedOptions options{.input = words[0], .prefix = words[1], .list = words[2]};
   if (words.size() > 3) options.wide_keys = number(words[3], "wide keys");
   if (words.size() > 4) options.files_per_list = number(words[4], "files per list");
@@ -54,8 +57,9 @@ void run_old_form(const Arguments& given, const CLI::App& app) {
   options.threads = given.tsv.threads;
   const PreprocessedSummary summary = convert_preprocessed(options, Log::silent());
   std::printf("%lld rows, %lld files, %lld lists; slot_num %d, keys of %d bits: \"input_key_type\": \"%s\"\n",
-              static_cast<long long>(summary.rows), static_cast<long long>(summary.files), static_cast<long long>(summary.lists),
-              options.wide_keys > 0 ? 27 : 26, options.key_bytes * 8, options.key_bytes == 4 ? "I32" : "I64");
+              static_cast<long long>(summary.rows), static_cast<long long>(summary.files),
+              static_cast<long long>(summary.lists), options.wide_keys > 0 ? 27 : 26, options.key_bytes * 8,
+              options.key_bytes == 4 ? "I32" : "I64");
 }
 
 void print_set(const char* name, int64_t rows, int64_t positives, int64_t files) {
@@ -68,22 +72,26 @@ void run_tsv(Arguments& given, const CLI::App& app) {
   if (options.folder.empty()) throw Error(Kind::usage, "--tsv needs --out DIR, the folder for the result");
   if (given.keyset) throw Error(Kind::usage, "--keyset belongs to the form with preprocessed text");
   if (given.key_bits > 0) options.style.key_bytes = given.key_bits / 8;
-  if (app.count("--max-bad-rows") > 0 && !options.bad_rows.skip) throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
+  if (app.count("--max-bad-rows") > 0 && !options.bad_rows.skip)
+    throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
   const CriteoSummary summary = convert_criteo(options, Log::to_stderr());
   print_set("training:", summary.train_rows, summary.train_positives, summary.train_files);
   if (summary.val_rows > 0) print_set("evaluation:", summary.val_rows, summary.val_positives, summary.val_files);
   if (summary.distinct_values > 0)
-    std::printf("%-12s %lld distinct in the training rows\n", "values:", static_cast<long long>(summary.distinct_values));
+    std::printf("%-12s %lld distinct in the training rows\n",
+                "values:", static_cast<long long>(summary.distinct_values));
   const NormStyle style = options.style.norm();
-  std::printf("%-12s slot_num %lld, dense_dim %lld, %lld keys of %d bits\n\nThe first element of \"layers\":\n\n%s\n\n"
-              "\"input_key_type\" of the solver may be left out, as the files tell; it is \"%s\".\n",
-              "a sample:", static_cast<long long>(style.slots), static_cast<long long>(style.dense_dim),
-              static_cast<long long>(options.style.wide_keys() + options.style.deep_slots()), style.key_bytes * 8,
-              criteo_data_clause(options).text(2).c_str(), style.key_bytes == 4 ? "I32" : "I64");
+  std::printf(
+      "%-12s slot_num %lld, dense_dim %lld, %lld keys of %d bits\n\nThe first element of \"layers\":\n\n%s\n\n"
+      "\"input_key_type\" of the solver may be left out, as the files tell; it is \"%s\".\n",
+      "a sample:", static_cast<long long>(style.slots), static_cast<long long>(style.dense_dim),
+      static_cast<long long>(options.style.wide_keys() + options.style.deep_slots()), style.key_bytes * 8,
+      criteo_data_clause(options).text(2).c_str(), style.key_bytes == 4 ? "I32" : "I64");
 }
 
 template <class E>
-CLI::Option* add_word(CLI::App& app, const std::string& name, E& value, const std::map<std::string, E>& words, const std::string& text) {
+CLI::Option* add_word(CLI::App& app, const std::string& name, E& value, const std::map<std::string, E>& words,
+                      const std::string& text) {
   return app.add_option(name, value, text)->transform(CLI::CheckedTransformer(words))->option_text(one_of([&] {
     std::vector<std::string> choices;
     for (const auto& [word, meaning] : words) choices.push_back(word);
@@ -99,30 +107,44 @@ int main_of(int argc, char** argv) {
   CLI::App app("Converts Criteo's click logs (label, I1..I13, C1..C26, separated by tabs) to Norm data sets.");
   app.footer(kExamples);
   app.add_option("old_form", given.old_form, "in.txt dir/prefix file_list.txt [wide keys] [files per list]");
-  app.add_option("--tsv", tsv.inputs, "click logs, plain, gzip or Zstandard, in order; - is the standard input, plain or gzip");
+  app.add_option("--tsv", tsv.inputs,
+                 "click logs, plain, gzip or Zstandard, in order; - is the standard input, plain or gzip");
   app.add_option("--out", folder, "folder for train.txt, train.<n>.data, val.txt, val.<n>.data");
   add_word<Wide>(app, "--wide", tsv.style.wide, {{"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}},
                  "slot 0: absent [none]; the 26 categories and 13 bucketed integers (all); C1xC2 and C3xC4 (cross)");
-  add_word<Integers>(app, "--integers", tsv.style.integers,
-                     {{"dense", Integers::dense}, {"buckets", Integers::buckets}, {"both", Integers::both}},
-                     "as dense values ln(1 + max(v, 0)) [dense]; as 13 more slots, bucketed by floor(ln(v)^2); or both");
-  app.add_option("--buckets", tsv.style.buckets, "keys per column, by hashing; 0: every value has a key of its own")->capture_default_str();
+  add_word<Integers>(
+      app, "--integers", tsv.style.integers,
+      {{"dense", Integers::dense}, {"buckets", Integers::buckets}, {"both", Integers::both}},
+      "as dense values ln(1 + max(v, 0)) [dense]; as 13 more slots, bucketed by floor(ln(v)^2); or both");
+  app.add_option("--buckets", tsv.style.buckets, "keys per column, by hashing; 0: every value has a key of its own")
+      ->capture_default_str();
   app.add_option("--key-bits", given.key_bits, "32 or 64 [64; preprocessed text 32]")->check(CLI::IsMember({32, 64}));
-  add_word<Check>(app, "--check", tsv.style.check, {{"sum", Check::sum}, {"none", Check::none}}, "check sums [sum] or none");
+  add_word<Check>(app, "--check", tsv.style.check, {{"sum", Check::sum}, {"none", Check::none}},
+                  "check sums [sum] or none");
   app.add_option("--rows-per-file", tsv.rows_per_file, "[500000; preprocessed text 40960]")->check(CLI::PositiveNumber);
   app.add_option("--holdout", tsv.holdout, "share of the rows, the last ones, for evaluation")->capture_default_str();
-  app.add_option("--min-count", tsv.min_count, "values seen less often in the training rows share one key per column; 0: off")
-      ->check(CLI::NonNegativeNumber)->capture_default_str();
-  add_word<bool>(app, "--bad-rows", tsv.bad_rows.skip, {{"error", false}, {"skip", true}}, "stop [error], or leave them out and count them");
-  app.add_option("--max-bad-rows", tsv.bad_rows.most, "with --bad-rows skip: more than these stop the work [any number]")->check(CLI::NonNegativeNumber);
+  app.add_option("--min-count", tsv.min_count,
+                 "values seen less often in the training rows share one key per column; 0: off")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  add_word<bool>(app, "--bad-rows", tsv.bad_rows.skip, {{"error", false}, {"skip", true}},
+                 "stop [error], or leave them out and count them");
+  app.add_option("--max-bad-rows", tsv.bad_rows.most,
+                 "with --bad-rows skip: more than these stop the work [any number]")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--keyset", given.keyset, "preprocessed text: write the distinct keys beside each list");
-  app.add_option("--threads", tsv.threads, "threads; the result is the same for any number")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--threads", tsv.threads, "threads; the result is the same for any number")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   app.add_flag("--force", tsv.force, "overwrite a set that is there");
   return run_tool(app, argc, argv, [&] {
     tsv.folder = folder;
-    if (tsv.inputs.empty()) run_old_form(given, app);
-    else if (!given.old_form.empty()) throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --tsv"));
-    else run_tsv(given, app);
+    if (tsv.inputs.empty())
+      run_old_form(given, app);
+    else if (!given.old_form.empty())
+      throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --tsv"));
+    else
+      run_tsv(given, app);
   });
 }
 

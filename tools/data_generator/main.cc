@@ -1,4 +1,5 @@
-// data_generator: data sets with a planted truth for a config. The work is done by data/generate.h; here is its command line.
+// data_generator: data sets with a planted truth for a config. The work is done by data/generate.h; here is its command
+// line.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
@@ -42,7 +43,8 @@ int64_t number(const std::string& text, const char* what) {
   return value;
 }
 
-/// The words of HugeCTR 2.x for the exponent; the numbers are those of its later releases, whose law favours small keys as ours does.
+/// The words of HugeCTR 2.x for the exponent; the numbers are those of its later releases, whose law favours small keys
+/// as ours does.
 double alpha_of(const std::string& tail) {
   static const std::map<std::string, double> words = {{"long", 0.9}, {"medium", 1.1}, {"short", 1.3}};
   return words.at(tail);
@@ -57,13 +59,17 @@ void apply_old_form(Arguments& given, const CLI::App& app) {
     return;
   }
   if (words.size() < 4 || words.size() > 6)
-    throw Error(Kind::usage, "expected --config FILE, or: config.json data_folder vocabulary_size max_nnz [files] [samples per file]");
+    throw Error(
+        Kind::usage,
+        "expected --config FILE, or: config.json data_folder vocabulary_size max_nnz [files] [samples per file]");
   given.config = words[0];
   given.make.folder = words[1];
   given.make.vocabulary = {number(words[2], "vocabulary_size")};
   given.make.max_nnz = number(words[3], "max_nnz");
   const int64_t files = words.size() > 4 ? number(words[4], "files") : given.files > 0 ? given.files : 128;
-  const int64_t samples = words.size() > 5 ? number(words[5], "samples per file") : given.samples > 0 ? given.samples : 40960;
+  const int64_t samples = words.size() > 5    ? number(words[5], "samples per file")
+                          : given.samples > 0 ? given.samples
+                                              : 40960;
   given.make.files = given.make.eval_files = files;
   given.make.samples = given.make.eval_samples = files * samples;
   if (app.count("--alpha") == 0) given.make.alpha = given.long_tail.empty() ? 0 : alpha_of(given.long_tail);
@@ -71,14 +77,22 @@ void apply_old_form(Arguments& given, const CLI::App& app) {
 
 void apply_new_form(Arguments& given, const CLI::App& app, const DataClause& clause) {
   const bool raw = given.make.written_as == WrittenAs::raw;
-  if (given.samples > 0) given.make.samples = given.samples;
-  else if (clause.num_samples > 0) given.make.samples = clause.num_samples;
-  if (app.count("--eval-samples") == 0) given.make.eval_samples = clause.eval_num_samples > 0 ? clause.eval_num_samples : std::max<int64_t>(given.make.samples / 10, 1);
-  if (given.make.samples < clause.num_samples || (!clause.eval_source.empty() && given.make.eval_samples < clause.eval_num_samples))
-    throw Error(Kind::usage, cat("the Data layer will read num_samples ", clause.num_samples, " and eval_num_samples ", clause.eval_num_samples, "; ", given.make.samples, " and ",
-                                 given.make.eval_samples, " were asked for"));
+  if (given.samples > 0)
+    given.make.samples = given.samples;
+  else if (clause.num_samples > 0)
+    given.make.samples = clause.num_samples;
+  if (app.count("--eval-samples") == 0)
+    given.make.eval_samples =
+        clause.eval_num_samples > 0 ? clause.eval_num_samples : std::max<int64_t>(given.make.samples / 10, 1);
+  if (given.make.samples < clause.num_samples ||
+      (!clause.eval_source.empty() && given.make.eval_samples < clause.eval_num_samples))
+    throw Error(Kind::usage, cat("the Data layer will read num_samples ", clause.num_samples, " and eval_num_samples ",
+                                 clause.eval_num_samples, "; ", given.make.samples, " and ", given.make.eval_samples,
+                                 " were asked for"));
   given.make.files = given.files > 0 ? given.files : raw ? 1 : std::min<int64_t>(8, given.make.samples);
-  given.make.eval_files = given.eval_files > 0 ? given.eval_files : raw ? 1 : std::min<int64_t>(2, given.make.eval_samples);
+  given.make.eval_files = given.eval_files > 0 ? given.eval_files
+                          : raw                ? 1
+                                               : std::min<int64_t>(2, given.make.eval_samples);
   if (app.count("--alpha") == 0 && !given.long_tail.empty()) given.make.alpha = alpha_of(given.long_tail);
 }
 
@@ -96,69 +110,101 @@ DataClause read_clause(Arguments& given) {
 }
 
 void print(const std::string& set, const std::string& part, const BestPossible& best) {
-  std::printf("best possible on '%s'%s (%lld samples, %.4f positive): AUC %.5f, AverageLoss %.5f, calibration %.4f\n", set.c_str(), part.c_str(),
-              static_cast<long long>(best.samples), best.positive_share, best.auc, best.average_loss, best.calibration);
+  std::printf("best possible on '%s'%s (%lld samples, %.4f positive): AUC %.5f, AverageLoss %.5f, calibration %.4f\n",
+              set.c_str(), part.c_str(), static_cast<long long>(best.samples), best.positive_share, best.auc,
+              best.average_loss, best.calibration);
 }
 
 void run(Arguments& given, const CLI::App& app) {
-  if (!given.config.empty() && !given.old_form.empty()) throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --config"));
+  if (!given.config.empty() && !given.old_form.empty())
+    throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --config"));
   if (given.config.empty()) apply_old_form(given, app);
   const DataClause clause = read_clause(given);
-  if (!given.text.empty()) given.make.written_as = given.text == "csv" ? WrittenAs::csv : WrittenAs::tsv;
-  else if (clause.format == DataFormat::raw) given.make.written_as = WrittenAs::raw;
-  else if (clause.format == DataFormat::parquet) given.make.written_as = WrittenAs::parquet;
+  if (!given.text.empty())
+    given.make.written_as = given.text == "csv" ? WrittenAs::csv : WrittenAs::tsv;
+  else if (clause.format == DataFormat::raw)
+    given.make.written_as = WrittenAs::raw;
+  else if (clause.format == DataFormat::parquet)
+    given.make.written_as = WrittenAs::parquet;
   if (given.old_form.empty()) apply_new_form(given, app, clause);
   if (given.distribution == "unified") given.make.alpha = 0;
   given.make.hashed_keys = given.keys == "hashed";
   if (!given.old_form.empty()) {  // of all slots together there
     const int64_t each = given.make.vocabulary[0] / clause.slots();
-    if (each < 1) throw Error(Kind::usage, cat("a vocabulary_size of ", given.make.vocabulary[0], " for ", clause.slots(), " slots"));
+    if (each < 1)
+      throw Error(Kind::usage,
+                  cat("a vocabulary_size of ", given.make.vocabulary[0], " for ", clause.slots(), " slots"));
     given.make.vocabulary = {each};
   }
   const auto best = generate(clause, given.make, Log::to_stderr());
   if (!best) return;
   print(clause.eval_source, "", *best);
-  for (size_t label = 0; label < best->labels.size(); ++label) print(clause.eval_source, cat(", label ", label), best->labels[label]);
+  for (size_t label = 0; label < best->labels.size(); ++label)
+    print(clause.eval_source, cat(", label ", label), best->labels[label]);
 }
 
 int main_of(int argc, char** argv) {
   Arguments given;
   given.make.threads = usable_cores();
-  CLI::App app("Makes a data set with a planted truth for the Data layer of a config, in its format: Norm, Raw or Parquet.");
+  CLI::App app(
+      "Makes a data set with a planted truth for the Data layer of a config, in its format: Norm, Raw or Parquet.");
   app.footer(kExamples);
-  app.add_option("old_form", given.old_form, "config.json data_folder vocabulary_size max_nnz [files] [samples per file]; config.json alone for Raw");
-  app.add_option("--config,--config-file", given.config, "config whose Data layer is served; the data goes to its source and eval_source");
-  app.add_option("--samples", given.samples, "training samples [1000000]; in the old form samples per file [40960]")->check(CLI::PositiveNumber);
-  app.add_option("--eval-samples", given.make.eval_samples, "evaluation samples; a tenth of the training samples where not given")->check(CLI::PositiveNumber);
+  app.add_option(
+      "old_form", given.old_form,
+      "config.json data_folder vocabulary_size max_nnz [files] [samples per file]; config.json alone for Raw");
+  app.add_option("--config,--config-file", given.config,
+                 "config whose Data layer is served; the data goes to its source and eval_source");
+  app.add_option("--samples", given.samples, "training samples [1000000]; in the old form samples per file [40960]")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--eval-samples", given.make.eval_samples,
+                 "evaluation samples; a tenth of the training samples where not given")
+      ->check(CLI::PositiveNumber);
   app.add_option("--files", given.files, "training files [8; old form 128]")->check(CLI::PositiveNumber);
   app.add_option("--eval-files", given.eval_files, "evaluation files [2]")->check(CLI::PositiveNumber);
   app.add_option("--seed", given.make.seed, "the same seed gives the same bytes")->capture_default_str();
-  app.add_option("--vocabulary,--voc-size-array", given.make.vocabulary,
-                 "distinct keys per slot: one number, or one per slot; slot_size_array of the config or 10000 where not given")
+  app.add_option(
+         "--vocabulary,--voc-size-array", given.make.vocabulary,
+         "distinct keys per slot: one number, or one per slot; slot_size_array of the config or 10000 where not given")
       ->delimiter(',');
-  app.add_option("--alpha", given.make.alpha, "exponent of the power law of keys, 0 is uniform")->capture_default_str()->check(CLI::Range(0.0, 10.0));
+  app.add_option("--alpha", given.make.alpha, "exponent of the power law of keys, 0 is uniform")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 10.0));
   app.add_option("--long-tail,--longtail", given.long_tail, "alpha by name: long 0.9, medium 1.1, short 1.3")
       ->check(CLI::IsMember({"long", "medium", "short"}));
-  app.add_option("--distribution", given.distribution, "powerlaw, or unified for --alpha 0")->check(CLI::IsMember({"powerlaw", "unified"}));
-  app.add_option("--nnz,--nnz-array", given.make.nnz, "keys of each slot in every sample: one number, or one per slot; drawn between 1 and the most where not given")
+  app.add_option("--distribution", given.distribution, "powerlaw, or unified for --alpha 0")
+      ->check(CLI::IsMember({"powerlaw", "unified"}));
+  app.add_option(
+         "--nnz,--nnz-array", given.make.nnz,
+         "keys of each slot in every sample: one number, or one per slot; drawn between 1 and the most where not given")
       ->delimiter(',');
-  app.add_option("--text", given.text, "csv or tsv: write the samples as text, with a header, lists with | between their keys")->check(CLI::IsMember({"csv", "tsv"}));
-  app.add_option("--max-nnz", given.make.max_nnz, "most keys per slot; 0: what the config allows, spread evenly")->check(CLI::NonNegativeNumber);
-  app.add_option("--keys", given.keys = "contiguous", "contiguous: from the slot's offset on; hashed: scattered over 63 bits")->capture_default_str()
+  app.add_option("--text", given.text,
+                 "csv or tsv: write the samples as text, with a header, lists with | between their keys")
+      ->check(CLI::IsMember({"csv", "tsv"}));
+  app.add_option("--max-nnz", given.make.max_nnz, "most keys per slot; 0: what the config allows, spread evenly")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--keys", given.keys = "contiguous",
+                 "contiguous: from the slot's offset on; hashed: scattered over 63 bits")
+      ->capture_default_str()
       ->check(CLI::IsMember({"contiguous", "hashed"}));
-  app.add_option("--key-bits", given.key_bits, "32 or 64; input_key_type of the config or 64 where not given")->check(CLI::IsMember({32, 64}));
-  app.add_option("--interactions", given.make.interactions,
-                 "share of the truth's variance in products of slots' hidden factors, which a linear model cannot learn")
-      ->capture_default_str()->check(CLI::Range(0.0, 1.0));
-  app.add_option("--signal", given.make.signal, "strength of the truth; 1 gives a best AUC of about 0.80")->capture_default_str()->check(CLI::Range(0.0, 100.0));
-  app.add_option("--related", given.make.related, "with several labels: correlation of each one's hidden weights with the first's")
-      ->capture_default_str()->check(CLI::Range(-1.0, 1.0));
+  app.add_option("--key-bits", given.key_bits, "32 or 64; input_key_type of the config or 64 where not given")
+      ->check(CLI::IsMember({32, 64}));
+  app.add_option(
+         "--interactions", given.make.interactions,
+         "share of the truth's variance in products of slots' hidden factors, which a linear model cannot learn")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--signal", given.make.signal, "strength of the truth; 1 gives a best AUC of about 0.80")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--related", given.make.related,
+                 "with several labels: correlation of each one's hidden weights with the first's")
+      ->capture_default_str()
+      ->check(CLI::Range(-1.0, 1.0));
   app.add_option("--positive-share", given.make.positive_share, "share of labels 1")->capture_default_str();
-  app.add_option("--threads", given.make.threads, "threads; the data is the same for any number")->check(CLI::Range(1, 1024));
+  app.add_option("--threads", given.make.threads, "threads; the data is the same for any number")
+      ->check(CLI::Range(1, 1024));
   app.add_flag("--force", given.make.force, "overwrite data made with other parameters");
-  return run_tool(app, argc, argv, [&] {
-    run(given, app);
-  });
+  return run_tool(app, argc, argv, [&] { run(given, app); });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// data_inspect: what data files hold, and whether they are as a config wants them. Here is its command line and what it prints.
+// data_inspect: what data files hold, and whether they are as a config wants them. Here is its command line and what it
+// prints.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -61,7 +62,11 @@ Json print_numbers(const char* what, const std::vector<NumberSummary>& columns) 
     const NumberSummary& c = columns[i];
     const double mean = c.sum / static_cast<double>(std::max<int64_t>(c.count - c.not_finite, 1));
     std::printf("  %-7zu %12.6g %12.6g %12.6g  %lld\n", i, c.least, mean, c.most, whole(c.not_finite));
-    all.add(Json(Json::Object{{"least", c.least}, {"mean", mean}, {"most", c.most}, {"not_finite", c.not_finite}, {"zeros_and_ones", c.zeros_and_ones}}));
+    all.add(Json(Json::Object{{"least", c.least},
+                              {"mean", mean},
+                              {"most", c.most},
+                              {"not_finite", c.not_finite},
+                              {"zeros_and_ones", c.zeros_and_ones}}));
   }
   return all;
 }
@@ -72,8 +77,14 @@ Json print_slots(const Inspection& found) {
   for (size_t i = 0; i < found.slots.size(); ++i) {
     const SlotSummary& s = found.slots[i];
     const double mean = static_cast<double>(s.keys) / static_cast<double>(std::max<int64_t>(found.samples, 1));
-    Json slot(Json::Object{{"least_nnz", s.least_nnz}, {"mean_nnz", mean}, {"most_nnz", s.most_nnz}, {"keys", s.keys}, {"distinct", s.distinct.value()}, {"exact", s.distinct.exact()}});
-    std::printf("  %-7zu %8lld %8.3f %8lld   %12s%lld", i, whole(s.least_nnz), mean, whole(s.most_nnz), s.distinct.exact() ? "" : "about ", whole(s.distinct.value()));
+    Json slot(Json::Object{{"least_nnz", s.least_nnz},
+                           {"mean_nnz", mean},
+                           {"most_nnz", s.most_nnz},
+                           {"keys", s.keys},
+                           {"distinct", s.distinct.value()},
+                           {"exact", s.distinct.exact()}});
+    std::printf("  %-7zu %8lld %8.3f %8lld   %12s%lld", i, whole(s.least_nnz), mean, whole(s.most_nnz),
+                s.distinct.exact() ? "" : "about ", whole(s.distinct.value()));
     if (s.keys > 0) {
       std::printf("  %lld ... %lld", whole(s.least_key), whole(s.most_key));
       slot.set("least_key", s.least_key).set("most_key", s.most_key);
@@ -88,27 +99,39 @@ Json print_slots(const Inspection& found) {
 Json print(const std::string& name, const Inspection& found) {
   int64_t bad = 0;
   Json files(Json::Array{});
-  std::printf("%s: %lld samples in %zu file%s\n", name.c_str(), whole(found.samples), found.files.size(), found.files.size() == 1 ? "" : "s");
+  std::printf("%s: %lld samples in %zu file%s\n", name.c_str(), whole(found.samples), found.files.size(),
+              found.files.size() == 1 ? "" : "s");
   for (const InspectedFile& file : found.files) {
     if (!file.facts.empty())
-      std::printf("  %s: %lld records, %lld bytes%s; %s\n", file.path.c_str(), whole(file.records), whole(file.bytes), file.bad_records > 0 ? cat(", ", file.bad_records, " bad").c_str() : "", file.facts.c_str());
+      std::printf("  %s: %lld records, %lld bytes%s; %s\n", file.path.c_str(), whole(file.records), whole(file.bytes),
+                  file.bad_records > 0 ? cat(", ", file.bad_records, " bad").c_str() : "", file.facts.c_str());
     bad += file.bad_records;
-    files.add(Json(Json::Object{{"path", file.path.string()}, {"records", file.records}, {"bytes", file.bytes}, {"bad_records", file.bad_records}, {"facts", file.facts}}));
+    files.add(Json(Json::Object{{"path", file.path.string()},
+                                {"records", file.records},
+                                {"bytes", file.bytes},
+                                {"bad_records", file.bad_records},
+                                {"facts", file.facts}}));
   }
   Json json(Json::Object{{"name", name}, {"samples", found.samples}, {"bad_records", bad}, {"files", files}});
   if (found.samples > 0) {
     json.set("labels", print_numbers("label", found.labels)).set("dense", print_numbers("dense", found.dense));
     json.set("slots", print_slots(found));
-    const bool estimated = std::any_of(found.slots.begin(), found.slots.end(), [](const SlotSummary& slot) { return !slot.distinct.exact(); });
+    const bool estimated = std::any_of(found.slots.begin(), found.slots.end(),
+                                       [](const SlotSummary& slot) { return !slot.distinct.exact(); });
     if (estimated) std::printf("  \"about\": an estimate, with a standard error of 0.8 %%\n");
   }
   if (!found.head.empty()) std::printf("\n  first samples\n");
   for (const std::string& line : found.head) std::printf("  %s\n", line.c_str());
-  if (found.problem_count > 0) std::printf("\n  %lld problem%s\n", whole(found.problem_count), found.problem_count == 1 ? "" : "s");
+  if (found.problem_count > 0)
+    std::printf("\n  %lld problem%s\n", whole(found.problem_count), found.problem_count == 1 ? "" : "s");
   for (const std::string& problem : found.problems) std::printf("  %s\n", problem.c_str());
-  if (found.problem_count > static_cast<int64_t>(found.problems.size())) std::printf("  ... and %lld more; --problems N shows more\n", whole(found.problem_count - static_cast<int64_t>(found.problems.size())));
+  if (found.problem_count > static_cast<int64_t>(found.problems.size()))
+    std::printf("  ... and %lld more; --problems N shows more\n",
+                whole(found.problem_count - static_cast<int64_t>(found.problems.size())));
   std::printf("\n");
-  json.set("head", to_json(found.head)).set("problems", to_json(found.problems)).set("problem_count", found.problem_count);
+  json.set("head", to_json(found.head))
+      .set("problems", to_json(found.problems))
+      .set("problem_count", found.problem_count);
   return json;
 }
 
@@ -116,7 +139,10 @@ void run(Arguments& given) {
   if (!given.config.empty()) read_config(given);
   if (given.key_bits > 0) given.look.key_width = given.key_bits == 32 ? KeyWidth::u32 : KeyWidth::i64;
   if (given.paths.empty()) {
-    if (!given.look.clause) throw Error(Kind::usage, "expected data files or file lists, or --config FILE, whose source and eval_source are then looked at");
+    if (!given.look.clause)
+      throw Error(
+          Kind::usage,
+          "expected data files or file lists, or --config FILE, whose source and eval_source are then looked at");
     given.paths.push_back(given.look.clause->source);
     if (!given.look.clause->eval_source.empty()) given.paths.push_back(given.look.clause->eval_source);
   }
@@ -128,22 +154,36 @@ void run(Arguments& given) {
     problems += found.problem_count;
   }
   if (!given.json.empty()) write_text(given.json, Json(Json::Object{{"schema", 1}, {"sets", sets}}).text(2) + "\n");
-  if (problems > 0) throw Error(Kind::data, cat(problems, problems == 1 ? " problem was" : " problems were", " found; see above"));
+  if (problems > 0)
+    throw Error(Kind::data, cat(problems, problems == 1 ? " problem was" : " problems were", " found; see above"));
 }
 
 int main_of(int argc, char** argv) {
   Arguments given;
   given.look.threads = usable_cores();
-  CLI::App app("Shows what data files hold: headers, samples, labels, dense values, keys of each slot; and checks them against a config.");
+  CLI::App app(
+      "Shows what data files hold: headers, samples, labels, dense values, keys of each slot; and checks them against "
+      "a config.");
   app.footer(kExamples);
   app.add_option("paths", given.paths, "data files or file lists; left out: source and eval_source of the config");
-  app.add_option("--config", given.config, "config whose Data layer every record must fit; needed for formats without a header");
-  app.add_option("--head", given.look.head, "show so many of the first samples")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--problems", given.look.most_problems, "show so many problems of each set")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--exact", given.look.exact_bound, "count up to so many distinct keys of a slot exactly, more by an estimate")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--key-bits", given.key_bits, "32 or 64, for Norm files that do not tell")->check(CLI::IsMember({32, 64}));
+  app.add_option("--config", given.config,
+                 "config whose Data layer every record must fit; needed for formats without a header");
+  app.add_option("--head", given.look.head, "show so many of the first samples")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--problems", given.look.most_problems, "show so many problems of each set")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--exact", given.look.exact_bound,
+                 "count up to so many distinct keys of a slot exactly, more by an estimate")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--key-bits", given.key_bits, "32 or 64, for Norm files that do not tell")
+      ->check(CLI::IsMember({32, 64}));
   app.add_option("--json", given.json, "also write the figures to this file");
-  app.add_option("--threads", given.look.threads, "threads; the result is the same for any number")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--threads", given.look.threads, "threads; the result is the same for any number")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   return run_tool(app, argc, argv, [&] { run(given); });
 }
 

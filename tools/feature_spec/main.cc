@@ -23,7 +23,8 @@ void print(const FeatureSpec& spec) {
     std::printf("%-12s", channel.name.c_str());
     for (const size_t i : channel.features) {
       const FeatureColumn& feature = spec.features[i];
-      std::printf(" %s (%s%s)", feature.name.c_str(), name_of(feature.type).c_str(), feature.cardinality ? cat(", ", *feature.cardinality, " ids").c_str() : "");
+      std::printf(" %s (%s%s)", feature.name.c_str(), name_of(feature.type).c_str(),
+                  feature.cardinality ? cat(", ", *feature.cardinality, " ids").c_str() : "");
     }
     std::printf("\n");
   }
@@ -36,7 +37,8 @@ void check_rows(const FeatureSpec& spec) {
     for (const FeatureChunk& chunk : source.chunks) all.insert(all.end(), chunk.features.begin(), chunk.features.end());
     FeatureRows rows(spec, source.name, all);
     const int64_t done = rows.for_each_block(cat("reading ", source.name), [](const FeatureBlock&) {});
-    std::printf("%-12s %lld rows in %zu chunks: right\n", source.name.c_str(), static_cast<long long>(done), source.chunks.size());
+    std::printf("%-12s %lld rows in %zu chunks: right\n", source.name.c_str(), static_cast<long long>(done),
+                source.chunks.size());
   }
 }
 
@@ -50,10 +52,14 @@ int main_of(int argc, char** argv) {
   app.require_subcommand(1);
 
   CLI::App* const describing = app.add_subcommand("describe", "writes a specification for CSV files without a header");
-  describing->add_option("--features", describe.features, "names of the columns, in their order")->delimiter(',')->required();
+  describing->add_option("--features", describe.features, "names of the columns, in their order")
+      ->delimiter(',')
+      ->required();
   describing->add_option("--label", describe.labels, "those that are labels")->delimiter(',')->required();
   describing->add_option("--numerical", describe.numerical, "those that are dense values")->delimiter(',');
-  describing->add_option("--categorical", describe.categorical, "those that are ids, counted from 0")->delimiter(',')->required();
+  describing->add_option("--categorical", describe.categorical, "those that are ids, counted from 0")
+      ->delimiter(',')
+      ->required();
   describing->add_option("--train", train, "files of the mapping train")->required();
   describing->add_option("--test", test, "files of the mapping test");
   describing->add_option("--out", out, "the specification; files are named relative to its folder")->required();
@@ -61,7 +67,8 @@ int main_of(int argc, char** argv) {
   CLI::App* const checking = app.add_subcommand("check", "reads a specification and every row it speaks of");
   checking->add_option("spec", spec, "the specification")->required();
 
-  CLI::App* const transcoding = app.add_subcommand("transcode", "writes all mappings as split_binary, and the specification of the result");
+  CLI::App* const transcoding =
+      app.add_subcommand("transcode", "writes all mappings as split_binary, and the specification of the result");
   transcoding->add_option("spec", spec, "the specification")->required();
   transcoding->add_option("--out", folder, "folder for feature_spec.yaml and the mappings")->required();
   transcoding->add_flag("--half", transcode.half_numerical, "dense values as float16, as NVIDIA's DLRM wants them");

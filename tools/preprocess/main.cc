@@ -51,7 +51,8 @@ void read_table(Arguments& given, const CLI::App& app) {
   if (!given.criteo.empty()) {
     if (!given.csv.empty()) throw Error(Kind::usage, "--criteo and --csv are two kinds of input; one at a time");
     for (const char* option : {"--label", "--dense", "--categories", "--lists", "--header", "--separator", "--split"})
-      if (app.count(option) > 0) throw Error(Kind::usage, cat(option, " belongs to --csv; the columns of Criteo's rows are known"));
+      if (app.count(option) > 0)
+        throw Error(Kind::usage, cat(option, " belongs to --csv; the columns of Criteo's rows are known"));
     make.inputs = given.criteo;
     return;
   }
@@ -59,13 +60,15 @@ void read_table(Arguments& given, const CLI::App& app) {
   make.inputs = given.csv;
   TextRoles roles{given.labels, given.dense, given.categories, given.lists, {}};
   if (const size_t equals = given.split.find('='); !given.split.empty()) {
-    if (equals == std::string::npos) throw Error(Kind::usage, cat("--split '", given.split, "': expected COLUMN=VALUE"));
+    if (equals == std::string::npos)
+      throw Error(Kind::usage, cat("--split '", given.split, "': expected COLUMN=VALUE"));
     roles.split = given.split.substr(0, equals);
     make.holdout.by = Holdout::By::column;
     make.holdout.from = number(given.split.substr(equals + 1), "--split");
   }
   const bool named = !given.header.empty();
-  if (!named && given.csv[0] == "-") throw Error(Kind::usage, "the standard input needs --header: its first line cannot be looked at beforehand");
+  if (!named && given.csv[0] == "-")
+    throw Error(Kind::usage, "the standard input needs --header: its first line cannot be looked at beforehand");
   const std::string names = named ? given.header : first_line_of(given.csv[0]);
   make.table = named_table(names, one_character(given.separator, "--separator"), roles);
   make.table.list_separator = one_character(given.list_separator, "--list-separator");
@@ -75,7 +78,8 @@ void read_table(Arguments& given, const CLI::App& app) {
 size_t category(const PreprocessOptions& make, const std::string& name) {
   const std::vector<std::string> names = make.table.categories();
   const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw Error(Kind::usage, cat("--cross: there is no category \"", name, "\"", did_you_mean(name, names)));
+  if (found == names.end())
+    throw Error(Kind::usage, cat("--cross: there is no category \"", name, "\"", did_you_mean(name, names)));
   return static_cast<size_t>(found - names.begin());
 }
 
@@ -83,11 +87,14 @@ void read_rest(Arguments& given, const CLI::App& app) {
   PreprocessOptions& make = given.make;
   for (const std::string& cross : given.crosses) {
     const size_t times = cross.find('x', 1);
-    if (times == std::string::npos) throw Error(Kind::usage, cat("--cross '", cross, "': expected two categories with an x between, such as C1xC2"));
+    if (times == std::string::npos)
+      throw Error(Kind::usage, cat("--cross '", cross, "': expected two categories with an x between, such as C1xC2"));
     make.crosses.emplace_back(category(make, cross.substr(0, times)), category(make, cross.substr(times + 1)));
   }
   if (given.holdout > 0) {
-    if (make.holdout.by == Holdout::By::column) throw Error(Kind::usage, "--split and --holdout are two ways to say which rows are for evaluation; one of them is enough");
+    if (make.holdout.by == Holdout::By::column)
+      throw Error(Kind::usage,
+                  "--split and --holdout are two ways to say which rows are for evaluation; one of them is enough");
     make.holdout.by = given.random ? Holdout::By::random : Holdout::By::position;
     make.holdout.share = given.holdout;
   } else if (app.count("--random") > 0) {
@@ -96,21 +103,25 @@ void read_rest(Arguments& given, const CLI::App& app) {
   make.dense.fill_with_mean = given.fill == "mean";
   if (!make.dense.fill_with_mean) make.dense.fill = number(given.fill, "--fill");
   make.float_label_dense = !given.integers;
-  if (given.integers && make.format != DataFormat::raw) throw Error(Kind::usage, "--integers belongs to --format Raw; other data is always float");
-  if (make.passes == 2 && app.count("--range") > 0) throw Error(Kind::usage, "--range belongs to --passes 1; with two passes a slot has as many ids as values");
+  if (given.integers && make.format != DataFormat::raw)
+    throw Error(Kind::usage, "--integers belongs to --format Raw; other data is always float");
+  if (make.passes == 2 && app.count("--range") > 0)
+    throw Error(Kind::usage, "--range belongs to --passes 1; with two passes a slot has as many ids as values");
   make.key_bytes = given.key_bits / 8;
   make.folder = given.folder;
 }
 
 void print_set(const char* name, const PreprocessSummary::Set& set) {
   std::printf("%-12s %lld rows, %.2f %% with a label above 0, %lld file%s\n", name, static_cast<long long>(set.rows),
-              100.0 * static_cast<double>(set.positives) / static_cast<double>(set.rows), static_cast<long long>(set.files), set.files == 1 ? "" : "s");
+              100.0 * static_cast<double>(set.positives) / static_cast<double>(set.rows),
+              static_cast<long long>(set.files), set.files == 1 ? "" : "s");
 }
 
 void run(Arguments& given, const CLI::App& app) {
   read_table(given, app);
   read_rest(given, app);
-  if (app.count("--max-bad-rows") > 0 && !given.make.bad_rows.skip) throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
+  if (app.count("--max-bad-rows") > 0 && !given.make.bad_rows.skip)
+    throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
   const PreprocessSummary summary = preprocess(given.make, Log::to_stderr());
   const Json described = describe_preprocessed(given.make, summary);
   write_text(given.make.folder / "preprocess.json", described.text(2) + "\n");
@@ -118,14 +129,16 @@ void run(Arguments& given, const CLI::App& app) {
   if (summary.eval.rows > 0) print_set("evaluation:", summary.eval);
   int64_t ids = 0;
   for (const int64_t size : summary.learned.slot_sizes) ids += size;
-  std::printf("%-12s %lld in %lld slots\n\nThe first element of \"layers\":\n\n%s\n\n", "ids:", static_cast<long long>(ids),
-              static_cast<long long>(given.make.slots()), described.find("data")->text(2).c_str());
+  std::printf("%-12s %lld in %lld slots\n\nThe first element of \"layers\":\n\n%s\n\n",
+              "ids:", static_cast<long long>(ids), static_cast<long long>(given.make.slots()),
+              described.find("data")->text(2).c_str());
   std::printf("\"input_key_type\" of the solver: \"%s\". All figures: %s\n", given.make.key_bytes == 4 ? "I32" : "I64",
               (given.make.folder / "preprocess.json").c_str());
 }
 
 template <class E>
-CLI::Option* add_word(CLI::App& app, const std::string& name, E& value, const std::map<std::string, E>& words, const std::string& text) {
+CLI::Option* add_word(CLI::App& app, const std::string& name, E& value, const std::map<std::string, E>& words,
+                      const std::string& text) {
   std::vector<std::string> choices;
   for (const auto& [word, meaning] : words) choices.push_back(word);
   return app.add_option(name, value, text)->transform(CLI::CheckedTransformer(words))->option_text(one_of(choices));
@@ -135,40 +148,68 @@ int main_of(int argc, char** argv) {
   Arguments given;
   PreprocessOptions& make = given.make;
   make.threads = usable_cores();
-  CLI::App app("Makes training data of text tables: categories to ids, dense values scaled, rows held out for evaluation.");
+  CLI::App app(
+      "Makes training data of text tables: categories to ids, dense values scaled, rows held out for evaluation.");
   app.footer(kExamples);
-  app.add_option("--criteo", given.criteo, "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs), plain, gzip or zstd, in order");
-  app.add_option("--csv", given.csv, "tables with named columns, plain, gzip or zstd, in order; - is the standard input");
+  app.add_option("--criteo", given.criteo,
+                 "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs), plain, gzip or zstd, in order");
+  app.add_option("--csv", given.csv,
+                 "tables with named columns, plain, gzip or zstd, in order; - is the standard input");
   app.add_option("--eval-input", make.eval_inputs, "files whose rows are all for evaluation");
   app.add_option("--out", given.folder, "folder for the result")->required();
   app.add_option("--label", given.labels, "columns of a CSV that are labels")->delimiter(',');
   app.add_option("--dense", given.dense, "columns that are dense values")->delimiter(',');
   app.add_option("--categories", given.categories, "columns that are categories, one value each")->delimiter(',');
-  app.add_option("--lists", given.lists, "columns with any number of values; their slots stand behind the others")->delimiter(',');
+  app.add_option("--lists", given.lists, "columns with any number of values; their slots stand behind the others")
+      ->delimiter(',');
   app.add_option("--header", given.header, "names of the columns, where the files have no first line that names them");
   app.add_option("--separator", given.separator, "between columns; tab is a word for itself")->capture_default_str();
   app.add_option("--list-separator", given.list_separator, "between the values of a list")->capture_default_str();
-  app.add_option("--passes", make.passes, "1: values are hashed into --range keys a slot; 2: values are counted first")->check(CLI::Range(1, 2))->capture_default_str();
-  app.add_option("--range", make.range, "one pass: keys of each slot")->check(CLI::Range(int64_t{3}, int64_t{1} << 40))->capture_default_str();
-  app.add_option("--min-count", make.min_count, "two passes: values seen less often in the training rows share the id 1")->check(CLI::Range(int64_t{1}, int64_t{1} << 40))->capture_default_str();
-  app.add_option("--modulo", make.modulo, "take values modulo this first, which bounds memory; 0: as they are")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--cross", given.crosses, "pairs of categories as one: C1xC2; in Norm they share slot 0, in Raw and Parquet each has a slot, in front of the others");
+  app.add_option("--passes", make.passes, "1: values are hashed into --range keys a slot; 2: values are counted first")
+      ->check(CLI::Range(1, 2))
+      ->capture_default_str();
+  app.add_option("--range", make.range, "one pass: keys of each slot")
+      ->check(CLI::Range(int64_t{3}, int64_t{1} << 40))
+      ->capture_default_str();
+  app.add_option("--min-count", make.min_count,
+                 "two passes: values seen less often in the training rows share the id 1")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->capture_default_str();
+  app.add_option("--modulo", make.modulo, "take values modulo this first, which bounds memory; 0: as they are")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--cross", given.crosses,
+                 "pairs of categories as one: C1xC2; in Norm they share slot 0, in Raw and Parquet each has a slot, in "
+                 "front of the others");
   app.add_option("--fill", given.fill, "value of missing dense values, or mean")->capture_default_str();
   app.add_flag("--log", make.dense.log, "dense values become ln(1 + max(v, 0))");
-  add_word<Normalize>(app, "--normalize", make.dense.normalize, {{"none", Normalize::none}, {"minmax", Normalize::minmax}, {"standard", Normalize::standard}},
+  add_word<Normalize>(app, "--normalize", make.dense.normalize,
+                      {{"none", Normalize::none}, {"minmax", Normalize::minmax}, {"standard", Normalize::standard}},
                       "behind the logarithm, by the training rows: to the range 0 to 1, or to mean 0 and deviation 1");
   app.add_option("--holdout", given.holdout, "share of the rows for evaluation: the last ones")->capture_default_str();
   app.add_flag("--random", given.random, "--holdout draws rows instead");
   app.add_option("--seed", make.holdout.seed, "of these draws")->capture_default_str();
   app.add_option("--split", given.split, "COLUMN=VALUE: rows with this value or more are for evaluation");
-  add_word<DataFormat>(app, "--format", make.format, {{"Norm", DataFormat::norm}, {"Raw", DataFormat::raw}, {"Parquet", DataFormat::parquet}}, "of the result [Norm]");
+  add_word<DataFormat>(app, "--format", make.format,
+                       {{"Norm", DataFormat::norm}, {"Raw", DataFormat::raw}, {"Parquet", DataFormat::parquet}},
+                       "of the result [Norm]");
   app.add_flag("--integers", given.integers, "Raw: label and dense values as int32, not scaled, negative ones 0");
-  app.add_option("--key-bits", given.key_bits, "Norm and Parquet: 32 or 64")->check(CLI::IsMember({32, 64}))->capture_default_str();
-  add_word<Check>(app, "--check", make.check, {{"sum", Check::sum}, {"none", Check::none}}, "Norm: check sums [sum] or none");
-  app.add_option("--rows-per-file", make.rows_per_file, "Norm and Parquet")->check(CLI::PositiveNumber)->capture_default_str();
-  add_word<bool>(app, "--bad-rows", make.bad_rows.skip, {{"error", false}, {"skip", true}}, "stop [error], or leave them out and count them");
-  app.add_option("--max-bad-rows", make.bad_rows.most, "with --bad-rows skip: more than these stop the work [any number]")->check(CLI::NonNegativeNumber);
-  app.add_option("--threads", make.threads, "threads; the result is the same for any number")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--key-bits", given.key_bits, "Norm and Parquet: 32 or 64")
+      ->check(CLI::IsMember({32, 64}))
+      ->capture_default_str();
+  add_word<Check>(app, "--check", make.check, {{"sum", Check::sum}, {"none", Check::none}},
+                  "Norm: check sums [sum] or none");
+  app.add_option("--rows-per-file", make.rows_per_file, "Norm and Parquet")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  add_word<bool>(app, "--bad-rows", make.bad_rows.skip, {{"error", false}, {"skip", true}},
+                 "stop [error], or leave them out and count them");
+  app.add_option("--max-bad-rows", make.bad_rows.most,
+                 "with --bad-rows skip: more than these stop the work [any number]")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", make.threads, "threads; the result is the same for any number")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   app.add_flag("--force", make.force, "overwrite a result that is there");
   return run_tool(app, argc, argv, [&] { run(given, app); });
 }

@@ -10,7 +10,9 @@ namespace hctr {
 
 /// 40 characters for the most rows.
 inline std::string bar(int64_t rows, int64_t most) {
-  return std::string(static_cast<size_t>(std::ceil(40.0 * static_cast<double>(rows) / static_cast<double>(std::max<int64_t>(most, 1)))), '#');
+  return std::string(static_cast<size_t>(
+                         std::ceil(40.0 * static_cast<double>(rows) / static_cast<double>(std::max<int64_t>(most, 1)))),
+                     '#');
 }
 
 }  // namespace hctr

@@ -13,7 +13,9 @@ std::vector<HotKey> hottest(const KeyCounts& counts, int64_t top) {
   std::vector<HotKey> all;
   for (const auto& [slot, keys] : counts.of_slot)
     for (const auto& [key, times] : keys) all.push_back({slot, key, times});
-  const auto more = [](const HotKey& a, const HotKey& b) { return std::tuple(-a.times, a.slot, a.key) < std::tuple(-b.times, b.slot, b.key); };
+  const auto more = [](const HotKey& a, const HotKey& b) {
+    return std::tuple(-a.times, a.slot, a.key) < std::tuple(-b.times, b.slot, b.key);
+  };
   const auto end = all.begin() + std::min<std::ptrdiff_t>(top, static_cast<std::ptrdiff_t>(all.size()));
   std::partial_sort(all.begin(), end, all.end(), more);
   all.erase(end, all.end());
@@ -22,7 +24,8 @@ std::vector<HotKey> hottest(const KeyCounts& counts, int64_t top) {
 
 std::vector<HotKey> hottest(const std::vector<formats::RowMark>& marks) {
   std::vector<HotKey> keys;
-  for (const formats::RowMark& mark : marks) keys.push_back({static_cast<uint64_t>(mark.slot), mark.key, static_cast<int64_t>(mark.occurrences)});
+  for (const formats::RowMark& mark : marks)
+    keys.push_back({static_cast<uint64_t>(mark.slot), mark.key, static_cast<int64_t>(mark.occurrences)});
   return keys;
 }
 
@@ -43,15 +46,17 @@ void NormsOfKeys::take_from(const SparseRows& part, int64_t dim) {
   }
 }
 
-std::string name_of(bool by_slot, uint64_t slot, int64_t key) { return by_slot ? cat("slot ", slot, ", key ", key) : cat("key ", key); }
+std::string name_of(bool by_slot, uint64_t slot, int64_t key) {
+  return by_slot ? cat("slot ", slot, ", key ", key) : cat("key ", key);
+}
 
 Json show_hottest(const std::string& title, bool by_slot, const std::vector<HotKey>& keys, const NormsOfKeys& norms) {
   std::printf("\n  %s\n", title.c_str());
   Json out(Json::Array{});
   for (const HotKey& key : keys) {
     const double norm = norms.of(key);
-    std::printf("  %s  %lld times, %s\n", name_of(by_slot, key.slot, key.key).c_str(), static_cast<long long>(key.times),
-                norm < 0 ? "has no row" : cat("norm ", norm).c_str());
+    std::printf("  %s  %lld times, %s\n", name_of(by_slot, key.slot, key.key).c_str(),
+                static_cast<long long>(key.times), norm < 0 ? "has no row" : cat("norm ", norm).c_str());
     Json entry(Json::Object{{"slot", static_cast<int64_t>(key.slot)}, {"key", key.key}, {"times", key.times}});
     if (norm >= 0) entry.set("norm", norm);
     out.add(entry);

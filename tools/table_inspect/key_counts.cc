@@ -20,7 +20,8 @@ KeyCounts count_keys(const Config& config, size_t input, bool by_slot, int64_t s
   std::vector<Buffer> memory;
   std::vector<std::byte*> slots;
   for (int i = 0; i < 2; ++i) slots.push_back(memory.emplace_back(Device{}, layout.bytes).data());
-  Reader reader(config.data, training_source(config.data), layout, slots, {.batch = kBatch, .workers = std::max(1, usable_cores() - 1), .repeat = false}, log);
+  Reader reader(config.data, training_source(config.data), layout, slots,
+                {.batch = kBatch, .workers = std::max(1, usable_cores() - 1), .repeat = false}, log);
   Progress progress("counting keys", "samples", std::min(samples, reader.samples()));
   KeyCounts counts;
   while (counts.samples < samples) {

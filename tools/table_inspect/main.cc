@@ -6,16 +6,16 @@
 #include <cstdio>
 #include <optional>
 
+#include "bars.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/progress.h"
-#include "bars.h"
 #include "embedding/table_summary.h"
 #include "hot_keys.h"
 #include "key_counts.h"
 #include "marks_report.h"
-#include "train/load_config.h"
 #include "run_tool.h"
+#include "train/load_config.h"
 
 namespace hctr {
 namespace {
@@ -47,13 +47,16 @@ size_t which_embedding(const Arguments& given, const Config& config) {
   if (names.empty()) throw Error(Kind::usage, cat("'", given.config, "' has no embeddings"));
   if (!given.embedding.empty()) {
     const auto found = std::find(names.begin(), names.end(), given.embedding);
-    if (found == names.end()) throw Error(Kind::usage, cat("'", given.config, "' has no embedding \"", given.embedding, "\"; there is ", one_of(names)));
+    if (found == names.end())
+      throw Error(Kind::usage,
+                  cat("'", given.config, "' has no embedding \"", given.embedding, "\"; there is ", one_of(names)));
     return static_cast<size_t>(found - names.begin());
   }
   const auto number = number_in_name(given.file);
   if (number && *number < names.size()) return *number;
   if (names.size() == 1) return 0;
-  throw Error(Kind::usage, cat("the name '", given.file, "' does not say which embedding it is of; add --embedding: ", one_of(names)));
+  throw Error(Kind::usage, cat("the name '", given.file,
+                               "' does not say which embedding it is of; add --embedding: ", one_of(names)));
 }
 
 long long whole(int64_t n) { return static_cast<long long>(n); }
@@ -103,13 +106,15 @@ void inspect(const Arguments& given) {
   Problems problems;
   const size_t input = wire(config, config.solver.batchsize, problems).embedding_inputs[which];
   const bool by_slot = clause.identity_by_slot();
-  const SparseFileShape shape{by_slot, clause.dim, config.data.sparse[input].slot_num, config.solver.input_key_type == KeyType::i32 ? 4 : 8};
+  const SparseFileShape shape{by_slot, clause.dim, config.data.sparse[input].slot_num,
+                              config.solver.input_key_type == KeyType::i32 ? 4 : 8};
 
   KeyCounts counts;
   if (given.count > 0) counts = count_keys(config, input, by_slot, given.count, log);
   TableSummary summary(shape.dim, given.top);
   const std::optional<Marks> marks = read_marks_beside(given.file, given.top);
-  const std::vector<HotKey> counted = hottest(counts, given.top), noted = marks ? hottest(marks->summary.hottest()) : std::vector<HotKey>{};
+  const std::vector<HotKey> counted = hottest(counts, given.top),
+                            noted = marks ? hottest(marks->summary.hottest()) : std::vector<HotKey>{};
   NormsOfKeys norms;
   norms.want(counted);
   norms.want(noted);
@@ -124,16 +129,25 @@ void inspect(const Arguments& given) {
   });
   progress.finish();
 
-  std::printf("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), clause.top().c_str(), by_slot ? "a row for each slot and key" : "a row for each key",
-              whole(shape.slots), whole(shape.dim));
-  std::printf("  rows    %lld, keys from %lld to %lld\n", whole(summary.rows()), whole(summary.smallest_key()), whole(summary.largest_key()));
-  std::printf("  norms   smallest %.4g, median %.4g, mean %.4g, largest %.4g\n", summary.smallest_norm(), summary.median_norm(), summary.mean_norm(),
-              summary.largest_norm());
+  std::printf("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), clause.top().c_str(),
+              by_slot ? "a row for each slot and key" : "a row for each key", whole(shape.slots), whole(shape.dim));
+  std::printf("  rows    %lld, keys from %lld to %lld\n", whole(summary.rows()), whole(summary.smallest_key()),
+              whole(summary.largest_key()));
+  std::printf("  norms   smallest %.4g, median %.4g, mean %.4g, largest %.4g\n", summary.smallest_norm(),
+              summary.median_norm(), summary.mean_norm(), summary.largest_norm());
   if (summary.rows_of_zeros() > 0) std::printf("  %lld rows are all zeros\n", whole(summary.rows_of_zeros()));
-  if (summary.rows_not_finite() > 0) std::printf("  %lld rows hold a NaN or an infinity: training diverged\n", whole(summary.rows_not_finite()));
-  Json json(Json::Object{{"schema", 1}, {"table", clause.top()}, {"rows", summary.rows()}, {"smallest_key", summary.smallest_key()},
-                         {"largest_key", summary.largest_key()}, {"smallest_norm", summary.smallest_norm()}, {"median_norm", summary.median_norm()},
-                         {"mean_norm", summary.mean_norm()}, {"largest_norm", summary.largest_norm()}, {"rows_of_zeros", summary.rows_of_zeros()},
+  if (summary.rows_not_finite() > 0)
+    std::printf("  %lld rows hold a NaN or an infinity: training diverged\n", whole(summary.rows_not_finite()));
+  Json json(Json::Object{{"schema", 1},
+                         {"table", clause.top()},
+                         {"rows", summary.rows()},
+                         {"smallest_key", summary.smallest_key()},
+                         {"largest_key", summary.largest_key()},
+                         {"smallest_norm", summary.smallest_norm()},
+                         {"median_norm", summary.median_norm()},
+                         {"mean_norm", summary.mean_norm()},
+                         {"largest_norm", summary.largest_norm()},
+                         {"rows_of_zeros", summary.rows_of_zeros()},
                          {"rows_not_finite", summary.rows_not_finite()}});
   if (marks) json.set("marks", show_marks(marks->head, marks->summary));
 
@@ -153,8 +167,10 @@ void inspect(const Arguments& given) {
   Json histogram(Json::Array{});
   std::printf("\n  norm from       to        rows\n");
   for (const auto& bin : bins) {
-    std::printf("  %9.4g %9.4g  %10lld  %s\n", std::exp2(bin.exponent), std::exp2(bin.exponent + 1), whole(bin.rows), bar(bin.rows, most).c_str());
-    histogram.add(Json(Json::Object{{"from", std::exp2(bin.exponent)}, {"to", std::exp2(bin.exponent + 1)}, {"rows", bin.rows}}));
+    std::printf("  %9.4g %9.4g  %10lld  %s\n", std::exp2(bin.exponent), std::exp2(bin.exponent + 1), whole(bin.rows),
+                bar(bin.rows, most).c_str());
+    histogram.add(
+        Json(Json::Object{{"from", std::exp2(bin.exponent)}, {"to", std::exp2(bin.exponent + 1)}, {"rows", bin.rows}}));
   }
   json.set("norms", histogram);
 
@@ -167,9 +183,11 @@ void inspect(const Arguments& given) {
   json.set("largest", largest);
 
   if (marks && marks->head.occurrences)
-    json.set(given.count > 0 ? "hottest_in_training" : "hottest", show_hottest("hottest keys in training, since they have their rows", by_slot, noted, norms));
+    json.set(given.count > 0 ? "hottest_in_training" : "hottest",
+             show_hottest("hottest keys in training, since they have their rows", by_slot, noted, norms));
   if (given.count > 0) {
-    json.set("hottest", show_hottest(cat("hottest keys of the first ", counts.samples, " training samples"), by_slot, counted, norms));
+    json.set("hottest", show_hottest(cat("hottest keys of the first ", counts.samples, " training samples"), by_slot,
+                                     counted, norms));
     json.set("rows_met", met);
     json.set("samples_counted", counts.samples);
     std::printf("  %lld of %lld rows occur in these samples\n", whole(met), whole(summary.rows()));
@@ -179,18 +197,23 @@ void inspect(const Arguments& given) {
 
 int main_of(int argc, char** argv) {
   Arguments given;
-  CLI::App app("Shows what a saved embedding table holds: rows, keys, norms, the largest rows, and how often keys came in training (where the table "
-               "counts them) or occur in the training data (--count).");
+  CLI::App app(
+      "Shows what a saved embedding table holds: rows, keys, norms, the largest rows, and how often keys came in "
+      "training (where the table "
+      "counts them) or occur in the training data (--count).");
   app.footer(kExamples);
   app.add_option("config", given.config, "the config the model was trained with")->required();
   app.add_option("file", given.file, "a sparse model file of any version, or a folder of version 3.1")->required();
-  app.add_option("--embedding", given.embedding, "which embedding (its top) the file is of; left out: the number in the file's name says");
-  app.add_option("--top", given.top, "how many of the largest rows and hottest keys to show")->check(CLI::Range(1, 1000000))->capture_default_str();
-  app.add_option("--count", given.count, "count keys in so many samples of the config's training data; 0: none")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--embedding", given.embedding,
+                 "which embedding (its top) the file is of; left out: the number in the file's name says");
+  app.add_option("--top", given.top, "how many of the largest rows and hottest keys to show")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--count", given.count, "count keys in so many samples of the config's training data; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--json", given.json, "also write the figures to this file");
-  return run_tool(app, argc, argv, [&] {
-    inspect(given);
-  });
+  return run_tool(app, argc, argv, [&] { inspect(given); });
 }
 
 }  // namespace

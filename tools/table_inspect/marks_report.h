@@ -6,7 +6,8 @@
 
 namespace hctr {
 
-/// Prints counts and histograms; the same as {"steps", "rows", "occurrences", "most_occurrences", "by_occurrences", "by_steps_unseen"}, those that there are.
+/// Prints counts and histograms; the same as {"steps", "rows", "occurrences", "most_occurrences", "by_occurrences",
+/// "by_steps_unseen"}, those that there are.
 Json show_marks(const MarksHead&, const MarksSummary&);
 
 }  // namespace hctr

@@ -55,10 +55,12 @@ TEST(AtomicFile, MovedFromOwnsNothing) {
 TEST(Files, ErrorsNameTheFileAndTheReason) {
   const TemporaryFolder folder;
   const std::string missing = (folder / "none").string(), here = folder.path().string();
-  EXPECT_EQ(message_of(Kind::io, [&] { open_to_read(missing, "file list"); }), "cannot open file list '" + missing + "': No such file or directory");
+  EXPECT_EQ(message_of(Kind::io, [&] { open_to_read(missing, "file list"); }),
+            "cannot open file list '" + missing + "': No such file or directory");
   EXPECT_EQ(message_of(Kind::io, [&] { read_text(here, ""); }), "cannot open '" + here + "': Is a directory");
   write_text(folder / "file", "");
-  EXPECT_EQ(message_of(Kind::io, [&] { write_text(folder / "file/below", ""); }), "cannot create folder '" + here + "/file': Not a directory");
+  EXPECT_EQ(message_of(Kind::io, [&] { write_text(folder / "file/below", ""); }),
+            "cannot create folder '" + here + "/file': Not a directory");
 }
 
 TEST(Files, ReadsMoreThanABlock) {

@@ -41,7 +41,8 @@ TEST(GroupedAuc, PartsThatWereThinnedOutUniteToAThinnedOutWhole) {
   GroupedAuc united(kMost);
   for (const auto& [begin, end] : {std::pair<size_t, size_t>(0, 5000), {5000, 90000}, {90000, 100000}}) {
     GroupedAuc one(kMost);
-    one.add({s.scores.data() + begin, end - begin}, {s.labels.data() + begin, end - begin}, {s.groups.data() + begin, end - begin});
+    one.add({s.scores.data() + begin, end - begin}, {s.labels.data() + begin, end - begin},
+            {s.groups.data() + begin, end - begin});
     united.unite(one.state());
   }
   EXPECT_LT((united.state().size()), kMost * 17);

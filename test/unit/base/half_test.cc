@@ -53,7 +53,8 @@ TEST(Half, EveryValueMeansWhatTheFormatSaysAndComesBack) {
 TEST(Half, RoundsToNearestEven) {
   const auto check = [](float value) { ASSERT_EQ(Half(value).bits, nearest_half(value)) << value; };
   for (uint32_t bits = 0; bits < 0x7c00; ++bits) {  // both neighbours' midpoints, and a hair beside them
-    const double low = meaning(static_cast<uint16_t>(bits)), high = bits + 1 == 0x7c00 ? 65536 : meaning(static_cast<uint16_t>(bits + 1));
+    const double low = meaning(static_cast<uint16_t>(bits)),
+                 high = bits + 1 == 0x7c00 ? 65536 : meaning(static_cast<uint16_t>(bits + 1));
     const auto middle = static_cast<float>((low + high) / 2);
     for (const float value : {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, INFINITY)}) {
       check(value);

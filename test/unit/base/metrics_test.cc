@@ -20,7 +20,8 @@ double measured(const std::string& name, const std::vector<float>& predictions, 
   const Groups groups(labels.size(), 1);
   const size_t half = labels.size() / 2;
   measure->add({{predictions.data(), half}, {labels.data(), half}, {groups.data(), half}});
-  measure->add({std::span(predictions).subspan(half), std::span(labels).subspan(half), std::span(groups).subspan(half)});
+  measure->add(
+      {std::span(predictions).subspan(half), std::span(labels).subspan(half), std::span(groups).subspan(half)});
   return measure->value();
 }
 
@@ -30,7 +31,8 @@ TEST(Metrics, PartsMeasuredApartUniteToTheWhole) {
     if (!type.measure) continue;
     const auto whole = type.measure(), united = type.measure();
     const auto part = [&](size_t begin, size_t end) {
-      return Measure::Samples{std::span(s.scores).subspan(begin, end - begin), std::span(s.labels).subspan(begin, end - begin),
+      return Measure::Samples{std::span(s.scores).subspan(begin, end - begin),
+                              std::span(s.labels).subspan(begin, end - begin),
                               std::span(s.groups).subspan(begin, end - begin)};
     };
     whole->add(part(0, 3000));
@@ -59,7 +61,8 @@ TEST(Metrics, NormalizedEntropyIsTheLossOverThatOfTheMeanLabel) {
   const double rate = positives / 300, entropy = -rate * std::log(rate) - (1 - rate) * std::log(1 - rate);
   EXPECT_NEAR(measured("NormalizedEntropy", s.scores, s.labels), loss / 300 / entropy, 1e-12);
   EXPECT_NEAR(measured("NormalizedEntropy", std::vector<float>(300, static_cast<float>(rate)), s.labels), 1, 1e-6);
-  EXPECT_TRUE(std::isfinite(measured("NormalizedEntropy", {1, 0}, {0, 1}))) << "certainty costs much, and not everything";
+  EXPECT_TRUE(std::isfinite(measured("NormalizedEntropy", {1, 0}, {0, 1})))
+      << "certainty costs much, and not everything";
   EXPECT_TRUE(std::isnan(measured("NormalizedEntropy", {0.5f, 0.5f}, {1, 1})));
 }
 

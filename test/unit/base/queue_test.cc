@@ -73,8 +73,14 @@ TEST(BoundedQueue, ServesManyOnBothEnds) {
   BoundedQueue<int> queue(4);
   std::atomic<int64_t> sum = 0;
   std::vector<std::thread> producers, consumers;
-  for (int p = 0; p < 3; ++p) producers.emplace_back([&] { for (int i = 1; i <= 500; ++i) queue.push(i); });
-  for (int c = 0; c < 3; ++c) consumers.emplace_back([&] { while (const auto item = queue.pop()) sum += *item; });
+  for (int p = 0; p < 3; ++p)
+    producers.emplace_back([&] {
+      for (int i = 1; i <= 500; ++i) queue.push(i);
+    });
+  for (int c = 0; c < 3; ++c)
+    consumers.emplace_back([&] {
+      while (const auto item = queue.pop()) sum += *item;
+    });
   for (auto& thread : producers) thread.join();
   queue.close();
   for (auto& thread : consumers) thread.join();

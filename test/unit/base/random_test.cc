@@ -14,11 +14,13 @@ void expect_philox(uint64_t key, uint64_t hi, uint64_t lo, const std::vector<uin
 TEST(Philox, KnownAnswers) {  // kat_vectors of the Random123 distribution, philox4x32 with 10 rounds
   expect_philox(0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   expect_philox(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
-  expect_philox(0x299f31d0'a4093822, 0x03707344'13198a2e, 0x85a308d3'243f6a88, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+  expect_philox(0x299f31d0'a4093822, 0x03707344'13198a2e, 0x85a308d3'243f6a88,
+                {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
 TEST(RandomBits, ManyAreTheSameAsOneByOne) {
-  for (const uint64_t first : {uint64_t{0}, uint64_t{1}, uint64_t{6}, uint64_t{35}, (uint64_t{1} << 34) - 5, ~uint64_t{0} - 300})
+  for (const uint64_t first :
+       {uint64_t{0}, uint64_t{1}, uint64_t{6}, uint64_t{35}, (uint64_t{1} << 34) - 5, ~uint64_t{0} - 300})
     for (const int64_t count : {0, 1, 3, 31, 32, 33, 100, 257}) {
       std::vector<uint32_t> values(static_cast<size_t>(count)), expected;
       for (int64_t i = 0; i < count; ++i) expected.push_back(random_bits(11, 22, first + static_cast<uint64_t>(i)));
@@ -52,13 +54,15 @@ TEST(RandomBits, StreamsSeedsAndStepsAreIndependent) {
     random_bits(random_key(seed, stream_of(stream)), step, 0, kCount, values.data());
     return values;
   };
-  const std::vector<std::vector<uint32_t>> all = {sequence(0, "a", 0), sequence(0, "b", 0), sequence(1, "a", 0), sequence(0, "a", 1), sequence(1, "b", 1)};
+  const std::vector<std::vector<uint32_t>> all = {sequence(0, "a", 0), sequence(0, "b", 0), sequence(1, "a", 0),
+                                                  sequence(0, "a", 1), sequence(1, "b", 1)};
   for (size_t i = 0; i < all.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
       double correlation = 0;
       int64_t equal_bits = 0;
       for (size_t n = 0; n < kCount; ++n) {
-        correlation += (static_cast<double>(unit_float(all[i][n])) - 0.5) * (static_cast<double>(unit_float(all[j][n])) - 0.5);
+        correlation +=
+            (static_cast<double>(unit_float(all[i][n])) - 0.5) * (static_cast<double>(unit_float(all[j][n])) - 0.5);
         equal_bits += __builtin_popcount(~(all[i][n] ^ all[j][n]));
       }
       EXPECT_LT(std::abs(correlation / kCount), 5.0 / 12 / std::sqrt(kCount));

@@ -45,7 +45,8 @@ TEST(Ranking, BeyondItsMemoryStaysWithinItsBound) {
       const ScoredSamples s = scored_samples(200000, 3, centre);
       Ranking small(most);
       add_all(small, s);
-      EXPECT_NEAR(small.area(), plain_area(s.scores, s.labels), 2.0 / static_cast<double>(most)) << centre << " " << most;
+      EXPECT_NEAR(small.area(), plain_area(s.scores, s.labels), 2.0 / static_cast<double>(most))
+          << centre << " " << most;
     }
 }
 
@@ -58,7 +59,8 @@ TEST(Ranking, UnitedRankingsBeyondTheirMemoryStayWithinTheBound) {
     one.add({s.scores.data() + part * 50000, 50000}, {s.labels.data() + part * 50000, 50000});
     united.unite(one.state());
   }
-  EXPECT_NEAR(united.area(), plain_area(s.scores, s.labels), 4.0 / kMost) << "about what one ranking may lose, for each of four";
+  EXPECT_NEAR(united.area(), plain_area(s.scores, s.labels), 4.0 / kMost)
+      << "about what one ranking may lose, for each of four";
   EXPECT_EQ(united.negatives() + united.positives(), 200000);
 }
 
@@ -73,7 +75,8 @@ TEST(Ranking, KeepsNoMoreThanItsMemoryHolds) {
   const ScoredSamples s = scored_samples(1000, 7);
   Ranking tiny(4);
   add_all(tiny, s);
-  EXPECT_GT(std::abs(tiny.area() - plain_area(s.scores, s.labels)), 1e-3) << "four steps cannot tell a thousand scores apart";
+  EXPECT_GT(std::abs(tiny.area() - plain_area(s.scores, s.labels)), 1e-3)
+      << "four steps cannot tell a thousand scores apart";
 }
 
 TEST(Ranking, RisingScoresAreNoTrap) {
@@ -129,7 +132,8 @@ TEST(Ranking, IsNotDefinedWithoutBothKindsOrWithScoresThatAreNoNumbers) {
 }
 
 TEST(Ranking, NeedsAScoreForEachLabel) {
-  const std::string message = message_of(Kind::bug, [] { Ranking().add(std::vector<float>{1}, std::vector<float>{1, 0}); });
+  const std::string message =
+      message_of(Kind::bug, [] { Ranking().add(std::vector<float>{1}, std::vector<float>{1, 0}); });
   EXPECT_EQ(message.rfind("1 scores for 2 labels", 0), 0u) << message;
 }
 

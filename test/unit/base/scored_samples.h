@@ -24,7 +24,8 @@ inline double plain_area(std::span<const float> scores, std::span<const float> l
   return area_under_roc(wide, {positive.get(), labels.size()});
 }
 
-/// Log-odds around `centre` as a model would predict them; with `grid`, probabilities on a grid of so many, so that many are equal.
+/// Log-odds around `centre` as a model would predict them; with `grid`, probabilities on a grid of so many, so that
+/// many are equal.
 inline ScoredSamples scored_samples(size_t n, uint64_t seed, double centre = -3, int grid = 0, uint64_t groups = 7) {
   ScoredSamples s;
   for (size_t i = 0; i < n; ++i) {

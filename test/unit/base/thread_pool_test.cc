@@ -43,7 +43,11 @@ TEST(ThreadPool, RethrowsAndStaysUsable) {
   for (const int threads : {1, 4}) {
     ThreadPool pool(threads);
     for (int round = 0; round < 20; ++round) {
-      EXPECT_THROW(pool.parallel_for(100, 1, [](int64_t begin, int64_t) { if (begin == 17) throw std::runtime_error("seventeen"); }), std::runtime_error);
+      EXPECT_THROW(pool.parallel_for(100, 1,
+                                     [](int64_t begin, int64_t) {
+                                       if (begin == 17) throw std::runtime_error("seventeen");
+                                     }),
+                   std::runtime_error);
       std::atomic<int64_t> sum = 0;
       pool.parallel_for(100, 1, [&](int64_t begin, int64_t) { sum += begin; });
       EXPECT_EQ(sum, 4950);

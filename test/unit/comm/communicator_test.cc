@@ -75,7 +75,8 @@ TEST(CommunicatorTest, MemoryOfARankThatFailsInTheMiddleOfATurnStaysUntilOthersA
     HostComm comm(group, rank);
     try {
       const Buffer memory(kCpu, 3 * kEach * sizeof(float));
-      const auto route = comm.make_route({Tensor(memory.data(), TensorSpec(DType::f32, {3 * kEach}), kCpu), Parts::equal(3, kEach)});
+      const auto route =
+          comm.make_route({Tensor(memory.data(), TensorSpec(DType::f32, {3 * kEach}), kCpu), Parts::equal(3, kEach)});
       for (int turn = 0; turn < 2; ++turn) {
         route->open(ctx);
         if (turn == 1 && rank == 0) throw Error(Kind::data, "a rank that leaves");
@@ -99,7 +100,8 @@ TEST(CommunicatorTest, MemoryOfARankThatFailsInTheMiddleOfATurnStaysUntilOthersA
 }
 
 /// Each rank's call on one float; its message when it throws.
-std::vector<std::string> messages_of_ranks(int ranks, seconds limit, const std::function<void(int rank, HostComm&, Context&, Tensor)>& body) {
+std::vector<std::string> messages_of_ranks(int ranks, seconds limit,
+                                           const std::function<void(int rank, HostComm&, Context&, Tensor)>& body) {
   RankGroup group(ranks, nullptr, limit);
   std::vector<std::string> messages(static_cast<size_t>(ranks));
   run_ranks(ranks, [&](int rank) {
@@ -141,7 +143,8 @@ TEST(CommunicatorTest, ARankThatHangsIsNamed) {
     if (rank == 2) std::this_thread::sleep_for(seconds(3));
     comm.all_reduce(ctx, x, Reduce::sum);
   });
-  for (const std::string& message : messages) EXPECT_NE(message.find("rank 2 has not come to all_reduce for 1 s"), std::string::npos) << message;
+  for (const std::string& message : messages)
+    EXPECT_NE(message.find("rank 2 has not come to all_reduce for 1 s"), std::string::npos) << message;
 }
 
 TEST(CommunicatorTest, BetweenStepsARankMayTakeItsTime) {
@@ -156,10 +159,14 @@ TEST(CommunicatorTest, PartsThatDoNotFitAreABug) {
   SelfComm comm;
   Context ctx(runtime_of(kCpu), runtime_of(kCpu).compute_stream());
   const Buffer memory(kCpu, 64);
-  const Tensor x(memory.data(), TensorSpec(DType::f32, {4}), kCpu), y(memory.data() + 32, TensorSpec(DType::f32, {4}), kCpu);
-  EXPECT_NE(message_of(Kind::bug, [&] { comm.all_to_all(ctx, x, Parts::equal(1, 5), y, Parts::equal(1, 4)); }).find("part 0 reaches from 0 over 5 of 4"),
+  const Tensor x(memory.data(), TensorSpec(DType::f32, {4}), kCpu),
+      y(memory.data() + 32, TensorSpec(DType::f32, {4}), kCpu);
+  EXPECT_NE(message_of(Kind::bug, [&] { comm.all_to_all(ctx, x, Parts::equal(1, 5), y, Parts::equal(1, 4)); })
+                .find("part 0 reaches from 0 over 5 of 4"),
             std::string::npos);
-  EXPECT_NE(message_of(Kind::bug, [&] { comm.all_to_all(ctx, x, Parts::equal(2, 1), y, Parts::equal(1, 4)); }).find("2 parts on 1 ranks"), std::string::npos);
+  EXPECT_NE(message_of(Kind::bug, [&] { comm.all_to_all(ctx, x, Parts::equal(2, 1), y, Parts::equal(1, 4)); })
+                .find("2 parts on 1 ranks"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -7,10 +7,13 @@
 namespace hctr::test {
 namespace {
 
-std::string message(const std::string& text) { return message_of(Kind::config, [&] { Json::parse(text, "c.json"); }); }
+std::string message(const std::string& text) {
+  return message_of(Kind::config, [&] { Json::parse(text, "c.json"); });
+}
 
 TEST(Json, ReadsEveryKindAndWritesItBack) {
-  const std::string text = R"({"a":null,"b":[true,false],"c":-12,"d":1.5,"e":"x\"\n","f":{"z":1,"y":[]},"g":9223372036854775807})";
+  const std::string text =
+      R"({"a":null,"b":[true,false],"c":-12,"d":1.5,"e":"x\"\n","f":{"z":1,"y":[]},"g":9223372036854775807})";
   const Json json = Json::parse(text, "c.json");
   EXPECT_EQ(json.text(), text) << "and keeps the order of the keys";
   EXPECT_EQ(*json.find("g")->integer(), INT64_MAX);
@@ -60,7 +63,8 @@ TEST(Json, GrowsFromNothing) {
 }
 
 TEST(Json, AMissingFileIsNamed) {
-  EXPECT_EQ(message_of(Kind::io, [] { Json::read_file("/no/such.json"); }), "cannot open '/no/such.json': No such file or directory");
+  EXPECT_EQ(message_of(Kind::io, [] { Json::read_file("/no/such.json"); }),
+            "cannot open '/no/such.json': No such file or directory");
 }
 
 }  // namespace

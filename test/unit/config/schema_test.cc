@@ -28,8 +28,10 @@ namespace hctr {
 template <>
 struct EnumWords<test::Colour> {
   static const std::vector<std::pair<std::string, test::Colour>>& table() {
-    static const std::vector<std::pair<std::string, test::Colour>> words = {
-        {"Red", test::Colour::red}, {"Green", test::Colour::green}, {"Blue", test::Colour::blue}, {"Verde", test::Colour::green}};
+    static const std::vector<std::pair<std::string, test::Colour>> words = {{"Red", test::Colour::red},
+                                                                            {"Green", test::Colour::green},
+                                                                            {"Blue", test::Colour::blue},
+                                                                            {"Verde", test::Colour::green}};
     return words;
   }
 };
@@ -67,14 +69,16 @@ struct Parsed {
   }
 };
 
-Parsed parse(const std::string& json, const Schema<Thing>& schema = thing(), const std::vector<std::string>& outer = {}) {
+Parsed parse(const std::string& json, const Schema<Thing>& schema = thing(),
+             const std::vector<std::string>& outer = {}) {
   Parsed p;
   p.thing = schema.parse(Json::parse(json, "c.json"), "/t", p.problems, outer);
   return p;
 }
 
 TEST(Schema, FillsAStructAndLeavesDefaults) {
-  const Parsed p = parse(R"({"size": 7, "dropout_rate": 0.25, "fast": true, "path": "x", "colour": "Blue", "gpus": [0, 2], "limit": 3})");
+  const Parsed p = parse(
+      R"({"size": 7, "dropout_rate": 0.25, "fast": true, "path": "x", "colour": "Blue", "gpus": [0, 2], "limit": 3})");
   EXPECT_EQ(p.text(), "");
   EXPECT_EQ(p.thing.size, 7);
   EXPECT_EQ(p.thing.rate, 0.25);
@@ -90,7 +94,8 @@ TEST(Schema, FillsAStructAndLeavesDefaults) {
 }
 
 TEST(Schema, AFieldThatAnotherOneMakesUselessIsNotRead) {
-  const Schema<Thing> schema = Schema<Thing>(thing()).unused_when([](const Thing& t) { return t.fast ? "the thing is fast" : ""; });
+  const Schema<Thing> schema =
+      Schema<Thing>(thing()).unused_when([](const Thing& t) { return t.fast ? "the thing is fast" : ""; });
   EXPECT_EQ(parse(R"({"size": 7, "limit": 3})", schema).thing.limit, 3);
   const Parsed unused = parse(R"({"size": 7, "fast": true, "limit": -3})", schema);
   EXPECT_EQ(unused.text(), "note /t/limit: \"limit\" is accepted and has no effect: the thing is fast\n");
@@ -107,12 +112,15 @@ TEST(Schema, AMisspeltFieldIsAnErrorWithASuggestion) {
             "error /t: Thing needs \"size\": columns of y\n");
   EXPECT_EQ(parse(R"({"size": 7, "dropoutrate": 0.1})").text(),
             "error /t/dropoutrate: Thing has no field \"dropoutrate\"; did you mean \"dropout_rate\"?\n");
-  EXPECT_EQ(parse(R"({"size": 7, "Rate": 0.1})").text(), "error /t/Rate: Thing has no field \"Rate\"; did you mean \"rate\"?\n");
+  EXPECT_EQ(parse(R"({"size": 7, "Rate": 0.1})").text(),
+            "error /t/Rate: Thing has no field \"Rate\"; did you mean \"rate\"?\n");
 }
 
 TEST(Schema, AForeignFieldIsAWarningAndNearToASetOneToo) {
-  EXPECT_EQ(parse(R"({"size": 7, "comment": "hello"})").text(), "warning /t/comment: Thing has no field \"comment\"; it is ignored\n");
-  EXPECT_EQ(parse(R"({"size": 7, "sizes": 8})").text(), "warning /t/sizes: Thing has no field \"sizes\"; it is ignored\n");
+  EXPECT_EQ(parse(R"({"size": 7, "comment": "hello"})").text(),
+            "warning /t/comment: Thing has no field \"comment\"; it is ignored\n");
+  EXPECT_EQ(parse(R"({"size": 7, "sizes": 8})").text(),
+            "warning /t/sizes: Thing has no field \"sizes\"; it is ignored\n");
 }
 
 TEST(Schema, StrictMakesWarningsErrors) {
@@ -131,9 +139,11 @@ TEST(Schema, TwoSpellingsOfOneFieldMustAgree) {
 
 TEST(Schema, WrongTypesSayWhatWasExpectedAndFound) {
   const auto text = [](const std::string& field) { return parse("{\"size\": 7, " + field + "}").text(); };
-  EXPECT_EQ(parse(R"({"size": "7"})").text(), "error /t/size: expected an integer, at least 1, found the string \"7\"\n");
+  EXPECT_EQ(parse(R"({"size": "7"})").text(),
+            "error /t/size: expected an integer, at least 1, found the string \"7\"\n");
   EXPECT_EQ(parse(R"({"size": 7.5})").text(), "error /t/size: expected an integer, at least 1, found the number 7.5\n");
-  EXPECT_EQ(text(R"("rate": "x")"), "error /t/rate: expected a number, more than 0 and less than 1, found the string \"x\"\n");
+  EXPECT_EQ(text(R"("rate": "x")"),
+            "error /t/rate: expected a number, more than 0 and less than 1, found the string \"x\"\n");
   EXPECT_EQ(text(R"("fast": 1)"), "error /t/fast: expected true or false, found the integer 1\n");
   EXPECT_EQ(text(R"("path": null)"), "error /t/path: expected a string, found null\n");
   EXPECT_EQ(text(R"("gpus": 0)"), "error /t/gpus: expected an array of integers, found the integer 0\n");
@@ -143,14 +153,17 @@ TEST(Schema, WrongTypesSayWhatWasExpectedAndFound) {
 
 TEST(Schema, BoundsAreHeld) {
   EXPECT_EQ(parse(R"({"size": 0})").text(), "error /t/size: expected an integer, at least 1, found the integer 0\n");
-  EXPECT_EQ(parse(R"({"size": 1, "rate": 1})").text(), "error /t/rate: expected a number, more than 0 and less than 1, found the integer 1\n");
+  EXPECT_EQ(parse(R"({"size": 1, "rate": 1})").text(),
+            "error /t/rate: expected a number, more than 0 and less than 1, found the integer 1\n");
   EXPECT_EQ(parse(R"({"size": 1, "rate": 0.999})").text(), "");
-  EXPECT_EQ(parse(R"({"size": 1, "limit": 0})").text(), "error /t/limit: expected a number, more than 0, found the integer 0\n");
+  EXPECT_EQ(parse(R"({"size": 1, "limit": 0})").text(),
+            "error /t/limit: expected a number, more than 0, found the integer 0\n");
 }
 
 TEST(Schema, WordsAreSuggested) {
   EXPECT_EQ(parse(R"({"size": 1, "colour": "Gren"})").text(),
-            "error /t/colour: expected \"Red\", \"Green\", \"Blue\" or \"Verde\"; did you mean \"Green\"?, found the string \"Gren\"\n");
+            "error /t/colour: expected \"Red\", \"Green\", \"Blue\" or \"Verde\"; did you mean \"Green\"?, found the "
+            "string \"Gren\"\n");
   EXPECT_EQ(parse(R"({"size": 1, "colour": 3})").text(),
             "error /t/colour: expected \"Red\", \"Green\", \"Blue\" or \"Verde\", found the integer 3\n");
   EXPECT_EQ(parse(R"({"size": 1, "colour": "Verde"})").thing.colour, Colour::green);
@@ -162,7 +175,8 @@ TEST(Schema, AScalarMayStandInAnArrayOfOne) {
   EXPECT_EQ(p.thing.size, 7);
   EXPECT_EQ(p.thing.path, "x");
   EXPECT_EQ(p.thing.colour, Colour::red);
-  EXPECT_EQ(parse(R"({"size": [7, 8]})").text(), "error /t/size: expected an integer, at least 1, found an array of 2\n");
+  EXPECT_EQ(parse(R"({"size": [7, 8]})").text(),
+            "error /t/size: expected an integer, at least 1, found an array of 2\n");
 }
 
 TEST(Schema, IntegersMayBeWrittenAsFractionsOrFlags) {
@@ -178,7 +192,8 @@ TEST(Schema, NestedFieldsAndTheirObject) {
   EXPECT_EQ(parse(R"({"name": "n", "thing_parm": {"size": 3}})", schema, {"name"}).text(),
             "error /t/thing_parm: Thing has no field \"thing_parm\"; did you mean \"thing_param\"?\n"
             "error /t: Thing needs the object \"thing_param\"\n");
-  EXPECT_EQ(parse(R"({"thing_param": [1]})", schema).text(), "error /t/thing_param: expected an object, found an array of 1\n");
+  EXPECT_EQ(parse(R"({"thing_param": [1]})", schema).text(),
+            "error /t/thing_param: expected an object, found an array of 1\n");
   EXPECT_EQ(parse(R"({"thing_param": {"sizze": 3}})", schema).text(),
             "error /t/thing_param/sizze: Thing has no field \"sizze\"; did you mean \"size\"?\n"
             "error /t/thing_param: Thing needs \"size\": columns of y\n");
@@ -191,8 +206,11 @@ TEST(Schema, IgnoredKeysAreNotes) {
 }
 
 TEST(Schema, PartsAndListsPointIntoThemselves) {
-  const Schema<Thing> schema = Schema<Thing>("Thing").part("inner", &Thing::inner, inner(), "inside").list("layers", &Thing::layers, inner(), "all of them", false);
-  EXPECT_EQ(parse(R"({"inner": {"depth": 5}, "layers": [{"depth": 1}, {"depth": 2}]})", schema).thing.layers.size(), 2u);
+  const Schema<Thing> schema = Schema<Thing>("Thing")
+                                   .part("inner", &Thing::inner, inner(), "inside")
+                                   .list("layers", &Thing::layers, inner(), "all of them", false);
+  EXPECT_EQ(parse(R"({"inner": {"depth": 5}, "layers": [{"depth": 1}, {"depth": 2}]})", schema).thing.layers.size(),
+            2u);
   EXPECT_EQ(parse(R"({"inner": {"depth": 0}, "layers": [{"depth": 1}, {"dept": 2}]})", schema).text(),
             "error /t/inner/depth: expected an integer, at least 1, found the integer 0\n"
             "error /t/layers/1/dept: inner has no field \"dept\"; did you mean \"depth\"?\n"
@@ -210,7 +228,8 @@ TEST(Schema, RulesAcrossFieldsComeWhenEachFieldIsRight) {
     ++calls;
     if (t.fast && t.rate < 0.1) problems.error(pointer + "/rate", "fast things need more");
   });
-  EXPECT_EQ(parse(R"({"thing_param": {"size": 3, "fast": true, "rate": 0.01}})", schema).text(), "error /t/thing_param/rate: fast things need more\n");
+  EXPECT_EQ(parse(R"({"thing_param": {"size": 3, "fast": true, "rate": 0.01}})", schema).text(),
+            "error /t/thing_param/rate: fast things need more\n");
   EXPECT_EQ(calls, 1);
   parse(R"({"thing_param": {"size": 0, "fast": true}})", schema);
   EXPECT_EQ(calls, 1);
@@ -237,7 +256,8 @@ TEST(Problems, AreListedTogether) {
   problems.error("/layers/3", "one");
   problems.warn("/x", "not this");
   problems.error("", "two");
-  EXPECT_EQ(message_of(Kind::config, [&] { problems.throw_if_any("config.json"); }), "config.json: 2 problems\n  /layers/3: one\n  /: two");
+  EXPECT_EQ(message_of(Kind::config, [&] { problems.throw_if_any("config.json"); }),
+            "config.json: 2 problems\n  /layers/3: one\n  /: two");
 }
 
 TEST(Nearest, CountsInsertionsDeletionsReplacementsAndSwaps) {

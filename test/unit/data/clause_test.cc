@@ -25,7 +25,8 @@ std::string errors_of(const std::string& text) {
 
 std::string with_sparse(const std::string& sparse) {
   return R"({"type": "Data", "source": "list.txt", "label": {"top": "label", "label_dim": 1},
-             "dense": {"top": "dense", "dense_dim": 13}, "sparse": [)" + sparse + "]}";
+             "dense": {"top": "dense", "dense_dim": 13}, "sparse": [)" +
+         sparse + "]}";
 }
 
 TEST(DataClause, ReadsTheSpellingOfV21) {
@@ -60,25 +61,30 @@ TEST(DataClause, ReadsTheSpellingOfV23AndV30) {
 }
 
 TEST(DataClause, ReadsTheSpellingOfV31) {
-  const DataClause list = parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 4, 2], "is_fixed_length": 0})" ));
+  const DataClause list =
+      parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 4, 2], "is_fixed_length": 0})"));
   EXPECT_EQ(list.sparse[0].max_nnz, 4);
   EXPECT_EQ(list.sparse[0].max_feature_num_per_sample, 7);
-  const DataClause one = parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": 2, "is_fixed_length": true})"));
+  const DataClause one =
+      parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": 2, "is_fixed_length": true})"));
   EXPECT_EQ(one.sparse[0].max_nnz, 2);
   EXPECT_EQ(one.sparse[0].max_feature_num_per_sample, 6);
 }
 
 TEST(DataClause, ASlotMayKeepTheFirstOrTheLastOfItsKeys) {
-  const DataClause last = parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 40, 20], "keep_last": 10})"));
+  const DataClause last =
+      parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 40, 20], "keep_last": 10})"));
   const SparseInput& input = last.sparse[0];
   EXPECT_EQ(input.max_keys(), 61) << "what the data may hold";
-  EXPECT_EQ(std::vector<int64_t>({input.kept_nnz(0), input.kept_nnz(1), input.kept_nnz(2), input.kept_places(), input.kept_keys()}),
+  EXPECT_EQ(std::vector<int64_t>(
+                {input.kept_nnz(0), input.kept_nnz(1), input.kept_nnz(2), input.kept_places(), input.kept_keys()}),
             (std::vector<int64_t>{1, 10, 10, 21, 21}));
   const BatchShape shape = batch_shape(last, 7);
   EXPECT_EQ(shape.tables[0].key_capacity, 21 * 7);
   EXPECT_EQ(shape.tables[0].keep, 10);
   EXPECT_TRUE(shape.tables[0].keep_last);
-  const DataClause first = parsed(with_sparse(R"({"top": "x", "slot_num": 2, "max_feature_num_per_sample": 5, "keep_first": 3})"));
+  const DataClause first =
+      parsed(with_sparse(R"({"top": "x", "slot_num": 2, "max_feature_num_per_sample": 5, "keep_first": 3})"));
   EXPECT_EQ(first.sparse[0].kept_places(), 6);
   EXPECT_EQ(first.sparse[0].kept_keys(), 5);
   EXPECT_FALSE(batch_shape(first, 1).tables[0].keep_last);
@@ -86,8 +92,10 @@ TEST(DataClause, ASlotMayKeepTheFirstOrTheLastOfItsKeys) {
 
 TEST(DataClause, TheNewerOfTwoSpellingsDecides) {
   Problems problems;
-  const DataClause clause =
-      parsed(with_sparse(R"({"top": "x", "slot_num": 2, "nnz_per_slot": [1, 2], "max_feature_num_per_sample": 9, "max_nnz": 9})"), problems);
+  const DataClause clause = parsed(
+      with_sparse(
+          R"({"top": "x", "slot_num": 2, "nnz_per_slot": [1, 2], "max_feature_num_per_sample": 9, "max_nnz": 9})"),
+      problems);
   EXPECT_FALSE(problems.any_error());
   EXPECT_EQ(clause.sparse[0].max_keys(), 3);
   ASSERT_EQ(problems.notes().size(), 2u);
@@ -108,18 +116,26 @@ TEST(DataClause, ItsEffectiveFormReadsBackTheSame) {
 TEST(DataClause, EveryRuleNamesItsPlace) {
   const char* good = R"({"top": "x", "slot_num": 3, "max_feature_num_per_sample": 5})";
   EXPECT_EQ(errors_of(with_sparse(good)), "");
-  EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 3})")), "/layers/0/sparse/0: sparse input needs \"max_feature_num_per_sample\"");
+  EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 3})")),
+              "/layers/0/sparse/0: sparse input needs \"max_feature_num_per_sample\"");
   EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 0, "max_feature_num_per_sample": 5})")),
               "/layers/0/sparse/0/slot_num: expected an integer, at least 1");
   EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 2]})")),
               "/layers/0/sparse/0/nnz_per_slot: has 2 numbers for 3 slots");
-  EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 1, "max_feature_num_per_sample": 5, "keep_first": 2, "keep_last": 2})")),
-              "/layers/0/sparse/0/keep_first: a slot keeps its first or its last keys; \"keep_last\" is there too, keep one of them");
-  EXPECT_SAYS(errors_of(with_sparse(cat(good, ", ", good))), "/layers/0/sparse/1/top: \"x\" is the name of /layers/0/sparse/0/top already");
-  EXPECT_SAYS(errors_of(R"({"type": "Data", "source": "", "label": {"top": "l", "label_dim": 0}, "dense": {"top": "d"}, "sparse": []})"),
-              "/layers/0/label/label_dim: expected an integer, at least 1");
-  EXPECT_SAYS(errors_of(R"({"type": "Data", "source": "", "label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 0}, "sparse": []})"),
-              "/layers/0/source: expected the path of a file list");
+  EXPECT_SAYS(errors_of(with_sparse(
+                  R"({"top": "x", "slot_num": 1, "max_feature_num_per_sample": 5, "keep_first": 2, "keep_last": 2})")),
+              "/layers/0/sparse/0/keep_first: a slot keeps its first or its last keys; \"keep_last\" is there too, "
+              "keep one of them");
+  EXPECT_SAYS(errors_of(with_sparse(cat(good, ", ", good))),
+              "/layers/0/sparse/1/top: \"x\" is the name of /layers/0/sparse/0/top already");
+  EXPECT_SAYS(
+      errors_of(
+          R"({"type": "Data", "source": "", "label": {"top": "l", "label_dim": 0}, "dense": {"top": "d"}, "sparse": []})"),
+      "/layers/0/label/label_dim: expected an integer, at least 1");
+  EXPECT_SAYS(
+      errors_of(
+          R"({"type": "Data", "source": "", "label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 0}, "sparse": []})"),
+      "/layers/0/source: expected the path of a file list");
   EXPECT_SAYS(errors_of(R"({"type": "Dat"})"), "/layers/0/type: expected \"Data\", found the string \"Dat\"");
   EXPECT_SAYS(message_of([] {
                 Problems problems;
@@ -131,11 +147,14 @@ TEST(DataClause, EveryRuleNamesItsPlace) {
 
 TEST(DataClause, ParquetNamesAsManyColumnsAsThereAre) {
   std::string text = with_sparse(R"({"top": "x", "slot_num": 3, "max_feature_num_per_sample": 5})");
-  text.insert(1, R"("format": "Parquet", "parquet": {"labels": ["a", "b"], "slots": [{"columns": ["c"]}]}, "slot_size_array": [1, 2], )");
+  text.insert(
+      1,
+      R"("format": "Parquet", "parquet": {"labels": ["a", "b"], "slots": [{"columns": ["c"]}]}, "slot_size_array": [1, 2], )");
   const std::string errors = errors_of(text);
   EXPECT_SAYS(errors, "but \"labels\" of \"parquet\" names 2 columns");
   EXPECT_SAYS(errors, "/layers/0/sparse: has 3 slots in all, but \"slots\" of \"parquet\" names 1 columns");
-  EXPECT_SAYS(errors, "/layers/0/slot_size_array: has 2 numbers for 3 slots; their sums are added to the keys of Parquet data");
+  EXPECT_SAYS(errors,
+              "/layers/0/slot_size_array: has 2 numbers for 3 slots; their sums are added to the keys of Parquet data");
 }
 
 TEST(DataClause, WordsOfFormatsAreCorrected) {
@@ -156,7 +175,8 @@ TEST(DataClause, ASlotSizeArrayOfAnotherLengthIsAWarning) {
 
 TEST(BatchShape, MoreKeysThan32BitsCountIsAConfigError) {
   const DataClause clause = clause_of(1, 0, {input_of("x", 1000, 100, 100000)});
-  EXPECT_SAYS(message_of([&] { batch_shape(clause, 1 << 20); }), "config: sparse input \"x\": a batch of 1048576 samples could hold");
+  EXPECT_SAYS(message_of([&] { batch_shape(clause, 1 << 20); }),
+              "config: sparse input \"x\": a batch of 1048576 samples could hold");
 }
 
 }  // namespace

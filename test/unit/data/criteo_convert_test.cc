@@ -80,7 +80,8 @@ TEST_F(Criteo, RowsBecomeWhatAnIndependentParserExpects) {
       const size_t bag = s * 300 + row;
       ASSERT_EQ(block.offsets[bag + 1] - block.offsets[bag], 1);
       std::string value = s < 26 ? fields[14 + s] : fields[1 + s - 26];
-      if (s >= 26 && !value.empty() && std::stol(value) > 2) value = cat("bucket ", static_cast<int>(std::pow(std::log(std::stod(value)), 2)));
+      if (s >= 26 && !value.empty() && std::stol(value) > 2)
+        value = cat("bucket ", static_cast<int>(std::pow(std::log(std::stod(value)), 2)));
       const std::pair<int, std::string> expected{static_cast<int>(s), value};
       const auto [at, fresh] = meaning.emplace(block.keys[static_cast<size_t>(block.offsets[bag])], expected);
       EXPECT_EQ(at->second, expected);
@@ -102,7 +103,8 @@ TEST_F(Criteo, TheWideSlotHoldsTheKeysOfTheDeepOnes) {
   for (size_t row = 0; row < 50; ++row) {
     ASSERT_EQ(block.offsets[row + 1] - block.offsets[row], 39);
     for (size_t s = 0; s < 39; ++s)
-      EXPECT_EQ(block.keys[static_cast<size_t>(block.offsets[row]) + s], block.keys[static_cast<size_t>(block.offsets[(1 + s) * 50 + row])]);
+      EXPECT_EQ(block.keys[static_cast<size_t>(block.offsets[row]) + s],
+                block.keys[static_cast<size_t>(block.offsets[(1 + s) * 50 + row])]);
   }
 }
 
@@ -217,9 +219,12 @@ TEST_F(Criteo, BadRowsNameFileLineColumnAndValueOrAreCounted) {
     return message_of([&] { convert(); });
   };
   std::string line = line_of(1);
-  EXPECT_SAYS(message("2" + line.substr(1)), cat("in.tsv' line 4, at byte ", lines_of(3).size(), ": column label: expected 0 or 1, found '2'"));
-  EXPECT_SAYS(message("0\tx" + line.substr(line.find('\t', 2))), ": column I1: expected an integer or nothing, found 'x'");
-  EXPECT_SAYS(message(line.substr(0, line.rfind('\t')) + "\tnothex"), "column C26: expected up to 8 hexadecimal digits or nothing, found 'nothex'");
+  EXPECT_SAYS(message("2" + line.substr(1)),
+              cat("in.tsv' line 4, at byte ", lines_of(3).size(), ": column label: expected 0 or 1, found '2'"));
+  EXPECT_SAYS(message("0\tx" + line.substr(line.find('\t', 2))),
+              ": column I1: expected an integer or nothing, found 'x'");
+  EXPECT_SAYS(message(line.substr(0, line.rfind('\t')) + "\tnothex"),
+              "column C26: expected up to 8 hexadecimal digits or nothing, found 'nothex'");
   EXPECT_SAYS(message(line + "\t1"), "expected 40 fields separated by tabs, found 41");
   EXPECT_SAYS(message("0"), "expected 40 fields separated by tabs, found 1");
   options.bad_rows.skip = true;
@@ -265,7 +270,8 @@ fs::path shared_data() {
 
 TEST(CriteoSample, TheRealSampleConvertsAndReadsBackThroughTheReader) {
   const fs::path sample = shared_data() / "criteo_kaggle_sample.tsv.gz";
-  if (!fs::exists(sample)) GTEST_SKIP() << "no Criteo sample at " << sample << "; set HCTR_SHARED_DATA to the folder that holds it";
+  if (!fs::exists(sample))
+    GTEST_SKIP() << "no Criteo sample at " << sample << "; set HCTR_SHARED_DATA to the folder that holds it";
   const Folder folder;
   CriteoOptions options;
   options.inputs = {sample.string()};
@@ -281,7 +287,8 @@ TEST(CriteoSample, TheRealSampleConvertsAndReadsBackThroughTheReader) {
   const DataClause clause = data_schema().parse(criteo_data_clause(options), "", problems, {"type"});
   const BatchLayout layout(batch_shape(clause, 4096));
   std::vector<std::byte> memory(layout.bytes);
-  Reader reader(clause, training_source(clause), layout, {memory.data()}, {.batch = 4096, .workers = 2, .repeat = false}, Log::silent());
+  Reader reader(clause, training_source(clause), layout, {memory.data()},
+                {.batch = 4096, .workers = 2, .repeat = false}, Log::silent());
   EXPECT_EQ(reader.samples(), summary.train_rows);
   int64_t rows = 0;
   std::vector<std::set<int64_t>> distinct(26);

@@ -85,7 +85,8 @@ TEST(CsvSet, RowsComeBackForEveryStyleAndPacking) {
   DataClause clause = small_clause();
   const auto rows = random_rows(clause, 30000, 3, int64_t{1} << 62, true);  // several chunks
   for (const bool quotes : {false, true})
-    for (const TextStyle& style : {TextStyle{}, TextStyle{'\t', quotes, true, false, true, "\r\n"}, TextStyle{';', quotes, true, true, true, "\n"}}) {
+    for (const TextStyle& style : {TextStyle{}, TextStyle{'\t', quotes, true, false, true, "\r\n"},
+                                   TextStyle{';', quotes, true, true, true, "\n"}}) {
       clause.csv.delimiter = std::string(1, style.delimiter);
       clause.csv.quote = quotes || style.quotes ? "\"" : "";
       const std::string text = csv_text(clause, rows, style);
@@ -104,11 +105,14 @@ TEST(CsvSet, RandomShapesComeBack) {
     std::vector<SparseInput> sparse;
     for (int64_t i = below(4); i >= 0; --i) {
       const int64_t slots = 1 + below(5), nnz = 1 + below(4);
-      sparse.push_back(input_of(cat("x", i), slots, nnz, std::max(slots, 1 + below(static_cast<uint64_t>(slots * nnz)))));
+      sparse.push_back(
+          input_of(cat("x", i), slots, nnz, std::max(slots, 1 + below(static_cast<uint64_t>(slots * nnz)))));
     }
     DataClause clause = csv_clause(1 + below(3), below(5), sparse);
     const auto rows = random_rows(clause, below(300) + 1, draw, uint64_t{1} << (1 + below(62)), below(2) == 0);
-    write_text(folder / "a", csv_text(clause, rows, {',', below(2) == 0, true, below(2) == 0, below(2) == 0, below(2) ? "\n" : "\r\n"}));
+    write_text(
+        folder / "a",
+        csv_text(clause, rows, {',', below(2) == 0, true, below(2) == 0, below(2) == 0, below(2) ? "\n" : "\r\n"}));
     expect_reads(clause, folder / "a", rows, 1 + below(100));
   }
 }
@@ -118,7 +122,8 @@ TEST(CsvSet, FilesOfAListMayHaveTheirColumnsInDifferentOrders) {
   const DataClause clause = small_clause();
   const auto rows = random_rows(clause, 100, 3, 1000, true);
   write_text(folder / "a.csv", csv_text(clause, {rows.begin(), rows.begin() + 40}, {}));
-  write_gzip(folder / "b.csv.gz", csv_text(clause, {rows.begin() + 40, rows.end()}, {.quotes = true, .reversed = true}));
+  write_gzip(folder / "b.csv.gz",
+             csv_text(clause, {rows.begin() + 40, rows.end()}, {.quotes = true, .reversed = true}));
   write_file_list(folder / "list.txt", {folder / "a.csv", folder / "b.csv.gz"}, true);
   expect_reads(clause, folder / "list.txt", rows);
 }
@@ -137,7 +142,8 @@ TEST(CsvSet, WithoutAHeaderColumnsHaveGivenNamesOrNumbers) {
   clause.csv.slots[0].columns = {"5", "6", "7"};
   expect_reads(clause, folder / "a.csv", rows);
   clause.csv.columns = {"a", "b"};
-  EXPECT_SAYS(message_of([&] { expect_reads(clause, folder / "a.csv", rows); }), "it has 7 values, but \"columns\" names 2");
+  EXPECT_SAYS(message_of([&] { expect_reads(clause, folder / "a.csv", rows); }),
+              "it has 7 values, but \"columns\" names 2");
 }
 
 TEST(CsvSet, DefaultsTransformsAndKeys) {
@@ -149,17 +155,20 @@ TEST(CsvSet, DefaultsTransformsAndKeys) {
   csv.given = true;
   csv.labels = {"y"};
   csv.hash_seed = 11;
-  csv.dense = {{{"a"}, DenseTransform::none, {}, {}, -1}, {{"b"}, DenseTransform::log, {}, {}, 0}, {{"c", "d"}, DenseTransform::standardise, {1, 2}, {4}, 0}};
+  csv.dense = {{{"a"}, DenseTransform::none, {}, {}, -1},
+               {{"b"}, DenseTransform::log, {}, {}, 0},
+               {{"c", "d"}, DenseTransform::standardise, {1, 2}, {4}, 0}};
   csv.slots = {{{"city", "city2"}, KeyRule::vocabulary, 0, (folder / "cities").string(), "", {}},
                {{"h"}, KeyRule::hash, 100, "", "", "none"},
                {{"tags"}, KeyRule::hash, 0, "", "|", {}},
                {{"hex"}, KeyRule::hex, 0, "", "", {}},
                {{"n"}, KeyRule::number, 0, "", " ", {}}};
-  write_text(folder / "a", "\xEF\xBB\xBFy,a,b,c,d,city,city2,h,tags,hex,n\n"
-                           "1,2.5,7,5,10,Paris,Rome,x,red||blue,fF,3 2\n"
-                           "\n"
-                           "0,,,,,Berlin,,,,,\n"
-                           "0.25,-3,-7,0,0,Oslo,Oslo,none,\"a\"\"b\",0,7\n");
+  write_text(folder / "a",
+             "\xEF\xBB\xBFy,a,b,c,d,city,city2,h,tags,hex,n\n"
+             "1,2.5,7,5,10,Paris,Rome,x,red||blue,fF,3 2\n"
+             "\n"
+             "0,,,,,Berlin,,,,,\n"
+             "0.25,-3,-7,0,0,Oslo,Oslo,none,\"a\"\"b\",0,7\n");
   const int64_t x = 8 + csv_hashed_key("x", 11, 2, 100), none = 8 + csv_hashed_key("none", 11, 2, 100);
   const auto tag = [](const char* text) { return csv_hashed_key(text, 11, 3, kAllKeys); };
   const auto log8 = static_cast<float>(std::log1p(7.0));
@@ -185,9 +194,12 @@ TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
   EXPECT_SAYS(spoilt(",2,3,4,5,6\n"), place + "column 'L0': expected a number, found nothing");
   EXPECT_SAYS(spoilt("1,2,1e99,4,5,6\n"), place + "column 'D1': expected a number or nothing, found '1e99'");
   EXPECT_SAYS(spoilt("1,2,3,4,-5,6\n"), place + "column 'S1': expected an integer of at least 0, found '-5'");
-  EXPECT_SAYS(spoilt("1,2,3,4,5|9223372036854775807,6\n"), place + "column 'S1': expected an integer of at least 0, found '5|9223372036854775807'");
-  EXPECT_SAYS(spoilt("1,2,3,4,5|5|5,6\n"), place + "slot 1 (of sparse input \"deep\") has 3 keys, more than its max_nnz of 2");
-  EXPECT_SAYS(spoilt("1,2,3,4,5|5,6|6\n"), place + "sparse input \"deep\" has 4 keys in this sample, more than its max_feature_num_per_sample of 3");
+  EXPECT_SAYS(spoilt("1,2,3,4,5|9223372036854775807,6\n"),
+              place + "column 'S1': expected an integer of at least 0, found '5|9223372036854775807'");
+  EXPECT_SAYS(spoilt("1,2,3,4,5|5|5,6\n"),
+              place + "slot 1 (of sparse input \"deep\") has 3 keys, more than its max_nnz of 2");
+  EXPECT_SAYS(spoilt("1,2,3,4,5|5,6|6\n"),
+              place + "sparse input \"deep\" has 4 keys in this sample, more than its max_feature_num_per_sample of 3");
   EXPECT_SAYS(spoilt("1,2,3,4,5\n"), place + "expected 6 values, found 5");
   EXPECT_SAYS(spoilt("1,2,3,4,5,6,7\n"), place + "expected 6 values, found 7");
   EXPECT_SAYS(spoilt("1,\"2\"x,3,4,5,6\n"), place + "value 2 goes on behind its closing quote: 'x'");
@@ -211,7 +223,8 @@ TEST(CsvSet, BadRecordsMayBeLeftOutAndNothingBehindThemIsMisread) {
   clause.bad_records = BadRecordPolicy::skip;
   const auto rows = random_rows(clause, 3000, 3, 1000, true);
   std::string text = csv_text(clause, {}, {});
-  const char* const bad[] = {"x,,2,3,4,5,6\n", "1,2\n", "\"a\"b,\"\n\",,,,,\n", "1,,\"2\n3\",4,5,6,7\n", ",,,,,,,,,,,,\n"};
+  const char* const bad[] = {"x,,2,3,4,5,6\n", "1,2\n", "\"a\"b,\"\n\",,,,,\n", "1,,\"2\n3\",4,5,6,7\n",
+                             ",,,,,,,,,,,,\n"};
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::string one = csv_text(clause, {rows[i]}, {.quotes = i % 2 == 0, .header = false});
     text += one;
@@ -252,18 +265,24 @@ TEST(CsvSet, NoRecordMayBeEndless) {
   for (const char* quote : {"", "\""}) {
     DataClause clause = small_clause();
     clause.csv.quote = quote;
-    std::string text = csv_text(clause, {}, {}) + "\"" + std::string(static_cast<size_t>(2 * kLongestRecord) + 1000, 'x');
+    std::string text =
+        csv_text(clause, {}, {}) + "\"" + std::string(static_cast<size_t>(2 * kLongestRecord) + 1000, 'x');
     write_text(folder / "a", text);
     EXPECT_SAYS(message_of([&] { expect_reads(clause, folder / "a", {}); }), "no record ends within 16777216 bytes");
   }
 }
 
 TEST(CsvSet, RulesOfTheClause) {
-  const auto errors = [](const std::string& csv, const std::string& dims = R"("label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 1})") {
+  const auto errors = [](const std::string& csv,
+                         const std::string& dims =
+                             R"("label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 1})") {
     return message_of([&] {
       Problems problems;
-      data_clause_of(Json::parse(cat(R"({"layers": [{"type": "Data", "format": "Csv", "source": "a", )", dims,
-                                     R"(, "sparse": [{"top": "x", "slot_num": 2, "max_feature_num_per_sample": 2}])", csv, "}]}"), "x"), problems);
+      data_clause_of(
+          Json::parse(cat(R"({"layers": [{"type": "Data", "format": "Csv", "source": "a", )", dims,
+                          R"(, "sparse": [{"top": "x", "slot_num": 2, "max_feature_num_per_sample": 2}])", csv, "}]}"),
+                      "x"),
+          problems);
       problems.throw_if_any("x");
     });
   };
@@ -274,22 +293,32 @@ TEST(CsvSet, RulesOfTheClause) {
   EXPECT_SAYS(with(R"("delimiter": "::")"), "/layers/0/csv/delimiter: expected one character, found \"::\"");
   EXPECT_SAYS(with(R"("quote": ",")"), "/layers/0/csv/quote: is the delimiter too");
   EXPECT_SAYS(with(R"("columns": ["y", "a"])"), "/layers/0/csv/columns: the header names the columns");
-  EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y", "z"], "dense": [], "slots": [{"columns": ["b"]}]})"), "/layers/0/label/label_dim: is 1, but \"labels\" of \"csv\" names 2 columns");
-  EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y"], "dense": [], "slots": [{"columns": ["b"]}]})"), "/layers/0/dense/dense_dim: is 1, but \"dense\" of \"csv\" names 0 columns");
+  EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y", "z"], "dense": [], "slots": [{"columns": ["b"]}]})"),
+              "/layers/0/label/label_dim: is 1, but \"labels\" of \"csv\" names 2 columns");
+  EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y"], "dense": [], "slots": [{"columns": ["b"]}]})"),
+              "/layers/0/dense/dense_dim: is 1, but \"dense\" of \"csv\" names 0 columns");
   EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b"]}]})"),
               "/layers/0/sparse: has 2 slots in all, but \"slots\" of \"csv\" names 1 columns");
   const auto slots = [&](const std::string& more) {
-    return errors(cat(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b", "c"], )", more, "}]}"));
+    return errors(cat(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b", "c"], )",
+                      more, "}]}"));
   };
-  EXPECT_SAYS(slots(R"("keys": "vocabulary")"), "/layers/0/csv/slots/0/vocabulary: \"keys\": \"vocabulary\" needs the file");
-  EXPECT_SAYS(slots(R"("vocabulary": "f")"), "/layers/0/csv/slots/0/vocabulary: only \"keys\": \"vocabulary\" has a use for it");
-  EXPECT_SAYS(slots(R"("keys": "number", "buckets": 5)"), "/layers/0/csv/slots/0/buckets: only \"keys\": \"hash\" has a use for it");
+  EXPECT_SAYS(slots(R"("keys": "vocabulary")"),
+              "/layers/0/csv/slots/0/vocabulary: \"keys\": \"vocabulary\" needs the file");
+  EXPECT_SAYS(slots(R"("vocabulary": "f")"),
+              "/layers/0/csv/slots/0/vocabulary: only \"keys\": \"vocabulary\" has a use for it");
+  EXPECT_SAYS(slots(R"("keys": "number", "buckets": 5)"),
+              "/layers/0/csv/slots/0/buckets: only \"keys\": \"hash\" has a use for it");
   const auto dense = [&](const std::string& more) {
-    return errors(cat(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"], )", more, R"(}], "slots": [{"columns": ["b", "c"]}]})"));
+    return errors(cat(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"], )", more,
+                      R"(}], "slots": [{"columns": ["b", "c"]}]})"));
   };
-  EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1])"), "/layers/0/csv/dense/0/std: expected one number for all columns or 1, one for each; found 0");
-  EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1], "std": [0])"), "/layers/0/csv/dense/0/std: expected numbers more than 0, found 0");
-  EXPECT_SAYS(dense(R"("mean": [1])"), "/layers/0/csv/dense/0/mean: only \"transform\": \"standardise\" has a use for it");
+  EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1])"),
+              "/layers/0/csv/dense/0/std: expected one number for all columns or 1, one for each; found 0");
+  EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1], "std": [0])"),
+              "/layers/0/csv/dense/0/std: expected numbers more than 0, found 0");
+  EXPECT_SAYS(dense(R"("mean": [1])"),
+              "/layers/0/csv/dense/0/mean: only \"transform\": \"standardise\" has a use for it");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Samples of feature specifications: the same rows come back however their columns are spread over chunks and files, and as from other formats.
+// Samples of feature specifications: the same rows come back however their columns are spread over chunks and files,
+// and as from other formats.
 #include "data/feature_set.h"
 
 #include <algorithm>
@@ -21,16 +22,19 @@ struct Table {
   std::vector<std::vector<double>> values;  // [features][rows]
   size_t rows = 0;
 
-  size_t add(const std::string& channel, const std::string& name, FeatureType type, std::optional<int64_t> cardinality, std::vector<double> column) {
+  size_t add(const std::string& channel, const std::string& name, FeatureType type, std::optional<int64_t> cardinality,
+             std::vector<double> column) {
     spec.features.push_back({name, type, cardinality});
-    auto found = std::find_if(spec.channels.begin(), spec.channels.end(), [&](const FeatureChannel& each) { return each.name == channel; });
+    auto found = std::find_if(spec.channels.begin(), spec.channels.end(),
+                              [&](const FeatureChannel& each) { return each.name == channel; });
     if (found == spec.channels.end()) found = spec.channels.insert(found, {channel, {}});
     found->features.push_back(spec.features.size() - 1);
     rows = column.size();
     values.push_back(std::move(column));
     return spec.features.size() - 1;
   }
-  /// One more chunk of the mapping "train", with its rows shared out among files of these lengths; the last gets the rest.
+  /// One more chunk of the mapping "train", with its rows shared out among files of these lengths; the last gets the
+  /// rest.
   void chunk(FeatureChunk::Kind kind, const std::vector<size_t>& features, const std::vector<size_t>& lengths = {}) {
     if (spec.sources.empty()) spec.sources.push_back({"train", {}});
     auto& chunks = spec.sources[0].chunks;
@@ -38,7 +42,8 @@ struct Table {
     size_t row = 0;
     for (size_t f = 0; f <= lengths.size(); ++f) {
       const size_t end = f == lengths.size() ? rows : std::min(rows, row + lengths[f]);
-      const fs::path file = spec.folder / cat("c", chunks.size(), "_", f, kind == FeatureChunk::Kind::csv ? ".csv" : ".bin");
+      const fs::path file =
+          spec.folder / cat("c", chunks.size(), "_", f, kind == FeatureChunk::Kind::csv ? ".csv" : ".bin");
       write_text(file, kind == FeatureChunk::Kind::csv ? text(features, row, end) : bytes(features, row, end));
       chunks.back().files.push_back(file);
       row = end;
@@ -68,17 +73,39 @@ struct Table {
         const double value = values[feature][r];
         switch (spec.features[feature].type) {
           case FeatureType::boolean:
-          case FeatureType::u8: put(static_cast<uint8_t>(value)); break;
-          case FeatureType::i8: put(static_cast<int8_t>(value)); break;
-          case FeatureType::i16: put(static_cast<int16_t>(value)); break;
-          case FeatureType::u16: put(static_cast<uint16_t>(value)); break;
-          case FeatureType::i32: put(static_cast<int32_t>(value)); break;
-          case FeatureType::u32: put(static_cast<uint32_t>(value)); break;
-          case FeatureType::i64: put(static_cast<int64_t>(value)); break;
-          case FeatureType::u64: put(static_cast<uint64_t>(value)); break;
-          case FeatureType::f16: put(Half(static_cast<float>(value))); break;
-          case FeatureType::f32: put(static_cast<float>(value)); break;
-          case FeatureType::f64: put(value); break;
+          case FeatureType::u8:
+            put(static_cast<uint8_t>(value));
+            break;
+          case FeatureType::i8:
+            put(static_cast<int8_t>(value));
+            break;
+          case FeatureType::i16:
+            put(static_cast<int16_t>(value));
+            break;
+          case FeatureType::u16:
+            put(static_cast<uint16_t>(value));
+            break;
+          case FeatureType::i32:
+            put(static_cast<int32_t>(value));
+            break;
+          case FeatureType::u32:
+            put(static_cast<uint32_t>(value));
+            break;
+          case FeatureType::i64:
+            put(static_cast<int64_t>(value));
+            break;
+          case FeatureType::u64:
+            put(static_cast<uint64_t>(value));
+            break;
+          case FeatureType::f16:
+            put(Half(static_cast<float>(value)));
+            break;
+          case FeatureType::f32:
+            put(static_cast<float>(value));
+            break;
+          case FeatureType::f64:
+            put(value);
+            break;
         }
       }
     return all;
@@ -111,9 +138,11 @@ Table random_table(const fs::path& folder, Draws& draw, size_t rows, std::vector
     for (double& one : all) one = value();
     return all;
   };
-  const FeatureType all[] = {FeatureType::boolean, FeatureType::i8,  FeatureType::u8,  FeatureType::i16, FeatureType::u16, FeatureType::i32,
-                             FeatureType::u32,     FeatureType::i64, FeatureType::u64, FeatureType::f16, FeatureType::f32, FeatureType::f64};
-  const auto labels = 1 + static_cast<int64_t>(draw.below(3)), dense = static_cast<int64_t>(draw.below(5)), slots = 1 + static_cast<int64_t>(draw.below(8));
+  const FeatureType all[] = {FeatureType::boolean, FeatureType::i8,  FeatureType::u8,  FeatureType::i16,
+                             FeatureType::u16,     FeatureType::i32, FeatureType::u32, FeatureType::i64,
+                             FeatureType::u64,     FeatureType::f16, FeatureType::f32, FeatureType::f64};
+  const auto labels = 1 + static_cast<int64_t>(draw.below(3)), dense = static_cast<int64_t>(draw.below(5)),
+             slots = 1 + static_cast<int64_t>(draw.below(8));
   shape = clause_of(labels, dense, {input_of("a", 1, 1, 1)});
   if (slots > 1) shape.sparse.push_back(input_of("b", slots - 1, 1, slots - 1));
   for (int64_t i = 0; i < labels + dense; ++i) {
@@ -123,7 +152,8 @@ Table random_table(const fs::path& folder, Draws& draw, size_t rows, std::vector
       return is_whole(type) ? whole : (whole - 50) / 8;
     });
     table.add(i < labels ? "label" : "numerical", cat("n", i), type, {}, values);
-    for (size_t r = 0; r < rows; ++r) (i < labels ? rows_of[r].label : rows_of[r].dense).push_back(static_cast<float>(values[r]));
+    for (size_t r = 0; r < rows; ++r)
+      (i < labels ? rows_of[r].label : rows_of[r].dense).push_back(static_cast<float>(values[r]));
   }
   int64_t base = 0;
   for (int64_t s = 0; s < slots; ++s) {
@@ -172,21 +202,24 @@ struct Samples : ::testing::Test {
     Draws draw{5};
     const auto column = [&](uint64_t limit, double scale) {
       std::vector<double> all(kRows);
-      for (double& one : all) one = static_cast<double>(static_cast<float>(static_cast<double>(draw.below(limit)) / scale));
+      for (double& one : all)
+        one = static_cast<double>(static_cast<float>(static_cast<double>(draw.below(limit)) / scale));
       return all;
     };
     table.spec.folder = folder.path();
     table.add("label", "click", FeatureType::boolean, {}, column(2, 1));
     table.add("numerical", "age", FeatureType::f32, {}, column(1000, 7));
     table.add("numerical", "price", FeatureType::f32, {}, column(1000, 3));
-    for (size_t s = 0; s < 5; ++s) table.add("categorical", cat("s", s), FeatureType::i32, sizes[s], column(static_cast<uint64_t>(sizes[s]), 1));
+    for (size_t s = 0; s < 5; ++s)
+      table.add("categorical", cat("s", s), FeatureType::i32, sizes[s], column(static_cast<uint64_t>(sizes[s]), 1));
     for (size_t r = 0; r < kRows; ++r) {
       Row row;
       const auto at = [&](size_t feature) { return static_cast<float>(table.values[feature][r]); };
       row.label = {at(0)};
       row.dense = {at(1), at(2)};
       int64_t base = 0;
-      for (size_t s = 0; s < 5; base += sizes[s++]) row.slots.push_back({base + static_cast<int64_t>(table.values[3 + s][r])});
+      for (size_t s = 0; s < 5; base += sizes[s++])
+        row.slots.push_back({base + static_cast<int64_t>(table.values[3 + s][r])});
       rows.push_back(std::move(row));
     }
   }
@@ -231,13 +264,20 @@ TEST_F(Samples, TextBinaryRawAndNormDeliverTheSameBatchesBitForBit) {
   raw.slot_size_array = sizes;
   std::string bytes;
   for (size_t r = 0; r < kRows; ++r) {
-    for (size_t i = 0; i < 3; ++i) bytes.append(std::bit_cast<std::array<char, 4>>(static_cast<float>(table.values[i][r])).data(), 4);
-    for (size_t s = 3; s < 8; ++s) bytes.append(std::bit_cast<std::array<char, 4>>(static_cast<int32_t>(table.values[s][r])).data(), 4);
+    for (size_t i = 0; i < 3; ++i)
+      bytes.append(std::bit_cast<std::array<char, 4>>(static_cast<float>(table.values[i][r])).data(), 4);
+    for (size_t s = 3; s < 8; ++s)
+      bytes.append(std::bit_cast<std::array<char, 4>>(static_cast<int32_t>(table.values[s][r])).data(), 4);
   }
   write_text(folder / "all.raw", bytes);
-  const auto batches = [&](const DataClause& of, const fs::path& source, ReaderOptions options) { return Rig(of, source, options).all(options.repeat ? 50 : 1000); };
-  for (const auto& options : {ReaderOptions{.batch = 999, .workers = 2, .repeat = false}, ReaderOptions{.batch = 2001, .workers = 3, .repeat = true, .rank = 1, .ranks = 3},
-                              ReaderOptions{.batch = 512, .workers = 3, .repeat = true, .shuffle = 5000, .seed = 9}, ReaderOptions{.batch = 4096, .workers = 1, .repeat = false, .keep_last_partial = false}}) {
+  const auto batches = [&](const DataClause& of, const fs::path& source, ReaderOptions options) {
+    return Rig(of, source, options).all(options.repeat ? 50 : 1000);
+  };
+  for (const auto& options :
+       {ReaderOptions{.batch = 999, .workers = 2, .repeat = false},
+        ReaderOptions{.batch = 2001, .workers = 3, .repeat = true, .rank = 1, .ranks = 3},
+        ReaderOptions{.batch = 512, .workers = 3, .repeat = true, .shuffle = 5000, .seed = 9},
+        ReaderOptions{.batch = 4096, .workers = 1, .repeat = false, .keep_last_partial = false}}) {
     const auto expected = batches(norm, folder / "list.txt", options);
     std::vector<std::vector<Seen>> others = {batches(raw, folder / "all.raw", options)};
     for (const auto& chunks : {two_texts, binary_columns, one_of_each}) {
@@ -294,14 +334,17 @@ TEST_F(Samples, NoMoreThanNumSamplesAreRead) {
 TEST_F(Samples, BadRowsAreErrorsOrLeftOutWithAllTheirColumns) {
   table.values[6][20001] = 70000;  // no id
   table.values[1][5] = NAN;
-  table.values[4][5] = -1;         // of the same row
+  table.values[4][5] = -1;  // of the same row
   table.values[3][29999] = 3;
   auto good = rows;
   for (const size_t bad : {29999, 20001, 5}) good.erase(good.begin() + static_cast<ptrdiff_t>(bad));
   for (const auto& chunks : {two_texts, binary_columns, one_of_each}) {
     with(chunks);
     DataClause of = clause();
-    EXPECT_SAYS(message_of([&] { expect_reads(of, "train", rows); }), chunks == two_texts ? "c2_2.csv' line " : chunks == binary_columns ? "c1_0.bin' row 6: feature age: nan" : ".bin' row 6: ");
+    EXPECT_SAYS(message_of([&] { expect_reads(of, "train", rows); }), chunks == two_texts ? "c2_2.csv' line "
+                                                                      : chunks == binary_columns
+                                                                          ? "c1_0.bin' row 6: feature age: nan"
+                                                                          : ".bin' row 6: ");
     of.bad_records = BadRecordPolicy::skip;
     expect_reads(of, "train", good, 777);
     Rig rig(of, "train", {.batch = 1000, .workers = 2, .repeat = false});
@@ -331,11 +374,16 @@ TEST_F(Samples, WhatIsWrongInTheFilesIsNamedWithFilePlaceColumnAndValue) {
     return message;
   };
   const fs::path first = text[0].files[0], last = text[1].files[3];
-  EXPECT_SAYS(spoil(first, "1,0,2\n1,0\n"), cat("data: '", first.string(), "' line 2: expected 3 values separated by commas, one for each feature of the chunk, found 2"));
-  EXPECT_SAYS(spoil(first, "s4,click,s0\n1,0,2\n"), "line 1: feature s4: expected a whole number (int32), found 's4'; a csv chunk has no line of names");
+  EXPECT_SAYS(spoil(first, "1,0,2\n1,0\n"),
+              cat("data: '", first.string(),
+                  "' line 2: expected 3 values separated by commas, one for each feature of the chunk, found 2"));
+  EXPECT_SAYS(spoil(first, "s4,click,s0\n1,0,2\n"),
+              "line 1: feature s4: expected a whole number (int32), found 's4'; a csv chunk has no line of names");
   EXPECT_SAYS(spoil(first, "1,0,2\n\n7,1,2\n"), "line 3: feature s4: 7 is no id below its cardinality of 7");
   EXPECT_SAYS(spoil(first, "1,2,2\n"), "line 1: feature click: 2 does not fit its type bool");
-  EXPECT_SAYS(spoil(first, "1,1,2\n"), cat("the chunks of mapping \"train\" differ in length: the one of '", first.string(), "' ends after 20001 rows, the one of '", text[1].files[0].string(), "' has more"));
+  EXPECT_SAYS(spoil(first, "1,1,2\n"),
+              cat("the chunks of mapping \"train\" differ in length: the one of '", first.string(),
+                  "' ends after 20001 rows, the one of '", text[1].files[0].string(), "' has more"));
   EXPECT_SAYS(spoil(last, std::string(2 << 20, '1')), "line 1: more than 1048576 bytes without a line end");
   EXPECT_SAYS(spoil(last, "1,nan,1,1,1\n"), "line 1: feature price: nan is no finite float");
   EXPECT_SAYS(spoil(last, "1,1e39,1,1,1\n"), "line 1: feature price: 1e+39 does not fit its type float32");
@@ -344,12 +392,18 @@ TEST_F(Samples, WhatIsWrongInTheFilesIsNamedWithFilePlaceColumnAndValue) {
 
   const auto binary = with(binary_columns).spec.sources[0].chunks;
   const fs::path ids = binary[2].files[1];
-  EXPECT_SAYS(spoil(ids, std::string(39999, '\0')), cat("data: '", ids.string(), "' has 39999 bytes, which is no whole number of rows of 4 bytes; was it cut off"));
-  EXPECT_SAYS(spoil(ids, std::string(39996, '\0')), cat("differ in length: the one of '", binary[1].files[0].string(), "' has 30000 rows, the one of '", binary[2].files[0].string(), "' 29999"));
+  EXPECT_SAYS(
+      spoil(ids, std::string(39999, '\0')),
+      cat("data: '", ids.string(), "' has 39999 bytes, which is no whole number of rows of 4 bytes; was it cut off"));
+  EXPECT_SAYS(spoil(ids, std::string(39996, '\0')),
+              cat("differ in length: the one of '", binary[1].files[0].string(), "' has 30000 rows, the one of '",
+                  binary[2].files[0].string(), "' 29999"));
   std::string bytes(40000, '\0');
   bytes[4 * 9876 + 1] = 1;
-  EXPECT_SAYS(spoil(ids, bytes), cat("'", ids.string(), "' row 9877: feature s0: 256 is no id below its cardinality of 3"));
-  EXPECT_SAYS(spoil(binary[1].files[0], std::string(20000, '\7')), "row 1: feature click: 7 does not fit its type bool");
+  EXPECT_SAYS(spoil(ids, bytes),
+              cat("'", ids.string(), "' row 9877: feature s0: 256 is no id below its cardinality of 3"));
+  EXPECT_SAYS(spoil(binary[1].files[0], std::string(20000, '\7')),
+              "row 1: feature click: 7 does not fit its type bool");
 }
 
 TEST_F(Samples, IdsWithoutACardinalityAreKeysAsTheyStandOrHeldAgainstSlotSizeArray) {
@@ -364,7 +418,8 @@ TEST_F(Samples, IdsWithoutACardinalityAreKeysAsTheyStandOrHeldAgainstSlotSizeArr
   of.slot_size_array = sizes;
   expect_reads(of, "train", rows, 999);
   of.slot_size_array[3] = 69000;
-  EXPECT_SAYS(message_of([&] { expect_reads(of, "train", rows); }), "is no id below the 69000 that \"slot_size_array\" gives slot 3");
+  EXPECT_SAYS(message_of([&] { expect_reads(of, "train", rows); }),
+              "is no id below the 69000 that \"slot_size_array\" gives slot 3");
 }
 
 TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
@@ -372,25 +427,44 @@ TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
   const auto problems = [&](const std::string& change) {
     return message_of([&] {
       Problems found;
-      data_clause_of(Json::parse(cat(R"({"layers": [{"type": "Data", )", change, R"(, "feature_spec": ")", (folder / "spec.yaml").string(), R"("}]})"), "x"), found);
+      data_clause_of(Json::parse(cat(R"({"layers": [{"type": "Data", )", change, R"(, "feature_spec": ")",
+                                     (folder / "spec.yaml").string(), R"("}]})"),
+                                 "x"),
+                     found);
       found.throw_if_any("x");
     });
   };
-  const std::string label = R"("label": {"top": "y", "label_dim": 1}, )", dense = R"("dense": {"top": "x", "dense_dim": 2}, )";
+  const std::string label = R"("label": {"top": "y", "label_dim": 1}, )",
+                    dense = R"("dense": {"top": "x", "dense_dim": 2}, )";
   const std::string sparse = R"("sparse": [{"top": "a", "slot_num": 5, "nnz_per_slot": 1}])";
   EXPECT_EQ(problems(label + dense + sparse), "");
-  EXPECT_SAYS(problems(R"("label": {"top": "y", "label_dim": 2}, )" + dense + sparse), "/layers/0/label/label_dim: is 2, but the channel \"label\" of the feature specification has 1 feature: click");
-  EXPECT_SAYS(problems(label + R"("dense": {"top": "x", "dense_dim": 0}, )" + sparse), "/layers/0/dense/dense_dim: is 0, but the channel \"numerical\" of the feature specification has 2 features: age, price");
-  EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "a", "slot_num": 3, "nnz_per_slot": 1}])"), "/layers/0/sparse: the inputs without a channel of their name have 3 slots in all, but the channel \"categorical\" of the feature specification has 5 features");
-  EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "numerical", "slot_num": 2, "nnz_per_slot": 1}])"), "/layers/0/sparse/0: the feature \"age\" has the type float32; ids are whole numbers");
-  EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "a", "slot_num": 5, "max_feature_num_per_sample": 4}])"), "/layers/0/sparse/0: a feature is one key in its slot, 5 in all; the limits allow 4");
-  EXPECT_SAYS(problems(label + dense + sparse + R"(, "source": "trian")"), "/layers/0/source: the feature specification has no mapping \"trian\"; there is train");
-  EXPECT_SAYS(problems(label + dense + sparse + R"(, "format": "Raw")"), "/layers/0/format: a feature specification says how samples are stored; leave out \"Raw\" or \"feature_spec\"");
-  EXPECT_SAYS(problems(label + dense + sparse + R"(, "slot_size_array": [1, 2])"), "/layers/0/slot_size_array: has 2 numbers for 5 slots");
-  EXPECT_SAYS(problems(label + dense + sparse + R"(, "slot_size_array": [3, 99, 2655, 70000, 7])"), "/layers/0/slot_size_array/1: is 99, but the feature \"s1\" has ids below its cardinality of 100");
+  EXPECT_SAYS(
+      problems(R"("label": {"top": "y", "label_dim": 2}, )" + dense + sparse),
+      "/layers/0/label/label_dim: is 2, but the channel \"label\" of the feature specification has 1 feature: click");
+  EXPECT_SAYS(problems(label + R"("dense": {"top": "x", "dense_dim": 0}, )" + sparse),
+              "/layers/0/dense/dense_dim: is 0, but the channel \"numerical\" of the feature specification has 2 "
+              "features: age, price");
+  EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "a", "slot_num": 3, "nnz_per_slot": 1}])"),
+              "/layers/0/sparse: the inputs without a channel of their name have 3 slots in all, but the channel "
+              "\"categorical\" of the feature specification has 5 features");
+  EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "numerical", "slot_num": 2, "nnz_per_slot": 1}])"),
+              "/layers/0/sparse/0: the feature \"age\" has the type float32; ids are whole numbers");
+  EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "a", "slot_num": 5, "max_feature_num_per_sample": 4}])"),
+              "/layers/0/sparse/0: a feature is one key in its slot, 5 in all; the limits allow 4");
+  EXPECT_SAYS(problems(label + dense + sparse + R"(, "source": "trian")"),
+              "/layers/0/source: the feature specification has no mapping \"trian\"; there is train");
+  EXPECT_SAYS(
+      problems(label + dense + sparse + R"(, "format": "Raw")"),
+      "/layers/0/format: a feature specification says how samples are stored; leave out \"Raw\" or \"feature_spec\"");
+  EXPECT_SAYS(problems(label + dense + sparse + R"(, "slot_size_array": [1, 2])"),
+              "/layers/0/slot_size_array: has 2 numbers for 5 slots");
+  EXPECT_SAYS(problems(label + dense + sparse + R"(, "slot_size_array": [3, 99, 2655, 70000, 7])"),
+              "/layers/0/slot_size_array/1: is 99, but the feature \"s1\" has ids below its cardinality of 100");
   table.spec.features[4] = {"s1", FeatureType::i64, (1LL << 48) + 1};
   with(one_of_each);
-  EXPECT_SAYS(problems(label + dense + sparse), "/layers/0/slot_size_array/1: the feature \"s1\" has a cardinality of 281474976710657, and a slot has at most 281474976710656 ids; state");
+  EXPECT_SAYS(problems(label + dense + sparse),
+              "/layers/0/slot_size_array/1: the feature \"s1\" has a cardinality of 281474976710657, and a slot has at "
+              "most 281474976710656 ids; state");
   fs::remove(folder / "spec.yaml");
   EXPECT_EQ(problems(label + dense + sparse), "") << "not there yet";
 }
@@ -400,7 +474,9 @@ TEST(FeatureClause, AnInputReadsTheChannelOfItsNameAndTheOthersShareTheUsualOne)
   for (const char* name : {"u0", "c0", "c1", "u1", "c2"}) spec.features.push_back({name, FeatureType::i32, 10});
   spec.channels = {{"categorical", {1, 2, 4}}, {"user", {3, 0}}, {"label", {0}}};
   Problems problems;
-  const FeatureUse use = use_features(spec, clause_of(1, 0, {input_of("first", 1, 1, 1), input_of("user", 2, 1, 2), input_of("rest", 2, 1, 2)}), "", problems);
+  const FeatureUse use = use_features(
+      spec, clause_of(1, 0, {input_of("first", 1, 1, 1), input_of("user", 2, 1, 2), input_of("rest", 2, 1, 2)}), "",
+      problems);
   EXPECT_FALSE(problems.any_error());
   EXPECT_EQ(use.slots, (std::vector<size_t>{1, 3, 0, 2, 4}));
   EXPECT_EQ(use.labels, std::vector<size_t>{0}) << "a feature may be several things";

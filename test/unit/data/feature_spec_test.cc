@@ -9,7 +9,8 @@
 namespace hctr::data_test {
 namespace {
 
-/// Five features; the training rows lie in two chunks, the first of them in two files, with the columns of the second in another order.
+/// Five features; the training rows lie in two chunks, the first of them in two files, with the columns of the second
+/// in another order.
 const char* const kSpec = R"(feature_spec:
   user_gender:
     dtype: torch.int8
@@ -66,13 +67,21 @@ TEST(FeatureSpec, ReadsAllSectionsAndWritesWhatReadsTheSame) {
 }
 
 TEST(FeatureSpec, EveryProblemIsNamedWithPlaceAndLine) {
-  const auto message = [](const std::string& text) { return message_of([&] { parse_feature_spec(text, "spec.yaml", ""); }); };
-  EXPECT_SAYS(message(changed("dtype: int8", "dtype: int9")), "config: spec.yaml: 1 problem\n  /feature_spec/user_age/dtype (line 6): there is no type \"int9\"");
-  EXPECT_SAYS(message(changed("cardinality: 3", "cardinality: 300")), "ids up to 299 do not fit the type int8; int16 would do");
-  EXPECT_SAYS(message(changed("numeric_inputs: [user_age]", "numeric_inputs: [user_agee]")), "there is no feature \"user_agee\" in feature_spec; did you mean \"user_age\"?");
-  EXPECT_SAYS(message(changed("[user_id, item_id, label]", "[user_id, item_id, label, user_age]")), "\"user_age\" is in an earlier chunk of this mapping");
-  EXPECT_SAYS(message(changed("[user_id, item_id, label]", "[user_id, label]")), "no chunk holds \"item_id\", which the channel \"categorical_item_inputs\" wants");
-  EXPECT_SAYS(message(changed("type: csv", "type: parquet")), "(line 17): expected csv or split_binary, found \"parquet\"");
+  const auto message = [](const std::string& text) {
+    return message_of([&] { parse_feature_spec(text, "spec.yaml", ""); });
+  };
+  EXPECT_SAYS(message(changed("dtype: int8", "dtype: int9")),
+              "config: spec.yaml: 1 problem\n  /feature_spec/user_age/dtype (line 6): there is no type \"int9\"");
+  EXPECT_SAYS(message(changed("cardinality: 3", "cardinality: 300")),
+              "ids up to 299 do not fit the type int8; int16 would do");
+  EXPECT_SAYS(message(changed("numeric_inputs: [user_age]", "numeric_inputs: [user_agee]")),
+              "there is no feature \"user_agee\" in feature_spec; did you mean \"user_age\"?");
+  EXPECT_SAYS(message(changed("[user_id, item_id, label]", "[user_id, item_id, label, user_age]")),
+              "\"user_age\" is in an earlier chunk of this mapping");
+  EXPECT_SAYS(message(changed("[user_id, item_id, label]", "[user_id, label]")),
+              "no chunk holds \"item_id\", which the channel \"categorical_item_inputs\" wants");
+  EXPECT_SAYS(message(changed("type: csv", "type: parquet")),
+              "(line 17): expected csv or split_binary, found \"parquet\"");
   EXPECT_SAYS(message(changed("source_spec", "sources")), "/source_spec");
   EXPECT_SAYS(message(changed("source_spec", "source_spek")), "there is no such entry; did you mean \"source_spec\"?");
   EXPECT_SAYS(message(changed("files: [train_1.csv]", "file: [train_1.csv]")), "did you mean \"files\"?");
@@ -89,7 +98,8 @@ struct FeatureData : ::testing::Test {
     write_text(folder / "train_1.csv", "10,20,0.5\n11,21,1\n12,22,0\n2654,855,0.25");
     write_text(folder / "test.csv", "1,2,1,0,100\n");
   }
-  std::vector<FeatureBlock> blocks(const FeatureSpec& spec, const std::string& mapping, const std::vector<size_t>& wanted, int64_t rows) {
+  std::vector<FeatureBlock> blocks(const FeatureSpec& spec, const std::string& mapping,
+                                   const std::vector<size_t>& wanted, int64_t rows) {
     FeatureRows source(spec, mapping, wanted);
     std::vector<FeatureBlock> all;
     for (FeatureBlock block; source.next(block, rows);) all.push_back(block);
@@ -126,7 +136,8 @@ TEST_F(FeatureData, TranscodedToBinaryTheRowsAreTheSame) {
       EXPECT_EQ(a[0].columns[i].reals, b[0].columns[i].reals);
     }
   }
-  EXPECT_SAYS(message_of([&] { transcode_features(spec, {.folder = folder / "binary"}); }), "is there already; --force");
+  EXPECT_SAYS(message_of([&] { transcode_features(spec, {.folder = folder / "binary"}); }),
+              "is there already; --force");
 }
 
 TEST_F(FeatureData, ProgressKnowsHowManyBytesThereAreAndEndsThere) {
@@ -154,7 +165,8 @@ TEST_F(FeatureData, WhatIsWrongInTheFilesIsNamedWithFileAndLine) {
   write_text(folder / "train_0_1.csv", "2\n1,4\n");
   EXPECT_SAYS(problem(), "expected 2 values separated by commas, one for each feature of the chunk, found 1");
   write_text(folder / "train_0_1.csv", "2,40\n");
-  EXPECT_SAYS(problem(), "differ in length: the one of '" + (folder / "train_0_0.csv").string() + "' ends after 3 rows");
+  EXPECT_SAYS(problem(),
+              "differ in length: the one of '" + (folder / "train_0_0.csv").string() + "' ends after 3 rows");
   fs::remove(folder / "train_1.csv");
   EXPECT_SAYS(problem(), "train_1.csv': No such file");
 }
@@ -163,9 +175,11 @@ TEST_F(FeatureData, BinaryFilesThatAreCutOffOrHoldIdsTooLargeAreNamed) {
   transcode_features(read_feature_spec(folder / "spec.yaml"), {.folder = folder / "b"});
   const FeatureSpec binary = read_feature_spec(folder / "b/feature_spec.yaml");
   put_bytes(folder / "b/train/user_gender.bin", {std::byte{0}, std::byte{1}, std::byte{7}, std::byte{1}});
-  EXPECT_SAYS(message_of([&] { blocks(binary, "train", {0}, 100); }), "user_gender.bin' row 3: feature user_gender: 7 is no id below");
+  EXPECT_SAYS(message_of([&] { blocks(binary, "train", {0}, 100); }),
+              "user_gender.bin' row 3: feature user_gender: 7 is no id below");
   cut_bytes(folder / "b/train/user_id.bin", 1);
-  EXPECT_SAYS(message_of([&] { blocks(binary, "train", {2}, 100); }), "has 15 bytes, which is no whole number of rows of 4 bytes");
+  EXPECT_SAYS(message_of([&] { blocks(binary, "train", {2}, 100); }),
+              "has 15 bytes, which is no whole number of rows of 4 bytes");
   cut_bytes(folder / "b/train/user_id.bin", 3);
   EXPECT_SAYS(message_of([&] { blocks(binary, "train", {2, 3}, 100); }), "differ in length");
 }
@@ -178,8 +192,10 @@ TEST(FeatureTypes, HalvesAndAllWholeTypesSurviveTheWay) {
     yaml += cat("  ", type, "_: {dtype: ", type, "}\n");
     names += cat(names.empty() ? "" : ", ", type, "_");
   }
-  yaml += cat("source_spec:\n  train:\n    - {type: csv, features: [", names, "], files: [a.csv]}\nchannel_spec:\n  all: [", names, "]\n");
-  write_text(folder / "a.csv", "True,-128,255,-32768,65535,-2147483648,4294967295,-9007199254740993,-0.333251953125,0.1\n");
+  yaml += cat("source_spec:\n  train:\n    - {type: csv, features: [", names,
+              "], files: [a.csv]}\nchannel_spec:\n  all: [", names, "]\n");
+  write_text(folder / "a.csv",
+             "True,-128,255,-32768,65535,-2147483648,4294967295,-9007199254740993,-0.333251953125,0.1\n");
   const FeatureSpec spec = parse_feature_spec(yaml, "types", folder.path());
   transcode_features(spec, {.folder = folder / "b"});
   const FeatureSpec binary = read_feature_spec(folder / "b/feature_spec.yaml");

@@ -25,7 +25,9 @@ struct Lists : ::testing::Test {
 
 TEST_F(Lists, EntriesAreFoundBesideTheListAndLineEndsDoNotMatter) {
   const std::vector<fs::path> expected = {folder / "a.data", folder / "b c.data"};
-  for (const char* text : {"2\na.data\nb c.data\n", "2\na.data\nb c.data", "2\r\na.data\r\nb c.data\r\n", "\xEF\xBB\xBF" "2 \n a.data\nb c.data\t\n\n\r\n\n"}) {
+  for (const char* text : {"2\na.data\nb c.data\n", "2\na.data\nb c.data", "2\r\na.data\r\nb c.data\r\n",
+                           "\xEF\xBB\xBF"
+                           "2 \n a.data\nb c.data\t\n\n\r\n\n"}) {
     EXPECT_EQ(read(text), expected);
     EXPECT_EQ(warnings, "");
   }
@@ -42,7 +44,9 @@ TEST_F(Lists, TheWorkingDirectoryComesFirst) {
 }
 
 TEST_F(Lists, EveryMistakeNamesListAndLine) {
-  EXPECT_SAYS(error("2\na.data\nmissing.data\n"), "io: '" + (folder / "list.txt").string() + "' line 3: there is no file 'missing.data', neither in the working directory");
+  EXPECT_SAYS(error("2\na.data\nmissing.data\n"),
+              "io: '" + (folder / "list.txt").string() +
+                  "' line 3: there is no file 'missing.data', neither in the working directory");
   EXPECT_SAYS(error("1\n/no/such/file\n"), "line 2: there is no file '/no/such/file'");
   EXPECT_SAYS(error("3\na.data\nb c.data\n"), "line 1 promises 3 files, but 2 follow");
   EXPECT_SAYS(error("2\n\na.data\n"), "line 2: expected the path of a data file, found a blank line");
@@ -64,7 +68,8 @@ TEST_F(Lists, EntriesPastTheCountAreIgnoredWithAWarning) {
 TEST_F(Lists, AWrittenListReadsBack) {
   for (const bool relative : {true, false}) {
     write_file_list(folder / "out.txt", {folder / "a.data", folder / "b c.data"}, relative);
-    EXPECT_EQ(read_file_list(folder / "out.txt", Log::silent()), (std::vector<fs::path>{folder / "a.data", folder / "b c.data"}));
+    EXPECT_EQ(read_file_list(folder / "out.txt", Log::silent()),
+              (std::vector<fs::path>{folder / "a.data", folder / "b c.data"}));
   }
   EXPECT_EQ(read_text(folder / "out.txt", "").find("a.data") > 3, true);
 }

@@ -23,7 +23,8 @@ TEST_P(FuzzCorpus, NoFileBreaksAPromise) {
   EXPECT_GE(files, 3) << folder;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FuzzCorpus, testing::ValuesIn(fuzz::entries()), [](const auto& row) { return row.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, FuzzCorpus, testing::ValuesIn(fuzz::entries()),
+                         [](const auto& row) { return row.param.name; });
 
 }  // namespace
 }  // namespace hctr

@@ -23,10 +23,13 @@ struct Generated : ::testing::Test {
     options.files = 3;
     options.vocabulary = {1000};
   }
-  std::optional<BestPossible> make() { return generate(clause, options, Log([this](Level, std::string_view line) { said += line; })); }
+  std::optional<BestPossible> make() {
+    return generate(clause, options, Log([this](Level, std::string_view line) { said += line; }));
+  }
   std::vector<SampleBlock> read(const std::string& list) {
     std::vector<SampleBlock> blocks;
-    for (const fs::path& file : read_file_list(list, Log::silent())) blocks.push_back(read_norm_file(file, norm_demands(clause, KeyWidth::detect)));
+    for (const fs::path& file : read_file_list(list, Log::silent()))
+      blocks.push_back(read_norm_file(file, norm_demands(clause, KeyWidth::detect)));
     return blocks;
   }
   std::string bytes() {
@@ -64,7 +67,9 @@ TEST_F(Generated, MetadataOfAnotherParquetSetIsNotOverwrittenUnasked) {
   clause.eval_source.clear();  // the set would lie beside its list
   options.written_as = WrittenAs::parquet;
   write_text(folder / "_metadata.json", "{}");
-  EXPECT_SAYS(message_of([&] { make(); }), cat("'", (folder / "_metadata.json").string(), "' is there already, and this set would have its own there; choose another folder for '"));
+  EXPECT_SAYS(message_of([&] { make(); }),
+              cat("'", (folder / "_metadata.json").string(),
+                  "' is there already, and this set would have its own there; choose another folder for '"));
   EXPECT_EQ(read_text(folder / "_metadata.json", "test"), "{}");
 }
 
@@ -129,7 +134,8 @@ TEST_F(Generated, SlotsHaveKeysOfTheirOwnAndFewAreFrequent) {
     for (size_t s = 0; s < 9; ++s) {
       std::map<int64_t, int64_t> counts;
       for (const SampleBlock& block : blocks)
-        for (auto k = block.offsets[s * static_cast<size_t>(block.rows)]; k < block.offsets[(s + 1) * static_cast<size_t>(block.rows)]; ++k)
+        for (auto k = block.offsets[s * static_cast<size_t>(block.rows)];
+             k < block.offsets[(s + 1) * static_cast<size_t>(block.rows)]; ++k)
           ++counts[block.keys[static_cast<size_t>(k)]];
       int64_t most = 0;
       for (const auto& [key, count] : counts) {
@@ -167,7 +173,8 @@ TEST_F(Generated, DataOfTheSameParametersIsLeftAloneAndOtherDataNeedsForce) {
   EXPECT_SAYS(said, "is there already, made with the same parameters; nothing to do");
   EXPECT_EQ(fs::last_write_time(folder / "train.0.data"), time);
   options.seed = 9;
-  EXPECT_SAYS(message_of([&] { make(); }), "usage: '" + clause.source + "' is there already, and was not made with these parameters; --force");
+  EXPECT_SAYS(message_of([&] { make(); }),
+              "usage: '" + clause.source + "' is there already, and was not made with these parameters; --force");
 }
 
 TEST_F(Generated, TheTruthReadsBackAndABrokenFileSaysSo) {
@@ -203,7 +210,8 @@ TEST_F(Generated, OptionsThatDoNotFitTheClauseAreUsageErrors) {
     options = before;
     return said_now;
   };
-  EXPECT_SAYS(message([](auto& o) { o.vocabulary = {1, 2}; }), "--vocabulary has 2 numbers; the Data layer has 9 slots");
+  EXPECT_SAYS(message([](auto& o) { o.vocabulary = {1, 2}; }),
+              "--vocabulary has 2 numbers; the Data layer has 9 slots");
   EXPECT_SAYS(message([](auto& o) { o.max_nnz = 7; }), "allows max_nnz 6 in sparse input \"wide\"");
   EXPECT_SAYS(message([](auto& o) { o.max_nnz = 2; }), "allows max_nnz 1 in sparse input \"deep\"");
   EXPECT_SAYS(message([](auto& o) { o.positive_share = 1; }), "the share of positives must lie between 0 and 1");
@@ -227,7 +235,9 @@ TEST_F(Generated, EverySlotKeepsALimitOfItsOwn) {
   int64_t longest[3] = {};
   for (const SampleBlock& block : read(clause.source))
     for (int64_t bag = 0; bag < 3 * block.rows; ++bag)
-      longest[bag / block.rows] = std::max<int64_t>(longest[bag / block.rows], block.offsets[static_cast<size_t>(bag) + 1] - block.offsets[static_cast<size_t>(bag)]);
+      longest[bag / block.rows] =
+          std::max<int64_t>(longest[bag / block.rows],
+                            block.offsets[static_cast<size_t>(bag) + 1] - block.offsets[static_cast<size_t>(bag)]);
   EXPECT_EQ(std::vector<int64_t>(longest, longest + 3), (std::vector<int64_t>{9, 1, 2}));
 }
 

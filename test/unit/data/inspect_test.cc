@@ -23,7 +23,8 @@ TEST(DistinctCount, IsExactForFewAndWithinThreePercentForMany) {
     EXPECT_EQ(one.exact(), different <= 1000);
     EXPECT_EQ(parts[0].exact(), one.exact());
     EXPECT_EQ(parts[0].value(), one.value()) << "shared out or not";
-    EXPECT_NEAR(static_cast<double>(one.value()), static_cast<double>(different), one.exact() ? 0 : 0.03 * static_cast<double>(different));
+    EXPECT_NEAR(static_cast<double>(one.value()), static_cast<double>(different),
+                one.exact() ? 0 : 0.03 * static_cast<double>(different));
   }
 }
 
@@ -39,7 +40,8 @@ struct Inspect : ::testing::Test {
   }
   Folder folder;
   DataClause clause;
-  std::vector<Row> rows = random_rows(clause_of(1, 2, {input_of("a", 2, 3, 4), input_of("b", 1, 1, 1)}), 5000, 3, 50, true);
+  std::vector<Row> rows =
+      random_rows(clause_of(1, 2, {input_of("a", 2, 3, 4), input_of("b", 1, 1, 1)}), 5000, 3, 50, true);
   InspectOptions options;
 };
 
@@ -93,11 +95,14 @@ TEST_F(Inspect, EveryRecordThatBreaksARuleIsNamed) {
     ASSERT_EQ(found.problem_count, 5) << found.problems[0];
     EXPECT_SAYS(found.problems[0], "a.data': record 8 of 5000, at byte ");
     EXPECT_SAYS(found.problems[0], "slot 0 (of sparse input \"a\") has 4 keys, more than its max_nnz of 3");
-    EXPECT_SAYS(found.problems[1], "sparse input \"a\" has 5 keys or more in this sample, more than its max_feature_num_per_sample of 4");
+    EXPECT_SAYS(found.problems[1],
+                "sparse input \"a\" has 5 keys or more in this sample, more than its max_feature_num_per_sample of 4");
     EXPECT_SAYS(found.problems[2], "record 12 of 5000");
     EXPECT_SAYS(found.problems[2], "label 0 is 0.5; BinaryCrossEntropyLoss wants 0 or 1");
     EXPECT_SAYS(found.problems[3], "dense value 1 is nan");
-    EXPECT_SAYS(found.problems[4], "slot 2 (of sparse input \"b\") has the key 260; by slot_size_array its keys lie from 110 to 199, or below 90");
+    EXPECT_SAYS(
+        found.problems[4],
+        "slot 2 (of sparse input \"b\") has the key 260; by slot_size_array its keys lie from 110 to 199, or below 90");
   }
 }
 
@@ -130,7 +135,8 @@ TEST_F(Inspect, EveryRecordOfTextThatIsWrongIsNamed) {
   csv.csv.slots[0].columns = {"s"};
   csv.csv.slots[0].keys = KeyRule::number;
   csv.csv.slots[0].separator = "|";
-  const std::string good = "1,0.5,\"1|2\"\n", text = "y,x,s\n" + good + "\n0,much,3\n" + good + "0,0.5\n1,1,\"1|\n2\"\n0,0.5,1|2|3\n" + good;
+  const std::string good = "1,0.5,\"1|2\"\n",
+                    text = "y,x,s\n" + good + "\n0,much,3\n" + good + "0,0.5\n1,1,\"1|\n2\"\n0,0.5,1|2|3\n" + good;
   for (const std::string quote : {"\"", ""}) {
     csv.csv.quote = quote;
     std::string now = text;

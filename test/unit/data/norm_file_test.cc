@@ -11,16 +11,21 @@ namespace {
 
 DataClause two_inputs() { return clause_of(1, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
 
-NormDemands demands_of(const DataClause& clause, KeyWidth width = KeyWidth::detect) { return norm_demands(clause, width); }
+NormDemands demands_of(const DataClause& clause, KeyWidth width = KeyWidth::detect) {
+  return norm_demands(clause, width);
+}
 
 void expect_rows(const SampleBlock& block, const std::vector<Row>& rows) {
   ASSERT_EQ(block.rows, static_cast<int64_t>(rows.size()));
   const size_t n = rows.size();
   for (size_t r = 0; r < n; ++r) {
-    for (size_t k = 0; k < rows[r].label.size(); ++k) EXPECT_EQ(block.label[r * rows[r].label.size() + k], rows[r].label[k]);
-    for (size_t k = 0; k < rows[r].dense.size(); ++k) EXPECT_EQ(block.dense[r * rows[r].dense.size() + k], rows[r].dense[k]);
+    for (size_t k = 0; k < rows[r].label.size(); ++k)
+      EXPECT_EQ(block.label[r * rows[r].label.size() + k], rows[r].label[k]);
+    for (size_t k = 0; k < rows[r].dense.size(); ++k)
+      EXPECT_EQ(block.dense[r * rows[r].dense.size() + k], rows[r].dense[k]);
     for (size_t s = 0; s < rows[r].slots.size(); ++s) {
-      const std::vector<int64_t> keys(block.keys.begin() + block.offsets[s * n + r], block.keys.begin() + block.offsets[s * n + r + 1]);
+      const std::vector<int64_t> keys(block.keys.begin() + block.offsets[s * n + r],
+                                      block.keys.begin() + block.offsets[s * n + r + 1]);
       EXPECT_EQ(keys, rows[r].slots[s]) << "row " << r << " slot " << s;
     }
   }
@@ -51,8 +56,9 @@ TEST_P(NormRoundTrip, ReadsBackWhatWasWrittenAndFindsTheKeyWidth) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Styles, NormRoundTrip,
-                         ::testing::Values(Style{Check::none, 4, false}, Style{Check::none, 8, false}, Style{Check::sum, 4, false},
-                                           Style{Check::sum, 8, false}, Style{Check::none, 4, true}, Style{Check::none, 8, true},
+                         ::testing::Values(Style{Check::none, 4, false}, Style{Check::none, 8, false},
+                                           Style{Check::sum, 4, false}, Style{Check::sum, 8, false},
+                                           Style{Check::none, 4, true}, Style{Check::none, 8, true},
                                            Style{Check::sum, 4, true}, Style{Check::sum, 8, true}));
 
 TEST(NormFile, WidensKeysOf32BitsAsUnsigned) {
@@ -67,13 +73,15 @@ TEST(NormFile, WidensKeysOf32BitsAsUnsigned) {
 TEST(NormFile, KeepsNegativeKeysOf64Bits) {
   const Folder folder;
   const DataClause clause = clause_of(1, 0, {input_of("x", 2, 1, 2)});
-  write_rows(folder / "a", style_of(clause, Check::none, 8), {{{1}, {}, {{-5}, {7}}}, {{0}, {}, {{-1}, {int64_t{1} << 60}}}});
+  write_rows(folder / "a", style_of(clause, Check::none, 8),
+             {{{1}, {}, {{-5}, {7}}}, {{0}, {}, {{-1}, {int64_t{1} << 60}}}});
   const SampleBlock block = read_norm_file(folder / "a", demands_of(clause));
   EXPECT_EQ(block.keys[0], -5);
   EXPECT_EQ(block.keys[3], int64_t{1} << 60);
 }
 
-// [1, lo, hi] [1, lo, hi] is also [1, lo] [hi, ...] with 32-bit keys when hi is 3: both widths end exactly where they should.
+// [1, lo, hi] [1, lo, hi] is also [1, lo] [hi, ...] with 32-bit keys when hi is 3: both widths end exactly where they
+// should.
 TEST(NormKeyWidth, OneRecordThatFitsBothWidthsIsSettledByTheNext) {
   const Folder folder;
   const DataClause clause = clause_of(1, 0, {input_of("x", 2, 4, 8)});
@@ -175,7 +183,8 @@ TEST(NormFile, BytesPastTheLastRecordAreAnError) {
   auto bytes = bytes_of(folder / "a");
   bytes.resize(bytes.size() + 9);
   put_bytes(folder / "a", bytes);
-  EXPECT_SAYS(message_of([&] { read_norm_file(folder / "a", demands_of(clause)); }), "its header promises 6 records, which end at byte");
+  EXPECT_SAYS(message_of([&] { read_norm_file(folder / "a", demands_of(clause)); }),
+              "its header promises 6 records, which end at byte");
 }
 
 TEST(NormFile, AHeaderThatDisagreesWithTheConfigSaysBothValues) {
@@ -200,8 +209,10 @@ TEST(NormFile, GarbageIsNoNormFile) {
   std::vector<std::byte> bytes(500);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(mix64(i));
   put_bytes(folder / "a", bytes);
-  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(two_inputs())); }), "is no Norm file: its header says error_check");
-  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "none", demands_of(two_inputs())); }), "io: cannot open data file");
+  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(two_inputs())); }),
+              "is no Norm file: its header says error_check");
+  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "none", demands_of(two_inputs())); }),
+              "io: cannot open data file");
 }
 
 TEST(NormFile, AHeaderWhoseCheckSumFailsSaysSo) {
@@ -211,7 +222,8 @@ TEST(NormFile, AHeaderWhoseCheckSumFailsSaysSo) {
   auto bytes = bytes_of(folder / "a");
   bytes[13] ^= std::byte{64};
   put_bytes(folder / "a", bytes);
-  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(clause)); }), "its header block fails its check sum");
+  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(clause)); }),
+              "its header block fails its check sum");
 }
 
 class NormLimits : public ::testing::TestWithParam<Style> {};
@@ -228,8 +240,9 @@ TEST_P(NormLimits, MoreKeysThanDeclaredNameSlotInputAndLimit) {
   };
   EXPECT_SAYS(message(3, 3, 0), "slot 3 (of sparse input \"deep\") has 3 keys, more than its max_nnz of 2");
   EXPECT_SAYS(message(0, 500, 0), "slot 0 (of sparse input \"wide\") has 500 keys, more than its max_nnz of 4");
-  EXPECT_SAYS(message(5, 2, 2), "sparse input \"deep\" has 8 keys or more in this sample, up to slot 4, more than its "
-                                "max_feature_num_per_sample of 7");
+  EXPECT_SAYS(message(5, 2, 2),
+              "sparse input \"deep\" has 8 keys or more in this sample, up to slot 4, more than its "
+              "max_feature_num_per_sample of 7");
   EXPECT_SAYS(message(3, 3, 0), "record 21 of 50, at byte ");
   clause.sparse[1].nnz_per_slot = PerSlot{{2, 2, 3, 2, 2}};
   EXPECT_EQ(message(3, 3, 0), "");
@@ -237,8 +250,8 @@ TEST_P(NormLimits, MoreKeysThanDeclaredNameSlotInputAndLimit) {
   EXPECT_SAYS(message(5, 2, 0), "slot 5 (of sparse input \"deep\") has 2 keys, more than its max_nnz of 1");
 }
 INSTANTIATE_TEST_SUITE_P(Styles, NormLimits,
-                         ::testing::Values(Style{Check::none, 4, true}, Style{Check::none, 8, true}, Style{Check::sum, 4, true},
-                                           Style{Check::sum, 8, true}));
+                         ::testing::Values(Style{Check::none, 4, true}, Style{Check::none, 8, true},
+                                           Style{Check::sum, 4, true}, Style{Check::sum, 8, true}));
 
 TEST(NormFile, ANegativeCountOfKeysIsAnError) {
   const Folder folder;

@@ -44,17 +44,20 @@ Found ranged(const std::shared_ptr<const NormInfo>& info, int64_t bytes, int thr
   Found found;
   found.problem = message_of([&] {
     NormRanges ranges(info, from, bytes);
-    OrderedWorkers<Chunk, std::shared_ptr<Chunk>> workers(threads, [&](Chunk& chunk) { return ranges.next(chunk); }, [&](Chunk& chunk) {
-      read_norm_range(*info, chunk);
-      auto copy = std::make_shared<Chunk>();
-      copy->begin = chunk.begin;
-      copy->records = chunk.records;
-      copy->buffer = chunk.buffer;
-      copy->begins = chunk.begins;
-      return copy;
-    });
+    OrderedWorkers<Chunk, std::shared_ptr<Chunk>> workers(
+        threads, [&](Chunk& chunk) { return ranges.next(chunk); },
+        [&](Chunk& chunk) {
+          read_norm_range(*info, chunk);
+          auto copy = std::make_shared<Chunk>();
+          copy->begin = chunk.begin;
+          copy->records = chunk.records;
+          copy->buffer = chunk.buffer;
+          copy->begins = chunk.begins;
+          return copy;
+        });
     while (const auto chunk = workers.next()) {
-      if (from.offset > 0 && found.records.empty()) found.records.resize(static_cast<size_t>(from.record)), found.begins.resize(found.records.size());
+      if (from.offset > 0 && found.records.empty())
+        found.records.resize(static_cast<size_t>(from.record)), found.begins.resize(found.records.size());
       found.add(**chunk);
     }
   });
@@ -68,21 +71,25 @@ struct Style {
   int key_bytes;
   bool bags;
 };
-const std::vector<Style> kStyles = {{Check::none, 4, false}, {Check::none, 8, false}, {Check::sum, 4, false}, {Check::sum, 8, false},
-                                    {Check::none, 4, true},  {Check::none, 8, true},  {Check::sum, 4, true},  {Check::sum, 8, true}};
+const std::vector<Style> kStyles = {{Check::none, 4, false}, {Check::none, 8, false}, {Check::sum, 4, false},
+                                    {Check::sum, 8, false},  {Check::none, 4, true},  {Check::none, 8, true},
+                                    {Check::sum, 4, true},   {Check::sum, 8, true}};
 
 TEST(NormRanges, FindTheRecordsThatOneWalkFindsForAnyRangeAndAnyNumberOfThreads) {
   const Folder folder;
   const DataClause clause = two_inputs();
   for (const auto& [check, key_bytes, bags] : kStyles)
     for (const uint64_t key_limit : {uint64_t{2}, uint64_t{1} << 31}) {  // keys of 0 and 1 look like counts of keys
-      write_rows(folder / "a", style_of(clause, check, key_bytes), random_rows(clause, 2000, 5 + key_limit, key_limit, bags));
-      const auto info = std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
+      write_rows(folder / "a", style_of(clause, check, key_bytes),
+                 random_rows(clause, 2000, 5 + key_limit, key_limit, bags));
+      const auto info =
+          std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
       const Found expected = walked(info);
       ASSERT_EQ(expected.records.size(), 2000u);
       for (const int64_t bytes : {50, 1000, 9999, 512 << 10})  // the first: shorter than most records
         for (const int threads : {1, 4}) {
-          SCOPED_TRACE(cat("check ", check == Check::sum, ", keys of ", key_bytes, ", bags ", bags, ", ranges of ", bytes, ", ", threads, " threads"));
+          SCOPED_TRACE(cat("check ", check == Check::sum, ", keys of ", key_bytes, ", bags ", bags, ", ranges of ",
+                           bytes, ", ", threads, " threads"));
           const Found found = ranged(info, bytes, threads);
           EXPECT_EQ(found.problem, "");
           EXPECT_EQ(found.begins, expected.begins);
@@ -96,7 +103,8 @@ TEST(NormRanges, TheFirstRecordBehindAnyByteIsGuessedRight) {
   const DataClause clause = two_inputs();
   for (const auto& [check, key_bytes, bags] : kStyles) {
     write_rows(folder / "a", style_of(clause, check, key_bytes), random_rows(clause, 100, 9, 1 << 20, bags));
-    const auto info = std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
+    const auto info =
+        std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
     const auto begins = walked(info).begins;
     const auto bytes = bytes_of(folder / "a");
     int asked = 0, right = 0;
@@ -104,7 +112,8 @@ TEST(NormRanges, TheFirstRecordBehindAnyByteIsGuessedRight) {
       const auto guess = guess_record(*info, {bytes.begin() + at, bytes.end()}, at);
       right += guess && at + *guess == *std::lower_bound(begins.begin(), begins.end(), at);
     }
-    EXPECT_GE(right, bags && check == Check::none ? asked / 4 : asked * 99 / 100) << right << " of " << asked;  // bags alone have little that tells them
+    EXPECT_GE(right, bags && check == Check::none ? asked / 4 : asked * 99 / 100)
+        << right << " of " << asked;  // bags alone have little that tells them
   }
 }
 
@@ -114,7 +123,8 @@ TEST(NormRanges, ARecordLongerThanSeveralRangesLeavesThoseEmpty) {
   for (const Check check : {Check::sum, Check::none}) {
     auto rows = random_rows(clause, 40, 3, 1000, true);
     write_rows(folder / "a", style_of(clause, check, 8), rows);
-    const auto info = std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
+    const auto info =
+        std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
     const Found found = ranged(info, 1000, 3);
     EXPECT_EQ(found.problem, "");
     EXPECT_EQ(found.records, walked(info).records);
@@ -126,7 +136,8 @@ TEST(NormRanges, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
   const DataClause clause = two_inputs();
   for (const auto& [check, key_bytes, bags] : kStyles) {
     write_rows(folder / "a", style_of(clause, check, key_bytes), random_rows(clause, 300, 9, 100, bags));
-    const auto info = std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
+    const auto info =
+        std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
     std::vector<Place> begins;
     NormRanges ranges(info, {}, 700);
     for (Chunk chunk; ranges.next(chunk);) {
@@ -139,7 +150,8 @@ TEST(NormRanges, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
       size_t at = i;
       for (Chunk chunk; again.next(chunk);) {
         read_norm_range(*info, chunk);
-        while (at < begins.size() && begins[at] == begins[i] && chunk.begin != begins[i]) ++at;  // ranges without records are not gone through again
+        while (at < begins.size() && begins[at] == begins[i] && chunk.begin != begins[i])
+          ++at;  // ranges without records are not gone through again
         ASSERT_LT(at, begins.size());
         ASSERT_EQ(chunk.begin, begins[at++]) << i;
       }
@@ -158,10 +170,14 @@ TEST(NormRanges, EveryDamageIsReportedAsByOneWalk) {
     const auto clean = read_norm_info(folder / "whole", norm_demands(clause, KeyWidth::detect));
     for (uint64_t i = 0; i < 150; ++i) {
       auto damaged = bytes;
-      const uint64_t draw = mix64(i), place = static_cast<uint64_t>(clean.first_block) + mix64(draw) % (bytes.size() - static_cast<size_t>(clean.first_block));
-      if (i % 5 == 0) damaged.resize(place);
-      else if (i % 5 == 1) damaged.insert(damaged.end(), 1 + draw % 700, std::byte{1});
-      else damaged[place] = static_cast<std::byte>(draw);
+      const uint64_t draw = mix64(i), place = static_cast<uint64_t>(clean.first_block) +
+                                              mix64(draw) % (bytes.size() - static_cast<size_t>(clean.first_block));
+      if (i % 5 == 0)
+        damaged.resize(place);
+      else if (i % 5 == 1)
+        damaged.insert(damaged.end(), 1 + draw % 700, std::byte{1});
+      else
+        damaged[place] = static_cast<std::byte>(draw);
       put_bytes(folder / "a", damaged);
       auto info = std::make_shared<NormInfo>(clean);
       info->path = folder / "a";
@@ -177,7 +193,8 @@ TEST(NormRanges, EveryDamageIsReportedAsByOneWalk) {
       problems += !expected.problem.empty();
     }
   }
-  EXPECT_GT(problems, 600) << "half of the files were cut off or got longer, and of the others many have a count that is wrong";
+  EXPECT_GT(problems, 600)
+      << "half of the files were cut off or got longer, and of the others many have a count that is wrong";
 }
 
 TEST(NormRanges, ALengthThatIsNoneIsNamedWhereverItStands) {
@@ -191,7 +208,8 @@ TEST(NormRanges, ALengthThatIsNoneIsNamedWhereverItStands) {
   ASSERT_EQ(clean.records.size(), 40u);
   info->path = folder / "a";
   for (const size_t record : {0u, 1u, 17u, 39u})
-    for (const int32_t length : {-5, -6, -1, 0, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()}) {
+    for (const int32_t length :
+         {-5, -6, -1, 0, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()}) {
       auto damaged = bytes;
       std::memcpy(damaged.data() + clean.begins[record], &length, sizeof length);
       put_bytes(folder / "a", damaged);
@@ -204,7 +222,8 @@ TEST(NormRanges, ThoseBehindARangeThatIsNotReadDoNotWait) {
   const Folder folder;
   const DataClause clause = two_inputs();
   write_rows(folder / "a", style_of(clause, Check::sum, 8), random_rows(clause, 100, 9, 1000, true));
-  const auto info = std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
+  const auto info =
+      std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
   NormRanges ranges(info, {}, 1000);
   Chunk first, second;
   EXPECT_TRUE(ranges.next(first) && ranges.next(second));

@@ -38,7 +38,10 @@ inline SparseInput input_of(const std::string& top, int64_t slots, int64_t max_n
 }
 
 inline NormStyle style_of(const DataClause& clause, Check check, int key_bytes) {
-  return {.label_dim = clause.label.label_dim, .dense_dim = clause.dense.dense_dim, .slots = clause.slots(), .check = check,
+  return {.label_dim = clause.label.label_dim,
+          .dense_dim = clause.dense.dense_dim,
+          .slots = clause.slots(),
+          .check = check,
           .key_bytes = key_bytes};
 }
 
@@ -60,8 +63,10 @@ inline void write_rows(const fs::path& path, const NormStyle& style, const std::
   writer.commit();
 }
 
-/// Rows that keep the limits of the clause: labels count up, keys below `key_limit`. Without `bags` each slot has one key.
-inline std::vector<Row> random_rows(const DataClause& clause, int64_t count, uint64_t seed, uint64_t key_limit, bool bags) {
+/// Rows that keep the limits of the clause: labels count up, keys below `key_limit`. Without `bags` each slot has one
+/// key.
+inline std::vector<Row> random_rows(const DataClause& clause, int64_t count, uint64_t seed, uint64_t key_limit,
+                                    bool bags) {
   std::vector<Row> rows;
   uint64_t draw = mix64(seed);
   const auto below = [&](uint64_t limit) { return (draw = mix64(draw)) % limit; };

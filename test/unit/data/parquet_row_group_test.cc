@@ -1,4 +1,5 @@
-// Row groups read by many threads: each gets the values of its pieces whoever decoded them, nobody waits while there is something to decode, and nobody for ever.
+// Row groups read by many threads: each gets the values of its pieces whoever decoded them, nobody waits while there is
+// something to decode, and nobody for ever.
 #include "data/parquet_row_group.h"
 
 #include <array>
@@ -14,11 +15,19 @@
 namespace hctr::data_test {
 namespace {
 
-/// A file of one row group without Arrow. A piece of a column holds one number, 1000 * column + piece; what is decoded is noted.
+/// A file of one row group without Arrow. A piece of a column holds one number, 1000 * column + piece; what is decoded
+/// is noted.
 class FakeFile : public ParquetFile {
  public:
-  FakeFile(size_t columns, int64_t pieces) : fields_(columns, {"c", ParquetType::i64, false, "int64"}), group_{pieces * kParquetPieceRows, 1}, decoded_(columns) {
-    info_ = {.rows = group_.rows, .field_count = static_cast<int64_t>(columns), .group_count = 1, .fields = fields_.data(), .groups = &group_};
+  FakeFile(size_t columns, int64_t pieces)
+      : fields_(columns, {"c", ParquetType::i64, false, "int64"}),
+        group_{pieces * kParquetPieceRows, 1},
+        decoded_(columns) {
+    info_ = {.rows = group_.rows,
+             .field_count = static_cast<int64_t>(columns),
+             .group_count = 1,
+             .fields = fields_.data(),
+             .groups = &group_};
   }
   const ParquetFileInfo& info() const override { return info_; }
   const char* open_column(int64_t, int64_t field, ParquetColumn*& column) override {
@@ -131,14 +140,17 @@ TEST_F(ParquetRowGroupTest, PiecesThatNobodyWantsAreDecodedOnlyForThoseBehindThe
   constexpr int64_t kPieces = 40;
   for (const int threads : {1, 16})
     for (uint64_t seed = 0; seed < 10; ++seed) {
-      const auto wanted = [&](int64_t piece) { return mix64(seed * 100 + static_cast<uint64_t>(piece)) % 3 != 0 && piece < 33; };
+      const auto wanted = [&](int64_t piece) {
+        return mix64(seed * 100 + static_cast<uint64_t>(piece)) % 3 != 0 && piece < 33;
+      };
       int64_t last = -1;
       for (int64_t piece = 0; piece < kPieces; ++piece)
         if (wanted(piece)) last = piece;
       const auto file = std::make_shared<FakeFile>(kColumns, kPieces);
       file->on_read = slowly;
       ParquetRowGroup group(file, "fake", 0, all_of(kColumns), 0);
-      on_threads(threads, 0, kPieces, [&](int64_t piece) { wanted(piece) ? expect_piece(group, kColumns, piece) : group.skip(piece); });
+      on_threads(threads, 0, kPieces,
+                 [&](int64_t piece) { wanted(piece) ? expect_piece(group, kColumns, piece) : group.skip(piece); });
       for (size_t c = 0; c < kColumns; ++c) EXPECT_EQ(file->decoded(c), last + 1);
     }
 }
@@ -157,7 +169,8 @@ TEST_F(ParquetRowGroupTest, AfterAFailureThoseBeforeGoOnAndThoseBehindFail) {
           return group.fail(piece);
         }
         const std::string message = message_of([&] { expect_piece(group, columns, piece); });
-        if (message.empty()) ++whole;
+        if (message.empty())
+          ++whole;
         else {
           EXPECT_GT(piece, bad);
           EXPECT_SAYS(message, "'fake': row group 1: rows before could not be read");
@@ -174,7 +187,9 @@ TEST_F(ParquetRowGroupTest, WhatCannotBeDecodedIsNamedByThePieceThatMeetsIt) {
   for (int64_t bad = 0; bad < kPieces; bad += 3)
     for (const bool skipped : {false, true}) {  // the bad piece is decoded for the one behind it
       const auto file = std::make_shared<FakeFile>(kColumns, kPieces);
-      file->on_read = [&](int64_t column, int64_t piece) { return column == 4 && piece == bad ? "torn" : slowly(column, piece); };
+      file->on_read = [&](int64_t column, int64_t piece) {
+        return column == 4 && piece == bad ? "torn" : slowly(column, piece);
+      };
       ParquetRowGroup group(file, "fake", 0, all_of(kColumns), 0);
       std::vector<std::string> messages(kPieces);
       on_threads(16, 0, kPieces, [&](int64_t piece) {
@@ -183,9 +198,12 @@ TEST_F(ParquetRowGroupTest, WhatCannotBeDecodedIsNamedByThePieceThatMeetsIt) {
         if (!messages[static_cast<size_t>(piece)].empty()) group.fail(piece);
       });
       const int64_t meets = bad + skipped;
-      for (int64_t piece = 0; piece < kPieces; ++piece) EXPECT_EQ(messages[static_cast<size_t>(piece)].empty(), piece < bad || (skipped && piece == bad)) << piece;
+      for (int64_t piece = 0; piece < kPieces; ++piece)
+        EXPECT_EQ(messages[static_cast<size_t>(piece)].empty(), piece < bad || (skipped && piece == bad)) << piece;
       if (meets == kPieces) continue;
-      EXPECT_SAYS(messages[static_cast<size_t>(meets)], cat("'fake': row group 1 of 1, column 'c' (int64) cannot be read from its row ", bad * kParquetPieceRows + 1, " on: torn"));
+      EXPECT_SAYS(messages[static_cast<size_t>(meets)],
+                  cat("'fake': row group 1 of 1, column 'c' (int64) cannot be read from its row ",
+                      bad * kParquetPieceRows + 1, " on: torn"));
     }
 }
 
@@ -200,14 +218,18 @@ TEST_F(ParquetRowGroupTest, ColumnsOfAFileComeRightThroughManyThreadsOneOfThemTw
     few[i] = static_cast<int64_t>(mix64(i) % 1000);  // by way of a dictionary
     bags[i].assign(i % 4, few[i]);
   }
-  write_parquet(path, {numbers("many", ParquetType::i64, many), numbers("few", ParquetType::i64, few), lists("bags", ParquetType::i64, bags)}, kRows / 2);
+  write_parquet(path,
+                {numbers("many", ParquetType::i64, many), numbers("few", ParquetType::i64, few),
+                 lists("bags", ParquetType::i64, bags)},
+                kRows / 2);
   const auto file = open_parquet(path);
   for (const int64_t first : {0, 2})
     for (int64_t at = 0; at < 2; ++at) {
       const int64_t rows = kRows / 2, before = at * rows;
       ParquetRowGroup group(file, path, at, {2, 1, 0, 1}, first);
       on_threads(16, first, (rows + kParquetPieceRows - 1) / kParquetPieceRows, [&](int64_t piece) {
-        const int64_t row = before + piece * kParquetPieceRows, count = std::min(kParquetPieceRows, before + rows - row);
+        const int64_t row = before + piece * kParquetPieceRows,
+                      count = std::min(kParquetPieceRows, before + rows - row);
         for (size_t c = 0; c < 4; ++c) {
           const ParquetPiece read = group.read(c, piece);
           const auto* values = static_cast<const int64_t*>(read.values.values);
@@ -215,8 +237,11 @@ TEST_F(ParquetRowGroupTest, ColumnsOfAFileComeRightThroughManyThreadsOneOfThemTw
           int64_t wrong = 0;
           for (int64_t r = 0; r < count; ++r) {
             const auto i = static_cast<size_t>(row + r);
-            if (c == 0) wrong += read.values.list[r + 1] - read.values.list[r] != static_cast<int64_t>(i % 4) || (i % 4 > 0 && values[read.values.list[r]] != few[i]);
-            else wrong += values[r] != (c == 2 ? many[i] : few[i]);
+            if (c == 0)
+              wrong += read.values.list[r + 1] - read.values.list[r] != static_cast<int64_t>(i % 4) ||
+                       (i % 4 > 0 && values[read.values.list[r]] != few[i]);
+            else
+              wrong += values[r] != (c == 2 ? many[i] : few[i]);
           }
           EXPECT_EQ(wrong, 0) << "column " << c << ", piece " << piece;
         }

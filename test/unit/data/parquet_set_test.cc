@@ -1,4 +1,5 @@
-// Parquet files as samples: rows written come back as rows, however they are cut, shared and ordered; and what is wrong is said.
+// Parquet files as samples: rows written come back as rows, however they are cut, shared and ordered; and what is wrong
+// is said.
 #include "data/parquet_set.h"
 
 #include <cstdlib>
@@ -35,11 +36,15 @@ struct Parquet : ::testing::Test {
   /// Writes y, d0 and s0 with as many rows as `slot` has.
   void write(const Column& slot, const std::optional<Column>& dense = {}, int64_t rows_per_group = 1 << 20) {
     const auto rows = static_cast<size_t>(slot.rows());
-    write_parquet(file, {numbers("y", ParquetType::f32, std::vector<float>(rows, 1)), dense ? *dense : numbers("d0", ParquetType::f32, std::vector<float>(rows, 0.5f)), slot}, rows_per_group);
+    write_parquet(file,
+                  {numbers("y", ParquetType::f32, std::vector<float>(rows, 1)),
+                   dense ? *dense : numbers("d0", ParquetType::f32, std::vector<float>(rows, 0.5f)), slot},
+                  rows_per_group);
   }
   /// What is wrong with `file`.
   std::string error(const DataClause& clause, KeyWidth width = KeyWidth::detect) {
-    return message_of([&] { Rig(clause, file, {.batch = 100, .workers = 2, .repeat = false, .key_width = width}).all(); });
+    return message_of(
+        [&] { Rig(clause, file, {.batch = 100, .workers = 2, .repeat = false, .key_width = width}).all(); });
   }
   /// The first batch of `file`.
   Seen read(const DataClause& clause, int64_t batch, KeyWidth width = KeyWidth::detect) {
@@ -62,7 +67,8 @@ std::vector<Column> columns_of(const std::vector<Row>& rows, bool lists_of_keys)
     return values;
   };
   columns.push_back(numbers("y", ParquetType::f32, column_of([](const Row& row) { return row.label[0]; })));
-  for (size_t i = 0; i < rows[0].dense.size(); ++i) columns.push_back(numbers(cat("d", i), ParquetType::f32, column_of([i](const Row& row) { return row.dense[i]; })));
+  for (size_t i = 0; i < rows[0].dense.size(); ++i)
+    columns.push_back(numbers(cat("d", i), ParquetType::f32, column_of([i](const Row& row) { return row.dense[i]; })));
   for (size_t s = 0; s < rows[0].slots.size(); ++s) {
     std::vector<int64_t> ones;
     std::vector<std::vector<int64_t>> all;
@@ -70,7 +76,8 @@ std::vector<Column> columns_of(const std::vector<Row>& rows, bool lists_of_keys)
       ones.push_back(row.slots[s].empty() ? 0 : row.slots[s][0]);
       all.push_back(row.slots[s]);
     }
-    columns.push_back(lists_of_keys ? lists(cat("s", s), ParquetType::i64, all) : numbers(cat("s", s), ParquetType::i64, ones));
+    columns.push_back(lists_of_keys ? lists(cat("s", s), ParquetType::i64, all)
+                                    : numbers(cat("s", s), ParquetType::i64, ones));
   }
   return columns;
 }
@@ -93,7 +100,8 @@ TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
   const auto rows = random_rows(clause, 20000, 6, 1000, true);
   write_parquet(file, columns_of(rows, true), 9000);
   for (const int64_t shuffle : {0, 3000}) {
-    Rig one(clause, file, {.batch = 1000, .workers = 1, .shuffle = shuffle, .seed = 3}), four(clause, file, {.batch = 1000, .workers = 4, .shuffle = shuffle, .seed = 3});
+    Rig one(clause, file, {.batch = 1000, .workers = 1, .shuffle = shuffle, .seed = 3}),
+        four(clause, file, {.batch = 1000, .workers = 4, .shuffle = shuffle, .seed = 3});
     std::vector<Seen> batches;
     std::vector<ReaderPosition> behind;
     for (int i = 0; i < 45; ++i) {  // more than two passes
@@ -109,7 +117,8 @@ TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
     for (int i = 0; i < 5; ++i) {
       const Seen part = *half.next();
       EXPECT_EQ(part.state.first_sample, i * 1000 + 500);
-      EXPECT_TRUE(std::equal(part.label.begin(), part.label.end(), batches[static_cast<size_t>(i)].label.begin() + 500));
+      EXPECT_TRUE(
+          std::equal(part.label.begin(), part.label.end(), batches[static_cast<size_t>(i)].label.begin() + 500));
     }
   }
 }
@@ -147,8 +156,10 @@ TEST_F(Parquet, ASetOfTheWriterHasItsMetadataAndComesBack) {
     clause.format = DataFormat::parquet;
     auto rows = random_rows(clause, 3000, 7, 1000, true);
     for (Row& row : rows) row.slots[2] = {row.label[0] > 100 ? 3 : 4};
-    ParquetStyle style{style_of(clause, Check::none, key_bytes), {"y"}, {"d0", "d1"}, {"s0", "s1", "s2"}, {true, true, false}};
-    ParquetSetWriter writer(set.path(), set / "_file_list.txt", style, [](int64_t n) { return cat("part_", n, ".parquet"); });
+    ParquetStyle style{
+        style_of(clause, Check::none, key_bytes), {"y"}, {"d0", "d1"}, {"s0", "s1", "s2"}, {true, true, false}};
+    ParquetSetWriter writer(set.path(), set / "_file_list.txt", style,
+                            [](int64_t n) { return cat("part_", n, ".parquet"); });
     for (size_t i = 0; i < rows.size(); ++i) {
       if (i % 1700 == 0) writer.next_file();
       std::vector<std::byte> bytes;
@@ -213,7 +224,8 @@ TEST_F(Parquet, TextGetsTheKeysThatACsvGivesIt) {
   }
   std::vector<int64_t> integers(40);
   for (int i = 0; i < 40; ++i) integers[static_cast<size_t>(i)] = i;
-  write_parquet(file, {numbers("y", ParquetType::f32, std::vector<float>(40, 1)), numbers("d0", ParquetType::f32, std::vector<float>(40, 0.5f)), texts("s0", column),
+  write_parquet(file, {numbers("y", ParquetType::f32, std::vector<float>(40, 1)),
+                       numbers("d0", ParquetType::f32, std::vector<float>(40, 0.5f)), texts("s0", column),
                        numbers("s1", ParquetType::i64, integers)});
   write_text(folder / "rows.csv", csv);
   for (const int64_t buckets : {0, 1000}) {
@@ -223,7 +235,12 @@ TEST_F(Parquet, TextGetsTheKeysThatACsvGivesIt) {
     parquet.parquet.slots[0].buckets = buckets;
     DataClause text = parquet;
     text.format = DataFormat::csv;
-    text.csv = {.given = true, .columns = {}, .labels = {"y"}, .dense = parquet.parquet.dense, .slots = parquet.parquet.slots, .hash_seed = 11};
+    text.csv = {.given = true,
+                .columns = {},
+                .labels = {"y"},
+                .dense = parquet.parquet.dense,
+                .slots = parquet.parquet.slots,
+                .hash_seed = 11};
     const Seen a = read(parquet, 40);
     expect_equal(a, *Rig(text, folder / "rows.csv", {.batch = 40, .repeat = false}).next());
     EXPECT_EQ(a.keys[0][0], csv_hashed_key("a", 11, 0, buckets > 0 ? buckets : kAllKeys));
@@ -261,20 +278,29 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   };
   says(numbers<int64_t>("s0", ParquetType::i64, {1, -5, 3}), "expected a key of at least 0 and below 2^63, found '-5'");
   says(numbers<uint64_t>("s0", ParquetType::u64, {1, 1ull << 63, 3}), "found '9223372036854775808'");
-  says(numbers<int64_t>("s0", ParquetType::i64, {1, 1ll << 32, 3}), "gives the key 4294967296, too wide for \"input_key_type\", with which the largest is 4294967295", KeyWidth::u32);
-  says(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}, {1}), "(int64): is null or empty; \"default\" or \"default_key\"");
-  says(lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3, 4}, {}}), "a list of 4 values; all slots of a sample may have 3 keys together");
+  says(numbers<int64_t>("s0", ParquetType::i64, {1, 1ll << 32, 3}),
+       "gives the key 4294967296, too wide for \"input_key_type\", with which the largest is 4294967295",
+       KeyWidth::u32);
+  says(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}, {1}),
+       "(int64): is null or empty; \"default\" or \"default_key\"");
+  says(lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3, 4}, {}}),
+       "a list of 4 values; all slots of a sample may have 3 keys together");
   says(texts("s0", {"x", std::nullopt}), "is null or empty");
   DataClause two = named(1, {input_of("s", 2, 2, 3)});
-  write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}), lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3}}),
+  write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}),
+                       lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3}}),
                        lists<int64_t>("s1", ParquetType::i64, {{1, 2}, {}})});
-  EXPECT_SAYS(error(two), "row 2 (row group 1, its row 2): column 's0' (list<element: int64>): slot 0 (of sparse input \"s\") has 3 keys, more than its max_nnz of 2");
+  EXPECT_SAYS(error(two),
+              "row 2 (row group 1, its row 2): column 's0' (list<element: int64>): slot 0 (of sparse input \"s\") has "
+              "3 keys, more than its max_nnz of 2");
   two.sparse[0].max_nnz = 3;
   two.sparse[0].max_feature_num_per_sample = 3;
   EXPECT_EQ(error(two), "");
-  write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}), lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3}}),
+  write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}),
+                       lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3}}),
                        lists<int64_t>("s1", ParquetType::i64, {{1, 2}, {4}})});
-  EXPECT_SAYS(error(two), "sparse input \"s\" has 4 keys in this sample, more than its max_feature_num_per_sample of 3");
+  EXPECT_SAYS(error(two),
+              "sparse input \"s\" has 4 keys in this sample, more than its max_feature_num_per_sample of 3");
 
   const float infinity = std::numeric_limits<float>::infinity();
   write(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}), numbers<float>("d0", ParquetType::f32, {1, infinity, 3}));
@@ -312,7 +338,8 @@ TEST_F(Parquet, WhatDoesNotFitIsSaidBeforeAnyRowIsRead) {
   clause.parquet.labels.clear();
   EXPECT_SAYS(error(clause), "which columns are the labels? There is no _metadata.json beside");
   write(numbers<int64_t>("s0", ParquetType::i64, kThree), lists<float>("d0", ParquetType::f32, {{1}, {2}, {3}}));
-  EXPECT_SAYS(error(one_slot()), "column 'd0' is of type list<element: float>, and a dense value wants one number in each row");
+  EXPECT_SAYS(error(one_slot()),
+              "column 'd0' is of type list<element: float>, and a dense value wants one number in each row");
 }
 
 TEST_F(Parquet, MetadataThatDisagreesIsAnError) {
@@ -320,20 +347,26 @@ TEST_F(Parquet, MetadataThatDisagreesIsAnError) {
   DataClause clause = clause_of(1, 1, {input_of("s", 1, 1, 1)});
   clause.format = DataFormat::parquet;
   const auto with = [&](int64_t rows, const std::string& name, const std::string& cats) {
-    write_text(folder / "_metadata.json", cat(R"({"file_stats": [{"file_name": ")", name, R"(", "num_rows": )", rows, R"(}], "conts": [{"col_name": "d0", "index": 1}],
-      "labels": [{"col_name": "y", "index": 0}], "cats": )", cats, "}"));
+    write_text(folder / "_metadata.json", cat(R"({"file_stats": [{"file_name": ")", name, R"(", "num_rows": )", rows,
+                                              R"(}], "conts": [{"col_name": "d0", "index": 1}],
+      "labels": [{"col_name": "y", "index": 0}], "cats": )",
+                                              cats, "}"));
     return error(clause);
   };
   EXPECT_EQ(with(3, "part.parquet", R"([{"col_name": "s0", "index": 2}])"), "");
-  EXPECT_SAYS(with(4, "part.parquet", R"([{"col_name": "s0", "index": 2}])"), "_metadata.json' says that 'part.parquet' has 4 rows; it has 3");
-  EXPECT_SAYS(with(3, "other.parquet", R"([{"col_name": "s0", "index": 2}])"), "\"file_stats\" does not name 'part.parquet'");
-  EXPECT_SAYS(with(3, "part.parquet", R"([{"col_name": "s0", "index": 1}])"), "says that column 's0' has the index 1; in '");
+  EXPECT_SAYS(with(4, "part.parquet", R"([{"col_name": "s0", "index": 2}])"),
+              "_metadata.json' says that 'part.parquet' has 4 rows; it has 3");
+  EXPECT_SAYS(with(3, "other.parquet", R"([{"col_name": "s0", "index": 2}])"),
+              "\"file_stats\" does not name 'part.parquet'");
+  EXPECT_SAYS(with(3, "part.parquet", R"([{"col_name": "s0", "index": 1}])"),
+              "says that column 's0' has the index 1; in '");
   EXPECT_SAYS(with(3, "part.parquet", R"([{"col_name": "C1", "index": 2}])"), "there is no column 'C1'");
   EXPECT_SAYS(with(3, "part.parquet", "[]"), "\"cats\" names 0 columns, and the Data layer has 1 slots");
   EXPECT_SAYS(with(3, "part.parquet", "7"), "/cats: expected an array, found the integer 7");
   EXPECT_SAYS(with(3, "part.parquet", R"([{"index": 2}])"), "/cats/0/col_name: expected a string, found nothing");
   write(texts("s0", {"x"}), texts("d0", {"1"}));
-  EXPECT_SAYS(with(1, "part.parquet", R"([{"col_name": "s0", "index": 2}])"), "a dense value wants one number in each row; name the column in \"parquet\"");
+  EXPECT_SAYS(with(1, "part.parquet", R"([{"col_name": "s0", "index": 2}])"),
+              "a dense value wants one number in each row; name the column in \"parquet\"");
 }
 
 TEST_F(Parquet, DamagedFilesAreErrors) {
@@ -400,17 +433,29 @@ TEST_F(Parquet, ACriteoSampleThatSparkWroteHoldsRowsOfTheSampleAsText) {
   const char* given = std::getenv("HCTR_SHARED_DATA");
   const fs::path shared = given ? fs::path(given) : fs::path(HCTR_SOURCE_DIR) / "../shared/data";
   const fs::path parts = shared / "criteo_kaggle_parquet", text = shared / "criteo_kaggle_sample.tsv.gz";
-  if (!fs::exists(parts) || !fs::exists(text)) GTEST_SKIP() << "no Criteo sample in " << shared << "; set HCTR_SHARED_DATA to the folder that holds it";
+  if (!fs::exists(parts) || !fs::exists(text))
+    GTEST_SKIP() << "no Criteo sample in " << shared << "; set HCTR_SHARED_DATA to the folder that holds it";
   DataClause clause = clause_of(1, 13, {input_of("deep", 26, 1, 26)});
   clause.format = DataFormat::parquet;
-  clause.parquet = {.given = true, .labels = {"label"}, .dense = {CsvDense{.columns = {}, .mean = {}, .std = {}, .fallback = 0}}, .slots = {CsvSlots{}}};
+  clause.parquet = {.given = true,
+                    .labels = {"label"},
+                    .dense = {CsvDense{.columns = {}, .mean = {}, .std = {}, .fallback = 0}},
+                    .slots = {CsvSlots{}}};
   clause.parquet.default_key = "";
   for (int i = 1; i <= 13; ++i) clause.parquet.dense[0].columns.push_back(cat("I", i));
   for (int i = 1; i <= 26; ++i) clause.parquet.slots[0].columns.push_back(cat("C", i));
   DataClause csv = clause;
   csv.format = DataFormat::csv;
-  csv.csv = {.given = true, .delimiter = "\t", .quote = "", .header = false, .columns = {"label"}, .labels = clause.parquet.labels, .dense = clause.parquet.dense, .slots = clause.parquet.slots};
-  for (const auto* columns : {&clause.parquet.dense[0].columns, &clause.parquet.slots[0].columns}) csv.csv.columns.insert(csv.csv.columns.end(), columns->begin(), columns->end());
+  csv.csv = {.given = true,
+             .delimiter = "\t",
+             .quote = "",
+             .header = false,
+             .columns = {"label"},
+             .labels = clause.parquet.labels,
+             .dense = clause.parquet.dense,
+             .slots = clause.parquet.slots};
+  for (const auto* columns : {&clause.parquet.dense[0].columns, &clause.parquet.slots[0].columns})
+    csv.csv.columns.insert(csv.csv.columns.end(), columns->begin(), columns->end());
   const auto rows_of = [](const DataClause& of, const fs::path& source, std::multiset<std::string>& rows) {
     Rig rig(of, source, {.batch = 1000, .workers = 2, .repeat = false});
     while (const auto seen = rig.next())
@@ -427,7 +472,8 @@ TEST_F(Parquet, ACriteoSampleThatSparkWroteHoldsRowsOfTheSampleAsText) {
   std::multiset<std::string> all, some;
   rows_of(csv, text, all);
   EXPECT_EQ(all.size(), 104049u);
-  for (const char* part : {"part-00001", "part-00002", "part-00004"}) rows_of(clause, parts / cat(part, ".snappy.parquet"), some);
+  for (const char* part : {"part-00001", "part-00002", "part-00004"})
+    rows_of(clause, parts / cat(part, ".snappy.parquet"), some);
   EXPECT_EQ(some.size(), 1719u + 1640u + 1560u);
   int64_t missing = 0;
   for (const std::string& row : some) missing += !all.contains(row);

@@ -25,7 +25,8 @@ struct Column {
 };
 
 template <class T>
-Column numbers(const std::string& name, ParquetType type, const std::vector<T>& values, const std::vector<int64_t>& nulls = {}) {
+Column numbers(const std::string& name, ParquetType type, const std::vector<T>& values,
+               const std::vector<int64_t>& nulls = {}) {
   Column column{name, type, false, {}, {}, {}};
   for (const T& value : values) {
     auto& bytes = column.bytes.emplace_back(sizeof value);
@@ -47,7 +48,8 @@ inline Column texts(const std::string& name, const std::vector<std::optional<std
 }
 
 template <class T>
-Column lists(const std::string& name, ParquetType type, const std::vector<std::vector<T>>& values, const std::vector<int64_t>& nulls = {}) {
+Column lists(const std::string& name, ParquetType type, const std::vector<std::vector<T>>& values,
+             const std::vector<int64_t>& nulls = {}) {
   Column column{name, type, true, {}, {}, {}};
   for (const auto& list : values) {
     auto& bytes = column.bytes.emplace_back(list.size() * sizeof(T));
@@ -94,7 +96,8 @@ inline void write_parquet(const fs::path& path, const std::vector<Column>& colum
   for (const Column& column : columns) fields.push_back({column.name.c_str(), column.type, column.list, "", true});
   std::string bytes;
   const ParquetSink sink{&bytes, [](void* self, const void* from, int64_t count) {
-                           static_cast<std::string*>(self)->append(static_cast<const char*>(from), static_cast<size_t>(count));
+                           static_cast<std::string*>(self)->append(static_cast<const char*>(from),
+                                                                   static_cast<size_t>(count));
                            return true;
                          }};
   ParquetWriter* made = nullptr;
@@ -105,7 +108,8 @@ inline void write_parquet(const fs::path& path, const std::vector<Column>& colum
     const int64_t end = std::min(begin + rows_per_group, columns[0].rows());
     std::vector<std::unique_ptr<Slice>> slices;
     std::vector<ParquetValues> values;
-    for (const Column& column : columns) values.push_back(slices.emplace_back(std::make_unique<Slice>(column, begin, end))->values);
+    for (const Column& column : columns)
+      values.push_back(slices.emplace_back(std::make_unique<Slice>(column, begin, end))->values);
     problem = writer->write(values.data(), end - begin);
     ASSERT_EQ(problem, nullptr) << problem;
   }

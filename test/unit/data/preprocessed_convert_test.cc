@@ -19,7 +19,8 @@ std::string line_of(int i, int wide) {
 
 std::string lines_of(int count, int wide) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += line_of(i, wide) + (i + 1 < count ? "\n" : "");  // the last line has no newline
+  for (int i = 0; i < count; ++i)
+    text += line_of(i, wide) + (i + 1 < count ? "\n" : "");  // the last line has no newline
   return text;
 }
 
@@ -71,13 +72,15 @@ TEST_F(Preprocessed, WideKeysShareSlot0AndListsAndKeySetsCanBeSplit) {
   ASSERT_EQ(block.rows, 5);
   EXPECT_EQ(block.keys[0], 1040);
   EXPECT_EQ(block.keys[1], 1041);
-  EXPECT_EQ(fs::file_size(folder / "list.2.keyset"), 4 * (6 + 26 * 5)) << "rows 40-44: keys 1040-1045, and five values in 26 columns";
+  EXPECT_EQ(fs::file_size(folder / "list.2.keyset"), 4 * (6 + 26 * 5))
+      << "rows 40-44: keys 1040-1045, and five values in 26 columns";
   EXPECT_TRUE(fs::exists(folder / "list.0.keyset"));
 }
 
 TEST_F(Preprocessed, MistakesNameLineAndField) {
   EXPECT_SAYS(message_of([&] { convert(line_of(0, 0) + "\n" + line_of(1, 0) + " 5\n"); }),
-              "expected 40 fields (label, 13 dense values, 26 keys), found 41\n  while reading '" + (folder / "in.txt").string() + "' line 2");
+              "expected 40 fields (label, 13 dense values, 26 keys), found 41\n  while reading '" +
+                  (folder / "in.txt").string() + "' line 2");
   EXPECT_SAYS(message_of([&] { convert("x" + line_of(0, 0).substr(1)); }), "expected a number, found 'x'");
   std::string line = line_of(0, 0);
   line.replace(line.rfind(' '), line.npos, " 4294967296");

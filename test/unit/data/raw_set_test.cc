@@ -65,7 +65,8 @@ TEST(RawSet, WiderKeysAreReadWhereTheyWereAskedForAndFit) {
   put_bytes(folder / "all", raw_bytes<int64_t>(rows, true));
   BatchLayout layout(batch_shape(clause, 50));
   std::vector<std::byte> memory(layout.bytes);
-  Reader reader(clause, {(folder / "all").string(), 50}, layout, {memory.data()}, {.batch = 50, .repeat = false, .key_width = KeyWidth::i64}, Log::silent());
+  Reader reader(clause, {(folder / "all").string(), 50}, layout, {memory.data()},
+                {.batch = 50, .repeat = false, .key_width = KeyWidth::i64}, Log::silent());
   ASSERT_EQ(reader.next(), 0);
   EXPECT_EQ(BatchView(layout, memory.data()).tables[1].keys[1 * 50 + 3], int64_t{1} << 40);
 }
@@ -74,7 +75,9 @@ TEST(RawSet, NoMoreThanNumSamplesAreRead) {
   const Folder folder;
   const DataClause clause = raw_clause(true);
   put_bytes(folder / "all", raw_bytes(rows_of(clause, 50), true));
-  const auto set = [&](int64_t samples) { return open_raw_set(clause, {(folder / "all").string(), samples}, KeyWidth::detect, Log::silent()); };
+  const auto set = [&](int64_t samples) {
+    return open_raw_set(clause, {(folder / "all").string(), samples}, KeyWidth::detect, Log::silent());
+  };
   EXPECT_EQ(set(0)->samples(), 50);
   EXPECT_EQ(set(30)->samples(), 30);
   EXPECT_SAYS(message_of([&] { set(51); }), "holds 50 records of 40 bytes, the Data layer says 51");
@@ -87,11 +90,15 @@ TEST(RawSet, ASizeThatIsNoMultipleOfTheRecordSaysTheNumbers) {
   for (size_t keep = 1; keep < bytes.size(); ++keep) {
     if (keep % 40 == 0) continue;
     put_bytes(folder / "all", {bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(keep)});
-    EXPECT_SAYS(message_of([&] { open_raw_set(clause, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent()); }),
-                cat("' has ", keep, " bytes: ", keep / 40, " records of 40 bytes (2 label, 3 dense and 5 keys) and ", keep % 40, " bytes more"));
+    EXPECT_SAYS(
+        message_of([&] { open_raw_set(clause, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent()); }),
+        cat("' has ", keep, " bytes: ", keep / 40, " records of 40 bytes (2 label, 3 dense and 5 keys) and ", keep % 40,
+            " bytes more"));
   }
   put_bytes(folder / "all", {});
-  EXPECT_SAYS(message_of([&] { open_raw_set(clause, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent()); }), "the data set is empty");
+  EXPECT_SAYS(
+      message_of([&] { open_raw_set(clause, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent()); }),
+      "the data set is empty");
 }
 
 TEST(RawSet, IntegersTakenForFloatsAndFloatsForIntegersAreSeen) {
@@ -100,8 +107,9 @@ TEST(RawSet, IntegersTakenForFloatsAndFloatsForIntegersAreSeen) {
     const DataClause right = raw_clause(floats), wrong = raw_clause(!floats);
     put_bytes(folder / "all", raw_bytes(rows_of(right, 50), floats));
     open_raw_set(right, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent());
-    EXPECT_SAYS(message_of([&] { open_raw_set(wrong, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent()); }),
-                cat("is \"float_label_dense\": ", floats ? "false" : "true", " right?"));
+    EXPECT_SAYS(
+        message_of([&] { open_raw_set(wrong, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent()); }),
+        cat("is \"float_label_dense\": ", floats ? "false" : "true", " right?"));
   }
 }
 
@@ -120,8 +128,9 @@ TEST(RawSet, BadRecordsAreErrorsOrLeftOut) {
     rows.insert(rows.begin() + 15000, good[0]);
     rows[15000].dense[1] = floats ? NAN : -1;
     put_bytes(folder / "dense", raw_bytes(rows, floats));
-    EXPECT_SAYS(message_of([&] { expect_reads(clause, folder / "dense", rows); }),
-                cat("record 15001 of 20000, at byte 600000: dense value 1 is ", floats ? "nan" : "-1, and ln(x + 1) is taken"));
+    EXPECT_SAYS(
+        message_of([&] { expect_reads(clause, folder / "dense", rows); }),
+        cat("record 15001 of 20000, at byte 600000: dense value 1 is ", floats ? "nan" : "-1, and ln(x + 1) is taken"));
     clause.bad_records = BadRecordPolicy::skip;
     if (!floats) take_logarithms(good);
     for (const char* file : {"key", "dense"}) expect_reads(clause, folder / file, good);
@@ -132,14 +141,21 @@ TEST(RawSet, RulesOfTheClause) {
   const auto errors = [](const std::string& more, const std::string& limits) {
     return message_of([&] {
       Problems problems;
-      data_clause_of(Json::parse(cat(R"({"layers": [{"type": "Data", "format": "Raw", "source": "a", "label": {"top": "l", "label_dim": 1},
-                                     "dense": {"top": "d", "dense_dim": 0}, )", more, R"("sparse": [{"top": "x", "slot_num": 3, )", limits, "}]}]}"), "x"), problems);
+      data_clause_of(
+          Json::parse(
+              cat(R"({"layers": [{"type": "Data", "format": "Raw", "source": "a", "label": {"top": "l", "label_dim": 1},
+                                     "dense": {"top": "d", "dense_dim": 0}, )",
+                  more, R"("sparse": [{"top": "x", "slot_num": 3, )", limits, "}]}]}"),
+              "x"),
+          problems);
       problems.throw_if_any("x");
     });
   };
   EXPECT_EQ(errors("", R"("max_feature_num_per_sample": 3)"), "");
-  EXPECT_SAYS(errors("", R"("max_feature_num_per_sample": 2)"), "/layers/0/sparse/0: Raw data has one key in each slot, 3 in all; the limits allow 2");
-  EXPECT_SAYS(errors(R"("slot_size_array": [1, 2], )", R"("max_feature_num_per_sample": 3)"), "/layers/0/slot_size_array: has 2 numbers for 3 slots");
+  EXPECT_SAYS(errors("", R"("max_feature_num_per_sample": 2)"),
+              "/layers/0/sparse/0: Raw data has one key in each slot, 3 in all; the limits allow 2");
+  EXPECT_SAYS(errors(R"("slot_size_array": [1, 2], )", R"("max_feature_num_per_sample": 3)"),
+              "/layers/0/slot_size_array: has 2 numbers for 3 slots");
 }
 
 }  // namespace

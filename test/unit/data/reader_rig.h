@@ -25,7 +25,8 @@ struct Rig {
   Rig(const DataClause& clause, const fs::path& list, ReaderOptions options, int slots = 2, Log log = Log::silent())
       : Rig(clause, Source{list.string()}, options, slots, log) {}
   Rig(const DataClause& clause, const Source& source, ReaderOptions options, int slots = 2, Log log = Log::silent())
-      : layout(batch_shape(clause, (options.batch + options.ranks - 1) / options.ranks)), memory(static_cast<size_t>(slots)) {
+      : layout(batch_shape(clause, (options.batch + options.ranks - 1) / options.ranks)),
+        memory(static_cast<size_t>(slots)) {
     std::vector<std::byte*> pointers;
     for (auto& block : memory) {
       block.assign(layout.bytes, std::byte{0xAB});
@@ -41,8 +42,11 @@ struct Rig {
     expected_slot = (expected_slot + 1) % static_cast<int>(memory.size());
     const BatchView view(layout, memory[static_cast<size_t>(*slot)].data());
     const BatchShape& shape = layout.shape;
-    Seen seen{*view.state, {view.label, view.label + shape.samples * shape.label_dim},
-              {view.dense, view.dense + shape.samples * shape.dense_dim}, {}, {}};
+    Seen seen{*view.state,
+              {view.label, view.label + shape.samples * shape.label_dim},
+              {view.dense, view.dense + shape.samples * shape.dense_dim},
+              {},
+              {}};
     for (size_t t = 0; t < shape.tables.size(); ++t) {
       const auto* offsets = view.tables[t].offsets;
       seen.offsets.emplace_back(offsets, offsets + shape.tables[t].slots * shape.samples + 1);
@@ -68,25 +72,30 @@ struct Rig {
   int expected_slot = 0;
 };
 
-/// Checks batch `seen` against rows first, first + 1, ... of the set (modulo its size), by the definition of the layout.
+/// Checks batch `seen` against rows first, first + 1, ... of the set (modulo its size), by the definition of the
+/// layout.
 inline void expect_batch(const Seen& seen, const BatchShape& shape, const std::vector<Row>& rows, int64_t first) {
   size_t slot0 = 0;
   for (int64_t b = 0; b < shape.samples; ++b) {
     const bool valid = b < seen.state.valid_samples;
     const Row& row = rows[static_cast<size_t>(first + b) % rows.size()];
     for (int64_t k = 0; k < shape.label_dim; ++k)
-      ASSERT_EQ(seen.label[static_cast<size_t>(b * shape.label_dim + k)], valid ? row.label[static_cast<size_t>(k)] : 0);
+      ASSERT_EQ(seen.label[static_cast<size_t>(b * shape.label_dim + k)],
+                valid ? row.label[static_cast<size_t>(k)] : 0);
     for (int64_t k = 0; k < shape.dense_dim; ++k)
-      ASSERT_EQ(seen.dense[static_cast<size_t>(b * shape.dense_dim + k)], valid ? row.dense[static_cast<size_t>(k)] : 0);
+      ASSERT_EQ(seen.dense[static_cast<size_t>(b * shape.dense_dim + k)],
+                valid ? row.dense[static_cast<size_t>(k)] : 0);
   }
   for (size_t t = 0; t < shape.tables.size(); ++t) {
     ASSERT_EQ(seen.offsets[t][0], 0);
     for (int64_t s = 0; s < shape.tables[t].slots; ++s)
       for (int64_t b = 0; b < shape.samples; ++b) {
         const auto bag = static_cast<size_t>(s * shape.samples + b);
-        const std::vector<int64_t> keys(seen.keys[t].begin() + seen.offsets[t][bag], seen.keys[t].begin() + seen.offsets[t][bag + 1]);
+        const std::vector<int64_t> keys(seen.keys[t].begin() + seen.offsets[t][bag],
+                                        seen.keys[t].begin() + seen.offsets[t][bag + 1]);
         const Row& row = rows[static_cast<size_t>(first + b) % rows.size()];
-        ASSERT_EQ(keys, b < seen.state.valid_samples ? row.slots[slot0 + static_cast<size_t>(s)] : std::vector<int64_t>{})
+        ASSERT_EQ(keys,
+                  b < seen.state.valid_samples ? row.slots[slot0 + static_cast<size_t>(s)] : std::vector<int64_t>{})
             << "slot " << s << " sample " << b;
       }
     slot0 += static_cast<size_t>(shape.tables[t].slots);
@@ -103,7 +112,8 @@ inline void expect_equal(const Seen& a, const Seen& b) {
 }
 
 /// Expects that a reader of `source` delivers exactly `rows`, in order, for several numbers of workers.
-inline void expect_reads(const DataClause& clause, const fs::path& source, const std::vector<Row>& rows, int64_t batch = 100) {
+inline void expect_reads(const DataClause& clause, const fs::path& source, const std::vector<Row>& rows,
+                         int64_t batch = 100) {
   for (const int workers : {1, 3}) {
     Rig rig(clause, source, {.batch = batch, .workers = workers, .repeat = false});
     const auto batches = rig.all(100000);

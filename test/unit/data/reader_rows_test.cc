@@ -1,5 +1,6 @@
-// Reading rows straight into batches: bit for bit what reading by way of blocks gives, whatever the set, the batches, the ranks and the place to start from.
-// Where bad records are left out blocks are needed, and without bad ones that changes nothing: so both ways are compared.
+// Reading rows straight into batches: bit for bit what reading by way of blocks gives, whatever the set, the batches,
+// the ranks and the place to start from. Where bad records are left out blocks are needed, and without bad ones that
+// changes nothing: so both ways are compared.
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -13,7 +14,9 @@ namespace {
 class Draws {
  public:
   explicit Draws(uint64_t seed) : state_(mix64(seed)) {}
-  int64_t operator()(int64_t from, int64_t to) { return from + static_cast<int64_t>((state_ = mix64(state_)) % static_cast<uint64_t>(to - from + 1)); }
+  int64_t operator()(int64_t from, int64_t to) {
+    return from + static_cast<int64_t>((state_ = mix64(state_)) % static_cast<uint64_t>(to - from + 1));
+  }
   bool coin() { return (*this)(0, 1) == 1; }
   template <class T>
   T of(std::initializer_list<T> choices) {
@@ -37,19 +40,22 @@ struct AnySet {
     clause.format = DataFormat::raw;
     clause.float_label_dense = draw.coin();
     if (draw.coin())
-      for (int64_t s = 0; s < clause.slots(); ++s) clause.slot_size_array.push_back(draw(0, 1) * draw(0, int64_t{1} << 40));
+      for (int64_t s = 0; s < clause.slots(); ++s)
+        clause.slot_size_array.push_back(draw(0, 1) * draw(0, int64_t{1} << 40));
     const bool wide = draw.coin();
     int64_t rows = 0;
     std::vector<fs::path> files;
     for (int64_t f = draw(1, 4); f > 0; --f) {
       const int64_t count = f == 1 ? draw(1, 3000) : draw.of<int64_t>({0, 1, 63, 64, 65, 700, 5000});
-      auto part = random_rows(clause, count, static_cast<uint64_t>(draw(0, 1 << 30)), wide ? uint64_t{1} << 40 : 1 << 30, false);
+      auto part = random_rows(clause, count, static_cast<uint64_t>(draw(0, 1 << 30)),
+                              wide ? uint64_t{1} << 40 : 1 << 30, false);
       if (!clause.float_label_dense)
         for (Row& row : part)
           for (float& value : row.dense) value = value > 100 ? value * 1000 : value;
       rows += static_cast<int64_t>(part.size());
       files.push_back(folder / cat("part", files.size()));
-      put_bytes(files.back(), wide ? raw_bytes<int64_t>(part, clause.float_label_dense) : raw_bytes(part, clause.float_label_dense));
+      put_bytes(files.back(),
+                wide ? raw_bytes<int64_t>(part, clause.float_label_dense) : raw_bytes(part, clause.float_label_dense));
     }
     write_file_list(folder / "list", files, true);
     width = wide ? KeyWidth::i64 : KeyWidth::detect;
@@ -101,13 +107,19 @@ TEST(ReaderOfRows, GivesTheBatchesOfBlocksAndGoesOnFromTheirPositionsAsTheyFromI
     Draws draw(trial);
     const AnySet set(draw);
     const int ranks = static_cast<int>(draw(1, 4));
-    ReaderOptions options{.batch = draw.of<int64_t>({1, 2, 7, 64, 97, 128, 300, 1000, 4096, 20000}), .workers = static_cast<int>(draw(1, 5)),
-                          .repeat = draw.coin(), .key_width = set.width, .rank = static_cast<int>(draw(0, ranks - 1)), .ranks = ranks,
+    ReaderOptions options{.batch = draw.of<int64_t>({1, 2, 7, 64, 97, 128, 300, 1000, 4096, 20000}),
+                          .workers = static_cast<int>(draw(1, 5)),
+                          .repeat = draw.coin(),
+                          .key_width = set.width,
+                          .rank = static_cast<int>(draw(0, ranks - 1)),
+                          .ranks = ranks,
                           .keep_last_partial = draw.coin()};
     options.from.pass = draw(0, 2);
-    SCOPED_TRACE(cat("trial ", trial, ": batch ", options.batch, ", rank ", options.rank, " of ", ranks, ", repeat ", options.repeat));
+    SCOPED_TRACE(cat("trial ", trial, ": batch ", options.batch, ", rank ", options.rank, " of ", ranks, ", repeat ",
+                     options.repeat));
     const int64_t most = options.repeat ? 9 : 60;
-    const Read blocks(set.by_blocks(), set, options, 2, most), rows(set.clause, set, options, static_cast<int>(draw(1, 4)), most);
+    const Read blocks(set.by_blocks(), set, options, 2, most),
+        rows(set.clause, set, options, static_cast<int>(draw(1, 4)), most);
     expect_same(rows, blocks, 0);
     if (testing::Test::HasFailure()) return;
     if (!options.repeat && rows.batches.size() < static_cast<size_t>(most)) {
@@ -143,8 +155,8 @@ struct OneFile {
 };
 
 TEST(ReaderOfRows, TheFirstBadRecordIsNamedHoweverManyFollowAndWhoeverMeetsThem) {
-  // The second batch begins with the last rows of the first file, many or few, which are one worker's; another has rows of the second file, and is done
-  // sooner or later.
+  // The second batch begins with the last rows of the first file, many or few, which are one worker's; another has rows
+  // of the second file, and is done sooner or later.
   for (const int64_t begins : {10000, 40}) {
     OneFile file(20000 + begins), other(20000);
     file.rows.back().slots[1] = {-3};
@@ -153,9 +165,11 @@ TEST(ReaderOfRows, TheFirstBadRecordIsNamedHoweverManyFollowAndWhoeverMeetsThem)
     other.write();
     write_file_list(file.folder / "list", {file.path, other.path}, true);
     const int64_t last = 20000 + begins;
-    const std::string said = cat("data: '", file.path.string(), "': record ", last, " of ", last, ", at byte ", (last - 1) * 24, ": slot 1 has the key -3;");
+    const std::string said = cat("data: '", file.path.string(), "': record ", last, " of ", last, ", at byte ",
+                                 (last - 1) * 24, ": slot 1 has the key -3;");
     for (int round = 0; round < 20; ++round) {
-      Rig rig(file.clause, file.folder / "list", {.batch = 20000, .workers = 2 + round % 4 / 3, .repeat = round % 2 == 0}, 1 + round % 4);
+      Rig rig(file.clause, file.folder / "list",
+              {.batch = 20000, .workers = 2 + round % 4 / 3, .repeat = round % 2 == 0}, 1 + round % 4);
       const auto seen = rig.next();
       ASSERT_TRUE(seen);
       expect_batch(*seen, rig.layout.shape, file.rows, 0);
@@ -189,7 +203,8 @@ TEST(ReaderOfRows, AFileThatBecomesShorterIsAnError) {
   ASSERT_EQ(rig.reader->next(), 0);  // the one slot is held, so nothing behind its batch has been read
   fs::resize_file(file.path, 1500 * 24);
   rig.reader->release(0);
-  EXPECT_SAYS(message_of([&] { rig.reader->next(); }), cat("data: '", file.path.string(), "': ends at byte ", 1500 * 24));
+  EXPECT_SAYS(message_of([&] { rig.reader->next(); }),
+              cat("data: '", file.path.string(), "': ends at byte ", 1500 * 24));
 }
 
 TEST(ReaderOfRows, WorkersWaitForSlotsAndEndAtAnyTime) {
@@ -208,12 +223,14 @@ TEST(ReaderOfRows, SlotsHeldByNobodyCannotBeReleased) {
   Rig rig(file.clause, file.path, {.batch = 10, .workers = 2}, 3);
   ASSERT_EQ(rig.reader->next(), 0);
   rig.reader->release(0);
-  for (const int slot : {0, 1, -1, 3}) EXPECT_SAYS(message_of([&] { rig.reader->release(slot); }), "released without being held");
+  for (const int slot : {0, 1, -1, 3})
+    EXPECT_SAYS(message_of([&] { rig.reader->release(slot); }), "released without being held");
 }
 
 TEST(ReaderOfRows, APositionThatIsNoneSaysWhatIsWrong) {
   OneFile file(10);
-  EXPECT_SAYS(message_of([&] { Rig rig(file.clause, file.path, {.batch = 4, .from = {.file = 1}}); }), "cannot go on in file 2 of a set of 1");
+  EXPECT_SAYS(message_of([&] { Rig rig(file.clause, file.path, {.batch = 4, .from = {.file = 1}}); }),
+              "cannot go on in file 2 of a set of 1");
   Rig behind(file.clause, file.path, {.batch = 4, .repeat = false, .from = {.record = 100, .rows = 7}});
   EXPECT_FALSE(behind.reader->next()) << "there is nothing behind the end";
 }

@@ -21,8 +21,10 @@ struct DataSet {
       const bool raw = clause.format == DataFormat::raw;
       const auto part = random_rows(clause, sizes[i], i + 1, 1 << 30, !raw);
       files.push_back(folder / cat("part", i, ".data"));
-      if (raw) put_bytes(files.back(), raw_bytes(part, true));
-      else write_rows(files.back(), style_of(clause, i % 2 ? Check::sum : Check::none, i % 3 ? 4 : 8), part);
+      if (raw)
+        put_bytes(files.back(), raw_bytes(part, true));
+      else
+        write_rows(files.back(), style_of(clause, i % 2 ? Check::sum : Check::none, i % 3 ? 4 : 8), part);
       rows.insert(rows.end(), part.begin(), part.end());
     }
     list = folder / "list.txt";
@@ -44,8 +46,9 @@ class EachReader : public testing::TestWithParam<DataFormat> {
     return clause;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Ways, EachReader, testing::Values(DataFormat::norm, DataFormat::raw),
-                         [](const auto& way) { return std::string(way.param == DataFormat::norm ? "Blocks" : "Rows"); });
+INSTANTIATE_TEST_SUITE_P(Ways, EachReader, testing::Values(DataFormat::norm, DataFormat::raw), [](const auto& way) {
+  return std::string(way.param == DataFormat::norm ? "Blocks" : "Rows");
+});
 
 TEST_P(EachReader, BatchesHoldTheRowsInListOrderForAnyNumberOfWorkersAndTheLastMayBePartial) {
   const DataClause clause = two_inputs();
@@ -75,13 +78,16 @@ TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
     std::vector<Row> rows = set.rows;
     for (Row& row : rows)
       for (size_t s = 0; s < row.slots.size(); ++s) {
-        const size_t kept = std::min<size_t>(row.slots[s].size(), s == 0 ? 3 : 1), begin = last ? row.slots[s].size() - kept : 0;
-        row.slots[s] = std::vector<int64_t>(row.slots[s].begin() + static_cast<ptrdiff_t>(begin), row.slots[s].begin() + static_cast<ptrdiff_t>(begin + kept));
+        const size_t kept = std::min<size_t>(row.slots[s].size(), s == 0 ? 3 : 1),
+                     begin = last ? row.slots[s].size() - kept : 0;
+        row.slots[s] = std::vector<int64_t>(row.slots[s].begin() + static_cast<ptrdiff_t>(begin),
+                                            row.slots[s].begin() + static_cast<ptrdiff_t>(begin + kept));
       }
     Rig rig(clause, set.list, {.batch = 128, .workers = 2, .repeat = false});
     const auto batches = rig.all();
     ASSERT_EQ(batches.size(), 17u);
-    for (size_t i = 0; i < batches.size(); ++i) expect_batch(batches[i], rig.layout.shape, rows, static_cast<int64_t>(i) * 128);
+    for (size_t i = 0; i < batches.size(); ++i)
+      expect_batch(batches[i], rig.layout.shape, rows, static_cast<int64_t>(i) * 128);
   }
 }
 
@@ -201,21 +207,25 @@ TEST(Reader, AFileWithAWrongHeaderIsAnErrorBeforeTheFirstBatch) {
   const DataSet set(clause);
   DataClause other = clause;
   other.dense.dense_dim = 4;
-  EXPECT_NE(message_of([&] { Rig rig(other, set.list, {.batch = 64}); }).find("dense_dim 3, the Data layer says 4"), std::string::npos);
+  EXPECT_NE(message_of([&] { Rig rig(other, set.list, {.batch = 64}); }).find("dense_dim 3, the Data layer says 4"),
+            std::string::npos);
 }
 
 TEST(Reader, ALayoutOfAnotherClauseIsABug) {
   const DataSet set(two_inputs());
   const BatchLayout layout(batch_shape(clause_of(2, 3, {input_of("wide", 2, 4, 4), input_of("deep", 4, 2, 7)}), 8));
   std::vector<std::byte> memory(layout.bytes);
-  EXPECT_SAYS(message_of([&] { Reader(two_inputs(), Source{set.list.string()}, layout, {memory.data()}, {.batch = 8}, Log::silent()); }),
+  EXPECT_SAYS(message_of([&] {
+                Reader(two_inputs(), Source{set.list.string()}, layout, {memory.data()}, {.batch = 8}, Log::silent());
+              }),
               "bug: the layout of a batch was made for another Data layer");
 }
 
 TEST(Reader, AnEmptySetIsAnError) {
   const DataClause clause = two_inputs();
   const DataSet set(clause, {0, 0});
-  EXPECT_NE(message_of([&] { Rig rig(clause, set.list, {.batch = 64}); }).find("the data set is empty"), std::string::npos);
+  EXPECT_NE(message_of([&] { Rig rig(clause, set.list, {.batch = 64}); }).find("the data set is empty"),
+            std::string::npos);
 }
 
 TEST(Reader, FromASavedPositionItGoesOnWithTheSameBytes) {
@@ -239,7 +249,8 @@ TEST(Reader, FromASavedPositionItGoesOnWithTheSameBytes) {
         skipped.push_back(whole.reader->skipped_records());
       }
       EXPECT_GT(batches.size(), 50u);
-      for (const size_t at : {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{36}, size_t{52}, batches.size() - 1, batches.size()}) {
+      for (const size_t at :
+           {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{36}, size_t{52}, batches.size() - 1, batches.size()}) {
         SCOPED_TRACE(cat("shuffle ", shuffle, ", repeat ", repeat, ", from batch ", at));
         ReaderOptions later = options;
         later.workers = 3;
@@ -261,18 +272,22 @@ TEST(Reader, FromASavedPositionItGoesOnWithTheSameBytes) {
 }
 
 TEST(Reader, APositionThatIsNoneSaysWhatIsWrong) {
-  EXPECT_SAYS(message_of([] { reader_position(Json::parse("{\"schema\": 1, \"pass\": -1}", "")); }), "needs \"pass\", an integer of at least 0; found -1");
-  EXPECT_SAYS(message_of([] { reader_position(Json::parse("{\"schema\": 2}", "")); }), "has schema 2; this version reads 1");
+  EXPECT_SAYS(message_of([] { reader_position(Json::parse("{\"schema\": 1, \"pass\": -1}", "")); }),
+              "needs \"pass\", an integer of at least 0; found -1");
+  EXPECT_SAYS(message_of([] { reader_position(Json::parse("{\"schema\": 2}", "")); }),
+              "has schema 2; this version reads 1");
   const DataClause clause = two_inputs();
   const DataSet set(clause, {10, 10});
-  EXPECT_SAYS(message_of([&] { Rig rig(clause, set.list, {.batch = 4, .from = {.file = 2}}); }), "cannot go on in file 3 of a set of 2");
+  EXPECT_SAYS(message_of([&] { Rig rig(clause, set.list, {.batch = 4, .from = {.file = 2}}); }),
+              "cannot go on in file 3 of a set of 2");
 }
 
 /// The index of each row in the order of delivery; rows are told apart by their first label.
 std::vector<int64_t> order_of(const std::vector<Seen>& batches, int64_t label_dim) {
   std::vector<int64_t> order;
   for (const Seen& seen : batches)
-    for (int32_t b = 0; b < seen.state.valid_samples; ++b) order.push_back(static_cast<int64_t>(seen.label[static_cast<size_t>(b * label_dim)]));
+    for (int32_t b = 0; b < seen.state.valid_samples; ++b)
+      order.push_back(static_cast<int64_t>(seen.label[static_cast<size_t>(b * label_dim)]));
   return order;
 }
 
@@ -287,13 +302,16 @@ TEST(Reader, ShufflingDeliversEachRowOnceAPassInAnOrderOfSeedAndPassAlone) {
     for (const uint64_t seed : {1, 2}) {
       std::vector<int64_t> first;
       for (const int workers : {1, 4}) {
-        Rig rig(clause, folder / "list.txt", {.batch = 100, .workers = workers, .repeat = true, .shuffle = window, .seed = seed});
+        Rig rig(clause, folder / "list.txt",
+                {.batch = 100, .workers = workers, .repeat = true, .shuffle = window, .seed = seed});
         const auto batches = rig.all(100);
         for (size_t i = 0; i < batches.size(); ++i)
           for (int64_t b = 0; b < 100; ++b) {  // whole rows moved: labels name them
             const auto row = static_cast<size_t>(batches[i].label[static_cast<size_t>(b)]);
-            const auto begin = batches[i].offsets[0][static_cast<size_t>(b)], end = batches[i].offsets[0][static_cast<size_t>(b) + 1];
-            EXPECT_EQ(std::vector<int64_t>(batches[i].keys[0].begin() + begin, batches[i].keys[0].begin() + end), rows[row].slots[0]);
+            const auto begin = batches[i].offsets[0][static_cast<size_t>(b)],
+                       end = batches[i].offsets[0][static_cast<size_t>(b) + 1];
+            EXPECT_EQ(std::vector<int64_t>(batches[i].keys[0].begin() + begin, batches[i].keys[0].begin() + end),
+                      rows[row].slots[0]);
           }
         const auto order = order_of(batches, 1);
         ASSERT_EQ(order.size(), 10000u);
@@ -303,8 +321,10 @@ TEST(Reader, ShufflingDeliversEachRowOnceAPassInAnOrderOfSeedAndPassAlone) {
       std::vector<int64_t> counting(5000);
       std::iota(counting.begin(), counting.end(), 0);
       for (const size_t pass : {0, 1}) {
-        std::vector<int64_t> of_pass(first.begin() + static_cast<ptrdiff_t>(pass * 5000), first.begin() + static_cast<ptrdiff_t>((pass + 1) * 5000));
-        for (int64_t i = 0; i < 5000; ++i) ASSERT_EQ(of_pass[static_cast<size_t>(i)] / window, i / window) << "a row left its window";
+        std::vector<int64_t> of_pass(first.begin() + static_cast<ptrdiff_t>(pass * 5000),
+                                     first.begin() + static_cast<ptrdiff_t>((pass + 1) * 5000));
+        for (int64_t i = 0; i < 5000; ++i)
+          ASSERT_EQ(of_pass[static_cast<size_t>(i)] / window, i / window) << "a row left its window";
         if (window > 1) orders.push_back(of_pass);
         std::sort(of_pass.begin(), of_pass.end());
         EXPECT_EQ(of_pass, counting) << "each row once";

@@ -1,4 +1,5 @@
-// Text of any shape through preprocess into each format, and through its reader back: the same labels, dense values and keys.
+// Text of any shape through preprocess into each format, and through its reader back: the same labels, dense values and
+// keys.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,11 +40,14 @@ Table random_table(Draw& draw, bool lists) {
   for (int64_t r = 0; r < rows; ++r) {
     auto& row = table.cells.emplace_back();
     for (int64_t i = 0; i < table.labels; ++i) row.push_back(std::to_string(draw.below(2)));
-    for (int64_t i = 0; i < table.numbers; ++i) row.push_back(draw.below(4) == 0 ? "" : cat(draw.below(2) ? "-" : "", draw.below(100), ".", 25 * draw.below(4)));
-    for (int64_t i = 0; i < table.categories; ++i) row.push_back(draw.below(9) == 0 ? "" : cat("v", draw.below(values)));
+    for (int64_t i = 0; i < table.numbers; ++i)
+      row.push_back(draw.below(4) == 0 ? "" : cat(draw.below(2) ? "-" : "", draw.below(100), ".", 25 * draw.below(4)));
+    for (int64_t i = 0; i < table.categories; ++i)
+      row.push_back(draw.below(9) == 0 ? "" : cat("v", draw.below(values)));
     for (int64_t i = 0; i < table.lists; ++i) {
       std::string& cell = row.emplace_back();
-      for (int64_t left = draw.below(4); left > 0; --left) cell += cat(cell.empty() ? "" : "|", "w", draw.below(values));
+      for (int64_t left = draw.below(4); left > 0; --left)
+        cell += cat(cell.empty() ? "" : "|", "w", draw.below(values));
     }
   }
   return table;
@@ -55,7 +59,8 @@ PreprocessOptions options_of(const Table& table, Draw& draw, const fs::path& fil
   TextRoles roles;
   std::string header;
   const auto name = [&](std::vector<std::string>& role, const char* kind, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) header += (header.empty() ? "" : std::string(1, separator)) + role.emplace_back(cat(kind, i));
+    for (int64_t i = 0; i < count; ++i)
+      header += (header.empty() ? "" : std::string(1, separator)) + role.emplace_back(cat(kind, i));
   };
   name(roles.labels, "y", table.labels);
   name(roles.numbers, "x", table.numbers);
@@ -63,7 +68,8 @@ PreprocessOptions options_of(const Table& table, Draw& draw, const fs::path& fil
   name(roles.lists, "l", table.lists);
   std::string text = header + line_end;
   for (const auto& row : table.cells) {
-    for (size_t i = 0; i < row.size(); ++i) text += (i > 0 ? std::string(1, separator) : "") + (draw.below(5) == 0 ? "\"" + row[i] + "\"" : row[i]);
+    for (size_t i = 0; i < row.size(); ++i)
+      text += (i > 0 ? std::string(1, separator) : "") + (draw.below(5) == 0 ? "\"" + row[i] + "\"" : row[i]);
     text += line_end + (draw.below(20) == 0 ? line_end : "");
   }
   if (draw.below(2)) text.resize(text.find_last_not_of("\r\n") + 1);
@@ -96,8 +102,10 @@ std::map<std::string, int64_t> ids_of(const PreprocessOptions& options, const Ta
   int64_t next = 2;
   for (const auto& [count, code] : order) {
     int64_t& id = ids[names[code]];
-    if (options.passes == 1) id = static_cast<int64_t>(ranged_key(code, static_cast<uint64_t>(options.range)));
-    else id = names[code].empty() ? 0 : -count < options.min_count ? 1 : next++;
+    if (options.passes == 1)
+      id = static_cast<int64_t>(ranged_key(code, static_cast<uint64_t>(options.range)));
+    else
+      id = names[code].empty() ? 0 : -count < options.min_count ? 1 : next++;
   }
   ids[""] = 0;
   return ids;
@@ -142,7 +150,8 @@ TEST(RoundTrip, TextOfAnyShapeComesBackFromEveryFormat) {
         Problems problems;
         const DataClause clause = data_schema().parse(preprocess_data_clause(options, summary), "", problems, {"type"});
         problems.throw_if_any("printed clause");
-        SCOPED_TRACE(cat("round ", round, ", format ", static_cast<int>(format), ", keys of ", key_bytes, " bytes, ", table.cells.size(), " rows"));
+        SCOPED_TRACE(cat("round ", round, ", format ", static_cast<int>(format), ", keys of ", key_bytes, " bytes, ",
+                         table.cells.size(), " rows"));
         expect_reads(clause, options.result("train"), expected_rows(options, summary, table), 1 + draw.below(100));
         if (::testing::Test::HasFailure()) return;
         ++read;

@@ -18,7 +18,8 @@ std::vector<double> row_of(const Seen& seen, const BatchShape& shape, int64_t b)
     for (int64_t s = 0; s < shape.tables[t].slots; ++s) {
       const int32_t* bag = seen.offsets[t].data() + s * shape.samples + b;
       row.push_back(bag[1] - bag[0]);
-      for (int32_t k = bag[0]; k < bag[1]; ++k) row.push_back(static_cast<double>(seen.keys[t][static_cast<size_t>(k)]));
+      for (int32_t k = bag[0]; k < bag[1]; ++k)
+        row.push_back(static_cast<double>(seen.keys[t][static_cast<size_t>(k)]));
     }
   return row;
 }
@@ -51,7 +52,8 @@ Delivered deliver(const DataClause& clause, const fs::path& source, const Reader
 }
 
 /// Holds readers of several ranks, which start at batch `at` of `whole`, against it.
-void expect_shares(const DataClause& clause, const fs::path& source, ReaderOptions options, const Delivered& whole, size_t at, int ranks, bool shared) {
+void expect_shares(const DataClause& clause, const fs::path& source, ReaderOptions options, const Delivered& whole,
+                   size_t at, int ranks, bool shared) {
   const int64_t batch = options.batch;
   options.ranks = ranks;
   options.from = whole.behind[at];
@@ -66,7 +68,8 @@ void expect_shares(const DataClause& clause, const fs::path& source, ReaderOptio
     for (size_t i = 0; i < found.rows.size(); ++i) {
       const auto& all = whole.rows[at + i];
       const auto size = static_cast<int64_t>(all.size());
-      const std::vector<std::vector<double>> expected(all.begin() + std::min(begin, size), all.begin() + std::min(end, size));
+      const std::vector<std::vector<double>> expected(all.begin() + std::min(begin, size),
+                                                      all.begin() + std::min(end, size));
       ASSERT_TRUE(found.rows[i] == expected) << "batch " << i;
       EXPECT_EQ(found.first[i], whole.first[at + i] + begin);
       EXPECT_EQ(found.global[i], size);
@@ -92,7 +95,8 @@ void expect_shared(const DataClause& clause, const fs::path& source, bool shared
     expect_shares(clause, source, options, whole, whole.rows.size() - 1, 3, shared);  // the short last batch
   }
   ReaderOptions options{.batch = 7000, .workers = 2, .repeat = true, .shuffle = shuffle};
-  const Delivered whole = deliver(clause, source, options, 10);  // more than three passes, with batches across their ends
+  const Delivered whole =
+      deliver(clause, source, options, 10);  // more than three passes, with batches across their ends
   expect_shares(clause, source, options, whole, 0, 3, shared);
   expect_shares(clause, source, options, whole, 5, 2, shared);
 }
@@ -138,7 +142,10 @@ TEST(SharedReading, ABadRecordIsAnErrorOfTheRankThatHasIt) {
   sets.damage();
   sets.clause.bad_records = BadRecordPolicy::error;
   const auto problem = [&](int rank) {
-    return message_of([&] { deliver(sets.clause, sets.folder / "list", {.batch = 800, .workers = 2, .repeat = false, .rank = rank, .ranks = 2}); });
+    return message_of([&] {
+      deliver(sets.clause, sets.folder / "list",
+              {.batch = 800, .workers = 2, .repeat = false, .rank = rank, .ranks = 2});
+    });
   };
   EXPECT_SAYS(problem(1), "part1': record 1 of 19299, at byte 69: fails its check sum");  // row 700 of the first batch
   EXPECT_EQ(problem(0), "");
@@ -156,7 +163,8 @@ TEST(SharedReading, Raw) {
   clause.float_label_dense = true;
   std::string bytes;
   for (const Row& row : random_rows(clause, kRows, 3, 1 << 30, false)) {
-    for (const auto* numbers : {&row.label, &row.dense}) bytes.append(reinterpret_cast<const char*>(numbers->data()), 4 * numbers->size());
+    for (const auto* numbers : {&row.label, &row.dense})
+      bytes.append(reinterpret_cast<const char*>(numbers->data()), 4 * numbers->size());
     for (const auto& slot : row.slots) {
       const auto key = static_cast<int32_t>(slot[0]);
       bytes.append(reinterpret_cast<const char*>(&key), 4);
@@ -170,8 +178,11 @@ TEST(SharedReading, Raw) {
   bytes[9000 * record + record - 1] = '\xff';  // the last key of row 9000
   write_text(folder / "a", bytes.substr(0, 9001 * record));
   for (const int rank : {0, 1}) {
-    const std::string problem = message_of([&] { deliver(clause, folder / "list", {.batch = 1000, .workers = 3, .repeat = false, .rank = rank, .ranks = 2}); });
-    EXPECT_SAYS(problem, rank == 0 ? cat("a': record 9001 of 9001, at byte ", 9000 * record, ": slot 4 has the key -") : "");
+    const std::string problem = message_of([&] {
+      deliver(clause, folder / "list", {.batch = 1000, .workers = 3, .repeat = false, .rank = rank, .ranks = 2});
+    });
+    EXPECT_SAYS(problem,
+                rank == 0 ? cat("a': record 9001 of 9001, at byte ", 9000 * record, ": slot 4 has the key -") : "");
     EXPECT_EQ(problem.empty(), rank == 1);
   }
   clause.bad_records = BadRecordPolicy::skip;
@@ -215,7 +226,10 @@ TEST(SharedReading, FeatureSpecOfABinaryChunkAndATextOne) {
   const Folder folder;
   FeatureSpec spec;
   spec.folder = folder.path();
-  spec.features = {{"click", FeatureType::boolean, {}}, {"age", FeatureType::f32, {}}, {"user", FeatureType::i32, 1000}, {"city", FeatureType::i16, 300}};
+  spec.features = {{"click", FeatureType::boolean, {}},
+                   {"age", FeatureType::f32, {}},
+                   {"user", FeatureType::i32, 1000},
+                   {"city", FeatureType::i16, 300}};
   spec.channels = {{kLabelChannel, {0}}, {kNumericalChannel, {1}}, {kCategoricalChannel, {2, 3}}};
   spec.sources = {{"train",
                    {{FeatureChunk::Kind::split_binary, {2}, {folder / "user0.bin", folder / "user1.bin"}},
@@ -238,7 +252,10 @@ TEST(SharedReading, FeatureSpecOfABinaryChunkAndATextOne) {
   expect_shared(clause, "train");
   rest.replace(rest.find("15001,"), 6, "15e99,");
   write_text(folder / "rest.csv", rest);
-  EXPECT_SAYS(message_of([&] { deliver(clause, "train", {.batch = 1000, .workers = 3, .repeat = false, .rank = 0, .ranks = 2}); }), "rest.csv' line 16156: ");
+  EXPECT_SAYS(message_of([&] {
+                deliver(clause, "train", {.batch = 1000, .workers = 3, .repeat = false, .rank = 0, .ranks = 2});
+              }),
+              "rest.csv' line 16156: ");
 }
 
 TEST(SharedReading, ParquetOfNumbersTextAndLists) {
@@ -265,8 +282,9 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
     b.push_back(cat("text ", i % 500));
     c.push_back(std::vector<int64_t>(static_cast<size_t>(i % 3), i));
   }
-  const std::vector<Column> columns = {numbers("y", ParquetType::f32, y), numbers("d", ParquetType::f32, d, nulls), numbers("a", ParquetType::i64, a),
-                                       texts("b", b), lists("c", ParquetType::i64, c)};
+  const std::vector<Column> columns = {numbers("y", ParquetType::f32, y), numbers("d", ParquetType::f32, d, nulls),
+                                       numbers("a", ParquetType::i64, a), texts("b", b),
+                                       lists("c", ParquetType::i64, c)};
   for (const int64_t group : {int64_t{3000}, int64_t{17000}}) {
     write_parquet(folder / "rows.parquet", columns, group);
     expect_shared(clause, folder / "rows.parquet");
@@ -274,7 +292,8 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
 }
 
 TEST(Share, FindsTheRowsThatItCounts) {
-  for (const Share share : {Share{10, 0, 5}, Share{10, 5, 10}, Share{7, 2, 4}, Share{1, 0, 0}, Share{1, 0, 1}, Share{9, 3, 6}})
+  for (const Share share :
+       {Share{10, 0, 5}, Share{10, 5, 10}, Share{7, 2, 4}, Share{1, 0, 0}, Share{1, 0, 1}, Share{9, 3, 6}})
     for (int64_t first = -25; first < 30; ++first)
       for (const int64_t count : {0, 1, 5, 40}) {
         std::vector<RowSpan> spans;
@@ -283,7 +302,8 @@ TEST(Share, FindsTheRowsThatItCounts) {
         for (const RowSpan& span : spans)
           for (int64_t row = span.begin; row < span.end; ++row) found.push_back(row);
         for (int64_t row = 0; row < count; ++row)
-          if (first + row >= 0 && (first + row) % share.batch >= share.begin && (first + row) % share.batch < share.end) expected.push_back(row);
+          if (first + row >= 0 && (first + row) % share.batch >= share.begin && (first + row) % share.batch < share.end)
+            expected.push_back(row);
         EXPECT_EQ(found, expected);
         EXPECT_EQ(share.below(first + count) - share.below(first), static_cast<int64_t>(expected.size()));
       }

@@ -29,9 +29,12 @@ Record plain_record(const std::string& text, size_t at, TextGrammar grammar) {
           record.end = at;
           return record;
         }
-        if (text[at] != grammar.quote) cell += text[at];
-        else if (at + 1 < text.size() && text[at + 1] == grammar.quote) cell += text[at++];
-        else break;
+        if (text[at] != grammar.quote)
+          cell += text[at];
+        else if (at + 1 < text.size() && text[at + 1] == grammar.quote)
+          cell += text[at++];
+        else
+          break;
       }
       ++at;
       const size_t behind = at;
@@ -89,7 +92,8 @@ TEST(TextGrammar, ACutAtAnyByteIsWhereARecordOfTheWholeTextStarts) {
   for (size_t at = 0; at < text.size(); at = plain_record(text, at, {}).end) starts.push_back(at);
   for (size_t length = 0; length <= text.size(); ++length) {
     const size_t cut = end_of_last_record(std::string_view(text).substr(0, length), {});
-    EXPECT_TRUE(cut == text.size() || std::find(starts.begin(), starts.end(), cut) != starts.end()) << length << " " << cut;
+    EXPECT_TRUE(cut == text.size() || std::find(starts.begin(), starts.end(), cut) != starts.end())
+        << length << " " << cut;
   }
 }
 

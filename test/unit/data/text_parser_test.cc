@@ -20,7 +20,8 @@ ParsedRows parsed(const TextTable& table, const std::string& text, const BadRows
 }
 
 TEST(TextParser, ReadsFieldsByTheKindOfTheirColumn) {
-  const TextTable table = named_table("a,b,c,d,y", ',', {.labels = {"y"}, .numbers = {"b"}, .categories = {"a"}, .lists = {"d"}, .split = "c"});
+  const TextTable table = named_table(
+      "a,b,c,d,y", ',', {.labels = {"y"}, .numbers = {"b"}, .categories = {"a"}, .lists = {"d"}, .split = "c"});
   const ParsedRows rows = parsed(table, "x,1.5,7,p|q,1\r\n\n,,8,,0\n\"u,\"\"v\",-3e2,9,\"p\",0.25\n");
   ASSERT_EQ(rows.rows, 3u);
   EXPECT_EQ(rows.labels[0], (std::vector<float>{1, 0, 0.25f, 0})) << "room for a line that was blank";
@@ -40,7 +41,8 @@ TEST(TextParser, HexadecimalDigitsOfAnyLengthUpToEight) {
   TextTable table;
   table.columns = {{"y", ColumnKind::click, 0}, {"c", ColumnKind::hex, 0}};
   const ParsedRows rows = parsed(table, "0\tfFfFfFfF\n1\t0\n1\t\n0\t00000a\n");
-  EXPECT_EQ(std::vector<uint64_t>(rows.categories[0].codes.begin(), rows.categories[0].codes.begin() + 4), (std::vector<uint64_t>{2 + 0xffffffffull, 2, 0, 12}));
+  EXPECT_EQ(std::vector<uint64_t>(rows.categories[0].codes.begin(), rows.categories[0].codes.begin() + 4),
+            (std::vector<uint64_t>{2 + 0xffffffffull, 2, 0, 12}));
   EXPECT_EQ(parsed(table, "0\t123456789\n1\t1\n", {.skip = true}).bad.count, 1);
 }
 
@@ -108,7 +110,8 @@ TEST(TextWork, RowsAreCountedPieceByPieceAsTheyAreRead) {
     TextSource source(files, header);
     all_of(source);
     const int64_t piece = 1 + static_cast<int64_t>(random() % 9);
-    EXPECT_EQ(count_rows(files, header, 3, piece), source.rows()) << "round " << round << ", pieces of " << piece << " bytes";
+    EXPECT_EQ(count_rows(files, header, 3, piece), source.rows())
+        << "round " << round << ", pieces of " << piece << " bytes";
   }
 }
 
@@ -119,7 +122,8 @@ TEST(TextSource, HeadersAreInNoBlockAndMustAgree) {
   write_text(folder / "c", "x,z\n5,6\n");
   EXPECT_EQ(first_line_of(folder / "a"), "x,y");
   EXPECT_EQ(all_of(TextSource({folder / "a", folder / "b"}, "x,y")), "1,2\n3,4\n");
-  EXPECT_SAYS(message_of([&] { all_of(TextSource({folder / "a", folder / "c"}, "x,y")); }), "c' line 1: the columns are named 'x,z'");
+  EXPECT_SAYS(message_of([&] { all_of(TextSource({folder / "a", folder / "c"}, "x,y")); }),
+              "c' line 1: the columns are named 'x,z'");
 }
 
 }  // namespace

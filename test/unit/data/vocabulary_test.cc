@@ -46,7 +46,8 @@ TEST(Vocabulary, IdsFollowCountsAndThenCodes) {
 
 TEST(DenseStatistics, MergedPartsAreTheWhole) {
   std::vector<double> values;
-  for (uint64_t i = 0; i < 1000; ++i) values.push_back(i % 7 == 0 ? std::nan("") : static_cast<double>(mix64(i) % 1000) - 100);
+  for (uint64_t i = 0; i < 1000; ++i)
+    values.push_back(i % 7 == 0 ? std::nan("") : static_cast<double>(mix64(i) % 1000) - 100);
   DenseColumn whole, parts;
   whole.add(values, true);
   for (size_t i = 0; i < 1000; i += 100) {

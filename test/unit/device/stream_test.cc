@@ -48,7 +48,8 @@ TEST(Program, RunsItsWorkAgainWhetherRecordedOrNot) {
       Runtime& runtime = runtime_of(device);
       Context ctx(runtime, runtime.compute_stream());
       Buffer memory(device, 2 * 256);
-      const Tensor one(memory.data(), TensorSpec(DType::f32, {4}), device), sum(memory.data() + 256, TensorSpec(DType::f32, {4}), device);
+      const Tensor one(memory.data(), TensorSpec(DType::f32, {4}), device),
+          sum(memory.data() + 256, TensorSpec(DType::f32, {4}), device);
       ops::fill(ctx, 1, one);
       int calls = 0;
       Program program(runtime.compute_stream(), record, [&] {

@@ -107,7 +107,8 @@ TEST(Tensor, GoesToTheHostAndBackWithoutItsPadding) {
     from_host(padded, values, stream);
     EXPECT_EQ(to_host<float>(padded, stream), values);
     const Tensor all(memory.data(), TensorSpec(DType::f32, {18}), device);
-    EXPECT_EQ(to_host<float>(all, stream), (std::vector<float>{1, 2, 3, 4, 0, 0, 5, 6, 7, 8, 0, 0, 9, 10, 11, 12, 0, 0}));
+    EXPECT_EQ(to_host<float>(all, stream),
+              (std::vector<float>{1, 2, 3, 4, 0, 0, 5, 6, 7, 8, 0, 0, 9, 10, 11, 12, 0, 0}));
     EXPECT_EQ(message([&] { from_host(padded, std::vector<float>(5), stream); }), "5 values for [3,4]");
     EXPECT_EQ(message([&] { zero(stream, padded); }), "zero of strided rows of [3,4]");
     zero(stream, all);

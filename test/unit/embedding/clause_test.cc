@@ -74,10 +74,12 @@ TEST(EmbeddingClauseTest, Version31) {
 }
 
 TEST(EmbeddingClauseTest, AFileForSeveralVersionsIsReadAsTheNewest) {
-  const Read both = read(R"({"vocabulary_size": 1000, "load_factor": 0.75, "max_vocabulary_size_per_gpu": 300, "embedding_vec_size": 64, "combiner": 0})");
+  const Read both = read(
+      R"({"vocabulary_size": 1000, "load_factor": 0.75, "max_vocabulary_size_per_gpu": 300, "embedding_vec_size": 64, "combiner": 0})");
   EXPECT_EQ(first_error(both), "");
   EXPECT_EQ(both.clause.stated_rows(0, {}), 300);
-  const Read three = read(R"({"vocabulary_size": 1000, "max_vocabulary_size_per_gpu": 300, "workspace_size_per_gpu_in_mb": 1,
+  const Read three =
+      read(R"({"vocabulary_size": 1000, "max_vocabulary_size_per_gpu": 300, "workspace_size_per_gpu_in_mb": 1,
                               "embedding_vec_size": 64, "combiner": 0})");
   EXPECT_EQ(first_error(three), "");
   EXPECT_EQ(three.clause.stated_rows(0, {}), 4096);
@@ -96,7 +98,8 @@ TEST(EmbeddingClauseTest, ItsOwnOptimizerKeepsItsRateInProportion) {
 
 TEST(EmbeddingClauseTest, ItsOwnOptimizerMayBeOfAnyType) {
   const auto spec_with = [](const std::string& optimizer) {
-    const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})", R"(, "optimizer": )" + optimizer);
+    const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})",
+                        R"(, "optimizer": )" + optimizer);
     EXPECT_EQ(first_error(r), "");
     return r.clause.table_spec(adam());
   };
@@ -105,7 +108,8 @@ TEST(EmbeddingClauseTest, ItsOwnOptimizerMayBeOfAnyType) {
   EXPECT_EQ(wide.optimizer.lambda1, 0.5f);
   EXPECT_FLOAT_EQ(wide.optimizer.rate_factor, 2);
   EXPECT_EQ(wide.state_dim(), 4);
-  const TableSpec deep = spec_with(R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.001, "row_wise": true}})");
+  const TableSpec deep =
+      spec_with(R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.001, "row_wise": true}})");
   EXPECT_EQ(deep.optimizer.kind, ops::Optimizer::Kind::adagrad);
   EXPECT_EQ(deep.state_dim(), 1);
   EXPECT_EQ(first_error(read(R"({"embedding_vec_size": 4, "combiner": 0})", R"(, "optimizer": {"type": "RMSProp"})")),
@@ -134,7 +138,8 @@ TEST(EmbeddingClauseTest, WhatHappensAtTheLimitMakesTheSizeALimit) {
   }
   EXPECT_EQ(spec_with(R"("slot_size_array": [3, 4], "when_full": "ignore")").limit_setting, "slot_size_array");
   EXPECT_EQ(spec_with(R"("slot_size_array": [3, 4], "when_full": "ignore")").row_limit, 7);
-  const TableSpec open = spec_with(R"("max_vocabulary_size_per_gpu": 10, "expire_after": 50, "min_count": 3, "max_candidates": 99)");
+  const TableSpec open =
+      spec_with(R"("max_vocabulary_size_per_gpu": 10, "expire_after": 50, "min_count": 3, "max_candidates": 99)");
   EXPECT_EQ(open.row_limit, 0);
   EXPECT_EQ(open.policy.expire_after, 50);
   EXPECT_EQ(open.policy.min_count, 3);
@@ -152,12 +157,18 @@ TEST(EmbeddingClauseTest, PoliciesThatCannotBeAreNamed) {
     return first_error(read("{" + fields + R"(, "embedding_vec_size": 4, "combiner": 0})"));
   };
   const std::string place = "/layers/1/sparse_embedding_hparam";
-  EXPECT_EQ(error(R"("when_full": "ignore")"),
-            place + "/when_full: a table is full when it has so many rows: say how many with \"max_vocabulary_size_per_gpu\"");
+  EXPECT_EQ(
+      error(R"("when_full": "ignore")"),
+      place +
+          "/when_full: a table is full when it has so many rows: say how many with \"max_vocabulary_size_per_gpu\"");
   EXPECT_EQ(error(R"("min_count": 2, "admit_probability": 0.5)"),
-            place + "/admit_probability: keys get rows by their count or by chance: \"min_count\" stands there too, leave one out");
-  EXPECT_EQ(error(R"("max_candidates": 2)"), place + "/max_candidates: limits the keys that \"min_count\" counts, which is not there");
-  EXPECT_EQ(error(R"("min_count": 0)"), place + "/min_count: expected an integer, at least 1 and at most 1000000000, found the integer 0");
+            place +
+                "/admit_probability: keys get rows by their count or by chance: \"min_count\" stands there too, leave "
+                "one out");
+  EXPECT_EQ(error(R"("max_candidates": 2)"),
+            place + "/max_candidates: limits the keys that \"min_count\" counts, which is not there");
+  EXPECT_EQ(error(R"("min_count": 0)"),
+            place + "/min_count: expected an integer, at least 1 and at most 1000000000, found the integer 0");
 }
 
 TEST(EmbeddingClauseTest, LaterCombinersAndTheNameOfTheLengths) {
@@ -168,9 +179,10 @@ TEST(EmbeddingClauseTest, LaterCombinersAndTheNameOfTheLengths) {
     EXPECT_EQ(r.clause.pooled(), word != "none");
   }
   const auto tops = [](const std::string& names) {
-    const Json layer = Json::parse(R"({"type": "LocalizedSlotSparseEmbeddingHash", "bottom": "data1", "top": )" + names +
-                                       R"(, "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "none"}})",
-                                   "test");
+    const Json layer =
+        Json::parse(R"({"type": "LocalizedSlotSparseEmbeddingHash", "bottom": "data1", "top": )" + names +
+                        R"(, "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "none"}})",
+                    "test");
     Read out;
     out.clause = parse_embedding(layer, "/layers/1", out.problems);
     return out;
@@ -180,13 +192,14 @@ TEST(EmbeddingClauseTest, LaterCombinersAndTheNameOfTheLengths) {
   EXPECT_EQ(first_error(tops(R"(["a", "b", "c"])")),
             "/layers/1/top: names 3 tensors; an embedding makes one, or two: the vectors and the lengths");
   EXPECT_EQ(first_error(tops("3")), "/layers/1/top: expected a string or an array of strings, found the integer 3");
-  EXPECT_EQ(first_error(tops("[]")), "/layers/1/top: names 0 tensors; an embedding makes one, or two: the vectors and the lengths");
+  EXPECT_EQ(first_error(tops("[]")),
+            "/layers/1/top: names 0 tensors; an embedding makes one, or two: the vectors and the lengths");
 }
 
 TEST(EmbeddingClauseTest, WrongValuesAreNamed) {
-  EXPECT_EQ(
-      first_error(read(R"({"embedding_vec_size": 4, "combiner": 2})")),
-      "/layers/1/sparse_embedding_hparam/combiner: expected \"sum\" (or 0), \"mean\" (or 1), \"sqrtn\" or \"none\", found the integer 2");
+  EXPECT_EQ(first_error(read(R"({"embedding_vec_size": 4, "combiner": 2})")),
+            "/layers/1/sparse_embedding_hparam/combiner: expected \"sum\" (or 0), \"mean\" (or 1), \"sqrtn\" or "
+            "\"none\", found the integer 2");
   EXPECT_EQ(
       first_error(read(R"({"embedding_vec_size": 0, "combiner": 0})")),
       "/layers/1/sparse_embedding_hparam/embedding_vec_size: expected an integer, at least 1, found the integer 0");
@@ -198,7 +211,8 @@ TEST(EmbeddingClauseTest, WrongValuesAreNamed) {
 
 TEST(EmbeddingClauseTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAskedFor) {
   const auto spec_with = [](const std::string& more, const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
-    const Read r = read(R"({"slot_size_array": [4, 100, 25], "embedding_vec_size": 2, "combiner": 0)" + more + "}", "", type);
+    const Read r =
+        read(R"({"slot_size_array": [4, 100, 25], "embedding_vec_size": 2, "combiner": 0)" + more + "}", "", type);
     EXPECT_EQ(first_error(r), "");
     return r.clause.table_spec(adam());
   };
@@ -211,28 +225,38 @@ TEST(EmbeddingClauseTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAsk
     EXPECT_TRUE(spec_with(R"(, "index": "hash")", type).direct.empty()) << type;
     EXPECT_EQ(spec_with(R"(, "index": "direct")", type).direct.by_slot, type != "DistributedSlotSparseEmbeddingHash");
   }
-  EXPECT_TRUE(read(R"({"max_vocabulary_size_per_gpu": 9, "embedding_vec_size": 2, "combiner": 0})").clause.table_spec(adam()).direct.empty());
+  EXPECT_TRUE(read(R"({"max_vocabulary_size_per_gpu": 9, "embedding_vec_size": 2, "combiner": 0})")
+                  .clause.table_spec(adam())
+                  .direct.empty());
   EXPECT_EQ(first_error(read(R"({"index": "direct", "embedding_vec_size": 2, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/index: a direct index needs the keys there are: \"slot_size_array\"");
-  EXPECT_EQ(first_error(read(R"({"index": "direct", "expire_after": 9, "slot_size_array": [3, 4], "embedding_vec_size": 2, "combiner": 0})")),
-            "/layers/1/sparse_embedding_hparam/index: a direct index has a row for every key from the start, so that none can be let in, or leave: "
-            "use \"hash\"");
-  EXPECT_EQ(first_error(read(R"({"index": "derict", "slot_size_array": [3], "embedding_vec_size": 2, "combiner": 0})")),
-            "/layers/1/sparse_embedding_hparam/index: expected \"auto\", \"hash\" or \"direct\"; did you mean \"direct\"?, "
-            "found the string \"derict\"");
+  EXPECT_EQ(
+      first_error(read(
+          R"({"index": "direct", "expire_after": 9, "slot_size_array": [3, 4], "embedding_vec_size": 2, "combiner": 0})")),
+      "/layers/1/sparse_embedding_hparam/index: a direct index has a row for every key from the start, so that none "
+      "can be let in, or leave: "
+      "use \"hash\"");
+  EXPECT_EQ(
+      first_error(read(R"({"index": "derict", "slot_size_array": [3], "embedding_vec_size": 2, "combiner": 0})")),
+      "/layers/1/sparse_embedding_hparam/index: expected \"auto\", \"hash\" or \"direct\"; did you mean \"direct\"?, "
+      "found the string \"derict\"");
 }
 
 TEST(EmbeddingClauseTest, MoreKeysThanRowsCanBeNumberedNeedAHash) {
-  const std::string sizes = R"({"slot_size_array": [2147483646, 9223372036854775807], "embedding_vec_size": 2, "combiner": 0)";
+  const std::string sizes =
+      R"({"slot_size_array": [2147483646, 9223372036854775807], "embedding_vec_size": 2, "combiner": 0)";
   EXPECT_TRUE(read(sizes + "}").clause.table_spec(adam()).direct.empty());
   EXPECT_EQ(first_error(read(sizes + R"(, "index": "direct"})")),
-            "/layers/1/sparse_embedding_hparam/index: the sizes in \"slot_size_array\" add up to more than the 2147483646 rows that a table can have; "
+            "/layers/1/sparse_embedding_hparam/index: the sizes in \"slot_size_array\" add up to more than the "
+            "2147483646 rows that a table can have; "
             "use \"hash\"");
 }
 
 TEST(EmbeddingClauseTest, TheIdentityOfRowsMayBeChosenForAnyType) {
   const auto clause = [](const std::string& type, const std::string& identity) {
-    const Read r = read(R"({"embedding_vec_size": 2, "combiner": 0)" + (identity.empty() ? "" : R"(, "identity": ")" + identity + "\"") + "}", "", type);
+    const Read r = read(R"({"embedding_vec_size": 2, "combiner": 0)" +
+                            (identity.empty() ? "" : R"(, "identity": ")" + identity + "\"") + "}",
+                        "", type);
     EXPECT_EQ(first_error(r), "");
     return r.clause;
   };
@@ -244,15 +268,17 @@ TEST(EmbeddingClauseTest, TheIdentityOfRowsMayBeChosenForAnyType) {
     // One row for all slots lives where its key says; a row of a slot may live with either.
     const bool hybrid = type == "HybridSparseEmbedding";
     EXPECT_EQ(clause(type, "key").placement_rule(), hybrid ? PlacementRule::hybrid : PlacementRule::distributed);
-    EXPECT_EQ(clause(type, "slot_and_key").placement_rule(),
-              hybrid ? PlacementRule::hybrid : distributed ? PlacementRule::distributed : PlacementRule::localized);
+    EXPECT_EQ(clause(type, "slot_and_key").placement_rule(), hybrid        ? PlacementRule::hybrid
+                                                             : distributed ? PlacementRule::distributed
+                                                                           : PlacementRule::localized);
   }
 }
 
 TEST(EmbeddingClauseTest, StorageOfVectorsAndStates) {
   const auto spec_with = [](const std::string& more, const std::string& row_wise = "false") {
     const Read r = read(R"({"embedding_vec_size": 2, "combiner": 0)" + more + "}",
-                        R"(, "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": )" + row_wise + "}}");
+                        R"(, "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": )" +
+                            row_wise + "}}");
     EXPECT_EQ(first_error(r), "");
     return r.clause.table_spec(adam());
   };
@@ -261,67 +287,90 @@ TEST(EmbeddingClauseTest, StorageOfVectorsAndStates) {
   EXPECT_EQ(spec_with(R"(, "storage": "fp16")").storage, DType::f16);
   EXPECT_EQ(spec_with(R"(, "storage": "bf16", "state_storage": "bf16")").stored_states(), DType::bf16);
   EXPECT_EQ(spec_with(R"(, "storage": "bf16")").stored_states(), DType::f32);
-  EXPECT_EQ(spec_with(R"(, "storage": "bf16", "state_storage": "bf16")", "true").stored_states(), DType::f32) << "one number a row stays f32";
-  EXPECT_EQ(first_error(read(R"({"storage": "f8", "embedding_vec_size": 2, "combiner": 0})")),
-            "/layers/1/sparse_embedding_hparam/storage: expected \"fp32\", \"fp16\" or \"bf16\", found the string \"f8\"");
+  EXPECT_EQ(spec_with(R"(, "storage": "bf16", "state_storage": "bf16")", "true").stored_states(), DType::f32)
+      << "one number a row stays f32";
+  EXPECT_EQ(
+      first_error(read(R"({"storage": "f8", "embedding_vec_size": 2, "combiner": 0})")),
+      "/layers/1/sparse_embedding_hparam/storage: expected \"fp32\", \"fp16\" or \"bf16\", found the string \"f8\"");
 }
 
 TEST(EmbeddingClauseTest, PlacementMayBeLeftToThePlan) {
-  const std::string hparam = R"({"embedding_vec_size": 2, "combiner": 0})", by_key = R"({"embedding_vec_size": 2, "combiner": 0, "identity": "key"})";
+  const std::string hparam = R"({"embedding_vec_size": 2, "combiner": 0})",
+                    by_key = R"({"embedding_vec_size": 2, "combiner": 0, "identity": "key"})";
   for (const std::string& type : embedding_types()) {
     EXPECT_EQ(read(hparam, R"(, "placement": "auto")", type).clause.placement_rule(),
               type == "HybridSparseEmbedding" ? PlacementRule::hybrid : PlacementRule::automatic);
-    EXPECT_EQ(read(hparam, R"(, "placement": "distributed")", type).clause.placement_rule(), PlacementRule::distributed);
+    EXPECT_EQ(read(hparam, R"(, "placement": "distributed")", type).clause.placement_rule(),
+              PlacementRule::distributed);
     EXPECT_EQ(first_error(read(by_key, R"(, "placement": "localized")", type)),
-              "/layers/1/placement: rows belong to keys alone here and have one owner whatever the slot: use \"distributed\" or \"auto\", or "
+              "/layers/1/placement: rows belong to keys alone here and have one owner whatever the slot: use "
+              "\"distributed\" or \"auto\", or "
               "\"identity\": \"slot_and_key\"");
   }
 }
 
 TEST(EmbeddingClauseTest, WhichRowsEveryRankHas) {
   using Of = Replication::Of;
-  const std::string vectors = R"({"embedding_vec_size": 2, "combiner": 0)", sizes = R"(, "index": "direct", "slot_size_array": [4, 100, 25])";
+  const std::string vectors = R"({"embedding_vec_size": 2, "combiner": 0)",
+                    sizes = R"(, "index": "direct", "slot_size_array": [4, 100, 25])";
   const auto placed = [](const std::string& word) { return R"(, "placement": ")" + word + "\""; };
-  const auto replication = [&](const std::string& more, const std::string& word = "auto", const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
+  const auto replication = [&](const std::string& more, const std::string& word = "auto",
+                               const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
     const Read r = read(vectors + more + "}", placed(word), type);
     EXPECT_EQ(first_error(r), "");
     return r.clause.replication();
   };
   EXPECT_EQ(replication("").of, Of::none);
   EXPECT_EQ(replication("", "localized", "HybridSparseEmbedding").of, Of::none);
-  EXPECT_EQ(replication(R"(, "when_full": "evict_lru", "max_vocabulary_size_per_gpu": 9)", "auto", "HybridSparseEmbedding").of, Of::none) << "rows may leave";
-  for (const auto& [word, type] : {std::pair("auto", "HybridSparseEmbedding"), {"hybrid", "DistributedSlotSparseEmbeddingHash"}}) {
-    const Replication found = replication("", word, type), named = replication(R"(, "frequent_keys": "keys.json")", word, type);
+  EXPECT_EQ(
+      replication(R"(, "when_full": "evict_lru", "max_vocabulary_size_per_gpu": 9)", "auto", "HybridSparseEmbedding")
+          .of,
+      Of::none)
+      << "rows may leave";
+  for (const auto& [word, type] :
+       {std::pair("auto", "HybridSparseEmbedding"), {"hybrid", "DistributedSlotSparseEmbeddingHash"}}) {
+    const Replication found = replication("", word, type),
+                      named = replication(R"(, "frequent_keys": "keys.json")", word, type);
     EXPECT_EQ(found.of, Of::frequent);
     EXPECT_EQ(found.steps, 20);
     EXPECT_EQ(found.most_rows, 1) << "in batches";
     EXPECT_EQ(named.keys_file, "keys.json");
-    EXPECT_EQ(replication(R"(, "num_iterations_statistics": 7, "max_num_frequent_categories": 3)", word, type).most_rows, 3);
+    EXPECT_EQ(
+        replication(R"(, "num_iterations_statistics": 7, "max_num_frequent_categories": 3)", word, type).most_rows, 3);
   }
-  const TableSpec whole = read(vectors + sizes + "}", placed("data_parallel")).clause.table_spec(adam(), 2, Placement::without_plan(PlacementRule::data_parallel, true, 3, 4));
+  const TableSpec whole =
+      read(vectors + sizes + "}", placed("data_parallel"))
+          .clause.table_spec(adam(), 2, Placement::without_plan(PlacementRule::data_parallel, true, 3, 4));
   EXPECT_EQ(whole.replication.of, Of::all);
   EXPECT_EQ(whole.direct.rows(), 129) << "every rank has all rows";
 
-  const auto error = [&](const std::string& more, const std::string& word, const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
+  const auto error = [&](const std::string& more, const std::string& word,
+                         const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
     return first_error(read(vectors + more + "}", placed(word), type));
   };
   EXPECT_EQ(error("", "data_parallel"),
-            "/layers/1/placement: ranks can have all rows of 'wide' alike where the keys are known: \"index\": \"direct\" with \"slot_size_array\"");
+            "/layers/1/placement: ranks can have all rows of 'wide' alike where the keys are known: \"index\": "
+            "\"direct\" with \"slot_size_array\"");
   EXPECT_EQ(error(R"(, "min_count": 2)", "hybrid"),
-            "/layers/1/placement: rows that every rank has cannot leave, wait to be let in, or be counted towards a limit: leave out the fields of 'wide' "
+            "/layers/1/placement: rows that every rank has cannot leave, wait to be let in, or be counted towards a "
+            "limit: leave out the fields of 'wide' "
             "that ask for it, or take \"localized\" or \"distributed\"");
   for (const std::string word : {"hybrid", "data_parallel"})
     EXPECT_EQ(error(sizes + R"(, "count_keys": true)", word),
-              "/layers/1/placement: the rank that owns a row counts its key, and no rank owns rows that all have: leave out the \"count_keys\" of 'wide', "
+              "/layers/1/placement: the rank that owns a row counts its key, and no rank owns rows that all have: "
+              "leave out the \"count_keys\" of 'wide', "
               "or take \"localized\" or \"distributed\"");
   EXPECT_EQ(error(R"(, "frequent_keys": "keys.json")", "localized"),
-            "/layers/1/sparse_embedding_hparam/frequent_keys: names keys for \"placement\": \"hybrid\", which this table has not");
+            "/layers/1/sparse_embedding_hparam/frequent_keys: names keys for \"placement\": \"hybrid\", which this "
+            "table has not");
 }
 
 TEST(PlacementTest, EveryKeyHasOneOwner) {
-  const Placement localized = Placement::without_plan(PlacementRule::localized, true, 10, 3), distributed = Placement::without_plan(PlacementRule::distributed, true, 10, 3);
+  const Placement localized = Placement::without_plan(PlacementRule::localized, true, 10, 3),
+                  distributed = Placement::without_plan(PlacementRule::distributed, true, 10, 3);
   EXPECT_EQ(Placement::without_plan(PlacementRule::automatic, true, 10, 3), localized);
-  EXPECT_EQ(Placement::without_plan(PlacementRule::automatic, false, 10, 3), distributed) << "slots that share rows have one owner for a key";
+  EXPECT_EQ(Placement::without_plan(PlacementRule::automatic, false, 10, 3), distributed)
+      << "slots that share rows have one owner for a key";
   for (int64_t slot = 0; slot < 10; ++slot)
     for (const int64_t key : {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{-3}, INT64_MIN, INT64_MAX}) {
       EXPECT_EQ(localized.owner(slot, key), slot % 3);

@@ -1,4 +1,5 @@
-// Tables whose keys have rows by arithmetic: who owns which key, the numbers of a table with an index, keys outside their ranges, files.
+// Tables whose keys have rows by arithmetic: who owns which key, the numbers of a table with an index, keys outside
+// their ranges, files.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -16,10 +17,12 @@ const std::vector<int64_t> kSizes = {7, 1, 20};
 TEST(DirectKeysTest, EveryKeyHasOneRowOnOneRankAndRowsKnowTheirKeys) {
   for (const bool by_slot : {false, true})
     for (const char* kind : {"localized", "distributed", "mixed"})
-      for (const auto& [ranks, first_key] : {std::pair<int64_t, int64_t>{1, 0}, {1, 11}, {2, 0}, {3, 5}, {8, 0}, {8, 13}}) {
+      for (const auto& [ranks, first_key] :
+           {std::pair<int64_t, int64_t>{1, 0}, {1, 11}, {2, 0}, {3, 5}, {8, 0}, {8, 13}}) {
         if (!by_slot && *kind != 'd' && ranks > 1) continue;  // a key alone has no slot to live with
         SCOPED_TRACE(kind);
-        Placement placement = Placement::without_plan(*kind == 'd' ? PlacementRule::distributed : PlacementRule::localized, true, 3, ranks);
+        Placement placement = Placement::without_plan(
+            *kind == 'd' ? PlacementRule::distributed : PlacementRule::localized, true, 3, ranks);
         if (*kind == 'm') placement.owners = {static_cast<int32_t>(ranks - 1), 0, Placement::kSpread};
         int64_t rows = 0;
         for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -30,9 +33,11 @@ TEST(DirectKeysTest, EveryKeyHasOneRowOnOneRankAndRowsKnowTheirKeys) {
           int64_t offset = first_key;
           for (int32_t slot = 0; slot < 3; offset += kSizes[static_cast<size_t>(slot++)])
             for (int64_t key = -3; key < 50; ++key) {
-              const bool exists = by_slot ? key >= offset && key < offset + kSizes[static_cast<size_t>(slot)] : key >= first_key && key < first_key + 28;
+              const bool exists = by_slot ? key >= offset && key < offset + kSizes[static_cast<size_t>(slot)]
+                                          : key >= first_key && key < first_key + 28;
               const int64_t row = index.row(key, slot);
-              ASSERT_EQ(row != 0, exists && placement.owner(slot, key) == rank) << "key " << key << ", slot " << slot << ", rank " << rank;
+              ASSERT_EQ(row != 0, exists && placement.owner(slot, key) == rank)
+                  << "key " << key << ", slot " << slot << ", rank " << rank;
               if (row == 0) continue;
               ASSERT_LE(row, keys.rows());
               ASSERT_TRUE(!taken[static_cast<size_t>(row)] || !by_slot) << "two keys have row " << row;
@@ -95,8 +100,8 @@ TEST_P(DirectTable, TrainsToTheNumbersOfATableWithAnIndex) {
             if (update == UpdateType::lazy_global && !adam) continue;
             // A decay reaches rows that are there, and a table with an index has fewer of them.
             if (update == UpdateType::global && optimizer.kind == ops::Optimizer::Kind::adamw) continue;
-            SCOPED_TRACE(cat(name_of_rule(optimizer), pooled ? ", pooled" : ", apart", ", update ", static_cast<int>(update),
-                             by_slot ? ", by slot, " : ", by key, ", name_of(storage)));
+            SCOPED_TRACE(cat(name_of_rule(optimizer), pooled ? ", pooled" : ", apart", ", update ",
+                             static_cast<int>(update), by_slot ? ", by slot, " : ", by key, ", name_of(storage)));
             TableSpec spec = pooled ? small_spec(5, 3, 12, 12 * 3 * 3) : unpooled_spec(5, 12, {3, 3, 3});
             spec.identity_by_slot = by_slot;
             if (by_slot) spec.slot_bounds = {0.3f, 1.0f, 0.2f};
@@ -112,7 +117,8 @@ TEST_P(DirectTable, TrainsToTheNumbersOfATableWithAnIndex) {
             }
             const auto all = content(direct);
             EXPECT_EQ(all.size(), 28u);
-            for (const auto& [key, row] : content(hash)) ASSERT_EQ(all.at(key), row) << "slot " << key.first << ", key " << key.second;
+            for (const auto& [key, row] : content(hash))
+              ASSERT_EQ(all.at(key), row) << "slot " << key.first << ", key " << key.second;
           }
 }
 
@@ -123,7 +129,8 @@ TEST_P(DirectTable, HasAllRowsFromTheStartAndEvaluationSeesThem) {
   TableRig rig(GetParam(), direct_spec(spec)), hash(GetParam(), spec);
   EXPECT_EQ(rig.table->rows(), 28);
   const Bags bags = {{{3}, {}}, {{7}, {7}}, {{8, 27}, {9}}};
-  EXPECT_EQ(rig.lookup(bags), hash.step(bags, std::vector<float>(36, 0.0f))) << "first values are those of a table with an index";
+  EXPECT_EQ(rig.lookup(bags), hash.step(bags, std::vector<float>(36, 0.0f)))
+      << "first values are those of a table with an index";
   TableRig other(GetParam(), direct_spec(spec), 3), cpu(kCpu, direct_spec(spec));
   EXPECT_EQ(rig.bytes(), other.bytes());
   EXPECT_EQ(rig.bytes(), cpu.bytes());
@@ -138,11 +145,17 @@ TEST_P(DirectTable, AKeyOutsideItsRangeDoesNothingAndIsNamed) {
     Bags bags;
     std::string what;
   };
-  const std::string advice = ". Keys are counted through all slots, those of a slot after those of the slots before it. Correct the sizes, or have "
-                             "rows found whatever their keys: \"index\": \"hash\"";
+  const std::string advice =
+      ". Keys are counted through all slots, those of a slot after those of the slots before it. Correct the sizes, or "
+      "have "
+      "rows found whatever their keys: \"index\": \"hash\"";
   const Case cases[] = {
-      {true, {{{0}, {1}}, {{7}, {}}, {{8, 28}, {6}}}, "key 28 of slot 2 is outside the 20 keys from 8 to 27 that \"slot_size_array\" gives the slot"},
-      {true, {{{0}, {1}}, {{8}, {}}, {{8, 9}, {-4}}}, "key 8 of slot 1 is outside the 1 keys from 7 to 7 that \"slot_size_array\" gives the slot"},
+      {true,
+       {{{0}, {1}}, {{7}, {}}, {{8, 28}, {6}}},
+       "key 28 of slot 2 is outside the 20 keys from 8 to 27 that \"slot_size_array\" gives the slot"},
+      {true,
+       {{{0}, {1}}, {{8}, {}}, {{8, 9}, {-4}}},
+       "key 8 of slot 1 is outside the 1 keys from 7 to 7 that \"slot_size_array\" gives the slot"},
       {false,
        {{{0}, {27}}, {{8}, {}}, {{-1, 9}, {99}}},
        "key -1 of slot 2 is outside the 28 keys from 0 to 27 that \"slot_size_array\" gives all slots together"},
@@ -154,7 +167,9 @@ TEST_P(DirectTable, AKeyOutsideItsRangeDoesNothingAndIsNamed) {
     TableRig rig(GetParam(), direct_spec(spec)), without(GetParam(), direct_spec(spec));
     Bags rest = one.bags;  // the same without the keys that have no row
     for (size_t s = 0; s < 3; ++s)
-      for (auto& bag : rest[s]) std::erase_if(bag, [&](int64_t key) { return rig.spec().direct.index().row(key, static_cast<int32_t>(s)) == 0; });
+      for (auto& bag : rest[s])
+        std::erase_if(bag,
+                      [&](int64_t key) { return rig.spec().direct.index().row(key, static_cast<int32_t>(s)) == 0; });
     const std::vector<float> dy(18, 1.0f);
     const std::vector<float> y = rig.step(one.bags, dy);
     EXPECT_EQ(y, without.step(rest, dy));
@@ -165,14 +180,16 @@ TEST_P(DirectTable, AKeyOutsideItsRangeDoesNothingAndIsNamed) {
     without.table->check_keys();
     without.lookup(one.bags);
     without.runtime.compute_stream().synchronize();
-    EXPECT_EQ(message_of(Kind::data, [&] { without.table->check_keys(); }), cat("table 'small' on rank 0: evaluation data: ", one.what, advice));
+    EXPECT_EQ(message_of(Kind::data, [&] { without.table->check_keys(); }),
+              cat("table 'small' on rank 0: evaluation data: ", one.what, advice));
   }
 }
 
 TEST_P(DirectTable, ManyKeysOutsideTheirRangesNameTheFirst) {
   TableSpec spec = small_spec(1, 1, 20000, 20000);
   Bags bags = empty_bags(spec, spec.samples);
-  for (size_t b = 0; b < bags[0].size(); ++b) bags[0][b] = {b < 9000 ? static_cast<int64_t>(b % 5) : static_cast<int64_t>(b)};
+  for (size_t b = 0; b < bags[0].size(); ++b)
+    bags[0][b] = {b < 9000 ? static_cast<int64_t>(b % 5) : static_cast<int64_t>(b)};
   TableRig rig(GetParam(), direct_spec(spec, {5}), 4);
   rig.step(bags, std::vector<float>(20000, 0.0f));
   EXPECT_NE(message_of(Kind::data, [&] { rig.table->check_keys(); }).find("key 9000 of slot 0"), std::string::npos);
@@ -182,7 +199,8 @@ TEST_P(DirectTable, RecordedAheadAndOnManyThreadsTheNumbersAreEqual) {
   TableSpec spec = small_spec(8, 3, 40, 40 * 3 * 3);
   spec.identity_by_slot = true;
   spec.update = UpdateType::global;
-  TableRig one(GetParam(), direct_spec(spec), 1), other(GetParam(), direct_spec(spec), 4, 3, false), ahead(GetParam(), direct_spec(spec));
+  TableRig one(GetParam(), direct_spec(spec), 1), other(GetParam(), direct_spec(spec), 4, 3, false),
+      ahead(GetParam(), direct_spec(spec));
   std::vector<Bags> batches;
   std::vector<std::vector<float>> dys;
   std::mt19937_64 random(4);
@@ -217,7 +235,8 @@ TEST_P(DirectTable, FilesHoldAllRowsAndGoBothWays) {
     EXPECT_EQ(static_cast<int64_t>(std::filesystem::file_size(folder / "direct")), 28 * row);
     ASSERT_LT(hash.table->rows(), 28);
 
-    TableRig from_hash(GetParam(), direct_spec(spec)), from_direct(GetParam(), direct_spec(spec)), into_hash(GetParam(), spec);
+    TableRig from_hash(GetParam(), direct_spec(spec)), from_direct(GetParam(), direct_spec(spec)),
+        into_hash(GetParam(), spec);
     load_sparse(folder / "hash", *from_hash.table, 8);
     EXPECT_EQ(from_hash.bytes(), direct.bytes()) << "rows that a file lacks stay as they started";
     load_sparse(folder / "direct", *from_direct.table, 8);
@@ -238,7 +257,8 @@ TEST_P(DirectTable, AFileWithAKeyOutsideItsRangeIsAnErrorThatNamesIt) {
   hash.table->import_rows({keys, std::vector<int32_t>{0, 1}, vectors, {}, {}});
   save_sparse(folder / "a", *hash.table, 8);
   EXPECT_EQ(message_of(Kind::data, [&] { load_sparse(folder / "a", *direct.table, 8); }),
-            cat("table 'small': key 4 of slot 1 is outside the 1 keys from 7 to 7 that \"slot_size_array\" gives the slot\n  while loading sparse model file '",
+            cat("table 'small': key 4 of slot 1 is outside the 1 keys from 7 to 7 that \"slot_size_array\" gives the "
+                "slot\n  while loading sparse model file '",
                 (folder / "a").string(), "'"));
 }
 
@@ -246,12 +266,15 @@ TEST_P(DirectTable, MoreRowsThanMemoryHoldsIsAnErrorWithTheBytes) {
   TableSpec spec = direct_spec(small_spec(1 << 20, 3, 2, 12), {1, 1, 2000000000});
   spec.optimizer.kind = ops::Optimizer::Kind::sgd;
   const std::string message = message_of(Kind::device, [&] { TableRig rig(GetParam(), spec); });
-  EXPECT_NE(message.find("table 'small' on rank 0: the 2000000002 rows of \"slot_size_array\" take 8388"), std::string::npos) << message;
+  EXPECT_NE(message.find("table 'small' on rank 0: the 2000000002 rows of \"slot_size_array\" take 8388"),
+            std::string::npos)
+      << message;
   EXPECT_NE(message.find("GiB) are free on "), std::string::npos) << message;
   EXPECT_NE(message.find("\"index\": \"hash\""), std::string::npos) << message;
   EXPECT_EQ(message.find("placement"), std::string::npos) << message;
   spec.ranks = 2;
-  EXPECT_NE(message_of(Kind::device, [&] { TableRig rig(GetParam(), spec); }).find("\"placement\": \"auto\""), std::string::npos);
+  EXPECT_NE(message_of(Kind::device, [&] { TableRig rig(GetParam(), spec); }).find("\"placement\": \"auto\""),
+            std::string::npos);
 }
 
 }  // namespace

@@ -29,7 +29,11 @@ struct Case {
   bool direct = false;
 
   ShardedRun run(int steps) const {
-    ShardedRun run{.kind = kind, .spec = small_spec(6, 4, 13), .most_keys = most_keys, .loss_scale = 4, .skipped = 3};  // 13: shares differ, and some are padded
+    ShardedRun run{.kind = kind,
+                   .spec = small_spec(6, 4, 13),
+                   .most_keys = most_keys,
+                   .loss_scale = 4,
+                   .skipped = 3};  // 13: shares differ, and some are padded
     run.spec.identity_by_slot = kind == Owners::localized;
     run.spec.combiner = combiner;
     if (combiner == Combiner::none) run.spec.slot_places.assign(4, most_keys);
@@ -64,7 +68,8 @@ void expect_as_on_one_rank(const ShardedOutcome& one, const ShardedOutcome& many
   expect_near(one, many, tolerance);
   EXPECT_EQ(many.row_count, static_cast<int64_t>(one.rows.keys.size()));
   EXPECT_FALSE(many.replicas[0].empty());
-  for (size_t r = 1; r < many.replicas.size(); ++r) expect_equal_rows(many.replicas[0], many.replicas[r], "rank " + std::to_string(r));
+  for (size_t r = 1; r < many.replicas.size(); ++r)
+    expect_equal_rows(many.replicas[0], many.replicas[r], "rank " + std::to_string(r));
 }
 
 void compare(const Case& one_case, const std::string& what, double tolerance = 1e-6) {
@@ -75,7 +80,8 @@ void compare(const Case& one_case, const std::string& what, double tolerance = 1
   }
 }
 
-const std::pair<Combiner, const char*> kCombiners[] = {{Combiner::sum, "sum"}, {Combiner::mean, "mean"}, {Combiner::sqrtn, "sqrtn"}, {Combiner::none, "none"}};
+const std::pair<Combiner, const char*> kCombiners[] = {
+    {Combiner::sum, "sum"}, {Combiner::mean, "mean"}, {Combiner::sqrtn, "sqrtn"}, {Combiner::none, "none"}};
 
 /// Every rule with what it can be asked for.
 struct Rule {
@@ -86,12 +92,27 @@ struct Rule {
 std::vector<Rule> rules() {
   using K = ops::Optimizer::Kind;
   std::vector<Rule> all;
-  for (const auto& [kind, name] : {std::pair(K::sgd, "sgd"), {K::momentum_sgd, "momentum"}, {K::nesterov, "nesterov"}, {K::adagrad, "adagrad"},
-                                   {K::rmsprop, "rmsprop"}, {K::ftrl, "ftrl"}, {K::adam, "adam"}, {K::adamw, "adamw"}})
+  for (const auto& [kind, name] : {std::pair(K::sgd, "sgd"),
+                                   {K::momentum_sgd, "momentum"},
+                                   {K::nesterov, "nesterov"},
+                                   {K::adagrad, "adagrad"},
+                                   {K::rmsprop, "rmsprop"},
+                                   {K::ftrl, "ftrl"},
+                                   {K::adam, "adam"},
+                                   {K::adamw, "adamw"}})
     for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
       if (update == UpdateType::lazy_global && kind != K::adam) continue;
-      ops::Optimizer rule{.kind = kind, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f, .momentum = 0.5f, .initial = 0.1f, .weight_decay = 0.1f};
-      all.push_back({std::string(name) + (update == UpdateType::local ? " local" : update == UpdateType::global ? " global" : " lazy"), rule, update});
+      ops::Optimizer rule{.kind = kind,
+                          .beta1 = 0.8f,
+                          .beta2 = 0.9f,
+                          .epsilon = 1e-3f,
+                          .momentum = 0.5f,
+                          .initial = 0.1f,
+                          .weight_decay = 0.1f};
+      all.push_back({std::string(name) + (update == UpdateType::local    ? " local"
+                                          : update == UpdateType::global ? " global"
+                                                                         : " lazy"),
+                     rule, update});
     }
   ops::Optimizer row_wise{.kind = K::adagrad, .epsilon = 1e-2f};
   row_wise.row_wise = true;
@@ -105,7 +126,8 @@ class HybridKeys : public ::testing::Test {
   Replication named(bool by_slot, int64_t step = 1) {
     std::string text;
     for (int64_t slot = 0; slot < (by_slot ? 4 : 1); ++slot)
-      for (const int64_t key : {0, 1, 2, 5, 17, 39}) text += cat(text.empty() ? "" : ", ", R"({"slot": )", slot, R"(, "key": )", key + slot * step, "}");
+      for (const int64_t key : {0, 1, 2, 5, 17, 39})
+        text += cat(text.empty() ? "" : ", ", R"({"slot": )", slot, R"(, "key": )", key + slot * step, "}");
     write_text(folder_ / "keys.json", "{\"hottest\": [" + text + "]}");
     return {.of = Replication::Of::frequent, .keys_file = (folder_ / "keys.json").string()};
   }
@@ -117,7 +139,8 @@ TEST_F(HybridKeys, FoundByItselfGiveTheRowsOfOneRank) {
     for (const auto& [combiner, name] : kCombiners)
       for (const int most_keys : {1, 3}) {
         if (combiner != Combiner::sum && most_keys == 1) continue;
-        compare({.kind = kind, .combiner = combiner, .most_keys = most_keys, .replication = kFound}, cat(name, " of ", most_keys));
+        compare({.kind = kind, .combiner = combiner, .most_keys = most_keys, .replication = kFound},
+                cat(name, " of ", most_keys));
       }
 }
 
@@ -133,12 +156,15 @@ TEST_F(HybridKeys, EveryOptimizerKeepsItsStates) {
 }
 
 TEST_F(HybridKeys, MayBeDirectKeys) {
-  for (const Owners kind : {Owners::localized, Owners::distributed}) compare({.kind = kind, .replication = kFound, .direct = true}, "found");
+  for (const Owners kind : {Owners::localized, Owners::distributed})
+    compare({.kind = kind, .replication = kFound, .direct = true}, "found");
   const ops::Optimizer adamw{.kind = ops::Optimizer::Kind::adamw, .epsilon = 1e-3f, .weight_decay = 0.1f};
-  compare({.optimizer = adamw, .update = UpdateType::global, .replication = named(true, 40), .direct = true}, "of a file", 1e-5);
+  compare({.optimizer = adamw, .update = UpdateType::global, .replication = named(true, 40), .direct = true},
+          "of a file", 1e-5);
 }
 
-TEST_F(HybridKeys, RowsThatComeAsOftenAsThereAreRanksAreFrequent) {  // in a batch, with vectors that travel in four bytes a number
+TEST_F(HybridKeys,
+       RowsThatComeAsOftenAsThereAreRanksAreFrequent) {  // in a batch, with vectors that travel in four bytes a number
   const Case one_case{.replication = kFound};
   std::map<std::pair<int64_t, int64_t>, int64_t> occurrences;  // by slot and key
   const ShardedRun run = one_case.run(5);
@@ -202,20 +228,25 @@ TEST_F(HybridKeys, OfAFileMustBePossible) {
   };
   EXPECT_EQ(message("{}").substr(0, 25), " names no frequent keys: ");
   EXPECT_EQ(message(R"({"hottest": [{"key": 3}]})"), R"(: entry 0 of "hottest" has no "slot" that is a whole number)");
-  EXPECT_EQ(message(R"({"hottest": [{"slot": 4, "key": 3}]})"), R"(: entry 0 of "hottest": slot 4 does not exist; there are 4)");
-  EXPECT_EQ(message(R"({"hottest": [{"slot": 1, "key": 3}, {"slot": 1, "key": 3}]})"), ": key 3 of slot 1 stands there twice");
+  EXPECT_EQ(message(R"({"hottest": [{"slot": 4, "key": 3}]})"),
+            R"(: entry 0 of "hottest": slot 4 does not exist; there are 4)");
+  EXPECT_EQ(message(R"({"hottest": [{"slot": 1, "key": 3}, {"slot": 1, "key": 3}]})"),
+            ": key 3 of slot 1 stands there twice");
   EXPECT_EQ(message(R"({"hottest": [{"slot": 1, "key": 3}]})", {.direct = true}),
-            ", frequent keys of table 'small': key 3 of slot 1 is outside the 40 keys from 40 to 79 that \"slot_size_array\" gives the slot");
+            ", frequent keys of table 'small': key 3 of slot 1 is outside the 40 keys from 40 to 79 that "
+            "\"slot_size_array\" gives the slot");
 }
 
 TEST(ReplicatedEmbeddingTest, AWholeTableOnEveryRankGivesTheRowsOfOneRank) {
   for (const Owners kind : {Owners::localized, Owners::distributed})
-    for (const auto& [combiner, name] : kCombiners) compare({.kind = kind, .combiner = combiner, .replication = kAll, .direct = true}, name);
+    for (const auto& [combiner, name] : kCombiners)
+      compare({.kind = kind, .combiner = combiner, .replication = kAll, .direct = true}, name);
   compare({.most_keys = 1, .replication = kAll, .direct = true}, "one-hot");
 }
 
 TEST(ReplicatedEmbeddingTest, EveryOptimizerKeepsItsStates) {
-  for (const Rule& rule : rules()) compare({.optimizer = rule.optimizer, .update = rule.update, .replication = kAll, .direct = true}, rule.name, 1e-5);
+  for (const Rule& rule : rules())
+    compare({.optimizer = rule.optimizer, .update = rule.update, .replication = kAll, .direct = true}, rule.name, 1e-5);
 }
 
 TEST(ReplicatedEmbeddingTest, RowsGoOnOnAnotherNumberOfRanks) {

@@ -1,4 +1,5 @@
-// Marks of rows beside model files: what is counted, what is written, and that a loaded table goes on as if it had not stopped.
+// Marks of rows beside model files: what is counted, what is written, and that a loaded table goes on as if it had not
+// stopped.
 #include "embedding/marks_file.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +65,9 @@ std::string content(const std::filesystem::path& path) {
 
 std::pair<MarksHead, std::vector<formats::RowMark>> read_all(const std::filesystem::path& path) {
   std::vector<formats::RowMark> all;
-  const MarksHead head = read_marks(path, [&](const MarksHead&, std::span<const formats::RowMark> marks) { all.insert(all.end(), marks.begin(), marks.end()); });
+  const MarksHead head = read_marks(path, [&](const MarksHead&, std::span<const formats::RowMark> marks) {
+    all.insert(all.end(), marks.begin(), marks.end());
+  });
   return {head, all};
 }
 
@@ -73,7 +76,8 @@ HCTR_ON_EACH_DEVICE(MarksFileTest);
 
 TEST_P(MarksFileTest, HoldsTheLastStepAndTheOccurrencesOfEveryKey) {
   for (const bool by_slot : {true, false})
-    for (const RowPolicy& policy : {RowPolicy{.expire_after = 1000, .counts_keys = true}, RowPolicy{.counts_keys = true}, RowPolicy{.expire_after = 1000}}) {
+    for (const RowPolicy& policy : {RowPolicy{.expire_after = 1000, .counts_keys = true},
+                                    RowPolicy{.counts_keys = true}, RowPolicy{.expire_after = 1000}}) {
       const TemporaryFolder folder;
       const TableSpec spec = spec_with(policy, by_slot);
       TableRig rig(GetParam(), spec);
@@ -100,8 +104,11 @@ TEST_P(MarksFileTest, HoldsTheLastStepAndTheOccurrencesOfEveryKey) {
 TEST_P(MarksFileTest, ALoadedTableGoesOnAsIfItHadNotStopped) {
   constexpr size_t kStop = 37, kEnd = 90;
   const std::vector<std::pair<RowPolicy, int64_t>> policies = {
-      {{.when_full = WhenFull::evict_lru}, 80}, {{.when_full = WhenFull::evict_lfu}, 80}, {{.expire_after = 5}, 0},
-      {{.when_full = WhenFull::evict_lfu, .expire_after = 40}, 80}, {{.counts_keys = true}, 0}};
+      {{.when_full = WhenFull::evict_lru}, 80},
+      {{.when_full = WhenFull::evict_lfu}, 80},
+      {{.expire_after = 5}, 0},
+      {{.when_full = WhenFull::evict_lfu, .expire_after = 40}, 80},
+      {{.counts_keys = true}, 0}};
   for (const auto& [policy, limit] : policies)
     for (const bool by_slot : {true, false}) {
       SCOPED_TRACE(cat(static_cast<int>(policy.when_full), ", ", policy.expire_after, by_slot ? " by slot" : ""));
@@ -138,11 +145,15 @@ TEST_P(MarksFileTest, ATableWithAnIndexByArithmeticCountsToo) {
   TableSpec spec = spec_with({.counts_keys = true});
   spec.direct = direct_keys({30, 30, 30}, true, Placement::without_plan(PlacementRule::localized, true, 3, 1), 0);
   TableRig rig(GetParam(), spec), copy(GetParam(), spec);
-  rig.step({{{0, 0, 3}, {0}, {}, {}, {}, {}, {}, {}}, {{31}, {}, {}, {}, {}, {}, {}, {}}, {{}, {}, {}, {}, {}, {}, {}, {89}}}, std::vector<float>(72, 1.0f));
+  rig.step({{{0, 0, 3}, {0}, {}, {}, {}, {}, {}, {}},
+            {{31}, {}, {}, {}, {}, {}, {}, {}},
+            {{}, {}, {}, {}, {}, {}, {}, {89}}},
+           std::vector<float>(72, 1.0f));
   save_sparse(folder / "t", *rig.table, 8);
   const auto [head, marks] = read_all(folder / "t.marks");
   ASSERT_EQ(marks.size(), 90u);
-  for (const formats::RowMark& mark : marks) EXPECT_EQ(mark.occurrences, mark.key == 0 ? 3 : mark.key == 3 || mark.key == 31 || mark.key == 89) << mark.key;
+  for (const formats::RowMark& mark : marks)
+    EXPECT_EQ(mark.occurrences, mark.key == 0 ? 3 : mark.key == 3 || mark.key == 31 || mark.key == 89) << mark.key;
   load_sparse(folder / "t", *copy.table, 8);
   save_sparse(folder / "again", *copy.table, 8);
   EXPECT_EQ(content(folder / "again.marks"), content(folder / "t.marks"));
@@ -225,7 +236,8 @@ TEST(MarksFile, RowsWhoseLastStepNobodyNotedDoNotExpireAtOnce) {
 TEST(MarksSummaryTest, CountsKeysByHowOftenAndWhenTheyCame) {
   MarksSummary summary(2);
   const MarksHead head{.steps = 10, .rows = 5, .last_seen = true, .occurrences = true};
-  summary.add(head, std::vector<formats::RowMark>{{4, 0, 9, 1}, {5, 0, 8, 7}, {6, 1, 2, 0}, {1, 1, 9, 7}, {3, 0, 5, 2}});
+  summary.add(head,
+              std::vector<formats::RowMark>{{4, 0, 9, 1}, {5, 0, 8, 7}, {6, 1, 2, 0}, {1, 1, 9, 7}, {3, 0, 5, 2}});
   EXPECT_EQ(summary.occurrences(), 17);
   EXPECT_EQ(summary.most_occurrences(), 7);
   const auto text = [](const std::vector<MarksSummary::Bin>& bins) {

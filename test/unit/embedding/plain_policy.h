@@ -44,7 +44,8 @@ class PlainPolicyTable : public PlainTable {
     if (static_cast<int64_t>(candidates_.size()) > spec_.policy.max_candidates) {
       std::erase_if(candidates_, [](const auto& candidate) { return candidate.second.occurrences == 0; });
       const int64_t most = spec_.policy.max_candidates - spec_.policy.max_candidates / 16;
-      for (int64_t more = static_cast<int64_t>(candidates_.size()) - most; more > 0; --more, ++counts.candidates_dropped)
+      for (int64_t more = static_cast<int64_t>(candidates_.size()) - most; more > 0;
+           --more, ++counts.candidates_dropped)
         candidates_.erase(std::min_element(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
           return std::pair(a.second.last, a.first) < std::pair(b.second.last, b.first);
         }));
@@ -73,8 +74,10 @@ class PlainPolicyTable : public PlainTable {
         enters = !closed_ && candidate.occurrences >= spec_.policy.min_count;
         if (enters) candidate.occurrences = 0;
       }
-      if (enters) fresh[id] = times;
-      else (closed_ ? counts.ignored : counts.not_admitted) += times;
+      if (enters)
+        fresh[id] = times;
+      else
+        (closed_ ? counts.ignored : counts.not_admitted) += times;
     }
     if (spec_.policy.shares_row() && spec_.row_limit < static_cast<int64_t>(marks_.size() + fresh.size())) {
       while (spec_.row_limit < static_cast<int64_t>(marks_.size() + fresh.size())) {
@@ -103,7 +106,8 @@ class PlainPolicyTable : public PlainTable {
   void evict(const std::map<Identity, int64_t>& of_batch) {
     std::vector<std::pair<int64_t, Identity>> others;
     for (const auto& [id, mark] : marks_)
-      if (!of_batch.contains(id)) others.emplace_back(spec_.policy.when_full == WhenFull::evict_lru ? mark.last : mark.occurrences, id);
+      if (!of_batch.contains(id))
+        others.emplace_back(spec_.policy.when_full == WhenFull::evict_lru ? mark.last : mark.occurrences, id);
     std::sort(others.begin(), others.end());
     const int64_t left = std::max(spec_.row_limit - spec_.row_limit / 16, static_cast<int64_t>(of_batch.size()));
     for (size_t i = 0; static_cast<int64_t>(marks_.size()) > left; ++i, ++counts.evicted) {

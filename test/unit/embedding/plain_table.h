@@ -31,7 +31,8 @@ inline TableSpec unpooled_spec(int64_t dim, int64_t samples, std::vector<int64_t
 /// What a table of this storage holds of a first value or of an imported one.
 inline double stored(DType storage, float value) {
   double out = 0;
-  dispatch_float(storage, [&]<class T>() { out = static_cast<double>(static_cast<float>(ops::rounded_to_nearest<T>(value))); });
+  dispatch_float(storage,
+                 [&]<class T>() { out = static_cast<double>(static_cast<float>(ops::rounded_to_nearest<T>(value))); });
   return out;
 }
 
@@ -48,8 +49,8 @@ class PlainTable {
 
   struct Row {
     std::vector<PlainWeight> elements;
-    int64_t last = 1;  // lazy updates: the one that touched the row last
-    double sum = 0;    // row-wise AdaGrad
+    int64_t last = 1;                               // lazy updates: the one that touched the row last
+    double sum = 0;                                 // row-wise AdaGrad
     std::vector<double> numbers(int which) const {  // 0: the vector; 1, 2: a state
       std::vector<double> out;
       for (const PlainWeight& x : elements) out.push_back(which == 0 ? x.w : x.state[which - 1]);
@@ -73,13 +74,17 @@ class PlainTable {
   }
   Row new_row(const std::string& stream, Identity id) const {
     const uint64_t key = random_key(7, stream_of(stream + spec_.name));
-    const float bound = spec_.slot_bounds.empty() || id.first < 0 ? spec_.init_bound : spec_.slot_bounds[static_cast<size_t>(id.first)];
+    const float bound =
+        spec_.slot_bounds.empty() || id.first < 0 ? spec_.init_bound : spec_.slot_bounds[static_cast<size_t>(id.first)];
     const auto slot = static_cast<uint64_t>(std::max(id.first, 0));
     Row row;
     for (int64_t e = 0; e < spec_.dim; ++e)
       row.elements.emplace_back(
-          spec_.optimizer, stored(spec_.storage, symmetric_float(philox(key, static_cast<uint64_t>(id.second), slot << 32 | static_cast<uint64_t>(e / 4)).v[e % 4],
-                                                                 bound)));
+          spec_.optimizer,
+          stored(spec_.storage,
+                 symmetric_float(
+                     philox(key, static_cast<uint64_t>(id.second), slot << 32 | static_cast<uint64_t>(e / 4)).v[e % 4],
+                     bound)));
     row.sum = static_cast<double>(spec_.optimizer.initial);
     return row;
   }
@@ -119,7 +124,8 @@ class PlainTable {
         for (size_t i = 0; i < bags[s][b].size(); ++i) {
           auto& g = gradients[identity(s, bags[s][b][i])];
           g.resize(dim, 0.0);
-          for (size_t e = 0; e < dim; ++e) g[e] += weight(bags[s][b]) * static_cast<double>(dy[place(s, b, i) + e]) / loss_scale;
+          for (size_t e = 0; e < dim; ++e)
+            g[e] += weight(bags[s][b]) * static_cast<double>(dy[place(s, b, i) + e]) / loss_scale;
         }
     if (spec_.update == UpdateType::global)
       for (const auto& [id, row] : rows) gradients[id].resize(dim, 0.0);
@@ -132,7 +138,8 @@ class PlainTable {
         for (size_t e = 0; e < dim; ++e)
           row.elements[e].w -= rate * g[e] / (std::sqrt(row.sum) + static_cast<double>(spec_.optimizer.epsilon));
       } else if (spec_.update == UpdateType::lazy_global) {
-        for (size_t e = 0; e < dim; ++e) lazy_update(row.elements[e], g[e], rate, static_cast<double>(t), static_cast<double>(row.last));
+        for (size_t e = 0; e < dim; ++e)
+          lazy_update(row.elements[e], g[e], rate, static_cast<double>(t), static_cast<double>(row.last));
       } else {
         for (size_t e = 0; e < dim; ++e) plain_update(spec_.optimizer, row.elements[e], g[e], rate, t);
       }
@@ -145,24 +152,27 @@ class PlainTable {
 
  private:
   void lazy_update(PlainWeight& x, double g, double rate, double t, double last) const {
-    const double b1 = static_cast<double>(spec_.optimizer.beta1), b2 = static_cast<double>(spec_.optimizer.beta2), k = t - last;
-    x.w -= rate / (1 - b1) * std::sqrt(1 - std::pow(b2, last)) / (1 - std::pow(b1, last)) * (1 - std::pow(b1, k)) * x.state[0] /
-           (std::sqrt(x.state[1]) + static_cast<double>(spec_.optimizer.epsilon));
+    const double b1 = static_cast<double>(spec_.optimizer.beta1), b2 = static_cast<double>(spec_.optimizer.beta2),
+                 k = t - last;
+    x.w -= rate / (1 - b1) * std::sqrt(1 - std::pow(b2, last)) / (1 - std::pow(b1, last)) * (1 - std::pow(b1, k)) *
+           x.state[0] / (std::sqrt(x.state[1]) + static_cast<double>(spec_.optimizer.epsilon));
     x.state[0] = std::pow(b1, k) * x.state[0] + (1 - b1) * g;
     x.state[1] = std::pow(b2, k) * x.state[1] + (1 - b2) * g * g;
   }
 };
 
 /// `storage`: of `got`, which may be rounded to either neighbour of what it should be.
-inline void expect_near(const std::vector<float>& got, const std::vector<double>& wanted, double tolerance, const std::string& what,
-                        DType storage = DType::f32) {
+inline void expect_near(const std::vector<float>& got, const std::vector<double>& wanted, double tolerance,
+                        const std::string& what, DType storage = DType::f32) {
   ASSERT_EQ(got.size(), wanted.size()) << what;
   for (size_t i = 0; i < got.size(); ++i)
-    ASSERT_NEAR(static_cast<double>(got[i]), wanted[i], tolerance * (1 + std::abs(wanted[i])) + quantum(storage, wanted[i]))
+    ASSERT_NEAR(static_cast<double>(got[i]), wanted[i],
+                tolerance * (1 + std::abs(wanted[i])) + quantum(storage, wanted[i]))
         << what << ", element " << i;
 }
 
-/// Compares all of a table with the plain one, which then goes on from the numbers of the table where those are rounded.
+/// Compares all of a table with the plain one, which then goes on from the numbers of the table where those are
+/// rounded.
 inline void compare_rows(TableRig& rig, PlainTable& plain, double tolerance) {
   const TableSpec& spec = rig.spec();
   ASSERT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size() - plain.rows.count(PlainTable::kShared)));
@@ -185,21 +195,25 @@ inline void compare_rows(TableRig& rig, PlainTable& plain, double tolerance) {
           for (size_t e = 0; e < wanted.size(); ++e)
             if (row.elements[e].w != 0) wanted[e] = static_cast<double>(state[e]);
         expect_near(state, wanted, tolerance, cat("state ", s, " of key ", block.keys[i]), spec.stored_states());
-        for (size_t e = 0; spec.stored_states() != DType::f32 && e < state.size(); ++e) row.elements[e].state[s] = static_cast<double>(state[e]);
+        for (size_t e = 0; spec.stored_states() != DType::f32 && e < state.size(); ++e)
+          row.elements[e].state[s] = static_cast<double>(state[e]);
       }
       for (size_t e = 0; e < vector.size(); ++e) {
         PlainWeight& x = row.elements[e];
         if (spec.storage != DType::f32) x.w = static_cast<double>(vector[e]);
-        const bool says_z = spec.optimizer.kind == ops::Optimizer::Kind::ftrl && x.w != 0 && (spec.storage != DType::f32 || spec.stored_states() != DType::f32);
+        const bool says_z = spec.optimizer.kind == ops::Optimizer::Kind::ftrl && x.w != 0 &&
+                            (spec.storage != DType::f32 || spec.stored_states() != DType::f32);
         if (says_z)  // of Ftrl a weight that is not 0 says itself what its z is
-          x.state[1] = -x.w * (x.inverse_rate + static_cast<double>(spec.optimizer.lambda2)) - std::copysign(static_cast<double>(spec.optimizer.lambda1), x.w);
+          x.state[1] = -x.w * (x.inverse_rate + static_cast<double>(spec.optimizer.lambda2)) -
+                       std::copysign(static_cast<double>(spec.optimizer.lambda1), x.w);
       }
     }
   });
 }
 
 /// Trains the table and the plain one side by side and compares all they give.
-inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int64_t vocabulary, int steps, double tolerance = 2e-5) {
+inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int64_t vocabulary, int steps,
+                               double tolerance = 2e-5) {
   TableRig rig(device, spec);
   rig.loss_scale = 8;
   PlainTable plain(spec);

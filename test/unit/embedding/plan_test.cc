@@ -15,7 +15,8 @@ namespace {
 constexpr int32_t kSpread = Placement::kSpread;
 using Owners = std::vector<int32_t>;
 
-PlanTable table(const std::vector<PlanSlot>& slots, PlacementRule rule = PlacementRule::localized, const std::string& name = "t") {
+PlanTable table(const std::vector<PlanSlot>& slots, PlacementRule rule = PlacementRule::localized,
+                const std::string& name = "t") {
   return {.name = name, .rule = rule, .dim = 16, .row_bytes = 128, .slots = slots};
 }
 
@@ -52,7 +53,8 @@ TEST(PlanTest, TheHeaviestSlotsComeFirstAndFindTheIdlestRank) {
 }
 
 TEST(PlanTest, TablesShareTheRanks) {
-  const std::vector<PlanTable> tables = {table(slots_with({5}), PlacementRule::localized, "a"), table(slots_with({5}), PlacementRule::localized, "b"),
+  const std::vector<PlanTable> tables = {table(slots_with({5}), PlacementRule::localized, "a"),
+                                         table(slots_with({5}), PlacementRule::localized, "b"),
                                          table(slots_with({5, 5}), PlacementRule::localized, "c")};
   const auto plan = make_plan(problem(4, tables));
   EXPECT_EQ(plan[0].owners, Owners({0}));
@@ -115,7 +117,8 @@ TEST(PlanTest, VectorsOfALoneSlotAreCutToPiecesOfFourElementsOrMore) {
   EXPECT_EQ(make_plan(problem(2, {one}, kSlowLink))[0].pieces, 1);
   one.dim = 16;
   one.slots = slots_with({1, 1, 1, 1});
-  EXPECT_EQ(make_plan(problem(2, {one}, kSlowLink))[0].pieces, 1) << "whole slots balance as well, and their keys travel once";
+  EXPECT_EQ(make_plan(problem(2, {one}, kSlowLink))[0].pieces, 1)
+      << "whole slots balance as well, and their keys travel once";
   one.slots = slots_with({1});
   one.rule = PlacementRule::localized;
   EXPECT_EQ(make_plan(problem(2, {one}, kSlowLink))[0].pieces, 1);
@@ -146,10 +149,12 @@ TEST(PlanTest, RoomDecidesBeforeTime) {
   EXPECT_EQ(owners(problem(2, {table(slots)}, speeds)), Owners({0}));
 }
 
-TEST(PlanTest, TablesThatTogetherNearlyFillAllRanksFit) {  // DLRM with 421 GiB on four ranks, one of its tables larger than a rank's memory
+TEST(PlanTest, TablesThatTogetherNearlyFillAllRanksFit) {  // DLRM with 421 GiB on four ranks, one of its tables larger
+                                                           // than a rank's memory
   PlanTable dlrm = table({}, PlacementRule::automatic);
-  for (const int64_t rows : {159000000, 156000, 69000, 30000, 81000, 12, 28000, 6000, 250, 154000000, 11800000, 1600000, 40, 8800, 47600, 600, 16, 3900, 56,
-                             293601280, 102000000, 158000000, 2330000, 51700, 430, 144})
+  for (const int64_t rows :
+       {159000000, 156000, 69000, 30000, 81000, 12, 28000,     6000,      250,       154000000, 11800000, 1600000, 40,
+        8800,      47600,  600,   16,    3900,  56, 293601280, 102000000, 158000000, 2330000,   51700,    430,     144})
     dlrm.slots.push_back({.rows = rows, .keys = 1, .distinct = std::min(65536.0, static_cast<double>(rows))});
   dlrm.dim = 128;
   dlrm.number_bytes = 2;
@@ -162,7 +167,8 @@ TEST(PlanTest, TablesThatTogetherNearlyFillAllRanksFit) {  // DLRM with 421 GiB 
   int64_t rows = 0;
   for (const PlanSlot& slot : dlrm.slots) rows += slot.rows;
   EXPECT_GE(std::accumulate(bytes.begin(), bytes.end(), int64_t{0}), rows * dlrm.row_bytes);
-  for (const int64_t on_rank : bytes) EXPECT_LT(on_rank, 0.86 * static_cast<double>(of.speeds.memory)) << "of which the plan uses 0.85";
+  for (const int64_t on_rank : bytes)
+    EXPECT_LT(on_rank, 0.86 * static_cast<double>(of.speeds.memory)) << "of which the plan uses 0.85";
 }
 
 TEST(PlanTest, WhatTheConfigFixesStays) {
@@ -177,7 +183,8 @@ TEST(PlanTest, SlotsThatShareRowsStayTogether) {
   PlanTable shared = table(slots_with({1, 7, 1}), PlacementRule::automatic);
   shared.identity_by_slot = false;
   for (const double others : {0.0, 1000.0}) {
-    const auto plan = make_plan(problem(2, {shared, table(slots_with({others, others}), PlacementRule::localized, "u")}))[0].owners;
+    const auto plan =
+        make_plan(problem(2, {shared, table(slots_with({others, others}), PlacementRule::localized, "u")}))[0].owners;
     EXPECT_EQ(plan, Owners(3, plan[0])) << others;
   }
 }
@@ -210,7 +217,9 @@ TEST(PlanTest, ManySmallTablesAreOnEveryRankThoughEachIsLittleOfAll) {
 }
 
 TEST(PlanTest, SmallSlotsOfATableAreOnEveryRankWhileLargeOnesHaveOwners) {
-  PlanTable of = table({{.rows = 40, .keys = 1}, {.rows = 4000000, .keys = 1}, {.rows = 70, .keys = 1}, {.rows = 9000000, .keys = 1}}, PlacementRule::automatic);
+  PlanTable of = table(
+      {{.rows = 40, .keys = 1}, {.rows = 4000000, .keys = 1}, {.rows = 70, .keys = 1}, {.rows = 9000000, .keys = 1}},
+      PlacementRule::automatic);
   EXPECT_FALSE(make_plan(large(problem(2, {of}, kSlowLink)))[0].some_on_every_rank()) << "its keys are not known";
   of.may_be_everywhere = true;
   const PlanProblem two = large(problem(2, {of}, kSlowLink));
@@ -240,7 +249,9 @@ TEST(PlanTest, WhatAnEmptyExchangeTakesDecidesForTablesWithLittleToSend) {
 }
 
 TEST(PlanTest, SharesAddUpToTheTables) {
-  const PlanProblem of = problem(3, {table({{.rows = 100, .keys = 1}, {.rows = 50, .keys = 1}, {.rows = 31, .keys = 200}}, PlacementRule::automatic)});
+  const PlanProblem of =
+      problem(3, {table({{.rows = 100, .keys = 1}, {.rows = 50, .keys = 1}, {.rows = 31, .keys = 200}},
+                        PlacementRule::automatic)});
   const auto plan = make_plan(of);
   ASSERT_EQ(plan[0].owners[2], kSpread);
   int64_t rows = 0;
@@ -255,9 +266,11 @@ TEST(PlanTest, SharesAddUpToTheTables) {
 }
 
 TEST(PlanFile, ReadsBackAsWritten) {
-  const PlanTable a = table(slots_with({1, 900, 3}), PlacementRule::automatic, "a"), b = table(slots_with({1, 1}), PlacementRule::distributed, "b");
+  const PlanTable a = table(slots_with({1, 900, 3}), PlacementRule::automatic, "a"),
+                  b = table(slots_with({1, 1}), PlacementRule::distributed, "b");
   const PlanProblem of = problem(3, {a, b});
-  const auto plan = make_plan(of), read = plan_from_json(Json::parse(plan_to_json(of, plan).text(2), "plan.json"), "plan.json", of);
+  const auto plan = make_plan(of),
+             read = plan_from_json(Json::parse(plan_to_json(of, plan).text(2), "plan.json"), "plan.json", of);
   EXPECT_EQ(read[0], plan[0]);
   EXPECT_TRUE(read[1].spread(0) && read[1].spread(1));
   EXPECT_NE(plan_text(of, plan).find("keys of 1"), std::string::npos) << plan_text(of, plan);
@@ -265,32 +278,45 @@ TEST(PlanFile, ReadsBackAsWritten) {
 
 TEST(PlanFile, WhatDoesNotFitIsNamed) {
   const PlanProblem of = problem(2, {table(slots_with({1, 1}), PlacementRule::localized, "a")});
-  const auto message = [&](const std::string& tables, const std::string& head = R"("schema": 1, "ranks": 2)", bool by_slot = true) {
+  const auto message = [&](const std::string& tables, const std::string& head = R"("schema": 1, "ranks": 2)",
+                           bool by_slot = true) {
     PlanProblem judged = of;
     judged.tables[0].identity_by_slot = by_slot;
-    return message_of(Kind::config, [&] { plan_from_json(Json::parse("{" + head + R"(, "tables": [)" + tables + "]}", "p.json"), "p.json", judged); });
+    return message_of(Kind::config, [&] {
+      plan_from_json(Json::parse("{" + head + R"(, "tables": [)" + tables + "]}", "p.json"), "p.json", judged);
+    });
   };
   const auto of_known = [&](const std::string& tables) {
     PlanProblem known = of;
     known.tables[0].may_be_everywhere = known.tables[0].may_be_cut = true;
-    return message_of(Kind::config, [&] { plan_from_json(Json::parse(R"({"schema": 1, "ranks": 2, "tables": [)" + tables + "]}", "p.json"), "p.json", known); });
+    return message_of(Kind::config, [&] {
+      plan_from_json(Json::parse(R"({"schema": 1, "ranks": 2, "tables": [)" + tables + "]}", "p.json"), "p.json",
+                     known);
+    });
   };
   const std::string good = R"({"name": "a", "pieces": 1, "owners": [0, "all"]})";
-  EXPECT_NO_THROW(plan_from_json(Json::parse(R"({"schema": 1, "ranks": 2, "tables": [)" + good + "]}", "p.json"), "p.json", of));
+  EXPECT_NO_THROW(
+      plan_from_json(Json::parse(R"({"schema": 1, "ranks": 2, "tables": [)" + good + "]}", "p.json"), "p.json", of));
   const std::pair<std::string, std::string> cases[] = {
       {message(good, R"("schema": 2, "ranks": 2)"), "is of schema 2"},
       {message(good, R"("schema": 1, "ranks": 4)"), "is for 4 ranks, and this is a run on 2"},
       {message(good, R"("schema": 1)"), "has no \"ranks\""},
       {message(""), "has no table 'a'"},
       {message(good + R"(, {"name": "b", "pieces": 1, "owners": []})"), "has 2 tables, and the config 1"},
-      {message(R"({"name": "a", "pieces": 1, "owners": [0]})"), "has 1 owners for table 'a', and the config's slots need 2"},
-      {message(R"({"name": "a", "pieces": 1, "owners": [0, 2]})"), "gives a slot of table 'a' to 2; an owner is a rank from 0 to 1, or \"all\""},
+      {message(R"({"name": "a", "pieces": 1, "owners": [0]})"),
+       "has 1 owners for table 'a', and the config's slots need 2"},
+      {message(R"({"name": "a", "pieces": 1, "owners": [0, 2]})"),
+       "gives a slot of table 'a' to 2; an owner is a rank from 0 to 1, or \"all\""},
       {message(R"({"name": "a", "pieces": 1, "owners": [0, "some"]})"), "to \"some\""},
       {message(good, R"("schema": 1, "ranks": 2)", false), "to different owners, and they share rows"},
-      {message(R"({"name": "a", "owners": "every rank"})"), "on every rank, which its \"placement\" or its index does not allow"},
-      {message(R"({"name": "a", "pieces": 1, "owners": [0, "every rank"]})"), "slots of table 'a' on every rank, which its \"placement\" or its index does not allow"},
-      {of_known(R"({"name": "a", "pieces": 1, "owners": ["every rank", "every rank"]})"), "\"owners\": \"every rank\" says that"},
-      {of_known(R"({"name": "a", "pieces": 2, "owners": ["every rank", 1, 1, 0]})"), "some pieces of slot 0 of table 'a' on every rank, and others not"},
+      {message(R"({"name": "a", "owners": "every rank"})"),
+       "on every rank, which its \"placement\" or its index does not allow"},
+      {message(R"({"name": "a", "pieces": 1, "owners": [0, "every rank"]})"),
+       "slots of table 'a' on every rank, which its \"placement\" or its index does not allow"},
+      {of_known(R"({"name": "a", "pieces": 1, "owners": ["every rank", "every rank"]})"),
+       "\"owners\": \"every rank\" says that"},
+      {of_known(R"({"name": "a", "pieces": 2, "owners": ["every rank", 1, 1, 0]})"),
+       "some pieces of slot 0 of table 'a' on every rank, and others not"},
       {message(R"({"name": "a", "pieces": 2, "owners": [0, 1, 1, 0]})"), "into 2 pieces, and they cannot be cut"},
   };
   for (const auto& [got, expected] : cases) {

@@ -1,4 +1,5 @@
-// The index under heavy use: adversarial keys, growth, lookups beside insertions, each answer checked against a plain array.
+// The index under heavy use: adversarial keys, growth, lookups beside insertions, each answer checked against a plain
+// array.
 #include "embedding/row_store.h"
 
 #include <gtest/gtest.h>
@@ -22,14 +23,23 @@ const Keys kKinds[] = {
     {"in sequence", [](uint64_t n) { return static_cast<int64_t>(n); }},
     {"negative", [](uint64_t n) { return -static_cast<int64_t>(n) - 1; }},
     {"alike in their low bits", [](uint64_t n) { return static_cast<int64_t>(n << 36); }},
-    {"from both ends", [](uint64_t n) { return n % 2 ? INT64_MAX - static_cast<int64_t>(n / 2) : INT64_MIN + static_cast<int64_t>(n / 2); }},
+    {"from both ends",
+     [](uint64_t n) {
+       return n % 2 ? INT64_MAX - static_cast<int64_t>(n / 2) : INT64_MIN + static_cast<int64_t>(n / 2);
+     }},
     {"all equal", [](uint64_t) { return int64_t{0}; }},
 };
 
 class RowStoreLoad {
  public:
-  RowStoreLoad(Device device, int64_t batch) : runtime_(runtime_of(device)), batch_(batch), store_(runtime_, spec(), batch, 3),
-        keys_(device, bytes(batch, 8)), offsets_(device, 2 * sizeof(int32_t)), rows_(device, bytes(batch, 4)), found_(device, bytes(batch, 4)),
+  RowStoreLoad(Device device, int64_t batch)
+      : runtime_(runtime_of(device)),
+        batch_(batch),
+        store_(runtime_, spec(), batch, 3),
+        keys_(device, bytes(batch, 8)),
+        offsets_(device, 2 * sizeof(int32_t)),
+        rows_(device, bytes(batch, 4)),
+        found_(device, bytes(batch, 4)),
         rows_after_(device, sizeof(uint32_t)) {
     const int32_t ends[2] = {0, static_cast<int32_t>(batch)};
     copy_bytes(runtime_.compute_stream(), offsets_.data(), ends, sizeof ends);
@@ -89,7 +99,8 @@ class RowStoreLoad {
     runtime_.compute_stream().synchronize();
     return host;
   }
-  void check(const Keys& kind, const std::vector<int64_t>& keys, const std::vector<int32_t>& rows, const std::vector<int32_t>& found_before) {
+  void check(const Keys& kind, const std::vector<int64_t>& keys, const std::vector<int32_t>& rows,
+             const std::vector<int32_t>& found_before) {
     const int64_t known_before = known_;
     for (size_t i = 0; i < keys.size(); ++i) {
       const auto row = static_cast<size_t>(rows[i]);
@@ -102,7 +113,8 @@ class RowStoreLoad {
       }
       ASSERT_EQ(key_of_row_[row], keys[i]) << kind.name << ": row " << row << " has two keys";
       const bool was_known = static_cast<int64_t>(row) <= known_before;  // rows are given out in order
-      ASSERT_EQ(found_before[i], was_known ? rows[i] : 0) << kind.name << ": a lookup beside the insertion of " << keys[i];
+      ASSERT_EQ(found_before[i], was_known ? rows[i] : 0)
+          << kind.name << ": a lookup beside the insertion of " << keys[i];
     }
   }
 
@@ -124,7 +136,9 @@ TEST(RowStore, EveryKeyHasOneRowThroughGrowthAndAdversity) {
       for (int step = 0; step < steps; ++step) {
         // Half of the keys are new at first, fewer later; many stand in a batch several times.
         const uint64_t known = static_cast<uint64_t>(step + 1) * static_cast<uint64_t>(batch) / 3;
-        load.step(kind, [&](int64_t i) { return mix64(static_cast<uint64_t>(i) << 8 | static_cast<uint64_t>(step)) % known; });
+        load.step(kind, [&](int64_t i) {
+          return mix64(static_cast<uint64_t>(i) << 8 | static_cast<uint64_t>(step)) % known;
+        });
         if (::testing::Test::HasFatalFailure()) return;
       }
       load.check_all(kind.name);

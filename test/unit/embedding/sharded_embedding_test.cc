@@ -1,4 +1,5 @@
-// An embedding on 2, 3 and 4 ranks against the same on one: vectors, rows after training, evaluation, and rows to and from files.
+// An embedding on 2, 3 and 4 ranks against the same on one: vectors, rows after training, evaluation, and rows to and
+// from files.
 #include "embedding/embedding.h"
 
 #include <gtest/gtest.h>
@@ -23,27 +24,35 @@ struct Case {
   bool direct = false;  // keys are in known ranges, and all rows there from the start
 
   Placement placement(int64_t ranks) const {
-    Placement all = Placement::without_plan(where == Where::by_key ? PlacementRule::distributed : PlacementRule::localized, true, slots, ranks);
+    Placement all = Placement::without_plan(
+        where == Where::by_key ? PlacementRule::distributed : PlacementRule::localized, true, slots, ranks);
     const auto last = static_cast<int32_t>(ranks - 1);
     if (where == Where::mixed)
-      for (size_t s = 0; s < all.owners.size(); ++s) all.owners[s] = s % 3 == 0 ? Placement::kSpread : s % 3 == 1 ? last : 0;
+      for (size_t s = 0; s < all.owners.size(); ++s)
+        all.owners[s] = s % 3 == 0 ? Placement::kSpread : s % 3 == 1 ? last : 0;
     if (where == Where::cut) {  // into two, of which each slot has its own mixture of owners
       all.pieces = ranks > 1 ? 2 : 1;
       all.owners.clear();
-      for (int64_t s = 0; s < all.pieces * slots; ++s) all.owners.push_back(s % 5 == 4 ? Placement::kSpread : static_cast<int32_t>(s % ranks));
+      for (int64_t s = 0; s < all.pieces * slots; ++s)
+        all.owners.push_back(s % 5 == 4 ? Placement::kSpread : static_cast<int32_t>(s % ranks));
     }
     if (ranks > 1 && (where == Where::some_everywhere || where == Where::some_everywhere_and_cut)) {
       all.pieces = where == Where::some_everywhere_and_cut ? 2 : 1;
       all.owners.clear();
       for (int64_t s = 0; s < all.pieces * slots; ++s)
-        all.owners.push_back(s / all.pieces % 2 == 0 ? Placement::kEveryRank : s / all.pieces == 1 ? Placement::kSpread : static_cast<int32_t>(s % ranks));
+        all.owners.push_back(s / all.pieces % 2 == 0 ? Placement::kEveryRank
+                             : s / all.pieces == 1   ? Placement::kSpread
+                                                     : static_cast<int32_t>(s % ranks));
     }
     return all;
   }
 
   ShardedRun run(int steps) const {
-    ShardedRun run{.spec = small_spec(where == Where::cut || where == Where::some_everywhere_and_cut ? 8 : 6, slots, kBatch), .most_keys = most_keys, .loss_scale = 4,
-                   .planned = [*this](int64_t ranks) { return placement(ranks); }};
+    ShardedRun run{
+        .spec = small_spec(where == Where::cut || where == Where::some_everywhere_and_cut ? 8 : 6, slots, kBatch),
+        .most_keys = most_keys,
+        .loss_scale = 4,
+        .planned = [*this](int64_t ranks) { return placement(ranks); }};
     run.spec.identity_by_slot = where != Where::by_key;
     run.spec.combiner = combiner;
     if (combiner == ops::Combiner::none) run.spec.slot_places.assign(static_cast<size_t>(slots), most_keys);
@@ -56,8 +65,10 @@ struct Case {
       for (size_t s = 0; s < bags.size(); ++s)
         for (auto& bag : bags[s])
           for (int64_t& key : bag)
-            if (direct) key += static_cast<int64_t>(s) * kRange;
-            else if (training && key % 3 == 0) key = -key;
+            if (direct)
+              key += static_cast<int64_t>(s) * kRange;
+            else if (training && key % 3 == 0)
+              key = -key;
       return bags;
     };
     for (int t = 0; t < steps; ++t) run.batches.push_back(bags_of(30, true));
@@ -66,7 +77,8 @@ struct Case {
   }
 };
 
-const std::string kPlaces[] = {"by slot", "by key", "mixed", "cut", "some on every rank", "some on every rank, others cut"};
+const std::string kPlaces[] = {
+    "by slot", "by key", "mixed", "cut", "some on every rank", "some on every rank, others cut"};
 std::string name_of(Where where) { return kPlaces[static_cast<size_t>(where)]; }
 constexpr Where kEverywhere[] = {Where::by_slot, Where::by_key, Where::mixed, Where::cut};
 
@@ -81,8 +93,10 @@ void compare(const Case& one_case, bool exactly, const std::string& what, double
     SCOPED_TRACE(what + " on " + std::to_string(ranks) + " ranks");
     const ShardedOutcome many = outcome_on(ranks, one_case);
     EXPECT_EQ(many.row_count, static_cast<int64_t>(one.rows.keys.size()));
-    if (exactly) expect_equal(many, one);
-    else expect_near(one, many, tolerance);
+    if (exactly)
+      expect_equal(many, one);
+    else
+      expect_near(one, many, tolerance);
   }
 }
 
@@ -110,10 +124,14 @@ TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
       }
     }
   };
-  for (const Where where : {Where::by_slot, Where::by_key, Where::mixed, Where::cut, Where::some_everywhere, Where::some_everywhere_and_cut})
+  for (const Where where : {Where::by_slot, Where::by_key, Where::mixed, Where::cut, Where::some_everywhere,
+                            Where::some_everywhere_and_cut})
     for (size_t c = 0; c < 4; ++c)
       for (const int most_keys : {1, 3}) {
-        const Case one_case{.where = where, .combiner = kCombiners[c], .most_keys = most_keys, .direct = where >= Where::some_everywhere};
+        const Case one_case{.where = where,
+                            .combiner = kCombiners[c],
+                            .most_keys = most_keys,
+                            .direct = where >= Where::some_everywhere};
         ShardedRun run = one_case.run(5);
         const bool one_key = most_keys == 1 || kCombiners[c] == ops::Combiner::none, whole = where == Where::by_slot;
         compare_ways(run, one_key || (whole && kCombiners[c] == ops::Combiner::sum), kNames[c] + ", " + name_of(where));
@@ -126,11 +144,13 @@ TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
 
 TEST(ShardedEmbedding, SumsPartsOfBagsInTheOrderOfRanks) {
   for (const Where where : {Where::by_key, Where::mixed, Where::cut})
-    for (size_t c = 0; c < 3; ++c) compare({.where = where, .combiner = kCombiners[c]}, false, kNames[c] + ", " + name_of(where));
+    for (size_t c = 0; c < 3; ++c)
+      compare({.where = where, .combiner = kCombiners[c]}, false, kNames[c] + ", " + name_of(where));
 }
 
 TEST(ShardedEmbedding, SequencesAreNotPooled) {
-  for (const Where where : kEverywhere) compare({.where = where, .combiner = ops::Combiner::none}, false, name_of(where));
+  for (const Where where : kEverywhere)
+    compare({.where = where, .combiner = ops::Combiner::none}, false, name_of(where));
 }
 
 TEST(ShardedEmbedding, OptimizersKeepTheirStatesWithTheRows) {
@@ -157,12 +177,17 @@ TEST(ShardedEmbedding, RowsOfKnownKeysAreWhereThePlanHasThem) {
 TEST(ShardedEmbedding, EveryRankMayHaveSomeSlotsWhileOthersHaveOwners) {
   using K = ops::Optimizer::Kind;
   for (const Where where : {Where::some_everywhere, Where::some_everywhere_and_cut}) {
-    for (size_t c = 0; c < 4; ++c) compare({.where = where, .combiner = kCombiners[c], .direct = true}, false, kNames[c] + ", " + name_of(where));
-    const auto updates = {std::pair{K::adagrad, UpdateType::local}, {K::adam, UpdateType::local}, {K::adam, UpdateType::global}, {K::adam, UpdateType::lazy_global}};
+    for (size_t c = 0; c < 4; ++c)
+      compare({.where = where, .combiner = kCombiners[c], .direct = true}, false, kNames[c] + ", " + name_of(where));
+    const auto updates = {std::pair{K::adagrad, UpdateType::local},
+                          {K::adam, UpdateType::local},
+                          {K::adam, UpdateType::global},
+                          {K::adam, UpdateType::lazy_global}};
     for (const auto& [kind, update] : updates) {
       Case one_case{.where = where, .update = update, .direct = true};
       one_case.optimizer = {.kind = kind, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
-      compare(one_case, false, name_of(where) + cat(", optimizer ", static_cast<int>(kind), " ", static_cast<int>(update)), 1e-5);
+      compare(one_case, false,
+              name_of(where) + cat(", optimizer ", static_cast<int>(kind), " ", static_cast<int>(update)), 1e-5);
     }
     const Case one_case{.where = where, .direct = true};
     const ShardedOutcome many = outcome_on(3, one_case);
@@ -187,7 +212,8 @@ TEST(ShardedEmbedding, AKeyOutsideASlotThatEveryRankHasIsNamed) {
 }
 
 TEST(ShardedEmbedding, RanksWithoutASlotOfTheirOwnServeTheOthers) {
-  for (const Where where : kEverywhere) compare({.where = where, .slots = 1}, where == Where::by_slot, "one slot, " + name_of(where));
+  for (const Where where : kEverywhere)
+    compare({.where = where, .slots = 1}, where == Where::by_slot, "one slot, " + name_of(where));
 }
 
 TEST(ShardedEmbedding, RowsOfOneRankAreTakenUpByMany) {
@@ -206,7 +232,8 @@ TEST(ShardedEmbedding, RowsUnderOnePlanAreTakenUpUnderAnother) {
   const Case by_slot{.where = Where::by_slot, .most_keys = 1}, mixed{.where = Where::mixed, .most_keys = 1};
   const ShardedOutcome before = outcome_on(3, mixed, 3), one = outcome_on(1, by_slot, 3, &before.rows);
   EXPECT_EQ(before.rows.vectors, outcome_on(1, by_slot, 3).rows.vectors);
-  for (const Case& after : {by_slot, mixed}) EXPECT_EQ(outcome_on(4, after, 3, &before.rows).rows.vectors, one.rows.vectors);
+  for (const Case& after : {by_slot, mixed})
+    EXPECT_EQ(outcome_on(4, after, 3, &before.rows).rows.vectors, one.rows.vectors);
 }
 
 }  // namespace

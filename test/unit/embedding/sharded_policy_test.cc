@@ -1,5 +1,5 @@
-// Direct keys, rows of two bytes, and which keys get in and which rows leave, on 2, 3 and 4 ranks: against one rank, or against as many tables as ranks where
-// a limit is that of each rank.
+// Direct keys, rows of two bytes, and which keys get in and which rows leave, on 2, 3 and 4 ranks: against one rank, or
+// against as many tables as ranks where a limit is that of each rank.
 #include "sharded_rig.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,8 @@ TEST(ShardedTable, DirectKeysHaveTheRowsOfOneRank) {
 
 TEST(ShardedTable, RowsOfTwoBytesAreRoundedAsOnOneRank) {
   for (const PlacementRule kind : kKinds)
-    for (const auto& [vectors, states] : {std::pair{DType::f16, DType::f32}, {DType::bf16, DType::bf16}, {DType::f32, DType::f16}}) {
+    for (const auto& [vectors, states] :
+         {std::pair{DType::f16, DType::f32}, {DType::bf16, DType::bf16}, {DType::f32, DType::f16}}) {
       SCOPED_TRACE(cat(name_of(vectors), ", states ", name_of(states)));
       TableSpec spec = sharded_spec(kind);
       spec.storage = vectors;
@@ -140,8 +141,10 @@ TEST(ShardedTable, KeysOfSequencesWaitToo) {
       TableSpec spec = sharded_spec(kind);
       spec.combiner = ops::Combiner::none;
       spec.slot_places.assign(5, 3);
-      if (by_count) spec.policy.min_count = 4;
-      else spec.policy.admit_probability = 0.1;
+      if (by_count)
+        spec.policy.min_count = 4;
+      else
+        spec.policy.admit_probability = 0.1;
       expect_as_one_rank(drifting(kind, spec, 20, 30), false);
     }
 }
@@ -150,7 +153,11 @@ TEST(ShardedTable, TheLimitIsThatOfEachRankAndTiesLeaveByKey) {
   for (const PlacementRule kind : kKinds)
     for (const WhenFull when : {WhenFull::evict_lru, WhenFull::evict_lfu, WhenFull::ignore})
       for (const int ranks : {2, 3, 4}) {
-        SCOPED_TRACE(cat(name_of(kind), when == WhenFull::evict_lru ? " lru" : when == WhenFull::evict_lfu ? " lfu" : " ignore", " on ", ranks, " ranks"));
+        SCOPED_TRACE(cat(name_of(kind),
+                         when == WhenFull::evict_lru   ? " lru"
+                         : when == WhenFull::evict_lfu ? " lfu"
+                                                       : " ignore",
+                         " on ", ranks, " ranks"));
         TableSpec spec = sharded_spec(kind);
         spec.row_limit = kind == PlacementRule::localized ? 70 : 60 / ranks;
         spec.policy.when_full = when;

@@ -1,4 +1,5 @@
-// An embedding on one rank, or on several that are threads, trained on given batches; everything that it gives, by global sample.
+// An embedding on one rank, or on several that are threads, trained on given batches; everything that it gives, by
+// global sample.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@
 
 namespace hctr::test {
 
-/// How vectors and gradients get from rank to rank: where they are wanted, if that is possible; into memory of their ranks, to be joined there; by all_to_all.
+/// How vectors and gradients get from rank to rank: where they are wanted, if that is possible; into memory of their
+/// ranks, to be joined there; by all_to_all.
 enum class VectorsGo { straight, to_parts, sent };
 
 /// Ranks that are threads, but may take the way of ranks of different hosts.
@@ -35,7 +37,9 @@ class ThreadComm : public HostComm {
     return route;
   }
   /// Whether other ranks write straight to this memory.
-  bool is_written(const Tensor& memory) const { return std::find(written_.begin(), written_.end(), memory.bytes()) != written_.end(); }
+  bool is_written(const Tensor& memory) const {
+    return std::find(written_.begin(), written_.end(), memory.bytes()) != written_.end();
+  }
 
  private:
   VectorsGo go_;
@@ -46,20 +50,23 @@ class ThreadComm : public HostComm {
 struct ShardedRun {
   PlacementRule kind = PlacementRule::localized;
   TableSpec spec;
-  int most_keys = 3;  ///< of a bag
+  int most_keys = 3;                  ///< of a bag
   std::vector<int64_t> slot_sizes{};  ///< of a table with direct keys
   std::vector<Bags> batches{};
-  /// [step] of [samples, places, dim]; empty: gradients that follow from the vectors, so that what differs once goes on to differ.
+  /// [step] of [samples, places, dim]; empty: gradients that follow from the vectors, so that what differs once goes on
+  /// to differ.
   std::vector<std::vector<float>> dys{};
   Bags evaluated{};
   float loss_scale = 1;
-  int64_t skipped = -1;                                   ///< a step whose update is left out
+  int64_t skipped = -1;  ///< a step whose update is left out
   VectorsGo go = VectorsGo::straight;
-  std::function<Placement(int64_t ranks)> planned{};      ///< not set: what holds without a plan
+  std::function<Placement(int64_t ranks)> planned{};  ///< not set: what holds without a plan
 
   Placement placement(int64_t ranks) const {
     const bool everywhere = spec.replication.of == Replication::Of::all;
-    return planned ? planned(ranks) : Placement::without_plan(everywhere ? PlacementRule::data_parallel : kind, spec.identity_by_slot, spec.slots, ranks);
+    return planned ? planned(ranks)
+                   : Placement::without_plan(everywhere ? PlacementRule::data_parallel : kind, spec.identity_by_slot,
+                                             spec.slots, ranks);
   }
 };
 
@@ -70,7 +77,7 @@ struct ShardedOutcome {
   int64_t row_count = 0;  ///< as the embedding says
   std::map<std::string, int64_t> counts{};
   bool shared_row = false;
-  bool straight = false;  ///< whether owners wrote to y
+  bool straight = false;              ///< whether owners wrote to y
   std::vector<RowCopies> replicas{};  ///< of each rank, at the end
 };
 
@@ -87,7 +94,8 @@ inline Bags owned_by(const Placement& placement, int rank, Bags bags) {
 }
 
 /// One rank's way through the steps. `start`: rows to begin with.
-inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCopies* start, ShardedOutcome& outcome, std::mutex& mutex) {
+inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCopies* start, ShardedOutcome& outcome,
+                          std::mutex& mutex) {
   const int64_t batch = run.spec.samples, ranks = comm.size(), samples = (batch + ranks - 1) / ranks;
   const int64_t begin = batch * comm.rank() / ranks, end = batch * (comm.rank() + 1) / ranks;
   const Placement placement = run.placement(ranks);
@@ -99,10 +107,13 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   if (!run.slot_sizes.empty()) spec.direct = direct_keys(run.slot_sizes, spec.identity_by_slot, placement, comm.rank());
   Runtime runtime(kCpu, {.threads = 2, .seed = 7});
   const int64_t width = spec.places() * spec.dim;
-  DeviceArray keys(kCpu, TensorSpec(DType::i64, {spec.key_capacity})), offsets(kCpu, TensorSpec(DType::i32, {spec.slots * samples + 1})),
+  DeviceArray keys(kCpu, TensorSpec(DType::i64, {spec.key_capacity})),
+      offsets(kCpu, TensorSpec(DType::i32, {spec.slots * samples + 1})),
       y(kCpu, TensorSpec(DType::f32, {samples, spec.places(), spec.dim})), dy(kCpu, y.spec);
-  const EmbeddingOutputs outputs = run.go == VectorsGo::straight ? EmbeddingOutputs{y.tensor(), y.tensor()} : EmbeddingOutputs{};
-  const auto embedding = make_embedding(runtime, comm, placement, spec, std::vector<int64_t>(static_cast<size_t>(spec.slots), run.most_keys), 1, outputs);
+  const EmbeddingOutputs outputs =
+      run.go == VectorsGo::straight ? EmbeddingOutputs{y.tensor(), y.tensor()} : EmbeddingOutputs{};
+  const auto embedding = make_embedding(
+      runtime, comm, placement, spec, std::vector<int64_t>(static_cast<size_t>(spec.slots), run.most_keys), 1, outputs);
   if (start) embedding->import_rows(start->block());
   const auto fill = [&](const Bags& bags) {
     int32_t at = 0, *offset = offsets.tensor().data<int32_t>();
@@ -121,7 +132,8 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   };
   const auto gradient = [&](size_t t, int64_t i) {
     if (!run.dys.empty()) return run.dys[t][static_cast<size_t>(begin * width + i)];
-    return std::sin(static_cast<float>(i + begin * width + 1000 * static_cast<int64_t>(t))) + y.tensor().data<float>()[i];
+    return std::sin(static_cast<float>(i + begin * width + 1000 * static_cast<int64_t>(t))) +
+           y.tensor().data<float>()[i];
   };
   if (comm.rank() == 0) {
     outcome.y.resize(run.batches.size());
@@ -131,8 +143,14 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   for (size_t t = 0; t < run.batches.size(); ++t) {
     fill(run.batches[t]);
     const auto step = static_cast<int64_t>(t);
-    StepState state{.step = step, .updates = step, .first_sample = step * batch + begin, .valid_samples = static_cast<int32_t>(end - begin),
-                    .global_samples = static_cast<int32_t>(batch), .learning_rate = 0.05f, .loss_scale = run.loss_scale, .skip = step == run.skipped};
+    StepState state{.step = step,
+                    .updates = step,
+                    .first_sample = step * batch + begin,
+                    .valid_samples = static_cast<int32_t>(end - begin),
+                    .global_samples = static_cast<int32_t>(batch),
+                    .learning_rate = 0.05f,
+                    .loss_scale = run.loss_scale,
+                    .skip = step == run.skipped};
     Context ctx(runtime, runtime.compute_stream(), &state);
     embedding->ensure_room(step);
     embedding->prepare(ctx, 0, keys.tensor(), offsets.tensor());
@@ -143,8 +161,10 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     embedding->pool_rest(ctx, 0, y.tensor());
     embedding->forward(ctx, 0, y.tensor());
     take_in(outcome.y[t]);
-    for (int64_t i = (end - begin) * width; i < samples * width; ++i) EXPECT_EQ(y.tensor().data<float>()[i], 0) << "padding";
-    for (int64_t i = 0; i < samples * width; ++i) dy.tensor().data<float>()[i] = i < (end - begin) * width ? gradient(t, i) : 0;
+    for (int64_t i = (end - begin) * width; i < samples * width; ++i)
+      EXPECT_EQ(y.tensor().data<float>()[i], 0) << "padding";
+    for (int64_t i = 0; i < samples * width; ++i)
+      dy.tensor().data<float>()[i] = i < (end - begin) * width ? gradient(t, i) : 0;
     embedding->sum_gradients(ctx, 0, dy.tensor());
     embedding->send_gradients(ctx, 0, dy.tensor(), {});
     embedding->receive_gradients(ctx, 0, dy.tensor());
@@ -163,7 +183,8 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   RowCopies replica;
   if (auto* hybrid = dynamic_cast<HybridEmbedding*>(embedding.get())) hybrid->export_replica(into(replica));
   if (auto* mixed = dynamic_cast<MixedEmbedding*>(embedding.get())) mixed->export_replica(into(replica));
-  if (auto* whole = dynamic_cast<ReplicatedEmbedding*>(embedding.get())) whole->table().export_rows(true, into(replica));
+  if (auto* whole = dynamic_cast<ReplicatedEmbedding*>(embedding.get()))
+    whole->table().export_rows(true, into(replica));
   const auto* threads = dynamic_cast<const ThreadComm*>(&comm);
   const bool straight = threads && threads->is_written(y.tensor());
   const int64_t rows = embedding->rows();
@@ -200,7 +221,8 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCop
   return outcome;
 }
 
-/// As many tables as ranks, each alone with the keys that a rank would own; their vectors are added in the order of ranks.
+/// As many tables as ranks, each alone with the keys that a rank would own; their vectors are added in the order of
+/// ranks.
 inline ShardedOutcome run_owners_apart(int ranks, const ShardedRun& run) {
   ShardedOutcome all;
   std::vector<RowCopies> rows;
@@ -212,7 +234,8 @@ inline ShardedOutcome run_owners_apart(int ranks, const ShardedRun& run) {
     apart.evaluated = owned_by(placement, r, apart.evaluated);
     ShardedOutcome one = run_sharded(1, apart);
     const RowCopies& mine = rows.emplace_back(std::move(one.rows));
-    for (size_t i = 0; i < mine.keys.size(); ++i) order.emplace_back(mine.slots.empty() ? 0 : mine.slots[i], mine.keys[i], rows.size() - 1, i);
+    for (size_t i = 0; i < mine.keys.size(); ++i)
+      order.emplace_back(mine.slots.empty() ? 0 : mine.slots[i], mine.keys[i], rows.size() - 1, i);
     all.row_count += one.row_count;
     all.shared_row = all.shared_row || one.shared_row;
     for (const auto& [name, count] : one.counts) all.counts[name] += count;
@@ -257,7 +280,8 @@ inline void expect_near(const ShardedOutcome& one, const ShardedOutcome& many, d
   for (size_t t = 0; t < one.y.size(); ++t) EXPECT_LT(distance_of(one.y[t], many.y[t]), tolerance) << "step " << t;
   EXPECT_LT(distance_of(one.evaluated, many.evaluated), tolerance);
   EXPECT_LT(distance_of(one.rows.vectors, many.rows.vectors), tolerance);
-  for (size_t s = 0; s < std::size(one.rows.states); ++s) EXPECT_LT(distance_of(one.rows.states[s], many.rows.states[s]), tolerance) << "state " << s;
+  for (size_t s = 0; s < std::size(one.rows.states); ++s)
+    EXPECT_LT(distance_of(one.rows.states[s], many.rows.states[s]), tolerance) << "state " << s;
 }
 
 }  // namespace hctr::test

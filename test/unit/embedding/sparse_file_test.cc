@@ -150,8 +150,11 @@ TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {
   std::string slots, keys;
   for (int64_t i = 0; i < 3; ++i) slots += packed(int64_t{100} + i, i, 1.0f);
   for (int64_t i = 0; i < 5; ++i) keys += packed(int64_t{100} + i, 1.0f);
-  EXPECT_EQ(message(false, 1, slots), "sparse model file 'x' of 60 bytes is not of rows without a slot id (12, 8 bytes each); " + of_slots);
-  EXPECT_EQ(message(true, 1, keys), "sparse model file 'x': slot ids are no slots of the config in every layout that its 60 bytes fit; " + of_keys);
+  EXPECT_EQ(message(false, 1, slots),
+            "sparse model file 'x' of 60 bytes is not of rows without a slot id (12, 8 bytes each); " + of_slots);
+  EXPECT_EQ(
+      message(true, 1, keys),
+      "sparse model file 'x': slot ids are no slots of the config in every layout that its 60 bytes fit; " + of_keys);
   TableRig rig(kCpu, spec_of(false, 1));
   load_sparse(folder / "x", *rig.table, 8);
   EXPECT_EQ(rig.table->rows(), 5);

@@ -64,7 +64,9 @@ std::map<int64_t, std::vector<float>> content(TableRig& rig) {
     const auto dim = static_cast<size_t>(rig.spec().dim);
     for (size_t i = 0; i < block.keys.size(); ++i) {
       auto& row = rows[block.keys[i]];
-      const auto add = [&](std::span<const float> from) { row.insert(row.end(), from.begin() + i * dim, from.begin() + (i + 1) * dim); };
+      const auto add = [&](std::span<const float> from) {
+        row.insert(row.end(), from.begin() + i * dim, from.begin() + (i + 1) * dim);
+      };
       add(block.vectors);
       for (int s = 0; s < rig.spec().optimizer.states(); ++s) add(block.states[s]);
     }
@@ -73,7 +75,8 @@ std::map<int64_t, std::vector<float>> content(TableRig& rig) {
 }
 
 /// One row after update_dense with gradient g.
-std::vector<float> dense_step(TableRig& rig, const StepState& state, const std::vector<float>& g, const std::vector<float>& row) {
+std::vector<float> dense_step(TableRig& rig, const StepState& state, const std::vector<float>& g,
+                              const std::vector<float>& row) {
   const Device device = rig.runtime.device();
   const auto dim = static_cast<int64_t>(g.size());
   Buffer step(device, sizeof state), gradient(device, g.size() * sizeof(float));
@@ -88,7 +91,8 @@ std::vector<float> dense_step(TableRig& rig, const StepState& state, const std::
     from_host(parts.back(), std::vector<float>(at, at + dim), rig.runtime.compute_stream());
   }
   Context ctx(rig.runtime, rig.runtime.compute_stream(), reinterpret_cast<const StepState*>(step.data()));
-  ops::update_dense(ctx, rig.spec().optimizer, Tensor(gradient.data(), shape, device), parts[0], {parts.begin() + 1, parts.end()});
+  ops::update_dense(ctx, rig.spec().optimizer, Tensor(gradient.data(), shape, device), parts[0],
+                    {parts.begin() + 1, parts.end()});
   std::vector<float> out;
   for (const Tensor& part : parts) {
     const auto values = to_host<float>(part, rig.runtime.compute_stream());
@@ -109,10 +113,12 @@ TEST_P(TableOptimizer, LocalIsDenseOnTouchedRowsAndGlobalIsDenseWithGradientsOfZ
       std::mt19937_64 random(4);
       std::vector<float> dy(static_cast<size_t>(16 * 2 * 5));
       Bags all = empty_bags(spec, 16);
-      for (int64_t key = 0; key < kVocabulary; ++key) all[static_cast<size_t>(key % 2)][static_cast<size_t>(key / 2)] = {key};
+      for (int64_t key = 0; key < kVocabulary; ++key)
+        all[static_cast<size_t>(key % 2)][static_cast<size_t>(key / 2)] = {key};
       rig.step(all, random_floats(16 * 2 * 5, random));
       for (int64_t t = 1; t < 6; ++t) {
-        const Bags bags = random_bags(spec, 16, 4, kVocabulary, random);  // small keys stand in many bags, and twice in one
+        const Bags bags =
+            random_bags(spec, 16, 4, kVocabulary, random);  // small keys stand in many bags, and twice in one
         for (float& each : dy) each = static_cast<float>(static_cast<int>(random() % 64) - 32) / 64;  // sums are exact
         const auto before = content(rig);
         rig.step(bags, dy, 0.05f);
@@ -133,7 +139,8 @@ TEST_P(TableOptimizer, LocalIsDenseOnTouchedRowsAndGlobalIsDenseWithGradientsOfZ
           gradients[key].resize(5, 0.0f);
           const std::vector<float> dense = dense_step(rig, {.updates = t, .learning_rate = 0.05f}, gradients[key], row);
           for (size_t i = 0; i < dense.size(); ++i)
-            ASSERT_NEAR(after.at(key)[i], dense[i], 1e-6f * (1 + std::abs(dense[i]))) << "key " << key << ", number " << i << ", step " << t;
+            ASSERT_NEAR(after.at(key)[i], dense[i], 1e-6f * (1 + std::abs(dense[i])))
+                << "key " << key << ", number " << i << ", step " << t;
         }
       }
     }
@@ -159,7 +166,8 @@ TEST_P(TableOptimizer, RowWiseAdaGradByHand) {
   expect({1 - 0.5f / 6, 2 - 0.5f / 6 * 7, 5, 6}, 25, 0);
   // g = (12, 12): 25 + 144 = 13^2. Key 8: g = (0, 4), 16 / 2.
   rig.step({{{7}, {}, {8}}}, {12, 12, 9, 9, 0, 4}, 0.5f);
-  expect({1 - 0.5f / 6 - 0.5f / 14 * 12, 2 - 0.5f / 6 * 7 - 0.5f / 14 * 12, 5, 6 - 0.5f / (std::sqrt(8.0f) + 1) * 4}, 169, 8);
+  expect({1 - 0.5f / 6 - 0.5f / 14 * 12, 2 - 0.5f / 6 * 7 - 0.5f / 14 * 12, 5, 6 - 0.5f / (std::sqrt(8.0f) + 1) * 4},
+         169, 8);
 }
 
 TEST_P(TableOptimizer, RowsAddedByGrowthOrImportStartWithTheStateOfTheRule) {

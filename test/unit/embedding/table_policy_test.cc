@@ -1,4 +1,5 @@
-// Which keys get in, which rows leave, and what happens at the limit: against a plain table that keeps everything in ordered maps.
+// Which keys get in, which rows leave, and what happens at the limit: against a plain table that keeps everything in
+// ordered maps.
 #include <gtest/gtest.h>
 
 #include "plain_policy.h"
@@ -18,7 +19,8 @@ TableSpec policy_spec(bool by_slot = true) {
   return spec;
 }
 
-/// Keys of a vocabulary that moves on, so that old ones stay away: small ones are frequent and repeated; some are negative.
+/// Keys of a vocabulary that moves on, so that old ones stay away: small ones are frequent and repeated; some are
+/// negative.
 Bags drifting_bags(const TableSpec& spec, int64_t step, int64_t vocabulary, std::mt19937_64& random) {
   Bags bags = random_bags(spec, spec.samples, 3, vocabulary, random);
   for (auto& slot : bags)
@@ -43,7 +45,8 @@ void expect_counts(TableRig& rig, const PlainPolicyTable& plain) {
   EXPECT_EQ(count(rig, "candidates_dropped"), plain.counts.candidates_dropped);
 }
 
-/// Trains both, evaluates in between, and compares all outputs, the rows there are, their values and states, and every count.
+/// Trains both, evaluates in between, and compares all outputs, the rows there are, their values and states, and every
+/// count.
 PlainPolicyTable compare_policy(Device device, const TableSpec& spec, int steps, int64_t vocabulary) {
   TableRig rig(device, spec, 2);
   PlainPolicyTable plain(spec);
@@ -127,7 +130,8 @@ TEST_P(TablePolicyTest, ABatchOfMoreKeysThanTheLimitIsAnError) {
   EXPECT_EQ(rig.table->rows(), 3);
   const std::string before = rig.bytes();
   EXPECT_EQ(message_of(Kind::data, [&] { rig.step({{{5}, {6}, {7}, {8}}}, dy); }),
-            "table 'small' on rank 0: one batch holds 4 different keys, more than the 3 rows that \"max_vocabulary_size_per_gpu\" allows, so no "
+            "table 'small' on rank 0: one batch holds 4 different keys, more than the 3 rows that "
+            "\"max_vocabulary_size_per_gpu\" allows, so no "
             "other row could leave for them; raise it, or train with a smaller \"batchsize\"");
   EXPECT_EQ(rig.bytes(), before) << "the step that did not fit changed the table";
 }
@@ -262,7 +266,8 @@ TEST_P(TablePolicyTest, ChanceLetsInTheKeysOfTheReference) {
 }
 
 /// The keys that a table has after these batches, each at its own place among all samples.
-std::string keys_after(Device device, const TableSpec& spec, const std::vector<std::pair<int64_t, Bags>>& batches, int threads) {
+std::string keys_after(Device device, const TableSpec& spec, const std::vector<std::pair<int64_t, Bags>>& batches,
+                       int threads) {
   TableRig rig(device, spec, threads);
   for (const auto& [first_sample, bags] : batches) {
     rig.first_sample = first_sample;
@@ -277,7 +282,8 @@ TEST_P(TablePolicyTest, ChanceDoesNotDependOnTheOrderOfBatchesOrOnThreads) {
   spec.optimizer.kind = ops::Optimizer::Kind::sgd;
   std::mt19937_64 random(5);
   std::vector<std::pair<int64_t, Bags>> batches;
-  for (int64_t t = 0; t < 20; ++t) batches.emplace_back(t * spec.samples, random_bags(spec, spec.samples, 3, 500, random));
+  for (int64_t t = 0; t < 20; ++t)
+    batches.emplace_back(t * spec.samples, random_bags(spec, spec.samples, 3, 500, random));
   const std::string keys = keys_after(GetParam(), spec, batches, 1);
   std::shuffle(batches.begin(), batches.end(), random);
   EXPECT_EQ(keys_after(GetParam(), spec, batches, 4), keys);
@@ -310,7 +316,8 @@ TEST(TablePolicyChance, TheShareOfKeysLetInIsTheProbability) {
 std::string train_with_policy(TableRig& rig, int steps) {
   std::mt19937_64 random(23);
   for (int t = 0; t < steps; ++t)
-    rig.step(drifting_bags(rig.spec(), t, 30, random), random_floats(rig.spec().samples * rig.spec().places() * rig.spec().dim, random));
+    rig.step(drifting_bags(rig.spec(), t, 30, random),
+             random_floats(rig.spec().samples * rig.spec().places() * rig.spec().dim, random));
   std::string out = rig.bytes();
   for (const auto& [name, value] : rig.table->counts()) out += cat(name, value);
   return out;
@@ -322,7 +329,8 @@ TEST_P(TablePolicyTest, TwoRunsAreEqualBitByBitWhateverTheThreadsAndRecordedOrNo
       TableSpec spec = policy_spec();
       spec.row_limit = 70;
       spec.policy = {.when_full = when, .expire_after = 20, .min_count = min_count};
-      TableRig one(GetParam(), spec), other(GetParam(), spec, 4), called(GetParam(), spec, 1, 2, false), longer_ring(GetParam(), spec, 1, 3);
+      TableRig one(GetParam(), spec), other(GetParam(), spec, 4), called(GetParam(), spec, 1, 2, false),
+          longer_ring(GetParam(), spec, 1, 3);
       const std::string bytes = train_with_policy(one, 60);
       EXPECT_EQ(train_with_policy(other, 60), bytes);
       EXPECT_EQ(train_with_policy(called, 60), bytes);
@@ -364,7 +372,9 @@ TEST_P(TablePolicyTest, LoadingMoreRowsThanTheLimitIsAnErrorAndAsManyIsNone) {
       return rig.table->rows();
     };
     EXPECT_EQ(load(6), 6);
-    EXPECT_NE(message_of(Kind::data, [&] { load(7); }).find("the 6 rows that \"max_vocabulary_size_per_gpu\" allows (7 or more)"), std::string::npos);
+    EXPECT_NE(message_of(Kind::data, [&] { load(7); })
+                  .find("the 6 rows that \"max_vocabulary_size_per_gpu\" allows (7 or more)"),
+              std::string::npos);
   }
 }
 

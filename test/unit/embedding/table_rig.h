@@ -206,7 +206,8 @@ inline std::vector<float> random_floats(int64_t count, std::mt19937_64& random, 
 }
 
 /// A table whose batches are prepared one ahead trains to the bytes of one whose are not.
-inline void expect_preparing_ahead_changes_nothing(Device device, const TableSpec& spec, size_t steps, int64_t vocabulary) {
+inline void expect_preparing_ahead_changes_nothing(Device device, const TableSpec& spec, size_t steps,
+                                                   int64_t vocabulary) {
   TableRig ahead(device, spec), plain(device, spec);
   std::mt19937_64 random(2);
   std::vector<Bags> batches;
@@ -225,13 +226,15 @@ inline void expect_preparing_ahead_changes_nothing(Device device, const TableSpe
 }
 
 /// Vectors of two bytes are those of f32 rounded, and gradients that two bytes hold train the same rows.
-inline void expect_activations_of_two_bytes_are_rounded(Device device, const TableSpec& spec, int most_keys, int steps) {
+inline void expect_activations_of_two_bytes_are_rounded(Device device, const TableSpec& spec, int most_keys,
+                                                        int steps) {
   TableRig wide(device, spec), half(device, spec, 1, 2, true, DType::f16), brain(device, spec, 1, 2, true, DType::bf16);
   std::mt19937_64 random(9);
   for (int t = 0; t < steps; ++t) {
     const Bags bags = random_bags(spec, spec.samples, most_keys, 60, random);
     std::vector<float> dy;
-    for (int64_t i = 0; i < spec.samples * spec.slots * spec.dim; ++i) dy.push_back(static_cast<float>(static_cast<int>(random() % 64) - 32) / 16);
+    for (int64_t i = 0; i < spec.samples * spec.slots * spec.dim; ++i)
+      dy.push_back(static_cast<float>(static_cast<int>(random() % 64) - 32) / 16);
     const std::vector<float> y = wide.step(bags, dy), y_half = half.step(bags, dy), y_brain = brain.step(bags, dy);
     for (size_t i = 0; i < y.size(); ++i) {
       ASSERT_EQ(y_half[i], static_cast<float>(Half(y[i])));

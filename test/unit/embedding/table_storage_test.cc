@@ -1,4 +1,5 @@
-// Tables of two bytes a number: every width, rule and whole-table pass; what rounding keeps, and that it is the same everywhere.
+// Tables of two bytes a number: every width, rule and whole-table pass; what rounding keeps, and that it is the same
+// everywhere.
 #include <cmath>
 
 #include "embedding/sparse_file.h"
@@ -14,10 +15,12 @@ using Rule = Optimizer::Kind;
 struct Storage {
   DType vectors, states;
 };
-constexpr Storage kStorages[] = {{DType::f32, DType::f32},  {DType::f16, DType::f32},  {DType::bf16, DType::f32},
-                                 {DType::f16, DType::f16},  {DType::bf16, DType::bf16}, {DType::f32, DType::bf16}};
+constexpr Storage kStorages[] = {{DType::f32, DType::f32}, {DType::f16, DType::f32},   {DType::bf16, DType::f32},
+                                 {DType::f16, DType::f16}, {DType::bf16, DType::bf16}, {DType::f32, DType::bf16}};
 
-std::string name_of(const Storage& s) { return cat("vectors ", hctr::name_of(s.vectors), ", states ", hctr::name_of(s.states)); }
+std::string name_of(const Storage& s) {
+  return cat("vectors ", hctr::name_of(s.vectors), ", states ", hctr::name_of(s.states));
+}
 
 TableSpec stored(TableSpec spec, const Storage& s) {
   spec.storage = s.vectors;
@@ -55,7 +58,8 @@ TEST_P(TableStorage, EveryRuleOfEveryUpdateTypeAgreesWithDenseFormulas) {
   for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
     std::vector<Optimizer> rules = every_rule();
     rules.push_back({.kind = Rule::adagrad, .epsilon = 1e-3f, .initial = 0.25f, .row_wise = true});
-    if (update == UpdateType::lazy_global) rules = {{.kind = Rule::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f}};
+    if (update == UpdateType::lazy_global)
+      rules = {{.kind = Rule::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f}};
     for (const Optimizer& optimizer : rules) {
       SCOPED_TRACE(cat(name_of_rule(optimizer), ", update ", static_cast<int>(update)));
       TableSpec base = small_spec(6, 2, 8, 8 * 2 * 3);
@@ -72,7 +76,8 @@ TEST_P(TableStorage, ActivationsOfEveryTypeAreRoundedFromSumsInF32) {
   for (const int64_t dim : {1, 2, 6, 8, 12, 16, 33, 136})  // rows that can be read 1, 2, 4 and 8 elements at a time
     for (const DType storage : {DType::f16, DType::bf16}) {
       SCOPED_TRACE(cat("dim ", dim, ", vectors ", hctr::name_of(storage)));
-      expect_activations_of_two_bytes_are_rounded(GetParam(), stored(small_spec(dim, 3, 20, 20 * 3 * 5), {storage, DType::f32}), 5, 2);
+      expect_activations_of_two_bytes_are_rounded(
+          GetParam(), stored(small_spec(dim, 3, 20, 20 * 3 * 5), {storage, DType::f32}), 5, 2);
     }
 }
 
@@ -128,7 +133,8 @@ TEST_P(TableStorage, TwoRunsAreEqualBitByBit) {
       for (TableRig* rig : {&one, &other}) {
         std::mt19937_64 random(5);
         for (int t = 0; t < 5; ++t)
-          rig->step(random_bags(spec, spec.samples, 3, 400, random), random_floats(spec.samples * spec.slots * spec.dim, random));
+          rig->step(random_bags(spec, spec.samples, 3, 400, random),
+                    random_floats(spec.samples * spec.slots * spec.dim, random));
       }
       EXPECT_EQ(one.bytes(), other.bytes());
     });
@@ -158,7 +164,8 @@ TEST_P(TableStorage, UpdatesFarBelowAStepOfTheStorageAddUp) {
         ASSERT_NEAR(steps, kSteps / 50.0, 7 * 2) << "updates of one number draw alike";
       }
     });
-    // 4 steps in the mean; one element's spread is below sqrt(200 / 50) = 2 steps, and 1024 are averaged: five deviations.
+    // 4 steps in the mean; one element's spread is below sqrt(200 / 50) = 2 steps, and 1024 are averaged: five
+    // deviations.
     EXPECT_NEAR(moved, kSteps / 50.0, 5 * 2 / 32.0);
   }
 }
@@ -181,7 +188,8 @@ TEST_P(TableStorage, RowsOfTwoBytesLearnWhatRowsOfFourLearn) {
       y = rig.lookup(bags);
     }
     double sum = 0;
-    for (size_t i = 0; i < y.size(); ++i) sum += std::abs(static_cast<double>(y[i] - target[i])) / static_cast<double>(y.size());
+    for (size_t i = 0; i < y.size(); ++i)
+      sum += std::abs(static_cast<double>(y[i] - target[i])) / static_cast<double>(y.size());
     return sum;
   };
   const double plain = distance({DType::f32, DType::f32});
@@ -213,12 +221,14 @@ TEST_P(TableStorage, ExportImportAndFilesKeepEveryNumber) {
       TableRig rig(GetParam(), spec), copy(GetParam(), spec), loaded(GetParam(), spec);
       std::mt19937_64 random(5);
       for (int t = 0; t < 4; ++t)
-        rig.step(random_bags(spec, spec.samples, 3, 300, random), random_floats(spec.samples * spec.slots * spec.dim, random));
+        rig.step(random_bags(spec, spec.samples, 3, 300, random),
+                 random_floats(spec.samples * spec.slots * spec.dim, random));
       rig.table->export_rows(true, [&](const RowBlock& block) { copy.table->import_rows(block); });
       EXPECT_EQ(copy.bytes(), rig.bytes());
       const auto path = folder / "a.model";
       save_sparse(path, *rig.table, 8);
-      EXPECT_EQ(std::filesystem::file_size(path), static_cast<size_t>(rig.table->rows()) * (by_slot ? 16 + 20 : 8 + 20)) << "files hold f32";
+      EXPECT_EQ(std::filesystem::file_size(path), static_cast<size_t>(rig.table->rows()) * (by_slot ? 16 + 20 : 8 + 20))
+          << "files hold f32";
       load_sparse(path, *loaded.table, 8);
       EXPECT_EQ(loaded.bytes(false), rig.bytes(false));
     });

@@ -43,7 +43,9 @@ TEST(TableSummary, SaysWhatASortOfAllRowsWouldSay) {
   int64_t in_bins = 0;
   for (const auto& bin : summary.histogram()) {
     in_bins += bin.rows;
-    const auto inside = std::count_if(norms.begin(), norms.end(), [&](double n) { return n >= std::exp2(bin.exponent) && n < std::exp2(bin.exponent + 1); });
+    const auto inside = std::count_if(norms.begin(), norms.end(), [&](double n) {
+      return n >= std::exp2(bin.exponent) && n < std::exp2(bin.exponent + 1);
+    });
     EXPECT_EQ(bin.rows, inside) << "from 2^" << bin.exponent;
   }
   EXPECT_EQ(in_bins, kRows);

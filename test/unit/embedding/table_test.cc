@@ -143,7 +143,8 @@ TEST_P(TableTest, PiecesOfRowsAreThePartsOfWholeOnes) {
     const Bags bags = random_bags(whole, whole.samples, 3, 40, random);
     Bags twice;
     for (const auto& slot : bags) twice.insert(twice.end(), 2, slot);
-    const std::vector<float> dy = random_floats(whole.samples * whole.slots * whole.dim, random);  // of both: one memory, read in two ways
+    const std::vector<float> dy =
+        random_floats(whole.samples * whole.slots * whole.dim, random);  // of both: one memory, read in two ways
     ASSERT_EQ(cut.step(twice, dy), one.step(bags, dy)) << "step " << t;
   }
   std::vector<std::pair<int32_t, int64_t>> rows, of_pieces;
@@ -173,7 +174,8 @@ TEST_P(TableTest, TwoRunsAreEqualBitByBit) {
 }
 
 TEST_P(TableTest, ActivationsOfTwoBytesAreRoundedAndNothingElse) {
-  for (const int64_t dim : {3, 16}) expect_activations_of_two_bytes_are_rounded(GetParam(), small_spec(dim, 3, 40, 40 * 3 * 3), 3, 4);
+  for (const int64_t dim : {3, 16})
+    expect_activations_of_two_bytes_are_rounded(GetParam(), small_spec(dim, 3, 40, 40 * 3 * 3), 3, 4);
 }
 
 TEST_P(TableTest, RecordedOrNotTheNumbersAreEqual) {
@@ -307,10 +309,7 @@ TEST_P(TableTest, ImportNamesAKeyThatComesTwiceOrHasNoSlot) {
     rig.table->import_rows({keys, slots, vectors, {}, {}});
   };
   import({4, 5, 4}, {0, 0, 1});
-  EXPECT_EQ(message_of(Kind::data,
-                       [&] {
-                         import({4, 5, 4}, {1, 0, 1});
-                       }),
+  EXPECT_EQ(message_of(Kind::data, [&] { import({4, 5, 4}, {1, 0, 1}); }),
             "table 'small': key 4 of slot 1 occurs twice");
   EXPECT_EQ(message_of(Kind::data, [&] { import({4}, {2}); }), "table 'small': key 4 is of slot 2; there are 2 slots");
 }

@@ -10,15 +10,18 @@ const std::string kMask = R"({"type": "SequenceMask", "max_sequence_len_from": 5
 TEST(MultiHeadAttentionLayer, GivesAMeanOfValuesForEachQuery) {
   EXPECT_EQ(plan_of(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 7, 12}}).outputs[0].shape, (Shape{2, 5, 12}));
   EXPECT_EQ(plan_of(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 7, 8}, {2, 1, 5, 7}}).scratch[0].shape, (Shape{2, 4, 5, 7}));
-  EXPECT_NE(complaints(R"({"type": "MultiHeadAttention", "transpose_b": true})").find("keys are always transposed"), std::string::npos);
+  EXPECT_NE(complaints(R"({"type": "MultiHeadAttention", "transpose_b": true})").find("keys are always transposed"),
+            std::string::npos);
 }
 
 TEST(MultiHeadAttentionLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(plan_error(kAttention, {{2, 8}, {2, 7, 8}, {2, 7, 8}}),
             "bottom/0: MultiHeadAttention takes a tensor of 3 dimensions, and this one has shape [2,8]");
-  EXPECT_EQ(plan_error(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 7, 10}}), "num_attention_heads: 4 heads do not divide the 10 columns of bottom 2");
+  EXPECT_EQ(plan_error(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 7, 10}}),
+            "num_attention_heads: 4 heads do not divide the 10 columns of bottom 2");
   EXPECT_EQ(plan_error(kAttention, {{2, 5, 8}, {3, 7, 8}, {3, 7, 8}}),
-            "bottom/1: MultiHeadAttention takes queries, keys and values of one batch: the queries have 2 samples, this one 3");
+            "bottom/1: MultiHeadAttention takes queries, keys and values of one batch: the queries have 2 samples, "
+            "this one 3");
   EXPECT_EQ(plan_error(kAttention, {{2, 5, 8}, {2, 7, 12}, {2, 7, 8}}),
             "bottom/1: the queries have 8 columns, the keys 12; they are multiplied with each other");
   EXPECT_EQ(plan_error(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 6, 8}}), "bottom/2: there are 7 keys and 6 values");
@@ -29,15 +32,19 @@ TEST(MultiHeadAttentionLayer, SaysWhatDoesNotFit) {
 
 TEST(SequenceMaskLayer, TakesLengthsOnceOrTwice) {
   EXPECT_EQ(plan_of(kMask, {{3, 1}, {3, 1}}).outputs[0].shape, (Shape{3, 1, 5, 7}));
-  EXPECT_EQ(plan_of(R"({"type": "SequenceMask", "max_sequence_len_from": 5})", {{3, 1}}).outputs[0].shape, (Shape{3, 1, 5, 5}));
-  EXPECT_EQ(plan_error(kMask, {{3, 1}, {3, 2}}), "bottom/1: SequenceMask takes lengths, one column of equally many rows: the first has shape [3,1], this one [3,2]");
+  EXPECT_EQ(plan_of(R"({"type": "SequenceMask", "max_sequence_len_from": 5})", {{3, 1}}).outputs[0].shape,
+            (Shape{3, 1, 5, 5}));
+  EXPECT_EQ(plan_error(kMask, {{3, 1}, {3, 2}}),
+            "bottom/1: SequenceMask takes lengths, one column of equally many rows: the first has shape [3,1], this "
+            "one [3,2]");
 }
 
 TEST(SoftmaxLayer, TakesAMaskThatFits) {
   const std::string clause = R"({"type": "Softmax"})";
   EXPECT_EQ(plan_of(clause, {{2, 4, 5, 7}, {2, 1, 5, 7}}).outputs[0].shape, (Shape{2, 4, 5, 7}));
   EXPECT_EQ(plan_error(clause, {{2, 5}, {2, 1}}),
-            "bottom/1: the mask has shape [2,1], the scores [2,5]: Softmax takes one flag for each score of a sample, [b, ..., n], or one for all rows "
+            "bottom/1: the mask has shape [2,1], the scores [2,5]: Softmax takes one flag for each score of a sample, "
+            "[b, ..., n], or one for all rows "
             "of scores, [b, 1, n]");
   EXPECT_EQ(plan_of(clause, {{2, 5}, {2, 1, 1, 5}}).outputs[0].shape, (Shape{2, 5})) << "as SequenceMask makes it";
 }
@@ -46,10 +53,13 @@ TEST(MatrixMultiplyLayer, SaysWhatDoesNotFit) {
   const std::string clause = R"({"type": "MatrixMultiply"})";
   EXPECT_EQ(plan_of(clause, {{3, 4, 5}, {3, 5, 2}}).outputs[0].shape, (Shape{3, 4, 2}));
   EXPECT_EQ(plan_of(clause, {{4, 5}, {5, 3, 2}}).outputs[0].shape, (Shape{4, 3, 2}));
-  EXPECT_EQ(plan_error(clause, {{4, 5}, {6, 3, 2}}), "bottom/1: MatrixMultiply: 5 columns times 6 rows; the shapes are [4,5] and [6,3,2]");
-  EXPECT_EQ(plan_error(clause, {{3, 4, 5}, {5, 2}}),
-            "bottom/1: MatrixMultiply takes as many matrices in both tensors: the first has shape [3,4,5], this one [5,2]");
-  EXPECT_EQ(plan_error(clause, {{4, 5}, {4, 2}}), "bottom/1: MatrixMultiply: 5 columns times 4 rows; the shapes are [4,5] and [4,2]");
+  EXPECT_EQ(plan_error(clause, {{4, 5}, {6, 3, 2}}),
+            "bottom/1: MatrixMultiply: 5 columns times 6 rows; the shapes are [4,5] and [6,3,2]");
+  EXPECT_EQ(
+      plan_error(clause, {{3, 4, 5}, {5, 2}}),
+      "bottom/1: MatrixMultiply takes as many matrices in both tensors: the first has shape [3,4,5], this one [5,2]");
+  EXPECT_EQ(plan_error(clause, {{4, 5}, {4, 2}}),
+            "bottom/1: MatrixMultiply: 5 columns times 4 rows; the shapes are [4,5] and [4,2]");
 }
 
 TEST(LayerNormLayer, NormalisesTheLastDimension) {
@@ -57,7 +67,8 @@ TEST(LayerNormLayer, NormalisesTheLastDimension) {
   EXPECT_EQ(plan.weights[0].shape, (Shape{5}));
   EXPECT_FALSE(plan.weights[0].penalised);
   EXPECT_EQ(plan.scratch[0].shape, (Shape{12, 2}));
-  EXPECT_EQ(plan_error(R"({"type": "LayerNorm"})", {{4}}), "bottom: LayerNorm takes a tensor of 2 to 4 dimensions, and this one has shape [4]");
+  EXPECT_EQ(plan_error(R"({"type": "LayerNorm"})", {{4}}),
+            "bottom: LayerNorm takes a tensor of 2 to 4 dimensions, and this one has shape [4]");
 }
 
 TEST(PReLUDiceLayer, NeedsItsTwoNumbers) {

@@ -31,14 +31,17 @@ TEST(BatchNormLayer, CarriesMeanVarianceAndTheirWeight) {
 }
 
 TEST(BatchNormLayer, GammaMayStartAtZero) {
-  const LayerPlan plan = plan_of(R"({"type": "BatchNorm", "bn_param": {"factor": 1, "eps": 1e-5, "gamma_init": "Zero", "beta_init": "Zero"}})", {{4, 2}});
+  const LayerPlan plan = plan_of(
+      R"({"type": "BatchNorm", "bn_param": {"factor": 1, "eps": 1e-5, "gamma_init": "Zero", "beta_init": "Zero"}})",
+      {{4, 2}});
   EXPECT_EQ(plan.weights[0].start.scale, 0);
   EXPECT_EQ(plan.weights[1].start.scale, 0);
 }
 
 TEST(BatchNormLayer, SaysWhatDoesNotFit) {
-  EXPECT_EQ(plan_error(kClause, {{4, 3, 2}}),
-            "bottom: BatchNorm takes a tensor of 2 dimensions, and this one has shape [4,3,2]; put a Reshape before it");
+  EXPECT_EQ(
+      plan_error(kClause, {{4, 3, 2}}),
+      "bottom: BatchNorm takes a tensor of 2 dimensions, and this one has shape [4,3,2]; put a Reshape before it");
   EXPECT_EQ(complaints(R"({"type": "BatchNorm"})"), "/layers/1: BatchNorm needs the object \"bn_param\"\n");
   EXPECT_EQ(complaints(R"({"type": "BatchNorm", "bn_param": {"factor": 0, "eps": 1e-5}})"),
             "/layers/1/bn_param/factor: expected a number, more than 0 and at most 1, found the integer 0\n");

@@ -7,19 +7,23 @@ namespace hctr::test {
 namespace {
 
 TEST(InnerProductLayer, IsAMatrixAndABias) {
-  EXPECT_EQ(plan_of(R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}), "[4,3] | weights [6,3] bias [3]");
+  EXPECT_EQ(plan_of(R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}),
+            "[4,3] | weights [6,3] bias [3]");
   check_layer({R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}});
-  EXPECT_EQ(complaint_of(R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6, 2}}),
-            "bottom/0: InnerProduct takes a tensor of 2 dimensions, and this one has shape [4,6,2]; put a Reshape before it");
+  EXPECT_EQ(
+      complaint_of(R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6, 2}}),
+      "bottom/0: InnerProduct takes a tensor of 2 dimensions, and this one has shape [4,6,2]; put a Reshape before it");
   EXPECT_EQ(complaint_of(R"({"type": "InnerProduct"})", {{4, 6}}), ": InnerProduct needs the object \"fc_param\"");
 }
 
 TEST(FusedInnerProductLayer, EndsInReluUnlessToldOtherwise) {
-  EXPECT_EQ(plan_of(R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}), "[4,3] | weights [6,3] bias [3]");
+  EXPECT_EQ(plan_of(R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}),
+            "[4,3] | weights [6,3] bias [3]");
   check_layer({R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}});
   check_layer({R"({"type": "FusedInnerProduct", "activation": "None", "fc_param": {"num_output": 3}})", {{4, 6}}});
   const LayerRun relu({R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 9}})", {{4, 6}}}, {});
-  const LayerRun none({R"({"type": "FusedInnerProduct", "activation": "None", "fc_param": {"num_output": 9}})", {{4, 6}}}, {});
+  const LayerRun none(
+      {R"({"type": "FusedInnerProduct", "activation": "None", "fc_param": {"num_output": 9}})", {{4, 6}}}, {});
   for (size_t i = 0; i < relu.out[0].size(); ++i) EXPECT_EQ(relu.out[0][i], std::max(0.0, none.out[0][i]));
 }
 
@@ -27,30 +31,43 @@ TEST(FusedInnerProductLayer, TakesTheEmptyTensorsOfAChain) {
   const char* body = R"({"type": "FusedInnerProduct", "position": "Body", "fc_param": {"num_output": 3}})";
   EXPECT_EQ(plan_of(body, {{4, 6}, {0, 1}, {0, 1}, {0, 1}}), "[4,3] [0,1] [0,1] [0,1] | weights [6,3] bias [3]");
   check_layer({body, {{4, 6}, {0, 1}, {0, 1}, {0, 1}}});
-  EXPECT_EQ(plan_of(R"({"type": "FusedInnerProduct", "position": "Tail", "fc_param": {"num_output": 3}})", {{4, 6}, {0, 1}, {0, 1}, {0, 1}}),
+  EXPECT_EQ(plan_of(R"({"type": "FusedInnerProduct", "position": "Tail", "fc_param": {"num_output": 3}})",
+                    {{4, 6}, {0, 1}, {0, 1}, {0, 1}}),
             "[4,3] | weights [6,3] bias [3]");
   EXPECT_EQ(complaint_of(body, {{4, 6}, {4, 6}}),
-            "bottom/1: FusedInnerProduct reads one tensor, its first bottom; others are the empty ones of a FusedInnerProduct before it, and this one has "
+            "bottom/1: FusedInnerProduct reads one tensor, its first bottom; others are the empty ones of a "
+            "FusedInnerProduct before it, and this one has "
             "shape [4,6]");
-  EXPECT_EQ(complaint_of(R"({"type": "FusedInnerProduct", "activation": "Relo", "fc_param": {"num_output": 3}})", {{4, 6}}).substr(0, 30),
-            "/activation: expected \"None\", ");
+  EXPECT_EQ(
+      complaint_of(R"({"type": "FusedInnerProduct", "activation": "Relo", "fc_param": {"num_output": 3}})", {{4, 6}})
+          .substr(0, 30),
+      "/activation: expected \"None\", ");
 }
 
 TEST(MlpLayer, IsAStack) {
-  EXPECT_EQ(plan_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 2]}})", {{4, 6}}), "[4,2] | weights_0 [6,5] bias_0 [5] weights_1 [5,2] bias_1 [2]");
-  EXPECT_EQ(plan_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 2], "use_bias": false}})", {{4, 6}}), "[4,2] | weights_0 [6,5] weights_1 [5,2]");
+  EXPECT_EQ(plan_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 2]}})", {{4, 6}}),
+            "[4,2] | weights_0 [6,5] bias_0 [5] weights_1 [5,2] bias_1 [2]");
+  EXPECT_EQ(plan_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 2], "use_bias": false}})", {{4, 6}}),
+            "[4,2] | weights_0 [6,5] weights_1 [5,2]");
   check_layer({R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 7, 2]}})", {{4, 6}}});
-  check_layer({R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 2], "activation": "None", "use_bias": false}})", {{4, 6}}});
-  check_layer({R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 7, 4], "activations": ["GELU", "Relu", "None"]}})", {{4, 6}}});
-  check_layer({R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 7, 4], "activations": ["Tanh", "SiLU", "Sigmoid"]}})", {{4, 6}}});
+  check_layer(
+      {R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 2], "activation": "None", "use_bias": false}})", {{4, 6}}});
+  check_layer({R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 7, 4], "activations": ["GELU", "Relu", "None"]}})",
+               {{4, 6}}});
+  check_layer(
+      {R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 7, 4], "activations": ["Tanh", "SiLU", "Sigmoid"]}})",
+       {{4, 6}}});
 }
 
 TEST(MlpLayer, SaysWhatDoesNotFit) {
-  EXPECT_EQ(complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": []}})", {{4, 6}}), "/mlp_param/num_outputs: names no stage; give the width of at least one");
-  EXPECT_EQ(complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [4], "activations": ["Relu", "None"]}})", {{4, 6}}),
-            "/mlp_param/activations: has 2 entries for 1 stages; one for each is needed, or \"activation\" for all");
+  EXPECT_EQ(complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": []}})", {{4, 6}}),
+            "/mlp_param/num_outputs: names no stage; give the width of at least one");
+  EXPECT_EQ(
+      complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [4], "activations": ["Relu", "None"]}})", {{4, 6}}),
+      "/mlp_param/activations: has 2 entries for 1 stages; one for each is needed, or \"activation\" for all");
   EXPECT_EQ(complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [4], "activations": ["Swish"]}})", {{4, 6}}),
-            "/mlp_param/activations/0: expected \"None\", \"Relu\", \"ReLU\", \"Sigmoid\", \"Tanh\", \"GELU\" or \"SiLU\", found \"Swish\"");
+            "/mlp_param/activations/0: expected \"None\", \"Relu\", \"ReLU\", \"Sigmoid\", \"Tanh\", \"GELU\" or "
+            "\"SiLU\", found \"Swish\"");
 }
 
 TEST(MultiCrossLayer, HasAVectorAndABiasALayer) {
@@ -60,8 +77,10 @@ TEST(MultiCrossLayer, HasAVectorAndABiasALayer) {
 }
 
 TEST(MultiCrossLayer, HasAMatrixOrTwoNarrowOnes) {
-  EXPECT_EQ(plan_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "full_matrix": true}})", {{4, 6}}), "[4,6] | weights_0 [6,6] bias_0 [6]");
-  EXPECT_EQ(plan_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2}})", {{4, 6}}), "[4,6] | u_0 [6,2] v_0 [2,6] bias_0 [6]");
+  EXPECT_EQ(plan_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "full_matrix": true}})", {{4, 6}}),
+            "[4,6] | weights_0 [6,6] bias_0 [6]");
+  EXPECT_EQ(plan_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2}})", {{4, 6}}),
+            "[4,6] | u_0 [6,2] v_0 [2,6] bias_0 [6]");
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "full_matrix": true}})", {{5, 6}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "projection_dim": 2}})", {{5, 6}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2}})", {{5, 6}}});
@@ -70,10 +89,13 @@ TEST(MultiCrossLayer, HasAMatrixOrTwoNarrowOnes) {
 TEST(MultiCrossLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 0}})", {{4, 6}}),
             "/mc_param/num_layers: expected an integer, at least 1 and at most 64, found the integer 0");
-  EXPECT_EQ(complaint_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2, "full_matrix": true}})", {{4, 6}}),
-            "/mc_param/full_matrix: a whole matrix has no \"projection_dim\"; keep one of them");
-  EXPECT_EQ(complaint_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1}})", {{4, 6, 2}}),
-            "bottom: MultiCross takes a tensor of 2 dimensions, and this one has shape [4,6,2]; put a Reshape before it");
+  EXPECT_EQ(
+      complaint_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2, "full_matrix": true}})",
+                   {{4, 6}}),
+      "/mc_param/full_matrix: a whole matrix has no \"projection_dim\"; keep one of them");
+  EXPECT_EQ(
+      complaint_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1}})", {{4, 6, 2}}),
+      "bottom: MultiCross takes a tensor of 2 dimensions, and this one has shape [4,6,2]; put a Reshape before it");
 }
 
 }  // namespace

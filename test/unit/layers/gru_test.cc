@@ -25,14 +25,17 @@ TEST(GruLayer, GoesThroughASequenceStepByStep) {
     for (size_t t = 0; t < 4; ++t) {
       const double* x = run.in[0].data() + (b * 4 + t) * 2;
       const auto of_input = [&](size_t row) { return w[2 * row] * x[0] + w[2 * row + 1] * x[1] + bias[row]; };
-      const auto of_state = [&](size_t row) { return u[3 * row] * h[0] + u[3 * row + 1] * h[1] + u[3 * row + 2] * h[2]; };
+      const auto of_state = [&](size_t row) {
+        return u[3 * row] * h[0] + u[3 * row + 1] * h[1] + u[3 * row + 2] * h[2];
+      };
       std::vector<double> next;
       for (size_t j = 0; j < 3; ++j) {
         const double r = sigmoid(of_input(j) + of_state(j)), z = sigmoid(of_input(3 + j) + of_state(3 + j));
         next.push_back((1 - z) * std::tanh(of_input(6 + j) + r * of_state(6 + j)) + z * h[j]);
       }
       h = next;
-      for (size_t j = 0; j < 3; ++j) EXPECT_NEAR(run.out[0][(b * 4 + t) * 3 + j], h[j], 1e-12) << b << " " << t << " " << j;
+      for (size_t j = 0; j < 3; ++j)
+        EXPECT_NEAR(run.out[0][(b * 4 + t) * 3 + j], h[j], 1e-12) << b << " " << t << " " << j;
     }
   }
 }
@@ -56,9 +59,11 @@ TEST(GruLayer, OfOneStepForgetsNothing) {
 
 TEST(GruLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(kClause, {{5, 3, 2}}),
-            "bottom: GRU takes sequences of 4 vectors of 2, as its fields say: a tensor [5,4,2], or a matrix with such a sequence or one vector in each row; "
+            "bottom: GRU takes sequences of 4 vectors of 2, as its fields say: a tensor [5,4,2], or a matrix with such "
+            "a sequence or one vector in each row; "
             "this one has shape [5,3,2]");
-  EXPECT_EQ(complaint_of(kClause, {{18, 2}}), "gru_param/SeqLength: the 18 rows of a tensor of shape [18,2] are no whole sequences of 4");
+  EXPECT_EQ(complaint_of(kClause, {{18, 2}}),
+            "gru_param/SeqLength: the 18 rows of a tensor of shape [18,2] are no whole sequences of 4");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A layer under the operator harness: its plan's tensors made in a Rig, so that rows run it on every device, dtype and layout.
+// A layer under the operator harness: its plan's tensors made in a Rig, so that rows run it on every device, dtype and
+// layout.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@ namespace hctr::test {
 
 inline std::string output_name(size_t i) { return i == 0 ? "y" : cat("y", i); }
 
-/// The inputs are the Rig's of these names, the weights and state its inputs of their names in the plan; outputs are "y", "y1", ...
+/// The inputs are the Rig's of these names, the weights and state its inputs of their names in the plan; outputs are
+/// "y", "y1", ...
 inline LayerIo io_of(Rig& t, const Layer& layer, const std::vector<std::string>& inputs, bool backward) {
   LayerIo io;
   Specs specs;
@@ -31,7 +33,8 @@ inline LayerIo io_of(Rig& t, const Layer& layer, const std::vector<std::string>&
   if (!backward) return io;
   for (const std::string& name : inputs) io.d_in.push_back(t.d(name));
   for (size_t i = 0; i < plan.outputs.size(); ++i) io.d_out.push_back(t.d(output_name(i)));
-  for (const WeightSpec& weight : plan.weights) io.d_weights.push_back(t.out(cat("d_", weight.name), weight.shape, Type::wide));
+  for (const WeightSpec& weight : plan.weights)
+    io.d_weights.push_back(t.out(cat("d_", weight.name), weight.shape, Type::wide));
   return io;
 }
 

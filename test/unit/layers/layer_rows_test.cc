@@ -8,7 +8,11 @@ namespace {
 
 OP_TEST(BatchNormLayerRows) {
   const auto sizes = [this](const char* name, int64_t rows, int64_t n) {
-    row(name, {{"x", {rows, n}}, {"gamma", {n}}, {"beta", {n}}, {"mean", {n}, -0.1, 0.1, Type::wide}, {"var", {n}, 0.1, 1, Type::wide},
+    row(name, {{"x", {rows, n}},
+               {"gamma", {n}},
+               {"beta", {n}},
+               {"mean", {n}, -0.1, 0.1, Type::wide},
+               {"var", {n}, 0.1, 1, Type::wide},
                {"weight", {1}, 1, 1, Type::wide}});
   };
   sizes("typical", 64, 19);
@@ -33,7 +37,8 @@ OP_TEST(LayerNormLayerRows) {
       double mean = 0, variance = 0;
       for (size_t j = 0; j < n; ++j) mean += y[r + j] / static_cast<double>(n);
       for (size_t j = 0; j < n; ++j) variance += (y[r + j] - mean) * (y[r + j] - mean) / static_cast<double>(n);
-      for (size_t j = 0; j < n; ++j) y[r + j] = gamma[j] * (y[r + j] - mean) / std::sqrt(variance + static_cast<double>(1e-3f)) + beta[j];
+      for (size_t j = 0; j < n; ++j)
+        y[r + j] = gamma[j] * (y[r + j] - mean) / std::sqrt(variance + static_cast<double>(1e-3f)) + beta[j];
     }
     t.expect("y", y);
   });
@@ -51,7 +56,8 @@ OP_TEST(PReLUDiceLayerRows) {
     for (size_t j = 0; j < n; ++j) {
       double mean = 0, variance = 0;
       for (size_t b = 0; b < rows; ++b) mean += x[b * n + j] / static_cast<double>(rows);
-      for (size_t b = 0; b < rows; ++b) variance += (x[b * n + j] - mean) * (x[b * n + j] - mean) / static_cast<double>(rows);
+      for (size_t b = 0; b < rows; ++b)
+        variance += (x[b * n + j] - mean) * (x[b * n + j] - mean) / static_cast<double>(rows);
       for (size_t b = 0; b < rows; ++b) {
         const double p = 1 / (1 + std::exp(-(x[b * n + j] - mean) / std::sqrt(variance + static_cast<double>(1e-3f))));
         y[b * n + j] = (p + (1 - p) * static_cast<double>(0.2f)) * x[b * n + j];
@@ -71,7 +77,8 @@ OP_TEST(MatrixMultiplyLayerRows) {
   expected([](const auto& t) {
     const std::vector<double> a = t["a"], b = t["b"];
     const int rank = t.rank("a");
-    const size_t m = t.size("a", rank - 2), k = t.size("a", rank - 1), n = t.size("b", rank - 1), batch = a.size() / (m * k);
+    const size_t m = t.size("a", rank - 2), k = t.size("a", rank - 1), n = t.size("b", rank - 1),
+                 batch = a.size() / (m * k);
     std::vector<double> y(batch * m * n);
     for (size_t s = 0; s < batch; ++s)
       for (size_t i = 0; i < m; ++i)
@@ -82,8 +89,9 @@ OP_TEST(MatrixMultiplyLayerRows) {
 }
 
 /// Attention as the formula says it, sample by sample and head by head. The mask is [batch, 1, from or 1, to] or empty.
-std::vector<double> attention(const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v, const std::vector<double>& mask,
-                              size_t batch, size_t from, size_t to, size_t heads, size_t d, size_t dv) {
+std::vector<double> attention(const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v,
+                              const std::vector<double>& mask, size_t batch, size_t from, size_t to, size_t heads,
+                              size_t d, size_t dv) {
   std::vector<double> y(batch * from * heads * dv);
   const auto scale = static_cast<double>(static_cast<float>(1 / std::sqrt(static_cast<double>(d))));
   for (size_t b = 0; b < batch; ++b)
@@ -93,14 +101,16 @@ std::vector<double> attention(const std::vector<double>& q, const std::vector<do
         double sum = 0;
         for (size_t j = 0; j < to; ++j) {
           double score = 0;
-          for (size_t c = 0; c < d; ++c) score += q[((b * from + i) * heads + h) * d + c] * k[((b * to + j) * heads + h) * d + c];
+          for (size_t c = 0; c < d; ++c)
+            score += q[((b * from + i) * heads + h) * d + c] * k[((b * to + j) * heads + h) * d + c];
           const size_t row = mask.size() == batch * to ? b : b * from + i;
           const bool kept = mask.empty() || mask[row * to + j] >= 0.5;
           sum += share[j] = kept ? std::exp(score * scale) : 0;
         }
         for (size_t j = 0; j < to; ++j)
           for (size_t c = 0; c < dv; ++c)
-            y[((b * from + i) * heads + h) * dv + c] += (sum > 0 ? share[j] / sum : 1 / static_cast<double>(to)) * v[((b * to + j) * heads + h) * dv + c];
+            y[((b * from + i) * heads + h) * dv + c] +=
+                (sum > 0 ? share[j] / sum : 1 / static_cast<double>(to)) * v[((b * to + j) * heads + h) * dv + c];
       }
   return y;
 }
@@ -128,7 +138,8 @@ OP_TEST(MultiHeadAttentionLayerRows) {
   layer_under_test(*this, R"({"type": "MultiHeadAttention", "num_attention_heads": 3})", {"q", "k", "v"});
   rounding(Rounding::stages);
   expected([](const auto& t) {
-    t.expect("y", attention(t["q"], t["k"], t["v"], {}, t.size("q", 0), t.size("q", 1), t.size("k", 1), 3, t.size("q", 2) / 3, t.size("v", 2) / 3));
+    t.expect("y", attention(t["q"], t["k"], t["v"], {}, t.size("q", 0), t.size("q", 1), t.size("k", 1), 3,
+                            t.size("q", 2) / 3, t.size("v", 2) / 3));
   });
 }
 
@@ -139,7 +150,8 @@ OP_TEST(MaskedMultiHeadAttentionLayerRows) {
   layer_under_test(*this, R"({"type": "MultiHeadAttention", "num_attention_heads": 2})", {"q", "k", "v", "mask"});
   rounding(Rounding::stages);
   expected([](const auto& t) {
-    t.expect("y", attention(t["q"], t["k"], t["v"], t["mask"], t.size("q", 0), t.size("q", 1), t.size("k", 1), 2, 4, 4));
+    t.expect("y",
+             attention(t["q"], t["k"], t["v"], t["mask"], t.size("q", 0), t.size("q", 1), t.size("k", 1), 2, 4, 4));
   });
 }
 

@@ -27,20 +27,24 @@ TEST(MultiCrossEntropyLossLayer, PredictsEachLabel) {
 }
 
 TEST(MultiCrossEntropyLossLayer, SaysWhatDoesNotFit) {
-  EXPECT_EQ(plan_error(kMulti, {{8, 3}, {8, 2}}),
-            "bottom/1: MultiCrossEntropyLoss takes a label for every logit: the logits have shape [8,3], the labels [8,2]");
+  EXPECT_EQ(
+      plan_error(kMulti, {{8, 3}, {8, 2}}),
+      "bottom/1: MultiCrossEntropyLoss takes a label for every logit: the logits have shape [8,3], the labels [8,2]");
   EXPECT_EQ(plan_error(kMulti, {{8, 2}, {8, 2}}), "target_weight: has 3 numbers for 2 labels; one for each is needed");
   EXPECT_EQ(plan_error(kMulti, {{8, 3, 1}, {8, 3, 1}}),
-            "bottom/0: MultiCrossEntropyLoss takes a tensor of 2 dimensions, and this one has shape [8,3,1]; put a Reshape before it");
+            "bottom/0: MultiCrossEntropyLoss takes a tensor of 2 dimensions, and this one has shape [8,3,1]; put a "
+            "Reshape before it");
   EXPECT_EQ(complaints(R"({"type": "MultiCrossEntropyLoss"})"),
-            "/layers/1: MultiCrossEntropyLoss needs \"target_weight\": weight of each label, in the order of the label's columns\n");
+            "/layers/1: MultiCrossEntropyLoss needs \"target_weight\": weight of each label, in the order of the "
+            "label's columns\n");
 }
 
 TEST(LossLayers, HaveAPenaltyAndAWeight) {
   for (const std::string type : {"BinaryCrossEntropyLoss", "CrossEntropyLoss"})
     for (const std::string spelling : {"loss_weight", "weight"}) {
       Problems problems;
-      const auto layer = made(R"({"type": ")" + type + R"(", "regularizer": "L2", "lambda": 0.5, ")" + spelling + R"(": 0.25})", problems);
+      const auto layer = made(
+          R"({"type": ")" + type + R"(", "regularizer": "L2", "lambda": 0.5, ")" + spelling + R"(": 0.25})", problems);
       EXPECT_FALSE(problems.any_error());
       const auto& loss = dynamic_cast<const LossLayer&>(*layer);
       EXPECT_EQ(loss.regularizer().kind, LossLayer::Regularizer::Kind::l2);
@@ -50,9 +54,12 @@ TEST(LossLayers, HaveAPenaltyAndAWeight) {
 }
 
 TEST(LossLayers, JudgeTheirPenalty) {
-  EXPECT_EQ(complaints(R"({"type": "CrossEntropyLoss", "lambda": 1})"), "/layers/1/lambda: lambda has no effect without \"regularizer\"\n");
-  EXPECT_EQ(complaints(R"({"type": "CrossEntropyLoss", "regularizer": "L1"})"), "/layers/1: \"lambda\" is not given; 1e-05 is used\n");
-  EXPECT_EQ(complaints(R"({"type": "CrossEntropyLoss", "loss_weight": 0})"), "/layers/1/loss_weight: expected a number, more than 0, found the integer 0\n");
+  EXPECT_EQ(complaints(R"({"type": "CrossEntropyLoss", "lambda": 1})"),
+            "/layers/1/lambda: lambda has no effect without \"regularizer\"\n");
+  EXPECT_EQ(complaints(R"({"type": "CrossEntropyLoss", "regularizer": "L1"})"),
+            "/layers/1: \"lambda\" is not given; 1e-05 is used\n");
+  EXPECT_EQ(complaints(R"({"type": "CrossEntropyLoss", "loss_weight": 0})"),
+            "/layers/1/loss_weight: expected a number, more than 0, found the integer 0\n");
 }
 
 }  // namespace

@@ -43,8 +43,10 @@ TEST(SliceLayer, SaysWhatDoesNotFit) {
             "/ranges/0: [3,3) is no range: begin is at least 0, and end is greater than begin");
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[-1, 3]]})", {{4, 9}}),
             "/ranges/0: [-1,3) is no range: begin is at least 0, and end is greater than begin");
-  EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[1, 2, 3]]})", {{4, 9}}), "/ranges/0: a range is [begin, end), two numbers; found 3");
-  EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": []})", {{4, 9}}), "/ranges: Slice needs at least one range [begin, end)");
+  EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[1, 2, 3]]})", {{4, 9}}),
+            "/ranges/0: a range is [begin, end), two numbers; found 3");
+  EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": []})", {{4, 9}}),
+            "/ranges: Slice needs at least one range [begin, end)");
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[0, 10]]})", {{4, 9, 2}}),
             "ranges/0: slots [0,10) of a tensor of shape [4,9,2]: it has 9 slots, so a range ends at 9 at most");
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[0, 1]]})", {{4, 9, 2, 2}}),
@@ -69,17 +71,23 @@ TEST(ReshapeLayer, SelectsSlotsInAnyOrder) {
 
 TEST(ReshapeLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "leading_dim": 7})", {{4, 6, 5}}),
-            "leading_dim: a tensor of shape [4,6,5] cannot become rows of 7: leading_dim must be a multiple of its last dimension (5) and divide its 120 "
+            "leading_dim: a tensor of shape [4,6,5] cannot become rows of 7: leading_dim must be a multiple of its "
+            "last dimension (5) and divide its 120 "
             "elements; one that fits is 30: all of a row");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "leading_dim": 5, "time_step": 7})", {{4, 6, 5}}),
-            "leading_dim: a tensor of shape [4,6,5] cannot become 7 time steps of rows of 5: leading_dim must be a multiple of its last dimension (5) and "
+            "leading_dim: a tensor of shape [4,6,5] cannot become 7 time steps of rows of 5: leading_dim must be a "
+            "multiple of its last dimension (5) and "
             "time_step times leading_dim must divide its 120 elements; one that fits is 5");
-  EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1, 6]})", {{4, 6, 5}}), "selected/1: slot 6 of a tensor of shape [4,6,5]: its slots are 0 to 5");
+  EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1, 6]})", {{4, 6, 5}}),
+            "selected/1: slot 6 of a tensor of shape [4,6,5]: its slots are 0 to 5");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1]})", {{4, 6}}),
-            "selected: slots are selected from a tensor [samples, slots, dim], as an embedding makes it, and this one has shape [4,6]; Slice takes columns of "
+            "selected: slots are selected from a tensor [samples, slots, dim], as an embedding makes it, and this one "
+            "has shape [4,6]; Slice takes columns of "
             "a matrix");
-  EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": []})", {{4, 6, 5}}), "/selected: selects no slot; name at least one");
-  EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [-1]})", {{4, 6, 5}}), "/selected/0: expected an integer, at least 0 and at most 16777216, found the integer -1");
+  EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": []})", {{4, 6, 5}}),
+            "/selected: selects no slot; name at least one");
+  EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [-1]})", {{4, 6, 5}}),
+            "/selected/0: expected an integer, at least 0 and at most 16777216, found the integer -1");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1], "time_step": 2})", {{4, 6, 5}}),
             "/time_step: has no meaning together with \"selected\"; keep one of them");
 }
@@ -92,15 +100,18 @@ TEST(CastLayer, PassesEverythingOn) {
 TEST(ScaleLayer, RepeatsElementsOrRows) {
   EXPECT_EQ(plan_of(R"({"type": "Scale", "scale_param": {"axis": 0, "factor": 3}})", {{4, 6}}), "[4,18]");
   EXPECT_EQ(plan_of(R"({"type": "Scale", "scale_param": {"axis": 1, "factor": 3}})", {{4, 6}}), "[12,6]");
-  for (const int axis : {0, 1}) check_layer({cat(R"({"type": "Scale", "scale_param": {"axis": )", axis, R"(, "factor": 3}})"), {{4, 6}}});
+  for (const int axis : {0, 1})
+    check_layer({cat(R"({"type": "Scale", "scale_param": {"axis": )", axis, R"(, "factor": 3}})"), {{4, 6}}});
   const LayerRun elements({R"({"type": "Scale", "scale_param": {"axis": 0, "factor": 2}})", {{1, 2}}}, {});
-  EXPECT_EQ(elements.out[0], (std::vector<double>{elements.in[0][0], elements.in[0][0], elements.in[0][1], elements.in[0][1]}));
+  EXPECT_EQ(elements.out[0],
+            (std::vector<double>{elements.in[0][0], elements.in[0][0], elements.in[0][1], elements.in[0][1]}));
   const LayerRun rows({R"({"type": "Scale", "scale_param": {"axis": 1, "factor": 2}})", {{1, 2}}}, {});
   EXPECT_EQ(rows.out[0], (std::vector<double>{rows.in[0][0], rows.in[0][1], rows.in[0][0], rows.in[0][1]}));
 }
 
 TEST(ScaleLayer, SaysWhatDoesNotFit) {
-  EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"axis": 0}})", {{4, 6}}), "/scale_param: Scale needs \"factor\": how often");
+  EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"axis": 0}})", {{4, 6}}),
+            "/scale_param: Scale needs \"factor\": how often");
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"axis": 2, "factor": 2}})", {{4, 6}}),
             "/scale_param/axis: expected an integer, at least 0 and at most 1, found the integer 2");
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"factor": 2}})", {{4, 6, 2}}),
@@ -120,11 +131,14 @@ TEST(FusedReshapeConcatLayer, KeepsTheLastSlotApart) {
 
 TEST(FusedReshapeConcatLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "FusedReshapeConcat"})", {{4, 3, 2}, {4, 2, 5}}),
-            "bottom/1: FusedReshapeConcat takes tensors of equally many samples and slots: the first has shape [4,3,2], this one [4,2,5]");
+            "bottom/1: FusedReshapeConcat takes tensors of equally many samples and slots: the first has shape "
+            "[4,3,2], this one [4,2,5]");
   EXPECT_EQ(complaint_of(R"({"type": "FusedReshapeConcatGeneral"})", {{4, 6}}),
-            "bottom/0: FusedReshapeConcatGeneral takes tensors [samples, slots, dim], as embeddings make them, and this one has shape [4,6]");
+            "bottom/0: FusedReshapeConcatGeneral takes tensors [samples, slots, dim], as embeddings make them, and "
+            "this one has shape [4,6]");
   EXPECT_EQ(complaint_of(R"({"type": "FusedReshapeConcat"})", {{4, 1, 2}}),
-            "bottom/0: FusedReshapeConcat needs at least two slots, a history and an item, and this tensor has shape [4,1,2]; FusedReshapeConcatGeneral "
+            "bottom/0: FusedReshapeConcat needs at least two slots, a history and an item, and this tensor has shape "
+            "[4,1,2]; FusedReshapeConcatGeneral "
             "takes one");
 }
 
@@ -132,8 +146,10 @@ TEST(GatherLayer, TakesRowsInAnyOrder) {
   EXPECT_EQ(plan_of(R"({"type": "Gather", "indices": [3, 1, 3]})", {{4, 6}}), "[3,6]");
   check_layer({R"({"type": "Gather", "indices": [3, 1, 3]})", {{4, 6}}});
   check_layer({R"({"type": "Gather", "indices": [0]})", {{4, 2, 3}}});
-  EXPECT_EQ(complaint_of(R"({"type": "Gather", "indices": [3, 4]})", {{4, 6}}), "indices/1: row 4 of a tensor of shape [4,6]: its rows are 0 to 3");
-  EXPECT_EQ(complaint_of(R"({"type": "Gather", "indices": []})", {{4, 6}}), "/indices: names no row; at least one is needed");
+  EXPECT_EQ(complaint_of(R"({"type": "Gather", "indices": [3, 4]})", {{4, 6}}),
+            "indices/1: row 4 of a tensor of shape [4,6]: its rows are 0 to 3");
+  EXPECT_EQ(complaint_of(R"({"type": "Gather", "indices": []})", {{4, 6}}),
+            "/indices: names no row; at least one is needed");
 }
 
 TEST(ConcatLayer, PutsAnyNumberSideBySide) {
@@ -150,9 +166,11 @@ TEST(ConcatLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Concat"})", {{4, 6}, {5, 6}}),
             "bottom/1: Concat takes tensors with equally many rows: the first has 4, this one 5");
   EXPECT_EQ(complaint_of(R"({"type": "Concat", "axis": 2})", {{4, 3, 5}, {4, 2, 5}}),
-            "bottom/1: Concat along axis 2 takes tensors that agree in all other dimensions: the first has shape [4,3,5], this one [4,2,5]");
+            "bottom/1: Concat along axis 2 takes tensors that agree in all other dimensions: the first has shape "
+            "[4,3,5], this one [4,2,5]");
   EXPECT_EQ(complaint_of(R"({"type": "Concat"})", {{4, 3, 5}, {4, 6}}),
-            "bottom/1: Concat along axis 1 takes tensors that agree in all other dimensions: the first has shape [4,3,5], this one [4,6]");
+            "bottom/1: Concat along axis 1 takes tensors that agree in all other dimensions: the first has shape "
+            "[4,3,5], this one [4,6]");
   EXPECT_EQ(complaint_of(R"({"type": "Concat", "axis": 2})", {{4, 3}, {4, 3}}),
             "axis: axis 2 of a tensor of shape [4,3]: matrices are put side by side along axis 1");
 }

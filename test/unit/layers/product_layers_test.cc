@@ -27,7 +27,8 @@ TEST(SubLayer, Subtracts) {
   check_layer({R"({"type": "Sub"})", {{5, 7}, {5, 7}}});
   const LayerRun run({R"({"type": "Sub"})", {{1, 2}, {1, 2}}}, {});
   EXPECT_EQ(run.out[0][1], run.in[0][1] - run.in[1][1]);
-  EXPECT_EQ(complaint_of(R"({"type": "Sub"})", {{5, 7}, {7, 5}}), "bottom/1: Sub takes tensors of one shape: the first has [5,7], this one [7,5]");
+  EXPECT_EQ(complaint_of(R"({"type": "Sub"})", {{5, 7}, {7, 5}}),
+            "bottom/1: Sub takes tensors of one shape: the first has [5,7], this one [7,5]");
 }
 
 TEST(ReduceLayers, KeepTheAxisWithSizeOne) {
@@ -40,16 +41,20 @@ TEST(ReduceLayers, KeepTheAxisWithSizeOne) {
 TEST(ReduceLayers, SumAndAverageAlongEveryAxis) {
   for (const char* type : {"ReduceSum", "ReduceMean"}) {
     for (const int axis : {0, 1}) check_layer({cat(R"({"type": ")", type, R"(", "axis": )", axis, "}"), {{6, 5}}});
-    for (const int axis : {0, 1, 2}) check_layer({cat(R"({"type": ")", type, R"(", "axis": )", axis, "}"), {{4, 3, 5}}});
+    for (const int axis : {0, 1, 2})
+      check_layer({cat(R"({"type": ")", type, R"(", "axis": )", axis, "}"), {{4, 3, 5}}});
   }
   const LayerRun run({R"({"type": "ReduceMean", "axis": 1})", {{1, 2}}}, {});
   EXPECT_NEAR(run.out[0][0], (run.in[0][0] + run.in[0][1]) / 2, 1e-12);
 }
 
 TEST(ReduceLayers, SayWhatDoesNotFit) {
-  EXPECT_EQ(complaint_of(R"({"type": "ReduceSum"})", {{6, 5}}), ": ReduceSum needs \"axis\": the axis that goes; it stays with size 1. 0 is the batch");
-  EXPECT_EQ(complaint_of(R"({"type": "ReduceSum", "axis": 2})", {{6, 5}}), "axis: axis 2 of a tensor of shape [6,5]: its axes are 0 to 1");
-  EXPECT_EQ(complaint_of(R"({"type": "ReduceSum", "axis": -1})", {{6, 5}}), "/axis: expected an integer, at least 0 and at most 2, found the integer -1");
+  EXPECT_EQ(complaint_of(R"({"type": "ReduceSum"})", {{6, 5}}),
+            ": ReduceSum needs \"axis\": the axis that goes; it stays with size 1. 0 is the batch");
+  EXPECT_EQ(complaint_of(R"({"type": "ReduceSum", "axis": 2})", {{6, 5}}),
+            "axis: axis 2 of a tensor of shape [6,5]: its axes are 0 to 1");
+  EXPECT_EQ(complaint_of(R"({"type": "ReduceSum", "axis": -1})", {{6, 5}}),
+            "/axis: expected an integer, at least 0 and at most 2, found the integer -1");
   EXPECT_EQ(complaint_of(R"({"type": "ReduceMean", "axis": 0})", {{6, 5, 2, 2}}),
             "bottom: ReduceMean takes a tensor of 2 or 3 dimensions, and this one has shape [6,5,2,2]");
 }
@@ -63,15 +68,18 @@ TEST(WeightMultiplyLayer, HasAVectorForEachColumn) {
 TEST(WeightMultiplyLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "WeightMultiply", "weight_dims": [3, 4]})", {{6, 5}}),
             "weight_dims/0: 3 vectors for a tensor of shape [6,5]: one for each of its columns is needed, 5");
-  EXPECT_EQ(complaint_of(R"({"type": "WeightMultiply", "weight_dims": [3]})", {{6, 3}}), "/weight_dims: is [slots, dim], two numbers; found 1");
-  EXPECT_EQ(complaint_of(R"({"type": "Multiply", "weight_dims": [3, 4]})", {{6, 3, 2}}),
-            "bottom: WeightMultiply takes a tensor of 2 dimensions, and this one has shape [6,3,2]; put a Reshape before it");
+  EXPECT_EQ(complaint_of(R"({"type": "WeightMultiply", "weight_dims": [3]})", {{6, 3}}),
+            "/weight_dims: is [slots, dim], two numbers; found 1");
+  EXPECT_EQ(
+      complaint_of(R"({"type": "Multiply", "weight_dims": [3, 4]})", {{6, 3, 2}}),
+      "bottom: WeightMultiply takes a tensor of 2 dimensions, and this one has shape [6,3,2]; put a Reshape before it");
 }
 
 TEST(ActivationLayers, HaveTheirFunctions) {
-  for (const char* clause : {R"({"type": "ELU", "elu_param": {"alpha": 0.7}})", R"({"type": "GELU"})", R"({"type": "LeakyReLU"})",
-                             R"({"type": "LeakyReLU", "leaky_relu_param": {"alpha": 0.2}})", R"({"type": "ReLU"})", R"({"type": "Sigmoid"})",
-                             R"({"type": "SiLU"})", R"({"type": "Tanh"})"}) {
+  for (const char* clause :
+       {R"({"type": "ELU", "elu_param": {"alpha": 0.7}})", R"({"type": "GELU"})", R"({"type": "LeakyReLU"})",
+        R"({"type": "LeakyReLU", "leaky_relu_param": {"alpha": 0.2}})", R"({"type": "ReLU"})", R"({"type": "Sigmoid"})",
+        R"({"type": "SiLU"})", R"({"type": "Tanh"})"}) {
     SCOPED_TRACE(clause);
     check_layer({clause, {{5, 9}}, -3, 3});
     check_layer({clause, {{2, 3, 4}}, -3, 3});
@@ -92,8 +100,9 @@ TEST(FmOrder2Layer, TakesVectorsOfOneLength) {
   EXPECT_EQ(plan_of(R"({"type": "FmOrder2", "out_dim": 4})", {{6, 12}}), "[6,4]");
   check_layer({R"({"type": "FmOrder2", "out_dim": 4})", {{6, 12}}});
   check_layer({R"({"type": "FmOrder2", "out_dim": 5})", {{3, 4, 5}}});
-  EXPECT_EQ(complaint_of(R"({"type": "FmOrder2", "out_dim": 5})", {{6, 12}}),
-            "out_dim: rows of 12 elements are no vectors of 5: out_dim must divide the width of a tensor of shape [6,12]");
+  EXPECT_EQ(
+      complaint_of(R"({"type": "FmOrder2", "out_dim": 5})", {{6, 12}}),
+      "out_dim: rows of 12 elements are no vectors of 5: out_dim must divide the width of a tensor of shape [6,12]");
 }
 
 TEST(InteractionLayer, CrossesAllVectors) {
@@ -103,12 +112,14 @@ TEST(InteractionLayer, CrossesAllVectors) {
 }
 
 TEST(InteractionLayer, SaysWhatDoesNotFit) {
-  EXPECT_EQ(complaint_of(R"({"type": "Interaction"})", {{6, 2, 4}, {6, 26, 8}}),
-            "bottom/0: Interaction reads a matrix [samples, dim] first, from the bottom MLP, and this one has shape [6,2,4]");
+  EXPECT_EQ(
+      complaint_of(R"({"type": "Interaction"})", {{6, 2, 4}, {6, 26, 8}}),
+      "bottom/0: Interaction reads a matrix [samples, dim] first, from the bottom MLP, and this one has shape [6,2,4]");
   EXPECT_EQ(complaint_of(R"({"type": "Interaction"})", {{6, 8}, {6, 8}}),
             "bottom/1: Interaction reads an embedding [samples, slots, dim] second, and this one has shape [6,8]");
   EXPECT_EQ(complaint_of(R"({"type": "Interaction"})", {{6, 16}, {6, 26, 8}}),
-            "bottom/1: Interaction takes vectors of one length for the same samples: the first tensor has shape [6,16], this one [6,26,8]; make the last "
+            "bottom/1: Interaction takes vectors of one length for the same samples: the first tensor has shape "
+            "[6,16], this one [6,26,8]; make the last "
             "InnerProduct 8 wide or the embedding's vectors 16 long");
 }
 

@@ -1,4 +1,5 @@
-// Every layer of the catalog, spoilt in every way its declaration knows: each time an error that names the place and what would have worked.
+// Every layer of the catalog, spoilt in every way its declaration knows: each time an error that names the place and
+// what would have worked.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +42,9 @@ class Bench {
       names_.push_back(name);
       add_source(name, inputs[i], sparse);
     }
-    Json data = Json::parse(R"({"type": "Data", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3}})", "data");
+    Json data = Json::parse(
+        R"({"type": "Data", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3}})",
+        "data");
     data.set("sparse", sparse);
     layers_.insert(layers_.begin(), data);
     pointer_ = cat("/layers/", layers_.size());
@@ -51,7 +54,9 @@ class Bench {
   const std::vector<std::string>& names() const { return names_; }
 
   Json config(const Json& clause) const {
-    Json config = Json::parse(R"({"solver": {"batchsize": 8, "max_iter": 1}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}}})", "config");
+    Json config = Json::parse(
+        R"({"solver": {"batchsize": 8, "max_iter": 1}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}}})",
+        "config");
     Json::Array all = layers_;
     all.push_back(clause);
     return config.set("layers", all);
@@ -64,18 +69,23 @@ class Bench {
     const bool whole = dims[0] == 8 || dims.size() == 1;
     const std::string made = whole ? name : name + "_rows";
     if (dims.size() == 1) {
-      add(cat(R"({"type": "InnerProduct", "bottom": "dense", "top": ")", name, R"(_z", "fc_param": {"num_output": 1}})"));
+      add(cat(R"({"type": "InnerProduct", "bottom": "dense", "top": ")", name,
+              R"(_z", "fc_param": {"num_output": 1}})"));
       add(cat(R"({"type": "BinaryCrossEntropyLoss", "bottom": [")", name, R"(_z", "label"], "top": ")", name, "\"}"));
     } else if (dims.size() == 2) {
-      add(cat(R"({"type": "InnerProduct", "bottom": "dense", "top": ")", made, R"(", "fc_param": {"num_output": )", dims[1], "}}"));
+      add(cat(R"({"type": "InnerProduct", "bottom": "dense", "top": ")", made, R"(", "fc_param": {"num_output": )",
+              dims[1], "}}"));
     } else if (dims.size() == 3) {
-      sparse.push_back(Json::parse(cat(R"({"top": "keys_)", name, R"(", "slot_num": )", dims[1], R"(, "max_feature_num_per_sample": )", dims[1], "}"), "sparse"));
+      sparse.push_back(Json::parse(cat(R"({"top": "keys_)", name, R"(", "slot_num": )", dims[1],
+                                       R"(, "max_feature_num_per_sample": )", dims[1], "}"),
+                                   "sparse"));
       add(cat(R"({"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys_)", name, R"(", "top": ")", made,
               R"(", "sparse_embedding_hparam": {"combiner": 0, "embedding_vec_size": )", dims[2], "}}"));
     } else {
-      add(cat(R"({"type": "InnerProduct", "bottom": "dense", "top": ")", name, R"(_length", "fc_param": {"num_output": 1}})"));
-      add(cat(R"({"type": "SequenceMask", "bottom": ")", name, R"(_length", "top": ")", made, R"(", "max_sequence_len_from": )", dims[2],
-              R"(, "max_sequence_len_to": )", dims[3], "}"));
+      add(cat(R"({"type": "InnerProduct", "bottom": "dense", "top": ")", name,
+              R"(_length", "fc_param": {"num_output": 1}})"));
+      add(cat(R"({"type": "SequenceMask", "bottom": ")", name, R"(_length", "top": ")", made,
+              R"(", "max_sequence_len_from": )", dims[2], R"(, "max_sequence_len_to": )", dims[3], "}"));
     }
     if (whole) return;
     std::string indices;
@@ -94,7 +104,8 @@ Json names_as_json(const std::vector<std::string>& names) {
   return array;
 }
 
-Json clause_of(const LayerExample& example, const std::string& fields, const std::vector<std::string>& bottoms, int tops) {
+Json clause_of(const LayerExample& example, const std::string& fields, const std::vector<std::string>& bottoms,
+               int tops) {
   Json clause = Json::parse(cat("{", fields, "}"), example.type);
   clause.set("type", example.type).set("bottom", names_as_json(bottoms));
   Json::Array array;
@@ -108,7 +119,9 @@ std::vector<Problems::Entry> errors_of(const Json& config) {
   const Config read = read_config(config, problems);
   if (!problems.any_error()) wire(read, 8, problems);
   std::vector<Problems::Entry> errors = problems.errors();
-  std::erase_if(errors, [](const Problems::Entry& e) { return e.message.starts_with("no layer reads") || e.message.starts_with("there is no loss"); });
+  std::erase_if(errors, [](const Problems::Entry& e) {
+    return e.message.starts_with("no layer reads") || e.message.starts_with("there is no loss");
+  });
   return errors;
 }
 
@@ -140,7 +153,8 @@ class BadLayers : public testing::TestWithParam<LayerExample> {
 TEST(LayerExamples, ThereIsOneOfEveryType) {
   std::map<std::string, int> count;
   for (const LayerExample& example : layer_examples()) ++count[example.type];
-  for (const LayerType& type : layer_catalog()) EXPECT_EQ(count[type.name()], 1) << "rows for " << type.name() << " in layer_examples.h";
+  for (const LayerType& type : layer_catalog())
+    EXPECT_EQ(count[type.name()], 1) << "rows for " << type.name() << " in layer_examples.h";
   EXPECT_EQ(count.size(), layer_catalog().size());
 }
 
@@ -159,13 +173,17 @@ TEST_P(BadLayers, TooFewOrTooManyTensors) {
   const auto takes = [&](const Arity& arity) { return cat(type().name(), " takes ", arity.text()); };
   for (const int n : around(type().inputs())) {
     const Bench bench(std::vector<Dims>(static_cast<size_t>(n), shapes()[0]));
-    expect_error(bench.config(clause_of(example(), example().fields, bench.names(), example().tops)), bench.pointer() + "/bottom", takes(type().inputs()));
+    expect_error(bench.config(clause_of(example(), example().fields, bench.names(), example().tops)),
+                 bench.pointer() + "/bottom", takes(type().inputs()));
   }
   const Bench bench(shapes());
   for (const int n : around(type().outputs()))
-    expect_error(bench.config(clause_of(example(), example().fields, bench.names(), n)), bench.pointer() + "/top", takes(type().outputs()));
+    expect_error(bench.config(clause_of(example(), example().fields, bench.names(), n)), bench.pointer() + "/top",
+                 takes(type().outputs()));
   for (int n = type().outputs().least; n <= std::min(type().outputs().most, 4); ++n)
-    if (n != example().tops) expect_error(bench.config(clause_of(example(), example().fields, bench.names(), n)), bench.pointer() + "/top", "named");
+    if (n != example().tops)
+      expect_error(bench.config(clause_of(example(), example().fields, bench.names(), n)), bench.pointer() + "/top",
+                   "named");
 }
 
 TEST_P(BadLayers, NamesThatAreNone) {
@@ -175,16 +193,20 @@ TEST_P(BadLayers, NamesThatAreNone) {
     const std::string place = "/" + key;
     const auto with = [&](const Json& value) { return bench.config(edited(right, place, value)); };
     expect_error(bench.config(without(right, place)), bench.pointer(), cat("needs \"", key, "\""));
-    for (const Json& value : {Json(5), Json(), Json(Json::Object{}), Json(true)}) expect_error(with(value), bench.pointer() + place, "expected a string or an array of strings");
+    for (const Json& value : {Json(5), Json(), Json(Json::Object{}), Json(true)})
+      expect_error(with(value), bench.pointer() + place, "expected a string or an array of strings");
     expect_error(with(Json(Json::Array{})), bench.pointer() + place, "at least one");
-    expect_error(with(Json(Json::Array{Json(3)})), bench.pointer() + place + "/0", "expected a string, found the integer 3");
+    expect_error(with(Json(Json::Array{Json(3)})), bench.pointer() + place + "/0",
+                 "expected a string, found the integer 3");
     expect_error(with(""), bench.pointer() + place, "empty");
     const std::string cut = key.substr(0, key.size() - 1);
-    expect_error(bench.config(edited(without(right, place), "/" + cut, *right.find(key))), bench.pointer() + "/" + cut, cat("did you mean \"", key, "\"?"));
+    expect_error(bench.config(edited(without(right, place), "/" + cut, *right.find(key))), bench.pointer() + "/" + cut,
+                 cat("did you mean \"", key, "\"?"));
   }
   std::vector<std::string> names = bench.names();
   names.back() = "int0";
-  expect_error(bench.config(clause_of(example(), example().fields, names, example().tops)), bench.pointer() + "/bottom", "did you mean \"in0\"?");
+  expect_error(bench.config(clause_of(example(), example().fields, names, example().tops)), bench.pointer() + "/bottom",
+               "did you mean \"in0\"?");
 }
 
 TEST_P(BadLayers, TensorsOfAnotherRank) {
@@ -192,7 +214,8 @@ TEST_P(BadLayers, TensorsOfAnotherRank) {
   for (size_t i = 0; i < example().inputs.size(); ++i) {
     const std::string& input = example().inputs[i];
     for (size_t rank = 1; rank < of_rank.size(); ++rank) {
-      const bool fine = input.find('|') != std::string::npos && input.find(static_cast<char>('0' + rank), input.find('|')) != std::string::npos;
+      const bool fine = input.find('|') != std::string::npos &&
+                        input.find(static_cast<char>('0' + rank), input.find('|')) != std::string::npos;
       std::vector<Dims> changed = shapes();
       if (fine || rank == changed[i].size()) continue;
       changed[i] = of_rank[rank];
@@ -223,7 +246,8 @@ TEST_P(BadLayers, FieldsThatDoNotFitTheTensors) {
   const Bench bench(shapes());
   for (const LayerExample::Misfit& misfit : example().misfits) {
     SCOPED_TRACE(misfit.fields);
-    expect_error(bench.config(clause_of(example(), misfit.fields, bench.names(), example().tops)), bench.pointer() + "/" + misfit.place, "");
+    expect_error(bench.config(clause_of(example(), misfit.fields, bench.names(), example().tops)),
+                 bench.pointer() + "/" + misfit.place, "");
   }
 }
 
@@ -237,8 +261,10 @@ TEST_P(BadLayers, EveryFieldSpoilt) {
   for (const SpoiltField& spoilt : all) {
     SCOPED_TRACE(spoilt.how);
     const Json config = bench.config(spoilt.clause);
-    if (spoilt.place) expect_error(config, bench.pointer() + *spoilt.place, spoilt.words);
-    else errors_of(config);  // whatever it says, it comes back
+    if (spoilt.place)
+      expect_error(config, bench.pointer() + *spoilt.place, spoilt.words);
+    else
+      errors_of(config);  // whatever it says, it comes back
   }
 }
 
@@ -255,22 +281,29 @@ TEST(BadClauses, EveryFieldSpoilt) {
       {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors", "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": 0}},
       {"type": "Reshape", "bottom": "vectors", "top": "flat"},
       {"type": "InnerProduct", "bottom": "flat", "top": "z", "fc_param": {"num_output": 1}},
-      {"type": "BinaryCrossEntropyLoss", "bottom": ["z", "label"], "top": "loss"}]})", "config");
+      {"type": "BinaryCrossEntropyLoss", "bottom": ["z", "label"], "top": "loss"}]})",
+                                  "config");
   ASSERT_EQ(listed(errors_of(config)), "");
   std::vector<FieldDoc> of_adam = optimizer_schema().fields();  // the constants of other rules are not read
-  std::erase_if(of_adam, [](const FieldDoc& field) { return field.name.ends_with("_hparam") && field.name != "adam_hparam"; });
+  std::erase_if(of_adam,
+                [](const FieldDoc& field) { return field.name.ends_with("_hparam") && field.name != "adam_hparam"; });
   const std::pair<std::string, std::vector<FieldDoc>> clauses[] = {
-      {"/solver", solver_schema().fields()}, {"/optimizer", of_adam}, {"/layers/0", data_schema().fields()},
+      {"/solver", solver_schema().fields()},
+      {"/optimizer", of_adam},
+      {"/layers/0", data_schema().fields()},
       {"/layers/1", embedding_schema("DistributedSlotSparseEmbeddingHash").fields()}};
   for (const auto& [pointer, fields] : clauses)
     for (const SpoiltField& spoilt : spoilt_fields(config, pointer, fields, false)) {
       SCOPED_TRACE(spoilt.how);
-      if (spoilt.place) expect_error(spoilt.clause, *spoilt.place, spoilt.words);
-      else errors_of(spoilt.clause);
+      if (spoilt.place)
+        expect_error(spoilt.clause, *spoilt.place, spoilt.words);
+      else
+        errors_of(spoilt.clause);
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalog, BadLayers, testing::ValuesIn(layer_examples()), [](const auto& of) { return of.param.type; });
+INSTANTIATE_TEST_SUITE_P(Catalog, BadLayers, testing::ValuesIn(layer_examples()),
+                         [](const auto& of) { return of.param.type; });
 
 }  // namespace
 }  // namespace hctr::test

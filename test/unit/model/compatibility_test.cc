@@ -6,8 +6,10 @@
 namespace hctr::test {
 namespace {
 
-const std::string kLoss = R"({"type": "BinaryCrossEntropyLoss", "bottom": ["z", "label"], "top": "loss", "regularizer": "L2", "lambda": 0.3})";
-const std::string kLinear = R"({"type": "InnerProduct", "bottom": "dense", "top": "z", "fc_param": {"num_output": 1}}, )" + kLoss;
+const std::string kLoss =
+    R"({"type": "BinaryCrossEntropyLoss", "bottom": ["z", "label"], "top": "loss", "regularizer": "L2", "lambda": 0.3})";
+const std::string kLinear =
+    R"({"type": "InnerProduct", "bottom": "dense", "top": "z", "fc_param": {"num_output": 1}}, )" + kLoss;
 
 TEST(Compatibility, ReadsItsWords) {
   Compatibility all;
@@ -21,10 +23,13 @@ TEST(Compatibility, ReadsItsWords) {
 
 TEST(Compatibility, NamesAWordThatIsNone) {
   Problems problems;
-  solver_schema().parse(Json::parse(R"({"batchsize": 1, "compatibility": ["penalty_per_gpu", "penalty_per_gpus"]})", "solver"), "/solver", problems);
+  solver_schema().parse(
+      Json::parse(R"({"batchsize": 1, "compatibility": ["penalty_per_gpu", "penalty_per_gpus"]})", "solver"), "/solver",
+      problems);
   ASSERT_EQ(problems.errors().size(), 1u);
   EXPECT_EQ(problems.errors()[0].pointer, "/solver/compatibility/1");
-  EXPECT_NE(problems.errors()[0].message.find("did you mean \"penalty_per_gpu\"?"), std::string::npos) << problems.errors()[0].message;
+  EXPECT_NE(problems.errors()[0].message.find("did you mean \"penalty_per_gpu\"?"), std::string::npos)
+      << problems.errors()[0].message;
 }
 
 TEST(Compatibility, PenaltyPerGpuGrowsWithTheGpus) {
@@ -41,7 +46,8 @@ TEST(Compatibility, PenaltyPerGpuGrowsWithTheGpus) {
   const auto three = trained(kLinear, R"(, "gpu": [0, 1, 2])" + word);
   EXPECT_EQ(three->prediction(), trained(nine_times, "")->prediction()) << "the gradient";
   EXPECT_EQ(trained(kLinear, word)->prediction(), trained(kLinear, "")->prediction()) << "of one GPU";
-  EXPECT_EQ(trained(kLinear, R"(, "gpu": [0, 1, 2])")->prediction(), trained(kLinear, "")->prediction()) << "without the word";
+  EXPECT_EQ(trained(kLinear, R"(, "gpu": [0, 1, 2])")->prediction(), trained(kLinear, "")->prediction())
+      << "without the word";
   TinyModel fresh(config_of(kLinear, 1, R"(, "gpu": [0, 1, 2])" + word)), expected(config_of(thrice));
   fresh.evaluate();
   expected.evaluate();

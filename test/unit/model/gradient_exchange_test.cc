@@ -21,7 +21,9 @@ TEST(GradientBuckets, AreCutAtBordersOfNodesFromTheEndAndComeInTheOrderOfTheBack
   const auto same = [](const std::vector<Bucket>& got, const std::vector<Bucket>& expected) {
     ASSERT_EQ(got.size(), expected.size());
     for (size_t i = 0; i < got.size(); ++i)
-      EXPECT_TRUE(got[i].begin == expected[i].begin && got[i].count == expected[i].count && got[i].node == expected[i].node) << "bucket " << i;
+      EXPECT_TRUE(got[i].begin == expected[i].begin && got[i].count == expected[i].count &&
+                  got[i].node == expected[i].node)
+          << "bucket " << i;
   };
   same(gradient_buckets(places, 1000), {{0, 30, 1}});
   same(gradient_buckets(places, 9), {{21, 9, 4}, {10, 11, 2}, {0, 10, 1}});
@@ -65,7 +67,8 @@ TEST(GradientExchange, BucketsSumAsOneCallDoesAndNotBeforeTheirLayersAreDone) {
       EXPECT_EQ(exchange.buckets().size(), bytes == 1 ? 3u : bytes == 1000 ? 2u : 1u);
       std::mt19937_64 random(static_cast<uint64_t>(rank) + 1);
       std::vector<float> values;
-      for (int64_t i = 0; i < weights.all_gradients().elements(); ++i) values.push_back(symmetric_float(static_cast<uint32_t>(random()), 1e3f));
+      for (int64_t i = 0; i < weights.all_gradients().elements(); ++i)
+        values.push_back(symmetric_float(static_cast<uint32_t>(random()), 1e3f));
       from_host(whole.all_gradients(), values, ctx.stream());
       from_host(weights.all_gradients(), values, ctx.stream());
       comm.HostComm::all_reduce(ctx, whole.all_gradients(), Reduce::sum);
@@ -75,11 +78,13 @@ TEST(GradientExchange, BucketsSumAsOneCallDoesAndNotBeforeTheirLayersAreDone) {
         for (size_t i = before; i < comm.summed.size(); ++i)
           for (size_t later = 0; later < n; ++later)
             for (const Tensor& gradient : weights.gradients_of_node(later))
-              EXPECT_FALSE(comm.summed[i].bytes() <= gradient.bytes() && gradient.bytes() < comm.summed[i].bytes() + comm.summed[i].spec().bytes())
+              EXPECT_FALSE(comm.summed[i].bytes() <= gradient.bytes() &&
+                           gradient.bytes() < comm.summed[i].bytes() + comm.summed[i].spec().bytes())
                   << "node " << later << " is summed when node " << n << " is done";
       }
       exchange.join(ctx);
-      EXPECT_EQ(to_host<float>(weights.all_gradients(), ctx.stream()), to_host<float>(whole.all_gradients(), ctx.stream()));
+      EXPECT_EQ(to_host<float>(weights.all_gradients(), ctx.stream()),
+                to_host<float>(whole.all_gradients(), ctx.stream()));
     });
   }
 }

@@ -11,25 +11,31 @@ namespace {
 /// Inputs "wide" of two slots and "deep" of three, each with one embedding.
 Config config_of(const std::string& data_sizes, const std::string& wide, const std::string& deep, Problems& problems) {
   const auto embedding = [](const std::string& type, const std::string& name, const std::string& more) {
-    return R"({"type": ")" + type + R"(", "bottom": ")" + name + R"(", "top": ")" + name + R"(_vectors", "sparse_embedding_hparam":
-      {"embedding_vec_size": 4, "combiner": 0)" + (more.empty() ? "" : ", ") + more + "}}";
+    return R"({"type": ")" + type + R"(", "bottom": ")" + name + R"(", "top": ")" + name +
+           R"(_vectors", "sparse_embedding_hparam":
+      {"embedding_vec_size": 4, "combiner": 0)" +
+           (more.empty() ? "" : ", ") + more + "}}";
   };
-  const std::string text = R"({"solver": {"batchsize": 8, "max_iter": 1}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
+  const std::string text =
+      R"({"solver": {"batchsize": 8, "max_iter": 1}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
     "layers": [{"type": "Data", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3}, )" +
-                           data_sizes +
-                           R"("sparse": [{"top": "wide", "slot_num": 2, "nnz_per_slot": 1}, {"top": "deep", "slot_num": 3, "nnz_per_slot": 1}]}, )" +
-                           embedding("DistributedSlotSparseEmbeddingHash", "wide", wide) + ", " +
-                           embedding("LocalizedSlotSparseEmbeddingOneHot", "deep", deep) + "]}";
+      data_sizes +
+      R"("sparse": [{"top": "wide", "slot_num": 2, "nnz_per_slot": 1}, {"top": "deep", "slot_num": 3, "nnz_per_slot": 1}]}, )" +
+      embedding("DistributedSlotSparseEmbeddingHash", "wide", wide) + ", " +
+      embedding("LocalizedSlotSparseEmbeddingOneHot", "deep", deep) + "]}";
   return read_config(Json::parse(text, "test.json"), problems);
 }
 
 TableSpec deep_table(const Config& config) { return config.embeddings.at(1).clause.table_spec(config.optimizer); }
 
-const std::string kDeep = R"("slot_size_array": [10, 20, 30])", kPlace = "/layers/2/sparse_embedding_hparam/slot_size_array";
+const std::string kDeep = R"("slot_size_array": [10, 20, 30])",
+                  kPlace = "/layers/2/sparse_embedding_hparam/slot_size_array";
 
 TEST(KeyRanges, TheFirstKeyOfALaterInputStandsBehindThoseOfTheInputsBefore) {
-  for (const auto& [data, wide] : {std::pair<std::string, std::string>{R"("slot_size_array": [5, 6, 10, 20, 30], )", ""},
-                                   {"", R"("slot_size_array": [5, 6], "index": "direct")"}, {R"("slot_size_array": [5, 6, 10, 20, 30], )", R"("slot_size_array": [5, 6], "index": "direct")"}}) {
+  for (const auto& [data, wide] :
+       {std::pair<std::string, std::string>{R"("slot_size_array": [5, 6, 10, 20, 30], )", ""},
+        {"", R"("slot_size_array": [5, 6], "index": "direct")"},
+        {R"("slot_size_array": [5, 6, 10, 20, 30], )", R"("slot_size_array": [5, 6], "index": "direct")"}}) {
     Problems problems;
     const Config config = config_of(data, wide, kDeep, problems);
     EXPECT_FALSE(problems.any_error());
@@ -46,7 +52,8 @@ TEST(KeyRanges, WhereTheCountIsNotKnownOrInDoubtRowsAreFoundByHashAndANoteSaysWh
     Problems problems;
     EXPECT_TRUE(deep_table(config_of(data, "", kDeep, problems)).direct.empty());
     const auto& notes = problems.notes();
-    const auto note = std::find_if(notes.begin(), notes.end(), [](const Problems::Entry& each) { return each.pointer == kPlace; });
+    const auto note =
+        std::find_if(notes.begin(), notes.end(), [](const Problems::Entry& each) { return each.pointer == kPlace; });
     ASSERT_TRUE(note != notes.end());
     EXPECT_EQ(note->message, "rows are found by hash: " + why);
     Problems forced;
@@ -58,8 +65,11 @@ TEST(KeyRanges, WhereTheCountIsNotKnownOrInDoubtRowsAreFoundByHashAndANoteSaysWh
     config_of(data, "", kDeep + R"(, "index": "hash")", hash);
     EXPECT_FALSE(hash.any_error());
   };
-  expect("", "the keys of \"deep\" stand behind those of \"wide\", whose number is not known; \"slot_size_array\" of the Data layer says it");
-  expect(R"("slot_size_array": [5, 6, 10, 20, 31], )", "its sizes are not those that another part of the config gives the slots of \"deep\"");
+  expect("",
+         "the keys of \"deep\" stand behind those of \"wide\", whose number is not known; \"slot_size_array\" of the "
+         "Data layer says it");
+  expect(R"("slot_size_array": [5, 6, 10, 20, 31], )",
+         "its sizes are not those that another part of the config gives the slots of \"deep\"");
 }
 
 }  // namespace

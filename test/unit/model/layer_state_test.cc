@@ -67,7 +67,8 @@ TEST(LayerState, AFileWithoutWeightIsTakenAsItStands) {
   EXPECT_TRUE(state.of_node(1).empty());
   state.save(folder / "again.json", runtime.compute_stream());
   EXPECT_EQ(read_text(folder / "again.json", "statistics"),
-            "{\"layers\":[{\"type\":\"BatchNorm\",\"name\":\"bn\",\"mean\":[1.5,2.0,3.0],\"var\":[4.0,5.0,6.25],\"weight\":[1.0]}]}\n");
+            "{\"layers\":[{\"type\":\"BatchNorm\",\"name\":\"bn\",\"mean\":[1.5,2.0,3.0],\"var\":[4.0,5.0,6.25],"
+            "\"weight\":[1.0]}]}\n");
 }
 
 TEST(LayerState, RefusesAFileOfAnotherModel) {
@@ -83,8 +84,10 @@ TEST(LayerState, RefusesAFileOfAnotherModel) {
     const std::string message = message_of(Kind::data, [&] { state.load(path, runtime.compute_stream()); });
     return message.substr(path.string().size() + 3);
   };
-  EXPECT_EQ(refusal(R"({"layers":[]})"), "has statistics of 0 layers, and this config has 1 such layers: it belongs to another model");
-  EXPECT_EQ(refusal(R"({"layers":[{"type":"LayerNorm"}]})"), "has LayerNorm as layer 0, and this config BatchNorm ('bn'): it belongs to another model");
+  EXPECT_EQ(refusal(R"({"layers":[]})"),
+            "has statistics of 0 layers, and this config has 1 such layers: it belongs to another model");
+  EXPECT_EQ(refusal(R"({"layers":[{"type":"LayerNorm"}]})"),
+            "has LayerNorm as layer 0, and this config BatchNorm ('bn'): it belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"BatchNorm","mean":[1,2],"var":[1,2]}]})"),
             "has 2 numbers as \"mean\" of layer 0, and 'bn' has 3: it belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"BatchNorm","mean":[1,2,3]}]})"),

@@ -5,10 +5,12 @@ namespace hctr::test {
 namespace {
 
 std::string fc(const std::string& top, int width = 1) {
-  return R"({"type": "InnerProduct", "bottom": "dense", "top": ")" + top + R"(", "fc_param": {"num_output": )" + std::to_string(width) + "}}, ";
+  return R"({"type": "InnerProduct", "bottom": "dense", "top": ")" + top + R"(", "fc_param": {"num_output": )" +
+         std::to_string(width) + "}}, ";
 }
 std::string bce(const std::string& bottom, const std::string& top, const std::string& more = "") {
-  return R"({"type": "BinaryCrossEntropyLoss", "bottom": [")" + bottom + R"(", "label"], "top": ")" + top + "\"" + more + "}";
+  return R"({"type": "BinaryCrossEntropyLoss", "bottom": [")" + bottom + R"(", "label"], "top": ")" + top + "\"" +
+         more + "}";
 }
 
 float value(const Tensor& tensor, const TinyModel& tiny) { return to_host<float>(tensor, tiny.runtime_stream())[0]; }
@@ -21,8 +23,9 @@ TEST(Losses, OneLossIsItsOwnSum) {
 }
 
 TEST(Losses, SeveralAddUpByTheirWeights) {
-  TinyModel tiny(config_of(fc("a") + fc("b", 2) + bce("a", "click", R"(, "loss_weight": 0.25)") +
-                           R"(, {"type": "CrossEntropyLoss", "bottom": ["b", "label"], "top": "buy", "loss_weight": 2})"));
+  TinyModel tiny(
+      config_of(fc("a") + fc("b", 2) + bce("a", "click", R"(, "loss_weight": 0.25)") +
+                R"(, {"type": "CrossEntropyLoss", "bottom": ["b", "label"], "top": "buy", "loss_weight": 2})"));
   EXPECT_EQ(tiny.model.tasks(), (std::vector<std::string>{"click", "buy"}));
   for (const Phase phase : {Phase::train, Phase::evaluate}) {
     phase == Phase::train ? tiny.train() : tiny.evaluate();
@@ -60,7 +63,12 @@ TEST(Losses, EachPenaltyAppliesOnceAndUnweighted) {
 }
 
 TEST(Losses, PredictionsOfManyLabelsLieInOnePiece) {
-  TinyModel tiny(config_of(fc("a", 5) + R"({"type": "MultiCrossEntropyLoss", "bottom": ["a", "label"], "top": "loss", "target_weight": [1, 1, 1, 1, 1]})", 5), 5);
+  TinyModel tiny(
+      config_of(
+          fc("a", 5) +
+              R"({"type": "MultiCrossEntropyLoss", "bottom": ["a", "label"], "top": "loss", "target_weight": [1, 1, 1, 1, 1]})",
+          5),
+      5);
   EXPECT_TRUE(tiny.model.prediction(Phase::evaluate).dense());
   tiny.train();
   const float first = tiny.loss(Phase::train);
@@ -69,9 +77,10 @@ TEST(Losses, PredictionsOfManyLabelsLieInOnePiece) {
 }
 
 TEST(Losses, EachNeedsSomethingThatLearns) {
-  EXPECT_EQ(wiring_errors(fc("a", 3).substr(0, fc("a", 3).size() - 2)), 
+  EXPECT_EQ(wiring_errors(fc("a", 3).substr(0, fc("a", 3).size() - 2)),
             "/layers: there is no loss; add a BinaryCrossEntropyLoss that reads the last layer and the label\n");
-  EXPECT_EQ(wiring_errors(fc("a") + bce("a", "one") + ", " + bce("label", "two")), "/layers/3/bottom/0: nothing that learns lies before the loss\n");
+  EXPECT_EQ(wiring_errors(fc("a") + bce("a", "one") + ", " + bce("label", "two")),
+            "/layers/3/bottom/0: nothing that learns lies before the loss\n");
   EXPECT_EQ(wiring_errors(fc("a") + fc("b") + bce("a", "one")), "/layers/2/top: no layer reads \"b\"\n");
 }
 

@@ -9,7 +9,8 @@ namespace {
 /// Errors and notes about a solver clause with these fields, one per line.
 std::string complaints(const std::string& fields, SolverClause* read = nullptr) {
   Problems problems;
-  const Json config = Json::parse(R"({"solver": {"batchsize": 8, )" + fields + R"(}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
+  const Json config = Json::parse(R"({"solver": {"batchsize": 8, )" + fields +
+                                      R"(}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
     "layers": [{"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3},
                 "sparse": [{"top": "user", "max_feature_num_per_sample": 1, "slot_num": 1}, {"top": "item", "max_feature_num_per_sample": 4, "slot_num": 4}]}]})",
                                   "test.json");
@@ -24,7 +25,9 @@ std::string complaints(const std::string& fields, SolverClause* read = nullptr) 
 TEST(MetricWords, AreThoseOfTheTable) {
   for (const MetricType& type : metric_types()) {
     SolverClause solver;
-    EXPECT_EQ(complaints(R"("group_by": {"input": "user"}, "eval_metrics": ["GroupedAUC", ")" + type.name + "\"]", &solver), "");
+    EXPECT_EQ(
+        complaints(R"("group_by": {"input": "user"}, "eval_metrics": ["GroupedAUC", ")" + type.name + "\"]", &solver),
+        "");
     ASSERT_EQ(solver.eval_metrics.metrics.size(), 2u);
     EXPECT_EQ(solver.eval_metrics.metrics[1].type, &type);
     EXPECT_FALSE(solver.eval_metrics.metrics[1].stop_at);
@@ -46,35 +49,43 @@ TEST(MetricWords, AreTwoWhenNotGiven) {
 }
 
 TEST(MetricWords, ThatAreNoneAreNamedWithTheNearest) {
-  EXPECT_EQ(complaints(R"("eval_metrics": ["AUC", "AverageLos"])"),
-            "/solver/eval_metrics/1: expected a metric; did you mean \"AverageLoss\"?, found the string \"AverageLos\"\n");
+  EXPECT_EQ(
+      complaints(R"("eval_metrics": ["AUC", "AverageLos"])"),
+      "/solver/eval_metrics/1: expected a metric; did you mean \"AverageLoss\"?, found the string \"AverageLos\"\n");
   EXPECT_EQ(complaints(R"("eval_metrics": ["Logloss:0.4"])"),
             "/solver/eval_metrics/0: expected a metric; did you mean \"LogLoss\"?, found the string \"Logloss:0.4\"\n");
   EXPECT_EQ(complaints(R"("eval_metrics": ["Perplexity"])"),
-            "/solver/eval_metrics/0: expected a metric, which are AUC, AverageLoss, LogLoss, NormalizedEntropy, Calibration, HitRate, GroupedAUC, NDCG or SMAPE, "
+            "/solver/eval_metrics/0: expected a metric, which are AUC, AverageLoss, LogLoss, NormalizedEntropy, "
+            "Calibration, HitRate, GroupedAUC, NDCG or SMAPE, "
             "found the string \"Perplexity\"\n");
-  EXPECT_EQ(complaints(R"("eval_metrics": ["AUC", 3])"), "/solver/eval_metrics/1: expected a metric, a string, found the integer 3\n");
+  EXPECT_EQ(complaints(R"("eval_metrics": ["AUC", 3])"),
+            "/solver/eval_metrics/1: expected a metric, a string, found the integer 3\n");
 }
 
 TEST(MetricWords, TakeThresholdsThatTheyCanReach) {
   EXPECT_EQ(complaints(R"("eval_metrics": ["AUC:80"])"),
-            "/solver/eval_metrics/0: expected AUC:<threshold>, a number, at least 0 and at most 1, found the string \"AUC:80\"\n");
+            "/solver/eval_metrics/0: expected AUC:<threshold>, a number, at least 0 and at most 1, found the string "
+            "\"AUC:80\"\n");
   EXPECT_EQ(complaints(R"("eval_metrics": ["AverageLoss:"])"),
-            "/solver/eval_metrics/0: expected AverageLoss:<threshold>, a number, at least 0, found the string \"AverageLoss:\"\n");
+            "/solver/eval_metrics/0: expected AverageLoss:<threshold>, a number, at least 0, found the string "
+            "\"AverageLoss:\"\n");
   EXPECT_EQ(complaints(R"("eval_metrics": ["Calibration:1"])"),
-            "/solver/eval_metrics/0: expected Calibration without a threshold: it is best at 1, so that neither more nor less of it is a reason to stop, found "
+            "/solver/eval_metrics/0: expected Calibration without a threshold: it is best at 1, so that neither more "
+            "nor less of it is a reason to stop, found "
             "the string \"Calibration:1\"\n");
 }
 
 TEST(MetricWords, GroupsComeFromASlot) {
   EXPECT_EQ(complaints(R"("eval_metrics": ["GroupedAUC"])"),
-            "/solver/eval_metrics/0: GroupedAUC needs \"group_by\" in the solver, which names the sparse input that holds the groups\n");
+            "/solver/eval_metrics/0: GroupedAUC needs \"group_by\" in the solver, which names the sparse input that "
+            "holds the groups\n");
   EXPECT_EQ(complaints(R"("eval_metrics": ["GroupedAUC"], "group_by": {"input": "item", "slot": 3})"), "");
   EXPECT_EQ(complaints(R"("eval_metrics": ["GroupedAUC"], "group_by": {"input": "item", "slot": 4})"),
             "/solver/group_by/slot: slot 4 of sparse input \"item\": its slots are 0 to 3\n");
   EXPECT_EQ(complaints(R"("eval_metrics": ["GroupedAUC"], "group_by": {"input": "usre"})"),
             "/solver/group_by/input: no sparse input is called \"usre\"; did you mean \"user\"?\n");
-  EXPECT_EQ(complaints(R"("group_by": {"input": "user"})"), "/solver/group_by: has no effect: no metric of eval_metrics is one of groups\n");
+  EXPECT_EQ(complaints(R"("group_by": {"input": "user"})"),
+            "/solver/group_by: has no effect: no metric of eval_metrics is one of groups\n");
 }
 
 }  // namespace

@@ -49,14 +49,18 @@ TEST(ModelOptimizer, DenseStatesStartAsTheRuleSaysOnePerWeight) {
 /// What reading a config with this top-level rate and an embedding of rate 0.5 warns about.
 std::string warnings(const std::string& top_rate, const std::string& own_rate) {
   Problems problems;
-  read_config(Json::parse(R"({"solver": {"batchsize": 8, "max_iter": 1}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": )" + top_rate + R"(}},
+  read_config(
+      Json::parse(
+          R"({"solver": {"batchsize": 8, "max_iter": 1}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": )" +
+              top_rate + R"(}},
     "layers": [{"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
                 "dense": {"top": "dense", "dense_dim": 0}, "sparse": [{"top": "keys", "slot_num": 1, "max_feature_num_per_sample": 1}]},
                {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "emb",
                 "sparse_embedding_hparam": {"embedding_vec_size": 1, "combiner": 0},
-                "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": )" + own_rate + "}}}]}",
-                          "c.json"),
-              problems);
+                "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": )" +
+              own_rate + "}}}]}",
+          "c.json"),
+      problems);
   EXPECT_FALSE(problems.any_error()) << problems.errors()[0].message;
   std::string text;
   for (const Problems::Entry& entry : problems.warnings()) text += entry.pointer + ": " + entry.message + "\n";
@@ -67,7 +71,8 @@ TEST(ModelOptimizer, ARateInProportionToZeroIsAWarning) {
   EXPECT_EQ(warnings("0.1", "0.5"), "");
   EXPECT_EQ(warnings("0", "0"), "");
   EXPECT_EQ(warnings("0", "0.5"),
-            "/layers/1/optimizer: its rate follows the top-level one in proportion, and that is 0: the rate of this table is lost\n");
+            "/layers/1/optimizer: its rate follows the top-level one in proportion, and that is 0: the rate of this "
+            "table is lost\n");
 }
 
 }  // namespace

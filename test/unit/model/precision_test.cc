@@ -10,8 +10,10 @@ namespace {
 Precision read(const std::string& json, std::string* expected = nullptr) {
   Precision precision;
   const std::string complaint = read_value(Json::parse(json, "test.json"), Range{}, precision);
-  if (expected) *expected = complaint;
-  else EXPECT_EQ(complaint, "") << json;
+  if (expected)
+    *expected = complaint;
+  else
+    EXPECT_EQ(complaint, "") << json;
   return precision;
 }
 
@@ -112,7 +114,9 @@ TEST(MixedPrecision, OnlyFp16IsScaled) {
 TEST(MixedPrecision, VectorsTravelInTheTypeOfActivationsUnlessTheConfigSaysOtherwise) {
   const auto type_of = [](const std::string& solver) {
     return config_of(R"({"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 1}},
-      {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"})", 1, solver).solver.exchange();
+      {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"})",
+                     1, solver)
+        .solver.exchange();
   };
   EXPECT_EQ(type_of(""), DType::f32);
   EXPECT_EQ(type_of(R"(, "mixed_precision": 1024)"), DType::f16);
@@ -130,7 +134,8 @@ TEST(MixedPrecision, ALabelAmongActivationsIsNamed) {
   wire(config, 8, problems);
   ASSERT_EQ(problems.errors().size(), 1u);
   EXPECT_EQ(problems.errors()[0].pointer, "/layers/1/bottom/1");
-  EXPECT_NE(problems.errors()[0].message.find("\"label\" is f32 and \"dense\" f16"), std::string::npos) << problems.errors()[0].message;
+  EXPECT_NE(problems.errors()[0].message.find("\"label\" is f32 and \"dense\" f16"), std::string::npos)
+      << problems.errors()[0].message;
 }
 
 }  // namespace

@@ -13,20 +13,24 @@ namespace {
 
 constexpr int64_t kSamples = 6;
 
-/// A model whose only input has a history of up to 4 keys and an item of one, from the text of an embedding's hparam, its tops,
-/// and layers that end in "logits".
-Config config_of(const std::string& embedding, const std::string& layers, Problems& problems, const std::string& type = "", int keep = 4) {
+/// A model whose only input has a history of up to 4 keys and an item of one, from the text of an embedding's hparam,
+/// its tops, and layers that end in "logits".
+Config config_of(const std::string& embedding, const std::string& layers, Problems& problems,
+                 const std::string& type = "", int keep = 4) {
   const std::string precision = type.empty() ? "" : R"(, "mixed_precision": ")" + type + "\"";
   const std::string text = R"({"solver": {"batchsize": 6, "max_iter": 1, "seed": 5)" + precision + R"(},
     "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
     "layers": [{"type": "Data", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 0},
-               "sparse": [{"top": "keys", "slot_num": 2, "nnz_per_slot": [300, 1], "keep_last": )" + std::to_string(keep) + R"(}]},
-      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", )" + embedding + "}, " + layers + R"(,
+               "sparse": [{"top": "keys", "slot_num": 2, "nnz_per_slot": [300, 1], "keep_last": )" +
+                           std::to_string(keep) + R"(}]},
+      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", )" +
+                           embedding + "}, " + layers + R"(,
       {"type": "BinaryCrossEntropyLoss", "bottom": ["logits", "label"], "top": "loss"}]})";
   return read_config(Json::parse(text, "test.json"), problems);
 }
 
-std::string wiring_errors(const std::string& embedding, const std::string& layers, int64_t samples = kSamples, const std::string& type = "", int keep = 4) {
+std::string wiring_errors(const std::string& embedding, const std::string& layers, int64_t samples = kSamples,
+                          const std::string& type = "", int keep = 4) {
   Problems problems;
   const Config config = config_of(embedding, layers, problems, type, keep);
   if (!problems.any_error()) wire(config, samples, problems);
@@ -39,10 +43,13 @@ std::string wiring_errors(const std::string& embedding, const std::string& layer
 class SequenceModel {
  public:
   SequenceModel(Device device, const std::string& embedding, const std::string& layers, const std::string& type = "")
-      : config_(right(embedding, layers, type)), runtime_(device, {.threads = 2, .seed = 5}), model_(config_, runtime_, comm_, kSamples, kSamples, 1),
+      : config_(right(embedding, layers, type)),
+        runtime_(device, {.threads = 2, .seed = 5}),
+        model_(config_, runtime_, comm_, kSamples, kSamples, 1),
         label_(upload(TensorSpec(DType::f32, {kSamples, 1}), std::vector<float>{1, 0, 1, 1, 0, 0})),
         keys_(upload(TensorSpec(DType::i64, {30}), keys())),
-        offsets_(upload(TensorSpec(DType::i32, {13}), std::vector<int32_t>{0, 4, 5, 5, 7, 10, 12, 13, 14, 15, 16, 17, 18})),
+        offsets_(
+            upload(TensorSpec(DType::i32, {13}), std::vector<int32_t>{0, 4, 5, 5, 7, 10, 12, 13, 14, 15, 16, 17, 18})),
         state_(upload(TensorSpec(DType::u32, {sizeof(StepState) / 4}), words_of_state())) {}
 
   void train() {
@@ -70,7 +77,12 @@ class SequenceModel {
     return keys;
   }
   static std::vector<uint32_t> words_of_state() {
-    const StepState state{.step = 0, .first_sample = 0, .valid_samples = kSamples, .global_samples = kSamples, .samples = kSamples, .learning_rate = 1,
+    const StepState state{.step = 0,
+                          .first_sample = 0,
+                          .valid_samples = kSamples,
+                          .global_samples = kSamples,
+                          .samples = kSamples,
+                          .learning_rate = 1,
                           .loss_scale = 1};
     std::vector<uint32_t> words(sizeof state / 4);
     std::memcpy(words.data(), &state, sizeof state);
@@ -93,7 +105,8 @@ class SequenceModel {
   Tensor label_, keys_, offsets_, state_;
 };
 
-const std::string kApart = R"("top": ["places", "lengths"], "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "none"})";
+const std::string kApart =
+    R"("top": ["places", "lengths"], "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "none"})";
 const std::string kMean = R"("top": "slots", "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "mean"})";
 
 /// The item, and the mean of the history as attention gives it when all scores are alike.
@@ -126,14 +139,15 @@ TEST(SequenceModels, AttentionToAllAlikeIsTheMeanOfTheHistoryInEveryStep) {
       apart.train();
       mean.train();
       const std::vector<float> a = apart.predictions(), b = mean.predictions();
-      for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-6) << to_string(device) << ", step " << step << ", sample " << i;
+      for (size_t i = 0; i < a.size(); ++i)
+        EXPECT_NEAR(a[i], b[i], 2e-6) << to_string(device) << ", step " << step << ", sample " << i;
     }
   }
 }
 
 TEST(SequenceModels, TheSlotsOfADistributedEmbeddingShareTheirRows) {
-  // What the model sees of a sample is its item less the first of its history. In samples 0, 1 and 3 that is one key, so nothing is left
-  // of it, however both were trained.
+  // What the model sees of a sample is its item less the first of its history. In samples 0, 1 and 3 that is one key,
+  // so nothing is left of it, however both were trained.
   for (const Device device : devices()) {
     SequenceModel model(device, kApart, R"(
       {"type": "Slice", "bottom": "places", "top": ["history", "item"], "ranges": [[0, 1], [4, 5]]},
@@ -157,21 +171,31 @@ TEST(SequenceModels, LearnInTwoBytesAsInFour) {
         narrow.train();
       }
       const std::vector<float> a = wide.predictions(), b = narrow.predictions();
-      for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0.02) << to_string(device) << ", " << type << ", sample " << i;
+      for (size_t i = 0; i < a.size(); ++i)
+        EXPECT_NEAR(a[i], b[i], 0.02) << to_string(device) << ", " << type << ", sample " << i;
     }
 }
 
 TEST(SequenceModels, SayWhatDoesNotFit) {
-  const std::string logits = R"({"type": "InnerProduct", "bottom": "lengths", "top": "logits", "fc_param": {"num_output": 1}})";
-  EXPECT_EQ(wiring_errors(R"("top": ["lengths", "lengths"], "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "sum"})", logits),
-            "/layers/1/top/1: the tensor \"lengths\" is made by /layers/1/top/0 already\n");
-  EXPECT_EQ(wiring_errors(R"("top": ["places", "lengths"], "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "sum"})", logits),
-            "/layers/1/top/0: no layer reads \"places\"\n");
+  const std::string logits =
+      R"({"type": "InnerProduct", "bottom": "lengths", "top": "logits", "fc_param": {"num_output": 1}})";
+  EXPECT_EQ(
+      wiring_errors(
+          R"("top": ["lengths", "lengths"], "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "sum"})",
+          logits),
+      "/layers/1/top/1: the tensor \"lengths\" is made by /layers/1/top/0 already\n");
+  EXPECT_EQ(
+      wiring_errors(
+          R"("top": ["places", "lengths"], "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "sum"})",
+          logits),
+      "/layers/1/top/0: no layer reads \"places\"\n");
   EXPECT_EQ(wiring_errors(kApart, logits, int64_t{1} << 29),
-            "/layers/1/sparse_embedding_hparam/combiner: \"none\" gives every key that the limits of \"keys\" allow a place, and 536870912 samples of 5 "
+            "/layers/1/sparse_embedding_hparam/combiner: \"none\" gives every key that the limits of \"keys\" allow a "
+            "place, and 536870912 samples of 5 "
             "places are too many; lower the limits or the batch\n");
-  EXPECT_EQ(wiring_errors(kApart, kEvenAttention, kSamples, "bf16", 257),
-            "/layers/1/top/1: slots of \"keys\" may have 257 keys, and bf16 counts to 256; \"keep_last\" shortens them\n");
+  EXPECT_EQ(
+      wiring_errors(kApart, kEvenAttention, kSamples, "bf16", 257),
+      "/layers/1/top/1: slots of \"keys\" may have 257 keys, and bf16 counts to 256; \"keep_last\" shortens them\n");
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ inline std::vector<std::string> values_of_other_types(const std::string& type) {
   return {"{}", "null"};
 }
 
-/// Numbers outside a range, from its text ("more than 0 and at most 5"); and, the second of each pair, whether they are outside.
+/// Numbers outside a range, from its text ("more than 0 and at most 5"); and, the second of each pair, whether they are
+/// outside.
 inline std::vector<std::pair<double, bool>> numbers_around(const std::string& range) {
   std::vector<std::pair<double, bool>> numbers;
   const auto after = [&](const std::string& words, double step) {
@@ -65,25 +66,29 @@ inline bool is_field(const std::vector<FieldDoc>& fields, const std::string& wor
 inline std::vector<SpoiltField> spoilt_object(const Json& clause, const std::string& object) {
   std::vector<SpoiltField> all;
   for (const char* value : {"3", "[]", "null"})
-    all.push_back({cat(object, " is ", value), edited(clause, object, Json::parse(value, "value")), object, "expected an object"});
+    all.push_back({cat(object, " is ", value), edited(clause, object, Json::parse(value, "value")), object,
+                   "expected an object"});
   const std::string cut = cut_short(object);
-  all.push_back({cat(object, " misspelt"), edited(without(clause, object), cut, Json(Json::Object{})), cut, cat("did you mean \"", object.substr(1), "\"?")});
+  all.push_back({cat(object, " misspelt"), edited(without(clause, object), cut, Json(Json::Object{})), cut,
+                 cat("did you mean \"", object.substr(1), "\"?")});
   return all;
 }
 
-/// `object`: pointer of the fields' object inside the clause ("/fc_param", or nothing). `bounded`: whether every integer has a largest value.
-inline std::vector<SpoiltField> spoilt_fields(const Json& clause, const std::string& object, const std::vector<FieldDoc>& fields, bool bounded) {
+/// `object`: pointer of the fields' object inside the clause ("/fc_param", or nothing). `bounded`: whether every
+/// integer has a largest value.
+inline std::vector<SpoiltField> spoilt_fields(const Json& clause, const std::string& object,
+                                              const std::vector<FieldDoc>& fields, bool bounded) {
   std::vector<SpoiltField> all;
-  const auto spoil = [&](const std::string& how, Json with, std::optional<std::string> place, const std::string& words) {
-    all.push_back({how, std::move(with), std::move(place), words});
-  };
+  const auto spoil = [&](const std::string& how, Json with, std::optional<std::string> place,
+                         const std::string& words) { all.push_back({how, std::move(with), std::move(place), words}); };
   for (const FieldDoc& field : fields) {
     const std::string place = object + "/" + field.name;
     const Json gone = without(clause, place);
     if (field.required) spoil(place + " missing", gone, object, cat("needs \"", field.name, "\": ", field.text));
     const std::string cut = cut_short(field.name);
     if (cut.size() > 1 && !is_field(fields, cut))
-      spoil(place + " misspelt", edited(gone, object + "/" + cut, Json(1)), object + "/" + cut, cat("did you mean \"", field.name, "\"?"));
+      spoil(place + " misspelt", edited(gone, object + "/" + cut, Json(1)), object + "/" + cut,
+            cat("did you mean \"", field.name, "\"?"));
     for (const std::string& value : values_of_other_types(field.type))
       spoil(cat(place, " is ", value), edited(gone, place, Json::parse(value, "value")), place, "expected ");
     const bool list = field.type.starts_with("array of ");
@@ -91,9 +96,11 @@ inline std::vector<SpoiltField> spoilt_fields(const Json& clause, const std::str
     for (const auto& [number, outside] : numbers_around(field.range)) {
       const Json value = whole ? Json(static_cast<int64_t>(number)) : Json(number);
       const Json given = list ? Json(Json::Array{value}) : value;
-      spoil(cat(place, " is ", given.text()), edited(gone, place, given), outside ? std::optional(place) : std::nullopt, field.range);
+      spoil(cat(place, " is ", given.text()), edited(gone, place, given), outside ? std::optional(place) : std::nullopt,
+            field.range);
     }
-    if (bounded && field.type == "integer") spoil(cat(place, " is huge"), edited(gone, place, Json(INT64_MAX)), place, "");
+    if (bounded && field.type == "integer")
+      spoil(cat(place, " is huge"), edited(gone, place, Json(INT64_MAX)), place, "");
     const std::string element = field.type == "object" ? place : field.type == "array of objects" ? place + "/0" : "";
     if (!element.empty())
       for (const SpoiltField& inner : spoilt_fields(clause, element, field.inner, bounded)) all.push_back(inner);

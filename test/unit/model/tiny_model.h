@@ -14,11 +14,14 @@
 namespace hctr::test {
 
 /// A config for batches of 8 samples with 3 dense values, from the text of its layers.
-inline Config config_of(const std::string& layers, Problems& problems, int label_dim = 1, const std::string& solver = "") {
+inline Config config_of(const std::string& layers, Problems& problems, int label_dim = 1,
+                        const std::string& solver = "") {
   const std::string text = R"({"solver": {"batchsize": 8, "max_iter": 1, "seed": 5)" + solver + R"(},
     "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
-    "layers": [{"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": )" + std::to_string(label_dim) + R"(},
-               "dense": {"top": "dense", "dense_dim": 3}, "sparse": []}, )" + layers + "]}";
+    "layers": [{"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": )" +
+                           std::to_string(label_dim) + R"(},
+               "dense": {"top": "dense", "dense_dim": 3}, "sparse": []}, )" +
+                           layers + "]}";
   return read_config(Json::parse(text, "test.json"), problems);
 }
 
@@ -42,9 +45,14 @@ inline std::string wiring_errors(const std::string& layers, int label_dim = 1) {
 class TinyModel {
  public:
   explicit TinyModel(Config config_, int label_dim = 1)
-      : config(std::move(config_)), runtime(Device{}, {.threads = 2, .seed = 5}), model(config, runtime, comm, 8, 8, 1),
-        memory(Device{}, 8 * static_cast<size_t>(label_dim + 3) * sizeof(float)), label(memory.data(), TensorSpec(DType::f32, {8, label_dim}), Device{}),
-        dense(memory.data() + static_cast<size_t>(8 * label_dim) * sizeof(float), TensorSpec(DType::f32, {8, 3}), Device{}), ctx(runtime, runtime.compute_stream(), &state) {
+      : config(std::move(config_)),
+        runtime(Device{}, {.threads = 2, .seed = 5}),
+        model(config, runtime, comm, 8, 8, 1),
+        memory(Device{}, 8 * static_cast<size_t>(label_dim + 3) * sizeof(float)),
+        label(memory.data(), TensorSpec(DType::f32, {8, label_dim}), Device{}),
+        dense(memory.data() + static_cast<size_t>(8 * label_dim) * sizeof(float), TensorSpec(DType::f32, {8, 3}),
+              Device{}),
+        ctx(runtime, runtime.compute_stream(), &state) {
     std::vector<float> labels, values;
     for (int i = 0; i < 8 * label_dim; ++i) labels.push_back(i % 3 == 0 ? 1.0f : 0.0f);
     for (int i = 0; i < 24; ++i) values.push_back(static_cast<float>((i * 7) % 11) - 4);

@@ -31,9 +31,9 @@ constexpr double kAlpha = 0.3f;
 
 }  // namespace
 
-#define ACTIVATION_TEST(Name, kind, formula)                                                             \
-  OP_TEST(Name) {                                                                                        \
-    rounding(Rounding::function);                                                                        \
+#define ACTIVATION_TEST(Name, kind, formula)                                                              \
+  OP_TEST(Name) {                                                                                         \
+    rounding(Rounding::function);                                                                         \
     cases({Activation::Kind::kind, static_cast<float>(kAlpha)}, [](double x) { return formula; }, *this); \
   }
 

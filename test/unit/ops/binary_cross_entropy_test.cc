@@ -13,7 +13,8 @@ void cases(auto& test, int32_t valid, int32_t all) {
   test.rounding(Rounding::function);
   test.state({.valid_samples = valid, .global_samples = all, .loss_scale = 8});
   test.forward([](Rig& t) {
-    ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}, Type::wide), t.out("probability", t["logits"].shape(), Type::wide));
+    ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}, Type::wide),
+                              t.out("probability", t["logits"].shape(), Type::wide));
   });
   test.backward([](Rig& t) {
     ops::binary_cross_entropy_backward(t.ctx, t["logits"], t["label"], t.d("logits"));
@@ -61,7 +62,13 @@ OP_TEST(BinaryCrossEntropyWithoutSamples) {
 
 TEST(BinaryCrossEntropyOp, KnownNumbers) {
   for (const Device device : devices()) {
-    Rig t({device, DType::f32, DType::f32, {{"dense"}}, 1, {{"logits", {1, 1}, 0, 0}, {"label", {1, 1}, 1, 1}}, {.valid_samples = 1, .global_samples = 1}});
+    Rig t({device,
+           DType::f32,
+           DType::f32,
+           {{"dense"}},
+           1,
+           {{"logits", {1, 1}, 0, 0}, {"label", {1, 1}, 1, 1}},
+           {.valid_samples = 1, .global_samples = 1}});
     ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}), t.out("probability", {1, 1}));
     t.fetch();
     EXPECT_FLOAT_EQ(static_cast<float>(t.values("loss")[0]), 0.69314718f);
@@ -72,7 +79,13 @@ TEST(BinaryCrossEntropyOp, KnownNumbers) {
 TEST(BinaryCrossEntropyOp, ADivergedLogitShowsAndOneInThePaddingDoesNot) {
   for (const Device device : devices())
     for (const int32_t valid : {2, 1}) {
-      Rig t({device, DType::f32, DType::f32, {{"dense"}}, 1, {{"logits", {2, 1}}, {"label", {2, 1}, 0, 0}}, {.valid_samples = valid, .global_samples = valid}});
+      Rig t({device,
+             DType::f32,
+             DType::f32,
+             {{"dense"}},
+             1,
+             {{"logits", {2, 1}}, {"label", {2, 1}, 0, 0}},
+             {.valid_samples = valid, .global_samples = valid}});
       t.perturb("logits", 1, NAN);
       ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}), t.out("probability", {2, 1}));
       ops::binary_cross_entropy_backward(t.ctx, t["logits"], t["label"], t.out("d_logits", {2, 1}));
@@ -85,7 +98,13 @@ TEST(BinaryCrossEntropyOp, ADivergedLogitShowsAndOneInThePaddingDoesNot) {
 TEST(BinaryCrossEntropyOp, HugeLogitsDoNotOverflow) {
   for (const Device device : devices())
     for (const double z : {300.0, -300.0}) {
-      Rig t({device, DType::f32, DType::f32, {{"dense"}}, 1, {{"logits", {1, 1}, z, z}, {"label", {1, 1}, 1, 1}}, {.valid_samples = 1, .global_samples = 1}});
+      Rig t({device,
+             DType::f32,
+             DType::f32,
+             {{"dense"}},
+             1,
+             {{"logits", {1, 1}, z, z}, {"label", {1, 1}, 1, 1}},
+             {.valid_samples = 1, .global_samples = 1}});
       ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}), t.out("probability", {1, 1}));
       t.fetch();
       EXPECT_EQ(t.values("loss")[0], z > 0 ? 0 : 300);

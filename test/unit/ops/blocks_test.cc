@@ -19,8 +19,12 @@ OP_TEST(GatherSlots) {
   row("one column", {{"x", {6, 5, 1}}});
   row("no rows", {{"x", {0, 5, 3}}});
   large("large", {{"x", {90000, 5, 33}}});
-  forward([](Rig& t) { ops::gather(t.ctx, Blocks::slots_of(t["x"], 5), kSome, Blocks::slots_of(t.out("y", {t["x"].dim(0), 3, t["x"].dim(2)}), 3)); });
-  backward([](Rig& t) { ops::gather_backward(t.ctx, Blocks::slots_of(t.d("y"), 3), kSome, Blocks::slots_of(t.d("x"), 5)); });
+  forward([](Rig& t) {
+    ops::gather(t.ctx, Blocks::slots_of(t["x"], 5), kSome,
+                Blocks::slots_of(t.out("y", {t["x"].dim(0), 3, t["x"].dim(2)}), 3));
+  });
+  backward(
+      [](Rig& t) { ops::gather_backward(t.ctx, Blocks::slots_of(t.d("y"), 3), kSome, Blocks::slots_of(t.d("x"), 5)); });
   expected([](const auto& t) {
     const std::vector<double> x = t["x"], d_y = t["d_y"];
     if (x.empty()) return;
@@ -56,7 +60,8 @@ OP_TEST(GatherManyRows) {
   });
   backward([](Rig& t) {
     const auto indices = many_indices();
-    ops::gather_backward(t.ctx, Blocks::runs_of_rows(t.d("y"), static_cast<int64_t>(indices.size())), indices, Blocks::runs_of_rows(t.d("x"), 900));
+    ops::gather_backward(t.ctx, Blocks::runs_of_rows(t.d("y"), static_cast<int64_t>(indices.size())), indices,
+                         Blocks::runs_of_rows(t.d("x"), 900));
   });
 }
 
@@ -67,22 +72,28 @@ OP_TEST(CopyBlocks) {
   forward([](Rig& t) {  // rows in runs of 3 become slots; and each row twice
     const int64_t width = t["x"].dim(1);
     ops::copy_blocks(t.ctx, Blocks::runs_of_rows(t["x"], 3), Blocks::slots_of(t.out("y", {4, 3, width}), 3));
-    ops::copy_blocks(t.ctx, Blocks::runs_of_rows(t["x"], 1).repeated(2), Blocks::runs_of_rows(t.out("z", {24, width}), 2));
+    ops::copy_blocks(t.ctx, Blocks::runs_of_rows(t["x"], 1).repeated(2),
+                     Blocks::runs_of_rows(t.out("z", {24, width}), 2));
   });
   expected([](const auto& t) {
     t.expect("y", t["x"]);
     const std::vector<double> x = t["x"];
     const size_t width = x.size() / 12;
     std::vector<double> z;
-    for (size_t row = 0; row < 24; ++row) z.insert(z.end(), x.begin() + static_cast<long>(row / 2 * width), x.begin() + static_cast<long>((row / 2 + 1) * width));
+    for (size_t row = 0; row < 24; ++row)
+      z.insert(z.end(), x.begin() + static_cast<long>(row / 2 * width),
+               x.begin() + static_cast<long>((row / 2 + 1) * width));
     t.expect("z", z);
   });
 }
 
 TEST(BlocksOp, RefusesAnIndexThatIsNotThere) {
   Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, {{"x", {2, 3, 4}}}, {}});
-  EXPECT_EQ(message_of(Kind::bug, [&] { ops::gather(t.ctx, Blocks::slots_of(t["x"], 3), {3}, Blocks::slots_of(t.out("y", {2, 4}), 1)); }).substr(0, 25),
-            "gather: index 3 of 3 item");
+  EXPECT_EQ(
+      message_of(Kind::bug,
+                 [&] { ops::gather(t.ctx, Blocks::slots_of(t["x"], 3), {3}, Blocks::slots_of(t.out("y", {2, 4}), 1)); })
+          .substr(0, 25),
+      "gather: index 3 of 3 item");
 }
 
 }  // namespace

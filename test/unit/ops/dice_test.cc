@@ -1,4 +1,5 @@
-// Dice's statistics and their way back, where parts of a batch lie on several ranks and some rows are padding. Whole batches: layer_rows_test.cc.
+// Dice's statistics and their way back, where parts of a batch lie on several ranks and some rows are padding. Whole
+// batches: layer_rows_test.cc.
 #include "ops/dice.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ constexpr float kAlpha = 0.2f, kEps = 1e-3f;
 void run_dice(Rig& t) {
   const Tensor x = t["x"];
   const int64_t n = x.dim(1);
-  const Tensor start = t.out("start", {n + 1}, Type::wide), batch = t.out("batch", {2, n}, Type::wide), parts = t.scratch("parts", ops::column_sums_scratch(n)),
+  const Tensor start = t.out("start", {n + 1}, Type::wide), batch = t.out("batch", {2, n}, Type::wide),
+               parts = t.scratch("parts", ops::column_sums_scratch(n)),
                d_sums = t.out("sums_of_dy", {2, n}, Type::wide);
   ops::dice_start(t.ctx, x, start);
   ops::dice_sums(t.ctx, x, start, parts, batch);
@@ -34,7 +36,8 @@ void expect_mean_and_variance(const OpTest::ByHand& t, size_t valid) {
   for (size_t j = 0; j < n; ++j) {
     double mean = 0, variance = 0;
     for (size_t b = 0; b < valid; ++b) mean += x[b * n + j] / static_cast<double>(valid);
-    for (size_t b = 0; b < valid; ++b) variance += (x[b * n + j] - mean) * (x[b * n + j] - mean) / static_cast<double>(valid);
+    for (size_t b = 0; b < valid; ++b)
+      variance += (x[b * n + j] - mean) * (x[b * n + j] - mean) / static_cast<double>(valid);
     batch[j] = mean;
     batch[n + j] = 1 / std::sqrt(variance + static_cast<double>(kEps));
   }
@@ -63,12 +66,18 @@ TEST(DiceOp, ABatchWithoutRowsHasNoGradient) {
   EXPECT_EQ(t.values("d_x"), std::vector<double>(8, 0));
 }
 
-/// The calls of ranks that have some rows each, with what they sum added up between the calls, against those of one rank that has all.
+/// The calls of ranks that have some rows each, with what they sum added up between the calls, against those of one
+/// rank that has all.
 TEST(DiceOp, RanksThatAddTheirSumsHaveTheStatisticsAndGradientsOfTheWholeBatch) {
   const int64_t n = 5, rows = 30;
   const std::vector<int64_t> shares = {13, 0, 16, 1};
   const auto setup = [&](int64_t valid) {
-    return Rig::Setup{{}, DType::f64, DType::f32, {{"dense"}}, 1, {{"x", {rows, n}, 90, 110}, {"dy", {rows, n}}},
+    return Rig::Setup{{},
+                      DType::f64,
+                      DType::f32,
+                      {{"dense"}},
+                      1,
+                      {{"x", {rows, n}, 90, 110}, {"dy", {rows, n}}},
                       {.valid_samples = static_cast<int32_t>(valid), .samples = static_cast<int32_t>(rows)}};
   };
   Rig whole(setup(rows));
@@ -79,11 +88,13 @@ TEST(DiceOp, RanksThatAddTheirSumsHaveTheStatisticsAndGradientsOfTheWholeBatch) 
   std::vector<std::unique_ptr<Rig>> ranks;
   for (const int64_t share : shares) ranks.push_back(std::make_unique<Rig>(setup(share)));
   whole["x"], whole["dy"];
-  for (int64_t row = 0, r = 0, of_rank = 0; row < rows; ++row, ++of_rank) {  // the rows of the whole batch, one rank after the other
+  for (int64_t row = 0, r = 0, of_rank = 0; row < rows;
+       ++row, ++of_rank) {  // the rows of the whole batch, one rank after the other
     while (of_rank == shares[static_cast<size_t>(r)]) ++r, of_rank = 0;
     Rig& rank = *ranks[static_cast<size_t>(r)];
     for (const char* name : {"x", "dy"})
-      std::copy_n(whole[name].row_range(row, row + 1).data<const double>(), n, rank[name].row_range(of_rank, of_rank + 1).data<double>());
+      std::copy_n(whole[name].row_range(row, row + 1).data<const double>(), n,
+                  rank[name].row_range(of_rank, of_rank + 1).data<double>());
   }
   const auto on_all = [&](const std::function<void(Rig&)>& call) {
     call(whole);
@@ -102,11 +113,15 @@ TEST(DiceOp, RanksThatAddTheirSumsHaveTheStatisticsAndGradientsOfTheWholeBatch) 
   on_all([&](Rig& t) { ops::dice_statistics(t.ctx, start_of(t), kEps, batch_of(t)); });
   on_all([&](Rig& t) { ops::dice_backward_sums(t.ctx, t["x"], t["dy"], kAlpha, batch_of(t), parts(t), d_sums_of(t)); });
   add_up(d_sums_of);
-  on_all([&](Rig& t) { ops::dice_backward(t.ctx, t["x"], t["dy"], kAlpha, start_of(t), batch_of(t), d_sums_of(t), t.out("dx", {rows, n})); });
+  on_all([&](Rig& t) {
+    ops::dice_backward(t.ctx, t["x"], t["dy"], kAlpha, start_of(t), batch_of(t), d_sums_of(t), t.out("dx", {rows, n}));
+  });
   int64_t row = 0;
   for (size_t r = 0; r < ranks.size(); row += shares[r++])
     for (int64_t i = 0; i < shares[r] * n; ++i)
-      EXPECT_NEAR(ranks[r]->out("dx", {rows, n}).data<double>()[i], whole.out("dx", {rows, n}).data<double>()[row * n + i], 1e-10) << "rank " << r;
+      EXPECT_NEAR(ranks[r]->out("dx", {rows, n}).data<double>()[i],
+                  whole.out("dx", {rows, n}).data<double>()[row * n + i], 1e-10)
+          << "rank " << r;
 }
 
 }  // namespace

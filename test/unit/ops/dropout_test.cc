@@ -35,7 +35,8 @@ void cases(auto& test, int64_t first_sample) {
     const size_t rows = t.size("x", 0);
     std::vector<double> y(x.size());
     for (size_t i = 0; i < x.size(); ++i)
-      if (keeps(7, t.state(), static_cast<uint64_t>(t.state().first_sample) * (x.size() / rows) + i)) y[i] = x[i] * double{1 / (1 - kRate)};
+      if (keeps(7, t.state(), static_cast<uint64_t>(t.state().first_sample) * (x.size() / rows) + i))
+        y[i] = x[i] * double{1 / (1 - kRate)};
     t.expect("y", y);
   });
 }
@@ -96,7 +97,8 @@ TEST(DropoutOp, ALastBitDecidesExactlyAsTheUniformNumberDoes) {
 
 TEST(DropoutOp, RefusesARateOfOne) {
   Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, {{"x", {1, 1}}}, {}});
-  EXPECT_EQ(message_of(Kind::bug, [&] { ops::dropout(t.ctx, 1, 0, t["x"], t.out("y", {1, 1})); }).substr(0, 17), "dropout of rate 1");
+  EXPECT_EQ(message_of(Kind::bug, [&] { ops::dropout(t.ctx, 1, 0, t["x"], t.out("y", {1, 1})); }).substr(0, 17),
+            "dropout of rate 1");
 }
 
 }  // namespace

@@ -17,7 +17,10 @@ Tensor wide_scratch(Rig& t, const std::string& name, const Shape& shape) {
 
 OP_TEST(GruStep) {
   const auto sizes = [&](const char* name, int64_t batch, int64_t units) {
-    row(name, {{"x", {batch, 3 * units}, -2, 2, kWide}, {"s", {batch, 3 * units}, -2, 2, kWide}, {"bias", {3 * units}}, {"before", {batch, units}}});
+    row(name, {{"x", {batch, 3 * units}, -2, 2, kWide},
+               {"s", {batch, 3 * units}, -2, 2, kWide},
+               {"bias", {3 * units}},
+               {"before", {batch, units}}});
   };
   sizes("typical", 64, 32);
   sizes("odd sizes", 7, 5);
@@ -25,7 +28,8 @@ OP_TEST(GruStep) {
   sizes("no rows", 0, 4);
   forward([](Rig& t) {
     const Shape shape = t["before"].shape();
-    ops::gru_step(t.ctx, t["x"], t["s"], t["bias"], t["before"], wide_scratch(t, "kept", {shape[0], 4 * shape[1]}), t.out("h", shape));
+    ops::gru_step(t.ctx, t["x"], t["s"], t["bias"], t["before"], wide_scratch(t, "kept", {shape[0], 4 * shape[1]}),
+                  t.out("h", shape));
   });
   expected([](const auto& t) {
     const size_t batch = t.size("before", 0), n = t.size("before", 1);
@@ -45,7 +49,10 @@ OP_TEST(GruStep) {
 // Its gradients against differences: test/unit/layers/gru_test.cc.
 OP_TEST(GruStepBackward) {
   const auto sizes = [&](const char* name, int64_t batch, int64_t units) {
-    row(name, {{"kept", {batch, 4 * units}, 0.1, 0.9, kWide}, {"before", {batch, units}}, {"dh", {batch, units}}, {"through", {batch, units}, -1, 1, kWide},
+    row(name, {{"kept", {batch, 4 * units}, 0.1, 0.9, kWide},
+               {"before", {batch, units}},
+               {"dh", {batch, units}},
+               {"through", {batch, units}, -1, 1, kWide},
                {"direct", {batch, units}, -1, 1, kWide}});
   };
   sizes("typical", 64, 32);
@@ -53,7 +60,8 @@ OP_TEST(GruStepBackward) {
   sizes("no rows", 0, 4);
   forward([](Rig& t) {
     const Shape gates{t["before"].dim(0), 3 * t["before"].dim(1)};
-    ops::gru_step_backward(t.ctx, t["kept"], t["before"], t["dh"], t["through"], t.inout("direct"), t.out("dx", gates), t.out("ds", gates));
+    ops::gru_step_backward(t.ctx, t["kept"], t["before"], t["dh"], t["through"], t.inout("direct"), t.out("dx", gates),
+                           t.out("ds", gates));
   });
 }
 

@@ -51,11 +51,13 @@ using Identity = std::pair<int64_t, int32_t>;
 /// Identities number 0, 1, ...: keys in pairs of slots.
 Identity identity_of(const Keys& kind, uint64_t n) { return {kind.key(n / 2), static_cast<int32_t>(n % 2)}; }
 
-/// `workers` threads look for the identities (n * 7 + worker) % distinct, as blocks of a kernel would: first all searches of a block, then its rows,
-/// then the waiting. New rows are those from rows_before + 1 on.
-std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int workers, int per_worker, int distinct, const Keys& kind, uint32_t rows_before) {
+/// `workers` threads look for the identities (n * 7 + worker) % distinct, as blocks of a kernel would: first all
+/// searches of a block, then its rows, then the waiting. New rows are those from rows_before + 1 on.
+std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int workers, int per_worker, int distinct,
+                                          const Keys& kind, uint32_t rows_before) {
   const uint64_t places = table.size();
-  std::vector<std::vector<uint32_t>> rows(static_cast<size_t>(workers), std::vector<uint32_t>(static_cast<size_t>(per_worker)));
+  std::vector<std::vector<uint32_t>> rows(static_cast<size_t>(workers),
+                                          std::vector<uint32_t>(static_cast<size_t>(per_worker)));
   std::atomic<uint32_t> next_row{rows_before};
   std::vector<std::thread> threads;
   for (int w = 0; w < workers; ++w)
@@ -65,7 +67,8 @@ std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int wo
         const int count = std::min(kBlock, per_worker - first);
         ops::IndexSearch found[kBlock];
         const auto identity = [&](int i) {
-          return identity_of(kind, (static_cast<uint64_t>(first + i) * 7 + static_cast<uint64_t>(w)) % static_cast<uint64_t>(distinct));
+          return identity_of(kind, (static_cast<uint64_t>(first + i) * 7 + static_cast<uint64_t>(w)) %
+                                       static_cast<uint64_t>(distinct));
         };
         for (int i = 0; i < count; ++i) {
           const auto [key, slot] = identity(i);
@@ -87,7 +90,8 @@ std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int wo
   return rows;
 }
 
-std::vector<std::vector<uint32_t>> run(int workers, int per_worker, int distinct, uint64_t places, const Keys& kind, std::vector<IndexEntry>& table) {
+std::vector<std::vector<uint32_t>> run(int workers, int per_worker, int distinct, uint64_t places, const Keys& kind,
+                                       std::vector<IndexEntry>& table) {
   table.assign(places, {});
   return run_on(table, workers, per_worker, distinct, kind, 0);
 }
@@ -104,14 +108,20 @@ TEST(HashIndexProtocol, ManyThreadsGiveEachIdentityOneRow) {
         const uint64_t n = (static_cast<uint64_t>(i) * 7 + static_cast<uint64_t>(w)) % kDistinct;
         const uint32_t row = rows[static_cast<size_t>(w)][static_cast<size_t>(i)];
         const auto [at, is_new] = row_of.try_emplace({kind.key(n / 2), n % 2}, row);
-        ASSERT_EQ(at->second, row) << kind.name << ": key " << kind.key(n / 2) << " of slot " << n % 2 << " has two rows";
+        ASSERT_EQ(at->second, row) << kind.name << ": key " << kind.key(n / 2) << " of slot " << n % 2
+                                   << " has two rows";
         given.insert(row);
       }
     EXPECT_EQ(given.size(), row_of.size()) << kind.name << ": two keys share a row";
     EXPECT_EQ(*given.rbegin(), row_of.size()) << kind.name << ": a row was left out";
     for (const auto& [identity, row] : row_of) {
-      EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestWaits>(table.data(), 2047, row, identity.first, static_cast<int32_t>(identity.second))), row);
-      EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestBytes>(table.data(), 2047, row - 1, identity.first, static_cast<int32_t>(identity.second))), 0u) << "newer than asked for";
+      EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestWaits>(table.data(), 2047, row, identity.first,
+                                                                static_cast<int32_t>(identity.second))),
+                row);
+      EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestBytes>(table.data(), 2047, row - 1, identity.first,
+                                                                static_cast<int32_t>(identity.second))),
+                0u)
+          << "newer than asked for";
     }
   }
 }
@@ -144,8 +154,10 @@ TEST(HashIndexProtocol, LookupsBesideInsertionsSeeTheRowsOfBeforeThroughSeveralG
             for (uint64_t n = 0; n < static_cast<uint64_t>(distinct); ++n) {
               const auto [key, slot] = identity_of(kind, n);
               const auto expected = row_of.find({key, slot});
-              const uint32_t row = reader == 0 ? ops::find_row<ThreadPlaces, ops::kFewestBytes>(table.data(), places - 1, rows_before, key, slot)
-                                               : ops::find_row<ThreadPlaces, ops::kFewestWaits>(table.data(), places - 1, rows_before, key, slot);
+              const uint32_t row = reader == 0 ? ops::find_row<ThreadPlaces, ops::kFewestBytes>(
+                                                     table.data(), places - 1, rows_before, key, slot)
+                                               : ops::find_row<ThreadPlaces, ops::kFewestWaits>(
+                                                     table.data(), places - 1, rows_before, key, slot);
               wrong += row != (expected == row_of.end() ? 0 : expected->second);
             }
             ++rounds;
@@ -159,7 +171,8 @@ TEST(HashIndexProtocol, LookupsBesideInsertionsSeeTheRowsOfBeforeThroughSeveralG
       std::set<uint32_t> given;
       for (size_t w = 0; w < rows.size(); ++w)
         for (size_t i = 0; i < rows[w].size(); ++i) {
-          const auto [at, is_new] = row_of.try_emplace(identity_of(kind, (i * 7 + w) % static_cast<uint64_t>(distinct)), rows[w][i]);
+          const auto [at, is_new] =
+              row_of.try_emplace(identity_of(kind, (i * 7 + w) % static_cast<uint64_t>(distinct)), rows[w][i]);
           ASSERT_EQ(at->second, rows[w][i]) << kind.name << ": key " << at->first.first << " changed its row";
           given.insert(rows[w][i]);
         }

@@ -9,7 +9,8 @@ namespace {
 using ops::Transpose;
 
 /// op(a) op(b), by the definition.
-std::vector<double> product(const std::vector<double>& a, bool of_a, const std::vector<double>& b, bool of_b, size_t m, size_t n, size_t k) {
+std::vector<double> product(const std::vector<double>& a, bool of_a, const std::vector<double>& b, bool of_b, size_t m,
+                            size_t n, size_t k) {
   std::vector<double> c(m * n);
   for (size_t i = 0; i < m; ++i)
     for (size_t j = 0; j < n; ++j)

@@ -20,7 +20,9 @@ using ops::LossScaleRule;
 /// The step's state, the scale and the flag on one device.
 struct Step {
   explicit Step(Device device, LossScale start = {.scale = 1024})
-      : runtime(runtime_of(device)), state(device, sizeof(StepState)), scale(device, sizeof(LossScale)),
+      : runtime(runtime_of(device)),
+        state(device, sizeof(StepState)),
+        scale(device, sizeof(LossScale)),
         ctx(runtime, runtime.compute_stream(), reinterpret_cast<StepState*>(state.data())) {
     flag.add(TensorSpec(DType::f32, {1}));
     flag.build(device);
@@ -127,11 +129,13 @@ TEST(LossScaleOp, AnOverflowIsFoundWhereverItStandsAndPaddingDoesNotCount) {
       EXPECT_FALSE(found(0, 0, 1)) << to_string(device) << " " << name_of(dtype);
       for (const auto& [row, column] : {std::pair<int64_t, int64_t>{0, 0}, {0, 20}, {17, 8}, {36, 0}, {36, 20}})
         for (const float value : {infinity, -infinity, std::nanf("")})
-          EXPECT_TRUE(found(row, column, value)) << to_string(device) << " " << name_of(dtype) << " " << row << "," << column;
+          EXPECT_TRUE(found(row, column, value))
+              << to_string(device) << " " << name_of(dtype) << " " << row << "," << column;
       EXPECT_FALSE(found(36, 22, infinity)) << "padding was read";
       largest = 61440;  // every type holds it, and 60000 rounded
       EXPECT_FALSE(found(17, 8, -61440)) << name_of(dtype);
-      for (const float value : {65000.0f, -65000.0f, infinity, std::nanf("")}) EXPECT_TRUE(found(17, 8, value)) << name_of(dtype) << " " << value;
+      for (const float value : {65000.0f, -65000.0f, infinity, std::nanf("")})
+        EXPECT_TRUE(found(17, 8, value)) << name_of(dtype) << " " << value;
     }
 }
 

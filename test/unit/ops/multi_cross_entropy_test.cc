@@ -19,7 +19,8 @@ void cases(auto& test, int32_t valid, int32_t all) {
   test.state({.valid_samples = valid, .global_samples = all, .loss_scale = 4096});
   test.forward([](Rig& t) {
     const Shape shape = t["logits"].shape();
-    ops::multi_cross_entropy(t.ctx, t["logits"], t["label"], weights(shape[1]), t.out("loss", {1}, Type::wide), t.out("probability", shape, Type::wide));
+    ops::multi_cross_entropy(t.ctx, t["logits"], t["label"], weights(shape[1]), t.out("loss", {1}, Type::wide),
+                             t.out("probability", shape, Type::wide));
   });
   test.backward([](Rig& t) {
     ops::multi_cross_entropy_backward(t.ctx, t["logits"], t["label"], weights(t["logits"].dim(1)), 0.5f, t.d("logits"));
@@ -73,7 +74,8 @@ OP_TEST(MultiCrossEntropyWithoutSamples) {
 TEST(MultiCrossEntropyOp, NeedsAWeightForEachLabel) {
   Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, inputs(2, 3), {.valid_samples = 2, .global_samples = 2}});
   const std::string message = message_of(Kind::bug, [&] {
-    ops::multi_cross_entropy(t.ctx, t["logits"], t["label"], weights(2), t.out("loss", {1}), t.out("probability", {2, 3}));
+    ops::multi_cross_entropy(t.ctx, t["logits"], t["label"], weights(2), t.out("loss", {1}),
+                             t.out("probability", {2, 3}));
   });
   EXPECT_EQ(message.rfind("multi_cross_entropy: 2 weights for 3 labels", 0), 0u) << message;
 }

@@ -35,7 +35,9 @@ std::vector<Input> inputs(int64_t batch, int64_t dim, int layers) {
   return all;
 }
 
-Tensor scratch_of(Rig& t, int layers) { return t.scratch("scratch", ops::multi_cross_scratch(t["x"].dim(0), t["x"].dim(1), layers)); }
+Tensor scratch_of(Rig& t, int layers) {
+  return t.scratch("scratch", ops::multi_cross_scratch(t["x"].dim(0), t["x"].dim(1), layers));
+}
 
 void cross_cases(auto& test, int layers) {
   test.row("typical", inputs(67, 429, layers));
@@ -46,9 +48,12 @@ void cross_cases(auto& test, int layers) {
   test.row("several parts", inputs(300, 21, layers));
   test.large("large", inputs(40000, 429, layers));
   test.rounding(Rounding::chain);
-  test.forward([=](Rig& t) { ops::multi_cross(t.ctx, t["x"], weights_of(t, layers), scratch_of(t, layers), t.out("y", t["x"].shape())); });
+  test.forward([=](Rig& t) {
+    ops::multi_cross(t.ctx, t["x"], weights_of(t, layers), scratch_of(t, layers), t.out("y", t["x"].shape()));
+  });
   test.backward([=](Rig& t) {
-    ops::multi_cross_backward(t.ctx, t["x"], weights_of(t, layers), t.d("y"), scratch_of(t, layers), t.d("x"), gradients_of(t, layers));
+    ops::multi_cross_backward(t.ctx, t["x"], weights_of(t, layers), t.d("y"), scratch_of(t, layers), t.d("x"),
+                              gradients_of(t, layers));
   });
 }
 
@@ -76,7 +81,10 @@ OP_TEST(CrossGate) {
   row("typical", {{"x", {19, 33}}, {"t", {19, 33}}, {"skip", {19, 33}}});
   row("packs", {{"x", {19, 64}}, {"t", {19, 64}}, {"skip", {19, 64}}});
   forward([](Rig& t) { ops::cross_gate(t.ctx, t["x"], t["t"], t["skip"], t.out("y", t["x"].shape())); });
-  backward([](Rig& t) { ops::cross_gate_backward(t.ctx, t["x"], t["t"], t.d("y"), false, t.d("t"), t.out("d_x", t["x"].shape(), Type::wide)); });
+  backward([](Rig& t) {
+    ops::cross_gate_backward(t.ctx, t["x"], t["t"], t.d("y"), false, t.d("t"),
+                             t.out("d_x", t["x"].shape(), Type::wide));
+  });
   expected([](const auto& t) {
     std::vector<double> y = t["skip"];
     for (size_t i = 0; i < y.size(); ++i) y[i] += t["x"][i] * t["t"][i];

@@ -17,7 +17,9 @@ OP_TEST(Multiply) {
   row("no rows", {{"a", {0, 4}}, {"b", {0, 4}}, {"c", {0, 4}}});
   large("large", {{"a", {5000, 1031}}, {"b", {5000, 1031}}, {"c", {5000, 1031}}});
   forward([](Rig& t) { ops::multiply(t.ctx, {t["a"], t["b"], t["c"]}, t.out("y", t["a"].shape())); });
-  backward([](Rig& t) { ops::multiply_backward(t.ctx, {t["a"], t["b"], t["c"]}, t.d("y"), {t.d("a"), t.d("b"), t.d("c")}); });
+  backward([](Rig& t) {
+    ops::multiply_backward(t.ctx, {t["a"], t["b"], t["c"]}, t.d("y"), {t.d("a"), t.d("b"), t.d("c")});
+  });
   expected([](const auto& t) {
     std::vector<double> y = t["a"];
     for (size_t i = 0; i < y.size(); ++i) y[i] *= t["b"][i] * t["c"][i];
@@ -28,7 +30,9 @@ OP_TEST(Multiply) {
 OP_TEST(MultiplyWithAbsentGradients) {
   row("typical", {{"a", {64, 33}}, {"b", {64, 33}}, {"c", {64, 33}}});
   forward([](Rig& t) { ops::multiply(t.ctx, {t["a"], t["b"], t["c"]}, t.out("y", t["a"].shape())); });
-  backward([](Rig& t) { ops::multiply_backward(t.ctx, {t["a"], t["b"], t["c"]}, t.d("y"), {std::nullopt, t.d("b"), std::nullopt}); });
+  backward([](Rig& t) {
+    ops::multiply_backward(t.ctx, {t["a"], t["b"], t["c"]}, t.d("y"), {std::nullopt, t.d("b"), std::nullopt});
+  });
 }
 
 OP_TEST(Subtract) {

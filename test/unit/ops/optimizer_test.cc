@@ -23,7 +23,8 @@ void rows(OpTest& test, const Optimizer& optimizer, double second_low = 0, doubl
   test.rounding(optimizer.kind == Rule::ftrl ? Rounding::sum : Rounding::function);
   const auto inputs = [&](Shape shape) {
     std::vector<Input> all = {{"w", shape}, {"g", shape, -4, 4}};
-    if (optimizer.states() > 0) all.push_back({"first", shape, optimizer.states() == 2 && optimizer.kind != Rule::ftrl ? -1.0 : 0.0, 1});
+    if (optimizer.states() > 0)
+      all.push_back({"first", shape, optimizer.states() == 2 && optimizer.kind != Rule::ftrl ? -1.0 : 0.0, 1});
     if (optimizer.states() > 1) all.push_back({"second", shape, second_low, second_high});
     return all;
   };
@@ -54,8 +55,12 @@ OP_TEST(UpdateAdamW) { rows(*this, {.kind = Rule::adamw, .weight_decay = 0.1f});
 class DenseRun {
  public:
   DenseRun(Device device, const Optimizer& optimizer, const std::vector<float>& w)
-      : optimizer_(optimizer), count_(static_cast<int64_t>(w.size())), runtime_(device, {.threads = 2}), state_(device, sizeof(StepState)),
-        g_(device, w.size() * sizeof(float)), w_(device, w.size() * sizeof(float)) {
+      : optimizer_(optimizer),
+        count_(static_cast<int64_t>(w.size())),
+        runtime_(device, {.threads = 2}),
+        state_(device, sizeof(StepState)),
+        g_(device, w.size() * sizeof(float)),
+        w_(device, w.size() * sizeof(float)) {
     for (int s = 0; s < optimizer.states(); ++s) {
       states_.emplace_back(device, w.size() * sizeof(float));
       from_host(tensor(states_.back()), std::vector<float>(w.size(), optimizer.start(s)), runtime_.compute_stream());
@@ -64,7 +69,8 @@ class DenseRun {
   }
 
   void step(const std::vector<float>& g, float rate, bool skip = false) {
-    const StepState state{.step = ++steps_ + 40, .updates = updates_, .learning_rate = rate, .loss_scale = 8, .skip = skip};
+    const StepState state{
+        .step = ++steps_ + 40, .updates = updates_, .learning_rate = rate, .loss_scale = 8, .skip = skip};
     if (!skip) ++updates_;
     copy_bytes(runtime_.compute_stream(), state_.data(), &state, sizeof state);
     from_host(tensor(g_), g, runtime_.compute_stream());
@@ -86,7 +92,9 @@ class DenseRun {
   }
 
  private:
-  Tensor tensor(const Buffer& buffer) const { return Tensor(buffer.data(), TensorSpec(DType::f32, {count_}), buffer.device()); }
+  Tensor tensor(const Buffer& buffer) const {
+    return Tensor(buffer.data(), TensorSpec(DType::f32, {count_}), buffer.device());
+  }
 
   Optimizer optimizer_;
   int64_t count_, steps_ = 0, updates_ = 0;
@@ -118,7 +126,8 @@ TEST(OptimizerOp, EveryRuleFollowsItsPaperOverManySteps) {
         const std::vector<float> w = run.w();
         for (size_t i = 0; i < w.size(); ++i) {
           plain_update(optimizer, plain[i], static_cast<double>(g[i]) / 8, static_cast<double>(rate) / 2, t);
-          ASSERT_NEAR(static_cast<double>(w[i]), plain[i].w, 1e-5 * (1 + std::abs(plain[i].w))) << "weight " << i << " after step " << t;
+          ASSERT_NEAR(static_cast<double>(w[i]), plain[i].w, 1e-5 * (1 + std::abs(plain[i].w)))
+              << "weight " << i << " after step " << t;
         }
       }
     }
@@ -210,7 +219,8 @@ TEST(OptimizerOp, AGradientWhoseSquareIsNoNumberIsNoTrouble) {
 
 TEST(OptimizerOp, RefusesTheWrongNumberOfStates) {
   Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, {{"w", {1}}, {"g", {1}}}, {}});
-  EXPECT_EQ(message_of(Kind::bug, [&] { ops::update_dense(t.ctx, {}, t["g"], t.inout("w"), {}); }).substr(0, 34), "update_dense with 0 states, not 2;");
+  EXPECT_EQ(message_of(Kind::bug, [&] { ops::update_dense(t.ctx, {}, t["g"], t.inout("w"), {}); }).substr(0, 34),
+            "update_dense with 0 states, not 2;");
 }
 
 }  // namespace

@@ -18,7 +18,9 @@ void sums(auto& test, Penalty kind) {
   test.row("none", {{"w", {0}}, {"total", {1}, 2, 2}});
   test.row("many", {{"w", {300001}}, {"total", {1}, 2, 2}});
   test.large("large", {{"w", {5'000'011}}, {"total", {1}, 2, 2}});
-  test.forward([=](Rig& t) { ops::add_penalty(t.ctx, kind, 0.25f, t["w"], t.scratch("parts", ops::penalty_scratch()), t.inout("total")); });
+  test.forward([=](Rig& t) {
+    ops::add_penalty(t.ctx, kind, 0.25f, t["w"], t.scratch("parts", ops::penalty_scratch()), t.inout("total"));
+  });
   test.expected([=](const auto& t) {
     double sum = 0;
     for (const double w : t["w"]) sum += kind == Penalty::l1 ? std::abs(w) : w * w;

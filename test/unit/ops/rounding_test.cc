@@ -53,7 +53,8 @@ TYPED_TEST(Rounding, GivesOneOfTheTwoNeighboursAndTheUpperOneAsOftenAsXIsNearIt)
         const double chance = (static_cast<double>(x) - low) / (high - low);
         constexpr uint32_t kDraws = 1024;
         int64_t up = 0;
-        for (uint32_t i = 0; i < kDraws; ++i) {  // multiples of the golden ratio are spread evenly, in the upper bits and in the lower
+        for (uint32_t i = 0; i < kDraws;
+             ++i) {  // multiples of the golden ratio are spread evenly, in the upper bits and in the lower
           const float y = static_cast<float>(rounded_at_random<TypeParam>(sign * x, i * 40503 & 0xffff)) * sign;
           ASSERT_TRUE(static_cast<double>(y) == low || static_cast<double>(y) == high) << x << " became " << y;
           up += static_cast<double>(y) == high;
@@ -74,7 +75,8 @@ TYPED_TEST(Rounding, KeepsTheMean) {
     for (int64_t i = 0; i < kDraws; i += 8) {
       uint32_t bits[8];
       RowRounding{key, i, 3}.draw(0, 0, 8, bits);
-      for (const uint32_t each : bits) sum += static_cast<double>(static_cast<float>(rounded_at_random<TypeParam>(x, each)));
+      for (const uint32_t each : bits)
+        sum += static_cast<double>(static_cast<float>(rounded_at_random<TypeParam>(x, each)));
     }
     const double bound = 5 * 0.5 * std::abs(above - below) / std::sqrt(static_cast<double>(kDraws));
     EXPECT_NEAR(sum / kDraws, static_cast<double>(x), bound + 1e-12) << x;
@@ -132,7 +134,8 @@ TEST(RowRoundingTest, AStretchIsDrawnAsEightByEight) {
 }
 
 TEST(RowRoundingTest, TheBitsOfOneDrawDependNeitherOnEachOtherNorOnTheNext) {
-  // 16 bits as numbers from -1 to 1, whose products have mean 0 and variance 1/9 where they are independent: 5 standard deviations.
+  // 16 bits as numbers from -1 to 1, whose products have mean 0 and variance 1/9 where they are independent: 5 standard
+  // deviations.
   const uint64_t table = random_key(5, stream_of("rounding:wide"));
   constexpr int kNumbers = 24, kDraws = 20000;  // three draws side by side
   std::vector<double> products(kNumbers * kNumbers), sums(kNumbers);
@@ -148,7 +151,9 @@ TEST(RowRoundingTest, TheBitsOfOneDrawDependNeitherOnEachOtherNorOnTheNext) {
   }
   for (int i = 0; i < kNumbers; ++i) {
     EXPECT_LT(std::abs(sums[static_cast<size_t>(i)]), 5 * std::sqrt(kDraws / 3.0)) << i;
-    for (int j = 0; j < i; ++j) EXPECT_LT(std::abs(products[static_cast<size_t>(i * kNumbers + j)]), 5 * std::sqrt(kDraws / 9.0)) << i << ", " << j;
+    for (int j = 0; j < i; ++j)
+      EXPECT_LT(std::abs(products[static_cast<size_t>(i * kNumbers + j)]), 5 * std::sqrt(kDraws / 9.0))
+          << i << ", " << j;
   }
 }
 

@@ -1,5 +1,5 @@
-// Rows that leave against a sort of all rows: who leaves, that nobody else moves without need, and that all columns and the rows of a
-// batch follow.
+// Rows that leave against a sort of all rows: who leaves, that nobody else moves without need, and that all columns and
+// the rows of a batch follow.
 #include "ops/row_removal.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ namespace {
 
 template <class T>
 struct OnDeviceArray {
-  OnDeviceArray(Runtime& runtime, const std::vector<T>& values) : buffer(runtime.device(), values.size() * sizeof(T)), count(values.size()) {
+  OnDeviceArray(Runtime& runtime, const std::vector<T>& values)
+      : buffer(runtime.device(), values.size() * sizeof(T)), count(values.size()) {
     copy_bytes(runtime.compute_stream(), buffer.data(), values.data(), buffer.bytes());
     runtime.compute_stream().synchronize();
   }
@@ -39,7 +40,8 @@ struct PlainRow {
   auto rank() const { return std::tuple(score, slot, key); }
 };
 
-void check_removal(Device device, int64_t rows, int64_t leaving, int64_t staying, uint32_t scores, bool highest_first, uint64_t seed) {
+void check_removal(Device device, int64_t rows, int64_t leaving, int64_t staying, uint32_t scores, bool highest_first,
+                   uint64_t seed) {
   SCOPED_TRACE(cat(rows, " rows, ", leaving, " leave, ", staying, " may not, ", scores, " scores"));
   Runtime& runtime = runtime_of(device);
   Context ctx(runtime, runtime.compute_stream());
@@ -50,7 +52,8 @@ void check_removal(Device device, int64_t rows, int64_t leaving, int64_t staying
   std::vector<int32_t> slot(n + 1);
   std::vector<int64_t> key(n + 1);
   for (size_t r = 1; r <= n; ++r) {
-    plain[r] = {static_cast<uint32_t>(random()) % scores, static_cast<int32_t>(random() % 3), static_cast<int64_t>(r * 2654435761u) * (r % 2 ? 1 : -1)};
+    plain[r] = {static_cast<uint32_t>(random()) % scores, static_cast<int32_t>(random() % 3),
+                static_cast<int64_t>(r * 2654435761u) * (r % 2 ? 1 : -1)};
     score[r] = plain[r].score, slot[r] = plain[r].slot, key[r] = plain[r].key;
   }
   std::vector<int32_t> batch = {0, 0};  // rows that may not leave, some of them twice
@@ -112,7 +115,8 @@ void check_removal(Device device, int64_t rows, int64_t leaving, int64_t staying
     for (int64_t row = 1; row <= moves.rows; ++row) {
       const auto at = static_cast<size_t>(row);
       const int64_t old = row_now[8][at - 1];
-      ASSERT_EQ(width == 2 ? int64_t{wide_column.read(runtime)[at]} : int64_t{narrow_column.read(runtime)[at]}, width == 2 ? old % 65536 : old % 256);
+      ASSERT_EQ(width == 2 ? int64_t{wide_column.read(runtime)[at]} : int64_t{narrow_column.read(runtime)[at]},
+                width == 2 ? old % 65536 : old % 256);
       if (row == 50) break;  // a read copies the whole column
     }
   }

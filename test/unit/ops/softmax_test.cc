@@ -64,7 +64,8 @@ TEST(SoftmaxOp, HugeScoresDoNotOverflow) {
 
 TEST(SoftmaxOp, RefusesAMaskOfAnotherShape) {
   Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, {{"x", {2, 3}}, {"mask", {2, 1}}}, {}});
-  const std::string message = message_of(Kind::bug, [&] { ops::softmax(t.ctx, t["x"], t["mask"], t.out("y", {2, 3})); });
+  const std::string message =
+      message_of(Kind::bug, [&] { ops::softmax(t.ctx, t["x"], t["mask"], t.out("y", {2, 3})); });
   EXPECT_EQ(message.rfind("softmax: a mask of shape [2,1] for [2,3]", 0), 0u) << message;
 }
 

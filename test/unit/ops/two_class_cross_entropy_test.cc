@@ -15,7 +15,8 @@ void cases(auto& test, int32_t valid, int32_t all) {
   test.rounding(Rounding::function);
   test.state({.valid_samples = valid, .global_samples = all, .loss_scale = 8});
   test.forward([](Rig& t) {
-    ops::two_class_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}, Type::wide), t.out("probability", t["label"].shape(), Type::wide));
+    ops::two_class_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}, Type::wide),
+                                 t.out("probability", t["label"].shape(), Type::wide));
   });
   test.backward([](Rig& t) {
     ops::two_class_cross_entropy_backward(t.ctx, t["logits"], t["label"], kWeight, t.d("logits"));
@@ -63,7 +64,13 @@ OP_TEST(TwoClassCrossEntropyWithoutSamples) {
 
 TEST(TwoClassCrossEntropyOp, HugeLogitsDoNotOverflow) {
   for (const Device device : devices()) {
-    Rig t({device, DType::f32, DType::f32, {{"dense"}}, 1, {{"logits", {1, 2}, 0, 0}, {"label", {1, 1}, 0, 0}}, {.valid_samples = 1, .global_samples = 1}});
+    Rig t({device,
+           DType::f32,
+           DType::f32,
+           {{"dense"}},
+           1,
+           {{"logits", {1, 2}, 0, 0}, {"label", {1, 1}, 0, 0}},
+           {.valid_samples = 1, .global_samples = 1}});
     t.perturb("logits", 1, 500);
     ops::two_class_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}), t.out("probability", {1, 1}));
     t.fetch();

@@ -18,8 +18,8 @@ void weight_multiply_cases(auto& test, int64_t slots, int64_t dim) {
   });
   test.backward([=](Rig& t) {
     ops::weight_multiply_backward(t.ctx, t["x"], t["w"].reshaped({slots, dim}), t.d("y"),
-                                  t.scratch("scratch", ops::weight_multiply_scratch(t["x"].dim(0), slots, dim)), t.d("x"),
-                                  t.out("d_w", {1, slots * dim}, Type::wide).reshaped({slots, dim}));
+                                  t.scratch("scratch", ops::weight_multiply_scratch(t["x"].dim(0), slots, dim)),
+                                  t.d("x"), t.out("d_w", {1, slots * dim}, Type::wide).reshaped({slots, dim}));
   });
   test.expected([=](const auto& t) {
     std::vector<double> y;
@@ -42,7 +42,8 @@ void prelu_cases(auto& test, int64_t width, int64_t slopes) {
   test.rounding(slopes == 1 ? Rounding::chain : Rounding::sum);
   test.forward([](Rig& t) { ops::prelu(t.ctx, t["x"], t["alpha"], t.out("y", t["x"].shape())); });
   test.backward([](Rig& t) {
-    ops::prelu_backward(t.ctx, t["x"], t["alpha"], t.d("y"), t.scratch("scratch", ops::prelu_scratch(t["x"].rows(), t["x"].row_elements())), t.d("x"),
+    ops::prelu_backward(t.ctx, t["x"], t["alpha"], t.d("y"),
+                        t.scratch("scratch", ops::prelu_scratch(t["x"].rows(), t["x"].row_elements())), t.d("x"),
                         t.out("d_alpha", t["alpha"].shape(), Type::wide));
   });
   test.expected([=](const auto& t) {

@@ -56,7 +56,8 @@ std::string clause_of(const Example& e, const std::string& more = "") {
 TEST(OptimizerClause, EveryTypeHasItsObjectWithARateAndASchedule) {
   for (const Example& e : examples()) {
     SCOPED_TRACE(e.type);
-    const std::string schedule = R"(, "warmup_steps": 3, "decay_start": 10, "decay_steps": 20, "decay_power": 1, "end_lr": 0.125)";
+    const std::string schedule =
+        R"(, "warmup_steps": 3, "decay_start": 10, "decay_steps": 20, "decay_power": 1, "end_lr": 0.125)";
     const Read r = read(cat(R"({"type": ")", e.type, "\", ", object_of(e, schedule), "}"));
     EXPECT_EQ(r.text(), "");
     EXPECT_EQ(r.clause.type, e.kind);
@@ -78,17 +79,20 @@ TEST(OptimizerClause, ConstantsReachTheRule) {
     EXPECT_EQ(r.text(), "");
     return r.clause.rule(0.5);
   };
-  const ops::Optimizer adamw =
-      rule("AdamW", R"("adamw_hparam": {"learning_rate": 0.25, "beta1": 0.5, "beta2": 0.75, "epsilon": 0.125, "weight_decay": 2})");
+  const ops::Optimizer adamw = rule(
+      "AdamW",
+      R"("adamw_hparam": {"learning_rate": 0.25, "beta1": 0.5, "beta2": 0.75, "epsilon": 0.125, "weight_decay": 2})");
   EXPECT_EQ(adamw.beta1, 0.5f);
   EXPECT_EQ(adamw.beta2, 0.75f);
   EXPECT_EQ(adamw.epsilon, 0.125f);
   EXPECT_EQ(adamw.weight_decay, 2);
   EXPECT_EQ(adamw.rate_factor, 0.5f);
-  EXPECT_EQ(rule("MomentumSGD", R"("momentum_sgd_hparam": {"learning_rate": 1, "momentum_factor": 0.5})").momentum, 0.5f);
+  EXPECT_EQ(rule("MomentumSGD", R"("momentum_sgd_hparam": {"learning_rate": 1, "momentum_factor": 0.5})").momentum,
+            0.5f);
   EXPECT_EQ(rule("Nesterov", R"("nesterov_hparam": {"learning_rate": 1, "momentum_factor": 0})").momentum, 0);
   const ops::Optimizer adagrad =
-      rule("AdaGrad", R"("adagrad_hparam": {"learning_rate": 1, "initial_accu_value": 0.5, "epsilon": 0.25, "row_wise": true})");
+      rule("AdaGrad",
+           R"("adagrad_hparam": {"learning_rate": 1, "initial_accu_value": 0.5, "epsilon": 0.25, "row_wise": true})");
   EXPECT_EQ(adagrad.start(0), 0.5f);
   EXPECT_EQ(adagrad.epsilon, 0.25f);
   EXPECT_TRUE(adagrad.row_wise);
@@ -98,7 +102,8 @@ TEST(OptimizerClause, ConstantsReachTheRule) {
   EXPECT_FALSE(plain.row_wise);
   EXPECT_EQ(rule("RMSProp", R"("rmsprop_hparam": {"learning_rate": 1})").beta2, 0.9f);
   EXPECT_EQ(rule("RMSProp", R"("rmsprop_hparam": {"learning_rate": 1, "beta": 0.5, "epsilon": 0.25})").beta2, 0.5f);
-  const ops::Optimizer ftrl = rule("Ftrl", R"("ftrl_hparam": {"learning_rate": 1, "beta": 0, "lambda1": 0.5, "lambda2": 0.25})");
+  const ops::Optimizer ftrl =
+      rule("Ftrl", R"("ftrl_hparam": {"learning_rate": 1, "beta": 0, "lambda1": 0.5, "lambda2": 0.25})");
   EXPECT_EQ(ftrl.beta, 0);
   EXPECT_EQ(ftrl.lambda1, 0.5f);
   EXPECT_EQ(ftrl.lambda2, 0.25f);
@@ -111,7 +116,10 @@ TEST(OptimizerClause, ConstantsWithoutADefaultAreAskedFor) {
     EXPECT_EQ(r.problems.errors().at(0).message, cat(e.object, " needs \"learning_rate\": step size, lr"));
     EXPECT_EQ(r.problems.errors().size() > 1, !e.constants.empty());
   }
-  EXPECT_EQ(read(R"({"type": "Nesterov", "nesterov_hparam": {"learning_rate": 1, "momentum_factor": 1}})").problems.errors().at(0).message,
+  EXPECT_EQ(read(R"({"type": "Nesterov", "nesterov_hparam": {"learning_rate": 1, "momentum_factor": 1}})")
+                .problems.errors()
+                .at(0)
+                .message,
             "expected a number, at least 0 and less than 1, found the integer 1");
 }
 
@@ -119,7 +127,8 @@ TEST(OptimizerClause, TheObjectOfAnotherTypeIsANoteWhateverIsInIt) {
   for (const Example& e : examples()) {
     const std::string other = e.type == "SGD" ? "adam_hparam" : "sgd_hparam";
     const Read r = read(clause_of(e, cat(", \"", other, R"(": {"learning_rate": -1})")));
-    EXPECT_EQ(r.text(), cat("note /optimizer/", other, ": \"", other, "\" is accepted and has no effect: the type is ", e.type, "\n"));
+    EXPECT_EQ(r.text(), cat("note /optimizer/", other, ": \"", other, "\" is accepted and has no effect: the type is ",
+                            e.type, "\n"));
     EXPECT_EQ(optimizer_schema().effective(r.clause).find(other), nullptr);
     EXPECT_NE(optimizer_schema().effective(r.clause).find(e.object), nullptr);
   }
@@ -135,23 +144,29 @@ TEST(OptimizerClause, EveryTypeWorksWithLocalAndGlobalAndLazyGlobalWithAdam) {
     EXPECT_EQ(global.text(), "");
     EXPECT_EQ(global.clause.update(), UpdateType::global);
     EXPECT_EQ(read(clause_of(e, R"(, "global_update": true)")).clause.update(), UpdateType::global);
-    EXPECT_EQ(read(clause_of(e, R"(, "update_type": "LazyGlobal")")).text(),
-              e.type == "Adam" ? ""
-                               : "error /optimizer/update_type: LazyGlobal exists for Adam only; Local and Global work with every type\n");
+    EXPECT_EQ(
+        read(clause_of(e, R"(, "update_type": "LazyGlobal")")).text(),
+        e.type == "Adam"
+            ? ""
+            : "error /optimizer/update_type: LazyGlobal exists for Adam only; Local and Global work with every type\n");
   }
 }
 
 TEST(OptimizerClause, OlderSpellings) {
   const Read r = read(R"({"type": "Adam", "learning_rate": true, "global_update": false,
                           "adam_hparam": {"alpha": 0.005, "beta1": 0.9, "beta2": 0.999, "epsilon": 0.000001}})");
-  EXPECT_EQ(r.text(), "note /optimizer/learning_rate: \"learning_rate\" is accepted and has no effect: the rate stands in the *_hparam object\n");
+  EXPECT_EQ(r.text(),
+            "note /optimizer/learning_rate: \"learning_rate\" is accepted and has no effect: the rate stands in the "
+            "*_hparam object\n");
   EXPECT_EQ(r.clause.hyper().learning_rate, 0.005);
-  EXPECT_EQ(read(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0, "atomic_update": true}})").text(), "") << "a rate of 0 is a rate";
+  EXPECT_EQ(read(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0, "atomic_update": true}})").text(), "")
+      << "a rate of 0 is a rate";
 }
 
 TEST(OptimizerClause, UnknownWordsAreAnsweredWithThoseThereAre) {
   EXPECT_EQ(read(R"({"type": "Adagrad", "adagrad_hparam": {"learning_rate": 1}})").problems.errors().at(0).message,
-            "expected \"Adam\", \"AdamW\", \"SGD\", \"MomentumSGD\", \"Nesterov\", \"AdaGrad\", \"RMSProp\" or \"Ftrl\"; did you mean "
+            "expected \"Adam\", \"AdamW\", \"SGD\", \"MomentumSGD\", \"Nesterov\", \"AdaGrad\", \"RMSProp\" or "
+            "\"Ftrl\"; did you mean "
             "\"AdaGrad\"?, found the string \"Adagrad\"");
   EXPECT_EQ(read(R"({"type": "Ftrl", "ftlr_hparam": {"learning_rate": 1}})").text(),
             "error /optimizer/ftlr_hparam: optimizer has no field \"ftlr_hparam\"; did you mean \"ftrl_hparam\"?\n");

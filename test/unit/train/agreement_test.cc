@@ -31,8 +31,10 @@ std::vector<std::string> thrown(const std::vector<std::string>& mine) {
 
 TEST(Agreement, AllRanksThrowTheErrorOfTheFirstThatHasOne) {
   EXPECT_EQ(thrown({"", "", ""}), std::vector<std::string>(3));
-  EXPECT_EQ(thrown({"", "table 'a' is full", ""}), std::vector<std::string>(3, "table 'a' is full\n  while training on rank 1 of 3"));
-  EXPECT_EQ(thrown({"", "table 'a' is full", "table 'b' is full"}), std::vector<std::string>(3, "table 'a' is full\n  while training on rank 1 of 3"));
+  EXPECT_EQ(thrown({"", "table 'a' is full", ""}),
+            std::vector<std::string>(3, "table 'a' is full\n  while training on rank 1 of 3"));
+  EXPECT_EQ(thrown({"", "table 'a' is full", "table 'b' is full"}),
+            std::vector<std::string>(3, "table 'a' is full\n  while training on rank 1 of 3"));
 }
 
 TEST(Agreement, ARankThatIsAloneThrowsItsOwn) {

@@ -71,7 +71,8 @@ TEST(JobDeathTest, ARankThatCannotBeWokenDoesNotKeepTheProcess) {
     });
   };
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EXIT(run(), ::testing::ExitedWithCode(exit_code(Kind::io)), "error \\(io\\): the disk is gone\n  while training on rank 0 of 2");
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(exit_code(Kind::io)),
+              "error \\(io\\): the disk is gone\n  while training on rank 0 of 2");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(30));
 }
 

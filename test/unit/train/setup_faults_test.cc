@@ -19,7 +19,12 @@ std::vector<RankSetup> sound(int hosts = 1) {
   std::vector<RankSetup> ranks;
   for (int h = 0; h < hosts; ++h)
     for (int gpu = 0; gpu < 2; ++gpu)
-      ranks.push_back({.host = cat("node", h), .gpu = "NVIDIA A", .gpu_id = cat("id", gpu), .unreachable = {}, .shared_memory = int64_t{1} << 30, .interfaces = {"lo", "eth0"},
+      ranks.push_back({.host = cat("node", h),
+                       .gpu = "NVIDIA A",
+                       .gpu_id = cat("id", gpu),
+                       .unreachable = {},
+                       .shared_memory = int64_t{1} << 30,
+                       .interfaces = {"lo", "eth0"},
                        .wanted = "eth"});
   return ranks;
 }
@@ -34,7 +39,8 @@ SetupFault only(const std::vector<RankSetup>& ranks) {
 void expect_fault(const std::vector<RankSetup>& ranks, Weight weight, const std::vector<std::string>& words) {
   const SetupFault fault = only(ranks);
   EXPECT_EQ(fault.weight, weight) << fault.text;
-  for (const std::string& word : words) EXPECT_NE(fault.text.find(word), std::string::npos) << "no \"" << word << "\" in " << fault.text;
+  for (const std::string& word : words)
+    EXPECT_NE(fault.text.find(word), std::string::npos) << "no \"" << word << "\" in " << fault.text;
 }
 
 TEST(SetupFaults, ASoundSetUpHasNone) {
@@ -107,7 +113,9 @@ TEST(SetupFaults, RanksTellEachOtherWhereTheyAre) {
   run_ranks(2, [&](int rank) {
     HostComm comm(group, rank);
     // On the CPU neither has a GPU of its own.
-    EXPECT_NE(message_of(Kind::comm, [&] { look_for_setup_faults(comm, Device{}, log); }).find("ranks 0 and 1 share one GPU"), std::string::npos);
+    EXPECT_NE(
+        message_of(Kind::comm, [&] { look_for_setup_faults(comm, Device{}, log); }).find("ranks 0 and 1 share one GPU"),
+        std::string::npos);
   });
 }
 
