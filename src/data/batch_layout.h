@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/step_state.h"
+#include "base/step_state.h"
 
 namespace hctr {
 

@@ -119,12 +119,6 @@ struct DataClause {
   int64_t slots() const;
 };
 
-/// Parse with outer key "type".
-Schema<DataClause> data_schema();
-
-/// The clause of `/layers/0` of a whole config. Errors go to `problems`; other parts of the config are not looked at.
-DataClause data_clause_of(const Json& config, Problems& problems);
-
 /// What every record of the clause's data must look like.
 RecordShape record_shape(const DataClause&);
 

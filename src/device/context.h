@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/step_state.h"
 #include "base/thread_pool.h"
 #include "device/device.h"
-#include "device/step_state.h"
 #include "device/stream.h"
 
 namespace hctr {

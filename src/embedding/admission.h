@@ -6,7 +6,7 @@
 
 #include "device/arena.h"
 #include "embedding/row_store.h"
-#include "ops/admission.h"
+#include "ops/embedding/admission.h"
 
 namespace hctr {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "embedding/placement.h"
-#include "ops/direct_index.h"
+#include "ops/embedding/direct_index.h"
 
 namespace hctr {
 

@@ -15,8 +15,8 @@
 #include "device/arena.h"
 #include "embedding/placement.h"
 #include "embedding/table_spec.h"
-#include "ops/embedding_pool.h"
-#include "ops/vector_blocks.h"
+#include "ops/embedding/embedding_pool.h"
+#include "ops/embedding/vector_blocks.h"
 
 namespace hctr {
 

@@ -10,7 +10,7 @@
 #include "device/arena.h"
 #include "device/copy.h"
 #include "device/program.h"
-#include "ops/embedding_rows.h"
+#include "ops/embedding/embedding_rows.h"
 
 namespace hctr {
 namespace {

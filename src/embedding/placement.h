@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/key_blocks.h"
+#include "ops/embedding/key_blocks.h"
 
 namespace hctr {
 

@@ -4,8 +4,8 @@
 
 #include "device/copy.h"
 #include "embedding/gather_rows.h"
-#include "ops/embedding_update.h"
-#include "ops/replicated_rows.h"
+#include "ops/embedding/embedding_update.h"
+#include "ops/embedding/replicated_rows.h"
 
 namespace hctr {
 

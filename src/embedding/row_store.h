@@ -11,10 +11,10 @@
 #include "device/buffer.h"
 #include "device/context.h"
 #include "embedding/table_spec.h"
-#include "ops/embedding_rows.h"
-#include "ops/hash_index.h"
-#include "ops/row_marks.h"
-#include "ops/row_removal.h"
+#include "ops/embedding/embedding_rows.h"
+#include "ops/embedding/hash_index.h"
+#include "ops/embedding/row_marks.h"
+#include "ops/embedding/row_removal.h"
 
 namespace hctr {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "device/copy.h"
-#include "ops/embedding_update.h"
+#include "ops/embedding/embedding_update.h"
 
 namespace hctr {
 

@@ -14,8 +14,8 @@
 #include "embedding/admission.h"
 #include "embedding/row_store.h"
 #include "embedding/table_spec.h"
-#include "ops/embedding_group.h"
-#include "ops/embedding_pool.h"
+#include "ops/embedding/embedding_group.h"
+#include "ops/embedding/embedding_pool.h"
 
 namespace hctr {
 

@@ -11,7 +11,7 @@
 #include "embedding/direct_keys.h"
 #include "embedding/replication.h"
 #include "embedding/row_policy.h"
-#include "ops/key_batch.h"
+#include "ops/embedding/key_batch.h"
 #include "ops/optimizer_rules.h"
 #include "optim/clause.h"
 

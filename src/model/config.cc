@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/formats/data_schema.h"
 #include "layers/catalog.h"
 #include "model/key_ranges.h"
 

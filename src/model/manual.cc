@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "config/manual.h"
+#include "data/formats/data_schema.h"
 #include "layers/catalog.h"
 #include "model/config.h"
 

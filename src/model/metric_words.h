@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/metrics.h"
 #include "config/schema.h"
+#include "metrics/metrics.h"
 
 namespace hctr {
 

@@ -6,7 +6,7 @@
 #include "device/lockstep.h"
 #include "embedding/marks_file.h"
 #include "embedding/sparse_file.h"
-#include "ops/bag_lengths.h"
+#include "ops/embedding/bag_lengths.h"
 
 namespace hctr {
 namespace {

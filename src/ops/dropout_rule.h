@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "device/step_state.h"
+#include "base/step_state.h"
 
 namespace hctr::ops {
 

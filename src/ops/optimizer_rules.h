@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/platform.h"
-#include "device/step_state.h"
+#include "base/step_state.h"
 
 namespace hctr::ops {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/platform.h"
-#include "device/step_state.h"
+#include "base/step_state.h"
 #include "ops/penalty.h"
 
 namespace hctr::ops {

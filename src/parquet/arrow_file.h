@@ -1,7 +1,7 @@
 // Parquet files by way of Arrow C++.
 #pragma once
 
-#include "data/parquet_plugin.h"
+#include "data/parquet/parquet_plugin.h"
 
 namespace hctr {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "data/parquet_plugin.h"
+#include "data/parquet/parquet_plugin.h"
 
 namespace hctr {
 

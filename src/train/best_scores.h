@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "data/best_possible.h"
+#include "metrics/best_possible.h"
 #include "model/config.h"
 
 namespace hctr {

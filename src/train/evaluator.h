@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "data/reader.h"
+#include "data/reader/reader.h"
 #include "device/program.h"
 #include "model/model.h"
 #include "train/batch_ring.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/files.h"
-#include "data/best_possible.h"
+#include "metrics/best_possible.h"
 #include "train/agreement.h"
 #include "train/best_scores.h"
 #include "train/choose_device.h"

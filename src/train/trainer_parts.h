@@ -1,7 +1,7 @@
 // What training and evaluation both do to get batches.
 #pragma once
 
-#include "data/reader.h"
+#include "data/reader/reader.h"
 #include "model/model.h"
 #include "train/batch_ring.h"
 

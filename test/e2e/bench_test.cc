@@ -3,6 +3,7 @@
 #include <map>
 
 #include "support/devices.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace hctr::test {
@@ -67,7 +68,7 @@ TEST(Bench, HoldsSeveralRanksAgainstOne) {
 
 TEST(Bench, ConfigsOfTheDocumentedFiguresAreRight) {
   const TemporaryFolder folder;
-  const auto script = std::filesystem::path(HCTR_SOURCE_DIR) / "tools/bench/model_configs.py";
+  const auto script = hctr::test::source_dir() / "tools/bench/model_configs.py";
   const Outcome written = run_program("/usr/bin/env", {"python3", script.string(), "."}, folder.path());
   ASSERT_EQ(written.exit_code, 0) << written.err;
   int configs = 0;

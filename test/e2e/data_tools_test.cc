@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace hctr::test {
@@ -80,8 +81,8 @@ TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
 }
 
 /// Ends a test that needs the plug-in, saying so, where the build has none.
-#define HCTR_SKIP_WITHOUT_PLUGIN()                                    \
-  if (!fs::exists(fs::path(HCTR_BIN_DIR) / "libhuge_ctr_parquet.so")) \
+#define HCTR_SKIP_WITHOUT_PLUGIN()                                   \
+  if (!fs::exists(hctr::test::bin_dir() / "libhuge_ctr_parquet.so")) \
   GTEST_SKIP() << "this build has no plug-in for Parquet: CMake found no Arrow"
 
 TEST(DataGenerator, ParquetHoldsTheSamplesOfNorm) {
@@ -189,7 +190,7 @@ for name, text, items, codec in [("plain", pa.string(), pa.list_(pa.int64()), "s
 TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", one_hot_config(".", "parquet", R"(, "format": "Parquet")"));
-  fs::copy_file(fs::path(HCTR_BIN_DIR) / "data_inspect", folder / "data_inspect");  // without the library beside it
+  fs::copy_file(hctr::test::bin_dir() / "data_inspect", folder / "data_inspect");  // without the library beside it
   write_file(folder / "train.parquet", "PAR1");
   const Outcome done =
       run_program((folder / "data_inspect").string(), {"--config", "config.json", "train.parquet"}, folder.path());
@@ -362,7 +363,7 @@ std::vector<std::string> commands_of(const fs::path& page) {
 class Commands : public testing::Test {
  protected:
   void SetUp() override {
-    const fs::path source = HCTR_SOURCE_DIR;
+    const fs::path source = hctr::test::source_dir();
     const std::string setup =
         "set -e; python3 " + (source / "test/reference/preprocess.py").string() +
         " make 2000 train.txt; for day in 0 1 23; do gzip -c train.txt > day_$day.gz; done; gzip -c train.txt > "
@@ -379,14 +380,14 @@ class Commands : public testing::Test {
   }
   void expect_to_run(const std::string& command) {
     const Outcome done = run_program("/bin/bash", {"-c", "set -o pipefail; " + command}, folder_.path(),
-                                     {{"PATH", std::string(HCTR_BIN_DIR) + ":" + std::getenv("PATH")}});
+                                     {{"PATH", hctr::test::bin_dir().string() + ":" + std::getenv("PATH")}});
     EXPECT_EQ(done.exit_code, 0) << command << "\n" << done.err;
   }
   TemporaryFolder folder_;
 };
 
 TEST_F(Commands, OfThePageRun) {
-  const std::vector<std::string> commands = commands_of(fs::path(HCTR_SOURCE_DIR) / "docs/data_tools.md");
+  const std::vector<std::string> commands = commands_of(hctr::test::source_dir() / "docs/data_tools.md");
   EXPECT_GE(commands.size(), 15u);
   for (const std::string& command : commands)
     if (!command.starts_with("spark-submit")) expect_to_run(command);  // SparkJob runs it
@@ -409,7 +410,7 @@ TEST(SparkJob, WritesTheSamplesThatPreprocessWrites) {
   const TemporaryFolder folder;
   if (run_program("/usr/bin/env", {python, "-c", "import pyspark"}, folder.path()).exit_code != 0)
     GTEST_SKIP() << "no pyspark for " << python << "; HCTR_PYTHON names a Python that has it";
-  const fs::path source = HCTR_SOURCE_DIR;
+  const fs::path source = hctr::test::source_dir();
   ASSERT_EQ(run_program("/usr/bin/env",
                         {"python3", (source / "test/reference/preprocess.py").string(), "make", "1500", "train.tsv"},
                         folder.path())

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "support/devices.h"
+#include "support/paths.h"
 #include "support/program.h"
 #include "unit/data/parquet_test_files.h"
 
@@ -242,7 +243,7 @@ std::vector<std::pair<std::string, std::string>> blocks_of(const std::string& pa
 
 TEST(Formats, TheConfigsOfTheManualTrainAsTheyStandThere) {
   const TemporaryFolder folder;
-  const std::string page = read_file(std::filesystem::path(HCTR_SOURCE_DIR) / "docs/data.md");
+  const std::string page = read_file(hctr::test::source_dir() / "docs/data.md");
   for (const char* language : {"csv", "yaml"})
     for (const auto& [name, text] : blocks_of(page, language)) write_file(folder / name, text);
   std::string raw, criteo;

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace hctr::test {
@@ -54,7 +55,7 @@ class HalfWritten : public testing::Test {
            more + "}]}";
   }
 
-  static bool has_parquet() { return fs::exists(fs::path(HCTR_BIN_DIR) / "libhuge_ctr_parquet.so"); }
+  static bool has_parquet() { return fs::exists(hctr::test::bin_dir() / "libhuge_ctr_parquet.so"); }
 
   /// Every tool that writes, each writing more than a megabyte into one file of the folder `out`.
   static std::vector<Call> calls() {
@@ -95,7 +96,7 @@ class HalfWritten : public testing::Test {
 
   /// The program as bash runs it, in words.
   static std::string words(const Call& call) {
-    std::string all = (fs::path(HCTR_BIN_DIR) / call.program).string();
+    std::string all = (hctr::test::bin_dir() / call.program).string();
     for (const std::string& argument : call.arguments) all += " " + argument;
     return all;
   }

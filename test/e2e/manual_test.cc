@@ -1,6 +1,7 @@
 // The pages of the manual that the program writes are those in the repository.
 #include <gtest/gtest.h>
 
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace hctr::test {
@@ -11,7 +12,7 @@ TEST(Manual, PagesAreWhatTheProgramWrites) {
   for (const std::string page : {"config", "layers"}) {
     const Outcome outcome = run_program("huge_ctr", {"--explain", page}, folder.path());
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_TRUE(outcome.out == read_file(std::filesystem::path(HCTR_SOURCE_DIR) / "docs" / (page + ".md")))
+    EXPECT_TRUE(outcome.out == read_file(hctr::test::source_dir() / "docs" / (page + ".md")))
         << "docs/" << page << ".md is stale; write it anew: huge_ctr --explain " << page << " > docs/" << page << ".md";
   }
 }

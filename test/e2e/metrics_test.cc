@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "base/metrics.h"
 #include "device/device.h"
+#include "metrics/metrics.h"
 #include "support/program.h"
 #include "unit/data/norm_test_files.h"
 

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace hctr::test {
@@ -10,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kReference = fs::path(HCTR_SOURCE_DIR) / "test/reference/preprocess.py";
+const fs::path kReference = hctr::test::source_dir() / "test/reference/preprocess.py";
 
 Outcome python(std::vector<std::string> arguments, const fs::path& folder) {
   arguments.insert(arguments.begin(), {"python3", kReference.string()});
@@ -111,7 +112,7 @@ TEST(Preprocess, TheResultTrainsWithThePrintedDataLayer) {
                                     "--holdout", "0.2", "--key-bits", "64"},
                                    folder.path());
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  std::string text = with_change(read_file(fs::path(HCTR_SOURCE_DIR) / "samples/wdl/wdl.json"), "\"batchsize\": 16384",
+  std::string text = with_change(read_file(hctr::test::source_dir() / "samples/wdl/wdl.json"), "\"batchsize\": 16384",
                                  "\"batchsize\": 64");
   text = with_change(text, "\"batchsize_eval\": 16384", "\"batchsize_eval\": 64");
   const Json wdl = Json::parse(text, "wdl.json"), data = *Json::read_file(folder / "out/preprocess.json").find("data");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace hctr::test {
@@ -11,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string sample(const std::string& name) { return read_file(fs::path(HCTR_SOURCE_DIR) / "samples" / name); }
+std::string sample(const std::string& name) { return read_file(hctr::test::source_dir() / "samples" / name); }
 
 /// Smaller batches than the sample's, so that a test on two cores takes seconds.
 std::string made_small(std::string config) {
@@ -31,11 +32,11 @@ double loss_at_end(const fs::path& run) {
 Outcome run_script(const TemporaryFolder& folder, const std::string& script, std::vector<std::string> arguments,
                    std::map<std::string, std::string> environment = {}) {
   for (const char* part : {"samples", "third_party"})
-    fs::copy(fs::path(HCTR_SOURCE_DIR) / part, folder / part, fs::copy_options::recursive);
+    fs::copy(hctr::test::source_dir() / part, folder / part, fs::copy_options::recursive);
   arguments.insert(arguments.begin(), (folder / "samples" / script).string());
   if (read_file(arguments[0]).find("mpirun") != std::string::npos)
     environment.insert(kMpiEnvironment.begin(), kMpiEnvironment.end());
-  environment["HCTR_BIN_DIR"] = HCTR_BIN_DIR;
+  environment["HCTR_BIN_DIR"] = hctr::test::bin_dir().string();
   return run_program("/bin/bash", arguments, folder.path(), environment);
 }
 
@@ -50,7 +51,7 @@ TEST(Samples, QuickstartRunsAndSaysWhatItAchieved) {
 /// The folders of samples on planted data.
 std::vector<std::string> planted_samples() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(fs::path(HCTR_SOURCE_DIR) / "samples"))
+  for (const auto& entry : fs::directory_iterator(hctr::test::source_dir() / "samples"))
     if (entry.is_directory() && read_file(entry.path() / "run.sh").find("make_data") != std::string::npos)
       names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
@@ -72,7 +73,7 @@ TEST_P(PlantedSamples, TheScriptMakesDataTrainsAndSaysWhatCouldBeReached) {
       EXPECT_GT(best->number(), 0.75) << name;
     }
   }
-  EXPECT_TRUE(fs::exists(fs::path(HCTR_SOURCE_DIR) / "samples" / GetParam() / "README.md"));
+  EXPECT_TRUE(fs::exists(hctr::test::source_dir() / "samples" / GetParam() / "README.md"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PlantedSamples, testing::ValuesIn(planted_samples()),
@@ -80,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(All, PlantedSamples, testing::ValuesIn(planted_samples(
 
 TEST(Samples, EveryConfigPassesTheCheckUnderStrict) {
   int seen = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(HCTR_SOURCE_DIR) / "samples")) {
+  for (const auto& entry : fs::recursive_directory_iterator(hctr::test::source_dir() / "samples")) {
     if (entry.path().extension() != ".json") continue;
     ++seen;
     const Outcome outcome =
@@ -114,7 +115,7 @@ TEST(Samples, WideAndDeepTrainsInBothSpellingsToTheSameModel) {
 /// Where real data lies, if it is there.
 fs::path shared_data(const std::string& name) {
   const char* given = std::getenv("HCTR_SHARED_DATA");
-  return (given ? fs::path(given) : fs::path(HCTR_SOURCE_DIR) / "../shared/data") / name;
+  return (given ? fs::path(given) : hctr::test::source_dir() / "../shared/data") / name;
 }
 
 TEST(Samples, RealRowsTrainToAGoodAreaUnderTheCurve) {

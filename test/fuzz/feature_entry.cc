@@ -1,6 +1,6 @@
 // Feature specifications: the YAML, and the rows of a text and a binary file side by side.
-#include "data/feature_cutter.h"
-#include "data/feature_parser.h"
+#include "data/features/feature_cutter.h"
+#include "data/features/feature_parser.h"
 #include "fuzz/entry_tools.h"
 
 namespace hctr::fuzz {

@@ -1,4 +1,4 @@
-#include "data/norm_file.h"
+#include "data/norm/norm_file.h"
 #include "fuzz/entry_tools.h"
 
 namespace hctr::fuzz {

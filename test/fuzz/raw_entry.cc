@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "data/raw_set.h"
+#include "data/raw/raw_set.h"
 #include "fuzz/entry_tools.h"
 
 namespace hctr::fuzz {

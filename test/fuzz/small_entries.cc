@@ -1,7 +1,7 @@
 // File lists, and the values of single cells.
 #include <cstdio>
 
-#include "data/file_list.h"
+#include "data/io/file_list.h"
 #include "data/text_values.h"
 #include "fuzz/entry_tools.h"
 

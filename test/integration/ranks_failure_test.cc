@@ -4,6 +4,7 @@
 
 #include "base/platform.h"
 #include "ranks_fixture.h"
+#include "support/paths.h"
 
 namespace hctr::test {
 namespace {
@@ -109,7 +110,7 @@ TEST_F(FailingRank, ThrowingIsNamedWithItsReason) {
   for (const auto& entry : fs::recursive_directory_iterator(places / "1"))
     if (entry.path().extension() == ".data") fs::resize_file(entry.path(), entry.file_size() / 2);
   const auto begin = std::chrono::steady_clock::now();
-  const std::string program = (fs::path(HCTR_BIN_DIR) / "huge_ctr").string();
+  const std::string program = (hctr::test::bin_dir() / "huge_ctr").string();
   const Outcome outcome = run_under_mpi(
       2, "/bin/sh",
       {"-c", "cd $OMPI_COMM_WORLD_RANK && exec " + program + " --train each.json --run-dir run --device cpu"},

@@ -10,6 +10,7 @@
 
 #include "integration/trace_files.h"
 #include "support/devices.h"
+#include "support/paths.h"
 #include "support/program.h"
 #include "train/load_config.h"
 
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kTraces = fs::path(HCTR_SOURCE_DIR) / "test" / "traces";
+const fs::path kTraces = hctr::test::source_dir() / "test" / "traces";
 
 /// How far a loss may lie from its recording, relative to it. f32 on a CPU stays within 3e-7 in all fifty steps; a
 /// formula that is subtly wrong (where Adam adds epsilon, say) is 2e-5 off in ten steps and 8e-4 in fifty.

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/platform.h"
+#include "support/paths.h"
 
 namespace hctr::test {
 namespace {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 pid_t start(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
             const std::map<std::string, std::string>& environment, const fs::path& out, const fs::path& err) {
-  std::vector<std::string> words = {(fs::path(HCTR_BIN_DIR) / program).string()};
+  std::vector<std::string> words = {(hctr::test::bin_dir() / program).string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -54,7 +55,7 @@ const char* const kMpirun = "/usr/bin/mpirun";
 std::vector<std::string> mpi_words(int processes, const std::string& program,
                                    const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {"--allow-run-as-root", "--oversubscribe", "-np", std::to_string(processes),
-                                    (fs::path(HCTR_BIN_DIR) / program).string()};
+                                    (hctr::test::bin_dir() / program).string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }
@@ -102,7 +103,7 @@ Measured run_and_measure(const std::string& program, const std::vector<std::stri
                          const fs::path& folder) {
   const fs::path out = folder / ".stdout-measured", err = folder / ".stderr-measured";
   const pid_t child = start(program, arguments, folder, {}, out, err);
-  const fs::path executable = fs::canonical(fs::path(HCTR_BIN_DIR) / program),
+  const fs::path executable = fs::canonical(hctr::test::bin_dir() / program),
                  process = fs::path("/proc") / std::to_string(child);
   Measured measured;
   siginfo_t ended{};

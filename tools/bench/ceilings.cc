@@ -3,7 +3,7 @@
 #include "base/random.h"
 #include "device/buffer.h"
 #include "device/copy.h"
-#include "ops/embedding_rows.h"
+#include "ops/embedding/embedding_rows.h"
 #include "timing.h"
 
 namespace hctr::bench {

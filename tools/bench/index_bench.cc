@@ -1,11 +1,11 @@
 #include "index_bench.h"
 
 #include "base/random.h"
-#include "data/power_law.h"
 #include "device/buffer.h"
 #include "device/copy.h"
-#include "ops/direct_index.h"
-#include "ops/hash_index.h"
+#include "ops/embedding/direct_index.h"
+#include "ops/embedding/hash_index.h"
+#include "prepare/generate/power_law.h"
 #include "timing.h"
 
 namespace hctr::bench {

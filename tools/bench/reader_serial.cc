@@ -6,9 +6,9 @@
 #include <future>
 #include <thread>
 
-#include "data/format_table.h"
+#include "data/formats/format_table.h"
 #include "data/one_hot.h"
-#include "data/row_stream.h"
+#include "data/reader/row_stream.h"
 #include "timing.h"
 
 namespace hctr::bench {

@@ -6,8 +6,8 @@
 #include "device/arena.h"
 #include "device/buffer.h"
 #include "device/copy.h"
-#include "ops/embedding_pool.h"
-#include "ops/embedding_update.h"
+#include "ops/embedding/embedding_pool.h"
+#include "ops/embedding/embedding_update.h"
 #include "timing.h"
 
 namespace hctr::bench {

@@ -4,7 +4,7 @@
 #include "comm/self_comm.h"
 #include "device/arena.h"
 #include "device/copy.h"
-#include "ops/vector_blocks.h"
+#include "ops/embedding/vector_blocks.h"
 #include "timing.h"
 #include "train/job.h"
 #include "train/load_config.h"

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "data/criteo_convert.h"
-#include "data/preprocessed_convert.h"
+#include "prepare/preprocess/criteo_convert.h"
+#include "prepare/preprocess/preprocessed_convert.h"
 #include "run_tool.h"
 
 namespace hctr {

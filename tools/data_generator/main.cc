@@ -1,5 +1,5 @@
-// data_generator: data sets with a planted truth for a config. The work is done by data/generate.h; here is its command
-// line.
+// data_generator: data sets with a planted truth for a config. The work is done by prepare/generate/generate.h; here is
+// its command line.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
@@ -7,7 +7,8 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "data/generate.h"
+#include "data/formats/data_schema.h"
+#include "prepare/generate/generate.h"
 #include "run_tool.h"
 
 namespace hctr {

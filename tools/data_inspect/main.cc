@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/thread_pool.h"
-#include "data/inspect.h"
+#include "data/formats/data_schema.h"
+#include "prepare/inspect/inspect.h"
 #include "run_tool.h"
 
 namespace hctr {

@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "data/feature_rows.h"
-#include "data/feature_transcode.h"
+#include "prepare/preprocess/feature_rows.h"
+#include "prepare/preprocess/feature_transcode.h"
 #include "run_tool.h"
 
 namespace hctr {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "data/preprocess_report.h"
+#include "prepare/preprocess/preprocess_report.h"
 #include "run_tool.h"
 
 namespace hctr {

@@ -2,7 +2,7 @@
 
 #include "base/progress.h"
 #include "base/thread_pool.h"
-#include "data/reader.h"
+#include "data/reader/reader.h"
 #include "device/buffer.h"
 
 namespace hctr {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "base/auc.h"
 #include "base/random.h"
+#include "metrics/auc.h"
 
 namespace hctr::test {
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "data/formats/data_schema.h"
 #include "unit/data/norm_test_files.h"
 
 namespace hctr::data_test {

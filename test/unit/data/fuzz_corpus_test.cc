@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "fuzz/entries.h"
+#include "support/paths.h"
 
 namespace hctr {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 class FuzzCorpus : public testing::TestWithParam<fuzz::Entry> {};
 
 TEST_P(FuzzCorpus, NoFileBreaksAPromise) {
-  const fs::path folder = fs::path(HCTR_SOURCE_DIR) / "test/fuzz/corpus" / GetParam().name;
+  const fs::path folder = hctr::test::source_dir() / "test/fuzz/corpus" / GetParam().name;
   int files = 0;
   for (const auto& file : fs::directory_iterator(folder)) {
     SCOPED_TRACE(file.path());

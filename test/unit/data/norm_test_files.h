@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "data/clause.h"
-#include "data/file_list.h"
-#include "data/norm_writer.h"
+#include "data/io/file_list.h"
+#include "prepare/write/norm_writer.h"
 #include "support/temporary_folder.h"
 
 namespace hctr::data_test {

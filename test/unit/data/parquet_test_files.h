@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "data/parquet_file.h"
+#include "data/parquet/parquet_file.h"
 #include "unit/data/reader_rig.h"
 
 namespace hctr::data_test {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "data/reader.h"
+#include "data/reader/reader.h"
 #include "unit/data/norm_test_files.h"
 
 namespace hctr::data_test {

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "data/preprocess_report.h"
+#include "data/formats/data_schema.h"
+#include "prepare/preprocess/preprocess_report.h"
 #include "unit/data/parquet_test_files.h"
 
 namespace hctr::data_test {

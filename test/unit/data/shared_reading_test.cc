@@ -1,6 +1,6 @@
 // Several ranks read one set: together they deliver what one reader does, and each parses its own rows alone.
-#include "data/feature_clause.h"
-#include "data/feature_spec.h"
+#include "data/features/feature_clause.h"
+#include "data/features/feature_spec.h"
 #include "unit/data/packed_files.h"
 #include "unit/data/parquet_test_files.h"
 #include "unit/data/reader_rig.h"

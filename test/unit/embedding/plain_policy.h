@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ops/admission.h"
+#include "ops/embedding/admission.h"
 #include "plain_table.h"
 
 namespace hctr::test {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "data/formats/data_schema.h"
 #include "layers/catalog.h"
 #include "model/graph.h"
 #include "unit/model/edit_json.h"

@@ -1,0 +1,31 @@
+// A Data layer with "feature_spec": which features of the specification become its labels, dense values and slots.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/clause.h"
+#include "data/features/feature_spec.h"
+
+namespace hctr {
+
+/// Indices into FeatureSpec::features, in the order of a sample.
+struct FeatureUse {
+  std::vector<size_t> labels, dense, slots;
+};
+
+/// An input reads the channel that has the name of its `top`. Those without one read "label" and "numerical"; sparse
+/// inputs without one share the features of "categorical", in their order. Errors, in `problems`: channels that are not
+/// there, whose features are of another number than the layer says, or have types that are no ids.
+FeatureUse use_features(const FeatureSpec&, const DataClause&, const std::string& pointer, Problems&);
+
+/// Completes a clause with `feature_spec`: its format; the mappings "train" and, where there is one, "test";
+/// slot_size_array from the cardinalities. Nothing is held against a specification that is not there yet: that is a
+/// note.
+void complete_feature_clause(DataClause&, const std::string& pointer, Problems&);
+
+/// Rules of a clause whose format is FeatureSpec, beyond those.
+void check_feature_clause(const DataClause&, const std::string& pointer, Problems&);
+
+}  // namespace hctr

@@ -1,0 +1,78 @@
+// Cutting a mapping of a feature specification into chunks: the same rows of all its files at a time. Rows of binary
+// files are found by arithmetic, and the parser reads them; those of texts are counted off one after another here.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "data/features/feature_plan.h"
+#include "data/io/byte_stream.h"
+#include "data/sample_set.h"
+
+namespace hctr {
+
+/// The rows of one CSV file, read ahead: lines that are not blank.
+class CsvLines {
+ public:
+  explicit CsvLines(const fs::path&);
+
+  /// How many of the next `rows` rows there are; reads as far as it takes. Errors: those of ByteStream; Error(data) for
+  /// a line of more than a megabyte.
+  int64_t ready(int64_t rows);
+  /// Goes on behind the next `rows` rows, which must be ready, and returns their text, with the blank lines before
+  /// them. It stands until ready() is called.
+  std::string_view take(int64_t rows);
+  /// Lines before the next row, but for blank ones right before it.
+  int64_t line() const { return line_; }
+  /// Bytes of the file that were read so far.
+  int64_t consumed() const { return consumed_; }
+
+ private:
+  bool read_on();
+
+  struct End {  // of a row
+    size_t at;
+    int64_t lines;  // up to there
+  };
+  fs::path path_;
+  std::unique_ptr<ByteStream> stream_;
+  std::string text_;
+  std::vector<End> ends_;
+  size_t taken_ = 0;             // of ends_
+  size_t begin_ = 0, seen_ = 0;  // in text_: the next row; where lines have not been looked for
+  int64_t line_ = 0, lines_ = 0, consumed_ = 0;
+};
+
+class FeatureCutter : public Cutter {
+ public:
+  /// From row `from` on, rows below `most` where that is stated. Errors: Error(data) when there are not so many.
+  FeatureCutter(const FeaturePlan&, int64_t from, std::optional<int64_t> most);
+
+  /// Chunks lie within one file of each group. Errors: those of CsvLines; Error(data) when a group ends before the
+  /// others.
+  bool next(Chunk& chunk) override;
+  /// Of all files together.
+  std::optional<int64_t> consumed() const override;
+
+ private:
+  struct Track {  // where one group stands
+    size_t file = 0;
+    int64_t row = 0;                       // binary: in the file
+    std::shared_ptr<const ByteFile> open;  // binary
+    std::unique_ptr<CsvLines> lines;       // csv
+    int64_t before = 0;                    // bytes of the files that are done
+  };
+  /// Rows of the group up to the end of a file, `rows` at most for a text; 0 at the very end.
+  int64_t ready(size_t group, int64_t rows);
+  int64_t consumed(size_t group) const;  // of the open file
+  void finish(const std::vector<int64_t>& ready) const;
+
+  const FeaturePlan& plan_;
+  std::vector<Track> tracks_;
+  std::vector<int64_t> ready_;
+  int64_t row_, chunk_rows_;
+  std::optional<int64_t> most_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,242 @@
+#include "data/features/feature_parser.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "data/features/feature_values.h"
+#include "data/io/byte_file.h"
+#include "data/one_hot.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kTile =
+    512;  // rows whose columns are converted one after another while they are in the first-level cache
+
+float most_of_number(const FeatureColumn& feature) {
+  return feature.type == FeatureType::boolean ? 1.0f : std::numeric_limits<float>::max();
+}
+
+/// Calls one(r, bytes before value r) for all rows; values without a gap are a loop of their own, which vectorizes.
+template <class T, class One>
+void for_values(size_t width, int64_t rows, const One& one) {
+  if (width == sizeof(T))
+    for (int64_t r = 0; r < rows; ++r) one(r, static_cast<size_t>(r) * sizeof(T));
+  else
+    for (int64_t r = 0; r < rows; ++r) one(r, static_cast<size_t>(r) * width);
+}
+
+/// Ids of one column as keys; whether all are below the limit.
+template <class T>
+bool put_ids(const std::byte* from, size_t width, int64_t rows, const FeatureField& field, int64_t* to) {
+  const auto limit = static_cast<uint64_t>(field.limit), more = static_cast<uint64_t>(field.more);
+  uint64_t outside = 0;
+  for_values<T>(width, rows, [&](int64_t r, size_t at) {
+    const auto id =
+        static_cast<uint64_t>(static_cast<int64_t>(stored<T>(from + at)));  // what is negative becomes large
+    outside |= id >= limit;
+    to[r] = static_cast<int64_t>(id + more);
+  });
+  return outside == 0;
+}
+
+template <class T>
+bool put_numbers(const std::byte* from, size_t width, int64_t rows, const FeatureField& field, float* to,
+                 int64_t step) {
+  const float most = most_of_number(field.feature);
+  int outside = 0;
+  for_values<T>(width, rows, [&](int64_t r, size_t at) {
+    const auto value = static_cast<float>(stored<T>(from + at));
+    outside |= !(std::fabs(value) <= most);
+    to[r * step] = value;
+  });
+  if constexpr (std::is_integral_v<T>)
+    if (field.feature.cardinality)  // few have one: they are gone through once more
+      for_values<T>(width, rows, [&, limit = static_cast<uint64_t>(*field.feature.cardinality)](int64_t, size_t at) {
+        outside |= static_cast<uint64_t>(static_cast<int64_t>(stored<T>(from + at))) >= limit;
+      });
+  return outside == 0;
+}
+
+/// Where the values of a field go in a block of `rows` rows: row r's is `step` numbers behind row 0's.
+struct Numbers {
+  float* to;
+  int64_t step;
+};
+Numbers numbers_of(const FeaturePlan& plan, const FeatureField& field, SampleBlock& block) {
+  const bool label = field.to == FeatureField::To::label;
+  return {(label ? block.label : block.dense).data() + field.index, label ? plan.label_dim : plan.dense_dim};
+}
+
+std::string id_problem(const FeatureField& field, int64_t id) {
+  if (std::string misfit = feature_misfit(field.feature, static_cast<double>(id)); !misfit.empty()) return misfit;
+  return id < 0 ? cat("feature ", field.feature.name, ": ", id, " is no id; ids are not negative")
+                : cat("feature ", field.feature.name, ": ", id, " is no id below the ", field.limit,
+                      " that \"slot_size_array\" gives slot ", field.index);
+}
+
+std::string number_problem(const FeatureField& field, double value) {
+  const bool finite = std::isfinite(static_cast<float>(value));
+  return finite ? feature_misfit(field.feature, value)
+                : cat("feature ", field.feature.name, ": ", value, " is no finite float");
+}
+
+}  // namespace
+
+template <class Describe>
+void FeatureParser::mark(int64_t row, Describe&& describe) {
+  if (bad_ == 0 || row < first_bad_) {
+    first_bad_ = row;
+    problem_ = describe();
+  }
+  bad_ += !is_bad_[static_cast<size_t>(row)];
+  is_bad_[static_cast<size_t>(row)] = 1;
+}
+
+BadRecords FeatureParser::parse(Chunk& chunk, SampleBlock& block) {
+  const int64_t rows = rows_ = chunk.count_wanted(chunk.records);
+  grow(block.label, rows * plan_.label_dim);
+  grow(block.dense, rows * plan_.dense_dim);
+  grow(block.keys, rows * plan_.slots);
+  block.rows = rows;
+  is_bad_.assign(static_cast<size_t>(rows), 0);
+  bad_ = 0;
+  for (size_t g = 0; g < plan_.groups.size(); ++g) {
+    const FeatureGroup& group = plan_.groups[g];
+    if (rows == 0) break;
+    if (group.binary())
+      parse_binary(group, chunk.parts[g], chunk, block);
+    else
+      parse_csv(group, chunk.parts[g], chunk, block);
+  }
+  if (bad_ > 0) {
+    if (policy_ != BadRecordPolicy::skip) throw Error(Kind::data, problem_);
+    leave_out_bad(rows, block);
+  }
+  one_key_each(block, block.rows, plan_.slots);
+  return {bad_, bad_ > 0 ? problem_ : ""};
+}
+
+void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk,
+                                 SampleBlock& block) {
+  const size_t width = group.width;
+  const int64_t rows = rows_;
+  grow(bytes_, rows * static_cast<int64_t>(width));
+  std::byte* to = bytes_.data();
+  chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) {
+    const size_t bytes = static_cast<size_t>(end - begin) * width;
+    part.open->read_at((part.first + begin) * static_cast<int64_t>(width), to, bytes);
+    to += bytes;
+  });
+  for (int64_t begin = 0; begin < rows; begin += kTile) {
+    const int64_t end = std::min(begin + kTile, rows);
+    for (const FeatureField& field : group.fields) {
+      const std::byte* from = bytes_.data() + static_cast<size_t>(begin) * width + field.place;
+      const bool right = with_stored_type(field.feature.type, [&]<class T>(T) {
+        if (field.to != FeatureField::To::slot) {
+          const Numbers numbers = numbers_of(plan_, field, block);
+          return put_numbers<T>(from, width, end - begin, field, numbers.to + begin * numbers.step, numbers.step);
+        }
+        if constexpr (std::is_integral_v<T>)
+          return put_ids<T>(from, width, end - begin, field, block.keys.data() + field.index * rows + begin);
+        else
+          return false;  // such features are not let in
+      });
+      if (!right) name_bad(field, part, chunk, begin, end, width);
+    }
+  }
+}
+
+void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, const Chunk& chunk, int64_t begin,
+                             int64_t end, size_t width) {
+  for (int64_t r = begin; r < end; ++r) {
+    const std::byte* from = bytes_.data() + static_cast<size_t>(r) * width + field.place;
+    std::string problem;
+    if (field.to == FeatureField::To::slot) {
+      const int64_t id = whole_at(field.feature.type, from);
+      if (static_cast<uint64_t>(id) >= static_cast<uint64_t>(field.limit)) problem = id_problem(field, id);
+    } else {
+      problem = number_problem(field, real_at(field.feature.type, from));
+    }
+    if (!problem.empty())
+      mark(r, [&] {
+        return cat("'", part.open->path().string(), "' row ", part.first + chunk.row_of_wanted(r) + 1, ": ", problem);
+      });
+  }
+}
+
+void FeatureParser::parse_csv(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk,
+                              SampleBlock& block) {
+  std::string_view text(reinterpret_cast<const char*>(chunk.buffer.data()) + part.begin, part.end - part.begin);
+  size_t span = 0;  // of what is wanted
+  for (int64_t line_number = part.first + 1, row = 0, at = 0; !text.empty() && row < rows_; ++line_number) {
+    const size_t newline = text.find('\n');
+    std::string_view line = text.substr(0, newline);
+    text.remove_prefix(newline + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty()) continue;
+    if (chunk.shared) {
+      if (chunk.wanted[span].end == at) ++span;
+      if (at++ < chunk.wanted[span].begin) continue;
+    }
+    if (const std::string problem = parse_line(group, line, row, rows_, block); !problem.empty())
+      mark(row, [&] {
+        return cat("'", group.files[part.file].string(), "' line ", line_number, ": ", problem,
+                   line_number == 1 ? "; a csv chunk has no line of names" : "");
+      });
+    ++row;
+  }
+}
+
+std::string FeatureParser::parse_line(const FeatureGroup& group, std::string_view line, int64_t row, int64_t rows,
+                                      SampleBlock& block) {
+  split_cells(line, cells_);
+  if (cells_.size() != group.width)
+    return cat("expected ", group.width, " values separated by commas, one for each feature of the chunk, found ",
+               cells_.size());
+  for (const FeatureField& field : group.fields) {
+    const std::string_view cell = cells_[field.place];
+    int64_t whole = 0;
+    double real = 0;
+    const bool is_slot = field.to == FeatureField::To::slot;
+    if (std::string problem =
+            is_whole(field.feature.type) ? read_cell(field.feature, cell, whole) : read_cell(field.feature, cell, real);
+        !problem.empty())
+      return problem;
+    if (is_slot) {
+      if (static_cast<uint64_t>(whole) >= static_cast<uint64_t>(field.limit)) return id_problem(field, whole);
+      block.keys[static_cast<size_t>(field.index * rows + row)] = whole + field.more;
+      continue;
+    }
+    float value = is_whole(field.feature.type) ? static_cast<float>(whole) : static_cast<float>(real);
+    if (field.feature.type == FeatureType::f16)
+      value = static_cast<float>(Half(value));  // as a binary file of this type would have it
+    if (!(std::fabs(value) <= most_of_number(field.feature))) return number_problem(field, static_cast<double>(value));
+    const Numbers numbers = numbers_of(plan_, field, block);
+    numbers.to[row * numbers.step] = value;
+  }
+  return "";
+}
+
+void FeatureParser::leave_out_bad(int64_t rows, SampleBlock& block) {
+  const int64_t kept = rows - bad_;
+  const auto pack = [&](auto* values, int64_t of_a_row) {
+    auto* to = values;
+    for (int64_t r = 0; r < rows; ++r)
+      if (!is_bad_[static_cast<size_t>(r)]) {
+        std::copy_n(values + r * of_a_row, of_a_row, to);
+        to += of_a_row;
+      }
+  };
+  pack(block.label.data(), plan_.label_dim);
+  pack(block.dense.data(), plan_.dense_dim);
+  for (int64_t s = 0; s < plan_.slots; ++s) {
+    int64_t* column = block.keys.data() + s * rows;
+    pack(column, 1);
+    std::copy_n(column, kept, block.keys.data() + s * kept);
+  }
+  block.rows = kept;
+}
+
+}  // namespace hctr

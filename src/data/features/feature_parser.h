@@ -1,0 +1,42 @@
+// Turning the rows of a mapping's files into samples: column by column, so that values of one type are converted in one
+// loop.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "data/features/feature_plan.h"
+#include "data/sample_set.h"
+
+namespace hctr {
+
+class FeatureParser : public Parser {
+ public:
+  /// `plan` outlives the parser.
+  FeatureParser(const FeaturePlan& plan, std::optional<BadRecordPolicy> policy) : plan_(plan), policy_(policy) {}
+
+  /// Bad are rows with a value that does not fit its feature, an id that is negative or not below its limit, a number
+  /// that is not finite, and lines of another number of cells.
+  BadRecords parse(Chunk& chunk, SampleBlock& block) override;
+
+ private:
+  template <class Describe>
+  void mark(int64_t row, Describe&& describe);
+  void parse_binary(const FeatureGroup&, const ChunkPart&, const Chunk&, SampleBlock&);
+  void parse_csv(const FeatureGroup&, const ChunkPart&, const Chunk&, SampleBlock&);
+  std::string parse_line(const FeatureGroup&, std::string_view line, int64_t row, int64_t rows, SampleBlock&);
+  void name_bad(const FeatureField&, const ChunkPart&, const Chunk&, int64_t begin, int64_t end, size_t width);
+  void leave_out_bad(int64_t rows, SampleBlock&);
+
+  const FeaturePlan& plan_;
+  std::optional<BadRecordPolicy> policy_;
+  std::vector<std::byte> bytes_;         // of a binary group
+  std::vector<std::string_view> cells_;  // of a line
+  std::vector<uint8_t> is_bad_;          // [rows]
+  int64_t rows_ = 0;                     // that are parsed
+  int64_t bad_ = 0, first_bad_ = 0;
+  std::string problem_;  // of the first
+};
+
+}  // namespace hctr

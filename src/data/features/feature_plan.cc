@@ -1,0 +1,91 @@
+#include "data/features/feature_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "data/features/feature_clause.h"
+#include "data/io/byte_file.h"
+
+namespace hctr {
+namespace {
+
+/// Where feature `feature` goes: to one place or several.
+void add_fields(const FeatureSpec& spec, const FeatureUse& use, const std::vector<int64_t>& sizes, size_t feature,
+                size_t place, std::vector<FeatureField>& fields) {
+  const FeatureColumn& column = spec.features[feature];
+  for (const auto& [to, list] : {std::pair{FeatureField::To::label, &use.labels},
+                                 {FeatureField::To::dense, &use.dense},
+                                 {FeatureField::To::slot, &use.slots}})
+    for (size_t i = 0; i < list->size(); ++i) {
+      if ((*list)[i] != feature) continue;
+      FeatureField& field = fields.emplace_back();
+      field.feature = column;
+      field.place = place;
+      field.to = to;
+      field.index = static_cast<int64_t>(i);
+      if (to != FeatureField::To::slot) continue;
+      if (!sizes.empty())
+        field.more = std::accumulate(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(i), int64_t{0});
+      if (column.cardinality)
+        field.limit = *column.cardinality;
+      else if (!sizes.empty() && sizes[i] > 0)
+        field.limit = sizes[i];
+      else
+        field.limit -= field.more;
+      if (column.type == FeatureType::boolean) field.limit = std::min<int64_t>(field.limit, 2);
+    }
+}
+
+void measure(FeatureGroup& group) {
+  const auto width = static_cast<int64_t>(group.width);
+  for (const fs::path& path : group.files) {
+    const ByteFile file(path);
+    if (!group.binary()) continue;
+    if (file.size() % width != 0)
+      throw Error(Kind::data,
+                  cat("'", path.string(), "' has ", file.size(), " bytes, which is no whole number of rows of ", width,
+                      " bytes; was it cut off, or is a dtype wrong?"));
+    group.rows.push_back(file.size() / width);
+  }
+}
+
+}  // namespace
+
+FeaturePlan plan_features(const DataClause& clause, const std::string& mapping) {
+  const FeatureSpec spec = read_feature_spec(clause.feature_spec);
+  Problems problems;
+  const FeatureUse use = use_features(spec, clause, "/layers/0", problems);
+  problems.throw_if_any(clause.feature_spec);
+  FeaturePlan plan{.mapping = mapping,
+                   .label_dim = clause.label.label_dim,
+                   .dense_dim = clause.dense.dense_dim,
+                   .slots = clause.slots(),
+                   .groups = {},
+                   .rows = {}};
+  const FeatureGroup* tells = nullptr;
+  const std::vector<FeatureChunk>& chunks = spec.source(mapping).chunks;
+  plan.groups.reserve(chunks.size());
+  for (const FeatureChunk& chunk : chunks) {
+    FeatureGroup group{.kind = chunk.kind, .files = chunk.files, .rows = {}, .fields = {}};
+    for (const size_t feature : chunk.features) {
+      add_fields(spec, use, clause.slot_size_array, feature, group.width, group.fields);
+      group.width += group.binary() ? bytes_of(spec.features[feature].type) : 1;
+    }
+    if (group.fields.empty()) continue;
+    measure(group);
+    plan.groups.push_back(std::move(group));
+    const FeatureGroup& added = plan.groups.back();
+    if (!added.binary()) continue;
+    const int64_t rows = std::accumulate(added.rows.begin(), added.rows.end(), int64_t{0});
+    if (tells && rows != *plan.rows)
+      throw Error(Kind::data, cat("the chunks of mapping \"", mapping, "\" differ in length: the one of '",
+                                  tells->files[0].string(), "' has ", *plan.rows, " rows, the one of '",
+                                  added.files[0].string(), "' ", rows));
+    tells = &added;
+    plan.rows = rows;
+  }
+  return plan;
+}
+
+}  // namespace hctr

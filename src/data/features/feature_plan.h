@@ -1,0 +1,50 @@
+// What it takes to read the samples of one mapping of a feature specification: which files, which of their columns, and
+// what those become.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/clause.h"
+#include "data/features/feature_spec.h"
+
+namespace hctr {
+
+/// A column of a chunk, and its place in a sample.
+struct FeatureField {
+  enum class To { label, dense, slot };
+  FeatureColumn feature;
+  size_t place = 0;  ///< of a csv chunk: the cell; of a binary one: the offset in the row
+  To to = To::slot;
+  int64_t index = 0;                                    ///< which label, dense value or slot
+  int64_t limit = std::numeric_limits<int64_t>::max();  ///< of a slot: ids are below
+  int64_t more = 0;                                     ///< of a slot: added to the ids
+};
+
+/// A chunk that holds columns of a sample.
+struct FeatureGroup {
+  FeatureChunk::Kind kind = FeatureChunk::Kind::csv;
+  std::vector<fs::path> files;
+  size_t width = 0;           ///< cells of a line, or bytes of a row
+  std::vector<int64_t> rows;  ///< of a binary chunk: of each file
+  std::vector<FeatureField> fields;
+
+  bool binary() const { return kind == FeatureChunk::Kind::split_binary; }
+};
+
+struct FeaturePlan {
+  std::string mapping;
+  int64_t label_dim = 0, dense_dim = 0, slots = 0;
+  std::vector<FeatureGroup> groups;
+  std::optional<int64_t> rows;  ///< of the mapping, where a binary chunk tells
+};
+
+/// Chunks without a column that is wanted are left alone. Errors: Error(config) for a specification that the clause
+/// does not fit; Error(io) for files that are not there; Error(data) for a size that is no whole number of rows, and
+/// binary chunks of different lengths.
+FeaturePlan plan_features(const DataClause&, const std::string& mapping);
+
+}  // namespace hctr

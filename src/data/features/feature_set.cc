@@ -1,0 +1,63 @@
+#include "data/features/feature_set.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/features/feature_cutter.h"
+#include "data/features/feature_parser.h"
+
+namespace hctr {
+namespace {
+
+class FeatureSet : public SampleSet {
+ public:
+  FeatureSet(const DataClause& clause, const Source& source)
+      : policy_(clause.bad_records), files_{clause.feature_spec}, plan_(plan_features(clause, source.path)) {
+    if (source.num_samples > 0) most_ = source.num_samples;
+    if (plan_.rows && most_.value_or(0) > *plan_.rows)
+      throw Error(Kind::data,
+                  cat("mapping \"", source.path, "\" of '", clause.feature_spec, "' holds ", *plan_.rows,
+                      " rows, the Data layer says ", *most_, " (\"num_samples\" and \"eval_num_samples\")"));
+    samples_ = most_ ? *most_ : plan_.rows ? *plan_.rows : estimate();
+    if (samples_ == 0)
+      throw Error(Kind::data, cat("mapping \"", source.path, "\" of '", clause.feature_spec,
+                                  "': the data set is empty: its files hold no rows"));
+  }
+
+  const std::vector<fs::path>& files() const override { return files_; }
+  int64_t samples() const override { return samples_; }
+  std::unique_ptr<Cutter> open(size_t, Place from) override {
+    return std::make_unique<FeatureCutter>(plan_, from.record, most_);
+  }
+  std::unique_ptr<Parser> parser() const override { return std::make_unique<FeatureParser>(plan_, policy_); }
+  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
+
+ private:
+  /// From the size of the first chunk's files and the lines at the start of the first one.
+  int64_t estimate() const {
+    const FeatureGroup& group = plan_.groups[0];
+    const auto stream = open_stream(group.files[0]);
+    std::vector<std::byte> start(1 << 20);
+    const size_t got = stream->read(start.data(), start.size());
+    const auto lines = std::count(start.begin(), start.begin() + static_cast<ptrdiff_t>(got), std::byte{'\n'});
+    double bytes = 0;
+    for (const fs::path& file : group.files) bytes += static_cast<double>(fs::file_size(file));
+    const double of_a_line = static_cast<double>(std::max<int64_t>(1, stream->consumed())) /
+                             static_cast<double>(std::max<int64_t>(1, lines));
+    return bytes == 0 ? 0 : std::max<int64_t>(1, static_cast<int64_t>(bytes / of_a_line));
+  }
+
+  std::optional<BadRecordPolicy> policy_;
+  std::vector<fs::path> files_;  // the specification: the mapping is gone through as one file
+  FeaturePlan plan_;
+  std::optional<int64_t> most_;
+  int64_t samples_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<SampleSet> open_feature_set(const DataClause& clause, const Source& source, KeyWidth, const Log&) {
+  return std::make_unique<FeatureSet>(clause, source);
+}
+
+}  // namespace hctr

@@ -1,0 +1,17 @@
+// The samples of one mapping of a feature specification. Their columns may lie in any number of files; all threads
+// parse, and read binary files.
+#pragma once
+
+#include <memory>
+
+#include "base/log.h"
+#include "data/sample_set.h"
+#include "data/source.h"
+
+namespace hctr {
+
+/// Source::path is the mapping. Errors: those of plan_features(); Error(data) when it holds no rows, or fewer than
+/// num_samples where a binary chunk tells.
+std::unique_ptr<SampleSet> open_feature_set(const DataClause&, const Source&, KeyWidth, const Log&);
+
+}  // namespace hctr

@@ -1,0 +1,167 @@
+#include "data/formats/data_schema.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "data/features/feature_clause.h"
+#include "data/formats/format_table.h"
+
+namespace hctr {
+namespace {
+
+constexpr double kMost = 1 << 30;  // of anything counted per sample: products of two fit 64 bits
+
+std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
+
+void resolve_limits(SparseInput& input, const std::string& pointer, Problems& problems) {
+  if (input.keep_first && input.keep_last)
+    problems.error(pointer + "/keep_first",
+                   "a slot keeps its first or its last keys; \"keep_last\" is there too, keep one of them");
+  if (!input.nnz_per_slot) {
+    if (!input.max_feature_num_per_sample)
+      return problems.error(pointer,
+                            "sparse input needs \"max_feature_num_per_sample\": most keys of one sample over all its "
+                            "slots (or \"nnz_per_slot\")");
+    if (!input.max_nnz) input.max_nnz = input.max_feature_num_per_sample;
+    return;
+  }
+  std::vector<int64_t> per_slot = input.nnz_per_slot->values;
+  if (per_slot.size() == 1) per_slot.resize(static_cast<size_t>(input.slot_num), per_slot[0]);
+  if (static_cast<int64_t>(per_slot.size()) != input.slot_num)
+    return problems.error(
+        pointer + "/nnz_per_slot",
+        cat("has ", plural(static_cast<int64_t>(per_slot.size()), "number"), " for ", plural(input.slot_num, "slot")));
+  const int64_t sum = std::accumulate(per_slot.begin(), per_slot.end(), int64_t{0});
+  const int64_t most = *std::max_element(per_slot.begin(), per_slot.end());
+  if (input.max_feature_num_per_sample && *input.max_feature_num_per_sample != sum)
+    problems.note(pointer + "/max_feature_num_per_sample",
+                  cat("has no effect: \"nnz_per_slot\" decides, and adds up to ", sum, " instead of ",
+                      *input.max_feature_num_per_sample));
+  if (input.max_nnz && *input.max_nnz != most)
+    problems.note(pointer + "/max_nnz", cat("has no effect: \"nnz_per_slot\" decides, and is ", most,
+                                            " at most instead of ", *input.max_nnz));
+  input.max_feature_num_per_sample = sum;
+  input.max_nnz = most;
+}
+
+void check_together(DataClause& clause, const std::string& pointer, Problems& problems) {
+  complete_feature_clause(clause, pointer, problems);
+  const FormatType& format = format_type(clause.format);
+  format.check(clause, pointer, problems);
+  if (clause.csv.given && clause.format != DataFormat::csv)
+    problems.note(pointer + "/csv", "has no effect: the format is not \"Csv\"");
+  if (clause.criteo.given && clause.format != DataFormat::criteo)
+    problems.note(pointer + "/criteo", "has no effect: the format is not \"Criteo\"");
+  if (clause.parquet.given && clause.format != DataFormat::parquet)
+    problems.note(pointer + "/parquet", "has no effect: the format is not \"Parquet\"");
+  if (clause.source.empty())
+    problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
+
+  std::vector<std::pair<std::string, std::string>> tops = {{clause.label.top, "/label/top"},
+                                                           {clause.dense.top, "/dense/top"}};
+  for (size_t i = 0; i < clause.sparse.size(); ++i) tops.emplace_back(clause.sparse[i].top, cat("/sparse/", i, "/top"));
+  for (size_t i = 0; i < tops.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (tops[i].first == tops[j].first)
+        problems.error(pointer + tops[i].second,
+                       cat("\"", tops[i].first, "\" is the name of ", pointer, tops[j].second, " already"));
+}
+
+Schema<LabelPart> label_schema() {
+  return Schema<LabelPart>("label")
+      .need("top", &LabelPart::top, "name of the label tensor")
+      .need("label_dim", &LabelPart::label_dim, "labels of a sample", between(1, kMost));
+}
+
+Schema<DensePart> dense_schema() {
+  return Schema<DensePart>("dense")
+      .need("top", &DensePart::top, "name of the dense tensor")
+      .need("dense_dim", &DensePart::dense_dim, "dense features of a sample; may be 0", between(0, kMost))
+      .ignored("aligned", "batches are laid out as this program needs them");
+}
+
+Schema<SparseInput> sparse_schema() {
+  return Schema<SparseInput>("sparse input")
+      .need("top", &SparseInput::top, "name by which an embedding reads this input")
+      .opt("type", &SparseInput::type, "accepted from v2 files; the embedding that reads the input decides")
+      .need("slot_num", &SparseInput::slot_num, "consecutive slots of the record that belong to this input",
+            between(1, kMost))
+      .opt("max_feature_num_per_sample", &SparseInput::max_feature_num_per_sample,
+           "most keys of one sample over all slots of this input", between(1, kMost))
+      .opt("max_nnz", &SparseInput::max_nnz, "most keys of one slot; max_feature_num_per_sample where absent",
+           between(1, kMost))
+      .opt("nnz_per_slot", &SparseInput::nnz_per_slot, "v3.1 spelling of the two limits: most keys of each slot",
+           between(1, kMost))
+      .opt("keep_first", &SparseInput::keep_first,
+           "a slot with more keys keeps its first so many; left out: all that the limits allow", between(1, kMost))
+      .opt("keep_last", &SparseInput::keep_last, "a slot with more keys keeps its last so many", between(1, kMost))
+      .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; the records tell",
+           between(0, 1))
+      .together(resolve_limits);
+}
+
+}  // namespace
+
+Schema<DataClause> data_schema() {
+  return Schema<DataClause>("Data")
+      .opt("name", &DataClause::name, "accepted and not used")
+      .opt("format", &DataClause::format, "how the samples are stored")
+      .opt("feature_spec", &DataClause::feature_spec,
+           "a feature specification (YAML), which takes the place of format: source and eval_source then name "
+           "mappings, train and test "
+           "where left out, and slot_size_array may follow from the cardinalities")
+      .opt("source", &DataClause::source, "file list of the training data; needed but with feature_spec")
+      .opt("eval_source", &DataClause::eval_source, "file list of the evaluation data; empty: no evaluation")
+      .opt("check", &DataClause::check,
+           "whether records carry check sums; the files tell, and must agree where this is given")
+      .part("label", &DataClause::label, label_schema(), "the labels of a sample")
+      .part("dense", &DataClause::dense, dense_schema(), "the dense features of a sample")
+      .list("sparse", &DataClause::sparse, sparse_schema(),
+            "the sparse inputs, in the order of their slots in the record")
+      .opt("num_samples", &DataClause::num_samples, "samples in source; not needed for Norm and Parquet", at_least(0))
+      .opt("eval_num_samples", &DataClause::eval_num_samples, "samples in eval_source; not needed for Norm and Parquet",
+           at_least(0))
+      .opt("slot_size_array", &DataClause::slot_size_array, "distinct keys of each slot", between(0, 1LL << 48))
+      .opt("float_label_dense", &DataClause::float_label_dense, "for Raw data; Norm data is always float")
+      .opt("num_workers", &DataClause::num_workers, "threads that parse the data; chosen by the program where absent",
+           between(1, 1024))
+      .opt("shuffle", &DataClause::shuffle,
+           "training samples are put into random order within windows of so many, the files in each pass too; 0: as "
+           "they stand. The order follows from the solver's seed and the pass",
+           between(0, 1 << 30))
+      .opt("bad_records", &DataClause::bad_records,
+           "what a record that makes no sense is: an error, or left out and counted; left out: an error, but "
+           "Norm records that fail their check sum are left out")
+      .opt("max_bad_records", &DataClause::max_bad_records,
+           "more records left out than these are an error; left out: any number", at_least(0))
+      .part("csv", &DataClause::csv, csv_schema(), "for Csv data: what its columns are", false)
+      .part("criteo", &DataClause::criteo, criteo_schema(), "for Criteo data: which features become what", false)
+      .part("parquet", &DataClause::parquet, parquet_schema(),
+            "for Parquet data: what its columns are and what nulls become", false)
+      .opt("cache_eval_data", &DataClause::cache_eval_data,
+           "evaluation batches that stay in the device's memory once they have been read, true: all; "
+           "the others are read each time",
+           at_least(0))
+      .ignored("async_param", "for the format RawAsync")
+      .ignored("num_iterations_statistics", "no statistics of the data are taken beforehand")
+      .together(check_together);
+}
+
+DataClause data_clause_of(const Json& config, Problems& problems) {
+  const Json* layers = config.find("layers");
+  if (!layers || !layers->array() || layers->array()->empty()) {
+    problems.error("/layers", "expected an array whose first element is the Data layer");
+    return {};
+  }
+  const Json& first = layers->array()->front();
+  const Json* type = first.find("type");
+  std::string word;
+  if (!type || !read_value(*type, Range{}, word).empty() || word != "Data") {
+    problems.error("/layers/0/type", cat("expected \"Data\", found ", type ? type->kind() : "nothing"));
+    return {};
+  }
+  return data_schema().parse(first, "/layers/0", problems, {"type"});
+}
+
+}  // namespace hctr

@@ -1,0 +1,146 @@
+#include "data/io/byte_stream.h"
+
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+#include "data/io/byte_file.h"
+
+namespace hctr {
+namespace {
+
+enum class Packing { none, gzip, zstd };
+
+Packing packing_of(const fs::path& path) {
+  ByteFile file(path);
+  std::array<std::byte, 4> start{};
+  file.read(start.data(), start.size());
+  const auto begins = [&](std::initializer_list<int> bytes) {
+    return std::equal(bytes.begin(), bytes.end(), start.begin(),
+                      [](int a, std::byte b) { return a == static_cast<int>(b); });
+  };
+  if (begins({0x1f, 0x8b})) return Packing::gzip;
+  return begins({0x28, 0xb5, 0x2f, 0xfd}) ? Packing::zstd : Packing::none;
+}
+
+class Plain : public ByteStream {
+ public:
+  explicit Plain(const fs::path& path) : file_(path) {}
+  size_t read(std::byte* to, size_t count) override { return file_.read(to, count); }
+  int64_t consumed() const override { return file_.position(); }
+  void skip_to(int64_t offset) override { file_.seek(offset); }
+
+ private:
+  ByteFile file_;
+};
+
+/// What has to be unpacked cannot be sought in: bytes are read and dropped.
+class Packed : public ByteStream {
+ public:
+  explicit Packed(fs::path path) : path_(std::move(path)) {}
+  size_t read(std::byte* to, size_t count) final {
+    size_t done = 0;
+    while (done < count) {
+      const size_t got = unpack(to + done, count - done);
+      if (got == 0) break;
+      done += got;
+    }
+    position_ += static_cast<int64_t>(done);
+    return done;
+  }
+  void skip_to(int64_t offset) final {
+    std::vector<std::byte> dropped(64 << 10);
+    while (position_ < offset)
+      if (read(dropped.data(), std::min(dropped.size(), static_cast<size_t>(offset - position_))) == 0) break;
+  }
+
+ protected:
+  [[noreturn]] void fail_damaged(const char* reason) const {
+    throw Error(Kind::data, cat("'", path_.string(), "' is damaged or cut off behind byte ", position_,
+                                " of its content: ", reason));
+  }
+  fs::path path_;
+
+ private:
+  virtual size_t unpack(std::byte* to, size_t count) = 0;  // 0 at the end only
+  int64_t position_ = 0;
+};
+
+class Gzip : public Packed {
+ public:
+  explicit Gzip(const fs::path& path) : Packed(path), gz_(::gzopen(path.c_str(), "rb")) {
+    if (!gz_) throw Error(Kind::io, cat("cannot open data file '", path.string(), "': ", std::strerror(errno)));
+    ::gzbuffer(gz_, 1 << 18);
+  }
+  ~Gzip() override { ::gzclose(gz_); }
+  Gzip(const Gzip&) = delete;
+  Gzip& operator=(const Gzip&) = delete;
+  int64_t consumed() const override { return ::gzoffset(gz_); }
+
+ private:
+  size_t unpack(std::byte* to, size_t count) override {
+    const int got = ::gzread(gz_, to, static_cast<unsigned>(std::min<size_t>(count, 1 << 30)));
+    int code = Z_OK;
+    const char* reason = ::gzerror(gz_, &code);
+    if (code == Z_ERRNO)
+      throw Error(Kind::io, cat("cannot read data file '", path_.string(), "': ", std::strerror(errno)));
+    if (got < 0 || code == Z_BUF_ERROR) fail_damaged(reason);
+    return static_cast<size_t>(got);
+  }
+  gzFile gz_;
+};
+
+class Zstandard : public Packed {
+ public:
+  explicit Zstandard(const fs::path& path)
+      : Packed(path), file_(path), packed_(ZSTD_DStreamInSize()), state_(ZSTD_createDStream()) {}
+  ~Zstandard() override { ZSTD_freeDStream(state_); }
+  Zstandard(const Zstandard&) = delete;
+  Zstandard& operator=(const Zstandard&) = delete;
+  int64_t consumed() const override { return file_.position(); }
+
+ private:
+  size_t unpack(std::byte* to, size_t count) override {
+    ZSTD_outBuffer out{to, count, 0};
+    while (out.pos == 0) {
+      if (in_.pos == in_.size) in_ = {packed_.data(), file_.read(packed_.data(), packed_.size()), 0};
+      const size_t had = in_.pos;
+      const size_t left = ZSTD_decompressStream(state_, &out, &in_);
+      if (ZSTD_isError(left)) fail_damaged(ZSTD_getErrorName(left));
+      if (in_.size == 0 && out.pos == 0) {
+        if (!between_frames_) fail_damaged("it ends inside a frame");
+        return 0;
+      }
+      if (in_.pos > had || out.pos > 0) between_frames_ = left == 0;
+    }
+    return out.pos;
+  }
+  ByteFile file_;
+  std::vector<std::byte> packed_;
+  ZSTD_inBuffer in_{nullptr, 0, 0};
+  ZSTD_DStream* state_;
+  bool between_frames_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteStream> open_stream(const fs::path& path) {
+  switch (packing_of(path)) {
+    case Packing::gzip:
+      return std::make_unique<Gzip>(path);
+    case Packing::zstd:
+      return std::make_unique<Zstandard>(path);
+    default:
+      return std::make_unique<Plain>(path);
+  }
+}
+
+bool is_packed(const fs::path& path) { return packing_of(path) != Packing::none; }
+
+}  // namespace hctr

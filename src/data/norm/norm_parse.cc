@@ -1,0 +1,170 @@
+// Parsing a chunk: check sums and limits record by record, then keys turned from record order into slot order.
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/norm/norm_file.h"
+#include "data/one_hot.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kFailed = "fails its check sum";
+
+template <class Key>
+int64_t widened(const std::byte* p) {
+  return static_cast<int64_t>(load<Key>(p));
+}
+
+void load_floats(const std::byte* from, int64_t count, float* to) {
+  if (count > 0) std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+}
+
+template <class Key>
+void place_bags(const ParseScratch& scratch, const NormSizes& sizes, SampleBlock& block) {
+  const int64_t n = block.rows, slots = sizes.slots;
+  int32_t at = 0;
+  for (int64_t s = 0; s < slots; ++s)
+    for (int64_t r = 0; r < n; ++r) {
+      block.offsets[static_cast<size_t>(s * n + r)] = at;
+      at += scratch.nnz[static_cast<size_t>(r * slots + s)];
+    }
+  block.offsets[static_cast<size_t>(slots * n)] = at;
+  grow(block.keys, at);
+  for (int64_t r = 0; r < n; ++r) {
+    const std::byte* p = scratch.slots[static_cast<size_t>(r)];
+    for (int64_t s = 0; s < slots; ++s) {
+      const int32_t count = scratch.nnz[static_cast<size_t>(r * slots + s)];
+      int64_t* to = block.keys.data() + block.offsets[static_cast<size_t>(s * n + r)];
+      p += sizeof(int32_t);
+      for (int32_t k = 0; k < count; ++k, p += sizeof(Key)) to[k] = widened<Key>(p);
+    }
+  }
+}
+
+/// "'a.data': record 7 of 100, at byte 64: ..."
+std::string describe(const NormInfo& info, const Chunk& chunk, int64_t record, const std::string& problem) {
+  return cat("'", info.path.string(), "': record ", chunk.begin.record + record + 1, " of ",
+             info.header.number_of_records, ", at byte ",
+             chunk.begin.offset + chunk.begins[static_cast<size_t>(record)] - chunk.begins[0], ": ", problem);
+}
+
+/// The payload of a record with a frame, and whether its check sum is right.
+bool sum_is_right(const Chunk& chunk, int64_t record) {
+  const std::byte* payload =
+      chunk.buffer.data() + chunk.begins[static_cast<size_t>(record)] + formats::kFrameLengthBytes;
+  const std::byte* end = chunk.buffer.data() + chunk.begins[static_cast<size_t>(record) + 1] - formats::kFrameSumBytes;
+  return byte_sum(payload, static_cast<size_t>(end - payload)) == static_cast<uint8_t>(*end);
+}
+
+/// Goes through the records of a chunk that are to be parsed.
+class Wanted {
+ public:
+  Wanted(const Chunk& chunk, const ParseScratch& scratch) : chunk_(chunk), failed_(scratch.failed_records) {}
+
+  /// For each record in turn: is it to be parsed?
+  bool operator()(int64_t record) {
+    if (!chunk_.shared) return true;
+    if (failed_at_ < failed_.size() && failed_[failed_at_] == record) return ++failed_at_, false;
+    const int64_t row = row_++;
+    while (span_ < chunk_.wanted.size() && chunk_.wanted[span_].end <= row) ++span_;
+    return span_ < chunk_.wanted.size() && chunk_.wanted[span_].begin <= row;
+  }
+
+ private:
+  const Chunk& chunk_;
+  const std::vector<int64_t>& failed_;
+  size_t failed_at_ = 0, span_ = 0;
+  int64_t row_ = 0;
+};
+
+template <class Key>
+BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch,
+                 SampleBlock& block) {
+  const NormSizes& sizes = info.sizes;
+  const int64_t most = chunk.count_wanted(chunk.records), label = info.shape.label_dim, dense = info.shape.dense_dim;
+  const bool sum = info.check == Check::sum, summed = chunk.shared && !policy;
+  grow(block.label, most * label);
+  grow(block.dense, most * dense);
+  grow(block.offsets, most * sizes.slots + 1);
+  grow(block.keys, most * sizes.slots);
+  scratch.slots.clear();
+
+  int64_t rows = 0;
+  bool one_hot = true;
+  BadRecords bad = summed ? scratch.failed : BadRecords{};
+  Wanted wanted(chunk, scratch);
+  for (int64_t i = 0; most > 0 && i < chunk.records; ++i) {
+    if (!wanted(i)) continue;
+    const std::byte* payload = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i)];
+    const std::byte* end = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i) + 1];
+    if (sum) {
+      payload += formats::kFrameLengthBytes;
+      end -= formats::kFrameSumBytes;
+      if (!summed && !sum_is_right(chunk, i)) {
+        bad.add([&] { return describe(info, chunk, i, kFailed); });
+        if (policy == BadRecordPolicy::error) throw Error(Kind::data, bad.first);
+        continue;
+      }
+    }
+    const std::byte* slots = payload + sizes.numbers;
+    const bool ones = sizes.one_hot_fits && end - payload == static_cast<ptrdiff_t>(sizes.one_hot) &&
+                      all_one(slots, sizes.slots, sizes.slot_stride);
+    if (!ones || !one_hot) {
+      if (one_hot) {  // the first record that is not one-hot: those before it are
+        grow(scratch.nnz, most * sizes.slots);
+        std::fill_n(scratch.nnz.begin(), rows * sizes.slots, 1);
+        one_hot = false;
+      }
+      int32_t* nnz = scratch.nnz.data() + rows * sizes.slots;
+      if (ones) {
+        std::fill_n(nnz, sizes.slots, 1);
+      } else {
+        const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes, nnz);
+        std::string problem = walk.problem;
+        if (walk.end == SlotWalk::End::short_of_bytes)
+          problem = cat("its slots reach past its ", end - payload, " bytes");
+        else if (walk.end == SlotWalk::End::whole && walk.at != end)
+          problem = cat("its slots end after ", walk.at - payload, " of its ", end - payload, " bytes");
+        if (!problem.empty()) {
+          bad.add([&] { return describe(info, chunk, i, problem); });
+          if (policy != BadRecordPolicy::skip) throw Error(Kind::data, describe(info, chunk, i, problem));
+          continue;
+        }
+      }
+    }
+    load_floats(payload, label, block.label.data() + rows * label);
+    load_floats(payload + static_cast<size_t>(label) * sizeof(float), dense, block.dense.data() + rows * dense);
+    scratch.slots.push_back(slots);
+    ++rows;
+  }
+  block.rows = rows;
+  if (one_hot) {
+    for (const std::byte*& at : scratch.slots) at += sizeof(int32_t);  // past the count of the first slot
+    place_one_hot<Key>(scratch.slots, sizes.slots, sizes.slot_stride, nullptr, block);
+  } else
+    place_bags<Key>(scratch, sizes, block);
+  return bad;
+}
+
+}  // namespace
+
+int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy,
+                        ParseScratch& scratch) {
+  scratch.failed = {};
+  scratch.failed_records.clear();
+  if (info.check == Check::sum && !policy)
+    for (int64_t i = 0; i < chunk.records; ++i)
+      if (!sum_is_right(chunk, i)) {
+        scratch.failed.add([&] { return describe(info, chunk, i, kFailed); });
+        scratch.failed_records.push_back(i);
+      }
+  return chunk.records - scratch.failed.count;
+}
+
+BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy,
+                            ParseScratch& scratch, SampleBlock& block) {
+  return info.key_bytes == 4 ? parse<uint32_t>(info, chunk, policy, scratch, block)
+                             : parse<int64_t>(info, chunk, policy, scratch, block);
+}
+
+}  // namespace hctr

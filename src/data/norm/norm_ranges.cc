@@ -1,0 +1,137 @@
+#include "data/norm/norm_ranges.h"
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "base/error.h"
+#include "data/norm/norm_walk.h"
+
+namespace hctr {
+namespace {
+
+constexpr size_t kTail = 4 << 10;  // read behind a range for the record that reaches past it; more where that is longer
+constexpr size_t kMostBytes = 1 << 30;  // of a range and its tail: offsets in it have 32 bits
+
+/// A range on its way from the cutter to a parser. A promise that is dropped tells the ranges behind that this one
+/// could not be read.
+struct ByteRange {
+  std::shared_ptr<const ByteFile> file;
+  int64_t begin, end;          // bytes of the file; the same: the file's end
+  std::future<Place> before;   // where the records before it end
+  std::promise<Place> behind;  // where its own do
+};
+
+[[noreturn]] void fail(const NormInfo& info, const Place& at, const std::string& problem) {
+  throw Error(Kind::data, cat("'", info.path.string(), "': record ", at.record + 1, " of ",
+                              info.header.number_of_records, ", at byte ", at.offset, ": ", problem));
+}
+
+Place wait_for(const NormInfo& info, ByteRange& range) try {
+  return range.before.get();
+} catch (const std::future_error&) {
+  throw Error(Kind::data, cat("'", info.path.string(), "': records before byte ", range.begin, " could not be read"));
+}
+
+void check_end(const NormInfo& info, const Place& end) {
+  const int64_t records = info.header.number_of_records;
+  if (end.record < records)
+    fail(info, end,
+         cat("is cut off: only ", std::max<int64_t>(0, info.bytes - end.offset), " bytes of it are in the file"));
+  if (end.offset != info.bytes)
+    throw Error(Kind::data,
+                cat("'", info.path.string(), "': its header promises ", records, " records, which end at byte ",
+                    end.offset, ", but the file has ", info.bytes, " bytes"));
+}
+
+/// The bytes of a range, and of the file behind it as far as they are needed.
+class RangeBytes {
+ public:
+  RangeBytes(const NormInfo& info, const ByteRange& range, std::vector<std::byte>& buffer)
+      : range_(range), buffer_(buffer), most_(std::min(static_cast<size_t>(info.bytes - range.begin), kMostBytes)) {
+    read_up_to(static_cast<size_t>(range.end - range.begin) + kTail);
+  }
+  std::span<const std::byte> bytes() const { return {buffer_.data(), used_}; }
+  /// As much again; false when there is no more.
+  bool more() { return used_ < most_ && read_up_to(2 * used_); }
+
+ private:
+  bool read_up_to(size_t size) {
+    size = std::min(size, most_);
+    if (buffer_.size() < size) buffer_.resize(size);
+    range_.file->read_at(range_.begin + static_cast<int64_t>(used_), buffer_.data() + used_, size - used_);
+    used_ = size;
+    return true;
+  }
+  const ByteRange& range_;
+  std::vector<std::byte>& buffer_;
+  size_t most_, used_ = 0;
+};
+
+}  // namespace
+
+NormRanges::NormRanges(std::shared_ptr<const NormInfo> info, Place from, int64_t range)
+    : info_(std::move(info)), file_(std::make_shared<const ByteFile>(info_->path)), range_(range) {
+  if (from.offset == 0) from.offset = info_->first_block;
+  at_ = from.offset;
+  std::promise<Place> start;
+  before_ = start.get_future();
+  start.set_value(from);
+}
+
+bool NormRanges::next(Chunk& chunk) {
+  if (ended_) return false;
+  ended_ = at_ >= info_->bytes;
+  const int64_t end = ended_ ? at_ : std::min((at_ / range_ + 1) * range_, info_->bytes);
+  auto range = std::make_shared<ByteRange>(ByteRange{file_, at_, end, std::move(before_), {}});
+  before_ = range->behind.get_future();
+  at_ = end;
+  chunk.reading = std::move(range);
+  return true;
+}
+
+void read_norm_range(const NormInfo& info, Chunk& chunk) {
+  const auto taken = std::static_pointer_cast<ByteRange>(std::exchange(chunk.reading, nullptr));
+  HCTR_EXPECT(taken, "a range is read once");
+  ByteRange& range = *taken;
+  const auto found = [&](const Place& begin, int64_t records) {
+    chunk.begin = begin;
+    chunk.records = records;
+    chunk.bytes = chunk.begins.back() - chunk.begins.front();
+  };
+  if (range.begin == range.end) {
+    const Place end = wait_for(info, range);
+    check_end(info, end);
+    chunk.begins.assign(1, 0);
+    return found(end, 0);
+  }
+  RangeBytes read(info, range, chunk.buffer);
+  const auto stop = static_cast<size_t>(range.end - range.begin);
+  chunk.begins.clear();
+  if (range.before.wait_for(std::chrono::seconds(0)) != std::future_status::ready)  // else nothing need be guessed
+    if (const auto guess = guess_record(info, read.bytes(), range.begin)) {
+      chunk.begins.assign(1, *guess);
+      walk_records(info, read.bytes(), stop, info.header.number_of_records, chunk.begins);
+    }
+  const Place begin = wait_for(info, range);
+  const int64_t most = info.header.number_of_records - begin.record;
+  if (begin.offset < range.begin || begin.offset >= range.end ||
+      most == 0) {  // the last record was before, or reaches past all of this
+    range.behind.set_value(begin);
+    chunk.begins.assign(1, 0);
+    return found(begin, 0);
+  }
+  const auto first = static_cast<uint32_t>(begin.offset - range.begin);
+  const auto records = [&] { return static_cast<int64_t>(chunk.begins.size()) - 1; };
+  if (chunk.begins.empty() || chunk.begins[0] != first || records() > most) chunk.begins.assign(1, first);
+  for (;;) {
+    const RecordWalk walk = walk_records(info, read.bytes(), stop, most - records(), chunk.begins);
+    const Place end{.record = begin.record + records(), .offset = range.begin + chunk.begins.back()};
+    if (walk.end == RecordWalk::End::bad) fail(info, end, walk.problem);
+    if (walk.end == RecordWalk::End::short_of_bytes && read.more()) continue;
+    range.behind.set_value(end);
+    return found(begin, records());
+  }
+}
+
+}  // namespace hctr

@@ -1,0 +1,65 @@
+#include "data/norm/norm_set.h"
+
+#include "base/error.h"
+#include "data/io/file_list.h"
+#include "data/norm/norm_file.h"
+#include "data/norm/norm_ranges.h"
+
+namespace hctr {
+namespace {
+
+class NormSet : public SampleSet {
+ public:
+  NormSet(const DataClause& clause, const Source& source, KeyWidth width, const Log& log)
+      : demands_(norm_demands(clause, width)),
+        policy_(clause.bad_records),
+        files_(read_file_list(source.path, log)),
+        infos_(files_.size()) {
+    for (const fs::path& file : files_) samples_ += read_norm_header(file, demands_).header.number_of_records;
+    if (samples_ == 0)
+      throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
+  }
+
+  const std::vector<fs::path>& files() const override { return files_; }
+  int64_t samples() const override { return samples_; }
+
+  std::unique_ptr<Cutter> open(size_t file, Place from) override {
+    // Found once and then left alone: a thread parses only chunks that it cut itself, behind this.
+    if (!infos_[file]) infos_[file] = std::make_shared<const NormInfo>(read_norm_info(files_[file], demands_));
+    return std::make_unique<NormRanges>(infos_[file], from);
+  }
+
+  std::unique_ptr<Parser> parser() const override {
+    struct NormParser : Parser {
+      explicit NormParser(const NormSet& of) : set(of) {}
+      int64_t count(Chunk& chunk) override {
+        read_norm_range(*set.infos_[chunk.file], chunk);
+        return count_norm_rows(*set.infos_[chunk.file], chunk, set.policy_, scratch);
+      }
+      BadRecords parse(Chunk& chunk, SampleBlock& block) override {
+        if (!chunk.shared) read_norm_range(*set.infos_[chunk.file], chunk);  // else counting has
+        return parse_norm_chunk(*set.infos_[chunk.file], chunk, set.policy_, scratch, block);
+      }
+      const NormSet& set;
+      ParseScratch scratch;
+    };
+    return std::make_unique<NormParser>(*this);
+  }
+  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
+
+ private:
+  NormDemands demands_;
+  std::optional<BadRecordPolicy> policy_;
+  std::vector<fs::path> files_;
+  std::vector<std::shared_ptr<const NormInfo>> infos_;  // by file; null: not opened yet
+  int64_t samples_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<SampleSet> open_norm_set(const DataClause& clause, const Source& source, KeyWidth width,
+                                         const Log& log) {
+  return std::make_unique<NormSet>(clause, source, width, log);
+}
+
+}  // namespace hctr

@@ -1,0 +1,16 @@
+// Norm files as a set of samples.
+#pragma once
+
+#include <memory>
+
+#include "base/log.h"
+#include "data/sample_set.h"
+#include "data/source.h"
+
+namespace hctr {
+
+/// Reads the list and every header. Errors: those of read_file_list() and read_norm_header(); Error(data) when there
+/// are no records.
+std::unique_ptr<SampleSet> open_norm_set(const DataClause&, const Source&, KeyWidth, const Log&);
+
+}  // namespace hctr

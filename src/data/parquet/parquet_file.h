@@ -1,0 +1,23 @@
+// Parquet files by way of the plug-in, with errors as this program has them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/files.h"
+#include "data/parquet/parquet_plugin.h"
+
+namespace hctr {
+
+/// Loads the plug-in, once. Errors: Error(io) saying how to get one.
+const ParquetPlugin& parquet_plugin();
+/// Why there is no plug-in; empty where there is.
+std::string why_no_parquet();
+
+/// Rows that are decoded at a time: as values and as samples they fit the second-level cache together.
+inline constexpr int64_t kParquetPieceRows = 8192;
+
+/// Errors: Error(io) when there is no such file, Error(data) when it is not whole.
+std::shared_ptr<ParquetFile> open_parquet(const fs::path&);
+
+}  // namespace hctr

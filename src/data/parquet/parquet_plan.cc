@@ -1,0 +1,121 @@
+#include "data/parquet/parquet_plan.h"
+
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+using Column = ParquetMetadata::Column;
+
+class Planner {
+ public:
+  Planner(const DataClause& clause, const ParquetMetadata* metadata, const fs::path& file, const Log& log)
+      : part_(clause.parquet), metadata_(metadata), file_(file), log_(log) {}
+
+  /// Labels and dense values: the first of "labels" and "conts" together, where the clause does not name them.
+  void numbers(ParquetPlan& plan) {
+    const auto labels = static_cast<size_t>(plan.shape.label_dim), dense = static_cast<size_t>(plan.shape.dense_dim);
+    std::vector<Column> columns;
+    if (part_.labels.empty() || (part_.dense.empty() && dense > 0)) {
+      const ParquetMetadata& metadata = needed(part_.labels.empty() ? "labels" : "dense values");
+      columns = metadata.labels;
+      columns.insert(columns.end(), metadata.conts.begin(), metadata.conts.end());
+      if (part_.labels.empty() && part_.dense.empty())
+        expect(columns.size(), labels + dense, "\"labels\" and \"conts\" name", "labels and dense values");
+    }
+    if (!part_.labels.empty()) {
+      for (const std::string& name : part_.labels) plan.labels.push_back({{.column = name}, true, -1});
+    } else {
+      expect(columns.size(), labels, "\"labels\" and \"conts\" name", "labels");
+      for (size_t i = 0; i < labels; ++i) plan.labels.push_back({{.column = columns[i].name}, false, columns[i].index});
+    }
+    if (!part_.dense.empty()) {
+      for (DenseRule& rule : dense_rules(part_.dense)) plan.dense.push_back({std::move(rule), true, -1});
+    } else if (dense > 0) {
+      const size_t first = part_.labels.empty() ? labels : metadata_->labels.size();
+      expect(columns.size(), first + dense, "\"labels\" and \"conts\" name", "labels and dense values");
+      for (size_t i = first; i < first + dense; ++i)
+        plan.dense.push_back({{.column = columns[i].name}, false, columns[i].index});
+    }
+    for (ParquetNumber& number : plan.dense)
+      if (!number.rule.fallback && part_.default_dense) number.rule.fallback = static_cast<float>(*part_.default_dense);
+  }
+
+  void slots(ParquetPlan& plan) {
+    const auto slots = static_cast<size_t>(plan.shape.slots());
+    if (!part_.slots.empty()) {
+      for (SlotRule& rule : slot_rules(part_.slots, part_.hash_seed)) plan.slots.push_back({std::move(rule), -1, 0});
+    } else if (slots > 0) {
+      const std::vector<Column>& cats = needed("slots").cats;
+      expect(cats.size(), slots, "\"cats\" names", "slots");
+      if (cats.size() > slots)
+        log_.warning("'", metadata_->path.string(), "': \"cats\" names ", cats.size(),
+                     " columns, and the Data layer has ", slots, " slots: the first so many are read");
+      for (size_t i = 0; i < slots; ++i)
+        plan.slots.push_back({slot_rule(cats[i].name, static_cast<int64_t>(i), part_.hash_seed), cats[i].index, 0});
+    }
+    for (ParquetSlot& slot : plan.slots)
+      if (!slot.rule.fallback) slot.rule.fallback = part_.default_key;
+  }
+
+ private:
+  const ParquetMetadata& needed(const char* what) const {
+    if (metadata_) return *metadata_;
+    throw Error(Kind::data, cat("which columns are the ", what, "? There is no ", kParquetMetadata, " beside '",
+                                file_.string(), "', and \"parquet\" of the Data layer does not name them"));
+  }
+  void expect(size_t found, size_t wanted, const char* names, const char* what) const {
+    if (found < wanted)
+      throw Error(Kind::data, cat("'", metadata_->path.string(), "': ", names, " ", found,
+                                  " columns, and the Data layer has ", wanted, " ", what));
+  }
+
+  const ParquetPart& part_;
+  const ParquetMetadata* metadata_;
+  const fs::path& file_;
+  const Log& log_;
+};
+
+}  // namespace
+
+ParquetPlan parquet_plan(const DataClause& clause, const ParquetMetadata* metadata, const fs::path& first_file,
+                         KeyWidth width, const Log& log) {
+  ParquetPlan plan;
+  plan.shape = record_shape(clause);
+  plan.most_key = width == KeyWidth::u32 ? std::numeric_limits<uint32_t>::max() : static_cast<uint64_t>(kAllKeys) - 1;
+  Planner planner(clause, metadata, first_file, log);
+  planner.numbers(plan);
+  planner.slots(plan);
+  std::vector<int64_t> offsets(clause.slot_size_array.size());
+  std::exclusive_scan(clause.slot_size_array.begin(), clause.slot_size_array.end(), offsets.begin(), int64_t{0});
+  for (size_t s = 0; s < offsets.size() && s < plan.slots.size(); ++s) plan.slots[s].offset = offsets[s];
+  return plan;
+}
+
+std::vector<int64_t> parquet_fields(const ParquetPlan& plan, const ParquetFileInfo& info, const fs::path& file,
+                                    const fs::path& metadata) {
+  std::vector<int64_t> fields;
+  for (size_t c = 0; c < plan.columns(); ++c) {
+    const std::string& name = plan.name(c);
+    int64_t at = 0;
+    while (at < info.field_count && name != info.fields[at].name) ++at;
+    if (at == info.field_count) {
+      std::string all;
+      for (int64_t i = 0; i < info.field_count; ++i) all += cat(i == 0 ? "" : ", ", "'", info.fields[i].name, "'");
+      throw Error(Kind::data,
+                  cat("'", file.string(), "': there is no column '", name, "'; there are ", all.substr(0, 1000)));
+    }
+    if (plan.index(c) >= 0 && plan.index(c) != at)
+      throw Error(Kind::data, cat("'", metadata.string(), "' says that column '", name, "' has the index ",
+                                  plan.index(c), "; in '", file.string(), "' it has ", at));
+    if (const std::string problem = plan.type_problem(c, info.fields[at]); !problem.empty())
+      throw Error(Kind::data, cat("'", file.string(), "': column '", name, "' ", problem));
+    fields.push_back(at);
+  }
+  return fields;
+}
+
+}  // namespace hctr

@@ -1,0 +1,22 @@
+// Which columns of Parquet files become what: from the Data layer and from _metadata.json.
+#pragma once
+
+#include "base/log.h"
+#include "data/parquet/parquet_columns.h"
+#include "data/parquet/parquet_metadata.h"
+#include "data/sample_set.h"
+#include "data/source.h"
+
+namespace hctr {
+
+/// `metadata`: that beside the first file, or null. Errors: Error(data) when it is needed and not there, or names fewer
+/// columns than the clause has.
+ParquetPlan parquet_plan(const DataClause&, const ParquetMetadata* metadata, const fs::path& first_file, KeyWidth,
+                         const Log&);
+
+/// Where the plan's columns stand in a file. Errors: Error(data) for columns that are not there, not where `metadata`
+/// says, or of the wrong type.
+std::vector<int64_t> parquet_fields(const ParquetPlan&, const ParquetFileInfo&, const fs::path& file,
+                                    const fs::path& metadata);
+
+}  // namespace hctr

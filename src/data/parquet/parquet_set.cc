@@ -1,0 +1,176 @@
+#include "data/parquet/parquet_set.h"
+
+#include <map>
+
+#include "base/error.h"
+#include "data/io/set_files.h"
+#include "data/parquet/parquet_plan.h"
+#include "data/parquet/parquet_row_group.h"
+
+namespace hctr {
+namespace {
+
+/// A piece of a row group, on its way from the cutter to a parser. Wherever that ends too early, those behind it do not
+/// wait.
+struct Reading {
+  Reading(std::shared_ptr<ParquetRowGroup> of, int64_t at) : group(std::move(of)), piece(at) {}
+  ~Reading() {
+    if (!done) group->fail(piece);
+  }
+  Reading(const Reading&) = delete;
+
+  std::shared_ptr<ParquetRowGroup> group;
+  int64_t piece;
+  bool done = false;  // all columns have been read
+};
+
+class ParquetCutter : public Cutter {
+ public:
+  /// Errors: Error(data) when `from` is no place between two pieces.
+  ParquetCutter(std::shared_ptr<ParquetFile> file, fs::path path, std::vector<int64_t> fields, Place from)
+      : file_(std::move(file)), path_(std::move(path)), fields_(std::move(fields)) {
+    const ParquetFileInfo& info = file_->info();
+    while (at_ < info.group_count && before_ + info.groups[at_].rows <= from.record) before_ += info.groups[at_++].rows;
+    row_ = from.record - before_;
+    if (row_ < 0 || row_ % kParquetPieceRows != 0 || (at_ == info.group_count && row_ > 0))
+      throw Error(Kind::data, cat("'", path_.string(), "': a reader cannot go on at row ", from.record + 1));
+  }
+
+  bool next(Chunk& chunk) override {
+    const ParquetFileInfo& info = file_->info();
+    while (at_ < info.group_count && row_ == info.groups[at_].rows) {
+      before_ += info.groups[at_++].rows;
+      row_ = 0;
+      group_.reset();
+    }
+    if (at_ == info.group_count) return false;
+    const ParquetGroup& group = info.groups[at_];
+    const int64_t piece = row_ / kParquetPieceRows;
+    if (!group_) group_ = std::make_shared<ParquetRowGroup>(file_, path_, at_, fields_, piece);
+    chunk.begin = {.record = before_ + row_, .offset = 0};
+    chunk.records = std::min(kParquetPieceRows, group.rows - row_);
+    chunk.bytes = static_cast<int64_t>(static_cast<double>(group.bytes) * static_cast<double>(chunk.records) /
+                                       static_cast<double>(group.rows));
+    chunk.reading = std::make_shared<Reading>(group_, piece);
+    row_ += chunk.records;
+    return true;
+  }
+
+ private:
+  std::shared_ptr<ParquetFile> file_;
+  fs::path path_;
+  std::vector<int64_t> fields_;
+  std::shared_ptr<ParquetRowGroup> group_;
+  int64_t at_ = 0, before_ = 0, row_ = 0;  // the row group, the rows before it, the next row in it
+};
+
+class ParquetParser : public Parser {
+ public:
+  ParquetParser(const ParquetPlan& plan, std::optional<BadRecordPolicy> policy)
+      : plan_(plan), policy_(policy), rows_(plan) {}
+
+  BadRecords parse(Chunk& chunk, SampleBlock& block) override {
+    const auto reading = std::static_pointer_cast<Reading>(std::exchange(chunk.reading, nullptr));
+    HCTR_EXPECT(reading, "a piece of a row group is parsed once");
+    ParquetRowGroup& group = *reading->group;
+    const int64_t wanted = chunk.count_wanted(chunk.records);
+    rows_.start(wanted, block);
+    if (wanted == 0) group.skip(reading->piece);
+    for (size_t c = 0; wanted > 0 && c < plan_.columns(); ++c) {
+      const ParquetPiece piece = group.read(c, reading->piece);
+      const ParquetField& field = group.field(c);
+      HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ",
+                  chunk.records);
+      chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) {
+        rows_.add(c, field, part_of(field.type, piece.values, begin, end));
+      });
+    }
+    reading->done = true;
+    const BadRecords bad = rows_.finish([&](int64_t i) {
+      const int64_t row = chunk.row_of_wanted(i);
+      return cat("'", group.path().string(), "': row ", chunk.begin.record + row + 1, " (row group ", group.group() + 1,
+                 ", its row ", reading->piece * kParquetPieceRows + row + 1, ")");
+    });
+    if (bad.count > 0 && policy_ != BadRecordPolicy::skip) throw Error(Kind::data, bad.first);
+    return bad;
+  }
+
+ private:
+  const ParquetPlan& plan_;
+  std::optional<BadRecordPolicy> policy_;
+  ParquetRows rows_;
+};
+
+class ParquetSet : public SampleSet {
+ public:
+  ParquetSet(const DataClause& clause, const Source& source, KeyWidth width, const Log& log)
+      : policy_(clause.bad_records) {
+    parquet_plugin();  // before anything else is said of the files
+    files_ = parquet_files(source.path, log);
+    std::map<fs::path, std::optional<ParquetMetadata>> metadata;
+    for (const fs::path& path : files_) {
+      const fs::path folder = path.parent_path();
+      if (!metadata.contains(folder)) metadata[folder] = read_parquet_metadata(folder);
+      const std::optional<ParquetMetadata>& beside = metadata[folder];
+      if (fields_.empty()) plan_ = parquet_plan(clause, beside ? &*beside : nullptr, path, width, log);
+      const std::shared_ptr<ParquetFile> file = open_parquet(path);
+      if (beside) check_rows(*beside, path, file->info().rows);
+      fields_.push_back(parquet_fields(plan_, file->info(), path, beside ? beside->path : fs::path()));
+      samples_ += file->info().rows;
+    }
+    if (samples_ == 0)
+      throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
+  }
+
+  const std::vector<fs::path>& files() const override { return files_; }
+  int64_t samples() const override { return samples_; }
+  std::unique_ptr<Cutter> open(size_t file, Place from) override {
+    return std::make_unique<ParquetCutter>(open_parquet(files_[file]), files_[file], fields_[file], from);
+  }
+  std::unique_ptr<Parser> parser() const override { return std::make_unique<ParquetParser>(plan_, policy_); }
+  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
+
+ private:
+  static void check_rows(const ParquetMetadata& metadata, const fs::path& path, int64_t rows) {
+    const auto stated = metadata.rows.find(path.filename().string());
+    if (stated == metadata.rows.end())
+      throw Error(Kind::data, cat("'", metadata.path.string(), "': \"file_stats\" does not name '",
+                                  path.filename().string(), "'; does it belong to other data?"));
+    if (stated->second != rows)
+      throw Error(Kind::data, cat("'", metadata.path.string(), "' says that '", path.filename().string(), "' has ",
+                                  stated->second, " rows; it has ", rows));
+  }
+
+  std::optional<BadRecordPolicy> policy_;
+  std::vector<fs::path> files_;
+  ParquetPlan plan_;
+  std::vector<std::vector<int64_t>> fields_;  // of each file: where the plan's columns stand
+  int64_t samples_ = 0;
+};
+
+}  // namespace
+
+void check_parquet_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
+  const ParquetPart& part = clause.parquet;
+  const auto compare = [&](const char* field, int64_t stated, int64_t columns, const char* list) {
+    if (columns > 0 && stated != columns)
+      problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"parquet\" names ", columns,
+                                          columns == 1 ? " column" : " columns"));
+  };
+  compare("/label/label_dim", clause.label.label_dim, static_cast<int64_t>(part.labels.size()), "\"labels\"");
+  compare("/dense/dense_dim", clause.dense.dense_dim, columns_of(part.dense), "\"dense\"");
+  if (const int64_t columns = columns_of(part.slots); columns > 0 && columns != clause.slots())
+    problems.error(pointer + "/sparse", cat("has ", clause.slots(),
+                                            " slots in all, but \"slots\" of \"parquet\" names ", columns, " columns"));
+  const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
+  if (sizes != 0 && sizes != clause.slots())
+    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", clause.slots(),
+                                                     " slots; their sums are added to the keys of Parquet data"));
+}
+
+std::unique_ptr<SampleSet> open_parquet_set(const DataClause& clause, const Source& source, KeyWidth width,
+                                            const Log& log) {
+  return std::make_unique<ParquetSet>(clause, source, width, log);
+}
+
+}  // namespace hctr

@@ -1,0 +1,46 @@
+#include "data/reader/chunk_source.h"
+
+#include <numeric>
+
+#include "base/error.h"
+#include "data/reader/shuffle.h"
+
+namespace hctr {
+
+std::vector<size_t> file_order(size_t files, int64_t pass, const Passage& passage) {
+  std::vector<size_t> order(files);
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (passage.shuffle_files)
+    shuffle(order, random_key(passage.seed, stream_of("order of files")), static_cast<uint64_t>(pass));
+  return order;
+}
+
+ChunkSource::ChunkSource(SampleSet& set, const Passage& passage, const ReaderPosition& from)
+    : set_(set), passage_(passage), pass_(from.pass) {
+  expect_file_of(from, set.files().size());
+  order_ = file_order(set.files().size(), pass_, passage_);
+  open(from.file, {.record = from.record, .offset = from.offset});
+}
+
+void ChunkSource::open(int64_t file, Place from) {
+  open_ = set_.open(order_[static_cast<size_t>(file)], from);
+  next_file_ = file + 1;
+}
+
+bool ChunkSource::next(Chunk& chunk) {
+  for (;;) {
+    if (open_ && open_->next(chunk)) {
+      chunk.file = order_[static_cast<size_t>(next_file_ - 1)];
+      return true;
+    }
+    open_.reset();
+    if (next_file_ == static_cast<int64_t>(order_.size())) {
+      if (!passage_.repeat) return false;
+      next_file_ = 0;
+      order_ = file_order(order_.size(), ++pass_, passage_);
+    }
+    open(next_file_, {});
+  }
+}
+
+}  // namespace hctr

@@ -1,0 +1,79 @@
+#include "data/reader/reader.h"
+
+#include "base/error.h"
+#include "data/reader/reader_run.h"
+
+namespace hctr {
+namespace {
+
+void expect_same_shape(const BatchShape& batch, const RecordShape& record) {
+  bool same = batch.label_dim == record.label_dim && batch.dense_dim == record.dense_dim &&
+              batch.tables.size() == record.inputs.size();
+  for (size_t i = 0; same && i < batch.tables.size(); ++i)
+    same = batch.tables[i].slots == record.inputs[i].slots &&
+           (batch.tables[i].keep > 0 || batch.tables[i].key_capacity >= batch.samples * record.inputs[i].max_keys);
+  HCTR_EXPECT(same, "the layout of a batch was made for another Data layer");
+}
+
+std::unique_ptr<ReaderRun> start(ReaderSet& set, const ReaderPosition& from) {
+  const RowMap* rows = set.options.shuffle == 0 && set.samples->samples() > 0 ? set.samples->rows() : nullptr;
+  return rows ? run_of_rows(set, *rows, from) : run_of_blocks(set, from);
+}
+
+}  // namespace
+
+void ReaderSet::describe(StepState& state, int64_t rows, int64_t first_sample) const {
+  state.first_sample = first_sample + rank_begin;
+  state.valid_samples = static_cast<int32_t>(share_of(rows));
+  state.global_samples = static_cast<int32_t>(rows);
+  state.samples = static_cast<int32_t>(layout.shape.samples);
+}
+
+Reader::Reader(const DataClause& clause, const Source& source, const BatchLayout& layout, std::vector<std::byte*> slots,
+               const ReaderOptions& options, const Log& log) {
+  HCTR_EXPECT(options.batch > 0 && options.workers > 0 && options.ranks > 0 && options.rank >= 0 &&
+                  options.rank < options.ranks && !slots.empty(),
+              "reader of ", options.batch, " samples, ", options.workers, " workers, rank ", options.rank, " of ",
+              options.ranks, ", ", slots.size(), " slots");
+  set_.reset(new ReaderSet{.samples = format_type(clause.format).open(clause, source, options.key_width, log),
+                           .layout = layout,
+                           .slots = std::move(slots),
+                           .options = options,
+                           .blocks = {},
+                           .care = {.set = source.path, .most = clause.max_bad_records, .log = log}});
+  ReaderSet& set = *set_;
+  set.rank_begin = options.batch * options.rank / options.ranks;
+  set.rank_end = options.batch * (options.rank + 1) / options.ranks;
+  HCTR_EXPECT(layout.shape.samples >= set.rank_end - set.rank_begin, "a layout of ", layout.shape.samples, " rows for ",
+              set.rank_end - set.rank_begin);
+  expect_same_shape(layout.shape, record_shape(clause));
+  reset(options.from);
+}
+
+Reader::~Reader() = default;
+
+std::optional<int> Reader::next() {
+  HCTR_EXPECT(run_, "a reader whose start failed");
+  const std::optional<Ready> ready = run_->next();
+  if (!ready) return std::nullopt;
+  position_ = ready->behind;
+  skipped_ = ready->skipped;
+  return ready->slot;
+}
+
+void Reader::release(int slot) { run_->release(slot); }
+
+void Reader::reset(const ReaderPosition& from) {
+  run_.reset();
+  position_ = from;
+  skipped_ = from.bad_records;
+  run_ = start(*set_, from);
+}
+
+int64_t Reader::parsed_rows() const { return run_->parsed_rows(); }
+
+ReaderPosition Reader::next_pass() const { return {.pass = position_.pass + 1, .bad_records = skipped_}; }
+
+int64_t Reader::samples() const { return set_->samples->samples(); }
+
+}  // namespace hctr

@@ -1,0 +1,101 @@
+#include "data/text/criteo_set.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+class CriteoRows : public RowMaker {
+ public:
+  explicit CriteoRows(const CriteoStyle& style) : style_(style), wide_keys_(static_cast<int32_t>(style.wide_keys())) {}
+  size_t columns() const override { return 1 + kCriteoIntegers + kCriteoCategories; }
+
+  std::string make(Cells cells, const RowMajor::Row& row) const override {
+    CriteoRow values;
+    if (std::string problem = parse_criteo_cells(cells, values); !problem.empty()) return problem;
+    *row.label = values.label;
+    if (style_.has_dense())
+      for (size_t i = 0; i < kCriteoIntegers; ++i) row.dense[i] = dense_value(values.integers[i]);
+    thread_local std::vector<Feature> features;
+    criteo_features(style_, values, features);
+    append_criteo_keys(style_, features, *row.keys);
+    if (wide_keys_ > 0) *row.nnz = wide_keys_;
+    std::fill_n(row.nnz + (wide_keys_ > 0), style_.deep_slots(), 1);
+    return "";
+  }
+
+ private:
+  CriteoStyle style_;
+  int32_t wide_keys_;
+};
+
+}  // namespace
+
+const std::vector<std::pair<std::string, Wide>>& EnumWords<Wide>::table() {
+  static const std::vector<std::pair<std::string, Wide>> words = {
+      {"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}};
+  return words;
+}
+
+const std::vector<std::pair<std::string, Integers>>& EnumWords<Integers>::table() {
+  static const std::vector<std::pair<std::string, Integers>> words = {
+      {"dense", Integers::dense}, {"buckets", Integers::buckets}, {"both", Integers::both}};
+  return words;
+}
+
+Schema<CriteoPart> criteo_schema() {
+  return Schema<CriteoPart>("criteo")
+      .opt("wide", &CriteoPart::wide,
+           "a first slot with the keys of all features (39), or of the pairs C1 x C2 and C3 x C4 (2), or none")
+      .opt("integers", &CriteoPart::integers,
+           "I1 to I13 are dense values, 13 slots of buckets behind those of C1 to C26, or both")
+      .opt("buckets", &CriteoPart::buckets, "keys of each column, at least 3; 0: a key for every value", at_least(0))
+      .opt("key_bits", &CriteoPart::key_bits, "64, or 32: keys that a file of 32-bit keys could hold", between(32, 64))
+      .together([](CriteoPart& part, const std::string& pointer, Problems& problems) {
+        part.given = true;
+        if (part.key_bits != 32 && part.key_bits != 64)
+          problems.error(pointer + "/key_bits", cat("expected 32 or 64, found ", part.key_bits));
+        try {
+          check_criteo_style(criteo_style(part));
+        } catch (const Error& error) {
+          problems.error(pointer + "/buckets", error.what());
+        }
+      });
+}
+
+CriteoStyle criteo_style(const CriteoPart& part) {
+  return {.wide = part.wide,
+          .integers = part.integers,
+          .buckets = part.buckets,
+          .key_bytes = static_cast<int>(part.key_bits / 8)};
+}
+
+void check_criteo_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
+  const CriteoStyle style = criteo_style(clause.criteo);
+  const int64_t slots = style.deep_slots() + (style.wide_keys() > 0);
+  if (clause.label.label_dim != 1)
+    problems.error(pointer + "/label/label_dim", cat("Criteo data has 1 label, not ", clause.label.label_dim));
+  if (clause.dense.dense_dim != style.dense_dim())
+    problems.error(pointer + "/dense/dense_dim", cat("Criteo data with these options has ", style.dense_dim(),
+                                                     " dense values, not ", clause.dense.dense_dim));
+  if (clause.slots() != slots)
+    problems.error(pointer + "/sparse",
+                   cat("has ", clause.slots(), " slots in all; Criteo data with these options has ", slots));
+  else if (style.wide_keys() > 0 &&
+           std::min(clause.sparse[0].max_keys(), *clause.sparse[0].max_nnz) < style.wide_keys())
+    problems.error(pointer + "/sparse/0",
+                   cat("its first slot is the wide one, with ", style.wide_keys(), " keys; the limits allow fewer"));
+}
+
+TextFormat criteo_format(const DataClause& clause) {
+  auto rows = std::make_shared<const CriteoRows>(criteo_style(clause.criteo));
+  return {{.delimiter = '\t', .quote = 0}, false, [rows](Cells) { return rows; }};
+}
+
+std::unique_ptr<SampleSet> open_criteo_set(const DataClause& clause, const Source& source, KeyWidth, const Log& log) {
+  return open_text_set(clause, source, criteo_format(clause), log);
+}
+
+}  // namespace hctr

@@ -1,0 +1,138 @@
+#include "data/text/csv_set.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/column_rules.h"
+#include "data/text_values.h"
+
+namespace hctr {
+namespace {
+
+struct CsvRules {
+  std::vector<std::string> labels;
+  std::vector<DenseRule> dense;
+  std::vector<SlotRule> slots;
+};
+
+CsvRules rules_of(const CsvPart& part) {
+  CsvRules rules{part.labels, dense_rules(part.dense), slot_rules(part.slots, part.hash_seed)};
+  for (DenseRule& rule : rules.dense) rule.fallback = rule.fallback.value_or(0.0f);
+  for (SlotRule& rule : rules.slots) rule.keys = rule.keys.value_or(KeyRule::hash);
+  return rules;
+}
+
+std::string unexpected(const std::string& column, const char* expected, std::string_view found) {
+  return cat("column '", column, "': expected ", expected, ", found ",
+             found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
+}
+
+/// The rules, and where a file has the columns they speak of.
+class CsvRows : public RowMaker {
+ public:
+  CsvRows(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns)
+      : rules_(std::move(rules)), columns_(columns.size()) {
+    const auto place = [&](const std::string& column) {
+      const auto found = std::find(columns.begin(), columns.end(), column);
+      std::string all;
+      for (const std::string& name : columns) all += cat(all.empty() ? "" : ", ", "'", name, "'");
+      if (found == columns.end())
+        throw Error(Kind::data, cat("there is no column '", column, "'; there are ", all.substr(0, 1000)));
+      return static_cast<size_t>(found - columns.begin());
+    };
+    for (const std::string& label : rules_->labels) labels_.push_back(place(label));
+    for (const DenseRule& rule : rules_->dense) dense_.push_back(place(rule.column));
+    for (const SlotRule& rule : rules_->slots) slots_.push_back(place(rule.column));
+  }
+
+  size_t columns() const override { return columns_; }
+
+  std::string make(Cells cells, const RowMajor::Row& row) const override {
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      double number;
+      if (!read_number(cells[labels_[i]], number)) return unexpected(rules_->labels[i], "a number", cells[labels_[i]]);
+      row.label[i] = static_cast<float>(number);
+    }
+    for (size_t i = 0; i < dense_.size(); ++i)
+      if (!dense_value(rules_->dense[i], cells[dense_[i]], row.dense[i]))
+        return unexpected(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      const size_t before = row.keys->size();
+      if (!add_keys(rules_->slots[i], cells[slots_[i]], *row.keys))
+        return unexpected(rules_->slots[i].column,
+                          *rules_->slots[i].keys == KeyRule::hex ? "hexadecimal digits" : "an integer of at least 0",
+                          cells[slots_[i]]);
+      row.nnz[i] = static_cast<int32_t>(row.keys->size() - before);
+    }
+    return "";
+  }
+
+ private:
+  static bool dense_value(const DenseRule& rule, std::string_view cell, float& value) {
+    if (cell.empty()) return value = *rule.fallback, true;
+    double number;
+    return read_number(cell, number) && transformed(rule, number, value);
+  }
+
+  static bool add_keys(const SlotRule& rule, std::string_view cell, std::vector<int64_t>& keys) {
+    if (cell.empty()) {
+      if (!rule.fallback) return true;
+      cell = *rule.fallback;
+    }
+    if (rule.separator == 0) return add_key(rule, cell, keys);
+    for (;;) {
+      const size_t end = std::min(cell.find(rule.separator), cell.size());
+      if (end > 0 && !add_key(rule, cell.substr(0, end), keys)) return false;
+      if (end == cell.size()) return true;
+      cell.remove_prefix(end + 1);
+    }
+  }
+
+  static bool add_key(const SlotRule& rule, std::string_view value, std::vector<int64_t>& keys) {
+    int64_t key = 0;
+    if (!key_of(rule, *rule.keys, value, key)) return false;
+    keys.push_back(key);
+    return true;
+  }
+
+  std::shared_ptr<const CsvRules> rules_;
+  size_t columns_;
+  std::vector<size_t> labels_, dense_, slots_;  // where they stand
+};
+
+}  // namespace
+
+void check_csv_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
+  const CsvPart& csv = clause.csv;
+  if (!csv.given) return problems.error(pointer, "Csv data needs the object \"csv\", which says what its columns are");
+  const auto compare = [&](const char* field, int64_t stated, int64_t columns, const char* list) {
+    if (stated != columns)
+      problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"csv\" names ", columns,
+                                          columns == 1 ? " column" : " columns"));
+  };
+  compare("/label/label_dim", clause.label.label_dim, static_cast<int64_t>(csv.labels.size()), "\"labels\"");
+  compare("/dense/dense_dim", clause.dense.dense_dim, columns_of(csv.dense), "\"dense\"");
+  if (clause.slots() != columns_of(csv.slots))
+    problems.error(pointer + "/sparse", cat("has ", clause.slots(), " slots in all, but \"slots\" of \"csv\" names ",
+                                            columns_of(csv.slots), " columns"));
+}
+
+TextFormat csv_format(const DataClause& clause) {
+  const CsvPart& part = clause.csv;
+  auto rules = std::make_shared<const CsvRules>(rules_of(part));
+  const auto maker = [rules, header = part.header, names = part.columns](Cells first) {
+    std::vector<std::string> columns = names;
+    if (header) columns.assign(first.begin(), first.end());
+    for (size_t i = 0; columns.size() < first.size() && names.empty(); ++i) columns.push_back(std::to_string(i + 1));
+    if (columns.size() != first.size())
+      throw Error(Kind::data, cat("it has ", first.size(), " values, but \"columns\" names ", columns.size()));
+    return std::make_shared<const CsvRows>(rules, columns);
+  };
+  return {{part.delimiter[0], part.quote.empty() ? '\0' : part.quote[0]}, part.header, maker};
+}
+
+std::unique_ptr<SampleSet> open_csv_set(const DataClause& clause, const Source& source, KeyWidth, const Log& log) {
+  return open_text_set(clause, source, csv_format(clause), log);
+}
+
+}  // namespace hctr

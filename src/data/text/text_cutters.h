@@ -1,0 +1,42 @@
+// Cutting text files into chunks of whole records.
+#pragma once
+
+#include <memory>
+
+#include "data/io/byte_file.h"
+#include "data/io/byte_stream.h"
+#include "data/sample_set.h"
+#include "data/text/text_grammar.h"
+
+namespace hctr {
+
+/// No record may be longer: a quote that is never closed is found out in bounded memory.
+inline constexpr int64_t kLongestRecord = 16 << 20;
+
+/// Plain text without quotes: chunks are ranges of bytes that end with a line; the parser reads them.
+class RangeCutter : public Cutter {
+ public:
+  RangeCutter(const fs::path& path, int64_t from) : file_(path), at_(from) {}
+  bool next(Chunk& chunk) override;
+
+ private:
+  ByteFile file_;
+  int64_t at_;
+};
+
+/// Any text: reads it in order, and the chunks hold it.
+class StreamCutter : public Cutter {
+ public:
+  StreamCutter(const fs::path&, TextGrammar, int64_t from);
+  bool next(Chunk& chunk) override;
+  std::optional<int64_t> consumed() const override { return stream_->consumed(); }
+
+ private:
+  fs::path path_;
+  TextGrammar grammar_;
+  std::unique_ptr<ByteStream> stream_;
+  int64_t at_;                   // of rest_
+  std::vector<std::byte> rest_;  // read, but not a whole record yet
+};
+
+}  // namespace hctr

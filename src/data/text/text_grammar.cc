@@ -1,0 +1,143 @@
+#include "data/text/text_grammar.h"
+
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+constexpr uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
+
+uint64_t repeated(char c) { return kOnes * static_cast<uint8_t>(c); }
+/// The high bit of each zero byte.
+uint64_t zero_bytes(uint64_t word) { return ~(((word & ~kHighs) + ~kHighs) | word | ~kHighs); }
+
+/// The first delimiter or line end; `end` when there is none. Eight bytes at a time.
+const char* find_break(const char* p, const char* end, uint64_t delimiters, uint64_t newlines) {
+  for (; p < end; p += 8) {
+    uint64_t word;
+    std::memcpy(&word, p, sizeof word);
+    if (const uint64_t hits = zero_bytes(word ^ delimiters) | zero_bytes(word ^ newlines)) {
+      const char* hit = p + std::countr_zero(hits) / 8;
+      return hit < end ? hit : end;
+    }
+  }
+  return end;
+}
+
+const char* find(const char* p, const char* end, char c) {
+  return p < end ? static_cast<const char*>(std::memchr(p, c, static_cast<size_t>(end - p))) : nullptr;
+}
+
+/// The quote that closes the value whose first character, behind the opening quote, is at `p`; null when there is none.
+const char* closing_quote(const char* p, const char* end, char quote, bool* doubled) {
+  for (;;) {
+    const char* at = find(p, end, quote);
+    if (!at || at + 1 == end || at[1] != quote) return at;
+    *doubled = true;
+    p = at + 2;
+  }
+}
+
+}  // namespace
+
+size_t end_of_last_record(std::string_view text, TextGrammar grammar) {
+  if (grammar.quote == 0) return text.rfind('\n') + 1;
+  const char *const begin = text.data(), *const end = begin + text.size();
+  size_t last = 0;
+  for (const char* p = begin;;) {  // p: outside quotes
+    const char* quote = p;
+    for (;; ++quote) {  // the next one that opens a value
+      quote = find(quote, end, grammar.quote);
+      if (!quote || quote == begin || quote[-1] == grammar.delimiter || quote[-1] == '\n') break;
+    }
+    const std::string_view outside(p, static_cast<size_t>((quote ? quote : end) - p));
+    if (const size_t newline = outside.rfind('\n'); newline != outside.npos)
+      last = static_cast<size_t>(p - begin) + newline + 1;
+    if (!quote) return last;
+    bool doubled = false;
+    const char* close = closing_quote(quote + 1, end, grammar.quote, &doubled);
+    if (!close) return last;
+    p = close + 1;
+    if (p == end) return last;
+  }
+}
+
+void RecordSplitter::add(const char* begin, const char* end) {
+  if (count_ == cells_.size()) cells_.resize(2 * count_);
+  cells_[count_++] = {begin, static_cast<size_t>(end - begin)};
+}
+
+const char* RecordSplitter::split(const char* p, const char* end) {
+  count_ = 0;
+  unclosed_ = false;
+  if (!problem_.empty()) problem_.clear();
+  if (!unescaped_.empty()) unescaped_.clear();
+  const uint64_t delimiters = repeated(grammar_.delimiter), newlines = repeated('\n');
+  // Eight bytes at a time, and all breaks among them; `p` is where the cell at hand starts.
+  for (const char* word_at = p;;) {
+    if (grammar_.quote != 0 && p < end && *p == grammar_.quote) {
+      const char* at = quoted(p, end);
+      if (at == end) return end;
+      if (*at == '\n') return at + 1;
+      word_at = p = at + 1;
+      continue;
+    }
+    uint64_t breaks = 0;
+    if (word_at < end) {
+      uint64_t word;
+      std::memcpy(&word, word_at, sizeof word);
+      breaks = zero_bytes(word ^ delimiters) | zero_bytes(word ^ newlines);
+    }
+    bool quote_next = false;
+    for (; breaks != 0 && !quote_next; breaks &= breaks - 1) {
+      const char* at = word_at + std::countr_zero(breaks) / 8;
+      if (at >= end) break;
+      if (*at == '\n') {
+        add(p, at > p && at[-1] == '\r' ? at - 1 : at);
+        return at + 1;
+      }
+      add(p, at);
+      p = at + 1;
+      quote_next = grammar_.quote != 0 && p < end && *p == grammar_.quote;
+    }
+    if (quote_next) continue;
+    word_at += 8;
+    if (word_at >= end) {
+      add(p, end > p && end[-1] == '\r' ? end - 1 : end);
+      return end;
+    }
+  }
+}
+
+/// A cell that starts with a quote, at `p`; returns the delimiter or line end behind it.
+const char* RecordSplitter::quoted(const char* p, const char* end) {
+  bool doubled = false;
+  const char* close = closing_quote(p + 1, end, grammar_.quote, &doubled);
+  if (!close) {
+    unclosed_ = true;
+    if (problem_.empty()) problem_ = cat("the quote that opens value ", count_ + 1, " is never closed");
+    add(p, end);
+    return end;
+  }
+  const char* at = find_break(close + 1, end, repeated(grammar_.delimiter), repeated('\n'));
+  const char* behind = at > close + 1 && at[-1] == '\r' && (at == end || *at == '\n') ? at - 1 : at;
+  if (behind != close + 1 && problem_.empty())
+    problem_ = cat("value ", count_ + 1, " goes on behind its closing quote: '",
+                   std::string_view(close + 1, static_cast<size_t>(behind - close - 1)).substr(0, 40), "'");
+  if (!doubled) {
+    add(p + 1, close);
+  } else {
+    std::string& text = unescaped_.emplace_back();
+    for (const char* c = p + 1; c < close; ++c) {
+      text += *c;
+      c += *c == grammar_.quote;
+    }
+    add(text.data(), text.data() + text.size());
+  }
+  return at;
+}
+
+}  // namespace hctr

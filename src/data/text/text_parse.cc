@@ -1,0 +1,48 @@
+// Parsing a chunk of text: records into cells, cells into rows.
+#include <cstring>
+
+#include "base/error.h"
+#include "data/text/text_set.h"
+
+namespace hctr {
+
+void find_records(const char* text, size_t size, TextGrammar grammar, RecordSplitter& splitter,
+                  std::vector<uint32_t>& begins) {
+  const char* const end = text + size;
+  begins.clear();
+  for (const char *p = text, *next; p < end; p = next) {
+    bool blank = false;
+    if (grammar.quote == 0) {
+      const auto* newline = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
+      next = newline ? newline + 1 : end;
+      const std::string_view line(p, static_cast<size_t>((newline ? newline : end) - p));
+      blank = line.empty() || line == "\r";
+    } else {
+      next = splitter.split(p, end);
+      blank = is_blank(splitter.cells());
+    }
+    if (!blank) begins.push_back(static_cast<uint32_t>(p - text));
+  }
+  begins.push_back(static_cast<uint32_t>(size));
+}
+
+void parse_text(const char* text, size_t begin, size_t end, const RowMaker& maker,
+                std::optional<BadRecordPolicy> policy, const std::function<std::string(size_t)>& where,
+                RecordSplitter& splitter, RowMajor& rows, BadRecords& bad) {
+  for (const char *p = text + begin, *next; p < text + end; p = next) {
+    next = splitter.split(p, text + end);
+    const Cells cells = splitter.cells();
+    if (is_blank(cells)) continue;
+    std::string problem = splitter.problem();
+    if (problem.empty() && cells.size() != maker.columns())
+      problem = cat("expected ", maker.columns(), " values, found ", cells.size());
+    if (problem.empty()) problem = maker.make(cells, rows.next());
+    if (problem.empty()) problem = rows.keep();
+    if (problem.empty()) continue;
+    bad.add([&] { return cat(where(static_cast<size_t>(p - text)), ": ", problem); });
+    if (policy != BadRecordPolicy::skip || splitter.unclosed())
+      throw Error(Kind::data, cat(where(static_cast<size_t>(p - text)), ": ", problem));
+  }
+}
+
+}  // namespace hctr

@@ -1,0 +1,173 @@
+#include "data/text/text_set.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/io/set_files.h"
+#include "data/text/text_cutters.h"
+
+namespace hctr {
+namespace {
+
+/// Line ends before byte `offset` of the content. Reads the file again: only for messages.
+int64_t lines_before(const fs::path& path, int64_t offset) {
+  const auto stream = open_stream(path);
+  std::vector<std::byte> piece(256 << 10);
+  int64_t lines = 0;
+  while (offset > 0) {
+    const size_t got = stream->read(piece.data(), std::min(piece.size(), static_cast<size_t>(offset)));
+    if (got == 0) break;
+    lines += std::count(piece.begin(), piece.begin() + static_cast<ptrdiff_t>(got), std::byte{'\n'});
+    offset -= static_cast<int64_t>(got);
+  }
+  return lines;
+}
+
+/// What is known of one file.
+struct TextFile {
+  std::shared_ptr<const RowMaker> maker;
+  int64_t first_record = 0;  // offset in the content
+  bool packed = false;
+};
+
+class TextSet : public SampleSet {
+ public:
+  TextSet(const DataClause& clause, const Source& source, const TextFormat& format, const Log& log)
+      : shape_(record_shape(clause)),
+        policy_(clause.bad_records),
+        format_(format),
+        files_(text_files(source.path, log)),
+        known_(files_.size()) {
+    know(0);
+    samples_ = source.num_samples > 0 ? source.num_samples : estimate();
+  }
+
+  const std::vector<fs::path>& files() const override { return files_; }
+  int64_t samples() const override { return samples_; }
+
+  std::unique_ptr<Cutter> open(size_t file, Place from) override {
+    know(file);
+    const int64_t offset = from.offset > 0 ? from.offset : known_[file].first_record;
+    if (cut_by_arithmetic(file)) return std::make_unique<RangeCutter>(files_[file], offset);
+    return std::make_unique<StreamCutter>(files_[file], format_.grammar, offset);
+  }
+
+  std::unique_ptr<Parser> parser() const override;
+  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
+
+ private:
+  friend class TextParser;
+  bool cut_by_arithmetic(size_t file) const { return format_.grammar.quote == 0 && !known_[file].packed; }
+
+  /// Looks at the first record. Found once and then left alone: a thread parses only chunks that it cut itself, behind
+  /// this.
+  void know(size_t file) {
+    TextFile& known = known_[file];
+    if (known.maker) return;
+    const fs::path& path = files_[file];
+    known.packed = is_packed(path);
+    std::string start(1 << 20, '\0');
+    const auto stream = open_stream(path);
+    start.resize(stream->read(reinterpret_cast<std::byte*>(start.data()), start.size()));
+    const size_t size = start.size();
+    start.append(kTextPadding, '\0');
+    const char *const begin = start.data(), *const end = begin + size, *p = begin;
+    if (start.starts_with("\xEF\xBB\xBF")) p += 3;  // a byte order mark
+    known.first_record = p - begin;
+    RecordSplitter splitter(format_.grammar);
+    for (const char* next; p < end; p = next) {
+      next = splitter.split(p, end);
+      if (is_blank(splitter.cells())) continue;
+      if (format_.header) known.first_record = next - begin;
+      break;
+    }
+    if (p >= end)
+      throw Error(Kind::data, cat("'", path.string(), "' is empty",
+                                  format_.header ? "; its first line should name the columns" : ""));
+    if (!splitter.problem().empty()) throw Error(Kind::data, cat("'", path.string(), "' line 1: ", splitter.problem()));
+    in_context([&] { return cat("reading the first line of '", path.string(), "'"); },
+               [&] { known.maker = format_.maker(splitter.cells()); });
+    if (file == 0) {
+      const auto lines = std::max<int64_t>(1, std::count(begin, end, '\n'));
+      bytes_per_record_ = static_cast<double>(std::max<int64_t>(1, stream->consumed())) / static_cast<double>(lines);
+    }
+  }
+
+  /// From the size of the files and the records at the start of the first one.
+  int64_t estimate() const {
+    double bytes = 0;
+    for (const fs::path& file : files_) bytes += static_cast<double>(fs::file_size(file));
+    return std::max<int64_t>(1, static_cast<int64_t>(bytes / bytes_per_record_));
+  }
+
+  RecordShape shape_;
+  std::optional<BadRecordPolicy> policy_;
+  TextFormat format_;
+  std::vector<fs::path> files_;
+  std::vector<TextFile> known_;
+  double bytes_per_record_ = 1;
+  int64_t samples_ = 0;
+};
+
+class TextParser : public Parser {
+ public:
+  explicit TextParser(const TextSet& set) : set_(set), splitter_(set.format_.grammar), rows_(set.shape_) {}
+
+  int64_t count(Chunk& chunk) override {
+    read(chunk);
+    const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
+    find_records(text, static_cast<size_t>(chunk.bytes), set_.format_.grammar, splitter_, chunk.begins);
+    return static_cast<int64_t>(chunk.begins.size()) - 1;
+  }
+
+  BadRecords parse(Chunk& chunk, SampleBlock& block) override {
+    const fs::path& path = set_.files_[chunk.file];
+    if (!chunk.shared) read(chunk);  // else counting has
+    const auto where = [&](size_t at) {
+      const int64_t offset = chunk.begin.offset + static_cast<int64_t>(at);
+      if (set_.policy_ == BadRecordPolicy::skip)
+        return cat("'", path.string(), "': the record at byte ", offset);  // counting lines takes too long for many
+      return cat("'", path.string(), "' line ", lines_before(path, offset) + 1, ", at byte ", offset);
+    };
+    const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
+    BadRecords bad;
+    rows_.start(block);
+    const RowMaker& maker = *set_.known_[chunk.file].maker;
+    const auto parse_part = [&](size_t begin, size_t end) {
+      parse_text(text, begin, end, maker, set_.policy_, where, splitter_, rows_, bad);
+    };
+    if (!chunk.shared)
+      parse_part(0, static_cast<size_t>(chunk.bytes));
+    else
+      for (const RowSpan& span : chunk.wanted)
+        parse_part(chunk.begins[static_cast<size_t>(span.begin)], chunk.begins[static_cast<size_t>(span.end)]);
+    rows_.finish();
+    return bad;
+  }
+
+ private:
+  void read(Chunk& chunk) {
+    if (!set_.cut_by_arithmetic(chunk.file)) return;
+    const fs::path& path = set_.files_[chunk.file];
+    const auto size = static_cast<size_t>(chunk.bytes);
+    if (!file_ || file_->path() != path) file_.emplace(path);
+    if (chunk.buffer.size() < size + kTextPadding) chunk.buffer.resize(size + kTextPadding);
+    file_->read_at(chunk.begin.offset, chunk.buffer.data(), size);
+  }
+
+  const TextSet& set_;
+  RecordSplitter splitter_;
+  RowMajor rows_;
+  std::optional<ByteFile> file_;  // the one read last
+};
+
+std::unique_ptr<Parser> TextSet::parser() const { return std::make_unique<TextParser>(*this); }
+
+}  // namespace
+
+std::unique_ptr<SampleSet> open_text_set(const DataClause& clause, const Source& source, const TextFormat& format,
+                                         const Log& log) {
+  return std::make_unique<TextSet>(clause, source, format, log);
+}
+
+}  // namespace hctr

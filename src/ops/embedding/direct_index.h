@@ -1,0 +1,78 @@
+// From keys to row numbers by arithmetic, for tables whose keys are numbers in known ranges: no search, no memory per
+// key.
+#pragma once
+
+#include "base/platform.h"
+#include "device/op.h"
+#include "ops/embedding/key_batch.h"
+
+namespace hctr::ops {
+
+/// To which key, and slot, a row belongs.
+struct RowOwner {
+  int64_t key;
+  int32_t slot;  ///< 0 where rows belong to keys alone
+};
+
+/// The keys first, first + step, ... (`count` of them) of a slot have rows base + 1, base + 2, ....
+struct KeySpan {
+  static constexpr int64_t kElsewhere = 0;  // as step: keys of the slot are not this table's business
+  int64_t first, count, base;
+  int64_t step = 1;  // the ranks that the keys are spread over
+};
+
+/// What takes the place of a hash index. Row 0 is nobody's, as there.
+struct DirectIndex {
+  const KeySpan* ranges =
+      nullptr;        // [slots] in the order of slots and of rows; one for all slots where rows belong to keys alone
+  int64_t slots = 0;  // ranges there are
+  bool by_slot = false;
+
+  /// The row of a key; 0 when it lies outside its range.
+  HCTR_HD int32_t row(int64_t key, int32_t slot) const {
+    const KeySpan range = ranges[by_slot ? slot : 0];
+    if (key < range.first || range.step == KeySpan::kElsewhere) return 0;
+    uint64_t n = static_cast<uint64_t>(key) - static_cast<uint64_t>(range.first);
+    if (range.step != 1) {
+      if (n % static_cast<uint64_t>(range.step) != 0) return 0;
+      n /= static_cast<uint64_t>(range.step);
+    }
+    return n < static_cast<uint64_t>(range.count) ? static_cast<int32_t>(range.base + static_cast<int64_t>(n) + 1) : 0;
+  }
+  HCTR_HD bool elsewhere(int32_t slot) const { return ranges[by_slot ? slot : 0].step == KeySpan::kElsewhere; }
+  /// The reverse, for rows that exist.
+  HCTR_HD RowOwner owner(int64_t row) const {
+    int64_t low = 0, high = slots - 1;
+    while (low <
+           high) {  // the last range that starts at or before the row: those without rows end where the next begins
+      const int64_t middle = (low + high + 1) / 2;
+      if (ranges[middle].base < row)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return {ranges[low].first + (row - 1 - ranges[low].base) * ranges[low].step,
+            by_slot ? static_cast<int32_t>(low) : 0};
+  }
+};
+
+/// What kernels note of keys outside their ranges. Lives on the device.
+struct StrayState {
+  int32_t first = INT32_MAX;  ///< position of the first in the batch that brought the first
+  int32_t told = 0;           ///< 1: the host knows of one
+};
+/// What the host learns of the first of them; in page-locked memory.
+struct Stray {
+  int64_t key;
+  int32_t slot;
+  int32_t found;  ///< 1: the rest is valid
+};
+
+/// rows[p] = the row of key p of the batch; 0 past the last key, for keys of slots that are elsewhere, and for a key
+/// outside its range, whose place is noted.
+HCTR_OP(void direct_rows(Context&, DirectIndex, KeyBatch, StrayState*, int32_t* rows))
+
+/// Tells the host of the first key outside its range, once: *host is written whole before its `found`.
+HCTR_OP(void tell_stray(Context&, KeyBatch, StrayState*, Stray* host))
+
+}  // namespace hctr::ops

@@ -1,0 +1,167 @@
+#include "ops/embedding/embedding_pool.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace hctr::ops {
+
+namespace {
+
+void expect_places(const KeyBatch& batch, const Tensor& y) {
+  HCTR_EXPECT(y.rank() == 3 && y.dim(0) == batch.samples && y.dim(1) == batch.places, "pool y: shape ",
+              to_string(y.shape()), " for ", batch.samples, " samples of ", batch.places, " places");
+}
+
+}  // namespace
+
+void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+  expect_places(batch, y);
+  HCTR_ON_DEVICE(ctx, pool(ctx, batch, rows, table, combiner, y));
+}
+
+void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner,
+                 VectorBlocks owners, Tensor y) {
+  expect_places(batch, y);
+  HCTR_EXPECT(owners.columns == batch.places * owners.pieces, "pool of ", batch.places, " places, and owners of ",
+              owners.columns, " columns in ", owners.pieces, " pieces");
+  HCTR_ON_DEVICE(ctx, pool_others(ctx, batch, rows, table, combiner, owners, y));
+}
+
+void pool_parts(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim,
+                SampleParts parts) {
+  HCTR_EXPECT(batch.samples == parts.ranks * parts.samples && 0 <= parts.first && parts.first < parts.ranks, "pool of ",
+              batch.samples, " samples for ", parts.ranks, " ranks with ", parts.samples, ", from rank ", parts.first,
+              " on");
+  HCTR_ON_DEVICE(ctx, pool_parts(ctx, batch, rows, table, combiner, dim, parts));
+}
+
+namespace cpu {
+namespace {
+
+constexpr int64_t kBlock = 64;      // elements summed on the stack
+constexpr int64_t kAhead = 48;      // vectors whose rows are fetched before their turn
+constexpr int64_t kVectors = 1024;  // that a thread takes at a time
+constexpr size_t kLine = 64;        // bytes of a line of the cache
+
+/// y[i] = weight * the sum of element i of the rows of some keys, for i < n <= kBlock.
+template <class T, class Stored>
+void sum_block(const int32_t* rows, KeyRange keys, const Stored* table, int64_t dim, float weight, int64_t n, T* y) {
+  float sum[kBlock];
+  bool any = false;
+  for (int32_t p = keys.begin; p < keys.end; ++p) {
+    if (rows[p] == 0) continue;
+    const Stored* row = table + rows[p] * dim;
+    if (any) {
+      for (int64_t i = 0; i < n; ++i) sum[i] += static_cast<float>(row[i]);
+    } else {  // sums start at 0, which makes a 0 of -0
+      for (int64_t i = 0; i < n; ++i) sum[i] = 0.0f + static_cast<float>(row[i]);
+    }
+    any = true;
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = any ? T(sum[i] * weight) : T(0.0f);
+}
+
+/// The rows that make a vector; the row of a single key itself.
+struct VectorRows {
+  KeyRange keys;
+  int32_t only;
+
+  VectorRows() = default;
+  VectorRows(KeyRange range, const int32_t* rows) : keys(range), only(size() == 1 ? rows[range.begin] : 0) {}
+  int32_t size() const { return keys.end - keys.begin; }
+  const int32_t* begin(const int32_t* rows) const { return size() == 1 ? &only : rows + keys.begin; }
+};
+
+/// Of a part of the batch, at most kVectors, first which rows make which vectors, slot by slot as keys lie in memory;
+/// then the vectors, sample by sample as they mostly lie: each at to(sample, place), where that is not null. (Slots are
+/// as far apart as a batch is long: walked in turn, their lines of memory would drive each other from the cache.)
+template <class Stored, class To>
+void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,
+               int64_t first_sample, int64_t samples, int64_t first_place, int64_t places, const To& to) {
+  const int64_t count = samples * places;
+  VectorRows of[kVectors];
+  for (int64_t i = 0; i < places; ++i)
+    for (int64_t b = 0; b < samples; ++b)
+      of[b * places + i] = VectorRows(batch.keys_of((first_place + i) * batch.samples + first_sample + b), rows);
+  const auto bytes = static_cast<size_t>(dim) * sizeof(Stored);
+  int64_t b = first_sample, place = first_place;
+  for (int64_t j = -kAhead; j < count; ++j) {
+    if (j + kAhead < count) {  // not in a function of its own: GCC leaves out calls whose only effect is this
+      const int32_t* next = of[j + kAhead].begin(rows);
+      for (int32_t k = 0; k < of[j + kAhead].size(); ++k)
+        for (size_t at = 0; at < bytes; at += kLine)
+          __builtin_prefetch(reinterpret_cast<const std::byte*>(table + next[k] * dim) + at);
+    }
+    if (j < 0) continue;
+    const float weight = batch.weight(combiner, place * batch.samples + b);
+    auto* vector = to(b, place, of[j].size() == 0);
+    for (int64_t e = 0; e < dim && vector; e += kBlock)
+      sum_block(of[j].begin(rows), {0, of[j].size()}, table + e, dim, weight, std::min(kBlock, dim - e), vector + e);
+    if (++place == first_place + places) {
+      place = first_place;
+      ++b;
+    }
+  }
+}
+
+/// Vectors of samples [begin, end).
+template <class Stored, class To>
+void pool_range(Context& ctx, const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner,
+                int64_t dim, int64_t begin, int64_t end, const To& to) {
+  const int64_t places = std::min(kVectors, batch.places),
+                samples = std::max<int64_t>(1, kVectors / std::max<int64_t>(1, places));
+  ctx.threads().parallel_for(end - begin, samples, [&](int64_t from, int64_t until) {
+    for (int64_t b = from; b < until; b += samples)
+      for (int64_t place = 0; place < batch.places; place += places)
+        pool_part(batch, rows, table, combiner, dim, begin + b, std::min(samples, until - b), place,
+                  std::min(places, batch.places - place), to);
+  });
+}
+
+/// body of the element types of vectors and rows.
+template <class Body>
+void dispatch_pair(DType vectors, const RowMemory& table, const Body& body) {
+  dispatch_float(vectors, [&]<class T>() {
+    dispatch_float(table.dtype, [&]<class Stored>() { body.template operator()<T, Stored>(); });
+  });
+}
+
+}  // namespace
+
+void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
+  dispatch_pair(y.dtype(), table, [&]<class T, class Stored>() {
+    const auto out = y.view<T, 3>();
+    pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, y.dim(2), 0, batch.samples,
+               [&](int64_t b, int64_t place, bool) { return out.row(b) + place * out.size(2); });
+  });
+}
+
+void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner,
+                 VectorBlocks owners, Tensor y) {
+  dispatch_pair(y.dtype(), table, [&]<class T, class Stored>() {
+    const auto out = y.view<T, 3>();
+    pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, y.dim(2), 0, batch.samples,
+               [&](int64_t b, int64_t place, bool) {
+                 return owners.any_owner(place, b) ? nullptr : out.row(b) + place * out.size(2);
+               });
+  });
+}
+
+void pool_parts(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim,
+                SampleParts parts) {
+  if (!parts.memory.open()) return;
+  dispatch_pair(parts.memory.dtype, table, [&]<class T, class Stored>() {
+    for (int64_t rank = 0; rank < parts.ranks; ++rank) {
+      const int64_t begin = rank * parts.samples;
+      const auto to = [&](int64_t b, int64_t place, bool empty) -> T* {
+        if (empty) return nullptr;
+        return reinterpret_cast<T*>(parts.part[rank]) + (b - begin) * parts.row_stride +
+               (parts.columns ? parts.columns[place] : place) * dim;
+      };
+      pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, dim, begin, begin + parts.samples, to);
+    }
+  });
+}
+
+}  // namespace cpu
+}  // namespace hctr::ops

@@ -1,0 +1,64 @@
+// Rows of an embedding table as kernels see them: where they lie, how they start, how a step changes them.
+#pragma once
+
+#include "device/op.h"
+#include "ops/embedding/hash_index.h"
+#include "ops/embedding/row_memory.h"
+#include "ops/optimizer_rules.h"
+#include "ops/rounding.h"
+
+namespace hctr::ops {
+
+/// Everything kept per row. Addresses stay for the life of the table; the rows behind them grow.
+struct RowData {
+  int64_t dim = 0;
+  RowMemory vectors;              // [rows, dim]
+  RowMemory states[kMostStates];  // [rows, state_dim] each, as many as the optimizer has
+  int64_t state_dim = 0;          // dim; 1 where a row has one state, which is f32
+  int32_t* last_step = nullptr;   // [rows] lazy updates: the update that touched the row last
+  uint8_t* touched = nullptr;     // [rows] global updates: 1 between update_rows and sweep_rows, else 0
+  RowIdentity identity;           // what initial values and rounding are drawn for
+  uint64_t rounding = 0;          // random_key(seed, stream of the rounding); see RowRounding
+
+  /// Whether every number of a row is f32, so that nothing is rounded.
+  HCTR_HD bool all_f32() const {
+    bool all = vectors.dtype == DType::f32;
+    for (const RowMemory& state : states) all = all && state.dtype == DType::f32;
+    return all;
+  }
+  HCTR_HD RowRounding rounding_of(int64_t row, int64_t update) const {
+    const RowOwner owner = identity.of(row);
+    return {random_key(rounding, static_cast<uint64_t>(update)), owner.key, owner.slot};
+  }
+};
+
+/// Initial values: element e of the row of (key, slot) is symmetric_float(bits, bound) with
+/// bits = philox(random_key(seed, stream), key, slot << 32 | e / 4)[e % 4]. They do not depend on when a key arrives,
+/// nor on whether rows are cut: where slot s holds piece s % pieces of the rows of slot s / pieces, its elements are
+/// those of the whole rows.
+struct RowInit {
+  uint64_t key = 0;  ///< random_key(seed, stream)
+  float bound = 0.05f;
+  const float* slot_bounds = nullptr;   // per slot; null: `bound` for all
+  float state_start[kMostStates] = {};  // what states start at
+  int32_t pieces = 1, piece_dim = 0;    // piece_dim: a multiple of 4, where there are several
+
+  HCTR_HD float bound_of(int32_t slot) const { return slot_bounds ? slot_bounds[slot] : bound; }
+  HCTR_HD Random4 four(int64_t row_key, int32_t slot, int64_t e) const {
+    const int64_t element = e + slot % pieces * piece_dim;
+    return philox(key, static_cast<uint64_t>(row_key),
+                  static_cast<uint64_t>(slot / pieces) << 32 | static_cast<uint64_t>(element >> 2));
+  }
+};
+
+/// Gives rows state.ready + 1 to state.rows their initial values, rounded to the nearest number of the storage, and
+/// states. A state that starts at 0 is left alone: grown memory is 0.
+HCTR_OP(void init_new_rows(Context&, HashIndex, RowInit, RowData))
+
+/// x[i] = table[rows[i]] and table[rows[i]] = x[i], in stored tables of two bytes rounded to the nearest; of one type
+/// they are copied. Scattered rows are distinct; nothing is written to row 0. Shapes: x [n, words], dense; table [..,
+/// words]. Dtypes: x f32 with a table of f32, f16 or bf16; x i32 with a table of i32.
+HCTR_OP(void gather_rows(Context&, const int32_t* rows, RowMemory table, Tensor x))
+HCTR_OP(void scatter_rows(Context&, const int32_t* rows, Tensor x, RowMemory table))
+
+}  // namespace hctr::ops

@@ -1,0 +1,238 @@
+#include "ops/embedding/embedding_update.h"
+
+#include <algorithm>
+
+#include "ops/embedding/row_rules.h"
+#include "ops/embedding/stored_rows.h"
+#include "ops/optimizer_loop.h"
+
+namespace hctr::ops {
+
+void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums) {
+  expect_shape("sum_long_runs dy", dy, {batch.samples, batch.places, dy.dim(2)});
+  HCTR_ON_DEVICE(ctx, sum_long_runs(ctx, batch, groups, combiner, dy, piece_sums));
+}
+
+void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
+                 Tensor dy, const float* piece_sums, RowData data) {
+  expect_shape("update_rows dy", dy, {batch.samples, batch.places, data.dim});
+  HCTR_EXPECT(ctx.state(), "update_rows without the step's scalars");
+  HCTR_EXPECT(!data.states[0] || data.state_dim == (optimizer.row_wise ? 1 : data.dim), "update_rows with states of ",
+              data.state_dim, " elements a row");
+  HCTR_ON_DEVICE(ctx, update_rows(ctx, optimizer, batch, groups, combiner, dy, piece_sums, data));
+}
+
+void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums,
+              Tensor sums) {
+  HCTR_EXPECT(ctx.state() && sums.rank() == 2 && sums.dense(), "sum_rows without the step's scalars, or into ",
+              to_string(sums.shape()));
+  expect_shape("sum_rows dy", dy, {batch.samples, batch.places, sums.dim(1)});
+  HCTR_ON_DEVICE(ctx, sum_rows(ctx, batch, groups, combiner, dy, piece_sums, sums));
+}
+
+void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
+  HCTR_EXPECT(ctx.state() && data.touched, "sweep_rows without the step's scalars or without marks");
+  HCTR_ON_DEVICE(ctx, sweep_rows(ctx, optimizer, rows, data));
+}
+
+namespace cpu {
+namespace {
+
+constexpr int64_t kBlock = kStretch;  // elements summed on the stack
+constexpr int64_t kAhead = 12;        // runs, or occurrences, fetched before their turn
+
+/// The gradients of a batch, found by bag.
+template <class T>
+struct BagGradients {
+  KeyBatch batch;
+  Combiner combiner;
+  const int32_t* bags;
+  View<T, 3> dy;
+  int64_t dim;
+
+  const T* vector(int64_t position) const {
+    const auto bag = static_cast<uint32_t>(bags[position]), samples = static_cast<uint32_t>(batch.samples);
+    return dy.row(bag % samples) + bag / samples * dim;
+  }
+  /// sum[i] = the weighted sum over positions [begin, end) of element e + i, in their order.
+  void sum_up(int64_t begin, int64_t end, int64_t e, int64_t n, float* sum) const {
+    std::fill(sum, sum + n, 0.0f);
+    for (int64_t p = begin; p < end; ++p) {
+      if (p + kAhead < batch.key_capacity)
+        __builtin_prefetch(vector(p + kAhead) + e);  // runs follow each other: also the next one's
+      const float weight = batch.weight(combiner, bags[p]);
+      const T* from = vector(p) + e;
+      for (int64_t i = 0; i < n; ++i) sum[i] += weight * static_cast<float>(from[i]);
+    }
+  }
+};
+
+/// Adds up `count` vectors in place: groups of kPiece to one each, again and again. The result is the first vector.
+void sum_pieces(float* vectors, int64_t count, int64_t dim) {
+  for (; count > 1; count = (count + kPiece - 1) / kPiece)
+    for (int64_t to = 0; to * kPiece < count; ++to) {
+      float* sum = vectors + to * dim;
+      const int64_t first = to * kPiece, last = std::min(first + kPiece, count);
+      if (to != first) std::copy(vectors + first * dim, vectors + (first + 1) * dim, sum);
+      for (int64_t from = first + 1; from < last; ++from)
+        for (int64_t e = 0; e < dim; ++e) sum[e] += vectors[from * dim + e];
+    }
+}
+
+/// Updates rows of a table in one step.
+struct RowUpdater {
+  const Optimizer& optimizer;
+  const RowData& data;
+  int64_t update;
+  bool plain = data.all_f32();
+
+  /// The rule on elements [e, e + n) of a row, e a multiple of kBlock.
+  template <class Rule, class Scalars>
+  void update_part(const Scalars& scalars, const float* g, float gradient_scale, int64_t row, int64_t e,
+                   int64_t n) const {
+    const int64_t at = row * data.dim + e;
+    if (plain) {
+      WeightMemory memory{data.vectors.as<float>() + at, {}};
+      for (int s = 0; s < Rule::kStates; ++s) memory.states[s] = data.states[s].as<float>() + at;
+      return update_elements<Rule>(optimizer, scalars, g, gradient_scale, memory, n);
+    }
+    const RowRounding rounding = data.rounding_of(row, update);
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t some = std::min(kBlock, n - i);
+      float w[kBlock], states[kMostStates][kBlock];
+      WeightMemory memory{w, {}};
+      load_stretch(data.vectors, at + i, some, w);
+      for (int s = 0; s < Rule::kStates; ++s) load_stretch(data.states[s], at + i, some, memory.states[s] = states[s]);
+      update_elements<Rule>(optimizer, scalars, g + i, gradient_scale, memory, some);
+      store_stretch(data.vectors, at + i, some, w, rounding, 0, e + i);
+      for (int s = 0; s < Rule::kStates; ++s)
+        store_stretch(data.states[s], at + i, some, states[s], rounding, 1 + s, e + i);
+    }
+  }
+};
+
+double square_sum(const float* g, int64_t n, float gradient_scale) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i)
+    sum += static_cast<double>(g[i] * gradient_scale) * static_cast<double>(g[i] * gradient_scale);
+  return sum;
+}
+
+/// Has what an update of `row` reads brought near. Rows lie anywhere in memory: waiting for them is most of the work.
+void fetch_ahead(const RowData& data, int64_t row) {
+  __builtin_prefetch(data.vectors.address(row * data.dim), 1);
+  for (const RowMemory& state : data.states)
+    if (state) __builtin_prefetch(state.address(row * data.state_dim), 1);
+}
+
+/// Sums the gradients of every row of the batch and applies the rule to each.
+template <class Rule, class T>
+void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups,
+               Combiner combiner, const View<T, 3>& dy, const float* piece_sums, const RowData& data) {
+  const int64_t dim = data.dim;
+  const StepState& state = *ctx.state();
+  const RowUpdater updater{optimizer, data, state.updates};
+  const BagGradients<T> gradients{batch, combiner, groups.bags, dy, dim};
+  constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
+  const UpdateScalars scalars = Rule::scalars(optimizer, state);
+  const float scale = scalars.gradient_scale;
+  const auto of_row = [&](int64_t row, double squares) {
+    if (data.touched) data.touched[row] = 1;
+    return row_scalars<Rule>(optimizer, state, scalars, data, row,
+                             static_cast<float>(squares / static_cast<double>(dim)));
+  };
+  ctx.threads().parallel_for(groups.counts->long_runs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const LongRun run = groups.long_runs[i];
+      const int64_t row = groups.rows[groups.run_begin[run.run]];
+      const float* sum = piece_sums + run.first_piece * dim;
+      updater.template update_part<Rule>(of_row(row, kSquares ? square_sum(sum, dim, scale) : 0), sum, scale, row, 0,
+                                         dim);
+    }
+  });
+  ctx.threads().parallel_for(groups.counts->runs, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t run = begin; run < end; ++run) {
+      if (run + kAhead < end) fetch_ahead(data, groups.rows[groups.run_begin[run + kAhead]]);
+      const int64_t first = groups.run_begin[run], last = groups.run_end(run, batch.key_capacity);
+      if (last - first > kPiece) continue;
+      const int64_t row = groups.rows[first];
+      float sum[kBlock];
+      const auto sum_block = [&](int64_t e) {
+        const int64_t n = std::min(kBlock, dim - e);
+        gradients.sum_up(first, last, e, n, sum);
+        return n;
+      };
+      double squares = 0;
+      for (int64_t e = 0; kSquares && e < dim; e += kBlock) {
+        const int64_t n = sum_block(e);
+        squares += square_sum(sum, n, scale);
+      }
+      const auto scalars_of_row = of_row(row, squares);
+      for (int64_t e = 0; e < dim; e += kBlock) {
+        const int64_t n = kSquares && dim <= kBlock ? dim : sum_block(e);  // the sum of a short row is there already
+        updater.template update_part<Rule>(scalars_of_row, sum, scale, row, e, n);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums) {
+  const int64_t dim = dy.dim(2);
+  dispatch_float(dy.dtype(), [&]<class T>() {
+    const BagGradients<T> gradients{batch, combiner, groups.bags, dy.view<T, 3>(), dim};
+    ctx.threads().parallel_for(groups.counts->pieces, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; ++piece)
+        for (int64_t e = 0; e < dim; e += kBlock)
+          gradients.sum_up(groups.pieces[piece].begin, groups.pieces[piece].end, e, std::min(kBlock, dim - e),
+                           piece_sums + piece * dim + e);
+    });
+  });
+  ctx.threads().parallel_for(groups.counts->long_runs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      sum_pieces(piece_sums + groups.long_runs[i].first_piece * dim, groups.long_runs[i].pieces, dim);
+  });
+}
+
+void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
+                 Tensor dy, const float* piece_sums, RowData data) {
+  if (ctx.state()->skip) return;
+  dispatch_float(dy.dtype(), [&]<class T>() {
+    dispatch_row_rule(optimizer, data, [&]<class Rule>() {
+      update_by<Rule, T>(ctx, optimizer, batch, groups, combiner, dy.view<T, 3>(), piece_sums, data);
+    });
+  });
+}
+
+void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums,
+              Tensor sums) {
+  if (ctx.state()->skip) return;
+  const RowData data = rows_of_sums(sums);
+  dispatch_float(dy.dtype(), [&]<class T>() {
+    update_by<TakeGradientRule, T>(ctx, {}, batch, groups, combiner, dy.view<T, 3>(), piece_sums, data);
+  });
+}
+
+void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
+  const StepState& state = *ctx.state();
+  if (state.skip) return;
+  const RowUpdater updater{optimizer, data, state.updates};
+  dispatch_rule(optimizer.kind, [&]<class Rule>() {
+    const UpdateScalars scalars = Rule::scalars(optimizer, state);
+    ctx.threads().parallel_for(*rows, 1024, [&](int64_t begin, int64_t end) {
+      constexpr float kNone[kBlock] = {};
+      for (int64_t row = begin + 1; row <= end; ++row) {
+        if (data.touched[row]) {
+          data.touched[row] = 0;
+          continue;
+        }
+        for (int64_t e = 0; e < data.dim; e += kBlock)
+          updater.template update_part<Rule>(scalars, kNone, 1.0f, row, e, std::min(kBlock, data.dim - e));
+      }
+    });
+  });
+}
+
+}  // namespace cpu
+}  // namespace hctr::ops

@@ -1,0 +1,33 @@
+// Backward of an embedding together with its optimizer: gradients summed per row, each row updated once.
+#pragma once
+
+#include "device/op.h"
+#include "ops/embedding/embedding_group.h"
+#include "ops/embedding/embedding_rows.h"
+
+namespace hctr::ops {
+
+/// Ahead of update_rows or sum_rows, which take each row's gradient g = the sum over its occurrences of weight(bag) *
+/// dy[bag], in the order of keys (see kPiece): that of every long run, in piece_sums[first piece of the run, :].
+/// Shapes: dy [samples, places, dim], row stride at will; piece_sums [RowGroups::most_pieces, dim], all overwritten.
+/// Dtypes: dy f32 f16 bf16; sums f32.
+HCTR_OP(void sum_long_runs(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, float* piece_sums))
+
+/// For every row of the batch: g divided by the loss scale, then the rule once (row_rules.h: with data.last_step the
+/// lazy one). With data.touched marks the row. When the step is one to skip, changes nothing. Shapes: as above;
+/// `piece_sums` as sum_long_runs left them, of no use where no run is long. Dtypes: dy, vectors and states f32 f16
+/// bf16, each by itself; all arithmetic f32. Numbers of two bytes are rounded at random (rounding.h). Needs
+/// ctx.state().
+HCTR_OP(void update_rows(Context&, const Optimizer&, KeyBatch, RowGroups, Combiner, Tensor dy, const float* piece_sums,
+                         RowData data))
+
+/// The sums alone, where rows live on several ranks: sums[row, :] = g of every row of the batch, still times the loss
+/// scale; other rows of `sums` stay. When the step is one to skip, all stay. Shapes: sums [rows, dim], dense, row 0
+/// nobody's. Dtypes: sums f32; dy as above.
+HCTR_OP(void sum_rows(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, const float* piece_sums, Tensor sums))
+
+/// The rule with g = 0 for rows 1 to *rows that update_rows has not marked; takes the marks off. Nothing when the step
+/// is one to skip. Needs ctx.state().
+HCTR_OP(void sweep_rows(Context&, const Optimizer&, const uint32_t* rows, RowData data))
+
+}  // namespace hctr::ops

@@ -1,0 +1,93 @@
+// Vectors of a table as small groups of lanes read and write them: Width elements a lane, one vector a group.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "base/half.h"
+#include "device/launch.cuh"
+#include "ops/embedding/rank_memory.h"
+
+namespace hctr::ops {
+
+/// `Width` consecutive elements of a vector.
+template <int Width>
+struct Part {
+  float v[Width];
+};
+
+template <int Width>
+__device__ void add(const Part<Width>& part, Part<Width>& sum) {
+#pragma unroll
+  for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
+}
+
+/// Memory of Width elements of T, moved at once: `from` is aligned to it.
+template <class T, int Width>
+struct alignas(sizeof(T) * Width) Pack {
+  T v[Width];
+};
+
+template <int Width, class T>
+__device__ Part<Width> load_part(const T* from) {
+  const auto pack = *reinterpret_cast<const Pack<T, Width>*>(from);
+  Part<Width> part;
+#pragma unroll
+  for (int i = 0; i < Width; ++i) part.v[i] = static_cast<float>(pack.v[i]);
+  return part;
+}
+
+template <int Width, class T>
+__device__ void store_part(T* to, const Part<Width>& part) {
+  Pack<T, Width> pack;
+#pragma unroll
+  for (int i = 0; i < Width; ++i) pack.v[i] = T(part.v[i]);
+  *reinterpret_cast<Pack<T, Width>*>(to) = pack;
+}
+
+/// Lanes that share a vector: a power of two, at most a warp. Each takes every lanes-th part.
+inline int lanes_for(int64_t dim, int width) {
+  return static_cast<int>(std::min<uint64_t>(32, std::bit_ceil(static_cast<uint64_t>((dim + width - 1) / width))));
+}
+
+/// Which group of `lanes` this thread is in, of how many in the launch or its share of one, and where in its group.
+struct Group {
+  int64_t index, count;
+  int lane, lanes;
+  unsigned mask;  // the group's lanes of its warp
+
+  __device__ explicit Group(int lanes_) : Group(hctr::cuda::Share{blockIdx.x, gridDim.x}, lanes_) {}
+  __device__ Group(const hctr::cuda::Share& share, int lanes_)
+      : index(share.thread_index() / lanes_),
+        count(share.thread_count() / lanes_),
+        lane(static_cast<int>(threadIdx.x) % lanes_),
+        lanes(lanes_),
+        mask((lanes_ == 32 ? 0xffffffffu : (1u << lanes_) - 1) << (threadIdx.x % 32 / lanes_ * lanes_)) {}
+};
+
+/// For memory of other devices the links are what bounds a kernel: more blocks would only keep others from the
+/// multiprocessors.
+inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads) {
+  constexpr int64_t kBlocksToFar =
+      264;  // half and twice as many are slower, and as many threads in larger blocks no faster
+  return memory.far ? hctr::cuda::grid_for(threads, 256, kBlocksToFar) : hctr::cuda::grid_for(threads);
+}
+
+/// Calls body.operator()<Width>() with 4 when every vector can be read four elements at a time, else with 1.
+template <class Body>
+void dispatch_width(bool by_four, Body&& body) {
+  if (by_four)
+    body.template operator()<4>();
+  else
+    body.template operator()<1>();
+}
+
+/// Whether vectors of `dim` elements of `size` bytes that start at `data` plus multiples of `stride` and `dim` elements
+/// can be read `width` elements at a time.
+inline bool splits_by(int64_t width, const void* data, int64_t size, int64_t stride, int64_t dim) {
+  return dim % width == 0 && stride % width == 0 &&
+         reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(width * size) == 0;
+}
+
+}  // namespace hctr::ops

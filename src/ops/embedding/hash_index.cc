@@ -1,0 +1,110 @@
+#include "ops/embedding/hash_index.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "ops/embedding/hash_index_protocol.h"
+
+namespace hctr::ops {
+
+void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
+  HCTR_ON_DEVICE(ctx, index_insert(ctx, index, batch, rows));
+}
+void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
+  HCTR_ON_DEVICE(ctx, index_find(ctx, index, batch, rows));
+}
+void index_rebuild(Context& ctx, HashIndex index) { HCTR_ON_DEVICE(ctx, index_rebuild(ctx, index)); }
+void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
+  HCTR_ON_DEVICE(ctx, index_close_batch(ctx, index, rows_after, host_word));
+}
+void index_finish_step(Context& ctx, HashIndex index, const uint32_t* rows_after) {
+  HCTR_ON_DEVICE(ctx, index_finish_step(ctx, index, rows_after));
+}
+
+namespace cpu {
+namespace {
+
+/// Places that one thread writes, or many read.
+struct PlainPlaces {
+  static IndexEntry load(const IndexEntry& place) { return place; }
+  static bool claim(IndexEntry& place, uint64_t meta) {
+    if (place.meta == 0) place.meta = meta;
+    return place.meta == meta;
+  }
+  static void store(IndexEntry& place, int64_t key, uint64_t meta) { place = {key, meta}; }
+};
+
+/// rows[p] for keys [begin, end), all of one slot; 0 for those not in the table. Several places are fetched at once: a
+/// lookup in a large table waits for memory and for little else.
+void find_range(const HashIndex& index, const int64_t* keys, int32_t slot, int64_t begin, int64_t end,
+                uint32_t last_row, int32_t* rows) {
+  constexpr int64_t kAhead = 16;
+  const uint64_t mask = index.state->mask;
+  for (int64_t p = begin; p < end; ++p) {
+    if (p + kAhead < end)
+      __builtin_prefetch(&index.entries[ProbeOrder(HashIndex::hash(keys[p + kAhead], slot), mask).place(0)]);
+    rows[p] = static_cast<int32_t>(find_row<PlainPlaces, kFewestBytes>(index.entries, mask, last_row, keys[p], slot));
+  }
+}
+
+void find_all(Context& ctx, const HashIndex& index, const KeyBatch& batch, uint32_t last_row, int32_t* rows) {
+  const int64_t count = batch.size();
+  ctx.threads().parallel_for(count, 2048, [&](int64_t begin, int64_t end) {
+    for (int64_t s = 0; s < batch.slots; ++s) {
+      const int64_t first = std::max<int64_t>(begin, batch.offsets[s * batch.samples]);
+      const int64_t last = std::min<int64_t>(end, batch.offsets[(s + 1) * batch.samples]);
+      find_range(index, batch.keys, index.identity_slot(batch.slot_number(s)), first, last, last_row, rows);
+    }
+  });
+  std::fill(rows + count, rows + batch.key_capacity, 0);
+}
+
+}  // namespace
+
+void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
+  find_all(ctx, index, batch, kNoRowYet - 1, rows);  // most keys are there already; this part runs on all threads
+  IndexState& state = *index.state;
+  for (int64_t s = 0; s < batch.slots; ++s) {
+    const int32_t slot = index.identity_slot(batch.slot_number(s));
+    for (int64_t p = batch.offsets[s * batch.samples]; p < batch.offsets[(s + 1) * batch.samples]; ++p) {
+      if (rows[p] != 0) continue;
+      const IndexSearch found =
+          find_or_claim<PlainPlaces, kFewestBytes>(index.entries, state.mask, batch.keys[p], slot);
+      uint32_t row = found.row;
+      if (found.claimed) {
+        row = ++state.rows <= state.row_capacity ? state.rows : 0;
+        if (row != 0) {
+          index.row_keys[row] = batch.keys[p];
+          if (index.row_slots) index.row_slots[row] = slot;
+        }
+        publish_row<PlainPlaces>(*found.place, batch.keys[p], slot, row);
+      }
+      rows[p] = static_cast<int32_t>(row);
+    }
+  }
+}
+
+void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
+  find_all(ctx, index, batch, index.state->finished, rows);
+}
+
+void index_rebuild(Context&, HashIndex index) {
+  const uint32_t rows = std::min(index.state->rows, index.state->row_capacity);
+  for (uint32_t row = index.first_row; row <= rows; ++row) {
+    const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
+    enter<PlainPlaces>(index.entries, index.state->mask, index.row_keys[row], slot, row);
+  }
+}
+
+void index_close_batch(Context&, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
+  IndexState& state = *index.state;
+  *rows_after = state.ready = std::min(state.rows, state.row_capacity);
+  ++state.batches;
+  std::atomic_ref<uint64_t>(*host_word)
+      .store(static_cast<uint64_t>(state.batches) << 32 | state.rows, std::memory_order_release);
+}
+
+void index_finish_step(Context&, HashIndex index, const uint32_t* rows_after) { index.state->finished = *rows_after; }
+
+}  // namespace cpu
+}  // namespace hctr::ops

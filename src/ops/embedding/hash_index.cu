@@ -1,0 +1,172 @@
+// One thread looks for one key. New rows are handed out to a block at a time: one addition to the counter that all
+// share.
+#include <cuda/atomic>
+
+#include "device/launch.cuh"
+#include "ops/embedding/hash_index_protocol.h"
+
+namespace hctr::ops {
+namespace {
+
+using hctr::cuda::Share;
+
+/// Both words of a place move in one access of 16 bytes.
+struct DevicePlaces {
+  __device__ static IndexEntry load(const IndexEntry& place) {
+    IndexEntry seen;
+    asm volatile("{ .reg .b128 both; ld.relaxed.gpu.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
+                 : "=l"(seen.key), "=l"(seen.meta)
+                 : "l"(&place)
+                 : "memory");
+    return seen;
+  }
+  __device__ static bool claim(IndexEntry& place, uint64_t meta) {
+    uint64_t empty = 0;
+    return ::cuda::atomic_ref<uint64_t, ::cuda::thread_scope_device>(place.meta)
+        .compare_exchange_strong(empty, meta, ::cuda::memory_order_relaxed);
+  }
+  __device__ static void store(IndexEntry& place, int64_t key, uint64_t meta) {
+    asm volatile("{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.gpu.global.b128 [%0], both; }" ::"l"(&place),
+                 "l"(key), "l"(meta)
+                 : "memory");
+  }
+};
+
+constexpr int kThreads =
+    128;  // of a block that inserts: few enough to wait for each other, enough to share an addition
+
+/// The next row for each thread of a block that wants one; 0 when all are taken. Called by the whole block.
+__device__ uint32_t take_row(IndexState* state, bool wanted) {
+  __shared__ uint32_t before[kThreads / 32 + 1];
+  if (!__syncthreads_or(wanted)) return 0;
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, wanting = __ballot_sync(0xffffffffu, wanted);
+  if (lane == 0) before[warp + 1] = static_cast<uint32_t>(__popc(wanting));
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int w = 2; w <= kThreads / 32; ++w) before[w] += before[w - 1];
+    before[0] = atomicAdd(&state->rows, before[kThreads / 32]);
+  }
+  __syncthreads();
+  const uint32_t row =
+      before[0] + (warp > 0 ? before[warp] : 0) + static_cast<uint32_t>(__popc(wanting & ((1u << lane) - 1))) + 1;
+  return row <= state->row_capacity ? row : 0;
+}
+
+/// Key p of the batch and its slot, or nothing past the last. The key is read before it is known to be one, while the
+/// number of keys is on its way: the memory is there.
+struct BatchKey {
+  int64_t key = 0;
+  int32_t slot = 0;
+  bool here = false;
+
+  __device__ BatchKey(const HashIndex& index, const KeyBatch& batch, int64_t p) {
+    if (p >= batch.key_capacity) return;
+    key = batch.keys[p];
+    here = p < batch.size();
+    if (here && index.row_slots) slot = batch.slot_of(static_cast<int32_t>(p));
+  }
+};
+
+/// A batch that does not keep the memory busy waits for it: then several places at once cost little, and halve the
+/// waiting.
+constexpr AtOnce at_once(bool is_short) { return is_short ? kFewestWaits : kFewestBytes; }
+bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
+
+template <bool kIsShort>
+__device__ void insert_keys(Share share, HashIndex index, KeyBatch batch, int32_t* rows) {
+  const int64_t whole_blocks = (batch.key_capacity + kThreads - 1) / kThreads * kThreads;
+  for (int64_t p = share.thread_index(); p < whole_blocks; p += share.thread_count()) {
+    const BatchKey mine(index, batch, p);
+    IndexSearch found;
+    if (mine.here)
+      found = find_or_claim<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, mine.key, mine.slot);
+    const uint32_t fresh = take_row(index.state, found.claimed);
+    if (found.claimed) {
+      found.row = fresh;
+      if (fresh != 0) {
+        index.row_keys[fresh] = mine.key;
+        if (index.row_slots) index.row_slots[fresh] = mine.slot;
+      }
+      publish_row<DevicePlaces>(*found.place, mine.key, mine.slot, fresh);
+    }
+    __syncthreads();  // who waits below may wait for another thread of this block; and `before` is written again
+    if (found.row == kNoRowYet) found.row = wait_for_row<DevicePlaces>(*found.place);
+    if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(found.row);
+  }
+}
+
+template <bool kIsShort>
+__device__ void find_keys(Share share, HashIndex index, KeyBatch batch, int32_t* rows) {
+  const int64_t whole_warps = (batch.key_capacity + 31) / 32 * 32;
+  for (int64_t p = share.thread_index(); p < whole_warps; p += share.thread_count()) {
+    const BatchKey mine(index, batch, p);
+    uint32_t row = 0;
+    if (mine.here)
+      row = find_row<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, index.state->finished, mine.key,
+                                                      mine.slot);
+    __syncwarp();  // the lanes of a warp go on together: they read and write neighbours
+    if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(row);
+  }
+}
+
+/// Identities of rows are distinct, so an empty place is all there is to look for.
+__global__ void index_rebuild_kernel(HashIndex index) {
+  const uint64_t mask = index.state->mask;
+  const int64_t rows = min(index.state->rows, index.state->row_capacity);
+  for (int64_t row = index.first_row + hctr::cuda::thread_index(); row <= rows; row += hctr::cuda::thread_count()) {
+    const int64_t key = index.row_keys[row];
+    const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
+    enter<DevicePlaces>(index.entries, mask, key, slot, static_cast<uint32_t>(row));
+  }
+}
+
+__device__ void close_batch(Share, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
+  IndexState& state = *index.state;
+  const uint32_t rows = state.rows, batches = state.batches + 1;
+  *rows_after = state.ready = min(rows, state.row_capacity);
+  state.batches = batches;
+  *static_cast<volatile uint64_t*>(host_word) =
+      static_cast<uint64_t>(batches) << 32 | rows;  // page-locked host memory has the same address here
+  __threadfence_system();
+}
+
+__device__ void finish_step(Share, HashIndex index, const uint32_t* rows_after) { index.state->finished = *rows_after; }
+
+}  // namespace
+
+namespace cuda {
+
+using hctr::cuda::grid_for;
+using hctr::cuda::launch;
+using hctr::cuda::launch_shared;
+
+void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
+  const int64_t blocks = grid_for(batch.key_capacity, kThreads, 132 * 64).blocks;
+  if (is_short(batch))
+    launch_shared<insert_keys<true>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
+  else
+    launch_shared<insert_keys<false>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
+}
+
+void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
+  const int64_t blocks = grid_for(batch.key_capacity).blocks;
+  if (is_short(batch))
+    launch_shared<find_keys<true>, 256>(ctx, "index_find", blocks, index, batch, rows);
+  else
+    launch_shared<find_keys<false>, 256>(ctx, "index_find", blocks, index, batch, rows);
+}
+
+void index_rebuild(Context& ctx, HashIndex index) {
+  launch(ctx, "index_rebuild", {132 * 8, 256, 0}, index_rebuild_kernel, index);
+}
+
+void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
+  launch_shared<close_batch, 1>(ctx, "index_close_batch", 1, index, rows_after, host_word);
+}
+
+void index_finish_step(Context& ctx, HashIndex index, const uint32_t* rows_after) {
+  launch_shared<finish_step, 1>(ctx, "index_finish_step", 1, index, rows_after);
+}
+
+}  // namespace cuda
+}  // namespace hctr::ops

@@ -1,0 +1,62 @@
+// From keys to row numbers: a hash table on the device, filled by many threads at once.
+#pragma once
+
+#include "base/random.h"
+#include "device/op.h"
+#include "ops/embedding/key_batch.h"
+
+namespace hctr::ops {
+
+/// One place of the table. `meta` says whether and by whom it is used: 0 empty, else the identity's slot + 1 in the
+/// upper half and the row in the lower half. So every value of a key is allowed.
+struct IndexEntry {
+  int64_t key;
+  uint64_t meta;
+};
+
+/// What changes while the table fills and grows. Lives on the device: kernels read it there, so that recorded work
+/// stays right when the table has grown.
+struct IndexState {
+  uint64_t mask;          ///< entries - 1; entries are a power of two
+  uint32_t row_capacity;  ///< rows 1 to row_capacity may be handed out
+  uint32_t rows;          ///< rows asked for so far; more than row_capacity when some were refused
+  uint32_t ready;         ///< rows at the end of the last batch: they have their initial values
+  uint32_t finished;      ///< rows as of the last finished step: what lookups and snapshots see
+  uint32_t batches;       ///< closed so far
+};
+
+/// The table, as a kernel gets it. Row 0 is nobody's: it stands for "no row", contributes nothing and is never updated.
+struct HashIndex {
+  IndexEntry* entries = nullptr;
+  IndexState* state = nullptr;
+  int64_t* row_keys = nullptr;   // [row_capacity + 1] the key of each row
+  int32_t* row_slots = nullptr;  // the slot of each row; null: a key has the same row in every slot
+  uint32_t first_row = 1;        // that belongs to a key
+
+  /// The slot that a key's identity includes.
+  HCTR_HD int32_t identity_slot(int32_t slot) const { return row_slots ? slot : 0; }
+  HCTR_HD static uint64_t hash(int64_t key, int32_t slot) {
+    return mix64(static_cast<uint64_t>(key) ^ (static_cast<uint64_t>(slot) * 0xd6e8feb86659fd93ULL));
+  }
+  HCTR_HD static uint64_t tag(int32_t slot) { return (static_cast<uint64_t>(static_cast<uint32_t>(slot)) + 1) << 32; }
+};
+
+/// rows[p] = the row of key p of the batch; keys not in the table are added, each under the next free row. A key that
+/// occurs many times gets one row. Row 0 where every row is taken, and past the last key. On the CPU new rows are
+/// numbered in the order of keys; on a GPU in any order.
+HCTR_OP(void index_insert(Context&, HashIndex, KeyBatch, int32_t* rows))
+
+/// rows[p] = the row of key p if it was there when the last step finished, else 0. May run beside index_insert.
+HCTR_OP(void index_find(Context&, HashIndex, KeyBatch, int32_t* rows))
+
+/// Enters rows first_row to state.rows into entries that are all empty. Nothing else may use the table meanwhile.
+HCTR_OP(void index_rebuild(Context&, HashIndex))
+
+/// Ends a batch's insertions: state.ready and *rows_after become the rows handed out, and the host is told:
+/// *host_word = state.batches (lower 32 bits) in the upper half, state.rows in the lower half, in one store.
+HCTR_OP(void index_close_batch(Context&, HashIndex, uint32_t* rows_after, uint64_t* host_word))
+
+/// Ends a step: the rows that its batch closed with are now seen by index_find.
+HCTR_OP(void index_finish_step(Context&, HashIndex, const uint32_t* rows_after))
+
+}  // namespace hctr::ops

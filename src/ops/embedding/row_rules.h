@@ -1,0 +1,99 @@
+// Rules that treat a row of a table as one, and what any rule needs to update a row.
+#pragma once
+
+#include <type_traits>
+
+#include "base/error.h"
+#include "ops/embedding/embedding_rows.h"
+
+namespace hctr::ops {
+
+/// What LazyAdamRule needs for one row.
+struct LazyScalars {
+  float move, decay1, decay2;
+};
+
+/// Adam that touches a row only when it occurs and then catches up. With t the update, p the row's last, k = t - p:
+///   w -= lr / (1 - b1) * sqrt(1 - b2^p) / (1 - b1^p) * (1 - b1^k) * m / (sqrt(v) + eps)   with the old m and v
+///   m = b1^k m + (1 - b1) g;  v = b2^k v + (1 - b2) g^2
+/// so a gradient moves the row at its next touch. A row never touched counts as touched in update 1.
+struct LazyAdamRule : AdamRule {
+  static constexpr ScalarsOf kScalarsOf = ScalarsOf::last_step;
+  HCTR_HD static LazyScalars of_row(const Optimizer& o, const StepState& state, int32_t last_step) {
+    const double b1 = static_cast<double>(o.beta1), b2 = static_cast<double>(o.beta2);
+    const double before = last_step > 0 ? last_step : 1;
+    const double passed = static_cast<double>(state.updates) + 1.0 - before;
+    const double decay1 = pow(b1, passed);
+    const double rate = static_cast<double>(state.learning_rate * o.rate_factor);
+    return {
+        static_cast<float>(rate / (1.0 - b1) * sqrt(1.0 - pow(b2, before)) / (1.0 - pow(b1, before)) * (1.0 - decay1)),
+        static_cast<float>(decay1), static_cast<float>(pow(b2, passed))};
+  }
+  HCTR_HD static void update(const Optimizer& o, const LazyScalars& s, float g, float& w, float* state) {
+    w -= s.move * state[0] / (sqrtf(state[1]) + o.epsilon);
+    state[0] = s.decay1 * state[0] + (1.0f - o.beta1) * g;
+    state[1] = s.decay2 * state[1] + (1.0f - o.beta2) * g * g;
+  }
+};
+
+/// AdaGrad with one state a row: s += mean of g^2 over the row;  w -= lr / (sqrt(s) + eps) g.
+/// Source: D. Mudigere et al., "Software-hardware co-design for fast and scalable training of deep learning
+/// recommendation models", ISCA 2022.
+struct RowWiseAdaGradRule : SgdRule {
+  static constexpr ScalarsOf kScalarsOf = ScalarsOf::mean_square;
+  HCTR_HD static UpdateScalars of_row(const Optimizer& o, UpdateScalars s, float mean_square, float& state) {
+    state += mean_square;
+    s.rate /= sqrtf(state) + o.epsilon;
+    return s;
+  }
+};
+
+/// No rule to train by: the row becomes the gradient as it was summed up.
+struct TakeGradientRule : RuleDefaults {
+  static constexpr int kStates = 0;
+  HCTR_HD static UpdateScalars scalars(const Optimizer&, const StepState&) { return {0, 1.0f, 0}; }
+  HCTR_HD static void update(const Optimizer&, const UpdateScalars&, float g, float& w, float*) { w = g; }
+};
+
+/// Where sum_rows writes, as rows.
+inline RowData rows_of_sums(const Tensor& sums) {
+  RowData data;
+  data.dim = sums.dim(1);
+  data.vectors = {sums.data<float>(), DType::f32};
+  return data;
+}
+
+template <class Rule>
+using RowScalars = std::conditional_t<Rule::kScalarsOf == ScalarsOf::last_step, LazyScalars, UpdateScalars>;
+
+/// The scalars of one row; notes what the rule keeps of the row as a whole. Once for each row of a step. `mean_square`:
+/// of the row's gradient, for a rule that asks for it.
+template <class Rule>
+HCTR_HD RowScalars<Rule> row_scalars(const Optimizer& optimizer, const StepState& state, const UpdateScalars& of_step,
+                                     const RowData& data, int64_t row, float mean_square) {
+  if constexpr (Rule::kScalarsOf == ScalarsOf::last_step) {
+    const LazyScalars scalars = Rule::of_row(optimizer, state, data.last_step[row]);
+    data.last_step[row] = static_cast<int32_t>(state.updates + 1);
+    return scalars;
+  } else if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square) {
+    return Rule::of_row(optimizer, of_step, mean_square, data.states[0].as<float>()[row]);
+  } else {
+    return of_step;
+  }
+}
+
+/// Calls body.operator()<Rule>(), whose kStates are those that each element has.
+template <class Body>
+void dispatch_row_rule(const Optimizer& optimizer, const RowData& data, Body&& body) {
+  if (data.last_step) {
+    HCTR_EXPECT(optimizer.kind == Optimizer::Kind::adam, "a lazy update with a rule other than Adam");
+    return body.template operator()<LazyAdamRule>();
+  }
+  if (optimizer.row_wise) {
+    HCTR_EXPECT(optimizer.kind == Optimizer::Kind::adagrad, "a row-wise update with a rule other than AdaGrad");
+    return body.template operator()<RowWiseAdaGradRule>();
+  }
+  dispatch_rule(optimizer.kind, [&]<class Rule>() { body.template operator()<Rule>(); });
+}
+
+}  // namespace hctr::ops

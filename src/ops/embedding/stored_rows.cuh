@@ -1,0 +1,86 @@
+// How update kernels read and write the numbers of a row. PlainRows: all f32. RoundedRows: any of a row's arrays may
+// have two bytes a number, its type is looked up at each access (the same for all threads), and what is written is
+// rounded at random.
+#pragma once
+
+#include "ops/embedding/embedding_rows.h"
+#include "ops/embedding/embedding_vector.cuh"
+
+namespace hctr::ops {
+
+class PlainRows {
+ public:
+  static constexpr int kWidest = 4;  // elements that a lane takes at once
+  __device__ PlainRows(const RowData&, int64_t /*row*/, int64_t /*update*/) {}
+  template <int Width>
+  __device__ Part<Width> load(const RowMemory& memory, int64_t at) const {
+    return load_part<Width>(memory.as<const float>() + at);
+  }
+  template <int Width>
+  __device__ void store(const RowMemory& memory, int64_t at, const Part<Width>& part, int /*which*/,
+                        int64_t /*e*/) const {
+    store_part<Width>(memory.as<float>() + at, part);
+  }
+};
+
+class RoundedRows {
+ public:
+  static constexpr int kWidest = 8;  // those of one draw
+  __device__ RoundedRows(const RowData& data, int64_t row, int64_t update) : rounding_(data.rounding_of(row, update)) {}
+  template <int Width>
+  __device__ Part<Width> load(const RowMemory& memory, int64_t at) const {
+    if (memory.dtype == DType::f16) return load_part<Width>(memory.as<const Half>() + at);
+    if (memory.dtype == DType::bf16) return load_part<Width>(memory.as<const BFloat16>() + at);
+    return load_part<Width>(memory.as<const float>() + at);
+  }
+  /// Elements e to e + Width - 1 of array `which` (see RowRounding) of the row, whose first is number `at` of the
+  /// array.
+  template <int Width>
+  __device__ void store(const RowMemory& memory, int64_t at, const Part<Width>& part, int which, int64_t e) const {
+    if (memory.dtype == DType::f16)
+      store_rounded(memory.as<Half>() + at, part, which, e);
+    else if (memory.dtype == DType::bf16)
+      store_rounded(memory.as<BFloat16>() + at, part, which, e);
+    else
+      store_part<Width>(memory.as<float>() + at, part);
+  }
+
+ private:
+  template <class T, int Width>
+  __device__ void store_rounded(T* to, const Part<Width>& part, int which, int64_t e) const {
+    static_assert(Width == 1 || Width == 4 || Width == 8);
+    const Random4 draw = rounding_.eight(which, e & ~int64_t{7});
+    const int first = Width == 8 ? 0 : static_cast<int>(e & 7);  // of the draw's eight
+    Pack<T, Width> pack;
+#pragma unroll
+    for (int i = 0; i < Width; ++i) {
+      const int place = first + i, word = Width == 1 ? place & 3 : i & 3;
+      const uint32_t low = word & 1 ? draw.v[1] : draw.v[0],
+                     high = word & 1 ? draw.v[3] : draw.v[2];  // no indexed registers
+      pack.v[i] = rounded_at_random<T>(part.v[i], RowRounding::bits_of(word & 2 ? high : low, place));
+    }
+    *reinterpret_cast<Pack<T, Width>*>(to) = pack;
+  }
+
+  RowRounding rounding_;
+};
+
+/// Calls body.operator()<Width>() with the most elements, up to Rows::kWidest, that fits(Width) allows a lane to take
+/// at once.
+template <class Rows, class Fits, class Body>
+void dispatch_width_of(const Fits& fits, Body&& body) {
+  if constexpr (Rows::kWidest == 8)
+    if (fits(8)) return body.template operator()<8>();
+  dispatch_width(fits(4), body);
+}
+
+/// Calls body.operator()<Rows>() with the first of the two that serves.
+template <class Body>
+void dispatch_rows(const RowData& data, Body&& body) {
+  if (data.all_f32())
+    body.template operator()<PlainRows>();
+  else
+    body.template operator()<RoundedRows>();
+}
+
+}  // namespace hctr::ops

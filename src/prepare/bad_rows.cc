@@ -1,0 +1,30 @@
+#include "prepare/bad_rows.h"
+
+#include "base/error.h"
+#include "prepare/text_source.h"
+
+namespace hctr {
+
+void BadRowsFound::add(const BadRows& policy, const TextBlock& block, int64_t line, const char* row,
+                       const std::string& problem) {
+  if (policy.skip && count++ > 0) return;
+  first =
+      cat("'", block.file, "' line ", line, ", at byte ", block.first_byte + (row - block.text.data()), ": ", problem);
+  if (!policy.skip) throw Error(Kind::data, cat(first, "; --bad-rows skip leaves such rows out"));
+}
+
+void BadRowsFound::add(const BadRows& policy, const BadRowsFound& more) {
+  if (more.count == 0) return;
+  if (count == 0) first = more.first;
+  count += more.count;
+  if (count > policy.most)
+    throw Error(Kind::data, cat(count, " bad rows so far, and --max-bad-rows allows ", policy.most,
+                                "; one of the last: ", more.first));
+}
+
+void BadRowsFound::tell(const Log& log) const {
+  if (count > 0)
+    log.warning(count, count == 1 ? " bad row was left out: " : " bad rows were left out, the first: ", first);
+}
+
+}  // namespace hctr

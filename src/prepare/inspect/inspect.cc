@@ -1,0 +1,308 @@
+#include "prepare/inspect/inspect.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "data/io/file_list.h"
+#include "data/io/set_files.h"
+#include "prepare/inspect/inspect_file.h"
+#include "prepare/inspect/inspect_judge.h"
+#include "prepare/text_work.h"
+
+namespace hctr {
+namespace {
+
+/// What a thread keeps from chunk to chunk.
+struct Work {
+  std::shared_ptr<OpenData> data;  // null: `problem` says why the file is no further read
+  size_t file = 0;
+  Chunk chunk;
+  int64_t bytes_done = 0;  // of all files, up to the end of the chunk
+  std::string problem;
+  SampleBlock block;
+  std::vector<SlotSummary>* slots = nullptr;
+};
+
+struct Looked {
+  size_t file = 0;
+  int64_t samples = 0, bad = 0, bytes_done = 0, problem_count = 0;
+  std::vector<NumberSummary> labels, dense;
+  std::vector<std::string> problems, head;
+};
+
+std::string text_of(const SampleBlock& block, const RecordShape& shape, int64_t row) {
+  std::string text = "label";
+  for (int64_t i = 0; i < shape.label_dim; ++i)
+    text += cat(" ", block.label[static_cast<size_t>(row * shape.label_dim + i)]);
+  if (shape.dense_dim > 0) text += "  dense";
+  for (int64_t i = 0; i < shape.dense_dim; ++i)
+    text += cat(" ", block.dense[static_cast<size_t>(row * shape.dense_dim + i)]);
+  text += "  keys";
+  for (int64_t slot = 0; slot < shape.slots(); ++slot) {
+    const auto bag = static_cast<size_t>(slot * block.rows + row);
+    text += " [";
+    for (int32_t k = block.offsets[bag]; k < block.offsets[bag + 1]; ++k)
+      text += cat(k > block.offsets[bag] ? " " : "", block.keys[static_cast<size_t>(k)]);
+    text += "]";
+  }
+  return text;
+}
+
+void summarize(const SampleBlock& block, const RecordShape& shape, Looked& looked, std::vector<SlotSummary>& slots,
+               int64_t bound) {
+  looked.labels.resize(static_cast<size_t>(shape.label_dim));
+  looked.dense.resize(static_cast<size_t>(shape.dense_dim));
+  for (int64_t row = 0; row < block.rows; ++row) {
+    for (int64_t i = 0; i < shape.label_dim; ++i)
+      looked.labels[static_cast<size_t>(i)].add(block.label[static_cast<size_t>(row * shape.label_dim + i)]);
+    for (int64_t i = 0; i < shape.dense_dim; ++i)
+      looked.dense[static_cast<size_t>(i)].add(block.dense[static_cast<size_t>(row * shape.dense_dim + i)]);
+  }
+  while (static_cast<int64_t>(slots.size()) < shape.slots()) slots.emplace_back().distinct = DistinctCount(bound);
+  for (int64_t s = 0; s < shape.slots(); ++s) {
+    SlotSummary& slot = slots[static_cast<size_t>(s)];
+    const int32_t* offsets = block.offsets.data() + s * block.rows;
+    for (int64_t row = 0; row < block.rows; ++row) {
+      const int64_t nnz = offsets[row + 1] - offsets[row];
+      slot.least_nnz = std::min(slot.least_nnz, nnz);
+      slot.most_nnz = std::max(slot.most_nnz, nnz);
+    }
+    slot.keys += block.rows > 0 ? offsets[block.rows] - offsets[0] : 0;
+    for (int32_t k = block.rows > 0 ? offsets[0] : 0; k < (block.rows > 0 ? offsets[block.rows] : 0); ++k) {
+      const int64_t key = block.keys[static_cast<size_t>(k)];
+      slot.least_key = std::min(slot.least_key, key);
+      slot.most_key = std::max(slot.most_key, key);
+      slot.distinct.add(key);
+    }
+  }
+}
+
+/// Finds the records of a chunk of text that was parsed, and so holds it.
+void tell_records_apart(TextGrammar grammar, Chunk& chunk) {
+  RecordSplitter splitter(grammar);
+  const auto* const begin = reinterpret_cast<const char*>(chunk.buffer.data());
+  chunk.begins.clear();
+  for (const char *p = begin, *const end = begin + chunk.bytes; p < end; p = splitter.split(p, end))
+    chunk.begins.push_back(static_cast<uint32_t>(p - begin));
+  chunk.records = static_cast<int64_t>(chunk.begins.size());
+  chunk.begins.push_back(static_cast<uint32_t>(chunk.bytes));
+}
+
+/// Record `i` of a chunk as a chunk of its own; nothing where the format does not tell records apart.
+std::optional<Chunk> record_of(const OpenData& data, const Chunk& chunk, int64_t i) {
+  Chunk one;
+  one.file = chunk.file;
+  one.records = 1;
+  one.begin.record = chunk.begin.record + i;
+  if (static_cast<int64_t>(chunk.begins.size()) == chunk.records + 1) {
+    const uint32_t begin = chunk.begins[static_cast<size_t>(i)], end = chunk.begins[static_cast<size_t>(i) + 1];
+    one.begin.offset = chunk.begin.offset + begin;
+    one.bytes = end - begin;
+    one.buffer.assign(chunk.buffer.begin() + begin, chunk.buffer.begin() + end);
+    one.buffer.resize(one.buffer.size() + kTextPadding);
+    one.begins = {0, end - begin};
+  } else if (data.record_bytes > 0) {
+    one.begin.offset = chunk.begin.offset + i * data.record_bytes;
+    one.bytes = data.record_bytes;
+  } else {
+    return {};
+  }
+  return one;
+}
+
+/// Goes through a chunk with something wrong in it once more, record by record.
+void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& judge, const InspectOptions& options,
+                   Looked& looked) {
+  SampleBlock block;
+  for (int64_t i = 0; i < chunk.records; ++i) {
+    std::optional<Chunk> one = record_of(data, chunk, i);
+    const BadRecords bad = data.parse(*one, block);
+    const std::string problem = bad.count > 0 || block.rows == 0 ? "" : judge(block, 0);  // no row: a blank line
+    if (bad.count == 0 && problem.empty()) continue;
+    if (looked.problem_count++ >= options.most_problems) continue;
+    const std::string which = data.text
+                                  ? "the record at byte "
+                                  : cat("record ", one->begin.record + 1, " of ", data.told.records, ", at byte ");
+    looked.problems.push_back(
+        bad.count > 0 ? bad.first : cat("'", data.told.path.string(), "': ", which, one->begin.offset, ": ", problem));
+  }
+}
+
+Looked look(Work& work, const InspectOptions& options, PerThread<std::vector<SlotSummary>>& slots) {
+  Looked looked;
+  looked.file = work.file;
+  looked.bytes_done = work.bytes_done;
+  if (!work.problem.empty()) {
+    looked.problems = {work.problem};
+    looked.problem_count = 1;
+    return looked;
+  }
+  const OpenData& data = *work.data;
+  BadRecords bad;
+  try {
+    bad = data.parse(work.chunk, work.block);
+  } catch (const Error& error) {  // a damaged page, say: what is behind it is looked at all the same
+    looked.problems = {error.what()};
+    looked.problem_count = 1;
+    return looked;
+  }
+  looked.samples = work.block.rows;
+  looked.bad = bad.count;
+  summarize(work.block, data.shape, looked, slots.get(work.slots), options.exact_bound);
+  const SampleJudge judge(data.shape, options);
+  int64_t wrong = 0;
+  std::string first = bad.first;
+  for (int64_t row = 0; row < work.block.rows; ++row)
+    if (const std::string problem = judge(work.block, row); !problem.empty() && wrong++ == 0 && first.empty())
+      first = cat("'", data.told.path.string(), "', after record ", work.chunk.begin.record, ": ", problem);
+  if (bad.count + wrong > 0) {
+    if (data.text) tell_records_apart(*data.text, work.chunk);
+    if (record_of(data, work.chunk, 0)) {
+      name_problems(data, work.chunk, judge, options, looked);
+    } else {
+      looked.problems = {first};
+      looked.problem_count = bad.count + wrong;
+    }
+  }
+  if (work.file == 0)
+    for (int64_t row = 0; row < std::min(work.block.rows, options.head - work.chunk.begin.record); ++row)
+      looked.head.push_back(text_of(work.block, data.shape, row));
+  return looked;
+}
+
+/// The chunks of all files in turn; a file that cannot be read, or not to its end, gives one item that says why.
+class Files {
+ public:
+  Files(std::vector<InspectedFile>& files, const InspectOptions& options) : files_(files), options_(options) {}
+
+  bool next(Work& work) {
+    for (;;) {
+      work.problem.clear();
+      try {
+        if (!open_) {
+          if (next_ == files_.size()) return false;
+          work.file = next_++;
+          open_ = std::make_shared<OpenData>(open_data(files_[work.file].path, options_));
+          files_[work.file] = open_->told;
+        }
+        work.file = next_ - 1;
+        work.data = open_;
+        if (open_->cutter->next(work.chunk)) {
+          in_file_ = open_->cutter->consumed().value_or(in_file_ + work.chunk.bytes);
+          work.bytes_done = before_ + in_file_;
+          return true;
+        }
+        close();
+      } catch (const Error& error) {
+        if (error.kind() == Kind::usage) throw;
+        close();
+        work.bytes_done = before_;
+        work.data.reset();
+        work.problem = error.what();
+        return true;
+      }
+    }
+  }
+
+ private:
+  void close() {
+    open_.reset();
+    before_ += files_[next_ - 1].bytes;
+    in_file_ = 0;
+  }
+
+  std::vector<InspectedFile>& files_;
+  const InspectOptions& options_;
+  std::shared_ptr<OpenData> open_;
+  size_t next_ = 0;
+  int64_t before_ = 0, in_file_ = 0;  // bytes of the files that are done, and of the open one
+};
+
+template <class T>
+void merge_all(std::vector<T>& to, std::vector<T>& from) {
+  if (to.size() < from.size()) to.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) to[i].merge(from[i]);
+}
+
+}  // namespace
+
+void NumberSummary::add(float value) {
+  ++count;
+  if (!std::isfinite(value)) {
+    ++not_finite;
+    return;
+  }
+  zeros_and_ones += value == 0 || value == 1;
+  least = std::min(least, static_cast<double>(value));
+  most = std::max(most, static_cast<double>(value));
+  sum += static_cast<double>(value);
+}
+
+void NumberSummary::merge(const NumberSummary& other) {
+  count += other.count;
+  not_finite += other.not_finite;
+  zeros_and_ones += other.zeros_and_ones;
+  least = std::min(least, other.least);
+  most = std::max(most, other.most);
+  sum += other.sum;
+}
+
+void SlotSummary::merge(SlotSummary& other) {
+  least_nnz = std::min(least_nnz, other.least_nnz);
+  most_nnz = std::max(most_nnz, other.most_nnz);
+  keys += other.keys;
+  least_key = std::min(least_key, other.least_key);
+  most_key = std::max(most_key, other.most_key);
+  distinct.merge(other.distinct);
+}
+
+std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& options, const Log& log) {
+  if (!options.clause || options.clause->format == DataFormat::parquet) return raw_files(path, log, true);
+  if (options.clause->format == DataFormat::features) return {path};
+  return options.clause->format == DataFormat::norm || options.clause->format == DataFormat::raw
+             ? raw_files(path, log)
+             : text_files(path, log);
+}
+
+Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& options) {
+  Inspection found;
+  int64_t bytes = 0;
+  for (const fs::path& path : paths) {
+    found.files.push_back({.path = path});
+    bytes += bytes_to_read(path, options);
+  }
+  std::vector<int64_t> bad(paths.size());
+  Files files(found.files, options);
+  PerThread<std::vector<SlotSummary>> slots;
+  Progress progress("reading", "bytes", bytes);
+  {
+    OrderedWorkers<Work, Looked> workers(
+        options.threads, [&](Work& work) { return files.next(work); },
+        [&](Work& work) { return look(work, options, slots); });
+    while (std::optional<Looked> looked = workers.next()) {
+      found.samples += looked->samples;
+      bad[looked->file] += looked->bad;
+      merge_all(found.labels, looked->labels);
+      merge_all(found.dense, looked->dense);
+      for (std::string& problem : looked->problems)
+        if (static_cast<int64_t>(found.problems.size()) < options.most_problems)
+          found.problems.push_back(std::move(problem));
+      found.problem_count += looked->problem_count;
+      for (std::string& line : looked->head)
+        if (static_cast<int64_t>(found.head.size()) < options.head) found.head.push_back(std::move(line));
+      progress.at(looked->bytes_done, with_unit_prefix(static_cast<double>(found.samples)) + " samples");
+    }
+  }
+  progress.finish();
+  for (size_t i = 0; i < bad.size(); ++i) found.files[i].bad_records = bad[i];
+  for (auto& mine : slots.all())
+    for (size_t s = 0; s < mine.size(); ++s) {
+      if (found.slots.size() <= s) found.slots.emplace_back().distinct = DistinctCount(options.exact_bound);
+      found.slots[s].merge(mine[s]);
+    }
+  return found;
+}
+
+}  // namespace hctr

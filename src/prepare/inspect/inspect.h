@@ -1,0 +1,71 @@
+// Looking through data files: what they hold, and whether every record is as a config wants it.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "data/clause.h"
+#include "data/formats/format_table.h"
+#include "prepare/inspect/distinct_count.h"
+
+namespace hctr {
+
+/// Of the values of one label or dense column.
+struct NumberSummary {
+  int64_t count = 0, not_finite = 0, zeros_and_ones = 0;
+  double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity(),
+         sum = 0;  ///< of finite values
+
+  void add(float value);
+  void merge(const NumberSummary&);
+};
+
+struct SlotSummary {
+  int64_t least_nnz = std::numeric_limits<int64_t>::max(), most_nnz = 0, keys = 0;
+  int64_t least_key = std::numeric_limits<int64_t>::max(), most_key = std::numeric_limits<int64_t>::min();
+  DistinctCount distinct;
+
+  void merge(SlotSummary& other);
+};
+
+/// A data file, and what its header says where it has one.
+struct InspectedFile {
+  fs::path path;
+  int64_t bytes = 0, records = 0, bad_records = 0;
+  std::string facts{};  ///< "Norm, check sums, 2 labels, ..."
+};
+
+struct Inspection {
+  std::vector<InspectedFile> files;
+  int64_t samples = 0;  ///< good records
+  std::vector<NumberSummary> labels, dense;
+  std::vector<SlotSummary> slots;
+  std::vector<std::string> problems;  ///< the first of them, each with file, record and byte
+  int64_t problem_count = 0;
+  std::vector<std::string> head;  ///< the first samples
+};
+
+struct InspectOptions {
+  std::optional<DataClause> clause;  ///< what records must be like; without, Norm files tell by themselves
+  bool binary_labels = false;        ///< a label other than 0 or 1 is a problem
+  KeyWidth key_width = KeyWidth::detect;
+  int64_t head = 0, most_problems = 20;
+  int64_t exact_bound = 1 << 20;  ///< of distinct keys
+  int threads = 1;
+};
+
+/// The data files behind a path: itself, or the files of a list; of a feature specification the mapping. Errors: those
+/// of read_file_list().
+std::vector<fs::path> data_files(const fs::path& path, const InspectOptions&, const Log&);
+
+/// Reads every record of the files. With a clause each record's keys are held against the limits of their slots and
+/// slot_size_array, labels and dense values must be finite. What is wrong is gathered, and reading goes on behind it
+/// where that is possible; the result does not depend on the number of threads. Errors: Error(io); Error(usage) for
+/// files that tell too little without a clause.
+Inspection inspect(const std::vector<fs::path>& files, const InspectOptions&);
+
+}  // namespace hctr

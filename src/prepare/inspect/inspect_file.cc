@@ -1,0 +1,142 @@
+#include "prepare/inspect/inspect_file.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/features/feature_plan.h"
+#include "data/io/input_stream.h"
+#include "data/io/set_files.h"
+#include "data/norm/norm_file.h"
+#include "data/parquet/parquet_file.h"
+#include "data/parquet/parquet_metadata.h"
+#include "data/raw/raw_set.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kLoose = 4096;  // keys of a slot that can still be read; limits are judged later, record by record
+
+/// Limits that let a record be read although it breaks those of the clause.
+DataClause loose(DataClause clause) {
+  for (SparseInput& input : clause.sparse) {
+    input.nnz_per_slot.reset();
+    input.max_nnz = std::max(*input.max_nnz, kLoose);
+    input.max_feature_num_per_sample = std::max(*input.max_feature_num_per_sample, kLoose * input.slot_num);
+  }
+  clause.bad_records = BadRecordPolicy::skip;
+  return clause;
+}
+
+/// What a file itself says, as a clause with one sparse input.
+DataClause clause_of(int64_t labels, int64_t dense, int64_t slots) {
+  DataClause clause;
+  clause.label.label_dim = labels;
+  clause.dense.dense_dim = dense;
+  SparseInput input;
+  input.top = "slots";
+  input.slot_num = slots;
+  input.max_nnz = kLoose;
+  input.max_feature_num_per_sample = kLoose * slots;
+  clause.sparse = {input};
+  return clause;
+}
+
+DataClause clause_of_metadata(const fs::path& path) {
+  const auto metadata = read_parquet_metadata(path.parent_path());
+  if (!metadata)
+    throw Error(Kind::usage, cat("there is no ", kParquetMetadata, " beside '", path.string(),
+                                 "'; say with --config which of its columns are what"));
+  DataClause clause =
+      clause_of(static_cast<int64_t>(metadata->labels.size()), static_cast<int64_t>(metadata->conts.size()),
+                static_cast<int64_t>(metadata->cats.size()));
+  clause.format = DataFormat::parquet;
+  return clause;
+}
+
+DataClause clause_of_header(const fs::path& path) {
+  ByteFile file(path);
+  std::byte start[formats::kFrameLengthBytes + sizeof(formats::NormHeader)] = {};
+  const size_t got = file.read(start, sizeof start);
+  const bool framed =
+      load<int32_t>(start) == static_cast<int32_t>(sizeof(formats::NormHeader)) && load<int32_t>(start + 4) == 1;
+  const auto header = load<formats::NormHeader>(framed ? start + 4 : start);
+  constexpr int64_t most = 1 << 20;
+  if (got < sizeof(formats::NormHeader) || header.label_dim < 0 || header.label_dim > most || header.dense_dim < 0 ||
+      header.dense_dim > most || header.slot_num < 0 || header.slot_num > most)
+    throw Error(Kind::usage,
+                cat("'", path.string(), "' has no header of a Norm file; say with --config what its records are like"));
+  return clause_of(header.label_dim, header.dense_dim, header.slot_num);
+}
+
+std::string parquet_facts(const fs::path& path) {
+  const std::shared_ptr<ParquetFile> file = open_parquet(path);
+  const ParquetFileInfo& info = file->info();
+  return cat("Parquet, ", info.group_count, info.group_count == 1 ? " row group, " : " row groups, ", info.field_count,
+             " columns, ", info.packed, ", written by ", info.written_by);
+}
+
+OpenData open_norm(const fs::path& path, const DataClause& clause, const InspectOptions& options) {
+  // The limits as they stand help to tell the width of keys; records are then read with loose ones.
+  const NormInfo strict = read_norm_info(path, norm_demands(clause, options.key_width));
+  const DataClause wide = loose(clause);
+  auto info = std::make_shared<NormInfo>(strict);
+  info->shape = record_shape(wide);
+  info->sizes = NormSizes(info->shape, info->key_bytes);
+  OpenData open;
+  open.told = {.path = path, .bytes = info->bytes, .records = info->header.number_of_records};
+  open.told.facts = cat("Norm, ", info->check == Check::sum ? "check sums" : "no check sums", ", label_dim ",
+                        info->header.label_dim, ", dense_dim ", info->header.dense_dim, ", slot_num ",
+                        info->header.slot_num, ", keys of ", info->key_bytes * 8, " bits");
+  open.shape = record_shape(clause);
+  open.cutter = std::make_unique<NormFile>(info, Place{});
+  open.parse = [info](Chunk& chunk, SampleBlock& block) {
+    ParseScratch scratch;
+    return parse_norm_chunk(*info, chunk, BadRecordPolicy::skip, scratch, block);
+  };
+  return open;
+}
+
+/// Of the files that hold columns of a sample.
+int64_t bytes_of_mapping(const DataClause& clause, const std::string& mapping) {
+  int64_t bytes = 0;
+  for (const FeatureGroup& group : plan_features(clause, mapping).groups)
+    for (const fs::path& file : group.files) bytes += ByteFile(file).size();
+  return bytes;
+}
+
+}  // namespace
+
+int64_t bytes_to_read(const fs::path& path, const InspectOptions& options) {
+  if (!options.clause || options.clause->format != DataFormat::features) return input_bytes(path);
+  try {
+    return bytes_of_mapping(*options.clause, path.string());
+  } catch (const Error&) {  // opening it will say what is wrong
+    return 0;
+  }
+}
+
+OpenData open_data(const fs::path& path, const InspectOptions& options) {
+  const DataClause clause = options.clause     ? *options.clause
+                            : is_parquet(path) ? clause_of_metadata(path)
+                                               : clause_of_header(path);
+  if (clause.format == DataFormat::norm) return open_norm(path, clause, options);
+  OpenData open;
+  open.set = format_type(clause.format).open(loose(clause), {path.string(), 0}, options.key_width, Log::silent());
+  const bool mapping = clause.format == DataFormat::features;
+  open.told = {.path = path,
+               .bytes = mapping ? bytes_of_mapping(clause, path.string()) : ByteFile(path).size(),
+               .records = open.set->samples()};
+  open.told.facts = clause.format == DataFormat::parquet ? parquet_facts(path)
+                    : mapping ? cat(format_type(clause.format).words[0], " '", clause.feature_spec, "'")
+                              : format_type(clause.format).words[0];
+  open.shape = record_shape(clause);
+  open.cutter = open.set->open(0, {});
+  if (clause.format == DataFormat::raw) open.record_bytes = RawShape(clause, 4).record();
+  if (clause.format == DataFormat::csv)
+    open.text = TextGrammar{clause.csv.delimiter[0], clause.csv.quote.empty() ? '\0' : clause.csv.quote[0]};
+  if (clause.format == DataFormat::criteo) open.text = TextGrammar{'\t', 0};
+  open.parse = [set = open.set](Chunk& chunk, SampleBlock& block) { return set->parser()->parse(chunk, block); };
+  return open;
+}
+
+}  // namespace hctr

@@ -1,0 +1,28 @@
+// One data file of any format, open for looking through.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "data/text/text_grammar.h"
+#include "prepare/inspect/inspect.h"
+
+namespace hctr {
+
+struct OpenData {
+  InspectedFile told;
+  std::shared_ptr<SampleSet> set;  ///< of this file alone; null for Norm
+  std::unique_ptr<Cutter> cutter;
+  std::function<BadRecords(Chunk&, SampleBlock&)> parse;  ///< any thread; leaves bad records out
+  RecordShape shape;
+  int64_t record_bytes = 0;         ///< where all are of one size
+  std::optional<TextGrammar> text;  ///< of separated values
+};
+
+/// Of what is behind the path, packed as it may be, for progress; 0 where that cannot be told.
+int64_t bytes_to_read(const fs::path&, const InspectOptions&);
+
+/// Errors: those of the format for a header that makes no sense.
+OpenData open_data(const fs::path&, const InspectOptions&);
+
+}  // namespace hctr

@@ -1,0 +1,58 @@
+#include "prepare/inspect/inspect_judge.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace hctr {
+
+SampleJudge::SampleJudge(const RecordShape& shape, const InspectOptions& options)
+    : shape_(shape), limits_(options.clause.has_value()), binary_(options.binary_labels) {
+  if (!limits_ || static_cast<int64_t>(options.clause->slot_size_array.size()) != shape.slots()) return;
+  sizes_ = options.clause->slot_size_array;
+  offsets_.resize(sizes_.size());
+  std::exclusive_scan(sizes_.begin(), sizes_.end(), offsets_.begin(), int64_t{0});
+}
+
+std::string SampleJudge::operator()(const SampleBlock& block, int64_t row) const {
+  for (int64_t i = 0; i < shape_.label_dim; ++i) {
+    const float value = block.label[static_cast<size_t>(row * shape_.label_dim + i)];
+    if (!std::isfinite(value)) return cat("label ", i, " is ", value);
+    if (binary_ && value != 0 && value != 1)
+      return cat("label ", i, " is ", value, "; BinaryCrossEntropyLoss wants 0 or 1");
+  }
+  for (int64_t i = 0; i < shape_.dense_dim; ++i)
+    if (const float value = block.dense[static_cast<size_t>(row * shape_.dense_dim + i)]; !std::isfinite(value))
+      return cat("dense value ", i, " is ", value);
+  return limits_ ? keys(block, row) : "";
+}
+
+std::string SampleJudge::keys(const SampleBlock& block, int64_t row) const {
+  int64_t slot = 0;
+  for (const RecordShape::Input& input : shape_.inputs) {
+    int64_t all = 0;
+    for (int64_t s = 0; s < input.slots; ++s, ++slot) {
+      const int32_t begin = block.offsets[static_cast<size_t>(slot * block.rows + row)],
+                    end = block.offsets[static_cast<size_t>(slot * block.rows + row + 1)];
+      const auto name = [&] { return cat("slot ", slot, " (of sparse input \"", input.name, "\")"); };
+      if (end - begin > input.most_of(s))
+        return cat(name(), " has ", end - begin, " keys, more than its max_nnz of ", input.most_of(s));
+      if ((all += end - begin) > input.max_keys)
+        return cat("sparse input \"", input.name, "\" has ", all,
+                   " keys or more in this sample, more than its max_feature_num_per_sample of ", input.max_keys);
+      if (sizes_.empty()) continue;
+      const int64_t size = sizes_[static_cast<size_t>(slot)], offset = offsets_[static_cast<size_t>(slot)];
+      for (int32_t k = begin; k < end; ++k) {
+        const int64_t key = block.keys[static_cast<size_t>(k)];
+        const bool counted_on = key >= offset && key < offset + size, counted_anew = key >= 0 && key < size;
+        if (!counted_on && !counted_anew)
+          return cat(name(), " has the key ", key, "; by slot_size_array its keys lie from ", offset, " to ",
+                     offset + size - 1, ", or below ", size);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace hctr

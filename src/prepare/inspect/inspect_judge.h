@@ -1,0 +1,26 @@
+// Whether one sample is as a Data layer wants it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "prepare/inspect/inspect.h"
+
+namespace hctr {
+
+class SampleJudge {
+ public:
+  SampleJudge(const RecordShape&, const InspectOptions&);
+  /// What is wrong with row `row` of a block; empty: nothing. Without a clause nothing but numbers that are not finite
+  /// is.
+  std::string operator()(const SampleBlock&, int64_t row) const;
+
+ private:
+  std::string keys(const SampleBlock&, int64_t row) const;
+
+  RecordShape shape_;
+  bool limits_, binary_;
+  std::vector<int64_t> sizes_, offsets_;  // of slot_size_array; empty: no such limits
+};
+
+}  // namespace hctr

@@ -1,0 +1,178 @@
+#include "prepare/preprocess/feature_transcode.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/half.h"
+#include "config/problems.h"
+#include "prepare/preprocess/feature_rows.h"
+#include "prepare/write/record_writer.h"
+
+namespace hctr {
+namespace {
+
+std::vector<size_t> all_features(const FeatureSource& source) {
+  std::vector<size_t> all;
+  for (const FeatureChunk& chunk : source.chunks) all.insert(all.end(), chunk.features.begin(), chunk.features.end());
+  return all;
+}
+
+template <class T>
+void put(std::vector<std::byte>& bytes, T value) {
+  const auto* from = reinterpret_cast<const std::byte*>(&value);
+  bytes.insert(bytes.end(), from, from + sizeof value);
+}
+
+void put_value(std::vector<std::byte>& bytes, FeatureType type, const FeatureValues& values, size_t row) {
+  switch (type) {
+    case FeatureType::boolean:
+    case FeatureType::i8:
+    case FeatureType::u8:
+      return put(bytes, static_cast<uint8_t>(values.wholes[row]));
+    case FeatureType::i16:
+    case FeatureType::u16:
+      return put(bytes, static_cast<uint16_t>(values.wholes[row]));
+    case FeatureType::i32:
+    case FeatureType::u32:
+      return put(bytes, static_cast<uint32_t>(values.wholes[row]));
+    case FeatureType::i64:
+    case FeatureType::u64:
+      return put(bytes, values.wholes[row]);
+    case FeatureType::f16:
+      return put(bytes, Half(static_cast<float>(values.reals[row])));
+    case FeatureType::f32:
+      return put(bytes, static_cast<float>(values.reals[row]));
+    case FeatureType::f64:
+      return put(bytes, values.reals[row]);
+  }
+}
+
+/// The chunks of a mapping as split_binary: numerical features together, each other one alone.
+std::vector<FeatureChunk> binary_chunks(const FeatureSpec& spec, const FeatureSource& source, const fs::path& folder) {
+  const std::vector<size_t> numerical = spec.channel(kNumericalChannel);
+  std::vector<FeatureChunk> chunks;
+  if (!numerical.empty())
+    chunks.push_back({FeatureChunk::Kind::split_binary, numerical, {folder / source.name / "numerical.bin"}});
+  for (const size_t feature : all_features(source)) {
+    if (std::find(numerical.begin(), numerical.end(), feature) != numerical.end()) continue;
+    const std::string& name = spec.features[feature].name;
+    if (name.find('/') != std::string::npos || name == "numerical")
+      throw Error(Kind::config,
+                  cat("the feature name \"", name, "\" cannot be that of a file; rename it in the specification"));
+    chunks.push_back({FeatureChunk::Kind::split_binary, {feature}, {folder / source.name / (name + ".bin")}});
+  }
+  return chunks;
+}
+
+void write_source(const FeatureSpec& from, const FeatureSpec& to, const FeatureSource& source,
+                  const std::vector<FeatureChunk>& chunks) {
+  const std::vector<size_t> wanted = all_features(source);
+  FeatureRows rows(from, source.name, wanted);
+  std::vector<size_t> column(from.features.size());
+  for (size_t i = 0; i < wanted.size(); ++i) column[wanted[i]] = i;
+  std::vector<AtomicFile> files;
+  for (const FeatureChunk& chunk : chunks) files.emplace_back(chunk.files[0]);
+  std::vector<std::byte> bytes;
+  rows.for_each_block(cat("writing ", source.name), [&](const FeatureBlock& block) {
+    for (size_t i = 0; i < chunks.size(); ++i) {
+      bytes.clear();
+      for (size_t row = 0; row < static_cast<size_t>(block.rows); ++row)
+        for (const size_t feature : chunks[i].features)
+          put_value(bytes, to.features[feature].type, block.columns[column[feature]], row);
+      files[i].write(bytes.data(), bytes.size());
+    }
+  });
+  for (AtomicFile& file : files) file.commit();
+}
+
+size_t role(const FeatureSpec& spec, const std::string& name, const std::vector<std::string>& names) {
+  const auto found = spec.find(name);
+  if (!found)
+    throw Error(Kind::usage, cat("there is no feature \"", name, "\"", did_you_mean(name, names),
+                                 "; --features names them in the order of the columns"));
+  return *found;
+}
+
+/// What the values of one feature were.
+struct Seen {
+  bool bits = true;  // nothing but 0 and 1
+  int64_t most = 0;
+};
+
+}  // namespace
+
+FeatureSpec describe_features(const DescribeOptions& options) {
+  FeatureSpec spec;
+  spec.folder = options.out.parent_path();
+  for (const std::string& name : options.features) spec.features.push_back({name, FeatureType::f64, {}});
+  std::vector<size_t> everything(spec.features.size());
+  for (size_t i = 0; i < everything.size(); ++i) everything[i] = i;
+  const std::pair<const char*, const std::vector<std::string>*> roles[] = {{kCategoricalChannel, &options.categorical},
+                                                                           {kNumericalChannel, &options.numerical},
+                                                                           {kLabelChannel, &options.labels}};
+  for (const auto& [channel, names] : roles) {
+    FeatureChannel& made = spec.channels.emplace_back();
+    made.name = channel;
+    for (const std::string& name : *names) made.features.push_back(role(spec, name, options.features));
+  }
+  for (const size_t feature : spec.channel(kCategoricalChannel)) spec.features[feature].type = FeatureType::i64;
+  const auto add = [&](const char* name, const std::vector<fs::path>& files) {
+    if (!files.empty()) spec.sources.push_back({name, {{FeatureChunk::Kind::csv, everything, files}}});
+  };
+  add("train", options.train);
+  add("test", options.test);
+
+  std::vector<Seen> seen(spec.features.size());
+  for (const FeatureSource& source : spec.sources) {
+    FeatureRows rows(spec, source.name, everything);
+    rows.for_each_block(cat("reading ", source.name), [&](const FeatureBlock& block) {
+      for (size_t i = 0; i < seen.size(); ++i) {
+        for (const int64_t value : block.columns[i].wholes) {
+          if (value < 0)
+            throw Error(Kind::data, cat("category ", spec.features[i].name, " of mapping ", source.name, " holds ",
+                                        value, "; ids count from 0: preprocess makes them of any values"));
+          seen[i].most = std::max(seen[i].most, value);
+        }
+        for (const double value : block.columns[i].reals) seen[i].bits &= value == 0 || value == 1;
+      }
+    });
+  }
+  for (const size_t feature : spec.channel(kNumericalChannel)) spec.features[feature].type = FeatureType::f32;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    FeatureColumn& feature = spec.features[i];
+    if (is_whole(feature.type)) {
+      feature.cardinality = seen[i].most + 1;
+      feature.type = type_for_ids(*feature.cardinality);
+    } else if (feature.type == FeatureType::f64) {
+      const auto labels = spec.channel(kLabelChannel);
+      feature.type = seen[i].bits && std::find(labels.begin(), labels.end(), i) != labels.end() ? FeatureType::boolean
+                                                                                                : FeatureType::f32;
+    }
+  }
+  write_text(options.out, to_yaml(spec));
+  return spec;
+}
+
+FeatureSpec transcode_features(const FeatureSpec& from, const TranscodeOptions& options) {
+  const fs::path file = options.folder / "feature_spec.yaml";
+  make_room({file}, options.force);
+  FeatureSpec to = from;
+  to.folder = options.folder;
+  if (options.half_numerical)
+    for (const size_t feature : from.channel(kNumericalChannel)) {
+      if (is_whole(from.features[feature].type))
+        throw Error(Kind::usage, cat("--half wants numbers with fractions; the type of \"", from.features[feature].name,
+                                     "\" is ", name_of(from.features[feature].type)));
+      to.features[feature].type = FeatureType::f16;
+    }
+  for (FeatureSource& source : to.sources) {
+    const std::vector<FeatureChunk> chunks = binary_chunks(from, source, options.folder);
+    write_source(from, to, source, chunks);
+    source.chunks = chunks;
+  }
+  write_text(file, to_yaml(to));
+  return to;
+}
+
+}  // namespace hctr

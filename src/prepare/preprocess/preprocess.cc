@@ -1,0 +1,278 @@
+#include "prepare/preprocess/preprocess.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "data/parquet/parquet_file.h"
+#include "prepare/preprocess/preprocess_rows.h"
+#include "prepare/text_work.h"
+#include "prepare/write/record_writer.h"
+
+namespace hctr {
+namespace {
+
+/// What a thread keeps: the block and its rows, and its own counts of values.
+struct Counting {
+  TextBlock block;
+  ParsedRows rows;
+  std::vector<CodeCounts>* counts = nullptr;
+};
+
+/// Keeps the rows that train. Counting them in place would test each row once per column.
+void keep_training_rows(const Holdout& holdout, ParsedRows& rows) {
+  if (holdout.by == Holdout::By::nothing) return;
+  std::vector<uint32_t> kept;
+  for (size_t row = 0; row < rows.rows; ++row)
+    if (holdout.trains(rows.index[row], rows.split.empty() ? 0 : rows.split[row]))
+      kept.push_back(static_cast<uint32_t>(row));
+  if (kept.size() == rows.rows) return;
+  for (auto& column : rows.numbers)
+    for (size_t i = 0; i < kept.size(); ++i) column[i] = column[kept[i]];
+  for (auto& column : rows.categories) {
+    size_t end = 0;
+    for (size_t i = 0; i < kept.size(); ++i) {
+      const size_t row = kept[i];
+      if (column.ends.empty()) {
+        column.codes[i] = column.codes[row];
+        continue;
+      }
+      for (size_t at = row == 0 ? 0 : column.ends[row - 1], stop = column.ends[row]; at < stop; ++at)
+        column.codes[end++] = column.codes[at];
+      column.ends[i] = static_cast<uint32_t>(end);  // rows before i are done with: i <= row
+    }
+    if (!column.ends.empty()) column.codes.resize(end);
+  }
+  rows.rows = kept.size();
+}
+
+/// Of one block, merged block by block, in order: sums of dense values depend on it.
+struct Learned {
+  std::vector<DenseColumn> dense;
+  BadRowsFound bad;
+};
+
+/// The first of two passes: what values there are in the training rows.
+ColumnsLearned learn(const PreprocessOptions& options, const TextParser& parser) {
+  const auto slots = static_cast<size_t>(options.slots());
+  PerThread<std::vector<CodeCounts>> tables;
+  TextSource source(options.inputs, options.table.header);
+  ColumnsLearned learned;
+  learned.dense.resize(options.table.numbers().size());
+  BadRowsFound bad;
+  for_each_block<Counting, Learned>(
+      source, options.threads, "counting values",
+      [&](Counting& item) {
+        parser.parse(item.block, item.rows);
+        add_crosses(options, item.rows);
+        keep_training_rows(options.holdout, item.rows);
+        const ParsedRows& rows = item.rows;
+        std::vector<CodeCounts>& counts = tables.get(item.counts);
+        counts.resize(slots);
+        for (size_t slot = 0; slot < slots; ++slot) {
+          const auto& column = rows.categories[slot];
+          counts[slot].add({column.codes.data(), column.ends.empty() ? rows.rows : column.codes.size()});
+        }
+        std::vector<DenseColumn> dense(rows.numbers.size());
+        for (size_t i = 0; i < dense.size(); ++i) dense[i].add({rows.numbers[i].data(), rows.rows}, options.dense.log);
+        return Learned{std::move(dense), rows.bad};
+      },
+      [&](Learned& block) {
+        for (size_t i = 0; i < block.dense.size(); ++i) learned.dense[i].merge(block.dense[i]);
+        bad.add(options.bad_rows, block.bad);
+      });
+  std::vector<std::optional<Vocabulary>> vocabularies(slots);
+  ThreadPool pool(options.threads);
+  pool.parallel_for(static_cast<int64_t>(slots), 1, [&](int64_t begin, int64_t end) {
+    for (auto slot = static_cast<size_t>(begin); slot < static_cast<size_t>(end); ++slot) {
+      CodeCounts all;
+      for (auto& table : tables.all()) all.take(table[slot]);
+      vocabularies[slot].emplace(all, static_cast<uint64_t>(options.min_count));
+    }
+  });
+  for (auto& vocabulary : vocabularies) {
+    learned.slot_sizes.push_back(vocabulary->size());
+    learned.vocabularies.push_back(std::move(*vocabulary));
+  }
+  return learned;
+}
+
+/// What one block of rows became.
+struct Encoded {
+  EncodedRecords train, eval;
+  int64_t train_positives = 0, eval_positives = 0;
+  BadRowsFound bad;
+  std::vector<int64_t> most_nnz;
+};
+
+struct Encoding {
+  TextBlock block;
+  ParsedRows rows;
+};
+
+Encoded encode(Encoding& item, const PreprocessOptions& options, const TextParser& parser, const RowEncoder& encoder,
+               bool all_eval) {
+  Encoded done;
+  ParsedRows& rows = item.rows;
+  parser.parse(item.block, rows);
+  done.bad = rows.bad;
+  add_crosses(options, rows);
+  encoder.to_keys(rows);
+  const bool mostly_train =
+      !all_eval && (rows.rows == 0 || options.holdout.trains(rows.index[0], rows.split.empty() ? 0 : rows.split[0]));
+  if (rows.rows > 0) (mostly_train ? done.train : done.eval).bytes.reserve(rows.rows * encoder.bytes_of(rows, 0));
+  for (size_t row = 0; row < rows.rows; ++row) {
+    const bool train = !all_eval && options.holdout.trains(rows.index[row], rows.split.empty() ? 0 : rows.split[row]);
+    encoder.append(rows, row, train ? done.train : done.eval);
+    (train ? done.train_positives : done.eval_positives) += rows.labels[0][row] > 0;
+  }
+  for (const auto& column : rows.categories) {
+    uint32_t most = 1, begin = 0;
+    for (size_t row = 0; row < (column.ends.empty() ? 0 : rows.rows); begin = column.ends[row++])
+      most = std::max(most, column.ends[row] - begin);
+    done.most_nnz.push_back(most);
+  }
+  return done;
+}
+
+void check_options(const PreprocessOptions& options) {
+  const auto bad = [](const auto&... parts) { throw Error(Kind::usage, cat(parts...)); };
+  const bool raw = options.format == DataFormat::raw, fraction = options.holdout.by == Holdout::By::position;
+  if (options.inputs.empty()) bad("no input files");
+  if (options.slots() == 0) bad("no categories: --categories names the columns that get embeddings");
+  for (const auto* files : {&options.inputs, &options.eval_inputs})
+    if (std::find(files->begin(), files->end(), "-") != files->end() &&
+        (options.passes == 2 || fraction || files->size() > 1))
+      bad("the standard input can be read once only: it needs --passes 1, no --holdout by position, and no other "
+          "input");
+  if (!options.eval_inputs.empty() && options.holdout.by != Holdout::By::nothing)
+    bad("--eval-input and --holdout are two ways to say which rows are for evaluation; one of them is enough");
+  if ((fraction || options.holdout.by == Holdout::By::random) &&
+      !(options.holdout.share > 0 && options.holdout.share < 1))
+    bad("--holdout must lie between 0 and 1, not ", options.holdout.share);
+  if (options.passes == 1 && options.dense.normalize != Normalize::none)
+    bad("--normalize wants the range or the mean of each column, which takes --passes 2");
+  if (options.passes == 1 && options.dense.fill_with_mean)
+    bad("--fill mean wants the mean of each column, which takes --passes 2");
+  if (options.passes == 1 && options.min_count > 1) bad("--min-count wants values counted, which takes --passes 2");
+  if (options.passes == 1 && options.range < 3)
+    bad("--range ", options.range, ": each slot needs at least 3 keys: missing, rare, and one more");
+  if (raw && !options.float_label_dense &&
+      (options.dense.log || options.dense.normalize != Normalize::none || options.dense.fill_with_mean))
+    bad("dense values of Raw data as integers cannot be scaled: the reader takes ln(1 + v); leave --log and "
+        "--normalize out, or write floats");
+  if (raw && options.key_bytes != 4) bad("Raw data has keys of 32 bits");
+  for (size_t place = 0; place < options.table.categories().size(); ++place) {
+    if (raw && options.table.is_list(place))
+      bad("Raw data has one key in each slot; the lists of column \"", options.table.categories()[place],
+          "\" need --format Norm or Parquet");
+    for (const auto& [a, b] : options.crosses)
+      if ((a == place || b == place) && options.table.is_list(place))
+        bad("the column \"", options.table.categories()[place], "\" is a list, which --cross cannot use");
+  }
+}
+
+ParquetStyle parquet_style(const PreprocessOptions& options, const NormStyle& record) {
+  ParquetStyle style{record, options.table.labels(), options.table.numbers(), options.slot_names(),
+                     {},     options.threads};
+  const size_t crosses = options.crosses.size();
+  for (size_t slot = 0; slot < style.slots.size(); ++slot)
+    style.lists.push_back(slot >= crosses && options.table.is_list(slot - crosses));
+  return style;
+}
+
+/// Errors: Error(usage) when ids do not fit their width.
+void check_width(const PreprocessOptions& options, const ColumnsLearned& learned) {
+  if (options.key_bytes != 4) return;
+  int64_t keys = 0;
+  for (const int64_t size : learned.slot_sizes)
+    keys =
+        options.format == DataFormat::raw ? std::max(keys, size) : keys + size;  // those of Parquet meet in one table
+  const int64_t most =
+      options.format == DataFormat::raw ? std::numeric_limits<int32_t>::max() : std::numeric_limits<uint32_t>::max();
+  if (keys > most)
+    throw Error(Kind::usage, cat("the slots have ", keys,
+                                 " ids, more than keys of 32 bits can tell apart; use --key-bits 64, a larger "
+                                 "--min-count or a smaller --range"));
+}
+
+}  // namespace
+
+fs::path PreprocessOptions::result(const std::string& stem) const {
+  if (format == DataFormat::parquet) return folder / stem / kParquetList;
+  return folder / (stem + (format == DataFormat::raw ? ".bin" : ".txt"));
+}
+
+std::vector<std::string> PreprocessOptions::slot_names() const {
+  const std::vector<std::string> categories = table.categories();
+  std::vector<std::string> names;
+  for (const auto& [a, b] : crosses) names.push_back(categories[a] + "x" + categories[b]);
+  names.insert(names.end(), categories.begin(), categories.end());
+  return names;
+}
+
+PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
+  PreprocessOptions options = given;
+  check_options(options);
+  const bool raw = options.format == DataFormat::raw, parquet = options.format == DataFormat::parquet;
+  if (parquet) parquet_plugin();
+  std::vector<fs::path> results = {options.folder / "preprocess.json"};
+  for (const char* stem : {"train", "val"}) results.push_back(options.result(stem));
+  make_room(results, options.force);
+  if (options.holdout.by == Holdout::By::position) {
+    const int64_t rows = count_rows(options.inputs, options.table.header, options.threads);
+    options.holdout.train_rows =
+        rows - static_cast<int64_t>(std::llround(static_cast<double>(rows) * options.holdout.share));
+  }
+  const TextParser parser(options.table, options.bad_rows, static_cast<uint64_t>(options.modulo));
+  PreprocessSummary summary;
+  if (options.passes == 2) {
+    summary.learned = learn(options, parser);
+  } else {
+    summary.learned.dense.resize(options.table.numbers().size());
+    summary.learned.slot_sizes.assign(static_cast<size_t>(options.slots()), options.range);
+  }
+  check_width(options, summary.learned);
+
+  const RowEncoder encoder(options, summary.learned);
+  const auto set = [&](const char* stem) {
+    if (parquet)
+      return parquet_record_writer(options.folder / stem, parquet_style(options, encoder.style()),
+                                   options.rows_per_file);
+    return raw ? raw_record_writer(options.folder, stem)
+               : norm_record_writer(options.folder, stem, encoder.style(), options.rows_per_file);
+  };
+  const auto train = set("train"), eval = set("val");
+  summary.most_nnz.assign(static_cast<size_t>(options.slots()), 1);
+  BadRowsFound bad;
+  for (const bool all_eval : {false, true}) {
+    const auto& inputs = all_eval ? options.eval_inputs : options.inputs;
+    if (inputs.empty()) continue;
+    TextSource source(inputs, options.table.header);
+    for_each_block<Encoding, Encoded>(
+        source, options.threads, all_eval ? "writing the evaluation set" : "writing",
+        [&](Encoding& item) { return encode(item, options, parser, encoder, all_eval); },
+        [&](Encoded& done) {
+          train->add(done.train);
+          eval->add(done.eval);
+          summary.train.rows += done.train.count();
+          summary.eval.rows += done.eval.count();
+          summary.train.positives += done.train_positives;
+          summary.eval.positives += done.eval_positives;
+          bad.add(options.bad_rows, done.bad);
+          (all_eval ? summary.eval : summary.train).bad_rows += done.bad.count;
+          for (size_t slot = 0; slot < done.most_nnz.size(); ++slot)
+            summary.most_nnz[slot] = std::max(summary.most_nnz[slot], done.most_nnz[slot]);
+        });
+  }
+  if (summary.train.rows == 0) throw Error(Kind::data, "the input holds no rows for training");
+  bad.tell(log);
+  summary.train.files = train->finish();
+  summary.eval.files = eval->finish();
+  return summary;
+}
+
+}  // namespace hctr

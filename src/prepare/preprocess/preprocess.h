@@ -1,0 +1,70 @@
+// Text tables to training data: categories to ids, dense values to numbers of a like size, rows to a training and an
+// evaluation set.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "prepare/preprocess/dense_statistics.h"
+#include "prepare/preprocess/holdout.h"
+#include "prepare/preprocess/text_parser.h"
+#include "prepare/preprocess/vocabulary.h"
+#include "prepare/write/norm_writer.h"
+
+namespace hctr {
+
+struct PreprocessOptions {
+  TextTable table = criteo_table();
+  std::vector<std::string> inputs, eval_inputs;  ///< in order; "-": the standard input
+  fs::path folder;
+  int passes = 2;                                  ///< 1: keys by hashing into `range`; 2: values are counted first
+  int64_t range = 1000000;                         ///< one pass: keys of each slot
+  int64_t min_count = 1;                           ///< two passes: a value seen less often in the training rows is rare
+  int64_t modulo = 0;                              ///< values are first taken modulo this; 0: as they are
+  std::vector<std::pair<size_t, size_t>> crosses;  ///< pairs of categories, by place
+  DenseOptions dense;
+  Holdout holdout;
+  DataFormat format = DataFormat::norm;  ///< norm, raw or parquet
+  bool float_label_dense = true;         ///< of raw: numbers as float32; else int32, not scaled
+  int key_bytes = 4;
+  Check check = Check::sum;
+  int64_t rows_per_file = 500000;
+  BadRows bad_rows;
+  bool force = false;
+  int threads = 1;
+
+  /// Whether crosses share slot 0 and keys count on from slot to slot; else each cross has a slot, and readers add the
+  /// offsets.
+  bool as_norm() const { return format == DataFormat::norm; }
+  int64_t slots() const { return static_cast<int64_t>(crosses.size() + table.categories().size()); }
+  std::vector<std::string> slot_names() const;
+  /// What a Data layer has as its source: the list of a set, or its file. `stem`: train or val.
+  fs::path result(const std::string& stem) const;
+};
+
+/// What was learned of the training rows, in the order of the record: crosses, then categories.
+struct ColumnsLearned {
+  std::vector<DenseColumn> dense;
+  std::vector<Vocabulary> vocabularies;  ///< [slots]; none with one pass
+  std::vector<int64_t> slot_sizes;       ///< [slots] ids there are
+};
+
+struct PreprocessSummary {
+  struct Set {
+    int64_t rows = 0, positives = 0, files = 0, bad_rows = 0;
+  };
+  Set train, eval;
+  std::vector<int64_t> most_nnz;  ///< [slots] of the record
+  ColumnsLearned learned;
+};
+
+/// Does the work. The result does not depend on the number of threads; memory is constant, but for the values counted:
+/// 16 to 48 bytes each per thread that met them. No list exists before all its files do. Errors: Error(usage) for
+/// options that do not fit together; Error(data) for a bad row, naming file, line, byte, column and value.
+PreprocessSummary preprocess(const PreprocessOptions&, const Log&);
+
+}  // namespace hctr

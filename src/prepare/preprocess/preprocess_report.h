@@ -1,0 +1,16 @@
+// What preprocess() tells of its result: a description as JSON, and the Data layer that reads it.
+#pragma once
+
+#include "config/json.h"
+#include "prepare/preprocess/preprocess.h"
+
+namespace hctr {
+
+/// The `Data` layer for a config that trains on the result.
+Json preprocess_data_clause(const PreprocessOptions&, const PreprocessSummary&);
+
+/// {"schema": 1, "format", "passes", "train", "eval", "labels", "dense", "slots", "slot_size_array", "data"};
+/// docs/data_tools.md says what each holds.
+Json describe_preprocessed(const PreprocessOptions&, const PreprocessSummary&);
+
+}  // namespace hctr

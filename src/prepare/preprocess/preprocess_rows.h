@@ -1,0 +1,36 @@
+// From parsed columns to records in bytes.
+#pragma once
+
+#include "prepare/preprocess/preprocess.h"
+#include "prepare/write/norm_set_writer.h"
+
+namespace hctr {
+
+/// Puts the crosses of a row's categories in front of them: `rows.categories` becomes [slots].
+void add_crosses(const PreprocessOptions&, ParsedRows& rows);
+
+/// Encodes rows whose categories are those of all slots. Kept by one thread at a time; what it knows does not change.
+class RowEncoder {
+ public:
+  RowEncoder(const PreprocessOptions&, const ColumnsLearned&);
+
+  /// Codes become keys: ids with two passes, else hashed into the range; in Norm the offset of the slot is added.
+  void to_keys(ParsedRows& rows) const;
+  /// Bytes of the record of row `row`.
+  size_t bytes_of(const ParsedRows& rows, size_t row) const;
+  /// Appends row `row`, whose codes are keys.
+  void append(const ParsedRows& rows, size_t row, EncodedRecords& records) const;
+  const NormStyle& style() const { return style_; }
+
+ private:
+  std::byte* put_number(std::byte* to, double value, const DenseScaling&) const;
+
+  const PreprocessOptions& options_;
+  const ColumnsLearned& learned_;
+  NormStyle style_;
+  std::vector<DenseScaling> dense_;
+  bool lists_ = false;            // whether records differ in size
+  std::vector<int64_t> offsets_;  // [slots]; zeros in Raw, whose reader adds them
+};
+
+}  // namespace hctr

@@ -1,0 +1,55 @@
+// Blocks of text to columns of values: one pass over the bytes, each field read as what its column is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/key_space.h"
+#include "prepare/bad_rows.h"
+#include "prepare/preprocess/text_table.h"
+#include "prepare/text_source.h"
+
+namespace hctr {
+
+/// The value of a category as one number. Hexadecimal digits: 2 + their value; other text: text_code(). Two texts share
+/// a code with a probability of 2^-64.
+uint64_t text_code(std::string_view text);
+
+/// The rows of a block that are right, by column.
+struct ParsedRows {
+  struct Category {
+    std::vector<uint64_t> codes;  ///< [rows]; of a list the values of all rows, one after another
+    std::vector<uint32_t> ends;   ///< of a list: [rows] where in `codes` each row's values end; else empty
+  };
+  size_t rows = 0;
+  BadRowsFound bad;                          ///< rows left out
+  std::vector<int64_t> index;                ///< [rows] of each row among all rows of the input
+  std::vector<std::vector<float>> labels;    ///< [labels][rows]
+  std::vector<std::vector<double>> numbers;  ///< [numbers][rows]; NaN: missing
+  std::vector<Category> categories;
+  std::vector<double> split;  ///< [rows], where the table has such a column
+};
+
+class TextParser {
+ public:
+  /// `modulo`, where above 0: a code becomes 2 + (code - 2) mod modulo.
+  TextParser(TextTable, const BadRows&, uint64_t modulo = 0);
+
+  const TextTable& table() const { return table_; }
+  /// Fills `rows`, whose memory is used again. Errors: Error(data) naming file, line, byte, column and value of a row
+  /// that is not right.
+  void parse(const TextBlock&, ParsedRows& rows) const;
+
+ private:
+  const char* parse_line(const char* p, ParsedRows& rows) const;
+  std::string what_is_wrong(std::string_view line) const;
+  uint64_t limited(uint64_t code) const { return modulo_ == 0 ? code : kFirstValue + (code - kFirstValue) % modulo_; }
+
+  TextTable table_;
+  BadRows bad_rows_;
+  uint64_t modulo_;
+  size_t labels_, numbers_, categories_;
+  bool splits_ = false;
+};
+
+}  // namespace hctr

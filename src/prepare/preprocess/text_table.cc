@@ -1,0 +1,101 @@
+#include "prepare/preprocess/text_table.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "config/problems.h"
+#include "data/text/criteo_rows.h"
+
+namespace hctr {
+namespace {
+
+bool is_category(ColumnKind kind) {
+  return kind == ColumnKind::hex || kind == ColumnKind::text || kind == ColumnKind::list;
+}
+
+template <class Wanted>
+std::vector<std::string> names_of(const TextTable& table, const Wanted& wanted) {
+  std::vector<std::pair<size_t, std::string>> found;
+  for (const TextColumn& column : table.columns)
+    if (wanted(column.kind)) found.emplace_back(column.place, column.name);
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> names;
+  for (auto& [place, name] : found) names.push_back(std::move(name));
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> TextTable::labels() const {
+  return names_of(*this, [](ColumnKind kind) { return kind == ColumnKind::label || kind == ColumnKind::click; });
+}
+std::vector<std::string> TextTable::numbers() const {
+  return names_of(*this, [](ColumnKind kind) { return kind == ColumnKind::number; });
+}
+std::vector<std::string> TextTable::categories() const { return names_of(*this, is_category); }
+
+bool TextTable::is_list(size_t place) const {
+  return std::any_of(columns.begin(), columns.end(), [&](const TextColumn& column) {
+    return column.kind == ColumnKind::list && column.place == place;
+  });
+}
+
+TextTable criteo_table() {
+  TextTable table;
+  table.columns.push_back({"label", ColumnKind::click, 0});
+  for (size_t i = 0; i < kCriteoIntegers; ++i) table.columns.push_back({cat("I", i + 1), ColumnKind::number, i});
+  for (size_t i = 0; i < kCriteoCategories; ++i) table.columns.push_back({cat("C", i + 1), ColumnKind::hex, i});
+  return table;
+}
+
+TextTable named_table(std::string_view names, char separator, const TextRoles& roles) {
+  TextTable table{.separator = separator, .quotes = true, .header = {}, .columns = {}};
+  const std::vector<std::string> all = csv_fields(names, separator);
+  for (const std::string& name : all) {
+    if (std::count(all.begin(), all.end(), name) > 1)
+      throw Error(Kind::usage, cat("two columns have the name \"", name, "\""));
+    table.columns.push_back({.name = name});
+  }
+  const auto give = [&](const std::string& name, ColumnKind kind, size_t place) {
+    const auto found = std::find_if(table.columns.begin(), table.columns.end(),
+                                    [&](const TextColumn& column) { return column.name == name; });
+    if (found == table.columns.end()) {
+      const std::string hint = did_you_mean(name, all);
+      throw Error(Kind::usage,
+                  cat("there is no column \"", name, "\"", hint.empty() ? cat("; there is ", one_of(all)) : hint));
+    }
+    if (found->kind != ColumnKind::skip) throw Error(Kind::usage, cat("the column \"", name, "\" was given two roles"));
+    found->kind = kind;
+    found->place = place;
+  };
+  const auto give_all = [&](const std::vector<std::string>& columns, ColumnKind kind, size_t first) {
+    for (size_t i = 0; i < columns.size(); ++i) give(columns[i], kind, first + i);
+  };
+  give_all(roles.labels, ColumnKind::label, 0);
+  give_all(roles.numbers, ColumnKind::number, 0);
+  give_all(roles.categories, ColumnKind::text, 0);
+  give_all(roles.lists, ColumnKind::list, roles.categories.size());
+  if (!roles.split.empty()) give(roles.split, ColumnKind::split, 0);
+  if (roles.labels.empty())
+    throw Error(Kind::usage, cat("--label is needed: which of ", one_of(all), " is the label?"));
+  return table;
+}
+
+std::vector<std::string> csv_fields(std::string_view line, char separator) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"')
+      fields.back() += line[++i];
+    else if (c == '"')
+      quoted = !quoted;
+    else if (c == separator && !quoted)
+      fields.emplace_back();
+    else
+      fields.back() += c;
+  }
+  return fields;
+}
+
+}  // namespace hctr

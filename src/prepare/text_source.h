@@ -1,0 +1,73 @@
+// Text files, plain, gzip or Zstandard, and the standard input, as blocks of whole lines.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/io/input_stream.h"
+
+namespace hctr {
+
+/// Whole lines, each ending in '\n'.
+struct TextBlock {
+  std::string text;
+  std::string file;        ///< for messages
+  int64_t first_line = 0;  ///< of this block in its file, counted from 1
+  int64_t first_byte = 0;  ///< of this block in the content of its file, unpacked
+  int64_t first_row = 0;   ///< lines with content before this block, over all files
+  int64_t bytes_done = 0;  ///< of the files themselves, packed as they may be, read when this block was made
+};
+
+/// Reads files one after another; "-" is the standard input.
+/// A last line without a newline counts; blank lines have a number and are no rows.
+class TextSource {
+ public:
+  /// With `header`, the first line of each file is a header: it is in no block and no row, and must be `header`.
+  explicit TextSource(std::vector<std::string> files, std::optional<std::string> header = {});
+
+  /// Fills `block`; false at the end. Errors: Error(io) for files that cannot be opened or read, Error(data) for a
+  /// damaged file, a line of more than a megabyte, or another header.
+  bool next(TextBlock& block);
+  /// Lines with content in all blocks so far.
+  int64_t rows() const { return row_; }
+  /// Bytes of all files, for progress; 0 where one of them does not tell.
+  int64_t bytes() const;
+
+ private:
+  bool open_next();
+  void take_header(std::string& text);
+
+  std::vector<std::string> files_;
+  std::optional<std::string> header_;
+  size_t next_file_ = 0;
+  std::unique_ptr<InputStream> stream_;
+  std::string rest_;  // the start of a line whose end is not read yet
+  int64_t line_ = 1, byte_ = 0, row_ = 0;
+  int64_t bytes_before_ = 0;  // of the files that are done
+};
+
+/// The first line of a file, without its end and a byte order mark; empty for an empty file. Errors: those of
+/// TextSource.
+std::string first_line_of(const std::string& file);
+
+/// Lines with content in `text`.
+int64_t count_rows(std::string_view text);
+
+/// Calls visit(line, line number) for each line with content, without its line end.
+template <class Visit>
+void for_each_line(const TextBlock& block, Visit&& visit) {
+  std::string_view text = block.text;
+  for (int64_t number = block.first_line; !text.empty(); ++number) {
+    const size_t newline = text.find('\n');
+    std::string_view line = text.substr(0, newline);
+    text.remove_prefix(newline == text.npos ? text.size() : newline + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.empty()) visit(line, number);
+  }
+}
+
+}  // namespace hctr

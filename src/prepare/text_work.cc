@@ -1,0 +1,114 @@
+#include "prepare/text_work.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "data/io/byte_file.h"
+#include "data/io/byte_stream.h"
+
+namespace hctr {
+namespace {
+
+/// What one thread counts at a time: bytes [begin, end) of a plain file, or all of one that is packed or a pipe, where
+/// end is 0.
+struct Piece {
+  std::string file;
+  int64_t begin = 0, end = 0;
+  bool last = false;  // of its file
+};
+
+struct Counting {
+  Piece piece;
+  std::vector<std::byte> bytes;
+};
+
+std::vector<Piece> pieces_of(const std::vector<std::string>& files, int64_t piece) {
+  std::vector<Piece> pieces;
+  for (const std::string& file : files) {
+    const int64_t size = file != "-" && fs::is_regular_file(file) && !is_packed(file) ? input_bytes(file) : 0;
+    int64_t begin = 0;
+    do {
+      const int64_t end = std::min(begin + piece, size);
+      pieces.push_back({file, begin, end, end == size});
+      begin = end;
+    } while (begin < size);
+  }
+  return pieces;
+}
+
+/// Lines with content that end in the piece. Whether a line is blank is seen in the two bytes before its end, which may
+/// lie in the piece before.
+int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
+  const int64_t from = std::max<int64_t>(piece.begin - 2, 0);
+  bytes.resize(static_cast<size_t>(piece.end - from));
+  ByteFile(piece.file).read_at(from, bytes.data(), bytes.size());
+  const char* const text = reinterpret_cast<const char*>(bytes.data());
+  const char* const end = text + bytes.size();
+  const auto starts_line = [&](const char* p) { return p == text ? from == 0 : p[-1] == '\n'; };
+  const auto blank = [&](const char* line_end) {
+    return starts_line(line_end) || (line_end[-1] == '\r' && starts_line(line_end - 1));
+  };
+  int64_t rows = 0;
+  for (const char* p = text + (piece.begin - from); p < end; ++p) {
+    p = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
+    if (!p) break;
+    rows += !blank(p);
+  }
+  if (piece.last && end[-1] != '\n') rows += !blank(end);  // the last line may have no newline
+  return rows;
+}
+
+/// Bytes that all threads have counted rows in.
+class Shown {
+ public:
+  explicit Shown(int64_t bytes) : progress_("counting rows", "bytes", bytes) {}
+  void add(int64_t bytes) {
+    const std::lock_guard turn(mutex_);
+    progress_.at(done_ += bytes);
+  }
+  void finish() { progress_.finish(); }
+
+ private:
+  std::mutex mutex_;
+  Progress progress_;
+  int64_t done_ = 0;
+};
+
+int64_t rows_of_packed(const Piece& piece, const std::optional<std::string>& header, Shown& shown) {
+  TextSource source({piece.file}, header);
+  int64_t before = 0;
+  for (TextBlock block; source.next(block); before = block.bytes_done) shown.add(block.bytes_done - before);
+  return source.rows();
+}
+
+}  // namespace
+
+int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header, int threads,
+                   int64_t piece) {
+  const std::vector<Piece> pieces = pieces_of(files, piece);
+  int64_t all_bytes = 0;
+  for (const std::string& file : files) all_bytes += input_bytes(file);
+  Shown shown(all_bytes);
+  size_t next = 0;
+  OrderedWorkers<Counting, int64_t> workers(
+      threads,
+      [&](Counting& mine) {
+        if (next == pieces.size()) return false;
+        mine.piece = pieces[next++];
+        return true;
+      },
+      [&](Counting& mine) -> int64_t {
+        const Piece& now = mine.piece;
+        if (now.end == 0) return rows_of_packed(now, header, shown);
+        const int64_t rows = rows_ending_in(now, mine.bytes) - (header && now.begin == 0);
+        shown.add(now.end - now.begin);
+        return rows;
+      });
+  int64_t rows = 0;
+  while (const std::optional<int64_t> counted = workers.next()) rows += *counted;
+  shown.finish();
+  return rows;
+}
+
+}  // namespace hctr

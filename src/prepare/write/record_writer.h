@@ -1,0 +1,36 @@
+// The set that records are written to: Norm or Parquet files with their list, or one Raw file.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/files.h"
+#include "prepare/write/norm_set_writer.h"
+#include "prepare/write/parquet_writer.h"
+
+namespace hctr {
+
+class RecordWriter {
+ public:
+  virtual ~RecordWriter() = default;
+  virtual void add(const EncodedRecords&) = 0;
+  /// Finishes and names what was written; returns the number of data files. Call once; without, nothing bears a final
+  /// name but whole files that no list names. A set without records leaves nothing.
+  virtual int64_t finish() = 0;
+};
+
+/// <folder>/<stem>.<n>.data and <folder>/<stem>.txt.
+std::unique_ptr<RecordWriter> norm_record_writer(const fs::path& folder, const std::string& stem, const NormStyle&,
+                                                 int64_t records_per_file);
+/// <folder>/part_<n>.parquet, _metadata.json and _file_list.txt.
+std::unique_ptr<RecordWriter> parquet_record_writer(const fs::path& folder, const ParquetStyle&,
+                                                    int64_t records_per_file);
+inline constexpr const char* kParquetList = "_file_list.txt";
+/// <folder>/<stem>.bin.
+std::unique_ptr<RecordWriter> raw_record_writer(const fs::path& folder, const std::string& stem);
+
+/// Removes results of an earlier run, so that none names a mixture. Errors: Error(usage) where one is there without
+/// `force`.
+void make_room(const std::vector<fs::path>& results, bool force);
+
+}  // namespace hctr

@@ -1,0 +1,280 @@
+#include "data/norm/norm_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "unit/data/norm_test_files.h"
+
+namespace hctr::data_test {
+namespace {
+
+DataClause two_inputs() { return clause_of(1, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
+
+NormDemands demands_of(const DataClause& clause, KeyWidth width = KeyWidth::detect) {
+  return norm_demands(clause, width);
+}
+
+void expect_rows(const SampleBlock& block, const std::vector<Row>& rows) {
+  ASSERT_EQ(block.rows, static_cast<int64_t>(rows.size()));
+  const size_t n = rows.size();
+  for (size_t r = 0; r < n; ++r) {
+    for (size_t k = 0; k < rows[r].label.size(); ++k)
+      EXPECT_EQ(block.label[r * rows[r].label.size() + k], rows[r].label[k]);
+    for (size_t k = 0; k < rows[r].dense.size(); ++k)
+      EXPECT_EQ(block.dense[r * rows[r].dense.size() + k], rows[r].dense[k]);
+    for (size_t s = 0; s < rows[r].slots.size(); ++s) {
+      const std::vector<int64_t> keys(block.keys.begin() + block.offsets[s * n + r],
+                                      block.keys.begin() + block.offsets[s * n + r + 1]);
+      EXPECT_EQ(keys, rows[r].slots[s]) << "row " << r << " slot " << s;
+    }
+  }
+}
+
+struct Style {
+  Check check;
+  int key_bytes;
+  bool bags;
+};
+class NormRoundTrip : public ::testing::TestWithParam<Style> {};
+
+TEST_P(NormRoundTrip, ReadsBackWhatWasWrittenAndFindsTheKeyWidth) {
+  const Folder folder;
+  const DataClause clause = two_inputs();
+  const auto [check, key_bytes, bags] = GetParam();
+  for (const int64_t count : {1, 2, 100, 20000}) {
+    for (const uint64_t key_limit : {uint64_t{2}, uint64_t{100}, uint64_t{1} << 32}) {
+      const auto rows = random_rows(clause, count, 7 + key_limit, key_limit, bags);
+      write_rows(folder / "a.data", style_of(clause, check, key_bytes), rows);
+      NormDemands demands = demands_of(clause);
+      const NormInfo info = read_norm_info(folder / "a.data", demands);
+      EXPECT_EQ(info.key_bytes, key_bytes) << count << " rows, keys below " << key_limit;
+      EXPECT_EQ(info.check, check);
+      expect_rows(read_norm_file(folder / "a.data", demands), rows);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Styles, NormRoundTrip,
+                         ::testing::Values(Style{Check::none, 4, false}, Style{Check::none, 8, false},
+                                           Style{Check::sum, 4, false}, Style{Check::sum, 8, false},
+                                           Style{Check::none, 4, true}, Style{Check::none, 8, true},
+                                           Style{Check::sum, 4, true}, Style{Check::sum, 8, true}));
+
+TEST(NormFile, WidensKeysOf32BitsAsUnsigned) {
+  const Folder folder;
+  const DataClause clause = clause_of(1, 0, {input_of("x", 2, 1, 2)});
+  write_rows(folder / "a", style_of(clause, Check::sum, 4), {{{1}, {}, {{4294967295}, {2147483648}}}});
+  const SampleBlock block = read_norm_file(folder / "a", demands_of(clause));
+  EXPECT_EQ(block.keys[0], 4294967295);
+  EXPECT_EQ(block.keys[1], 2147483648);
+}
+
+TEST(NormFile, KeepsNegativeKeysOf64Bits) {
+  const Folder folder;
+  const DataClause clause = clause_of(1, 0, {input_of("x", 2, 1, 2)});
+  write_rows(folder / "a", style_of(clause, Check::none, 8),
+             {{{1}, {}, {{-5}, {7}}}, {{0}, {}, {{-1}, {int64_t{1} << 60}}}});
+  const SampleBlock block = read_norm_file(folder / "a", demands_of(clause));
+  EXPECT_EQ(block.keys[0], -5);
+  EXPECT_EQ(block.keys[3], int64_t{1} << 60);
+}
+
+// [1, lo, hi] [1, lo, hi] is also [1, lo] [hi, ...] with 32-bit keys when hi is 3: both widths end exactly where they
+// should.
+TEST(NormKeyWidth, OneRecordThatFitsBothWidthsIsSettledByTheNext) {
+  const Folder folder;
+  const DataClause clause = clause_of(1, 0, {input_of("x", 2, 4, 8)});
+  const int64_t three = int64_t{3} << 32;
+  for (const Check check : {Check::sum, Check::none}) {
+    write_rows(folder / "a", style_of(clause, check, 8), {{{1}, {}, {{three + 9}, {5}}}, {{0}, {}, {{9}, {5}}}});
+    EXPECT_EQ(read_norm_info(folder / "a", demands_of(clause)).key_bytes, 8);
+  }
+}
+
+TEST(NormKeyWidth, AFileThatFitsBothWidthsAsksForInputKeyTypeAndObeysIt) {
+  const Folder folder;
+  const DataClause clause = clause_of(1, 0, {input_of("x", 2, 4, 8)});
+  const int64_t three = int64_t{3} << 32;
+  for (const Check check : {Check::sum, Check::none}) {
+    write_rows(folder / "a", style_of(clause, check, 8), {{{1}, {}, {{three + 9}, {5}}}});
+    EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(clause)); }), "input_key_type");
+    EXPECT_EQ(read_norm_info(folder / "a", demands_of(clause, KeyWidth::u32)).key_bytes, 4);
+    EXPECT_EQ(read_norm_info(folder / "a", demands_of(clause, KeyWidth::i64)).key_bytes, 8);
+  }
+}
+
+TEST(NormKeyWidth, AskingForTheWrongWidthSaysSo) {
+  const Folder folder;
+  const DataClause clause = two_inputs();
+  write_rows(folder / "a", style_of(clause, Check::sum, 8), random_rows(clause, 10, 1, 1 << 20, true));
+  const std::string message = message_of([&] { read_norm_info(folder / "a", demands_of(clause, KeyWidth::u32)); });
+  EXPECT_SAYS(message, "holds 64-bit keys, but 32-bit keys were asked for");
+}
+
+TEST(NormKeyWidth, RecordsWithoutAnyKeyNeedNoWidth) {
+  const Folder folder;
+  const DataClause clause = two_inputs();
+  const std::vector<Row> rows(50, Row{{1}, {1, 2, 3}, {{}, {}, {}, {}, {}, {}}});
+  for (const Check check : {Check::sum, Check::none}) {
+    write_rows(folder / "a", style_of(clause, check, 4), rows);
+    expect_rows(read_norm_file(folder / "a", demands_of(clause)), rows);
+  }
+}
+
+TEST(NormKeyWidth, IsFoundWhenOnlyTheLastRecordHasKeys) {
+  const Folder folder;
+  const DataClause clause = two_inputs();
+  std::vector<Row> rows(20000, Row{{1}, {1, 2, 3}, {{}, {}, {}, {}, {}, {}}});
+  rows.back().slots[3] = {17};
+  for (const Check check : {Check::sum, Check::none})
+    for (const int key_bytes : {4, 8}) {
+      write_rows(folder / "a", style_of(clause, check, key_bytes), rows);
+      EXPECT_EQ(read_norm_info(folder / "a", demands_of(clause)).key_bytes, key_bytes);
+    }
+}
+
+TEST(NormFile, SkipsAndCountsRecordsThatFailTheirCheckSum) {
+  const Folder folder;
+  const DataClause clause = two_inputs();
+  const NormStyle style = style_of(clause, Check::sum, 8);
+  auto rows = random_rows(clause, 30, 3, 1000, true);
+  write_rows(folder / "a", style, rows);
+  std::vector<std::byte> bytes = bytes_of(folder / "a"), before;
+  for (int i = 0; i < 4; ++i) append_row(style, rows[static_cast<size_t>(i)], before);
+  bytes[69 + before.size() + 4 + 1] ^= std::byte{1};  // inside the label of record 5
+  put_bytes(folder / "a", bytes);
+  int64_t skipped = 0;
+  const SampleBlock block = read_norm_file(folder / "a", demands_of(clause), &skipped);
+  rows.erase(rows.begin() + 4);
+  EXPECT_EQ(skipped, 1);
+  expect_rows(block, rows);
+}
+
+class NormTruncation : public ::testing::TestWithParam<Check> {};
+TEST_P(NormTruncation, EveryCutOffFileIsAnErrorNamingTheFile) {
+  const Folder folder;
+  const DataClause clause = two_inputs();
+  write_rows(folder / "a", style_of(clause, GetParam(), 4), random_rows(clause, 6, 3, 1000, true));
+  const std::vector<std::byte> bytes = bytes_of(folder / "a");
+  for (size_t keep = 0; keep < bytes.size(); ++keep) {
+    put_bytes(folder / "b", {bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(keep)});
+    const std::string message = message_of([&] { read_norm_file(folder / "b", demands_of(clause)); });
+    EXPECT_SAYS(message, (folder / "b").string()) << keep;
+    EXPECT_SAYS(message, "data: ");
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Checks, NormTruncation, ::testing::Values(Check::none, Check::sum));
+
+TEST(NormFile, ACutOffLastRecordIsNamedWithItsPlace) {
+  const Folder folder;
+  const DataClause clause = clause_of(1, 0, {input_of("x", 1, 1, 1)});
+  const std::vector<Row> rows(5, Row{{1}, {}, {{3}}});
+  write_rows(folder / "a", style_of(clause, Check::none, 8), rows);
+  cut_bytes(folder / "a", 3);
+  const std::string message = message_of([&] { read_norm_file(folder / "a", demands_of(clause)); });
+  EXPECT_SAYS(message, "record 5 of 5, at byte 128: is cut off: only 13 bytes of it are in the file");
+}
+
+TEST(NormFile, BytesPastTheLastRecordAreAnError) {
+  const Folder folder;
+  const DataClause clause = two_inputs();
+  write_rows(folder / "a", style_of(clause, Check::sum, 4), random_rows(clause, 6, 3, 1000, true));
+  auto bytes = bytes_of(folder / "a");
+  bytes.resize(bytes.size() + 9);
+  put_bytes(folder / "a", bytes);
+  EXPECT_SAYS(message_of([&] { read_norm_file(folder / "a", demands_of(clause)); }),
+              "its header promises 6 records, which end at byte");
+}
+
+TEST(NormFile, AHeaderThatDisagreesWithTheConfigSaysBothValues) {
+  const Folder folder;
+  const DataClause clause = two_inputs();
+  write_rows(folder / "a", style_of(clause, Check::sum, 4), random_rows(clause, 6, 3, 1000, true));
+  const auto message = [&](auto change) {
+    DataClause other = clause;
+    change(other);
+    return message_of([&] { read_norm_header(folder / "a", demands_of(other)); });
+  };
+  EXPECT_SAYS(message([](DataClause& c) { c.label.label_dim = 2; }), "label_dim 1, the Data layer says 2");
+  EXPECT_SAYS(message([](DataClause& c) { c.dense.dense_dim = 13; }), "dense_dim 3, the Data layer says 13");
+  EXPECT_SAYS(message([](DataClause& c) { c.sparse[0].slot_num = 3; }), "slot_num 6, the Data layer says 8");
+  EXPECT_SAYS(message([](DataClause& c) { c.check = Check::none; }),
+              "\"check\" is \"None\" in the Data layer, but this file was written with \"Sum\"");
+  EXPECT_EQ(message([](DataClause& c) { c.check = Check::sum; }), "");
+}
+
+TEST(NormFile, GarbageIsNoNormFile) {
+  const Folder folder;
+  std::vector<std::byte> bytes(500);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(mix64(i));
+  put_bytes(folder / "a", bytes);
+  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(two_inputs())); }),
+              "is no Norm file: its header says error_check");
+  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "none", demands_of(two_inputs())); }),
+              "io: cannot open data file");
+}
+
+TEST(NormFile, AHeaderWhoseCheckSumFailsSaysSo) {
+  const Folder folder;
+  const DataClause clause = two_inputs();
+  write_rows(folder / "a", style_of(clause, Check::sum, 4), random_rows(clause, 6, 3, 1000, true));
+  auto bytes = bytes_of(folder / "a");
+  bytes[13] ^= std::byte{64};
+  put_bytes(folder / "a", bytes);
+  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(clause)); }),
+              "its header block fails its check sum");
+}
+
+class NormLimits : public ::testing::TestWithParam<Style> {};
+TEST_P(NormLimits, MoreKeysThanDeclaredNameSlotInputAndLimit) {
+  const Folder folder;
+  DataClause clause = two_inputs();
+  const NormStyle style = style_of(clause, GetParam().check, GetParam().key_bytes);
+  const auto message = [&](size_t slot, size_t keys, size_t other_slots_keys) {
+    auto rows = random_rows(clause, 50, 3, 100000, true);
+    for (size_t s = 1; s < 6; ++s) rows[20].slots[s].assign(other_slots_keys, 77);
+    rows[20].slots[slot].assign(keys, 99);
+    write_rows(folder / "a", style, rows);
+    return message_of([&] { read_norm_file(folder / "a", demands_of(clause)); });
+  };
+  EXPECT_SAYS(message(3, 3, 0), "slot 3 (of sparse input \"deep\") has 3 keys, more than its max_nnz of 2");
+  EXPECT_SAYS(message(0, 500, 0), "slot 0 (of sparse input \"wide\") has 500 keys, more than its max_nnz of 4");
+  EXPECT_SAYS(message(5, 2, 2),
+              "sparse input \"deep\" has 8 keys or more in this sample, up to slot 4, more than its "
+              "max_feature_num_per_sample of 7");
+  EXPECT_SAYS(message(3, 3, 0), "record 21 of 50, at byte ");
+  clause.sparse[1].nnz_per_slot = PerSlot{{2, 2, 3, 2, 2}};
+  EXPECT_EQ(message(3, 3, 0), "");
+  clause.sparse[1].nnz_per_slot = PerSlot{{2, 2, 3, 2, 1}};
+  EXPECT_SAYS(message(5, 2, 0), "slot 5 (of sparse input \"deep\") has 2 keys, more than its max_nnz of 1");
+}
+INSTANTIATE_TEST_SUITE_P(Styles, NormLimits,
+                         ::testing::Values(Style{Check::none, 4, true}, Style{Check::none, 8, true},
+                                           Style{Check::sum, 4, true}, Style{Check::sum, 8, true}));
+
+TEST(NormFile, ANegativeCountOfKeysIsAnError) {
+  const Folder folder;
+  const DataClause clause = clause_of(1, 0, {input_of("x", 1, 1, 1)});
+  write_rows(folder / "a", style_of(clause, Check::none, 8), std::vector<Row>(5, Row{{1}, {}, {{3}}}));
+  auto bytes = bytes_of(folder / "a");
+  const int32_t minus = -2;
+  std::memcpy(bytes.data() + 64 + 3 * 16 + 4, &minus, 4);
+  put_bytes(folder / "a", bytes);
+  EXPECT_SAYS(message_of([&] { read_norm_file(folder / "a", demands_of(clause)); }),
+              "record 4 of 5, at byte 112: slot 0 (of sparse input \"x\") says it has -2 keys");
+}
+
+TEST(NormFile, ABrokenFrameLengthIsAnError) {
+  const Folder folder;
+  const DataClause clause = clause_of(1, 0, {input_of("x", 1, 1, 1)});
+  write_rows(folder / "a", style_of(clause, Check::sum, 8), std::vector<Row>(5, Row{{1}, {}, {{3}}}));
+  auto bytes = bytes_of(folder / "a");
+  bytes[69 + 2 * 21 + 2] = std::byte{1};
+  put_bytes(folder / "a", bytes);
+  EXPECT_SAYS(message_of([&] { read_norm_file(folder / "a", demands_of(clause)); }),
+              "record 3 of 5, at byte 111: says it has 65552 bytes; this Data layer allows 8 to 16");
+}
+
+}  // namespace
+}  // namespace hctr::data_test

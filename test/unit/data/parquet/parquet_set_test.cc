@@ -1,0 +1,485 @@
+// Parquet files as samples: rows written come back as rows, however they are cut, shared and ordered; and what is wrong
+// is said.
+#include "data/parquet/parquet_set.h"
+
+#include <cstdlib>
+#include <limits>
+#include <set>
+
+#include "base/half.h"
+#include "data/column_rules.h"
+#include "data/parquet/parquet_row_group.h"
+#include "prepare/inspect/inspect.h"
+#include "prepare/write/parquet_writer.h"
+#include "support/paths.h"
+#include "unit/data/parquet_test_files.h"
+
+namespace hctr::data_test {
+namespace {
+
+struct Parquet : ::testing::Test {
+  void SetUp() override { HCTR_SKIP_WITHOUT_PARQUET(); }
+
+  /// A clause of one label "y", dense columns "d0"... and slots "s0"..., which the clause names.
+  DataClause named(int64_t dense, std::vector<SparseInput> sparse) {
+    DataClause clause = clause_of(1, dense, std::move(sparse));
+    clause.format = DataFormat::parquet;
+    clause.parquet.given = true;
+    clause.parquet.labels = {"y"};
+    if (dense > 0) clause.parquet.dense.emplace_back();
+    for (int64_t i = 0; i < dense; ++i) clause.parquet.dense[0].columns.push_back(cat("d", i));
+    clause.parquet.slots.emplace_back();
+    for (int64_t i = 0; i < clause.slots(); ++i) clause.parquet.slots[0].columns.push_back(cat("s", i));
+    return clause;
+  }
+  DataClause one_slot() { return named(1, {input_of("s", 1, 3, 3)}); }
+
+  /// Writes y, d0 and s0 with as many rows as `slot` has.
+  void write(const Column& slot, const std::optional<Column>& dense = {}, int64_t rows_per_group = 1 << 20) {
+    const auto rows = static_cast<size_t>(slot.rows());
+    write_parquet(file,
+                  {numbers("y", ParquetType::f32, std::vector<float>(rows, 1)),
+                   dense ? *dense : numbers("d0", ParquetType::f32, std::vector<float>(rows, 0.5f)), slot},
+                  rows_per_group);
+  }
+  /// What is wrong with `file`.
+  std::string error(const DataClause& clause, KeyWidth width = KeyWidth::detect) {
+    return message_of(
+        [&] { Rig(clause, file, {.batch = 100, .workers = 2, .repeat = false, .key_width = width}).all(); });
+  }
+  /// The first batch of `file`.
+  Seen read(const DataClause& clause, int64_t batch, KeyWidth width = KeyWidth::detect) {
+    Rig rig(clause, file, {.batch = batch, .repeat = false, .key_width = width});
+    return *rig.next();
+  }
+
+  Folder folder;
+  const fs::path file = folder / "part.parquet";
+};
+
+const std::vector<int64_t> kThree = {7, 8, 9};
+
+/// The rows as columns of a file.
+std::vector<Column> columns_of(const std::vector<Row>& rows, bool lists_of_keys) {
+  std::vector<Column> columns;
+  const auto column_of = [&](auto get) {
+    std::vector<float> values;
+    for (const Row& row : rows) values.push_back(get(row));
+    return values;
+  };
+  columns.push_back(numbers("y", ParquetType::f32, column_of([](const Row& row) { return row.label[0]; })));
+  for (size_t i = 0; i < rows[0].dense.size(); ++i)
+    columns.push_back(numbers(cat("d", i), ParquetType::f32, column_of([i](const Row& row) { return row.dense[i]; })));
+  for (size_t s = 0; s < rows[0].slots.size(); ++s) {
+    std::vector<int64_t> ones;
+    std::vector<std::vector<int64_t>> all;
+    for (const Row& row : rows) {
+      ones.push_back(row.slots[s].empty() ? 0 : row.slots[s][0]);
+      all.push_back(row.slots[s]);
+    }
+    columns.push_back(lists_of_keys ? lists(cat("s", s), ParquetType::i64, all)
+                                    : numbers(cat("s", s), ParquetType::i64, ones));
+  }
+  return columns;
+}
+
+TEST_F(Parquet, RowsComeBackFromPiecesRowGroupsAndFiles) {
+  for (const bool bags : {false, true}) {
+    const DataClause clause = named(2, {input_of("a", 2, 3, 5), input_of("b", 1, 2, 2)});
+    const auto rows = random_rows(clause, 30000, 5, 1000, bags);
+    const std::vector<Row> first(rows.begin(), rows.begin() + 20000), rest(rows.begin() + 20000, rows.end());
+    write_parquet(file, columns_of(first, bags), 9000);  // a piece and a part of one in each row group
+    write_parquet(folder / "rest.parquet", columns_of(rest, bags));
+    write_file_list(folder / "list.txt", {file, folder / "rest.parquet"}, true);
+    expect_reads(clause, folder / "list.txt", rows, 777);
+    expect_reads(clause, file, first);
+  }
+}
+
+TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
+  const DataClause clause = named(1, {input_of("a", 2, 3, 5)});
+  const auto rows = random_rows(clause, 20000, 6, 1000, true);
+  write_parquet(file, columns_of(rows, true), 9000);
+  for (const int64_t shuffle : {0, 3000}) {
+    Rig one(clause, file, {.batch = 1000, .workers = 1, .shuffle = shuffle, .seed = 3}),
+        four(clause, file, {.batch = 1000, .workers = 4, .shuffle = shuffle, .seed = 3});
+    std::vector<Seen> batches;
+    std::vector<ReaderPosition> behind;
+    for (int i = 0; i < 45; ++i) {  // more than two passes
+      batches.push_back(*one.next());
+      behind.push_back(one.reader->position());
+      expect_equal(batches.back(), *four.next());
+    }
+    for (const size_t from : {0u, 8u, 9u, 17u, 30u}) {
+      Rig later(clause, file, {.batch = 1000, .workers = 3, .shuffle = shuffle, .seed = 3, .from = behind[from]});
+      for (size_t i = from + 1; i < from + 4; ++i) expect_equal(*later.next(), batches[i]);
+    }
+    Rig half(clause, file, {.batch = 1000, .workers = 2, .rank = 1, .ranks = 2, .shuffle = shuffle, .seed = 3});
+    for (int i = 0; i < 5; ++i) {
+      const Seen part = *half.next();
+      EXPECT_EQ(part.state.first_sample, i * 1000 + 500);
+      EXPECT_TRUE(
+          std::equal(part.label.begin(), part.label.end(), batches[static_cast<size_t>(i)].label.begin() + 500));
+    }
+  }
+}
+
+TEST_F(Parquet, ManyWorkersReadSmallRowGroupsInTheirOrder) {
+  const DataClause clause = named(1, {input_of("a", 2, 3, 5)});
+  const auto rows = random_rows(clause, 12000, 6, 1000, true);
+  write_parquet(file, columns_of(rows, true), 700);
+  expect_reads(clause, file, rows, 777);
+  Rig one(clause, file, {.batch = 1000, .workers = 1}), many(clause, file, {.batch = 1000, .workers = 16});
+  for (int i = 0; i < 40; ++i) expect_equal(*one.next(), *many.next());
+}
+
+TEST_F(Parquet, AnyNumberOfThreadsWritesTheSameBytes) {
+  const DataClause clause = clause_of(1, 9, {input_of("a", 20, 3, 60)});
+  const auto rows = random_rows(clause, 2000, 7, 1000, true);
+  ParquetStyle style{style_of(clause, Check::none, 4), {"y"}, {}, {}, std::vector<bool>(20, true)};
+  for (int i = 0; i < 9; ++i) style.dense.push_back(cat("d", i));
+  for (int i = 0; i < 20; ++i) style.slots.push_back(cat("s", i));
+  for (const int threads : {1, 2, 7}) {
+    style.threads = threads;
+    ParquetFileWriter writer(folder / cat(threads), style);
+    std::vector<std::byte> bytes;
+    for (const Row& row : rows) append_row(style.record, row, bytes);
+    writer.append(bytes, static_cast<int64_t>(rows.size()));
+    writer.commit();
+    EXPECT_TRUE(read_text(folder / cat(threads), "file") == read_text(folder / "1", "file")) << threads << " threads";
+  }
+}
+
+TEST_F(Parquet, ASetOfTheWriterHasItsMetadataAndComesBack) {
+  for (const int key_bytes : {4, 8}) {
+    const Folder set;
+    DataClause clause = clause_of(1, 2, {input_of("a", 2, 3, 5), input_of("b", 1, 1, 1)});
+    clause.format = DataFormat::parquet;
+    auto rows = random_rows(clause, 3000, 7, 1000, true);
+    for (Row& row : rows) row.slots[2] = {row.label[0] > 100 ? 3 : 4};
+    ParquetStyle style{
+        style_of(clause, Check::none, key_bytes), {"y"}, {"d0", "d1"}, {"s0", "s1", "s2"}, {true, true, false}};
+    ParquetSetWriter writer(set.path(), set / "_file_list.txt", style,
+                            [](int64_t n) { return cat("part_", n, ".parquet"); });
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (i % 1700 == 0) writer.next_file();
+      std::vector<std::byte> bytes;
+      append_row(style.record, rows[i], bytes);
+      writer.append(bytes, 1);
+    }
+    EXPECT_FALSE(fs::exists(set / "_file_list.txt"));  // nothing names half a set
+    EXPECT_FALSE(fs::exists(set / "part_1.parquet"));
+    EXPECT_EQ(writer.finish().size(), 2u);
+    const auto metadata = read_parquet_metadata(set.path());
+    EXPECT_EQ(metadata->rows.at("part_0.parquet"), 1700);
+    EXPECT_EQ(metadata->cats[2].name, "s2");
+    EXPECT_EQ(metadata->cats[2].index, 5);
+    expect_reads(clause, set / "_file_list.txt", rows);
+    clause.slot_size_array = {1000, 50, 10};
+    for (Row& row : rows) {
+      for (int64_t& key : row.slots[1]) key += 1000;
+      row.slots[2][0] += 1050;
+    }
+    expect_reads(clause, set / "part_0.parquet", {rows.begin(), rows.begin() + 1700});
+  }
+}
+
+TEST_F(Parquet, TypesOfAllWidthsGiveTheSameValues) {
+  using Type = ParquetType;
+  const auto check = [&](const Column& dense, const Column& slot) {
+    SCOPED_TRACE(cat(static_cast<int>(dense.type), " ", static_cast<int>(slot.type)));
+    write(slot, dense);
+    const Seen seen = read(one_slot(), 3);
+    EXPECT_EQ(seen.dense, (std::vector<float>{0, 1, 100}));
+    EXPECT_EQ(seen.keys[0], (std::vector<int64_t>{0, 1, 100}));
+  };
+  const auto slot = numbers<int64_t>("s0", Type::i64, {0, 1, 100});
+  const auto typed = [&]<class T>(Type type, T) {
+    const std::vector<T> values = {T(0), T(1), T(100)};
+    check(numbers("d0", type, values), numbers("s0", type, values));
+    check(numbers("d0", type, values), lists<T>("s0", type, {{T(0), T(1)}, {}, {T(100)}}));
+  };
+  typed(Type::i8, int8_t{});
+  typed(Type::i16, int16_t{});
+  typed(Type::i32, int32_t{});
+  typed(Type::i64, int64_t{});
+  typed(Type::u8, uint8_t{});
+  typed(Type::u16, uint16_t{});
+  typed(Type::u32, uint32_t{});
+  typed(Type::u64, uint64_t{});
+  check(numbers<double>("d0", Type::f64, {0, 1, 100}), slot);
+  check(numbers<Half>("d0", Type::f16, {Half(0), Half(1), Half(100)}), slot);
+  check(texts("d0", {"0", "1", " 1e2"}), slot);
+  write(numbers<uint8_t>("s0", Type::boolean, {1, 0, 1}), numbers<uint8_t>("d0", Type::boolean, {0, 1, 1}));
+  EXPECT_EQ(read(one_slot(), 3).dense, (std::vector<float>{0, 1, 1}));
+  EXPECT_EQ(read(one_slot(), 3).keys[0], (std::vector<int64_t>{1, 0, 1}));
+}
+
+TEST_F(Parquet, TextGetsTheKeysThatACsvGivesIt) {
+  const std::vector<std::string> words = {"a", "05db9164", "a longer text, with a comma", "ä"};
+  std::vector<std::optional<std::string>> column;
+  std::string csv = "y,d0,s0,s1\n";
+  for (int i = 0; i < 40; ++i) {
+    column.push_back(words[static_cast<size_t>(i) % words.size()]);
+    csv += cat("1,0.5,\"", *column.back(), "\",", i, "\n");
+  }
+  std::vector<int64_t> integers(40);
+  for (int i = 0; i < 40; ++i) integers[static_cast<size_t>(i)] = i;
+  write_parquet(file, {numbers("y", ParquetType::f32, std::vector<float>(40, 1)),
+                       numbers("d0", ParquetType::f32, std::vector<float>(40, 0.5f)), texts("s0", column),
+                       numbers("s1", ParquetType::i64, integers)});
+  write_text(folder / "rows.csv", csv);
+  for (const int64_t buckets : {0, 1000}) {
+    DataClause parquet = named(1, {input_of("s", 2, 1, 2)});
+    parquet.parquet.hash_seed = 11;
+    parquet.parquet.slots[0].keys = KeyRule::hash;
+    parquet.parquet.slots[0].buckets = buckets;
+    DataClause text = parquet;
+    text.format = DataFormat::csv;
+    text.csv = {.given = true,
+                .columns = {},
+                .labels = {"y"},
+                .dense = parquet.parquet.dense,
+                .slots = parquet.parquet.slots,
+                .hash_seed = 11};
+    const Seen a = read(parquet, 40);
+    expect_equal(a, *Rig(text, folder / "rows.csv", {.batch = 40, .repeat = false}).next());
+    EXPECT_EQ(a.keys[0][0], csv_hashed_key("a", 11, 0, buckets > 0 ? buckets : kAllKeys));
+  }
+}
+
+TEST_F(Parquet, NullsBecomeTheDefaultsThatAreStated) {
+  const std::vector<int64_t> nulls = {0, 2};
+  const Column dense = numbers<float>("d0", ParquetType::f32, {9, 1, 9, 3}, nulls);
+  DataClause clause = one_slot();
+  clause.parquet.default_dense = -1;
+  clause.parquet.default_key = "42";
+  write(numbers<int32_t>("s0", ParquetType::i32, {9, 1, 9, 3}, nulls), dense);
+  EXPECT_EQ(read(clause, 4).dense, (std::vector<float>{-1, 1, -1, 3}));
+  EXPECT_EQ(read(clause, 4).keys[0], (std::vector<int64_t>{42, 1, 42, 3}));
+  clause.parquet.dense[0].fallback = 5;
+  clause.parquet.slots[0].fallback = "";
+  EXPECT_EQ(read(clause, 4).dense, (std::vector<float>{5, 1, 5, 3}));
+  EXPECT_EQ(read(clause, 4).offsets[0], (std::vector<int32_t>{0, 0, 1, 1, 2}));
+  write(lists<int64_t>("s0", ParquetType::i64, {{}, {1, 2}, {}, {}}, nulls), dense);
+  EXPECT_EQ(read(clause, 4).offsets[0], (std::vector<int32_t>{0, 0, 2, 2, 2}));
+  write(texts("s0", {std::nullopt, "x", "", "y"}), dense);
+  clause.parquet.slots[0].fallback = "x";
+  const Seen seen = read(clause, 4);
+  EXPECT_EQ(seen.keys[0], (std::vector<int64_t>{seen.keys[0][1], seen.keys[0][1], seen.keys[0][1], seen.keys[0][3]}));
+  EXPECT_NE(seen.keys[0][1], seen.keys[0][3]);
+}
+
+TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
+  const auto says = [&](const Column& slot, const std::string& words, KeyWidth width = KeyWidth::detect) {
+    write(slot);
+    const std::string message = error(one_slot(), width);
+    EXPECT_SAYS(message, words);
+    EXPECT_SAYS(message, "part.parquet': row 2 (row group 1, its row 2): column 's0' (");
+  };
+  says(numbers<int64_t>("s0", ParquetType::i64, {1, -5, 3}), "expected a key of at least 0 and below 2^63, found '-5'");
+  says(numbers<uint64_t>("s0", ParquetType::u64, {1, 1ull << 63, 3}), "found '9223372036854775808'");
+  says(numbers<int64_t>("s0", ParquetType::i64, {1, 1ll << 32, 3}),
+       "gives the key 4294967296, too wide for \"input_key_type\", with which the largest is 4294967295",
+       KeyWidth::u32);
+  says(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}, {1}),
+       "(int64): is null or empty; \"default\" or \"default_key\"");
+  says(lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3, 4}, {}}),
+       "a list of 4 values; all slots of a sample may have 3 keys together");
+  says(texts("s0", {"x", std::nullopt}), "is null or empty");
+  DataClause two = named(1, {input_of("s", 2, 2, 3)});
+  write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}),
+                       lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3}}),
+                       lists<int64_t>("s1", ParquetType::i64, {{1, 2}, {}})});
+  EXPECT_SAYS(error(two),
+              "row 2 (row group 1, its row 2): column 's0' (list<element: int64>): slot 0 (of sparse input \"s\") has "
+              "3 keys, more than its max_nnz of 2");
+  two.sparse[0].max_nnz = 3;
+  two.sparse[0].max_feature_num_per_sample = 3;
+  EXPECT_EQ(error(two), "");
+  write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}),
+                       lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3}}),
+                       lists<int64_t>("s1", ParquetType::i64, {{1, 2}, {4}})});
+  EXPECT_SAYS(error(two),
+              "sparse input \"s\" has 4 keys in this sample, more than its max_feature_num_per_sample of 3");
+
+  const float infinity = std::numeric_limits<float>::infinity();
+  write(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}), numbers<float>("d0", ParquetType::f32, {1, infinity, 3}));
+  EXPECT_SAYS(error(one_slot()), "column 'd0' (float): the value inf is no finite float");
+  write(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}), numbers<double>("d0", ParquetType::f64, {1, 1e300, 3}));
+  EXPECT_SAYS(error(one_slot()), "column 'd0' (double): the value 1e+300 is no finite float");
+  write(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}), texts("d0", {"1", "one", "3"}));
+  EXPECT_SAYS(error(one_slot()), "column 'd0' (string): expected a number, found 'one'");
+
+  // Left out, the rows around them stay as they were.
+  DataClause skip = named(2, {input_of("a", 2, 3, 6)});
+  skip.bad_records = BadRecordPolicy::skip;
+  auto rows = random_rows(skip, 9000, 8, 1000, true);
+  auto columns = columns_of(rows, true);
+  std::vector<Row> good;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const bool negative = i % 7 == 3 && !rows[i].slots[1].empty(), endless = i % 11 == 5;
+    const int64_t minus = -1;
+    if (negative) std::memcpy(columns[4].bytes[i].data(), &minus, sizeof minus);
+    if (endless) std::memcpy(columns[2].bytes[i].data(), &infinity, sizeof infinity);
+    if (!negative && !endless) good.push_back(rows[i]);
+  }
+  write_parquet(file, columns, 5000);
+  expect_reads(skip, file, good);
+}
+
+TEST_F(Parquet, WhatDoesNotFitIsSaidBeforeAnyRowIsRead) {
+  write(numbers<int64_t>("s0", ParquetType::i64, kThree));
+  DataClause clause = one_slot();
+  clause.parquet.slots[0].columns = {"s1"};
+  EXPECT_SAYS(error(clause), "part.parquet': there is no column 's1'; there are 'y', 'd0', 's0'");
+  clause.parquet.slots[0].columns = {"d0"};
+  EXPECT_SAYS(error(clause), "column 'd0' is of type float, and a slot wants integers, text, or lists of them");
+  clause = one_slot();
+  clause.parquet.labels.clear();
+  EXPECT_SAYS(error(clause), "which columns are the labels? There is no _metadata.json beside");
+  write(numbers<int64_t>("s0", ParquetType::i64, kThree), lists<float>("d0", ParquetType::f32, {{1}, {2}, {3}}));
+  EXPECT_SAYS(error(one_slot()),
+              "column 'd0' is of type list<element: float>, and a dense value wants one number in each row");
+}
+
+TEST_F(Parquet, MetadataThatDisagreesIsAnError) {
+  write(numbers<int64_t>("s0", ParquetType::i64, kThree));
+  DataClause clause = clause_of(1, 1, {input_of("s", 1, 1, 1)});
+  clause.format = DataFormat::parquet;
+  const auto with = [&](int64_t rows, const std::string& name, const std::string& cats) {
+    write_text(folder / "_metadata.json", cat(R"({"file_stats": [{"file_name": ")", name, R"(", "num_rows": )", rows,
+                                              R"(}], "conts": [{"col_name": "d0", "index": 1}],
+      "labels": [{"col_name": "y", "index": 0}], "cats": )",
+                                              cats, "}"));
+    return error(clause);
+  };
+  EXPECT_EQ(with(3, "part.parquet", R"([{"col_name": "s0", "index": 2}])"), "");
+  EXPECT_SAYS(with(4, "part.parquet", R"([{"col_name": "s0", "index": 2}])"),
+              "_metadata.json' says that 'part.parquet' has 4 rows; it has 3");
+  EXPECT_SAYS(with(3, "other.parquet", R"([{"col_name": "s0", "index": 2}])"),
+              "\"file_stats\" does not name 'part.parquet'");
+  EXPECT_SAYS(with(3, "part.parquet", R"([{"col_name": "s0", "index": 1}])"),
+              "says that column 's0' has the index 1; in '");
+  EXPECT_SAYS(with(3, "part.parquet", R"([{"col_name": "C1", "index": 2}])"), "there is no column 'C1'");
+  EXPECT_SAYS(with(3, "part.parquet", "[]"), "\"cats\" names 0 columns, and the Data layer has 1 slots");
+  EXPECT_SAYS(with(3, "part.parquet", "7"), "/cats: expected an array, found the integer 7");
+  EXPECT_SAYS(with(3, "part.parquet", R"([{"index": 2}])"), "/cats/0/col_name: expected a string, found nothing");
+  write(texts("s0", {"x"}), texts("d0", {"1"}));
+  EXPECT_SAYS(with(1, "part.parquet", R"([{"col_name": "s0", "index": 2}])"),
+              "a dense value wants one number in each row; name the column in \"parquet\"");
+}
+
+TEST_F(Parquet, DamagedFilesAreErrors) {
+  const DataClause clause = named(2, {input_of("a", 2, 1, 2)});
+  write_parquet(file, columns_of(random_rows(clause, 30000, 9, 1 << 30, false), false), 15000);
+  const auto whole = bytes_of(file);
+  for (const size_t left : {size_t{0}, size_t{3}, size_t{100}, whole.size() / 2, whole.size() - 1}) {
+    put_bytes(file, {whole.begin(), whole.begin() + static_cast<ptrdiff_t>(left)});
+    const std::string message = error(clause);
+    EXPECT_SAYS(message, left < 4 ? "" : "part.parquet' is no whole Parquet file: ");
+    EXPECT_NE(message, "") << left;
+  }
+  for (size_t at = 1000; at < whole.size() - 4000; at += whole.size() / 23) {
+    auto bytes = whole;
+    for (size_t i = 0; i < 40; ++i) bytes[at + i] ^= std::byte{0x5a};
+    put_bytes(file, bytes);
+    const std::string message = error(clause);
+    EXPECT_SAYS(message, "data: '");  // the pages have check sums
+    EXPECT_SAYS(message, "': row group ");
+    EXPECT_SAYS(message, "cannot be read from its row ");
+  }
+}
+
+TEST_F(Parquet, APieceThatFailsStopsThoseBehindItAndNoneBefore) {
+  write(numbers("s0", ParquetType::i64, std::vector<int64_t>(4 * kParquetPieceRows, 7)));
+  ParquetRowGroup group(open_parquet(file), file, 0, {0, 1, 2}, 0);
+  group.read(0, 0);
+  group.fail(1);
+  EXPECT_EQ(group.read(1, 0).values.rows, kParquetPieceRows);
+  group.fail(2);  // as those behind it do
+  EXPECT_EQ(group.read(2, 0).values.rows, kParquetPieceRows);
+  EXPECT_SAYS(message_of([&] { group.read(0, 2); }), "row group 1: rows before could not be read");
+}
+
+TEST_F(Parquet, APieceThatNobodyReadsLeavesNobodyWaiting) {
+  write(numbers("s0", ParquetType::i64, std::vector<int64_t>(3 * kParquetPieceRows, 7)));
+  const auto set = open_parquet_set(one_slot(), {file.string(), 0}, KeyWidth::detect, Log::silent());
+  const auto cutter = set->open(0, {});
+  const auto parser = set->parser();
+  SampleBlock block;
+  Chunk first, second, third;
+  for (Chunk* chunk : {&first, &second, &third}) ASSERT_TRUE(cutter->next(*chunk));
+  second = Chunk();
+  EXPECT_EQ(parser->parse(first, block).count, 0);
+  EXPECT_EQ(block.rows, kParquetPieceRows);
+  EXPECT_SAYS(message_of([&] { parser->parse(third, block); }), "rows before could not be read");
+}
+
+TEST_F(Parquet, InspectionNamesADamagedPageAndGoesOnWithTheOtherFiles) {
+  const DataClause clause = named(1, {input_of("a", 1, 1, 1)});
+  const auto columns = columns_of(random_rows(clause, 3 * kParquetPieceRows, 9, 1 << 30, false), false);
+  write_parquet(file, columns);
+  write_parquet(folder / "whole.parquet", columns);
+  auto bytes = bytes_of(file);
+  for (size_t i = 0; i < 40; ++i) bytes[bytes.size() / 2 + i] ^= std::byte{0x5a};
+  put_bytes(file, bytes);
+  const Inspection found = inspect({file, folder / "whole.parquet"}, {.clause = clause, .threads = 2});
+  ASSERT_GT(found.problem_count, 0);
+  EXPECT_SAYS(found.problems[0], "part.parquet': row group 1 of 1, column '");
+  EXPECT_GE(found.samples, 3 * kParquetPieceRows);
+}
+
+TEST_F(Parquet, ACriteoSampleThatSparkWroteHoldsRowsOfTheSampleAsText) {
+  const char* given = std::getenv("HCTR_SHARED_DATA");
+  const fs::path shared = given ? fs::path(given) : hctr::test::source_dir() / "../shared/data";
+  const fs::path parts = shared / "criteo_kaggle_parquet", text = shared / "criteo_kaggle_sample.tsv.gz";
+  if (!fs::exists(parts) || !fs::exists(text))
+    GTEST_SKIP() << "no Criteo sample in " << shared << "; set HCTR_SHARED_DATA to the folder that holds it";
+  DataClause clause = clause_of(1, 13, {input_of("deep", 26, 1, 26)});
+  clause.format = DataFormat::parquet;
+  clause.parquet = {.given = true,
+                    .labels = {"label"},
+                    .dense = {CsvDense{.columns = {}, .mean = {}, .std = {}, .fallback = 0}},
+                    .slots = {CsvSlots{}}};
+  clause.parquet.default_key = "";
+  for (int i = 1; i <= 13; ++i) clause.parquet.dense[0].columns.push_back(cat("I", i));
+  for (int i = 1; i <= 26; ++i) clause.parquet.slots[0].columns.push_back(cat("C", i));
+  DataClause csv = clause;
+  csv.format = DataFormat::csv;
+  csv.csv = {.given = true,
+             .delimiter = "\t",
+             .quote = "",
+             .header = false,
+             .columns = {"label"},
+             .labels = clause.parquet.labels,
+             .dense = clause.parquet.dense,
+             .slots = clause.parquet.slots};
+  for (const auto* columns : {&clause.parquet.dense[0].columns, &clause.parquet.slots[0].columns})
+    csv.csv.columns.insert(csv.csv.columns.end(), columns->begin(), columns->end());
+  const auto rows_of = [](const DataClause& of, const fs::path& source, std::multiset<std::string>& rows) {
+    Rig rig(of, source, {.batch = 1000, .workers = 2, .repeat = false});
+    while (const auto seen = rig.next())
+      for (int32_t r = 0; r < seen->state.valid_samples; ++r) {
+        std::string row(reinterpret_cast<const char*>(&seen->label[static_cast<size_t>(r)]), 4);
+        row.append(reinterpret_cast<const char*>(&seen->dense[static_cast<size_t>(13 * r)]), 13 * 4);
+        for (size_t s = 0; s < 26; ++s) {
+          const int32_t* bag = &seen->offsets[0][s * 1000 + static_cast<size_t>(r)];
+          row += cat(" ", bag[1] > bag[0] ? seen->keys[0][static_cast<size_t>(bag[0])] : -1);
+        }
+        rows.insert(row);
+      }
+  };
+  std::multiset<std::string> all, some;
+  rows_of(csv, text, all);
+  EXPECT_EQ(all.size(), 104049u);
+  for (const char* part : {"part-00001", "part-00002", "part-00004"})
+    rows_of(clause, parts / cat(part, ".snappy.parquet"), some);
+  EXPECT_EQ(some.size(), 1719u + 1640u + 1560u);
+  int64_t missing = 0;
+  for (const std::string& row : some) missing += !all.contains(row);
+  EXPECT_EQ(missing, 0);
+}
+
+}  // namespace
+}  // namespace hctr::data_test

@@ -1,0 +1,163 @@
+// Raw data: what is written as rows comes back as rows, and everything that does not fit has its message.
+#include "data/raw/raw_set.h"
+
+#include <cmath>
+
+#include "data/formats/data_schema.h"
+#include "unit/data/raw_test_files.h"
+#include "unit/data/reader_rig.h"
+
+namespace hctr::data_test {
+namespace {
+
+DataClause raw_clause(bool floats) {
+  DataClause clause = clause_of(2, 3, {input_of("wide", 1, 1, 1), input_of("deep", 4, 1, 4)});
+  clause.format = DataFormat::raw;
+  clause.float_label_dense = floats;
+  return clause;
+}
+
+std::vector<Row> rows_of(const DataClause& clause, int64_t count) {
+  auto rows = random_rows(clause, count, 7, 1 << 30, false);
+  for (Row& row : rows) row.label = {row.label[0] > 3 ? 1.0f : 0.0f, 1.0f};
+  return rows;
+}
+
+/// What the reader makes of integers: ln(x + 1) of the dense values.
+void take_logarithms(std::vector<Row>& rows) {
+  for (Row& row : rows)
+    for (float& value : row.dense) value = static_cast<float>(std::log1p(std::trunc(static_cast<double>(value))));
+}
+
+TEST(RawSet, RowsComeBackFromOneFileOrAList) {
+  const Folder folder;
+  for (const bool floats : {true, false}) {
+    DataClause clause = raw_clause(floats);
+    auto rows = rows_of(clause, 20000);  // several chunks
+    if (!floats) rows[0].dense = {0, 2e9f, 70000};
+    const std::vector<Row> one(rows.begin(), rows.begin() + 1), others(rows.begin() + 1, rows.end());
+    put_bytes(folder / "all", raw_bytes(rows, floats));
+    put_bytes(folder / "a", raw_bytes(one, floats));
+    put_bytes(folder / "b", raw_bytes(others, floats));
+    write_file_list(folder / "list.txt", {folder / "a", folder / "b"}, true);
+    if (!floats) take_logarithms(rows);
+    expect_reads(clause, folder / "all", rows, 777);
+    expect_reads(clause, folder / "list.txt", rows, 777);
+  }
+}
+
+TEST(RawSet, SlotSizesAreAddedToTheKeysOfLaterSlots) {
+  const Folder folder;
+  DataClause clause = raw_clause(true);
+  clause.slot_size_array = {10, 0, 3000000000, 5, 7};
+  auto rows = rows_of(clause, 50);
+  put_bytes(folder / "all", raw_bytes(rows, true));
+  const int64_t offsets[] = {0, 10, 10, 3000000010, 3000000015};
+  for (Row& row : rows)
+    for (size_t s = 0; s < 5; ++s) row.slots[s][0] += offsets[s];
+  expect_reads(clause, folder / "all", rows);
+}
+
+TEST(RawSet, WiderKeysAreReadWhereTheyWereAskedForAndFit) {
+  const Folder folder;
+  const DataClause clause = raw_clause(true);
+  auto rows = rows_of(clause, 50);
+  rows[3].slots[2] = {int64_t{1} << 40};
+  put_bytes(folder / "all", raw_bytes<int64_t>(rows, true));
+  BatchLayout layout(batch_shape(clause, 50));
+  std::vector<std::byte> memory(layout.bytes);
+  Reader reader(clause, {(folder / "all").string(), 50}, layout, {memory.data()},
+                {.batch = 50, .repeat = false, .key_width = KeyWidth::i64}, Log::silent());
+  ASSERT_EQ(reader.next(), 0);
+  EXPECT_EQ(BatchView(layout, memory.data()).tables[1].keys[1 * 50 + 3], int64_t{1} << 40);
+}
+
+TEST(RawSet, NoMoreThanNumSamplesAreRead) {
+  const Folder folder;
+  const DataClause clause = raw_clause(true);
+  put_bytes(folder / "all", raw_bytes(rows_of(clause, 50), true));
+  const auto set = [&](int64_t samples) {
+    return open_raw_set(clause, {(folder / "all").string(), samples}, KeyWidth::detect, Log::silent());
+  };
+  EXPECT_EQ(set(0)->samples(), 50);
+  EXPECT_EQ(set(30)->samples(), 30);
+  EXPECT_SAYS(message_of([&] { set(51); }), "holds 50 records of 40 bytes, the Data layer says 51");
+}
+
+TEST(RawSet, ASizeThatIsNoMultipleOfTheRecordSaysTheNumbers) {
+  const Folder folder;
+  const DataClause clause = raw_clause(true);
+  const auto bytes = raw_bytes(rows_of(clause, 3), true);
+  for (size_t keep = 1; keep < bytes.size(); ++keep) {
+    if (keep % 40 == 0) continue;
+    put_bytes(folder / "all", {bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(keep)});
+    EXPECT_SAYS(
+        message_of([&] { open_raw_set(clause, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent()); }),
+        cat("' has ", keep, " bytes: ", keep / 40, " records of 40 bytes (2 label, 3 dense and 5 keys) and ", keep % 40,
+            " bytes more"));
+  }
+  put_bytes(folder / "all", {});
+  EXPECT_SAYS(
+      message_of([&] { open_raw_set(clause, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent()); }),
+      "the data set is empty");
+}
+
+TEST(RawSet, IntegersTakenForFloatsAndFloatsForIntegersAreSeen) {
+  const Folder folder;
+  for (const bool floats : {true, false}) {
+    const DataClause right = raw_clause(floats), wrong = raw_clause(!floats);
+    put_bytes(folder / "all", raw_bytes(rows_of(right, 50), floats));
+    open_raw_set(right, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent());
+    EXPECT_SAYS(
+        message_of([&] { open_raw_set(wrong, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent()); }),
+        cat("is \"float_label_dense\": ", floats ? "false" : "true", " right?"));
+  }
+}
+
+TEST(RawSet, BadRecordsAreErrorsOrLeftOut) {
+  const Folder folder;
+  for (const bool floats : {true, false}) {
+    DataClause clause = raw_clause(floats);
+    auto rows = rows_of(clause, 20000);
+    auto good = rows;
+    good.erase(good.begin() + 15000);
+    rows[15000].slots[3] = {-4};
+    put_bytes(folder / "key", raw_bytes(rows, floats));
+    EXPECT_SAYS(message_of([&] { expect_reads(clause, folder / "key", rows); }),
+                "key': record 15001 of 20000, at byte 600000: slot 3 has the key -4; keys are not negative");
+    rows = good;
+    rows.insert(rows.begin() + 15000, good[0]);
+    rows[15000].dense[1] = floats ? NAN : -1;
+    put_bytes(folder / "dense", raw_bytes(rows, floats));
+    EXPECT_SAYS(
+        message_of([&] { expect_reads(clause, folder / "dense", rows); }),
+        cat("record 15001 of 20000, at byte 600000: dense value 1 is ", floats ? "nan" : "-1, and ln(x + 1) is taken"));
+    clause.bad_records = BadRecordPolicy::skip;
+    if (!floats) take_logarithms(good);
+    for (const char* file : {"key", "dense"}) expect_reads(clause, folder / file, good);
+  }
+}
+
+TEST(RawSet, RulesOfTheClause) {
+  const auto errors = [](const std::string& more, const std::string& limits) {
+    return message_of([&] {
+      Problems problems;
+      data_clause_of(
+          Json::parse(
+              cat(R"({"layers": [{"type": "Data", "format": "Raw", "source": "a", "label": {"top": "l", "label_dim": 1},
+                                     "dense": {"top": "d", "dense_dim": 0}, )",
+                  more, R"("sparse": [{"top": "x", "slot_num": 3, )", limits, "}]}]}"),
+              "x"),
+          problems);
+      problems.throw_if_any("x");
+    });
+  };
+  EXPECT_EQ(errors("", R"("max_feature_num_per_sample": 3)"), "");
+  EXPECT_SAYS(errors("", R"("max_feature_num_per_sample": 2)"),
+              "/layers/0/sparse/0: Raw data has one key in each slot, 3 in all; the limits allow 2");
+  EXPECT_SAYS(errors(R"("slot_size_array": [1, 2], )", R"("max_feature_num_per_sample": 3)"),
+              "/layers/0/slot_size_array: has 2 numbers for 3 slots");
+}
+
+}  // namespace
+}  // namespace hctr::data_test

@@ -1,0 +1,326 @@
+// Text with any columns: rows written as text come back as rows, however the file is packed, cut or ordered.
+#include "data/text/csv_set.h"
+
+#include <cmath>
+
+#include "data/column_rules.h"
+#include "data/formats/data_schema.h"
+#include "data/text/text_cutters.h"
+#include "data/text_values.h"
+#include "unit/data/packed_files.h"
+#include "unit/data/reader_rig.h"
+
+namespace hctr::data_test {
+namespace {
+
+/// A clause of label columns L<i>, dense columns D<i> and slot columns S<i> with numbers as keys, '|' between them.
+DataClause csv_clause(int64_t labels, int64_t dense, std::vector<SparseInput> sparse) {
+  DataClause clause = clause_of(labels, dense, std::move(sparse));
+  clause.format = DataFormat::csv;
+  clause.csv.given = true;
+  for (int64_t i = 0; i < labels; ++i) clause.csv.labels.push_back(cat("L", i));
+  CsvDense values;
+  for (int64_t i = 0; i < dense; ++i) values.columns.push_back(cat("D", i));
+  clause.csv.dense = {values};
+  CsvSlots slots;
+  slots.keys = KeyRule::number;
+  slots.separator = "|";
+  for (int64_t i = 0; i < clause.slots(); ++i) slots.columns.push_back(cat("S", i));
+  clause.csv.slots = {slots};
+  return clause;
+}
+
+DataClause small_clause() { return csv_clause(1, 2, {input_of("wide", 1, 4, 4), input_of("deep", 2, 2, 3)}); }
+
+struct TextStyle {
+  char delimiter = ',';
+  bool quotes = false, header = true, newline_at_end = true, reversed = false;
+  std::string line_end = "\n";
+};
+
+std::string shortest(float value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
+  return text;
+}
+
+std::string csv_text(const DataClause& clause, const std::vector<Row>& rows, const TextStyle& style) {
+  std::string text;
+  const auto line = [&](std::vector<std::string> cells) {
+    cells.insert(cells.begin() + 1, style.quotes ? "not, \"wanted\"\r\n" : "not wanted");
+    if (style.reversed) std::reverse(cells.begin(), cells.end());
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (i > 0) text += style.delimiter;
+      if (!style.quotes) {
+        text += cells[i];
+        continue;
+      }
+      text += '"';
+      for (const char c : cells[i]) text += c == '"' ? "\"\"" : std::string(1, c);
+      text += '"';
+    }
+    text += style.line_end;
+  };
+  std::vector<std::string> names;
+  for (const auto& name : clause.csv.labels) names.push_back(name);
+  for (const auto& name : clause.csv.dense[0].columns) names.push_back(name);
+  for (const auto& name : clause.csv.slots[0].columns) names.push_back(name);
+  if (style.header) line(names);
+  for (const Row& row : rows) {
+    std::vector<std::string> cells;
+    for (const float value : row.label) cells.push_back(shortest(value));
+    for (const float value : row.dense) cells.push_back(shortest(value));
+    for (const auto& slot : row.slots) {
+      std::string keys;
+      for (const int64_t key : slot) keys += (keys.empty() ? "" : "|") + std::to_string(key);
+      cells.push_back(keys);
+    }
+    line(cells);
+  }
+  if (!style.newline_at_end) text.resize(text.size() - style.line_end.size());
+  return text;
+}
+
+TEST(CsvSet, RowsComeBackForEveryStyleAndPacking) {
+  const Folder folder;
+  DataClause clause = small_clause();
+  const auto rows = random_rows(clause, 30000, 3, int64_t{1} << 62, true);  // several chunks
+  for (const bool quotes : {false, true})
+    for (const TextStyle& style : {TextStyle{}, TextStyle{'\t', quotes, true, false, true, "\r\n"},
+                                   TextStyle{';', quotes, true, true, true, "\n"}}) {
+      clause.csv.delimiter = std::string(1, style.delimiter);
+      clause.csv.quote = quotes || style.quotes ? "\"" : "";
+      const std::string text = csv_text(clause, rows, style);
+      write_text(folder / "a.csv", text);
+      write_gzip(folder / "a.csv.gz", text);
+      write_zstd(folder / "a.csv.zst", text);
+      for (const char* file : {"a.csv", "a.csv.gz", "a.csv.zst"}) expect_reads(clause, folder / file, rows, 1000);
+    }
+}
+
+TEST(CsvSet, RandomShapesComeBack) {
+  const Folder folder;
+  uint64_t draw = 3;
+  const auto below = [&](uint64_t limit) { return static_cast<int64_t>((draw = mix64(draw)) % limit); };
+  for (int round = 0; round < 30; ++round) {
+    std::vector<SparseInput> sparse;
+    for (int64_t i = below(4); i >= 0; --i) {
+      const int64_t slots = 1 + below(5), nnz = 1 + below(4);
+      sparse.push_back(
+          input_of(cat("x", i), slots, nnz, std::max(slots, 1 + below(static_cast<uint64_t>(slots * nnz)))));
+    }
+    DataClause clause = csv_clause(1 + below(3), below(5), sparse);
+    const auto rows = random_rows(clause, below(300) + 1, draw, uint64_t{1} << (1 + below(62)), below(2) == 0);
+    write_text(
+        folder / "a",
+        csv_text(clause, rows, {',', below(2) == 0, true, below(2) == 0, below(2) == 0, below(2) ? "\n" : "\r\n"}));
+    expect_reads(clause, folder / "a", rows, 1 + below(100));
+  }
+}
+
+TEST(CsvSet, FilesOfAListMayHaveTheirColumnsInDifferentOrders) {
+  const Folder folder;
+  const DataClause clause = small_clause();
+  const auto rows = random_rows(clause, 100, 3, 1000, true);
+  write_text(folder / "a.csv", csv_text(clause, {rows.begin(), rows.begin() + 40}, {}));
+  write_gzip(folder / "b.csv.gz",
+             csv_text(clause, {rows.begin() + 40, rows.end()}, {.quotes = true, .reversed = true}));
+  write_file_list(folder / "list.txt", {folder / "a.csv", folder / "b.csv.gz"}, true);
+  expect_reads(clause, folder / "list.txt", rows);
+}
+
+TEST(CsvSet, WithoutAHeaderColumnsHaveGivenNamesOrNumbers) {
+  const Folder folder;
+  DataClause clause = small_clause();
+  const auto rows = random_rows(clause, 100, 3, 1000, true);
+  write_text(folder / "a.csv", csv_text(clause, rows, {.header = false}));
+  clause.csv.header = false;
+  clause.csv.columns = {"L0", "other", "D0", "D1", "S0", "S1", "S2"};
+  expect_reads(clause, folder / "a.csv", rows);
+  clause.csv.columns = {};
+  clause.csv.labels = {"1"};
+  clause.csv.dense[0].columns = {"3", "4"};
+  clause.csv.slots[0].columns = {"5", "6", "7"};
+  expect_reads(clause, folder / "a.csv", rows);
+  clause.csv.columns = {"a", "b"};
+  EXPECT_SAYS(message_of([&] { expect_reads(clause, folder / "a.csv", rows); }),
+              "it has 7 values, but \"columns\" names 2");
+}
+
+TEST(CsvSet, DefaultsTransformsAndKeys) {
+  const Folder folder;
+  write_text(folder / "cities", "Rome\nParis\r\nOslo");
+  DataClause clause = clause_of(1, 4, {input_of("x", 6, 3, 18)});
+  clause.format = DataFormat::csv;
+  CsvPart& csv = clause.csv;
+  csv.given = true;
+  csv.labels = {"y"};
+  csv.hash_seed = 11;
+  csv.dense = {{{"a"}, DenseTransform::none, {}, {}, -1},
+               {{"b"}, DenseTransform::log, {}, {}, 0},
+               {{"c", "d"}, DenseTransform::standardise, {1, 2}, {4}, 0}};
+  csv.slots = {{{"city", "city2"}, KeyRule::vocabulary, 0, (folder / "cities").string(), "", {}},
+               {{"h"}, KeyRule::hash, 100, "", "", "none"},
+               {{"tags"}, KeyRule::hash, 0, "", "|", {}},
+               {{"hex"}, KeyRule::hex, 0, "", "", {}},
+               {{"n"}, KeyRule::number, 0, "", " ", {}}};
+  write_text(folder / "a",
+             "\xEF\xBB\xBFy,a,b,c,d,city,city2,h,tags,hex,n\n"
+             "1,2.5,7,5,10,Paris,Rome,x,red||blue,fF,3 2\n"
+             "\n"
+             "0,,,,,Berlin,,,,,\n"
+             "0.25,-3,-7,0,0,Oslo,Oslo,none,\"a\"\"b\",0,7\n");
+  const int64_t x = 8 + csv_hashed_key("x", 11, 2, 100), none = 8 + csv_hashed_key("none", 11, 2, 100);
+  const auto tag = [](const char* text) { return csv_hashed_key(text, 11, 3, kAllKeys); };
+  const auto log8 = static_cast<float>(std::log1p(7.0));
+  expect_reads(clause, folder / "a",
+               {{{1}, {2.5, log8, 1, 2}, {{1}, {4}, {x}, {tag("red"), tag("blue")}, {255}, {3, 2}}},
+                {{0}, {-1, 0, 0, 0}, {{3}, {}, {none}, {}, {}, {}}},
+                {{0.25}, {-3, 0, -0.25, -0.5}, {{2}, {6}, {none}, {tag("a\"b")}, {0}, {7}}}});
+  EXPECT_GE(x, 8) << "keys of the two vocabularies come first: 3 values and one for all others, twice";
+  EXPECT_LT(x, 108);
+}
+
+TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
+  const Folder folder;
+  DataClause clause = small_clause();
+  const std::string header = "L0,D0,D1,S0,S1,S2\n", good = "1,2,3,4,5,6\n";
+  const auto message = [&](const std::string& text) {
+    write_text(folder / "a", text);
+    return message_of([&] { expect_reads(clause, folder / "a", {}); });
+  };
+  const std::string place = "a' line 4, at byte 42: ";
+  const auto spoilt = [&](const std::string& line) { return message(header + good + good + line + good); };
+  EXPECT_SAYS(spoilt("x,2,3,4,5,6\n"), place + "column 'L0': expected a number, found 'x'");
+  EXPECT_SAYS(spoilt(",2,3,4,5,6\n"), place + "column 'L0': expected a number, found nothing");
+  EXPECT_SAYS(spoilt("1,2,1e99,4,5,6\n"), place + "column 'D1': expected a number or nothing, found '1e99'");
+  EXPECT_SAYS(spoilt("1,2,3,4,-5,6\n"), place + "column 'S1': expected an integer of at least 0, found '-5'");
+  EXPECT_SAYS(spoilt("1,2,3,4,5|9223372036854775807,6\n"),
+              place + "column 'S1': expected an integer of at least 0, found '5|9223372036854775807'");
+  EXPECT_SAYS(spoilt("1,2,3,4,5|5|5,6\n"),
+              place + "slot 1 (of sparse input \"deep\") has 3 keys, more than its max_nnz of 2");
+  EXPECT_SAYS(spoilt("1,2,3,4,5|5,6|6\n"),
+              place + "sparse input \"deep\" has 4 keys in this sample, more than its max_feature_num_per_sample of 3");
+  EXPECT_SAYS(spoilt("1,2,3,4,5\n"), place + "expected 6 values, found 5");
+  EXPECT_SAYS(spoilt("1,2,3,4,5,6,7\n"), place + "expected 6 values, found 7");
+  EXPECT_SAYS(spoilt("1,\"2\"x,3,4,5,6\n"), place + "value 2 goes on behind its closing quote: 'x'");
+  EXPECT_SAYS(spoilt("1,\"2,3,4,5,6\n"), place + "the quote that opens value 2 is never closed");
+  EXPECT_SAYS(message(""), "a' is empty; its first line should name the columns");
+  EXPECT_SAYS(message("\n\r\n\n"), "a' is empty");
+  EXPECT_SAYS(message(header), "a': the data set is empty: its files hold no records");
+  EXPECT_SAYS(message("L0,D0,S0,S1,S2\n"), "there is no column 'D1'; there are 'L0', 'D0', 'S0', 'S1', 'S2'");
+  const std::string whole = header + good;
+  write_gzip(folder / "a.gz", whole);
+  write_zstd(folder / "a.zst", whole);
+  for (const char* file : {"a.gz", "a.zst"}) {
+    cut_bytes(folder / file, 9);
+    EXPECT_SAYS(message_of([&] { expect_reads(clause, folder / file, {}); }), cat(file, "' is damaged or cut off"));
+  }
+}
+
+TEST(CsvSet, BadRecordsMayBeLeftOutAndNothingBehindThemIsMisread) {
+  const Folder folder;
+  DataClause clause = small_clause();
+  clause.bad_records = BadRecordPolicy::skip;
+  const auto rows = random_rows(clause, 3000, 3, 1000, true);
+  std::string text = csv_text(clause, {}, {});
+  const char* const bad[] = {"x,,2,3,4,5,6\n", "1,2\n", "\"a\"b,\"\n\",,,,,\n", "1,,\"2\n3\",4,5,6,7\n",
+                             ",,,,,,,,,,,,\n"};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string one = csv_text(clause, {rows[i]}, {.quotes = i % 2 == 0, .header = false});
+    text += one;
+    if (i % 7 == 0) text += bad[i / 7 % 5];
+  }
+  write_text(folder / "a", text);
+  write_gzip(folder / "a.gz", text);
+  expect_reads(clause, folder / "a", rows);
+  expect_reads(clause, folder / "a.gz", rows);
+  Rig rig(clause, folder / "a", {.batch = 3000, .workers = 2, .repeat = false});
+  rig.all();
+  EXPECT_EQ(rig.reader->skipped_records(), 429);
+}
+
+TEST(CsvSet, PositionsOfTextsAreExactToo) {
+  const Folder folder;
+  DataClause clause = small_clause();
+  const auto rows = random_rows(clause, 40000, 3, int64_t{1} << 60, true);
+  const std::string text = csv_text(clause, rows, {});
+  write_text(folder / "plain", text);
+  write_zstd(folder / "packed", text);
+  for (const char* quote : {"", "\""})
+    for (const char* file : {"plain", "packed"})
+      for (const int64_t shuffle : {0, 5000}) {
+        clause.csv.quote = quote;
+        const ReaderOptions options{.batch = 3000, .workers = 2, .repeat = true, .shuffle = shuffle};
+        Rig whole(clause, folder / file, options);
+        whole.all(9);
+        ReaderOptions later = options;
+        later.from = whole.reader->position();
+        Rig rig(clause, folder / file, later);
+        for (int i = 0; i < 8; ++i) expect_equal(*rig.next(), *whole.next());
+      }
+}
+
+TEST(CsvSet, NoRecordMayBeEndless) {
+  const Folder folder;
+  for (const char* quote : {"", "\""}) {
+    DataClause clause = small_clause();
+    clause.csv.quote = quote;
+    std::string text =
+        csv_text(clause, {}, {}) + "\"" + std::string(static_cast<size_t>(2 * kLongestRecord) + 1000, 'x');
+    write_text(folder / "a", text);
+    EXPECT_SAYS(message_of([&] { expect_reads(clause, folder / "a", {}); }), "no record ends within 16777216 bytes");
+  }
+}
+
+TEST(CsvSet, RulesOfTheClause) {
+  const auto errors = [](const std::string& csv,
+                         const std::string& dims =
+                             R"("label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 1})") {
+    return message_of([&] {
+      Problems problems;
+      data_clause_of(
+          Json::parse(cat(R"({"layers": [{"type": "Data", "format": "Csv", "source": "a", )", dims,
+                          R"(, "sparse": [{"top": "x", "slot_num": 2, "max_feature_num_per_sample": 2}])", csv, "}]}"),
+                      "x"),
+          problems);
+      problems.throw_if_any("x");
+    });
+  };
+  const std::string good = R"("labels": ["y"], "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b", "c"]}])";
+  const auto with = [&](const std::string& more) { return errors(cat(R"(, "csv": {)", good, ", ", more, "}")); };
+  EXPECT_EQ(with(R"("delimiter": "\t", "quote": "", "hash_seed": 3)"), "");
+  EXPECT_SAYS(errors(""), "/layers/0: Csv data needs the object \"csv\"");
+  EXPECT_SAYS(with(R"("delimiter": "::")"), "/layers/0/csv/delimiter: expected one character, found \"::\"");
+  EXPECT_SAYS(with(R"("quote": ",")"), "/layers/0/csv/quote: is the delimiter too");
+  EXPECT_SAYS(with(R"("columns": ["y", "a"])"), "/layers/0/csv/columns: the header names the columns");
+  EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y", "z"], "dense": [], "slots": [{"columns": ["b"]}]})"),
+              "/layers/0/label/label_dim: is 1, but \"labels\" of \"csv\" names 2 columns");
+  EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y"], "dense": [], "slots": [{"columns": ["b"]}]})"),
+              "/layers/0/dense/dense_dim: is 1, but \"dense\" of \"csv\" names 0 columns");
+  EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b"]}]})"),
+              "/layers/0/sparse: has 2 slots in all, but \"slots\" of \"csv\" names 1 columns");
+  const auto slots = [&](const std::string& more) {
+    return errors(cat(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b", "c"], )",
+                      more, "}]}"));
+  };
+  EXPECT_SAYS(slots(R"("keys": "vocabulary")"),
+              "/layers/0/csv/slots/0/vocabulary: \"keys\": \"vocabulary\" needs the file");
+  EXPECT_SAYS(slots(R"("vocabulary": "f")"),
+              "/layers/0/csv/slots/0/vocabulary: only \"keys\": \"vocabulary\" has a use for it");
+  EXPECT_SAYS(slots(R"("keys": "number", "buckets": 5)"),
+              "/layers/0/csv/slots/0/buckets: only \"keys\": \"hash\" has a use for it");
+  const auto dense = [&](const std::string& more) {
+    return errors(cat(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"], )", more,
+                      R"(}], "slots": [{"columns": ["b", "c"]}]})"));
+  };
+  EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1])"),
+              "/layers/0/csv/dense/0/std: expected one number for all columns or 1, one for each; found 0");
+  EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1], "std": [0])"),
+              "/layers/0/csv/dense/0/std: expected numbers more than 0, found 0");
+  EXPECT_SAYS(dense(R"("mean": [1])"),
+              "/layers/0/csv/dense/0/mean: only \"transform\": \"standardise\" has a use for it");
+}
+
+}  // namespace
+}  // namespace hctr::data_test

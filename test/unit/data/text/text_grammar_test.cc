@@ -1,0 +1,111 @@
+// The grammar of separated values against a plain state machine, on texts made of the characters that matter.
+#include "data/text/text_grammar.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "base/random.h"
+
+namespace hctr {
+namespace {
+
+struct Record {
+  std::vector<std::string> cells;
+  size_t end = 0;  // where the next one starts
+  bool whole = false, good = true;
+};
+
+/// One character at a time.
+Record plain_record(const std::string& text, size_t at, TextGrammar grammar) {
+  Record record;
+  for (;;) {
+    std::string cell;
+    if (grammar.quote && at < text.size() && text[at] == grammar.quote) {
+      ++at;
+      for (;; ++at) {
+        if (at == text.size()) {
+          record.good = false;
+          record.end = at;
+          return record;
+        }
+        if (text[at] != grammar.quote)
+          cell += text[at];
+        else if (at + 1 < text.size() && text[at + 1] == grammar.quote)
+          cell += text[at++];
+        else
+          break;
+      }
+      ++at;
+      const size_t behind = at;
+      while (at < text.size() && text[at] != grammar.delimiter && text[at] != '\n') ++at;
+      const bool line_end = at == text.size() || text[at] == '\n';
+      if (at != behind && !(line_end && at == behind + 1 && text[behind] == '\r')) record.good = false;
+    } else {
+      while (at < text.size() && text[at] != grammar.delimiter && text[at] != '\n') cell += text[at++];
+      if ((at == text.size() || text[at] == '\n') && cell.ends_with('\r')) cell.pop_back();
+    }
+    record.cells.push_back(cell);
+    if (at == text.size() || text[at] == '\n') {
+      record.whole = at < text.size();
+      record.end = at < text.size() ? at + 1 : at;
+      return record;
+    }
+    ++at;
+  }
+}
+
+TEST(TextGrammar, SplitsAndCutsAsAPlainStateMachineDoes) {
+  uint64_t draw = 7;
+  int records = 0, bad = 0;
+  for (int round = 0; round < 60000; ++round) {
+    const TextGrammar grammar{';', round % 3 == 0 ? '\0' : '"'};
+    std::string text;
+    const size_t length = (draw = mix64(draw)) % 40;
+    for (size_t i = 0; i < length; ++i) text += "a\"\";;\n\r\"ab"[(draw = mix64(draw)) % 10];
+    const size_t size = text.size();
+    std::string padded = text + std::string(kTextPadding, ';');
+    RecordSplitter splitter(grammar);
+    size_t last_end = 0;
+    for (size_t at = 0; at < size;) {
+      const Record want = plain_record(text, at, grammar);
+      const char* next = splitter.split(padded.data() + at, padded.data() + size);
+      ASSERT_EQ(next - padded.data(), static_cast<ptrdiff_t>(want.end)) << text;
+      ASSERT_EQ(splitter.problem().empty(), want.good) << text << " | " << splitter.problem();
+      if (want.good) {
+        ASSERT_EQ(std::vector<std::string>(splitter.cells().begin(), splitter.cells().end()), want.cells) << text;
+      }
+      at = want.end;
+      if (want.whole) last_end = at;
+      ++records;
+      bad += !want.good;
+    }
+    ASSERT_EQ(end_of_last_record(text, grammar), last_end) << text;
+  }
+  EXPECT_GT(records, 100000);
+  EXPECT_GT(bad, 1000);
+}
+
+TEST(TextGrammar, ACutAtAnyByteIsWhereARecordOfTheWholeTextStarts) {
+  const std::string text = "a,\"b\"\"\n\",c\n\"x\ny\",\"\",z\"\n\n\"\"\"\n\"\"\"\r\n1,2\n";
+  std::vector<size_t> starts;
+  for (size_t at = 0; at < text.size(); at = plain_record(text, at, {}).end) starts.push_back(at);
+  for (size_t length = 0; length <= text.size(); ++length) {
+    const size_t cut = end_of_last_record(std::string_view(text).substr(0, length), {});
+    EXPECT_TRUE(cut == text.size() || std::find(starts.begin(), starts.end(), cut) != starts.end())
+        << length << " " << cut;
+  }
+}
+
+TEST(TextGrammar, ManyCellsAndLongOnes) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += std::string(static_cast<size_t>(i % 37), 'x') + (i < 999 ? "\t" : "\n");
+  text += std::string(kTextPadding, '\t');
+  RecordSplitter splitter({'\t', 0});
+  splitter.split(text.data(), text.data() + text.size() - kTextPadding);
+  ASSERT_EQ(splitter.cells().size(), 1000u);
+  for (size_t i = 0; i < 1000; ++i) EXPECT_EQ(splitter.cells()[i], std::string(i % 37, 'x'));
+}
+
+}  // namespace
+}  // namespace hctr

@@ -1,0 +1,206 @@
+// The protocol that GPU threads follow, followed by threads of the CPU: what the thread sanitizer can judge.
+#include "ops/embedding/hash_index_protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <set>
+#include <thread>
+
+namespace hctr::test {
+namespace {
+
+using ops::IndexEntry;
+
+/// Both words as one: a meta that did not change while the key was read belongs to that key.
+struct ThreadPlaces {
+  static IndexEntry load(const IndexEntry& place) {
+    auto& entry = const_cast<IndexEntry&>(place);
+    const std::atomic_ref<uint64_t> meta(entry.meta);
+    for (;;) {
+      const uint64_t before = meta.load(std::memory_order_acquire);
+      const int64_t key = std::atomic_ref<int64_t>(entry.key).load(std::memory_order_acquire);
+      if (meta.load(std::memory_order_acquire) == before) return {key, before};
+    }
+  }
+  static bool claim(IndexEntry& place, uint64_t meta) {
+    uint64_t empty = 0;
+    return std::atomic_ref<uint64_t>(place.meta).compare_exchange_strong(empty, meta);
+  }
+  static void store(IndexEntry& place, int64_t key, uint64_t meta) {
+    std::atomic_ref<int64_t>(place.key).store(key, std::memory_order_release);
+    std::atomic_ref<uint64_t>(place.meta).store(meta, std::memory_order_release);
+  }
+};
+
+struct Keys {
+  const char* name;
+  int64_t (*key)(uint64_t n);
+};
+const Keys kKinds[] = {
+    {"all equal", [](uint64_t) { return int64_t{-1}; }},
+    {"in sequence", [](uint64_t n) { return static_cast<int64_t>(n); }},
+    {"alike in their low bits", [](uint64_t n) { return static_cast<int64_t>(n << 40); }},
+    {"at both ends", [](uint64_t n) { return static_cast<int64_t>(n % 2 ? n / 2 : ~(n / 2)) ^ INT64_MIN; }},
+};
+
+using Identity = std::pair<int64_t, int32_t>;
+
+/// Identities number 0, 1, ...: keys in pairs of slots.
+Identity identity_of(const Keys& kind, uint64_t n) { return {kind.key(n / 2), static_cast<int32_t>(n % 2)}; }
+
+/// `workers` threads look for the identities (n * 7 + worker) % distinct, as blocks of a kernel would: first all
+/// searches of a block, then its rows, then the waiting. New rows are those from rows_before + 1 on.
+std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int workers, int per_worker, int distinct,
+                                          const Keys& kind, uint32_t rows_before) {
+  const uint64_t places = table.size();
+  std::vector<std::vector<uint32_t>> rows(static_cast<size_t>(workers),
+                                          std::vector<uint32_t>(static_cast<size_t>(per_worker)));
+  std::atomic<uint32_t> next_row{rows_before};
+  std::vector<std::thread> threads;
+  for (int w = 0; w < workers; ++w)
+    threads.emplace_back([&, w] {
+      constexpr int kBlock = 16;
+      for (int first = 0; first < per_worker; first += kBlock) {
+        const int count = std::min(kBlock, per_worker - first);
+        ops::IndexSearch found[kBlock];
+        const auto identity = [&](int i) {
+          return identity_of(kind, (static_cast<uint64_t>(first + i) * 7 + static_cast<uint64_t>(w)) %
+                                       static_cast<uint64_t>(distinct));
+        };
+        for (int i = 0; i < count; ++i) {
+          const auto [key, slot] = identity(i);
+          found[i] = i % 2 ? ops::find_or_claim<ThreadPlaces, ops::kFewestBytes>(table.data(), places - 1, key, slot)
+                           : ops::find_or_claim<ThreadPlaces, ops::kFewestWaits>(table.data(), places - 1, key, slot);
+        }
+        for (int i = 0; i < count; ++i) {
+          if (!found[i].claimed) continue;
+          const auto [key, slot] = identity(i);
+          found[i].row = ++next_row;
+          ops::publish_row<ThreadPlaces>(*found[i].place, key, slot, found[i].row);
+        }
+        for (int i = 0; i < count; ++i)
+          rows[static_cast<size_t>(w)][static_cast<size_t>(first + i)] =
+              found[i].row == ops::kNoRowYet ? ops::wait_for_row<ThreadPlaces>(*found[i].place) : found[i].row;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return rows;
+}
+
+std::vector<std::vector<uint32_t>> run(int workers, int per_worker, int distinct, uint64_t places, const Keys& kind,
+                                       std::vector<IndexEntry>& table) {
+  table.assign(places, {});
+  return run_on(table, workers, per_worker, distinct, kind, 0);
+}
+
+TEST(HashIndexProtocol, ManyThreadsGiveEachIdentityOneRow) {
+  constexpr int kWorkers = 4, kEach = 6000, kDistinct = 1500;
+  for (const Keys& kind : kKinds) {
+    std::vector<IndexEntry> table;
+    const auto rows = run(kWorkers, kEach, kDistinct, 2048, kind, table);
+    std::map<std::pair<int64_t, uint64_t>, uint32_t> row_of;
+    std::set<uint32_t> given;
+    for (int w = 0; w < kWorkers; ++w)
+      for (int i = 0; i < kEach; ++i) {
+        const uint64_t n = (static_cast<uint64_t>(i) * 7 + static_cast<uint64_t>(w)) % kDistinct;
+        const uint32_t row = rows[static_cast<size_t>(w)][static_cast<size_t>(i)];
+        const auto [at, is_new] = row_of.try_emplace({kind.key(n / 2), n % 2}, row);
+        ASSERT_EQ(at->second, row) << kind.name << ": key " << kind.key(n / 2) << " of slot " << n % 2
+                                   << " has two rows";
+        given.insert(row);
+      }
+    EXPECT_EQ(given.size(), row_of.size()) << kind.name << ": two keys share a row";
+    EXPECT_EQ(*given.rbegin(), row_of.size()) << kind.name << ": a row was left out";
+    for (const auto& [identity, row] : row_of) {
+      EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestWaits>(table.data(), 2047, row, identity.first,
+                                                                static_cast<int32_t>(identity.second))),
+                row);
+      EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestBytes>(table.data(), 2047, row - 1, identity.first,
+                                                                static_cast<int32_t>(identity.second))),
+                0u)
+          << "newer than asked for";
+    }
+  }
+}
+
+TEST(HashIndexProtocol, LookupsBesideInsertionsSeeTheRowsOfBeforeThroughSeveralGrowths) {
+  for (const Keys& kind : kKinds) {
+    std::map<Identity, uint32_t> row_of;
+    for (uint64_t places = 32; places <= 2048; places *= 2) {
+      // Grown: emptied, and every row entered anew by several threads.
+      std::vector<IndexEntry> table(places);
+      const std::vector<std::pair<Identity, uint32_t>> known(row_of.begin(), row_of.end());
+      std::vector<std::thread> threads;
+      for (size_t w = 0; w < 3; ++w)
+        threads.emplace_back([&, w] {
+          for (size_t i = w; i < known.size(); i += 3) {
+            const auto& [identity, row] = known[i];
+            ops::enter<ThreadPlaces>(table.data(), places - 1, identity.first, identity.second, row);
+          }
+        });
+      for (std::thread& thread : threads) thread.join();
+      threads.clear();
+
+      const auto rows_before = static_cast<uint32_t>(known.size());
+      const int distinct = static_cast<int>(places / 4 * 3);
+      std::atomic<bool> over{false};
+      std::atomic<int> wrong{0}, rounds{0};
+      for (int reader = 0; reader < 2; ++reader)
+        threads.emplace_back([&, reader] {
+          do {
+            for (uint64_t n = 0; n < static_cast<uint64_t>(distinct); ++n) {
+              const auto [key, slot] = identity_of(kind, n);
+              const auto expected = row_of.find({key, slot});
+              const uint32_t row = reader == 0 ? ops::find_row<ThreadPlaces, ops::kFewestBytes>(
+                                                     table.data(), places - 1, rows_before, key, slot)
+                                               : ops::find_row<ThreadPlaces, ops::kFewestWaits>(
+                                                     table.data(), places - 1, rows_before, key, slot);
+              wrong += row != (expected == row_of.end() ? 0 : expected->second);
+            }
+            ++rounds;
+          } while (!over);
+        });
+      const auto rows = run_on(table, 2, distinct, distinct, kind, rows_before);
+      over = true;
+      for (std::thread& thread : threads) thread.join();
+      EXPECT_EQ(wrong, 0) << kind.name << ", " << places << " places: a lookup saw what insertions beside it did";
+      EXPECT_GE(rounds, 2);
+      std::set<uint32_t> given;
+      for (size_t w = 0; w < rows.size(); ++w)
+        for (size_t i = 0; i < rows[w].size(); ++i) {
+          const auto [at, is_new] =
+              row_of.try_emplace(identity_of(kind, (i * 7 + w) % static_cast<uint64_t>(distinct)), rows[w][i]);
+          ASSERT_EQ(at->second, rows[w][i]) << kind.name << ": key " << at->first.first << " changed its row";
+          given.insert(rows[w][i]);
+        }
+      EXPECT_EQ(given.size(), row_of.size());
+      EXPECT_EQ(*given.rbegin(), row_of.size()) << kind.name << ": a row was left out";
+    }
+  }
+}
+
+TEST(HashIndexProtocol, AFullTableTakesWhatFitsAndRefusesTheRest) {
+  std::vector<IndexEntry> table;
+  const auto rows = run(2, 400, 400, 64, kKinds[1], table);
+  std::set<uint32_t> given(rows[0].begin(), rows[0].end());
+  given.insert(rows[1].begin(), rows[1].end());
+  EXPECT_EQ(given.size(), 65u) << "64 rows and none";
+  EXPECT_EQ(*given.begin(), 0u);
+}
+
+TEST(HashIndexProtocol, EveryPlaceIsVisitedOnce) {
+  for (const uint64_t places : {4, 8, 256})
+    for (const uint64_t hash : {0ull, 1ull, 0x123456789abcdefull, ~0ull}) {
+      std::set<uint64_t> visited;
+      for (ops::ProbeOrder order(hash, places - 1); !order.exhausted(); order.next_line())
+        for (int i = 0; i < ops::ProbeOrder::kLine; ++i) EXPECT_TRUE(visited.insert(order.place(i)).second);
+      EXPECT_EQ(visited.size(), places);
+      EXPECT_LT(*visited.rbegin(), places);
+    }
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,508 @@
+// Keys in blocks for their owners, merged into a batch again, and vectors and gradients in parts: against plain loops,
+// on every device.
+#include "ops/embedding/key_blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "device/arena.h"
+#include "device/buffer.h"
+#include "device/copy.h"
+#include "ops/copy.h"
+#include "ops/embedding/vector_blocks.h"
+#include "support/devices.h"
+
+namespace hctr::test {
+namespace {
+
+/// Memory of one device with these values.
+template <class T>
+struct OnDevice {
+  OnDevice(Device device, const std::vector<T>& values)
+      : buffer(device, std::max<size_t>(1, values.size()) * sizeof(T)), count(values.size()) {
+    const StreamRef stream = runtime_of(device).compute_stream();
+    copy_bytes(stream, buffer.data(), values.data(), count * sizeof(T));
+    stream.synchronize();
+  }
+  T* data() const { return reinterpret_cast<T*>(buffer.data()); }
+  Tensor tensor(Shape shape) const { return Tensor(buffer.data(), TensorSpec(kDTypeOf<T>, shape), buffer.device()); }
+  std::vector<T> host() const {
+    return to_host<T>(tensor({static_cast<int64_t>(count)}), runtime_of(buffer.device()).compute_stream());
+  }
+  Buffer buffer;
+  size_t count;
+};
+
+TEST(RankOfKey, EveryKeyHasOne) {
+  for (const int64_t key : {int64_t{0}, int64_t{-1}, int64_t{-3}, INT64_MIN, INT64_MAX}) {
+    EXPECT_GE(ops::rank_of_key(key, 3), 0);
+    EXPECT_LT(ops::rank_of_key(key, 3), 3);
+    int takers = 0;
+    for (int32_t rank = 0; rank < 3; ++rank) takers += ops::BlockColumn{0, rank, 3}.takes(key);
+    EXPECT_EQ(takers, 1);
+    EXPECT_TRUE((ops::BlockColumn{0, 2, 1}.takes(key))) << "a whole slot takes every key";
+  }
+  EXPECT_EQ(ops::rank_of_key(-1, 3), 2);
+}
+
+/// A tensor of any floating-point type, as floats.
+std::vector<float> floats_of(const Tensor& tensor) {
+  std::vector<float> out;
+  dispatch_float(tensor.dtype(), [&]<class T>() {
+    for (const T value : to_host<T>(tensor, runtime_of(tensor.device()).compute_stream()))
+      out.push_back(static_cast<float>(value));
+  });
+  return out;
+}
+
+/// The types that parts travel in, and how bags are joined.
+constexpr std::pair<ops::Combiner, DType> kJoins[] = {
+    {ops::Combiner::sum, DType::f32}, {ops::Combiner::mean, DType::f32},  {ops::Combiner::mean, DType::f16},
+    {ops::Combiner::sum, DType::f16}, {ops::Combiner::mean, DType::bf16}, {ops::Combiner::sum, DType::bf16}};
+
+/// Three ranks with four slots each, five samples a rank.
+constexpr int kRanks = 3, kSlots = 4, kSamples = 5, kDim = 6;
+using Bags = std::vector<std::vector<int64_t>>;  // [slot * samples + sample]
+
+Bags random_bags(std::mt19937_64& random) {
+  Bags bags(kSlots * kSamples);
+  for (auto& bag : bags)
+    for (auto n = random() % 4; n > 0; --n) bag.push_back(static_cast<int64_t>(random() % 50) - 20);
+  return bags;
+}
+
+/// Where the slots are: a rank each, or spread over all.
+constexpr int32_t kSpread = -1;
+using Owners = std::vector<int32_t>;
+
+struct Split {
+  explicit Split(const Owners& of_slots) {
+    for (int32_t r = 0; r < kRanks; ++r) {
+      ops::OwnerBlock block{static_cast<int32_t>(columns.size()), 0, words, 0};
+      for (int32_t s = 0; s < kSlots; ++s)
+        if (const int32_t owner = of_slots[static_cast<size_t>(s)]; owner == kSpread || owner == r)
+          columns.push_back({s, r, owner == kSpread ? kRanks : 1});
+      block.count = static_cast<int32_t>(columns.size()) - block.first;
+      block.keys = block.begin + ops::OwnerBlock::offset_words(block.count, kSamples);
+      words = block.keys + most(block.count);
+      owners.push_back(block);
+      for (int32_t c = block.first; c < block.first + block.count; ++c)
+        places_of_columns.push_back({nullptr, block.count, block.first * kSamples + c - block.first});
+    }
+    for (int32_t s = 0; s < kSlots; ++s) {
+      first.push_back(static_cast<int32_t>(place.size()));
+      for (size_t c = 0; c < columns.size(); ++c)
+        if (columns[c].column == s) place.push_back(places_of_columns[c]);
+    }
+    first.push_back(static_cast<int32_t>(place.size()));
+  }
+  static int64_t most(int64_t columns_of_owner) { return columns_of_owner * kSamples * 3; }
+  std::vector<ops::BlockColumn> columns;
+  std::vector<ops::OwnerBlock> owners;
+  std::vector<int32_t> first;
+  std::vector<ops::PartPlace> places_of_columns, place;
+  int64_t words = 0;
+};
+
+/// Bytes of a device, each 255 until something is written.
+struct Marks {
+  Marks(Device device, size_t marks)
+      : words(device, std::vector<int32_t>(marks / sizeof(int32_t) + 1, -1)), count(marks) {}
+  uint8_t* bytes() const { return reinterpret_cast<uint8_t*>(words.data()); }
+  std::vector<uint8_t> host() const {
+    const std::vector<int32_t> all = words.host();
+    const auto* first = reinterpret_cast<const uint8_t*>(all.data());
+    return {first, first + count};
+  }
+  OnDevice<int32_t> words;
+  size_t count;
+};
+
+class KeyBlocks : public testing::TestWithParam<Owners> {
+ protected:
+  /// What rank `of` sends, as memory of the device; and the batch itself.
+  struct Sent {
+    Sent(Device device, const Split& split, const Bags& bags)
+        : keys(device, keys_of(bags)),
+          offsets(device, offsets_of(bags)),
+          columns(device, words_of(split.columns)),
+          owners(device, words_of(split.owners)),
+          first(device, split.first),
+          present(device, split.columns.size() * kSamples),
+          blocks(device, std::vector<int64_t>(static_cast<size_t>(split.words), -1)) {
+      batch = {keys.data(), offsets.data(), kSlots, kSamples, static_cast<int64_t>(keys.count), kSlots, {}};
+      key_blocks = {kRanks, static_cast<int32_t>(split.columns.size()),
+                    reinterpret_cast<const ops::BlockColumn*>(columns.data()),
+                    reinterpret_cast<const ops::OwnerBlock*>(owners.data())};
+    }
+    /// Fills blocks and present.
+    void split_keys(Context& ctx, const Split& split) const {
+      const OnDevice<std::byte> scratch(ctx.device(), std::vector<std::byte>(1 << 16));
+      ops::split_keys(ctx, batch, key_blocks, blocks.tensor({split.words}), present.bytes(), scratch.data());
+      ctx.stream().synchronize();
+    }
+    static std::vector<int64_t> keys_of(const Bags& bags) {
+      std::vector<int64_t> all;
+      for (const auto& bag : bags) all.insert(all.end(), bag.begin(), bag.end());
+      all.resize(bags.size() * 3, 99);
+      return all;
+    }
+    static std::vector<int32_t> offsets_of(const Bags& bags) {
+      std::vector<int32_t> all = {0};
+      for (const auto& bag : bags) all.push_back(all.back() + static_cast<int32_t>(bag.size()));
+      return all;
+    }
+    template <class T>
+    static std::vector<int32_t> words_of(const std::vector<T>& records) {
+      const auto* words = reinterpret_cast<const int32_t*>(records.data());
+      return {words, words + records.size() * sizeof(T) / sizeof(int32_t)};
+    }
+    OnDevice<int64_t> keys;
+    OnDevice<int32_t> offsets, columns, owners, first;
+    Marks present;
+    mutable std::vector<OnDevice<std::byte>> places{};
+    /// Parts one behind the other in `parts`; those of `owner` in `own`, if it is given.
+    ops::VectorBlocks vector_blocks(const Split& split, const Tensor& parts, const ops::OwnerBlock* owner = nullptr,
+                                    const Tensor* own = nullptr) const {
+      ops::VectorBlocks made{.memory = {.dtype = parts.dtype()}, .columns = kSlots, .first = first.data()};
+      std::vector<ops::PartPlace> list = split.place;
+      const size_t bytes = kDim * size_of(parts.dtype());
+      for (ops::PartPlace& place : list) {
+        const int64_t begin = own ? owner->first * kSamples : 0, end = own ? begin + owner->count * kSamples : 0;
+        const bool apart = begin <= place.number && place.number < end;
+        place.vector =
+            (apart ? own : &parts)->bytes() + static_cast<size_t>(place.number - (apart ? begin : 0)) * bytes;
+        made.memory.align(reinterpret_cast<uintptr_t>(place.vector));
+      }
+      made.memory.align(bytes);
+      const auto* begin = reinterpret_cast<const std::byte*>(list.data());
+      places.emplace_back(first.buffer.device(),
+                          std::vector<std::byte>(begin, begin + list.size() * sizeof(ops::PartPlace)));
+      made.place = reinterpret_cast<const ops::PartPlace*>(places.back().data());
+      return made;
+    }
+    OnDevice<int64_t> blocks;
+    ops::KeyBatch batch;
+    ops::KeyBlocks key_blocks;
+  };
+};
+
+TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
+  const Split split(GetParam());
+  for (const Device device : devices()) {
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    std::mt19937_64 random(3);
+    const OnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
+    ASSERT_LE(ops::key_blocks_scratch_bytes(device, kRanks * kSlots * kSamples), size_t{1} << 16);
+    std::vector<Bags> bags;
+    std::vector<std::vector<int64_t>> sent;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      bags.push_back(random_bags(random));
+      const Sent one(device, split, bags.back());
+      ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), one.present.bytes(),
+                      scratch.data());
+      sent.push_back(one.blocks.host());
+      const std::vector<uint8_t> present = one.present.host();
+      for (size_t c = 0; c < split.columns.size(); ++c)
+        for (int64_t b = 0; b < kSamples; ++b) {
+          const auto* offset = reinterpret_cast<const int32_t*>(
+              &sent.back()[static_cast<size_t>(split.owners[static_cast<size_t>(split.columns[c].owner)].begin)]);
+          const int64_t bag =
+              (static_cast<int64_t>(c) - split.owners[static_cast<size_t>(split.columns[c].owner)].first) * kSamples +
+              b;
+          EXPECT_EQ(
+              present[static_cast<size_t>(split.places_of_columns[c].number + b * split.places_of_columns[c].step)],
+              offset[bag + 1] > offset[bag])
+              << "column " << c << ", sample " << b;
+        }
+    }
+    for (int owner = 0; owner < kRanks; ++owner) {
+      const ops::OwnerBlock& block = split.owners[static_cast<size_t>(owner)];
+      const int64_t words = block.keys - block.begin + Split::most(block.count);
+      std::vector<int64_t> received;
+      for (const auto& from : sent)
+        received.insert(received.end(), from.begin() + block.begin, from.begin() + block.begin + words);
+      const OnDevice<int64_t> blocks(device, received),
+          keys(device, std::vector<int64_t>(static_cast<size_t>(kRanks * Split::most(block.count))));
+      const OnDevice<int32_t> offsets(
+          device, std::vector<int32_t>(static_cast<size_t>(block.count * kRanks * kSamples + 1), -1));
+      ops::merge_keys(ctx, {kRanks, block.count, kSamples, words}, blocks.tensor({kRanks * words}),
+                      offsets.tensor({block.count * kRanks * kSamples + 1}),
+                      keys.tensor({static_cast<int64_t>(keys.count)}), scratch.data());
+      std::vector<int64_t> expected_keys;
+      std::vector<int32_t> expected_offsets = {0};
+      for (int32_t c = block.first; c < block.first + block.count; ++c)
+        for (const Bags& of_rank : bags)
+          for (int b = 0; b < kSamples; ++b) {
+            const ops::BlockColumn column = split.columns[static_cast<size_t>(c)];
+            const bool whole = GetParam()[static_cast<size_t>(column.column)] != kSpread;
+            for (const int64_t key : of_rank[static_cast<size_t>(column.column * kSamples + b)])
+              if (whole || (key % kRanks + kRanks) % kRanks == owner) expected_keys.push_back(key);
+            expected_offsets.push_back(static_cast<int32_t>(expected_keys.size()));
+          }
+      EXPECT_EQ(offsets.host(), expected_offsets) << "owner " << owner << " on " << to_string(device);
+      std::vector<int64_t> got = keys.host();
+      got.resize(expected_keys.size());
+      EXPECT_EQ(got, expected_keys) << "owner " << owner << " on " << to_string(device);
+    }
+  }
+}
+
+TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
+  // Slots cut into two pieces are twice as many slots of half the elements in the same memory, but for the weight,
+  // which is that of the whole slot.
+  const Split split(GetParam());
+  const int64_t elements = kSamples * kSlots * kDim,
+                part_elements = static_cast<int64_t>(split.place.size()) * kSamples * kDim;
+  std::mt19937_64 random(7);
+  const Bags bags = random_bags(random), whole(bags.begin(), bags.begin() + kSlots / 2 * kSamples);
+  Bags twice(bags.size());
+  for (size_t i = 0; i < twice.size(); ++i) twice[i] = whole[i / (2 * kSamples) * kSamples + i % kSamples];
+  std::vector<float> part_values, dy_values;
+  for (int64_t i = 0; i < part_elements; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (const Device device : devices()) {
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    const auto run = [&](const Bags& of, int64_t pieces) {
+      const Sent one(device, split, of);
+      ops::KeyBatch batch = one.batch;
+      batch.slots = batch.places = kSlots / pieces;
+      const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)),
+          dy(device, dy_values), back(device, std::vector<float>(part_values.size(), NAN));
+      ops::VectorBlocks there = one.vector_blocks(split, parts.tensor({part_elements})),
+                        home = one.vector_blocks(split, back.tensor({part_elements}));
+      there.pieces = home.pieces = pieces;
+      const Shape shape = {kSamples, kSlots / pieces, kDim * pieces};
+      ops::join_vectors(ctx, batch, there, ops::Combiner::mean, y.tensor(shape));
+      ops::split_gradients(ctx, batch, home, ops::Combiner::mean, dy.tensor(shape), {});
+      return std::pair(y.host(), back.host());
+    };
+    EXPECT_EQ(run(whole, 2), run(twice, 1)) << to_string(device);
+  }
+}
+
+TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
+  const Split split(GetParam());
+  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  std::mt19937_64 random(9);
+  const Bags bags = random_bags(random);
+  for (const Device device : devices()) {
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    const Sent one(device, split, bags);
+    one.split_keys(ctx, split);
+    const std::vector<uint8_t> present = one.present.host();
+    std::vector<float> holes, filled;
+    for (int64_t i = 0; i < vectors * kDim; ++i) {
+      const bool there = present[static_cast<size_t>(i / kDim)] != 0;
+      filled.push_back(there ? static_cast<float>(i % 31) : 0);
+      holes.push_back(there ? filled.back() : NAN);
+    }
+    const OnDevice<float> all(device, filled), some(device, holes),
+        dy(device, std::vector<float>(kSamples * kSlots * kDim, 2)),
+        back(device, std::vector<float>(holes.size(), NAN));
+    const auto joined = [&](const OnDevice<float>& parts, const uint8_t* marks) {
+      ops::VectorBlocks blocks = one.vector_blocks(split, parts.tensor({vectors * kDim}));
+      blocks.present = marks;
+      const OnDevice<float> y(device, std::vector<float>(kSamples * kSlots * kDim, NAN));
+      ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, y.tensor({kSamples, kSlots, kDim}));
+      return y.host();
+    };
+    EXPECT_EQ(joined(some, one.present.bytes()), joined(all, nullptr)) << to_string(device);
+    ops::VectorBlocks blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
+    blocks.present = one.present.bytes();
+    ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}), {});
+    const std::vector<float> got = back.host();
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(std::isnan(got[i]), present[i / kDim] == 0) << i << " on " << to_string(device);
+  }
+}
+
+TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
+  const Split split(GetParam());
+  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  std::mt19937_64 random(9);
+  const Bags bags = random_bags(random);
+  const Shape shape = {kSamples, kSlots, kDim};
+  for (const Device device : devices()) {
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    const Sent one(device, split, bags);
+    one.split_keys(ctx, split);
+    std::vector<float> values, before;
+    for (int64_t i = 0; i < vectors * kDim; ++i) values.push_back(static_cast<float>(1 + i % 31));
+    for (int64_t i = 0; i < kSamples * kSlots * kDim; ++i) before.push_back(static_cast<float>(i % 17) - 8);
+    const OnDevice<float> parts(device, values), joined(device, before), added(device, before);
+    ops::VectorBlocks blocks = one.vector_blocks(split, parts.tensor({vectors * kDim}));
+    blocks.present = one.present.bytes();
+    ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, joined.tensor(shape));
+    ops::add_joined_vectors(ctx, one.batch, blocks, ops::Combiner::mean, added.tensor(shape));
+    const std::vector<float> alone = joined.host(), sum = added.host();
+    for (size_t i = 0; i < sum.size(); ++i)
+      ASSERT_NEAR(sum[i], before[i] + alone[i], 1e-5) << i << " on " << to_string(device);
+
+    // What no owner has a key of is not written at all.
+    const OnDevice<float> nowhere(device, std::vector<float>(before.size(), NAN));
+    const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
+    blocks.present = none.data();
+    ops::add_joined_vectors(ctx, one.batch, blocks, ops::Combiner::mean, nowhere.tensor(shape));
+    for (const float value : nowhere.host()) ASSERT_TRUE(std::isnan(value));
+  }
+}
+
+TEST_P(KeyBlocks, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
+  const Split split(GetParam());
+  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  std::mt19937_64 random(9);
+  const Bags bags = random_bags(random);
+  for (const Device device : devices()) {
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    const Sent one(device, split, bags);
+    const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
+    const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kDim)));
+    ops::VectorBlocks blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
+    blocks.present = none.data();
+    const auto found = [&](size_t at, float value) {
+      std::vector<float> gradient(kSamples * kSlots * kDim, 3.0f);
+      gradient[at] = value;
+      const OnDevice<float> dy(device, gradient), flag(device, std::vector<float>{0});
+      ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean, dy.tensor({kSamples, kSlots, kDim}),
+                           {100, flag.data()});
+      return flag.host()[0];
+    };
+    for (const size_t at : {size_t{0}, size_t{7}, static_cast<size_t>(kSamples * kSlots * kDim - 1)}) {
+      EXPECT_EQ(found(at, 100), 0) << to_string(device);
+      for (const float value : {101.0f, -101.0f, INFINITY, NAN})
+        EXPECT_EQ(found(at, value), 1) << value << " at " << at << " on " << to_string(device);
+    }
+  }
+}
+
+TEST_P(KeyBlocks, NothingIsWrittenToMemoryThatIsClosedButAllIsSearched) {
+  const Split split(GetParam());
+  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  std::mt19937_64 random(9);
+  const Bags bags = random_bags(random);
+  std::vector<float> gradient(kSamples * kSlots * kDim, 3.0f);
+  gradient.back() = INFINITY;
+  for (const Device device : devices())
+    for (const uint32_t closed : {0u, 1u}) {
+      Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+      const Sent one(device, split, bags);
+      const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kDim), -1)),
+          dy(device, gradient), flag(device, std::vector<float>{0});
+      const OnDevice<uint32_t> state(device, std::vector<uint32_t>{closed});
+      ops::VectorBlocks blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
+      blocks.memory.closed = state.data();
+      ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}),
+                           {100, flag.data()});
+      const std::vector<float> got = back.host();
+      EXPECT_EQ(std::count(got.begin(), got.end(), -1), closed ? vectors * kDim : 0) << to_string(device);
+      EXPECT_EQ(flag.host()[0], 1) << to_string(device);
+    }
+}
+
+TEST_P(KeyBlocks, WhatARankHasForItselfMayLieApart) {
+  const Split split(GetParam());
+  const int64_t vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  std::mt19937_64 random(11);
+  const Bags bags = random_bags(random);
+  std::vector<float> values, dy_values;
+  for (int64_t i = 0; i < vectors * kDim; ++i) values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (int64_t i = 0; i < kSamples * kSlots * kDim; ++i)
+    dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  const Shape shape = {kSamples, kSlots, kDim};
+  for (const Device device : devices())
+    for (const ops::OwnerBlock& owner : split.owners) {
+      Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+      const Sent one(device, split, bags);
+      const auto run = [&](bool apart) {
+        const auto begin = values.begin() + owner.first * kSamples * kDim, end = begin + owner.count * kSamples * kDim;
+        std::vector<float> others = values;
+        if (apart) std::fill_n(others.begin() + (begin - values.begin()), end - begin, NAN);
+        std::vector<float> mine(begin, end);
+        mine.push_back(0);  // an owner may have nothing
+        const OnDevice<float> parts(device, others), own(device, mine), dy(device, dy_values),
+            y(device, std::vector<float>(dy_values.size(), NAN)), back(device, std::vector<float>(values.size(), NAN)),
+            own_back(device, std::vector<float>(mine.size(), NAN));
+        const Tensor from = own.tensor({static_cast<int64_t>(mine.size())}),
+                     to = own_back.tensor({static_cast<int64_t>(mine.size())});
+        ops::join_vectors(ctx, one.batch,
+                          one.vector_blocks(split, parts.tensor({vectors * kDim}), &owner, apart ? &from : nullptr),
+                          ops::Combiner::mean, y.tensor(shape));
+        ops::split_gradients(ctx, one.batch,
+                             one.vector_blocks(split, back.tensor({vectors * kDim}), &owner, apart ? &to : nullptr),
+                             ops::Combiner::mean, dy.tensor(shape), {});
+        std::vector<float> got_back = back.host(), apart_back = own_back.host();
+        for (int64_t i = 0; i < end - begin && apart; ++i) {
+          float& in_parts = got_back[static_cast<size_t>(begin - values.begin() + i)];
+          EXPECT_TRUE(std::isnan(in_parts));
+          in_parts = apart_back[static_cast<size_t>(i)];
+        }
+        return std::pair(y.host(), got_back);
+      };
+      EXPECT_EQ(run(true), run(false)) << to_string(device);
+    }
+}
+
+TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
+  const Split split(GetParam());
+  const int64_t elements = kSamples * kSlots * kDim,
+                part_elements = static_cast<int64_t>(split.place.size()) * kSamples * kDim;
+  std::mt19937_64 random(5);
+  const Bags bags = random_bags(random);
+  std::vector<float> part_values, dy_values;
+  for (int64_t i = 0; i < part_elements; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  // Plain addresses: owner r's part is [samples, its columns, dim].
+  const auto at = [&](int32_t c, int64_t b) {
+    const ops::OwnerBlock& block = split.owners[static_cast<size_t>(split.columns[static_cast<size_t>(c)].owner)];
+    return static_cast<size_t>((block.first * kSamples + b * block.count + c - block.first) * kDim);
+  };
+  for (const Device device : devices())
+    for (const auto& [combiner, dtype] : kJoins) {
+      Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+      const Sent one(device, split, bags);
+      const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)),
+          dy(device, dy_values);
+      Arena travelling;
+      for (int i = 0; i < 2; ++i) travelling.add(TensorSpec(dtype, {part_elements}));
+      travelling.build(device);
+      const Tensor sent = travelling.get(0), back = travelling.get(1);
+      ops::copy(ctx, parts.tensor({part_elements}), sent);
+      ops::join_vectors(ctx, one.batch, one.vector_blocks(split, sent), combiner, y.tensor({kSamples, kSlots, kDim}));
+      ops::split_gradients(ctx, one.batch, one.vector_blocks(split, back), combiner,
+                           dy.tensor({kSamples, kSlots, kDim}), {});
+      const std::vector<float> got = y.host(), got_back = floats_of(back), travelled = floats_of(sent);
+      const auto rounded = [&, to = dtype](float value) {
+        return dispatch_float(to, [&]<class T>() { return static_cast<float>(T(value)); });
+      };
+      for (int32_t s = 0; s < kSlots; ++s)
+        for (int64_t b = 0; b < kSamples; ++b) {
+          const auto n = static_cast<float>(std::max<size_t>(1, bags[static_cast<size_t>(s * kSamples + b)].size()));
+          const float weight = combiner == ops::Combiner::mean ? 1 / n : 1;
+          for (int64_t e = 0; e < kDim; ++e) {
+            float sum = 0;
+            const auto i = static_cast<size_t>((b * kSlots + s) * kDim + e);
+            for (int32_t c = 0; c < static_cast<int32_t>(split.columns.size()); ++c) {  // by owner
+              if (split.columns[static_cast<size_t>(c)].column != s) continue;
+              sum += travelled[at(c, b) + static_cast<size_t>(e)];
+              ASSERT_EQ(got_back[at(c, b) + static_cast<size_t>(e)], rounded(weight * dy_values[i]))
+                  << to_string(device);
+            }
+            ASSERT_EQ(got[i], sum * weight) << to_string(device);
+          }
+        }
+    }
+}
+
+const std::pair<std::string, Owners> kOwners[] = {{"by_slot", {0, 1, 2, 0}},
+                                                  {"by_key", {kSpread, kSpread, kSpread, kSpread}},
+                                                  {"mixed", {2, kSpread, 2, 0}},
+                                                  {"one_has_all", {1, 1, 1, 1}}};
+INSTANTIATE_TEST_SUITE_P(Of, KeyBlocks,
+                         testing::Values(kOwners[0].second, kOwners[1].second, kOwners[2].second, kOwners[3].second),
+                         [](const auto& row) { return kOwners[row.index].first; });
+
+}  // namespace
+}  // namespace hctr::test
