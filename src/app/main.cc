@@ -83,7 +83,7 @@ int run(int argc, char** argv) {
                  "Judge FILE.json alone: names, values, shapes; prints the layer table. Needs no GPU and no data")
       ->type_name("FILE.json")
       ->excludes(train);
-  app.add_option("--explain", topic, "Print the manual's entry of a clause or layer; layers, config: all of them")
+  app.add_option("--explain", topic, "Print the manual's entry of a section or layer; layers, config: all of them")
       ->type_name("NAME");
   app.add_option("--device", device, "auto: a GPU if there is a usable one")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))

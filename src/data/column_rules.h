@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "data/csv_clause.h"
+#include "data/csv_section.h"
 
 namespace hctr {
 
@@ -31,7 +31,7 @@ struct SlotRule {
   std::optional<std::string> fallback;
   std::shared_ptr<const Words> vocabulary;
 };
-/// `seed`: the clause's; a slot's own depends on its number. Reads vocabularies. Errors: Error(io), Error(data) for
+/// `seed`: the section's; a slot's own depends on its number. Reads vocabularies. Errors: Error(io), Error(data) for
 /// those.
 std::vector<SlotRule> slot_rules(const std::vector<CsvSlots>&, int64_t seed);
 /// The seed and all keys that slot `slot` has when nothing is said of it.

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "data/clause.h"
+#include "data/data_section.h"
 
 namespace hctr {
 

@@ -156,7 +156,7 @@ void destroy_event(void* event) noexcept { cudaEventDestroy(static_cast<cudaEven
 void record(void* event, StreamRef stream) {
   HCTR_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(stream)));
 }
-void hold(void* event, StreamRef stream) {
+void make_wait(void* event, StreamRef stream) {
   HCTR_CHECK(cudaStreamWaitEvent(stream_of(stream), static_cast<cudaEvent_t>(event)));
 }
 void synchronize_event(void* event) { HCTR_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event))); }

@@ -29,7 +29,7 @@ void synchronize(StreamRef);
 void* create_event(int index);
 void destroy_event(void* event) noexcept;
 void record(void* event, StreamRef);
-void hold(void* event, StreamRef);
+void make_wait(void* event, StreamRef);
 void synchronize_event(void* event);
 
 void copy(StreamRef, void* to, const void* from, size_t bytes);

@@ -35,9 +35,9 @@ void Event::record(StreamRef stream) {
     if (handle_) cuda::record(handle_, stream);
 }
 
-void Event::hold(StreamRef stream) const {
+void Event::make_wait(StreamRef stream) const {
   if constexpr (kCudaBuild)
-    if (handle_) cuda::hold(handle_, stream);
+    if (handle_) cuda::make_wait(handle_, stream);
 }
 
 void Event::synchronize() const {

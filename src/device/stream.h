@@ -37,7 +37,7 @@ class Event {
   /// Marks the end of the work given to `stream` so far.
   void record(StreamRef stream);
   /// Work given to `stream` from now on starts after the mark. An event never recorded holds nobody up.
-  void hold(StreamRef stream) const;
+  void make_wait(StreamRef stream) const;
   /// Waits on the host for the mark. Errors: Error(device).
   void synchronize() const;
 

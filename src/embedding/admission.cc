@@ -72,11 +72,11 @@ void Admission::set_steps_before(int64_t steps) {
   if (candidates_) candidates_->set_steps_before(steps);
 }
 
-void Admission::ensure_room(int64_t step) {
+void Admission::reserve_rows(int64_t step) {
   if (!candidates_) return;
   if (const int64_t since = policy_.expired_before(step); since > 0) candidates_dropped_ += candidates_->expire(since);
   candidates_dropped_ += candidates_->trim();
-  candidates_->ensure_room();
+  candidates_->reserve_rows();
 }
 
 void Admission::find_or_admit(Context& ctx, const ops::HashIndex& table, ops::KeyBatch batch, int32_t* rows) {

@@ -21,7 +21,7 @@ class Admission {
   void set_steps_before(int64_t steps);
   /// Room for the candidates of one more batch, that of step `step` as marks count. Host, between steps; waits as
   /// RowStore does.
-  void ensure_room(int64_t step);
+  void reserve_rows(int64_t step);
   /// rows[p] = the row of key p of the batch in `table`: one it had, or one that it gets now, or the shared one, or 0.
   /// On the prepare stream; can be recorded. Needs ctx.state().
   void find_or_admit(Context&, const ops::HashIndex& table, ops::KeyBatch, int32_t* rows);

@@ -17,7 +17,7 @@ class WholeEmbedding : public Embedding {
     table_.prepare(ctx, slot, keys, offsets);
   }
   void send_vectors(Context&, int) override {}
-  void pool_rest(Context&, int, Tensor) override {}
+  void fill_local_vectors(Context&, int, Tensor) override {}
   void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
   void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override {
     ops::find_overflow(ctx, dy, search);

@@ -20,11 +20,11 @@ namespace hctr {
 class Embedding {
  public:
   virtual ~Embedding() = default;
-  virtual void ensure_room(int64_t step) { table().ensure_room(step); }
-  /// Whether ensure_room() has changed what steps do, so that those that are recorded must be recorded again. Asked
+  virtual void reserve_rows(int64_t step) { table().reserve_rows(step); }
+  /// Whether reserve_rows() has changed what steps do, so that those that are recorded must be recorded again. Asked
   /// once.
-  virtual bool take_change() { return false; }
-  void confirm_room(int slot) { table().confirm_room(slot); }
+  virtual bool consume_rerecord_flag() { return false; }
+  void confirm_capacity(int slot) { table().confirm_capacity(slot); }
   void enforce_limit(int slot) { table().enforce_limit(slot); }
   virtual void check_keys() { table().check_keys(); }
   virtual void prepare(Context&, int slot, Tensor keys, Tensor offsets) = 0;
@@ -34,7 +34,7 @@ class Embedding {
   /// write to this one's `y`: whatever reads the vectors of the batch before must be done.
   virtual void send_vectors(Context&, int slot) = 0;
   /// What of `y` nobody sends: vectors of rows that every rank has, to which forward() may add the others, and zeros.
-  virtual void pool_rest(Context&, int slot, Tensor y) = 0;
+  virtual void fill_local_vectors(Context&, int slot, Tensor y) = 0;
   virtual void forward(Context&, int slot, Tensor y) = 0;
   virtual bool has_rows_everywhere() const { return false; }
   // Once `dy` is there, all of the following may run beside the compute stream, in this order.

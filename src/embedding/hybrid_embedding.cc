@@ -72,10 +72,10 @@ HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement
   replicated_.hold(std::move(named.keys), std::move(named.slots), seen);
 }
 
-void HybridEmbedding::ensure_room(int64_t step) {
+void HybridEmbedding::reserve_rows(int64_t step) {
   if (steps_left_ == 0) find_frequent();
   if (steps_left_ >= 0) --steps_left_;
-  others_.ensure_room(step);
+  others_.reserve_rows(step);
 }
 
 void HybridEmbedding::find_frequent() {

@@ -22,8 +22,8 @@ class HybridEmbedding : public PartlyReplicated {
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
                   int ring_slots, const EmbeddingOutputs&);
 
-  void ensure_room(int64_t step) override;
-  bool take_change() override { return std::exchange(changed_, false); }
+  void reserve_rows(int64_t step) override;
+  bool consume_rerecord_flag() override { return std::exchange(changed_, false); }
   void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
   int64_t rows() override;

@@ -26,9 +26,9 @@ MixedEmbedding::MixedEmbedding(Runtime& runtime, Communicator& comm, const Place
                        slot_keys, ring_slots, outputs),
       on_every_rank_(slots_everywhere(spec, placement)) {}
 
-void MixedEmbedding::ensure_room(int64_t step) {
-  replicated_.table().ensure_room(step);
-  others_.ensure_room(step);
+void MixedEmbedding::reserve_rows(int64_t step) {
+  replicated_.table().reserve_rows(step);
+  others_.reserve_rows(step);
 }
 
 void MixedEmbedding::check_keys() {

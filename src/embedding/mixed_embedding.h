@@ -16,7 +16,7 @@ class MixedEmbedding : public PartlyReplicated {
   MixedEmbedding(Runtime&, Communicator&, const Placement&, const TableSpec& spec,
                  const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs&);
 
-  void ensure_room(int64_t step) override;
+  void reserve_rows(int64_t step) override;
   void check_keys() override;
   void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;

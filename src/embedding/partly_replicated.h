@@ -16,7 +16,7 @@ namespace hctr {
 class PartlyReplicated : public Embedding {
  public:
   void send_vectors(Context& ctx, int slot) override { others_.send_vectors(ctx, slot); }
-  void pool_rest(Context& ctx, int slot, Tensor y) override {
+  void fill_local_vectors(Context& ctx, int slot, Tensor y) override {
     replicated_.forward(ctx, slot, y, others_.writers(slot));
   }
   void forward(Context& ctx, int slot, Tensor y) override { others_.add_forward(ctx, slot, y); }

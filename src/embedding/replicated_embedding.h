@@ -16,7 +16,7 @@ class ReplicatedEmbedding : public Embedding {
     rows_.prepare(ctx, slot, keys, offsets);
   }
   void send_vectors(Context&, int) override {}
-  void pool_rest(Context&, int, Tensor) override {}
+  void fill_local_vectors(Context&, int, Tensor) override {}
   void forward(Context& ctx, int slot, Tensor y) override { rows_.forward(ctx, slot, y); }
   bool has_rows_everywhere() const override { return true; }
   void sum_gradients(Context& ctx, int slot, Tensor dy) override { rows_.sum_gradients(ctx, slot, dy); }

@@ -163,7 +163,7 @@ void RowStore::check_limit(const Told& now) const {
                               "\"when_full\"), or let rows leave for new keys (\"when_full\": \"evict_lru\")"));
 }
 
-void RowStore::ensure_room() {
+void RowStore::reserve_rows() {
   if (!keys_.empty()) {
     check_keys();
     ++batches_;
@@ -189,7 +189,7 @@ void RowStore::ensure_room() {
   ++batches_;
 }
 
-void RowStore::confirm_room() const {
+void RowStore::confirm_capacity() const {
   if (!near_limit_) return;
   runtime_.prepare_stream().synchronize();
   if (!rows_may_leave()) check_limit(told());

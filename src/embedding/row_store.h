@@ -49,11 +49,11 @@ class RowStore {
 
   /// Room for one more batch, which must then be closed with index_close_batch. Waits only when the rows known to be
   /// free might not do. Errors: Error(data) beyond the row limit; Error(device) when memory is short.
-  void ensure_room();
+  void reserve_rows();
   /// Once the batch that room was made for is queued on the prepare stream: whether it found room. Waits for it only
   /// when so near the row limit that it may not have. Errors: Error(data) beyond the limit, unless rows leave for that.
-  void confirm_room() const;
-  /// After confirm_room(): whether the batch has brought the store beyond its limit, so that rows must leave.
+  void confirm_capacity() const;
+  /// After confirm_capacity(): whether the batch has brought the store beyond its limit, so that rows must leave.
   bool over_limit() const { return near_limit_ && told().rows > most_kept(); }
   /// Errors: Error(data) when there are more rows than the limit allows, whatever would happen in training. Nothing is
   /// queued.

@@ -16,7 +16,7 @@ class ShardedEmbedding : public Embedding {
     prepare(ctx, slot, keys, offsets, nullptr);
   }
   void send_vectors(Context&, int slot) override;
-  void pool_rest(Context& ctx, int slot, Tensor y) override { train_.clear_unowned(ctx, slot, y); }
+  void fill_local_vectors(Context& ctx, int slot, Tensor y) override { train_.clear_unowned(ctx, slot, y); }
   void forward(Context& ctx, int slot, Tensor y) override { train_.receive_vectors(ctx, slot, y); }
   void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override {
     train_.send_gradients(ctx, slot, dy, search);

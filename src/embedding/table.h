@@ -32,9 +32,9 @@ struct RowBlock {
 };
 
 /// The training loop passes batches through a ring of slots. For a step with its batch in slot i:
-///   ensure_room(step)           on the host, before prepare(i) is given to the device
+///   reserve_rows(step)           on the host, before prepare(i) is given to the device
 ///   prepare(i)                  on the prepare stream, while the batch before computes
-///   confirm_room(i)             on the host, before forward(i) is given to the device
+///   confirm_capacity(i)             on the host, before forward(i) is given to the device
 ///   enforce_limit(i)            likewise, once every table has confirmed
 ///   forward(i)                  on the compute stream, after prepare(i)
 ///   sum_long_runs(i)            on any stream, once the gradients are there
@@ -50,17 +50,17 @@ class EmbeddingTable {
   /// Makes room for the new rows of one more batch, that of step `step`. Waits for the device only near the end of the
   /// room known to be free, and where rows expire: then they leave here. Errors: Error(data) when there are more rows
   /// than row_limit; Error(device) when memory is short.
-  void ensure_room(int64_t step);
+  void reserve_rows(int64_t step);
   /// Throws before a step with keys beyond row_limit changes anything; rows and the batches before stay as they are.
   /// Waits for prepare only when the limit is near. Errors: Error(data).
-  void confirm_room(int slot) const;
+  void confirm_capacity(int slot) const;
   /// Where the batch has brought the table beyond its limit and rows leave for that: they do, before anybody sees the
   /// others' rows. Waits for queued steps then. Rows leave only while every batch prepared before this one has been
   /// given its update.
   void enforce_limit(int slot);
 
   /// Of a table with direct keys: whether the device has come upon one outside its range, in training or evaluation.
-  /// Such a key contributed nothing and was not trained. Does not wait; ensure_room() asks too. Errors: Error(data)
+  /// Such a key contributed nothing and was not trained. Does not wait; reserve_rows() asks too. Errors: Error(data)
   /// naming slot, key and range.
   void check_keys() const;
 
@@ -134,7 +134,7 @@ class EmbeddingTable {
   void export_rows(std::span<const FrequentRow>, const std::function<void(const RowBlock&)>& take);
 
   /// Adds rows, or overwrites what the block holds of rows already there; what it does not hold of a new row, vectors
-  /// too, starts as in training. Waits for queued steps. Errors: as ensure_room(); Error(data) when a (slot, key)
+  /// too, starts as in training. Waits for queued steps. Errors: as reserve_rows(); Error(data) when a (slot, key)
   /// occurs twice, a slot does not exist or a direct key lies outside its range.
   void import_rows(const RowBlock&);
 

@@ -11,7 +11,7 @@ void EmbeddingTable::continue_marks(int64_t steps) {
   marks_continued_ = true;
 }
 
-void EmbeddingTable::ensure_room(int64_t step) {
+void EmbeddingTable::reserve_rows(int64_t step) {
   if (std::exchange(marks_continued_, false)) {
     steps_before_ = marked_steps_ - step;
     store_.set_steps_before(steps_before_);
@@ -23,13 +23,13 @@ void EmbeddingTable::ensure_room(int64_t step) {
     expired_ += store_.expire(since);
     if (admission_ && admission_->closed() && rows() < spec_.row_limit) admission_->close(false);
   }
-  if (admission_) admission_->ensure_room(step);
-  store_.ensure_room();
+  if (admission_) admission_->reserve_rows(step);
+  store_.reserve_rows();
 }
 
-void EmbeddingTable::confirm_room(int slot) const {
+void EmbeddingTable::confirm_capacity(int slot) const {
   if (admission_ && admission_->closed()) return;  // no key gets a row
-  store_.confirm_room();
+  store_.confirm_capacity();
   if (!spec_.policy.evicts() || !store_.over_limit()) return;
   int32_t runs = 0;
   const Batch& batch = batches_.at(static_cast<size_t>(slot));

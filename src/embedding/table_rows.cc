@@ -177,7 +177,7 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   const ops::HashIndex& index = store_.index();
   const ops::RowData& data = store_.data();
   store_.finished_rows();  // waits: prepare may not insert meanwhile
-  store_.ensure_room();
+  store_.reserve_rows();
 
   // One sample, whose bags are the slots: sorted by slot the keys are a batch.
   std::vector<int64_t> keys;

@@ -13,7 +13,7 @@
 #include "embedding/row_policy.h"
 #include "ops/embedding/key_batch.h"
 #include "ops/optimizer_rules.h"
-#include "optim/clause.h"
+#include "optim/optimizer_section.h"
 
 namespace hctr {
 

@@ -58,7 +58,7 @@ struct LayerIo {
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };
 
-/// A shape or value that does not fit, found while planning. `field` is the place inside the clause ("leading_dim",
+/// A shape or value that does not fit, found while planning. `field` is the place inside the section ("leading_dim",
 /// "bottom/1"), to complete the JSON pointer.
 class PlanError : public Error {
  public:
@@ -89,7 +89,7 @@ class LossLayer : public Layer {
  public:
   /// What the loss counts in the sum of all losses of a model.
   virtual double weight() const = 0;
-  /// The regularizer that the loss clause carries, for all dense weights.
+  /// The regularizer that the loss section carries, for all dense weights.
   struct Regularizer {
     enum class Kind { none, l1, l2 } kind = Kind::none;
     double lambda = 0;

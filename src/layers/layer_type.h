@@ -40,9 +40,9 @@ class LayerType {
     type.fields_ = schema.fields();
     type.nested_ = schema.nested();
     type.name_ = std::move(name);
-    type.make_ = [schema](const Json& clause, const std::string& pointer, const std::string& layer_name,
+    type.make_ = [schema](const Json& section, const std::string& pointer, const std::string& layer_name,
                           const Compatibility& compatibility, Problems& problems) {
-      P params = schema.parse(clause, pointer, problems, {"name", "type", "bottom", "top"});
+      P params = schema.parse(section, pointer, problems, {"name", "type", "bottom", "top"});
       if constexpr (requires { params.compatibility; }) params.compatibility = compatibility;
       return std::make_unique<L>(layer_name, std::move(params));
     };
@@ -56,9 +56,9 @@ class LayerType {
   Arity inputs() const { return inputs_; }
   Arity outputs() const { return outputs_; }
   /// Parameters that have a member `compatibility` get it.
-  std::unique_ptr<Layer> make(const Json& clause, const std::string& pointer, const std::string& layer_name,
+  std::unique_ptr<Layer> make(const Json& section, const std::string& pointer, const std::string& layer_name,
                               Problems& problems, const Compatibility& compatibility = {}) const {
-    return make_(clause, pointer, layer_name, compatibility, problems);
+    return make_(section, pointer, layer_name, compatibility, problems);
   }
 
  private:

@@ -1,4 +1,4 @@
-// The fields that every loss clause has: its weight among several losses, and a penalty on the dense weights.
+// The fields that every loss section has: its weight among several losses, and a penalty on the dense weights.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct LossParams {
   LossLayer::Regularizer regularizer() const;
 };
 
-/// The strength when a clause names a regularizer and no lambda.
+/// The strength when a section names a regularizer and no lambda.
 inline constexpr double kDefaultLambda = 1e-5;
 
 /// The rules across these fields.

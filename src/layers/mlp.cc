@@ -1,4 +1,4 @@
-// InnerProduct, FusedInnerProduct and MLP: one stack of fully connected stages behind three clauses.
+// InnerProduct, FusedInnerProduct and MLP: one stack of fully connected stages behind three sections.
 #include <numeric>
 
 #include "config/problems.h"

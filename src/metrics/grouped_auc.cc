@@ -66,7 +66,7 @@ std::string GroupedAuc::state() const {
   return bytes.append(reinterpret_cast<const char*>(samples_.data()), samples_.size() * sizeof(Sample));
 }
 
-void GroupedAuc::unite(std::string_view state) {
+void GroupedAuc::merge(std::string_view state) {
   HCTR_EXPECT(state.size() >= sizeof(Kept) && (state.size() - sizeof(Kept)) % sizeof(Sample) == 0, "groups of ",
               state.size(), " bytes");
   Kept header{};

@@ -24,7 +24,7 @@ class GroupedAuc {
            std::span<const std::optional<int64_t>> groups);
   /// Everything kept so far, and adding that of another with the same `most`: as thinned out as the thinner of both.
   std::string state() const;
-  void unite(std::string_view state);
+  void merge(std::string_view state);
   /// Weighted by the samples of each group; groups without negatives or positives are left out. NaN when that leaves
   /// none, or when a score is NaN. Cost: a sort.
   double value();

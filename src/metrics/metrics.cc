@@ -72,7 +72,7 @@ class OfSums : public Measure {
   double value() override { return sums_.value(); }
   std::string state() override { return {reinterpret_cast<const char*>(&sums_), sizeof sums_}; }
   /// All that such metrics keep are sums.
-  void unite(std::string_view state) override {
+  void merge(std::string_view state) override {
     constexpr size_t kSums = sizeof(Sums) / sizeof(double);
     static_assert(std::is_trivially_copyable_v<Sums> && kSums * sizeof(double) == sizeof(Sums));
     HCTR_EXPECT(state.size() == sizeof(Sums), "sums of ", state.size(), " bytes");
@@ -93,7 +93,7 @@ class OfRanking : public Measure {
   void add(const Samples& s) override { ranking_.add(s.predictions, s.labels); }
   double value() override { return (ranking_.*kRead)(); }
   std::string state() override { return ranking_.state(); }
-  void unite(std::string_view state) override { ranking_.unite(state); }
+  void merge(std::string_view state) override { ranking_.merge(state); }
 
  private:
   Ranking ranking_;
@@ -104,7 +104,7 @@ class OfGroups : public Measure {
   void add(const Samples& s) override { groups_.add(s.predictions, s.labels, s.groups); }
   double value() override { return groups_.value(); }
   std::string state() override { return groups_.state(); }
-  void unite(std::string_view state) override { groups_.unite(state); }
+  void merge(std::string_view state) override { groups_.merge(state); }
 
  private:
   GroupedAuc groups_;

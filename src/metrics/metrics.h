@@ -27,7 +27,7 @@ class Measure {
   virtual double value() = 0;
   /// Everything taken in so far, and adding that of another measure of the same metric: of samples measured elsewhere.
   virtual std::string state() = 0;
-  virtual void unite(std::string_view state) = 0;
+  virtual void merge(std::string_view state) = 0;
 };
 
 struct MetricType {

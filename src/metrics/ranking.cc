@@ -53,7 +53,7 @@ std::string Ranking::state() {
   return bytes;
 }
 
-void Ranking::unite(std::string_view state) {
+void Ranking::merge(std::string_view state) {
   HCTR_EXPECT(!state.empty() && (state.size() - 1) % sizeof(Step) == 0, "a ranking of ", state.size(), " bytes");
   fold();
   not_a_number_ |= state[0] != '\0';

@@ -25,7 +25,7 @@ class Ranking {
   void add(std::span<const float> scores, std::span<const float> labels);
   /// Everything taken in so far, and adding that of another ranking with the same `most`.
   std::string state();
-  void unite(std::string_view state);
+  void merge(std::string_view state);
   int64_t negatives();
   int64_t positives();
   /// The probability that a positive has a higher score than a negative, ties counting one half: the area under the ROC

@@ -11,12 +11,12 @@ namespace hctr {
 namespace {
 
 /// "bottom" or "top": a string or an array of strings, none empty.
-std::vector<std::string> read_names(const Json& clause, const std::string& pointer, const char* key,
+std::vector<std::string> read_names(const Json& section, const std::string& pointer, const char* key,
                                     Problems& problems) {
-  const Json* value = clause.find(key);
+  const Json* value = section.find(key);
   if (!value) {
     problems.error(pointer, cat("a layer needs \"", key, "\""));
-    for (const auto& [other, names] : *clause.object())
+    for (const auto& [other, names] : *section.object())
       if (!nearest(other, {key}).empty())
         problems.error(cat(pointer, "/", other), cat("a layer has no \"", other, "\"; did you mean \"", key, "\"?"));
     return {};
@@ -50,21 +50,21 @@ std::vector<std::string> known_types() {
   return names;
 }
 
-void read_layer(const Json& clause, const std::string& pointer, Config& config, Problems& problems) {
-  const Json* given = clause.find("type");
+void read_layer(const Json& section, const std::string& pointer, Config& config, Problems& problems) {
+  const Json* given = section.find("type");
   const Json* type = given ? &unwrapped(*given) : nullptr;
   if (!type || !type->string())
     return problems.error(
         pointer, type ? cat("\"type\" is ", type->kind(), "; expected a layer's name") : "a layer needs \"type\"");
   const std::string& name = *type->string();
   if (is_embedding_type(name)) {
-    config.embeddings.push_back({pointer, parse_embedding(clause, pointer, problems)});
+    config.embeddings.push_back({pointer, parse_embedding(section, pointer, problems)});
     return;
   }
   if (name == "Data") return problems.error(pointer, "a second Data layer; the first layer is the only one");
   const LayerType* found = find_layer_type(name);
   if (!found) {
-    if (const Json* top = clause.find("top")) {
+    if (const Json* top = section.find("top")) {
       std::vector<std::string> tops;
       if (read_value(*top, Range{}, tops).empty())
         config.lost_tops.insert(config.lost_tops.end(), tops.begin(), tops.end());
@@ -76,12 +76,12 @@ void read_layer(const Json& clause, const std::string& pointer, Config& config, 
   }
   LayerEntry entry{.pointer = pointer,
                    .type = found,
-                   .bottoms = read_names(clause, pointer, "bottom", problems),
-                   .tops = read_names(clause, pointer, "top", problems),
+                   .bottoms = read_names(section, pointer, "bottom", problems),
+                   .tops = read_names(section, pointer, "top", problems),
                    .layer = nullptr};
   check_arity(entry, problems);
-  entry.layer =
-      found->make(clause, pointer, entry.tops.empty() ? pointer : entry.tops[0], problems, config.solver.compatibility);
+  entry.layer = found->make(section, pointer, entry.tops.empty() ? pointer : entry.tops[0], problems,
+                            config.solver.compatibility);
   config.layers.push_back(std::move(entry));
 }
 
@@ -131,20 +131,20 @@ Config read_config(const Json& file, Problems& problems) {
   else
     problems.error("", "the config needs \"optimizer\"");
 
-  config.data = data_clause_of(file, problems);
+  config.data = data_section_of(file, problems);
   if (const Json* layers = file.find("layers"); layers && layers->array())
     for (size_t i = 1; i < layers->array()->size(); ++i) {
-      const Json& clause = (*layers->array())[i];
+      const Json& section = (*layers->array())[i];
       const std::string pointer = cat("/layers/", i);
-      if (clause.object())
-        read_layer(clause, pointer, config, problems);
+      if (section.object())
+        read_layer(section, pointer, config, problems);
       else
-        problems.error(pointer, cat("expected a layer, an object, found ", clause.kind()));
+        problems.error(pointer, cat("expected a layer, an object, found ", section.kind()));
     }
 
   if (const HyperParameters& top = config.optimizer.hyper(); top.given && top.learning_rate == 0)
     for (const EmbeddingEntry& embedding : config.embeddings)
-      if (const auto& own = embedding.clause.optimizer; own && own->hyper().learning_rate > 0)
+      if (const auto& own = embedding.section.optimizer; own && own->hyper().learning_rate > 0)
         problems.warn(
             embedding.pointer + "/optimizer",
             "its rate follows the top-level one in proportion, and that is 0: the rate of this table is lost");
@@ -156,12 +156,12 @@ Config read_config(const Json& file, Problems& problems) {
                        config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
   check_groups(config, problems);
   for (EmbeddingEntry& embedding : config.embeddings) {
-    EmbeddingClause& clause = embedding.clause;
+    EmbeddingSection& section = embedding.section;
     const bool of_solver =
-        !clause.placement && (clause.identity_by_slot() || config.solver.placement != PlacementRule::localized);
-    if (of_solver) clause.placement = config.solver.placement;
-    check_placement(clause, embedding.pointer,
-                    of_solver && clause.placement ? "/solver/placement" : embedding.pointer + "/placement", problems);
+        !section.placement && (section.identity_by_slot() || config.solver.placement != PlacementRule::localized);
+    if (of_solver) section.placement = config.solver.placement;
+    check_placement(section, embedding.pointer,
+                    of_solver && section.placement ? "/solver/placement" : embedding.pointer + "/placement", problems);
   }
   place_keys(config, problems);
   config.effective = Json(Json::Object{});

@@ -1,4 +1,4 @@
-// A whole config file, read and judged clause by clause.
+// A whole config file, read and judged section by section.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +8,11 @@
 
 #include "config/json.h"
 #include "config/problems.h"
-#include "data/clause.h"
-#include "embedding/clause.h"
+#include "data/data_section.h"
+#include "embedding/embedding_section.h"
 #include "layers/layer_type.h"
-#include "model/solver_clause.h"
-#include "optim/clause.h"
+#include "model/solver_section.h"
+#include "optim/optimizer_section.h"
 
 namespace hctr {
 
@@ -26,13 +26,13 @@ struct LayerEntry {
 
 struct EmbeddingEntry {
   std::string pointer;
-  EmbeddingClause clause;
+  EmbeddingSection section;
 };
 
 struct Config {
-  SolverClause solver;
-  OptimizerClause optimizer;
-  DataClause data;
+  SolverSection solver;
+  OptimizerSection optimizer;
+  DataSection data;
   std::vector<EmbeddingEntry> embeddings;
   std::vector<std::string> lost_tops;  ///< names that layers of no known type would have made
   std::vector<LayerEntry> layers;      ///< in the order of the file, which is the order of the dense model file

@@ -29,7 +29,7 @@ GradientExchange::GradientExchange(const Weights& weights, Runtime& runtime, Com
       buckets_(gradient_buckets(weights.gradient_places(), bucket_bytes / static_cast<int64_t>(sizeof(float)))),
       ready_(runtime.device()),
       summed_(runtime.device()) {
-  if (runtime.device().is_cuda() && comm.size() > 1) beside_.emplace(runtime.device());
+  if (runtime.device().is_cuda() && comm.size() > 1) side_stream_.emplace(runtime.device());
 }
 
 void GradientExchange::node_done(Context& ctx, size_t node) {
@@ -47,20 +47,20 @@ void GradientExchange::sum(Context& ctx, const Bucket& bucket) {
 }
 
 Context GradientExchange::beside(Context& ctx) {
-  if (!beside_) return ctx;
+  if (!side_stream_) return ctx;
   ready_.record(ctx.stream());
-  ready_.hold(*beside_);
-  return Context(ctx.runtime(), *beside_, ctx.state());
+  ready_.make_wait(*side_stream_);
+  return Context(ctx.runtime(), *side_stream_, ctx.state());
 }
 
 void GradientExchange::summed(Context& own) {
-  if (!beside_) return;
+  if (!side_stream_) return;
   summed_.record(own.stream());
   under_way_ = true;
 }
 
 void GradientExchange::join(Context& ctx) {
-  if (under_way_) summed_.hold(ctx.stream());
+  if (under_way_) summed_.make_wait(ctx.stream());
   under_way_ = false;
 }
 

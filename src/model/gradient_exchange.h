@@ -32,7 +32,7 @@ class GradientExchange {
   /// In turn with the buckets, and beside what `ctx` is given next: another sum, that body(context) starts. `done` is
   /// recorded behind it.
   template <class Body>
-  void sum_beside(Context& ctx, const Body& body, Event& done) {
+  void sum_on_side_stream(Context& ctx, const Body& body, Event& done) {
     Context own = beside(ctx);
     body(own);
     done.record(own.stream());
@@ -53,7 +53,7 @@ class GradientExchange {
   const Weights& weights_;
   Communicator& comm_;
   std::vector<Bucket> buckets_;
-  std::optional<Stream> beside_;  // none where sums are made in place
+  std::optional<Stream> side_stream_;  // none where sums are made in place
   Event ready_, summed_;
   bool under_way_ = false;  // on the stream beside, since the last join
 };

@@ -50,11 +50,11 @@ class Wiring {
   }
 
   void find_makers() {
-    const DataClause& data = config_.data;
+    const DataSection& data = config_.data;
     make(data.label.top, "/layers/0/label/top", {});
     if (data.dense.dense_dim > 0) make(data.dense.top, "/layers/0/dense/top", {});
     for (const EmbeddingEntry& embedding : config_.embeddings)
-      make_all(embedding.clause.tops.names, embedding.pointer, {});
+      make_all(embedding.section.tops.names, embedding.pointer, {});
     for (size_t i = 0; i < config_.layers.size(); ++i) make_all(config_.layers[i].tops, config_.layers[i].pointer, i);
   }
 
@@ -63,10 +63,10 @@ class Wiring {
     for (const SparseInput& input : config_.data.sparse) sparse_names.push_back(input.top);
     for (const auto& [name, maker] : makers_) names.push_back(name);
     for (const EmbeddingEntry& embedding : config_.embeddings) {
-      const auto found = std::find(sparse_names.begin(), sparse_names.end(), embedding.clause.bottom);
+      const auto found = std::find(sparse_names.begin(), sparse_names.end(), embedding.section.bottom);
       if (found == sparse_names.end())
-        problems_.error(embedding.pointer + "/bottom", cat("no sparse input is called \"", embedding.clause.bottom,
-                                                           "\"", hint(embedding.clause.bottom, sparse_names)));
+        problems_.error(embedding.pointer + "/bottom", cat("no sparse input is called \"", embedding.section.bottom,
+                                                           "\"", hint(embedding.section.bottom, sparse_names)));
       else
         graph_.embedding_inputs.push_back(static_cast<size_t>(found - sparse_names.begin()));
     }
@@ -132,11 +132,11 @@ class Wiring {
   }
 
   void add_sources() {
-    const DataClause& data = config_.data;
+    const DataSection& data = config_.data;
     check_size({samples_, data.label.label_dim}, "/layers/0/label");
     check_size({samples_, data.dense.dense_dim}, "/layers/0/dense");
     for (size_t i = 0; i < config_.embeddings.size(); ++i)
-      check_size({samples_, data.sparse[graph_.embedding_inputs[i]].slot_num, config_.embeddings[i].clause.dim},
+      check_size({samples_, data.sparse[graph_.embedding_inputs[i]].slot_num, config_.embeddings[i].section.dim},
                  config_.embeddings[i].pointer);
     if (problems_.any_error()) return;
     const DType activations = config_.solver.mixed_precision.activations;
@@ -148,25 +148,25 @@ class Wiring {
   }
 
   void add_embedding(const EmbeddingEntry& entry, const SparseInput& input) {
-    const EmbeddingClause& clause = entry.clause;
+    const EmbeddingSection& section = entry.section;
     const DType activations = config_.solver.mixed_precision.activations;
-    check_slots(clause, input.slot_num, entry.pointer, problems_);
-    const int64_t places = clause.pooled() ? input.slot_num : input.kept_places();
-    if (!clause.pooled() && places > std::numeric_limits<int32_t>::max() / std::max<int64_t>(samples_, 1))
+    check_slots(section, input.slot_num, entry.pointer, problems_);
+    const int64_t places = section.pooled() ? input.slot_num : input.kept_places();
+    if (!section.pooled() && places > std::numeric_limits<int32_t>::max() / std::max<int64_t>(samples_, 1))
       problems_.error(entry.pointer + "/sparse_embedding_hparam/combiner",
                       cat("\"none\" gives every key that the limits of \"", input.top, "\" allow a place, and ",
                           samples_, " samples of ", places, " places are too many; lower the limits or the batch"));
     graph_.embeddings.push_back(
-        add_edge(clause.top(), TensorSpec(activations, {samples_, places, clause.dim}), {}, true));
+        add_edge(section.top(), TensorSpec(activations, {samples_, places, section.dim}), {}, true));
     graph_.lengths.emplace_back();
-    if (!clause.has_lengths()) return;
+    if (!section.has_lengths()) return;
     const int64_t exact = activations == DType::bf16 ? 256 : activations == DType::f16 ? 2048 : int64_t{1} << 24;
     if (input.longest_kept() > exact)
       problems_.error(entry.pointer + "/top/1",
                       cat("slots of \"", input.top, "\" may have ", input.longest_kept(), " keys, and ",
                           name_of(activations), " counts to ", exact, "; \"keep_last\" shortens them"));
     graph_.lengths.back() =
-        add_edge(clause.tops.names[1], TensorSpec(activations, {samples_, input.slot_num}), {}, false);
+        add_edge(section.tops.names[1], TensorSpec(activations, {samples_, input.slot_num}), {}, false);
   }
 
   void add_node(const LayerEntry& entry) {
@@ -253,9 +253,9 @@ std::string layer_table(const Config& config, const Graph& graph) {
   rows.push_back({graph.edges[graph.label].name, "Data (label)", shape_of(graph.label), ""});
   if (graph.dense) rows.push_back({graph.edges[*graph.dense].name, "Data (dense)", shape_of(*graph.dense), ""});
   for (size_t i = 0; i < graph.embeddings.size(); ++i) {
-    const EmbeddingClause& clause = config.embeddings[i].clause;
-    rows.push_back({clause.top(), clause.type, shape_of(graph.embeddings[i]), cat(clause.dim, " a key")});
-    if (graph.lengths[i]) rows.push_back({clause.tops.names[1], clause.type, shape_of(*graph.lengths[i]), ""});
+    const EmbeddingSection& section = config.embeddings[i].section;
+    rows.push_back({section.top(), section.type, shape_of(graph.embeddings[i]), cat(section.dim, " a key")});
+    if (graph.lengths[i]) rows.push_back({section.tops.names[1], section.type, shape_of(*graph.lengths[i]), ""});
   }
   for (const Node& node : graph.nodes) {
     int64_t parameters = 0;

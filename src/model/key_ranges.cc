@@ -12,7 +12,7 @@ using Sizes = std::vector<int64_t>;
 
 /// The sizes of an input's slots that some part of the config states; `except` is not asked. Empty: none does.
 Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except) {
-  const DataClause& data = config.data;
+  const DataSection& data = config.data;
   const auto slots = static_cast<size_t>(data.sparse[input].slot_num);
   if (static_cast<int64_t>(data.slot_size_array.size()) == data.slots()) {
     int64_t first = 0;
@@ -21,15 +21,15 @@ Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except)
                  data.slot_size_array.begin() + first + static_cast<int64_t>(slots));
   }
   for (const EmbeddingEntry& entry : config.embeddings)
-    if (&entry != except && entry.clause.bottom == data.sparse[input].top &&
-        entry.clause.hparam.slot_size_array.size() == slots)
-      return entry.clause.hparam.slot_size_array;
+    if (&entry != except && entry.section.bottom == data.sparse[input].top &&
+        entry.section.hparam.slot_size_array.size() == slots)
+      return entry.section.hparam.slot_size_array;
   return {};
 }
 
 /// What is in the way of arithmetic for this embedding, or nothing; then its first key is set.
 std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) {
-  const Sizes& own = entry.clause.hparam.slot_size_array;
+  const Sizes& own = entry.section.hparam.slot_size_array;
   if (const Sizes other = sizes_of(config, input, &entry); !other.empty() && other != own)
     return cat("its sizes are not those that another part of the config gives the slots of \"",
                config.data.sparse[input].top, "\"");
@@ -42,7 +42,7 @@ std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) 
                  "\", whose number is not known; \"slot_size_array\" of the Data layer says it");
     first = std::accumulate(sizes.begin(), sizes.end(), first);
   }
-  entry.clause.first_key = first;
+  entry.section.first_key = first;
   return "";
 }
 
@@ -50,20 +50,20 @@ std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) 
 
 void place_keys(Config& config, Problems& problems) {
   for (EmbeddingEntry& entry : config.embeddings) {
-    if (!entry.clause.direct()) continue;
+    if (!entry.section.direct()) continue;
     const auto& inputs = config.data.sparse;
     const auto input = std::find_if(inputs.begin(), inputs.end(),
-                                    [&](const SparseInput& each) { return each.top == entry.clause.bottom; });
-    if (input == inputs.end() || static_cast<int64_t>(entry.clause.hparam.slot_size_array.size()) != input->slot_num)
+                                    [&](const SparseInput& each) { return each.top == entry.section.bottom; });
+    if (input == inputs.end() || static_cast<int64_t>(entry.section.hparam.slot_size_array.size()) != input->slot_num)
       continue;  // reported elsewhere
     const std::string why = obstacle(config, static_cast<size_t>(input - inputs.begin()), entry);
     if (why.empty()) continue;
     const std::string place = entry.pointer + "/sparse_embedding_hparam/slot_size_array";
-    if (entry.clause.hparam.index == IndexKind::direct)
+    if (entry.section.hparam.index == IndexKind::direct)
       problems.error(place, cat("a direct index is not possible: ", why));
     else
       problems.note(place, cat("rows are found by hash: ", why));
-    entry.clause.hparam.index = IndexKind::hash;
+    entry.section.hparam.index = IndexKind::hash;
   }
 }
 

@@ -74,15 +74,15 @@ std::string compatibility_entry() {
          "- Sums are made in a fixed order, also with `atomic_update`.\n";
 }
 
-/// Every clause of a config with its entry, in the order of the manual.
-std::vector<std::pair<std::string, std::string>> clauses() {
+/// Every section of a config with its entry, in the order of the manual.
+std::vector<std::pair<std::string, std::string>> sections() {
   std::vector<std::pair<std::string, std::string>> all = {
       {"solver", entry(solver_schema(), "solver", "How long to train, on what, how often to look.")},
       {"eval_metrics", metrics_entry()},
       {"compatibility", compatibility_entry()},
       {"optimizer",
        entry(optimizer_schema(), "optimizer",
-             "The rule for dense weights, and for every embedding that has no clause of its own. The schedule of the "
+             "The rule for dense weights, and for every embedding that has no section of its own. The schedule of the "
              "rate: "
              "n / warmup_steps of it while n <= warmup_steps, then all of it; with decay_start, from there on "
              "((decay_start + decay_steps - n) / decay_steps)^decay_power of it, and end_lr at least.")},
@@ -104,7 +104,7 @@ std::string config_manual() {
       "newer spelling of the field.\n\nAn unknown key close to a field that is not set is an error, any other unknown "
       "key a warning (`--strict`: an "
       "error). `iteration` counts finished updates; evaluations and snapshots also happen at the end.\n";
-  for (const auto& [name, text] : clauses()) page += "\n" + text;
+  for (const auto& [name, text] : sections()) page += "\n" + text;
   return page;
 }
 
@@ -121,9 +121,9 @@ std::string explain(const std::string& name) {
   if (name == "config") return config_manual();
   if (name == "layers") return layers_manual();
   std::vector<std::string> names = {"config", "layers"};
-  for (const auto& [clause, text] : clauses()) {
-    if (clause == name) return text;
-    names.push_back(clause);
+  for (const auto& [section, text] : sections()) {
+    if (section == name) return text;
+    names.push_back(section);
   }
   for (const LayerType& type : layer_catalog()) {
     if (type.name() == name) return entry(type);

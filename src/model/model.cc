@@ -18,7 +18,7 @@ Graph wired(const Config& config, int64_t samples) {
   return graph;
 }
 
-int key_bytes(const SolverClause& solver) { return solver.input_key_type == KeyType::i32 ? 4 : 8; }
+int key_bytes(const SolverSection& solver) { return solver.input_key_type == KeyType::i32 ? 4 : 8; }
 
 }  // namespace
 
@@ -34,16 +34,16 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       state_(config, train_graph_, runtime),
       train_(train_graph_, Phase::train, weights_, state_, runtime, comm, &gradients_),
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
-      beside_(runtime, comm) {
+      side_stream_(runtime, comm) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool fp16_travels = false;
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
-    const EmbeddingClause& clause = config.embeddings[e].clause;
-    const Placement without = Placement::without_plan(clause.placement_rule(), clause.identity_by_slot(),
+    const EmbeddingSection& section = config.embeddings[e].section;
+    const Placement without = Placement::without_plan(section.placement_rule(), section.identity_by_slot(),
                                                       shape.tables[input].slots, comm.size());
     const Placement& placement = placements.empty() ? without : placements.at(e);
-    TableSpec spec = clause.table_spec(config.optimizer, comm.rank(), placement);
+    TableSpec spec = section.table_spec(config.optimizer, comm.rank(), placement);
     if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
     const bool everywhere = placement.everywhere(comm.size());
     if (everywhere) spec.replication.of = Replication::Of::all;
@@ -52,12 +52,12 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     spec.exchange =
         everywhere
             ? DType::f32
-            : clause.hparam.exchange_precision.value_or(config.solver.exchange());  // its vectors stay where they are
+            : section.hparam.exchange_precision.value_or(config.solver.exchange());  // its vectors stay where they are
     fp16_travels = fp16_travels || (spec.exchange == DType::f16 && comm.size() > 1);
     spec.replication.most_rows =
         std::min(spec.replication.most_rows, kMostRows / config.solver.batchsize) * config.solver.batchsize;
     spec.slots = shape.tables[input].slots;
-    if (!clause.pooled())
+    if (!section.pooled())
       for (int64_t s = 0; s < spec.slots; ++s) spec.slot_places.push_back(config.data.sparse[input].kept_nnz(s));
     spec.batch = config.solver.batchsize;
     spec.samples = samples;
@@ -81,11 +81,11 @@ Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const {
   return network(phase).bind(batch.label, batch.dense);
 }
 
-void Model::ensure_room(int64_t step) {
+void Model::reserve_rows(int64_t step) {
   std::optional<Error> refusal;
   for (const auto& table : tables_) {
     try {
-      table->ensure_room(step);
+      table->reserve_rows(step);
     } catch (const Error& error) {
       if (error.kind() != Kind::data) throw;
       if (!refusal) refusal = error;
@@ -94,14 +94,14 @@ void Model::ensure_room(int64_t step) {
   if (refusal) throw *refusal;
 }
 
-bool Model::take_change() {
+bool Model::consume_rerecord_flag() {
   bool any = false;
-  for (const auto& table : tables_) any = table->take_change() || any;
+  for (const auto& table : tables_) any = table->consume_rerecord_flag() || any;
   return any;
 }
 
-void Model::confirm_room(int slot) const {
-  for (const auto& table : tables_) table->confirm_room(slot);
+void Model::confirm_capacity(int slot) const {
+  for (const auto& table : tables_) table->confirm_capacity(slot);
 }
 
 void Model::enforce_limit(int slot) {
@@ -110,7 +110,7 @@ void Model::enforce_limit(int slot) {
 
 bool Model::may_refuse() const {
   return std::any_of(config_.embeddings.begin(), config_.embeddings.end(), [](const EmbeddingEntry& embedding) {
-    return embedding.clause.hparam.limited() || embedding.clause.direct();
+    return embedding.section.hparam.limited() || embedding.section.direct();
   });
 }
 
@@ -141,7 +141,7 @@ void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
 
 void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const Network::Binding& binding) {
   if (scaler_) scaler_->begin(ctx, batch.state);
-  Context exchange = beside_.after(ctx);
+  Context exchange = side_stream_.after(ctx);
   const auto forward = [&](Context& own, size_t e) { tables_[e]->forward(own, slot, train_.embedding_output(e)); };
   if (comm_.size() == 1) for_each_table(ctx, forward);
   for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) {
@@ -150,7 +150,7 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
   }
   for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) {  // behind what other ranks wait for
     if (!tables_[e]->has_rows_everywhere()) continue;
-    tables_[e]->pool_rest(exchange, slot, train_.embedding_output(e));
+    tables_[e]->fill_local_vectors(exchange, slot, train_.embedding_output(e));
     sent_[e].record(exchange.stream());
   }
   write_lengths(ctx, batch, train_);
@@ -158,25 +158,25 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     if (comm_.size() == 1) return;
     for (const size_t e : train_.first_reads(node))
       if (!tables_[e]->has_rows_everywhere())
-        tables_[e]->pool_rest(ctx, slot, train_.embedding_output(e));  // zeros, of which there are few
+        tables_[e]->fill_local_vectors(ctx, slot, train_.embedding_output(e));  // zeros, of which there are few
     for (const size_t e : train_.first_reads(node)) {
-      sent_[e].hold(ctx.stream());
+      sent_[e].make_wait(ctx.stream());
       forward(ctx, e);
     }
   });
   add_penalties(ctx, train_);
-  exchange = beside_.after(ctx);
+  exchange = side_stream_.after(ctx);
   comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
   auto regularizers = train_.regularizers();
   for (auto& regularizer : regularizers) regularizer.lambda *= penalty_factors().gradient;
   const auto send_gradients = [&](size_t node) {
     const auto& complete = train_.first_reads(node);
     if (complete.empty()) return;
-    exchange = beside_.after(ctx);
+    exchange = side_stream_.after(ctx);
     for (const size_t e : complete) {
       const Tensor gradient = train_.embedding_gradient(e);
       if (tables_[e]->has_rows_everywhere())
-        gradients_.sum_beside(
+        gradients_.sum_on_side_stream(
             exchange, [&](Context& own) { tables_[e]->sum_gradients(own, slot, gradient); }, shared_[e]);
       const DType travels_as = comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32;
       tables_[e]->send_gradients(exchange, slot, gradient,
@@ -189,7 +189,8 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     gradients_.node_done(ctx, node);
   };
   train_.backward(ctx, binding, {send_gradients, sum_gradients});
-  if (scaler_) beside_.join(ctx);  // gradients that leave have been searched for overflow; what comes is not waited for
+  if (scaler_)
+    side_stream_.join(ctx);  // gradients that leave have been searched for overflow; what comes is not waited for
   for_each_table(exchange, [&](Context& own, size_t e) {
     tables_[e]->receive_gradients(own, slot, train_.embedding_gradient(e));
   });
@@ -198,14 +199,14 @@ void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const 
     ops::find_overflow(ctx, weights_.all_gradients(), scaler_->search());
     scaler_->end(ctx, comm_, batch.state);
   }
-  exchange = beside_.after(ctx);
+  exchange = side_stream_.after(ctx);
   for_each_table(exchange, [&](Context& own, size_t e) {
-    if (tables_[e]->has_rows_everywhere()) shared_[e].hold(own.stream());
+    if (tables_[e]->has_rows_everywhere()) shared_[e].make_wait(own.stream());
     tables_[e]->update(own, slot, train_.embedding_gradient(e));
   });
   gradients_.join(ctx);  // here, so that the sum over ranks of the first layers' gradients runs beside the tables
   weights_.update(ctx);
-  beside_.join(ctx);
+  side_stream_.join(ctx);
 }
 
 void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {

@@ -9,11 +9,11 @@
 
 #include "comm/communicator.h"
 #include "embedding/embedding.h"
-#include "model/beside.h"
 #include "model/config.h"
 #include "model/gradient_exchange.h"
 #include "model/loss_scaler.h"
 #include "model/network.h"
+#include "model/side_stream.h"
 #include "model/weights.h"
 
 namespace hctr {
@@ -37,18 +37,19 @@ class Model {
 
   /// Host, between steps: room in every table for the steps queued and the next, which is number `step`. Rows that have
   /// expired leave. Errors: Error(data) once every other table has its room; others at once.
-  void ensure_room(int64_t step);
-  /// Whether that has changed what steps do (Embedding::take_change).
-  bool take_change();
+  void reserve_rows(int64_t step);
+  /// Whether that has changed what steps do (Embedding::consume_rerecord_flag).
+  bool consume_rerecord_flag();
   /// Host, once prepare() of the next step, in `slot`, is queued and before train_step() is. Errors: Error(data) when
   /// its keys are more than a table may have rows; the model stays as the steps before left it.
-  void confirm_room(int slot) const;
+  void confirm_capacity(int slot) const;
   /// Then: rows leave where tables have too many.
   void enforce_limit(int slot);
-  /// Whether the config has a table that may refuse a batch in ensure_room() or confirm_room(): the same on every rank.
+  /// Whether the config has a table that may refuse a batch in reserve_rows() or confirm_capacity(): the same on every
+  /// rank.
   bool may_refuse() const;
   /// Host, any time: whether a batch computed so far, in training or evaluation, held a key outside the range its
-  /// config gives. Such a key did nothing. ensure_room() asks too. Errors: Error(data).
+  /// config gives. Such a key did nothing. reserve_rows() asks too. Errors: Error(data).
   void check_keys() const;
   /// Looks up, inserts and sorts the keys of the batch in `slot`. Runs beside the computing of the batch before.
   void prepare(Context&, int slot, const BatchTensors&);
@@ -86,7 +87,7 @@ class Model {
   /// statistics <prefix>_dense_<iteration>.model.ntp.json; returns their paths, the dense model first. Work queued
   /// before is finished first.
   std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration);
-  /// Loads what the solver clause names, and the statistics of layers where their file lies beside the dense model.
+  /// Loads what the solver section names, and the statistics of layers where their file lies beside the dense model.
   void load();
 
  private:
@@ -112,7 +113,7 @@ class Model {
   std::optional<LossScaler> scaler_;
   Network train_;
   Network evaluation_;
-  Beside beside_;
+  SideStream side_stream_;
   std::vector<Event> sent_;    // [table] what of its vectors is done beside the compute stream
   std::vector<Event> shared_;  // [table] sums of rows that every rank has, likewise
   std::vector<std::unique_ptr<Embedding>> tables_;

@@ -56,7 +56,7 @@ class Network {
   std::vector<Tensor> predictions() const { return outputs_of_losses(1); }
   /// What each loss compares its prediction with, in a batch bound so.
   std::vector<Tensor> labels(const Binding&) const;
-  /// What the loss clauses ask for; each applies once.
+  /// What the loss sections ask for; each applies once.
   std::vector<LossLayer::Regularizer> regularizers() const;
   size_t activation_bytes() const { return memory_.bytes(); }
 

@@ -1,4 +1,4 @@
-// The precision of a model: one setting, "mixed_precision" of the solver clause.
+// The precision of a model: one setting, "mixed_precision" of the solver section.
 #pragma once
 
 #include <string>

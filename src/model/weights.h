@@ -36,8 +36,8 @@ class Weights {
   /// Where in it each weight's lies, padding included, by its beginning.
   std::vector<GradientPlace> gradient_places() const;
 
-  /// The documented dense layout: every weight as f32, in order, nothing else. Beside it a small description of layers
-  /// and shapes (<path>.layout.json) that load() holds the file to when it is there. Waits for the stream.
+  /// The documented dense layout: every weight as f32, in order, nothing else. SideStream it a small description of
+  /// layers and shapes (<path>.layout.json) that load() holds the file to when it is there. Waits for the stream.
   void save(const std::filesystem::path&, StreamRef) const;
   /// Errors: Error(data) when the size or the description does not fit this model, Error(io).
   void load(const std::filesystem::path&, Context&);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "device/device.h"
 #include "hctr/solver.h"
-#include "model/solver_clause.h"
+#include "model/solver_section.h"
 
 namespace hctr {
 

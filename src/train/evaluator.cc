@@ -129,7 +129,7 @@ std::map<std::string, double> Evaluator::united_values() {
   for (size_t t = 0; t < scores_.size(); ++t) {
     if (comm_.size() > 1) {
       const auto states = comm_.gather(comm_.rank() == 0 ? "" : scores_[t].state(), 0);
-      for (size_t r = 1; r < states.size(); ++r) scores_[t].unite(states[r]);
+      for (size_t r = 1; r < states.size(); ++r) scores_[t].merge(states[r]);
     }
     for (const auto& [name, value] : scores_[t].values()) {
       double united = value;

@@ -29,41 +29,41 @@ std::string speeds_text(const MachineSpeeds& speeds) {
 PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<std::vector<SlotKeys>>& keys) {
   PlanProblem problem{.ranks = ranks, .batch = config.solver.batchsize};
   for (const EmbeddingEntry& entry : config.embeddings) {
-    const EmbeddingClause& clause = entry.clause;
+    const EmbeddingSection& section = entry.section;
     const auto input =
         static_cast<size_t>(std::find_if(config.data.sparse.begin(), config.data.sparse.end(),
-                                         [&](const SparseInput& each) { return each.top == clause.bottom; }) -
+                                         [&](const SparseInput& each) { return each.top == section.bottom; }) -
                             config.data.sparse.begin());
     const SparseInput& sparse = config.data.sparse.at(input);
-    const bool limited = clause.hparam.limited();
-    const TableSpec spec = clause.table_spec(config.optimizer);
-    PlacementRule rule = clause.placement_rule();
+    const bool limited = section.hparam.limited();
+    const TableSpec spec = section.table_spec(config.optimizer);
+    PlacementRule rule = section.placement_rule();
     if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // of the rows that are not frequent
-    PlanTable table{.name = clause.top(),
-                    .rule = limited && !clause.identity_by_slot() && rule != PlacementRule::data_parallel
+    PlanTable table{.name = section.top(),
+                    .rule = limited && !section.identity_by_slot() && rule != PlacementRule::data_parallel
                                 ? PlacementRule::distributed
                                 : rule,
                     .as_without_plan = limited,
-                    .identity_by_slot = clause.identity_by_slot(),
+                    .identity_by_slot = section.identity_by_slot(),
                     .may_be_cut = spec.may_be_cut() && !limited && spec.replication.of == Replication::Of::none,
                     .may_be_everywhere = !spec.direct.empty() && spec.replication.of != Replication::Of::frequent &&
                                          !spec.policy.counts_keys,
-                    .dim = clause.dim,
+                    .dim = section.dim,
                     .number_bytes = static_cast<int64_t>(
-                        size_of(clause.hparam.exchange_precision.value_or(config.solver.exchange()))),
+                        size_of(section.hparam.exchange_precision.value_or(config.solver.exchange()))),
                     .row_bytes = row_bytes(spec),
                     .slots = {}};
     for (int64_t s = 0; s < sparse.slot_num; ++s) {
       const auto at = static_cast<size_t>(s);
       const int64_t places = sparse.kept_nnz(s);
-      PlanSlot slot{.keys = static_cast<double>(places), .vectors = clause.pooled() ? 1 : places};
+      PlanSlot slot{.keys = static_cast<double>(places), .vectors = section.pooled() ? 1 : places};
       if (!keys.empty()) {
         const SlotKeys& sampled = keys[input].at(at);
         slot.keys = sampled.keys;
         slot.distinct = sampled.distinct;
         slot.rows = static_cast<int64_t>(sampled.distinct);
       }
-      if (!clause.hparam.slot_size_array.empty()) slot.rows = clause.hparam.slot_size_array.at(at);
+      if (!section.hparam.slot_size_array.empty()) slot.rows = section.hparam.slot_size_array.at(at);
       table.slots.push_back(slot);
     }
     problem.tables.push_back(std::move(table));

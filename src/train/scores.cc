@@ -44,14 +44,14 @@ std::string Scores::state() {
   return all;
 }
 
-void Scores::unite(std::string_view state) {
+void Scores::merge(std::string_view state) {
   for (auto& [name, of_columns] : measures_)
     for (const auto& measure : of_columns) {
       uint64_t bytes = 0;
       HCTR_EXPECT(state.size() >= sizeof bytes, "the scores of other losses");
       std::memcpy(&bytes, state.data(), sizeof bytes);
       state.remove_prefix(sizeof bytes);
-      measure->unite(state.substr(0, bytes));
+      measure->merge(state.substr(0, bytes));
       state.remove_prefix(bytes);
     }
 }

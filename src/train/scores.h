@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "device/tensor.h"
-#include "model/solver_clause.h"
+#include "model/solver_section.h"
 
 namespace hctr {
 
@@ -27,7 +27,7 @@ class Scores {
            std::span<const std::optional<int64_t>> groups, int64_t rows);
   /// What was measured so far, and adding what was measured elsewhere of the same loss.
   std::string state();
-  void unite(std::string_view state);
+  void merge(std::string_view state);
   /// By the metric's name. Of several labels, the mean over those where it is defined; NaN when it is defined for none.
   std::map<std::string, double> values();
 

@@ -57,7 +57,7 @@ class Run {
   }
 
   TrainSummary run() {
-    const SolverClause& solver = config_.solver;
+    const SolverSection& solver = config_.solver;
     const int64_t per_epoch = trainer_->samples_in_set();
     const int64_t in_all = solver.max_iter ? *solver.max_iter * solver.batchsize : *solver.num_epochs * per_epoch;
     log_.info("Training on ", with_unit_prefix(static_cast<double>(in_all)), " samples (",

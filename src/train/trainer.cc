@@ -80,7 +80,7 @@ void Trainer::run_slot(int number, int64_t step, double learning_rate, Replay pa
 
   if (parts.prepare) prepare(number, step);
   if (!parts.compute) return;
-  slot.prepared.hold(runtime_.compute_stream());
+  slot.prepared.make_wait(runtime_.compute_stream());
   slot.compute->run();
   slot.computed.record(runtime_.compute_stream());
 }
@@ -97,16 +97,16 @@ void Trainer::prepare(int number, int64_t step) {
       if (!refusal) refusal = error;  // the others still need this rank in the exchange of keys
     }
   };
-  unless_refused([&] { model_.ensure_room(step); });
-  if (model_.take_change()) {  // then what is recorded is no longer what steps do
+  unless_refused([&] { model_.reserve_rows(step); });
+  if (model_.consume_rerecord_flag()) {  // then what is recorded is no longer what steps do
     runtime_.prepare_stream().synchronize();
     runtime_.compute_stream().synchronize();
     for (int s = 0; s < kSlots; ++s) record(s);
   }
-  slot.computed.hold(runtime_.prepare_stream());  // the batch that was in this slot before
+  slot.computed.make_wait(runtime_.prepare_stream());  // the batch that was in this slot before
   slot.prepare->run();
   slot.prepared.record(runtime_.prepare_stream());
-  unless_refused([&] { model_.confirm_room(number); });
+  unless_refused([&] { model_.confirm_capacity(number); });
   if (together) throw_together(comm_, refusal);
   model_.enforce_limit(number);
 }

@@ -5,7 +5,7 @@
 namespace hctr {
 namespace {
 
-KeyWidth key_width(const SolverClause& solver) {
+KeyWidth key_width(const SolverSection& solver) {
   if (!solver.input_key_type) return KeyWidth::detect;
   return *solver.input_key_type == KeyType::i32 ? KeyWidth::u32 : KeyWidth::i64;
 }

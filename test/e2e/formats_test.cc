@@ -98,10 +98,10 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
   using data_test::Row;
   const TemporaryFolder folder;
   const bool parquet_too = why_no_parquet().empty();
-  const DataClause clause =
-      data_test::clause_of(1, 2, {data_test::input_of("a", 2, 1, 2), data_test::input_of("b", 3, 1, 3)});
+  const DataSection section =
+      data_test::section_of(1, 2, {data_test::input_of("a", 2, 1, 2), data_test::input_of("b", 3, 1, 3)});
   const auto write_set = [&](const std::string& name, int64_t count, uint64_t seed) {
-    auto rows = data_test::random_rows(clause, count, seed, 40, false);
+    auto rows = data_test::random_rows(section, count, seed, 40, false);
     std::string raw, csv = "b2,b1,y,x0,a0,b0,x1,a1\n", some, others;  // the last two: chunks of a feature specification
     const auto put = [&](auto value) { raw.append(reinterpret_cast<const char*>(&value), sizeof value); };
     for (Row& row : rows) {
@@ -120,7 +120,7 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
                     static_cast<double>(row.dense[1]), key(4));
       others += line;
     }
-    data_test::write_rows(folder / (name + ".norm"), data_test::style_of(clause, Check::sum, 4), rows);
+    data_test::write_rows(folder / (name + ".norm"), data_test::style_of(section, Check::sum, 4), rows);
     write_file_list(folder / (name + ".txt"), {folder / (name + ".norm")}, true);
     write_file(folder / (name + ".raw"), raw);
     write_file(folder / (name + ".csv"), csv);

@@ -26,8 +26,8 @@ class EvalMetrics : public testing::Test {
   static constexpr int kSamples = 1000;  // seven batches of 128 and a part of one
 
   void SetUp() override {
-    const DataClause clause =
-        data_test::clause_of(2, 2, {data_test::input_of("item", 2, 1, 2), data_test::input_of("user", 3, 2, 6)});
+    const DataSection section =
+        data_test::section_of(2, 2, {data_test::input_of("item", 2, 1, 2), data_test::input_of("user", 3, 2, 6)});
     std::vector<data_test::Row> rows;
     for (int i = 0; i < kSamples; ++i) {
       const auto bits = [&](int64_t stream) {
@@ -46,7 +46,7 @@ class EvalMetrics : public testing::Test {
       take(tasks_[0], p, row, 0);
       take(tasks_[1], q, row, 1);
     }
-    const NormStyle style = data_test::style_of(clause, Check::sum, 8);
+    const NormStyle style = data_test::style_of(section, Check::sum, 8);
     data_test::write_rows(folder_ / "data.bin", style, rows);
     write_file(folder_ / "list.txt", "1\n" + (folder_ / "data.bin").string() + "\n");
     const float weights[] = {0.75f, 0.25f, -0.5f, -0.25f, 0.5f, 0.5f};  // W, b of the first, then of the second

@@ -1,5 +1,5 @@
-// Configs as users have them: every classic model in the spelling of every version, every clause of the 2.1 guide, keys
-// that once meant something.
+// Configs as users have them: every classic model in the spelling of every version, every section of the 2.1 guide,
+// keys that once meant something.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -241,7 +241,7 @@ TEST_F(Tolerance, NumbersOfOtherKinds) {
   passes(with_change(small_config(), "\"combiner\": 1", "\"combiner\": \"mean\""));
 }
 
-/// A model around the clauses that the guide of version 2.1 prints, each of which a test may give in another form.
+/// A model around the sections that the guide of version 2.1 prints, each of which a test may give in another form.
 struct Guide {
   std::string solver =
       R"("solver": {"lr_policy": "fixed", "display": 1000, "max_iter": 300000, "gpu": [0], "batchsize": 512, "snapshot": 10000000,
@@ -286,7 +286,7 @@ struct Guide {
   }
 };
 
-TEST_F(Tolerance, EveryClauseOfTheGuideOfVersion21) {
+TEST_F(Tolerance, EverySectionOfTheGuideOfVersion21) {
   Guide guide;
   passes(guide.config());
   mentions("\"lambda\" is not given");

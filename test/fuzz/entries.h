@@ -14,7 +14,7 @@ using Bytes = std::span<const uint8_t>;
 
 // Each returns whatever the bytes are, and crashes where a promise is broken: a memory error, an Error(bug), two ways
 // to one end that differ.
-void norm_file(Bytes);     // a file's bytes behind one that picks the clause
+void norm_file(Bytes);     // a file's bytes behind one that picks the section
 void raw_records(Bytes);   // the same
 void csv_text(Bytes);      // a text behind two bytes: the grammar, and where it is cut in two
 void criteo_text(Bytes);   // the same

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "data/clause.h"
+#include "data/data_section.h"
 #include "data/sample_block.h"
 #include "fuzz/entries.h"
 
@@ -58,19 +58,19 @@ class MemoryFile {
   int descriptor_;
 };
 
-inline DataClause small_clause(int64_t dense, std::vector<std::array<int64_t, 3>> slots_nnz_keys) {
-  DataClause clause;
-  clause.label = {"label", 1};
-  clause.dense = {"dense", dense};
+inline DataSection small_section(int64_t dense, std::vector<std::array<int64_t, 3>> slots_nnz_keys) {
+  DataSection section;
+  section.label = {"label", 1};
+  section.dense = {"dense", dense};
   for (const auto& [slots, nnz, keys] : slots_nnz_keys) {
     SparseInput input;
-    input.top = "x" + std::to_string(clause.sparse.size());
+    input.top = "x" + std::to_string(section.sparse.size());
     input.slot_num = slots;
     input.max_nnz = nnz;
     input.max_feature_num_per_sample = keys;
-    clause.sparse.push_back(input);
+    section.sparse.push_back(input);
   }
-  return clause;
+  return section;
 }
 
 /// What every block promises.

@@ -5,15 +5,15 @@ namespace hctr::fuzz {
 
 void norm_file(Bytes bytes) {
   const uint8_t pick = take(bytes);
-  DataClause clause =
-      small_clause(pick & 1 ? 2 : 0, pick & 2 ? std::vector<std::array<int64_t, 3>>{{1, 3, 3}, {2, 2, 3}}
-                                              : std::vector<std::array<int64_t, 3>>{{3, 1, 3}});
+  DataSection section =
+      small_section(pick & 1 ? 2 : 0, pick & 2 ? std::vector<std::array<int64_t, 3>>{{1, 3, 3}, {2, 2, 3}}
+                                               : std::vector<std::array<int64_t, 3>>{{3, 1, 3}});
   const KeyWidth width = pick & 4 ? (pick & 8 ? KeyWidth::i64 : KeyWidth::u32) : KeyWidth::detect;
   std::optional<BadRecordPolicy> policy;
   if (pick & 16) policy = pick & 32 ? BadRecordPolicy::skip : BadRecordPolicy::error;
   const MemoryFile file(bytes);
   tolerate([&] {
-    const auto info = std::make_shared<const NormInfo>(read_norm_info(file.path(), norm_demands(clause, width)));
+    const auto info = std::make_shared<const NormInfo>(read_norm_info(file.path(), norm_demands(section, width)));
     NormFile cutter(info, {});
     Chunk chunk;
     ParseScratch scratch;

@@ -67,47 +67,47 @@ void parse_whole_and_cut(const std::string& text, size_t near, const TextFormat&
 void csv_text(Bytes bytes) {
   const uint8_t pick = take(bytes), near = take(bytes);
   const std::string text(bytes.begin(), bytes.end());
-  DataClause clause = small_clause(2, {{2, 2, 3}});
-  clause.csv.given = true;
-  clause.csv.header = false;
-  clause.csv.delimiter = pick & 1 ? "\t" : ",";
-  clause.csv.quote = pick & 2 ? "" : "\"";
-  clause.csv.labels = {"1"};
-  clause.csv.dense = {{.columns = {"2"}, .transform = DenseTransform::log, .mean = {}, .std = {}},
-                      {.columns = {"3"}, .mean = {}, .std = {}}};
+  DataSection section = small_section(2, {{2, 2, 3}});
+  section.csv.given = true;
+  section.csv.header = false;
+  section.csv.delimiter = pick & 1 ? "\t" : ",";
+  section.csv.quote = pick & 2 ? "" : "\"";
+  section.csv.labels = {"1"};
+  section.csv.dense = {{.columns = {"2"}, .transform = DenseTransform::log, .mean = {}, .std = {}},
+                       {.columns = {"3"}, .mean = {}, .std = {}}};
   CsvSlots slots;
   slots.columns = {"4", "5"};
   slots.keys = pick & 4 ? KeyRule::number : pick & 8 ? KeyRule::hex : KeyRule::hash;
   if (pick & 16) slots.separator = "|";
   if (pick & 32) slots.fallback = "1";
-  clause.csv.slots = {slots};
-  const TextFormat format = csv_format(clause);
+  section.csv.slots = {slots};
+  const TextFormat format = csv_format(section);
   const std::vector<std::string_view> five(5, "1");
-  parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker(five), record_shape(clause));
+  parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker(five), record_shape(section));
 }
 
 void criteo_text(Bytes bytes) {
   const uint8_t pick = take(bytes), near = take(bytes);
   const std::string text(bytes.begin(), bytes.end());
-  DataClause clause;
-  clause.criteo = {.given = true,
-                   .wide = static_cast<Wide>(pick % 3),
-                   .integers = static_cast<Integers>(pick / 3 % 3),
-                   .buckets = pick & 64 ? 100 : 0,
-                   .key_bits = pick & 128 ? 32 : 64};
-  const CriteoStyle style = criteo_style(clause.criteo);
-  clause =
-      small_clause(style.dense_dim(),
-                   style.wide_keys() > 0
-                       ? std::vector<std::array<int64_t, 3>>{{1, 39, 39}, {style.deep_slots(), 1, style.deep_slots()}}
-                       : std::vector<std::array<int64_t, 3>>{{style.deep_slots(), 1, style.deep_slots()}});
-  clause.criteo = {.given = true,
-                   .wide = style.wide,
-                   .integers = style.integers,
-                   .buckets = style.buckets,
-                   .key_bits = style.key_bytes * 8};
-  const TextFormat format = criteo_format(clause);
-  parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker({}), record_shape(clause));
+  DataSection section;
+  section.criteo = {.given = true,
+                    .wide = static_cast<Wide>(pick % 3),
+                    .integers = static_cast<Integers>(pick / 3 % 3),
+                    .buckets = pick & 64 ? 100 : 0,
+                    .key_bits = pick & 128 ? 32 : 64};
+  const CriteoStyle style = criteo_style(section.criteo);
+  section =
+      small_section(style.dense_dim(),
+                    style.wide_keys() > 0
+                        ? std::vector<std::array<int64_t, 3>>{{1, 39, 39}, {style.deep_slots(), 1, style.deep_slots()}}
+                        : std::vector<std::array<int64_t, 3>>{{style.deep_slots(), 1, style.deep_slots()}});
+  section.criteo = {.given = true,
+                    .wide = style.wide,
+                    .integers = style.integers,
+                    .buckets = style.buckets,
+                    .key_bits = style.key_bytes * 8};
+  const TextFormat format = criteo_format(section);
+  parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker({}), record_shape(section));
 }
 
 }  // namespace hctr::fuzz

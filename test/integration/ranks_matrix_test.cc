@@ -6,7 +6,7 @@ namespace hctr::test {
 namespace {
 
 struct Rule {
-  std::string name, clause;
+  std::string name, section;
   double tolerance;  // of weights and rows
 };
 const Rule kRules[] = {
@@ -68,7 +68,7 @@ class EveryTable : public RanksTest {
         R"({"solver": {"lr_policy": "fixed", "display": 1, "max_iter": 20, "gpu": [0], "batchsize": 61, "snapshot": 1000000,
       "snapshot_prefix": "out/", "eval_interval": 10, "eval_metrics": ["AUC", "AverageLoss"], "seed": 7},
       "optimizer": {)",
-        kRules[0].clause, R"(}, "layers": [
+        kRules[0].section, R"(}, "layers": [
       {"type": "Data", "source": "train.txt", "eval_source": "eval.txt", "check": "Sum", "label": {"top": "label", "label_dim": 1},
        "dense": {"top": "dense", "dense_dim": 4}, "sparse": [)",
         inputs, "]},\n", embeddings, reshapes, R"({"type": "Concat", "bottom": [)", tops, R"("dense"], "top": "all"},
@@ -113,7 +113,7 @@ TEST_P(EveryTableOnGpus, TrainsTheModelOfOneGpu) {
   for (const Rule& rule : kRules) {
     if (rule.name != "SGD" && rule.name != "Adam" && rule.name != "Adam, lazy") continue;
     SCOPED_TRACE(rule.name);
-    const std::string config = with_change(config_, kRules[0].clause, rule.clause),
+    const std::string config = with_change(config_, kRules[0].section, rule.section),
                       many = planned(config, count_of(GetParam()));
     expect_same(alone(config), train(many, GetParam()), 2e-5, 2e-5);
     if (rule.name == "SGD") expect_same(alone(config), train(unrecorded(many), GetParam()), 2e-5, 2e-5);
@@ -126,7 +126,7 @@ TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
   const Ranks all[] = {kThreads[0],   kThreads[1],   kThreads[2],  kProcesses[0],
                        kProcesses[1], kProcesses[2], kProcesses[3]};
   for (const Rule& rule : kRules) {
-    const std::string config = with_change(config_, kRules[0].clause, rule.clause);
+    const std::string config = with_change(config_, kRules[0].section, rule.section);
     const Result one = train(config, {"[0]"}, "one");
     ASSERT_EQ(one.losses.size(), 20u);
     for (const Ranks& ranks : all) {

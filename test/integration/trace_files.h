@@ -55,7 +55,7 @@ class TraceFiles {
   }
 
   std::vector<data_test::Row> rows() const {
-    const DataClause& data = config_.data;
+    const DataSection& data = config_.data;
     const int64_t labels = data.label.label_dim, dense = data.dense.dense_dim;
     std::vector<data_test::Row> all(static_cast<size_t>(samples_));
     for (int64_t i = 0; i < samples_; ++i) {
@@ -80,15 +80,15 @@ class TraceFiles {
   }
 
   std::string sparse_model(size_t embedding) const {
-    const EmbeddingClause& clause = config_.embeddings[embedding].clause;
-    const bool localized = clause.identity_by_slot();
+    const EmbeddingSection& section = config_.embeddings[embedding].section;
+    const bool localized = section.identity_by_slot();
     const auto input = std::find_if(config_.data.sparse.begin(), config_.data.sparse.end(),
-                                    [&](const SparseInput& i) { return i.top == clause.bottom; });
+                                    [&](const SparseInput& i) { return i.top == section.bottom; });
     std::string file;
     for (int64_t slot = 0; slot < (localized ? input->slot_num : 1); ++slot)
       for (int64_t key = 0; key < vocabulary_; ++key)
         file += bytes_of(key) + (localized ? bytes_of(slot) : "") +
-                initial(kFirstTable + embedding, (slot * vocabulary_ + key) * clause.dim, clause.dim);
+                initial(kFirstTable + embedding, (slot * vocabulary_ + key) * section.dim, section.dim);
     return file;
   }
 

@@ -14,8 +14,8 @@
 namespace hctr::test {
 namespace {
 
-std::unique_ptr<Layer> make(const std::string& clause, Problems& problems) {
-  const Json json = Json::parse(clause, "clause");
+std::unique_ptr<Layer> make(const std::string& section, Problems& problems) {
+  const Json json = Json::parse(section, "section");
   const std::string type = *json.find("type")->string();
   const LayerType* found = find_layer_type(type);
   HCTR_EXPECT(found, "no layer ", type);
@@ -53,16 +53,16 @@ void compare(const std::string& name, const std::vector<std::vector<double>>& ac
 
 }  // namespace
 
-std::unique_ptr<Layer> layer_of(const std::string& clause) {
+std::unique_ptr<Layer> layer_of(const std::string& section) {
   Problems problems;
-  auto layer = make(clause, problems);
+  auto layer = make(section, problems);
   for (const auto& error : problems.errors()) ADD_FAILURE() << error.pointer << ": " << error.message;
   return layer;
 }
 
-std::string complaint_of(const std::string& clause, const std::vector<Shape>& inputs) {
+std::string complaint_of(const std::string& section, const std::vector<Shape>& inputs) {
   Problems problems;
-  const auto layer = make(clause, problems);
+  const auto layer = make(section, problems);
   std::string all;
   for (const auto& error : problems.errors()) all += cat(all.empty() ? "" : "\n", error.pointer, ": ", error.message);
   if (!all.empty()) return all;
@@ -71,12 +71,12 @@ std::string complaint_of(const std::string& clause, const std::vector<Shape>& in
   } catch (const PlanError& error) {
     return cat(error.field(), ": ", error.what());
   }
-  ADD_FAILURE() << "nothing is wrong with " << clause;
+  ADD_FAILURE() << "nothing is wrong with " << section;
   return "";
 }
 
-std::string plan_of(const std::string& clause, const std::vector<Shape>& inputs) {
-  const LayerPlan plan = layer_of(clause)->plan(specs_of(inputs, DType::f32));
+std::string plan_of(const std::string& section, const std::vector<Shape>& inputs) {
+  const LayerPlan plan = layer_of(section)->plan(specs_of(inputs, DType::f32));
   std::string text;
   for (const TensorSpec& out : plan.outputs) text += cat(text.empty() ? "" : " ", to_string(out.shape));
   if (!plan.weights.empty()) text += " |";
@@ -85,7 +85,7 @@ std::string plan_of(const std::string& clause, const std::vector<Shape>& inputs)
 }
 
 LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
-  const auto layer = layer_of(setup.clause);
+  const auto layer = layer_of(setup.section);
   const LayerPlan plan = layer->plan(specs_of(setup.inputs, options.dtype));
   const DType wide = options.dtype == DType::f64 ? DType::f64 : DType::f32;
   Runtime& runtime = runtime_of(options.device);

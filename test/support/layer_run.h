@@ -1,4 +1,4 @@
-// One layer, made from its clause, run forward and backward on random numbers.
+// One layer, made from its section, run forward and backward on random numbers.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,18 @@
 
 namespace hctr::test {
 
-/// The layer that a clause describes ("bottom" and "top" may be left out). Errors in it fail the test.
-std::unique_ptr<Layer> layer_of(const std::string& clause);
+/// The layer that a section describes ("bottom" and "top" may be left out). Errors in it fail the test.
+std::unique_ptr<Layer> layer_of(const std::string& section);
 
-/// What is wrong with a clause: the errors of its fields, "pointer: message", else the PlanError for inputs of these
+/// What is wrong with a section: the errors of its fields, "pointer: message", else the PlanError for inputs of these
 /// shapes, "field: message". Fails the test when nothing is.
-std::string complaint_of(const std::string& clause, const std::vector<Shape>& inputs);
+std::string complaint_of(const std::string& section, const std::vector<Shape>& inputs);
 
 /// Shapes of outputs, and names and shapes of weights: "[4,3] | weights [2,3] bias [3]".
-std::string plan_of(const std::string& clause, const std::vector<Shape>& inputs);
+std::string plan_of(const std::string& section, const std::vector<Shape>& inputs);
 
 struct LayerSetup {
-  std::string clause;
+  std::string section;
   std::vector<Shape> inputs;
   double low = -1, high = 1;
 };

@@ -48,20 +48,20 @@ class Writer {
   void data(int64_t dense_dim, const std::vector<Sparse>& inputs, const std::string& format = "Norm",
             const Array& slot_sizes = {}) {
     const std::string stored = !variant_.format.empty() ? variant_.format : small() ? "Norm" : format;
-    Json clause(Object{{"name", "data"}, {"type", "Data"}});
-    if (since(Version::v2_2) && stored != "Norm") clause.set("format", stored);
-    clause.set("source", "file_list.txt")
+    Json section(Object{{"name", "data"}, {"type", "Data"}});
+    if (since(Version::v2_2) && stored != "Norm") section.set("format", stored);
+    section.set("source", "file_list.txt")
         .set("eval_source", "file_list_test.txt")
         .set("check", stored == "Norm" ? "Sum" : "None");
-    if (stored == "Raw") clause.set("num_samples", pick(4195197692, 400)).set("eval_num_samples", pick(89137319, 100));
-    if (stored != "Norm" && !slot_sizes.empty()) clause.set("slot_size_array", slot_sizes);
+    if (stored == "Raw") section.set("num_samples", pick(4195197692, 400)).set("eval_num_samples", pick(89137319, 100));
+    if (stored != "Norm" && !slot_sizes.empty()) section.set("slot_size_array", slot_sizes);
     if (since(Version::v2_2_1))
-      clause.set("cache_eval_data", 20);
+      section.set("cache_eval_data", 20);
     else if (since(Version::v2_2))
-      clause.set("cache_eval_data", true);
-    if (since(Version::v2_2_1) && stored == "Raw") clause.set("float_label_dense", false);
-    if (since(Version::v3_0)) clause.set("num_workers", 2);
-    clause.set("label", Object{{"top", "label"}, {"label_dim", 1}})
+      section.set("cache_eval_data", true);
+    if (since(Version::v2_2_1) && stored == "Raw") section.set("float_label_dense", false);
+    if (since(Version::v3_0)) section.set("num_workers", 2);
+    section.set("label", Object{{"top", "label"}, {"label_dim", 1}})
         .set("dense", Object{{"top", "dense"}, {"dense_dim", dense_dim}});
     Array sparse;
     for (const Sparse& input : inputs) {
@@ -76,8 +76,8 @@ class Writer {
       }
       sparse.push_back(each);
     }
-    clause.set("sparse", sparse);
-    layers_.push_back(clause);
+    section.set("sparse", sparse);
+    layers_.push_back(section);
   }
 
   std::string embedding(const std::string& type, const std::string& bottom, int64_t vocabulary, int64_t dim,
@@ -94,10 +94,10 @@ class Writer {
       table.set("vocabulary_size", vocabulary).set("load_factor", 0.75);
     table.set("embedding_vec_size", dim)
         .set("combiner", since(Version::v3_1) ? Json(combiner ? "mean" : "sum") : Json(combiner));
-    Json clause(Object{{"name", top}, {"type", type}, {"bottom", bottom}, {"top", top}});
-    if (type == "LocalizedSlotSparseEmbeddingHash") clause.set("plan_file", "all2all_plan.json");
-    clause.set("sparse_embedding_hparam", table);
-    layers_.push_back(clause);
+    Json section(Object{{"name", top}, {"type", type}, {"bottom", bottom}, {"top", top}});
+    if (type == "LocalizedSlotSparseEmbeddingHash") section.set("plan_file", "all2all_plan.json");
+    section.set("sparse_embedding_hparam", table);
+    layers_.push_back(section);
     return top;
   }
 
@@ -160,9 +160,9 @@ class Writer {
 
   void add(const std::string& type, const std::vector<std::string>& bottoms, const std::vector<std::string>& tops,
            const Object& fields) {
-    Json clause(Object{{"name", tops[0]}, {"type", type}, {"bottom", names(bottoms)}, {"top", names(tops)}});
-    for (const auto& [key, value] : fields) clause.set(key, value);
-    layers_.push_back(clause);
+    Json section(Object{{"name", tops[0]}, {"type", type}, {"bottom", names(bottoms)}, {"top", names(tops)}});
+    for (const auto& [key, value] : fields) section.set(key, value);
+    layers_.push_back(section);
   }
 
   Json solver(const Plan& plan) const {
@@ -206,13 +206,13 @@ class Writer {
                                : type == "SGD"      ? "sgd"
                                : type == "Nesterov" ? "nesterov"
                                                     : "momentum_sgd";
-    Json clause(Object{{"type", type}});
+    Json section(Object{{"type", type}});
     if (since(Version::v2_3))
-      clause.set("update_type", plan.global ? "Global" : "Local");
+      section.set("update_type", plan.global ? "Global" : "Local");
     else
-      clause.set("global_update", plan.global);
-    clause.set(object + "_hparam", rule);
-    return clause;
+      section.set("global_update", plan.global);
+    section.set(object + "_hparam", rule);
+    return section;
   }
 
   Version version_;

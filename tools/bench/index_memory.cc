@@ -42,7 +42,7 @@ void bench_index_memory(Runtime& runtime, int log_rows, Report& report) {
   std::vector<int64_t> numbers(static_cast<size_t>(batch));
   for (int64_t known = 0;; known += batch) {
     const int64_t bytes = index_bytes(store, ctx.stream());
-    store.ensure_room();
+    store.reserve_rows();
     const int64_t grown = index_bytes(store, ctx.stream());
     if (known >> log_rows && grown > bytes) {
       const auto per_key = [&](int64_t of) { return static_cast<double>(of) / static_cast<double>(known); };

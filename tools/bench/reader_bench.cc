@@ -128,23 +128,23 @@ void write_packed(const fs::path& path, const std::string& text) {
   write_text(path.string() + ".zst", packed);
 }
 
-DataClause clause_of(DataFormat format, const fs::path& source) {
-  DataClause clause;
-  clause.format = format;
-  clause.source = source.string();
-  clause.label = {"label", 1};
-  clause.dense = {"dense", 13};
+DataSection section_of(DataFormat format, const fs::path& source) {
+  DataSection section;
+  section.format = format;
+  section.source = source.string();
+  section.label = {"label", 1};
+  section.dense = {"dense", 13};
   SparseInput input;
   input.top = "keys";
   input.slot_num = input.max_feature_num_per_sample.emplace(26);
   input.max_nnz = 1;
-  clause.sparse = {input};
-  return clause;
+  section.sparse = {input};
+  return section;
 }
 
-DataClause csv_clause(const fs::path& source, bool quotes) {
-  DataClause clause = clause_of(DataFormat::csv, source);
-  CsvPart& csv = clause.csv;
+DataSection csv_section(const fs::path& source, bool quotes) {
+  DataSection section = section_of(DataFormat::csv, source);
+  CsvPart& csv = section.csv;
   csv.delimiter = "\t";
   csv.quote = quotes ? "\"" : "";
   csv.header = false;
@@ -153,12 +153,12 @@ DataClause csv_clause(const fs::path& source, bool quotes) {
   csv.slots = {{.columns = {}, .vocabulary = "", .separator = "", .fallback = {}}};
   for (int c = 2; c <= 14; ++c) csv.dense[0].columns.push_back(std::to_string(c));
   for (int c = 15; c <= 40; ++c) csv.slots[0].columns.push_back(std::to_string(c));
-  return clause;
+  return section;
 }
 
 /// Bytes of a set's data files.
-int64_t bytes_of(const DataClause& clause) {
-  const auto set = format_type(clause.format).open(clause, training_source(clause), KeyWidth::detect, Log::silent());
+int64_t bytes_of(const DataSection& section) {
+  const auto set = format_type(section.format).open(section, training_source(section), KeyWidth::detect, Log::silent());
   int64_t bytes = 0;
   for (const fs::path& file : set->files()) bytes += static_cast<int64_t>(fs::file_size(file));
   return bytes;
@@ -199,14 +199,14 @@ int64_t write_feature_spec(const fs::path& folder, int64_t rows) {
   return bytes;
 }
 
-void bench_one(const std::string& name, const DataClause& clause, const ReaderCase& one, int64_t content,
+void bench_one(const std::string& name, const DataSection& section, const ReaderCase& one, int64_t content,
                Report& report) {
   if (name.find(one.only) == name.npos) return;
-  const BatchLayout layout(batch_shape(clause, one.batch));
+  const BatchLayout layout(batch_shape(section, one.batch));
   std::vector<Buffer> memory;
   std::vector<std::byte*> slots;
   for (int i = 0; i < 3; ++i) slots.push_back(memory.emplace_back(Device{}, layout.bytes).data());
-  Reader reader(clause, training_source(clause), layout, slots,
+  Reader reader(section, training_source(section), layout, slots,
                 {.batch = one.batch, .workers = one.threads, .repeat = false}, Log::silent());
   std::vector<double> seconds, busy;
   for (int pass = 0; pass <= one.passes; ++pass) {  // the first warms up
@@ -223,14 +223,14 @@ void bench_one(const std::string& name, const DataClause& clause, const ReaderCa
     seconds.push_back(seconds_since(start));
     busy.push_back(cpu_seconds() - cpu_start);
   }
-  const int64_t bytes = content > 0 ? content : bytes_of(clause);
+  const int64_t bytes = content > 0 ? content : bytes_of(section);
   const double took = median(seconds);
   const std::string where = cat(one.threads, one.threads == 1 ? " thread" : " threads");
   report.add(cat("read ", name), where, static_cast<double>(bytes) / took / 1e9, "GB/s");
   report.add(cat("read ", name), where, static_cast<double>(one.rows) / took / 1e6, "M samples/s");
   report.add(cat("read ", name), "per second of one core", static_cast<double>(bytes) / median(busy) / 1e9,
              "GB");  // on a machine that others use too
-  if (one.serial) bench_serial(name, clause, one, bytes, report);
+  if (one.serial) bench_serial(name, section, one, bytes, report);
 }
 
 /// What the system needs to copy a file out of its cache, on one thread.
@@ -269,13 +269,13 @@ void bench_reader(const ReaderCase& one, Report& report) {
   }
   bench_page_cache(tsv, report);
   for (const char* check : {"sum", "none"})
-    bench_one(cat("Norm, check ", check), clause_of(DataFormat::norm, folder.path / check / "train.txt"), one, 0,
+    bench_one(cat("Norm, check ", check), section_of(DataFormat::norm, folder.path / check / "train.txt"), one, 0,
               report);
-  DataClause raw = clause_of(DataFormat::raw, folder.path / "floats.raw");
+  DataSection raw = section_of(DataFormat::raw, folder.path / "floats.raw");
   raw.float_label_dense = true;
   bench_one("Raw, floats", raw, one, 0, report);
-  bench_one("Raw, integers", clause_of(DataFormat::raw, folder.path / "integers.raw"), one, 0, report);
-  DataClause features = clause_of(DataFormat::features, "train");
+  bench_one("Raw, integers", section_of(DataFormat::raw, folder.path / "integers.raw"), one, 0, report);
+  DataSection features = section_of(DataFormat::features, "train");
   features.feature_spec = (folder.path / "spec.yaml").string();
   const int64_t feature_bytes = write_feature_spec(folder.path, one.rows);
   bench_one("FeatureSpec, split_binary", features, one, feature_bytes, report);
@@ -283,17 +283,17 @@ void bench_reader(const ReaderCase& one, Report& report) {
     constexpr int64_t kDecoded = 4 * (1 + 13) + 8 * 26;  // of a row
     write_parquet(folder.path / "parquet", one.rows);
     bench_one("Parquet, snappy (bytes decoded)",
-              clause_of(DataFormat::parquet, folder.path / "parquet" / "_file_list.txt"), one, one.rows * kDecoded,
+              section_of(DataFormat::parquet, folder.path / "parquet" / "_file_list.txt"), one, one.rows * kDecoded,
               report);
   } else {
     Log::to_stderr().info("no figures of Parquet: ", why);
   }
-  bench_one("Criteo", clause_of(DataFormat::criteo, tsv), one, 0, report);
-  bench_one("Csv without quotes", csv_clause(tsv, false), one, 0, report);
-  bench_one("Csv", csv_clause(tsv, true), one, 0, report);
-  bench_one("Criteo, gzip (bytes of text)", clause_of(DataFormat::criteo, tsv.string() + ".gz"), one, text_bytes,
+  bench_one("Criteo", section_of(DataFormat::criteo, tsv), one, 0, report);
+  bench_one("Csv without quotes", csv_section(tsv, false), one, 0, report);
+  bench_one("Csv", csv_section(tsv, true), one, 0, report);
+  bench_one("Criteo, gzip (bytes of text)", section_of(DataFormat::criteo, tsv.string() + ".gz"), one, text_bytes,
             report);
-  bench_one("Criteo, zstd (bytes of text)", clause_of(DataFormat::criteo, tsv.string() + ".zst"), one, text_bytes,
+  bench_one("Criteo, zstd (bytes of text)", section_of(DataFormat::criteo, tsv.string() + ".zst"), one, text_bytes,
             report);
 }
 

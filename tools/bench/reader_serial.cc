@@ -55,7 +55,7 @@ double seconds_of_telling(int threads) {
 /// A set whose chunks are cut as those of another one, and parsed in no time: each becomes `rows` rows.
 class FreeSet : public SampleSet {
  public:
-  FreeSet(SampleSet& of, const DataClause& clause, int64_t rows) : of_(of), clause_(clause), rows_(rows) {}
+  FreeSet(SampleSet& of, const DataSection& section, int64_t rows) : of_(of), section_(section), rows_(rows) {}
   const std::vector<fs::path>& files() const override { return of_.files(); }
   int64_t samples() const override { return of_.samples(); }
   std::unique_ptr<Cutter> open(size_t file, Place from) override { return of_.open(file, from); }
@@ -77,22 +77,22 @@ class FreeSet : public SampleSet {
  private:
   void make(SampleBlock& block) const {
     block.rows = rows_;
-    grow(block.label, rows_ * clause_.label.label_dim);
-    grow(block.dense, rows_ * clause_.dense.dense_dim);
-    grow(block.keys, rows_ * clause_.slots());
-    one_key_each(block, rows_, clause_.slots());
+    grow(block.label, rows_ * section_.label.label_dim);
+    grow(block.dense, rows_ * section_.dense.dense_dim);
+    grow(block.keys, rows_ * section_.slots());
+    one_key_each(block, rows_, section_.slots());
   }
   SampleSet& of_;
-  const DataClause& clause_;
+  const DataSection& section_;
   int64_t rows_;
 };
 
 }  // namespace
 
-void bench_serial(const std::string& name, const DataClause& clause, const ReaderCase& one, int64_t bytes,
+void bench_serial(const std::string& name, const DataSection& section, const ReaderCase& one, int64_t bytes,
                   Report& report) {
   if (name.find(one.only) == name.npos) return;
-  const auto set = format_type(clause.format).open(clause, training_source(clause), KeyWidth::detect, Log::silent());
+  const auto set = format_type(section.format).open(section, training_source(section), KeyWidth::detect, Log::silent());
   const auto rate = [&](const std::string& what, double seconds, int64_t rows) {
     report.add(cat("serial ", name), what,
                static_cast<double>(bytes) * static_cast<double>(rows) / static_cast<double>(one.rows) / seconds / 1e9,
@@ -106,7 +106,7 @@ void bench_serial(const std::string& name, const DataClause& clause, const Reade
        }),
        one.rows);
 
-  FreeSet free(*set, clause, std::max<int64_t>(1, one.rows / chunks));
+  FreeSet free(*set, section, std::max<int64_t>(1, one.rows / chunks));
   Recycler<SampleBlock> recycler;
   BadRecordCare care{.set = name};
   std::vector<Rows> batches;  // some, to be laid out
@@ -122,11 +122,11 @@ void bench_serial(const std::string& name, const DataClause& clause, const Reade
     }
   });
   rate("gathering batches of free blocks", seconds, gathered);
-  if (clause.format == DataFormat::norm)
+  if (section.format == DataFormat::norm)
     rate("telling waiting threads where records end", seconds_of_telling(one.threads) * static_cast<double>(chunks),
          one.rows);
 
-  const BatchLayout layout(batch_shape(clause, one.batch));
+  const BatchLayout layout(batch_shape(section, one.batch));
   std::vector<std::byte> memory(layout.bytes);
   ThreadPool alone(1);
   rate("laying out on one thread", seconds_of([&] {

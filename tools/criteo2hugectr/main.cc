@@ -86,7 +86,7 @@ void run_tsv(Arguments& given, const CLI::App& app) {
       "\"input_key_type\" of the solver may be left out, as the files tell; it is \"%s\".\n",
       "a sample:", static_cast<long long>(style.slots), static_cast<long long>(style.dense_dim),
       static_cast<long long>(options.style.wide_keys() + options.style.deep_slots()), style.key_bytes * 8,
-      criteo_data_clause(options).text(2).c_str(), style.key_bytes == 4 ? "I32" : "I64");
+      criteo_data_section(options).text(2).c_str(), style.key_bytes == 4 ? "I32" : "I64");
 }
 
 template <class E>

@@ -76,19 +76,19 @@ void apply_old_form(Arguments& given, const CLI::App& app) {
   if (app.count("--alpha") == 0) given.make.alpha = given.long_tail.empty() ? 0 : alpha_of(given.long_tail);
 }
 
-void apply_new_form(Arguments& given, const CLI::App& app, const DataClause& clause) {
+void apply_new_form(Arguments& given, const CLI::App& app, const DataSection& section) {
   const bool raw = given.make.written_as == WrittenAs::raw;
   if (given.samples > 0)
     given.make.samples = given.samples;
-  else if (clause.num_samples > 0)
-    given.make.samples = clause.num_samples;
+  else if (section.num_samples > 0)
+    given.make.samples = section.num_samples;
   if (app.count("--eval-samples") == 0)
     given.make.eval_samples =
-        clause.eval_num_samples > 0 ? clause.eval_num_samples : std::max<int64_t>(given.make.samples / 10, 1);
-  if (given.make.samples < clause.num_samples ||
-      (!clause.eval_source.empty() && given.make.eval_samples < clause.eval_num_samples))
-    throw Error(Kind::usage, cat("the Data layer will read num_samples ", clause.num_samples, " and eval_num_samples ",
-                                 clause.eval_num_samples, "; ", given.make.samples, " and ", given.make.eval_samples,
+        section.eval_num_samples > 0 ? section.eval_num_samples : std::max<int64_t>(given.make.samples / 10, 1);
+  if (given.make.samples < section.num_samples ||
+      (!section.eval_source.empty() && given.make.eval_samples < section.eval_num_samples))
+    throw Error(Kind::usage, cat("the Data layer will read num_samples ", section.num_samples, " and eval_num_samples ",
+                                 section.eval_num_samples, "; ", given.make.samples, " and ", given.make.eval_samples,
                                  " were asked for"));
   given.make.files = given.files > 0 ? given.files : raw ? 1 : std::min<int64_t>(8, given.make.samples);
   given.make.eval_files = given.eval_files > 0 ? given.eval_files
@@ -97,17 +97,17 @@ void apply_new_form(Arguments& given, const CLI::App& app, const DataClause& cla
   if (app.count("--alpha") == 0 && !given.long_tail.empty()) given.make.alpha = alpha_of(given.long_tail);
 }
 
-/// The clause of the config, and the width of keys that its solver asks for.
-DataClause read_clause(Arguments& given) {
+/// The section of the config, and the width of keys that its solver asks for.
+DataSection read_section(Arguments& given) {
   const Json config = Json::read_file(given.config);
   Problems problems;
-  DataClause clause = data_clause_of(config, problems);
+  DataSection section = data_section_of(config, problems);
   problems.throw_if_any(given.config);
   const Json* solver = config.find("solver");
   const Json* width = solver ? solver->find("input_key_type") : nullptr;
   const bool narrow = width && width->string() && *width->string() == "I32";
-  given.make.key_bytes = given.key_bits > 0 ? given.key_bits / 8 : narrow || clause.format == DataFormat::raw ? 4 : 8;
-  return clause;
+  given.make.key_bytes = given.key_bits > 0 ? given.key_bits / 8 : narrow || section.format == DataFormat::raw ? 4 : 8;
+  return section;
 }
 
 void print(const std::string& set, const std::string& part, const BestPossible& best) {
@@ -120,28 +120,28 @@ void run(Arguments& given, const CLI::App& app) {
   if (!given.config.empty() && !given.old_form.empty())
     throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --config"));
   if (given.config.empty()) apply_old_form(given, app);
-  const DataClause clause = read_clause(given);
+  const DataSection section = read_section(given);
   if (!given.text.empty())
     given.make.written_as = given.text == "csv" ? WrittenAs::csv : WrittenAs::tsv;
-  else if (clause.format == DataFormat::raw)
+  else if (section.format == DataFormat::raw)
     given.make.written_as = WrittenAs::raw;
-  else if (clause.format == DataFormat::parquet)
+  else if (section.format == DataFormat::parquet)
     given.make.written_as = WrittenAs::parquet;
-  if (given.old_form.empty()) apply_new_form(given, app, clause);
+  if (given.old_form.empty()) apply_new_form(given, app, section);
   if (given.distribution == "unified") given.make.alpha = 0;
   given.make.hashed_keys = given.keys == "hashed";
   if (!given.old_form.empty()) {  // of all slots together there
-    const int64_t each = given.make.vocabulary[0] / clause.slots();
+    const int64_t each = given.make.vocabulary[0] / section.slots();
     if (each < 1)
       throw Error(Kind::usage,
-                  cat("a vocabulary_size of ", given.make.vocabulary[0], " for ", clause.slots(), " slots"));
+                  cat("a vocabulary_size of ", given.make.vocabulary[0], " for ", section.slots(), " slots"));
     given.make.vocabulary = {each};
   }
-  const auto best = generate(clause, given.make, Log::to_stderr());
+  const auto best = generate(section, given.make, Log::to_stderr());
   if (!best) return;
-  print(clause.eval_source, "", *best);
+  print(section.eval_source, "", *best);
   for (size_t label = 0; label < best->labels.size(); ++label)
-    print(clause.eval_source, cat(", label ", label), best->labels[label]);
+    print(section.eval_source, cat(", label ", label), best->labels[label]);
 }
 
 int main_of(int argc, char** argv) {

@@ -48,7 +48,7 @@ bool wants_binary_labels(const Json& config) {
 void read_config(Arguments& given) {
   const Json config = Json::read_file(given.config);
   Problems problems;
-  given.look.clause = data_clause_of(config, problems);
+  given.look.section = data_section_of(config, problems);
   problems.throw_if_any(given.config);
   given.look.binary_labels = wants_binary_labels(config);
   const Json* solver = config.find("solver");
@@ -140,12 +140,12 @@ void run(Arguments& given) {
   if (!given.config.empty()) read_config(given);
   if (given.key_bits > 0) given.look.key_width = given.key_bits == 32 ? KeyWidth::u32 : KeyWidth::i64;
   if (given.paths.empty()) {
-    if (!given.look.clause)
+    if (!given.look.section)
       throw Error(
           Kind::usage,
           "expected data files or file lists, or --config FILE, whose source and eval_source are then looked at");
-    given.paths.push_back(given.look.clause->source);
-    if (!given.look.clause->eval_source.empty()) given.paths.push_back(given.look.clause->eval_source);
+    given.paths.push_back(given.look.section->source);
+    if (!given.look.section->eval_source.empty()) given.paths.push_back(given.look.section->eval_source);
   }
   int64_t problems = 0;
   Json sets(Json::Array{});

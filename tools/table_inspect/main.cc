@@ -43,7 +43,7 @@ std::optional<size_t> number_in_name(const std::string& file) {
 
 size_t which_embedding(const Arguments& given, const Config& config) {
   std::vector<std::string> names;
-  for (const EmbeddingEntry& entry : config.embeddings) names.push_back(entry.clause.top());
+  for (const EmbeddingEntry& entry : config.embeddings) names.push_back(entry.section.top());
   if (names.empty()) throw Error(Kind::usage, cat("'", given.config, "' has no embeddings"));
   if (!given.embedding.empty()) {
     const auto found = std::find(names.begin(), names.end(), given.embedding);
@@ -102,11 +102,11 @@ void inspect(const Arguments& given) {
   const Log log = Log::to_stderr();
   const Config config = load_config(given.config, false, log);
   const size_t which = which_embedding(given, config);
-  const EmbeddingClause& clause = config.embeddings[which].clause;
+  const EmbeddingSection& section = config.embeddings[which].section;
   Problems problems;
   const size_t input = wire(config, config.solver.batchsize, problems).embedding_inputs[which];
-  const bool by_slot = clause.identity_by_slot();
-  const SparseFileShape shape{by_slot, clause.dim, config.data.sparse[input].slot_num,
+  const bool by_slot = section.identity_by_slot();
+  const SparseFileShape shape{by_slot, section.dim, config.data.sparse[input].slot_num,
                               config.solver.input_key_type == KeyType::i32 ? 4 : 8};
 
   KeyCounts counts;
@@ -129,7 +129,7 @@ void inspect(const Arguments& given) {
   });
   progress.finish();
 
-  std::printf("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), clause.top().c_str(),
+  std::printf("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), section.top().c_str(),
               by_slot ? "a row for each slot and key" : "a row for each key", whole(shape.slots), whole(shape.dim));
   std::printf("  rows    %lld, keys from %lld to %lld\n", whole(summary.rows()), whole(summary.smallest_key()),
               whole(summary.largest_key()));
@@ -139,7 +139,7 @@ void inspect(const Arguments& given) {
   if (summary.rows_not_finite() > 0)
     std::printf("  %lld rows hold a NaN or an infinity: training diverged\n", whole(summary.rows_not_finite()));
   Json json(Json::Object{{"schema", 1},
-                         {"table", clause.top()},
+                         {"table", section.top()},
                          {"rows", summary.rows()},
                          {"smallest_key", summary.smallest_key()},
                          {"largest_key", summary.largest_key()},

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/features/feature_clause.h"
+#include "data/features/feature_section.h"
 #include "data/io/byte_file.h"
 
 namespace hctr {
@@ -52,15 +52,15 @@ void measure(FeatureGroup& group) {
 
 }  // namespace
 
-FeaturePlan plan_features(const DataClause& clause, const std::string& mapping) {
-  const FeatureSpec spec = read_feature_spec(clause.feature_spec);
+FeaturePlan plan_features(const DataSection& section, const std::string& mapping) {
+  const FeatureSpec spec = read_feature_spec(section.feature_spec);
   Problems problems;
-  const FeatureUse use = use_features(spec, clause, "/layers/0", problems);
-  problems.throw_if_any(clause.feature_spec);
+  const FeatureUse use = use_features(spec, section, "/layers/0", problems);
+  problems.throw_if_any(section.feature_spec);
   FeaturePlan plan{.mapping = mapping,
-                   .label_dim = clause.label.label_dim,
-                   .dense_dim = clause.dense.dense_dim,
-                   .slots = clause.slots(),
+                   .label_dim = section.label.label_dim,
+                   .dense_dim = section.dense.dense_dim,
+                   .slots = section.slots(),
                    .groups = {},
                    .rows = {}};
   const FeatureGroup* tells = nullptr;
@@ -69,7 +69,7 @@ FeaturePlan plan_features(const DataClause& clause, const std::string& mapping) 
   for (const FeatureChunk& chunk : chunks) {
     FeatureGroup group{.kind = chunk.kind, .files = chunk.files, .rows = {}, .fields = {}};
     for (const size_t feature : chunk.features) {
-      add_fields(spec, use, clause.slot_size_array, feature, group.width, group.fields);
+      add_fields(spec, use, section.slot_size_array, feature, group.width, group.fields);
       group.width += group.binary() ? bytes_of(spec.features[feature].type) : 1;
     }
     if (group.fields.empty()) continue;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/clause.h"
+#include "data/data_section.h"
 #include "data/features/feature_spec.h"
 
 namespace hctr {
@@ -42,9 +42,9 @@ struct FeaturePlan {
   std::optional<int64_t> rows;  ///< of the mapping, where a binary chunk tells
 };
 
-/// Chunks without a column that is wanted are left alone. Errors: Error(config) for a specification that the clause
+/// Chunks without a column that is wanted are left alone. Errors: Error(config) for a specification that the section
 /// does not fit; Error(io) for files that are not there; Error(data) for a size that is no whole number of rows, and
 /// binary chunks of different lengths.
-FeaturePlan plan_features(const DataClause&, const std::string& mapping);
+FeaturePlan plan_features(const DataSection&, const std::string& mapping);
 
 }  // namespace hctr

@@ -11,16 +11,16 @@ namespace {
 
 class FeatureSet : public SampleSet {
  public:
-  FeatureSet(const DataClause& clause, const Source& source)
-      : policy_(clause.bad_records), files_{clause.feature_spec}, plan_(plan_features(clause, source.path)) {
+  FeatureSet(const DataSection& section, const Source& source)
+      : policy_(section.bad_records), files_{section.feature_spec}, plan_(plan_features(section, source.path)) {
     if (source.num_samples > 0) most_ = source.num_samples;
     if (plan_.rows && most_.value_or(0) > *plan_.rows)
       throw Error(Kind::data,
-                  cat("mapping \"", source.path, "\" of '", clause.feature_spec, "' holds ", *plan_.rows,
+                  cat("mapping \"", source.path, "\" of '", section.feature_spec, "' holds ", *plan_.rows,
                       " rows, the Data layer says ", *most_, " (\"num_samples\" and \"eval_num_samples\")"));
     samples_ = most_ ? *most_ : plan_.rows ? *plan_.rows : estimate();
     if (samples_ == 0)
-      throw Error(Kind::data, cat("mapping \"", source.path, "\" of '", clause.feature_spec,
+      throw Error(Kind::data, cat("mapping \"", source.path, "\" of '", section.feature_spec,
                                   "': the data set is empty: its files hold no rows"));
   }
 
@@ -56,8 +56,8 @@ class FeatureSet : public SampleSet {
 
 }  // namespace
 
-std::unique_ptr<SampleSet> open_feature_set(const DataClause& clause, const Source& source, KeyWidth, const Log&) {
-  return std::make_unique<FeatureSet>(clause, source);
+std::unique_ptr<SampleSet> open_feature_set(const DataSection& section, const Source& source, KeyWidth, const Log&) {
+  return std::make_unique<FeatureSet>(section, source);
 }
 
 }  // namespace hctr

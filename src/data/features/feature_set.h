@@ -12,6 +12,6 @@ namespace hctr {
 
 /// Source::path is the mapping. Errors: those of plan_features(); Error(data) when it holds no rows, or fewer than
 /// num_samples where a binary chunk tells.
-std::unique_ptr<SampleSet> open_feature_set(const DataClause&, const Source&, KeyWidth, const Log&);
+std::unique_ptr<SampleSet> open_feature_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
 }  // namespace hctr

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/features/feature_clause.h"
+#include "data/features/feature_section.h"
 #include "data/formats/format_table.h"
 
 namespace hctr {
@@ -45,22 +45,23 @@ void resolve_limits(SparseInput& input, const std::string& pointer, Problems& pr
   input.max_nnz = most;
 }
 
-void check_together(DataClause& clause, const std::string& pointer, Problems& problems) {
-  complete_feature_clause(clause, pointer, problems);
-  const FormatType& format = format_type(clause.format);
-  format.check(clause, pointer, problems);
-  if (clause.csv.given && clause.format != DataFormat::csv)
+void check_together(DataSection& section, const std::string& pointer, Problems& problems) {
+  complete_feature_section(section, pointer, problems);
+  const FormatType& format = format_type(section.format);
+  format.check(section, pointer, problems);
+  if (section.csv.given && section.format != DataFormat::csv)
     problems.note(pointer + "/csv", "has no effect: the format is not \"Csv\"");
-  if (clause.criteo.given && clause.format != DataFormat::criteo)
+  if (section.criteo.given && section.format != DataFormat::criteo)
     problems.note(pointer + "/criteo", "has no effect: the format is not \"Criteo\"");
-  if (clause.parquet.given && clause.format != DataFormat::parquet)
+  if (section.parquet.given && section.format != DataFormat::parquet)
     problems.note(pointer + "/parquet", "has no effect: the format is not \"Parquet\"");
-  if (clause.source.empty())
+  if (section.source.empty())
     problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
 
-  std::vector<std::pair<std::string, std::string>> tops = {{clause.label.top, "/label/top"},
-                                                           {clause.dense.top, "/dense/top"}};
-  for (size_t i = 0; i < clause.sparse.size(); ++i) tops.emplace_back(clause.sparse[i].top, cat("/sparse/", i, "/top"));
+  std::vector<std::pair<std::string, std::string>> tops = {{section.label.top, "/label/top"},
+                                                           {section.dense.top, "/dense/top"}};
+  for (size_t i = 0; i < section.sparse.size(); ++i)
+    tops.emplace_back(section.sparse[i].top, cat("/sparse/", i, "/top"));
   for (size_t i = 0; i < tops.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (tops[i].first == tops[j].first)
@@ -103,43 +104,43 @@ Schema<SparseInput> sparse_schema() {
 
 }  // namespace
 
-Schema<DataClause> data_schema() {
-  return Schema<DataClause>("Data")
-      .opt("name", &DataClause::name, "accepted and not used")
-      .opt("format", &DataClause::format, "how the samples are stored")
-      .opt("feature_spec", &DataClause::feature_spec,
+Schema<DataSection> data_schema() {
+  return Schema<DataSection>("Data")
+      .opt("name", &DataSection::name, "accepted and not used")
+      .opt("format", &DataSection::format, "how the samples are stored")
+      .opt("feature_spec", &DataSection::feature_spec,
            "a feature specification (YAML), which takes the place of format: source and eval_source then name "
            "mappings, train and test "
            "where left out, and slot_size_array may follow from the cardinalities")
-      .opt("source", &DataClause::source, "file list of the training data; needed but with feature_spec")
-      .opt("eval_source", &DataClause::eval_source, "file list of the evaluation data; empty: no evaluation")
-      .opt("check", &DataClause::check,
+      .opt("source", &DataSection::source, "file list of the training data; needed but with feature_spec")
+      .opt("eval_source", &DataSection::eval_source, "file list of the evaluation data; empty: no evaluation")
+      .opt("check", &DataSection::check,
            "whether records carry check sums; the files tell, and must agree where this is given")
-      .part("label", &DataClause::label, label_schema(), "the labels of a sample")
-      .part("dense", &DataClause::dense, dense_schema(), "the dense features of a sample")
-      .list("sparse", &DataClause::sparse, sparse_schema(),
+      .part("label", &DataSection::label, label_schema(), "the labels of a sample")
+      .part("dense", &DataSection::dense, dense_schema(), "the dense features of a sample")
+      .list("sparse", &DataSection::sparse, sparse_schema(),
             "the sparse inputs, in the order of their slots in the record")
-      .opt("num_samples", &DataClause::num_samples, "samples in source; not needed for Norm and Parquet", at_least(0))
-      .opt("eval_num_samples", &DataClause::eval_num_samples, "samples in eval_source; not needed for Norm and Parquet",
-           at_least(0))
-      .opt("slot_size_array", &DataClause::slot_size_array, "distinct keys of each slot", between(0, 1LL << 48))
-      .opt("float_label_dense", &DataClause::float_label_dense, "for Raw data; Norm data is always float")
-      .opt("num_workers", &DataClause::num_workers, "threads that parse the data; chosen by the program where absent",
+      .opt("num_samples", &DataSection::num_samples, "samples in source; not needed for Norm and Parquet", at_least(0))
+      .opt("eval_num_samples", &DataSection::eval_num_samples,
+           "samples in eval_source; not needed for Norm and Parquet", at_least(0))
+      .opt("slot_size_array", &DataSection::slot_size_array, "distinct keys of each slot", between(0, 1LL << 48))
+      .opt("float_label_dense", &DataSection::float_label_dense, "for Raw data; Norm data is always float")
+      .opt("num_workers", &DataSection::num_workers, "threads that parse the data; chosen by the program where absent",
            between(1, 1024))
-      .opt("shuffle", &DataClause::shuffle,
+      .opt("shuffle", &DataSection::shuffle,
            "training samples are put into random order within windows of so many, the files in each pass too; 0: as "
            "they stand. The order follows from the solver's seed and the pass",
            between(0, 1 << 30))
-      .opt("bad_records", &DataClause::bad_records,
+      .opt("bad_records", &DataSection::bad_records,
            "what a record that makes no sense is: an error, or left out and counted; left out: an error, but "
            "Norm records that fail their check sum are left out")
-      .opt("max_bad_records", &DataClause::max_bad_records,
+      .opt("max_bad_records", &DataSection::max_bad_records,
            "more records left out than these are an error; left out: any number", at_least(0))
-      .part("csv", &DataClause::csv, csv_schema(), "for Csv data: what its columns are", false)
-      .part("criteo", &DataClause::criteo, criteo_schema(), "for Criteo data: which features become what", false)
-      .part("parquet", &DataClause::parquet, parquet_schema(),
+      .part("csv", &DataSection::csv, csv_schema(), "for Csv data: what its columns are", false)
+      .part("criteo", &DataSection::criteo, criteo_schema(), "for Criteo data: which features become what", false)
+      .part("parquet", &DataSection::parquet, parquet_schema(),
             "for Parquet data: what its columns are and what nulls become", false)
-      .opt("cache_eval_data", &DataClause::cache_eval_data,
+      .opt("cache_eval_data", &DataSection::cache_eval_data,
            "evaluation batches that stay in the device's memory once they have been read, true: all; "
            "the others are read each time",
            at_least(0))
@@ -148,7 +149,7 @@ Schema<DataClause> data_schema() {
       .together(check_together);
 }
 
-DataClause data_clause_of(const Json& config, Problems& problems) {
+DataSection data_section_of(const Json& config, Problems& problems) {
   const Json* layers = config.find("layers");
   if (!layers || !layers->array() || layers->array()->empty()) {
     problems.error("/layers", "expected an array whose first element is the Data layer");

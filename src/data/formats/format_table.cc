@@ -1,7 +1,7 @@
 #include "data/formats/format_table.h"
 
 #include "base/error.h"
-#include "data/features/feature_clause.h"
+#include "data/features/feature_section.h"
 #include "data/features/feature_set.h"
 #include "data/norm/norm_set.h"
 #include "data/parquet/parquet_set.h"
@@ -12,38 +12,38 @@
 namespace hctr {
 namespace {
 
-void check_norm_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
-  const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
-  if (sizes != 0 && sizes != clause.slots())
+void check_norm_section(const DataSection& section, const std::string& pointer, Problems& problems) {
+  const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
+  if (sizes != 0 && sizes != section.slots())
     problems.warn(pointer + "/slot_size_array",
-                  cat("has ", sizes, " numbers for ", clause.slots(), " slots; Norm data does not need it"));
+                  cat("has ", sizes, " numbers for ", section.slots(), " slots; Norm data does not need it"));
 }
 
 }  // namespace
 
 const std::vector<FormatType>& format_types() {
   static const std::vector<FormatType> types = {
-      {DataFormat::norm, {"Norm"}, "the path of a file list", check_norm_clause, open_norm_set},
+      {DataFormat::norm, {"Norm"}, "the path of a file list", check_norm_section, open_norm_set},
       {DataFormat::raw,
        {"Raw", "RawAsync"},
        "the path of a data file or of a file list",
-       check_raw_clause,
+       check_raw_section,
        open_raw_set},
       {DataFormat::parquet,
        {"Parquet"},
        "the path of a file list or of a data file",
-       check_parquet_clause,
+       check_parquet_section,
        open_parquet_set},
       {DataFormat::criteo,
        {"Criteo"},
        "the path of a text file or of a file list",
-       check_criteo_clause,
+       check_criteo_section,
        open_criteo_set},
-      {DataFormat::csv, {"Csv"}, "the path of a text file or of a file list", check_csv_clause, open_csv_set},
+      {DataFormat::csv, {"Csv"}, "the path of a text file or of a file list", check_csv_section, open_csv_set},
       {DataFormat::features,
        {"FeatureSpec"},
        "a mapping of the feature specification",
-       check_feature_clause,
+       check_feature_section,
        open_feature_set},
   };
   return types;

@@ -27,8 +27,8 @@ const char* word(Check check) { return check == Check::sum ? "Sum" : "None"; }
 
 }  // namespace
 
-NormDemands norm_demands(const DataClause& clause, KeyWidth width) {
-  return {.shape = record_shape(clause), .check = clause.check, .key_width = width};
+NormDemands norm_demands(const DataSection& section, KeyWidth width) {
+  return {.shape = record_shape(section), .check = section.check, .key_width = width};
 }
 
 NormInfo read_norm_header(const fs::path& path, const NormDemands& demands) {

@@ -17,7 +17,7 @@ struct NormDemands {
   std::optional<Check> check;             ///< must agree with the files where given
   KeyWidth key_width = KeyWidth::detect;  ///< must agree with the files where they can be told apart
 };
-NormDemands norm_demands(const DataClause&, KeyWidth);
+NormDemands norm_demands(const DataSection&, KeyWidth);
 
 /// One file, understood.
 struct NormInfo {

@@ -10,9 +10,9 @@ namespace {
 
 class NormSet : public SampleSet {
  public:
-  NormSet(const DataClause& clause, const Source& source, KeyWidth width, const Log& log)
-      : demands_(norm_demands(clause, width)),
-        policy_(clause.bad_records),
+  NormSet(const DataSection& section, const Source& source, KeyWidth width, const Log& log)
+      : demands_(norm_demands(section, width)),
+        policy_(section.bad_records),
         files_(read_file_list(source.path, log)),
         infos_(files_.size()) {
     for (const fs::path& file : files_) samples_ += read_norm_header(file, demands_).header.number_of_records;
@@ -57,9 +57,9 @@ class NormSet : public SampleSet {
 
 }  // namespace
 
-std::unique_ptr<SampleSet> open_norm_set(const DataClause& clause, const Source& source, KeyWidth width,
+std::unique_ptr<SampleSet> open_norm_set(const DataSection& section, const Source& source, KeyWidth width,
                                          const Log& log) {
-  return std::make_unique<NormSet>(clause, source, width, log);
+  return std::make_unique<NormSet>(section, source, width, log);
 }
 
 }  // namespace hctr

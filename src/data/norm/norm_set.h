@@ -11,6 +11,6 @@ namespace hctr {
 
 /// Reads the list and every header. Errors: those of read_file_list() and read_norm_header(); Error(data) when there
 /// are no records.
-std::unique_ptr<SampleSet> open_norm_set(const DataClause&, const Source&, KeyWidth, const Log&);
+std::unique_ptr<SampleSet> open_norm_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
 }  // namespace hctr

@@ -12,10 +12,10 @@ using Column = ParquetMetadata::Column;
 
 class Planner {
  public:
-  Planner(const DataClause& clause, const ParquetMetadata* metadata, const fs::path& file, const Log& log)
-      : part_(clause.parquet), metadata_(metadata), file_(file), log_(log) {}
+  Planner(const DataSection& section, const ParquetMetadata* metadata, const fs::path& file, const Log& log)
+      : part_(section.parquet), metadata_(metadata), file_(file), log_(log) {}
 
-  /// Labels and dense values: the first of "labels" and "conts" together, where the clause does not name them.
+  /// Labels and dense values: the first of "labels" and "conts" together, where the section does not name them.
   void numbers(ParquetPlan& plan) {
     const auto labels = static_cast<size_t>(plan.shape.label_dim), dense = static_cast<size_t>(plan.shape.dense_dim);
     std::vector<Column> columns;
@@ -81,16 +81,16 @@ class Planner {
 
 }  // namespace
 
-ParquetPlan parquet_plan(const DataClause& clause, const ParquetMetadata* metadata, const fs::path& first_file,
+ParquetPlan parquet_plan(const DataSection& section, const ParquetMetadata* metadata, const fs::path& first_file,
                          KeyWidth width, const Log& log) {
   ParquetPlan plan;
-  plan.shape = record_shape(clause);
+  plan.shape = record_shape(section);
   plan.most_key = width == KeyWidth::u32 ? std::numeric_limits<uint32_t>::max() : static_cast<uint64_t>(kAllKeys) - 1;
-  Planner planner(clause, metadata, first_file, log);
+  Planner planner(section, metadata, first_file, log);
   planner.numbers(plan);
   planner.slots(plan);
-  std::vector<int64_t> offsets(clause.slot_size_array.size());
-  std::exclusive_scan(clause.slot_size_array.begin(), clause.slot_size_array.end(), offsets.begin(), int64_t{0});
+  std::vector<int64_t> offsets(section.slot_size_array.size());
+  std::exclusive_scan(section.slot_size_array.begin(), section.slot_size_array.end(), offsets.begin(), int64_t{0});
   for (size_t s = 0; s < offsets.size() && s < plan.slots.size(); ++s) plan.slots[s].offset = offsets[s];
   return plan;
 }

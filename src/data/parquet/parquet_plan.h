@@ -10,8 +10,8 @@
 namespace hctr {
 
 /// `metadata`: that beside the first file, or null. Errors: Error(data) when it is needed and not there, or names fewer
-/// columns than the clause has.
-ParquetPlan parquet_plan(const DataClause&, const ParquetMetadata* metadata, const fs::path& first_file, KeyWidth,
+/// columns than the section has.
+ParquetPlan parquet_plan(const DataSection&, const ParquetMetadata* metadata, const fs::path& first_file, KeyWidth,
                          const Log&);
 
 /// Where the plan's columns stand in a file. Errors: Error(data) for columns that are not there, not where `metadata`

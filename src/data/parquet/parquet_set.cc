@@ -103,8 +103,8 @@ class ParquetParser : public Parser {
 
 class ParquetSet : public SampleSet {
  public:
-  ParquetSet(const DataClause& clause, const Source& source, KeyWidth width, const Log& log)
-      : policy_(clause.bad_records) {
+  ParquetSet(const DataSection& section, const Source& source, KeyWidth width, const Log& log)
+      : policy_(section.bad_records) {
     parquet_plugin();  // before anything else is said of the files
     files_ = parquet_files(source.path, log);
     std::map<fs::path, std::optional<ParquetMetadata>> metadata;
@@ -112,7 +112,7 @@ class ParquetSet : public SampleSet {
       const fs::path folder = path.parent_path();
       if (!metadata.contains(folder)) metadata[folder] = read_parquet_metadata(folder);
       const std::optional<ParquetMetadata>& beside = metadata[folder];
-      if (fields_.empty()) plan_ = parquet_plan(clause, beside ? &*beside : nullptr, path, width, log);
+      if (fields_.empty()) plan_ = parquet_plan(section, beside ? &*beside : nullptr, path, width, log);
       const std::shared_ptr<ParquetFile> file = open_parquet(path);
       if (beside) check_rows(*beside, path, file->info().rows);
       fields_.push_back(parquet_fields(plan_, file->info(), path, beside ? beside->path : fs::path()));
@@ -150,27 +150,27 @@ class ParquetSet : public SampleSet {
 
 }  // namespace
 
-void check_parquet_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
-  const ParquetPart& part = clause.parquet;
+void check_parquet_section(const DataSection& section, const std::string& pointer, Problems& problems) {
+  const ParquetPart& part = section.parquet;
   const auto compare = [&](const char* field, int64_t stated, int64_t columns, const char* list) {
     if (columns > 0 && stated != columns)
       problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"parquet\" names ", columns,
                                           columns == 1 ? " column" : " columns"));
   };
-  compare("/label/label_dim", clause.label.label_dim, static_cast<int64_t>(part.labels.size()), "\"labels\"");
-  compare("/dense/dense_dim", clause.dense.dense_dim, columns_of(part.dense), "\"dense\"");
-  if (const int64_t columns = columns_of(part.slots); columns > 0 && columns != clause.slots())
-    problems.error(pointer + "/sparse", cat("has ", clause.slots(),
+  compare("/label/label_dim", section.label.label_dim, static_cast<int64_t>(part.labels.size()), "\"labels\"");
+  compare("/dense/dense_dim", section.dense.dense_dim, columns_of(part.dense), "\"dense\"");
+  if (const int64_t columns = columns_of(part.slots); columns > 0 && columns != section.slots())
+    problems.error(pointer + "/sparse", cat("has ", section.slots(),
                                             " slots in all, but \"slots\" of \"parquet\" names ", columns, " columns"));
-  const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
-  if (sizes != 0 && sizes != clause.slots())
-    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", clause.slots(),
+  const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
+  if (sizes != 0 && sizes != section.slots())
+    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", section.slots(),
                                                      " slots; their sums are added to the keys of Parquet data"));
 }
 
-std::unique_ptr<SampleSet> open_parquet_set(const DataClause& clause, const Source& source, KeyWidth width,
+std::unique_ptr<SampleSet> open_parquet_set(const DataSection& section, const Source& source, KeyWidth width,
                                             const Log& log) {
-  return std::make_unique<ParquetSet>(clause, source, width, log);
+  return std::make_unique<ParquetSet>(section, source, width, log);
 }
 
 }  // namespace hctr

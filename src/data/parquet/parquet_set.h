@@ -10,12 +10,12 @@
 
 namespace hctr {
 
-/// Rules of the clause.
-void check_parquet_clause(const DataClause&, const std::string& pointer, Problems&);
+/// Rules of the section.
+void check_parquet_section(const DataSection&, const std::string& pointer, Problems&);
 
 /// One file or the files of a list. Looks at each file's footer. Errors: Error(io) when there is no plug-in or a file
 /// is missing; Error(data) when a file is not whole, lacks a column or has one of the wrong type, when _metadata.json
 /// says otherwise, or when there are no rows.
-std::unique_ptr<SampleSet> open_parquet_set(const DataClause&, const Source&, KeyWidth, const Log&);
+std::unique_ptr<SampleSet> open_parquet_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
 }  // namespace hctr

@@ -36,13 +36,13 @@ void check_kind(const RawShape& shape, const ByteFile& file, int64_t records) {
 
 class RawSet : public SampleSet, public RowMap {
  public:
-  RawSet(const DataClause& clause, const Source& source, KeyWidth width, const Log& log)
-      : policy_(clause.bad_records), files_(raw_files(source.path, log)), shape_(clause, 4) {
+  RawSet(const DataSection& section, const Source& source, KeyWidth width, const Log& log)
+      : policy_(section.bad_records), files_(raw_files(source.path, log)), shape_(section, 4) {
     std::vector<ByteFile> open;
     int64_t bytes = 0;
     for (const fs::path& file : files_) bytes += open.emplace_back(file).size();
     // Keys have 32 bits; 64 where they were asked for and make the size right.
-    if (const RawShape wide(clause, 8);
+    if (const RawShape wide(section, 8);
         width == KeyWidth::i64 && source.num_samples > 0 && bytes == source.num_samples * wide.record())
       shape_ = wide;
     for (size_t f = 0; f < files_.size(); ++f) {
@@ -152,23 +152,23 @@ class RawSet : public SampleSet, public RowMap {
 
 }  // namespace
 
-RawShape::RawShape(const DataClause& clause, int width)
-    : label_dim(clause.label.label_dim),
-      dense_dim(clause.dense.dense_dim),
-      slots(clause.slots()),
+RawShape::RawShape(const DataSection& section, int width)
+    : label_dim(section.label.label_dim),
+      dense_dim(section.dense.dense_dim),
+      slots(section.slots()),
       key_bytes(width),
-      floats(clause.float_label_dense),
-      offsets(clause.slot_size_array.size()) {
-  std::exclusive_scan(clause.slot_size_array.begin(), clause.slot_size_array.end(), offsets.begin(), int64_t{0});
+      floats(section.float_label_dense),
+      offsets(section.slot_size_array.size()) {
+  std::exclusive_scan(section.slot_size_array.begin(), section.slot_size_array.end(), offsets.begin(), int64_t{0});
 }
 
-void check_raw_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
-  const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
-  if (sizes != 0 && sizes != clause.slots())
-    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", clause.slots(),
+void check_raw_section(const DataSection& section, const std::string& pointer, Problems& problems) {
+  const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
+  if (sizes != 0 && sizes != section.slots())
+    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", section.slots(),
                                                      " slots; their sums are added to the keys of Raw data"));
-  for (size_t i = 0; i < clause.sparse.size(); ++i)
-    if (const SparseInput& input = clause.sparse[i]; input.max_keys() < input.slot_num)
+  for (size_t i = 0; i < section.sparse.size(); ++i)
+    if (const SparseInput& input = section.sparse[i]; input.max_keys() < input.slot_num)
       problems.error(cat(pointer, "/sparse/", i), cat("Raw data has one key in each slot, ", input.slot_num,
                                                       " in all; the limits allow ", input.max_keys()));
 }
@@ -182,9 +182,9 @@ int64_t raw_records(const RawShape& shape, const fs::path& file, int64_t bytes) 
   return bytes / shape.record();
 }
 
-std::unique_ptr<SampleSet> open_raw_set(const DataClause& clause, const Source& source, KeyWidth width,
+std::unique_ptr<SampleSet> open_raw_set(const DataSection& section, const Source& source, KeyWidth width,
                                         const Log& log) {
-  return std::make_unique<RawSet>(clause, source, width, log);
+  return std::make_unique<RawSet>(section, source, width, log);
 }
 
 }  // namespace hctr

@@ -12,7 +12,7 @@ namespace hctr {
 
 /// The bytes of one record: label_dim and dense_dim numbers of 4 bytes, then one key for each slot.
 struct RawShape {
-  RawShape(const DataClause&, int key_bytes);
+  RawShape(const DataSection&, int key_bytes);
 
   int64_t label_dim, dense_dim, slots;
   int key_bytes;
@@ -22,15 +22,15 @@ struct RawShape {
   int64_t record() const { return numbers() + key_bytes * slots; }
 };
 
-/// Rules of the clause.
-void check_raw_clause(const DataClause&, const std::string& pointer, Problems&);
+/// Rules of the section.
+void check_raw_section(const DataSection&, const std::string& pointer, Problems&);
 
 /// Records of a file of `bytes` bytes. Errors: Error(data) when they are not a multiple of the record.
 int64_t raw_records(const RawShape&, const fs::path& file, int64_t bytes);
 
 /// One file or the files of a list. Errors: as above; Error(data) when the files hold fewer than num_samples records,
 /// none, or labels of the other kind (integers for floats).
-std::unique_ptr<SampleSet> open_raw_set(const DataClause&, const Source&, KeyWidth, const Log&);
+std::unique_ptr<SampleSet> open_raw_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
 /// Memory that is used again.
 struct RawScratch {

@@ -29,24 +29,24 @@ void ReaderSet::describe(StepState& state, int64_t rows, int64_t first_sample) c
   state.samples = static_cast<int32_t>(layout.shape.samples);
 }
 
-Reader::Reader(const DataClause& clause, const Source& source, const BatchLayout& layout, std::vector<std::byte*> slots,
-               const ReaderOptions& options, const Log& log) {
+Reader::Reader(const DataSection& section, const Source& source, const BatchLayout& layout,
+               std::vector<std::byte*> slots, const ReaderOptions& options, const Log& log) {
   HCTR_EXPECT(options.batch > 0 && options.workers > 0 && options.ranks > 0 && options.rank >= 0 &&
                   options.rank < options.ranks && !slots.empty(),
               "reader of ", options.batch, " samples, ", options.workers, " workers, rank ", options.rank, " of ",
               options.ranks, ", ", slots.size(), " slots");
-  set_.reset(new ReaderSet{.samples = format_type(clause.format).open(clause, source, options.key_width, log),
+  set_.reset(new ReaderSet{.samples = format_type(section.format).open(section, source, options.key_width, log),
                            .layout = layout,
                            .slots = std::move(slots),
                            .options = options,
                            .blocks = {},
-                           .care = {.set = source.path, .most = clause.max_bad_records, .log = log}});
+                           .care = {.set = source.path, .most = section.max_bad_records, .log = log}});
   ReaderSet& set = *set_;
   set.rank_begin = options.batch * options.rank / options.ranks;
   set.rank_end = options.batch * (options.rank + 1) / options.ranks;
   HCTR_EXPECT(layout.shape.samples >= set.rank_end - set.rank_begin, "a layout of ", layout.shape.samples, " rows for ",
               set.rank_end - set.rank_begin);
-  expect_same_shape(layout.shape, record_shape(clause));
+  expect_same_shape(layout.shape, record_shape(section));
   reset(options.from);
 }
 

@@ -32,7 +32,7 @@
 
 #include "base/log.h"
 #include "data/batch_layout.h"
-#include "data/clause.h"
+#include "data/data_section.h"
 #include "data/formats/format_table.h"
 #include "data/reader/reader_position.h"
 
@@ -56,7 +56,7 @@ struct ReaderOptions {
 /// Reads one set. The threads start at once and run ahead until all slots are full.
 ///
 /// Each batch fills its slot up to layout.bytes and, of the StepState, sets first_sample (of this rank's row 0, counted
-/// since the very start or the last reset()), valid_samples and global_samples. Bad records that the clause's policy
+/// since the very start or the last reset()), valid_samples and global_samples. Bad records that the section's policy
 /// leaves out are counted; the first of each file is logged. Who has a slot writes nothing but the StepState there:
 /// what is the same in the next batch is not written again.
 class Reader {
@@ -64,7 +64,7 @@ class Reader {
   /// `slots`: memory of layout.bytes each, aligned for any type, alive as long as the reader.
   /// Errors: those of the format for files that are missing or whose headers are wrong; Error(data) when the set is
   /// empty.
-  Reader(const DataClause&, const Source&, const BatchLayout&, std::vector<std::byte*> slots, const ReaderOptions&,
+  Reader(const DataSection&, const Source&, const BatchLayout&, std::vector<std::byte*> slots, const ReaderOptions&,
          const Log&);
   ~Reader();
   Reader(const Reader&) = delete;

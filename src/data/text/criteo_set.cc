@@ -72,30 +72,30 @@ CriteoStyle criteo_style(const CriteoPart& part) {
           .key_bytes = static_cast<int>(part.key_bits / 8)};
 }
 
-void check_criteo_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
-  const CriteoStyle style = criteo_style(clause.criteo);
+void check_criteo_section(const DataSection& section, const std::string& pointer, Problems& problems) {
+  const CriteoStyle style = criteo_style(section.criteo);
   const int64_t slots = style.deep_slots() + (style.wide_keys() > 0);
-  if (clause.label.label_dim != 1)
-    problems.error(pointer + "/label/label_dim", cat("Criteo data has 1 label, not ", clause.label.label_dim));
-  if (clause.dense.dense_dim != style.dense_dim())
+  if (section.label.label_dim != 1)
+    problems.error(pointer + "/label/label_dim", cat("Criteo data has 1 label, not ", section.label.label_dim));
+  if (section.dense.dense_dim != style.dense_dim())
     problems.error(pointer + "/dense/dense_dim", cat("Criteo data with these options has ", style.dense_dim(),
-                                                     " dense values, not ", clause.dense.dense_dim));
-  if (clause.slots() != slots)
+                                                     " dense values, not ", section.dense.dense_dim));
+  if (section.slots() != slots)
     problems.error(pointer + "/sparse",
-                   cat("has ", clause.slots(), " slots in all; Criteo data with these options has ", slots));
+                   cat("has ", section.slots(), " slots in all; Criteo data with these options has ", slots));
   else if (style.wide_keys() > 0 &&
-           std::min(clause.sparse[0].max_keys(), *clause.sparse[0].max_nnz) < style.wide_keys())
+           std::min(section.sparse[0].max_keys(), *section.sparse[0].max_nnz) < style.wide_keys())
     problems.error(pointer + "/sparse/0",
                    cat("its first slot is the wide one, with ", style.wide_keys(), " keys; the limits allow fewer"));
 }
 
-TextFormat criteo_format(const DataClause& clause) {
-  auto rows = std::make_shared<const CriteoRows>(criteo_style(clause.criteo));
+TextFormat criteo_format(const DataSection& section) {
+  auto rows = std::make_shared<const CriteoRows>(criteo_style(section.criteo));
   return {{.delimiter = '\t', .quote = 0}, false, [rows](Cells) { return rows; }};
 }
 
-std::unique_ptr<SampleSet> open_criteo_set(const DataClause& clause, const Source& source, KeyWidth, const Log& log) {
-  return open_text_set(clause, source, criteo_format(clause), log);
+std::unique_ptr<SampleSet> open_criteo_set(const DataSection& section, const Source& source, KeyWidth, const Log& log) {
+  return open_text_set(section, source, criteo_format(section), log);
 }
 
 }  // namespace hctr

@@ -8,11 +8,11 @@
 
 namespace hctr {
 
-void check_criteo_clause(const DataClause&, const std::string& pointer, Problems&);
+void check_criteo_section(const DataSection&, const std::string& pointer, Problems&);
 
 CriteoStyle criteo_style(const CriteoPart&);
-TextFormat criteo_format(const DataClause&);
+TextFormat criteo_format(const DataSection&);
 
-std::unique_ptr<SampleSet> open_criteo_set(const DataClause&, const Source&, KeyWidth, const Log&);
+std::unique_ptr<SampleSet> open_criteo_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
 }  // namespace hctr

@@ -102,23 +102,23 @@ class CsvRows : public RowMaker {
 
 }  // namespace
 
-void check_csv_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
-  const CsvPart& csv = clause.csv;
+void check_csv_section(const DataSection& section, const std::string& pointer, Problems& problems) {
+  const CsvPart& csv = section.csv;
   if (!csv.given) return problems.error(pointer, "Csv data needs the object \"csv\", which says what its columns are");
   const auto compare = [&](const char* field, int64_t stated, int64_t columns, const char* list) {
     if (stated != columns)
       problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"csv\" names ", columns,
                                           columns == 1 ? " column" : " columns"));
   };
-  compare("/label/label_dim", clause.label.label_dim, static_cast<int64_t>(csv.labels.size()), "\"labels\"");
-  compare("/dense/dense_dim", clause.dense.dense_dim, columns_of(csv.dense), "\"dense\"");
-  if (clause.slots() != columns_of(csv.slots))
-    problems.error(pointer + "/sparse", cat("has ", clause.slots(), " slots in all, but \"slots\" of \"csv\" names ",
+  compare("/label/label_dim", section.label.label_dim, static_cast<int64_t>(csv.labels.size()), "\"labels\"");
+  compare("/dense/dense_dim", section.dense.dense_dim, columns_of(csv.dense), "\"dense\"");
+  if (section.slots() != columns_of(csv.slots))
+    problems.error(pointer + "/sparse", cat("has ", section.slots(), " slots in all, but \"slots\" of \"csv\" names ",
                                             columns_of(csv.slots), " columns"));
 }
 
-TextFormat csv_format(const DataClause& clause) {
-  const CsvPart& part = clause.csv;
+TextFormat csv_format(const DataSection& section) {
+  const CsvPart& part = section.csv;
   auto rules = std::make_shared<const CsvRules>(rules_of(part));
   const auto maker = [rules, header = part.header, names = part.columns](Cells first) {
     std::vector<std::string> columns = names;
@@ -131,8 +131,8 @@ TextFormat csv_format(const DataClause& clause) {
   return {{part.delimiter[0], part.quote.empty() ? '\0' : part.quote[0]}, part.header, maker};
 }
 
-std::unique_ptr<SampleSet> open_csv_set(const DataClause& clause, const Source& source, KeyWidth, const Log& log) {
-  return open_text_set(clause, source, csv_format(clause), log);
+std::unique_ptr<SampleSet> open_csv_set(const DataSection& section, const Source& source, KeyWidth, const Log& log) {
+  return open_text_set(section, source, csv_format(section), log);
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Text with any columns, as the "csv" clause describes them.
+// Text with any columns, as the "csv" section describes them.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,11 @@
 
 namespace hctr {
 
-void check_csv_clause(const DataClause&, const std::string& pointer, Problems&);
+void check_csv_section(const DataSection&, const std::string& pointer, Problems&);
 
-/// What the clause makes of a text. Reads vocabularies. Errors: Error(io), Error(data) for those.
-TextFormat csv_format(const DataClause&);
+/// What the section makes of a text. Reads vocabularies. Errors: Error(io), Error(data) for those.
+TextFormat csv_format(const DataSection&);
 
-std::unique_ptr<SampleSet> open_csv_set(const DataClause&, const Source&, KeyWidth, const Log&);
+std::unique_ptr<SampleSet> open_csv_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
 }  // namespace hctr

@@ -32,9 +32,9 @@ struct TextFile {
 
 class TextSet : public SampleSet {
  public:
-  TextSet(const DataClause& clause, const Source& source, const TextFormat& format, const Log& log)
-      : shape_(record_shape(clause)),
-        policy_(clause.bad_records),
+  TextSet(const DataSection& section, const Source& source, const TextFormat& format, const Log& log)
+      : shape_(record_shape(section)),
+        policy_(section.bad_records),
         format_(format),
         files_(text_files(source.path, log)),
         known_(files_.size()) {
@@ -165,9 +165,9 @@ std::unique_ptr<Parser> TextSet::parser() const { return std::make_unique<TextPa
 
 }  // namespace
 
-std::unique_ptr<SampleSet> open_text_set(const DataClause& clause, const Source& source, const TextFormat& format,
+std::unique_ptr<SampleSet> open_text_set(const DataSection& section, const Source& source, const TextFormat& format,
                                          const Log& log) {
-  return std::make_unique<TextSet>(clause, source, format, log);
+  return std::make_unique<TextSet>(section, source, format, log);
 }
 
 }  // namespace hctr

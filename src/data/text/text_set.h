@@ -40,7 +40,7 @@ struct TextFormat {
 
 /// One file or the files of a list. Errors: Error(io); Error(data) when the first file is empty or its maker has
 /// something against it.
-std::unique_ptr<SampleSet> open_text_set(const DataClause&, const Source&, const TextFormat&, const Log&);
+std::unique_ptr<SampleSet> open_text_set(const DataSection&, const Source&, const TextFormat&, const Log&);
 
 /// Where the whole records of text[0, size) begin, and the last ends; blank lines are none. Behind the text are
 /// kTextPadding bytes.

@@ -121,8 +121,8 @@ HCTR_HD bool find_row_in_line(const IndexEntry* entries, const ProbeOrder& order
   return false;
 }
 
-/// The row of (key, slot) if it was handed out by the time `last_row` was, else 0. Beside insertions: a place without a
-/// row, or with a newer one, is as good as another key's.
+/// The row of (key, slot) if it was handed out by the time `last_row` was, else 0. SideStream insertions: a place
+/// without a row, or with a newer one, is as good as another key's.
 template <class Places, AtOnce kAtOnce>
 HCTR_HD uint32_t find_row(const IndexEntry* entries, uint64_t mask, uint32_t last_row, int64_t key, int32_t slot) {
   uint32_t row = 0;

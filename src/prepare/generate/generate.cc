@@ -90,11 +90,11 @@ class ParquetFiles : public PartWriter {
 
 /// The folder of a part's Parquet files: that of its list, where the parts have lists in different ones, for each has a
 /// _metadata.json.
-fs::path parquet_folder(const Part& part, const DataClause& clause, const GenerateOptions& options) {
+fs::path parquet_folder(const Part& part, const DataSection& section, const GenerateOptions& options) {
   if (!options.folder.empty()) return options.folder / part.name;
   const fs::path beside = part.list.parent_path();
-  return fs::path(clause.source).parent_path() == fs::path(clause.eval_source).parent_path() &&
-                 !clause.eval_source.empty()
+  return fs::path(section.source).parent_path() == fs::path(section.eval_source).parent_path() &&
+                 !section.eval_source.empty()
              ? beside / part.list.stem()
              : beside;
 }
@@ -187,7 +187,7 @@ void check_options(const std::vector<Part>& parts, const GenerateOptions& option
 
 }  // namespace
 
-Json made_with(const DataClause& clause, const GenerateOptions& options) {
+Json made_with(const DataSection& section, const GenerateOptions& options) {
   const auto whole = [](uint64_t value) { return Json(std::to_string(value)); };
   Json made;
   made.set("schema", 1)
@@ -206,26 +206,26 @@ Json made_with(const DataClause& clause, const GenerateOptions& options) {
   if (options.written_as == WrittenAs::csv || options.written_as == WrittenAs::tsv)
     made.set("text", options.written_as == WrittenAs::csv ? "csv" : "tsv");
   made.set("key_bytes", options.key_bytes).set("folder", options.folder.string());
-  DataClause content = clause;  // what does not change the samples does not count
+  DataSection content = section;  // what does not change the samples does not count
   content.num_workers.reset();
   made.set("data", data_schema().effective(content));
   return made;
 }
 
-std::optional<BestPossible> generate(const DataClause& clause, const GenerateOptions& options, const Log& log) {
-  if (clause.format == DataFormat::features)
+std::optional<BestPossible> generate(const DataSection& section, const GenerateOptions& options, const Log& log) {
+  if (section.format == DataFormat::features)
     throw Error(Kind::usage,
                 "feature specifications are not generated; make text with --text csv from a Data layer without one, "
                 "and describe it with the tool feature_spec");
-  std::vector<Part> parts = {{"train", clause.source, options.samples, options.files}};
-  if (!clause.eval_source.empty())
-    parts.push_back({"val", clause.eval_source, options.eval_samples, options.eval_files});
+  std::vector<Part> parts = {{"train", section.source, options.samples, options.files}};
+  if (!section.eval_source.empty())
+    parts.push_back({"val", section.eval_source, options.eval_samples, options.eval_files});
   check_options(parts, options);
-  const Json made = made_with(clause, options);
+  const Json made = made_with(section, options);
   if (std::all_of(parts.begin(), parts.end(),
                   [&](const Part& part) { return present(part, made, options.written_as, log); })) {
-    log.info("'", clause.source, "' is there already, made with the same parameters; nothing to do");
-    return parts.size() == 2 ? read_best_possible(clause.eval_source) : std::nullopt;
+    log.info("'", section.source, "' is there already, made with the same parameters; nothing to do");
+    return parts.size() == 2 ? read_best_possible(section.eval_source) : std::nullopt;
   }
   for (const Part& part : parts)
     if (fs::exists(part.list) && !options.force)
@@ -234,13 +234,13 @@ std::optional<BestPossible> generate(const DataClause& clause, const GenerateOpt
                                    "--force overwrites it and its data files"));
   if (options.written_as == WrittenAs::parquet && !options.force)
     for (const Part& part : parts)
-      if (const fs::path other = parquet_folder(part, clause, options) / kParquetMetadata; fs::exists(other))
+      if (const fs::path other = parquet_folder(part, section, options) / kParquetMetadata; fs::exists(other))
         throw Error(Kind::usage,
                     cat("'", other.string(),
                         "' is there already, and this set would have its own there; choose another folder for '",
                         part.list.string(), "', or overwrite it with --force"));
-  const SampleMaker maker(clause, options);
-  const SampleEncoder encoder(clause, options.written_as, maker.style());
+  const SampleMaker maker(section, options);
+  const SampleEncoder encoder(section, options.written_as, maker.style());
   ThreadPool pool(options.threads);
   std::optional<BestPossible> best;
   if (options.written_as == WrittenAs::parquet) parquet_plugin();  // before anything is removed
@@ -249,7 +249,7 @@ std::optional<BestPossible> generate(const DataClause& clause, const GenerateOpt
               true);  // they would speak of other data if this run stopped half-way
     std::unique_ptr<PartWriter> writer;
     if (options.written_as == WrittenAs::parquet)
-      writer = std::make_unique<ParquetFiles>(parquet_folder(part, clause, options), part.list,
+      writer = std::make_unique<ParquetFiles>(parquet_folder(part, section, options), part.list,
                                               parquet_style(maker, options.threads));
     else
       writer = std::make_unique<ByteFiles>(part, encoder, options);

@@ -1,4 +1,4 @@
-// Making a data set with a planted truth for a Data clause.
+// Making a data set with a planted truth for a Data section.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "data/clause.h"
+#include "data/data_section.h"
 #include "metrics/best_possible.h"
 #include "prepare/generate/sample_encoder.h"
 
@@ -26,7 +26,7 @@ struct GenerateOptions {
       vocabulary;  ///< distinct keys: one number for all slots, or one per slot; empty: slot_size_array, or 10000
   std::vector<int64_t>
       nnz;  ///< keys of a slot in every sample: one number, or one per slot; empty: drawn from 1 to the most
-  int64_t max_nnz = 0;       ///< most keys of a slot; 0: as the clause allows, spread evenly over the slots
+  int64_t max_nnz = 0;       ///< most keys of a slot; 0: as the section allows, spread evenly over the slots
   bool hashed_keys = false;  ///< keys scattered over 63 bits instead of counting up from the slot's offset
   int key_bytes = 8;
   WrittenAs written_as = WrittenAs::norm;
@@ -36,12 +36,12 @@ struct GenerateOptions {
 };
 
 /// The parameters that decide the content, as JSON: kept beside the data, to know it again.
-Json made_with(const DataClause&, const GenerateOptions&);
+Json made_with(const DataSection&, const GenerateOptions&);
 
 /// Writes the training and, unless eval_source is empty, the evaluation set, their lists, and the truth beside the
 /// latter. The same for any number of threads. Does nothing when data of the same parameters is there already. Errors:
-/// Error(usage) for options that do not fit the clause, or when other data is there without `force`; Error(io). Returns
-/// what a model knowing the truth reaches on the evaluation set; empty without one.
-std::optional<BestPossible> generate(const DataClause&, const GenerateOptions&, const Log&);
+/// Error(usage) for options that do not fit the section, or when other data is there without `force`; Error(io).
+/// Returns what a model knowing the truth reaches on the evaluation set; empty without one.
+std::optional<BestPossible> generate(const DataSection&, const GenerateOptions&, const Log&);
 
 }  // namespace hctr

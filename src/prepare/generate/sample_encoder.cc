@@ -25,25 +25,25 @@ void put_text(std::vector<std::byte>& out, std::string_view text) {
 /// integers.
 int32_t count_of(float value) { return static_cast<int32_t>(std::lround(std::expm1(8 * static_cast<double>(value)))); }
 
-std::string header_of(const DataClause& clause, char separator) {
+std::string header_of(const DataSection& section, char separator) {
   std::string header;
-  for (int64_t i = 0; i < clause.label.label_dim; ++i)
+  for (int64_t i = 0; i < section.label.label_dim; ++i)
     header +=
-        cat(header.empty() ? "" : std::string(1, separator), clause.label.label_dim == 1 ? "label" : cat("label", i));
-  for (int64_t i = 0; i < clause.dense.dense_dim; ++i) header += cat(separator, "I", i + 1);
-  for (int64_t i = 0; i < clause.slots(); ++i) header += cat(separator, "C", i + 1);
+        cat(header.empty() ? "" : std::string(1, separator), section.label.label_dim == 1 ? "label" : cat("label", i));
+  for (int64_t i = 0; i < section.dense.dense_dim; ++i) header += cat(separator, "I", i + 1);
+  for (int64_t i = 0; i < section.slots(); ++i) header += cat(separator, "C", i + 1);
   return header + "\n";
 }
 
 }  // namespace
 
-SampleEncoder::SampleEncoder(const DataClause& clause, WrittenAs as, const NormStyle& style)
-    : as_(as), style_(style), floats_(clause.float_label_dense), added_(static_cast<size_t>(clause.slots())) {
-  if (as == WrittenAs::csv || as == WrittenAs::tsv) header_ = header_of(clause, as == WrittenAs::csv ? ',' : '\t');
+SampleEncoder::SampleEncoder(const DataSection& section, WrittenAs as, const NormStyle& style)
+    : as_(as), style_(style), floats_(section.float_label_dense), added_(static_cast<size_t>(section.slots())) {
+  if (as == WrittenAs::csv || as == WrittenAs::tsv) header_ = header_of(section, as == WrittenAs::csv ? ',' : '\t');
   if (as == WrittenAs::parquet) style_.check = Check::none;
   if ((as == WrittenAs::raw || as == WrittenAs::parquet) &&
-      static_cast<int64_t>(clause.slot_size_array.size()) == clause.slots())
-    std::exclusive_scan(clause.slot_size_array.begin(), clause.slot_size_array.end(), added_.begin(), int64_t{0});
+      static_cast<int64_t>(section.slot_size_array.size()) == section.slots())
+    std::exclusive_scan(section.slot_size_array.begin(), section.slot_size_array.end(), added_.begin(), int64_t{0});
 }
 
 void SampleEncoder::append(const GeneratedSample& made, std::vector<std::byte>& out) const {

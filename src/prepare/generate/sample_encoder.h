@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/clause.h"
+#include "data/data_section.h"
 #include "prepare/generate/planted_truth.h"
 #include "prepare/write/norm_writer.h"
 
@@ -23,8 +23,8 @@ struct GeneratedSample {
 
 class SampleEncoder {
  public:
-  /// Errors: Error(usage) when the clause's records cannot be written so.
-  SampleEncoder(const DataClause&, WrittenAs, const NormStyle&);
+  /// Errors: Error(usage) when the section's records cannot be written so.
+  SampleEncoder(const DataSection&, WrittenAs, const NormStyle&);
 
   void append(const GeneratedSample&, std::vector<std::byte>& out) const;
   /// What stands in front of the samples of a file of `samples` samples.

@@ -15,15 +15,15 @@ constexpr double kSpread = 1.36;   // of the logits: normal with this deviation 
 constexpr int64_t kPilot = 65536;  // samples that settle scale and bias
 constexpr int64_t kDefaultVocabulary = 10000;
 
-std::vector<int64_t> vocabulary_for(const DataClause& clause, const GenerateOptions& options) {
+std::vector<int64_t> vocabulary_for(const DataSection& section, const GenerateOptions& options) {
   std::vector<int64_t> sizes = options.vocabulary;
-  if (sizes.empty() && static_cast<int64_t>(clause.slot_size_array.size()) == clause.slots())
-    sizes = clause.slot_size_array;
+  if (sizes.empty() && static_cast<int64_t>(section.slot_size_array.size()) == section.slots())
+    sizes = section.slot_size_array;
   if (sizes.empty()) sizes = {kDefaultVocabulary};
-  if (sizes.size() == 1) sizes.resize(static_cast<size_t>(clause.slots()), sizes[0]);
-  if (static_cast<int64_t>(sizes.size()) != clause.slots())
+  if (sizes.size() == 1) sizes.resize(static_cast<size_t>(section.slots()), sizes[0]);
+  if (static_cast<int64_t>(sizes.size()) != section.slots())
     throw Error(Kind::usage,
-                cat("--vocabulary has ", sizes.size(), " numbers; the Data layer has ", clause.slots(), " slots"));
+                cat("--vocabulary has ", sizes.size(), " numbers; the Data layer has ", section.slots(), " slots"));
   if (std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 1 || size > int64_t{1} << 40; }))
     throw Error(Kind::usage, "each slot needs a vocabulary of at least 1 and at most 2^40 keys");
   return sizes;
@@ -78,13 +78,13 @@ void SampleMaker::check_raw() const {
 }
 
 /// Of formats whose readers add the sums of slot_size_array to the keys.
-void SampleMaker::check_added(const DataClause& clause) const {
-  if (static_cast<int64_t>(clause.slot_size_array.size()) != clause.slots()) return;
+void SampleMaker::check_added(const DataSection& section) const {
+  if (static_cast<int64_t>(section.slot_size_array.size()) != section.slots()) return;
   if (hashed_)
     throw Error(Kind::usage,
                 "the sums of slot_size_array are added to the keys of Parquet data; hashed keys have no use for it: "
                 "leave one of them out");
-  if (vocabulary_ != clause.slot_size_array)
+  if (vocabulary_ != section.slot_size_array)
     throw Error(Kind::usage,
                 "--vocabulary differs from slot_size_array of the Data layer, whose sums the reader of Raw and Parquet "
                 "data adds to the keys; leave one of them out");
@@ -112,16 +112,16 @@ class SampleMaker::Draws {
   int used_ = 4;
 };
 
-SampleMaker::SampleMaker(const DataClause& clause, const GenerateOptions& options)
-    : shape_(record_shape(clause)),
+SampleMaker::SampleMaker(const DataSection& section, const GenerateOptions& options)
+    : shape_(record_shape(section)),
       style_{.label_dim = shape_.label_dim,
              .dense_dim = shape_.dense_dim,
              .slots = shape_.slots(),
-             .check = clause.check.value_or(Check::sum),
+             .check = section.check.value_or(Check::sum),
              .key_bytes = options.key_bytes},
       seed_(options.seed),
       hashed_(options.hashed_keys),
-      vocabulary_(vocabulary_for(clause, options)),
+      vocabulary_(vocabulary_for(section, options)),
       fixed_nnz_(!options.nnz.empty()) {
   if (hashed_ && style_.key_bytes == 4)
     throw Error(Kind::usage, "hashed keys need 64 bits; use --key-bits 64 or --keys contiguous");
@@ -145,7 +145,7 @@ SampleMaker::SampleMaker(const DataClause& clause, const GenerateOptions& option
   for (const int64_t most : most_nnz_)
     mean_nnz.push_back(fixed_nnz_ ? static_cast<double>(most) : (1 + static_cast<double>(most)) / 2);
   if (options.written_as == WrittenAs::raw) check_raw();
-  if (options.written_as == WrittenAs::raw || options.written_as == WrittenAs::parquet) check_added(clause);
+  if (options.written_as == WrittenAs::raw || options.written_as == WrittenAs::parquet) check_added(section);
 
   PlantedSample sample;
   std::vector<double> raw_values(kPilot);

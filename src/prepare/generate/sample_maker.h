@@ -12,10 +12,10 @@
 
 namespace hctr {
 
-/// Errors of the constructor: Error(usage) for options that do not fit the clause.
+/// Errors of the constructor: Error(usage) for options that do not fit the section.
 class SampleMaker {
  public:
-  SampleMaker(const DataClause&, const GenerateOptions&);
+  SampleMaker(const DataSection&, const GenerateOptions&);
 
   /// Makes sample `index` of `part` (a stream number), with the true probability of each label and whether it came out
   /// positive: probability [label_dim], positive [label_dim]. `sample` is memory of one thread, used again.
@@ -31,7 +31,7 @@ class SampleMaker {
   class Draws;
   void draw_inputs(Draws&, PlantedSample&) const;
   void check_raw() const;
-  void check_added(const DataClause&) const;
+  void check_added(const DataSection&) const;
 
   RecordShape shape_;
   NormStyle style_;

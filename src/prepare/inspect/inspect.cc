@@ -259,9 +259,9 @@ void SlotSummary::merge(SlotSummary& other) {
 }
 
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& options, const Log& log) {
-  if (!options.clause || options.clause->format == DataFormat::parquet) return raw_files(path, log, true);
-  if (options.clause->format == DataFormat::features) return {path};
-  return options.clause->format == DataFormat::norm || options.clause->format == DataFormat::raw
+  if (!options.section || options.section->format == DataFormat::parquet) return raw_files(path, log, true);
+  if (options.section->format == DataFormat::features) return {path};
+  return options.section->format == DataFormat::norm || options.section->format == DataFormat::raw
              ? raw_files(path, log)
              : text_files(path, log);
 }

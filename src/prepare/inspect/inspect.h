@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "data/clause.h"
+#include "data/data_section.h"
 #include "data/formats/format_table.h"
 #include "prepare/inspect/distinct_count.h"
 
@@ -50,8 +50,8 @@ struct Inspection {
 };
 
 struct InspectOptions {
-  std::optional<DataClause> clause;  ///< what records must be like; without, Norm files tell by themselves
-  bool binary_labels = false;        ///< a label other than 0 or 1 is a problem
+  std::optional<DataSection> section;  ///< what records must be like; without, Norm files tell by themselves
+  bool binary_labels = false;          ///< a label other than 0 or 1 is a problem
   KeyWidth key_width = KeyWidth::detect;
   int64_t head = 0, most_problems = 20;
   int64_t exact_bound = 1 << 20;  ///< of distinct keys
@@ -62,10 +62,10 @@ struct InspectOptions {
 /// of read_file_list().
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions&, const Log&);
 
-/// Reads every record of the files. With a clause each record's keys are held against the limits of their slots and
+/// Reads every record of the files. With a section each record's keys are held against the limits of their slots and
 /// slot_size_array, labels and dense values must be finite. What is wrong is gathered, and reading goes on behind it
 /// where that is possible; the result does not depend on the number of threads. Errors: Error(io); Error(usage) for
-/// files that tell too little without a clause.
+/// files that tell too little without a section.
 Inspection inspect(const std::vector<fs::path>& files, const InspectOptions&);
 
 }  // namespace hctr

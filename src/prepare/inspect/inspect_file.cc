@@ -16,44 +16,44 @@ namespace {
 
 constexpr int64_t kLoose = 4096;  // keys of a slot that can still be read; limits are judged later, record by record
 
-/// Limits that let a record be read although it breaks those of the clause.
-DataClause loose(DataClause clause) {
-  for (SparseInput& input : clause.sparse) {
+/// Limits that let a record be read although it breaks those of the section.
+DataSection loose(DataSection section) {
+  for (SparseInput& input : section.sparse) {
     input.nnz_per_slot.reset();
     input.max_nnz = std::max(*input.max_nnz, kLoose);
     input.max_feature_num_per_sample = std::max(*input.max_feature_num_per_sample, kLoose * input.slot_num);
   }
-  clause.bad_records = BadRecordPolicy::skip;
-  return clause;
+  section.bad_records = BadRecordPolicy::skip;
+  return section;
 }
 
-/// What a file itself says, as a clause with one sparse input.
-DataClause clause_of(int64_t labels, int64_t dense, int64_t slots) {
-  DataClause clause;
-  clause.label.label_dim = labels;
-  clause.dense.dense_dim = dense;
+/// What a file itself says, as a section with one sparse input.
+DataSection section_of(int64_t labels, int64_t dense, int64_t slots) {
+  DataSection section;
+  section.label.label_dim = labels;
+  section.dense.dense_dim = dense;
   SparseInput input;
   input.top = "slots";
   input.slot_num = slots;
   input.max_nnz = kLoose;
   input.max_feature_num_per_sample = kLoose * slots;
-  clause.sparse = {input};
-  return clause;
+  section.sparse = {input};
+  return section;
 }
 
-DataClause clause_of_metadata(const fs::path& path) {
+DataSection section_of_metadata(const fs::path& path) {
   const auto metadata = read_parquet_metadata(path.parent_path());
   if (!metadata)
     throw Error(Kind::usage, cat("there is no ", kParquetMetadata, " beside '", path.string(),
                                  "'; say with --config which of its columns are what"));
-  DataClause clause =
-      clause_of(static_cast<int64_t>(metadata->labels.size()), static_cast<int64_t>(metadata->conts.size()),
-                static_cast<int64_t>(metadata->cats.size()));
-  clause.format = DataFormat::parquet;
-  return clause;
+  DataSection section =
+      section_of(static_cast<int64_t>(metadata->labels.size()), static_cast<int64_t>(metadata->conts.size()),
+                 static_cast<int64_t>(metadata->cats.size()));
+  section.format = DataFormat::parquet;
+  return section;
 }
 
-DataClause clause_of_header(const fs::path& path) {
+DataSection section_of_header(const fs::path& path) {
   ByteFile file(path);
   std::byte start[formats::kFrameLengthBytes + sizeof(formats::NormHeader)] = {};
   const size_t got = file.read(start, sizeof start);
@@ -65,7 +65,7 @@ DataClause clause_of_header(const fs::path& path) {
       header.dense_dim > most || header.slot_num < 0 || header.slot_num > most)
     throw Error(Kind::usage,
                 cat("'", path.string(), "' has no header of a Norm file; say with --config what its records are like"));
-  return clause_of(header.label_dim, header.dense_dim, header.slot_num);
+  return section_of(header.label_dim, header.dense_dim, header.slot_num);
 }
 
 std::string parquet_facts(const fs::path& path) {
@@ -75,10 +75,10 @@ std::string parquet_facts(const fs::path& path) {
              " columns, ", info.packed, ", written by ", info.written_by);
 }
 
-OpenData open_norm(const fs::path& path, const DataClause& clause, const InspectOptions& options) {
+OpenData open_norm(const fs::path& path, const DataSection& section, const InspectOptions& options) {
   // The limits as they stand help to tell the width of keys; records are then read with loose ones.
-  const NormInfo strict = read_norm_info(path, norm_demands(clause, options.key_width));
-  const DataClause wide = loose(clause);
+  const NormInfo strict = read_norm_info(path, norm_demands(section, options.key_width));
+  const DataSection wide = loose(section);
   auto info = std::make_shared<NormInfo>(strict);
   info->shape = record_shape(wide);
   info->sizes = NormSizes(info->shape, info->key_bytes);
@@ -87,7 +87,7 @@ OpenData open_norm(const fs::path& path, const DataClause& clause, const Inspect
   open.told.facts = cat("Norm, ", info->check == Check::sum ? "check sums" : "no check sums", ", label_dim ",
                         info->header.label_dim, ", dense_dim ", info->header.dense_dim, ", slot_num ",
                         info->header.slot_num, ", keys of ", info->key_bytes * 8, " bits");
-  open.shape = record_shape(clause);
+  open.shape = record_shape(section);
   open.cutter = std::make_unique<NormFile>(info, Place{});
   open.parse = [info](Chunk& chunk, SampleBlock& block) {
     ParseScratch scratch;
@@ -97,9 +97,9 @@ OpenData open_norm(const fs::path& path, const DataClause& clause, const Inspect
 }
 
 /// Of the files that hold columns of a sample.
-int64_t bytes_of_mapping(const DataClause& clause, const std::string& mapping) {
+int64_t bytes_of_mapping(const DataSection& section, const std::string& mapping) {
   int64_t bytes = 0;
-  for (const FeatureGroup& group : plan_features(clause, mapping).groups)
+  for (const FeatureGroup& group : plan_features(section, mapping).groups)
     for (const fs::path& file : group.files) bytes += ByteFile(file).size();
   return bytes;
 }
@@ -107,34 +107,34 @@ int64_t bytes_of_mapping(const DataClause& clause, const std::string& mapping) {
 }  // namespace
 
 int64_t bytes_to_read(const fs::path& path, const InspectOptions& options) {
-  if (!options.clause || options.clause->format != DataFormat::features) return input_bytes(path);
+  if (!options.section || options.section->format != DataFormat::features) return input_bytes(path);
   try {
-    return bytes_of_mapping(*options.clause, path.string());
+    return bytes_of_mapping(*options.section, path.string());
   } catch (const Error&) {  // opening it will say what is wrong
     return 0;
   }
 }
 
 OpenData open_data(const fs::path& path, const InspectOptions& options) {
-  const DataClause clause = options.clause     ? *options.clause
-                            : is_parquet(path) ? clause_of_metadata(path)
-                                               : clause_of_header(path);
-  if (clause.format == DataFormat::norm) return open_norm(path, clause, options);
+  const DataSection section = options.section    ? *options.section
+                              : is_parquet(path) ? section_of_metadata(path)
+                                                 : section_of_header(path);
+  if (section.format == DataFormat::norm) return open_norm(path, section, options);
   OpenData open;
-  open.set = format_type(clause.format).open(loose(clause), {path.string(), 0}, options.key_width, Log::silent());
-  const bool mapping = clause.format == DataFormat::features;
+  open.set = format_type(section.format).open(loose(section), {path.string(), 0}, options.key_width, Log::silent());
+  const bool mapping = section.format == DataFormat::features;
   open.told = {.path = path,
-               .bytes = mapping ? bytes_of_mapping(clause, path.string()) : ByteFile(path).size(),
+               .bytes = mapping ? bytes_of_mapping(section, path.string()) : ByteFile(path).size(),
                .records = open.set->samples()};
-  open.told.facts = clause.format == DataFormat::parquet ? parquet_facts(path)
-                    : mapping ? cat(format_type(clause.format).words[0], " '", clause.feature_spec, "'")
-                              : format_type(clause.format).words[0];
-  open.shape = record_shape(clause);
+  open.told.facts = section.format == DataFormat::parquet ? parquet_facts(path)
+                    : mapping ? cat(format_type(section.format).words[0], " '", section.feature_spec, "'")
+                              : format_type(section.format).words[0];
+  open.shape = record_shape(section);
   open.cutter = open.set->open(0, {});
-  if (clause.format == DataFormat::raw) open.record_bytes = RawShape(clause, 4).record();
-  if (clause.format == DataFormat::csv)
-    open.text = TextGrammar{clause.csv.delimiter[0], clause.csv.quote.empty() ? '\0' : clause.csv.quote[0]};
-  if (clause.format == DataFormat::criteo) open.text = TextGrammar{'\t', 0};
+  if (section.format == DataFormat::raw) open.record_bytes = RawShape(section, 4).record();
+  if (section.format == DataFormat::csv)
+    open.text = TextGrammar{section.csv.delimiter[0], section.csv.quote.empty() ? '\0' : section.csv.quote[0]};
+  if (section.format == DataFormat::criteo) open.text = TextGrammar{'\t', 0};
   open.parse = [set = open.set](Chunk& chunk, SampleBlock& block) { return set->parser()->parse(chunk, block); };
   return open;
 }

@@ -8,9 +8,9 @@
 namespace hctr {
 
 SampleJudge::SampleJudge(const RecordShape& shape, const InspectOptions& options)
-    : shape_(shape), limits_(options.clause.has_value()), binary_(options.binary_labels) {
-  if (!limits_ || static_cast<int64_t>(options.clause->slot_size_array.size()) != shape.slots()) return;
-  sizes_ = options.clause->slot_size_array;
+    : shape_(shape), limits_(options.section.has_value()), binary_(options.binary_labels) {
+  if (!limits_ || static_cast<int64_t>(options.section->slot_size_array.size()) != shape.slots()) return;
+  sizes_ = options.section->slot_size_array;
   offsets_.resize(sizes_.size());
   std::exclusive_scan(sizes_.begin(), sizes_.end(), offsets_.begin(), int64_t{0});
 }

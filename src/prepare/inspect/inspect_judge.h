@@ -11,7 +11,7 @@ namespace hctr {
 class SampleJudge {
  public:
   SampleJudge(const RecordShape&, const InspectOptions&);
-  /// What is wrong with row `row` of a block; empty: nothing. Without a clause nothing but numbers that are not finite
+  /// What is wrong with row `row` of a block; empty: nothing. Without a section nothing but numbers that are not finite
   /// is.
   std::string operator()(const SampleBlock&, int64_t row) const;
 

@@ -165,12 +165,12 @@ CriteoSummary convert_criteo(const CriteoOptions& options, const Log& log) {
   return summary;
 }
 
-Json criteo_data_clause(const CriteoOptions& options) {
+Json criteo_data_section(const CriteoOptions& options) {
   const CriteoStyle& style = options.style;
-  Json clause, label, dense, sparse;
-  clause.set("type", "Data").set("format", "Norm").set("source", (options.folder / "train.txt").string());
-  if (options.holdout > 0) clause.set("eval_source", (options.folder / "val.txt").string());
-  clause.set("check", style.check == Check::sum ? "Sum" : "None");
+  Json section, label, dense, sparse;
+  section.set("type", "Data").set("format", "Norm").set("source", (options.folder / "train.txt").string());
+  if (options.holdout > 0) section.set("eval_source", (options.folder / "val.txt").string());
+  section.set("check", style.check == Check::sum ? "Sum" : "None");
   label.set("top", "label").set("label_dim", 1);
   dense.set("top", "dense").set("dense_dim", style.dense_dim());
   const auto add = [&](const char* top, int64_t slots, int64_t max_nnz) {
@@ -181,8 +181,8 @@ Json criteo_data_clause(const CriteoOptions& options) {
   };
   if (style.wide != Wide::none) add("wide_data", 1, style.wide_keys());
   add("deep_data", style.deep_slots(), 1);
-  clause.set("label", std::move(label)).set("dense", std::move(dense)).set("sparse", std::move(sparse));
-  return clause;
+  section.set("label", std::move(label)).set("dense", std::move(dense)).set("sparse", std::move(sparse));
+  return section;
 }
 
 }  // namespace hctr

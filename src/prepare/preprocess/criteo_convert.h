@@ -39,6 +39,6 @@ struct CriteoSummary {
 CriteoSummary convert_criteo(const CriteoOptions&, const Log&);
 
 /// The `Data` layer for a config that trains on the result.
-Json criteo_data_clause(const CriteoOptions&);
+Json criteo_data_section(const CriteoOptions&);
 
 }  // namespace hctr

@@ -53,16 +53,16 @@ Json describe_slots(const PreprocessOptions& options, const PreprocessSummary& s
 
 }  // namespace
 
-Json preprocess_data_clause(const PreprocessOptions& options, const PreprocessSummary& summary) {
+Json preprocess_data_section(const PreprocessOptions& options, const PreprocessSummary& summary) {
   const bool raw = options.format == DataFormat::raw;
   const auto place = [&](const char* stem) { return options.result(stem).string(); };
-  Json clause, label, dense, sparse(Json::Array{});
-  clause.set("type", "Data").set("format", to_json(options.format)).set("source", place("train"));
-  if (summary.eval.rows > 0) clause.set("eval_source", place("val"));
-  if (raw) clause.set("num_samples", summary.train.rows);
-  if (raw && summary.eval.rows > 0) clause.set("eval_num_samples", summary.eval.rows);
-  if (raw) clause.set("float_label_dense", options.float_label_dense);
-  if (options.as_norm()) clause.set("check", options.check == Check::sum ? "Sum" : "None");
+  Json section, label, dense, sparse(Json::Array{});
+  section.set("type", "Data").set("format", to_json(options.format)).set("source", place("train"));
+  if (summary.eval.rows > 0) section.set("eval_source", place("val"));
+  if (raw) section.set("num_samples", summary.train.rows);
+  if (raw && summary.eval.rows > 0) section.set("eval_num_samples", summary.eval.rows);
+  if (raw) section.set("float_label_dense", options.float_label_dense);
+  if (options.as_norm()) section.set("check", options.check == Check::sum ? "Sum" : "None");
   label.set("top", "label").set("label_dim", static_cast<int64_t>(options.table.labels().size()));
   dense.set("top", "dense").set("dense_dim", static_cast<int64_t>(options.table.numbers().size()));
   const auto wide = static_cast<ptrdiff_t>(options.crosses.size());
@@ -70,8 +70,8 @@ Json preprocess_data_clause(const PreprocessOptions& options, const PreprocessSu
     sparse.add(options.as_norm() ? sparse_input("wide_data", 1, {wide}) : sparse_input("wide_data", wide, {1}));
   const std::vector<int64_t> nnz(summary.most_nnz.begin() + wide, summary.most_nnz.end());
   sparse.add(sparse_input("deep_data", static_cast<int64_t>(nnz.size()), nnz));
-  clause.set("label", std::move(label)).set("dense", std::move(dense)).set("sparse", std::move(sparse));
-  return clause.set("slot_size_array", to_json(record_slot_sizes(options, summary)));
+  section.set("label", std::move(label)).set("dense", std::move(dense)).set("sparse", std::move(sparse));
+  return section.set("slot_size_array", to_json(record_slot_sizes(options, summary)));
 }
 
 Json describe_preprocessed(const PreprocessOptions& options, const PreprocessSummary& summary) {
@@ -86,7 +86,7 @@ Json describe_preprocessed(const PreprocessOptions& options, const PreprocessSum
       .set("dense", std::move(dense))
       .set("slots", describe_slots(options, summary));
   json.set("slot_size_array", to_json(record_slot_sizes(options, summary)));
-  return json.set("data", preprocess_data_clause(options, summary));
+  return json.set("data", preprocess_data_section(options, summary));
 }
 
 }  // namespace hctr

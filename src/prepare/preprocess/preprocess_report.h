@@ -7,7 +7,7 @@
 namespace hctr {
 
 /// The `Data` layer for a config that trains on the result.
-Json preprocess_data_clause(const PreprocessOptions&, const PreprocessSummary&);
+Json preprocess_data_section(const PreprocessOptions&, const PreprocessSummary&);
 
 /// {"schema": 1, "format", "passes", "train", "eval", "labels", "dense", "slots", "slot_size_array", "data"};
 /// docs/data_tools.md says what each holds.

@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "data/clause.h"
+#include "data/data_section.h"
 
 namespace hctr {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/clause.h"
+#include "data/data_section.h"
 #include "data/io/file_list.h"
 #include "prepare/write/norm_writer.h"
 #include "support/temporary_folder.h"
@@ -20,12 +20,12 @@ struct Row {
   std::vector<std::vector<int64_t>> slots;
 };
 
-inline DataClause clause_of(int64_t label_dim, int64_t dense_dim, std::vector<SparseInput> sparse) {
-  DataClause clause;
-  clause.label = {"label", label_dim};
-  clause.dense = {"dense", dense_dim};
-  clause.sparse = std::move(sparse);
-  return clause;
+inline DataSection section_of(int64_t label_dim, int64_t dense_dim, std::vector<SparseInput> sparse) {
+  DataSection section;
+  section.label = {"label", label_dim};
+  section.dense = {"dense", dense_dim};
+  section.sparse = std::move(sparse);
+  return section;
 }
 
 inline SparseInput input_of(const std::string& top, int64_t slots, int64_t max_nnz, int64_t max_keys) {
@@ -37,10 +37,10 @@ inline SparseInput input_of(const std::string& top, int64_t slots, int64_t max_n
   return input;
 }
 
-inline NormStyle style_of(const DataClause& clause, Check check, int key_bytes) {
-  return {.label_dim = clause.label.label_dim,
-          .dense_dim = clause.dense.dense_dim,
-          .slots = clause.slots(),
+inline NormStyle style_of(const DataSection& section, Check check, int key_bytes) {
+  return {.label_dim = section.label.label_dim,
+          .dense_dim = section.dense.dense_dim,
+          .slots = section.slots(),
           .check = check,
           .key_bytes = key_bytes};
 }
@@ -63,18 +63,18 @@ inline void write_rows(const fs::path& path, const NormStyle& style, const std::
   writer.commit();
 }
 
-/// Rows that keep the limits of the clause: labels count up, keys below `key_limit`. Without `bags` each slot has one
+/// Rows that keep the limits of the section: labels count up, keys below `key_limit`. Without `bags` each slot has one
 /// key.
-inline std::vector<Row> random_rows(const DataClause& clause, int64_t count, uint64_t seed, uint64_t key_limit,
+inline std::vector<Row> random_rows(const DataSection& section, int64_t count, uint64_t seed, uint64_t key_limit,
                                     bool bags) {
   std::vector<Row> rows;
   uint64_t draw = mix64(seed);
   const auto below = [&](uint64_t limit) { return (draw = mix64(draw)) % limit; };
   for (int64_t i = 0; i < count; ++i) {
     Row row;
-    for (int64_t k = 0; k < clause.label.label_dim; ++k) row.label.push_back(static_cast<float>(i + k));
-    for (int64_t k = 0; k < clause.dense.dense_dim; ++k) row.dense.push_back(static_cast<float>(below(1000)) / 8);
-    for (const SparseInput& input : clause.sparse) {
+    for (int64_t k = 0; k < section.label.label_dim; ++k) row.label.push_back(static_cast<float>(i + k));
+    for (int64_t k = 0; k < section.dense.dense_dim; ++k) row.dense.push_back(static_cast<float>(below(1000)) / 8);
+    for (const SparseInput& input : section.sparse) {
       auto left = static_cast<uint64_t>(*input.max_feature_num_per_sample);
       for (int64_t s = 0; s < input.slot_num; ++s) {
         const uint64_t most = std::min(left, static_cast<uint64_t>(*input.max_nnz));

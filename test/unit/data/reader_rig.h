@@ -22,17 +22,17 @@ struct Seen {
 
 /// The reader under test with its memory.
 struct Rig {
-  Rig(const DataClause& clause, const fs::path& list, ReaderOptions options, int slots = 2, Log log = Log::silent())
-      : Rig(clause, Source{list.string()}, options, slots, log) {}
-  Rig(const DataClause& clause, const Source& source, ReaderOptions options, int slots = 2, Log log = Log::silent())
-      : layout(batch_shape(clause, (options.batch + options.ranks - 1) / options.ranks)),
+  Rig(const DataSection& section, const fs::path& list, ReaderOptions options, int slots = 2, Log log = Log::silent())
+      : Rig(section, Source{list.string()}, options, slots, log) {}
+  Rig(const DataSection& section, const Source& source, ReaderOptions options, int slots = 2, Log log = Log::silent())
+      : layout(batch_shape(section, (options.batch + options.ranks - 1) / options.ranks)),
         memory(static_cast<size_t>(slots)) {
     std::vector<std::byte*> pointers;
     for (auto& block : memory) {
       block.assign(layout.bytes, std::byte{0xAB});
       pointers.push_back(block.data());
     }
-    reader = std::make_unique<Reader>(clause, source, layout, pointers, options, log);
+    reader = std::make_unique<Reader>(section, source, layout, pointers, options, log);
   }
 
   std::optional<Seen> next() {
@@ -112,10 +112,10 @@ inline void expect_equal(const Seen& a, const Seen& b) {
 }
 
 /// Expects that a reader of `source` delivers exactly `rows`, in order, for several numbers of workers.
-inline void expect_reads(const DataClause& clause, const fs::path& source, const std::vector<Row>& rows,
+inline void expect_reads(const DataSection& section, const fs::path& source, const std::vector<Row>& rows,
                          int64_t batch = 100) {
   for (const int workers : {1, 3}) {
-    Rig rig(clause, source, {.batch = batch, .workers = workers, .repeat = false});
+    Rig rig(section, source, {.batch = batch, .workers = workers, .repeat = false});
     const auto batches = rig.all(100000);
     int64_t first = 0;
     for (const Seen& seen : batches) {

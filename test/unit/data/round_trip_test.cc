@@ -149,11 +149,12 @@ TEST(RoundTrip, TextOfAnyShapeComesBackFromEveryFormat) {
         options.force = true;
         const PreprocessSummary summary = preprocess(options, Log::silent());
         Problems problems;
-        const DataClause clause = data_schema().parse(preprocess_data_clause(options, summary), "", problems, {"type"});
-        problems.throw_if_any("printed clause");
+        const DataSection section =
+            data_schema().parse(preprocess_data_section(options, summary), "", problems, {"type"});
+        problems.throw_if_any("printed section");
         SCOPED_TRACE(cat("round ", round, ", format ", static_cast<int>(format), ", keys of ", key_bytes, " bytes, ",
                          table.cells.size(), " rows"));
-        expect_reads(clause, options.result("train"), expected_rows(options, summary, table), 1 + draw.below(100));
+        expect_reads(section, options.result("train"), expected_rows(options, summary, table), 1 + draw.below(100));
         if (::testing::Test::HasFailure()) return;
         ++read;
       }

@@ -1,5 +1,5 @@
 // Several ranks read one set: together they deliver what one reader does, and each parses its own rows alone.
-#include "data/features/feature_clause.h"
+#include "data/features/feature_section.h"
 #include "data/features/feature_spec.h"
 #include "unit/data/packed_files.h"
 #include "unit/data/parquet_test_files.h"
@@ -32,8 +32,8 @@ struct Delivered {
   int64_t parsed = 0, count = 0;
 };
 
-Delivered deliver(const DataClause& clause, const fs::path& source, const ReaderOptions& options, int most = 100000) {
-  Rig rig(clause, source, options);
+Delivered deliver(const DataSection& section, const fs::path& source, const ReaderOptions& options, int most = 100000) {
+  Rig rig(section, source, options);
   Delivered found;
   found.behind.push_back(rig.reader->position());
   for (int i = 0; i < most; ++i) {
@@ -52,7 +52,7 @@ Delivered deliver(const DataClause& clause, const fs::path& source, const Reader
 }
 
 /// Holds readers of several ranks, which start at batch `at` of `whole`, against it.
-void expect_shares(const DataClause& clause, const fs::path& source, ReaderOptions options, const Delivered& whole,
+void expect_shares(const DataSection& section, const fs::path& source, ReaderOptions options, const Delivered& whole,
                    size_t at, int ranks, bool shared) {
   const int64_t batch = options.batch;
   options.ranks = ranks;
@@ -62,7 +62,7 @@ void expect_shares(const DataClause& clause, const fs::path& source, ReaderOptio
     options.rank = rank;
     options.workers = 1 + rank;
     const auto left = static_cast<int>(whole.rows.size() - at);
-    const Delivered found = deliver(clause, source, options, options.repeat ? left : 100000);
+    const Delivered found = deliver(section, source, options, options.repeat ? left : 100000);
     ASSERT_EQ(found.rows.size(), whole.rows.size() - at);
     const int64_t begin = batch * rank / ranks, end = batch * (rank + 1) / ranks;
     for (size_t i = 0; i < found.rows.size(); ++i) {
@@ -85,30 +85,31 @@ void expect_shares(const DataClause& clause, const fs::path& source, ReaderOptio
   }
 }
 
-void expect_shared(const DataClause& clause, const fs::path& source, bool shared = true, int64_t shuffle = 0) {
+void expect_shared(const DataSection& section, const fs::path& source, bool shared = true, int64_t shuffle = 0) {
   for (const int64_t batch : {97, 1000, 16000}) {
     ReaderOptions options{.batch = batch, .workers = 2, .repeat = false, .shuffle = shuffle};
-    const Delivered whole = deliver(clause, source, options);
+    const Delivered whole = deliver(section, source, options);
     ASSERT_EQ(whole.parsed, whole.count);
-    for (const int ranks : {2, 3}) expect_shares(clause, source, options, whole, 0, ranks, shared);
-    expect_shares(clause, source, options, whole, whole.rows.size() / 2, 2, shared);
-    expect_shares(clause, source, options, whole, whole.rows.size() - 1, 3, shared);  // the short last batch
+    for (const int ranks : {2, 3}) expect_shares(section, source, options, whole, 0, ranks, shared);
+    expect_shares(section, source, options, whole, whole.rows.size() / 2, 2, shared);
+    expect_shares(section, source, options, whole, whole.rows.size() - 1, 3, shared);  // the short last batch
   }
   ReaderOptions options{.batch = 7000, .workers = 2, .repeat = true, .shuffle = shuffle};
   const Delivered whole =
-      deliver(clause, source, options, 10);  // more than three passes, with batches across their ends
-  expect_shares(clause, source, options, whole, 0, 3, shared);
-  expect_shares(clause, source, options, whole, 5, 2, shared);
+      deliver(section, source, options, 10);  // more than three passes, with batches across their ends
+  expect_shares(section, source, options, whole, 0, 3, shared);
+  expect_shares(section, source, options, whole, 5, 2, shared);
 }
 
-DataClause two_inputs() { return clause_of(2, 3, {input_of("wide", 1, 4, 4), input_of("deep", 4, 2, 6)}); }
-DataClause one_hot() { return clause_of(2, 3, {input_of("wide", 1, 1, 1), input_of("deep", 4, 1, 4)}); }
+DataSection two_inputs() { return section_of(2, 3, {input_of("wide", 1, 4, 4), input_of("deep", 4, 2, 6)}); }
+DataSection one_hot() { return section_of(2, 3, {input_of("wide", 1, 1, 1), input_of("deep", 4, 1, 4)}); }
 
 struct NormSets {
   explicit NormSets(Check check) {
     for (const int64_t rows : {int64_t{700}, kRows - 701, int64_t{1}, int64_t{0}}) {
       files.push_back(folder / cat("part", files.size()));
-      write_rows(files.back(), style_of(clause, check, 8), random_rows(clause, rows, 5 + files.size(), 1 << 30, true));
+      write_rows(files.back(), style_of(section, check, 8),
+                 random_rows(section, rows, 5 + files.size(), 1 << 30, true));
     }
     write_file_list(folder / "list", files, true);
   }
@@ -119,31 +120,31 @@ struct NormSets {
     put_bytes(files[1], bytes);
   }
   Folder folder;
-  DataClause clause = two_inputs();
+  DataSection section = two_inputs();
   std::vector<fs::path> files;
 };
 
 TEST(SharedReading, NormWithoutCheckSums) {
   const NormSets sets(Check::none);
-  expect_shared(sets.clause, sets.folder / "list");
+  expect_shared(sets.section, sets.folder / "list");
 }
 
 TEST(SharedReading, NormWhoseFailedCheckSumsMoveTheRowsBehindThem) {
   NormSets sets(Check::sum);
-  expect_shared(sets.clause, sets.folder / "list");
+  expect_shared(sets.section, sets.folder / "list");
   sets.damage();
-  expect_shared(sets.clause, sets.folder / "list");
-  sets.clause.bad_records = BadRecordPolicy::skip;
-  expect_shared(sets.clause, sets.folder / "list", false);
+  expect_shared(sets.section, sets.folder / "list");
+  sets.section.bad_records = BadRecordPolicy::skip;
+  expect_shared(sets.section, sets.folder / "list", false);
 }
 
 TEST(SharedReading, ABadRecordIsAnErrorOfTheRankThatHasIt) {
   NormSets sets(Check::sum);
   sets.damage();
-  sets.clause.bad_records = BadRecordPolicy::error;
+  sets.section.bad_records = BadRecordPolicy::error;
   const auto problem = [&](int rank) {
     return message_of([&] {
-      deliver(sets.clause, sets.folder / "list",
+      deliver(sets.section, sets.folder / "list",
               {.batch = 800, .workers = 2, .repeat = false, .rank = rank, .ranks = 2});
     });
   };
@@ -153,16 +154,16 @@ TEST(SharedReading, ABadRecordIsAnErrorOfTheRankThatHasIt) {
 
 TEST(SharedReading, ShuffledRowsAreParsedByAllRanks) {
   const NormSets sets(Check::none);
-  expect_shared(sets.clause, sets.folder / "list", false, 3000);
+  expect_shared(sets.section, sets.folder / "list", false, 3000);
 }
 
 TEST(SharedReading, Raw) {
   const Folder folder;
-  DataClause clause = one_hot();
-  clause.format = DataFormat::raw;
-  clause.float_label_dense = true;
+  DataSection section = one_hot();
+  section.format = DataFormat::raw;
+  section.float_label_dense = true;
   std::string bytes;
-  for (const Row& row : random_rows(clause, kRows, 3, 1 << 30, false)) {
+  for (const Row& row : random_rows(section, kRows, 3, 1 << 30, false)) {
     for (const auto* numbers : {&row.label, &row.dense})
       bytes.append(reinterpret_cast<const char*>(numbers->data()), 4 * numbers->size());
     for (const auto& slot : row.slots) {
@@ -174,34 +175,34 @@ TEST(SharedReading, Raw) {
   write_text(folder / "a", bytes.substr(0, 9001 * record));
   write_text(folder / "b", bytes.substr(9001 * record));
   write_file_list(folder / "list", {folder / "a", folder / "b"}, true);
-  expect_shared(clause, folder / "list");
+  expect_shared(section, folder / "list");
   bytes[9000 * record + record - 1] = '\xff';  // the last key of row 9000
   write_text(folder / "a", bytes.substr(0, 9001 * record));
   for (const int rank : {0, 1}) {
     const std::string problem = message_of([&] {
-      deliver(clause, folder / "list", {.batch = 1000, .workers = 3, .repeat = false, .rank = rank, .ranks = 2});
+      deliver(section, folder / "list", {.batch = 1000, .workers = 3, .repeat = false, .rank = rank, .ranks = 2});
     });
     EXPECT_SAYS(problem,
                 rank == 0 ? cat("a': record 9001 of 9001, at byte ", 9000 * record, ": slot 4 has the key -") : "");
     EXPECT_EQ(problem.empty(), rank == 1);
   }
-  clause.bad_records = BadRecordPolicy::skip;
-  expect_shared(clause, folder / "list", false);
+  section.bad_records = BadRecordPolicy::skip;
+  expect_shared(section, folder / "list", false);
 }
 
 TEST(SharedReading, TextPlainQuotedAndPacked) {
   const Folder folder;
-  DataClause clause = two_inputs();
-  clause.format = DataFormat::csv;
-  clause.csv.given = true;
-  clause.csv.header = false;
-  clause.csv.labels = {"1", "2"};
-  clause.csv.dense = {{.columns = {"3", "4", "5"}, .transform = DenseTransform::none, .mean = {}, .std = {}}};
-  clause.csv.slots = {{.columns = {"6", "7", "8", "9", "10"}, .vocabulary = "", .separator = "|", .fallback = {}}};
+  DataSection section = two_inputs();
+  section.format = DataFormat::csv;
+  section.csv.given = true;
+  section.csv.header = false;
+  section.csv.labels = {"1", "2"};
+  section.csv.dense = {{.columns = {"3", "4", "5"}, .transform = DenseTransform::none, .mean = {}, .std = {}}};
+  section.csv.slots = {{.columns = {"6", "7", "8", "9", "10"}, .vocabulary = "", .separator = "|", .fallback = {}}};
   for (const bool quotes : {false, true}) {
     std::string text;
     int64_t line = 0;
-    for (const Row& row : random_rows(clause, kRows, 3, 1000, true)) {
+    for (const Row& row : random_rows(section, kRows, 3, 1000, true)) {
       if (++line % 11 == 0) text += line % 2 ? "\n" : "\r\n";  // no rows
       bool first = true;
       for (const auto* numbers : {&row.label, &row.dense})
@@ -213,12 +214,12 @@ TEST(SharedReading, TextPlainQuotedAndPacked) {
       }
       if (line < kRows) text += line % 3 ? "\n" : "\r\n";
     }
-    clause.csv.quote = quotes ? "\"" : "";
+    section.csv.quote = quotes ? "\"" : "";
     write_text(folder / "rows.csv", text);
-    expect_shared(clause, folder / "rows.csv");
+    expect_shared(section, folder / "rows.csv");
     if (quotes) continue;
     write_gzip(folder / "rows.csv.gz", text);
-    expect_shared(clause, folder / "rows.csv.gz");
+    expect_shared(section, folder / "rows.csv.gz");
   }
 }
 
@@ -244,16 +245,16 @@ TEST(SharedReading, FeatureSpecOfABinaryChunkAndATextOne) {
   write_text(folder / "user1.bin", users.substr(4 * 7777));
   write_text(folder / "rest.csv", rest);
   write_text(folder / "spec.yaml", to_yaml(spec));
-  DataClause clause = clause_of(1, 1, {input_of("keys", 2, 1, 2)});
-  clause.feature_spec = (folder / "spec.yaml").string();
+  DataSection section = section_of(1, 1, {input_of("keys", 2, 1, 2)});
+  section.feature_spec = (folder / "spec.yaml").string();
   Problems problems;
-  complete_feature_clause(clause, "", problems);
+  complete_feature_section(section, "", problems);
   problems.throw_if_any("config");
-  expect_shared(clause, "train");
+  expect_shared(section, "train");
   rest.replace(rest.find("15001,"), 6, "15e99,");
   write_text(folder / "rest.csv", rest);
   EXPECT_SAYS(message_of([&] {
-                deliver(clause, "train", {.batch = 1000, .workers = 3, .repeat = false, .rank = 0, .ranks = 2});
+                deliver(section, "train", {.batch = 1000, .workers = 3, .repeat = false, .rank = 0, .ranks = 2});
               }),
               "rest.csv' line 16156: ");
 }
@@ -261,15 +262,15 @@ TEST(SharedReading, FeatureSpecOfABinaryChunkAndATextOne) {
 TEST(SharedReading, ParquetOfNumbersTextAndLists) {
   HCTR_SKIP_WITHOUT_PARQUET();
   const Folder folder;
-  DataClause clause = clause_of(1, 1, {input_of("s", 3, 2, 5)});
-  clause.format = DataFormat::parquet;
-  clause.parquet.given = true;
-  clause.parquet.labels = {"y"};
-  clause.parquet.dense.emplace_back();
-  clause.parquet.dense[0].columns = {"d"};
-  clause.parquet.dense[0].fallback = 7;
-  clause.parquet.slots.emplace_back();
-  clause.parquet.slots[0].columns = {"a", "b", "c"};
+  DataSection section = section_of(1, 1, {input_of("s", 3, 2, 5)});
+  section.format = DataFormat::parquet;
+  section.parquet.given = true;
+  section.parquet.labels = {"y"};
+  section.parquet.dense.emplace_back();
+  section.parquet.dense[0].columns = {"d"};
+  section.parquet.dense[0].fallback = 7;
+  section.parquet.slots.emplace_back();
+  section.parquet.slots[0].columns = {"a", "b", "c"};
   std::vector<float> y, d;
   std::vector<int64_t> a, nulls;
   std::vector<std::optional<std::string>> b;
@@ -287,7 +288,7 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
                                        lists("c", ParquetType::i64, c)};
   for (const int64_t group : {int64_t{3000}, int64_t{17000}}) {
     write_parquet(folder / "rows.parquet", columns, group);
-    expect_shared(clause, folder / "rows.parquet");
+    expect_shared(section, folder / "rows.parquet");
   }
 }
 

@@ -16,10 +16,10 @@ namespace {
 TEST(Event, HoldsNobodyUpOnTheCpu) {
   Event event(kCpu);
   const Stream stream(kCpu);
-  event.hold(stream);
+  event.make_wait(stream);
   event.synchronize();
   event.record(stream);
-  event.hold(stream);
+  event.make_wait(stream);
   event.synchronize();
   Event moved = std::move(event);
   moved.synchronize();
@@ -34,7 +34,7 @@ TEST(Event, OrdersTwoStreams) {
     std::vector<unsigned char> ones(kBytes, 1), out(kBytes);
     copy_bytes(first, a.data(), ones.data(), kBytes);
     done.record(first);
-    done.hold(second);
+    done.make_wait(second);
     copy_bytes(second, b.data(), a.data(), kBytes);
     copy_bytes(second, out.data(), b.data(), kBytes);
     second.ref().synchronize();

@@ -50,7 +50,7 @@ class RowStoreLoad {
   void step(const Keys& kind, const std::function<uint64_t(int64_t)>& draw) {
     std::vector<int64_t> keys(static_cast<size_t>(batch_));
     for (int64_t i = 0; i < batch_; ++i) keys[static_cast<size_t>(i)] = kind.key(draw(i));
-    store_.ensure_room();
+    store_.reserve_rows();
     Context prepare(runtime_, runtime_.prepare_stream()), compute(runtime_, runtime_.compute_stream());
     copy_bytes(prepare.stream(), keys_.data(), keys.data(), keys_.bytes());
     prepare.stream().synchronize();

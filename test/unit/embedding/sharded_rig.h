@@ -152,13 +152,13 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
                     .loss_scale = run.loss_scale,
                     .skip = step == run.skipped};
     Context ctx(runtime, runtime.compute_stream(), &state);
-    embedding->ensure_room(step);
+    embedding->reserve_rows(step);
     embedding->prepare(ctx, 0, keys.tensor(), offsets.tensor());
-    embedding->confirm_room(0);
+    embedding->confirm_capacity(0);
     embedding->enforce_limit(0);
     std::fill_n(y.tensor().data<float>(), samples * width, NAN);  // from now on somebody must write each of them
     embedding->send_vectors(ctx, 0);
-    embedding->pool_rest(ctx, 0, y.tensor());
+    embedding->fill_local_vectors(ctx, 0, y.tensor());
     embedding->forward(ctx, 0, y.tensor());
     take_in(outcome.y[t]);
     for (int64_t i = (end - begin) * width; i < samples * width; ++i)

@@ -92,14 +92,14 @@ class TableRig {
     if (!skip) ++updates_;
     copy_bytes(runtime.compute_stream(), slot.state.data(), &state, sizeof state);
     runtime.compute_stream().synchronize();
-    table->ensure_room(state.step);
+    table->reserve_rows(state.step);
     Context ctx(runtime, runtime.prepare_stream(), reinterpret_cast<const StepState*>(slot.state.data()));
     if (!slot.prepare)
       slot.prepare = std::make_unique<Program>(ctx.stream(), record_, [this, i, ctx, &slot]() mutable {
         table->prepare(ctx, i, slot.keys.tensor(), slot.offsets.tensor());
       });
     slot.prepare->run();
-    table->confirm_room(i);
+    table->confirm_capacity(i);
     table->enforce_limit(i);
   }
   /// The second half.

@@ -40,25 +40,25 @@ TEST(SequenceMaskLayer, TakesLengthsOnceOrTwice) {
 }
 
 TEST(SoftmaxLayer, TakesAMaskThatFits) {
-  const std::string clause = R"({"type": "Softmax"})";
-  EXPECT_EQ(plan_of(clause, {{2, 4, 5, 7}, {2, 1, 5, 7}}).outputs[0].shape, (Shape{2, 4, 5, 7}));
-  EXPECT_EQ(plan_error(clause, {{2, 5}, {2, 1}}),
+  const std::string section = R"({"type": "Softmax"})";
+  EXPECT_EQ(plan_of(section, {{2, 4, 5, 7}, {2, 1, 5, 7}}).outputs[0].shape, (Shape{2, 4, 5, 7}));
+  EXPECT_EQ(plan_error(section, {{2, 5}, {2, 1}}),
             "bottom/1: the mask has shape [2,1], the scores [2,5]: Softmax takes one flag for each score of a sample, "
             "[b, ..., n], or one for all rows "
             "of scores, [b, 1, n]");
-  EXPECT_EQ(plan_of(clause, {{2, 5}, {2, 1, 1, 5}}).outputs[0].shape, (Shape{2, 5})) << "as SequenceMask makes it";
+  EXPECT_EQ(plan_of(section, {{2, 5}, {2, 1, 1, 5}}).outputs[0].shape, (Shape{2, 5})) << "as SequenceMask makes it";
 }
 
 TEST(MatrixMultiplyLayer, SaysWhatDoesNotFit) {
-  const std::string clause = R"({"type": "MatrixMultiply"})";
-  EXPECT_EQ(plan_of(clause, {{3, 4, 5}, {3, 5, 2}}).outputs[0].shape, (Shape{3, 4, 2}));
-  EXPECT_EQ(plan_of(clause, {{4, 5}, {5, 3, 2}}).outputs[0].shape, (Shape{4, 3, 2}));
-  EXPECT_EQ(plan_error(clause, {{4, 5}, {6, 3, 2}}),
+  const std::string section = R"({"type": "MatrixMultiply"})";
+  EXPECT_EQ(plan_of(section, {{3, 4, 5}, {3, 5, 2}}).outputs[0].shape, (Shape{3, 4, 2}));
+  EXPECT_EQ(plan_of(section, {{4, 5}, {5, 3, 2}}).outputs[0].shape, (Shape{4, 3, 2}));
+  EXPECT_EQ(plan_error(section, {{4, 5}, {6, 3, 2}}),
             "bottom/1: MatrixMultiply: 5 columns times 6 rows; the shapes are [4,5] and [6,3,2]");
   EXPECT_EQ(
-      plan_error(clause, {{3, 4, 5}, {5, 2}}),
+      plan_error(section, {{3, 4, 5}, {5, 2}}),
       "bottom/1: MatrixMultiply takes as many matrices in both tensors: the first has shape [3,4,5], this one [5,2]");
-  EXPECT_EQ(plan_error(clause, {{4, 5}, {4, 2}}),
+  EXPECT_EQ(plan_error(section, {{4, 5}, {4, 2}}),
             "bottom/1: MatrixMultiply: 5 columns times 4 rows; the shapes are [4,5] and [4,2]");
 }
 

@@ -3,10 +3,10 @@
 namespace hctr::test {
 namespace {
 
-const std::string kClause = R"({"type": "BatchNorm", "bn_param": {"factor": 0.1, "eps": 1e-5}})";
+const std::string kSection = R"({"type": "BatchNorm", "bn_param": {"factor": 0.1, "eps": 1e-5}})";
 
 TEST(BatchNormLayer, GammaAndBetaStartAtOneAndZeroAndAreNotPenalised) {
-  const LayerPlan plan = plan_of(kClause, {{64, 7}});
+  const LayerPlan plan = plan_of(kSection, {{64, 7}});
   EXPECT_EQ(plan.outputs[0], TensorSpec(DType::f32, {64, 7}));
   ASSERT_EQ(plan.weights.size(), 2u);
   EXPECT_EQ(plan.weights[0].name, "gamma");
@@ -20,7 +20,7 @@ TEST(BatchNormLayer, GammaAndBetaStartAtOneAndZeroAndAreNotPenalised) {
 }
 
 TEST(BatchNormLayer, CarriesMeanVarianceAndTheirWeight) {
-  const LayerPlan plan = plan_of(kClause, {{64, 7}}, DType::f16);
+  const LayerPlan plan = plan_of(kSection, {{64, 7}}, DType::f16);
   ASSERT_EQ(plan.state.size(), 3u);
   EXPECT_EQ(plan.state[0].name, "mean");
   EXPECT_EQ(plan.state[1].name, "var");
@@ -40,7 +40,7 @@ TEST(BatchNormLayer, GammaMayStartAtZero) {
 
 TEST(BatchNormLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(
-      plan_error(kClause, {{4, 3, 2}}),
+      plan_error(kSection, {{4, 3, 2}}),
       "bottom: BatchNorm takes a tensor of 2 dimensions, and this one has shape [4,3,2]; put a Reshape before it");
   EXPECT_EQ(complaints(R"({"type": "BatchNorm"})"), "/layers/1: BatchNorm needs the object \"bn_param\"\n");
   EXPECT_EQ(complaints(R"({"type": "BatchNorm", "bn_param": {"factor": 0, "eps": 1e-5}})"),

@@ -38,10 +38,10 @@ inline LayerIo io_of(Rig& t, const Layer& layer, const std::vector<std::string>&
   return io;
 }
 
-/// forward and backward of the layer with this clause.
-inline void layer_under_test(OpTest& test, const std::string& clause, const std::vector<std::string>& inputs) {
+/// forward and backward of the layer with this section.
+inline void layer_under_test(OpTest& test, const std::string& section, const std::vector<std::string>& inputs) {
   Problems problems;
-  const std::shared_ptr<Layer> layer = made(clause, problems);
+  const std::shared_ptr<Layer> layer = made(section, problems);
   problems.throw_if_any("test.json");
   test.rounding(Rounding::sum);
   test.forward([layer, inputs](Rig& t) { layer->forward(t.ctx, io_of(t, *layer, inputs, false), Phase::train); });

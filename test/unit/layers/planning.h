@@ -12,18 +12,18 @@
 
 namespace hctr::test {
 
-/// A layer from its clause; what the schema complains about goes to `problems`.
-inline std::unique_ptr<Layer> made(const std::string& clause, Problems& problems) {
-  const Json json = Json::parse(clause, "test.json");
+/// A layer from its section; what the schema complains about goes to `problems`.
+inline std::unique_ptr<Layer> made(const std::string& section, Problems& problems) {
+  const Json json = Json::parse(section, "test.json");
   const LayerType* type = find_layer_type(*json.find("type")->string());
   HCTR_EXPECT(type, "no such layer");
   return type->make(json, "/layers/1", "top", problems);
 }
 
-/// The plan for inputs of f32 and these shapes. The clause is right.
-inline LayerPlan plan_of(const std::string& clause, const std::vector<Shape>& shapes, DType dtype = DType::f32) {
+/// The plan for inputs of f32 and these shapes. The section is right.
+inline LayerPlan plan_of(const std::string& section, const std::vector<Shape>& shapes, DType dtype = DType::f32) {
   Problems problems;
-  const std::unique_ptr<Layer> layer = made(clause, problems);
+  const std::unique_ptr<Layer> layer = made(section, problems);
   problems.throw_if_any("test.json");
   Specs specs;
   for (const Shape& shape : shapes) specs.emplace_back(dtype, shape);
@@ -31,9 +31,9 @@ inline LayerPlan plan_of(const std::string& clause, const std::vector<Shape>& sh
 }
 
 /// "field: message" of the PlanError for these shapes.
-inline std::string plan_error(const std::string& clause, const std::vector<Shape>& shapes) {
+inline std::string plan_error(const std::string& section, const std::vector<Shape>& shapes) {
   try {
-    plan_of(clause, shapes);
+    plan_of(section, shapes);
   } catch (const PlanError& error) {
     return error.field() + ": " + error.what();
   }
@@ -41,10 +41,10 @@ inline std::string plan_error(const std::string& clause, const std::vector<Shape
   return "";
 }
 
-/// Errors, warnings and notes about the clause, one per line: "/layers/1/field: message".
-inline std::string complaints(const std::string& clause) {
+/// Errors, warnings and notes about the section, one per line: "/layers/1/field: message".
+inline std::string complaints(const std::string& section) {
   Problems problems;
-  made(clause, problems);
+  made(section, problems);
   std::string text;
   for (const auto* list : {&problems.errors(), &problems.warnings(), &problems.notes()})
     for (const Problems::Entry& entry : *list) text += entry.pointer + ": " + entry.message + "\n";

@@ -76,13 +76,13 @@ TEST(WeightMultiplyLayer, SaysWhatDoesNotFit) {
 }
 
 TEST(ActivationLayers, HaveTheirFunctions) {
-  for (const char* clause :
+  for (const char* section :
        {R"({"type": "ELU", "elu_param": {"alpha": 0.7}})", R"({"type": "GELU"})", R"({"type": "LeakyReLU"})",
         R"({"type": "LeakyReLU", "leaky_relu_param": {"alpha": 0.2}})", R"({"type": "ReLU"})", R"({"type": "Sigmoid"})",
         R"({"type": "SiLU"})", R"({"type": "Tanh"})"}) {
-    SCOPED_TRACE(clause);
-    check_layer({clause, {{5, 9}}, -3, 3});
-    check_layer({clause, {{2, 3, 4}}, -3, 3});
+    SCOPED_TRACE(section);
+    check_layer({section, {{5, 9}}, -3, 3});
+    check_layer({section, {{2, 3, 4}}, -3, 3});
   }
   EXPECT_NEAR(LayerRun({R"({"type": "LeakyReLU"})", {{1, 1}}, -1, -1}, {}).out[0][0], -0.01, 1e-9);
   EXPECT_EQ(complaint_of(R"({"type": "ELU"})", {{5, 7}}), ": ELU needs the object \"elu_param\"");

@@ -43,7 +43,7 @@ TEST(GroupedAuc, PartsThatWereThinnedOutUniteToAThinnedOutWhole) {
     GroupedAuc one(kMost);
     one.add({s.scores.data() + begin, end - begin}, {s.labels.data() + begin, end - begin},
             {s.groups.data() + begin, end - begin});
-    united.unite(one.state());
+    united.merge(one.state());
   }
   EXPECT_LT((united.state().size()), kMost * 17);
   EXPECT_NEAR(united.value(), plain_grouped_area(s), 0.03);

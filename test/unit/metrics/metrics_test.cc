@@ -40,12 +40,12 @@ TEST(Metrics, PartsMeasuredApartUniteToTheWhole) {
     for (const auto& [begin, end] : {std::pair<size_t, size_t>(700, 700), {700, 2900}, {2900, 3000}}) {
       const auto other = type.measure();
       other->add(part(begin, end));
-      united->unite(other->state());
+      united->merge(other->state());
     }
     EXPECT_NEAR(united->value(), whole->value(), 1e-12 * std::abs(whole->value())) << type.name;
     const auto spoiled = type.measure();
     spoiled->add({std::vector<float>{NAN}, std::vector<float>{1}, Groups{1}});
-    united->unite(spoiled->state());
+    united->merge(spoiled->state());
     EXPECT_TRUE(std::isnan(united->value())) << type.name << " of a prediction that is no number, elsewhere";
   }
 }

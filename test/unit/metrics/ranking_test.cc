@@ -57,7 +57,7 @@ TEST(Ranking, UnitedRankingsBeyondTheirMemoryStayWithinTheBound) {
   for (size_t part = 0; part < 4; ++part) {
     Ranking one(kMost);
     one.add({s.scores.data() + part * 50000, 50000}, {s.labels.data() + part * 50000, 50000});
-    united.unite(one.state());
+    united.merge(one.state());
   }
   EXPECT_NEAR(united.area(), plain_area(s.scores, s.labels), 4.0 / kMost)
       << "about what one ranking may lose, for each of four";

@@ -33,7 +33,7 @@ std::string text_of(const Dims& dims) {
   return text + "]";
 }
 
-/// A config with layers that make tensors of these shapes, and the clause under test behind them.
+/// A config with layers that make tensors of these shapes, and the section under test behind them.
 class Bench {
  public:
   explicit Bench(const std::vector<Dims>& inputs) {
@@ -54,17 +54,17 @@ class Bench {
   const std::string& pointer() const { return pointer_; }
   const std::vector<std::string>& names() const { return names_; }
 
-  Json config(const Json& clause) const {
+  Json config(const Json& section) const {
     Json config = Json::parse(
         R"({"solver": {"batchsize": 8, "max_iter": 1}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}}})",
         "config");
     Json::Array all = layers_;
-    all.push_back(clause);
+    all.push_back(section);
     return config.set("layers", all);
   }
 
  private:
-  void add(const std::string& clause) { layers_.push_back(Json::parse(clause, "source")); }
+  void add(const std::string& section) { layers_.push_back(Json::parse(section, "source")); }
 
   void add_source(const std::string& name, Dims dims, Json::Array& sparse) {
     const bool whole = dims[0] == 8 || dims.size() == 1;
@@ -105,13 +105,13 @@ Json names_as_json(const std::vector<std::string>& names) {
   return array;
 }
 
-Json clause_of(const LayerExample& example, const std::string& fields, const std::vector<std::string>& bottoms,
-               int tops) {
-  Json clause = Json::parse(cat("{", fields, "}"), example.type);
-  clause.set("type", example.type).set("bottom", names_as_json(bottoms));
+Json section_of(const LayerExample& example, const std::string& fields, const std::vector<std::string>& bottoms,
+                int tops) {
+  Json section = Json::parse(cat("{", fields, "}"), example.type);
+  section.set("type", example.type).set("bottom", names_as_json(bottoms));
   Json::Array array;
   for (int t = 0; t < tops; ++t) array.emplace_back(cat("out", t));
-  return clause.set("top", array);
+  return section.set("top", array);
 }
 
 /// What is wrong with the config, apart from ends that the bench leaves loose.
@@ -146,7 +146,7 @@ class BadLayers : public testing::TestWithParam<LayerExample> {
   /// With these tensors instead, an error about one of them that shows what is wrong with it.
   void expect_misfit(const std::vector<Dims>& inputs, const std::string& shown) const {
     const Bench bench(inputs);
-    const Json config = bench.config(clause_of(example(), example().fields, bench.names(), example().tops));
+    const Json config = bench.config(section_of(example(), example().fields, bench.names(), example().tops));
     expect_error(config, bench.pointer() + "/", shown);
   }
 };
@@ -161,7 +161,8 @@ TEST(LayerExamples, ThereIsOneOfEveryType) {
 
 TEST_P(BadLayers, TheExampleIsRight) {
   const Bench bench(shapes());
-  EXPECT_EQ(listed(errors_of(bench.config(clause_of(example(), example().fields, bench.names(), example().tops)))), "");
+  EXPECT_EQ(listed(errors_of(bench.config(section_of(example(), example().fields, bench.names(), example().tops)))),
+            "");
 }
 
 TEST_P(BadLayers, TooFewOrTooManyTensors) {
@@ -174,22 +175,22 @@ TEST_P(BadLayers, TooFewOrTooManyTensors) {
   const auto takes = [&](const Arity& arity) { return cat(type().name(), " takes ", arity.text()); };
   for (const int n : around(type().inputs())) {
     const Bench bench(std::vector<Dims>(static_cast<size_t>(n), shapes()[0]));
-    expect_error(bench.config(clause_of(example(), example().fields, bench.names(), example().tops)),
+    expect_error(bench.config(section_of(example(), example().fields, bench.names(), example().tops)),
                  bench.pointer() + "/bottom", takes(type().inputs()));
   }
   const Bench bench(shapes());
   for (const int n : around(type().outputs()))
-    expect_error(bench.config(clause_of(example(), example().fields, bench.names(), n)), bench.pointer() + "/top",
+    expect_error(bench.config(section_of(example(), example().fields, bench.names(), n)), bench.pointer() + "/top",
                  takes(type().outputs()));
   for (int n = type().outputs().least; n <= std::min(type().outputs().most, 4); ++n)
     if (n != example().tops)
-      expect_error(bench.config(clause_of(example(), example().fields, bench.names(), n)), bench.pointer() + "/top",
+      expect_error(bench.config(section_of(example(), example().fields, bench.names(), n)), bench.pointer() + "/top",
                    "named");
 }
 
 TEST_P(BadLayers, NamesThatAreNone) {
   const Bench bench(shapes());
-  const Json right = clause_of(example(), example().fields, bench.names(), example().tops);
+  const Json right = section_of(example(), example().fields, bench.names(), example().tops);
   for (const std::string key : {"bottom", "top"}) {
     const std::string place = "/" + key;
     const auto with = [&](const Json& value) { return bench.config(edited(right, place, value)); };
@@ -206,8 +207,8 @@ TEST_P(BadLayers, NamesThatAreNone) {
   }
   std::vector<std::string> names = bench.names();
   names.back() = "int0";
-  expect_error(bench.config(clause_of(example(), example().fields, names, example().tops)), bench.pointer() + "/bottom",
-               "did you mean \"in0\"?");
+  expect_error(bench.config(section_of(example(), example().fields, names, example().tops)),
+               bench.pointer() + "/bottom", "did you mean \"in0\"?");
 }
 
 TEST_P(BadLayers, TensorsOfAnotherRank) {
@@ -247,21 +248,21 @@ TEST_P(BadLayers, FieldsThatDoNotFitTheTensors) {
   const Bench bench(shapes());
   for (const LayerExample::Misfit& misfit : example().misfits) {
     SCOPED_TRACE(misfit.fields);
-    expect_error(bench.config(clause_of(example(), misfit.fields, bench.names(), example().tops)),
+    expect_error(bench.config(section_of(example(), misfit.fields, bench.names(), example().tops)),
                  bench.pointer() + "/" + misfit.place, "");
   }
 }
 
 TEST_P(BadLayers, EveryFieldSpoilt) {
   const Bench bench(shapes());
-  const Json right = clause_of(example(), example().fields, bench.names(), example().tops);
+  const Json right = section_of(example(), example().fields, bench.names(), example().tops);
   const std::string object = type().nested().empty() ? "" : "/" + type().nested();
   std::vector<SpoiltField> all = spoilt_fields(right, object, type().fields(), true);
   if (!object.empty())
     for (const SpoiltField& spoilt : spoilt_object(right, object)) all.push_back(spoilt);
   for (const SpoiltField& spoilt : all) {
     SCOPED_TRACE(spoilt.how);
-    const Json config = bench.config(spoilt.clause);
+    const Json config = bench.config(spoilt.section);
     if (spoilt.place)
       expect_error(config, bench.pointer() + *spoilt.place, spoilt.words);
     else
@@ -269,8 +270,8 @@ TEST_P(BadLayers, EveryFieldSpoilt) {
   }
 }
 
-/// The clauses that are no layers, spoilt by their declarations too.
-TEST(BadClauses, EveryFieldSpoilt) {
+/// The sections that are no layers, spoilt by their declarations too.
+TEST(BadSections, EveryFieldSpoilt) {
   const Json config = Json::parse(R"({
     "solver": {"batchsize": 8, "max_iter": 1, "eval_metrics": ["GroupedAUC"], "group_by": {"input": "keys", "slot": 0}},
     "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 1, "beta1": 0.9, "beta2": 0.9, "epsilon": 1e-8}},
@@ -288,18 +289,18 @@ TEST(BadClauses, EveryFieldSpoilt) {
   std::vector<FieldDoc> of_adam = optimizer_schema().fields();  // the constants of other rules are not read
   std::erase_if(of_adam,
                 [](const FieldDoc& field) { return field.name.ends_with("_hparam") && field.name != "adam_hparam"; });
-  const std::pair<std::string, std::vector<FieldDoc>> clauses[] = {
+  const std::pair<std::string, std::vector<FieldDoc>> sections[] = {
       {"/solver", solver_schema().fields()},
       {"/optimizer", of_adam},
       {"/layers/0", data_schema().fields()},
       {"/layers/1", embedding_schema("DistributedSlotSparseEmbeddingHash").fields()}};
-  for (const auto& [pointer, fields] : clauses)
+  for (const auto& [pointer, fields] : sections)
     for (const SpoiltField& spoilt : spoilt_fields(config, pointer, fields, false)) {
       SCOPED_TRACE(spoilt.how);
       if (spoilt.place)
-        expect_error(spoilt.clause, *spoilt.place, spoilt.words);
+        expect_error(spoilt.section, *spoilt.place, spoilt.words);
       else
-        errors_of(spoilt.clause);
+        errors_of(spoilt.section);
     }
 }
 

@@ -1,4 +1,4 @@
-// One right clause of every layer type, with the tensors it reads.
+// One right section of every layer type, with the tensors it reads.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace hctr::test {
 /// Behind a bar, the numbers of dimensions that may do as well.
 struct LayerExample {
   std::string type;
-  std::string fields;               ///< of the clause, as JSON members
+  std::string fields;               ///< of the section, as JSON members
   std::vector<std::string> inputs;  ///< "b n", "b s d", "b n|1234"
   int tops = 1;
-  /// Fields that are right alone and wrong for these inputs, and the place inside the clause that must be named.
+  /// Fields that are right alone and wrong for these inputs, and the place inside the section that must be named.
   struct Misfit {
     std::string fields, place;
   };

@@ -6,8 +6,8 @@
 namespace hctr::test {
 namespace {
 
-/// Errors and notes about a solver clause with these fields, one per line.
-std::string complaints(const std::string& fields, SolverClause* read = nullptr) {
+/// Errors and notes about a solver section with these fields, one per line.
+std::string complaints(const std::string& fields, SolverSection* read = nullptr) {
   Problems problems;
   const Json config = Json::parse(R"({"solver": {"batchsize": 8, )" + fields +
                                       R"(}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
@@ -24,7 +24,7 @@ std::string complaints(const std::string& fields, SolverClause* read = nullptr) 
 
 TEST(MetricWords, AreThoseOfTheTable) {
   for (const MetricType& type : metric_types()) {
-    SolverClause solver;
+    SolverSection solver;
     EXPECT_EQ(
         complaints(R"("group_by": {"input": "user"}, "eval_metrics": ["GroupedAUC", ")" + type.name + "\"]", &solver),
         "");
@@ -35,7 +35,7 @@ TEST(MetricWords, AreThoseOfTheTable) {
 }
 
 TEST(MetricWords, MayEndTraining) {
-  SolverClause solver;
+  SolverSection solver;
   EXPECT_EQ(complaints(R"("eval_metrics": ["AUC:0.8025", "LogLoss:0.45"])", &solver), "");
   EXPECT_EQ(solver.eval_metrics.metrics[0].stop_at, 0.8025);
   EXPECT_EQ(solver.eval_metrics.metrics[1].stop_at, 0.45);
@@ -43,7 +43,7 @@ TEST(MetricWords, MayEndTraining) {
 }
 
 TEST(MetricWords, AreTwoWhenNotGiven) {
-  SolverClause solver;
+  SolverSection solver;
   EXPECT_EQ(complaints(R"("max_iter": 1)", &solver), "");
   EXPECT_EQ(to_json(solver.eval_metrics).text(), R"(["AUC","AverageLoss"])");
 }

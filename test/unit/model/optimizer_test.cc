@@ -12,7 +12,7 @@ const std::string kLine = R"({"type": "InnerProduct", "bottom": "dense", "top": 
                              {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"})";
 
 /// The dense weights before and after a step at rate 0.1.
-std::vector<std::vector<float>> weights_of_a_step(const OptimizerClause& optimizer) {
+std::vector<std::vector<float>> weights_of_a_step(const OptimizerSection& optimizer) {
   const TemporaryFolder folder;
   Config config = config_of(kLine);
   config.optimizer = optimizer;
@@ -30,7 +30,7 @@ std::vector<std::vector<float>> weights_of_a_step(const OptimizerClause& optimiz
 }
 
 TEST(ModelOptimizer, DenseStatesStartAsTheRuleSaysOnePerWeight) {
-  OptimizerClause sgd, adagrad;
+  OptimizerSection sgd, adagrad;
   sgd.type = ops::Optimizer::Kind::sgd;
   adagrad.type = ops::Optimizer::Kind::adagrad;
   adagrad.adagrad.initial_accu_value = 0.25;

@@ -8,14 +8,14 @@ namespace hctr::test {
 namespace {
 
 /// What a config with one table complains about; `more`: fields of its sparse_embedding_hparam.
-std::string first_error(const std::string& solver, const std::string& more = "", const std::string& clause = "") {
+std::string first_error(const std::string& solver, const std::string& more = "", const std::string& section = "") {
   Problems problems;
   const std::string text = R"({"solver": {"batchsize": 8, "max_iter": 1)" + solver +
                            R"(}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
     "layers": [{"type": "Data", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3},
                 "sparse": [{"top": "keys", "slot_num": 2, "nnz_per_slot": 1}]},
                {"type": "LocalizedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors")" +
-                           clause + R"(, "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": 0)" + more +
+                           section + R"(, "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": 0)" + more +
                            "}}]}";
   read_config(Json::parse(text, "test.json"), problems);
   return problems.errors().empty() ? "" : problems.errors()[0].pointer + ": " + problems.errors()[0].message;

@@ -54,7 +54,7 @@ class SequenceModel {
 
   void train() {
     Context ctx(runtime_, runtime_.compute_stream(), state());
-    model_.ensure_room(0);
+    model_.reserve_rows(0);
     model_.prepare(ctx, 0, batch());
     model_.train_step(ctx, 0, batch(), model_.bind(Phase::train, batch()));
   }

@@ -1,4 +1,4 @@
-// A right clause with each of its fields spoilt, from the declaration of the fields.
+// A right section with each of its fields spoilt, from the declaration of the fields.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace hctr::test {
 
 struct SpoiltField {
   std::string how;
-  Json clause;
-  std::optional<std::string> place;  ///< where the error must be, inside the clause; none: the clause may be right
+  Json section;
+  std::optional<std::string> place;  ///< where the error must be, inside the section; none: the section may be right
   std::string words;                 ///< and what it must say
 };
 
@@ -63,27 +63,27 @@ inline bool is_field(const std::vector<FieldDoc>& fields, const std::string& wor
 }
 
 /// The object that holds a layer's fields ("/fc_param"), itself spoilt.
-inline std::vector<SpoiltField> spoilt_object(const Json& clause, const std::string& object) {
+inline std::vector<SpoiltField> spoilt_object(const Json& section, const std::string& object) {
   std::vector<SpoiltField> all;
   for (const char* value : {"3", "[]", "null"})
-    all.push_back({cat(object, " is ", value), edited(clause, object, Json::parse(value, "value")), object,
+    all.push_back({cat(object, " is ", value), edited(section, object, Json::parse(value, "value")), object,
                    "expected an object"});
   const std::string cut = cut_short(object);
-  all.push_back({cat(object, " misspelt"), edited(without(clause, object), cut, Json(Json::Object{})), cut,
+  all.push_back({cat(object, " misspelt"), edited(without(section, object), cut, Json(Json::Object{})), cut,
                  cat("did you mean \"", object.substr(1), "\"?")});
   return all;
 }
 
-/// `object`: pointer of the fields' object inside the clause ("/fc_param", or nothing). `bounded`: whether every
+/// `object`: pointer of the fields' object inside the section ("/fc_param", or nothing). `bounded`: whether every
 /// integer has a largest value.
-inline std::vector<SpoiltField> spoilt_fields(const Json& clause, const std::string& object,
+inline std::vector<SpoiltField> spoilt_fields(const Json& section, const std::string& object,
                                               const std::vector<FieldDoc>& fields, bool bounded) {
   std::vector<SpoiltField> all;
   const auto spoil = [&](const std::string& how, Json with, std::optional<std::string> place,
                          const std::string& words) { all.push_back({how, std::move(with), std::move(place), words}); };
   for (const FieldDoc& field : fields) {
     const std::string place = object + "/" + field.name;
-    const Json gone = without(clause, place);
+    const Json gone = without(section, place);
     if (field.required) spoil(place + " missing", gone, object, cat("needs \"", field.name, "\": ", field.text));
     const std::string cut = cut_short(field.name);
     if (cut.size() > 1 && !is_field(fields, cut))
@@ -103,7 +103,7 @@ inline std::vector<SpoiltField> spoilt_fields(const Json& clause, const std::str
       spoil(cat(place, " is huge"), edited(gone, place, Json(INT64_MAX)), place, "");
     const std::string element = field.type == "object" ? place : field.type == "array of objects" ? place + "/0" : "";
     if (!element.empty())
-      for (const SpoiltField& inner : spoilt_fields(clause, element, field.inner, bounded)) all.push_back(inner);
+      for (const SpoiltField& inner : spoilt_fields(section, element, field.inner, bounded)) all.push_back(inner);
   }
   return all;
 }

@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "base/half.h"
-#include "data/features/feature_clause.h"
+#include "data/features/feature_section.h"
 #include "data/features/feature_spec.h"
 #include "data/formats/data_schema.h"
 #include "unit/data/reader_rig.h"
@@ -113,15 +113,15 @@ struct Table {
   }
 };
 
-/// A clause for the specification in `folder`, completed as a config's is.
-DataClause clause_for(const Folder& folder, int64_t labels, int64_t dense, std::vector<SparseInput> inputs) {
-  DataClause clause = clause_of(labels, dense, std::move(inputs));
-  clause.feature_spec = (folder / "spec.yaml").string();
+/// A section for the specification in `folder`, completed as a config's is.
+DataSection section_for(const Folder& folder, int64_t labels, int64_t dense, std::vector<SparseInput> inputs) {
+  DataSection section = section_of(labels, dense, std::move(inputs));
+  section.feature_spec = (folder / "spec.yaml").string();
   Problems problems;
-  complete_feature_clause(clause, "/layers/0", problems);
-  if (!problems.any_error()) check_feature_clause(clause, "/layers/0", problems);
+  complete_feature_section(section, "/layers/0", problems);
+  if (!problems.any_error()) check_feature_section(section, "/layers/0", problems);
   problems.throw_if_any("config");
-  return clause;
+  return section;
 }
 
 struct Draws {
@@ -130,7 +130,7 @@ struct Draws {
 };
 
 /// A table of random shape; `rows_of`: its samples. Slots have all whole types, numbers all types.
-Table random_table(const fs::path& folder, Draws& draw, size_t rows, std::vector<Row>& rows_of, DataClause& shape) {
+Table random_table(const fs::path& folder, Draws& draw, size_t rows, std::vector<Row>& rows_of, DataSection& shape) {
   Table table;
   table.spec.folder = folder;
   rows_of.assign(rows, {});
@@ -144,7 +144,7 @@ Table random_table(const fs::path& folder, Draws& draw, size_t rows, std::vector
                              FeatureType::u64,     FeatureType::f16, FeatureType::f32, FeatureType::f64};
   const auto labels = 1 + static_cast<int64_t>(draw.below(3)), dense = static_cast<int64_t>(draw.below(5)),
              slots = 1 + static_cast<int64_t>(draw.below(8));
-  shape = clause_of(labels, dense, {input_of("a", 1, 1, 1)});
+  shape = section_of(labels, dense, {input_of("a", 1, 1, 1)});
   if (slots > 1) shape.sparse.push_back(input_of("b", slots - 1, 1, slots - 1));
   for (int64_t i = 0; i < labels + dense; ++i) {
     const FeatureType type = all[draw.below(12)];
@@ -187,12 +187,12 @@ TEST(FeatureSet, RowsOfAnyShapeComeBackHoweverTheirColumnsAreSpread) {
     const Folder folder;
     Draws draw{mix64(seed)};
     std::vector<Row> rows;
-    DataClause shape;
+    DataSection shape;
     const size_t count = seed % 20 == 0 ? 40000 : 1 + draw.below(900);  // many: several chunks
     random_table(folder.path(), draw, count, rows, shape);
     SCOPED_TRACE(cat("seed ", seed, "\n", read_text(folder / "spec.yaml", "spec")));
-    const DataClause clause = clause_for(folder, shape.label.label_dim, shape.dense.dense_dim, shape.sparse);
-    expect_reads(clause, "train", rows, 1 + static_cast<int64_t>(draw.below(700)));
+    const DataSection section = section_for(folder, shape.label.label_dim, shape.dense.dense_dim, shape.sparse);
+    expect_reads(section, "train", rows, 1 + static_cast<int64_t>(draw.below(700)));
     if (::testing::Test::HasFailure()) return;
   }
 }
@@ -230,9 +230,9 @@ struct Samples : ::testing::Test {
     copy.finish();
     return copy;
   }
-  DataClause clause() { return clause_for(folder, 1, 2, inputs); }
+  DataSection section() { return section_for(folder, 1, 2, inputs); }
   std::string reads() {
-    return message_of([&] { expect_reads(clause(), "train", rows); });
+    return message_of([&] { expect_reads(section(), "train", rows); });
   }
 
   static constexpr size_t kRows = 30000;
@@ -257,7 +257,7 @@ void one_of_each(Table& table) {
 }
 
 TEST_F(Samples, TextBinaryRawAndNormDeliverTheSameBatchesBitForBit) {
-  DataClause norm = clause_of(1, 2, inputs), raw = norm;
+  DataSection norm = section_of(1, 2, inputs), raw = norm;
   write_rows(folder / "norm.data", style_of(norm, Check::sum, 4), rows);
   write_file_list(folder / "list.txt", {folder / "norm.data"}, true);
   raw.format = DataFormat::raw;
@@ -271,7 +271,7 @@ TEST_F(Samples, TextBinaryRawAndNormDeliverTheSameBatchesBitForBit) {
       bytes.append(std::bit_cast<std::array<char, 4>>(static_cast<int32_t>(table.values[s][r])).data(), 4);
   }
   write_text(folder / "all.raw", bytes);
-  const auto batches = [&](const DataClause& of, const fs::path& source, ReaderOptions options) {
+  const auto batches = [&](const DataSection& of, const fs::path& source, ReaderOptions options) {
     return Rig(of, source, options).all(options.repeat ? 50 : 1000);
   };
   for (const auto& options :
@@ -283,7 +283,7 @@ TEST_F(Samples, TextBinaryRawAndNormDeliverTheSameBatchesBitForBit) {
     std::vector<std::vector<Seen>> others = {batches(raw, folder / "all.raw", options)};
     for (const auto& chunks : {two_texts, binary_columns, one_of_each}) {
       with(chunks);
-      others.push_back(batches(clause(), "train", options));
+      others.push_back(batches(section(), "train", options));
     }
     for (const auto& other : others) {
       ASSERT_EQ(other.size(), expected.size());
@@ -297,14 +297,14 @@ TEST_F(Samples, AReaderGoesOnFromAnyPlace) {
     for (const int64_t shuffle : {0, 3000}) {
       with(chunks);
       const ReaderOptions options{.batch = 4000, .workers = 2, .repeat = true, .shuffle = shuffle};
-      Rig whole(clause(), "train", options);
+      Rig whole(section(), "train", options);
       for (int i = 0; i < 12; ++i) {  // past the end of the first pass
         const auto seen = whole.next();
         if (i % 3 != 2) continue;
         ReaderOptions later = options;
         later.from = whole.reader->position();
-        Rig rest(clause(), "train", later);
-        Rig again(clause(), "train", options);
+        Rig rest(section(), "train", later);
+        Rig again(section(), "train", options);
         for (int skip = 0; skip <= i; ++skip) again.next();
         expect_equal(*rest.next(), *again.next());
       }
@@ -314,7 +314,7 @@ TEST_F(Samples, AReaderGoesOnFromAnyPlace) {
 TEST_F(Samples, NoMoreThanNumSamplesAreRead) {
   for (const auto& chunks : {two_texts, binary_columns, one_of_each}) {
     with(chunks);
-    const DataClause of = clause();
+    const DataSection of = section();
     const auto read = [&](int64_t stated) {
       const BatchLayout layout(batch_shape(of, 10000));
       std::vector<std::byte> memory(layout.bytes);
@@ -341,7 +341,7 @@ TEST_F(Samples, BadRowsAreErrorsOrLeftOutWithAllTheirColumns) {
   for (const size_t bad : {29999, 20001, 5}) good.erase(good.begin() + static_cast<ptrdiff_t>(bad));
   for (const auto& chunks : {two_texts, binary_columns, one_of_each}) {
     with(chunks);
-    DataClause of = clause();
+    DataSection of = section();
     EXPECT_SAYS(message_of([&] { expect_reads(of, "train", rows); }), chunks == two_texts ? "c2_2.csv' line "
                                                                       : chunks == binary_columns
                                                                           ? "c1_0.bin' row 6: feature age: nan"
@@ -413,7 +413,7 @@ TEST_F(Samples, IdsWithoutACardinalityAreKeysAsTheyStandOrHeldAgainstSlotSizeArr
   auto plain = rows;
   for (size_t r = 0; r < kRows; ++r)
     for (size_t s = 0; s < 5; ++s) plain[r].slots[s] = {static_cast<int64_t>(table.values[3 + s][r])};
-  DataClause of = clause();
+  DataSection of = section();
   EXPECT_TRUE(of.slot_size_array.empty());
   expect_reads(of, "train", plain, 999);
   of.slot_size_array = sizes;
@@ -428,10 +428,10 @@ TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
   const auto problems = [&](const std::string& change) {
     return message_of([&] {
       Problems found;
-      data_clause_of(Json::parse(cat(R"({"layers": [{"type": "Data", )", change, R"(, "feature_spec": ")",
-                                     (folder / "spec.yaml").string(), R"("}]})"),
-                                 "x"),
-                     found);
+      data_section_of(Json::parse(cat(R"({"layers": [{"type": "Data", )", change, R"(, "feature_spec": ")",
+                                      (folder / "spec.yaml").string(), R"("}]})"),
+                                  "x"),
+                      found);
       found.throw_if_any("x");
     });
   };
@@ -470,13 +470,13 @@ TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
   EXPECT_EQ(problems(label + dense + sparse), "") << "not there yet";
 }
 
-TEST(FeatureClause, AnInputReadsTheChannelOfItsNameAndTheOthersShareTheUsualOne) {
+TEST(FeatureSection, AnInputReadsTheChannelOfItsNameAndTheOthersShareTheUsualOne) {
   FeatureSpec spec;
   for (const char* name : {"u0", "c0", "c1", "u1", "c2"}) spec.features.push_back({name, FeatureType::i32, 10});
   spec.channels = {{"categorical", {1, 2, 4}}, {"user", {3, 0}}, {"label", {0}}};
   Problems problems;
   const FeatureUse use = use_features(
-      spec, clause_of(1, 0, {input_of("first", 1, 1, 1), input_of("user", 2, 1, 2), input_of("rest", 2, 1, 2)}), "",
+      spec, section_of(1, 0, {input_of("first", 1, 1, 1), input_of("user", 2, 1, 2), input_of("rest", 2, 1, 2)}), "",
       problems);
   EXPECT_FALSE(problems.any_error());
   EXPECT_EQ(use.slots, (std::vector<size_t>{1, 3, 0, 2, 4}));

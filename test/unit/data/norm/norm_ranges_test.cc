@@ -64,7 +64,7 @@ Found ranged(const std::shared_ptr<const NormInfo>& info, int64_t bytes, int thr
   return found;
 }
 
-DataClause two_inputs() { return clause_of(1, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
+DataSection two_inputs() { return section_of(1, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
 
 struct Style {
   Check check;
@@ -77,13 +77,13 @@ const std::vector<Style> kStyles = {{Check::none, 4, false}, {Check::none, 8, fa
 
 TEST(NormRanges, FindTheRecordsThatOneWalkFindsForAnyRangeAndAnyNumberOfThreads) {
   const Folder folder;
-  const DataClause clause = two_inputs();
+  const DataSection section = two_inputs();
   for (const auto& [check, key_bytes, bags] : kStyles)
     for (const uint64_t key_limit : {uint64_t{2}, uint64_t{1} << 31}) {  // keys of 0 and 1 look like counts of keys
-      write_rows(folder / "a", style_of(clause, check, key_bytes),
-                 random_rows(clause, 2000, 5 + key_limit, key_limit, bags));
+      write_rows(folder / "a", style_of(section, check, key_bytes),
+                 random_rows(section, 2000, 5 + key_limit, key_limit, bags));
       const auto info =
-          std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
+          std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));
       const Found expected = walked(info);
       ASSERT_EQ(expected.records.size(), 2000u);
       for (const int64_t bytes : {50, 1000, 9999, 512 << 10})  // the first: shorter than most records
@@ -100,11 +100,11 @@ TEST(NormRanges, FindTheRecordsThatOneWalkFindsForAnyRangeAndAnyNumberOfThreads)
 
 TEST(NormRanges, TheFirstRecordBehindAnyByteIsGuessedRight) {
   const Folder folder;
-  const DataClause clause = two_inputs();
+  const DataSection section = two_inputs();
   for (const auto& [check, key_bytes, bags] : kStyles) {
-    write_rows(folder / "a", style_of(clause, check, key_bytes), random_rows(clause, 100, 9, 1 << 20, bags));
+    write_rows(folder / "a", style_of(section, check, key_bytes), random_rows(section, 100, 9, 1 << 20, bags));
     const auto info =
-        std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
+        std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));
     const auto begins = walked(info).begins;
     const auto bytes = bytes_of(folder / "a");
     int asked = 0, right = 0;
@@ -119,12 +119,12 @@ TEST(NormRanges, TheFirstRecordBehindAnyByteIsGuessedRight) {
 
 TEST(NormRanges, ARecordLongerThanSeveralRangesLeavesThoseEmpty) {
   const Folder folder;
-  const DataClause clause = clause_of(1, 0, {input_of("x", 1, 5000, 5000)});
+  const DataSection section = section_of(1, 0, {input_of("x", 1, 5000, 5000)});
   for (const Check check : {Check::sum, Check::none}) {
-    auto rows = random_rows(clause, 40, 3, 1000, true);
-    write_rows(folder / "a", style_of(clause, check, 8), rows);
+    auto rows = random_rows(section, 40, 3, 1000, true);
+    write_rows(folder / "a", style_of(section, check, 8), rows);
     const auto info =
-        std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
+        std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));
     const Found found = ranged(info, 1000, 3);
     EXPECT_EQ(found.problem, "");
     EXPECT_EQ(found.records, walked(info).records);
@@ -133,11 +133,11 @@ TEST(NormRanges, ARecordLongerThanSeveralRangesLeavesThoseEmpty) {
 
 TEST(NormRanges, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
   const Folder folder;
-  const DataClause clause = two_inputs();
+  const DataSection section = two_inputs();
   for (const auto& [check, key_bytes, bags] : kStyles) {
-    write_rows(folder / "a", style_of(clause, check, key_bytes), random_rows(clause, 300, 9, 100, bags));
+    write_rows(folder / "a", style_of(section, check, key_bytes), random_rows(section, 300, 9, 100, bags));
     const auto info =
-        std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
+        std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));
     std::vector<Place> begins;
     NormRanges ranges(info, {}, 700);
     for (Chunk chunk; ranges.next(chunk);) {
@@ -162,12 +162,12 @@ TEST(NormRanges, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
 
 TEST(NormRanges, EveryDamageIsReportedAsByOneWalk) {
   const Folder folder;
-  const DataClause clause = two_inputs();
+  const DataSection section = two_inputs();
   int problems = 0;
   for (const auto& [check, key_bytes, bags] : kStyles) {
-    write_rows(folder / "whole", style_of(clause, check, key_bytes), random_rows(clause, 120, 9, 1000, bags));
+    write_rows(folder / "whole", style_of(section, check, key_bytes), random_rows(section, 120, 9, 1000, bags));
     const auto bytes = bytes_of(folder / "whole");
-    const auto clean = read_norm_info(folder / "whole", norm_demands(clause, KeyWidth::detect));
+    const auto clean = read_norm_info(folder / "whole", norm_demands(section, KeyWidth::detect));
     for (uint64_t i = 0; i < 150; ++i) {
       auto damaged = bytes;
       const uint64_t draw = mix64(i), place = static_cast<uint64_t>(clean.first_block) +
@@ -199,10 +199,10 @@ TEST(NormRanges, EveryDamageIsReportedAsByOneWalk) {
 
 TEST(NormRanges, ALengthThatIsNoneIsNamedWhereverItStands) {
   const Folder folder;
-  const DataClause clause = two_inputs();
-  write_rows(folder / "whole", style_of(clause, Check::sum, 8), random_rows(clause, 40, 3, 1000, true));
+  const DataSection section = two_inputs();
+  write_rows(folder / "whole", style_of(section, Check::sum, 8), random_rows(section, 40, 3, 1000, true));
   const auto bytes = bytes_of(folder / "whole");
-  auto info = std::make_shared<NormInfo>(read_norm_info(folder / "whole", norm_demands(clause, KeyWidth::detect)));
+  auto info = std::make_shared<NormInfo>(read_norm_info(folder / "whole", norm_demands(section, KeyWidth::detect)));
   info->path = folder / "whole";
   const Found clean = walked(info);
   ASSERT_EQ(clean.records.size(), 40u);
@@ -220,10 +220,10 @@ TEST(NormRanges, ALengthThatIsNoneIsNamedWhereverItStands) {
 
 TEST(NormRanges, ThoseBehindARangeThatIsNotReadDoNotWait) {
   const Folder folder;
-  const DataClause clause = two_inputs();
-  write_rows(folder / "a", style_of(clause, Check::sum, 8), random_rows(clause, 100, 9, 1000, true));
+  const DataSection section = two_inputs();
+  write_rows(folder / "a", style_of(section, Check::sum, 8), random_rows(section, 100, 9, 1000, true));
   const auto info =
-      std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(clause, KeyWidth::detect)));
+      std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));
   NormRanges ranges(info, {}, 1000);
   Chunk first, second;
   EXPECT_TRUE(ranges.next(first) && ranges.next(second));

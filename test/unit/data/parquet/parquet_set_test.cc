@@ -20,19 +20,19 @@ namespace {
 struct Parquet : ::testing::Test {
   void SetUp() override { HCTR_SKIP_WITHOUT_PARQUET(); }
 
-  /// A clause of one label "y", dense columns "d0"... and slots "s0"..., which the clause names.
-  DataClause named(int64_t dense, std::vector<SparseInput> sparse) {
-    DataClause clause = clause_of(1, dense, std::move(sparse));
-    clause.format = DataFormat::parquet;
-    clause.parquet.given = true;
-    clause.parquet.labels = {"y"};
-    if (dense > 0) clause.parquet.dense.emplace_back();
-    for (int64_t i = 0; i < dense; ++i) clause.parquet.dense[0].columns.push_back(cat("d", i));
-    clause.parquet.slots.emplace_back();
-    for (int64_t i = 0; i < clause.slots(); ++i) clause.parquet.slots[0].columns.push_back(cat("s", i));
-    return clause;
+  /// A section of one label "y", dense columns "d0"... and slots "s0"..., which the section names.
+  DataSection named(int64_t dense, std::vector<SparseInput> sparse) {
+    DataSection section = section_of(1, dense, std::move(sparse));
+    section.format = DataFormat::parquet;
+    section.parquet.given = true;
+    section.parquet.labels = {"y"};
+    if (dense > 0) section.parquet.dense.emplace_back();
+    for (int64_t i = 0; i < dense; ++i) section.parquet.dense[0].columns.push_back(cat("d", i));
+    section.parquet.slots.emplace_back();
+    for (int64_t i = 0; i < section.slots(); ++i) section.parquet.slots[0].columns.push_back(cat("s", i));
+    return section;
   }
-  DataClause one_slot() { return named(1, {input_of("s", 1, 3, 3)}); }
+  DataSection one_slot() { return named(1, {input_of("s", 1, 3, 3)}); }
 
   /// Writes y, d0 and s0 with as many rows as `slot` has.
   void write(const Column& slot, const std::optional<Column>& dense = {}, int64_t rows_per_group = 1 << 20) {
@@ -43,13 +43,13 @@ struct Parquet : ::testing::Test {
                   rows_per_group);
   }
   /// What is wrong with `file`.
-  std::string error(const DataClause& clause, KeyWidth width = KeyWidth::detect) {
+  std::string error(const DataSection& section, KeyWidth width = KeyWidth::detect) {
     return message_of(
-        [&] { Rig(clause, file, {.batch = 100, .workers = 2, .repeat = false, .key_width = width}).all(); });
+        [&] { Rig(section, file, {.batch = 100, .workers = 2, .repeat = false, .key_width = width}).all(); });
   }
   /// The first batch of `file`.
-  Seen read(const DataClause& clause, int64_t batch, KeyWidth width = KeyWidth::detect) {
-    Rig rig(clause, file, {.batch = batch, .repeat = false, .key_width = width});
+  Seen read(const DataSection& section, int64_t batch, KeyWidth width = KeyWidth::detect) {
+    Rig rig(section, file, {.batch = batch, .repeat = false, .key_width = width});
     return *rig.next();
   }
 
@@ -85,24 +85,24 @@ std::vector<Column> columns_of(const std::vector<Row>& rows, bool lists_of_keys)
 
 TEST_F(Parquet, RowsComeBackFromPiecesRowGroupsAndFiles) {
   for (const bool bags : {false, true}) {
-    const DataClause clause = named(2, {input_of("a", 2, 3, 5), input_of("b", 1, 2, 2)});
-    const auto rows = random_rows(clause, 30000, 5, 1000, bags);
+    const DataSection section = named(2, {input_of("a", 2, 3, 5), input_of("b", 1, 2, 2)});
+    const auto rows = random_rows(section, 30000, 5, 1000, bags);
     const std::vector<Row> first(rows.begin(), rows.begin() + 20000), rest(rows.begin() + 20000, rows.end());
     write_parquet(file, columns_of(first, bags), 9000);  // a piece and a part of one in each row group
     write_parquet(folder / "rest.parquet", columns_of(rest, bags));
     write_file_list(folder / "list.txt", {file, folder / "rest.parquet"}, true);
-    expect_reads(clause, folder / "list.txt", rows, 777);
-    expect_reads(clause, file, first);
+    expect_reads(section, folder / "list.txt", rows, 777);
+    expect_reads(section, file, first);
   }
 }
 
 TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
-  const DataClause clause = named(1, {input_of("a", 2, 3, 5)});
-  const auto rows = random_rows(clause, 20000, 6, 1000, true);
+  const DataSection section = named(1, {input_of("a", 2, 3, 5)});
+  const auto rows = random_rows(section, 20000, 6, 1000, true);
   write_parquet(file, columns_of(rows, true), 9000);
   for (const int64_t shuffle : {0, 3000}) {
-    Rig one(clause, file, {.batch = 1000, .workers = 1, .shuffle = shuffle, .seed = 3}),
-        four(clause, file, {.batch = 1000, .workers = 4, .shuffle = shuffle, .seed = 3});
+    Rig one(section, file, {.batch = 1000, .workers = 1, .shuffle = shuffle, .seed = 3}),
+        four(section, file, {.batch = 1000, .workers = 4, .shuffle = shuffle, .seed = 3});
     std::vector<Seen> batches;
     std::vector<ReaderPosition> behind;
     for (int i = 0; i < 45; ++i) {  // more than two passes
@@ -111,10 +111,10 @@ TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
       expect_equal(batches.back(), *four.next());
     }
     for (const size_t from : {0u, 8u, 9u, 17u, 30u}) {
-      Rig later(clause, file, {.batch = 1000, .workers = 3, .shuffle = shuffle, .seed = 3, .from = behind[from]});
+      Rig later(section, file, {.batch = 1000, .workers = 3, .shuffle = shuffle, .seed = 3, .from = behind[from]});
       for (size_t i = from + 1; i < from + 4; ++i) expect_equal(*later.next(), batches[i]);
     }
-    Rig half(clause, file, {.batch = 1000, .workers = 2, .rank = 1, .ranks = 2, .shuffle = shuffle, .seed = 3});
+    Rig half(section, file, {.batch = 1000, .workers = 2, .rank = 1, .ranks = 2, .shuffle = shuffle, .seed = 3});
     for (int i = 0; i < 5; ++i) {
       const Seen part = *half.next();
       EXPECT_EQ(part.state.first_sample, i * 1000 + 500);
@@ -125,18 +125,18 @@ TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
 }
 
 TEST_F(Parquet, ManyWorkersReadSmallRowGroupsInTheirOrder) {
-  const DataClause clause = named(1, {input_of("a", 2, 3, 5)});
-  const auto rows = random_rows(clause, 12000, 6, 1000, true);
+  const DataSection section = named(1, {input_of("a", 2, 3, 5)});
+  const auto rows = random_rows(section, 12000, 6, 1000, true);
   write_parquet(file, columns_of(rows, true), 700);
-  expect_reads(clause, file, rows, 777);
-  Rig one(clause, file, {.batch = 1000, .workers = 1}), many(clause, file, {.batch = 1000, .workers = 16});
+  expect_reads(section, file, rows, 777);
+  Rig one(section, file, {.batch = 1000, .workers = 1}), many(section, file, {.batch = 1000, .workers = 16});
   for (int i = 0; i < 40; ++i) expect_equal(*one.next(), *many.next());
 }
 
 TEST_F(Parquet, AnyNumberOfThreadsWritesTheSameBytes) {
-  const DataClause clause = clause_of(1, 9, {input_of("a", 20, 3, 60)});
-  const auto rows = random_rows(clause, 2000, 7, 1000, true);
-  ParquetStyle style{style_of(clause, Check::none, 4), {"y"}, {}, {}, std::vector<bool>(20, true)};
+  const DataSection section = section_of(1, 9, {input_of("a", 20, 3, 60)});
+  const auto rows = random_rows(section, 2000, 7, 1000, true);
+  ParquetStyle style{style_of(section, Check::none, 4), {"y"}, {}, {}, std::vector<bool>(20, true)};
   for (int i = 0; i < 9; ++i) style.dense.push_back(cat("d", i));
   for (int i = 0; i < 20; ++i) style.slots.push_back(cat("s", i));
   for (const int threads : {1, 2, 7}) {
@@ -153,12 +153,12 @@ TEST_F(Parquet, AnyNumberOfThreadsWritesTheSameBytes) {
 TEST_F(Parquet, ASetOfTheWriterHasItsMetadataAndComesBack) {
   for (const int key_bytes : {4, 8}) {
     const Folder set;
-    DataClause clause = clause_of(1, 2, {input_of("a", 2, 3, 5), input_of("b", 1, 1, 1)});
-    clause.format = DataFormat::parquet;
-    auto rows = random_rows(clause, 3000, 7, 1000, true);
+    DataSection section = section_of(1, 2, {input_of("a", 2, 3, 5), input_of("b", 1, 1, 1)});
+    section.format = DataFormat::parquet;
+    auto rows = random_rows(section, 3000, 7, 1000, true);
     for (Row& row : rows) row.slots[2] = {row.label[0] > 100 ? 3 : 4};
     ParquetStyle style{
-        style_of(clause, Check::none, key_bytes), {"y"}, {"d0", "d1"}, {"s0", "s1", "s2"}, {true, true, false}};
+        style_of(section, Check::none, key_bytes), {"y"}, {"d0", "d1"}, {"s0", "s1", "s2"}, {true, true, false}};
     ParquetSetWriter writer(set.path(), set / "_file_list.txt", style,
                             [](int64_t n) { return cat("part_", n, ".parquet"); });
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -174,13 +174,13 @@ TEST_F(Parquet, ASetOfTheWriterHasItsMetadataAndComesBack) {
     EXPECT_EQ(metadata->rows.at("part_0.parquet"), 1700);
     EXPECT_EQ(metadata->cats[2].name, "s2");
     EXPECT_EQ(metadata->cats[2].index, 5);
-    expect_reads(clause, set / "_file_list.txt", rows);
-    clause.slot_size_array = {1000, 50, 10};
+    expect_reads(section, set / "_file_list.txt", rows);
+    section.slot_size_array = {1000, 50, 10};
     for (Row& row : rows) {
       for (int64_t& key : row.slots[1]) key += 1000;
       row.slots[2][0] += 1050;
     }
-    expect_reads(clause, set / "part_0.parquet", {rows.begin(), rows.begin() + 1700});
+    expect_reads(section, set / "part_0.parquet", {rows.begin(), rows.begin() + 1700});
   }
 }
 
@@ -230,11 +230,11 @@ TEST_F(Parquet, TextGetsTheKeysThatACsvGivesIt) {
                        numbers("s1", ParquetType::i64, integers)});
   write_text(folder / "rows.csv", csv);
   for (const int64_t buckets : {0, 1000}) {
-    DataClause parquet = named(1, {input_of("s", 2, 1, 2)});
+    DataSection parquet = named(1, {input_of("s", 2, 1, 2)});
     parquet.parquet.hash_seed = 11;
     parquet.parquet.slots[0].keys = KeyRule::hash;
     parquet.parquet.slots[0].buckets = buckets;
-    DataClause text = parquet;
+    DataSection text = parquet;
     text.format = DataFormat::csv;
     text.csv = {.given = true,
                 .columns = {},
@@ -251,21 +251,21 @@ TEST_F(Parquet, TextGetsTheKeysThatACsvGivesIt) {
 TEST_F(Parquet, NullsBecomeTheDefaultsThatAreStated) {
   const std::vector<int64_t> nulls = {0, 2};
   const Column dense = numbers<float>("d0", ParquetType::f32, {9, 1, 9, 3}, nulls);
-  DataClause clause = one_slot();
-  clause.parquet.default_dense = -1;
-  clause.parquet.default_key = "42";
+  DataSection section = one_slot();
+  section.parquet.default_dense = -1;
+  section.parquet.default_key = "42";
   write(numbers<int32_t>("s0", ParquetType::i32, {9, 1, 9, 3}, nulls), dense);
-  EXPECT_EQ(read(clause, 4).dense, (std::vector<float>{-1, 1, -1, 3}));
-  EXPECT_EQ(read(clause, 4).keys[0], (std::vector<int64_t>{42, 1, 42, 3}));
-  clause.parquet.dense[0].fallback = 5;
-  clause.parquet.slots[0].fallback = "";
-  EXPECT_EQ(read(clause, 4).dense, (std::vector<float>{5, 1, 5, 3}));
-  EXPECT_EQ(read(clause, 4).offsets[0], (std::vector<int32_t>{0, 0, 1, 1, 2}));
+  EXPECT_EQ(read(section, 4).dense, (std::vector<float>{-1, 1, -1, 3}));
+  EXPECT_EQ(read(section, 4).keys[0], (std::vector<int64_t>{42, 1, 42, 3}));
+  section.parquet.dense[0].fallback = 5;
+  section.parquet.slots[0].fallback = "";
+  EXPECT_EQ(read(section, 4).dense, (std::vector<float>{5, 1, 5, 3}));
+  EXPECT_EQ(read(section, 4).offsets[0], (std::vector<int32_t>{0, 0, 1, 1, 2}));
   write(lists<int64_t>("s0", ParquetType::i64, {{}, {1, 2}, {}, {}}, nulls), dense);
-  EXPECT_EQ(read(clause, 4).offsets[0], (std::vector<int32_t>{0, 0, 2, 2, 2}));
+  EXPECT_EQ(read(section, 4).offsets[0], (std::vector<int32_t>{0, 0, 2, 2, 2}));
   write(texts("s0", {std::nullopt, "x", "", "y"}), dense);
-  clause.parquet.slots[0].fallback = "x";
-  const Seen seen = read(clause, 4);
+  section.parquet.slots[0].fallback = "x";
+  const Seen seen = read(section, 4);
   EXPECT_EQ(seen.keys[0], (std::vector<int64_t>{seen.keys[0][1], seen.keys[0][1], seen.keys[0][1], seen.keys[0][3]}));
   EXPECT_NE(seen.keys[0][1], seen.keys[0][3]);
 }
@@ -287,7 +287,7 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   says(lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3, 4}, {}}),
        "a list of 4 values; all slots of a sample may have 3 keys together");
   says(texts("s0", {"x", std::nullopt}), "is null or empty");
-  DataClause two = named(1, {input_of("s", 2, 2, 3)});
+  DataSection two = named(1, {input_of("s", 2, 2, 3)});
   write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}),
                        lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3}}),
                        lists<int64_t>("s1", ParquetType::i64, {{1, 2}, {}})});
@@ -312,7 +312,7 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   EXPECT_SAYS(error(one_slot()), "column 'd0' (string): expected a number, found 'one'");
 
   // Left out, the rows around them stay as they were.
-  DataClause skip = named(2, {input_of("a", 2, 3, 6)});
+  DataSection skip = named(2, {input_of("a", 2, 3, 6)});
   skip.bad_records = BadRecordPolicy::skip;
   auto rows = random_rows(skip, 9000, 8, 1000, true);
   auto columns = columns_of(rows, true);
@@ -330,14 +330,14 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
 
 TEST_F(Parquet, WhatDoesNotFitIsSaidBeforeAnyRowIsRead) {
   write(numbers<int64_t>("s0", ParquetType::i64, kThree));
-  DataClause clause = one_slot();
-  clause.parquet.slots[0].columns = {"s1"};
-  EXPECT_SAYS(error(clause), "part.parquet': there is no column 's1'; there are 'y', 'd0', 's0'");
-  clause.parquet.slots[0].columns = {"d0"};
-  EXPECT_SAYS(error(clause), "column 'd0' is of type float, and a slot wants integers, text, or lists of them");
-  clause = one_slot();
-  clause.parquet.labels.clear();
-  EXPECT_SAYS(error(clause), "which columns are the labels? There is no _metadata.json beside");
+  DataSection section = one_slot();
+  section.parquet.slots[0].columns = {"s1"};
+  EXPECT_SAYS(error(section), "part.parquet': there is no column 's1'; there are 'y', 'd0', 's0'");
+  section.parquet.slots[0].columns = {"d0"};
+  EXPECT_SAYS(error(section), "column 'd0' is of type float, and a slot wants integers, text, or lists of them");
+  section = one_slot();
+  section.parquet.labels.clear();
+  EXPECT_SAYS(error(section), "which columns are the labels? There is no _metadata.json beside");
   write(numbers<int64_t>("s0", ParquetType::i64, kThree), lists<float>("d0", ParquetType::f32, {{1}, {2}, {3}}));
   EXPECT_SAYS(error(one_slot()),
               "column 'd0' is of type list<element: float>, and a dense value wants one number in each row");
@@ -345,14 +345,14 @@ TEST_F(Parquet, WhatDoesNotFitIsSaidBeforeAnyRowIsRead) {
 
 TEST_F(Parquet, MetadataThatDisagreesIsAnError) {
   write(numbers<int64_t>("s0", ParquetType::i64, kThree));
-  DataClause clause = clause_of(1, 1, {input_of("s", 1, 1, 1)});
-  clause.format = DataFormat::parquet;
+  DataSection section = section_of(1, 1, {input_of("s", 1, 1, 1)});
+  section.format = DataFormat::parquet;
   const auto with = [&](int64_t rows, const std::string& name, const std::string& cats) {
     write_text(folder / "_metadata.json", cat(R"({"file_stats": [{"file_name": ")", name, R"(", "num_rows": )", rows,
                                               R"(}], "conts": [{"col_name": "d0", "index": 1}],
       "labels": [{"col_name": "y", "index": 0}], "cats": )",
                                               cats, "}"));
-    return error(clause);
+    return error(section);
   };
   EXPECT_EQ(with(3, "part.parquet", R"([{"col_name": "s0", "index": 2}])"), "");
   EXPECT_SAYS(with(4, "part.parquet", R"([{"col_name": "s0", "index": 2}])"),
@@ -371,12 +371,12 @@ TEST_F(Parquet, MetadataThatDisagreesIsAnError) {
 }
 
 TEST_F(Parquet, DamagedFilesAreErrors) {
-  const DataClause clause = named(2, {input_of("a", 2, 1, 2)});
-  write_parquet(file, columns_of(random_rows(clause, 30000, 9, 1 << 30, false), false), 15000);
+  const DataSection section = named(2, {input_of("a", 2, 1, 2)});
+  write_parquet(file, columns_of(random_rows(section, 30000, 9, 1 << 30, false), false), 15000);
   const auto whole = bytes_of(file);
   for (const size_t left : {size_t{0}, size_t{3}, size_t{100}, whole.size() / 2, whole.size() - 1}) {
     put_bytes(file, {whole.begin(), whole.begin() + static_cast<ptrdiff_t>(left)});
-    const std::string message = error(clause);
+    const std::string message = error(section);
     EXPECT_SAYS(message, left < 4 ? "" : "part.parquet' is no whole Parquet file: ");
     EXPECT_NE(message, "") << left;
   }
@@ -384,7 +384,7 @@ TEST_F(Parquet, DamagedFilesAreErrors) {
     auto bytes = whole;
     for (size_t i = 0; i < 40; ++i) bytes[at + i] ^= std::byte{0x5a};
     put_bytes(file, bytes);
-    const std::string message = error(clause);
+    const std::string message = error(section);
     EXPECT_SAYS(message, "data: '");  // the pages have check sums
     EXPECT_SAYS(message, "': row group ");
     EXPECT_SAYS(message, "cannot be read from its row ");
@@ -417,14 +417,14 @@ TEST_F(Parquet, APieceThatNobodyReadsLeavesNobodyWaiting) {
 }
 
 TEST_F(Parquet, InspectionNamesADamagedPageAndGoesOnWithTheOtherFiles) {
-  const DataClause clause = named(1, {input_of("a", 1, 1, 1)});
-  const auto columns = columns_of(random_rows(clause, 3 * kParquetPieceRows, 9, 1 << 30, false), false);
+  const DataSection section = named(1, {input_of("a", 1, 1, 1)});
+  const auto columns = columns_of(random_rows(section, 3 * kParquetPieceRows, 9, 1 << 30, false), false);
   write_parquet(file, columns);
   write_parquet(folder / "whole.parquet", columns);
   auto bytes = bytes_of(file);
   for (size_t i = 0; i < 40; ++i) bytes[bytes.size() / 2 + i] ^= std::byte{0x5a};
   put_bytes(file, bytes);
-  const Inspection found = inspect({file, folder / "whole.parquet"}, {.clause = clause, .threads = 2});
+  const Inspection found = inspect({file, folder / "whole.parquet"}, {.section = section, .threads = 2});
   ASSERT_GT(found.problem_count, 0);
   EXPECT_SAYS(found.problems[0], "part.parquet': row group 1 of 1, column '");
   EXPECT_GE(found.samples, 3 * kParquetPieceRows);
@@ -436,28 +436,28 @@ TEST_F(Parquet, ACriteoSampleThatSparkWroteHoldsRowsOfTheSampleAsText) {
   const fs::path parts = shared / "criteo_kaggle_parquet", text = shared / "criteo_kaggle_sample.tsv.gz";
   if (!fs::exists(parts) || !fs::exists(text))
     GTEST_SKIP() << "no Criteo sample in " << shared << "; set HCTR_SHARED_DATA to the folder that holds it";
-  DataClause clause = clause_of(1, 13, {input_of("deep", 26, 1, 26)});
-  clause.format = DataFormat::parquet;
-  clause.parquet = {.given = true,
-                    .labels = {"label"},
-                    .dense = {CsvDense{.columns = {}, .mean = {}, .std = {}, .fallback = 0}},
-                    .slots = {CsvSlots{}}};
-  clause.parquet.default_key = "";
-  for (int i = 1; i <= 13; ++i) clause.parquet.dense[0].columns.push_back(cat("I", i));
-  for (int i = 1; i <= 26; ++i) clause.parquet.slots[0].columns.push_back(cat("C", i));
-  DataClause csv = clause;
+  DataSection section = section_of(1, 13, {input_of("deep", 26, 1, 26)});
+  section.format = DataFormat::parquet;
+  section.parquet = {.given = true,
+                     .labels = {"label"},
+                     .dense = {CsvDense{.columns = {}, .mean = {}, .std = {}, .fallback = 0}},
+                     .slots = {CsvSlots{}}};
+  section.parquet.default_key = "";
+  for (int i = 1; i <= 13; ++i) section.parquet.dense[0].columns.push_back(cat("I", i));
+  for (int i = 1; i <= 26; ++i) section.parquet.slots[0].columns.push_back(cat("C", i));
+  DataSection csv = section;
   csv.format = DataFormat::csv;
   csv.csv = {.given = true,
              .delimiter = "\t",
              .quote = "",
              .header = false,
              .columns = {"label"},
-             .labels = clause.parquet.labels,
-             .dense = clause.parquet.dense,
-             .slots = clause.parquet.slots};
-  for (const auto* columns : {&clause.parquet.dense[0].columns, &clause.parquet.slots[0].columns})
+             .labels = section.parquet.labels,
+             .dense = section.parquet.dense,
+             .slots = section.parquet.slots};
+  for (const auto* columns : {&section.parquet.dense[0].columns, &section.parquet.slots[0].columns})
     csv.csv.columns.insert(csv.csv.columns.end(), columns->begin(), columns->end());
-  const auto rows_of = [](const DataClause& of, const fs::path& source, std::multiset<std::string>& rows) {
+  const auto rows_of = [](const DataSection& of, const fs::path& source, std::multiset<std::string>& rows) {
     Rig rig(of, source, {.batch = 1000, .workers = 2, .repeat = false});
     while (const auto seen = rig.next())
       for (int32_t r = 0; r < seen->state.valid_samples; ++r) {
@@ -474,7 +474,7 @@ TEST_F(Parquet, ACriteoSampleThatSparkWroteHoldsRowsOfTheSampleAsText) {
   rows_of(csv, text, all);
   EXPECT_EQ(all.size(), 104049u);
   for (const char* part : {"part-00001", "part-00002", "part-00004"})
-    rows_of(clause, parts / cat(part, ".snappy.parquet"), some);
+    rows_of(section, parts / cat(part, ".snappy.parquet"), some);
   EXPECT_EQ(some.size(), 1719u + 1640u + 1560u);
   int64_t missing = 0;
   for (const std::string& row : some) missing += !all.contains(row);

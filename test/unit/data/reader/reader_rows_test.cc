@@ -36,46 +36,46 @@ struct AnySet {
       inputs.push_back(input_of(cat("input", i), slots, draw(1, 3), slots + draw(0, 3)));
       if (draw(0, 3) == 0) inputs.back().keep_first = draw(1, 3);
     }
-    clause = clause_of(draw(1, 3), draw(0, 9), inputs);
-    clause.format = DataFormat::raw;
-    clause.float_label_dense = draw.coin();
+    section = section_of(draw(1, 3), draw(0, 9), inputs);
+    section.format = DataFormat::raw;
+    section.float_label_dense = draw.coin();
     if (draw.coin())
-      for (int64_t s = 0; s < clause.slots(); ++s)
-        clause.slot_size_array.push_back(draw(0, 1) * draw(0, int64_t{1} << 40));
+      for (int64_t s = 0; s < section.slots(); ++s)
+        section.slot_size_array.push_back(draw(0, 1) * draw(0, int64_t{1} << 40));
     const bool wide = draw.coin();
     int64_t rows = 0;
     std::vector<fs::path> files;
     for (int64_t f = draw(1, 4); f > 0; --f) {
       const int64_t count = f == 1 ? draw(1, 3000) : draw.of<int64_t>({0, 1, 63, 64, 65, 700, 5000});
-      auto part = random_rows(clause, count, static_cast<uint64_t>(draw(0, 1 << 30)),
+      auto part = random_rows(section, count, static_cast<uint64_t>(draw(0, 1 << 30)),
                               wide ? uint64_t{1} << 40 : 1 << 30, false);
-      if (!clause.float_label_dense)
+      if (!section.float_label_dense)
         for (Row& row : part)
           for (float& value : row.dense) value = value > 100 ? value * 1000 : value;
       rows += static_cast<int64_t>(part.size());
       files.push_back(folder / cat("part", files.size()));
-      put_bytes(files.back(),
-                wide ? raw_bytes<int64_t>(part, clause.float_label_dense) : raw_bytes(part, clause.float_label_dense));
+      put_bytes(files.back(), wide ? raw_bytes<int64_t>(part, section.float_label_dense)
+                                   : raw_bytes(part, section.float_label_dense));
     }
     write_file_list(folder / "list", files, true);
     width = wide ? KeyWidth::i64 : KeyWidth::detect;
     source = {(folder / "list").string(), wide ? rows : draw.coin() ? draw(1, rows) : 0};
   }
-  DataClause by_blocks() const {
-    DataClause same = clause;
+  DataSection by_blocks() const {
+    DataSection same = section;
     same.bad_records = BadRecordPolicy::skip;
     return same;
   }
   Folder folder;
-  DataClause clause;
+  DataSection section;
   Source source;
   KeyWidth width;
 };
 
 /// Reads until the end, but `most` batches at most, and remembers where the reader stands behind each.
 struct Read {
-  Read(const DataClause& clause, const AnySet& set, const ReaderOptions& options, int slots, int64_t most) {
-    Rig rig(clause, set.source, options, slots);
+  Read(const DataSection& section, const AnySet& set, const ReaderOptions& options, int slots, int64_t most) {
+    Rig rig(section, set.source, options, slots);
     behind.push_back(rig.reader->position());
     for (int64_t i = 0; i < most; ++i) {
       auto seen = rig.next();
@@ -119,7 +119,7 @@ TEST(ReaderOfRows, GivesTheBatchesOfBlocksAndGoesOnFromTheirPositionsAsTheyFromI
                      options.repeat));
     const int64_t most = options.repeat ? 9 : 60;
     const Read blocks(set.by_blocks(), set, options, 2, most),
-        rows(set.clause, set, options, static_cast<int>(draw(1, 4)), most);
+        rows(set.section, set, options, static_cast<int>(draw(1, 4)), most);
     expect_same(rows, blocks, 0);
     if (testing::Test::HasFailure()) return;
     if (!options.repeat && rows.batches.size() < static_cast<size_t>(most)) {
@@ -132,24 +132,24 @@ TEST(ReaderOfRows, GivesTheBatchesOfBlocksAndGoesOnFromTheirPositionsAsTheyFromI
       options.from = from;
       options.workers = static_cast<int>(draw(1, 5));
       const int64_t left = most - static_cast<int64_t>(at);
-      expect_same(Read(set.clause, set, options, 2, left), blocks, at);
+      expect_same(Read(set.section, set, options, 2, left), blocks, at);
       expect_same(Read(set.by_blocks(), set, options, 2, left), blocks, at);
     }
   }
 }
 
-DataClause one_hot() {
-  DataClause clause = clause_of(1, 2, {input_of("keys", 3, 1, 3)});
-  clause.format = DataFormat::raw;
-  clause.float_label_dense = true;
-  return clause;
+DataSection one_hot() {
+  DataSection section = section_of(1, 2, {input_of("keys", 3, 1, 3)});
+  section.format = DataFormat::raw;
+  section.float_label_dense = true;
+  return section;
 }
 
 struct OneFile {
-  explicit OneFile(int64_t count) : rows(random_rows(clause, count, 5, 1 << 30, false)) { write(); }
+  explicit OneFile(int64_t count) : rows(random_rows(section, count, 5, 1 << 30, false)) { write(); }
   void write() { put_bytes(path, raw_bytes(rows, true)); }
   Folder folder;
-  DataClause clause = one_hot();
+  DataSection section = one_hot();
   fs::path path = folder / "rows";
   std::vector<Row> rows;
 };
@@ -168,7 +168,7 @@ TEST(ReaderOfRows, TheFirstBadRecordIsNamedHoweverManyFollowAndWhoeverMeetsThem)
     const std::string said = cat("data: '", file.path.string(), "': record ", last, " of ", last, ", at byte ",
                                  (last - 1) * 24, ": slot 1 has the key -3;");
     for (int round = 0; round < 20; ++round) {
-      Rig rig(file.clause, file.folder / "list",
+      Rig rig(file.section, file.folder / "list",
               {.batch = 20000, .workers = 2 + round % 4 / 3, .repeat = round % 2 == 0}, 1 + round % 4);
       const auto seen = rig.next();
       ASSERT_TRUE(seen);
@@ -187,19 +187,19 @@ TEST(ReaderOfRows, RowsThatAPositionCountsMustStillBeRows) {
   OneFile file(3000);
   file.rows[5].dense[1] = NAN;
   file.write();
-  DataClause skipping = file.clause;
+  DataSection skipping = file.section;
   skipping.bad_records = BadRecordPolicy::skip;
   Rig by_blocks(skipping, file.path, {.batch = 100, .workers = 1});
   by_blocks.next();
   const ReaderPosition saved = by_blocks.reader->position();
   EXPECT_EQ(saved.rows, 100);  // which are 101 records
-  Rig rig(file.clause, file.path, {.batch = 100, .workers = 3, .from = saved});
+  Rig rig(file.section, file.path, {.batch = 100, .workers = 3, .from = saved});
   EXPECT_SAYS(message_of([&] { rig.next(); }), "record 6 of 3000, at byte 120: dense value 1 is nan");
 }
 
 TEST(ReaderOfRows, AFileThatBecomesShorterIsAnError) {
   OneFile file(3000);
-  Rig rig(file.clause, file.path, {.batch = 1000, .workers = 2, .repeat = false}, 1);
+  Rig rig(file.section, file.path, {.batch = 1000, .workers = 2, .repeat = false}, 1);
   ASSERT_EQ(rig.reader->next(), 0);  // the one slot is held, so nothing behind its batch has been read
   fs::resize_file(file.path, 1500 * 24);
   rig.reader->release(0);
@@ -211,7 +211,7 @@ TEST(ReaderOfRows, WorkersWaitForSlotsAndEndAtAnyTime) {
   OneFile file(5000);
   for (int round = 0; round < 60; ++round) {
     if (round == 40) file.rows[3000].slots[0] = {-1}, file.write();
-    Rig rig(file.clause, file.path, {.batch = 500, .workers = 1 + round % 6, .repeat = round % 2 == 0}, 1 + round % 3);
+    Rig rig(file.section, file.path, {.batch = 500, .workers = 1 + round % 6, .repeat = round % 2 == 0}, 1 + round % 3);
     for (int taken = round % 5; taken > 0; --taken) rig.next();
     if (round % 4 == 1) rig.reader->next();  // never given back
     if (round % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50 * round));
@@ -220,7 +220,7 @@ TEST(ReaderOfRows, WorkersWaitForSlotsAndEndAtAnyTime) {
 
 TEST(ReaderOfRows, SlotsHeldByNobodyCannotBeReleased) {
   OneFile file(500);
-  Rig rig(file.clause, file.path, {.batch = 10, .workers = 2}, 3);
+  Rig rig(file.section, file.path, {.batch = 10, .workers = 2}, 3);
   ASSERT_EQ(rig.reader->next(), 0);
   rig.reader->release(0);
   for (const int slot : {0, 1, -1, 3})
@@ -229,9 +229,9 @@ TEST(ReaderOfRows, SlotsHeldByNobodyCannotBeReleased) {
 
 TEST(ReaderOfRows, APositionThatIsNoneSaysWhatIsWrong) {
   OneFile file(10);
-  EXPECT_SAYS(message_of([&] { Rig rig(file.clause, file.path, {.batch = 4, .from = {.file = 1}}); }),
+  EXPECT_SAYS(message_of([&] { Rig rig(file.section, file.path, {.batch = 4, .from = {.file = 1}}); }),
               "cannot go on in file 2 of a set of 1");
-  Rig behind(file.clause, file.path, {.batch = 4, .repeat = false, .from = {.record = 100, .rows = 7}});
+  Rig behind(file.section, file.path, {.batch = 4, .repeat = false, .from = {.record = 100, .rows = 7}});
   EXPECT_FALSE(behind.reader->next()) << "there is nothing behind the end";
 }
 

@@ -11,20 +11,20 @@
 namespace hctr::data_test {
 namespace {
 
-DataClause two_inputs() { return clause_of(2, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
+DataSection two_inputs() { return section_of(2, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
 
 /// A set of several files of different sizes, checks and widths.
 struct DataSet {
-  explicit DataSet(const DataClause& clause, std::vector<int64_t> sizes = {700, 1, 0, 1300, 64}) {
+  explicit DataSet(const DataSection& section, std::vector<int64_t> sizes = {700, 1, 0, 1300, 64}) {
     std::vector<fs::path> files;
     for (size_t i = 0; i < sizes.size(); ++i) {
-      const bool raw = clause.format == DataFormat::raw;
-      const auto part = random_rows(clause, sizes[i], i + 1, 1 << 30, !raw);
+      const bool raw = section.format == DataFormat::raw;
+      const auto part = random_rows(section, sizes[i], i + 1, 1 << 30, !raw);
       files.push_back(folder / cat("part", i, ".data"));
       if (raw)
         put_bytes(files.back(), raw_bytes(part, true));
       else
-        write_rows(files.back(), style_of(clause, i % 2 ? Check::sum : Check::none, i % 3 ? 4 : 8), part);
+        write_rows(files.back(), style_of(section, i % 2 ? Check::sum : Check::none, i % 3 ? 4 : 8), part);
       rows.insert(rows.end(), part.begin(), part.end());
     }
     list = folder / "list.txt";
@@ -38,12 +38,12 @@ struct DataSet {
 /// By way of blocks, as Norm is read, and straight into batches, as Raw is.
 class EachReader : public testing::TestWithParam<DataFormat> {
  protected:
-  static DataClause two_inputs() {
+  static DataSection two_inputs() {
     if (GetParam() == DataFormat::norm) return data_test::two_inputs();
-    DataClause clause = clause_of(2, 3, {input_of("wide", 1, 1, 1), input_of("deep", 5, 1, 5)});
-    clause.format = DataFormat::raw;
-    clause.float_label_dense = true;
-    return clause;
+    DataSection section = section_of(2, 3, {input_of("wide", 1, 1, 1), input_of("deep", 5, 1, 5)});
+    section.format = DataFormat::raw;
+    section.float_label_dense = true;
+    return section;
   }
 };
 INSTANTIATE_TEST_SUITE_P(Ways, EachReader, testing::Values(DataFormat::norm, DataFormat::raw), [](const auto& way) {
@@ -51,10 +51,10 @@ INSTANTIATE_TEST_SUITE_P(Ways, EachReader, testing::Values(DataFormat::norm, Dat
 });
 
 TEST_P(EachReader, BatchesHoldTheRowsInListOrderForAnyNumberOfWorkersAndTheLastMayBePartial) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause);
+  const DataSection section = two_inputs();
+  const DataSet set(section);
   for (const int workers : {1, 2, 5}) {
-    Rig rig(clause, set.list, {.batch = 128, .workers = workers, .repeat = false});
+    Rig rig(section, set.list, {.batch = 128, .workers = workers, .repeat = false});
     EXPECT_EQ(rig.reader->samples(), 2065);
     const auto batches = rig.all();
     ASSERT_EQ(batches.size(), 17u);
@@ -71,10 +71,10 @@ TEST_P(EachReader, BatchesHoldTheRowsInListOrderForAnyNumberOfWorkersAndTheLastM
 
 TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
   for (const bool last : {false, true}) {
-    DataClause clause = two_inputs();
-    const DataSet set(clause);
-    (last ? clause.sparse[0].keep_last : clause.sparse[0].keep_first) = 3;
-    (last ? clause.sparse[1].keep_last : clause.sparse[1].keep_first) = 1;
+    DataSection section = two_inputs();
+    const DataSet set(section);
+    (last ? section.sparse[0].keep_last : section.sparse[0].keep_first) = 3;
+    (last ? section.sparse[1].keep_last : section.sparse[1].keep_first) = 1;
     std::vector<Row> rows = set.rows;
     for (Row& row : rows)
       for (size_t s = 0; s < row.slots.size(); ++s) {
@@ -83,7 +83,7 @@ TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
         row.slots[s] = std::vector<int64_t>(row.slots[s].begin() + static_cast<ptrdiff_t>(begin),
                                             row.slots[s].begin() + static_cast<ptrdiff_t>(begin + kept));
       }
-    Rig rig(clause, set.list, {.batch = 128, .workers = 2, .repeat = false});
+    Rig rig(section, set.list, {.batch = 128, .workers = 2, .repeat = false});
     const auto batches = rig.all();
     ASSERT_EQ(batches.size(), 17u);
     for (size_t i = 0; i < batches.size(); ++i)
@@ -92,24 +92,24 @@ TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
 }
 
 TEST_P(EachReader, CanDropTheLastPartialBatch) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause);
-  Rig rig(clause, set.list, {.batch = 128, .workers = 2, .repeat = false, .keep_last_partial = false});
+  const DataSection section = two_inputs();
+  const DataSet set(section);
+  Rig rig(section, set.list, {.batch = 128, .workers = 2, .repeat = false, .keep_last_partial = false});
   EXPECT_EQ(rig.all().size(), 16u);
 }
 
 TEST_P(EachReader, ABatchThatEndsWithTheSetIsFollowedByNoEmptyOne) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause, {100, 28});
-  Rig rig(clause, set.list, {.batch = 64, .workers = 3, .repeat = false});
+  const DataSection section = two_inputs();
+  const DataSet set(section, {100, 28});
+  Rig rig(section, set.list, {.batch = 64, .workers = 3, .repeat = false});
   EXPECT_EQ(rig.all().size(), 2u);
 }
 
 TEST_P(EachReader, RepeatedBatchesAreFullAndRunAcrossTheEnd) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause, {50, 7});
+  const DataSection section = two_inputs();
+  const DataSet set(section, {50, 7});
   for (const int workers : {1, 2, 5}) {
-    Rig rig(clause, set.list, {.batch = 40, .workers = workers, .repeat = true}, 3);
+    Rig rig(section, set.list, {.batch = 40, .workers = workers, .repeat = true}, 3);
     const auto batches = rig.all(25);
     ASSERT_EQ(batches.size(), 25u);
     for (size_t i = 0; i < batches.size(); ++i) {
@@ -121,11 +121,11 @@ TEST_P(EachReader, RepeatedBatchesAreFullAndRunAcrossTheEnd) {
 }
 
 TEST_P(EachReader, ABatchMayBeLargerThanTheSet) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause, {5, 6});
-  Rig rig(clause, set.list, {.batch = 40, .workers = 2, .repeat = true});
+  const DataSection section = two_inputs();
+  const DataSet set(section, {5, 6});
+  Rig rig(section, set.list, {.batch = 40, .workers = 2, .repeat = true});
   expect_batch(*rig.next(), rig.layout.shape, set.rows, 0);
-  Rig once(clause, set.list, {.batch = 40, .workers = 2, .repeat = false});
+  Rig once(section, set.list, {.batch = 40, .workers = 2, .repeat = false});
   const auto batches = once.all();
   ASSERT_EQ(batches.size(), 1u);
   EXPECT_EQ(batches[0].state.valid_samples, 11);
@@ -133,11 +133,11 @@ TEST_P(EachReader, ABatchMayBeLargerThanTheSet) {
 }
 
 TEST_P(EachReader, RanksShareEachBatchAndTogetherHoldWhatOneRankWould) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause, {300, 41});
+  const DataSection section = two_inputs();
+  const DataSet set(section, {300, 41});
   for (const int ranks : {2, 3, 4}) {
     for (int rank = 0; rank < ranks; ++rank) {
-      Rig rig(clause, set.list, {.batch = 100, .workers = 2, .repeat = false, .rank = rank, .ranks = ranks});
+      Rig rig(section, set.list, {.batch = 100, .workers = 2, .repeat = false, .rank = rank, .ranks = ranks});
       const auto batches = rig.all();
       ASSERT_EQ(batches.size(), 4u);
       const int64_t begin = 100 * rank / ranks, end = 100 * (rank + 1) / ranks;
@@ -153,9 +153,9 @@ TEST_P(EachReader, RanksShareEachBatchAndTogetherHoldWhatOneRankWould) {
 }
 
 TEST_P(EachReader, ResetStartsAgainAtTheFirstSampleAtAnyTime) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause);
-  Rig rig(clause, set.list, {.batch = 128, .workers = 3, .repeat = false}, 3);
+  const DataSection section = two_inputs();
+  const DataSet set(section);
+  Rig rig(section, set.list, {.batch = 128, .workers = 3, .repeat = false}, 3);
   for (const int before : {0, 1, 5, 1000}) {
     rig.all(before);
     rig.reader->reset();
@@ -167,9 +167,9 @@ TEST_P(EachReader, ResetStartsAgainAtTheFirstSampleAtAnyTime) {
 }
 
 TEST_P(EachReader, SlotsMayBeReleasedInAnyOrderAndAreFilledInTheirOwn) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause, {500});
-  Rig rig(clause, set.list, {.batch = 10, .workers = 2, .repeat = true}, 3);
+  const DataSection section = two_inputs();
+  const DataSet set(section, {500});
+  Rig rig(section, set.list, {.batch = 10, .workers = 2, .repeat = true}, 3);
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < 3; ++i) EXPECT_EQ(rig.reader->next(), i);
     for (const int slot : {2, 0, 1}) rig.reader->release(slot);
@@ -178,21 +178,21 @@ TEST_P(EachReader, SlotsMayBeReleasedInAnyOrderAndAreFilledInTheirOwn) {
 }
 
 TEST_P(EachReader, DestructionAtAnyTimeDoesNotHang) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause);
+  const DataSection section = two_inputs();
+  const DataSet set(section);
   for (int batches = 0; batches < 12; ++batches) {
-    Rig rig(clause, set.list, {.batch = 64, .workers = 4, .repeat = batches % 2 == 0}, 2);
+    Rig rig(section, set.list, {.batch = 64, .workers = 4, .repeat = batches % 2 == 0}, 2);
     rig.all(batches);
     if (batches % 3 == 0) rig.reader->next();  // a slot that is never given back
   }
 }
 
 TEST(Reader, AnErrorComesAfterTheBatchesBeforeItAndAgainWhenAskedAgain) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause, {128, 100});
+  const DataSection section = two_inputs();
+  const DataSet set(section, {128, 100});
   cut_bytes(set.folder / "part1.data", 5);
   for (const int workers : {1, 3}) {
-    Rig rig(clause, set.list, {.batch = 64, .workers = workers, .repeat = true});
+    Rig rig(section, set.list, {.batch = 64, .workers = workers, .repeat = true});
     EXPECT_TRUE(rig.next());
     EXPECT_TRUE(rig.next());
     const std::string message = message_of([&] { rig.all(); });
@@ -203,17 +203,17 @@ TEST(Reader, AnErrorComesAfterTheBatchesBeforeItAndAgainWhenAskedAgain) {
 }
 
 TEST(Reader, AFileWithAWrongHeaderIsAnErrorBeforeTheFirstBatch) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause);
-  DataClause other = clause;
+  const DataSection section = two_inputs();
+  const DataSet set(section);
+  DataSection other = section;
   other.dense.dense_dim = 4;
   EXPECT_NE(message_of([&] { Rig rig(other, set.list, {.batch = 64}); }).find("dense_dim 3, the Data layer says 4"),
             std::string::npos);
 }
 
-TEST(Reader, ALayoutOfAnotherClauseIsABug) {
+TEST(Reader, ALayoutOfAnotherSectionIsABug) {
   const DataSet set(two_inputs());
-  const BatchLayout layout(batch_shape(clause_of(2, 3, {input_of("wide", 2, 4, 4), input_of("deep", 4, 2, 7)}), 8));
+  const BatchLayout layout(batch_shape(section_of(2, 3, {input_of("wide", 2, 4, 4), input_of("deep", 4, 2, 7)}), 8));
   std::vector<std::byte> memory(layout.bytes);
   EXPECT_SAYS(message_of([&] {
                 Reader(two_inputs(), Source{set.list.string()}, layout, {memory.data()}, {.batch = 8}, Log::silent());
@@ -222,22 +222,22 @@ TEST(Reader, ALayoutOfAnotherClauseIsABug) {
 }
 
 TEST(Reader, AnEmptySetIsAnError) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause, {0, 0});
-  EXPECT_NE(message_of([&] { Rig rig(clause, set.list, {.batch = 64}); }).find("the data set is empty"),
+  const DataSection section = two_inputs();
+  const DataSet set(section, {0, 0});
+  EXPECT_NE(message_of([&] { Rig rig(section, set.list, {.batch = 64}); }).find("the data set is empty"),
             std::string::npos);
 }
 
 TEST(Reader, FromASavedPositionItGoesOnWithTheSameBytes) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause, {700, 1, 0, 1300, 64, 3000});
+  const DataSection section = two_inputs();
+  const DataSet set(section, {700, 1, 0, 1300, 64, 3000});
   std::vector<std::byte> bytes = bytes_of(set.folder / "part3.data");
   bytes[69 + 4] ^= std::byte{1};  // a bad record, so that rows and records differ
   put_bytes(set.folder / "part3.data", bytes);
   for (const int64_t shuffle : {0, 1, 50, 900, 100000})
     for (const bool repeat : {true, false}) {
       const ReaderOptions options{.batch = 96, .workers = 2, .repeat = repeat, .shuffle = shuffle, .seed = 5};
-      Rig whole(clause, set.list, options);
+      Rig whole(section, set.list, options);
       std::vector<Seen> batches;
       std::vector<ReaderPosition> behind = {whole.reader->position()};
       std::vector<int64_t> skipped = {0};
@@ -256,7 +256,7 @@ TEST(Reader, FromASavedPositionItGoesOnWithTheSameBytes) {
         later.workers = 3;
         later.from = reader_position(Json::parse(to_json(behind[at]).text(), "position"));
         EXPECT_EQ(later.from, behind[at]);
-        Rig rig(clause, set.list, later, 3);
+        Rig rig(section, set.list, later, 3);
         for (size_t i = at; i < std::min(at + 4, batches.size()); ++i) {
           const auto seen = rig.next();
           ASSERT_TRUE(seen);
@@ -276,9 +276,9 @@ TEST(Reader, APositionThatIsNoneSaysWhatIsWrong) {
               "needs \"pass\", an integer of at least 0; found -1");
   EXPECT_SAYS(message_of([] { reader_position(Json::parse("{\"schema\": 2}", "")); }),
               "has schema 2; this version reads 1");
-  const DataClause clause = two_inputs();
-  const DataSet set(clause, {10, 10});
-  EXPECT_SAYS(message_of([&] { Rig rig(clause, set.list, {.batch = 4, .from = {.file = 2}}); }),
+  const DataSection section = two_inputs();
+  const DataSet set(section, {10, 10});
+  EXPECT_SAYS(message_of([&] { Rig rig(section, set.list, {.batch = 4, .from = {.file = 2}}); }),
               "cannot go on in file 3 of a set of 2");
 }
 
@@ -292,17 +292,17 @@ std::vector<int64_t> order_of(const std::vector<Seen>& batches, int64_t label_di
 }
 
 TEST(Reader, ShufflingDeliversEachRowOnceAPassInAnOrderOfSeedAndPassAlone) {
-  const DataClause clause = clause_of(1, 0, {input_of("x", 2, 3, 6)});
+  const DataSection section = section_of(1, 0, {input_of("x", 2, 3, 6)});
   const Folder folder;
-  const auto rows = random_rows(clause, 5000, 1, 1 << 20, true);  // label = index
-  write_rows(folder / "a", style_of(clause, Check::sum, 8), rows);
+  const auto rows = random_rows(section, 5000, 1, 1 << 20, true);  // label = index
+  write_rows(folder / "a", style_of(section, Check::sum, 8), rows);
   write_file_list(folder / "list.txt", {folder / "a"}, true);
   std::vector<std::vector<int64_t>> orders;
   for (const int64_t window : {1, 64, 1000, 10000})
     for (const uint64_t seed : {1, 2}) {
       std::vector<int64_t> first;
       for (const int workers : {1, 4}) {
-        Rig rig(clause, folder / "list.txt",
+        Rig rig(section, folder / "list.txt",
                 {.batch = 100, .workers = workers, .repeat = true, .shuffle = window, .seed = seed});
         const auto batches = rig.all(100);
         for (size_t i = 0; i < batches.size(); ++i)
@@ -335,15 +335,15 @@ TEST(Reader, ShufflingDeliversEachRowOnceAPassInAnOrderOfSeedAndPassAlone) {
 }
 
 TEST(Reader, ShufflingVisitsTheFilesInAnOrderOfEachPass) {
-  const DataClause clause = clause_of(1, 0, {input_of("x", 1, 1, 1)});
+  const DataSection section = section_of(1, 0, {input_of("x", 1, 1, 1)});
   const Folder folder;
   std::vector<fs::path> files;
   for (int f = 0; f < 20; ++f) {
     files.push_back(folder / cat("f", f));
-    write_rows(files.back(), style_of(clause, Check::sum, 8), {Row{{static_cast<float>(f)}, {}, {{1}}}});
+    write_rows(files.back(), style_of(section, Check::sum, 8), {Row{{static_cast<float>(f)}, {}, {{1}}}});
   }
   write_file_list(folder / "list.txt", files, true);
-  Rig rig(clause, folder / "list.txt", {.batch = 20, .workers = 2, .repeat = true, .shuffle = 1, .seed = 3});
+  Rig rig(section, folder / "list.txt", {.batch = 20, .workers = 2, .repeat = true, .shuffle = 1, .seed = 3});
   auto order = order_of(rig.all(2), 1);
   const std::vector<int64_t> one(order.begin(), order.begin() + 20), two(order.begin() + 20, order.end());
   EXPECT_NE(one, two);
@@ -351,40 +351,40 @@ TEST(Reader, ShufflingVisitsTheFilesInAnOrderOfEachPass) {
   rig.expected_slot = 0;
   const auto three = order_of(rig.all(1), 1);
   EXPECT_NE(three, two) << "a new epoch is a pass of its own";
-  Rig again(clause, folder / "list.txt", {.batch = 20, .workers = 1, .repeat = true, .shuffle = 1, .seed = 3});
+  Rig again(section, folder / "list.txt", {.batch = 20, .workers = 1, .repeat = true, .shuffle = 1, .seed = 3});
   EXPECT_EQ(order_of(again.all(2), 1), order);
 }
 
 TEST(Reader, PoliciesForBadRecords) {
-  DataClause clause = two_inputs();
-  const DataSet set(clause, {10, 50});
+  DataSection section = two_inputs();
+  const DataSet set(section, {10, 50});
   std::vector<std::byte> bytes = bytes_of(set.folder / "part1.data");
   bytes[69 + 4] ^= std::byte{1};
   put_bytes(set.folder / "part1.data", bytes);
   const auto run = [&] {
-    Rig rig(clause, set.list, {.batch = 59, .workers = 2, .repeat = true});
+    Rig rig(section, set.list, {.batch = 59, .workers = 2, .repeat = true});
     rig.all(3);
     return rig.reader->skipped_records();
   };
   EXPECT_GE(run(), 3) << "left out by default";
-  clause.bad_records = BadRecordPolicy::error;
+  section.bad_records = BadRecordPolicy::error;
   EXPECT_SAYS(message_of(run), "part1.data': record 1 of 50, at byte 69: fails its check sum");
-  clause.bad_records = BadRecordPolicy::skip;
-  clause.max_bad_records = 2;
+  section.bad_records = BadRecordPolicy::skip;
+  section.max_bad_records = 2;
   EXPECT_SAYS(message_of(run), "3 bad records, and \"max_bad_records\" allows 2; one of the last: ");
-  clause.max_bad_records = 10;
+  section.max_bad_records = 10;
   EXPECT_EQ(message_of(run), "");
 }
 
 TEST(Reader, SkippedRecordsAreCountedAndLoggedOncePerFile) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause, {10, 50});  // the second has check sums
+  const DataSection section = two_inputs();
+  const DataSet set(section, {10, 50});  // the second has check sums
   std::vector<std::byte> bytes = bytes_of(set.folder / "part1.data");
   bytes[69 + 4] ^= std::byte{1};
   put_bytes(set.folder / "part1.data", bytes);
   int warnings = 0;
   const Log log([&](Level level, std::string_view) { warnings += level == Level::warning; });
-  Rig rig(clause, set.list, {.batch = 59, .workers = 2, .repeat = true}, 2, log);
+  Rig rig(section, set.list, {.batch = 59, .workers = 2, .repeat = true}, 2, log);
   std::vector<Row> good = set.rows;
   good.erase(good.begin() + 10);
   for (int pass = 0; pass < 3; ++pass) expect_batch(*rig.next(), rig.layout.shape, good, 0);
@@ -394,13 +394,13 @@ TEST(Reader, SkippedRecordsAreCountedAndLoggedOncePerFile) {
 }
 
 TEST(Reader, ASetOfOnlyBadRecordsIsAnErrorInsteadOfAnEndlessSearch) {
-  const DataClause clause = two_inputs();
-  const DataSet set(clause, {0, 1});
+  const DataSection section = two_inputs();
+  const DataSet set(section, {0, 1});
   std::vector<std::byte> bytes = bytes_of(set.folder / "part1.data");
   bytes[69 + 4] ^= std::byte{1};
   put_bytes(set.folder / "part1.data", bytes);
   for (const bool repeat : {true, false}) {
-    Rig rig(clause, set.list, {.batch = 4, .workers = 2, .repeat = repeat});
+    Rig rig(section, set.list, {.batch = 4, .workers = 2, .repeat = repeat});
     EXPECT_NE(message_of([&] { rig.next(); }).find("every record of the set is bad"), std::string::npos);
   }
 }

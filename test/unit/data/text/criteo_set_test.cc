@@ -35,11 +35,11 @@ std::string lines_of(uint64_t count) {
   return text;
 }
 
-DataClause clause_from(const Json& json) {
+DataSection section_from(const Json& json) {
   Problems problems;
-  DataClause clause = data_schema().parse(json, "", problems, {"type"});
-  problems.throw_if_any("clause");
-  return clause;
+  DataSection section = data_schema().parse(json, "", problems, {"type"});
+  problems.throw_if_any("section");
+  return section;
 }
 
 TEST(CriteoSet, DeliversTheBatchesOfTheConvertedSet) {
@@ -58,8 +58,8 @@ TEST(CriteoSet, DeliversTheBatchesOfTheConvertedSet) {
           options.force = true;
           options.style = {.wide = wide, .integers = integers, .buckets = buckets, .key_bytes = key_bytes};
           convert_criteo(options, Log::silent());
-          const DataClause norm = clause_from(criteo_data_clause(options));
-          DataClause direct = norm;
+          const DataSection norm = section_from(criteo_data_section(options));
+          DataSection direct = norm;
           direct.format = DataFormat::criteo;
           direct.criteo = {
               .given = true, .wide = wide, .integers = integers, .buckets = buckets, .key_bits = 8 * key_bytes};
@@ -74,31 +74,31 @@ TEST(CriteoSet, DeliversTheBatchesOfTheConvertedSet) {
         }
 }
 
-TEST(CriteoSet, RulesOfTheClauseAndMessages) {
+TEST(CriteoSet, RulesOfTheSectionAndMessages) {
   const Folder folder;
-  const auto clause = [&](const std::string& criteo, int dense, int slots, int nnz = 1) {
-    return clause_from(Json::parse(
+  const auto section = [&](const std::string& criteo, int dense, int slots, int nnz = 1) {
+    return section_from(Json::parse(
         cat(R"({"format": "Criteo", "source": ")", (folder / "a").string(), R"(", "label": {"top": "l", "label_dim": 1},
       "dense": {"top": "d", "dense_dim": )",
             dense, R"(}, "sparse": [{"top": "x", "slot_num": )", slots, R"(, "nnz_per_slot": )", nnz, "}]", criteo,
             "}"),
         "x"));
   };
-  EXPECT_SAYS(message_of([&] { clause("", 0, 26); }), "Criteo data with these options has 13 dense values, not 0");
-  EXPECT_SAYS(message_of([&] { clause("", 13, 27); }),
+  EXPECT_SAYS(message_of([&] { section("", 0, 26); }), "Criteo data with these options has 13 dense values, not 0");
+  EXPECT_SAYS(message_of([&] { section("", 13, 27); }),
               "/sparse: has 27 slots in all; Criteo data with these options has 26");
-  EXPECT_SAYS(message_of([&] { clause(R"(, "criteo": {"wide": "all"})", 13, 27); }),
+  EXPECT_SAYS(message_of([&] { section(R"(, "criteo": {"wide": "all"})", 13, 27); }),
               "its first slot is the wide one, with 39 keys; the limits allow fewer");
-  EXPECT_SAYS(message_of([&] { clause(R"(, "criteo": {"buckets": 2})", 13, 26); }), "needs at least 3 keys");
-  EXPECT_SAYS(message_of([&] { clause(R"(, "criteo": {"key_bits": 40})", 13, 26); }),
+  EXPECT_SAYS(message_of([&] { section(R"(, "criteo": {"buckets": 2})", 13, 26); }), "needs at least 3 keys");
+  EXPECT_SAYS(message_of([&] { section(R"(, "criteo": {"key_bits": 40})", 13, 26); }),
               "/criteo/key_bits: expected 32 or 64, found 40");
   const std::string good = lines_of(3);
   write_text(folder / "a", good + "1\t2\n");
-  EXPECT_SAYS(message_of([&] { expect_reads(clause("", 13, 26), folder / "a", {}); }),
+  EXPECT_SAYS(message_of([&] { expect_reads(section("", 13, 26), folder / "a", {}); }),
               cat("a' line 4, at byte ", good.size(), ": expected 40 values, found 2"));
   write_text(folder / "a", good + "1" + std::string(38, '\t') + "\txyz\n");
-  EXPECT_SAYS(message_of([&] { expect_reads(clause("", 13, 26), folder / "a", {}); }), "line 4");
-  EXPECT_SAYS(message_of([&] { expect_reads(clause("", 13, 26), folder / "a", {}); }),
+  EXPECT_SAYS(message_of([&] { expect_reads(section("", 13, 26), folder / "a", {}); }), "line 4");
+  EXPECT_SAYS(message_of([&] { expect_reads(section("", 13, 26), folder / "a", {}); }),
               "column C26: expected up to 8 hexadecimal digits or nothing, found 'xyz'");
 }
 

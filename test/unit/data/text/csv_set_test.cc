@@ -13,24 +13,24 @@
 namespace hctr::data_test {
 namespace {
 
-/// A clause of label columns L<i>, dense columns D<i> and slot columns S<i> with numbers as keys, '|' between them.
-DataClause csv_clause(int64_t labels, int64_t dense, std::vector<SparseInput> sparse) {
-  DataClause clause = clause_of(labels, dense, std::move(sparse));
-  clause.format = DataFormat::csv;
-  clause.csv.given = true;
-  for (int64_t i = 0; i < labels; ++i) clause.csv.labels.push_back(cat("L", i));
+/// A section of label columns L<i>, dense columns D<i> and slot columns S<i> with numbers as keys, '|' between them.
+DataSection csv_section(int64_t labels, int64_t dense, std::vector<SparseInput> sparse) {
+  DataSection section = section_of(labels, dense, std::move(sparse));
+  section.format = DataFormat::csv;
+  section.csv.given = true;
+  for (int64_t i = 0; i < labels; ++i) section.csv.labels.push_back(cat("L", i));
   CsvDense values;
   for (int64_t i = 0; i < dense; ++i) values.columns.push_back(cat("D", i));
-  clause.csv.dense = {values};
+  section.csv.dense = {values};
   CsvSlots slots;
   slots.keys = KeyRule::number;
   slots.separator = "|";
-  for (int64_t i = 0; i < clause.slots(); ++i) slots.columns.push_back(cat("S", i));
-  clause.csv.slots = {slots};
-  return clause;
+  for (int64_t i = 0; i < section.slots(); ++i) slots.columns.push_back(cat("S", i));
+  section.csv.slots = {slots};
+  return section;
 }
 
-DataClause small_clause() { return csv_clause(1, 2, {input_of("wide", 1, 4, 4), input_of("deep", 2, 2, 3)}); }
+DataSection small_section() { return csv_section(1, 2, {input_of("wide", 1, 4, 4), input_of("deep", 2, 2, 3)}); }
 
 struct TextStyle {
   char delimiter = ',';
@@ -44,7 +44,7 @@ std::string shortest(float value) {
   return text;
 }
 
-std::string csv_text(const DataClause& clause, const std::vector<Row>& rows, const TextStyle& style) {
+std::string csv_text(const DataSection& section, const std::vector<Row>& rows, const TextStyle& style) {
   std::string text;
   const auto line = [&](std::vector<std::string> cells) {
     cells.insert(cells.begin() + 1, style.quotes ? "not, \"wanted\"\r\n" : "not wanted");
@@ -62,9 +62,9 @@ std::string csv_text(const DataClause& clause, const std::vector<Row>& rows, con
     text += style.line_end;
   };
   std::vector<std::string> names;
-  for (const auto& name : clause.csv.labels) names.push_back(name);
-  for (const auto& name : clause.csv.dense[0].columns) names.push_back(name);
-  for (const auto& name : clause.csv.slots[0].columns) names.push_back(name);
+  for (const auto& name : section.csv.labels) names.push_back(name);
+  for (const auto& name : section.csv.dense[0].columns) names.push_back(name);
+  for (const auto& name : section.csv.slots[0].columns) names.push_back(name);
   if (style.header) line(names);
   for (const Row& row : rows) {
     std::vector<std::string> cells;
@@ -83,18 +83,18 @@ std::string csv_text(const DataClause& clause, const std::vector<Row>& rows, con
 
 TEST(CsvSet, RowsComeBackForEveryStyleAndPacking) {
   const Folder folder;
-  DataClause clause = small_clause();
-  const auto rows = random_rows(clause, 30000, 3, int64_t{1} << 62, true);  // several chunks
+  DataSection section = small_section();
+  const auto rows = random_rows(section, 30000, 3, int64_t{1} << 62, true);  // several chunks
   for (const bool quotes : {false, true})
     for (const TextStyle& style : {TextStyle{}, TextStyle{'\t', quotes, true, false, true, "\r\n"},
                                    TextStyle{';', quotes, true, true, true, "\n"}}) {
-      clause.csv.delimiter = std::string(1, style.delimiter);
-      clause.csv.quote = quotes || style.quotes ? "\"" : "";
-      const std::string text = csv_text(clause, rows, style);
+      section.csv.delimiter = std::string(1, style.delimiter);
+      section.csv.quote = quotes || style.quotes ? "\"" : "";
+      const std::string text = csv_text(section, rows, style);
       write_text(folder / "a.csv", text);
       write_gzip(folder / "a.csv.gz", text);
       write_zstd(folder / "a.csv.zst", text);
-      for (const char* file : {"a.csv", "a.csv.gz", "a.csv.zst"}) expect_reads(clause, folder / file, rows, 1000);
+      for (const char* file : {"a.csv", "a.csv.gz", "a.csv.zst"}) expect_reads(section, folder / file, rows, 1000);
     }
 }
 
@@ -109,50 +109,50 @@ TEST(CsvSet, RandomShapesComeBack) {
       sparse.push_back(
           input_of(cat("x", i), slots, nnz, std::max(slots, 1 + below(static_cast<uint64_t>(slots * nnz)))));
     }
-    DataClause clause = csv_clause(1 + below(3), below(5), sparse);
-    const auto rows = random_rows(clause, below(300) + 1, draw, uint64_t{1} << (1 + below(62)), below(2) == 0);
+    DataSection section = csv_section(1 + below(3), below(5), sparse);
+    const auto rows = random_rows(section, below(300) + 1, draw, uint64_t{1} << (1 + below(62)), below(2) == 0);
     write_text(
         folder / "a",
-        csv_text(clause, rows, {',', below(2) == 0, true, below(2) == 0, below(2) == 0, below(2) ? "\n" : "\r\n"}));
-    expect_reads(clause, folder / "a", rows, 1 + below(100));
+        csv_text(section, rows, {',', below(2) == 0, true, below(2) == 0, below(2) == 0, below(2) ? "\n" : "\r\n"}));
+    expect_reads(section, folder / "a", rows, 1 + below(100));
   }
 }
 
 TEST(CsvSet, FilesOfAListMayHaveTheirColumnsInDifferentOrders) {
   const Folder folder;
-  const DataClause clause = small_clause();
-  const auto rows = random_rows(clause, 100, 3, 1000, true);
-  write_text(folder / "a.csv", csv_text(clause, {rows.begin(), rows.begin() + 40}, {}));
+  const DataSection section = small_section();
+  const auto rows = random_rows(section, 100, 3, 1000, true);
+  write_text(folder / "a.csv", csv_text(section, {rows.begin(), rows.begin() + 40}, {}));
   write_gzip(folder / "b.csv.gz",
-             csv_text(clause, {rows.begin() + 40, rows.end()}, {.quotes = true, .reversed = true}));
+             csv_text(section, {rows.begin() + 40, rows.end()}, {.quotes = true, .reversed = true}));
   write_file_list(folder / "list.txt", {folder / "a.csv", folder / "b.csv.gz"}, true);
-  expect_reads(clause, folder / "list.txt", rows);
+  expect_reads(section, folder / "list.txt", rows);
 }
 
 TEST(CsvSet, WithoutAHeaderColumnsHaveGivenNamesOrNumbers) {
   const Folder folder;
-  DataClause clause = small_clause();
-  const auto rows = random_rows(clause, 100, 3, 1000, true);
-  write_text(folder / "a.csv", csv_text(clause, rows, {.header = false}));
-  clause.csv.header = false;
-  clause.csv.columns = {"L0", "other", "D0", "D1", "S0", "S1", "S2"};
-  expect_reads(clause, folder / "a.csv", rows);
-  clause.csv.columns = {};
-  clause.csv.labels = {"1"};
-  clause.csv.dense[0].columns = {"3", "4"};
-  clause.csv.slots[0].columns = {"5", "6", "7"};
-  expect_reads(clause, folder / "a.csv", rows);
-  clause.csv.columns = {"a", "b"};
-  EXPECT_SAYS(message_of([&] { expect_reads(clause, folder / "a.csv", rows); }),
+  DataSection section = small_section();
+  const auto rows = random_rows(section, 100, 3, 1000, true);
+  write_text(folder / "a.csv", csv_text(section, rows, {.header = false}));
+  section.csv.header = false;
+  section.csv.columns = {"L0", "other", "D0", "D1", "S0", "S1", "S2"};
+  expect_reads(section, folder / "a.csv", rows);
+  section.csv.columns = {};
+  section.csv.labels = {"1"};
+  section.csv.dense[0].columns = {"3", "4"};
+  section.csv.slots[0].columns = {"5", "6", "7"};
+  expect_reads(section, folder / "a.csv", rows);
+  section.csv.columns = {"a", "b"};
+  EXPECT_SAYS(message_of([&] { expect_reads(section, folder / "a.csv", rows); }),
               "it has 7 values, but \"columns\" names 2");
 }
 
 TEST(CsvSet, DefaultsTransformsAndKeys) {
   const Folder folder;
   write_text(folder / "cities", "Rome\nParis\r\nOslo");
-  DataClause clause = clause_of(1, 4, {input_of("x", 6, 3, 18)});
-  clause.format = DataFormat::csv;
-  CsvPart& csv = clause.csv;
+  DataSection section = section_of(1, 4, {input_of("x", 6, 3, 18)});
+  section.format = DataFormat::csv;
+  CsvPart& csv = section.csv;
   csv.given = true;
   csv.labels = {"y"};
   csv.hash_seed = 11;
@@ -173,7 +173,7 @@ TEST(CsvSet, DefaultsTransformsAndKeys) {
   const int64_t x = 8 + csv_hashed_key("x", 11, 2, 100), none = 8 + csv_hashed_key("none", 11, 2, 100);
   const auto tag = [](const char* text) { return csv_hashed_key(text, 11, 3, kAllKeys); };
   const auto log8 = static_cast<float>(std::log1p(7.0));
-  expect_reads(clause, folder / "a",
+  expect_reads(section, folder / "a",
                {{{1}, {2.5, log8, 1, 2}, {{1}, {4}, {x}, {tag("red"), tag("blue")}, {255}, {3, 2}}},
                 {{0}, {-1, 0, 0, 0}, {{3}, {}, {none}, {}, {}, {}}},
                 {{0.25}, {-3, 0, -0.25, -0.5}, {{2}, {6}, {none}, {tag("a\"b")}, {0}, {7}}}});
@@ -183,11 +183,11 @@ TEST(CsvSet, DefaultsTransformsAndKeys) {
 
 TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
   const Folder folder;
-  DataClause clause = small_clause();
+  DataSection section = small_section();
   const std::string header = "L0,D0,D1,S0,S1,S2\n", good = "1,2,3,4,5,6\n";
   const auto message = [&](const std::string& text) {
     write_text(folder / "a", text);
-    return message_of([&] { expect_reads(clause, folder / "a", {}); });
+    return message_of([&] { expect_reads(section, folder / "a", {}); });
   };
   const std::string place = "a' line 4, at byte 42: ";
   const auto spoilt = [&](const std::string& line) { return message(header + good + good + line + good); };
@@ -214,49 +214,49 @@ TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
   write_zstd(folder / "a.zst", whole);
   for (const char* file : {"a.gz", "a.zst"}) {
     cut_bytes(folder / file, 9);
-    EXPECT_SAYS(message_of([&] { expect_reads(clause, folder / file, {}); }), cat(file, "' is damaged or cut off"));
+    EXPECT_SAYS(message_of([&] { expect_reads(section, folder / file, {}); }), cat(file, "' is damaged or cut off"));
   }
 }
 
 TEST(CsvSet, BadRecordsMayBeLeftOutAndNothingBehindThemIsMisread) {
   const Folder folder;
-  DataClause clause = small_clause();
-  clause.bad_records = BadRecordPolicy::skip;
-  const auto rows = random_rows(clause, 3000, 3, 1000, true);
-  std::string text = csv_text(clause, {}, {});
+  DataSection section = small_section();
+  section.bad_records = BadRecordPolicy::skip;
+  const auto rows = random_rows(section, 3000, 3, 1000, true);
+  std::string text = csv_text(section, {}, {});
   const char* const bad[] = {"x,,2,3,4,5,6\n", "1,2\n", "\"a\"b,\"\n\",,,,,\n", "1,,\"2\n3\",4,5,6,7\n",
                              ",,,,,,,,,,,,\n"};
   for (size_t i = 0; i < rows.size(); ++i) {
-    const std::string one = csv_text(clause, {rows[i]}, {.quotes = i % 2 == 0, .header = false});
+    const std::string one = csv_text(section, {rows[i]}, {.quotes = i % 2 == 0, .header = false});
     text += one;
     if (i % 7 == 0) text += bad[i / 7 % 5];
   }
   write_text(folder / "a", text);
   write_gzip(folder / "a.gz", text);
-  expect_reads(clause, folder / "a", rows);
-  expect_reads(clause, folder / "a.gz", rows);
-  Rig rig(clause, folder / "a", {.batch = 3000, .workers = 2, .repeat = false});
+  expect_reads(section, folder / "a", rows);
+  expect_reads(section, folder / "a.gz", rows);
+  Rig rig(section, folder / "a", {.batch = 3000, .workers = 2, .repeat = false});
   rig.all();
   EXPECT_EQ(rig.reader->skipped_records(), 429);
 }
 
 TEST(CsvSet, PositionsOfTextsAreExactToo) {
   const Folder folder;
-  DataClause clause = small_clause();
-  const auto rows = random_rows(clause, 40000, 3, int64_t{1} << 60, true);
-  const std::string text = csv_text(clause, rows, {});
+  DataSection section = small_section();
+  const auto rows = random_rows(section, 40000, 3, int64_t{1} << 60, true);
+  const std::string text = csv_text(section, rows, {});
   write_text(folder / "plain", text);
   write_zstd(folder / "packed", text);
   for (const char* quote : {"", "\""})
     for (const char* file : {"plain", "packed"})
       for (const int64_t shuffle : {0, 5000}) {
-        clause.csv.quote = quote;
+        section.csv.quote = quote;
         const ReaderOptions options{.batch = 3000, .workers = 2, .repeat = true, .shuffle = shuffle};
-        Rig whole(clause, folder / file, options);
+        Rig whole(section, folder / file, options);
         whole.all(9);
         ReaderOptions later = options;
         later.from = whole.reader->position();
-        Rig rig(clause, folder / file, later);
+        Rig rig(section, folder / file, later);
         for (int i = 0; i < 8; ++i) expect_equal(*rig.next(), *whole.next());
       }
 }
@@ -264,22 +264,22 @@ TEST(CsvSet, PositionsOfTextsAreExactToo) {
 TEST(CsvSet, NoRecordMayBeEndless) {
   const Folder folder;
   for (const char* quote : {"", "\""}) {
-    DataClause clause = small_clause();
-    clause.csv.quote = quote;
+    DataSection section = small_section();
+    section.csv.quote = quote;
     std::string text =
-        csv_text(clause, {}, {}) + "\"" + std::string(static_cast<size_t>(2 * kLongestRecord) + 1000, 'x');
+        csv_text(section, {}, {}) + "\"" + std::string(static_cast<size_t>(2 * kLongestRecord) + 1000, 'x');
     write_text(folder / "a", text);
-    EXPECT_SAYS(message_of([&] { expect_reads(clause, folder / "a", {}); }), "no record ends within 16777216 bytes");
+    EXPECT_SAYS(message_of([&] { expect_reads(section, folder / "a", {}); }), "no record ends within 16777216 bytes");
   }
 }
 
-TEST(CsvSet, RulesOfTheClause) {
+TEST(CsvSet, RulesOfTheSection) {
   const auto errors = [](const std::string& csv,
                          const std::string& dims =
                              R"("label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 1})") {
     return message_of([&] {
       Problems problems;
-      data_clause_of(
+      data_section_of(
           Json::parse(cat(R"({"layers": [{"type": "Data", "format": "Csv", "source": "a", )", dims,
                           R"(, "sparse": [{"top": "x", "slot_num": 2, "max_feature_num_per_sample": 2}])", csv, "}]}"),
                       "x"),

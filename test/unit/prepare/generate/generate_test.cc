@@ -15,35 +15,35 @@ namespace {
 
 struct Generated : ::testing::Test {
   Generated() {
-    clause = clause_of(1, 4, {input_of("wide", 1, 6, 6), input_of("deep", 8, 1, 8)});
-    clause.source = (folder / "train.txt").string();
-    clause.eval_source = (folder / "val.txt").string();
+    section = section_of(1, 4, {input_of("wide", 1, 6, 6), input_of("deep", 8, 1, 8)});
+    section.source = (folder / "train.txt").string();
+    section.eval_source = (folder / "val.txt").string();
     options.samples = 20000;
     options.eval_samples = 30000;
     options.files = 3;
     options.vocabulary = {1000};
   }
   std::optional<BestPossible> make() {
-    return generate(clause, options, Log([this](Level, std::string_view line) { said += line; }));
+    return generate(section, options, Log([this](Level, std::string_view line) { said += line; }));
   }
   std::vector<SampleBlock> read(const std::string& list) {
     std::vector<SampleBlock> blocks;
     for (const fs::path& file : read_file_list(list, Log::silent()))
-      blocks.push_back(read_norm_file(file, norm_demands(clause, KeyWidth::detect)));
+      blocks.push_back(read_norm_file(file, norm_demands(section, KeyWidth::detect)));
     return blocks;
   }
   std::string bytes() {
     std::string all;
-    for (const fs::path& file : read_file_list(clause.source, Log::silent())) all += read_text(file, "");
+    for (const fs::path& file : read_file_list(section.source, Log::silent())) all += read_text(file, "");
     return all;
   }
   Folder folder;
-  DataClause clause;
+  DataSection section;
   GenerateOptions options;
   std::string said;
 };
 
-TEST_F(Generated, TheSetKeepsTheClauseAndTheBestAucIsAboutWhatItShouldBe) {
+TEST_F(Generated, TheSetKeepsTheSectionAndTheBestAucIsAboutWhatItShouldBe) {
   for (const double share : {0.1, 0.25}) {
     options.positive_share = share;
     options.force = true;
@@ -54,7 +54,7 @@ TEST_F(Generated, TheSetKeepsTheClauseAndTheBestAucIsAboutWhatItShouldBe) {
     EXPECT_NEAR(best->auc, 0.80, 0.015);
     int64_t rows = 0;
     double positives = 0;
-    for (const SampleBlock& block : read(clause.source)) {
+    for (const SampleBlock& block : read(section.source)) {
       rows += block.rows;
       for (int64_t r = 0; r < block.rows; ++r) positives += static_cast<double>(block.label[static_cast<size_t>(r)]);
     }
@@ -64,7 +64,7 @@ TEST_F(Generated, TheSetKeepsTheClauseAndTheBestAucIsAboutWhatItShouldBe) {
 }
 
 TEST_F(Generated, MetadataOfAnotherParquetSetIsNotOverwrittenUnasked) {
-  clause.eval_source.clear();  // the set would lie beside its list
+  section.eval_source.clear();  // the set would lie beside its list
   options.written_as = WrittenAs::parquet;
   write_text(folder / "_metadata.json", "{}");
   EXPECT_SAYS(message_of([&] { make(); }),
@@ -95,14 +95,14 @@ double agreement(const std::vector<SampleBlock>& blocks) {
 }
 
 TEST_F(Generated, LabelsHaveATruthEachWhichMayBeRelated) {
-  clause.label.label_dim = 2;
+  section.label.label_dim = 2;
   options.force = true;
   const auto apart = make();
-  const double by_chance = agreement(read(clause.source));
+  const double by_chance = agreement(read(section.source));
   options.related = 0.9;
   const auto alike = make();
   EXPECT_NEAR(by_chance, 0, 0.015);
-  EXPECT_GT(agreement(read(clause.source)), by_chance + 0.02);
+  EXPECT_GT(agreement(read(section.source)), by_chance + 0.02);
   for (const auto& best : {apart, alike}) {
     ASSERT_EQ(best->labels.size(), 2u);
     EXPECT_EQ(best->samples, 30000);
@@ -112,7 +112,7 @@ TEST_F(Generated, LabelsHaveATruthEachWhichMayBeRelated) {
   }
   EXPECT_EQ(alike->labels[0].auc, apart->labels[0].auc) << "the first label is what the others are related to";
   EXPECT_NE(alike->labels[1].auc, apart->labels[1].auc);
-  const auto read_back = read_best_possible(clause.eval_source);
+  const auto read_back = read_best_possible(section.eval_source);
   ASSERT_EQ(read_back->labels.size(), 2u);
   EXPECT_EQ(read_back->labels[1].auc, alike->labels[1].auc);
   EXPECT_EQ(read_back->labels[1].positive_share, alike->labels[1].positive_share);
@@ -120,7 +120,7 @@ TEST_F(Generated, LabelsHaveATruthEachWhichMayBeRelated) {
 
 TEST_F(Generated, OneLabelIsNoListOfLabels) {
   EXPECT_TRUE(make()->labels.empty());
-  EXPECT_TRUE(read_best_possible(clause.eval_source)->labels.empty());
+  EXPECT_TRUE(read_best_possible(section.eval_source)->labels.empty());
 }
 
 TEST_F(Generated, SlotsHaveKeysOfTheirOwnAndFewAreFrequent) {
@@ -130,7 +130,7 @@ TEST_F(Generated, SlotsHaveKeysOfTheirOwnAndFewAreFrequent) {
     make();
     std::set<int64_t> all;
     size_t sum = 0;
-    const auto blocks = read(clause.source);
+    const auto blocks = read(section.source);
     for (size_t s = 0; s < 9; ++s) {
       std::map<int64_t, int64_t> counts;
       for (const SampleBlock& block : blocks)
@@ -158,7 +158,7 @@ TEST_F(Generated, TheBytesDoNotDependOnThreadsButOnTheSeed) {
   const std::string first = bytes();
   options.force = true;
   options.threads = 3;
-  fs::remove(clause.source);
+  fs::remove(section.source);
   make();
   EXPECT_EQ(bytes(), first);
   options.seed = 2;
@@ -174,35 +174,36 @@ TEST_F(Generated, DataOfTheSameParametersIsLeftAloneAndOtherDataNeedsForce) {
   EXPECT_EQ(fs::last_write_time(folder / "train.0.data"), time);
   options.seed = 9;
   EXPECT_SAYS(message_of([&] { make(); }),
-              "usage: '" + clause.source + "' is there already, and was not made with these parameters; --force");
+              "usage: '" + section.source + "' is there already, and was not made with these parameters; --force");
 }
 
 TEST_F(Generated, TheTruthReadsBackAndABrokenFileSaysSo) {
   const auto best = make();
-  const auto read = read_best_possible(clause.eval_source);
+  const auto read = read_best_possible(section.eval_source);
   EXPECT_EQ(read->auc, best->auc);
   EXPECT_EQ(read->average_loss, best->average_loss);
   EXPECT_EQ(read->samples, 30000);
   EXPECT_FALSE(read_best_possible(folder / "other.txt"));
-  write_text(truth_path(clause.eval_source), "{\"schema\": 1}");
-  EXPECT_SAYS(message_of([&] { read_best_possible(clause.eval_source); }), "expected a number \"AUC\"");
-  write_text(truth_path(clause.eval_source), "{\"schema\": 7}");
-  EXPECT_SAYS(message_of([&] { read_best_possible(clause.eval_source); }), "has schema 7; this program knows 1");
+  write_text(truth_path(section.eval_source), "{\"schema\": 1}");
+  EXPECT_SAYS(message_of([&] { read_best_possible(section.eval_source); }), "expected a number \"AUC\"");
+  write_text(truth_path(section.eval_source), "{\"schema\": 7}");
+  EXPECT_SAYS(message_of([&] { read_best_possible(section.eval_source); }), "has schema 7; this program knows 1");
 }
 
 TEST_F(Generated, NarrowKeysNoCheckSumsAndAFolderOfItsOwn) {
   options.key_bytes = 4;
-  clause.check = Check::none;
+  section.check = Check::none;
   options.folder = folder / "old";
   make();
   EXPECT_TRUE(fs::exists(folder / "old" / "train" / "gen_2.data"));
   EXPECT_TRUE(fs::exists(folder / "old" / "val" / "gen_1.data"));
-  const NormInfo info = read_norm_info(folder / "old" / "train" / "gen_0.data", norm_demands(clause, KeyWidth::detect));
+  const NormInfo info =
+      read_norm_info(folder / "old" / "train" / "gen_0.data", norm_demands(section, KeyWidth::detect));
   EXPECT_EQ(info.key_bytes, 4);
   EXPECT_EQ(info.check, Check::none);
 }
 
-TEST_F(Generated, OptionsThatDoNotFitTheClauseAreUsageErrors) {
+TEST_F(Generated, OptionsThatDoNotFitTheSectionAreUsageErrors) {
   const auto message = [&](auto change) {
     const GenerateOptions before = options;
     change(options);
@@ -219,7 +220,7 @@ TEST_F(Generated, OptionsThatDoNotFitTheClauseAreUsageErrors) {
   EXPECT_SAYS(message([](auto& o) { o.files = 30000; }), "20000 samples in 30000 files");
   EXPECT_SAYS(message([](auto& o) { o.hashed_keys = true, o.key_bytes = 4; }), "hashed keys need 64 bits");
   EXPECT_SAYS(message([](auto& o) { o.vocabulary = {int64_t{1} << 31}, o.key_bytes = 4; }), "does not fit 32 bits");
-  clause.eval_source = (folder / "train.list").string();
+  section.eval_source = (folder / "train.list").string();
   EXPECT_SAYS(message([](auto&) {}), "differ in their ending alone");
 }
 
@@ -229,11 +230,11 @@ TEST_F(Generated, AnEvaluationSetOfOneClassIsAnError) {
 }
 
 TEST_F(Generated, EverySlotKeepsALimitOfItsOwn) {
-  clause.sparse = {input_of("x", 3, 9, 12)};
-  clause.sparse[0].nnz_per_slot = PerSlot{{9, 1, 2}};
+  section.sparse = {input_of("x", 3, 9, 12)};
+  section.sparse[0].nnz_per_slot = PerSlot{{9, 1, 2}};
   make();
   int64_t longest[3] = {};
-  for (const SampleBlock& block : read(clause.source))
+  for (const SampleBlock& block : read(section.source))
     for (int64_t bag = 0; bag < 3 * block.rows; ++bag)
       longest[bag / block.rows] =
           std::max<int64_t>(longest[bag / block.rows],
@@ -242,9 +243,9 @@ TEST_F(Generated, EverySlotKeepsALimitOfItsOwn) {
 }
 
 TEST_F(Generated, FewerKeysThanSlotsLeaveTheLastSlotsEmpty) {
-  clause.sparse = {input_of("x", 5, 3, 3)};
+  section.sparse = {input_of("x", 5, 3, 3)};
   make();
-  for (const SampleBlock& block : read(clause.source))
+  for (const SampleBlock& block : read(section.source))
     for (size_t s = 0; s < 5; ++s) {
       const auto rows = static_cast<size_t>(block.rows);
       EXPECT_EQ(block.offsets[(s + 1) * rows] - block.offsets[s * rows], s < 3 ? block.rows : 0);

@@ -30,18 +30,18 @@ TEST(DistinctCount, IsExactForFewAndWithinThreePercentForMany) {
 
 struct Inspect : ::testing::Test {
   void SetUp() override {
-    clause = clause_of(1, 2, {input_of("a", 2, 3, 4), input_of("b", 1, 1, 1)});
+    section = section_of(1, 2, {input_of("a", 2, 3, 4), input_of("b", 1, 1, 1)});
     for (Row& row : rows) row.label[0] = static_cast<float>(static_cast<int>(row.label[0]) % 2);
   }
   Inspection look(Check check, int key_bytes) {
-    write_rows(folder / "a.data", style_of(clause, check, key_bytes), rows);
-    options.clause = clause;
+    write_rows(folder / "a.data", style_of(section, check, key_bytes), rows);
+    options.section = section;
     return inspect({folder / "a.data"}, options);
   }
   Folder folder;
-  DataClause clause;
+  DataSection section;
   std::vector<Row> rows =
-      random_rows(clause_of(1, 2, {input_of("a", 2, 3, 4), input_of("b", 1, 1, 1)}), 5000, 3, 50, true);
+      random_rows(section_of(1, 2, {input_of("a", 2, 3, 4), input_of("b", 1, 1, 1)}), 5000, 3, 50, true);
   InspectOptions options;
 };
 
@@ -74,8 +74,8 @@ TEST_F(Inspect, FiguresAreThoseOfThePlainRows) {
   }
 }
 
-TEST_F(Inspect, WithoutAClauseTheHeaderTells) {
-  write_rows(folder / "a.data", style_of(clause, Check::none, 4), rows);
+TEST_F(Inspect, WithoutASectionTheHeaderTells) {
+  write_rows(folder / "a.data", style_of(section, Check::none, 4), rows);
   const Inspection found = inspect({folder / "a.data"}, options);
   EXPECT_EQ(found.samples, 5000);
   EXPECT_EQ(found.slots.size(), 3u);
@@ -88,7 +88,7 @@ TEST_F(Inspect, EveryRecordThatBreaksARuleIsNamed) {
   rows[11].label[0] = 0.5f;
   rows[13].dense[1] = std::nanf("");
   rows[15].slots[2] = {260};
-  clause.slot_size_array = {50, 60, 90};
+  section.slot_size_array = {50, 60, 90};
   options.binary_labels = true;
   for (const Check check : {Check::sum, Check::none}) {
     const Inspection found = look(check, 8);
@@ -112,9 +112,9 @@ TEST_F(Inspect, DamageIsNamedAndReadingGoesOn) {
   bytes[69 + 6] ^= std::byte{1};  // the label of the first record
   put_bytes(folder / "a.data", bytes);
   cut_bytes(folder / "a.data", 3);
-  write_rows(folder / "b.data", style_of(clause, Check::sum, 8), rows);
+  write_rows(folder / "b.data", style_of(section, Check::sum, 8), rows);
   put_bytes(folder / "c.data", std::vector<std::byte>(10));
-  options.clause = clause;
+  options.section = section;
   const Inspection found = inspect({folder / "a.data", folder / "c.data", folder / "b.data"}, options);
   ASSERT_EQ(found.problem_count, 3) << found.problems[0];
   EXPECT_SAYS(found.problems[0], "record 1 of 5000, at byte 69: fails its check sum");
@@ -125,7 +125,7 @@ TEST_F(Inspect, DamageIsNamedAndReadingGoesOn) {
 }
 
 TEST_F(Inspect, EveryRecordOfTextThatIsWrongIsNamed) {
-  DataClause csv = clause_of(1, 1, {input_of("s", 1, 2, 2)});
+  DataSection csv = section_of(1, 1, {input_of("s", 1, 2, 2)});
   csv.format = DataFormat::csv;
   csv.csv.given = true;
   csv.csv.labels = {"y"};
@@ -142,7 +142,7 @@ TEST_F(Inspect, EveryRecordOfTextThatIsWrongIsNamed) {
     std::string now = text;
     if (quote.empty()) now.erase(std::remove(now.begin(), now.end(), '"'), now.end());
     write_text(folder / "a.csv", now);
-    options.clause = csv;
+    options.section = csv;
     const Inspection found = inspect({folder / "a.csv"}, options);
     const auto at = [&](const char* record) { return cat("a.csv': the record at byte ", now.find(record), ": "); };
     ASSERT_EQ(found.problem_count, 4) << found.problems[0];
@@ -154,8 +154,8 @@ TEST_F(Inspect, EveryRecordOfTextThatIsWrongIsNamed) {
   }
 }
 
-TEST_F(Inspect, RawRecordsAreReadWithAClause) {
-  DataClause raw = clause_of(1, 1, {input_of("s", 2, 1, 2)});
+TEST_F(Inspect, RawRecordsAreReadWithASection) {
+  DataSection raw = section_of(1, 1, {input_of("s", 2, 1, 2)});
   raw.format = DataFormat::raw;
   raw.float_label_dense = true;
   raw.slot_size_array = {10, 20};
@@ -171,7 +171,7 @@ TEST_F(Inspect, RawRecordsAreReadWithAClause) {
     put(i == 60 ? -1 : i == 70 ? 33 : i % 20);
   }
   put_bytes(folder / "a.bin", bytes);
-  options.clause = raw;
+  options.section = raw;
   const Inspection found = inspect({folder / "a.bin"}, options);
   EXPECT_EQ(found.samples, 98);
   ASSERT_EQ(found.problem_count, 3);

@@ -46,9 +46,9 @@ std::vector<std::string> fields_of(std::string line) {
 
 SampleBlock read_set(const CriteoOptions& options, const std::string& file) {
   Problems problems;
-  const DataClause clause = data_schema().parse(criteo_data_clause(options), "", problems, {"type"});
-  problems.throw_if_any("printed clause");
-  return read_norm_file(options.folder / file, norm_demands(clause, KeyWidth::detect));
+  const DataSection section = data_schema().parse(criteo_data_section(options), "", problems, {"type"});
+  problems.throw_if_any("printed section");
+  return read_norm_file(options.folder / file, norm_demands(section, KeyWidth::detect));
 }
 
 struct Criteo : ::testing::Test {
@@ -282,10 +282,10 @@ TEST(CriteoSample, TheRealSampleConvertsAndReadsBackThroughTheReader) {
   EXPECT_NEAR(static_cast<double>(summary.train_positives + summary.val_positives) / 104049, 0.25747, 1e-5);
 
   Problems problems;
-  const DataClause clause = data_schema().parse(criteo_data_clause(options), "", problems, {"type"});
-  const BatchLayout layout(batch_shape(clause, 4096));
+  const DataSection section = data_schema().parse(criteo_data_section(options), "", problems, {"type"});
+  const BatchLayout layout(batch_shape(section, 4096));
   std::vector<std::byte> memory(layout.bytes);
-  Reader reader(clause, training_source(clause), layout, {memory.data()},
+  Reader reader(section, training_source(section), layout, {memory.data()},
                 {.batch = 4096, .workers = 2, .repeat = false}, Log::silent());
   EXPECT_EQ(reader.samples(), summary.train_rows);
   int64_t rows = 0;

@@ -41,15 +41,15 @@ TEST_F(Preprocessed, EveryLineIsInTheFilesAndThePartialLastFileInTheList) {
   const PreprocessedSummary summary = convert(lines_of(100, 0));
   EXPECT_EQ(summary.rows, 100);
   EXPECT_EQ(summary.files, 3);
-  const DataClause clause = clause_of(1, 13, {input_of("x", 26, 1, 26)});
+  const DataSection section = section_of(1, 13, {input_of("x", 26, 1, 26)});
   const auto files = read_file_list(options.list, Log::silent());
   ASSERT_EQ(files.size(), 3u);
   int row = 0;
   for (const fs::path& file : files) {
-    const NormInfo info = read_norm_info(file, norm_demands(clause, KeyWidth::detect));
+    const NormInfo info = read_norm_info(file, norm_demands(section, KeyWidth::detect));
     EXPECT_EQ(info.key_bytes, 4);
     EXPECT_EQ(info.check, Check::sum);
-    const SampleBlock block = read_norm_file(file, norm_demands(clause, KeyWidth::detect));
+    const SampleBlock block = read_norm_file(file, norm_demands(section, KeyWidth::detect));
     for (int64_t r = 0; r < block.rows; ++r, ++row) {
       EXPECT_EQ(block.label[static_cast<size_t>(r)], row % 3 == 0);
       EXPECT_EQ(block.dense[static_cast<size_t>(r * 13 + 2)], 0.5f * static_cast<float>(row) + 2);
@@ -65,10 +65,10 @@ TEST_F(Preprocessed, WideKeysShareSlot0AndListsAndKeySetsCanBeSplit) {
   options.files_per_list = 2;
   options.keyset = true;
   EXPECT_EQ(convert(lines_of(45, 2)).lists, 3);
-  const DataClause clause = clause_of(1, 13, {input_of("wide", 1, 2, 2), input_of("deep", 26, 1, 26)});
+  const DataSection section = section_of(1, 13, {input_of("wide", 1, 2, 2), input_of("deep", 26, 1, 26)});
   const auto files = read_file_list(folder / "list.2.txt", Log::silent());
   ASSERT_EQ(files.size(), 1u);
-  const SampleBlock block = read_norm_file(files[0], norm_demands(clause, KeyWidth::detect));
+  const SampleBlock block = read_norm_file(files[0], norm_demands(section, KeyWidth::detect));
   ASSERT_EQ(block.rows, 5);
   EXPECT_EQ(block.keys[0], 1040);
   EXPECT_EQ(block.keys[1], 1041);

@@ -8,23 +8,23 @@ namespace hctr {
 
 /// The exchange stream of a rank among several on a GPU. Elsewhere everything runs where the call stands, in the same
 /// order.
-class Beside {
+class SideStream {
  public:
-  Beside(Runtime& runtime, const Communicator& comm)
+  SideStream(Runtime& runtime, const Communicator& comm)
       : apart_(runtime.device().is_cuda() && comm.size() > 1), reached_(runtime.device()), done_(runtime.device()) {}
 
   /// Where to give work that may start once everything given to `ctx` so far is done.
   Context after(Context& ctx) {
     if (!apart_) return ctx;
     reached_.record(ctx.stream());
-    reached_.hold(ctx.runtime().exchange_stream());
+    reached_.make_wait(ctx.runtime().exchange_stream());
     return Context(ctx.runtime(), ctx.runtime().exchange_stream(), ctx.state());
   }
   /// Work given to `ctx` from now on starts once everything given beside it so far is done.
   void join(Context& ctx) {
     if (!apart_) return;
     done_.record(ctx.runtime().exchange_stream());
-    done_.hold(ctx.stream());
+    done_.make_wait(ctx.stream());
   }
 
  private:

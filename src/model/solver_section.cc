@@ -1,4 +1,4 @@
-#include "model/solver_clause.h"
+#include "model/solver_section.h"
 
 #include <algorithm>
 
@@ -57,16 +57,16 @@ std::string read_value(const Json& value, const Range& range, Seed& out) {
   return expected;
 }
 
-std::optional<int64_t> SolverClause::eval_batches() const {
+std::optional<int64_t> SolverSection::eval_batches() const {
   if (max_eval_batches) return max_eval_batches;
   if (max_eval_samples) return (*max_eval_samples + eval_batch() - 1) / eval_batch();
   return {};
 }
 
-Schema<SolverClause> solver_schema() {
-  using S = SolverClause;
+Schema<SolverSection> solver_schema() {
+  using S = SolverSection;
   return Schema<S>("solver")
-      .opt("lr_policy", &S::lr_policy, "the schedule of the rate stands in the optimizer clause")
+      .opt("lr_policy", &S::lr_policy, "the schedule of the rate stands in the optimizer section")
       .opt("display", &S::display, "iterations between progress lines; 0: none", at_least(0))
       .opt("max_iter", &S::max_iter, "iterations to train", at_least(1))
       .opt("num_epochs", &S::num_epochs, "passes over the data, instead of max_iter", at_least(1))

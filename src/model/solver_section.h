@@ -1,4 +1,4 @@
-// The solver clause: how long to train, on what, how often to look.
+// The solver section: how long to train, on what, how often to look.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "config/compatibility.h"
 #include "config/schema.h"
-#include "embedding/clause.h"
+#include "embedding/embedding_section.h"
 #include "model/metric_words.h"
 #include "model/precision.h"
 
@@ -51,7 +51,7 @@ struct TypeWord<Seed> {
   static std::string text() { return "integer"; }
 };
 
-struct SolverClause {
+struct SolverSection {
   LrPolicy lr_policy = LrPolicy::fixed;
   int64_t display = 200;
   std::optional<int64_t> max_iter, num_epochs;
@@ -83,6 +83,6 @@ struct SolverClause {
   std::optional<int64_t> eval_batches() const;
 };
 
-Schema<SolverClause> solver_schema();
+Schema<SolverSection> solver_schema();
 
 }  // namespace hctr

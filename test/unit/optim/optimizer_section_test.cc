@@ -1,5 +1,5 @@
-// The optimizer clause by the words that users write and the messages they see.
-#include "optim/clause.h"
+// The optimizer section by the words that users write and the messages they see.
+#include "optim/optimizer_section.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 using Rule = ops::Optimizer::Kind;
 
 struct Read {
-  OptimizerClause clause;
+  OptimizerSection section;
   Problems problems;
 
   std::string text() const {
@@ -25,11 +25,11 @@ struct Read {
 
 Read read(const std::string& json) {
   Read r;
-  r.clause = optimizer_schema().parse(Json::parse(json, "c.json"), "/optimizer", r.problems);
+  r.section = optimizer_schema().parse(Json::parse(json, "c.json"), "/optimizer", r.problems);
   return r;
 }
 
-/// A clause of each type with every constant it must have, and the object's name.
+/// A section of each type with every constant it must have, and the object's name.
 struct Example {
   std::string type, object, constants;
   Rule kind;
@@ -49,21 +49,21 @@ const std::vector<Example>& examples() {
 std::string object_of(const Example& e, const std::string& more = "") {
   return cat("\"", e.object, "\": {\"learning_rate\": 0.25", e.constants, more, "}");
 }
-std::string clause_of(const Example& e, const std::string& more = "") {
+std::string section_of(const Example& e, const std::string& more = "") {
   return cat(R"({"type": ")", e.type, "\", ", object_of(e), more, "}");
 }
 
-TEST(OptimizerClause, EveryTypeHasItsObjectWithARateAndASchedule) {
+TEST(OptimizerSection, EveryTypeHasItsObjectWithARateAndASchedule) {
   for (const Example& e : examples()) {
     SCOPED_TRACE(e.type);
     const std::string schedule =
         R"(, "warmup_steps": 3, "decay_start": 10, "decay_steps": 20, "decay_power": 1, "end_lr": 0.125)";
     const Read r = read(cat(R"({"type": ")", e.type, "\", ", object_of(e, schedule), "}"));
     EXPECT_EQ(r.text(), "");
-    EXPECT_EQ(r.clause.type, e.kind);
-    EXPECT_EQ(r.clause.update(), UpdateType::local);
-    EXPECT_EQ(r.clause.rule(0.25).kind, e.kind);
-    const HyperParameters& h = r.clause.hyper();
+    EXPECT_EQ(r.section.type, e.kind);
+    EXPECT_EQ(r.section.update(), UpdateType::local);
+    EXPECT_EQ(r.section.rule(0.25).kind, e.kind);
+    const HyperParameters& h = r.section.hyper();
     EXPECT_EQ(scheduled_rate(h, 3), 0.25);
     EXPECT_EQ(scheduled_rate(h, 1), 0.25 / 3);
     EXPECT_EQ(scheduled_rate(h, 15), 0.1875);
@@ -73,11 +73,11 @@ TEST(OptimizerClause, EveryTypeHasItsObjectWithARateAndASchedule) {
   }
 }
 
-TEST(OptimizerClause, ConstantsReachTheRule) {
+TEST(OptimizerSection, ConstantsReachTheRule) {
   const auto rule = [](const std::string& type, const std::string& object) {
     const Read r = read(cat(R"({"type": ")", type, "\", ", object, "}"));
     EXPECT_EQ(r.text(), "");
-    return r.clause.rule(0.5);
+    return r.section.rule(0.5);
   };
   const ops::Optimizer adamw = rule(
       "AdamW",
@@ -110,7 +110,7 @@ TEST(OptimizerClause, ConstantsReachTheRule) {
   EXPECT_EQ(rule("Ftrl", R"("ftrl_hparam": {"learning_rate": 1})").beta, 1);
 }
 
-TEST(OptimizerClause, ConstantsWithoutADefaultAreAskedFor) {
+TEST(OptimizerSection, ConstantsWithoutADefaultAreAskedFor) {
   for (const Example& e : examples()) {
     const Read r = read(cat(R"({"type": ")", e.type, "\", \"", e.object, "\": {}}"));
     EXPECT_EQ(r.problems.errors().at(0).message, cat(e.object, " needs \"learning_rate\": step size, lr"));
@@ -123,47 +123,47 @@ TEST(OptimizerClause, ConstantsWithoutADefaultAreAskedFor) {
             "expected a number, at least 0 and less than 1, found the integer 1");
 }
 
-TEST(OptimizerClause, TheObjectOfAnotherTypeIsANoteWhateverIsInIt) {
+TEST(OptimizerSection, TheObjectOfAnotherTypeIsANoteWhateverIsInIt) {
   for (const Example& e : examples()) {
     const std::string other = e.type == "SGD" ? "adam_hparam" : "sgd_hparam";
-    const Read r = read(clause_of(e, cat(", \"", other, R"(": {"learning_rate": -1})")));
+    const Read r = read(section_of(e, cat(", \"", other, R"(": {"learning_rate": -1})")));
     EXPECT_EQ(r.text(), cat("note /optimizer/", other, ": \"", other, "\" is accepted and has no effect: the type is ",
                             e.type, "\n"));
-    EXPECT_EQ(optimizer_schema().effective(r.clause).find(other), nullptr);
-    EXPECT_NE(optimizer_schema().effective(r.clause).find(e.object), nullptr);
+    EXPECT_EQ(optimizer_schema().effective(r.section).find(other), nullptr);
+    EXPECT_NE(optimizer_schema().effective(r.section).find(e.object), nullptr);
   }
   EXPECT_EQ(read(R"({"type": "SGD", "adam_hparam": {}})").text(),
             "error /optimizer: an optimizer of type SGD needs the object \"sgd_hparam\"\n"
             "note /optimizer/adam_hparam: \"adam_hparam\" is accepted and has no effect: the type is SGD\n");
 }
 
-TEST(OptimizerClause, EveryTypeWorksWithLocalAndGlobalAndLazyGlobalWithAdam) {
+TEST(OptimizerSection, EveryTypeWorksWithLocalAndGlobalAndLazyGlobalWithAdam) {
   for (const Example& e : examples()) {
-    EXPECT_EQ(read(clause_of(e, R"(, "update_type": "Local")")).clause.update(), UpdateType::local);
-    const Read global = read(clause_of(e, R"(, "update_type": "Global", "global_update": false)"));
+    EXPECT_EQ(read(section_of(e, R"(, "update_type": "Local")")).section.update(), UpdateType::local);
+    const Read global = read(section_of(e, R"(, "update_type": "Global", "global_update": false)"));
     EXPECT_EQ(global.text(), "");
-    EXPECT_EQ(global.clause.update(), UpdateType::global);
-    EXPECT_EQ(read(clause_of(e, R"(, "global_update": true)")).clause.update(), UpdateType::global);
+    EXPECT_EQ(global.section.update(), UpdateType::global);
+    EXPECT_EQ(read(section_of(e, R"(, "global_update": true)")).section.update(), UpdateType::global);
     EXPECT_EQ(
-        read(clause_of(e, R"(, "update_type": "LazyGlobal")")).text(),
+        read(section_of(e, R"(, "update_type": "LazyGlobal")")).text(),
         e.type == "Adam"
             ? ""
             : "error /optimizer/update_type: LazyGlobal exists for Adam only; Local and Global work with every type\n");
   }
 }
 
-TEST(OptimizerClause, OlderSpellings) {
+TEST(OptimizerSection, OlderSpellings) {
   const Read r = read(R"({"type": "Adam", "learning_rate": true, "global_update": false,
                           "adam_hparam": {"alpha": 0.005, "beta1": 0.9, "beta2": 0.999, "epsilon": 0.000001}})");
   EXPECT_EQ(r.text(),
             "note /optimizer/learning_rate: \"learning_rate\" is accepted and has no effect: the rate stands in the "
             "*_hparam object\n");
-  EXPECT_EQ(r.clause.hyper().learning_rate, 0.005);
+  EXPECT_EQ(r.section.hyper().learning_rate, 0.005);
   EXPECT_EQ(read(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0, "atomic_update": true}})").text(), "")
       << "a rate of 0 is a rate";
 }
 
-TEST(OptimizerClause, UnknownWordsAreAnsweredWithThoseThereAre) {
+TEST(OptimizerSection, UnknownWordsAreAnsweredWithThoseThereAre) {
   EXPECT_EQ(read(R"({"type": "Adagrad", "adagrad_hparam": {"learning_rate": 1}})").problems.errors().at(0).message,
             "expected \"Adam\", \"AdamW\", \"SGD\", \"MomentumSGD\", \"Nesterov\", \"AdaGrad\", \"RMSProp\" or "
             "\"Ftrl\"; did you mean "

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/clause.h"
+#include "data/data_section.h"
 #include "data/features/feature_spec.h"
 
 namespace hctr {
@@ -18,14 +18,14 @@ struct FeatureUse {
 /// An input reads the channel that has the name of its `top`. Those without one read "label" and "numerical"; sparse
 /// inputs without one share the features of "categorical", in their order. Errors, in `problems`: channels that are not
 /// there, whose features are of another number than the layer says, or have types that are no ids.
-FeatureUse use_features(const FeatureSpec&, const DataClause&, const std::string& pointer, Problems&);
+FeatureUse use_features(const FeatureSpec&, const DataSection&, const std::string& pointer, Problems&);
 
-/// Completes a clause with `feature_spec`: its format; the mappings "train" and, where there is one, "test";
+/// Completes a section with `feature_spec`: its format; the mappings "train" and, where there is one, "test";
 /// slot_size_array from the cardinalities. Nothing is held against a specification that is not there yet: that is a
 /// note.
-void complete_feature_clause(DataClause&, const std::string& pointer, Problems&);
+void complete_feature_section(DataSection&, const std::string& pointer, Problems&);
 
-/// Rules of a clause whose format is FeatureSpec, beyond those.
-void check_feature_clause(const DataClause&, const std::string& pointer, Problems&);
+/// Rules of a section whose format is FeatureSpec, beyond those.
+void check_feature_section(const DataSection&, const std::string& pointer, Problems&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The optimizer clause: the same at the top level and inside an embedding.
+// The optimizer section: the same at the top level and inside an embedding.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct HyperParameters {
   double decay_power = 2, end_lr = 0;
 };
 
-struct OptimizerClause {
+struct OptimizerSection {
   ops::Optimizer::Kind type = ops::Optimizer::Kind::adam;
   std::optional<UpdateType> update_type;
   std::optional<bool> global_update;
@@ -50,11 +50,11 @@ struct OptimizerClause {
   const HyperParameters& hyper() const;
   /// update_type, else global_update, else local.
   UpdateType update() const;
-  /// The rule. `step_rate` is the base rate of the top-level clause, which the step's rate is scheduled from.
+  /// The rule. `step_rate` is the base rate of the top-level section, which the step's rate is scheduled from.
   ops::Optimizer rule(double step_rate) const;
 };
 
-Schema<OptimizerClause> optimizer_schema();
+Schema<OptimizerSection> optimizer_schema();
 
 /// The rate of training step n = 1, 2, ...: linear warm-up, constant, polynomial decay.
 ///   n <= warmup_steps                : base n / warmup_steps

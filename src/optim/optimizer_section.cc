@@ -1,4 +1,4 @@
-#include "optim/clause.h"
+#include "optim/optimizer_section.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ using Fields = Schema<HyperParameters>;
 struct RuleWords {
   Rule kind;
   std::string type, object;
-  HyperParameters OptimizerClause::*hyper;
+  HyperParameters OptimizerSection::*hyper;
   std::string formula;
   void (*constants)(Fields&);
   std::string legacy_rate;
@@ -35,7 +35,7 @@ void momentum(Fields& fields) {
 
 const std::vector<RuleWords>& rules() {
   using H = HyperParameters;
-  using O = OptimizerClause;
+  using O = OptimizerSection;
   static const std::vector<RuleWords> all = {
       {Rule::adam, "Adam", "adam_hparam", &O::adam,
        "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr sqrt(1 - beta2^t) / (1 - beta1^t) m / "
@@ -130,14 +130,14 @@ const std::vector<std::pair<std::string, Rule>>& EnumWords<Rule>::table() {
   return words;
 }
 
-const HyperParameters& OptimizerClause::hyper() const { return this->*words_of(type).hyper; }
+const HyperParameters& OptimizerSection::hyper() const { return this->*words_of(type).hyper; }
 
-UpdateType OptimizerClause::update() const {
+UpdateType OptimizerSection::update() const {
   if (update_type) return *update_type;
   return global_update.value_or(false) ? UpdateType::global : UpdateType::local;
 }
 
-ops::Optimizer OptimizerClause::rule(double step_rate) const {
+ops::Optimizer OptimizerSection::rule(double step_rate) const {
   const HyperParameters& h = hyper();
   ops::Optimizer rule;
   rule.kind = type;
@@ -155,8 +155,8 @@ ops::Optimizer OptimizerClause::rule(double step_rate) const {
   return rule;
 }
 
-Schema<OptimizerClause> optimizer_schema() {
-  using O = OptimizerClause;
+Schema<OptimizerSection> optimizer_schema() {
+  using O = OptimizerSection;
   Schema<O> schema("optimizer");
   schema.need("type", &O::type, "the update rule: " + type_words())
       .opt("update_type", &O::update_type,

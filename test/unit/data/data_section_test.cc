@@ -1,4 +1,4 @@
-#include "data/clause.h"
+#include "data/data_section.h"
 
 #include <gtest/gtest.h>
 
@@ -8,16 +8,16 @@
 namespace hctr::data_test {
 namespace {
 
-DataClause parsed(const std::string& text, Problems& problems) {
-  return data_clause_of(Json::parse("{\"layers\": [" + text + "]}", "test.json"), problems);
+DataSection parsed(const std::string& text, Problems& problems) {
+  return data_section_of(Json::parse("{\"layers\": [" + text + "]}", "test.json"), problems);
 }
 
-DataClause parsed(const std::string& text) {
+DataSection parsed(const std::string& text) {
   Problems problems;
-  DataClause clause = parsed(text, problems);
+  DataSection section = parsed(text, problems);
   problems.throw_if_any("test.json");
   EXPECT_TRUE(problems.warnings().empty());
-  return clause;
+  return section;
 }
 
 std::string errors_of(const std::string& text) {
@@ -30,50 +30,50 @@ std::string with_sparse(const std::string& sparse) {
          sparse + "]}";
 }
 
-TEST(DataClause, ReadsTheSpellingOfV21) {
-  const DataClause clause = parsed(R"({
+TEST(DataSection, ReadsTheSpellingOfV21) {
+  const DataSection section = parsed(R"({
     "name": "data", "type": "Data", "source": "./file_list.txt", "eval_source": "./file_list_test.txt", "check": "Sum",
     "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 13},
     "sparse": [
       {"top": "wide_data", "type": "DistributedSlot", "max_feature_num_per_sample": 30, "slot_num": 1},
       {"top": "data1", "type": "LocalizedSlot", "max_feature_num_per_sample": 30, "slot_num": 26}]})");
-  EXPECT_EQ(clause.source, "./file_list.txt");
-  EXPECT_EQ(clause.check, Check::sum);
-  EXPECT_EQ(clause.slots(), 27);
-  EXPECT_EQ(clause.sparse[1].type, SparseType::localized_slot);
-  EXPECT_EQ(clause.sparse[1].max_nnz, 30);
-  const BatchShape shape = batch_shape(clause, 100);
+  EXPECT_EQ(section.source, "./file_list.txt");
+  EXPECT_EQ(section.check, Check::sum);
+  EXPECT_EQ(section.slots(), 27);
+  EXPECT_EQ(section.sparse[1].type, SparseType::localized_slot);
+  EXPECT_EQ(section.sparse[1].max_nnz, 30);
+  const BatchShape shape = batch_shape(section, 100);
   EXPECT_EQ(shape.tables[0].key_capacity, 30 * 100);
   EXPECT_EQ(shape.tables[1].key_capacity, 30 * 100);
   EXPECT_EQ(shape.label_dim, 1);
   EXPECT_EQ(shape.dense_dim, 13);
 }
 
-TEST(DataClause, ReadsTheSpellingOfV23AndV30) {
-  const DataClause clause = parsed(R"({
+TEST(DataSection, ReadsTheSpellingOfV23AndV30) {
+  const DataSection section = parsed(R"({
     "name": "data", "type": "Data", "format": "Norm", "source": "a", "eval_source": "b", "check": "None",
     "cache_eval_data": true, "num_samples": 1000, "eval_num_samples": 100, "slot_size_array": [10, 20],
     "float_label_dense": false, "num_workers": 8, "label": {"top": "label", "label_dim": 1},
     "dense": {"top": "dense", "dense_dim": 0},
     "sparse": [{"top": "data1", "type": "LocalizedSlot", "max_feature_num_per_sample": 30, "max_nnz": 1, "slot_num": 2}]})");
-  EXPECT_EQ(clause.num_workers, 8);
-  EXPECT_EQ(clause.slot_size_array, (std::vector<int64_t>{10, 20}));
-  EXPECT_EQ(batch_shape(clause, 7).tables[0].key_capacity, 2 * 7) << "max_nnz * slot_num is the smaller limit";
+  EXPECT_EQ(section.num_workers, 8);
+  EXPECT_EQ(section.slot_size_array, (std::vector<int64_t>{10, 20}));
+  EXPECT_EQ(batch_shape(section, 7).tables[0].key_capacity, 2 * 7) << "max_nnz * slot_num is the smaller limit";
 }
 
-TEST(DataClause, ReadsTheSpellingOfV31) {
-  const DataClause list =
+TEST(DataSection, ReadsTheSpellingOfV31) {
+  const DataSection list =
       parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 4, 2], "is_fixed_length": 0})"));
   EXPECT_EQ(list.sparse[0].max_nnz, 4);
   EXPECT_EQ(list.sparse[0].max_feature_num_per_sample, 7);
-  const DataClause one =
+  const DataSection one =
       parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": 2, "is_fixed_length": true})"));
   EXPECT_EQ(one.sparse[0].max_nnz, 2);
   EXPECT_EQ(one.sparse[0].max_feature_num_per_sample, 6);
 }
 
-TEST(DataClause, ASlotMayKeepTheFirstOrTheLastOfItsKeys) {
-  const DataClause last =
+TEST(DataSection, ASlotMayKeepTheFirstOrTheLastOfItsKeys) {
+  const DataSection last =
       parsed(with_sparse(R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 40, 20], "keep_last": 10})"));
   const SparseInput& input = last.sparse[0];
   EXPECT_EQ(input.max_keys(), 61) << "what the data may hold";
@@ -84,37 +84,37 @@ TEST(DataClause, ASlotMayKeepTheFirstOrTheLastOfItsKeys) {
   EXPECT_EQ(shape.tables[0].key_capacity, 21 * 7);
   EXPECT_EQ(shape.tables[0].keep, 10);
   EXPECT_TRUE(shape.tables[0].keep_last);
-  const DataClause first =
+  const DataSection first =
       parsed(with_sparse(R"({"top": "x", "slot_num": 2, "max_feature_num_per_sample": 5, "keep_first": 3})"));
   EXPECT_EQ(first.sparse[0].kept_places(), 6);
   EXPECT_EQ(first.sparse[0].kept_keys(), 5);
   EXPECT_FALSE(batch_shape(first, 1).tables[0].keep_last);
 }
 
-TEST(DataClause, TheNewerOfTwoSpellingsDecides) {
+TEST(DataSection, TheNewerOfTwoSpellingsDecides) {
   Problems problems;
-  const DataClause clause = parsed(
+  const DataSection section = parsed(
       with_sparse(
           R"({"top": "x", "slot_num": 2, "nnz_per_slot": [1, 2], "max_feature_num_per_sample": 9, "max_nnz": 9})"),
       problems);
   EXPECT_FALSE(problems.any_error());
-  EXPECT_EQ(clause.sparse[0].max_keys(), 3);
+  EXPECT_EQ(section.sparse[0].max_keys(), 3);
   ASSERT_EQ(problems.notes().size(), 2u);
   EXPECT_EQ(problems.notes()[0].pointer, "/layers/0/sparse/0/max_feature_num_per_sample");
   EXPECT_EQ(problems.notes()[1].message, "has no effect: \"nnz_per_slot\" decides, and is 2 at most instead of 9");
 }
 
-TEST(DataClause, ItsEffectiveFormReadsBackTheSame) {
+TEST(DataSection, ItsEffectiveFormReadsBackTheSame) {
   for (const char* sparse : {R"({"top": "x", "slot_num": 3, "nnz_per_slot": [1, 4, 2]})",
                              R"({"top": "x", "slot_num": 3, "max_feature_num_per_sample": 5})"}) {
     Json effective = data_schema().effective(parsed(with_sparse(sparse)));
     effective.set("type", "Data");
-    const DataClause again = parsed(effective.text());
+    const DataSection again = parsed(effective.text());
     EXPECT_EQ(again.sparse[0].max_keys(), parsed(with_sparse(sparse)).sparse[0].max_keys());
   }
 }
 
-TEST(DataClause, EveryRuleNamesItsPlace) {
+TEST(DataSection, EveryRuleNamesItsPlace) {
   const char* good = R"({"top": "x", "slot_num": 3, "max_feature_num_per_sample": 5})";
   EXPECT_EQ(errors_of(with_sparse(good)), "");
   EXPECT_SAYS(errors_of(with_sparse(R"({"top": "x", "slot_num": 3})")),
@@ -140,13 +140,13 @@ TEST(DataClause, EveryRuleNamesItsPlace) {
   EXPECT_SAYS(errors_of(R"({"type": "Dat"})"), "/layers/0/type: expected \"Data\", found the string \"Dat\"");
   EXPECT_SAYS(message_of([] {
                 Problems problems;
-                data_clause_of(Json::parse("{}", "x"), problems);
+                data_section_of(Json::parse("{}", "x"), problems);
                 problems.throw_if_any("x");
               }),
               "/layers: expected an array");
 }
 
-TEST(DataClause, ParquetNamesAsManyColumnsAsThereAre) {
+TEST(DataSection, ParquetNamesAsManyColumnsAsThereAre) {
   std::string text = with_sparse(R"({"top": "x", "slot_num": 3, "max_feature_num_per_sample": 5})");
   text.insert(
       1,
@@ -158,13 +158,13 @@ TEST(DataClause, ParquetNamesAsManyColumnsAsThereAre) {
               "/layers/0/slot_size_array: has 2 numbers for 3 slots; their sums are added to the keys of Parquet data");
 }
 
-TEST(DataClause, WordsOfFormatsAreCorrected) {
+TEST(DataSection, WordsOfFormatsAreCorrected) {
   std::string text = with_sparse("");
   text.insert(1, "\"format\": \"norm\", ");
   EXPECT_SAYS(errors_of(text), "did you mean \"Norm\"?");
 }
 
-TEST(DataClause, ASlotSizeArrayOfAnotherLengthIsAWarning) {
+TEST(DataSection, ASlotSizeArrayOfAnotherLengthIsAWarning) {
   std::string text = with_sparse(R"({"top": "x", "slot_num": 3, "max_feature_num_per_sample": 5})");
   text.insert(1, "\"slot_size_array\": [1, 2], ");
   Problems problems;
@@ -175,8 +175,8 @@ TEST(DataClause, ASlotSizeArrayOfAnotherLengthIsAWarning) {
 }
 
 TEST(BatchShape, MoreKeysThan32BitsCountIsAConfigError) {
-  const DataClause clause = clause_of(1, 0, {input_of("x", 1000, 100, 100000)});
-  EXPECT_SAYS(message_of([&] { batch_shape(clause, 1 << 20); }),
+  const DataSection section = section_of(1, 0, {input_of("x", 1000, 100, 100000)});
+  EXPECT_SAYS(message_of([&] { batch_shape(section, 1 << 20); }),
               "config: sparse input \"x\": a batch of 1048576 samples could hold");
 }
 

@@ -11,7 +11,7 @@
 #include "config/schema.h"
 #include "embedding/placement.h"
 #include "embedding/table_spec.h"
-#include "optim/clause.h"
+#include "optim/optimizer_section.h"
 
 namespace hctr {
 
@@ -83,14 +83,14 @@ struct SparseEmbeddingHparam {
   RowPolicy policy() const;
 };
 
-struct EmbeddingClause {
+struct EmbeddingSection {
   std::string type;  ///< as in the file
   std::string bottom;
   TensorNames tops;  ///< the vectors and, where it is named, the lengths
   SparseEmbeddingHparam hparam;
-  std::optional<OptimizerClause> optimizer;  ///< its own; else the top-level one holds
-  std::optional<PlacementRule> placement;    ///< as given; what holds is placement_rule()
-  int64_t dim = 0;                           ///< hparam.embedding_vec_size
+  std::optional<OptimizerSection> optimizer;  ///< its own; else the top-level one holds
+  std::optional<PlacementRule> placement;     ///< as given; what holds is placement_rule()
+  int64_t dim = 0;                            ///< hparam.embedding_vec_size
   int64_t first_key =
       0;  ///< of slot 0, where slot_size_array says which keys there are: those of earlier inputs stand before it
 
@@ -106,13 +106,13 @@ struct EmbeddingClause {
   Replication replication() const;
   /// Whether every key of slot_size_array has its row from the start.
   bool direct() const;
-  /// Rows (pieces of them, where they are cut) on `rank` that the clause speaks of; 0 when it does not.
+  /// Rows (pieces of them, where they are cut) on `rank` that the section speaks of; 0 when it does not.
   int64_t stated_rows(int64_t rank, const Placement&) const;
   /// The field that says so; empty when none does.
   std::string stated_by() const;
   /// The table of one rank, all but the sizes of batches and of its slots. The rate of a step is that of the
   /// top-level optimizer, and the table's follows in proportion.
-  TableSpec table_spec(const OptimizerClause& top_optimizer, int rank = 0, const Placement& = {}) const;
+  TableSpec table_spec(const OptimizerSection& top_optimizer, int rank = 0, const Placement& = {}) const;
 };
 
 /// The names an embedding layer's "type" may have.
@@ -120,16 +120,16 @@ const std::vector<std::string>& embedding_types();
 bool is_embedding_type(std::string_view type);
 
 /// The schema of one of embedding_types(), for parsing and for the manual. Parse with outer key "type".
-Schema<EmbeddingClause> embedding_schema(const std::string& type);
+Schema<EmbeddingSection> embedding_schema(const std::string& type);
 /// Reads a layer whose "type" is an embedding's. `pointer` is the layer's ("/layers/1"). What is wrong goes to
 /// `problems`.
-EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, Problems& problems);
+EmbeddingSection parse_embedding(const Json& layer, const std::string& pointer, Problems& problems);
 
 /// Rules of the placement that holds, and of fields that hang on it. `word`: the pointer of what says so, the layer's
 /// own or the solver's.
-void check_placement(const EmbeddingClause&, const std::string& pointer, const std::string& word, Problems&);
+void check_placement(const EmbeddingSection&, const std::string& pointer, const std::string& word, Problems&);
 
 /// Rules that need the sparse input: the sizes given are those of its slots.
-void check_slots(const EmbeddingClause&, int64_t slots, const std::string& pointer, Problems&);
+void check_slots(const EmbeddingSection&, int64_t slots, const std::string& pointer, Problems&);
 
 }  // namespace hctr

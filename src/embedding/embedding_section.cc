@@ -1,4 +1,4 @@
-#include "embedding/clause.h"
+#include "embedding/embedding_section.h"
 
 #include <algorithm>
 #include <cmath>
@@ -182,12 +182,12 @@ Misfit read_value(const Json& value, const Range& range, TensorNames& out) {
 
 Json to_json(const TensorNames& tensors) { return to_json(tensors.names); }
 
-bool EmbeddingClause::identity_by_slot() const {
+bool EmbeddingSection::identity_by_slot() const {
   return hparam.identity.value_or(type == kDistributed ? Identity::key : Identity::slot_and_key) ==
          Identity::slot_and_key;
 }
 
-PlacementRule EmbeddingClause::placement_rule() const {
+PlacementRule EmbeddingSection::placement_rule() const {
   const bool may_leave = hparam.policy().any() || hparam.limited() ||
                          hparam.count_keys;  // or wait, or be counted: what rows on every rank cannot
   const bool frequent = type == kHybrid && !may_leave;
@@ -197,7 +197,7 @@ PlacementRule EmbeddingClause::placement_rule() const {
   return type == kHybrid ? PlacementRule::automatic : PlacementRule::localized;
 }
 
-Replication EmbeddingClause::replication() const {
+Replication EmbeddingSection::replication() const {
   switch (placement_rule()) {
     case PlacementRule::data_parallel:
       return {.of = Replication::Of::all};
@@ -209,7 +209,7 @@ Replication EmbeddingClause::replication() const {
   }
 }
 
-bool EmbeddingClause::direct() const {
+bool EmbeddingSection::direct() const {
   if (hparam.index != IndexKind::automatic) return hparam.index == IndexKind::direct;
   const bool promises_ranges = type == "LocalizedSlotSparseEmbeddingOneHot" || type == kHybrid;
   return promises_ranges && !hparam.slot_size_array.empty() && !more_than_fit(hparam.slot_size_array) &&
@@ -227,7 +227,7 @@ bool is_embedding_type(std::string_view type) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-void check_placement(const EmbeddingClause& e, const std::string& pointer, const std::string& word,
+void check_placement(const EmbeddingSection& e, const std::string& pointer, const std::string& word,
                      Problems& problems) {
   const PlacementRule rule = e.placement_rule();
   const SparseEmbeddingHparam& h = e.hparam;
@@ -261,8 +261,8 @@ void check_placement(const EmbeddingClause& e, const std::string& pointer, const
   finds("max_num_frequent_categories", h.max_num_frequent_categories.has_value());
 }
 
-Schema<EmbeddingClause> embedding_schema(const std::string& type) {
-  using E = EmbeddingClause;
+Schema<EmbeddingSection> embedding_schema(const std::string& type) {
+  using E = EmbeddingSection;
   return Schema<E>(type)
       .need("bottom", &E::bottom, "the sparse input whose keys are looked up")
       .need("top", &E::tops,
@@ -324,20 +324,20 @@ Schema<EmbeddingClause> embedding_schema(const std::string& type) {
       });
 }
 
-EmbeddingClause parse_embedding(const Json& layer, const std::string& pointer, Problems& problems) {
+EmbeddingSection parse_embedding(const Json& layer, const std::string& pointer, Problems& problems) {
   const std::string& type = *unwrapped(*layer.find("type")).string();
-  EmbeddingClause clause = embedding_schema(type).parse(layer, pointer, problems, {"name", "type"});
-  if (clause.tops.names.empty()) clause.tops.names = {""};  // a problem by now; the clause is looked at further
-  clause.type = type;
-  clause.dim = clause.hparam.embedding_vec_size;
-  return clause;
+  EmbeddingSection section = embedding_schema(type).parse(layer, pointer, problems, {"name", "type"});
+  if (section.tops.names.empty()) section.tops.names = {""};  // a problem by now; the section is looked at further
+  section.type = type;
+  section.dim = section.hparam.embedding_vec_size;
+  return section;
 }
 
-void check_slots(const EmbeddingClause& clause, int64_t slots, const std::string& pointer, Problems& problems) {
-  const auto sizes = static_cast<int64_t>(clause.hparam.slot_size_array.size());
+void check_slots(const EmbeddingSection& section, int64_t slots, const std::string& pointer, Problems& problems) {
+  const auto sizes = static_cast<int64_t>(section.hparam.slot_size_array.size());
   if (sizes != 0 && sizes != slots)
     problems.error(pointer + "/sparse_embedding_hparam/slot_size_array",
-                   cat("has ", sizes, sizes == 1 ? " size" : " sizes", "; sparse input \"", clause.bottom, "\" has ",
+                   cat("has ", sizes, sizes == 1 ? " size" : " sizes", "; sparse input \"", section.bottom, "\" has ",
                        slots, slots == 1 ? " slot" : " slots"));
 }
 
@@ -360,7 +360,7 @@ RowPolicy SparseEmbeddingHparam::policy() const {
   return policy;
 }
 
-std::string EmbeddingClause::stated_by() const {
+std::string EmbeddingSection::stated_by() const {
   if (!hparam.slot_size_array.empty()) return "slot_size_array";
   if (hparam.workspace_size_per_gpu_in_mb) return "workspace_size_per_gpu_in_mb";
   if (hparam.max_vocabulary_size_per_gpu) return "max_vocabulary_size_per_gpu";
@@ -375,7 +375,7 @@ int64_t share_of(int64_t rows, int64_t ranks) { return rows / ranks + (rows % ra
 
 }  // namespace
 
-int64_t EmbeddingClause::stated_rows(int64_t rank, const Placement& place) const {
+int64_t EmbeddingSection::stated_rows(int64_t rank, const Placement& place) const {
   const int64_t ranks = place.ranks;
   if (!hparam.slot_size_array.empty()) {
     int64_t whole = 0, spread = 0;
@@ -396,8 +396,8 @@ int64_t EmbeddingClause::stated_rows(int64_t rank, const Placement& place) const
   return 0;
 }
 
-TableSpec EmbeddingClause::table_spec(const OptimizerClause& top_optimizer, int rank, const Placement& place) const {
-  const OptimizerClause& own = optimizer ? *optimizer : top_optimizer;
+TableSpec EmbeddingSection::table_spec(const OptimizerSection& top_optimizer, int rank, const Placement& place) const {
+  const OptimizerSection& own = optimizer ? *optimizer : top_optimizer;
   TableSpec spec;
   spec.name = top();
   spec.rank = rank;

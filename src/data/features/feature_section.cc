@@ -1,4 +1,4 @@
-#include "data/features/feature_clause.h"
+#include "data/features/feature_section.h"
 
 #include <algorithm>
 
@@ -55,7 +55,7 @@ void check_ids(const FeatureSpec& spec, const std::vector<size_t>& features, con
 constexpr int64_t kMostIds = 1LL << 48;  // of a slot, as slot_size_array has it: sums of sizes stay far from 2^63
 
 /// What slot_size_array is, or must be at least, by the cardinalities.
-void complete_sizes(DataClause& clause, const FeatureSpec& spec, const FeatureUse& use, const std::string& pointer,
+void complete_sizes(DataSection& section, const FeatureSpec& spec, const FeatureUse& use, const std::string& pointer,
                     Problems& problems) {
   std::vector<int64_t> sizes;
   std::vector<size_t> unknown;
@@ -69,35 +69,35 @@ void complete_sizes(DataClause& clause, const FeatureSpec& spec, const FeatureUs
     sizes.push_back(spec.features[slot].cardinality.value_or(0));
     if (!spec.features[slot].cardinality) unknown.push_back(slot);
   }
-  if (clause.slot_size_array.empty()) {
+  if (section.slot_size_array.empty()) {
     if (unknown.empty())
-      clause.slot_size_array = sizes;
+      section.slot_size_array = sizes;
     else if (sizes.size() > 1)
       problems.warn(pointer, cat("is not there, and the feature specification has no cardinality of ",
                                  listed(spec, unknown), ": keys are ids as they stand, so features share keys"));
     return;
   }
-  for (size_t s = 0; s < std::min(sizes.size(), clause.slot_size_array.size()); ++s)
-    if (clause.slot_size_array[s] < sizes[s])
+  for (size_t s = 0; s < std::min(sizes.size(), section.slot_size_array.size()); ++s)
+    if (section.slot_size_array[s] < sizes[s])
       problems.error(cat(pointer, "/", s),
-                     cat("is ", clause.slot_size_array[s], ", but the feature \"", spec.features[use.slots[s]].name,
+                     cat("is ", section.slot_size_array[s], ", but the feature \"", spec.features[use.slots[s]].name,
                          "\" has ids below its cardinality of ", sizes[s]));
 }
 
 }  // namespace
 
-FeatureUse use_features(const FeatureSpec& spec, const DataClause& clause, const std::string& pointer,
+FeatureUse use_features(const FeatureSpec& spec, const DataSection& section, const std::string& pointer,
                         Problems& problems) {
   FeatureUse use;
-  use.labels =
-      channel_of(spec, clause.label.top, kLabelChannel, clause.label.label_dim, pointer + "/label/label_dim", problems);
-  use.dense = channel_of(spec, clause.dense.top, kNumericalChannel, clause.dense.dense_dim,
+  use.labels = channel_of(spec, section.label.top, kLabelChannel, section.label.label_dim, pointer + "/label/label_dim",
+                          problems);
+  use.dense = channel_of(spec, section.dense.top, kNumericalChannel, section.dense.dense_dim,
                          pointer + "/dense/dense_dim", problems);
   const std::vector<size_t> shared = spec.channel(kCategoricalChannel);
   int64_t taken = 0;
   bool shares = false;
-  for (size_t i = 0; i < clause.sparse.size(); ++i) {
-    const SparseInput& input = clause.sparse[i];
+  for (size_t i = 0; i < section.sparse.size(); ++i) {
+    const SparseInput& input = section.sparse[i];
     const std::string place = cat(pointer, "/sparse/", i);
     std::vector<size_t> features;
     if (has_channel(spec, input.top)) {
@@ -118,40 +118,40 @@ FeatureUse use_features(const FeatureSpec& spec, const DataClause& clause, const
   return use;
 }
 
-void complete_feature_clause(DataClause& clause, const std::string& pointer, Problems& problems) {
-  if (clause.feature_spec.empty()) return;
-  if (clause.format != DataFormat::norm && clause.format != DataFormat::features)
+void complete_feature_section(DataSection& section, const std::string& pointer, Problems& problems) {
+  if (section.feature_spec.empty()) return;
+  if (section.format != DataFormat::norm && section.format != DataFormat::features)
     return problems.error(pointer + "/format", cat("a feature specification says how samples are stored; leave out ",
-                                                   to_json(clause.format).text(), " or \"feature_spec\""));
-  clause.format = DataFormat::features;
-  if (clause.source.empty()) clause.source = "train";
-  if (!fs::exists(clause.feature_spec))
-    return problems.note(pointer + "/feature_spec", cat("there is no file '", clause.feature_spec,
+                                                   to_json(section.format).text(), " or \"feature_spec\""));
+  section.format = DataFormat::features;
+  if (section.source.empty()) section.source = "train";
+  if (!fs::exists(section.feature_spec))
+    return problems.note(pointer + "/feature_spec", cat("there is no file '", section.feature_spec,
                                                         "' here yet; the layer is not held against it"));
   try {
-    const FeatureSpec spec = read_feature_spec(clause.feature_spec);
+    const FeatureSpec spec = read_feature_spec(section.feature_spec);
     for (const FeatureSource& source : spec.sources)
-      if (clause.eval_source.empty() && source.name == "test") clause.eval_source = "test";
-    for (const auto& [field, mapping] : {std::pair{"/source", &clause.source}, {"/eval_source", &clause.eval_source}})
+      if (section.eval_source.empty() && source.name == "test") section.eval_source = "test";
+    for (const auto& [field, mapping] : {std::pair{"/source", &section.source}, {"/eval_source", &section.eval_source}})
       if (!mapping->empty()) check_mapping(spec, *mapping, pointer + field, problems);
     const size_t before = problems.errors().size();
-    const FeatureUse use = use_features(spec, clause, pointer, problems);
-    if (problems.errors().size() == before) complete_sizes(clause, spec, use, pointer + "/slot_size_array", problems);
+    const FeatureUse use = use_features(spec, section, pointer, problems);
+    if (problems.errors().size() == before) complete_sizes(section, spec, use, pointer + "/slot_size_array", problems);
   } catch (const Error& error) {
     problems.error(pointer + "/feature_spec", error.what());
   }
 }
 
-void check_feature_clause(const DataClause& clause, const std::string& pointer, Problems& problems) {
-  if (clause.feature_spec.empty())
+void check_feature_section(const DataSection& section, const std::string& pointer, Problems& problems) {
+  if (section.feature_spec.empty())
     return problems.error(pointer,
                           "the format FeatureSpec needs \"feature_spec\": the path of a feature specification");
-  const auto sizes = static_cast<int64_t>(clause.slot_size_array.size());
-  if (sizes != 0 && sizes != clause.slots())
+  const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
+  if (sizes != 0 && sizes != section.slots())
     problems.error(pointer + "/slot_size_array",
-                   cat("has ", sizes, " numbers for ", clause.slots(), " slots; their sums are added to the ids"));
-  for (size_t i = 0; i < clause.sparse.size(); ++i)
-    if (const SparseInput& input = clause.sparse[i]; input.max_keys() < input.slot_num)
+                   cat("has ", sizes, " numbers for ", section.slots(), " slots; their sums are added to the ids"));
+  for (size_t i = 0; i < section.sparse.size(); ++i)
+    if (const SparseInput& input = section.sparse[i]; input.max_keys() < input.slot_num)
       problems.error(cat(pointer, "/sparse/", i), cat("a feature is one key in its slot, ", input.slot_num,
                                                       " in all; the limits allow ", input.max_keys()));
 }

@@ -1,4 +1,4 @@
-#include "data/csv_clause.h"
+#include "data/csv_section.h"
 
 #include "base/error.h"
 

@@ -9,7 +9,7 @@
 
 #include "config/schema.h"
 #include "data/batch_layout.h"
-#include "data/csv_clause.h"
+#include "data/csv_section.h"
 #include "data/record_shape.h"
 
 namespace hctr {
@@ -95,7 +95,7 @@ struct SparseInput {
   int64_t kept_of(int64_t nnz) const { return std::min({nnz, keep_first.value_or(nnz), keep_last.value_or(nnz)}); }
 };
 
-struct DataClause {
+struct DataSection {
   std::string name;
   DataFormat format = DataFormat::norm;
   std::string source, eval_source;  ///< files; mappings of feature_spec where that is given
@@ -119,11 +119,11 @@ struct DataClause {
   int64_t slots() const;
 };
 
-/// What every record of the clause's data must look like.
-RecordShape record_shape(const DataClause&);
+/// What every record of the section's data must look like.
+RecordShape record_shape(const DataSection&);
 
 /// Capacities of a batch of `samples` rows (per rank), and what of longer slots it keeps. Errors: Error(config) when
 /// one sparse input of the batch could hold more keys than 32-bit offsets can count.
-BatchShape batch_shape(const DataClause&, int64_t samples);
+BatchShape batch_shape(const DataSection&, int64_t samples);
 
 }  // namespace hctr

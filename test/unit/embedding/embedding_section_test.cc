@@ -1,5 +1,5 @@
 // Embedding layers as every version of the config spells them.
-#include "embedding/clause.h"
+#include "embedding/embedding_section.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace hctr {
 namespace {
 
 struct Read {
-  EmbeddingClause clause;
+  EmbeddingSection section;
   Problems problems;
 };
 
@@ -20,8 +20,8 @@ Read read(const std::string& hparam, const std::string& more = "",
                                      R"(, "sparse_embedding_hparam": )" + hparam + "}",
                                  "test");
   Read out;
-  out.clause = parse_embedding(layer, "/layers/1", out.problems);
-  check_placement(out.clause, "/layers/1", "/layers/1/placement", out.problems);
+  out.section = parse_embedding(layer, "/layers/1", out.problems);
+  check_placement(out.section, "/layers/1", "/layers/1/placement", out.problems);
   return out;
 }
 
@@ -29,79 +29,79 @@ std::string first_error(const Read& r) {
   return r.problems.errors().empty() ? "" : r.problems.errors()[0].pointer + ": " + r.problems.errors()[0].message;
 }
 
-OptimizerClause adam() {
-  OptimizerClause clause;
-  clause.adam.learning_rate = 0.001;
-  return clause;
+OptimizerSection adam() {
+  OptimizerSection section;
+  section.adam.learning_rate = 0.001;
+  return section;
 }
 
-TEST(EmbeddingClauseTest, Version21) {
+TEST(EmbeddingSectionTest, Version21) {
   const Read r = read(R"({"vocabulary_size": 1000, "load_factor": 0.75, "embedding_vec_size": 16, "combiner": 0})",
                       R"(, "plan_file": ["a.json", "b.json"])", "DistributedSlotSparseEmbeddingHash");
   EXPECT_EQ(first_error(r), "");
   EXPECT_EQ(r.problems.warnings().size(), 0u);
   EXPECT_EQ(r.problems.notes().size(), 2u);  // load_factor, plan_file
-  EXPECT_EQ(r.clause.dim, 16);
-  EXPECT_EQ(r.clause.placement_rule(), PlacementRule::distributed);
-  EXPECT_EQ(r.clause.stated_rows(0, {4}), 250);
+  EXPECT_EQ(r.section.dim, 16);
+  EXPECT_EQ(r.section.placement_rule(), PlacementRule::distributed);
+  EXPECT_EQ(r.section.stated_rows(0, {4}), 250);
 }
 
-TEST(EmbeddingClauseTest, Version22WithSlotSizes) {
+TEST(EmbeddingSectionTest, Version22WithSlotSizes) {
   const Read r = read(
       R"({"slot_size_array": [4, 100, 25], "max_vocabulary_size_per_gpu": 7, "embedding_vec_size": 2, "combiner": 1})");
   EXPECT_EQ(first_error(r), "");
-  EXPECT_EQ(r.clause.stated_rows(0, {}), 129);
-  EXPECT_EQ(r.clause.stated_rows(0, {2, {0, 1, 0}}), 29);
-  EXPECT_EQ(r.clause.stated_rows(1, {2, {0, 1, 0}}), 100);
-  EXPECT_EQ(r.clause.stated_rows(1, {2, {0, Placement::kSpread, 1}}), 75);
-  const TableSpec spec = r.clause.table_spec(adam());
+  EXPECT_EQ(r.section.stated_rows(0, {}), 129);
+  EXPECT_EQ(r.section.stated_rows(0, {2, {0, 1, 0}}), 29);
+  EXPECT_EQ(r.section.stated_rows(1, {2, {0, 1, 0}}), 100);
+  EXPECT_EQ(r.section.stated_rows(1, {2, {0, Placement::kSpread, 1}}), 75);
+  const TableSpec spec = r.section.table_spec(adam());
   EXPECT_TRUE(spec.identity_by_slot);
   EXPECT_EQ(spec.combiner, ops::Combiner::mean);
   EXPECT_EQ(spec.slot_bounds, (std::vector<float>{0.5f, 0.1f, 0.2f}));
   EXPECT_EQ(spec.row_hint, 129);
   EXPECT_EQ(spec.row_limit, 0);
   Problems problems;
-  check_slots(r.clause, 2, "/layers/1", problems);
+  check_slots(r.section, 2, "/layers/1", problems);
   ASSERT_EQ(problems.errors().size(), 1u);
   EXPECT_EQ(problems.errors()[0].message, "has 3 sizes; sparse input \"data1\" has 2 slots");
 }
 
-TEST(EmbeddingClauseTest, Version31) {
+TEST(EmbeddingSectionTest, Version31) {
   const Read r = read(R"({"workspace_size_per_gpu_in_mb": 1, "embedding_vec_size": 64, "combiner": "mean"})");
   EXPECT_EQ(first_error(r), "");
-  EXPECT_EQ(r.clause.stated_rows(0, {}), 4096);
-  EXPECT_EQ(r.clause.hparam.combiner, ops::Combiner::mean);
+  EXPECT_EQ(r.section.stated_rows(0, {}), 4096);
+  EXPECT_EQ(r.section.hparam.combiner, ops::Combiner::mean);
 }
 
-TEST(EmbeddingClauseTest, AFileForSeveralVersionsIsReadAsTheNewest) {
+TEST(EmbeddingSectionTest, AFileForSeveralVersionsIsReadAsTheNewest) {
   const Read both = read(
       R"({"vocabulary_size": 1000, "load_factor": 0.75, "max_vocabulary_size_per_gpu": 300, "embedding_vec_size": 64, "combiner": 0})");
   EXPECT_EQ(first_error(both), "");
-  EXPECT_EQ(both.clause.stated_rows(0, {}), 300);
+  EXPECT_EQ(both.section.stated_rows(0, {}), 300);
   const Read three =
       read(R"({"vocabulary_size": 1000, "max_vocabulary_size_per_gpu": 300, "workspace_size_per_gpu_in_mb": 1,
                               "embedding_vec_size": 64, "combiner": 0})");
   EXPECT_EQ(first_error(three), "");
-  EXPECT_EQ(three.clause.stated_rows(0, {}), 4096);
+  EXPECT_EQ(three.section.stated_rows(0, {}), 4096);
 }
 
-TEST(EmbeddingClauseTest, ItsOwnOptimizerKeepsItsRateInProportion) {
+TEST(EmbeddingSectionTest, ItsOwnOptimizerKeepsItsRateInProportion) {
   const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})",
                       R"(, "optimizer": {"type": "SGD", "global_update": true, "sgd_hparam": {"learning_rate": 0.1}})");
   EXPECT_EQ(first_error(r), "");
-  ASSERT_TRUE(r.clause.optimizer);
-  const TableSpec spec = r.clause.table_spec(adam());
+  ASSERT_TRUE(r.section.optimizer);
+  const TableSpec spec = r.section.table_spec(adam());
   EXPECT_EQ(spec.optimizer.kind, ops::Optimizer::Kind::sgd);
   EXPECT_FLOAT_EQ(spec.optimizer.rate_factor, 100);
   EXPECT_EQ(spec.update, UpdateType::global);
 }
 
-TEST(EmbeddingClauseTest, ItsOwnOptimizerMayBeOfAnyType) {
+TEST(EmbeddingSectionTest, ItsOwnOptimizerMayBeOfAnyType) {
   const auto spec_with = [](const std::string& optimizer) {
     const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})",
                         R"(, "optimizer": )" + optimizer);
     EXPECT_EQ(first_error(r), "");
-    return r.clause.table_spec(adam());
+    return r.section.table_spec(adam());
   };
   const TableSpec wide = spec_with(R"({"type": "Ftrl", "ftrl_hparam": {"learning_rate": 0.002, "lambda1": 0.5}})");
   EXPECT_EQ(wide.optimizer.kind, ops::Optimizer::Kind::ftrl);
@@ -116,19 +116,19 @@ TEST(EmbeddingClauseTest, ItsOwnOptimizerMayBeOfAnyType) {
             "/layers/1/optimizer: an optimizer of type RMSProp needs the object \"rmsprop_hparam\"");
 }
 
-TEST(EmbeddingClauseTest, TheLimitIsThereWhenAskedFor) {
+TEST(EmbeddingSectionTest, TheLimitIsThereWhenAskedFor) {
   const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "grow": false, "embedding_vec_size": 4, "combiner": 0})");
-  EXPECT_EQ(r.clause.table_spec(adam()).row_limit, 10);
+  EXPECT_EQ(r.section.table_spec(adam()).row_limit, 10);
   EXPECT_EQ(first_error(read(R"({"grow": false, "embedding_vec_size": 4, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/grow: a table that may not grow needs its size: "
             "\"max_vocabulary_size_per_gpu\"");
 }
 
-TEST(EmbeddingClauseTest, WhatHappensAtTheLimitMakesTheSizeALimit) {
+TEST(EmbeddingSectionTest, WhatHappensAtTheLimitMakesTheSizeALimit) {
   const auto spec_with = [](const std::string& fields) {
     const Read r = read("{" + fields + R"(, "embedding_vec_size": 4, "combiner": 0})");
     EXPECT_EQ(first_error(r), "");
-    return r.clause.table_spec(adam());
+    return r.section.table_spec(adam());
   };
   for (const auto& [word, when] : EnumWords<WhenFull>::table()) {
     const TableSpec spec = spec_with(R"("max_vocabulary_size_per_gpu": 10, "when_full": ")" + word + "\"");
@@ -152,7 +152,7 @@ TEST(EmbeddingClauseTest, WhatHappensAtTheLimitMakesTheSizeALimit) {
   EXPECT_FALSE(spec_with(R"("min_count": 3)").policy.keeps_marks());
 }
 
-TEST(EmbeddingClauseTest, PoliciesThatCannotBeAreNamed) {
+TEST(EmbeddingSectionTest, PoliciesThatCannotBeAreNamed) {
   const auto error = [](const std::string& fields) {
     return first_error(read("{" + fields + R"(, "embedding_vec_size": 4, "combiner": 0})"));
   };
@@ -171,12 +171,12 @@ TEST(EmbeddingClauseTest, PoliciesThatCannotBeAreNamed) {
             place + "/min_count: expected an integer, at least 1 and at most 1000000000, found the integer 0");
 }
 
-TEST(EmbeddingClauseTest, LaterCombinersAndTheNameOfTheLengths) {
+TEST(EmbeddingSectionTest, LaterCombinersAndTheNameOfTheLengths) {
   for (const auto& [word, combiner] : EnumWords<ops::Combiner>::table()) {
     const Read r = read(R"({"embedding_vec_size": 4, "combiner": ")" + word + "\"}");
     EXPECT_EQ(first_error(r), "");
-    EXPECT_EQ(r.clause.hparam.combiner, combiner);
-    EXPECT_EQ(r.clause.pooled(), word != "none");
+    EXPECT_EQ(r.section.hparam.combiner, combiner);
+    EXPECT_EQ(r.section.pooled(), word != "none");
   }
   const auto tops = [](const std::string& names) {
     const Json layer =
@@ -184,11 +184,11 @@ TEST(EmbeddingClauseTest, LaterCombinersAndTheNameOfTheLengths) {
                         R"(, "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "none"}})",
                     "test");
     Read out;
-    out.clause = parse_embedding(layer, "/layers/1", out.problems);
+    out.section = parse_embedding(layer, "/layers/1", out.problems);
     return out;
   };
-  EXPECT_EQ(tops(R"(["items", "lengths"])").clause.tops.names, (std::vector<std::string>{"items", "lengths"}));
-  EXPECT_EQ(tops(R"(["items", "lengths"])").clause.table_spec(adam()).name, "items");
+  EXPECT_EQ(tops(R"(["items", "lengths"])").section.tops.names, (std::vector<std::string>{"items", "lengths"}));
+  EXPECT_EQ(tops(R"(["items", "lengths"])").section.table_spec(adam()).name, "items");
   EXPECT_EQ(first_error(tops(R"(["a", "b", "c"])")),
             "/layers/1/top: names 3 tensors; an embedding makes one, or two: the vectors and the lengths");
   EXPECT_EQ(first_error(tops("3")), "/layers/1/top: expected a string or an array of strings, found the integer 3");
@@ -196,7 +196,7 @@ TEST(EmbeddingClauseTest, LaterCombinersAndTheNameOfTheLengths) {
             "/layers/1/top: names 0 tensors; an embedding makes one, or two: the vectors and the lengths");
 }
 
-TEST(EmbeddingClauseTest, WrongValuesAreNamed) {
+TEST(EmbeddingSectionTest, WrongValuesAreNamed) {
   EXPECT_EQ(first_error(read(R"({"embedding_vec_size": 4, "combiner": 2})")),
             "/layers/1/sparse_embedding_hparam/combiner: expected \"sum\" (or 0), \"mean\" (or 1), \"sqrtn\" or "
             "\"none\", found the integer 2");
@@ -209,12 +209,12 @@ TEST(EmbeddingClauseTest, WrongValuesAreNamed) {
             "\"embedding_vec_size\"?");
 }
 
-TEST(EmbeddingClauseTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAskedFor) {
+TEST(EmbeddingSectionTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAskedFor) {
   const auto spec_with = [](const std::string& more, const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
     const Read r =
         read(R"({"slot_size_array": [4, 100, 25], "embedding_vec_size": 2, "combiner": 0)" + more + "}", "", type);
     EXPECT_EQ(first_error(r), "");
-    return r.clause.table_spec(adam());
+    return r.section.table_spec(adam());
   };
   for (const std::string& type : embedding_types()) {
     const int64_t by_itself = type == "LocalizedSlotSparseEmbeddingOneHot" || type == "HybridSparseEmbedding" ? 129 : 0;
@@ -226,7 +226,7 @@ TEST(EmbeddingClauseTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAsk
     EXPECT_EQ(spec_with(R"(, "index": "direct")", type).direct.by_slot, type != "DistributedSlotSparseEmbeddingHash");
   }
   EXPECT_TRUE(read(R"({"max_vocabulary_size_per_gpu": 9, "embedding_vec_size": 2, "combiner": 0})")
-                  .clause.table_spec(adam())
+                  .section.table_spec(adam())
                   .direct.empty());
   EXPECT_EQ(first_error(read(R"({"index": "direct", "embedding_vec_size": 2, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/index: a direct index needs the keys there are: \"slot_size_array\"");
@@ -242,45 +242,45 @@ TEST(EmbeddingClauseTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAsk
       "found the string \"derict\"");
 }
 
-TEST(EmbeddingClauseTest, MoreKeysThanRowsCanBeNumberedNeedAHash) {
+TEST(EmbeddingSectionTest, MoreKeysThanRowsCanBeNumberedNeedAHash) {
   const std::string sizes =
       R"({"slot_size_array": [2147483646, 9223372036854775807], "embedding_vec_size": 2, "combiner": 0)";
-  EXPECT_TRUE(read(sizes + "}").clause.table_spec(adam()).direct.empty());
+  EXPECT_TRUE(read(sizes + "}").section.table_spec(adam()).direct.empty());
   EXPECT_EQ(first_error(read(sizes + R"(, "index": "direct"})")),
             "/layers/1/sparse_embedding_hparam/index: the sizes in \"slot_size_array\" add up to more than the "
             "2147483646 rows that a table can have; "
             "use \"hash\"");
 }
 
-TEST(EmbeddingClauseTest, TheIdentityOfRowsMayBeChosenForAnyType) {
-  const auto clause = [](const std::string& type, const std::string& identity) {
+TEST(EmbeddingSectionTest, TheIdentityOfRowsMayBeChosenForAnyType) {
+  const auto section = [](const std::string& type, const std::string& identity) {
     const Read r = read(R"({"embedding_vec_size": 2, "combiner": 0)" +
                             (identity.empty() ? "" : R"(, "identity": ")" + identity + "\"") + "}",
                         "", type);
     EXPECT_EQ(first_error(r), "");
-    return r.clause;
+    return r.section;
   };
   for (const std::string& type : embedding_types()) {
     const bool distributed = type == "DistributedSlotSparseEmbeddingHash";
-    EXPECT_EQ(clause(type, "").identity_by_slot(), !distributed);
-    EXPECT_TRUE(clause(type, "slot_and_key").table_spec(adam()).identity_by_slot);
-    EXPECT_FALSE(clause(type, "key").table_spec(adam()).identity_by_slot);
+    EXPECT_EQ(section(type, "").identity_by_slot(), !distributed);
+    EXPECT_TRUE(section(type, "slot_and_key").table_spec(adam()).identity_by_slot);
+    EXPECT_FALSE(section(type, "key").table_spec(adam()).identity_by_slot);
     // One row for all slots lives where its key says; a row of a slot may live with either.
     const bool hybrid = type == "HybridSparseEmbedding";
-    EXPECT_EQ(clause(type, "key").placement_rule(), hybrid ? PlacementRule::hybrid : PlacementRule::distributed);
-    EXPECT_EQ(clause(type, "slot_and_key").placement_rule(), hybrid        ? PlacementRule::hybrid
-                                                             : distributed ? PlacementRule::distributed
-                                                                           : PlacementRule::localized);
+    EXPECT_EQ(section(type, "key").placement_rule(), hybrid ? PlacementRule::hybrid : PlacementRule::distributed);
+    EXPECT_EQ(section(type, "slot_and_key").placement_rule(), hybrid        ? PlacementRule::hybrid
+                                                              : distributed ? PlacementRule::distributed
+                                                                            : PlacementRule::localized);
   }
 }
 
-TEST(EmbeddingClauseTest, StorageOfVectorsAndStates) {
+TEST(EmbeddingSectionTest, StorageOfVectorsAndStates) {
   const auto spec_with = [](const std::string& more, const std::string& row_wise = "false") {
     const Read r = read(R"({"embedding_vec_size": 2, "combiner": 0)" + more + "}",
                         R"(, "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": )" +
                             row_wise + "}}");
     EXPECT_EQ(first_error(r), "");
-    return r.clause.table_spec(adam());
+    return r.section.table_spec(adam());
   };
   EXPECT_EQ(spec_with("").storage, DType::f32);
   EXPECT_EQ(spec_with("").stored_states(), DType::f32);
@@ -294,13 +294,13 @@ TEST(EmbeddingClauseTest, StorageOfVectorsAndStates) {
       "/layers/1/sparse_embedding_hparam/storage: expected \"fp32\", \"fp16\" or \"bf16\", found the string \"f8\"");
 }
 
-TEST(EmbeddingClauseTest, PlacementMayBeLeftToThePlan) {
+TEST(EmbeddingSectionTest, PlacementMayBeLeftToThePlan) {
   const std::string hparam = R"({"embedding_vec_size": 2, "combiner": 0})",
                     by_key = R"({"embedding_vec_size": 2, "combiner": 0, "identity": "key"})";
   for (const std::string& type : embedding_types()) {
-    EXPECT_EQ(read(hparam, R"(, "placement": "auto")", type).clause.placement_rule(),
+    EXPECT_EQ(read(hparam, R"(, "placement": "auto")", type).section.placement_rule(),
               type == "HybridSparseEmbedding" ? PlacementRule::hybrid : PlacementRule::automatic);
-    EXPECT_EQ(read(hparam, R"(, "placement": "distributed")", type).clause.placement_rule(),
+    EXPECT_EQ(read(hparam, R"(, "placement": "distributed")", type).section.placement_rule(),
               PlacementRule::distributed);
     EXPECT_EQ(first_error(read(by_key, R"(, "placement": "localized")", type)),
               "/layers/1/placement: rows belong to keys alone here and have one owner whatever the slot: use "
@@ -309,7 +309,7 @@ TEST(EmbeddingClauseTest, PlacementMayBeLeftToThePlan) {
   }
 }
 
-TEST(EmbeddingClauseTest, WhichRowsEveryRankHas) {
+TEST(EmbeddingSectionTest, WhichRowsEveryRankHas) {
   using Of = Replication::Of;
   const std::string vectors = R"({"embedding_vec_size": 2, "combiner": 0)",
                     sizes = R"(, "index": "direct", "slot_size_array": [4, 100, 25])";
@@ -318,7 +318,7 @@ TEST(EmbeddingClauseTest, WhichRowsEveryRankHas) {
                                const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
     const Read r = read(vectors + more + "}", placed(word), type);
     EXPECT_EQ(first_error(r), "");
-    return r.clause.replication();
+    return r.section.replication();
   };
   EXPECT_EQ(replication("").of, Of::none);
   EXPECT_EQ(replication("", "localized", "HybridSparseEmbedding").of, Of::none);
@@ -340,7 +340,7 @@ TEST(EmbeddingClauseTest, WhichRowsEveryRankHas) {
   }
   const TableSpec whole =
       read(vectors + sizes + "}", placed("data_parallel"))
-          .clause.table_spec(adam(), 2, Placement::without_plan(PlacementRule::data_parallel, true, 3, 4));
+          .section.table_spec(adam(), 2, Placement::without_plan(PlacementRule::data_parallel, true, 3, 4));
   EXPECT_EQ(whole.replication.of, Of::all);
   EXPECT_EQ(whole.direct.rows(), 129) << "every rank has all rows";
 

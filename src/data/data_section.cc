@@ -1,4 +1,4 @@
-#include "data/clause.h"
+#include "data/data_section.h"
 
 #include <algorithm>
 #include <limits>
@@ -55,15 +55,15 @@ int64_t SparseInput::kept_places() const {
   return places;
 }
 
-int64_t DataClause::slots() const {
+int64_t DataSection::slots() const {
   int64_t sum = 0;
   for (const SparseInput& input : sparse) sum += input.slot_num;
   return sum;
 }
 
-RecordShape record_shape(const DataClause& clause) {
-  RecordShape shape{.label_dim = clause.label.label_dim, .dense_dim = clause.dense.dense_dim, .inputs = {}};
-  for (const SparseInput& input : clause.sparse)
+RecordShape record_shape(const DataSection& section) {
+  RecordShape shape{.label_dim = section.label.label_dim, .dense_dim = section.dense.dense_dim, .inputs = {}};
+  for (const SparseInput& input : section.sparse)
     shape.inputs.push_back({.name = input.top,
                             .slots = input.slot_num,
                             .max_nnz = *input.max_nnz,
@@ -72,11 +72,11 @@ RecordShape record_shape(const DataClause& clause) {
   return shape;
 }
 
-BatchShape batch_shape(const DataClause& clause, int64_t samples) {
+BatchShape batch_shape(const DataSection& section, int64_t samples) {
   BatchShape shape{
-      .samples = samples, .label_dim = clause.label.label_dim, .dense_dim = clause.dense.dense_dim, .tables = {}};
+      .samples = samples, .label_dim = section.label.label_dim, .dense_dim = section.dense.dense_dim, .tables = {}};
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  for (const SparseInput& input : clause.sparse) {
+  for (const SparseInput& input : section.sparse) {
     if (samples > 0 && (input.kept_keys() > most / samples || input.slot_num > most / samples))
       throw Error(Kind::config, cat("sparse input \"", input.top, "\": a batch of ", samples, " samples could hold ",
                                     input.kept_keys(), " keys in ", input.slot_num, " slots each, more than ", most,

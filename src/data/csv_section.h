@@ -1,4 +1,4 @@
-// The clauses of a Data layer that say what columns mean: "csv" and "criteo" for texts, "parquet".
+// The sections of a Data layer that say what columns mean: "csv" and "criteo" for texts, "parquet".
 #pragma once
 
 #include <optional>
