@@ -222,11 +222,13 @@ class Wiring {
       if (!graph_.edges[loss.in[0]].needs_gradient)
         problems_.error(loss.entry->pointer + "/bottom/0", "nothing that learns lies before the loss");
     }
-    for (const Edge& edge : graph_.edges)
-      if (edge.needs_gradient && edge.readers.empty() && !(edge.producer && graph_.nodes[*edge.producer].is_loss()))
-        problems_.error(
-            edge.producer ? graph_.nodes[*edge.producer].entry->pointer + "/top" : makers_.at(edge.name).pointer,
-            cat("no layer reads \"", edge.name, "\""));
+    for (TensorId id = 0; id < graph_.edges.size(); ++id) {
+      if (!graph_.unread(id)) continue;
+      const Edge& edge = graph_.edges[id];
+      problems_.warn(
+          edge.producer ? graph_.nodes[*edge.producer].entry->pointer + "/top" : makers_.at(edge.name).pointer,
+          cat("no layer reads \"", edge.name, "\": its gradient is zero"));
+    }
   }
 
   const Config& config_;
@@ -242,6 +244,11 @@ std::string padded(const std::string& text, size_t width) {
 }
 
 }  // namespace
+
+bool Graph::unread(TensorId id) const {
+  const Edge& edge = edges[id];
+  return edge.needs_gradient && edge.readers.empty() && !(edge.producer && nodes[*edge.producer].is_loss());
+}
 
 Graph wire(const Config& config, int64_t samples, Problems& problems) {
   return Wiring(config, samples, problems).run();

@@ -41,6 +41,9 @@ struct Graph {
   std::vector<size_t> embedding_inputs;  ///< the sparse input (index into data.sparse) that each embedding reads
   std::vector<size_t> losses;            ///< the nodes that are losses, in the order of the config
   int64_t parameters = 0;                ///< dense weights
+
+  /// Whether the tensor has a gradient and no layer reads it: the gradient is zero. Outputs of losses have none.
+  bool unread(TensorId) const;
 };
 
 /// Connects the layers for batches of `samples` rows. Everything that does not fit goes to `problems`: unknown and

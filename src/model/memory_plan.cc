@@ -98,6 +98,7 @@ void MemoryPlan::place_values(const Graph& graph) {
 void MemoryPlan::place_gradients(const Graph& graph) {
   const auto settle = [&](TensorId id) {  // all readers of `id` have their contributions placed
     const Edge& edge = graph.edges[id];
+    if (graph.unread(id)) gradients_[id] = own(edge.spec, keep_dense_[id]);
     if (!edge.needs_gradient || edge.readers.empty()) return;
     std::vector<Place> parts;
     for (size_t r = 0; r < edge.readers.size(); ++r) {

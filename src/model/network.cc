@@ -32,8 +32,9 @@ Network::Network(const Graph& graph, Phase phase, const Weights& weights, const 
       return std::find(node.in.begin(), node.in.end(), graph.embeddings[e]) != node.in.end();
     };
     const auto first = std::find_if(graph.nodes.begin(), graph.nodes.end(), reads);
-    HCTR_EXPECT(first != graph.nodes.end(), "nothing reads embedding ", e);
-    first_reads_[static_cast<size_t>(first - graph.nodes.begin())].push_back(e);
+    const bool unread = first == graph.nodes.end();
+    // The gradient of an embedding that no layer reads is zeroed with the first loss, which always runs backward.
+    first_reads_[unread ? graph.losses[0] : static_cast<size_t>(first - graph.nodes.begin())].push_back(e);
   }
   for (MemoryPlan::Sum& sum : memory_.sums()) contributions_[sum.edge] = std::move(sum.contributions);
   if (graph.losses.size() > 1 || loss_layer(0).weight() != 1) {
@@ -114,6 +115,7 @@ void Network::backward_weights(Context& ctx, const Binding& binding, size_t n) c
 }
 
 void Network::sum_gradients(Context& ctx, TensorId id) const {
+  if (graph_.unread(id)) ops::fill(ctx, 0, memory_.gradient(id));
   if (!contributions_[id].empty()) ops::add(ctx, contributions_[id], memory_.gradient(id));
 }
 

@@ -118,7 +118,16 @@ TEST_F(BadInput, WrongArity) {
 TEST_F(BadInput, CyclesDoubledNamesAndLooseEnds) {
   check("\"bottom\": \"concat1\"", "\"bottom\": \"dropout1\"", {"a cycle"});
   check("\"top\": \"relu1\"", "\"top\": \"fc1\"", {"\"fc1\" is made by /layers/6/top already"});
-  check("\"bottom\": [\"fc2\", \"wide\"]", "\"bottom\": [\"fc2\", \"fc2\"]", {"no layer reads \"wide\""});
+  const std::string unread =
+      with_change(small_config(), "\"bottom\": [\"fc2\", \"wide\"]", "\"bottom\": [\"fc2\", \"fc2\"]");
+  write_file(folder_ / "unread.json", unread);
+  const Outcome checked = run_program("huge_ctr", {"--check", "unread.json"}, folder_.path());
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_NE(checked.err.find("warning: unread.json /layers/3/top: no layer reads \"wide\": its gradient is zero"),
+            std::string::npos)
+      << checked.err;
+  const Outcome strict = run_program("huge_ctr", {"--check", "unread.json", "--strict"}, folder_.path());
+  EXPECT_EQ(strict.exit_code, 3) << strict.err;
 }
 
 TEST_F(BadInput, AllProblemsAreReportedInOneGo) {

@@ -1,4 +1,8 @@
+#include <cstring>
+
+#include "base/files.h"
 #include "support/message_of.h"
+#include "support/temporary_folder.h"
 #include "unit/model/tiny_model.h"
 
 namespace hctr::test {
@@ -81,7 +85,48 @@ TEST(Losses, EachNeedsSomethingThatLearns) {
             "/layers: there is no loss; add a BinaryCrossEntropyLoss that reads the last layer and the label\n");
   EXPECT_EQ(wiring_errors(fc("a") + bce("a", "one") + ", " + bce("label", "two")),
             "/layers/3/bottom/0: nothing that learns lies before the loss\n");
-  EXPECT_EQ(wiring_errors(fc("a") + fc("b") + bce("a", "one")), "/layers/2/top: no layer reads \"b\"\n");
+}
+
+std::string wiring_warnings(const std::string& layers) {
+  Problems problems;
+  const Config config = config_of(layers, problems);
+  wire(config, 8, problems);
+  EXPECT_FALSE(problems.any_error());
+  std::string text;
+  for (const Problems::Entry& entry : problems.warnings()) text += entry.pointer + ": " + entry.message + "\n";
+  return text;
+}
+
+TEST(Losses, ATensorThatNoLayerReadsHasGradientZero) {
+  const std::string slice =
+      R"({"type": "Slice", "bottom": "ab", "top": ["a", "b"], "ranges": [[0, 1], [1, 3]]}, )";
+  const std::string unread = fc("extra", 2) + R"({"type": "ReLU", "bottom": "extra", "top": "active"}, )";
+  const std::string plain = fc("ab", 3) + slice + fc("b2") + bce("a", "loss");
+  EXPECT_EQ(wiring_warnings(plain),
+            "/layers/2/top: no layer reads \"b\": its gradient is zero\n"
+            "/layers/3/top: no layer reads \"b2\": its gradient is zero\n");
+  EXPECT_EQ(wiring_warnings(unread + fc("a") + bce("a", "loss")),
+            "/layers/2/top: no layer reads \"active\": its gradient is zero\n");
+  // Weights above an unread tensor stay, the others are trained as without it.
+  const auto weights_after = [](const std::string& layers, int steps) {
+    TinyModel tiny(config_of(layers));
+    for (int i = 0; i < steps; ++i) tiny.train();
+    const TemporaryFolder folder;
+    tiny.model.save(folder.path().string() + "/", steps);
+    const std::string bytes = read_text(folder / ("_dense_" + std::to_string(steps) + ".model"), "model");
+    std::vector<float> weights(bytes.size() / sizeof(float));
+    std::memcpy(weights.data(), bytes.data(), bytes.size());
+    return weights;
+  };
+  const auto before = weights_after(unread + fc("a") + bce("a", "loss"), 0),
+             after = weights_after(unread + fc("a") + bce("a", "loss"), 3),
+             alone = weights_after(fc("a") + bce("a", "loss"), 3);
+  ASSERT_EQ(after.size(), 2u * 3 + 2 + 3 + 1);
+  EXPECT_TRUE(std::equal(after.begin(), after.begin() + 8, before.begin()));
+  EXPECT_EQ(std::vector<float>(after.begin() + 8, after.end()), alone);
+  // Columns 1 and 2 of "ab" go to the unread part: their weights and biases stay.
+  const auto first = weights_after(plain, 0), last = weights_after(plain, 3);
+  for (size_t i = 0; i < 12; ++i) EXPECT_EQ(first[i] != last[i], i % 3 == 0) << i;
 }
 
 }  // namespace
