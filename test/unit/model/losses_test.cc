@@ -98,8 +98,7 @@ std::string wiring_warnings(const std::string& layers) {
 }
 
 TEST(Losses, ATensorThatNoLayerReadsHasGradientZero) {
-  const std::string slice =
-      R"({"type": "Slice", "bottom": "ab", "top": ["a", "b"], "ranges": [[0, 1], [1, 3]]}, )";
+  const std::string slice = R"({"type": "Slice", "bottom": "ab", "top": ["a", "b"], "ranges": [[0, 1], [1, 3]]}, )";
   const std::string unread = fc("extra", 2) + R"({"type": "ReLU", "bottom": "extra", "top": "active"}, )";
   const std::string plain = fc("ab", 3) + slice + fc("b2") + bce("a", "loss");
   EXPECT_EQ(wiring_warnings(plain),
