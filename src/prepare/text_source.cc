@@ -10,10 +10,10 @@ namespace {
 constexpr size_t kBlock = 1 << 20;  // bytes of text read at a time; no line may be longer
 
 /// Appends up to `count` bytes; false at the end of the file.
-bool append(InputStream& stream, std::string& to, size_t count) {
+bool append(ByteStream& stream, std::string& to, size_t count) {
   const size_t before = to.size();
   to.resize(before + count);
-  const size_t got = stream.read(to.data() + before, count);
+  const size_t got = stream.read(reinterpret_cast<std::byte*>(to.data()) + before, count);
   to.resize(before + got);
   return got > 0;
 }
@@ -30,10 +30,10 @@ TextSource::TextSource(std::vector<std::string> files, std::optional<std::string
     : files_(std::move(files)), header_(std::move(header)) {}
 
 bool TextSource::open_next() {
-  if (next_file_ > 0) bytes_before_ += input_bytes(files_[next_file_ - 1]);
+  if (next_file_ > 0) bytes_before_ += stream_bytes(files_[next_file_ - 1]);
   stream_.reset();
   if (next_file_ == files_.size()) return false;
-  stream_ = open_input(files_[next_file_++]);
+  stream_ = open_stream(files_[next_file_++]);
   line_ = 1;
   byte_ = 0;
   return true;
@@ -43,7 +43,7 @@ void TextSource::take_header(std::string& text) {
   const std::string_view found = bare(std::string_view(text).substr(0, text.find('\n')));
   if (found != *header_)
     throw Error(Kind::data,
-                cat("'", input_name(files_[next_file_ - 1]), "' line 1: the columns are named '", found.substr(0, 200),
+                cat("'", stream_name(files_[next_file_ - 1]), "' line 1: the columns are named '", found.substr(0, 200),
                     "', but '", header_->substr(0, 200), "' was expected: all files need the same header"));
   byte_ = static_cast<int64_t>(text.find('\n') + 1);
   text.erase(0, static_cast<size_t>(byte_));
@@ -56,8 +56,8 @@ bool TextSource::next(TextBlock& block) {
     block.text = std::move(rest_);
     rest_.clear();
     const bool more = append(*stream_, block.text, kBlock);
-    block.file = input_name(files_[next_file_ - 1]);
-    block.bytes_done = bytes_before_ + stream_->position();
+    block.file = stream_name(files_[next_file_ - 1]);
+    block.bytes_done = bytes_before_ + stream_->consumed();
     if (more) {
       const size_t end = block.text.rfind('\n') + 1;  // 0 when there is none
       rest_ = block.text.substr(end);
@@ -83,7 +83,7 @@ bool TextSource::next(TextBlock& block) {
 int64_t TextSource::bytes() const {
   int64_t sum = 0;
   for (const std::string& file : files_) {
-    const int64_t bytes = input_bytes(file);
+    const int64_t bytes = stream_bytes(file);
     if (bytes == 0) return 0;
     sum += bytes;
   }

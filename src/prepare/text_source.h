@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/io/input_stream.h"
+#include "data/io/byte_stream.h"
 
 namespace hctr {
 
@@ -44,7 +44,7 @@ class TextSource {
   std::vector<std::string> files_;
   std::optional<std::string> header_;
   size_t next_file_ = 0;
-  std::unique_ptr<InputStream> stream_;
+  std::unique_ptr<ByteStream> stream_;
   std::string rest_;  // the start of a line whose end is not read yet
   int64_t line_ = 1, byte_ = 0, row_ = 0;
   int64_t bytes_before_ = 0;  // of the files that are done

@@ -26,7 +26,7 @@ struct Counting {
 std::vector<Piece> pieces_of(const std::vector<std::string>& files, int64_t piece) {
   std::vector<Piece> pieces;
   for (const std::string& file : files) {
-    const int64_t size = file != "-" && fs::is_regular_file(file) && !is_packed(file) ? input_bytes(file) : 0;
+    const int64_t size = is_packed(file) ? 0 : stream_bytes(file);
     int64_t begin = 0;
     do {
       const int64_t end = std::min(begin + piece, size);
@@ -88,7 +88,7 @@ int64_t count_rows(const std::vector<std::string>& files, const std::optional<st
                    int64_t piece) {
   const std::vector<Piece> pieces = pieces_of(files, piece);
   int64_t all_bytes = 0;
-  for (const std::string& file : files) all_bytes += input_bytes(file);
+  for (const std::string& file : files) all_bytes += stream_bytes(file);
   Shown shown(all_bytes);
   size_t next = 0;
   OrderedWorkers<Counting, int64_t> workers(

@@ -165,7 +165,7 @@ TEST(Preprocess, InputThatIsNotRightIsNamedWithItsPlaceAndARemedy) {
   says(message(std::string("\x28\xb5\x2f\xfd") + rows, criteo, 4), "'bad' is damaged");
   says(message(std::string("\x1f\x8b\x08\0", 4) + rows, criteo, 4), "'bad' is damaged or cut off");
   says(message("", criteo, 4), "no rows for training");
-  says(message(rows, {"--criteo", "none.tsv"}, 5), "cannot open input file 'none.tsv'");
+  says(message(rows, {"--criteo", "none.tsv"}, 5), "cannot open data file 'none.tsv'");
   const std::vector<std::string> csv = {"--csv", "bad", "--label", "click", "--categories"};
   says(message(table(5), joined(csv, {"usr"}), 2), "there is no column \"usr\"; did you mean \"user\"?");
   says(message("user,click\na,1\nb\n", joined(csv, {"user"}), 4),

@@ -1,5 +1,6 @@
 #include "data/io/byte_stream.h"
 
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -17,7 +18,18 @@ namespace {
 
 enum class Packing { none, gzip, zstd };
 
+bool is_standard_input(const fs::path& path) { return path == "-"; }
+
+/// Bytes that were read cannot be read again: the standard input, a pipe, a device.
+bool reads_once(const fs::path& path) {
+  if (is_standard_input(path)) return true;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
 Packing packing_of(const fs::path& path) {
+  if (reads_once(path)) return Packing::gzip;  // zlib passes on what is not packed
   ByteFile file(path);
   std::array<std::byte, 4> start{};
   file.read(start.data(), start.size());
@@ -29,9 +41,9 @@ Packing packing_of(const fs::path& path) {
   return begins({0x28, 0xb5, 0x2f, 0xfd}) ? Packing::zstd : Packing::none;
 }
 
-class Plain : public ByteStream {
+class PlainStream : public ByteStream {
  public:
-  explicit Plain(const fs::path& path) : file_(path) {}
+  explicit PlainStream(const fs::path& path) : file_(path) {}
   size_t read(std::byte* to, size_t count) override { return file_.read(to, count); }
   int64_t consumed() const override { return file_.position(); }
   void skip_to(int64_t offset) override { file_.seek(offset); }
@@ -40,10 +52,10 @@ class Plain : public ByteStream {
   ByteFile file_;
 };
 
-/// What has to be unpacked cannot be sought in: bytes are read and dropped.
-class Packed : public ByteStream {
+/// A stream that cannot seek: skip_to() reads bytes and drops them.
+class PackedStream : public ByteStream {
  public:
-  explicit Packed(fs::path path) : path_(std::move(path)) {}
+  explicit PackedStream(const fs::path& path) : name_(stream_name(path)) {}
   size_t read(std::byte* to, size_t count) final {
     size_t done = 0;
     while (done < count) {
@@ -62,26 +74,28 @@ class Packed : public ByteStream {
 
  protected:
   [[noreturn]] void fail_damaged(const char* reason) const {
-    throw Error(Kind::data, cat("'", path_.string(), "' is damaged or cut off behind byte ", position_,
+    throw Error(Kind::data, cat("'", name_, "' is damaged or cut off behind byte ", position_,
                                 " of its content: ", reason));
   }
-  fs::path path_;
+  std::string name_;
 
  private:
   virtual size_t unpack(std::byte* to, size_t count) = 0;  // 0 at the end only
   int64_t position_ = 0;
 };
 
-class Gzip : public Packed {
+class GzipStream : public PackedStream {
  public:
-  explicit Gzip(const fs::path& path) : Packed(path), gz_(::gzopen(path.c_str(), "rb")) {
-    if (!gz_) throw Error(Kind::io, cat("cannot open data file '", path.string(), "': ", std::strerror(errno)));
+  explicit GzipStream(const fs::path& path)
+      : PackedStream(path),
+        gz_(is_standard_input(path) ? ::gzdopen(::dup(STDIN_FILENO), "rb") : ::gzopen(path.c_str(), "rb")) {
+    if (!gz_) throw Error(Kind::io, cat("cannot open data file '", name_, "': ", std::strerror(errno)));
     ::gzbuffer(gz_, 1 << 18);
   }
-  ~Gzip() override { ::gzclose(gz_); }
-  Gzip(const Gzip&) = delete;
-  Gzip& operator=(const Gzip&) = delete;
-  int64_t consumed() const override { return ::gzoffset(gz_); }
+  ~GzipStream() override { ::gzclose(gz_); }
+  GzipStream(const GzipStream&) = delete;
+  GzipStream& operator=(const GzipStream&) = delete;
+  int64_t consumed() const override { return std::max<int64_t>(::gzoffset(gz_), 0); }  // -1 for a pipe
 
  private:
   size_t unpack(std::byte* to, size_t count) override {
@@ -89,20 +103,22 @@ class Gzip : public Packed {
     int code = Z_OK;
     const char* reason = ::gzerror(gz_, &code);
     if (code == Z_ERRNO)
-      throw Error(Kind::io, cat("cannot read data file '", path_.string(), "': ", std::strerror(errno)));
+      throw Error(Kind::io, cat("cannot read data file '", name_, "': ", std::strerror(errno)));
     if (got < 0 || code == Z_BUF_ERROR) fail_damaged(reason);
     return static_cast<size_t>(got);
   }
   gzFile gz_;
 };
 
-class Zstandard : public Packed {
+class ZstdStream : public PackedStream {
  public:
-  explicit Zstandard(const fs::path& path)
-      : Packed(path), file_(path), packed_(ZSTD_DStreamInSize()), state_(ZSTD_createDStream()) {}
-  ~Zstandard() override { ZSTD_freeDStream(state_); }
-  Zstandard(const Zstandard&) = delete;
-  Zstandard& operator=(const Zstandard&) = delete;
+  explicit ZstdStream(const fs::path& path)
+      : PackedStream(path), file_(path), packed_(ZSTD_DStreamInSize()), state_(ZSTD_createDStream()) {
+    if (!state_) throw Error(Kind::io, cat("no memory to unpack '", name_, "'"));
+  }
+  ~ZstdStream() override { ZSTD_freeDStream(state_); }
+  ZstdStream(const ZstdStream&) = delete;
+  ZstdStream& operator=(const ZstdStream&) = delete;
   int64_t consumed() const override { return file_.position(); }
 
  private:
@@ -133,14 +149,23 @@ class Zstandard : public Packed {
 std::unique_ptr<ByteStream> open_stream(const fs::path& path) {
   switch (packing_of(path)) {
     case Packing::gzip:
-      return std::make_unique<Gzip>(path);
+      return std::make_unique<GzipStream>(path);
     case Packing::zstd:
-      return std::make_unique<Zstandard>(path);
+      return std::make_unique<ZstdStream>(path);
     default:
-      return std::make_unique<Plain>(path);
+      return std::make_unique<PlainStream>(path);
   }
 }
 
 bool is_packed(const fs::path& path) { return packing_of(path) != Packing::none; }
+
+std::string stream_name(const fs::path& path) { return is_standard_input(path) ? "standard input" : path.string(); }
+
+int64_t stream_bytes(const fs::path& path) {
+  std::error_code error;
+  if (is_standard_input(path) || !fs::is_regular_file(path, error)) return 0;
+  const auto size = fs::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(size);
+}
 
 }  // namespace hctr

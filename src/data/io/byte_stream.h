@@ -1,9 +1,10 @@
-// The content of a file from front to back: as it is, or unpacked from gzip or Zstandard, which its first bytes tell.
+// The content of a file as one stream of bytes: plain, gzip or Zstandard, which the first bytes of the file tell.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/files.h"
 
@@ -12,18 +13,22 @@ namespace hctr {
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  /// Reads up to `count` bytes of content; fewer only at the end. Errors: Error(io), Error(data) for a damaged or cut
-  /// off file.
+  /// Reads up to `count` bytes of content; fewer only at the end.
+  /// Errors: Error(io); Error(data) for a damaged or truncated file. Both name the file.
   virtual size_t read(std::byte* to, size_t count) = 0;
-  /// Bytes of the file itself that reading has taken so far.
+  /// Bytes of the file itself, compressed or not, that were read so far.
   virtual int64_t consumed() const = 0;
-  /// Goes on at this byte of the content; only forward.
+  /// Moves forward to byte `offset` of the content. It cannot move back.
   virtual void skip_to(int64_t offset) = 0;
 };
 
-/// Errors: Error(io) when the file cannot be opened.
+/// "-" is the standard input. It, and pipes, may be plain or gzip. Errors: Error(io) when the file cannot be opened.
 std::unique_ptr<ByteStream> open_stream(const fs::path&);
-/// Whether open_stream() unpacks it.
+/// Whether the content can only be read from front to back: compressed files, the standard input, pipes.
 bool is_packed(const fs::path&);
+/// How messages name the file.
+std::string stream_name(const fs::path&);
+/// Size of the file itself; 0 where it is unknown: the standard input, pipes.
+int64_t stream_bytes(const fs::path&);
 
 }  // namespace hctr

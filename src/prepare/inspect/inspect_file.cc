@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "data/features/feature_plan.h"
-#include "data/io/input_stream.h"
+#include "data/io/byte_stream.h"
 #include "data/io/set_files.h"
 #include "data/norm/norm_file.h"
 #include "data/parquet/parquet_file.h"
@@ -107,7 +107,7 @@ int64_t bytes_of_mapping(const DataSection& section, const std::string& mapping)
 }  // namespace
 
 int64_t bytes_to_read(const fs::path& path, const InspectOptions& options) {
-  if (!options.section || options.section->format != DataFormat::features) return input_bytes(path);
+  if (!options.section || options.section->format != DataFormat::features) return stream_bytes(path);
   try {
     return bytes_of_mapping(*options.section, path.string());
   } catch (const Error&) {  // opening it will say what is wrong

@@ -258,7 +258,7 @@ TEST_F(Criteo, OptionsThatDoNotFitAreUsageErrors) {
   EXPECT_SAYS(message_of([&] { convert(); }), "train.txt' is there already; --force overwrites it");
   options.inputs = {"/no/such/file"};
   options.force = true;
-  EXPECT_SAYS(message_of([&] { convert(); }), "io: cannot open input file '/no/such/file'");
+  EXPECT_SAYS(message_of([&] { convert(); }), "io: cannot open data file '/no/such/file'");
 }
 
 fs::path shared_data() {
