@@ -74,8 +74,8 @@ class PackedStream : public ByteStream {
 
  protected:
   [[noreturn]] void fail_damaged(const char* reason) const {
-    throw Error(Kind::data, cat("'", name_, "' is damaged or cut off behind byte ", position_,
-                                " of its content: ", reason));
+    throw Error(Kind::data,
+                cat("'", name_, "' is damaged or cut off behind byte ", position_, " of its content: ", reason));
   }
   std::string name_;
 
@@ -102,8 +102,7 @@ class GzipStream : public PackedStream {
     const int got = ::gzread(gz_, to, static_cast<unsigned>(std::min<size_t>(count, 1 << 30)));
     int code = Z_OK;
     const char* reason = ::gzerror(gz_, &code);
-    if (code == Z_ERRNO)
-      throw Error(Kind::io, cat("cannot read data file '", name_, "': ", std::strerror(errno)));
+    if (code == Z_ERRNO) throw Error(Kind::io, cat("cannot read data file '", name_, "': ", std::strerror(errno)));
     if (got < 0 || code == Z_BUF_ERROR) fail_damaged(reason);
     return static_cast<size_t>(got);
   }
