@@ -1,8 +1,7 @@
 // BinaryCrossEntropyLoss: the log loss of a click, from logits.
-#include "ops/binary_cross_entropy.h"
-
 #include "layers/layer_type.h"
 #include "layers/loss_params.h"
+#include "ops/cross_entropy.h"
 
 namespace hctr {
 namespace {
@@ -28,7 +27,7 @@ class BinaryCrossEntropyLoss : public LossLayer {
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0])
-      ops::binary_cross_entropy_backward(ctx, io.in[0], io.in[1], *io.d_in[0], static_cast<float>(params_.loss_weight));
+      ops::binary_cross_entropy_backward(ctx, io.in[0], io.in[1], static_cast<float>(params_.loss_weight), *io.d_in[0]);
   }
 
   double weight() const override { return params_.loss_weight; }

@@ -1,8 +1,8 @@
 // CrossEntropyLoss: two classes, a logit for each.
 #include "layers/layer_type.h"
 #include "layers/loss_params.h"
+#include "ops/cross_entropy.h"
 #include "ops/fill.h"
-#include "ops/two_class_cross_entropy.h"
 
 namespace hctr {
 namespace {

@@ -1,8 +1,8 @@
 // MultiCrossEntropyLoss: several labels per sample, each with a weight, any of which may be missing.
 #include "layers/layer_type.h"
 #include "layers/loss_params.h"
+#include "ops/cross_entropy.h"
 #include "ops/fill.h"
-#include "ops/multi_cross_entropy.h"
 
 namespace hctr {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/binary_cross_entropy.h"
+#include "ops/cross_entropy.h"
 
 #include <cmath>
 
@@ -17,7 +17,7 @@ void cases(auto& test, int32_t valid, int32_t all) {
                               t.out("probability", t["logits"].shape(), Type::wide));
   });
   test.backward([](Rig& t) {
-    ops::binary_cross_entropy_backward(t.ctx, t["logits"], t["label"], t.d("logits"));
+    ops::binary_cross_entropy_backward(t.ctx, t["logits"], t["label"], 1, t.d("logits"));
     t.gradient_of_loss("loss", static_cast<double>(t.state().loss_scale));
   });
   test.expected([](const auto& t) {
@@ -88,7 +88,7 @@ TEST(BinaryCrossEntropyOp, ADivergedLogitShowsAndOneInThePaddingDoesNot) {
              {.valid_samples = valid, .global_samples = valid}});
       t.perturb("logits", 1, NAN);
       ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}), t.out("probability", {2, 1}));
-      ops::binary_cross_entropy_backward(t.ctx, t["logits"], t["label"], t.out("d_logits", {2, 1}));
+      ops::binary_cross_entropy_backward(t.ctx, t["logits"], t["label"], 1, t.out("d_logits", {2, 1}));
       t.fetch();
       EXPECT_EQ(std::isnan(t.values("loss")[0]), valid == 2);
       EXPECT_EQ(std::isnan(t.values("d_logits")[1]), valid == 2);

@@ -1,4 +1,4 @@
-#include "ops/multi_cross_entropy.h"
+#include "ops/cross_entropy.h"
 
 #include <cmath>
 

@@ -1,0 +1,134 @@
+// A batch is a few thousand rows: one block reads them all, each thread sums its terms in double, and a tree sums the
+// threads, so the order never changes. The weights of several labels are kernel arguments, kMostLabels at a time; more
+// labels take more launches, which add to the loss in order.
+#include "ops/cross_entropy.h"
+
+#include "ops/cross_entropy_rules.h"
+#include "ops/element_loops.cuh"
+#include "ops/reduce.cuh"
+
+namespace hctr::ops {
+namespace {
+
+constexpr int kThreads = 1024;
+constexpr int64_t kMostLabels = 512;
+
+struct LabelWeights {
+  float at[kMostLabels];
+  __device__ float operator[](int64_t j) const { return at[j]; }
+};
+
+/// `factor`: what the mean of a row's terms is their sum times. `adds`: to the loss of launches before this one.
+template <class Terms>
+__global__ void cross_entropy_kernel(const StepState* state, const __grid_constant__ Terms terms, double factor,
+                                     bool adds, float* loss, View<float, 2> probability) {
+  const int64_t rows = probability.size(0), per_row = terms.per_row(), valid = state->valid_samples;
+  double sum = 0;
+#pragma unroll 4
+  for (int64_t i = threadIdx.x; i < rows * per_row; i += kThreads) {
+    const cuda::Stretch at = cuda::stretch(i, rows, per_row, 1);
+    const CrossEntropyTerm<float> term = terms(at.row, at.column);
+    probability.row(at.row)[at.column] = term.probability();
+    if (at.row < valid && term.has_label) sum += static_cast<double>(term.loss());
+  }
+  sum = cuda::block_sum<kThreads>(sum);
+  if (threadIdx.x != 0) return;
+  const auto part = static_cast<float>(sum * inverse_count<double>(state->global_samples) * factor);
+  *loss = adds ? *loss + part : part;
+}
+
+template <class T, class Terms>
+__global__ void cross_entropy_backward_kernel(const StepState* state, const __grid_constant__ Terms terms, float weight,
+                                              View<T, 2> d_logits) {
+  const int64_t rows = d_logits.size(0), per_row = terms.per_row(), valid = state->valid_samples;
+  const float factor = weight * state->loss_scale * inverse_count<float>(state->global_samples);
+  for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
+    const cuda::Stretch at = cuda::stretch(i, rows, per_row, 1);
+    const CrossEntropyTerm<float> term = terms(at.row, at.column);
+    terms.write_gradient(d_logits.row(at.row), at.column,
+                         at.row < valid && term.has_label ? term.gradient(factor) : 0.0f);
+  }
+}
+
+template <class Terms>
+void launch_forward(Context& ctx, const char* name, const Terms& terms, double factor, bool adds, const Tensor& loss,
+                    const Tensor& probability) {
+  cuda::launch(ctx, name, cuda::Grid{1, kThreads, 0}, cross_entropy_kernel<Terms>, ctx.state(), terms, factor, adds,
+               loss.data<float>(), probability.matrix<float>());
+}
+
+template <class T, class Terms>
+void launch_backward(Context& ctx, const char* name, const Terms& terms, float weight, const Tensor& d_logits) {
+  cuda::launch(ctx, name, cuda::grid_for(d_logits.rows() * terms.per_row()), cross_entropy_backward_kernel<T, Terms>,
+               ctx.state(), terms, weight, d_logits.matrix<T>());
+}
+
+template <class T>
+BinaryTerms<T> binary_terms(const Tensor& logits, const Tensor& label) {
+  return {logits.matrix<const T>(), label.matrix<const float>()};
+}
+template <class T>
+TwoClassTerms<T> two_class_terms(const Tensor& logits, const Tensor& label) {
+  return {logits.matrix<const T>(), label.matrix<const float>()};
+}
+
+/// Calls body(begin, end, terms) for the columns [begin, end) of each launch.
+template <class T, class Body>
+void for_labels(const Tensor& logits, const Tensor& label, const std::vector<float>& t, const Body& body) {
+  const auto labels = static_cast<int64_t>(t.size());
+  for (int64_t begin = 0; begin < labels; begin += kMostLabels) {
+    const int64_t end = std::min(begin + kMostLabels, labels);
+    MultiTerms<T, LabelWeights> terms{
+        logits.columns(begin, end).matrix<const T>(), label.columns(begin, end).matrix<const float>(), {}};
+    std::copy(t.begin() + begin, t.begin() + end, terms.weights.at);
+    body(begin, end, terms);
+  }
+}
+
+}  // namespace
+
+void cuda::binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability) {
+  dispatch_float(logits.dtype(), [&]<class T>() {
+    launch_forward(ctx, "binary_cross_entropy", binary_terms<T>(logits, label), 1, false, loss, probability);
+  });
+}
+
+void cuda::binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits) {
+  dispatch_float(logits.dtype(), [&]<class T>() {
+    launch_backward<T>(ctx, "binary_cross_entropy_backward", binary_terms<T>(logits, label), weight, d_logits);
+  });
+}
+
+void cuda::two_class_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability) {
+  dispatch_float(logits.dtype(), [&]<class T>() {
+    launch_forward(ctx, "two_class_cross_entropy", two_class_terms<T>(logits, label), 1, false, loss, probability);
+  });
+}
+
+void cuda::two_class_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits) {
+  dispatch_float(logits.dtype(), [&]<class T>() {
+    launch_backward<T>(ctx, "two_class_cross_entropy_backward", two_class_terms<T>(logits, label), weight, d_logits);
+  });
+}
+
+void cuda::multi_cross_entropy(Context& ctx, Tensor logits, Tensor label, const std::vector<float>& t, Tensor loss,
+                               Tensor probability) {
+  const double factor = 1 / static_cast<double>(t.size());
+  dispatch_float(logits.dtype(), [&]<class T>() {
+    for_labels<T>(logits, label, t, [&](int64_t begin, int64_t end, const auto& terms) {
+      launch_forward(ctx, "multi_cross_entropy", terms, factor, begin > 0, loss, probability.columns(begin, end));
+    });
+  });
+}
+
+void cuda::multi_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, const std::vector<float>& t,
+                                        float weight, Tensor d_logits) {
+  const float of_label = weight / static_cast<float>(t.size());
+  dispatch_float(logits.dtype(), [&]<class T>() {
+    for_labels<T>(logits, label, t, [&](int64_t begin, int64_t end, const auto& terms) {
+      launch_backward<T>(ctx, "multi_cross_entropy_backward", terms, of_label, d_logits.columns(begin, end));
+    });
+  });
+}
+
+}  // namespace hctr::ops
