@@ -6,27 +6,9 @@
 #include <utility>
 
 #include "device/copy.h"
+#include "embedding/derived_specs.h"
 
 namespace hctr {
-namespace {
-
-/// Candidates of a table as a store of rows without elements.
-TableSpec candidate_spec(const TableSpec& of) {
-  TableSpec spec;
-  spec.name = "candidates of " + of.name;
-  spec.rank = of.rank;
-  spec.slots = of.slots;
-  spec.identity_by_slot = of.identity_by_slot;
-  spec.row_limit = of.policy.max_candidates;
-  spec.limit_setting = "max_candidates";
-  spec.policy.when_full = WhenFull::evict_lru;
-  spec.policy.of_candidates = true;
-  spec.policy.expire_after = of.policy.expire_after;
-  return spec;
-}
-
-}  // namespace
-
 Admission::Admission(Runtime& runtime, const TableSpec& spec, int batches_ahead)
     : runtime_(runtime),
       policy_(spec.policy),

@@ -11,7 +11,7 @@ namespace {
 /// A rank that is alone: nothing stands between it and its table.
 class WholeEmbedding : public Embedding {
  public:
-  WholeEmbedding(Runtime& runtime, TableSpec spec, int ring_slots) : table_(runtime, std::move(spec), ring_slots) {}
+  WholeEmbedding(Runtime& runtime, const TableSpec& spec, int ring_slots) : table_(runtime, spec, ring_slots) {}
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override {
     table_.prepare(ctx, slot, keys, offsets);
@@ -42,18 +42,16 @@ class WholeEmbedding : public Embedding {
 
 }  // namespace
 
-std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec,
-                                          const std::vector<int64_t>& slot_keys, int ring_slots,
-                                          const EmbeddingOutputs& outputs) {
-  if (comm.size() == 1) return std::make_unique<WholeEmbedding>(runtime, std::move(spec), ring_slots);
+std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, Placement placement,
+                                          const TableSpec& spec, int ring_slots, const EmbeddingOutputs& outputs) {
+  if (comm.size() == 1) return std::make_unique<WholeEmbedding>(runtime, spec, ring_slots);
   if (spec.replication.of == Replication::Of::all)
-    return std::make_unique<ReplicatedEmbedding>(runtime, comm, std::move(spec), ring_slots);
+    return std::make_unique<ReplicatedEmbedding>(runtime, comm, spec, ring_slots);
   if (spec.replication.of == Replication::Of::frequent)
-    return std::make_unique<HybridEmbedding>(runtime, comm, std::move(placement), spec, slot_keys, ring_slots, outputs);
+    return std::make_unique<HybridEmbedding>(runtime, comm, std::move(placement), spec, ring_slots, outputs);
   if (placement.some_on_every_rank())
-    return std::make_unique<MixedEmbedding>(runtime, comm, placement, spec, slot_keys, ring_slots, outputs);
-  return std::make_unique<ShardedEmbedding>(runtime, comm, std::move(placement), std::move(spec), slot_keys, ring_slots,
-                                            outputs);
+    return std::make_unique<MixedEmbedding>(runtime, comm, placement, spec, ring_slots, outputs);
+  return std::make_unique<ShardedEmbedding>(runtime, comm, std::move(placement), spec, ring_slots, outputs);
 }
 
 }  // namespace hctr

@@ -74,9 +74,8 @@ struct EmbeddingOutputs {
   std::optional<Tensor> training{}, evaluation{};
 };
 
-/// `spec` is that of one rank's samples, as if it were alone; `slot_keys`: most keys of a bag of each slot.
-std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement, TableSpec spec,
-                                          const std::vector<int64_t>& slot_keys, int ring_slots,
+/// `spec` is that of one rank's samples, as if it were alone.
+std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_slots,
                                           const EmbeddingOutputs& = {});
 
 }  // namespace hctr

@@ -197,13 +197,13 @@ PlacementRule EmbeddingSection::placement_rule() const {
   return type == kHybrid ? PlacementRule::automatic : PlacementRule::localized;
 }
 
-Replication EmbeddingSection::replication() const {
+Replication EmbeddingSection::replication(int64_t batch) const {
   switch (placement_rule()) {
     case PlacementRule::data_parallel:
       return {.of = Replication::Of::all};
     case PlacementRule::hybrid:
       return {Replication::Of::frequent, hparam.frequent_keys, hparam.num_iterations_statistics.value_or(20),
-              hparam.max_num_frequent_categories.value_or(1)};
+              std::min(hparam.max_num_frequent_categories.value_or(1), kMostRows / batch) * batch};
     default:
       return {};
   }
@@ -396,26 +396,41 @@ int64_t EmbeddingSection::stated_rows(int64_t rank, const Placement& place) cons
   return 0;
 }
 
-TableSpec EmbeddingSection::table_spec(const OptimizerSection& top_optimizer, int rank, const Placement& place) const {
-  const OptimizerSection& own = optimizer ? *optimizer : top_optimizer;
+TableSpec EmbeddingSection::table_spec(const TableSpecInputs& in) const {
+  const OptimizerSection& own = optimizer ? *optimizer : in.optimizer;
+  const bool everywhere = in.placement.everywhere(in.ranks);
   TableSpec spec;
   spec.name = top();
-  spec.rank = rank;
+  spec.rank = in.rank;
+  spec.batch = in.batch;
   spec.dim = dim;
+  spec.slots = static_cast<int64_t>(in.slot_keys.size());
+  spec.samples = in.samples;
+  spec.key_capacity = in.key_capacity;
+  spec.eval_samples = in.eval_samples;
+  spec.eval_key_capacity = in.eval_key_capacity;
   spec.identity_by_slot = identity_by_slot();
-  spec.replication = replication();
-  if (direct()) spec.direct = direct_keys(hparam.slot_size_array, spec.identity_by_slot, place, rank, first_key);
-  spec.storage = hparam.storage;
-  spec.state_storage = hparam.state_storage;
+  if (direct())
+    spec.direct = direct_keys(hparam.slot_size_array, spec.identity_by_slot, in.placement, in.rank, first_key);
   spec.combiner = hparam.combiner;
+  spec.slot_keys = in.slot_keys;
   if (spec.identity_by_slot)
     for (const int64_t size : hparam.slot_size_array)
       spec.slot_bounds.push_back(static_cast<float>(std::sqrt(1.0 / static_cast<double>(size))));
-  spec.optimizer = own.rule(top_optimizer.hyper().learning_rate);
+  spec.optimizer = own.rule(in.optimizer.hyper().learning_rate);
+  if (in.schedule_sets_rate) spec.optimizer.rate_factor = 1;
   spec.update = own.update();
-  spec.row_hint = stated_rows(rank, place);
+  spec.storage = hparam.storage;
+  spec.state_storage = hparam.state_storage;
+  // Vectors of rows that every rank has stay where they are.
+  spec.exchange = everywhere ? DType::f32 : hparam.exchange_precision.value_or(in.exchange);
+  spec.row_hint = stated_rows(in.rank, in.placement);
   spec.row_limit = hparam.limited() ? spec.row_hint : 0;
   spec.limit_setting = stated_by();
+  spec.replication = replication(in.batch);
+  if (everywhere) spec.replication.of = Replication::Of::all;
+  HCTR_EXPECT(in.ranks == 1 || everywhere == (spec.replication.of == Replication::Of::all), "table '", spec.name,
+              "' has owners and is on every rank");
   spec.policy = hparam.policy();
   return spec;
 }

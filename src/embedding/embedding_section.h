@@ -83,6 +83,19 @@ struct SparseEmbeddingHparam {
   RowPolicy policy() const;
 };
 
+/// What a table's spec is made of besides its section. Sizes of batches may be left out by those who ask for nothing
+/// that depends on them.
+struct TableSpecInputs {
+  const OptimizerSection& optimizer;  ///< the top-level one
+  bool schedule_sets_rate = false;    ///< the table's rate is that of the top-level optimizer
+  DType exchange = DType::f32;        ///< the solver's; the section may have one of its own
+  int rank = 0, ranks = 1;
+  Placement placement{};
+  int64_t batch = 1;                 ///< samples of all ranks
+  std::vector<int64_t> slot_keys{};  ///< [slots] most keys of a bag of each slot
+  int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;  ///< of this rank's batches
+};
+
 struct EmbeddingSection {
   std::string type;  ///< as in the file
   std::string bottom;
@@ -102,17 +115,17 @@ struct EmbeddingSection {
   /// What the plan may choose where there are several ranks: as given, or as the type says. Rows that belong to keys
   /// alone have one owner whatever the slot.
   PlacementRule placement_rule() const;
-  /// Which rows every rank has, most_rows in batches.
-  Replication replication() const;
+  /// Which rows every rank has, for batches of so many samples of all ranks.
+  Replication replication(int64_t batch = 1) const;
   /// Whether every key of slot_size_array has its row from the start.
   bool direct() const;
   /// Rows (pieces of them, where they are cut) on `rank` that the section speaks of; 0 when it does not.
   int64_t stated_rows(int64_t rank, const Placement&) const;
   /// The field that says so; empty when none does.
   std::string stated_by() const;
-  /// The table of one rank, all but the sizes of batches and of its slots. The rate of a step is that of the
-  /// top-level optimizer, and the table's follows in proportion.
-  TableSpec table_spec(const OptimizerSection& top_optimizer, int rank = 0, const Placement& = {}) const;
+  /// The table of one rank, whole. The rate of a step is that of the top-level optimizer, and the table's follows in
+  /// proportion. Errors: Error(bug) if the placement and replication() disagree.
+  TableSpec table_spec(const TableSpecInputs&) const;
 };
 
 /// The names an embedding layer's "type" may have.

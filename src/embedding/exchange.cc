@@ -32,10 +32,9 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
 /// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled. Each piece of one is
 /// a column at its owner.
 void Exchange::place_columns(const Placement& placement) {
-  const bool pooled = shape_.slot_places.empty();
   for (size_t s = 0; s < shape_.slot_keys.size(); ++s) {
     first_of_slot_.push_back(static_cast<int32_t>(column_slots_.size()));
-    column_slots_.insert(column_slots_.end(), pooled ? 1 : static_cast<size_t>(shape_.slot_places[s]),
+    column_slots_.insert(column_slots_.end(), shape_.pooled() ? 1 : static_cast<size_t>(shape_.slot_keys[s]),
                          static_cast<int32_t>(s));
   }
   const auto all = static_cast<int32_t>(static_cast<int64_t>(column_slots_.size()) * pieces_);
@@ -69,8 +68,7 @@ void Exchange::place_columns(const Placement& placement) {
 int64_t Exchange::most_keys(const ops::OwnerBlock& block) const {
   int64_t of_sample = 0;
   for (int32_t c = block.first; c < block.first + block.count; ++c)
-    of_sample +=
-        shape_.slot_places.empty() ? shape_.slot_keys[static_cast<size_t>(columns_[static_cast<size_t>(c)].column)] : 1;
+    of_sample += shape_.pooled() ? shape_.slot_keys[static_cast<size_t>(columns_[static_cast<size_t>(c)].column)] : 1;
   return std::min(of_sample * shape_.samples, shape_.key_capacity * pieces_);
 }
 
@@ -79,7 +77,7 @@ int64_t Exchange::owned_key_capacity() const {
 }
 
 bool Exchange::one_key_each() const {
-  return !shape_.slot_places.empty() ||
+  return !shape_.pooled() ||
          std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
 }
 
@@ -156,7 +154,7 @@ void Exchange::list_columns(Runtime& runtime) {
   key_blocks_.count = static_cast<int32_t>(columns_.size());
   key_blocks_.columns = put(runtime, columns_);
   key_blocks_.owners = put(runtime, owners_);
-  if (!shape_.slot_places.empty()) places_ = {put(runtime, first_of_slot_), put(runtime, column_slots_)};
+  if (!shape_.pooled()) places_ = {put(runtime, first_of_slot_), put(runtime, column_slots_)};
 }
 
 /// Where vectors are read and written: those that come and gradients that leave, by column; and those that leave, by

@@ -29,8 +29,7 @@ enum class AlsoInVectors { nothing, slots, keys };
 class Exchange {
  public:
   struct Shape {
-    std::vector<int64_t> slot_places;  ///< where keys are not pooled: as in TableSpec; else empty
-    std::vector<int64_t> slot_keys;    ///< [slots] most keys of a bag
+    std::vector<int64_t> slot_keys;  ///< [slots] most keys of a bag
     int64_t samples = 0, key_capacity = 0, dim = 0;
     ops::Combiner combiner = ops::Combiner::sum;
     DType dtype = DType::f32;  ///< that vectors and gradients travel in
@@ -38,6 +37,8 @@ class Exchange {
     AlsoInVectors also = AlsoInVectors::nothing;
     std::optional<Tensor>
         y{};  ///< what receive_vectors() will be given each time, if known: owners write straight to it where they can
+
+    bool pooled() const { return combiner != ops::Combiner::none; }
   };
   /// For batches that come in `ring` slots.
   Exchange(Runtime&, Communicator&, const Placement&, const Shape&, int ring);

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "embedding/derived_specs.h"
+
 namespace hctr {
 namespace {
 
@@ -23,20 +25,6 @@ int64_t most_rows(const TableSpec& spec, const FrequentKeys& named) {
                   std::accumulate(spec.direct.size.begin(), spec.direct.size.end(), int64_t{0}));
 }
 
-/// The table of frequent rows.
-TableSpec frequent_spec(TableSpec spec, int64_t most) {
-  spec.direct = {};
-  spec.fixed_keys = true;
-  spec.row_hint = 0;
-  spec.row_limit = std::max<int64_t>(1, most);
-  return spec;
-}
-
-TableSpec counting(TableSpec spec) {
-  spec.policy.finds_frequent = spec.replication.keys_file.empty();
-  return spec;
-}
-
 std::string as_text(const std::vector<FrequentRow>& rows) {
   return {reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(FrequentRow)};
 }
@@ -51,14 +39,13 @@ bool by_key(const FrequentRow& a, const FrequentRow& b) { return std::pair(a.slo
 }  // namespace
 
 HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec,
-                                 const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs& outputs)
-    : HybridEmbedding(runtime, comm, std::move(placement), spec, slot_keys, ring_slots, outputs, keys_of_file(spec)) {}
+                                 int ring_slots, const EmbeddingOutputs& outputs)
+    : HybridEmbedding(runtime, comm, std::move(placement), spec, ring_slots, outputs, keys_of_file(spec)) {}
 
 HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec,
-                                 const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs& outputs,
-                                 FrequentKeys named)
-    : PartlyReplicated(runtime, comm, frequent_spec(spec, most_rows(spec, named)), AlsoInVectors::keys,
-                       std::move(placement), counting(spec), slot_keys, ring_slots, outputs),
+                                 int ring_slots, const EmbeddingOutputs& outputs, FrequentKeys named)
+    : PartlyReplicated(runtime, comm, frequent_rows_spec(spec, most_rows(spec, named)), AlsoInVectors::keys,
+                       std::move(placement), counting_spec(spec), ring_slots, outputs),
       steps_left_(spec.replication.keys_file.empty() ? spec.replication.steps : -1),
       most_rows_(most_rows(spec, named)),
       have_owners_(spec.replication.keys_file.empty() || !spec.direct.empty()) {

@@ -19,8 +19,7 @@ namespace hctr {
 class HybridEmbedding : public PartlyReplicated {
  public:
   /// Errors: those of read_frequent_keys(); Error(data) when a key of the file is none that the table can have.
-  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
-                  int ring_slots, const EmbeddingOutputs&);
+  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_slots, const EmbeddingOutputs&);
 
   void reserve_rows(int64_t step) override;
   bool consume_rerecord_flag() override { return std::exchange(changed_, false); }
@@ -34,8 +33,8 @@ class HybridEmbedding : public PartlyReplicated {
   void export_replica(const std::function<void(const RowBlock&)>& take) { replicated_.export_rows(take); }
 
  private:
-  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, const std::vector<int64_t>& slot_keys,
-                  int ring_slots, const EmbeddingOutputs&, FrequentKeys);
+  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_slots, const EmbeddingOutputs&,
+                  FrequentKeys);
   /// The most frequent rows of all ranks become frequent ones, of those that come so often that it pays.
   void find_frequent();
   /// Occurrences in a batch of all ranks from which on less travels for a row that every rank has.

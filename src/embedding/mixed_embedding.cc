@@ -1,16 +1,10 @@
 #include "embedding/mixed_embedding.h"
 
+#include "embedding/derived_specs.h"
 #include "embedding/gather_rows.h"
 
 namespace hctr {
 namespace {
-
-TableSpec spec_everywhere(TableSpec spec, const Placement& placement) {
-  HCTR_EXPECT(!spec.direct.empty() && spec.identity_by_slot, "table '", spec.name,
-              "': slots on every rank, whose keys are not known");
-  spec.direct = keys_on_every_rank(spec.direct, placement);
-  return spec;
-}
 
 std::vector<bool> slots_everywhere(const TableSpec& spec, const Placement& placement) {
   std::vector<bool> slots;
@@ -21,9 +15,9 @@ std::vector<bool> slots_everywhere(const TableSpec& spec, const Placement& place
 }  // namespace
 
 MixedEmbedding::MixedEmbedding(Runtime& runtime, Communicator& comm, const Placement& placement, const TableSpec& spec,
-                               const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs& outputs)
-    : PartlyReplicated(runtime, comm, spec_everywhere(spec, placement), AlsoInVectors::slots, placement, spec,
-                       slot_keys, ring_slots, outputs),
+                               int ring_slots, const EmbeddingOutputs& outputs)
+    : PartlyReplicated(runtime, comm, replicated_slots_spec(spec, placement), AlsoInVectors::slots, placement, spec,
+                       ring_slots, outputs),
       on_every_rank_(slots_everywhere(spec, placement)) {}
 
 void MixedEmbedding::reserve_rows(int64_t step) {

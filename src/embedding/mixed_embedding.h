@@ -13,8 +13,8 @@ namespace hctr {
 class MixedEmbedding : public PartlyReplicated {
  public:
   /// `spec` has direct keys, by slot.
-  MixedEmbedding(Runtime&, Communicator&, const Placement&, const TableSpec& spec,
-                 const std::vector<int64_t>& slot_keys, int ring_slots, const EmbeddingOutputs&);
+  MixedEmbedding(Runtime&, Communicator&, const Placement&, const TableSpec& spec, int ring_slots,
+                 const EmbeddingOutputs&);
 
   void reserve_rows(int64_t step) override;
   void check_keys() override;

@@ -35,12 +35,11 @@ class PartlyReplicated : public Embedding {
 
  protected:
   /// `also`: what is in vectors besides the rows of `others`.
-  PartlyReplicated(Runtime& runtime, Communicator& comm, TableSpec replicated, AlsoInVectors also, Placement placement,
-                   TableSpec others, const std::vector<int64_t>& slot_keys, int ring_slots,
-                   const EmbeddingOutputs& outputs)
+  PartlyReplicated(Runtime& runtime, Communicator& comm, const TableSpec& replicated, AlsoInVectors also,
+                   Placement placement, const TableSpec& others, int ring_slots, const EmbeddingOutputs& outputs)
       : comm_(comm),
-        replicated_(runtime, comm, std::move(replicated), ring_slots),
-        others_(runtime, comm, std::move(placement), std::move(others), slot_keys, ring_slots, outputs, also) {}
+        replicated_(runtime, comm, replicated, ring_slots),
+        others_(runtime, comm, std::move(placement), others, ring_slots, outputs, also) {}
   EmbeddingTable& table() override { return others_.table(); }
 
   Communicator& comm_;

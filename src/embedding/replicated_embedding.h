@@ -9,8 +9,8 @@ namespace hctr {
 class ReplicatedEmbedding : public Embedding {
  public:
   /// `spec` has the direct keys of all ranks.
-  ReplicatedEmbedding(Runtime& runtime, Communicator& comm, TableSpec spec, int ring_slots)
-      : comm_(comm), rows_(runtime, comm, std::move(spec), ring_slots) {}
+  ReplicatedEmbedding(Runtime& runtime, Communicator& comm, const TableSpec& spec, int ring_slots)
+      : comm_(comm), rows_(runtime, comm, spec, ring_slots) {}
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override {
     rows_.prepare(ctx, slot, keys, offsets);

@@ -9,10 +9,10 @@
 
 namespace hctr {
 
-ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, TableSpec spec, int ring_slots)
+ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, const TableSpec& spec, int ring_slots)
     : runtime_(runtime),
       comm_(comm),
-      table_(runtime, std::move(spec), ring_slots),
+      table_(runtime, spec, ring_slots),
       rows_(std::max<int64_t>(1, table_.spec().fixed_keys ? table_.spec().row_limit : table_.spec().direct.rows())) {
   HCTR_EXPECT(table_.spec().fixed_keys != !table_.spec().direct.empty(), "table '", table_.spec().name,
               "' has rows that ranks do not have alike");

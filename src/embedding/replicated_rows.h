@@ -20,7 +20,7 @@ namespace hctr {
 /// (TableSpec::fixed_keys): until then none, and at most row_limit. Calls of steps are collective.
 class ReplicatedRows {
  public:
-  ReplicatedRows(Runtime&, Communicator&, TableSpec, int ring_slots);
+  ReplicatedRows(Runtime&, Communicator&, const TableSpec&, int ring_slots);
 
   /// The calls of EmbeddingTable, of this rank's samples; other keys than its own it leaves alone.
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);

@@ -1,14 +1,13 @@
 #include "embedding/sharded_embedding.h"
 
+#include "embedding/derived_specs.h"
 #include "embedding/gather_rows.h"
 
 namespace hctr {
 namespace {
 
-Exchange::Shape training(const TableSpec& spec, const std::vector<int64_t>& slot_keys, AlsoInVectors also,
-                         const EmbeddingOutputs& outputs) {
-  return {.slot_places = spec.slot_places,
-          .slot_keys = slot_keys,
+Exchange::Shape training(const TableSpec& spec, AlsoInVectors also, const EmbeddingOutputs& outputs) {
+  return {.slot_keys = spec.slot_keys,
           .samples = spec.samples,
           .key_capacity = spec.key_capacity,
           .dim = spec.dim,
@@ -18,9 +17,8 @@ Exchange::Shape training(const TableSpec& spec, const std::vector<int64_t>& slot
           .y = outputs.training};
 }
 
-Exchange::Shape evaluation(const TableSpec& spec, const std::vector<int64_t>& slot_keys, AlsoInVectors also,
-                           const EmbeddingOutputs& outputs) {
-  Exchange::Shape shape = training(spec, slot_keys, also, outputs);
+Exchange::Shape evaluation(const TableSpec& spec, AlsoInVectors also, const EmbeddingOutputs& outputs) {
+  Exchange::Shape shape = training(spec, also, outputs);
   shape.samples = spec.eval_samples;
   shape.key_capacity = spec.eval_key_capacity;
   shape.gradients = false;
@@ -28,38 +26,24 @@ Exchange::Shape evaluation(const TableSpec& spec, const std::vector<int64_t>& sl
   return shape;
 }
 
-/// The table of what a rank owns: sums of its own keys, for the samples of all ranks. Weights are the sender's, who
-/// knows whole bags.
-TableSpec owned(TableSpec spec, const Placement& placement, const Exchange& train, const Exchange& evaluation) {
-  spec.ranks = static_cast<int>(placement.ranks);
-  const int64_t pieces = spec.pieces = placement.pieces;
-  HCTR_EXPECT(pieces == 1 || (spec.may_be_cut() && spec.dim % (4 * pieces) == 0), "table '", spec.name, "': rows of ",
-              spec.dim, " elements in ", pieces, " pieces");
-  spec.slots *= pieces;
-  spec.dim /= pieces;
-  std::vector<float> bounds;
-  for (const float bound : spec.slot_bounds) bounds.insert(bounds.end(), static_cast<size_t>(pieces), bound);
-  spec.slot_bounds = std::move(bounds);
-  spec.batch_slots = train.owned_slots();
-  spec.combiner = ops::Combiner::sum;
-  spec.slot_places.clear();
-  spec.samples = train.owned_samples();
-  spec.key_capacity = train.owned_key_capacity();
-  spec.eval_samples = evaluation.owned_samples();
-  spec.eval_key_capacity = evaluation.owned_key_capacity();
-  return spec;
+TableSpec owned(const TableSpec& spec, const Placement& placement, const Exchange& train, const Exchange& evaluation) {
+  return owner_spec(spec, placement,
+                    {.slots = train.owned_slots(),
+                     .samples = train.owned_samples(),
+                     .key_capacity = train.owned_key_capacity(),
+                     .eval_samples = evaluation.owned_samples(),
+                     .eval_key_capacity = evaluation.owned_key_capacity()});
 }
 
 }  // namespace
 
-ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement placement, TableSpec spec,
-                                   const std::vector<int64_t>& slot_keys, int ring_slots,
-                                   const EmbeddingOutputs& outputs, AlsoInVectors also)
+ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec,
+                                   int ring_slots, const EmbeddingOutputs& outputs, AlsoInVectors also)
     : comm_(comm),
       placement_(std::move(placement)),
-      spec_(std::move(spec)),
-      train_(runtime, comm, placement_, training(spec_, slot_keys, also, outputs), ring_slots),
-      evaluation_(runtime, comm, placement_, evaluation(spec_, slot_keys, also, outputs), 1),
+      spec_(spec),
+      train_(runtime, comm, placement_, training(spec_, also, outputs), ring_slots),
+      evaluation_(runtime, comm, placement_, evaluation(spec_, also, outputs), 1),
       table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_slots) {}
 
 void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows) {

@@ -9,8 +9,8 @@ namespace hctr {
 class ShardedEmbedding : public Embedding {
  public:
   /// `also`: what is in the vectors besides its rows; then the calls below that add are those to make.
-  ShardedEmbedding(Runtime&, Communicator&, Placement, TableSpec spec, const std::vector<int64_t>& slot_keys,
-                   int ring_slots, const EmbeddingOutputs&, AlsoInVectors also = AlsoInVectors::nothing);
+  ShardedEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_slots, const EmbeddingOutputs&,
+                   AlsoInVectors also = AlsoInVectors::nothing);
 
   void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override {
     prepare(ctx, slot, keys, offsets, nullptr);
@@ -47,7 +47,7 @@ class ShardedEmbedding : public Embedding {
 
   Communicator& comm_;
   Placement placement_;
-  TableSpec spec_;
+  const TableSpec spec_;
   Exchange train_, evaluation_;
   EmbeddingTable table_;
 };

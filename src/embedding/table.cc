@@ -7,16 +7,16 @@
 
 namespace hctr {
 
-EmbeddingTable::EmbeddingTable(Runtime& runtime, TableSpec spec, int ring_slots)
+EmbeddingTable::EmbeddingTable(Runtime& runtime, const TableSpec& spec, int ring_slots)
     : runtime_(runtime),
-      spec_(std::move(spec)),
+      spec_(spec),
       store_(runtime, spec_, spec_.fixed_keys ? 1 : std::max<int64_t>(spec_.key_capacity, 1), ring_slots) {
   HCTR_EXPECT(spec_.dim > 0 && spec_.slots > 0 && spec_.samples > 0 && ring_slots > 0, "table '", spec_.name,
               "': ", spec_.dim, " elements, ", spec_.slots, " slots, ", spec_.samples, " samples, ", ring_slots,
               " ring slots");
   const bool unpooled = spec_.combiner == ops::Combiner::none;
-  HCTR_EXPECT(static_cast<int64_t>(spec_.slot_places.size()) == (unpooled ? spec_.slots : 0), "table '", spec_.name,
-              "': ", spec_.slots, " slots with ", spec_.slot_places.size(), " sizes");
+  HCTR_EXPECT(!unpooled || static_cast<int64_t>(spec_.slot_keys.size()) == spec_.slots, "table '", spec_.name,
+              "': ", spec_.slots, " slots with ", spec_.slot_keys.size(), " sizes");
   const int64_t keys = std::max<int64_t>(spec_.key_capacity, 1);
   const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
   const auto records = [&](int64_t count, size_t bytes) {
@@ -69,7 +69,7 @@ void EmbeddingTable::upload_places(int32_t* of_slot, int32_t* slots) {
   std::vector<int32_t> first, slot_of_each;
   for (int64_t s = 0; s < spec_.slots; ++s) {
     first.push_back(static_cast<int32_t>(slot_of_each.size()));
-    slot_of_each.insert(slot_of_each.end(), static_cast<size_t>(spec_.slot_places[static_cast<size_t>(s)]),
+    slot_of_each.insert(slot_of_each.end(), static_cast<size_t>(spec_.slot_keys[static_cast<size_t>(s)]),
                         static_cast<int32_t>(s));
   }
   const StreamRef stream = runtime_.compute_stream();

@@ -45,7 +45,7 @@ struct RowBlock {
 class EmbeddingTable {
  public:
   /// Errors: Error(device) when memory is short.
-  EmbeddingTable(Runtime&, TableSpec, int ring_slots);
+  EmbeddingTable(Runtime&, const TableSpec&, int ring_slots);
 
   /// Makes room for the new rows of one more batch, that of step `step`. Waits for the device only near the end of the
   /// room known to be free, and where rows expire: then they leave here. Errors: Error(data) when there are more rows
@@ -149,7 +149,7 @@ class EmbeddingTable {
   void import_chunk(const RowBlock&, std::span<const int64_t> order, Context&);
 
   Runtime& runtime_;
-  TableSpec spec_;
+  const TableSpec spec_;
   RowStore store_;
   std::unique_ptr<Admission> admission_;  // none where every key gets a row
   int64_t evicted_ = 0, expired_ = 0;

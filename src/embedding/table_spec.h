@@ -1,4 +1,5 @@
-// What an embedding table is, before there is one.
+// What an embedding table is, before there is one. Built whole by EmbeddingSection::table_spec(), or derived from
+// another by a function of derived_specs.h; const from then on.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +38,10 @@ struct TableSpec {
   /// The slots of a batch by number, where it does not hold all, or holds one several times: what a rank owns of the
   /// batches of all.
   std::optional<std::vector<int32_t>> batch_slots{};
-  std::vector<int64_t> slot_places;  ///< with Combiner::none: most keys of a bag of each slot; else empty
-  float init_bound = 0.05f;          ///< initial values are uniform on [-bound, bound)
-  std::vector<float> slot_bounds;    ///< per slot instead, where given; for identity_by_slot only
+  /// [slots] most keys of a bag of each slot. Needed with Combiner::none and by tables with rows on several ranks.
+  std::vector<int64_t> slot_keys;
+  float init_bound = 0.05f;        ///< initial values are uniform on [-bound, bound)
+  std::vector<float> slot_bounds;  ///< per slot instead, where given; for identity_by_slot only
   ops::Optimizer optimizer;
   UpdateType update = UpdateType::local;
   DType storage = DType::f32;        ///< of vectors: f32 f16 bf16
@@ -57,7 +59,7 @@ struct TableSpec {
   int64_t slots_of_batch() const { return batch_slots ? static_cast<int64_t>(batch_slots->size()) : slots; }
   /// Vectors that a sample gets.
   int64_t places() const {
-    return combiner == ops::Combiner::none ? std::accumulate(slot_places.begin(), slot_places.end(), int64_t{0})
+    return combiner == ops::Combiner::none ? std::accumulate(slot_keys.begin(), slot_keys.end(), int64_t{0})
                                            : slots_of_batch();
   }
   /// Whether rows can be cut into pieces and give the same numbers: where nothing looks at a whole row, and no rounding

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "device/lockstep.h"
 #include "embedding/marks_file.h"
 #include "embedding/sparse_file.h"
 #include "ops/embedding/bag_lengths.h"
@@ -16,6 +15,13 @@ Graph wired(const Config& config, int64_t samples) {
   Graph graph = wire(config, samples, problems);
   HCTR_EXPECT(!problems.any_error(), "a config with ", problems.errors().size(), " problems");
   return graph;
+}
+
+/// Most keys of a bag of each slot that a batch keeps.
+std::vector<int64_t> kept_keys(const SparseInput& input, int64_t slots) {
+  std::vector<int64_t> keys;
+  for (int64_t s = 0; s < slots; ++s) keys.push_back(input.kept_nnz(s));
+  return keys;
 }
 
 int key_bytes(const SolverSection& solver) { return solver.input_key_type == KeyType::i32 ? 4 : 8; }
@@ -36,44 +42,39 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
       side_stream_(runtime, comm) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
-  bool fp16_travels = false;
+  bool exchanges_fp16 = false;
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
     const EmbeddingSection& section = config.embeddings[e].section;
-    const Placement without = Placement::without_plan(section.placement_rule(), section.identity_by_slot(),
-                                                      shape.tables[input].slots, comm.size());
-    const Placement& placement = placements.empty() ? without : placements.at(e);
-    TableSpec spec = section.table_spec(config.optimizer, comm.rank(), placement);
-    if (config.solver.compatibility.schedule_sets_embedding_rates) spec.optimizer.rate_factor = 1;
-    const bool everywhere = placement.everywhere(comm.size());
-    if (everywhere) spec.replication.of = Replication::Of::all;
-    HCTR_EXPECT(comm.size() == 1 || everywhere == (spec.replication.of == Replication::Of::all), "table '", spec.name,
-                "' has owners and is on every rank");
-    spec.exchange =
-        everywhere
-            ? DType::f32
-            : section.hparam.exchange_precision.value_or(config.solver.exchange());  // its vectors stay where they are
-    fp16_travels = fp16_travels || (spec.exchange == DType::f16 && comm.size() > 1);
-    spec.replication.most_rows =
-        std::min(spec.replication.most_rows, kMostRows / config.solver.batchsize) * config.solver.batchsize;
-    spec.slots = shape.tables[input].slots;
-    if (!section.pooled())
-      for (int64_t s = 0; s < spec.slots; ++s) spec.slot_places.push_back(config.data.sparse[input].kept_nnz(s));
-    spec.batch = config.solver.batchsize;
-    spec.samples = samples;
-    spec.key_capacity = shape.tables[input].key_capacity;
-    spec.eval_samples = eval_samples;
-    spec.eval_key_capacity = eval_shape.tables[input].key_capacity;
-    std::vector<int64_t> slot_keys;
-    for (int64_t s = 0; s < spec.slots; ++s) slot_keys.push_back(config.data.sparse[input].kept_nnz(s));
-    tables_.push_back(make_embedding(runtime, comm, placement, std::move(spec), slot_keys, ring_slots,
+    const BatchShape::Table &table = shape.tables[input], &eval_table = eval_shape.tables[input];
+    const Placement placement =
+        placements.empty()
+            ? Placement::without_plan(section.placement_rule(), section.identity_by_slot(), table.slots, comm.size())
+            : placements.at(e);
+    const TableSpec spec =
+        section.table_spec({.optimizer = config.optimizer,
+                            .schedule_sets_rate = config.solver.compatibility.schedule_sets_embedding_rates,
+                            .exchange = config.solver.exchange(),
+                            .rank = comm.rank(),
+                            .ranks = comm.size(),
+                            .placement = placement,
+                            .batch = config.solver.batchsize,
+                            .slot_keys = kept_keys(config.data.sparse[input], table.slots),
+                            .samples = samples,
+                            .key_capacity = table.key_capacity,
+                            .eval_samples = eval_samples,
+                            .eval_key_capacity = eval_table.key_capacity});
+    exchanges_fp16 = exchanges_fp16 || (spec.exchange == DType::f16 && comm.size() > 1);
+    tables_.push_back(make_embedding(runtime, comm, placement, spec, ring_slots,
                                      {train_.embedding_output(e), evaluation_.embedding_output(e)}));
-    sent_.emplace_back(runtime.device());
-    shared_.emplace_back(runtime.device());
   }
+  if (comm.size() == 1)
+    schedule_ = std::make_unique<LocalSchedule>(tables_, train_);
+  else
+    schedule_ = std::make_unique<DistributedSchedule>(tables_, train_, runtime, side_stream_, gradients_);
   if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow())
     scaler_.emplace(precision, runtime);
-  else if (fp16_travels)
+  else if (exchanges_fp16)
     scaler_.emplace(Precision::scaled(), runtime);
 }
 
@@ -118,106 +119,53 @@ void Model::check_keys() const {
   for (const auto& table : tables_) table->check_keys();
 }
 
-template <class Body>
-void Model::for_each_table(Context& ctx, const Body& body) {
-  if (comm_.size() > 1) {  // what ranks say to each other has an order of its own
-    for (size_t e = 0; e < tables_.size(); ++e) body(ctx, e);
-    return;
-  }
-  Lockstep tables(ctx);
-  for (size_t e = 0; e < tables_.size(); ++e) {
-    Context own = tables.next();
-    body(own, e);
-  }
-  tables.run();
-}
-
 void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
-  for_each_table(ctx, [&](Context& own, size_t e) {
+  schedule_->for_each(ctx, [&](Context& own, size_t e) {
     const size_t input = train_graph_.embedding_inputs[e];
     tables_[e]->prepare(own, slot, batch.keys[input], batch.offsets[input]);
   });
 }
 
 void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const Network::Binding& binding) {
-  if (scaler_) scaler_->begin(ctx, batch.state);
-  Context exchange = side_stream_.after(ctx);
-  const auto forward = [&](Context& own, size_t e) { tables_[e]->forward(own, slot, train_.embedding_output(e)); };
-  if (comm_.size() == 1) for_each_table(ctx, forward);
-  for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) {
-    tables_[e]->send_vectors(exchange, slot);
-    if (!tables_[e]->has_rows_everywhere()) sent_[e].record(exchange.stream());
-  }
-  for (size_t e = 0; e < tables_.size() && comm_.size() > 1; ++e) {  // behind what other ranks wait for
-    if (!tables_[e]->has_rows_everywhere()) continue;
-    tables_[e]->fill_local_vectors(exchange, slot, train_.embedding_output(e));
-    sent_[e].record(exchange.stream());
-  }
+  const LossScaler* const scaler = scaler_ ? &*scaler_ : nullptr;
+  if (scaler) scaler->begin(ctx, batch.state);
+
+  schedule_->begin_forward(ctx, slot);
   write_lengths(ctx, batch, train_);
-  train_.forward(ctx, binding, [&](size_t node) {
-    if (comm_.size() == 1) return;
-    for (const size_t e : train_.first_reads(node))
-      if (!tables_[e]->has_rows_everywhere())
-        tables_[e]->fill_local_vectors(ctx, slot, train_.embedding_output(e));  // zeros, of which there are few
-    for (const size_t e : train_.first_reads(node)) {
-      sent_[e].make_wait(ctx.stream());
-      forward(ctx, e);
-    }
-  });
+  train_.forward(ctx, binding, [&](size_t node) { schedule_->before_forward(ctx, slot, node); });
   add_penalties(ctx, train_);
-  exchange = side_stream_.after(ctx);
+  Context exchange = side_stream_.after(ctx);
   comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
-  auto regularizers = train_.regularizers();
-  for (auto& regularizer : regularizers) regularizer.lambda *= penalty_factors().gradient;
-  const auto send_gradients = [&](size_t node) {
-    const auto& complete = train_.first_reads(node);
-    if (complete.empty()) return;
-    exchange = side_stream_.after(ctx);
-    for (const size_t e : complete) {
-      const Tensor gradient = train_.embedding_gradient(e);
-      if (tables_[e]->has_rows_everywhere())
-        gradients_.sum_on_side_stream(
-            exchange, [&](Context& own) { tables_[e]->sum_gradients(own, slot, gradient); }, shared_[e]);
-      const DType travels_as = comm_.size() > 1 ? tables_[e]->spec().exchange : DType::f32;
-      tables_[e]->send_gradients(exchange, slot, gradient,
-                                 scaler_ ? scaler_->search(travels_as) : ops::OverflowSearch{});
-    }
-  };
-  const auto sum_gradients = [&](size_t node) {
-    for (const auto& regularizer : regularizers)
-      weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
-    gradients_.node_done(ctx, node);
-  };
-  train_.backward(ctx, binding, {send_gradients, sum_gradients});
-  if (scaler_)
-    side_stream_.join(ctx);  // gradients that leave have been searched for overflow; what comes is not waited for
-  for_each_table(exchange, [&](Context& own, size_t e) {
-    tables_[e]->receive_gradients(own, slot, train_.embedding_gradient(e));
-  });
-  if (scaler_) {
+
+  train_.backward(ctx, binding,
+                  {.inputs = [&](size_t node) { schedule_->after_backward(ctx, slot, node, scaler); },
+                   .weights =
+                       [&](size_t node) {
+                         add_penalty_gradients(ctx, node);
+                         gradients_.node_done(ctx, node);
+                       }});
+  if (scaler) side_stream_.join(ctx);  // the search of gradients that are sent; what is received is not waited for
+  schedule_->receive_gradients(ctx, slot);
+
+  if (scaler) {
     gradients_.join(ctx);
-    ops::find_overflow(ctx, weights_.all_gradients(), scaler_->search());
-    scaler_->end(ctx, comm_, batch.state);
+    ops::find_overflow(ctx, weights_.all_gradients(), scaler->search());
+    scaler->end(ctx, comm_, batch.state);
   }
-  exchange = side_stream_.after(ctx);
-  for_each_table(exchange, [&](Context& own, size_t e) {
-    if (tables_[e]->has_rows_everywhere()) shared_[e].make_wait(own.stream());
-    tables_[e]->update(own, slot, train_.embedding_gradient(e));
-  });
-  gradients_.join(ctx);  // here, so that the sum over ranks of the first layers' gradients runs beside the tables
+  schedule_->update(ctx, slot);
+  gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
   weights_.update(ctx);
   side_stream_.join(ctx);
 }
 
 void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {
-  for_each_table(ctx, [&](Context& own, size_t e) {
+  schedule_->for_each(ctx, [&](Context& own, size_t e) {
     const size_t input = eval_graph_.embedding_inputs[e];
     tables_[e]->lookup(own, batch.keys[input], batch.offsets[input], evaluation_.embedding_output(e));
   });
   write_lengths(ctx, batch, evaluation_);
   evaluation_.forward(ctx, binding);
-  // The penalty belongs to the loss in evaluation too; its size is that of a training batch, as the weights were
-  // trained.
+  // The penalty is part of the loss in evaluation too, for the size of a training batch, as the weights were trained.
   add_penalties(ctx, evaluation_);
   comm_.all_reduce(ctx, evaluation_.loss(), Reduce::sum);
   if (eval_graph_.losses.size() > 1)
@@ -234,6 +182,13 @@ void Model::add_penalties(Context& ctx, const Network& network) const {
   for (auto regularizer : network.regularizers()) {
     regularizer.lambda *= penalty_factors().loss;
     weights_.add_penalty(ctx, regularizer, config_.solver.batchsize, comm_.size(), network.loss());
+  }
+}
+
+void Model::add_penalty_gradients(Context& ctx, size_t node) const {
+  for (auto regularizer : train_.regularizers()) {
+    regularizer.lambda *= penalty_factors().gradient;
+    weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
   }
 }
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "embedding/embedding.h"
 #include "model/config.h"
+#include "model/embedding_schedule.h"
 #include "model/gradient_exchange.h"
 #include "model/loss_scaler.h"
 #include "model/network.h"
@@ -91,11 +91,9 @@ class Model {
   void load();
 
  private:
-  /// body(context, e) for every table e. On a GPU their kernels of one kind run as one.
-  template <class Body>
-  void for_each_table(Context&, const Body& body);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
+  void add_penalty_gradients(Context&, size_t node) const;
   /// What the penalty counts in the loss and in the gradients: 1, unless it is per GPU for compatibility.
   struct PenaltyFactors {
     double loss = 1, gradient = 1;
@@ -114,9 +112,8 @@ class Model {
   Network train_;
   Network evaluation_;
   SideStream side_stream_;
-  std::vector<Event> sent_;    // [table] what of its vectors is done beside the compute stream
-  std::vector<Event> shared_;  // [table] sums of rows that every rank has, likewise
-  std::vector<std::unique_ptr<Embedding>> tables_;
+  Embeddings tables_;
+  std::unique_ptr<EmbeddingSchedule> schedule_;
 };
 
 }  // namespace hctr

@@ -84,29 +84,29 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
     ops::add_scaled(ctx, losses()[l], static_cast<float>(loss_layer(l).weight()), loss());
 }
 
-void Network::backward(Context& ctx, const Binding& binding, const Told& told) const {
-  std::vector<size_t> waiting;  // nodes whose weights have not had their turn
-  const auto let_go = [&] {
+void Network::backward(Context& ctx, const Binding& binding, const BackwardCallbacks& queued) const {
+  std::vector<size_t> waiting;  // nodes without gradients of their weights so far
+  const auto flush = [&] {
     for (const size_t n : waiting) {
       backward_weights(ctx, binding, n);
-      told.weights(n);
+      queued.weights(n);
     }
     waiting.clear();
   };
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
-    if (!graph_.edges[node.out[0]].needs_gradient) continue;  // nothing that learns in it or before it
-    if (node.plan.memory == LayerPlan::Memory::own) let_go();
+    if (!graph_.edges[node.out[0]].needs_gradient) continue;  // nothing is trained in it or before it
+    if (node.plan.memory == LayerPlan::Memory::own) flush();
     in_context([&] { return cat("running ", label_of(node), " backward"); },
                [&] {
                  for (const TensorId out : node.out) sum_gradients(ctx, out);
                  node.entry->layer->backward(ctx, binding.calls[n]);
                });
     for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
-    told.inputs(n);
+    queued.inputs(n);
     waiting.push_back(n);
   }
-  let_go();
+  flush();
 }
 
 void Network::backward_weights(Context& ctx, const Binding& binding, size_t n) const {

@@ -29,15 +29,14 @@ class Network {
 
   /// `before` is called for each node before its work is queued.
   void forward(Context&, const Binding&, const std::function<void(size_t node)>& before = {}) const;
-  /// What is queued of a node in backward(), told in reverse order of the nodes.
-  struct Told {
-    std::function<void(size_t node)>
-        inputs;  ///< gradients of its inputs, where nothing of the nodes before it contributes
-    std::function<void(size_t node)> weights;  ///< and of its weights: all of it
+  /// Called during backward() for each node, in reverse order, once work of it is queued.
+  struct BackwardCallbacks {
+    std::function<void(size_t node)> inputs;   ///< gradients of its inputs, of which it is the first reader
+    std::function<void(size_t node)> weights;  ///< gradients of its weights: all of the node
   };
   /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the
   /// one behind it has its turn before that one's gradients of weights, so that gradients of embeddings can leave.
-  void backward(Context&, const Binding&, const Told&) const;
+  void backward(Context&, const Binding&, const BackwardCallbacks&) const;
 
   /// The embeddings that no node before this one reads: needed by now in forward(), and with their whole gradient once
   /// backward() is done with it.

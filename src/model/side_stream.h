@@ -1,4 +1,4 @@
-// What ranks exchange while dense layers compute: the order between two streams.
+// The side stream, on which ranks exchange data while dense layers compute: its order with the compute stream.
 #pragma once
 
 #include "comm/communicator.h"
@@ -6,21 +6,26 @@
 
 namespace hctr {
 
-/// The exchange stream of a rank among several on a GPU. Elsewhere everything runs where the call stands, in the same
-/// order.
+/// The exchange stream of a rank among several on a GPU. Elsewhere the side stream is the caller's own: everything runs
+/// there, in the order of the calls.
 class SideStream {
  public:
   SideStream(Runtime& runtime, const Communicator& comm)
       : apart_(runtime.device().is_cuda() && comm.size() > 1), reached_(runtime.device()), done_(runtime.device()) {}
 
-  /// Where to give work that may start once everything given to `ctx` so far is done.
-  Context after(Context& ctx) {
-    if (!apart_) return ctx;
-    reached_.record(ctx.stream());
-    reached_.make_wait(ctx.runtime().exchange_stream());
-    return Context(ctx.runtime(), ctx.runtime().exchange_stream(), ctx.state());
+  /// A context of the side stream for the step of `ctx`. Work queued there is not ordered with that of `ctx`.
+  Context context(Context& ctx) const {
+    return apart_ ? Context(ctx.runtime(), ctx.runtime().exchange_stream(), ctx.state()) : ctx;
   }
-  /// Work given to `ctx` from now on starts once everything given beside it so far is done.
+  /// The same, after making the side stream wait for everything queued on `ctx` so far.
+  Context after(Context& ctx) {
+    if (apart_) {
+      reached_.record(ctx.stream());
+      reached_.make_wait(ctx.runtime().exchange_stream());
+    }
+    return context(ctx);
+  }
+  /// Makes `ctx` wait for everything queued on the side stream so far.
   void join(Context& ctx) {
     if (!apart_) return;
     done_.record(ctx.runtime().exchange_stream());

@@ -36,7 +36,7 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
                             config.data.sparse.begin());
     const SparseInput& sparse = config.data.sparse.at(input);
     const bool limited = section.hparam.limited();
-    const TableSpec spec = section.table_spec(config.optimizer);
+    const TableSpec spec = section.table_spec({.optimizer = config.optimizer});
     PlacementRule rule = section.placement_rule();
     if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // of the rows that are not frequent
     PlanTable table{.name = section.top(),

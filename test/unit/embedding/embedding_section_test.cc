@@ -54,7 +54,7 @@ TEST(EmbeddingSectionTest, Version22WithSlotSizes) {
   EXPECT_EQ(r.section.stated_rows(0, {2, {0, 1, 0}}), 29);
   EXPECT_EQ(r.section.stated_rows(1, {2, {0, 1, 0}}), 100);
   EXPECT_EQ(r.section.stated_rows(1, {2, {0, Placement::kSpread, 1}}), 75);
-  const TableSpec spec = r.section.table_spec(adam());
+  const TableSpec spec = r.section.table_spec({.optimizer = adam()});
   EXPECT_TRUE(spec.identity_by_slot);
   EXPECT_EQ(spec.combiner, ops::Combiner::mean);
   EXPECT_EQ(spec.slot_bounds, (std::vector<float>{0.5f, 0.1f, 0.2f}));
@@ -90,7 +90,7 @@ TEST(EmbeddingSectionTest, ItsOwnOptimizerKeepsItsRateInProportion) {
                       R"(, "optimizer": {"type": "SGD", "global_update": true, "sgd_hparam": {"learning_rate": 0.1}})");
   EXPECT_EQ(first_error(r), "");
   ASSERT_TRUE(r.section.optimizer);
-  const TableSpec spec = r.section.table_spec(adam());
+  const TableSpec spec = r.section.table_spec({.optimizer = adam()});
   EXPECT_EQ(spec.optimizer.kind, ops::Optimizer::Kind::sgd);
   EXPECT_FLOAT_EQ(spec.optimizer.rate_factor, 100);
   EXPECT_EQ(spec.update, UpdateType::global);
@@ -101,7 +101,7 @@ TEST(EmbeddingSectionTest, ItsOwnOptimizerMayBeOfAnyType) {
     const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})",
                         R"(, "optimizer": )" + optimizer);
     EXPECT_EQ(first_error(r), "");
-    return r.section.table_spec(adam());
+    return r.section.table_spec({.optimizer = adam()});
   };
   const TableSpec wide = spec_with(R"({"type": "Ftrl", "ftrl_hparam": {"learning_rate": 0.002, "lambda1": 0.5}})");
   EXPECT_EQ(wide.optimizer.kind, ops::Optimizer::Kind::ftrl);
@@ -118,7 +118,7 @@ TEST(EmbeddingSectionTest, ItsOwnOptimizerMayBeOfAnyType) {
 
 TEST(EmbeddingSectionTest, TheLimitIsThereWhenAskedFor) {
   const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "grow": false, "embedding_vec_size": 4, "combiner": 0})");
-  EXPECT_EQ(r.section.table_spec(adam()).row_limit, 10);
+  EXPECT_EQ(r.section.table_spec({.optimizer = adam()}).row_limit, 10);
   EXPECT_EQ(first_error(read(R"({"grow": false, "embedding_vec_size": 4, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/grow: a table that may not grow needs its size: "
             "\"max_vocabulary_size_per_gpu\"");
@@ -128,7 +128,7 @@ TEST(EmbeddingSectionTest, WhatHappensAtTheLimitMakesTheSizeALimit) {
   const auto spec_with = [](const std::string& fields) {
     const Read r = read("{" + fields + R"(, "embedding_vec_size": 4, "combiner": 0})");
     EXPECT_EQ(first_error(r), "");
-    return r.section.table_spec(adam());
+    return r.section.table_spec({.optimizer = adam()});
   };
   for (const auto& [word, when] : EnumWords<WhenFull>::table()) {
     const TableSpec spec = spec_with(R"("max_vocabulary_size_per_gpu": 10, "when_full": ")" + word + "\"");
@@ -188,7 +188,7 @@ TEST(EmbeddingSectionTest, LaterCombinersAndTheNameOfTheLengths) {
     return out;
   };
   EXPECT_EQ(tops(R"(["items", "lengths"])").section.tops.names, (std::vector<std::string>{"items", "lengths"}));
-  EXPECT_EQ(tops(R"(["items", "lengths"])").section.table_spec(adam()).name, "items");
+  EXPECT_EQ(tops(R"(["items", "lengths"])").section.table_spec({.optimizer = adam()}).name, "items");
   EXPECT_EQ(first_error(tops(R"(["a", "b", "c"])")),
             "/layers/1/top: names 3 tensors; an embedding makes one, or two: the vectors and the lengths");
   EXPECT_EQ(first_error(tops("3")), "/layers/1/top: expected a string or an array of strings, found the integer 3");
@@ -214,7 +214,7 @@ TEST(EmbeddingSectionTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAs
     const Read r =
         read(R"({"slot_size_array": [4, 100, 25], "embedding_vec_size": 2, "combiner": 0)" + more + "}", "", type);
     EXPECT_EQ(first_error(r), "");
-    return r.section.table_spec(adam());
+    return r.section.table_spec({.optimizer = adam()});
   };
   for (const std::string& type : embedding_types()) {
     const int64_t by_itself = type == "LocalizedSlotSparseEmbeddingOneHot" || type == "HybridSparseEmbedding" ? 129 : 0;
@@ -226,7 +226,7 @@ TEST(EmbeddingSectionTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAs
     EXPECT_EQ(spec_with(R"(, "index": "direct")", type).direct.by_slot, type != "DistributedSlotSparseEmbeddingHash");
   }
   EXPECT_TRUE(read(R"({"max_vocabulary_size_per_gpu": 9, "embedding_vec_size": 2, "combiner": 0})")
-                  .section.table_spec(adam())
+                  .section.table_spec({.optimizer = adam()})
                   .direct.empty());
   EXPECT_EQ(first_error(read(R"({"index": "direct", "embedding_vec_size": 2, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/index: a direct index needs the keys there are: \"slot_size_array\"");
@@ -245,7 +245,7 @@ TEST(EmbeddingSectionTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAs
 TEST(EmbeddingSectionTest, MoreKeysThanRowsCanBeNumberedNeedAHash) {
   const std::string sizes =
       R"({"slot_size_array": [2147483646, 9223372036854775807], "embedding_vec_size": 2, "combiner": 0)";
-  EXPECT_TRUE(read(sizes + "}").section.table_spec(adam()).direct.empty());
+  EXPECT_TRUE(read(sizes + "}").section.table_spec({.optimizer = adam()}).direct.empty());
   EXPECT_EQ(first_error(read(sizes + R"(, "index": "direct"})")),
             "/layers/1/sparse_embedding_hparam/index: the sizes in \"slot_size_array\" add up to more than the "
             "2147483646 rows that a table can have; "
@@ -263,8 +263,8 @@ TEST(EmbeddingSectionTest, TheIdentityOfRowsMayBeChosenForAnyType) {
   for (const std::string& type : embedding_types()) {
     const bool distributed = type == "DistributedSlotSparseEmbeddingHash";
     EXPECT_EQ(section(type, "").identity_by_slot(), !distributed);
-    EXPECT_TRUE(section(type, "slot_and_key").table_spec(adam()).identity_by_slot);
-    EXPECT_FALSE(section(type, "key").table_spec(adam()).identity_by_slot);
+    EXPECT_TRUE(section(type, "slot_and_key").table_spec({.optimizer = adam()}).identity_by_slot);
+    EXPECT_FALSE(section(type, "key").table_spec({.optimizer = adam()}).identity_by_slot);
     // One row for all slots lives where its key says; a row of a slot may live with either.
     const bool hybrid = type == "HybridSparseEmbedding";
     EXPECT_EQ(section(type, "key").placement_rule(), hybrid ? PlacementRule::hybrid : PlacementRule::distributed);
@@ -280,7 +280,7 @@ TEST(EmbeddingSectionTest, StorageOfVectorsAndStates) {
                         R"(, "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": )" +
                             row_wise + "}}");
     EXPECT_EQ(first_error(r), "");
-    return r.section.table_spec(adam());
+    return r.section.table_spec({.optimizer = adam()});
   };
   EXPECT_EQ(spec_with("").storage, DType::f32);
   EXPECT_EQ(spec_with("").stored_states(), DType::f32);
@@ -340,7 +340,10 @@ TEST(EmbeddingSectionTest, WhichRowsEveryRankHas) {
   }
   const TableSpec whole =
       read(vectors + sizes + "}", placed("data_parallel"))
-          .section.table_spec(adam(), 2, Placement::without_plan(PlacementRule::data_parallel, true, 3, 4));
+          .section.table_spec({.optimizer = adam(),
+                               .rank = 2,
+                               .ranks = 4,
+                               .placement = Placement::without_plan(PlacementRule::data_parallel, true, 3, 4)});
   EXPECT_EQ(whole.replication.of, Of::all);
   EXPECT_EQ(whole.direct.rows(), 129) << "every rank has all rows";
 

@@ -13,7 +13,7 @@ ShardedRun some_steps(PlacementRule kind, ops::Combiner combiner) {
   ShardedRun run{.kind = kind, .spec = small_spec(6, 5, 13)};
   run.spec.identity_by_slot = kind == PlacementRule::localized;
   run.spec.combiner = combiner;
-  if (combiner == ops::Combiner::none) run.spec.slot_places.assign(5, run.most_keys);
+  if (combiner == ops::Combiner::none) run.spec.slot_keys.assign(5, run.most_keys);
   run.spec.init_bound = 1;
   run.spec.optimizer.kind = ops::Optimizer::Kind::sgd;
   std::mt19937_64 random(3);

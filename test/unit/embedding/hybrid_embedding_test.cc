@@ -36,7 +36,7 @@ struct Case {
                    .skipped = 3};  // 13: shares differ, and some are padded
     run.spec.identity_by_slot = kind == Owners::localized;
     run.spec.combiner = combiner;
-    if (combiner == Combiner::none) run.spec.slot_places.assign(4, most_keys);
+    if (combiner == Combiner::none) run.spec.slot_keys.assign(4, most_keys);
     run.spec.optimizer = optimizer;
     run.spec.update = update;
     run.spec.storage = storage;

@@ -23,7 +23,7 @@ inline TableSpec small_spec(int64_t dim = 4, int64_t slots = 3, int64_t samples 
 inline TableSpec unpooled_spec(int64_t dim, int64_t samples, std::vector<int64_t> places) {
   TableSpec spec = small_spec(dim, static_cast<int64_t>(places.size()), samples);
   spec.combiner = ops::Combiner::none;
-  spec.slot_places = std::move(places);
+  spec.slot_keys = std::move(places);
   spec.key_capacity = spec.eval_key_capacity = samples * spec.places();
   return spec;
 }
@@ -100,7 +100,7 @@ class PlainTable {
     size_t at = s;
     if (spec_.combiner == ops::Combiner::none) {
       at = i;
-      for (size_t before = 0; before < s; ++before) at += static_cast<size_t>(spec_.slot_places[before]);
+      for (size_t before = 0; before < s; ++before) at += static_cast<size_t>(spec_.slot_keys[before]);
     }
     return (b * static_cast<size_t>(spec_.places()) + at) * static_cast<size_t>(spec_.dim);
   }

@@ -55,7 +55,7 @@ struct Case {
         .planned = [*this](int64_t ranks) { return placement(ranks); }};
     run.spec.identity_by_slot = where != Where::by_key;
     run.spec.combiner = combiner;
-    if (combiner == ops::Combiner::none) run.spec.slot_places.assign(static_cast<size_t>(slots), most_keys);
+    if (combiner == ops::Combiner::none) run.spec.slot_keys.assign(static_cast<size_t>(slots), most_keys);
     run.spec.optimizer = optimizer;
     run.spec.update = update;
     if (direct) run.slot_sizes.assign(static_cast<size_t>(slots), kRange);
@@ -135,7 +135,8 @@ TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
         ShardedRun run = one_case.run(5);
         const bool one_key = most_keys == 1 || kCombiners[c] == ops::Combiner::none, whole = where == Where::by_slot;
         compare_ways(run, one_key || (whole && kCombiners[c] == ops::Combiner::sum), kNames[c] + ", " + name_of(where));
-        if (run.spec.slot_places.empty() && where < Where::cut) {  // the only ones that frequent keys come with
+        if (run.spec.combiner != ops::Combiner::none &&
+            where < Where::cut) {  // the only ones that frequent keys come with
           run.spec.replication = {.of = Replication::Of::frequent, .steps = 2, .most_rows = 20};
           compare_ways(run, one_key, kNames[c] + ", frequent keys everywhere, " + name_of(where));
         }

@@ -140,7 +140,7 @@ TEST(ShardedTable, KeysOfSequencesWaitToo) {
     for (const bool by_count : {true, false}) {
       TableSpec spec = sharded_spec(kind);
       spec.combiner = ops::Combiner::none;
-      spec.slot_places.assign(5, 3);
+      spec.slot_keys.assign(5, 3);
       if (by_count)
         spec.policy.min_count = 4;
       else

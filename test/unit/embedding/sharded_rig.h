@@ -102,6 +102,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   TableSpec spec = run.spec;
   spec.rank = comm.rank();
   spec.batch = batch;
+  spec.slot_keys.assign(static_cast<size_t>(spec.slots), run.most_keys);
   spec.samples = spec.eval_samples = samples;
   spec.key_capacity = spec.eval_key_capacity = samples * spec.slots * run.most_keys;
   if (!run.slot_sizes.empty()) spec.direct = direct_keys(run.slot_sizes, spec.identity_by_slot, placement, comm.rank());
@@ -112,8 +113,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
       y(kCpu, TensorSpec(DType::f32, {samples, spec.places(), spec.dim})), dy(kCpu, y.spec);
   const EmbeddingOutputs outputs =
       run.go == VectorsGo::straight ? EmbeddingOutputs{y.tensor(), y.tensor()} : EmbeddingOutputs{};
-  const auto embedding = make_embedding(
-      runtime, comm, placement, spec, std::vector<int64_t>(static_cast<size_t>(spec.slots), run.most_keys), 1, outputs);
+  const auto embedding = make_embedding(runtime, comm, placement, spec, 1, outputs);
   if (start) embedding->import_rows(start->block());
   const auto fill = [&](const Bags& bags) {
     int32_t at = 0, *offset = offsets.tensor().data<int32_t>();

@@ -39,7 +39,7 @@ TEST_P(TableTest, WithoutPoolingGradientsAreSummedInTheOrderOfKeysAsWithASum) {
   const TableSpec apart = unpooled_spec(5, 300, {3, 2});
   TableSpec sum = apart;
   sum.combiner = ops::Combiner::sum;
-  sum.slot_places.clear();
+  sum.slot_keys.clear();
   TableRig one(GetParam(), apart), other(GetParam(), sum);
   std::mt19937_64 random(8);
   for (int t = 0; t < 3; ++t) {

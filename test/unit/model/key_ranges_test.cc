@@ -26,7 +26,9 @@ Config config_of(const std::string& data_sizes, const std::string& wide, const s
   return read_config(Json::parse(text, "test.json"), problems);
 }
 
-TableSpec deep_table(const Config& config) { return config.embeddings.at(1).section.table_spec(config.optimizer); }
+TableSpec deep_table(const Config& config) {
+  return config.embeddings.at(1).section.table_spec({.optimizer = config.optimizer});
+}
 
 const std::string kDeep = R"("slot_size_array": [10, 20, 30])",
                   kPlace = "/layers/2/sparse_embedding_hparam/slot_size_array";
@@ -43,7 +45,8 @@ TEST(KeyRanges, TheFirstKeyOfALaterInputStandsBehindThoseOfTheInputsBefore) {
     EXPECT_EQ(keys.rows(), 60);
     EXPECT_EQ(keys.first, (std::vector<int64_t>{11, 21, 41}));
     EXPECT_EQ(keys.index().row(21, 1), 11);
-    EXPECT_EQ(config.embeddings[0].section.table_spec(config.optimizer).direct.rows(), wide.empty() ? 0 : 11);
+    EXPECT_EQ(config.embeddings[0].section.table_spec({.optimizer = config.optimizer}).direct.rows(),
+              wide.empty() ? 0 : 11);
   }
 }
 

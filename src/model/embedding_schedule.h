@@ -1,0 +1,83 @@
+// When the calls of all embeddings run in a training step, among those of the dense layers: one schedule for a rank
+// that is alone, and one for several ranks, which exchange vectors and gradients while dense layers compute.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "embedding/embedding.h"
+#include "model/gradient_exchange.h"
+#include "model/loss_scaler.h"
+#include "model/network.h"
+#include "model/side_stream.h"
+
+namespace hctr {
+
+using Embeddings = std::vector<std::unique_ptr<Embedding>>;
+
+/// The calls come in the order of their declarations; nodes count up in forward, and down in backward. `ctx` is that of
+/// the compute stream.
+class EmbeddingSchedule {
+ public:
+  virtual ~EmbeddingSchedule() = default;
+
+  /// Starts the lookups of the batch in `slot`.
+  virtual void begin_forward(Context& ctx, int slot) = 0;
+  /// Before `node` is queued: the vectors that it is the first to read are complete for work queued from now on.
+  virtual void before_forward(Context& ctx, int slot, size_t node) = 0;
+  /// Once the gradients of the inputs of `node` are queued: gradients of the embeddings that it is the first to read
+  /// are complete, and leave for the owners of their rows. `scaler`: searches them for overflow; null: nothing does.
+  virtual void after_backward(Context& ctx, int slot, size_t node, const LossScaler* scaler) = 0;
+  /// Ends the exchange of gradients, and does what does not depend on whether the step is skipped.
+  virtual void receive_gradients(Context& ctx, int slot) = 0;
+  /// Updates all tables.
+  virtual void update(Context& ctx, int slot) = 0;
+
+  /// body(context, e) for every embedding e. Outside of training steps, and on any stream.
+  virtual void for_each(Context& ctx, const std::function<void(Context&, size_t e)>& body) = 0;
+};
+
+/// On one rank: everything runs on the compute stream, and on a GPU the tables' kernels of one kind run as one.
+class LocalSchedule : public EmbeddingSchedule {
+ public:
+  /// The arguments outlive the object.
+  LocalSchedule(const Embeddings& tables, const Network& network) : tables_(tables), network_(network) {}
+
+  void begin_forward(Context&, int slot) override;
+  void before_forward(Context&, int, size_t) override {}
+  void after_backward(Context&, int slot, size_t node, const LossScaler*) override;
+  void receive_gradients(Context&, int slot) override;
+  void update(Context&, int slot) override;
+  void for_each(Context&, const std::function<void(Context&, size_t e)>& body) override;
+
+ private:
+  const Embeddings& tables_;
+  const Network& network_;
+};
+
+/// On several ranks: exchanges run on the side stream, in one order on every rank; and all-reduces of the gradients of
+/// replicated rows in turn with those of dense weights.
+class DistributedSchedule : public EmbeddingSchedule {
+ public:
+  /// The arguments outlive the object.
+  DistributedSchedule(const Embeddings& tables, const Network& network, Runtime&, SideStream&, GradientExchange&);
+
+  void begin_forward(Context&, int slot) override;
+  void before_forward(Context&, int slot, size_t node) override;
+  void after_backward(Context&, int slot, size_t node, const LossScaler*) override;
+  void receive_gradients(Context&, int slot) override;
+  void update(Context&, int slot) override;
+  void for_each(Context&, const std::function<void(Context&, size_t e)>& body) override;
+
+ private:
+  const Embeddings& tables_;
+  const Network& network_;
+  SideStream& side_stream_;
+  GradientExchange& gradients_;
+  std::vector<Event> vectors_sent_;      // [table] what of its vectors the side stream sends or fills
+  std::vector<Event> gradients_summed_;  // [table] the all-reduce of its replicated rows
+};
+
+}  // namespace hctr
