@@ -1,5 +1,5 @@
-// data_generator in every format, data_inspect, feature_spec, the old form of criteo2hugectr, and the commands of
-// docs/data_tools.md.
+// data_generator in every format, data_inspect, feature_spec, the old form of criteo2hugectr, and the examples of
+// --help.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -345,21 +345,7 @@ TEST(DataTools, AKilledProgramLeavesNothingThatLooksWhole) {
   }
 }
 
-/// Every line of the ```sh blocks of a page.
-std::vector<std::string> commands_of(const fs::path& page) {
-  std::vector<std::string> commands;
-  std::istringstream lines(read_file(page));
-  bool inside = false;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("```"))
-      inside = line == "```sh";
-    else if (inside && !line.empty())
-      commands.push_back(line);
-  }
-  return commands;
-}
-
-/// A folder with what the commands of the page and of --help read.
+/// A folder with what the commands of --help read. (documents_test.cc runs those of the documents.)
 class Commands : public testing::Test {
  protected:
   void SetUp() override {
@@ -385,13 +371,6 @@ class Commands : public testing::Test {
   }
   TemporaryFolder folder_;
 };
-
-TEST_F(Commands, OfThePageRun) {
-  const std::vector<std::string> commands = commands_of(hctr::test::source_dir() / "docs/data_tools.md");
-  EXPECT_GE(commands.size(), 15u);
-  for (const std::string& command : commands)
-    if (!command.starts_with("spark-submit")) expect_to_run(command);  // SparkJob runs it
-}
 
 TEST_F(Commands, OfHelpRun) {
   for (const char* program : {"preprocess", "data_generator", "data_inspect", "feature_spec", "criteo2hugectr"}) {
