@@ -18,6 +18,12 @@ void add_rows(const std::vector<FieldDoc>& fields, const std::string& prefix, st
   }
 }
 
+std::string line_of(const char* start, const std::vector<std::pair<std::string, std::string>>& keys) {
+  std::string text;
+  for (const auto& [key, why] : keys) text += cat(text.empty() ? start : ", ", "`", key, "` (", why, ")");
+  return text.empty() ? "" : text + ".\n";
+}
+
 }  // namespace
 
 std::string field_table(const std::vector<FieldDoc>& fields) {
@@ -28,10 +34,9 @@ std::string field_table(const std::vector<FieldDoc>& fields) {
 }
 
 std::string ignored_line(const SchemaBase& schema) {
-  std::string text;
-  for (const auto& [key, why] : schema.ignored_keys())
-    text += cat(text.empty() ? "Accepted without effect: " : ", ", "`", key, "` (", why, ")");
-  return text.empty() ? "" : text + ".\n";
+  return line_of("Accepted without effect: ", schema.ignored_keys());
 }
+
+std::string refused_line(const SchemaBase& schema) { return line_of("An error unless empty: ", schema.refused_keys()); }
 
 }  // namespace hctr

@@ -12,5 +12,7 @@ namespace hctr {
 std::string field_table(const std::vector<FieldDoc>&);
 /// "Accepted without effect: `a` (why), ..."; empty text for none.
 std::string ignored_line(const SchemaBase&);
+/// "An error unless empty: `a` (why), ..."; empty text for none.
+std::string refused_line(const SchemaBase&);
 
 }  // namespace hctr

@@ -7,6 +7,12 @@
 namespace hctr {
 namespace {
 
+/// null, "", [] or an array of such.
+bool is_empty(const Json& value) {
+  if (value.array()) return std::all_of(value.array()->begin(), value.array()->end(), is_empty);
+  return value.is_null() || (value.string() && value.string()->empty());
+}
+
 bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -22,9 +28,15 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
                                   const std::vector<std::string>& unset) {
     for (const auto& [key, value] : *of.object()) {
       if (contains(known, key)) continue;
-      const auto ignored =
-          std::find_if(ignored_.begin(), ignored_.end(), [&, k = &key](const auto& i) { return i.first == *k; });
-      if (ignored != ignored_.end()) {
+      const auto is_key = [k = &key](const auto& entry) { return entry.first == *k; };
+      const auto ignored = std::find_if(ignored_.begin(), ignored_.end(), is_key);
+      const auto refused = std::find_if(refused_.begin(), refused_.end(), is_key);
+      if (refused != refused_.end()) {
+        if (is_empty(value))
+          problems.note(at + "/" + key, no_effect(key, "it is empty"));
+        else
+          problems.error(at + "/" + key, cat("\"", key, "\" is not supported: ", refused->second));
+      } else if (ignored != ignored_.end()) {
         problems.note(at + "/" + key, no_effect(key, ignored->second));
       } else if (const std::string near = nearest(key, unset); !near.empty()) {
         problems.error(at + "/" + key, cat(title_, " has no field \"", key, "\"; did you mean \"", near, "\"?"));

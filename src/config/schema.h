@@ -29,6 +29,8 @@ class SchemaBase {
   const std::vector<FieldDoc>& fields() const { return docs_; }
   /// Keys accepted without effect, and why.
   const std::vector<std::pair<std::string, std::string>>& ignored_keys() const { return ignored_; }
+  /// Keys that are an error unless their value is empty, and why.
+  const std::vector<std::pair<std::string, std::string>>& refused_keys() const { return refused_; }
 
  protected:
   using Found = std::vector<std::pair<const Json*, std::string>>;  // per field: its value and pointer, or null
@@ -44,6 +46,7 @@ class SchemaBase {
   std::string title_, nested_;
   std::vector<FieldDoc> docs_;
   std::vector<std::pair<std::string, std::string>> ignored_;  // key, why it has no effect
+  std::vector<std::pair<std::string, std::string>> refused_;  // key, why it is an error
 };
 
 /// Reads a JSON object into a P. P's member initialisers are the defaults; they are written nowhere else.
@@ -79,6 +82,12 @@ class Schema : public SchemaBase {
   /// A key that old files hold and that has no effect: accepted, with one line saying why.
   Schema& ignored(std::string key, std::string why) {
     ignored_.emplace_back(std::move(key), std::move(why));
+    return *this;
+  }
+  /// A key that other programs read and that would change the model: an error unless its value is empty (null, "",
+  /// [] or [""]).
+  Schema& refused(std::string key, std::string why) {
+    refused_.emplace_back(std::move(key), std::move(why));
     return *this;
   }
   /// An object inside this one, read by its own schema.

@@ -48,6 +48,20 @@ Json to_json(const CachedBatches& cached) {
   return cached.most == std::numeric_limits<int64_t>::max() ? Json(true) : Json(cached.most);
 }
 
+Misfit read_value(const Json& value, const Range& range, AsyncParam& out) {
+  if (!value.object()) return "an object";
+  const Json* shuffle = value.find("shuffle");
+  if (!shuffle) return {};
+  Misfit misfit = read_value(*shuffle, range, out.shuffle);
+  if (!misfit.empty()) {
+    misfit.place = "/shuffle";
+    misfit.found = shuffle->kind();
+  }
+  return misfit;
+}
+
+Json to_json(const AsyncParam& param) { return Json(Json::Object{{"shuffle", param.shuffle}}); }
+
 int64_t SparseInput::kept_places() const {
   if (!has_sizes()) return slot_num * kept_nnz(0);
   int64_t places = 0;

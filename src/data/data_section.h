@@ -58,6 +58,17 @@ struct TypeWord<CachedBatches> {
   static std::string text() { return "integer, or true or false"; }
 };
 
+/// The object of that name of the format RawAsync: of its fields only `shuffle` has a meaning here.
+struct AsyncParam {
+  bool shuffle = false;
+};
+Misfit read_value(const Json& value, const Range&, AsyncParam& out);
+Json to_json(const AsyncParam&);
+template <>
+struct TypeWord<AsyncParam> {
+  static std::string text() { return "object"; }
+};
+
 struct LabelPart {
   std::string top;
   int64_t label_dim = 0;
@@ -112,6 +123,7 @@ struct DataSection {
   std::optional<BadRecordPolicy> bad_records;  ///< none: as the format has it
   std::optional<int64_t> max_bad_records;
   CachedBatches cache_eval_data;
+  std::optional<AsyncParam> async_param;
   CsvPart csv;
   CriteoPart criteo;
   ParquetPart parquet;

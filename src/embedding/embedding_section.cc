@@ -44,7 +44,8 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "rows to make room for at the start; the table grows past them, unless \"when_full\" or \"grow\" makes them "
            "a limit",
            at_least(1))
-      .opt("vocabulary_size", &H::vocabulary_size, "older spelling, over all GPUs", at_least(1))
+      .opt("vocabulary_size", &H::vocabulary_size, "other spelling, over all GPUs", at_least(1))
+      .alias("max_vocabulary_size_global")
       .opt("workspace_size_per_gpu_in_mb", &H::workspace_size_per_gpu_in_mb, "newer spelling, as memory of the vectors",
            more_than(0))
       .opt("slot_size_array", &H::slot_size_array,

@@ -88,6 +88,8 @@ LayerType reshape() {
                count_from(1))
           .opt("time_step", &P::time_step, "y is [rows, time_step, leading_dim]; 0: y is a matrix", count_from(0))
           .opt("selected", &P::selected, "numbers of the slots of x that make a row of y, in this order", count_from(0))
+          .refused("shape",
+                   "say its last dimension with \"leading_dim\", and the one before it, of three, with \"time_step\"")
           .together(check_together));
 }
 

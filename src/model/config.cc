@@ -102,6 +102,23 @@ void check_groups(const Config& config, Problems& problems) {
                                       hint.empty() ? "; there is " + one_of(names) : hint));
 }
 
+/// One note when embeddings have rates of their own that HugeCTR 2.2 to 3.1 would have replaced.
+void note_own_rates(const Config& config, Problems& problems) {
+  const HyperParameters& top = config.optimizer.hyper();
+  if (config.solver.compatibility.schedule_sets_embedding_rates || !top.given || top.learning_rate == 0) return;
+  std::string names, pointer;
+  for (const EmbeddingEntry& embedding : config.embeddings) {
+    const auto& own = embedding.section.optimizer;
+    if (!own || !own->hyper().given || own->hyper().learning_rate == top.learning_rate) continue;
+    if (pointer.empty()) pointer = embedding.pointer + "/optimizer";
+    names += cat(names.empty() ? "" : ", ", "'", embedding.section.top(), "'");
+  }
+  if (!names.empty())
+    problems.note(pointer, cat("the rate of ", names,
+                               " is its own, scaled by the top-level schedule; HugeCTR 2.2 to 3.1 trained it with the "
+                               "top-level rate, and \"compatibility\": [\"schedule_sets_embedding_rates\"] does so"));
+}
+
 }  // namespace
 
 Config read_config(const Json& file, Problems& problems) {
@@ -148,6 +165,8 @@ Config read_config(const Json& file, Problems& problems) {
         problems.warn(
             embedding.pointer + "/optimizer",
             "its rate follows the top-level one in proportion, and that is 0: the rate of this table is lost");
+
+  note_own_rates(config, problems);
 
   const size_t files = config.solver.sparse_model_file.size();
   if (files != 0 && files != config.embeddings.size())

@@ -14,7 +14,8 @@ namespace {
 
 std::string entry(const SchemaBase& schema, const std::string& title, const std::string& text) {
   std::string page = cat("## ", title, "\n\n", text, text.empty() ? "" : "\n\n", field_table(schema.fields()));
-  if (const std::string ignored = ignored_line(schema); !ignored.empty()) page += "\n" + ignored;
+  for (const std::string& line : {ignored_line(schema), refused_line(schema)})
+    if (!line.empty()) page += "\n" + line;
   return page;
 }
 

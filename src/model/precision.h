@@ -16,6 +16,7 @@ struct Precision {
   double loss_scale = 1;       ///< what gradients are multiplied by on their way back, or start with
   bool dynamic_scale = false;  ///< the scale follows what f16 can hold
 
+  bool operator==(const Precision&) const = default;
   /// Gradients may leave the range of their type; such a step is skipped.
   bool may_overflow() const { return activations == DType::f16; }
   bool mixed() const { return activations != DType::f32; }

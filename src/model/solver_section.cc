@@ -57,6 +57,52 @@ std::string read_value(const Json& value, const Range& range, Seed& out) {
   return expected;
 }
 
+namespace {
+
+const std::string kNoStates =
+    "optimizer states are not loaded; leave it out to start with the optimizer's initial states";
+
+/// Merges fields that other versions spell otherwise into those that the program reads.
+void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& problems) {
+  const auto differ = [&](const char* spelling, const char* field) {
+    problems.error(cat(pointer, "/", spelling),
+                   cat("\"", spelling, "\" and \"", field, "\" mean the same and differ; keep one"));
+  };
+  if (s.i64_input_key) {
+    const KeyType type = *s.i64_input_key ? KeyType::i64 : KeyType::i32;
+    if (s.input_key_type && *s.input_key_type != type) differ("i64_input_key", "input_key_type");
+    s.input_key_type = type;
+  }
+  if (s.use_mixed_precision) {
+    const Precision asked = !*s.use_mixed_precision ? Precision{}
+                            : s.scaler              ? Precision{DType::f16, *s.scaler, false}
+                                                    : Precision::scaled();
+    if (s.mixed_precision.mixed() && s.mixed_precision != asked) differ("use_mixed_precision", "mixed_precision");
+    s.mixed_precision = asked;
+  }
+  if (s.scaler && !s.use_mixed_precision.value_or(false))
+    problems.note(pointer + "/scaler",
+                  "\"scaler\" is accepted and has no effect: \"use_mixed_precision\" is not true; \"mixed_precision\" "
+                  "takes the loss scale itself");
+  if (s.auc_threshold) {
+    auto& metrics = s.eval_metrics.metrics;
+    const auto auc =
+        std::find_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->name == "AUC"; });
+    if (auc == metrics.end())
+      problems.error(pointer + "/auc_threshold", "\"eval_metrics\" does not name the AUC, whose threshold this is");
+    else if (auc->stop_at && *auc->stop_at != *s.auc_threshold)
+      differ("auc_threshold", "eval_metrics");
+    else
+      auc->stop_at = s.auc_threshold;
+  }
+  s.i64_input_key.reset();
+  s.use_mixed_precision.reset();
+  s.scaler.reset();
+  s.auc_threshold.reset();
+}
+
+}  // namespace
+
 std::optional<int64_t> SolverSection::eval_batches() const {
   if (max_eval_batches) return max_eval_batches;
   if (max_eval_samples) return (*max_eval_samples + eval_batch() - 1) / eval_batch();
@@ -88,16 +134,23 @@ Schema<SolverSection> solver_schema() {
       .opt("max_eval_samples", &S::max_eval_samples, "samples of one evaluation, instead of max_eval_batches",
            at_least(0))
       .opt("eval_metrics", &S::eval_metrics, "what an evaluation measures: see [eval_metrics](#eval_metrics)")
+      .opt("auc_threshold", &S::auc_threshold, "another spelling of the threshold in \"AUC:<threshold>\"",
+           between(0, 1))
       .part("group_by", &S::group_by, group_schema(), "where the group of a sample stands, for GroupedAUC", false)
       .opt("input_key_type", &S::input_key_type,
            "width of keys in data and model files; left out: data files tell, models get I64")
+      .opt("i64_input_key", &S::i64_input_key, "another spelling of input_key_type: true is I64, false is I32")
       .opt("seed", &S::seed, "of all random numbers: equal seeds give equal models", Range{})
       .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")
+      .alias("use_cuda_graph")
       .opt("mixed_precision", &S::mixed_precision,
            "activations in fp16 (a number is the loss scale, which gradients are multiplied by on their way back; true "
            "or \"fp16\": it finds itself) "
            "or \"bf16\"; weights, embedding rows and optimizer states stay fp32. Steps whose fp16 gradients overflow "
            "are skipped and counted")
+      .opt("use_mixed_precision", &S::use_mixed_precision,
+           "another spelling of mixed_precision, whose loss scale is in scaler")
+      .opt("scaler", &S::scaler, "the loss scale of use_mixed_precision; left out: it finds itself", more_than(0))
       .opt("exchange_precision", &S::exchange_precision,
            "what the vectors of embeddings and their gradients travel in from GPU to GPU; left out: the type of "
            "activations. fp16 has its gradients scaled as "
@@ -112,14 +165,15 @@ Schema<SolverSection> solver_schema() {
            "the run folder")
       .ignored("all_reduce_algo", "the program chooses how gradients are summed")
       .ignored("plan_file", "the program makes its own plan, \"placement_file\" gives it back")
-      .ignored("dense_opt_states_file", "optimizer states are not loaded yet; they start anew")
-      .ignored("sparse_opt_states_file", "optimizer states are not loaded yet; they start anew")
       .ignored("export_predictions_prefix", "predictions are not exported yet")
       .ignored("device_layout", "the order of ranks is that of \"gpu\"")
       .ignored("enable_overlap", "the next batch is always prepared beside the computing of this one")
       .ignored("holistic_cuda_graph", "\"cuda_graph\" records the whole step")
       .ignored("algorithm_search", "products take the library's first choice, so that runs are reproducible")
+      .refused("dense_opt_states_file", kNoStates)
+      .refused("sparse_opt_states_file", kNoStates)
       .together([](S& s, const std::string& pointer, Problems& problems) {
+        resolve_spellings(s, pointer, problems);
         if (s.max_iter && s.num_epochs)
           problems.error(pointer + "/num_epochs", "max_iter and num_epochs cannot be used together; keep one");
         if (s.max_eval_batches && s.max_eval_samples)

@@ -73,6 +73,9 @@ struct SolverSection {
   std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
   Compatibility compatibility;
+  /// Spellings of other versions: empty after parsing, when the fields above hold what they said.
+  std::optional<bool> i64_input_key, use_mixed_precision;
+  std::optional<double> scaler, auc_threshold;
   std::optional<PlacementRule> placement;  // of embeddings that say nothing themselves
   std::string placement_file;
 

@@ -12,8 +12,7 @@ namespace {
 
 // What is still to come. A test of something that is off expects the words that say so; switch it on here when it is
 // there.
-constexpr bool kPredictions = false;      // export_predictions_prefix
-constexpr bool kOptimizerStates = false;  // dense_opt_states_file and sparse_opt_states_file
+constexpr bool kPredictions = false;  // export_predictions_prefix
 
 class Tolerance : public testing::Test {
  protected:
@@ -179,8 +178,13 @@ TEST_F(Tolerance, KeysOfEveryVersionAreKnown) {
       {kSolver, R"("dense model_file": "a.model")", true},
       {kSolver, R"("model_file": "a.model")", true},
       {kSolver, R"("sparse_model_file": ["a.model", "b.model"])", true},
-      {kSolver, R"("dense_opt_states_file": "a.model")", kOptimizerStates},
-      {kSolver, R"("sparse_opt_states_file": ["a.model", "b.model"])", kOptimizerStates},
+      {kSolver, R"("dense_opt_states_file": "")"},
+      {kSolver, R"("sparse_opt_states_file": [])"},
+      {kSolver, R"("use_cuda_graph": false)", true},
+      {kSolver, R"("i64_input_key": true)", true},
+      {kSolver, R"("use_mixed_precision": true, "scaler": 1024)", true},
+      {kSolver, R"("use_mixed_precision": false)", true},
+      {kSolver, R"("auc_threshold": 0.8)", true},
       {kSolver, R"("export_predictions_prefix": "out/")", kPredictions},
       {kOptimizer, R"("learning_rate": true)"},
       {kOptimizer, R"("global_update": true)", true},
@@ -196,6 +200,7 @@ TEST_F(Tolerance, KeysOfEveryVersionAreKnown) {
       {kData, R"("num_iterations_statistics": 20)"},
       {kData,
        R"("async_param": {"num_threads": 16, "num_batches_per_thread": 4, "io_block_size": 512000, "io_depth": 4, "io_alignment": 512})"},
+      {kData, R"("async_param": {"num_threads": 16, "shuffle": true})", true},
       {kDense, R"("aligned": "Auto")"},
       {kSparse, R"("nnz_per_slot": [2, 2, 2])", true},
       {kSparse, R"("is_fixed_length": 1)", true},
@@ -206,6 +211,7 @@ TEST_F(Tolerance, KeysOfEveryVersionAreKnown) {
        true},
       {kTable, R"("load_factor": 0.75)"},
       {kTable, R"("vocabulary_size": 1000)", true},
+      {kTable, R"("max_vocabulary_size_global": 1000)", true},
       {kTable, R"("workspace_size_per_gpu_in_mb": 10)", true},
       {kTable, R"("slot_size_array": [10, 20, 30])", true},
       {kTable, R"("max_num_frequent_categories": 1)"},
@@ -226,6 +232,41 @@ TEST_F(Tolerance, KeysOfEveryVersionAreKnown) {
     const std::string name = key.key.substr(0, key.key.find(':'));
     if (!key.has_effect) mentions(name + " is accepted and has no effect: ");
   }
+}
+
+TEST_F(Tolerance, KeysThatWouldTrainAnotherModelAreErrors) {
+  const auto refuses_key = [&](const std::string& place, const std::string& key, const std::string& words) {
+    const Outcome outcome = check(with_change(small_config(), place, place + key + ", "));
+    EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << "no \"" << words << "\" in:\n" << outcome.err;
+  };
+  const std::string states =
+      " is not supported: optimizer states are not loaded; leave it out to start with the optimizer's initial states";
+  refuses_key(kSolver, R"("dense_opt_states_file": "a.model")",
+              "/solver/dense_opt_states_file: \"dense_opt_states_file\"" + states);
+  refuses_key(kSolver, R"("sparse_opt_states_file": ["a.model", "b.model"])",
+              "/solver/sparse_opt_states_file: \"sparse_opt_states_file\"" + states);
+  refuses_key("\"type\": \"Reshape\", ", R"("shape": [-1, 15])",
+              "/layers/3/shape: \"shape\" is not supported: say its last dimension with \"leading_dim\"");
+}
+
+TEST_F(Tolerance, ARateOfItsOwnIsNoted) {
+  const auto with_rate = [](const std::string& rate) {
+    return with_change(small_config(), kEmbedding,
+                       kEmbedding + R"( "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": )" + rate +
+                           R"(, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},)");
+  };
+  const std::string note =
+      "note: config.json /layers/2/optimizer: the rate of 'deep_emb' is its own, scaled by the top-level schedule; "
+      "HugeCTR 2.2 to 3.1 trained it with the top-level rate, and \"compatibility\": "
+      "[\"schedule_sets_embedding_rates\"] does so";
+  passes(with_rate("0.123"));
+  mentions(note);
+  const std::string config = with_rate("0.123");
+  passes(with_change(config, "\"seed\": 7", "\"seed\": 7, \"compatibility\": [\"schedule_sets_embedding_rates\"]"));
+  EXPECT_EQ(err_.find("/layers/2/optimizer"), std::string::npos) << err_;
+  passes(with_rate("0.01"));
+  EXPECT_EQ(err_.find("/layers/2/optimizer"), std::string::npos) << "the top-level rate; " << err_;
 }
 
 TEST_F(Tolerance, AnOldEmbeddingMayBeCalledByItsNewName) {

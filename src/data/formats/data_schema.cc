@@ -10,7 +10,8 @@
 namespace hctr {
 namespace {
 
-constexpr double kMost = 1 << 30;  // of anything counted per sample: products of two fit 64 bits
+constexpr int64_t kAsyncShuffle = 1 << 20;  // samples
+constexpr double kMost = 1 << 30;           // of anything counted per sample: products of two fit 64 bits
 
 std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
 
@@ -55,6 +56,14 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
     problems.note(pointer + "/criteo", "has no effect: the format is not \"Criteo\"");
   if (section.parquet.given && section.format != DataFormat::parquet)
     problems.note(pointer + "/parquet", "has no effect: the format is not \"Parquet\"");
+  if (section.async_param && !section.async_param->shuffle)
+    problems.note(pointer + "/async_param", "\"async_param\" is accepted and has no effect: data are read another way");
+  else if (section.async_param && section.shuffle == 0) {
+    section.shuffle = kAsyncShuffle;
+    problems.note(pointer + "/async_param/shuffle",
+                  cat("taken as \"shuffle\": ", kAsyncShuffle,
+                      " of the Data layer, a window of so many samples; \"shuffle\" sets another one"));
+  }
   if (section.source.empty())
     problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
 
@@ -144,7 +153,9 @@ Schema<DataSection> data_schema() {
            "evaluation batches that stay in the device's memory once they have been read, true: all; "
            "the others are read each time",
            at_least(0))
-      .ignored("async_param", "for the format RawAsync")
+      .opt("async_param", &DataSection::async_param,
+           cat("of the format RawAsync; its \"shuffle\": true is \"shuffle\": ", kAsyncShuffle,
+               " where that is left out, the other fields have no effect"))
       .ignored("num_iterations_statistics", "no statistics of the data are taken beforehand")
       .together(check_together);
 }

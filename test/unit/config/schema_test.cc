@@ -123,6 +123,14 @@ TEST(Schema, AForeignFieldIsAWarningAndNearToASetOneToo) {
             "warning /t/sizes: Thing has no field \"sizes\"; it is ignored\n");
 }
 
+TEST(Schema, ARefusedFieldIsAnErrorUnlessEmpty) {
+  const Schema<Thing> schema = Schema<Thing>(thing()).refused("states", "nobody reads them");
+  EXPECT_EQ(parse(R"({"size": 7, "states": "a"})", schema).text(),
+            "error /t/states: \"states\" is not supported: nobody reads them\n");
+  EXPECT_EQ(parse(R"({"size": 7, "states": [""]})", schema).text(),
+            "note /t/states: \"states\" is accepted and has no effect: it is empty\n");
+}
+
 TEST(Schema, StrictMakesWarningsErrors) {
   Parsed p = parse(R"({"size": 7, "comment": "hello"})");
   EXPECT_NO_THROW(p.problems.throw_if_any("c.json"));

@@ -180,5 +180,30 @@ TEST(BatchShape, MoreKeysThan32BitsCountIsAConfigError) {
               "config: sparse input \"x\": a batch of 1048576 samples could hold");
 }
 
+TEST(DataSection, AsyncShuffleIsAWindowOfSamples) {
+  const auto with = [](const std::string& fields) {
+    Problems problems;
+    const DataSection section = parsed(
+        R"({"type": "Data", "source": "a", "label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 1},
+            "sparse": [{"top": "k", "slot_num": 1, "max_feature_num_per_sample": 1}])" +
+            fields + "}",
+        problems);
+    std::string text = cat(section.shuffle, "\n");
+    for (const auto& e : problems.errors()) text += "error " + e.pointer + ": " + e.message + "\n";
+    for (const auto& e : problems.notes()) text += "note " + e.pointer + ": " + e.message + "\n";
+    return text;
+  };
+  EXPECT_EQ(
+      with(R"(, "async_param": {"num_threads": 4, "shuffle": true})"),
+      "1048576\nnote /layers/0/async_param/shuffle: taken as \"shuffle\": 1048576 of the Data layer, a window of so "
+      "many samples; \"shuffle\" sets another one\n");
+  EXPECT_EQ(with(R"(, "async_param": {"shuffle": true}, "shuffle": 500)"), "500\n");
+  EXPECT_EQ(
+      with(R"(, "async_param": {"num_threads": 4})"),
+      "0\nnote /layers/0/async_param: \"async_param\" is accepted and has no effect: data are read another way\n");
+  EXPECT_EQ(with(R"(, "async_param": {"shuffle": 2})"),
+            "0\nerror /layers/0/async_param/shuffle: expected true or false, found the integer 2\n");
+}
+
 }  // namespace
 }  // namespace hctr::data_test
