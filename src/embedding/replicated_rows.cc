@@ -73,7 +73,7 @@ void ReplicatedRows::sum_gradients(Context& ctx, int slot, Tensor dy) {
   const Tensor sums = of_rows(sums_);
   zero(ctx.stream(), sums);
   table_.sum_long_runs(ctx, slot, dy);
-  table_.sum_rows(ctx, slot, dy, sums);
+  table_.sum_row_gradients(ctx, slot, dy, sums);
   comm_.all_reduce(ctx, sums, Reduce::sum);
 }
 

@@ -144,9 +144,9 @@ void EmbeddingTable::sum_long_runs(Context& ctx, int slot, Tensor dy) {
   ops::sum_long_runs(ctx, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_);
 }
 
-void EmbeddingTable::sum_rows(Context& ctx, int slot, Tensor dy, Tensor sums) {
+void EmbeddingTable::sum_row_gradients(Context& ctx, int slot, Tensor dy, Tensor sums) {
   const Batch& batch = prepared(slot);
-  ops::sum_rows(ctx, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_, sums);
+  ops::sum_row_gradients(ctx, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_, sums);
 }
 
 void EmbeddingTable::update(Context& ctx, int slot, Tensor dy) {

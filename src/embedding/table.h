@@ -69,7 +69,7 @@ class EmbeddingTable {
   void prepare(Context&, int slot, Tensor keys, Tensor offsets);
   /// Shapes: y [samples, places, dim], row stride at will; places: spec().places(). Dtypes: f32 f16 bf16.
   void forward(Context&, int slot, Tensor y);
-  /// Before update() or sum_rows(), of the same gradients (ops::sum_long_runs). Shapes and dtypes as forward.
+  /// Before update() or sum_row_gradients(), of the same gradients (ops::sum_long_runs). Shapes and dtypes as forward.
   void sum_long_runs(Context&, int slot, Tensor dy);
   /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward.
   /// Needs ctx.state(). Ends the step: from now on lookups see the batch's rows.
@@ -95,8 +95,8 @@ class EmbeddingTable {
   void pool(Context&, const Batch&, const ops::VectorBlocks* owners, Tensor y) const;
   void pool(Context&, const Batch&, const ops::SampleParts&) const;
   const ops::RowData& data() const { return store_.data(); }
-  /// ops::sum_rows of the batch.
-  void sum_rows(Context&, int slot, Tensor dy, Tensor sums);
+  /// ops::sum_row_gradients of the batch.
+  void sum_row_gradients(Context&, int slot, Tensor dy, Tensor sums);
   /// What update() does once the rows of the batch have their updates.
   void end_step(Context&, int slot);
   /// Of a table with fixed keys: see RowStore.

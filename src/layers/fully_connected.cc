@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/linear.h"
+#include "ops/reduce_axis.h"
 
 namespace hctr {
 namespace {

@@ -4,6 +4,7 @@
 #include "layers/layer_type.h"
 #include "ops/add.h"
 #include "ops/linear.h"
+#include "ops/reduce_axis.h"
 
 namespace hctr {
 namespace {

@@ -50,17 +50,6 @@ void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
   HCTR_ON_DEVICE(ctx, linear(ctx, x, w, bias, y));
 }
 
-void sum_rows(Context& ctx, Tensor dy, Tensor db) {
-  expect_on("sum_rows", ctx.device(), dy);
-  expect_on("sum_rows", ctx.device(), db);
-  HCTR_EXPECT(dy.rank() == 2, "sum_rows of a tensor of shape ", to_string(dy.shape()));
-  expect_shape("sum_rows db", db, {dy.dim(1)});
-  HCTR_EXPECT(db.dense(), "sum_rows into strided sums");
-  HCTR_EXPECT(db.dtype() == dy.dtype() || (db.dtype() == DType::f32 && size_of(dy.dtype()) == 2), "sum_rows of ",
-              name_of(dy.dtype()), " as ", name_of(db.dtype()));
-  HCTR_ON_DEVICE(ctx, sum_rows(ctx, dy, db));
-}
-
 namespace {
 
 /// op(t) of a matrix: element (i, j) at data[i * row + j * column].
@@ -173,29 +162,6 @@ void cpu::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_
 
 void cpu::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
   multiply(ctx, x, Transpose::no, w, Transpose::no, &bias, y);
-}
-
-void cpu::sum_rows(Context& ctx, Tensor dy, Tensor db) {
-  const auto run = [&]<class T, class Out>() {
-    const auto rows = dy.view<const T, 2>();
-    Out* sums = db.data<Out>();
-    constexpr int64_t kColumns = 64,
-                      kRows = 128;  // sums of 128 rows first, then of these: less rounding, the same order
-    ctx.threads().parallel_for(rows.size(1), kColumns, [&](int64_t begin, int64_t end) {
-      Acc<T> total[kColumns] = {};
-      for (int64_t first = 0; first < rows.size(0); first += kRows) {
-        Acc<T> sum[kColumns] = {};
-        for (int64_t b = first; b < std::min(first + kRows, rows.size(0)); ++b)
-          for (int64_t j = 0; j < end - begin; ++j) sum[j] += static_cast<Acc<T>>(rows.row(b)[begin + j]);
-        for (int64_t j = 0; j < end - begin; ++j) total[j] += sum[j];
-      }
-      for (int64_t j = 0; j < end - begin; ++j) sums[begin + j] = static_cast<Out>(total[j]);
-    });
-  };
-  dispatch_real(dy.dtype(), [&]<class T>() {
-    if (db.dtype() == dy.dtype()) return run.template operator()<T, T>();
-    if constexpr (sizeof(T) == 2) run.template operator()<T, float>();
-  });
 }
 
 }  // namespace hctr::ops

@@ -4,7 +4,6 @@
 #include "ops/linear.h"
 
 #include "device/cuda_libraries.cuh"
-#include "ops/element_loops.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -133,29 +132,6 @@ void multiply(Context& ctx, const char* name, const Problem& p) {
   });
 }
 
-/// A block of 1024 threads sums kColumns neighbouring columns: each thread every kLanes-th row of one column, then a
-/// tree over the lanes. kColumns is 32 bytes of a row, what memory delivers at least.
-template <class T, class Out>
-__global__ void sum_rows_kernel(View<const T, 2> dy, Out* db) {
-  constexpr int kColumns = 32 / sizeof(T), kLanes = 1024 / kColumns;
-  __shared__ float sums[kLanes][kColumns + 1];
-  const int column = static_cast<int>(threadIdx.x) % kColumns, lane = static_cast<int>(threadIdx.x) / kColumns;
-  const int64_t j = static_cast<int64_t>(blockIdx.x) * kColumns + column;
-  float sum = 0;
-  if (j < dy.size(1)) {
-#pragma unroll 4
-    for (int64_t b = lane; b < dy.size(0); b += kLanes) sum += static_cast<float>(dy.row(b)[j]);
-  }
-  sums[lane][column] = sum;
-  __syncthreads();
-#pragma unroll
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    if (lane < half) sums[lane][column] += sums[lane + half][column];
-    __syncthreads();
-  }
-  if (lane == 0 && j < dy.size(1)) db[j] = static_cast<Out>(sums[0][column]);
-}
-
 }  // namespace
 
 void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
@@ -164,18 +140,6 @@ void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of
 
 void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
   multiply(ctx, "linear", {x, w, y, Transpose::no, Transpose::no, &bias});
-}
-
-void cuda::sum_rows(Context& ctx, Tensor dy, Tensor db) {
-  const auto run = [&]<class T, class Out>() {
-    constexpr int64_t kColumns = 32 / sizeof(T);
-    launch(ctx, "sum_rows", Grid{(dy.dim(1) + kColumns - 1) / kColumns, 1024, 0}, sum_rows_kernel<T, Out>,
-           dy.view<const T, 2>(), db.data<Out>());
-  };
-  dispatch_float(dy.dtype(), [&]<class T>() {
-    if (db.dtype() == dy.dtype()) return run.template operator()<T, T>();
-    if constexpr (sizeof(T) == 2) run.template operator()<T, float>();
-  });
 }
 
 }  // namespace hctr::ops

@@ -17,8 +17,4 @@ HCTR_OP(void matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b
 /// one dtype.
 HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y))
 
-/// db[j] = sum over rows of dy[., j], in a fixed order. Shapes: dy [batch, out], db [out]. Dtypes: as in matmul, db may
-/// be f32.
-HCTR_OP(void sum_rows(Context&, Tensor dy, Tensor db))
-
 }  // namespace hctr::ops

@@ -3,9 +3,9 @@
 #include "ops/multi_cross.h"
 
 #include "ops/element_loops.cuh"
-#include "ops/linear.h"
 #include "ops/multi_cross_layout.h"
 #include "ops/reduce.cuh"
+#include "ops/reduce_axis.h"
 
 namespace hctr::ops {
 namespace {

@@ -3,7 +3,7 @@
 #include "ops/prelu.h"
 
 #include "ops/element_loops.cuh"
-#include "ops/linear.h"
+#include "ops/reduce_axis.h"
 #include "ops/row_parts.h"
 
 namespace hctr::ops {

@@ -63,4 +63,38 @@ void cpu::spread_axis(Context& ctx, Tensor dy, int axis, float factor, Tensor dx
   });
 }
 
+void sum_rows(Context& ctx, Tensor x, Tensor sums) {
+  expect_on("sum_rows", ctx.device(), x);
+  expect_on("sum_rows", ctx.device(), sums);
+  HCTR_EXPECT(x.rank() == 2, "sum_rows of a tensor of shape ", to_string(x.shape()));
+  expect_shape("sum_rows sums", sums, {x.dim(1)});
+  HCTR_EXPECT(sums.dense(), "sum_rows into strided sums");
+  HCTR_EXPECT(sums.dtype() == x.dtype() || (sums.dtype() == DType::f32 && size_of(x.dtype()) == 2), "sum_rows of ",
+              name_of(x.dtype()), " as ", name_of(sums.dtype()));
+  HCTR_ON_DEVICE(ctx, sum_rows(ctx, x, sums));
+}
+
+void cpu::sum_rows(Context& ctx, Tensor x, Tensor sums) {
+  const auto run = [&]<class T, class Out>() {
+    const auto rows = x.view<const T, 2>();
+    Out* to = sums.data<Out>();
+    constexpr int64_t kColumns = 64,
+                      kRows = 128;  // sums of 128 rows first, then of these: less rounding, the same order
+    ctx.threads().parallel_for(rows.size(1), kColumns, [&](int64_t begin, int64_t end) {
+      Acc<T> total[kColumns] = {};
+      for (int64_t first = 0; first < rows.size(0); first += kRows) {
+        Acc<T> sum[kColumns] = {};
+        for (int64_t b = first; b < std::min(first + kRows, rows.size(0)); ++b)
+          for (int64_t j = 0; j < end - begin; ++j) sum[j] += static_cast<Acc<T>>(rows.row(b)[begin + j]);
+        for (int64_t j = 0; j < end - begin; ++j) total[j] += sum[j];
+      }
+      for (int64_t j = 0; j < end - begin; ++j) to[begin + j] = static_cast<Out>(total[j]);
+    });
+  };
+  dispatch_real(x.dtype(), [&]<class T>() {
+    if (sums.dtype() == x.dtype()) return run.template operator()<T, T>();
+    if constexpr (sizeof(T) == 2) run.template operator()<T, float>();
+  });
+}
+
 }  // namespace hctr::ops

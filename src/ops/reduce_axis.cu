@@ -9,11 +9,15 @@
 namespace hctr::ops {
 namespace {
 
-/// A block of 1024 threads sums kColumns neighbouring columns over all rows: each thread every kLanes-th row, then a
-/// tree.
+/// 32 bytes of a row, the least that memory delivers at once.
 template <class T>
-__global__ void sum_over_rows_kernel(View<const T, 2> x, float factor, T* y) {
-  constexpr int kColumns = 32 / sizeof(T), kLanes = 1024 / kColumns;
+inline constexpr int kSumColumns = 32 / sizeof(T);
+
+/// A block of 1024 threads sums kColumns neighbouring columns over all rows: each thread every kLanes-th row of one
+/// column, then a tree over the lanes.
+template <class T, class Out>
+__global__ void sum_rows_kernel(View<const T, 2> x, float factor, Out* y) {
+  constexpr int kColumns = kSumColumns<T>, kLanes = 1024 / kColumns;
   __shared__ float sums[kLanes][kColumns + 1];
   const int column = static_cast<int>(threadIdx.x) % kColumns, lane = static_cast<int>(threadIdx.x) / kColumns;
   const int64_t j = static_cast<int64_t>(blockIdx.x) * kColumns + column;
@@ -29,7 +33,13 @@ __global__ void sum_over_rows_kernel(View<const T, 2> x, float factor, T* y) {
     if (lane < half) sums[lane][column] += sums[lane + half][column];
     __syncthreads();
   }
-  if (lane == 0 && j < x.size(1)) y[j] = static_cast<T>(factor * sums[0][column]);
+  if (lane == 0 && j < x.size(1)) y[j] = static_cast<Out>(factor * sums[0][column]);
+}
+
+template <class T, class Out>
+void launch_sum_rows(Context& ctx, const char* name, View<const T, 2> x, float factor, Out* y) {
+  cuda::launch(ctx, name, cuda::Grid{(x.size(1) + kSumColumns<T> - 1) / kSumColumns<T>, 1024, 0},
+               sum_rows_kernel<T, Out>, x, factor, y);
 }
 
 /// x [b, n, v] to y [b, v].
@@ -92,9 +102,7 @@ void cuda::sum_axis(Context& ctx, Tensor x, int axis, float factor, Tensor y) {
     const View<T, 2> to = y.matrix<T>();
     constexpr int V = 16 / sizeof(T);
     if (axis == 0) {
-      constexpr int64_t kColumns = 32 / sizeof(T);
-      launch(ctx, "sum_axis", Grid{(y.elements() + kColumns - 1) / kColumns, 1024, 0}, sum_over_rows_kernel<T>,
-             View<const T, 2>{from.data, {x.rows(), y.elements()}, x.row_stride()}, factor, to.data);
+      launch_sum_rows<T>(ctx, "sum_axis", {from.data, {x.rows(), y.elements()}, x.row_stride()}, factor, to.data);
     } else if (axis == x.rank() - 1) {
       launch(ctx, "sum_axis", grid_for(32 * to.size(0) * to.size(1)), sum_within_kernel<T>, from, x.dim(axis), factor,
              to);
@@ -115,6 +123,14 @@ void cuda::spread_axis(Context& ctx, Tensor dy, int axis, float factor, Tensor d
     const bool packs = takes_packs<V>(to);
     launch(ctx, "spread_axis", grid_for(to.size(0) * stretches_per_row(to.size(1), packs ? V : 1)),
            packs ? spread_axis_kernel<V, T> : spread_axis_kernel<1, T>, dy.matrix<const T>(), rule, factor, to);
+  });
+}
+
+void cuda::sum_rows(Context& ctx, Tensor x, Tensor sums) {
+  dispatch_float(x.dtype(), [&]<class T>() {
+    const View<const T, 2> from = x.view<const T, 2>();
+    if (sums.dtype() == x.dtype()) return launch_sum_rows<T>(ctx, "sum_rows", from, 1, sums.data<T>());
+    if constexpr (sizeof(T) == 2) launch_sum_rows<T>(ctx, "sum_rows", from, 1, sums.data<float>());
   });
 }
 

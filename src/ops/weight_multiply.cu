@@ -2,7 +2,7 @@
 #include "ops/weight_multiply.h"
 
 #include "ops/element_loops.cuh"
-#include "ops/linear.h"
+#include "ops/reduce_axis.h"
 #include "ops/row_parts.h"
 
 namespace hctr::ops {

@@ -22,12 +22,12 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
   HCTR_ON_DEVICE(ctx, update_rows(ctx, optimizer, batch, groups, combiner, dy, piece_sums, data));
 }
 
-void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums,
-              Tensor sums) {
-  HCTR_EXPECT(ctx.state() && sums.rank() == 2 && sums.dense(), "sum_rows without the step's scalars, or into ",
+void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy,
+                       const float* piece_sums, Tensor sums) {
+  HCTR_EXPECT(ctx.state() && sums.rank() == 2 && sums.dense(), "sum_row_gradients without the step's scalars, or into ",
               to_string(sums.shape()));
-  expect_shape("sum_rows dy", dy, {batch.samples, batch.places, sums.dim(1)});
-  HCTR_ON_DEVICE(ctx, sum_rows(ctx, batch, groups, combiner, dy, piece_sums, sums));
+  expect_shape("sum_row_gradients dy", dy, {batch.samples, batch.places, sums.dim(1)});
+  HCTR_ON_DEVICE(ctx, sum_row_gradients(ctx, batch, groups, combiner, dy, piece_sums, sums));
 }
 
 void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
@@ -205,8 +205,8 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
   });
 }
 
-void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums,
-              Tensor sums) {
+void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy,
+                       const float* piece_sums, Tensor sums) {
   if (ctx.state()->skip) return;
   const RowData data = rows_of_sums(sums);
   dispatch_float(dy.dtype(), [&]<class T>() {

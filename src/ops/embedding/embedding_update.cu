@@ -292,8 +292,8 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
   });
 }
 
-void sum_rows(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, const float* piece_sums,
-              Tensor sums) {
+void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy,
+                       const float* piece_sums, Tensor sums) {
   const RowData data = rows_of_sums(sums);
   const Optimizer none;
   dispatch_gradients<PlainRows>(

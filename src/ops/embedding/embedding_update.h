@@ -7,10 +7,10 @@
 
 namespace hctr::ops {
 
-/// Ahead of update_rows or sum_rows, which take each row's gradient g = the sum over its occurrences of weight(bag) *
-/// dy[bag], in the order of keys (see kPiece): that of every long run, in piece_sums[first piece of the run, :].
-/// Shapes: dy [samples, places, dim], row stride at will; piece_sums [RowGroups::most_pieces, dim], all overwritten.
-/// Dtypes: dy f32 f16 bf16; sums f32.
+/// Ahead of update_rows or sum_row_gradients, which take each row's gradient g = the sum over its occurrences of
+/// weight(bag) * dy[bag], in the order of keys (see kPiece): that of every long run, in piece_sums[first piece of the
+/// run, :]. Shapes: dy [samples, places, dim], row stride at will; piece_sums [RowGroups::most_pieces, dim], all
+/// overwritten. Dtypes: dy f32 f16 bf16; sums f32.
 HCTR_OP(void sum_long_runs(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, float* piece_sums))
 
 /// For every row of the batch: g divided by the loss scale, then the rule once (row_rules.h: with data.last_step the
@@ -24,7 +24,8 @@ HCTR_OP(void update_rows(Context&, const Optimizer&, KeyBatch, RowGroups, Combin
 /// The sums alone, where rows live on several ranks: sums[row, :] = g of every row of the batch, still times the loss
 /// scale; other rows of `sums` stay. When the step is one to skip, all stay. Shapes: sums [rows, dim], dense, row 0
 /// nobody's. Dtypes: sums f32; dy as above.
-HCTR_OP(void sum_rows(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, const float* piece_sums, Tensor sums))
+HCTR_OP(void sum_row_gradients(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, const float* piece_sums,
+                               Tensor sums))
 
 /// The rule with g = 0 for rows 1 to *rows that update_rows has not marked; takes the marks off. Nothing when the step
 /// is one to skip. Needs ctx.state().

@@ -55,7 +55,7 @@ struct TakeGradientRule : RuleDefaults {
   HCTR_HD static void update(const Optimizer&, const UpdateScalars&, float g, float& w, float*) { w = g; }
 };
 
-/// Where sum_rows writes, as rows.
+/// Where sum_row_gradients writes, as rows.
 inline RowData rows_of_sums(const Tensor& sums) {
   RowData data;
   data.dim = sums.dim(1);

@@ -1,5 +1,6 @@
 #include "ops/linear.h"
 
+#include "ops/reduce_axis.h"
 #include "support/message_of.h"
 #include "support/op_test.h"
 
@@ -71,28 +72,6 @@ OP_TEST(Linear) {
     const std::vector<double> bias = t["bias"];
     for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i % out];
     t.expect("y", y);
-  });
-}
-
-OP_TEST(SumRows) {
-  rounding(Rounding::sum);
-  row("typical", {{"dy", {64, 33}}});
-  row("many rows", {{"dy", {3000, 3}}});
-  row("many columns", {{"dy", {5, 1000}}});
-  row("one column", {{"dy", {700, 1}}});
-  row("one element", {{"dy", {1, 1}}});
-  row("no rows", {{"dy", {0, 5}}});
-  large("large", {{"dy", {20000, 257}}});
-  forward([](Rig& t) {
-    ops::sum_rows(t.ctx, t["dy"], t.out("db", {t["dy"].dim(1)}));
-    ops::sum_rows(t.ctx, t["dy"], t.out("wide", {t["dy"].dim(1)}, Type::wide));
-  });
-  expected([](const auto& t) {
-    std::vector<double> sums(t.size("dy", 1));
-    const std::vector<double> dy = t["dy"];
-    for (size_t i = 0; i < dy.size(); ++i) sums[i % sums.size()] += dy[i];
-    t.expect("db", sums);
-    t.expect("wide", sums);
   });
 }
 

@@ -64,5 +64,27 @@ TEST(ReduceAxisOp, ByHand) {
   }
 }
 
+OP_TEST(SumRows) {
+  rounding(Rounding::sum);
+  row("typical", {{"x", {64, 33}}});
+  row("many rows", {{"x", {3000, 3}}});
+  row("many columns", {{"x", {5, 1000}}});
+  row("one column", {{"x", {700, 1}}});
+  row("one element", {{"x", {1, 1}}});
+  row("no rows", {{"x", {0, 5}}});
+  large("large", {{"x", {20000, 257}}});
+  forward([](Rig& t) {
+    ops::sum_rows(t.ctx, t["x"], t.out("sums", {t["x"].dim(1)}));
+    ops::sum_rows(t.ctx, t["x"], t.out("wide", {t["x"].dim(1)}, Type::wide));
+  });
+  expected([](const auto& t) {
+    std::vector<double> sums(t.size("x", 1));
+    const std::vector<double> x = t["x"];
+    for (size_t i = 0; i < x.size(); ++i) sums[i % sums.size()] += x[i];
+    t.expect("sums", sums);
+    t.expect("wide", sums);
+  });
+}
+
 }  // namespace
 }  // namespace hctr::test

@@ -156,8 +156,8 @@ TEST_P(ReplicatedRowsOp, SumsByRowAreTheGradientsThatAnUpdateTakes) {
           table(t.device, (kRows + 1) * kDim);
       const Tensor gradients = dy.tensor({kSamples, kSlots, kDim});
       ops::sum_long_runs(ctx, t.batch, t.groups, combiner, gradients, t.sums_of_pieces.data());
-      ops::sum_rows(ctx, t.batch, t.groups, combiner, gradients, t.sums_of_pieces.data(),
-                    sums.tensor({kRows + 1, kDim}));
+      ops::sum_row_gradients(ctx, t.batch, t.groups, combiner, gradients, t.sums_of_pieces.data(),
+                             sums.tensor({kRows + 1, kDim}));
       // Descent from 0 with a rate of -1 arrives at the gradient.
       ops::RowData data;
       data.dim = kDim;
