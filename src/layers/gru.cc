@@ -1,10 +1,12 @@
 // GRU: one layer of gated recurrent units over a sequence, from its first step to its last.
 #include "ops/gru.h"
+#include "ops/checks.h"
 
 #include "layers/layer_type.h"
 #include "ops/copy.h"
 #include "ops/fill.h"
 #include "ops/linear.h"
+#include "ops/reduce_axis.h"
 
 namespace hctr {
 namespace {
@@ -22,7 +24,7 @@ class Gru : public Layer {
       : params_(params), units_(params.num_output), steps_(params.sequence), width_(params.vector_size) {}
 
   LayerPlan plan(const Specs& inputs) const override {
-    const DType dtype = inputs[0].dtype, wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+    const DType dtype = inputs[0].dtype, wide = ops::sum_dtype(dtype);
     const int64_t batch = batch_of(inputs[0].shape), rows = batch * steps_;
     const auto start = [&](Initializer word, int64_t in) {
       return initial_values(word == Initializer::by_default ? Initializer::xavier_uniform : word,

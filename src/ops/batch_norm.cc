@@ -1,24 +1,15 @@
 #include "ops/batch_norm.h"
 
 #include "ops/batch_norm_rules.h"
+#include "ops/checks.h"
 
 namespace hctr::ops {
 namespace {
 
-/// The type of sums and statistics.
-DType wide(DType of) { return of == DType::f64 ? DType::f64 : DType::f32; }
-
-void check_small(const char* what, Context& ctx, const Tensor& t, Shape shape, DType dtype) {
-  expect_on(what, ctx.device(), t);
-  expect_shape(what, t, shape);
-  HCTR_EXPECT(t.dtype() == dtype && t.dense(), what, ": ", name_of(t.dtype()), t.dense() ? "" : " in strided rows",
-              ", expected dense ", name_of(dtype));
-}
-
 void check_running(const char* what, Context& ctx, const RunningStatistics& r, int64_t n, DType dtype) {
-  check_small(what, ctx, r.mean, {n}, dtype);
-  check_small(what, ctx, r.var, {n}, dtype);
-  check_small(what, ctx, r.weight, {1}, dtype);
+  expect_dense_tensor(what, ctx.device(), r.mean, {n}, dtype);
+  expect_dense_tensor(what, ctx.device(), r.var, {n}, dtype);
+  expect_dense_tensor(what, ctx.device(), r.weight, {1}, dtype);
 }
 
 void check_matrix(const char* what, Context& ctx, const Tensor& x) {
@@ -37,9 +28,9 @@ void check_scratch(const char* what, Context& ctx, const Tensor& scratch, int64_
 void batch_norm_sums(Context& ctx, Tensor x, RunningStatistics running, Tensor scratch, Tensor sums) {
   check_matrix("batch_norm_sums", ctx, x);
   const int64_t n = x.dim(1);
-  check_running("batch_norm_sums running", ctx, running, n, wide(x.dtype()));
+  check_running("batch_norm_sums running", ctx, running, n, sum_dtype(x.dtype()));
   check_scratch("batch_norm_sums scratch", ctx, scratch, n);
-  check_small("batch_norm_sums sums", ctx, sums, {2 * n + 1}, wide(x.dtype()));
+  expect_dense_tensor("batch_norm_sums sums", ctx.device(), sums, {2 * n + 1}, sum_dtype(x.dtype()));
   HCTR_EXPECT(ctx.state(), "batch_norm_sums without a step's state");
   HCTR_ON_DEVICE(ctx, batch_norm_sums(ctx, x, running, scratch, sums));
 }
@@ -60,8 +51,8 @@ void batch_norm_statistics(Context& ctx, Tensor sums, float factor, float eps, R
                            Tensor batch) {
   HCTR_EXPECT(batch.rank() == 2, "batch_norm_statistics into a tensor of shape ", to_string(batch.shape()));
   const int64_t n = batch.dim(1);
-  check_small("batch_norm_statistics sums", ctx, sums, {2 * n + 1}, wide(sums.dtype()));
-  check_small("batch_norm_statistics batch", ctx, batch, {2, n}, sums.dtype());
+  expect_dense_tensor("batch_norm_statistics sums", ctx.device(), sums, {2 * n + 1}, sum_dtype(sums.dtype()));
+  expect_dense_tensor("batch_norm_statistics batch", ctx.device(), batch, {2, n}, sums.dtype());
   check_running("batch_norm_statistics running", ctx, running, n, sums.dtype());
   HCTR_ON_DEVICE(ctx, batch_norm_statistics(ctx, sums, factor, eps, running, batch));
 }
@@ -73,8 +64,8 @@ void cpu::batch_norm_statistics(Context&, Tensor sums, float factor, float eps, 
     A* weight = running.weight.data<A>();
     const A* from = sums.data<const A>();
     for (int64_t j = 0; j < n; ++j)
-      take_in_column(from, n, j, static_cast<A>(factor), static_cast<A>(eps), *weight, running.mean.data<A>(),
-                     running.var.data<A>(), batch.data<A>());
+      update_statistics(from, n, j, static_cast<A>(factor), static_cast<A>(eps), *weight, running.mean.data<A>(),
+                        running.var.data<A>(), batch.data<A>());
     if (from[2 * n] > 0) *weight = (1 - static_cast<A>(factor)) * *weight + static_cast<A>(factor);
   };
   sums.dtype() == DType::f64 ? run.template operator()<double>() : run.template operator()<float>();
@@ -82,7 +73,7 @@ void cpu::batch_norm_statistics(Context&, Tensor sums, float factor, float eps, 
 
 void batch_norm_running(Context& ctx, RunningStatistics running, float eps, Tensor batch) {
   HCTR_EXPECT(batch.rank() == 2, "batch_norm_running into a tensor of shape ", to_string(batch.shape()));
-  check_small("batch_norm_running batch", ctx, batch, {2, batch.dim(1)}, wide(batch.dtype()));
+  expect_dense_tensor("batch_norm_running batch", ctx.device(), batch, {2, batch.dim(1)}, sum_dtype(batch.dtype()));
   check_running("batch_norm_running", ctx, running, batch.dim(1), batch.dtype());
   HCTR_ON_DEVICE(ctx, batch_norm_running(ctx, running, eps, batch));
 }
@@ -106,15 +97,15 @@ void batch_norm_apply(Context& ctx, Tensor x, Tensor batch, Tensor gamma, Tensor
   const int64_t n = x.dim(1);
   expect_shape("batch_norm_apply y", y, x.shape());
   expect_alike("batch_norm_apply", {x, y});
-  check_small("batch_norm_apply batch", ctx, batch, {2, n}, wide(x.dtype()));
-  check_small("batch_norm_apply gamma", ctx, gamma, {n}, x.dtype());
-  check_small("batch_norm_apply beta", ctx, beta, {n}, x.dtype());
+  expect_dense_tensor("batch_norm_apply batch", ctx.device(), batch, {2, n}, sum_dtype(x.dtype()));
+  expect_dense_tensor("batch_norm_apply gamma", ctx.device(), gamma, {n}, x.dtype());
+  expect_dense_tensor("batch_norm_apply beta", ctx.device(), beta, {n}, x.dtype());
   HCTR_ON_DEVICE(ctx, batch_norm_apply(ctx, x, batch, gamma, beta, y));
 }
 
 void cpu::batch_norm_apply(Context& ctx, Tensor x, Tensor batch, Tensor gamma, Tensor beta, Tensor y) {
   dispatch_real(x.dtype(), [&]<class T>() {
-    map_columns(ctx, Normalize<T>{batch.data<const Acc<T>>(), x.dim(1), gamma.data<const T>(), beta.data<const T>()},
+    map_columns(ctx, Normalize<T>{statistics_of<Acc<T>>(batch), gamma.data<const T>(), beta.data<const T>()},
                 y.matrix<T>(), x.matrix<const T>());
   });
 }
@@ -124,9 +115,9 @@ void batch_norm_backward_sums(Context& ctx, Tensor x, Tensor dy, Tensor batch, T
   const int64_t n = x.dim(1);
   expect_shape("batch_norm_backward_sums dy", dy, x.shape());
   expect_alike("batch_norm_backward_sums", {x, dy});
-  check_small("batch_norm_backward_sums batch", ctx, batch, {2, n}, wide(x.dtype()));
+  expect_dense_tensor("batch_norm_backward_sums batch", ctx.device(), batch, {2, n}, sum_dtype(x.dtype()));
   check_scratch("batch_norm_backward_sums scratch", ctx, scratch, n);
-  check_small("batch_norm_backward_sums d_sums", ctx, d_sums, {2, n}, wide(x.dtype()));
+  expect_dense_tensor("batch_norm_backward_sums d_sums", ctx.device(), d_sums, {2, n}, sum_dtype(x.dtype()));
   HCTR_EXPECT(ctx.state(), "batch_norm_backward_sums without a step's state");
   HCTR_ON_DEVICE(ctx, batch_norm_backward_sums(ctx, x, dy, batch, scratch, d_sums));
 }
@@ -135,8 +126,7 @@ void cpu::batch_norm_backward_sums(Context& ctx, Tensor x, Tensor dy, Tensor bat
   const int64_t n = x.dim(1);
   dispatch_real(x.dtype(), [&]<class T>() {
     Acc<T>* to = d_sums.data<Acc<T>>();
-    sum_columns(ctx, valid_rows(*ctx.state(), x.rows()), n,
-                BackwardSums<T>{x.matrix<const T>(), dy.matrix<const T>(), batch.data<const Acc<T>>()}, to, to + n);
+    sum_columns(ctx, valid_rows(*ctx.state(), x.rows()), n, batch_norm_gradient_sums<T>(x, dy, batch), to, to + n);
   });
 }
 
@@ -147,10 +137,10 @@ void batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor
   expect_shape("batch_norm_backward dy", dy, x.shape());
   expect_shape("batch_norm_backward dx", dx, x.shape());
   expect_alike("batch_norm_backward", {x, dy, dx});
-  check_small("batch_norm_backward batch", ctx, batch, {2, n}, wide(x.dtype()));
-  check_small("batch_norm_backward gamma", ctx, gamma, {n}, x.dtype());
-  check_small("batch_norm_backward sums", ctx, sums, {2 * n + 1}, wide(x.dtype()));
-  check_small("batch_norm_backward d_sums", ctx, d_sums, {2, n}, wide(x.dtype()));
+  expect_dense_tensor("batch_norm_backward batch", ctx.device(), batch, {2, n}, sum_dtype(x.dtype()));
+  expect_dense_tensor("batch_norm_backward gamma", ctx.device(), gamma, {n}, x.dtype());
+  expect_dense_tensor("batch_norm_backward sums", ctx.device(), sums, {2 * n + 1}, sum_dtype(x.dtype()));
+  expect_dense_tensor("batch_norm_backward d_sums", ctx.device(), d_sums, {2, n}, sum_dtype(x.dtype()));
   HCTR_EXPECT(ctx.state(), "batch_norm_backward without a step's state");
   HCTR_ON_DEVICE(ctx, batch_norm_backward(ctx, x, dy, batch, gamma, sums, d_sums, dx));
 }
@@ -158,11 +148,8 @@ void batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor
 void cpu::batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor gamma, Tensor sums, Tensor d_sums,
                               Tensor dx) {
   dispatch_real(x.dtype(), [&]<class T>() {
-    using A = Acc<T>;
-    map_columns(ctx,
-                NormalizeBackward<T>{batch.data<const A>(), x.dim(1), gamma.data<const T>(), sums.data<const A>(),
-                                     d_sums.data<const A>(), ctx.state(), x.rows()},
-                dx.matrix<T>(), x.matrix<const T>(), dy.matrix<const T>());
+    map_columns(ctx, batch_norm_backward_of<T>(x, batch, gamma, sums, d_sums, ctx.state()), dx.matrix<T>(),
+                x.matrix<const T>(), dy.matrix<const T>());
   });
 }
 

@@ -17,7 +17,8 @@ __global__ void count_rows_kernel(const StepState* state, int64_t rows, float* c
 __global__ void batch_norm_statistics_kernel(const float* sums, int64_t n, float factor, float eps, float* mean,
                                              float* var, float* weight, float* batch) {
   const float before = *weight;
-  for (int64_t j = threadIdx.x; j < n; j += kThreads) take_in_column(sums, n, j, factor, eps, before, mean, var, batch);
+  for (int64_t j = threadIdx.x; j < n; j += kThreads)
+    update_statistics(sums, n, j, factor, eps, before, mean, var, batch);
   __syncthreads();  // every thread has read the weight
   if (threadIdx.x == 0 && sums[2 * n] > 0) *weight = (1 - factor) * before + factor;
 }
@@ -59,7 +60,7 @@ void cuda::batch_norm_running(Context& ctx, RunningStatistics running, float eps
 void cuda::batch_norm_apply(Context& ctx, Tensor x, Tensor batch, Tensor gamma, Tensor beta, Tensor y) {
   dispatch_float(x.dtype(), [&]<class T>() {
     map_columns<Normalize<T>, T, 1>(ctx, "batch_norm_apply",
-                                    {batch.data<const float>(), x.dim(1), gamma.data<const T>(), beta.data<const T>()},
+                                    {statistics_of<float>(batch), gamma.data<const T>(), beta.data<const T>()},
                                     {{x.matrix<const T>()}}, y.matrix<T>());
   });
 }
@@ -68,20 +69,17 @@ void cuda::batch_norm_backward_sums(Context& ctx, Tensor x, Tensor dy, Tensor ba
   const int64_t n = x.dim(1);
   float* to = d_sums.data<float>();
   dispatch_float(x.dtype(), [&]<class T>() {
-    sum_columns<T>(ctx, "batch_norm_backward_sums", ctx.state(), x.rows(), n,
-                   BackwardSums<T>{x.matrix<const T>(), dy.matrix<const T>(), batch.data<const float>()}, scratch, to,
-                   to + n);
+    sum_columns<T>(ctx, "batch_norm_backward_sums", ctx.state(), x.rows(), n, batch_norm_gradient_sums<T>(x, dy, batch),
+                   scratch, to, to + n);
   });
 }
 
 void cuda::batch_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor batch, Tensor gamma, Tensor sums,
                                Tensor d_sums, Tensor dx) {
   dispatch_float(x.dtype(), [&]<class T>() {
-    map_columns<NormalizeBackward<T>, T, 2>(
-        ctx, "batch_norm_backward",
-        {batch.data<const float>(), x.dim(1), gamma.data<const T>(), sums.data<const float>(),
-         d_sums.data<const float>(), ctx.state(), x.rows()},
-        {{x.matrix<const T>(), dy.matrix<const T>()}}, dx.matrix<T>());
+    map_columns<NormalizeBackward<T>, T, 2>(ctx, "batch_norm_backward",
+                                            batch_norm_backward_of<T>(x, batch, gamma, sums, d_sums, ctx.state()),
+                                            {{x.matrix<const T>(), dy.matrix<const T>()}}, dx.matrix<T>());
   });
 }
 

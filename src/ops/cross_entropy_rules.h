@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "device/tensor.h"
+#include "ops/activation_rules.h"
 
 namespace hctr::ops {
 
@@ -14,7 +15,7 @@ struct CrossEntropyTerm {
   A logit, target, weight;
   bool has_label = true;
 
-  HCTR_HD A probability() const { return 1 / (1 + std::exp(-logit)); }
+  HCTR_HD A probability() const { return Sigmoid::value(logit); }
   /// weight * (max(z, 0) - z y + log(1 + exp(-|z|))).
   HCTR_HD A loss() const {
     const A z = logit, distance = z < 0 ? -z : z;

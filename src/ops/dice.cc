@@ -1,26 +1,17 @@
 #include "ops/dice.h"
 
+#include "ops/checks.h"
 #include "ops/dice_rules.h"
 
 namespace hctr::ops {
 namespace {
 
-DType wide(DType of) { return of == DType::f64 ? DType::f64 : DType::f32; }
-
 void check(const char* what, Context& ctx, const Tensor& x, const Tensor& like, const Tensor& batch) {
   expect_on(what, ctx.device(), x);
-  expect_on(what, ctx.device(), batch);
   HCTR_EXPECT(x.rank() == 2, what, " of a tensor of shape ", to_string(x.shape()));
   expect_shape(what, like, x.shape());
   expect_alike(what, {x, like});
-  expect_shape(what, batch, {2, x.dim(1)});
-  HCTR_EXPECT(batch.dtype() == wide(x.dtype()) && batch.dense(), what, ": statistics in ", name_of(batch.dtype()));
-}
-
-void check_start(const char* what, Context& ctx, const Tensor& start, int64_t n, DType dtype) {
-  expect_on(what, ctx.device(), start);
-  expect_shape(what, start, {n + 1});
-  HCTR_EXPECT(start.dtype() == dtype && start.dense(), what, ": start in ", name_of(start.dtype()));
+  expect_dense_tensor(what, ctx.device(), batch, {2, x.dim(1)}, sum_dtype(x.dtype()));
 }
 
 void check_sums(const char* what, Context& ctx, const Tensor& x, const Tensor& scratch, const Tensor& sums) {
@@ -31,18 +22,13 @@ void check_sums(const char* what, Context& ctx, const Tensor& x, const Tensor& s
   HCTR_EXPECT(ctx.state(), what, " without a step's state");
 }
 
-template <class T>
-Dice<T> dice_of(float alpha, const Tensor& batch) {
-  return {static_cast<Acc<T>>(alpha), batch.data<const Acc<T>>(), batch.dim(1)};
-}
-
 }  // namespace
 
 void dice_start(Context& ctx, Tensor x, Tensor start) {
   expect_on("dice_start", ctx.device(), x);
   HCTR_EXPECT(x.rank() == 2 && ctx.state(), "dice_start of a tensor of shape ", to_string(x.shape()),
               ctx.state() ? "" : " without a step's state");
-  check_start("dice_start", ctx, start, x.dim(1), wide(x.dtype()));
+  expect_dense_tensor("dice_start", ctx.device(), start, {x.dim(1) + 1}, sum_dtype(x.dtype()));
   HCTR_ON_DEVICE(ctx, dice_start(ctx, x, start));
 }
 
@@ -55,7 +41,7 @@ void cpu::dice_start(Context& ctx, Tensor x, Tensor start) {
 
 void dice_sums(Context& ctx, Tensor x, Tensor start, Tensor scratch, Tensor sums) {
   check_sums("dice_sums", ctx, x, scratch, sums);
-  check_start("dice_sums", ctx, start, x.dim(1), wide(x.dtype()));
+  expect_dense_tensor("dice_sums", ctx.device(), start, {x.dim(1) + 1}, sum_dtype(x.dtype()));
   HCTR_ON_DEVICE(ctx, dice_sums(ctx, x, start, scratch, sums));
 }
 
@@ -73,7 +59,7 @@ void dice_statistics(Context& ctx, Tensor start, float eps, Tensor batch) {
   expect_on("dice_statistics", ctx.device(), batch);
   HCTR_EXPECT(batch.rank() == 2 && batch.dim(0) == 2 && batch.dense(), "dice_statistics into a tensor of shape ",
               to_string(batch.shape()));
-  check_start("dice_statistics", ctx, start, batch.dim(1), batch.dtype());
+  expect_dense_tensor("dice_statistics", ctx.device(), start, {batch.dim(1) + 1}, batch.dtype());
   HCTR_ON_DEVICE(ctx, dice_statistics(ctx, start, eps, batch));
 }
 
@@ -106,15 +92,14 @@ void cpu::dice_backward_sums(Context& ctx, Tensor x, Tensor dy, float alpha, Ten
   const int64_t n = x.dim(1);
   dispatch_real(x.dtype(), [&]<class T>() {
     Acc<T>* to = d_sums.data<Acc<T>>();
-    sum_columns(ctx, valid_rows(*ctx.state(), x.rows()), n,
-                DiceBackwardSums<T>{dice_of<T>(alpha, batch), x.matrix<const T>(), dy.matrix<const T>()}, to, to + n);
+    sum_columns(ctx, valid_rows(*ctx.state(), x.rows()), n, dice_gradient_sums<T>(x, dy, alpha, batch), to, to + n);
   });
 }
 
 void dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums,
                    Tensor dx) {
   check("dice_backward dy", ctx, x, dy, batch);
-  check_start("dice_backward", ctx, start, x.dim(1), wide(x.dtype()));
+  expect_dense_tensor("dice_backward", ctx.device(), start, {x.dim(1) + 1}, sum_dtype(x.dtype()));
   check("dice_backward dx", ctx, x, dx, d_sums);
   HCTR_EXPECT(ctx.state(), "dice_backward without a step's state");
   HCTR_ON_DEVICE(ctx, dice_backward(ctx, x, dy, alpha, start, batch, d_sums, dx));
@@ -123,11 +108,8 @@ void dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start,
 void cpu::dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums,
                         Tensor dx) {
   dispatch_real(x.dtype(), [&]<class T>() {
-    using A = Acc<T>;
-    map_columns(
-        ctx,
-        DiceBackward<T>{dice_of<T>(alpha, batch), start.data<const A>(), d_sums.data<const A>(), ctx.state(), x.rows()},
-        dx.matrix<T>(), x.matrix<const T>(), dy.matrix<const T>());
+    map_columns(ctx, dice_backward_of<T>(x, alpha, start, batch, d_sums, ctx.state()), dx.matrix<T>(),
+                x.matrix<const T>(), dy.matrix<const T>());
   });
 }
 

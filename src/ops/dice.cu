@@ -17,11 +17,6 @@ __global__ void dice_statistics_kernel(const float* start, int64_t n, float eps,
   for (int64_t j = cuda::thread_index(); j < n; j += cuda::thread_count()) column_statistics(start, n, j, eps, batch);
 }
 
-template <class T>
-Dice<T> dice_of(float alpha, const Tensor& batch) {
-  return {alpha, batch.data<const float>(), batch.dim(1)};
-}
-
 }  // namespace
 
 void cuda::dice_start(Context& ctx, Tensor x, Tensor start) {
@@ -58,19 +53,17 @@ void cuda::dice_backward_sums(Context& ctx, Tensor x, Tensor dy, float alpha, Te
   const int64_t n = x.dim(1);
   float* to = d_sums.data<float>();
   dispatch_float(x.dtype(), [&]<class T>() {
-    sum_columns<T>(ctx, "dice_backward_sums", ctx.state(), x.rows(), n,
-                   DiceBackwardSums<T>{dice_of<T>(alpha, batch), x.matrix<const T>(), dy.matrix<const T>()}, scratch,
-                   to, to + n);
+    sum_columns<T>(ctx, "dice_backward_sums", ctx.state(), x.rows(), n, dice_gradient_sums<T>(x, dy, alpha, batch),
+                   scratch, to, to + n);
   });
 }
 
 void cuda::dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums,
                          Tensor dx) {
   dispatch_float(x.dtype(), [&]<class T>() {
-    map_columns<DiceBackward<T>, T, 2>(
-        ctx, "dice_backward",
-        {dice_of<T>(alpha, batch), start.data<const float>(), d_sums.data<const float>(), ctx.state(), x.rows()},
-        {{x.matrix<const T>(), dy.matrix<const T>()}}, dx.matrix<T>());
+    map_columns<DiceBackward<T>, T, 2>(ctx, "dice_backward",
+                                       dice_backward_of<T>(x, alpha, start, batch, d_sums, ctx.state()),
+                                       {{x.matrix<const T>(), dy.matrix<const T>()}}, dx.matrix<T>());
   });
 }
 

@@ -1,10 +1,8 @@
 // The formulas of ops/dice.h, shared by every device.
 #pragma once
 
-#include <cmath>
-
-#include "device/tensor.h"
-#include "ops/batch_norm_rules.h"
+#include "ops/activation_rules.h"
+#include "ops/column_statistics.h"
 
 namespace hctr::ops {
 
@@ -23,38 +21,27 @@ HCTR_HD void column_statistics(const A* start, int64_t n, int64_t j, A eps, A* b
   batch[n + j] = 1 / std::sqrt(moments.second + eps);
 }
 
-template <class A>
-HCTR_HD A sigmoid_of(A x) {
-  return 1 / (1 + std::exp(-x));
-}
-
 template <class T>
 struct Dice {
   using A = Acc<T>;
   A alpha;
-  const A* batch;
-  int64_t n;
-  HCTR_HD A hat(int64_t j, A x) const { return (x - batch[j]) * batch[n + j]; }
-  /// The gradient at hat.
-  HCTR_HD A at_hat(int64_t j, A x, A dy) const {
-    const A p = sigmoid_of(hat(j, x));
-    return dy * x * (1 - alpha) * p * (1 - p);
-  }
+  ColumnStatistics<A> statistics;
+  HCTR_HD A step(int64_t j, A x) const { return Sigmoid::value(statistics.normalized(j, x)); }
   HCTR_HD A slope(int64_t j, A x) const {
-    const A p = sigmoid_of(hat(j, x));
+    const A p = step(j, x);
     return p + (1 - p) * alpha;
   }
   HCTR_HD A operator()(int64_t, int64_t j, A x) const { return slope(j, x) * x; }
 };
 
+/// The gradient at xhat as GradientSums asks for it.
 template <class T>
-struct DiceBackwardSums {
+struct DiceGradient {
+  using A = Acc<T>;
   Dice<T> dice;
-  View<const T, 2> x, dy;
-  HCTR_HD Pair<Acc<T>> operator()(int64_t b, int64_t j) const {
-    const auto value = static_cast<Acc<T>>(x.row(b)[j]);
-    const Acc<T> g = dice.at_hat(j, value, static_cast<Acc<T>>(dy.row(b)[j]));
-    return {g, g * dice.hat(j, value)};
+  HCTR_HD A operator()(int64_t j, A x, A dy) const {
+    const A p = dice.step(j, x);
+    return dy * x * (1 - dice.alpha) * p * (1 - p);
   }
 };
 
@@ -62,19 +49,32 @@ template <class T>
 struct DiceBackward {
   using A = Acc<T>;
   Dice<T> dice;
-  const A *start, *d_sums;
-  const StepState* state;
-  int64_t rows, valid = 0;
-  A share = 0;
-  HCTR_HD void prepare() {
-    valid = valid_rows(*state, rows);
-    share = start[dice.n] > 0 ? 1 / start[dice.n] : A(0);
-  }
+  CentredGradient<A> centred;
+  HCTR_HD void prepare() { centred.prepare(); }
   HCTR_HD A operator()(int64_t b, int64_t j, A x, A dy) const {
-    if (b >= valid) return A(0);
-    const A through = dice.at_hat(j, x, dy) - (d_sums[j] + dice.hat(j, x) * d_sums[dice.n + j]) * share;
-    return dy * dice.slope(j, x) + dice.batch[dice.n + j] * through;
+    if (!centred.counts(b)) return A(0);
+    const A at_normalized = centred(j, x, DiceGradient<T>{dice}(j, x, dy));
+    return dy * dice.slope(j, x) + dice.statistics.inverse_deviation(j) * at_normalized;
   }
 };
+
+/// The functors of both devices from their tensors.
+template <class T>
+Dice<T> dice_of(float alpha, const Tensor& batch) {
+  return {static_cast<Acc<T>>(alpha), statistics_of<Acc<T>>(batch)};
+}
+template <class T>
+GradientSums<T, DiceGradient<T>> dice_gradient_sums(const Tensor& x, const Tensor& dy, float alpha,
+                                                    const Tensor& batch) {
+  const Dice<T> dice = dice_of<T>(alpha, batch);
+  return {dice.statistics, {dice}, x.matrix<const T>(), dy.matrix<const T>()};
+}
+template <class T>
+DiceBackward<T> dice_backward_of(const Tensor& x, float alpha, const Tensor& start, const Tensor& batch,
+                                 const Tensor& d_sums, const StepState* state) {
+  using A = Acc<T>;
+  const Dice<T> dice = dice_of<T>(alpha, batch);
+  return {dice, {dice.statistics, start.data<const A>() + batch.dim(1), d_sums.data<const A>(), state, x.rows()}};
+}
 
 }  // namespace hctr::ops

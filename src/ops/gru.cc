@@ -1,5 +1,6 @@
 #include "ops/gru.h"
 
+#include "ops/checks.h"
 #include "ops/element_loops.h"
 #include "ops/gru_rules.h"
 
@@ -16,13 +17,11 @@ struct Expected {
       : ctx(ctx_),
         what(what_),
         dtype(before.dtype()),
-        wide(dtype == DType::f64 ? DType::f64 : DType::f32),
+        wide(sum_dtype(dtype)),
         batch(before.dim(0)),
         units(before.dim(1)) {}
   void matrix(const Tensor& t, int64_t gates, DType type) const {
-    expect_on(what, ctx.device(), t);
-    expect_shape(what, t, {batch, gates * units});
-    HCTR_EXPECT(t.dtype() == type, what, " with ", name_of(t.dtype()), " for ", name_of(type));
+    expect_tensor(what, ctx.device(), t, {batch, gates * units}, type);
   }
 };
 

@@ -2,26 +2,18 @@
 
 #include <cmath>
 
+#include "ops/checks.h"
 #include "ops/layer_norm_rules.h"
 
 namespace hctr::ops {
 namespace {
-
-DType wide(DType of) { return of == DType::f64 ? DType::f64 : DType::f32; }
-
-void check_small(const char* what, Context& ctx, const Tensor& t, Shape shape, DType dtype) {
-  expect_on(what, ctx.device(), t);
-  expect_shape(what, t, shape);
-  HCTR_EXPECT(t.dtype() == dtype && t.dense(), what, ": ", name_of(t.dtype()), t.dense() ? "" : " in strided rows",
-              ", expected dense ", name_of(dtype));
-}
 
 void check_rows(const char* what, Context& ctx, const Tensor& x, const Tensor& y, const Tensor& stats) {
   expect_on(what, ctx.device(), x);
   HCTR_EXPECT(x.rank() >= 2, what, " of a tensor of shape ", to_string(x.shape()));
   expect_shape(what, y, x.shape());
   expect_alike(what, {x, y});
-  check_small(what, ctx, stats, layer_norm_stats(x.spec()).shape, wide(x.dtype()));
+  expect_dense_tensor(what, ctx.device(), stats, layer_norm_stats(x.spec()).shape, sum_dtype(x.dtype()));
 }
 
 int64_t last(const Tensor& x) { return x.dim(x.rank() - 1); }
@@ -35,8 +27,8 @@ TensorSpec layer_norm_stats(const TensorSpec& x) {
 
 void layer_norm(Context& ctx, Tensor x, Tensor gamma, Tensor beta, float eps, Tensor stats, Tensor y) {
   check_rows("layer_norm", ctx, x, y, stats);
-  check_small("layer_norm gamma", ctx, gamma, {last(x)}, x.dtype());
-  check_small("layer_norm beta", ctx, beta, {last(x)}, x.dtype());
+  expect_dense_tensor("layer_norm gamma", ctx.device(), gamma, {last(x)}, x.dtype());
+  expect_dense_tensor("layer_norm beta", ctx.device(), beta, {last(x)}, x.dtype());
   HCTR_ON_DEVICE(ctx, layer_norm(ctx, x, gamma, beta, eps, stats, y));
 }
 
@@ -68,7 +60,7 @@ void cpu::layer_norm(Context& ctx, Tensor x, Tensor gamma, Tensor beta, float ep
 void layer_norm_backward(Context& ctx, Tensor x, Tensor dy, Tensor gamma, Tensor stats, Tensor dx) {
   check_rows("layer_norm_backward dy", ctx, x, dy, stats);
   check_rows("layer_norm_backward dx", ctx, x, dx, stats);
-  check_small("layer_norm_backward gamma", ctx, gamma, {last(x)}, x.dtype());
+  expect_dense_tensor("layer_norm_backward gamma", ctx.device(), gamma, {last(x)}, x.dtype());
   HCTR_ON_DEVICE(ctx, layer_norm_backward(ctx, x, dy, gamma, stats, dx));
 }
 
@@ -102,8 +94,8 @@ void layer_norm_weight_gradients(Context& ctx, Tensor x, Tensor dy, Tensor stats
   check_rows("layer_norm_weight_gradients", ctx, x, dy, stats);
   expect_shape("layer_norm_weight_gradients scratch", scratch, column_sums_scratch(last(x)).shape);
   HCTR_EXPECT(scratch.dense(), "layer_norm_weight_gradients: scratch in strided rows");
-  check_small("layer_norm_weight_gradients d_gamma", ctx, d_gamma, {last(x)}, wide(x.dtype()));
-  check_small("layer_norm_weight_gradients d_beta", ctx, d_beta, {last(x)}, wide(x.dtype()));
+  expect_dense_tensor("layer_norm_weight_gradients d_gamma", ctx.device(), d_gamma, {last(x)}, sum_dtype(x.dtype()));
+  expect_dense_tensor("layer_norm_weight_gradients d_beta", ctx.device(), d_beta, {last(x)}, sum_dtype(x.dtype()));
   HCTR_ON_DEVICE(ctx, layer_norm_weight_gradients(ctx, x, dy, stats, scratch, d_gamma, d_beta));
 }
 
