@@ -4,6 +4,7 @@
 #include "ops/linear.h"
 
 #include "device/cuda_libraries.cuh"
+#include "device/launch.cuh"
 
 namespace hctr::ops {
 namespace {
