@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/random.h"
+#include "data/key_space.h"
 #include "data/log_of_count.h"
 #include "data/text_values.h"
 
@@ -37,17 +37,6 @@ class Words {
   std::string text_;  // the map's keys are views of it
   std::unordered_map<std::string_view, int64_t> numbers_;
 };
-
-namespace {
-
-int64_t scaled(uint64_t hash, int64_t buckets) {
-  return static_cast<int64_t>(
-      static_cast<uint64_t>((static_cast<unsigned __int128>(hash) * static_cast<uint64_t>(buckets)) >> 64));
-}
-
-uint64_t slot_seed(uint64_t seed, int64_t slot) { return mix64(seed + static_cast<uint64_t>(slot)); }
-
-}  // namespace
 
 std::vector<DenseRule> dense_rules(const std::vector<CsvDense>& groups) {
   std::vector<DenseRule> rules;
@@ -114,7 +103,7 @@ bool key_of(const SlotRule& rule, KeyRule keys, std::string_view value, int64_t&
   uint64_t bits = 0;
   switch (keys) {
     case KeyRule::hash:
-      key = rule.base + scaled(text_hash(value, rule.seed), rule.buckets);
+      key = rule.base + scaled_key(text_hash(value, rule.seed), rule.buckets);
       break;
     case KeyRule::vocabulary:
       key = rule.base + rule.vocabulary->find(value);
@@ -131,7 +120,7 @@ bool key_of(const SlotRule& rule, KeyRule keys, std::string_view value, int64_t&
 }
 
 int64_t csv_hashed_key(std::string_view text, uint64_t seed, int64_t slot, int64_t buckets) {
-  return scaled(text_hash(text, slot_seed(seed, slot)), buckets);
+  return scaled_key(text_hash(text, slot_seed(seed, slot)), buckets);
 }
 
 }  // namespace hctr

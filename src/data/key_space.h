@@ -26,6 +26,16 @@ constexpr uint64_t ranged_key(uint64_t value, uint64_t keys) {
   return value < kFirstValue ? value : kFirstValue + mix64(value) % (keys - kFirstValue);
 }
 
+/// The key of a 64-bit hash among `keys` keys: floor(hash * keys / 2^64).
+inline int64_t scaled_key(uint64_t hash, int64_t keys) {
+  return static_cast<int64_t>(
+      static_cast<uint64_t>((static_cast<unsigned __int128>(hash) * static_cast<uint64_t>(keys)) >> 64));
+}
+
+/// The seed of text_hash() for slot number `slot`, from 0: one text has independent hashes in two slots. `seed` is the
+/// hash_seed of a Data layer; `preprocess`, whose slots are its categories, uses 0.
+constexpr uint64_t slot_seed(uint64_t seed, int64_t slot) { return mix64(seed + static_cast<uint64_t>(slot)); }
+
 /// A pair of values as one number, which two pairs share by chance alone.
 constexpr uint64_t pair_code(uint64_t a, uint64_t b) { return mix64(a ^ mix64(b)); }
 

@@ -66,11 +66,13 @@ TEST(Preprocess, TablesWithNamesQuotesListsAndATimeToSplitBy) {
   const TemporaryFolder folder;
   write_file(folder / "rows.csv", table(2000));
   write_file(folder / "more.csv", table(300));
-  const std::vector<std::string> roles = {"--label",    "click",   "--dense", "age",         "--categories",
-                                          "user,movie", "--lists", "genres",  "--min-count", "3"};
+  const std::vector<std::string> roles = {"--label",      "click",      "--dense", "age",
+                                          "--categories", "user,movie", "--lists", "genres"};
   const std::vector<std::vector<std::string>> rows = {
-      {"--split", "time=800", "--cross", "userxmovie", "--normalize", "standard"},
-      {"--eval-input", "more.csv", "--fill", "mean"}};
+      {"--min-count", "3", "--split", "time=800", "--cross", "userxmovie", "--normalize", "standard"},
+      {"--min-count", "3", "--eval-input", "more.csv", "--fill", "mean"},
+      {"--passes", "1", "--range", "300", "--cross", "userxmovie"},
+      {"--passes", "1", "--range", "300", "--modulo", "500"}};
   for (const auto& options : rows) {
     fs::remove_all(folder / "out");
     const auto all = joined(roles, options);

@@ -24,11 +24,12 @@ def mix64(x):
     return x ^ (x >> 31)
 
 
-def text_code(text):
-    code = 0xCBF29CE484222325
-    for byte in text.encode():
-        code = ((code ^ byte) * 0x100000001B3) & MASK
-    code = mix64(code)
+def text_code(text, category):
+    """The hash of a text in category number `category`, as the Csv reader has it."""
+    data = text.encode()
+    code = mix64((mix64(category) + len(data)) & MASK)
+    for at in range(0, len(data), 8):
+        code = mix64(code ^ int.from_bytes(data[at : at + 8], "little"))
     return code + 2 if code < 2 else code
 
 
@@ -64,11 +65,12 @@ def rows_of(files, options):
             else:
                 table = csv.DictReader(lines)
             for row in table:
-                of = (lambda text: 2 + int(text, 16)) if options.criteo else text_code
-                single = {name: limited(of(row[name])) if row[name] else 0 for name in options.categories}
+                of = (lambda text, _: 2 + int(text, 16)) if options.criteo else text_code
+                single = {name: limited(of(row[name], place)) if row[name] else 0 for place, name in enumerate(options.categories)}
                 codes = [[max(mix64(single[a] ^ mix64(single[b])), 2)] for a, b in options.pairs]
                 codes += [[single[name]] for name in options.categories]
-                codes += [[limited(text_code(part)) for part in row[name].split("|") if part] for name in options.lists]
+                first = len(options.categories)
+                codes += [[limited(text_code(part, first + i)) for part in row[name].split("|") if part] for i, name in enumerate(options.lists)]
                 split = float(row[options.split[0]]) if options.split else 0
                 yield Row(index, [float(row[name]) for name in options.label], [number(row[name]) for name in options.dense], codes, split)
                 index += 1
@@ -88,6 +90,8 @@ def divide(rows, options):
 
 def ids_of(train, slot, options):
     """code -> id, and the number of ids"""
+    if options.passes == 1 and not options.criteo and not options.modulo and slot >= len(options.pairs):
+        return (lambda code: (code * options.range) >> 64), options.range
     if options.passes == 1:
         return (lambda code: code if code < 2 else 2 + mix64(code) % (options.range - 2)), options.range
     counts = Counter(code for row in train for code in row.codes[slot] if code)

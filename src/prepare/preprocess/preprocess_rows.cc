@@ -54,7 +54,11 @@ RowEncoder::RowEncoder(const PreprocessOptions& options, const ColumnsLearned& l
             .check = options.as_norm() ? options.check : Check::none,
             .key_bytes = options.key_bytes};
   for (const DenseColumn& column : learned.dense) dense_.emplace_back(options.dense, column);
-  for (size_t place = 0; place < options.table.categories().size(); ++place) lists_ |= options.table.is_list(place);
+  texts_.resize(options.crosses.size());
+  for (size_t place = 0; place < options.table.categories().size(); ++place) {
+    lists_ |= options.table.is_list(place);
+    texts_.push_back(options.table.category_kind(place) != ColumnKind::hex && options.modulo == 0);
+  }
   if (!options.as_norm()) return;
   for (size_t slot = 1; slot < offsets_.size(); ++slot)
     offsets_[slot] = offsets_[slot - 1] + learned.slot_sizes[slot - 1];
@@ -71,7 +75,11 @@ void RowEncoder::to_keys(ParsedRows& rows) const {
         for (uint64_t& code : codes) code += offset;
     } else {
       const auto range = static_cast<uint64_t>(options_.range);
-      for (uint64_t& code : codes) code = ranged_key(code, range) + offset;
+      if (texts_[slot])
+        for (uint64_t& code : codes)
+          code = (code == kMissing ? 0 : static_cast<uint64_t>(scaled_key(code, options_.range))) + offset;
+      else
+        for (uint64_t& code : codes) code = ranged_key(code, range) + offset;
     }
   }
 }

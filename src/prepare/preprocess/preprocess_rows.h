@@ -14,7 +14,8 @@ class RowEncoder {
  public:
   RowEncoder(const PreprocessOptions&, const ColumnsLearned&);
 
-  /// Codes become keys: ids with two passes, else hashed into the range; in Norm the offset of the slot is added.
+  /// Codes become keys: ids with two passes, else keys in [0, range): of a text without `modulo` scaled_key(), as the
+  /// Csv reader's, of others ranged_key(). In Norm the offset of the slot is added.
   void to_keys(ParsedRows& rows) const;
   /// Bytes of the record of row `row`.
   size_t bytes_of(const ParsedRows& rows, size_t row) const;
@@ -30,6 +31,7 @@ class RowEncoder {
   NormStyle style_;
   std::vector<DenseScaling> dense_;
   bool lists_ = false;            // whether records differ in size
+  std::vector<bool> texts_;       // [slots] whether codes are hashes of texts
   std::vector<int64_t> offsets_;  // [slots]; zeros in Raw, whose reader adds them
 };
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "data/text_values.h"
 
 namespace hctr {
 namespace {
@@ -96,8 +96,8 @@ void for_each_part(std::string_view text, char separator, const Visit& visit) {
 
 }  // namespace
 
-uint64_t text_code(std::string_view text) {
-  const uint64_t code = stream_of(text);
+uint64_t text_code(std::string_view text, size_t category) {
+  const uint64_t code = text_hash(text, slot_seed(0, static_cast<int64_t>(category)));
   return code < kFirstValue ? code + kFirstValue : code;
 }
 
@@ -133,14 +133,14 @@ const char* TextParser::parse_line(const char* p, ParsedRows& rows) const {
       }
       case ColumnKind::text:
         p = field.text(p, text, scratch);
-        rows.categories[column.place].codes[row] = text.empty() ? kMissing : limited(text_code(text));
+        rows.categories[column.place].codes[row] = text.empty() ? kMissing : limited(text_code(text, column.place));
         break;
       case ColumnKind::list: {
         ParsedRows::Category& list = rows.categories[column.place];
         list.codes.resize(row == 0 ? 0 : list.ends[row - 1]);
         p = field.text(p, text, scratch);
         for_each_part(text, table_.list_separator,
-                      [&](std::string_view part) { list.codes.push_back(limited(text_code(part))); });
+                      [&](std::string_view part) { list.codes.push_back(limited(text_code(part, column.place))); });
         list.ends[row] = static_cast<uint32_t>(list.codes.size());
         break;
       }

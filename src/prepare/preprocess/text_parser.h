@@ -11,9 +11,9 @@
 
 namespace hctr {
 
-/// The value of a category as one number. Hexadecimal digits: 2 + their value; other text: text_code(). Two texts share
-/// a code with a probability of 2^-64.
-uint64_t text_code(std::string_view text);
+/// The code of a text in category number `category`: text_hash() with the seed slot_seed(0, category), as the Csv
+/// reader hashes it, but for 0 and 1, which become 2 and 3. Two texts share a code with a probability of 2^-64.
+uint64_t text_code(std::string_view text, size_t category);
 
 /// The rows of a block that are right, by column.
 struct ParsedRows {

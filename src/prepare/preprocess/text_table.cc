@@ -34,10 +34,12 @@ std::vector<std::string> TextTable::numbers() const {
 }
 std::vector<std::string> TextTable::categories() const { return names_of(*this, is_category); }
 
-bool TextTable::is_list(size_t place) const {
-  return std::any_of(columns.begin(), columns.end(), [&](const TextColumn& column) {
-    return column.kind == ColumnKind::list && column.place == place;
+ColumnKind TextTable::category_kind(size_t place) const {
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const TextColumn& column) {
+    return is_category(column.kind) && column.place == place;
   });
+  HCTR_EXPECT(found != columns.end(), "a table without category ", place);
+  return found->kind;
 }
 
 TextTable criteo_table() {

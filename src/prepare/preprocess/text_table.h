@@ -36,8 +36,9 @@ struct TextTable {
   std::vector<std::string> labels() const;
   std::vector<std::string> numbers() const;
   std::vector<std::string> categories() const;
-  /// Whether the category at `place` is a list.
-  bool is_list(size_t place) const;
+  /// What the category at `place` is: hex, text or list.
+  ColumnKind category_kind(size_t place) const;
+  bool is_list(size_t place) const { return category_kind(place) == ColumnKind::list; }
 };
 
 /// label, I1..I13, C1..C26, separated by tabs, no header.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "data/column_rules.h"
 #include "data/formats/data_schema.h"
 #include "prepare/preprocess/preprocess_report.h"
 #include "unit/data/parquet_test_files.h"
@@ -96,15 +97,15 @@ std::map<std::string, int64_t> ids_of(const PreprocessOptions& options, const Ta
   std::vector<std::pair<int64_t, uint64_t>> order;
   std::map<uint64_t, std::string> names;
   for (const auto& [value, count] : counts) {
-    names[text_code(value)] = value;
-    order.emplace_back(-count, text_code(value));
+    names[text_code(value, slot)] = value;
+    order.emplace_back(-count, text_code(value, slot));
   }
   std::sort(order.begin(), order.end());
   int64_t next = 2;
   for (const auto& [count, code] : order) {
     int64_t& id = ids[names[code]];
     if (options.passes == 1)
-      id = static_cast<int64_t>(ranged_key(code, static_cast<uint64_t>(options.range)));
+      id = csv_hashed_key(names[code], 0, static_cast<int64_t>(slot), options.range);
     else
       id = names[code].empty() ? 0 : -count < options.min_count ? 1 : next++;
   }
@@ -161,6 +162,46 @@ TEST(RoundTrip, TextOfAnyShapeComesBackFromEveryFormat) {
     }
   }
   EXPECT_GE(read, 100);
+}
+
+TEST(RoundTrip, TextHashedInOnePassHasTheKeysOfTheCsvReader) {
+  const Folder folder;
+  std::string text = "click,user,movie,genres\n";
+  std::vector<Row> rows;
+  constexpr int64_t range = 1000;
+  const auto key = [](const std::string& value, int64_t slot) {
+    return slot * range + csv_hashed_key(value, 0, slot, range);
+  };
+  for (int i = 0; i < 300; ++i) {
+    const std::string user = cat("user number ", i % 70), movie = cat("m", i % 41), genre = cat("g", i % 7);
+    text += cat(i % 2, ",", user, ",", movie, ",", genre, "|", movie, "\n");
+    rows.push_back(
+        {{static_cast<float>(i % 2)}, {}, {{key(user, 0)}, {key(movie, 1)}, {key(genre, 2), key(movie, 2)}}});
+  }
+  write_text(folder / "rows.csv", text);
+  PreprocessOptions options;
+  options.table =
+      named_table("click,user,movie,genres", ',',
+                  {.labels = {"click"}, .numbers = {}, .categories = {"user", "movie"}, .lists = {"genres"}});
+  options.table.header = "click,user,movie,genres";
+  options.inputs = {folder / "rows.csv"};
+  options.folder = folder / "out";
+  options.passes = 1;
+  options.range = range;
+  const PreprocessSummary summary = preprocess(options, Log::silent());
+  Problems problems;
+  const DataSection norm = data_schema().parse(preprocess_data_section(options, summary), "", problems, {"type"});
+  problems.throw_if_any("printed section");
+  expect_reads(norm, options.result("train"), rows);
+
+  DataSection csv = norm;
+  csv.format = DataFormat::csv;
+  csv.slot_size_array.clear();
+  csv.csv.given = true;
+  csv.csv.labels = {"click"};
+  csv.csv.slots = {{{"user", "movie"}, KeyRule::hash, range, "", "", {}},
+                   {{"genres"}, KeyRule::hash, range, "", "|", {}}};
+  expect_reads(csv, folder / "rows.csv", rows);
 }
 
 }  // namespace

@@ -29,10 +29,10 @@ TEST(TextParser, ReadsFieldsByTheKindOfTheirColumn) {
   EXPECT_TRUE(std::isnan(rows.numbers[0][1]));
   EXPECT_EQ(rows.numbers[0][2], -300);
   EXPECT_EQ(rows.split[2], 9);
-  EXPECT_EQ(rows.categories[0].codes[0], text_code("x"));
+  EXPECT_EQ(rows.categories[0].codes[0], text_code("x", 0));
   EXPECT_EQ(rows.categories[0].codes[1], kMissing);
-  EXPECT_EQ(rows.categories[0].codes[2], text_code("u,\"v"));
-  EXPECT_EQ(rows.categories[1].codes, (std::vector<uint64_t>{text_code("p"), text_code("q"), text_code("p")}));
+  EXPECT_EQ(rows.categories[0].codes[2], text_code("u,\"v", 0));
+  EXPECT_EQ(rows.categories[1].codes, (std::vector<uint64_t>{text_code("p", 1), text_code("q", 1), text_code("p", 1)}));
   EXPECT_EQ(rows.categories[1].ends[1], 2u);
   EXPECT_EQ(rows.index[2], 2) << "blank lines are no rows";
 }
@@ -52,7 +52,7 @@ TEST(TextParser, ABadRowLeavesNothingBehind) {
   EXPECT_EQ(rows.bad.count, 2);
   EXPECT_EQ(rows.bad.first, "'f' line 2, at byte 6: column y: expected a number, found 'x'");
   ASSERT_EQ(rows.rows, 2u);
-  EXPECT_EQ(rows.categories[0].codes, (std::vector<uint64_t>{text_code("a"), text_code("b"), text_code("e")}));
+  EXPECT_EQ(rows.categories[0].codes, (std::vector<uint64_t>{text_code("a", 0), text_code("b", 0), text_code("e", 0)}));
   EXPECT_EQ(rows.index[1], 2) << "bad rows have a number";
 }
 
