@@ -1,4 +1,4 @@
-// What ranks say to each other.
+// Communication between the ranks of a job: collectives on tensors, and on values of the host.
 #pragma once
 
 #include <memory>
@@ -13,27 +13,27 @@ namespace hctr {
 
 enum class Reduce { sum, max };
 
-/// The elements of a dense tensor that go to each rank, or come from it: [begin, begin + count), fixed when a step is
-/// planned. Parts to send may overlap: one part may go to every rank.
-struct Parts {
+/// A range [begin, begin + count) of the elements of a dense tensor for each rank: what it is sent, or what is received
+/// from it. Fixed when a step is planned. Ranges to send may overlap: one range may go to every rank.
+struct RankRanges {
   std::vector<int64_t> begin, count;
 
   void add(int64_t first, int64_t elements) {
     begin.push_back(first);
     count.push_back(elements);
   }
-  /// One behind the other.
-  static Parts equal(int ranks, int64_t elements_of_each) {
-    Parts parts;
-    for (int r = 0; r < ranks; ++r) parts.add(r * elements_of_each, elements_of_each);
-    return parts;
+  /// Contiguous ranges of one size.
+  static RankRanges equal(int ranks, int64_t elements_of_each) {
+    RankRanges ranges;
+    for (int r = 0; r < ranks; ++r) ranges.add(r * elements_of_each, elements_of_each);
+    return ranges;
   }
 };
 
-class Route;
-struct RouteSpec;
+class PeerExchange;
+struct PeerExchangeSpec;
 
-/// One per rank. Calls are collective: every rank makes the same ones in the same order. Errors: Error(comm), on every
+/// One per rank. Calls are collective: every rank makes the same calls in the same order. Errors: Error(comm), on every
 /// rank when one fails.
 class Communicator {
  public:
@@ -41,38 +41,39 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Of tensors: dense, of one dtype and on the context's device. Work goes to the context's stream, and all sizes are
-  // fixed, so that a step can be recorded. Every rank gets equal bits of a sum.
+  // Of tensors, which are dense, of one dtype and on the context's device. The work is enqueued on the context's
+  // stream, and all sizes are fixed, so that a step can be recorded. All ranks get bitwise equal sums.
 
-  /// inout = the sum (or maximum) of all ranks' inout.
+  /// inout = the sum (or maximum) of inout over all ranks.
   virtual void all_reduce(Context&, Tensor inout, Reduce) = 0;
-  /// out = this rank's part, of size() equal ones, of the reduced `in`.
+  /// out = this rank's range, of size() equal ones, of the reduced `in`.
   virtual void reduce_scatter(Context&, Tensor in, Tensor out, Reduce) = 0;
-  /// out = all ranks' `in`, in the order of ranks.
+  /// out = `in` of all ranks, in the order of ranks.
   virtual void all_gather(Context&, Tensor in, Tensor out) = 0;
-  /// Part r of `in` arrives at rank r as part rank() of its `out`. A part is as large at its receiver as at its sender,
-  /// and may be empty. `in` and `out` do not overlap.
-  virtual void all_to_all(Context&, Tensor in, const Parts& send, Tensor out, const Parts& receive) = 0;
-  /// inout = root's inout.
+  /// Range r of `in` is sent to rank r, which receives it in range rank() of its `out`. The two have the same number of
+  /// elements, which may be 0. `in` and `out` do not overlap.
+  virtual void all_to_all(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) = 0;
+  /// inout = inout of `root`.
   virtual void broadcast(Context&, Tensor inout, int root) = 0;
 
-  // Of the host.
+  // Of host values.
 
-  /// Whether any rank says so. In steps: a rank that does not come in time is an error.
+  /// Whether the value is true on any rank. Called in every step: a rank that does not call it in time is an error.
   virtual bool any(bool mine) = 0;
 
-  // Between steps: these wait, as long as it takes a rank to come.
+  // Of host values, between steps. These wait for the other ranks without a limit.
 
-  /// On the root everyone's text, in the order of ranks; elsewhere nothing.
+  /// Returns the texts of all ranks, in the order of ranks, on `root`, and nothing on the others.
   virtual std::vector<std::string> gather(std::string_view mine, int root) = 0;
-  /// The root's text.
-  virtual std::string share(std::string_view text, int root) = 0;
+  /// Returns the text of `root`.
+  virtual std::string broadcast(std::string_view text, int root) = 0;
   virtual void barrier() = 0;
-  /// For an all_to_all that is made in every step (comm/route.h); straight from memory to memory where ranks can. Null
-  /// on every rank where they cannot and the spec has no other way. The communicator and the memory outlive it.
-  virtual std::unique_ptr<Route> make_route(const RouteSpec&) = 0;
+  /// Prepares an all_to_all that is repeated in every step (comm/peer_exchange.h). Ranks write directly to each other's
+  /// memory where they can. Where they cannot and the spec has no send buffer, the result is null on every rank. The
+  /// communicator and the buffers outlive it.
+  virtual std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec&) = 0;
 
-  /// Wakes the peers with the reason: they throw it from the call they are in or make next.
+  /// Wakes the peers: each throws this error from the call that it is in or makes next.
   virtual void abort(const Error&) noexcept = 0;
 };
 

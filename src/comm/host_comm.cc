@@ -8,13 +8,13 @@
 #include <memory>
 #include <utility>
 
-#include "comm/parts.h"
-#include "comm/route.h"
+#include "comm/expect_ranges.h"
+#include "comm/peer_exchange.h"
 
 namespace hctr {
 namespace {
 
-constexpr int64_t kSmall = 4096;  // elements: a tensor so small is sent whole, in one exchange instead of two
+constexpr int64_t kSmall = 4096;  // elements: tensors up to this size are sent whole, in one exchange instead of two
 
 std::byte* element(const Tensor& tensor, int64_t i) {
   return tensor.bytes() + static_cast<size_t>(i) * size_of(tensor.dtype());
@@ -42,48 +42,52 @@ void dispatch_any(DType dtype, Body&& body) {
   }
 }
 
-/// The last turn that each rank is through with what it writes; a rank that has left is through with all.
-struct Turns {
-  explicit Turns(int ranks) : closed(static_cast<size_t>(ranks)) {}
-  std::vector<std::atomic<uint64_t>> closed;
+/// The last round in which each rank has written all its data; UINT64_MAX for a rank that has left.
+struct WrittenRounds {
+  explicit WrittenRounds(int ranks) : of_rank(static_cast<size_t>(ranks)) {}
+  std::vector<std::atomic<uint64_t>> of_rank;
 };
 
-/// Of ranks that are threads of one process.
-class SharedMemoryRoute : public Route {
+/// Between threads of one process.
+class SharedMemoryExchange : public PeerExchange {
  public:
-  /// `places`: by rank.
-  SharedMemoryRoute(int rank, std::vector<std::byte*> places, std::shared_ptr<Turns> turns, std::function<void()> meet)
-      : rank_(rank), places_(std::move(places)), turns_(std::move(turns)), meet_(std::move(meet)) {}
-  /// Memory that ranks still write to must not go: one that fails leaves in the middle of a turn.
-  ~SharedMemoryRoute() override {
-    through(UINT64_MAX);
-    for (const auto& closed : turns_->closed)
-      for (uint64_t seen = closed; seen < turn_; seen = closed) closed.wait(seen);
+  /// `destinations`: by rank. `barrier`: of all ranks.
+  SharedMemoryExchange(int rank, std::vector<std::byte*> destinations, std::shared_ptr<WrittenRounds> written,
+                       std::function<void()> barrier)
+      : rank_(rank),
+        destinations_(std::move(destinations)),
+        written_(std::move(written)),
+        barrier_(std::move(barrier)) {}
+  /// A rank that fails leaves in the middle of a round. Its receive buffer must not be freed while others write to it.
+  ~SharedMemoryExchange() override {
+    set_written(UINT64_MAX);
+    for (const auto& written : written_->of_rank)
+      for (uint64_t seen = written; seen < round_; seen = written) written.wait(seen);
   }
-  std::byte* place(int rank) const override { return places_.at(static_cast<size_t>(rank)); }
+  std::byte* destination(int rank) const override { return destinations_.at(static_cast<size_t>(rank)); }
   bool direct() const override { return true; }
-  void open(Context&) override {
-    meet_();
-    ++turn_;
+  void begin_write(Context&) override {
+    barrier_();
+    ++round_;
   }
-  void close(Context&) override { through(turn_); }
-  void finish(Context&) override { meet_(); }
+  void end_write(Context&) override { set_written(round_); }
+  void wait(Context&) override { barrier_(); }
 
  private:
-  void through(uint64_t turn) {
-    auto& mine = turns_->closed[static_cast<size_t>(rank_)];
-    mine = turn;
+  void set_written(uint64_t round) {
+    auto& mine = written_->of_rank[static_cast<size_t>(rank_)];
+    mine = round;
     mine.notify_all();
   }
 
   int rank_;
-  std::vector<std::byte*> places_;
-  std::shared_ptr<Turns> turns_;
-  std::function<void()> meet_;
-  uint64_t turn_ = 0;  // that all ranks have opened
+  std::vector<std::byte*> destinations_;
+  std::shared_ptr<WrittenRounds> written_;
+  std::function<void()> barrier_;
+  uint64_t round_ = 0;  // the last one that all ranks have begun
 };
 
-/// out = the sum of the `ranks` arrays of `count` elements that follow each other in `in`, first to last.
+/// out = the sum (or maximum) of the `ranks` arrays of `count` elements that `in` holds, added in their order.
 void reduce_in_order(DType dtype, const std::byte* in, int ranks, int64_t count, std::byte* out, Reduce how) {
   dispatch_any(dtype, [&]<class T, class A>() {
     constexpr int64_t kBlock = 512;
@@ -112,8 +116,8 @@ Transfer HostComm::empty() const {
   return {none, none};
 }
 
-void HostComm::all_to_all(Context&, Tensor in, const Parts& send, Tensor out, const Parts& receive) {
-  expect_parts(send, in, receive, out, size());
+void HostComm::all_to_all(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) {
+  expect_ranges(in, send, out, receive, size());
   Transfer transfer = empty();
   for (size_t r = 0; r < transfer.send.size(); ++r) {
     transfer.send[r] = piece(in, send.begin[r], send.count[r]);
@@ -122,7 +126,7 @@ void HostComm::all_to_all(Context&, Tensor in, const Parts& send, Tensor out, co
   group_.exchange(rank_, transfer, Wait::limited, "all_to_all");
 }
 
-void HostComm::reduce_part(Tensor in, int64_t each, std::byte* out, Reduce how, const char* name) {
+void HostComm::reduce_range(Tensor in, int64_t each, std::byte* out, Reduce how, const char* name) {
   const int64_t count = std::clamp<int64_t>(in.elements() - rank_ * each, 0, each);
   const auto bytes = static_cast<size_t>(count) * size_of(in.dtype());
   arrived_.resize(bytes * static_cast<size_t>(size()));
@@ -151,29 +155,29 @@ void HostComm::all_reduce(Context&, Tensor inout, Reduce how) {
     return reduce_in_order(inout.dtype(), arrived_.data(), size(), n, inout.bytes(), how);
   }
   const int64_t each = (n + size() - 1) / size();
-  reduce_part(inout, each, element(inout, std::min(rank_ * each, n)), how, "all_reduce");
+  reduce_range(inout, each, element(inout, std::min(rank_ * each, n)), how, "all_reduce");
   Transfer transfer = empty();
   for (int r = 0; r < size(); ++r) {
-    const auto part = [&](int of) {
+    const auto range = [&](int of) {
       return piece(inout, std::min(of * each, n), std::clamp<int64_t>(n - of * each, 0, each));
     };
     if (r == rank_) continue;
-    transfer.send[static_cast<size_t>(r)] = part(rank_);
-    transfer.receive[static_cast<size_t>(r)] = part(r);
+    transfer.send[static_cast<size_t>(r)] = range(rank_);
+    transfer.receive[static_cast<size_t>(r)] = range(r);
   }
   group_.exchange(rank_, transfer, Wait::limited, "all_reduce");
 }
 
 void HostComm::reduce_scatter(Context&, Tensor in, Tensor out, Reduce how) {
-  expect_shares("reduce_scatter", out, in, size());
-  reduce_part(in, out.elements(), out.bytes(), how, "reduce_scatter");
+  expect_equal_ranges("reduce_scatter", out, in, size());
+  reduce_range(in, out.elements(), out.bytes(), how, "reduce_scatter");
 }
 
 void HostComm::all_gather(Context& ctx, Tensor in, Tensor out) {
-  expect_shares("all_gather", in, out, size());
-  Parts send;
+  expect_equal_ranges("all_gather", in, out, size());
+  RankRanges send;
   for (int r = 0; r < size(); ++r) send.add(0, in.elements());
-  all_to_all(ctx, in, send, out, Parts::equal(size(), in.elements()));
+  all_to_all(ctx, in, send, out, RankRanges::equal(size(), in.elements()));
 }
 
 void HostComm::broadcast(Context&, Tensor inout, int root) {
@@ -189,11 +193,11 @@ void HostComm::broadcast(Context&, Tensor inout, int root) {
 }
 
 bool HostComm::any(bool mine) {
-  auto said = static_cast<std::byte>(mine);
+  auto value = static_cast<std::byte>(mine);
   std::vector<std::byte> all(static_cast<size_t>(size()));
   Transfer transfer = empty();
   for (size_t r = 0; r < all.size(); ++r) {
-    transfer.send[r] = {&said, 1};
+    transfer.send[r] = {&value, 1};
     transfer.receive[r] = {&all[r], 1};
   }
   group_.exchange(rank_, transfer, Wait::limited, "the next step");
@@ -209,7 +213,7 @@ std::vector<std::string> HostComm::gather(std::string_view mine, int root) {
   lengths.send[at] = number(bytes);
   if (rank_ == root)
     for (size_t r = 0; r < sizes.size(); ++r) lengths.receive[r] = number(sizes[r]);
-  group_.exchange(rank_, lengths, Wait::patiently, "gather");
+  group_.exchange(rank_, lengths, Wait::unlimited, "gather");
 
   texts.send[at] = piece(mine);
   std::vector<std::string> all(rank_ == root ? sizes.size() : 0);
@@ -217,11 +221,11 @@ std::vector<std::string> HostComm::gather(std::string_view mine, int root) {
     all[r].resize(sizes[r]);
     texts.receive[r] = piece(all[r]);
   }
-  group_.exchange(rank_, texts, Wait::patiently, "gather");
+  group_.exchange(rank_, texts, Wait::unlimited, "gather");
   return all;
 }
 
-std::string HostComm::share(std::string_view text, int root) {
+std::string HostComm::broadcast(std::string_view text, int root) {
   uint64_t bytes = text.size();
   std::string all(rank_ == root ? text : "");
   const auto from_root = [&](Transfer::Piece what) {
@@ -231,7 +235,7 @@ std::string HostComm::share(std::string_view text, int root) {
     else
       for (int r = 0; r < size(); ++r)
         if (r != root) transfer.send[static_cast<size_t>(r)] = what;
-    group_.exchange(rank_, transfer, Wait::patiently, "share");
+    group_.exchange(rank_, transfer, Wait::unlimited, "broadcast");
   };
   from_root({reinterpret_cast<std::byte*>(&bytes), sizeof bytes});
   all.resize(bytes);
@@ -239,31 +243,31 @@ std::string HostComm::share(std::string_view text, int root) {
   return all;
 }
 
-void HostComm::barrier() { group_.exchange(rank_, empty(), Wait::patiently, "barrier"); }
+void HostComm::barrier() { group_.exchange(rank_, empty(), Wait::unlimited, "barrier"); }
 
-std::unique_ptr<Route> HostComm::make_route(const RouteSpec& spec) {
-  if (group_.seats().count < size()) return make_whole_route(*this, spec);
-  // What each rank tells the others of itself: addresses, since all are of this process.
-  struct Told {
-    std::byte* place;
-    const std::shared_ptr<Turns>* turns;
+std::unique_ptr<PeerExchange> HostComm::make_peer_exchange(const PeerExchangeSpec& spec) {
+  if (group_.local_ranks().count < size()) return make_all_to_all_exchange(*this, spec);
+  // What each rank sends to each other one: addresses, since all are threads of this process.
+  struct Info {
+    std::byte* destination;
+    const std::shared_ptr<WrittenRounds>* written;
   };
-  const auto own = std::make_shared<Turns>(size());
-  std::vector<Told> mine, theirs(static_cast<size_t>(size()));
-  for (const int64_t begin : spec.receive.begin) mine.push_back({element(spec.into, begin), &own});
+  const auto own = std::make_shared<WrittenRounds>(size());
+  std::vector<Info> mine, theirs(static_cast<size_t>(size()));
+  for (const int64_t begin : spec.receive.begin) mine.push_back({element(spec.receive_buffer, begin), &own});
   Transfer transfer = empty();
   for (size_t r = 0; r < theirs.size(); ++r) {
-    transfer.send[r] = {reinterpret_cast<std::byte*>(&mine.at(r)), sizeof(Told)};
-    transfer.receive[r] = {reinterpret_cast<std::byte*>(&theirs[r]), sizeof(Told)};
+    transfer.send[r] = {reinterpret_cast<std::byte*>(&mine.at(r)), sizeof(Info)};
+    transfer.receive[r] = {reinterpret_cast<std::byte*>(&theirs[r]), sizeof(Info)};
   }
-  group_.exchange(rank_, transfer, Wait::patiently, "make_route");
-  std::vector<std::byte*> places;
-  for (const Told& told : theirs) places.push_back(told.place);
-  auto route = std::make_unique<SharedMemoryRoute>(rank_, std::move(places), *theirs[0].turns, [this] {
+  group_.exchange(rank_, transfer, Wait::unlimited, "make_peer_exchange");
+  std::vector<std::byte*> destinations;
+  for (const Info& info : theirs) destinations.push_back(info.destination);
+  auto exchange = std::make_unique<SharedMemoryExchange>(rank_, std::move(destinations), *theirs[0].written, [this] {
     group_.exchange(rank_, empty(), Wait::limited, "an exchange of vectors");
   });
-  barrier();  // until then rank 0 keeps its own
-  return route;
+  barrier();  // rank 0's `own` lives until all have copied it
+  return exchange;
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The communicator of CPU ranks, threads of one process or spread over many.
+// The communicator of CPU ranks: threads of one process or of several.
 #pragma once
 
 #include "comm/communicator.h"
@@ -9,27 +9,28 @@ namespace hctr {
 /// Sums are added in the order of ranks, so they do not depend on which ranks share a process.
 class HostComm : public Communicator {
  public:
-  /// `group` outlives it; `rank` is one of the group's.
+  /// `group` outlives the communicator; `rank` is one of its local ranks.
   HostComm(RankGroup& group, int rank) : group_(group), rank_(rank) {}
 
   int rank() const override { return rank_; }
-  int size() const override { return group_.seats().all; }
+  int size() const override { return group_.local_ranks().total; }
   void all_reduce(Context&, Tensor inout, Reduce) override;
   void reduce_scatter(Context&, Tensor in, Tensor out, Reduce) override;
   void all_gather(Context&, Tensor in, Tensor out) override;
-  void all_to_all(Context&, Tensor in, const Parts& send, Tensor out, const Parts& receive) override;
+  void all_to_all(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) override;
   void broadcast(Context&, Tensor inout, int root) override;
   bool any(bool mine) override;
   std::vector<std::string> gather(std::string_view mine, int root) override;
-  std::string share(std::string_view text, int root) override;
+  std::string broadcast(std::string_view text, int root) override;
   void barrier() override;
-  std::unique_ptr<Route> make_route(const RouteSpec&) override;
+  std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec&) override;
   void abort(const Error& error) noexcept override { group_.fail(rank_, error); }
 
  private:
   Transfer empty() const;
-  /// out = the reduced part [begin, begin + count) of all ranks' `in`; parts follow each other.
-  void reduce_part(Tensor in, int64_t each, std::byte* out, Reduce, const char* name);
+  /// out = this rank's range of the reduced `in`. The ranges of all ranks are contiguous, with `each` elements, the
+  /// last ones fewer.
+  void reduce_range(Tensor in, int64_t each, std::byte* out, Reduce, const char* name);
 
   RankGroup& group_;
   int rank_;

@@ -1,4 +1,4 @@
-// Every message goes from a rank to a rank, so what arrives does not depend on how ranks are spread over processes.
+// Each message has one sending and one receiving rank, so results do not depend on how ranks are spread over processes.
 #include "comm/mpi_processes.h"
 
 #include <mpi.h>
@@ -37,7 +37,7 @@ class MpiProcesses : public Processes {
     int level = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread");
     if (level < MPI_THREAD_SERIALIZED)
-      throw Error(Kind::comm, "this MPI does not let a program with threads call it (MPI_THREAD_SERIALIZED)");
+      throw Error(Kind::comm, "this MPI does not support programs with threads (MPI_THREAD_SERIALIZED)");
     check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     MPI_Comm_rank(comm_, &process_);
@@ -48,26 +48,26 @@ class MpiProcesses : public Processes {
   int process() const override { return process_; }
   int count() const override { return count_; }
 
-  Seats join(int ranks) override {
+  LocalRanks join(int ranks) override {
     std::vector<int> of_each(static_cast<size_t>(count_));
     check(MPI_Allgather(&ranks, 1, MPI_INT, of_each.data(), 1, MPI_INT, comm_), "MPI_Allgather");
     process_of_.clear();
     for (int p = 0; p < count_; ++p) {
-      if (p == process_) seats_.first = static_cast<int>(process_of_.size());
+      if (p == process_) local_ranks_.first = static_cast<int>(process_of_.size());
       process_of_.insert(process_of_.end(), static_cast<size_t>(of_each[static_cast<size_t>(p)]), p);
     }
-    seats_.count = ranks;
-    seats_.all = static_cast<int>(process_of_.size());
-    return seats_;
+    local_ranks_.count = ranks;
+    local_ranks_.total = static_cast<int>(process_of_.size());
+    return local_ranks_;
   }
 
   void exchange(const std::vector<const Transfer*>& transfers, Wait wait) override {
     std::vector<MPI_Request> requests;
-    std::vector<int> from;  // the rank that each request waits for
+    std::vector<int> peers;  // the other rank of each request
     const auto start = [&](const Transfer::Piece& piece, int other, int tag, auto call, const char* name) {
       for (size_t at = 0; at < piece.bytes; at += kMostBytes) {
         requests.push_back(MPI_REQUEST_NULL);
-        from.push_back(other);
+        peers.push_back(other);
         const auto bytes = static_cast<int>(std::min(kMostBytes, piece.bytes - at));
         check(call(piece.data + at, bytes, process_of_[static_cast<size_t>(other)], tag, comm_, &requests.back()),
               name);
@@ -79,15 +79,16 @@ class MpiProcesses : public Processes {
     const auto send = [](const void* data, int bytes, int to_process, int tag, MPI_Comm comm, MPI_Request* request) {
       return MPI_Isend(data, bytes, MPI_BYTE, to_process, tag, comm, request);
     };
-    for (int here = 0; here < seats_.count; ++here)
-      for (int other = 0; other < seats_.all; ++other) {
+    for (int here = 0; here < local_ranks_.count; ++here)
+      for (int other = 0; other < local_ranks_.total; ++other) {
         if (process_of_[static_cast<size_t>(other)] == process_) continue;
-        const int rank = seats_.first + here;
+        const int rank = local_ranks_.first + here;
         const Transfer& transfer = *transfers[static_cast<size_t>(here)];
-        start(transfer.receive[static_cast<size_t>(other)], other, other * seats_.all + rank, receive, "MPI_Irecv");
-        start(transfer.send[static_cast<size_t>(other)], other, rank * seats_.all + other, send, "MPI_Isend");
+        start(transfer.receive[static_cast<size_t>(other)], other, other * local_ranks_.total + rank, receive,
+              "MPI_Irecv");
+        start(transfer.send[static_cast<size_t>(other)], other, rank * local_ranks_.total + other, send, "MPI_Isend");
       }
-    wait_for(requests, from, wait);
+    wait_for(requests, peers, wait);
   }
 
   [[noreturn]] void abort(int exit_code) noexcept override {
@@ -96,8 +97,8 @@ class MpiProcesses : public Processes {
   }
 
  private:
-  /// Asks again and again, since MPI has no wait that ends: first at once, then with ever longer pauses.
-  void wait_for(std::vector<MPI_Request>& requests, const std::vector<int>& from, Wait wait) {
+  /// Polls, since MPI has no wait with a time limit: first without a pause, then with longer and longer ones.
+  void wait_for(std::vector<MPI_Request>& requests, const std::vector<int>& peers, Wait wait) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
     for (int64_t tries = 0;; ++tries) {
@@ -112,16 +113,16 @@ class MpiProcesses : public Processes {
     }
     std::set<int> silent;
     for (size_t i = 0; i < requests.size(); ++i)
-      if (requests[i] != MPI_REQUEST_NULL) silent.insert(from[i]);
+      if (requests[i] != MPI_REQUEST_NULL) silent.insert(peers[i]);
     throw Error(Kind::comm,
-                cat(list_of(silent), silent.size() == 1 ? " has" : " have", " not answered for ", limit_.count(),
-                    " s: a process hangs or the network does; --comm-timeout lets it take longer"));
+                cat(list_of(silent), silent.size() == 1 ? " has" : " have", " not answered within ", limit_.count(),
+                    " s: a process hangs or the network does; --comm-timeout sets a longer limit"));
   }
 
   std::chrono::seconds limit_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   int process_ = 0, count_ = 1;
-  Seats seats_;
+  LocalRanks local_ranks_;
   std::vector<int> process_of_;  // [rank]
 };
 

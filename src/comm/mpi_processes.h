@@ -1,11 +1,11 @@
-// Processes joined by MPI. Defined where the build has MPI (HCTR_WITH_MPI), called there alone.
+// Processes joined by MPI. Only builds with MPI (HCTR_WITH_MPI) define and call this.
 #pragma once
 
 #include "comm/processes.h"
 
 namespace hctr {
 
-/// Starts MPI; it ends with the object. Errors: Error(comm).
+/// Initializes MPI, which is finalized with the object. Errors: Error(comm).
 std::unique_ptr<Processes> start_mpi(std::chrono::seconds limit);
 
 }  // namespace hctr

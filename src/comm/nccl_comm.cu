@@ -1,5 +1,6 @@
-// Collectives of GPUs. Communicators are non-blocking: a call that cannot go on returns, so that a rank which waits for
-// one that has failed notices and leaves. A thread watches for errors on the way, and for ranks that fail elsewhere.
+// Collectives of GPUs. The NCCL communicators are non-blocking: a call that cannot complete returns, so a rank that
+// waits for a failed one notices it and stops. A watcher thread looks for asynchronous errors and for failures of other
+// ranks.
 #include "comm/nccl_comm.h"
 
 #include <nccl.h>
@@ -11,9 +12,9 @@
 #include <thread>
 
 #include "base/process_end.h"
+#include "comm/expect_ranges.h"
+#include "comm/gpu_peer_exchange.h"
 #include "comm/host_comm.h"
-#include "comm/parts.h"
-#include "comm/peer_route.h"
 #include "device/buffer.h"
 #include "device/copy.h"
 #include "device/cuda_check.cuh"
@@ -55,7 +56,7 @@ std::byte* element(const Tensor& tensor, int64_t i) {
 class NcclComm : public Communicator {
  public:
   NcclComm(RankGroup& group, int rank, Device device)
-      : group_(group), host_(group, rank), device_(device), given_up_(device, sizeof(int32_t)) {
+      : group_(group), host_(group, rank), device_(device), host_aborted_(device, sizeof(int32_t)) {
     threads_outlive_main();
     HCTR_CHECK(cudaSetDevice(device.index));
     for (Channel& channel : channels_) connect(channel);
@@ -63,7 +64,7 @@ class NcclComm : public Communicator {
     try {
       warm_up();
     } catch (...) {
-      abandon();
+      abort_communicators();
       end_watch();
       throw;
     }
@@ -84,19 +85,19 @@ class NcclComm : public Communicator {
     });
   }
   void reduce_scatter(Context& ctx, Tensor in, Tensor out, Reduce how) override {
-    expect_shares("reduce_scatter", out, in, size());
+    expect_equal_ranges("reduce_scatter", out, in, size());
     call(ctx, "reduce_scatter", [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclReduceScatter(in.bytes(), out.bytes(), count(out), nccl_type(in.dtype()), nccl_op(how), comm, stream);
     });
   }
   void all_gather(Context& ctx, Tensor in, Tensor out) override {
-    expect_shares("all_gather", in, out, size());
+    expect_equal_ranges("all_gather", in, out, size());
     call(ctx, "all_gather", [&](ncclComm_t comm, cudaStream_t stream) {
       return ncclAllGather(in.bytes(), out.bytes(), count(in), nccl_type(in.dtype()), comm, stream);
     });
   }
-  void all_to_all(Context& ctx, Tensor in, const Parts& send, Tensor out, const Parts& receive) override {
-    expect_parts(send, in, receive, out, size());
+  void all_to_all(Context& ctx, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) override {
+    expect_ranges(in, send, out, receive, size());
     const ncclDataType_t type = nccl_type(in.dtype());
     const auto own = static_cast<size_t>(rank());
     copy_bytes(ctx.stream(), element(out, receive.begin[own]), element(in, send.begin[own]),
@@ -127,39 +128,39 @@ class NcclComm : public Communicator {
   bool any(bool mine) override {
     const bool some = host_.any(mine);
     in_step_ = true;
-    moved();
+    note_progress();
     return some;
   }
   std::vector<std::string> gather(std::string_view mine, int root) override {
     in_step_ = false;
     return host_.gather(mine, root);
   }
-  std::string share(std::string_view text, int root) override {
+  std::string broadcast(std::string_view text, int root) override {
     in_step_ = false;
-    return host_.share(text, root);
+    return host_.broadcast(text, root);
   }
   void barrier() override {
     in_step_ = false;
     host_.barrier();
   }
-  std::unique_ptr<Route> make_route(const RouteSpec& spec) override {
+  std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec& spec) override {
     in_step_ = false;
-    if (auto route = make_peer_route(*this, spec, given_up())) return route;
-    return make_whole_route(*this, spec);
+    if (auto exchange = make_gpu_peer_exchange(*this, spec, host_aborted())) return exchange;
+    return make_all_to_all_exchange(*this, spec);
   }
   void abort(const Error& error) noexcept override {
     host_.abort(error);
-    abandon();  // or memory that is given back now would wait for a kernel that waits for peers
+    abort_communicators();  // else freeing memory would wait for kernels that wait for peers
   }
 
  private:
-  /// Streams run beside each other: collectives of one must not wait for those of another.
+  /// One per stream. Streams run concurrently, and collectives of one must not wait for those of another.
   struct Channel {
     ncclComm_t comm = nullptr;
-    bool abandoned = false;
+    bool aborted = false;
   };
 
-  volatile int32_t* given_up() const { return reinterpret_cast<volatile int32_t*>(given_up_.data()); }
+  volatile int32_t* host_aborted() const { return reinterpret_cast<volatile int32_t*>(host_aborted_.data()); }
   static size_t channel_of(Context& ctx) {
     const void* stream = ctx.stream().handle;
     return stream == ctx.runtime().prepare_stream().handle    ? 1
@@ -172,8 +173,8 @@ class NcclComm : public Communicator {
   void connect(Channel& channel) {
     ncclUniqueId id{};
     if (rank() == 0) expect(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr);
-    const std::string shared = host_.share({reinterpret_cast<const char*>(&id), sizeof id}, 0);
-    std::copy_n(shared.data(), sizeof id, reinterpret_cast<char*>(&id));
+    const std::string text = host_.broadcast({reinterpret_cast<const char*>(&id), sizeof id}, 0);
+    std::copy_n(text.data(), sizeof id, reinterpret_cast<char*>(&id));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     const ncclResult_t status =
@@ -181,9 +182,9 @@ class NcclComm : public Communicator {
     settle(status, "connecting", channel.comm);
   }
 
-  /// A communicator that does not block is freed in a thread that nobody can wait for (threads_outlive_main).
+  /// NCCL frees a non-blocking communicator in a thread of its own that cannot be joined (threads_outlive_main).
   void disconnect(Channel& channel) noexcept {
-    if (!channel.comm || channel.abandoned) return;
+    if (!channel.comm || channel.aborted) return;
     ncclResult_t state = ncclCommFinalize(channel.comm);
     for (int tries = 0; state == ncclInProgress && tries < 10000; ++tries) {
       std::this_thread::sleep_for(milliseconds(1));
@@ -195,7 +196,8 @@ class NcclComm : public Communicator {
       ncclCommAbort(channel.comm);
   }
 
-  /// Every kind of call once: links are made at a first use, and must not be made while a step is recorded.
+  /// Makes every kind of call once. NCCL connects peers at the first use, which must not happen while a step is
+  /// recorded.
   void warm_up() {
     Runtime runtime(device_, {});
     for (const StreamRef stream : {runtime.compute_stream(), runtime.prepare_stream(), runtime.exchange_stream()}) {
@@ -207,7 +209,7 @@ class NcclComm : public Communicator {
       all_reduce(ctx, all, Reduce::sum);
       reduce_scatter(ctx, all, one, Reduce::sum);
       all_gather(ctx, one, all);
-      all_to_all(ctx, all, Parts::equal(size(), 1), other, Parts::equal(size(), 1));
+      all_to_all(ctx, all, RankRanges::equal(size(), 1), other, RankRanges::equal(size(), 1));
       broadcast(ctx, all, 0);
       stream.synchronize();
     }
@@ -215,24 +217,24 @@ class NcclComm : public Communicator {
 
   template <class Body>
   void call(Context& ctx, const char* name, const Body& body) {
-    moved();
+    note_progress();
     Channel& channel = channels_[channel_of(ctx)];
     ncclResult_t status = ncclSuccess;
     {
       const std::lock_guard lock(mutex_);
-      if (!channel.abandoned) status = body(channel.comm, cuda::stream_of(ctx.stream()));
+      if (!channel.aborted) status = body(channel.comm, cuda::stream_of(ctx.stream()));
     }
     settle(status, name, channel.comm);
   }
 
-  /// Waits until the host's part of a call is over.
+  /// Waits until the host side of a call is complete.
   void settle(ncclResult_t status, const char* name, ncclComm_t comm) {
     const auto begin = std::chrono::steady_clock::now();
     while (status == ncclInProgress) {
       throw_if_failed(name);
       if (std::chrono::steady_clock::now() - begin > kToConnect)
-        throw Error(Kind::comm,
-                    cat("NCCL: ", name, ": no connection for ", kToConnect.count(), " s; NCCL_DEBUG=INFO says more"));
+        throw Error(Kind::comm, cat("NCCL: ", name, ": no connection within ", kToConnect.count(),
+                                    " s; NCCL_DEBUG=INFO says more"));
       std::this_thread::sleep_for(std::chrono::microseconds(20));
       const std::lock_guard lock(mutex_);
       if (!comm || ncclCommGetAsyncError(comm, &status) != ncclSuccess) status = ncclInternalError;
@@ -259,10 +261,12 @@ class NcclComm : public Communicator {
   static int64_t seconds_now() {
     return std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
-  void moved() { last_move_ = seconds_now(); }
-  /// In a step the host does not wait on other ranks for long but for its own device, which then waits for theirs.
-  bool stuck() const { return in_step_ && group_.limit().count() > 0 && seconds_now() - last_move_ > longest_step(); }
-  /// The host hears of ranks that hang within the limit; a little later it must be a device.
+  void note_progress() { last_progress_ = seconds_now(); }
+  /// Within a step the host waits for its own device, which waits for other devices. Then only this clock finds a hang.
+  bool stuck() const {
+    return in_step_ && group_.limit().count() > 0 && seconds_now() - last_progress_ > longest_step();
+  }
+  /// Longer than the limit of waits on the host, so that a rank whose host hangs is reported by its name first.
   int64_t longest_step() const { return group_.limit().count() + 3; }
 
   void end_watch() {
@@ -270,40 +274,39 @@ class NcclComm : public Communicator {
     watcher_.join();
   }
 
-  void abandon() noexcept {
-    *given_up() = 1;
+  void abort_communicators() noexcept {
+    *host_aborted() = 1;
     const std::lock_guard lock(mutex_);
     for (Channel& channel : channels_) {
-      if (!channel.comm || channel.abandoned) continue;
+      if (!channel.comm || channel.aborted) continue;
       ncclCommAbort(channel.comm);
-      channel.abandoned = true;
+      channel.aborted = true;
     }
   }
 
-  /// Kernels that wait for a peer end only when their communicator is given up; then the host, which waits for them,
-  /// goes on.
+  /// Kernels that wait for a peer end only when their communicator is aborted. Then the host, which waits for the
+  /// kernels, continues.
   void watch() {
     cudaSetDevice(device_.index);
     while (!stop_) {
       std::this_thread::sleep_for(milliseconds(50));
-      if (group_.failure()) return abandon();
+      if (group_.failure()) return abort_communicators();
       if (stuck()) {
-        group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has come to its end for ", longest_step(),
+        group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has ended for ", longest_step(),
                                                   " s: its GPU, another one, a link between them or the storage of its "
-                                                  "data hangs; --comm-timeout lets it take longer")));
-        return abandon();
+                                                  "data hangs; --comm-timeout sets a longer limit")));
+        return abort_communicators();
       }
       for (Channel& channel : channels_) {
         ncclResult_t state = ncclSuccess;
         {
           const std::lock_guard lock(mutex_);
-          if (!channel.abandoned && ncclCommGetAsyncError(channel.comm, &state) != ncclSuccess)
-            state = ncclInternalError;
+          if (!channel.aborted && ncclCommGetAsyncError(channel.comm, &state) != ncclSuccess) state = ncclInternalError;
         }
         if (state == ncclSuccess || state == ncclInProgress) continue;
         group_.fail(rank(), Error(Kind::comm, cat("NCCL: ", ncclGetErrorString(state),
                                                   ": the link to another rank broke; NCCL_DEBUG=INFO says more")));
-        return abandon();
+        return abort_communicators();
       }
     }
   }
@@ -311,11 +314,11 @@ class NcclComm : public Communicator {
   RankGroup& group_;
   HostComm host_;
   Device device_;
-  HostBuffer given_up_;  // for kernels of routes: not 0 once nobody may wait any more
+  HostBuffer host_aborted_;  // read by kernels of peer exchanges, which stop waiting once it is not 0
   std::array<Channel, 3> channels_;
   std::mutex mutex_;  // of channels_, between this rank and its watcher
   std::atomic<bool> stop_ = false, in_step_ = false;
-  std::atomic<int64_t> last_move_ = 0;
+  std::atomic<int64_t> last_progress_ = 0;
   std::thread watcher_;
 };
 

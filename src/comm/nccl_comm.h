@@ -1,4 +1,4 @@
-// GPUs joined by NCCL. Defined where the build has NCCL (HCTR_WITH_NCCL), called there alone.
+// GPUs joined by NCCL. Only builds with NCCL (HCTR_WITH_NCCL) define and call this.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// The communicator of a rank on a GPU. Called by every rank of the job at once, each in its own thread; `group`
-/// outlives it and carries what ranks say on the host. Errors: Error(comm).
+/// The communicator of a rank on a GPU. Collective: every rank of the job calls it in its own thread. `group` exchanges
+/// the values of the host, and outlives the communicator. Errors: Error(comm).
 std::unique_ptr<Communicator> make_nccl_comm(RankGroup& group, int rank, Device);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The processes of a job, as one of them sees the others. MPI joins them; its types do not leave this room.
+// The processes of a job. MPI joins them; its types are used in this folder only.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// What one rank sends to and receives from each rank of the job, itself included.
+/// What one rank sends to each rank of the job, itself included, and receives from each: one piece per rank.
 struct Transfer {
   struct Piece {
     std::byte* data = nullptr;
@@ -17,15 +17,15 @@ struct Transfer {
   std::vector<Piece> send, receive;
 };
 
-/// How long to wait for a rank that does not come.
+/// How long a rank waits for the others.
 enum class Wait {
-  limited,   ///< in a step, where ranks are close together: longer than the limit means that it hangs
-  patiently  ///< where one may write a file while others wait
+  limited,   ///< within a step, where ranks stay close together: a rank that is later than the limit hangs
+  unlimited  ///< between steps, where one rank may write a file while the others wait
 };
 
-/// Which ranks of the job this process hosts: [first, first + count) of `all`.
-struct Seats {
-  int first = 0, count = 1, all = 1;
+/// The ranks of the job that this process hosts: [first, first + count) of `total`.
+struct LocalRanks {
+  int first = 0, count = 1, total = 1;
 };
 
 class Processes {
@@ -33,17 +33,18 @@ class Processes {
   virtual ~Processes() = default;
   virtual int process() const = 0;
   virtual int count() const = 0;
-  /// Each process says how many ranks it hosts.
-  virtual Seats join(int ranks) = 0;
-  /// Moves everything that goes from a rank here to a rank elsewhere, or comes from there. `transfers`: one for each
-  /// rank here. One thread at a time. Errors: Error(comm) naming the ranks that did not answer in time.
+  /// Numbers the ranks of all processes. `ranks`: how many this process hosts.
+  virtual LocalRanks join(int ranks) = 0;
+  /// Sends and receives all pieces between ranks of this process and ranks of others. `transfers`: one for each rank of
+  /// this process. Called by one thread at a time. Errors: Error(comm) naming the ranks that did not answer in time.
   virtual void exchange(const std::vector<const Transfer*>& transfers, Wait) = 0;
   /// Ends all processes at once.
   [[noreturn]] virtual void abort(int exit_code) noexcept = 0;
 };
 
-/// The processes that mpirun, or another starter, started together with this one; none when it runs alone. `limit`: of
-/// waiting; 0 is none. Errors: Error(usage) when there are several and this build contains no MPI; Error(comm).
+/// Joins the processes that mpirun, or another launcher, started together with this one. Returns null if this process
+/// was started alone. `limit`: of every wait; 0 means none. Errors: Error(usage) if there are several processes and
+/// this build contains no MPI; Error(comm).
 std::unique_ptr<Processes> started_processes(std::chrono::seconds limit);
 
 }  // namespace hctr

@@ -7,34 +7,34 @@ namespace hctr {
 RankGroup::RankGroup(int ranks, Processes* others, std::chrono::seconds limit)
     : others_(others),
       limit_(limit),
-      seats_(others ? others->join(ranks) : Seats{0, ranks, ranks}),
+      local_ranks_(others ? others->join(ranks) : LocalRanks{0, ranks, ranks}),
       here_(static_cast<size_t>(ranks), 0),
       transfers_(static_cast<size_t>(ranks), nullptr) {}
 
 void RankGroup::exchange(int rank, const Transfer& transfer, Wait wait, const char* name) {
-  transfers_[static_cast<size_t>(rank - seats_.first)] = &transfer;
+  transfers_[static_cast<size_t>(rank - local_ranks_.first)] = &transfer;
   meet(rank, wait, name, [&] {
     if (others_) others_->exchange(transfers_, wait);
   });
-  for (int peer = 0; peer < seats_.count; ++peer) {
+  for (int peer = 0; peer < local_ranks_.count; ++peer) {
     const Transfer::Piece& from = transfers_[static_cast<size_t>(peer)]->send[static_cast<size_t>(rank)];
-    const Transfer::Piece& to = transfer.receive[static_cast<size_t>(seats_.first + peer)];
-    HCTR_EXPECT(from.bytes == to.bytes, name, ": rank ", seats_.first + peer, " sends ", from.bytes, " bytes and rank ",
-                rank, " expects ", to.bytes);
+    const Transfer::Piece& to = transfer.receive[static_cast<size_t>(local_ranks_.first + peer)];
+    HCTR_EXPECT(from.bytes == to.bytes, name, ": rank ", local_ranks_.first + peer, " sends ", from.bytes,
+                " bytes and rank ", rank, " expects ", to.bytes);
     if (to.bytes > 0) std::memcpy(to.data, from.data, to.bytes);
   }
-  meet(rank, wait, name, {});  // nobody's memory changes while another one copies from it
+  meet(rank, wait, name, {});  // a rank's memory may change only after all have copied from it
 }
 
-void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<void()>& between) {
+void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<void()>& last) {
   std::unique_lock lock(mutex_);
   throw_failure(rank);
-  here_[static_cast<size_t>(rank - seats_.first)] = 1;
-  if (++arrived_ == seats_.count) {
-    if (between) {
+  here_[static_cast<size_t>(rank - local_ranks_.first)] = 1;
+  if (++arrived_ == local_ranks_.count) {
+    if (last) {
       lock.unlock();
       try {
-        between();
+        last();
       } catch (const Error& error) {
         fail(rank, error.with_context(name));
         throw;
@@ -49,12 +49,12 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
   }
   const auto over = [&, meeting = meetings_] { return meetings_ != meeting || failure_; };
   while (!over()) {
-    if (wait == Wait::patiently || limit_.count() == 0) change_.wait(lock, over);
-    // When all are here, the last one speaks with other processes, which has a limit of its own.
-    else if (!change_.wait_for(lock, limit_, over) && arrived_ < seats_.count) {
+    if (wait == Wait::unlimited || limit_.count() == 0) change_.wait(lock, over);
+    // Once all have arrived, the last one exchanges with other processes, which has a limit of its own.
+    else if (!change_.wait_for(lock, limit_, over) && arrived_ < local_ranks_.count) {
       const Error late(Kind::comm,
-                       cat(absent(), " not come to ", name, " for ", limit_.count(), " s, where rank ", rank,
-                           " waits: it hangs, or waits for its data; --comm-timeout lets it take longer"));
+                       cat(missing_ranks(), " not reached ", name, " within ", limit_.count(), " s, where rank ", rank,
+                           " waits: it hangs, or waits for its data; --comm-timeout sets a longer limit"));
       lock.unlock();
       fail(rank, late);
       throw late;
@@ -63,11 +63,11 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
   throw_failure(rank);
 }
 
-std::string RankGroup::absent() const {
+std::string RankGroup::missing_ranks() const {
   std::string text;
   int count = 0;
   for (size_t r = 0; r < here_.size(); ++r)
-    if (!here_[r]) text += cat(count++ ? ", " : "", seats_.first + static_cast<int>(r));
+    if (!here_[r]) text += cat(count++ ? ", " : "", local_ranks_.first + static_cast<int>(r));
   return cat(count == 1 ? "rank " : "ranks ", text, count == 1 ? " has" : " have");
 }
 

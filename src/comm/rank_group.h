@@ -1,5 +1,5 @@
-// The ranks of one process, which are its threads, and where they meet; other processes of the job join in when all are
-// there.
+// The ranks of one process, which are its threads, and the barrier at which they exchange data. The last one to arrive
+// exchanges with the other processes of the job.
 #pragma once
 
 #include <condition_variable>
@@ -14,19 +14,20 @@ namespace hctr {
 
 class RankGroup {
  public:
-  /// `ranks` of this process. `others` (may be none) outlives the group; `limit`: of waiting in steps, 0 is none.
+  /// `ranks`: of this process. `others`: the other processes, or null; outlives the group. `limit`: of a wait within a
+  /// step; 0 means none.
   RankGroup(int ranks, Processes* others, std::chrono::seconds limit);
 
-  const Seats& seats() const { return seats_; }
+  const LocalRanks& local_ranks() const { return local_ranks_; }
   std::chrono::seconds limit() const { return limit_; }
 
-  /// Called by every rank of the job: what `rank` sends to r arrives as what r receives from `rank`. Sizes agree.
-  /// Errors: Error(comm) with the reason when a rank has failed, or does not come in time; the call's `name` stands in
-  /// it.
+  /// Called by every rank of the job. The piece that `rank` sends to r is copied to the piece that r receives from
+  /// `rank`; both have one size. `name`: of the call, for messages. Errors: Error(comm) with the reason if a rank has
+  /// failed or does not arrive in time.
   void exchange(int rank, const Transfer&, Wait, const char* name);
-  /// Every rank here throws this from now on. The first reason counts.
+  /// From now on every rank of this process throws this error. Only the first call counts.
   void fail(int rank, const Error&) noexcept;
-  /// The first reason, and the rank it comes from.
+  /// The first error, and the rank that reported it.
   struct Failure {
     int rank;
     Error error;
@@ -34,18 +35,20 @@ class RankGroup {
   std::optional<Failure> failure() const;
 
  private:
-  void meet(int rank, Wait, const char* name, const std::function<void()>& between);
+  /// A barrier of the ranks of this process. The last one to arrive calls `last`.
+  void meet(int rank, Wait, const char* name, const std::function<void()>& last);
   void throw_failure(int rank) const;
-  std::string absent() const;
+  /// "rank 2 has" or "ranks 0, 3 have": those that have not arrived.
+  std::string missing_ranks() const;
 
   Processes* others_;
   std::chrono::seconds limit_;
-  Seats seats_;
+  LocalRanks local_ranks_;
   mutable std::mutex mutex_;
   std::condition_variable change_;
   uint64_t meetings_ = 0;
   int arrived_ = 0;
-  std::vector<char> here_;                  // of this meeting, by local rank
+  std::vector<char> here_;                  // at the current barrier, by local rank
   std::vector<const Transfer*> transfers_;  // by local rank
   std::optional<Failure> failure_;
 };

@@ -1,7 +1,7 @@
 #include "comm/self_comm.h"
 
-#include "comm/parts.h"
-#include "comm/route.h"
+#include "comm/expect_ranges.h"
+#include "comm/peer_exchange.h"
 #include "device/copy.h"
 
 namespace hctr {
@@ -18,14 +18,16 @@ void move(Context& ctx, const char* call, const Tensor& in, const Tensor& out) {
 
 void SelfComm::reduce_scatter(Context& ctx, Tensor in, Tensor out, Reduce) { move(ctx, "reduce_scatter", in, out); }
 void SelfComm::all_gather(Context& ctx, Tensor in, Tensor out) { move(ctx, "all_gather", in, out); }
-void SelfComm::all_to_all(Context& ctx, Tensor in, const Parts& send, Tensor out, const Parts& receive) {
-  expect_parts(send, in, receive, out, 1);
+void SelfComm::all_to_all(Context& ctx, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) {
+  expect_ranges(in, send, out, receive, 1);
   const size_t width = size_of(in.dtype());
   copy_bytes(ctx.stream(), out.bytes() + static_cast<size_t>(receive.begin[0]) * width,
              in.bytes() + static_cast<size_t>(send.begin[0]) * width, static_cast<size_t>(send.count[0]) * width);
 }
 void SelfComm::broadcast(Context&, Tensor, int root) { HCTR_EXPECT(root == 0, "broadcast from rank ", root, " of 1"); }
 
-std::unique_ptr<Route> SelfComm::make_route(const RouteSpec& spec) { return make_whole_route(*this, spec); }
+std::unique_ptr<PeerExchange> SelfComm::make_peer_exchange(const PeerExchangeSpec& spec) {
+  return make_all_to_all_exchange(*this, spec);
+}
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Whether this process is one of several.
+// Finds out whether this process is one of several that a launcher started.
 #include <cstdlib>
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ int number_of(const char* variable) {
   return text ? std::atoi(text) : 0;
 }
 
-/// What the starters of Open MPI, of MPICH and its relatives, and Slurm with PMIx leave in the environment.
+/// From the environment variables that the launchers of Open MPI, MPICH and its derivatives, and Slurm with PMIx set.
 int processes_started() {
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (const int size = number_of(variable)) return size;
@@ -28,13 +28,13 @@ std::unique_ptr<Processes> started_processes(std::chrono::seconds limit) {
   if constexpr (kMpiBuild) {
     auto processes = start_mpi(limit);
     if (processes->count() == size) return processes;
-    throw Error(Kind::usage, cat("started as ", size, " processes, and this program's MPI joins ", processes->count(),
+    throw Error(Kind::usage, cat("started as ", size, " processes, but this program's MPI sees ", processes->count(),
                                  ": mpirun belongs to another MPI than the program was built with"));
   }
   throw Error(Kind::usage,
               cat("started as ", size,
-                  " processes; this build contains no MPI and trains in one process: run it without mpirun, or "
-                  "build it where MPI is found (-DHCTR_MPI=ON says why it is not)"));
+                  " processes, but this build contains no MPI: run it without mpirun, or build it where MPI is found "
+                  "(-DHCTR_MPI=ON says why it is not)"));
 }
 
 }  // namespace hctr

@@ -24,7 +24,7 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
                                   ops::key_blocks_scratch_bytes(runtime.device(), owned() * owned_samples()));
   scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
   arena_.build(runtime.device());
-  make_routes(runtime);
+  make_exchanges(runtime);
   list_columns(runtime);
   list_places(runtime);
 }
@@ -106,12 +106,12 @@ std::byte* Exchange::own_vectors() const {
   return of_owned_->data() + static_cast<size_t>(comm_.rank() * shape_.samples * owned()) * vector_bytes();
 }
 
-void Exchange::make_routes(Runtime& runtime) {
+void Exchange::make_exchanges(Runtime& runtime) {
   const auto rank = static_cast<size_t>(comm_.rank());
-  Parts of_owners, of_ranks = Parts::equal(comm_.size(), owned() * shape_.samples * piece_dim_);
+  RankRanges of_owners, of_ranks = RankRanges::equal(comm_.size(), owned() * shape_.samples * piece_dim_);
   for (const ops::OwnerBlock& block : owners_)
     of_owners.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
-  const auto without_own = [rank](Parts parts) {
+  const auto without_own = [rank](RankRanges parts) {
     parts.count[rank] = 0;
     return parts;
   };
@@ -121,24 +121,25 @@ void Exchange::make_routes(Runtime& runtime) {
   const int64_t for_samples = static_cast<int64_t>(columns_.size()) * shape_.samples;
   if (may_be_written_by_owners()) {
     const std::string stride = std::to_string(shape_.y->row_stride());  // owners write in steps of their own
-    HCTR_EXPECT(comm_.share(stride, 0) == stride, "vectors ", stride, " elements apart, and others on rank 0");
-    to_samples_ = comm_.make_route({*shape_.y, Parts::equal(comm_.size(), 0)});
+    HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "vectors ", stride, " elements apart, and others on rank 0");
+    to_samples_ = comm_.make_peer_exchange({*shape_.y, RankRanges::equal(comm_.size(), 0)});
   }
   straight_ = to_samples_ != nullptr;
   if (!straight_ || shape_.gradients) of_owned_ = room(owned() * owned_samples());
   if (!straight_) {
     of_samples_ = room(for_samples);
-    to_samples_ = comm_.make_route({samples_memory(), without_own(of_owners), owners_memory(), without_own(of_ranks)});
+    to_samples_ =
+        comm_.make_peer_exchange({samples_memory(), without_own(of_owners), owners_memory(), without_own(of_ranks)});
   }
   if (!shape_.gradients) return;
-  to_owners_ = comm_.make_route({owners_memory(), of_ranks});
+  to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks});
   if (to_owners_) return;
   if (!of_samples_) of_samples_ = room(for_samples);
   if (owners_are_alike_)
     of_owners.begin.assign(of_owners.begin.size(), 0);  // one part, for this rank too
   else
     of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
-  to_owners_ = comm_.make_route({owners_memory(), of_ranks, samples_memory(), of_owners});
+  to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks, samples_memory(), of_owners});
 }
 
 template <class T>
@@ -160,14 +161,14 @@ void Exchange::list_columns(Runtime& runtime) {
 /// Where vectors are read and written: those that come and gradients that leave, by column; and those that leave, by
 /// rank.
 void Exchange::list_places(Runtime& runtime) {
-  const auto blocks_of = [&](bool far, const uint32_t* closed, const auto& places_of) {
-    ops::VectorBlocks blocks{.memory = {.dtype = shape_.dtype, .far = far, .closed = closed},
+  const auto blocks_of = [&](bool remote, const uint32_t* aborted, const auto& places_of) {
+    ops::VectorBlocks blocks{.memory = {.dtype = shape_.dtype, .remote = remote, .aborted = aborted},
                              .columns = static_cast<int64_t>(at_owners_.size()),
                              .pieces = pieces_};
     std::vector<int32_t> first = {0};
-    std::vector<ops::PartPlace> places;
+    std::vector<ops::RemoteColumn> places;
     for (size_t c = 0; c < at_owners_.size(); ++c) {
-      for (const ops::PartPlace& place : places_of(c)) {
+      for (const ops::RemoteColumn& place : places_of(c)) {
         blocks.memory.align(reinterpret_cast<uintptr_t>(place.vector));
         places.push_back(place);
       }
@@ -175,12 +176,12 @@ void Exchange::list_places(Runtime& runtime) {
     }
     blocks.memory.align(vector_bytes());
     blocks.first = put(runtime, first);
-    blocks.place = put(runtime, places);
+    blocks.remote_columns = put(runtime, places);
     return blocks;
   };
   /// begin(owner): of its part.
   const auto at_each_owner = [&](size_t c, const auto& begin) {
-    std::vector<ops::PartPlace> places;
+    std::vector<ops::RemoteColumn> places;
     for (const AtOwner& at : at_owners_[c]) {
       const ops::OwnerBlock& block = owners_[static_cast<size_t>(at.owner)];
       std::byte* part = begin(at.owner);
@@ -204,8 +205,8 @@ void Exchange::list_places(Runtime& runtime) {
 
   std::vector<std::byte*> parts;
   for (int r = 0; r < comm_.size(); ++r)
-    parts.push_back(r != comm_.rank() ? to_samples_->place(r) : straight_ ? shape_.y->bytes() : own_vectors());
-  parts_ = {.memory = {.dtype = shape_.dtype, .far = to_samples_->direct(), .closed = to_samples_->closed()},
+    parts.push_back(r != comm_.rank() ? to_samples_->destination(r) : straight_ ? shape_.y->bytes() : own_vectors());
+  parts_ = {.memory = {.dtype = shape_.dtype, .remote = to_samples_->direct(), .aborted = to_samples_->aborted()},
             .part = put(runtime, parts),
             .ranks = comm_.size(),
             .samples = shape_.samples,
@@ -218,11 +219,13 @@ void Exchange::list_places(Runtime& runtime) {
 
   if (!to_owners_) return;
   const bool direct = to_owners_->direct();
-  const auto go_to = [&](int32_t owner) { return owner == comm_.rank() ? own_vectors() : to_owners_->place(owner); };
-  const auto split = blocks_of(direct, to_owners_->closed(), [&](size_t c) {
+  const auto go_to = [&](int32_t owner) {
+    return owner == comm_.rank() ? own_vectors() : to_owners_->destination(owner);
+  };
+  const auto split = blocks_of(direct, to_owners_->aborted(), [&](size_t c) {
     if (owners_are_alike_ && !direct)  // the one part for all
-      return std::vector<ops::PartPlace>{
-          {to_owners_->place(0) + c * vector_bytes(), static_cast<int64_t>(at_owners_.size()), 0}};
+      return std::vector<ops::RemoteColumn>{
+          {to_owners_->destination(0) + c * vector_bytes(), static_cast<int64_t>(at_owners_.size()), 0}};
     return at_each_owner(c, go_to);
   });
   for (Slot& slot : of_slot_) {
@@ -249,18 +252,18 @@ void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, co
   ops::KeyBlocks blocks = key_blocks_;
   blocks.local_rows = local_rows;
   ops::split_keys(ctx, at.mine, blocks, sent, reinterpret_cast<uint8_t*>(arena_.get(at.present).bytes()), scratch);
-  Parts to;
+  RankRanges to;
   for (const ops::OwnerBlock& block : owners_) to.add(block.begin, block.keys - block.begin + most_keys(block));
   const int64_t own_words = received.elements() / comm_.size();
-  comm_.all_to_all(ctx, sent, to, received, Parts::equal(comm_.size(), own_words));
+  comm_.all_to_all(ctx, sent, to, received, RankRanges::equal(comm_.size(), own_words));
   ops::merge_keys(ctx, {comm_.size(), owned(), shape_.samples, own_words}, received, owned_offsets(slot),
                   owned_keys(slot), scratch);
 }
 
 void Exchange::send_vectors(Context& ctx, const std::function<void(const ops::SampleParts&)>& pool) {
-  to_samples_->open(ctx);
+  to_samples_->begin_write(ctx);
   pool(parts_);
-  to_samples_->close(ctx);
+  to_samples_->end_write(ctx);
 }
 
 void Exchange::clear_unowned(Context& ctx, int slot, Tensor y) {
@@ -268,7 +271,7 @@ void Exchange::clear_unowned(Context& ctx, int slot, Tensor y) {
 }
 
 void Exchange::receive_vectors(Context& ctx, int slot, Tensor y) {
-  to_samples_->finish(ctx);
+  to_samples_->wait(ctx);
   const Slot& at = of_slot_.at(static_cast<size_t>(slot));
   if (!straight_) return ops::join_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
   HCTR_EXPECT(y.bytes() == shape_.y->bytes(), "vectors that their owners wrote elsewhere");
@@ -277,15 +280,15 @@ void Exchange::receive_vectors(Context& ctx, int slot, Tensor y) {
 void Exchange::add_received_vectors(Context& ctx, int slot, Tensor y) {
   const Slot& at = of_slot_.at(static_cast<size_t>(slot));
   if (straight_) return receive_vectors(ctx, slot, y);
-  to_samples_->finish(ctx);
+  to_samples_->wait(ctx);
   ops::add_joined_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
 }
 
 void Exchange::send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) {
   const Slot& at = of_slot_.at(static_cast<size_t>(slot));
-  to_owners_->open(ctx);
+  to_owners_->begin_write(ctx);
   ops::split_gradients(ctx, at.mine, at.split, shape_.combiner, dy, search);
-  to_owners_->close(ctx);
+  to_owners_->end_write(ctx);
 }
 
 }  // namespace hctr

@@ -2,8 +2,8 @@
 //
 //   this rank's samples                                       this rank's rows
 //   keys, offsets ── split_keys ── all-to-all ── merge_keys ──> keys, offsets of the samples of all ranks
-//   y  <── join_vectors, if need be ── route <── pool_parts ── their vectors
-//   dy ──> split_gradients ─────────── route ────────────────> their gradients
+//   y  <── join_vectors, if needed ── peer exchange <── pool_parts ── their vectors
+//   dy ──> split_gradients ────────── peer exchange ───────────────> their gradients
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "comm/route.h"
+#include "comm/peer_exchange.h"
 #include "device/arena.h"
 #include "embedding/placement.h"
 #include "embedding/table_spec.h"
@@ -73,7 +73,7 @@ class Exchange {
   /// After receive_gradients() what comes is in owned_gradients(), [owned_samples, owned_slots, dim / pieces], of the
   /// type they travel in.
   void send_gradients(Context&, int slot, Tensor dy, ops::OverflowSearch);
-  void receive_gradients(Context& ctx) { to_owners_->finish(ctx); }
+  void receive_gradients(Context& ctx) { to_owners_->wait(ctx); }
   Tensor owned_gradients() const { return owners_memory(); }
 
  private:
@@ -90,7 +90,7 @@ class Exchange {
   void place_columns(const Placement&);
   bool one_key_each() const;
   bool may_be_written_by_owners() const;
-  void make_routes(Runtime&);
+  void make_exchanges(Runtime&);
   void list_columns(Runtime&);
   void list_places(Runtime&);
   template <class T>
@@ -125,8 +125,8 @@ class Exchange {
   // where it is needed. What arrives in one waits in the other, of another rank, where it cannot be written straight
   // away.
   std::optional<Buffer> of_samples_, of_owned_;
-  std::unique_ptr<Route> to_samples_, to_owners_;  // of vectors, and of gradients
-  bool straight_ = false;                          // owners write to y
+  std::unique_ptr<PeerExchange> to_samples_, to_owners_;  // of vectors, and of gradients
+  bool straight_ = false;                                 // owners write to y
 };
 
 }  // namespace hctr

@@ -96,7 +96,7 @@ RowGathering::RowGathering(Communicator& comm, const TableSpec& spec, const std:
 
 /// Rank 0 says whose rows it wants, or that all are merged.
 RowGathering::Turn RowGathering::answer(const std::string& mine) {
-  const std::string wanted = comm_.share("", 0);
+  const std::string wanted = comm_.broadcast("", 0);
   if (wanted.empty()) return Turn::over;
   const bool me = wanted[static_cast<size_t>(comm_.rank())] == '1';
   comm_.gather(me ? mine : "", 0);
@@ -127,7 +127,7 @@ void RowGathering::finish() {
   for (fill(); std::any_of(ranks_.begin(), ranks_.end(), [](const FromRank& from) { return !from.rows.empty(); });
        fill())
     merge();
-  comm_.share("", 0);
+  comm_.broadcast("", 0);
 }
 
 /// Rows of every rank that has some, so that the smallest is known.
@@ -137,7 +137,7 @@ void RowGathering::fill() {
     for (size_t r = 0; r < ranks_.size(); ++r)
       wanted += r > 0 && !ranks_[r].finished && ranks_[r].rows.empty() ? '1' : '0';
     if (wanted.find('1') == wanted.npos) return;
-    comm_.share(wanted, 0);
+    comm_.broadcast(wanted, 0);
     const auto answers = comm_.gather("", 0);
     for (size_t r = 0; r < ranks_.size(); ++r) {
       if (wanted[r] == '0') continue;

@@ -74,7 +74,7 @@ void HybridEmbedding::find_frequent() {
   std::erase_if(chosen, [least](const FrequentRow& row) { return row.occurrences < least; });
   chosen.resize(std::min(chosen.size(), static_cast<size_t>(most_rows_)));
   std::sort(chosen.begin(), chosen.end(), by_key);
-  const std::string text = comm_.share(as_text(chosen), 0);
+  const std::string text = comm_.broadcast(as_text(chosen), 0);
   chosen.clear();
   add_from(text, chosen);
   if (chosen.empty()) return;
@@ -91,7 +91,7 @@ void HybridEmbedding::find_frequent() {
   RowGathering gathering(comm_, spec, take);
   others_.table().export_rows(owned, [&](const RowBlock& block) { gathering.give(block); });
   gathering.finish();
-  rows = from_bytes(comm_.share(comm_.rank() == 0 ? to_bytes(rows.block()) : "", 0));
+  rows = from_bytes(comm_.broadcast(comm_.rank() == 0 ? to_bytes(rows.block()) : "", 0));
   replicated_.hold(rows.keys, rows.slots, true);
   replicated_.import_rows(rows.block());
   changed_ = true;

@@ -65,7 +65,7 @@ void measure_links(Context& ctx, Communicator& comm, MachineSpeeds& speeds) {
     return Tensor(arena.get(ticket).bytes(), TensorSpec(DType::f32, {elements}), ctx.device());
   };
   const auto exchange = [&](int64_t elements, int in_a_row) {
-    const Parts parts = Parts::equal(comm.size(), elements);
+    const RankRanges parts = RankRanges::equal(comm.size(), elements);
     return time_of(ctx, in_a_row, [&] {
       comm.all_to_all(ctx, first(in, ranks * elements), parts, first(out, ranks * elements), parts);
     });

@@ -75,7 +75,7 @@ void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor 
 int64_t ShardedEmbedding::over_all_ranks(int64_t mine) {
   int64_t all = 0;
   for (const std::string& part : comm_.gather(std::to_string(mine), 0)) all += std::stoll(part);
-  return std::stoll(comm_.share(std::to_string(all), 0));
+  return std::stoll(comm_.broadcast(std::to_string(all), 0));
 }
 
 bool ShardedEmbedding::uses_shared_row() {

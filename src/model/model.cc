@@ -259,7 +259,7 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
 void Model::load() {
   // Whether marks are loaded is for one rank to say, for all must load them.
   const auto with_marks = [&](const std::string& file) {
-    return comm_.share(has_marks(file) ? "yes" : "", 0) == "yes";
+    return comm_.broadcast(has_marks(file) ? "yes" : "", 0) == "yes";
   };
   if (const std::string& dense = config_.solver.dense_model_file; !dense.empty()) {
     Context ctx(runtime_, runtime_.compute_stream());

@@ -14,7 +14,7 @@ void throw_together(Communicator& comm, const std::optional<Error>& mine) {
     const auto found = std::find_if(all.begin(), all.end(), [](const std::string& one) { return !one.empty(); });
     return found == all.end() ? std::string() : *found;
   };
-  const std::string text = comm.share(first(texts), 0), kind = comm.share(first(kinds), 0);
+  const std::string text = comm.broadcast(first(texts), 0), kind = comm.broadcast(first(kinds), 0);
   throw AgreedError(Error(static_cast<Kind>(std::stoi(kind)), text));
 }
 

@@ -133,7 +133,7 @@ std::map<std::string, double> Evaluator::united_values() {
     }
     for (const auto& [name, value] : scores_[t].values()) {
       double united = value;
-      const std::string shared = comm_.share({reinterpret_cast<const char*>(&united), sizeof united}, 0);
+      const std::string shared = comm_.broadcast({reinterpret_cast<const char*>(&united), sizeof united}, 0);
       std::memcpy(&united, shared.data(), sizeof united);
       values[t == 0 ? name : name + "/" + tasks_[t]] = united;
     }

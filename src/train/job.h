@@ -18,10 +18,10 @@ class Job {
   /// amiss with the GPUs' set-up.
   Job(std::vector<Device> devices, Processes* others, std::chrono::seconds limit, Log log = Log::silent());
 
-  int first_rank() const { return group_.seats().first; }
+  int first_rank() const { return group_.local_ranks().first; }
   int ranks_here() const { return static_cast<int>(devices_.size()); }
   /// Of the whole job.
-  int ranks() const { return group_.seats().all; }
+  int ranks() const { return group_.local_ranks().total; }
 
   /// Calls body(communicator, device) for every rank of this process and returns when all have ended. Throws the first
   /// error of any rank. Where a rank hangs and cannot be woken while another has failed, prints the error and ends the

@@ -96,7 +96,7 @@ std::vector<Placement> agree_on_plan(const Config& config, Runtime& runtime, Com
              plan_text(problem, placements));
     folder.write_plan(plan);
   }
-  return plan_from_json(Json::parse(comm.share(plan, 0), "the plan of rank 0"), "the plan of rank 0", problem);
+  return plan_from_json(Json::parse(comm.broadcast(plan, 0), "the plan of rank 0"), "the plan of rank 0", problem);
 }
 
 std::string plan_outlook(const Config& config) {

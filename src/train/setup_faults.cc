@@ -187,9 +187,9 @@ std::string look_for_setup_faults(Communicator& comm, Device device, const Log& 
       to += cat(to.empty() ? "" : "\n", fault.text);
     }
   }
-  stops = comm.share(stops, 0);
+  stops = comm.broadcast(stops, 0);
   if (!stops.empty()) throw Error(Kind::comm, stops);
-  return comm.share(found, 0);
+  return comm.broadcast(found, 0);
 }
 
 }  // namespace hctr

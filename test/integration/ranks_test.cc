@@ -231,7 +231,7 @@ TEST(UnderMpi, TheCommunicatorSuite) {
   if (!others) GTEST_SKIP() << "runs under mpirun, which MpiTest does";
   Runtime runtime(kCpu, {.threads = 1});
   RankGroup group(1, others.get(), std::chrono::seconds(60));
-  HostComm comm(group, group.seats().first);
+  HostComm comm(group, group.local_ranks().first);
   EXPECT_EQ(comm.size(), others->count());
   check_communicator(comm, runtime, false);
 }

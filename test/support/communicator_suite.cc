@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/route.h"
+#include "comm/peer_exchange.h"
 #include "device/buffer.h"
 #include "device/copy.h"
 
@@ -83,8 +83,8 @@ struct Suite {
   int64_t sent(int from, int to) const { return (from + 2 * to) % 4 * 5; }
 
   template <class T>
-  void unequal_parts() {
-    Parts send, receive;
+  void unequal_ranges() {
+    RankRanges send, receive;
     int64_t out = 0, in = 0;
     for (int r = 0; r < size; ++r) {
       send.add(out, sent(rank, r));
@@ -102,19 +102,19 @@ struct Suite {
     }
     expect(to, "all_to_all", [&](int64_t i) { return expected[static_cast<size_t>(i)]; });
 
-    Parts same;
+    RankRanges same;
     for (int r = 0; r < size; ++r) same.add(2, 6);
     const Array<T> one = filled<T>(9), everyones(ctx.device(), 6 * size);
-    comm.all_to_all(ctx, one.tensor, same, everyones.tensor, Parts::equal(size, 6));
-    expect(everyones, "all_to_all of one part",
+    comm.all_to_all(ctx, one.tensor, same, everyones.tensor, RankRanges::equal(size, 6));
+    expect(everyones, "all_to_all of one range",
            [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / 6), 2 + i % 6)); });
   }
 
-  /// Over one route many times: with a way for what cannot be written to its rank straight away, and without one, where
-  /// ranks must reach each other's memory.
+  /// Many rounds of one peer exchange: with a send buffer, and without one, which needs ranks that reach each other's
+  /// memory.
   template <class T>
-  void routes(int64_t dim, bool other_way, bool reaches_memory) {
-    Parts send, receive;
+  void peer_exchange(int64_t dim, bool with_send_buffer, bool reaches_memory) {
+    RankRanges send, receive;
     int64_t out = 0, in = 0;
     for (int r = 0; r < size; ++r) {
       send.add(out, sent(rank, r) * dim);
@@ -122,33 +122,33 @@ struct Suite {
       receive.add(in, sent(r, rank) * dim);
       in += sent(r, rank) * dim + 5 * (r % 2);
     }
-    const Array<T> waits(ctx.device(), out), arrives(ctx.device(), in);
-    RouteSpec spec{arrives.tensor, receive};
-    if (other_way) spec.from = waits.tensor, spec.send = send;
-    const std::unique_ptr<Route> route = comm.make_route(spec);
-    ASSERT_EQ(route != nullptr, other_way || reaches_memory);
-    if (!route) return;
-    EXPECT_EQ(route->direct(), reaches_memory);
-    const auto at = [](int turn, int from, int to, int64_t i) { return value<T>(from + turn, i + 7 * to); };
-    for (int turn = 0; turn < 12; ++turn) {
-      route->open(ctx);
+    const Array<T> staged(ctx.device(), out), received(ctx.device(), in);
+    PeerExchangeSpec spec{received.tensor, receive};
+    if (with_send_buffer) spec.send_buffer = staged.tensor, spec.send = send;
+    const std::unique_ptr<PeerExchange> exchange = comm.make_peer_exchange(spec);
+    ASSERT_EQ(exchange != nullptr, with_send_buffer || reaches_memory);
+    if (!exchange) return;
+    EXPECT_EQ(exchange->direct(), reaches_memory);
+    const auto at = [](int round, int from, int to, int64_t i) { return value<T>(from + round, i + 7 * to); };
+    for (int round = 0; round < 12; ++round) {
+      exchange->begin_write(ctx);
       for (int r = 0; r < size; ++r) {
         std::vector<T> part;
-        for (int64_t i = 0; i < sent(rank, r) * dim; ++i) part.push_back(at(turn, rank, r, i));
-        copy_bytes(ctx.stream(), route->place(r), part.data(), part.size() * sizeof(T));
+        for (int64_t i = 0; i < sent(rank, r) * dim; ++i) part.push_back(at(round, rank, r, i));
+        copy_bytes(ctx.stream(), exchange->destination(r), part.data(), part.size() * sizeof(T));
         ctx.stream().synchronize();
       }
-      route->close(ctx);
-      route->finish(ctx);
-      const std::vector<T> got = to_host<T>(arrives.tensor, ctx.stream());
+      exchange->end_write(ctx);
+      exchange->wait(ctx);
+      const std::vector<T> got = to_host<T>(received.tensor, ctx.stream());
       for (int r = 0; r < size; ++r)
         for (int64_t i = 0; i < sent(r, rank) * dim; ++i)
           ASSERT_EQ(static_cast<float>(got[static_cast<size_t>(receive.begin[static_cast<size_t>(r)] + i)]),
-                    static_cast<float>(at(turn, r, rank, i)))
-              << "turn " << turn << ", element " << i << " from rank " << r;
-      // What came is the receiver's until the next turn, which another rank may begin first.
+                    static_cast<float>(at(round, r, rank, i)))
+              << "round " << round << ", element " << i << " from rank " << r;
+      // The receive buffer belongs to the receiver until it begins the next round, which another rank may do first.
       const std::vector<T> wiped(got.size(), T{});
-      from_host(arrives.tensor, wiped, ctx.stream());
+      from_host(received.tensor, wiped, ctx.stream());
     }
   }
 
@@ -157,7 +157,7 @@ struct Suite {
       const auto all = comm.gather(std::string(static_cast<size_t>(rank) * 3, static_cast<char>('a' + rank)), root);
       ASSERT_EQ(all.size(), rank == root ? static_cast<size_t>(size) : 0u);
       for (size_t r = 0; r < all.size(); ++r) EXPECT_EQ(all[r], std::string(r * 3, static_cast<char>('a' + r)));
-      EXPECT_EQ(comm.share(rank == root ? "from " + std::to_string(root) : "not this", root),
+      EXPECT_EQ(comm.broadcast(rank == root ? "from " + std::to_string(root) : "not this", root),
                 "from " + std::to_string(root));
     }
     comm.barrier();
@@ -182,13 +182,13 @@ void check_communicator(Communicator& comm, Runtime& runtime, bool reaches_memor
   }
   suite.reductions<Half>(777);
   suite.reductions<BFloat16>(33);
-  suite.unequal_parts<float>();
-  suite.unequal_parts<int64_t>();
-  suite.unequal_parts<int32_t>();
+  suite.unequal_ranges<float>();
+  suite.unequal_ranges<int64_t>();
+  suite.unequal_ranges<int32_t>();
   for (const int64_t dim : {1, 3, 8, 200}) {
-    for (const bool other_way : {true, false}) {
-      suite.routes<float>(dim, other_way, reaches_memory);
-      suite.routes<Half>(dim, other_way, reaches_memory);
+    for (const bool with_send_buffer : {true, false}) {
+      suite.peer_exchange<float>(dim, with_send_buffer, reaches_memory);
+      suite.peer_exchange<Half>(dim, with_send_buffer, reaches_memory);
     }
   }
   suite.texts();

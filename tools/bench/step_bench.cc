@@ -1,6 +1,6 @@
 #include "step_bench.h"
 
-#include "comm/route.h"
+#include "comm/peer_exchange.h"
 #include "comm/self_comm.h"
 #include "device/arena.h"
 #include "device/copy.h"
@@ -69,43 +69,45 @@ class Steps {
 
 /// What the exchanges of one step take by themselves, each again and again.
 struct ExchangeSeconds {
-  double gradients = 0, vectors = 0, routed = 0, keys = 0;
+  double gradients = 0, vectors = 0, peer_exchange = 0, keys = 0;
 };
 
-/// The vectors of all tables, of one type, over the route that a step takes, written as gradients are.
-double routed_seconds(Context& ctx, Communicator& comm, DType dtype, int64_t elements, int times) {
+/// The vectors of all tables, of one type, over the peer exchange of a step, written as gradients are.
+double peer_exchange_seconds(Context& ctx, Communicator& comm, DType dtype, int64_t elements, int times) {
   const int64_t ranks = comm.size(), vectors = std::max<int64_t>(1, elements / ranks / kVector);
   Arena memory;
   for (int i = 0; i < 3; ++i) memory.add(TensorSpec(dtype, {vectors, ranks, kVector}));
   const size_t firsts = memory.add(TensorSpec(DType::i32, {ranks + 1})),
-               places = memory.add(TensorSpec(DType::i32, {ranks * static_cast<int64_t>(sizeof(ops::PartPlace) / 4)}));
+               places =
+                   memory.add(TensorSpec(DType::i32, {ranks * static_cast<int64_t>(sizeof(ops::RemoteColumn) / 4)}));
   memory.build(ctx.device());
-  Parts parts = Parts::equal(comm.size(), vectors * kVector);
+  RankRanges parts = RankRanges::equal(comm.size(), vectors * kVector);
   parts.count[static_cast<size_t>(comm.rank())] = 0;  // what a rank has for itself stays where it is
-  const auto route = comm.make_route({memory.get(1), parts, memory.get(2), parts});
+  const auto exchange = comm.make_peer_exchange({memory.get(1), parts, memory.get(2), parts});
   // Vector c of every sample goes to rank c.
   std::vector<int32_t> first = {0};
-  std::vector<ops::PartPlace> place;
+  std::vector<ops::RemoteColumn> place;
   for (int r = 0; r < comm.size(); ++r) {
     place.push_back({r == comm.rank() ? memory.get(1).bytes() +
                                             static_cast<size_t>(parts.begin[static_cast<size_t>(r)]) * size_of(dtype)
-                                      : route->place(r),
+                                      : exchange->destination(r),
                      1, r * vectors});
     first.push_back(r + 1);
   }
   from_host(memory.get(firsts), first, ctx.stream());
-  copy_bytes(ctx.stream(), memory.get(places).bytes(), place.data(), place.size() * sizeof(ops::PartPlace));
+  copy_bytes(ctx.stream(), memory.get(places).bytes(), place.data(), place.size() * sizeof(ops::RemoteColumn));
   ctx.stream().synchronize();
   const ops::KeyBatch batch{.slots = ranks, .samples = vectors, .places = ranks};
-  const ops::VectorBlocks blocks{.memory = {.dtype = dtype, .far = route->direct(), .closed = route->closed()},
-                                 .columns = ranks,
-                                 .first = memory.get(firsts).data<const int32_t>(),
-                                 .place = reinterpret_cast<const ops::PartPlace*>(memory.get(places).bytes())};
+  const ops::VectorBlocks blocks{
+      .memory = {.dtype = dtype, .remote = exchange->direct(), .aborted = exchange->aborted()},
+      .columns = ranks,
+      .first = memory.get(firsts).data<const int32_t>(),
+      .remote_columns = reinterpret_cast<const ops::RemoteColumn*>(memory.get(places).bytes())};
   return seconds_in_a_row(ctx, kInARow, std::max(1, times / kInARow), [&](int) {
-    route->open(ctx);
+    exchange->begin_write(ctx);
     ops::split_gradients(ctx, batch, blocks, ops::Combiner::sum, memory.get(0), {});
-    route->close(ctx);
-    route->finish(ctx);
+    exchange->end_write(ctx);
+    exchange->wait(ctx);
   });
 }
 
@@ -119,7 +121,7 @@ ExchangeSeconds exchange_seconds(Steps& steps, Communicator& comm, DType travels
     Arena memory;
     for (int i = 0; i < 2; ++i) memory.add(TensorSpec(dtype, {part * comm.size()}));
     memory.build(runtime.device());
-    const Parts parts = Parts::equal(comm.size(), part);
+    const RankRanges parts = RankRanges::equal(comm.size(), part);
     return seconds_in_a_row(ctx, kInARow, std::max(1, times / kInARow), [&](int) {
       if (sum)
         comm.all_reduce(ctx, memory.get(0), Reduce::sum);
@@ -129,7 +131,7 @@ ExchangeSeconds exchange_seconds(Steps& steps, Communicator& comm, DType travels
   };
   return {seconds(DType::f32, steps.model().dense_parameters(), true),
           seconds(travels, steps.model().embedding_elements(), false),
-          routed_seconds(ctx, comm, travels, steps.model().embedding_elements(), times),
+          peer_exchange_seconds(ctx, comm, travels, steps.model().embedding_elements(), times),
           seconds(DType::i64, keys, false)};
 }
 
@@ -186,7 +188,7 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
     if (ranks == 1) continue;
     report.add("  sum of dense gradients alone", where, exchange.gradients * 1e3, "ms");
     report.add("  vectors one way alone", where, exchange.vectors * 1e3, "ms");
-    report.add("  the same over the step's route", where, exchange.routed * 1e3, "ms");
+    report.add("  the same by peer exchange", where, exchange.peer_exchange * 1e3, "ms");
     report.add("  keys alone", where, exchange.keys * 1e3, "ms");
   }
 }

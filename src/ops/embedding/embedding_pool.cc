@@ -149,7 +149,7 @@ void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory ta
 
 void pool_parts(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim,
                 SampleParts parts) {
-  if (!parts.memory.open()) return;
+  if (!parts.memory.writable()) return;
   dispatch_pair(parts.memory.dtype, table, [&]<class T, class Stored>() {
     for (int64_t rank = 0; rank < parts.ranks; ++rank) {
       const int64_t begin = rank * parts.samples;

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kThreads)
     pool_parts_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,
                       SampleParts parts, int lanes) {
   constexpr int kAtOnce = Pace<Stored>::kAtOnce;
-  if (!parts.memory.open()) return;
+  if (!parts.memory.writable()) return;
   const Group group(lanes);
   const auto samples = static_cast<uint32_t>(parts.samples), ranks = static_cast<uint32_t>(parts.ranks),
              of_place = (samples + kAtOnce - 1) / kAtOnce * ranks;

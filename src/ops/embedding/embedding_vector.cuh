@@ -71,7 +71,7 @@ struct Group {
 inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads) {
   constexpr int64_t kBlocksToFar =
       264;  // half and twice as many are slower, and as many threads in larger blocks no faster
-  return memory.far ? hctr::cuda::grid_for(threads, 256, kBlocksToFar) : hctr::cuda::grid_for(threads);
+  return memory.remote ? hctr::cuda::grid_for(threads, 256, kBlocksToFar) : hctr::cuda::grid_for(threads);
 }
 
 /// Calls body.operator()<Width>() with 4 when every vector can be read four elements at a time, else with 1.

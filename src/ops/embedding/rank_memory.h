@@ -1,4 +1,4 @@
-// Memory of several ranks, as the operators that read and write vectors there know it.
+// Memory on several ranks, as the operators that read and write vectors there see it.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@ namespace hctr::ops {
 
 struct RankMemory {
   static constexpr size_t kMostAligned = 16;
-  DType dtype = DType::f32;          // of the vectors there
-  size_t alignment = kMostAligned;   // in bytes, of every vector: a power of two
-  bool far = false;                  // some of it is that of other devices
-  const uint32_t* closed = nullptr;  // on the device; not 0: nothing may be written any more. Null: never
+  DType dtype = DType::f32;           // of the vectors
+  size_t alignment = kMostAligned;    // of every vector, in bytes: a power of two
+  bool remote = false;                // some of the memory belongs to other devices
+  const uint32_t* aborted = nullptr;  // on the device: nothing may be written once it is not 0. Null: always writable
 
-  HCTR_HD bool open() const { return !closed || *closed == 0; }
-  /// For one more address, or distance in bytes, of vectors.
+  HCTR_HD bool writable() const { return !aborted || *aborted == 0; }
+  /// Takes one more address of a vector, or distance between vectors in bytes, into account.
   void align(uintptr_t address) {
     alignment = std::min(alignment, size_t{1} << std::countr_zero(address | kMostAligned));
   }

@@ -59,8 +59,8 @@ void join(Context& ctx, bool add, const KeyBatch& batch, const VectorBlocks& blo
           std::fill(sum.begin(), sum.end(), 0.0f);
           bool any = false;
           for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) {
-            if (!blocks.is_there(blocks.place[p], b)) continue;
-            const P* vector = blocks.place[p].at<const P>(b, dim);
+            if (!blocks.is_there(blocks.remote_columns[p], b)) continue;
+            const P* vector = blocks.remote_columns[p].at<const P>(b, dim);
             any = true;
             for (int64_t e = 0; e < dim; ++e) sum[static_cast<size_t>(e)] += static_cast<float>(vector[e]);
           }
@@ -100,7 +100,7 @@ void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner
                      OverflowSearch search) {
   if (search.found) cpu::find_overflow(ctx, dy, search);
   const int64_t dim = dy.dim(2) / blocks.pieces;
-  if (!blocks.memory.open()) return;
+  if (!blocks.memory.writable()) return;
   dispatch_pair(blocks, dy, [&]<class P, class T>() {
     const View<const T, 3> in = dy.view<const T, 3>();
     ctx.threads().parallel_for(batch.samples, 64, [&](int64_t begin, int64_t end) {
@@ -109,8 +109,8 @@ void split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner
           const float weight = batch.weight(combiner, c / blocks.pieces * batch.samples + b);
           const T* vector = in.row(b) + c * dim;
           for (int32_t p = blocks.first[c]; p < blocks.first[c + 1]; ++p) {
-            if (!blocks.is_there(blocks.place[p], b)) continue;
-            P* part = blocks.place[p].at<P>(b, dim);
+            if (!blocks.is_there(blocks.remote_columns[p], b)) continue;
+            P* part = blocks.remote_columns[p].at<P>(b, dim);
             for (int64_t e = 0; e < dim; ++e) part[e] = P(weight * static_cast<float>(vector[e]));
           }
         }

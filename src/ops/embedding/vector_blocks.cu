@@ -39,13 +39,13 @@ __global__ void join_vectors_kernel(KeyBatch batch, VectorBlocks blocks, Combine
     const int32_t first = blocks.first[c], end = blocks.first[c + 1];
     T* vector = y.row(b) + c * dim;
     bool any = !add_to;
-    for (int32_t p = first; p < end && !any; ++p) any = blocks.is_there(blocks.place[p], b);
+    for (int32_t p = first; p < end && !any; ++p) any = blocks.is_there(blocks.remote_columns[p], b);
     if (!any) continue;
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
       Part<Width> sum{};
       for (int32_t p = first; p < end; ++p)
-        if (const PartPlace place = blocks.place[p]; blocks.is_there(place, b))
-          add(load_part<Width>(place.at<const P>(b, dim) + e), sum);
+        if (const RemoteColumn column = blocks.remote_columns[p]; blocks.is_there(column, b))
+          add(load_part<Width>(column.at<const P>(b, dim) + e), sum);
 #pragma unroll
       for (int i = 0; i < Width; ++i) sum.v[i] *= weight;
       if (add_to) add(load_part<Width>(vector + e), sum);
@@ -73,12 +73,12 @@ __global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Comb
   const Group group(lanes);
   const auto columns = static_cast<uint32_t>(blocks.columns), pieces = static_cast<uint32_t>(blocks.pieces);
   const int64_t vectors = batch.samples * blocks.columns;
-  const bool open = blocks.memory.open();
+  const bool writable = blocks.memory.writable();
   bool all_fit = true;
   for (int64_t v = group.index; v < vectors; v += group.count) {
     const auto b = static_cast<uint32_t>(v) / columns, c = static_cast<uint32_t>(v) - b * columns;
     const float weight = batch.weight(combiner, c / pieces * batch.samples + b);
-    const int32_t first = blocks.first[c], end = open ? blocks.first[c + 1] : first;
+    const int32_t first = blocks.first[c], end = writable ? blocks.first[c + 1] : first;
     const T* vector = dy.row(b) + c * dim;
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
       Part<Width> gradient = load_part<Width>(vector + e);
@@ -93,8 +93,8 @@ __global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Comb
       Word<sizeof pack> word;
       memcpy(&word, &pack, sizeof word);
       for (int32_t p = first; p < end; ++p)
-        if (const PartPlace place = blocks.place[p]; blocks.is_there(place, b))
-          store_word(place.at<P>(b, dim) + e, word);
+        if (const RemoteColumn column = blocks.remote_columns[p]; blocks.is_there(column, b))
+          store_word(column.at<P>(b, dim) + e, word);
     }
   }
   if (search.found && !all_fit) *search.found = 1;  // whoever writes writes the same

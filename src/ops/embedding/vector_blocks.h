@@ -12,14 +12,14 @@
 namespace hctr::ops {
 
 /// Where a column of the batch stands at one of its owners.
-struct PartPlace {
+struct RemoteColumn {
   std::byte* vector = nullptr;  // sample 0's
-  int64_t step = 0;             // vectors from one sample's to the next one's
-  int64_t number = 0;           // of sample 0's vector in `present`, where those of a column are as far apart
+  int64_t stride = 0;           // vectors from one sample's to the next one's
+  int64_t index = 0;            // of sample 0's vector in `present`, where those of a column are as far apart
 
   template <class P>
   HCTR_HD P* at(int64_t b, int64_t dim) const {
-    return reinterpret_cast<P*>(vector) + b * step * dim;
+    return reinterpret_cast<P*>(vector) + b * stride * dim;
   }
 };
 
@@ -29,21 +29,21 @@ struct PartPlace {
 /// every owner; where one goes to all, it alone is listed here.
 struct VectorBlocks {
   RankMemory memory{};
-  int64_t columns = 0;               // of the batch, times `pieces`
-  const int32_t* first = nullptr;    // [columns + 1] where the list of each column begins
-  const PartPlace* place = nullptr;  // those of one column in the order of their owners
+  int64_t columns = 0;                           // of the batch, times `pieces`
+  const int32_t* first = nullptr;                // [columns + 1] where the list of each column begins
+  const RemoteColumn* remote_columns = nullptr;  // those of one column in the order of their owners
   int64_t pieces = 1;  // that vectors are cut into, each a column with `dim` elements: piece p of the batch's column c
                        // is c * pieces + p
   const uint8_t* present = nullptr;  // by number: 0 where the owner has no key of the vector, which is neither read nor
                                      // written; null: it may have
 
-  HCTR_HD bool is_there(const PartPlace& at, int64_t b) const {
-    return !present || present[at.number + b * at.step] != 0;
+  HCTR_HD bool is_there(const RemoteColumn& at, int64_t b) const {
+    return !present || present[at.index + b * at.stride] != 0;
   }
   /// Whether an owner has a key of the vector of column c of the batch.
   HCTR_HD bool any_owner(int64_t c, int64_t b) const {
     for (int32_t p = first[c * pieces]; p < first[c * pieces + 1]; ++p)
-      if (is_there(place[p], b)) return true;
+      if (is_there(remote_columns[p], b)) return true;
     return false;
   }
 };

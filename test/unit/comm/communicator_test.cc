@@ -1,4 +1,4 @@
-// The suite of all communicators, on ranks that are threads; what happens when one of them fails.
+// The suite of all communicators on ranks that are threads, and what happens if one of them fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "base/platform.h"
 #include "comm/host_comm.h"
 #include "comm/nccl_comm.h"
-#include "comm/route.h"
+#include "comm/peer_exchange.h"
 #include "comm/self_comm.h"
 #include "device/buffer.h"
 #include "device/gpu_links.h"
@@ -25,7 +25,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(CommunicatorTest, ARankThatIsAlone) {
+TEST(CommunicatorTest, ASingleRank) {
   for (const Device device : devices()) {
     SelfComm comm;
     check_communicator(comm, runtime_of(device), false);
@@ -64,7 +64,7 @@ TEST(CommunicatorTest, RanksAsGpus) {
   }
 }
 
-TEST(CommunicatorTest, MemoryOfARankThatFailsInTheMiddleOfATurnStaysUntilOthersAreThroughWithIt) {
+TEST(CommunicatorTest, ReceiveBufferOfARankThatFailsWithinARoundOutlivesTheWritesOfOthers) {
   constexpr int64_t kEach = 1 << 16;
   RankGroup group(3, nullptr, seconds(30));
   std::atomic<bool> gone = false;
@@ -75,19 +75,19 @@ TEST(CommunicatorTest, MemoryOfARankThatFailsInTheMiddleOfATurnStaysUntilOthersA
     HostComm comm(group, rank);
     try {
       const Buffer memory(kCpu, 3 * kEach * sizeof(float));
-      const auto route =
-          comm.make_route({Tensor(memory.data(), TensorSpec(DType::f32, {3 * kEach}), kCpu), Parts::equal(3, kEach)});
-      for (int turn = 0; turn < 2; ++turn) {
-        route->open(ctx);
-        if (turn == 1 && rank == 0) throw Error(Kind::data, "a rank that leaves");
-        for (int part = 0; part < 3; ++part) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // long after the other has thrown
-          EXPECT_FALSE(gone) << "before rank " << rank << " was through";
-          std::memset(route->place(part), turn, kEach * sizeof(float));
+      const auto exchange = comm.make_peer_exchange(
+          {Tensor(memory.data(), TensorSpec(DType::f32, {3 * kEach}), kCpu), RankRanges::equal(3, kEach)});
+      for (int round = 0; round < 2; ++round) {
+        exchange->begin_write(ctx);
+        if (round == 1 && rank == 0) throw Error(Kind::data, "a rank that leaves");
+        for (int peer = 0; peer < 3; ++peer) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until long after rank 0 has thrown
+          EXPECT_FALSE(gone) << "rank " << rank << " was still writing";
+          std::memset(exchange->destination(peer), round, kEach * sizeof(float));
         }
-        if (turn == 1) ++wrote;
-        route->close(ctx);
-        route->finish(ctx);
+        if (round == 1) ++wrote;
+        exchange->end_write(ctx);
+        exchange->wait(ctx);
       }
     } catch (const Error& error) {
       if (rank == 0) gone = true;
@@ -144,10 +144,10 @@ TEST(CommunicatorTest, ARankThatHangsIsNamed) {
     comm.all_reduce(ctx, x, Reduce::sum);
   });
   for (const std::string& message : messages)
-    EXPECT_NE(message.find("rank 2 has not come to all_reduce for 1 s"), std::string::npos) << message;
+    EXPECT_NE(message.find("rank 2 has not reached all_reduce within 1 s"), std::string::npos) << message;
 }
 
-TEST(CommunicatorTest, BetweenStepsARankMayTakeItsTime) {
+TEST(CommunicatorTest, BarriersBetweenStepsHaveNoLimit) {
   const auto messages = messages_of_ranks(2, seconds(1), [](int rank, HostComm& comm, Context&, Tensor) {
     if (rank == 1) std::this_thread::sleep_for(seconds(2));
     comm.barrier();
@@ -155,17 +155,17 @@ TEST(CommunicatorTest, BetweenStepsARankMayTakeItsTime) {
   EXPECT_EQ(messages, std::vector<std::string>(2));
 }
 
-TEST(CommunicatorTest, PartsThatDoNotFitAreABug) {
+TEST(CommunicatorTest, RangesOutsideTheTensorAreABug) {
   SelfComm comm;
   Context ctx(runtime_of(kCpu), runtime_of(kCpu).compute_stream());
   const Buffer memory(kCpu, 64);
   const Tensor x(memory.data(), TensorSpec(DType::f32, {4}), kCpu),
       y(memory.data() + 32, TensorSpec(DType::f32, {4}), kCpu);
-  EXPECT_NE(message_of(Kind::bug, [&] { comm.all_to_all(ctx, x, Parts::equal(1, 5), y, Parts::equal(1, 4)); })
-                .find("part 0 reaches from 0 over 5 of 4"),
+  EXPECT_NE(message_of(Kind::bug, [&] { comm.all_to_all(ctx, x, RankRanges::equal(1, 5), y, RankRanges::equal(1, 4)); })
+                .find("range 0 begins at 0 and has 5 elements, of a tensor of 4"),
             std::string::npos);
-  EXPECT_NE(message_of(Kind::bug, [&] { comm.all_to_all(ctx, x, Parts::equal(2, 1), y, Parts::equal(1, 4)); })
-                .find("2 parts on 1 ranks"),
+  EXPECT_NE(message_of(Kind::bug, [&] { comm.all_to_all(ctx, x, RankRanges::equal(2, 1), y, RankRanges::equal(1, 4)); })
+                .find("2 ranges on 1 ranks"),
             std::string::npos);
 }
 

@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "comm/host_comm.h"
-#include "comm/route.h"
+#include "comm/peer_exchange.h"
 #include "comm/self_comm.h"
 #include "embedding/gather_rows.h"
 #include "embedding/hybrid_embedding.h"
@@ -31,10 +31,10 @@ enum class VectorsGo { straight, to_parts, sent };
 class ThreadComm : public HostComm {
  public:
   ThreadComm(RankGroup& group, int rank, VectorsGo go) : HostComm(group, rank), go_(go) {}
-  std::unique_ptr<Route> make_route(const RouteSpec& spec) override {
-    auto route = go_ == VectorsGo::sent ? make_whole_route(*this, spec) : HostComm::make_route(spec);
-    if (route && route->direct()) written_.push_back(spec.into.bytes());
-    return route;
+  std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec& spec) override {
+    auto exchange = go_ == VectorsGo::sent ? make_all_to_all_exchange(*this, spec) : HostComm::make_peer_exchange(spec);
+    if (exchange && exchange->direct()) written_.push_back(spec.receive_buffer.bytes());
+    return exchange;
   }
   /// Whether other ranks write straight to this memory.
   bool is_written(const Tensor& memory) const {

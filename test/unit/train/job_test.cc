@@ -58,7 +58,7 @@ TEST(JobTest, ARankThatDoesNotComeIsNamedByThoseThatWait) {
       comm.any(false);
     });
   });
-  EXPECT_NE(message.find("rank 2 has not come to the next step for 1 s"), std::string::npos) << message;
+  EXPECT_NE(message.find("rank 2 has not reached the next step within 1 s"), std::string::npos) << message;
 }
 
 TEST(JobDeathTest, ARankThatCannotBeWokenDoesNotKeepTheProcess) {

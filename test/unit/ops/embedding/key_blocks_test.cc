@@ -89,20 +89,20 @@ struct Split {
       words = block.keys + most(block.count);
       owners.push_back(block);
       for (int32_t c = block.first; c < block.first + block.count; ++c)
-        places_of_columns.push_back({nullptr, block.count, block.first * kSamples + c - block.first});
+        by_owner.push_back({nullptr, block.count, block.first * kSamples + c - block.first});
     }
     for (int32_t s = 0; s < kSlots; ++s) {
-      first.push_back(static_cast<int32_t>(place.size()));
+      first.push_back(static_cast<int32_t>(remote_columns.size()));
       for (size_t c = 0; c < columns.size(); ++c)
-        if (columns[c].column == s) place.push_back(places_of_columns[c]);
+        if (columns[c].column == s) remote_columns.push_back(by_owner[c]);
     }
-    first.push_back(static_cast<int32_t>(place.size()));
+    first.push_back(static_cast<int32_t>(remote_columns.size()));
   }
   static int64_t most(int64_t columns_of_owner) { return columns_of_owner * kSamples * 3; }
   std::vector<ops::BlockColumn> columns;
   std::vector<ops::OwnerBlock> owners;
   std::vector<int32_t> first;
-  std::vector<ops::PartPlace> places_of_columns, place;
+  std::vector<ops::RemoteColumn> by_owner, remote_columns;
   int64_t words = 0;
 };
 
@@ -167,20 +167,20 @@ class KeyBlocks : public testing::TestWithParam<Owners> {
     ops::VectorBlocks vector_blocks(const Split& split, const Tensor& parts, const ops::OwnerBlock* owner = nullptr,
                                     const Tensor* own = nullptr) const {
       ops::VectorBlocks made{.memory = {.dtype = parts.dtype()}, .columns = kSlots, .first = first.data()};
-      std::vector<ops::PartPlace> list = split.place;
+      std::vector<ops::RemoteColumn> list = split.remote_columns;
       const size_t bytes = kDim * size_of(parts.dtype());
-      for (ops::PartPlace& place : list) {
+      for (ops::RemoteColumn& column : list) {
         const int64_t begin = own ? owner->first * kSamples : 0, end = own ? begin + owner->count * kSamples : 0;
-        const bool apart = begin <= place.number && place.number < end;
-        place.vector =
-            (apart ? own : &parts)->bytes() + static_cast<size_t>(place.number - (apart ? begin : 0)) * bytes;
-        made.memory.align(reinterpret_cast<uintptr_t>(place.vector));
+        const bool apart = begin <= column.index && column.index < end;
+        column.vector =
+            (apart ? own : &parts)->bytes() + static_cast<size_t>(column.index - (apart ? begin : 0)) * bytes;
+        made.memory.align(reinterpret_cast<uintptr_t>(column.vector));
       }
       made.memory.align(bytes);
       const auto* begin = reinterpret_cast<const std::byte*>(list.data());
       places.emplace_back(first.buffer.device(),
-                          std::vector<std::byte>(begin, begin + list.size() * sizeof(ops::PartPlace)));
-      made.place = reinterpret_cast<const ops::PartPlace*>(places.back().data());
+                          std::vector<std::byte>(begin, begin + list.size() * sizeof(ops::RemoteColumn)));
+      made.remote_columns = reinterpret_cast<const ops::RemoteColumn*>(places.back().data());
       return made;
     }
     OnDevice<int64_t> blocks;
@@ -212,9 +212,8 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
           const int64_t bag =
               (static_cast<int64_t>(c) - split.owners[static_cast<size_t>(split.columns[c].owner)].first) * kSamples +
               b;
-          EXPECT_EQ(
-              present[static_cast<size_t>(split.places_of_columns[c].number + b * split.places_of_columns[c].step)],
-              offset[bag + 1] > offset[bag])
+          EXPECT_EQ(present[static_cast<size_t>(split.by_owner[c].index + b * split.by_owner[c].stride)],
+                    offset[bag + 1] > offset[bag])
               << "column " << c << ", sample " << b;
         }
     }
@@ -255,7 +254,7 @@ TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
   // which is that of the whole slot.
   const Split split(GetParam());
   const int64_t elements = kSamples * kSlots * kDim,
-                part_elements = static_cast<int64_t>(split.place.size()) * kSamples * kDim;
+                part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSamples * kDim;
   std::mt19937_64 random(7);
   const Bags bags = random_bags(random), whole(bags.begin(), bags.begin() + kSlots / 2 * kSamples);
   Bags twice(bags.size());
@@ -285,7 +284,7 @@ TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
 
 TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
   const Split split(GetParam());
-  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
   std::mt19937_64 random(9);
   const Bags bags = random_bags(random);
   for (const Device device : devices()) {
@@ -321,7 +320,7 @@ TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
 
 TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
   const Split split(GetParam());
-  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
   std::mt19937_64 random(9);
   const Bags bags = random_bags(random);
   const Shape shape = {kSamples, kSlots, kDim};
@@ -352,7 +351,7 @@ TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
 
 TEST_P(KeyBlocks, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
   const Split split(GetParam());
-  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
   std::mt19937_64 random(9);
   const Bags bags = random_bags(random);
   for (const Device device : devices()) {
@@ -378,33 +377,33 @@ TEST_P(KeyBlocks, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
   }
 }
 
-TEST_P(KeyBlocks, NothingIsWrittenToMemoryThatIsClosedButAllIsSearched) {
+TEST_P(KeyBlocks, NothingIsWrittenAfterAnAbortButAllIsSearched) {
   const Split split(GetParam());
-  const auto vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
   std::mt19937_64 random(9);
   const Bags bags = random_bags(random);
   std::vector<float> gradient(kSamples * kSlots * kDim, 3.0f);
   gradient.back() = INFINITY;
   for (const Device device : devices())
-    for (const uint32_t closed : {0u, 1u}) {
+    for (const uint32_t aborted : {0u, 1u}) {
       Context ctx(runtime_of(device), runtime_of(device).compute_stream());
       const Sent one(device, split, bags);
       const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kDim), -1)),
           dy(device, gradient), flag(device, std::vector<float>{0});
-      const OnDevice<uint32_t> state(device, std::vector<uint32_t>{closed});
+      const OnDevice<uint32_t> state(device, std::vector<uint32_t>{aborted});
       ops::VectorBlocks blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
-      blocks.memory.closed = state.data();
+      blocks.memory.aborted = state.data();
       ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}),
                            {100, flag.data()});
       const std::vector<float> got = back.host();
-      EXPECT_EQ(std::count(got.begin(), got.end(), -1), closed ? vectors * kDim : 0) << to_string(device);
+      EXPECT_EQ(std::count(got.begin(), got.end(), -1), aborted ? vectors * kDim : 0) << to_string(device);
       EXPECT_EQ(flag.host()[0], 1) << to_string(device);
     }
 }
 
 TEST_P(KeyBlocks, WhatARankHasForItselfMayLieApart) {
   const Split split(GetParam());
-  const int64_t vectors = static_cast<int64_t>(split.place.size()) * kSamples;
+  const int64_t vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
   std::mt19937_64 random(11);
   const Bags bags = random_bags(random);
   std::vector<float> values, dy_values;
@@ -448,7 +447,7 @@ TEST_P(KeyBlocks, WhatARankHasForItselfMayLieApart) {
 TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
   const Split split(GetParam());
   const int64_t elements = kSamples * kSlots * kDim,
-                part_elements = static_cast<int64_t>(split.place.size()) * kSamples * kDim;
+                part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSamples * kDim;
   std::mt19937_64 random(5);
   const Bags bags = random_bags(random);
   std::vector<float> part_values, dy_values;

@@ -226,11 +226,11 @@ TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsPart) {
       for (size_t r = 0; r < kRanks; ++r)
         EXPECT_EQ(memory[r].host(), expected[r]) << "rank " << r << ", from rank " << first << " on";
 
-      const Array<uint32_t> closed(t.device, std::vector<uint32_t>{1});
-      parts.memory.closed = closed.data();
+      const Array<uint32_t> aborted(t.device, std::vector<uint32_t>{1});
+      parts.memory.aborted = aborted.data();
       const Array<float> elsewhere(t.device, numbers((kRows + 1) * kDim, 9));
       ops::pool_parts(ctx, t.batch, t.rows.data(), {elsewhere.data(), DType::f32}, combiner, kDim, parts);
-      for (size_t r = 0; r < kRanks; ++r) EXPECT_EQ(memory[r].host(), expected[r]) << "written though closed";
+      for (size_t r = 0; r < kRanks; ++r) EXPECT_EQ(memory[r].host(), expected[r]) << "written though aborted";
     }
   }
 }
@@ -247,12 +247,12 @@ TEST_P(ReplicatedRowsOp, VectorsThatAnOwnerHasAKeyOfAreLeftAloneAndTheOthersPool
   // none.
   for (const int64_t pieces : {1, 2}) {
     std::vector<int32_t> first = {0};
-    std::vector<ops::PartPlace> places;
+    std::vector<ops::RemoteColumn> columns;
     int64_t numbers_so_far = 0;
     for (int64_t c = 0; c < kSlots * pieces; ++c) {
       for (int64_t owner = 0; owner < c / pieces; ++owner, numbers_so_far += kSamples)
-        places.push_back({nullptr, 1, numbers_so_far});
-      first.push_back(static_cast<int32_t>(places.size()));
+        columns.push_back({nullptr, 1, numbers_so_far});
+      first.push_back(static_cast<int32_t>(columns.size()));
     }
     const auto there = [](int64_t slot, int64_t owner, int64_t b) {
       return owner < slot && (b + 3 * slot + 5 * owner) % 4 == 0;
@@ -262,12 +262,12 @@ TEST_P(ReplicatedRowsOp, VectorsThatAnOwnerHasAKeyOfAreLeftAloneAndTheOthersPool
       for (int64_t owner = 0; owner < c / pieces; ++owner)
         for (int64_t b = 0; b < kSamples; ++b) present.push_back(there(c / pieces, owner, b));
     const Array<int32_t> lists(t.device, first);
-    const Array<ops::PartPlace> place(t.device, places);
+    const Array<ops::RemoteColumn> remote_columns(t.device, columns);
     const Array<uint8_t> marks(t.device, present);
     const Array<float> y(t.device, std::vector<float>(all.size(), -77));
     const ops::VectorBlocks owners{.columns = kSlots * pieces,
                                    .first = lists.data(),
-                                   .place = place.data(),
+                                   .remote_columns = remote_columns.data(),
                                    .pieces = pieces,
                                    .present = marks.data()};
     ops::pool_others(ctx, t.batch, t.rows.data(), rows.memory(), ops::Combiner::sum, owners, y.tensor(shape));
