@@ -119,6 +119,20 @@ class Schema : public SchemaBase {
         [member, schema](const P& from) { return from.*member ? schema.effective(*(from.*member)) : Json(); });
     return *this;
   }
+  /// An object that may be absent, kept by a member that stores objects by their type: `edit<T>()` adds it, `find<T>()`
+  /// is null when there is none.
+  template <class T, class Store>
+  Schema& part_in(std::string name, Store P::*member, Schema<T> schema, std::string text) {
+    docs_.push_back({.name = std::move(name), .type = "object", .text = std::move(text), .inner = schema.fields()});
+    readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
+      (out.*member).template edit<T>() = schema.parse(value, pointer, problems);
+    });
+    writers_.push_back([member, schema](const P& from) {
+      const T* given = (from.*member).template find<T>();
+      return given ? schema.effective(*given) : Json();
+    });
+    return *this;
+  }
   /// An array of objects, each read by its own schema.
   template <class T>
   Schema& list(std::string name, std::vector<T> P::*member, Schema<T> schema, std::string text, bool required = true) {

@@ -38,9 +38,9 @@ class Words {
   std::unordered_map<std::string_view, int64_t> numbers_;
 };
 
-std::vector<DenseRule> dense_rules(const std::vector<CsvDense>& groups) {
+std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>& groups) {
   std::vector<DenseRule> rules;
-  for (const CsvDense& group : groups)
+  for (const DenseColumns& group : groups)
     for (size_t i = 0; i < group.columns.size(); ++i) {
       const auto pick = [&](const std::vector<double>& values, double none) {
         return values.empty() ? none : values[values.size() == 1 ? 0 : i];
@@ -77,10 +77,10 @@ SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed) {
   return rule;
 }
 
-std::vector<SlotRule> slot_rules(const std::vector<CsvSlots>& groups, int64_t seed) {
+std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>& groups, int64_t seed) {
   std::vector<SlotRule> rules;
   int64_t base = 0;
-  for (const CsvSlots& group : groups) {
+  for (const SlotColumns& group : groups) {
     const auto vocabulary =
         group.keys == KeyRule::vocabulary ? std::make_shared<const Words>(group.vocabulary) : nullptr;
     for (const std::string& column : group.columns) {

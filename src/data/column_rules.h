@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "data/csv_section.h"
+#include "data/column_section.h"
 
 namespace hctr {
 
@@ -15,7 +15,7 @@ struct DenseRule {
   double mean = 0, std = 1;
   std::optional<float> fallback;  ///< of a value that is not there
 };
-std::vector<DenseRule> dense_rules(const std::vector<CsvDense>&);
+std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>&);
 /// False when the result is no finite float.
 bool transformed(const DenseRule&, double number, float& value);
 
@@ -33,7 +33,7 @@ struct SlotRule {
 };
 /// `seed`: the section's; a slot's own depends on its number. Reads vocabularies. Errors: Error(io), Error(data) for
 /// those.
-std::vector<SlotRule> slot_rules(const std::vector<CsvSlots>&, int64_t seed);
+std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed);
 /// The seed and all keys that slot `slot` has when nothing is said of it.
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
 /// The key of a value, read as `keys` says; false when it is none, or negative.

@@ -5,24 +5,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/schema.h"
 #include "data/batch_layout.h"
-#include "data/csv_section.h"
+#include "data/format_options.h"
 #include "data/record_shape.h"
 
 namespace hctr {
 
-enum class DataFormat { norm, raw, parquet, criteo, csv, features };
 enum class Check { none, sum };
 enum class BadRecordPolicy { error, skip };
 enum class SparseType { distributed_slot, localized_slot };
 
-template <>
-struct EnumWords<DataFormat> {
-  static const std::vector<std::pair<std::string, DataFormat>>& table();
-};
 template <>
 struct EnumWords<Check> {
   static const std::vector<std::pair<std::string, Check>>& table();
@@ -34,6 +30,19 @@ struct EnumWords<BadRecordPolicy> {
 template <>
 struct EnumWords<SparseType> {
   static const std::vector<std::pair<std::string, SparseType>>& table();
+};
+
+/// A data format by its name in a config, which has a row in formats/format_table.cc.
+struct DataFormat {
+  std::string_view name = "Norm";
+  bool operator==(const DataFormat&) const = default;
+};
+/// Knows the words of every row of the table.
+Misfit read_value(const Json& value, const Range&, DataFormat& out);
+inline Json to_json(DataFormat format) { return std::string(format.name); }
+template <>
+struct TypeWord<DataFormat> {
+  static std::string text() { return "word"; }
 };
 
 /// One number for every slot, or one per slot.
@@ -108,7 +117,7 @@ struct SparseInput {
 
 struct DataSection {
   std::string name;
-  DataFormat format = DataFormat::norm;
+  DataFormat format;
   std::string source, eval_source;  ///< files; mappings of feature_spec where that is given
   std::string feature_spec;         ///< empty: `format` says how samples are stored
   std::optional<Check> check;       ///< what the user believes; the files tell
@@ -124,9 +133,7 @@ struct DataSection {
   std::optional<int64_t> max_bad_records;
   CachedBatches cache_eval_data;
   std::optional<AsyncParam> async_param;
-  CsvPart csv;
-  CriteoPart criteo;
-  ParquetPart parquet;
+  FormatOptions options;  ///< the objects for one format alone
 
   int64_t slots() const;
 };

@@ -1,5 +1,6 @@
 // --check: the config alone.
 #include "base/files.h"
+#include "data/formats/format_table.h"
 #include "hctr/solver.h"
 #include "train/load_config.h"
 #include "train/placement_plan.h"
@@ -19,7 +20,7 @@ std::string check(const std::filesystem::path& path, bool strict, const std::fun
     if (!file.empty() && !fs::exists(file))
       note(cat("note: ", path.string(), " ", pointer, ": there is no file '", file, "' here yet"));
   };
-  if (config.data.feature_spec.empty()) {  // else they are mappings
+  if (format_type(config.data.format).files) {  // else the sources are no files
     mention(config.data.source, "/layers/0/source");
     mention(config.data.eval_source, "/layers/0/eval_source");
   }

@@ -6,6 +6,8 @@
 namespace hctr::fuzz {
 namespace {
 
+CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
+
 /// A parsed text as plain values, rows one after another.
 struct Parsed {
   std::vector<float> numbers;
@@ -68,20 +70,19 @@ void csv_text(Bytes bytes) {
   const uint8_t pick = take(bytes), near = take(bytes);
   const std::string text(bytes.begin(), bytes.end());
   DataSection section = small_section(2, {{2, 2, 3}});
-  section.csv.given = true;
-  section.csv.header = false;
-  section.csv.delimiter = pick & 1 ? "\t" : ",";
-  section.csv.quote = pick & 2 ? "" : "\"";
-  section.csv.labels = {"1"};
-  section.csv.dense = {{.columns = {"2"}, .transform = DenseTransform::log, .mean = {}, .std = {}},
-                       {.columns = {"3"}, .mean = {}, .std = {}}};
-  CsvSlots slots;
+  csv_of(section).header = false;
+  csv_of(section).delimiter = pick & 1 ? "\t" : ",";
+  csv_of(section).quote = pick & 2 ? "" : "\"";
+  csv_of(section).labels = {"1"};
+  csv_of(section).dense = {{.columns = {"2"}, .transform = DenseTransform::log, .mean = {}, .std = {}},
+                           {.columns = {"3"}, .mean = {}, .std = {}}};
+  SlotColumns slots;
   slots.columns = {"4", "5"};
   slots.keys = pick & 4 ? KeyRule::number : pick & 8 ? KeyRule::hex : KeyRule::hash;
   if (pick & 16) slots.separator = "|";
   if (pick & 32) slots.fallback = "1";
-  section.csv.slots = {slots};
-  const TextFormat format = csv_format(section);
+  csv_of(section).slots = {slots};
+  const TextFormat format = csv_text_format(section);
   const std::vector<std::string_view> five(5, "1");
   parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker(five), record_shape(section));
 }
@@ -90,23 +91,19 @@ void criteo_text(Bytes bytes) {
   const uint8_t pick = take(bytes), near = take(bytes);
   const std::string text(bytes.begin(), bytes.end());
   DataSection section;
-  section.criteo = {.given = true,
-                    .wide = static_cast<Wide>(pick % 3),
-                    .integers = static_cast<Integers>(pick / 3 % 3),
-                    .buckets = pick & 64 ? 100 : 0,
-                    .key_bits = pick & 128 ? 32 : 64};
-  const CriteoStyle style = criteo_style(section.criteo);
+  section.options.edit<CriteoOptions>() = {.wide = static_cast<Wide>(pick % 3),
+                                           .integers = static_cast<Integers>(pick / 3 % 3),
+                                           .buckets = pick & 64 ? 100 : 0,
+                                           .key_bits = pick & 128 ? 32 : 64};
+  const CriteoStyle style = criteo_style(section.options.edit<CriteoOptions>());
   section =
       small_section(style.dense_dim(),
                     style.wide_keys() > 0
                         ? std::vector<std::array<int64_t, 3>>{{1, 39, 39}, {style.deep_slots(), 1, style.deep_slots()}}
                         : std::vector<std::array<int64_t, 3>>{{style.deep_slots(), 1, style.deep_slots()}});
-  section.criteo = {.given = true,
-                    .wide = style.wide,
-                    .integers = style.integers,
-                    .buckets = style.buckets,
-                    .key_bits = style.key_bytes * 8};
-  const TextFormat format = criteo_format(section);
+  section.options.edit<CriteoOptions>() = {
+      .wide = style.wide, .integers = style.integers, .buckets = style.buckets, .key_bits = style.key_bytes * 8};
+  const TextFormat format = criteo_text_format(section);
   parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker({}), record_shape(section));
 }
 

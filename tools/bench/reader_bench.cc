@@ -11,10 +11,16 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/random.h"
+#include "data/features/feature_set.h"
 #include "data/features/feature_spec.h"
 #include "data/io/byte_file.h"
+#include "data/norm/norm_set.h"
 #include "data/parquet/parquet_file.h"
+#include "data/parquet/parquet_set.h"
+#include "data/raw/raw_set.h"
 #include "data/reader/reader.h"
+#include "data/text/criteo_set.h"
+#include "data/text/csv_set.h"
 #include "device/buffer.h"
 #include "prepare/preprocess/criteo_convert.h"
 #include "prepare/write/parquet_writer.h"
@@ -143,8 +149,8 @@ DataSection section_of(DataFormat format, const fs::path& source) {
 }
 
 DataSection csv_section(const fs::path& source, bool quotes) {
-  DataSection section = section_of(DataFormat::csv, source);
-  CsvPart& csv = section.csv;
+  DataSection section = section_of(kCsvFormat, source);
+  CsvOptions& csv = section.options.edit<CsvOptions>();
   csv.delimiter = "\t";
   csv.quote = quotes ? "\"" : "";
   csv.header = false;
@@ -269,32 +275,28 @@ void bench_reader(const ReaderCase& one, Report& report) {
   }
   bench_page_cache(tsv, report);
   for (const char* check : {"sum", "none"})
-    bench_one(cat("Norm, check ", check), section_of(DataFormat::norm, folder.path / check / "train.txt"), one, 0,
-              report);
-  DataSection raw = section_of(DataFormat::raw, folder.path / "floats.raw");
+    bench_one(cat("Norm, check ", check), section_of(kNormFormat, folder.path / check / "train.txt"), one, 0, report);
+  DataSection raw = section_of(kRawFormat, folder.path / "floats.raw");
   raw.float_label_dense = true;
   bench_one("Raw, floats", raw, one, 0, report);
-  bench_one("Raw, integers", section_of(DataFormat::raw, folder.path / "integers.raw"), one, 0, report);
-  DataSection features = section_of(DataFormat::features, "train");
+  bench_one("Raw, integers", section_of(kRawFormat, folder.path / "integers.raw"), one, 0, report);
+  DataSection features = section_of(kFeatureFormat, "train");
   features.feature_spec = (folder.path / "spec.yaml").string();
   const int64_t feature_bytes = write_feature_spec(folder.path, one.rows);
   bench_one("FeatureSpec, split_binary", features, one, feature_bytes, report);
   if (const std::string why = why_no_parquet(); why.empty()) {
     constexpr int64_t kDecoded = 4 * (1 + 13) + 8 * 26;  // of a row
     write_parquet(folder.path / "parquet", one.rows);
-    bench_one("Parquet, snappy (bytes decoded)",
-              section_of(DataFormat::parquet, folder.path / "parquet" / "_file_list.txt"), one, one.rows * kDecoded,
-              report);
+    bench_one("Parquet, snappy (bytes decoded)", section_of(kParquetFormat, folder.path / "parquet" / "_file_list.txt"),
+              one, one.rows * kDecoded, report);
   } else {
     Log::to_stderr().info("no figures of Parquet: ", why);
   }
-  bench_one("Criteo", section_of(DataFormat::criteo, tsv), one, 0, report);
+  bench_one("Criteo", section_of(kCriteoFormat, tsv), one, 0, report);
   bench_one("Csv without quotes", csv_section(tsv, false), one, 0, report);
   bench_one("Csv", csv_section(tsv, true), one, 0, report);
-  bench_one("Criteo, gzip (bytes of text)", section_of(DataFormat::criteo, tsv.string() + ".gz"), one, text_bytes,
-            report);
-  bench_one("Criteo, zstd (bytes of text)", section_of(DataFormat::criteo, tsv.string() + ".zst"), one, text_bytes,
-            report);
+  bench_one("Criteo, gzip (bytes of text)", section_of(kCriteoFormat, tsv.string() + ".gz"), one, text_bytes, report);
+  bench_one("Criteo, zstd (bytes of text)", section_of(kCriteoFormat, tsv.string() + ".zst"), one, text_bytes, report);
 }
 
 }  // namespace hctr::bench

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "data/formats/format_table.h"
+#include "data/norm/norm_set.h"
 #include "data/one_hot.h"
 #include "data/reader/row_stream.h"
 #include "timing.h"
@@ -122,7 +123,7 @@ void bench_serial(const std::string& name, const DataSection& section, const Rea
     }
   });
   rate("gathering batches of free blocks", seconds, gathered);
-  if (section.format == DataFormat::norm)
+  if (section.format == kNormFormat)
     rate("telling waiting threads where records end", seconds_of_telling(one.threads) * static_cast<double>(chunks),
          one.rows);
 

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "data/formats/data_schema.h"
+#include "data/parquet/parquet_set.h"
+#include "data/raw/raw_set.h"
 #include "prepare/generate/generate.h"
 #include "run_tool.h"
 
@@ -106,7 +108,7 @@ DataSection read_section(Arguments& given) {
   const Json* solver = config.find("solver");
   const Json* width = solver ? solver->find("input_key_type") : nullptr;
   const bool narrow = width && width->string() && *width->string() == "I32";
-  given.make.key_bytes = given.key_bits > 0 ? given.key_bits / 8 : narrow || section.format == DataFormat::raw ? 4 : 8;
+  given.make.key_bytes = given.key_bits > 0 ? given.key_bits / 8 : narrow || section.format == kRawFormat ? 4 : 8;
   return section;
 }
 
@@ -123,9 +125,9 @@ void run(Arguments& given, const CLI::App& app) {
   const DataSection section = read_section(given);
   if (!given.text.empty())
     given.make.written_as = given.text == "csv" ? WrittenAs::csv : WrittenAs::tsv;
-  else if (section.format == DataFormat::raw)
+  else if (section.format == kRawFormat)
     given.make.written_as = WrittenAs::raw;
-  else if (section.format == DataFormat::parquet)
+  else if (section.format == kParquetFormat)
     given.make.written_as = WrittenAs::parquet;
   if (given.old_form.empty()) apply_new_form(given, app, section);
   if (given.distribution == "unified") given.make.alpha = 0;

@@ -5,6 +5,9 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "data/norm/norm_set.h"
+#include "data/parquet/parquet_set.h"
+#include "data/raw/raw_set.h"
 #include "prepare/preprocess/preprocess_report.h"
 #include "run_tool.h"
 
@@ -103,7 +106,7 @@ void read_rest(Arguments& given, const CLI::App& app) {
   make.dense.fill_with_mean = given.fill == "mean";
   if (!make.dense.fill_with_mean) make.dense.fill = number(given.fill, "--fill");
   make.float_label_dense = !given.integers;
-  if (given.integers && make.format != DataFormat::raw)
+  if (given.integers && make.format != kRawFormat)
     throw Error(Kind::usage, "--integers belongs to --format Raw; other data is always float");
   if (make.passes == 2 && app.count("--range") > 0)
     throw Error(Kind::usage, "--range belongs to --passes 1; with two passes a slot has as many ids as values");
@@ -191,7 +194,7 @@ int main_of(int argc, char** argv) {
   app.add_option("--seed", make.holdout.seed, "of these draws")->capture_default_str();
   app.add_option("--split", given.split, "COLUMN=VALUE: rows with this value or more are for evaluation");
   add_word<DataFormat>(app, "--format", make.format,
-                       {{"Norm", DataFormat::norm}, {"Raw", DataFormat::raw}, {"Parquet", DataFormat::parquet}},
+                       {{"Norm", kNormFormat}, {"Raw", kRawFormat}, {"Parquet", kParquetFormat}},
                        "of the result [Norm]");
   app.add_flag("--integers", given.integers, "Raw: label and dense values as int32, not scaled, negative ones 0");
   app.add_option("--key-bits", given.key_bits, "Norm and Parquet: 32 or 64")

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/features/feature_set.h"
 
 namespace hctr {
 namespace {
@@ -120,10 +121,10 @@ FeatureUse use_features(const FeatureSpec& spec, const DataSection& section, con
 
 void complete_feature_section(DataSection& section, const std::string& pointer, Problems& problems) {
   if (section.feature_spec.empty()) return;
-  if (section.format != DataFormat::norm && section.format != DataFormat::features)
+  if (section.format != DataFormat{} && section.format != kFeatureFormat)
     return problems.error(pointer + "/format", cat("a feature specification says how samples are stored; leave out ",
                                                    to_json(section.format).text(), " or \"feature_spec\""));
-  section.format = DataFormat::features;
+  section.format = kFeatureFormat;
   if (section.source.empty()) section.source = "train";
   if (!fs::exists(section.feature_spec))
     return problems.note(pointer + "/feature_spec", cat("there is no file '", section.feature_spec,

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "data/features/feature_cutter.h"
 #include "data/features/feature_parser.h"
+#include "data/features/feature_section.h"
 
 namespace hctr {
 namespace {
@@ -58,6 +59,14 @@ class FeatureSet : public SampleSet {
 
 std::unique_ptr<SampleSet> open_feature_set(const DataSection& section, const Source& source, KeyWidth, const Log&) {
   return std::make_unique<FeatureSet>(section, source);
+}
+
+FormatType feature_format() {
+  return {.format = kFeatureFormat,
+          .source_text = "a mapping of the feature specification",
+          .complete = complete_feature_section,
+          .check = check_feature_section,
+          .open = open_feature_set};
 }
 
 }  // namespace hctr

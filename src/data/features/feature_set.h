@@ -4,11 +4,12 @@
 
 #include <memory>
 
-#include "base/log.h"
-#include "data/sample_set.h"
-#include "data/source.h"
+#include "data/format_type.h"
 
 namespace hctr {
+
+inline constexpr DataFormat kFeatureFormat{"FeatureSpec"};
+FormatType feature_format();
 
 /// Source::path is the mapping. Errors: those of plan_features(); Error(data) when it holds no rows, or fewer than
 /// num_samples where a binary chunk tells.

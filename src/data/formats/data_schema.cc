@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/features/feature_section.h"
 #include "data/formats/format_table.h"
 
 namespace hctr {
@@ -47,15 +46,14 @@ void resolve_limits(SparseInput& input, const std::string& pointer, Problems& pr
 }
 
 void check_together(DataSection& section, const std::string& pointer, Problems& problems) {
-  complete_feature_section(section, pointer, problems);
+  for (const FormatType& type : format_types())
+    if (type.complete) type.complete(section, pointer, problems);
   const FormatType& format = format_type(section.format);
-  format.check(section, pointer, problems);
-  if (section.csv.given && section.format != DataFormat::csv)
-    problems.note(pointer + "/csv", "has no effect: the format is not \"Csv\"");
-  if (section.criteo.given && section.format != DataFormat::criteo)
-    problems.note(pointer + "/criteo", "has no effect: the format is not \"Criteo\"");
-  if (section.parquet.given && section.format != DataFormat::parquet)
-    problems.note(pointer + "/parquet", "has no effect: the format is not \"Parquet\"");
+  if (format.check) format.check(section, pointer, problems);
+  for (const FormatType& type : format_types())
+    if (type.format != section.format && !type.object.name.empty() && type.object.given(section))
+      problems.note(pointer + "/" + type.object.name,
+                    cat("has no effect: the format is not \"", type.format.name, "\""));
   if (section.async_param && !section.async_param->shuffle)
     problems.note(pointer + "/async_param", "\"async_param\" is accepted and has no effect: data are read another way");
   else if (section.async_param && section.shuffle == 0) {
@@ -114,8 +112,8 @@ Schema<SparseInput> sparse_schema() {
 }  // namespace
 
 Schema<DataSection> data_schema() {
-  return Schema<DataSection>("Data")
-      .opt("name", &DataSection::name, "accepted and not used")
+  Schema<DataSection> schema("Data");
+  schema.opt("name", &DataSection::name, "accepted and not used")
       .opt("format", &DataSection::format, "how the samples are stored")
       .opt("feature_spec", &DataSection::feature_spec,
            "a feature specification (YAML), which takes the place of format: source and eval_source then name "
@@ -144,11 +142,10 @@ Schema<DataSection> data_schema() {
            "what a record that makes no sense is: an error, or left out and counted; left out: an error, but "
            "Norm records that fail their check sum are left out")
       .opt("max_bad_records", &DataSection::max_bad_records,
-           "more records left out than these are an error; left out: any number", at_least(0))
-      .part("csv", &DataSection::csv, csv_schema(), "for Csv data: what its columns are", false)
-      .part("criteo", &DataSection::criteo, criteo_schema(), "for Criteo data: which features become what", false)
-      .part("parquet", &DataSection::parquet, parquet_schema(),
-            "for Parquet data: what its columns are and what nulls become", false)
+           "more records left out than these are an error; left out: any number", at_least(0));
+  for (const FormatType& type : format_types())
+    if (!type.object.name.empty()) type.object.declare(schema);
+  schema
       .opt("cache_eval_data", &DataSection::cache_eval_data,
            "evaluation batches that stay in the device's memory once they have been read, true: all; "
            "the others are read each time",
@@ -158,6 +155,7 @@ Schema<DataSection> data_schema() {
                " where that is left out, the other fields have no effect"))
       .ignored("num_iterations_statistics", "no statistics of the data are taken beforehand")
       .together(check_together);
+  return schema;
 }
 
 DataSection data_section_of(const Json& config, Problems& problems) {

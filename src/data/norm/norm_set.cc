@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "data/io/file_list.h"
+#include "data/io/set_files.h"
 #include "data/norm/norm_file.h"
 #include "data/norm/norm_ranges.h"
 
@@ -55,11 +56,26 @@ class NormSet : public SampleSet {
   int64_t samples_ = 0;
 };
 
+void check_norm_section(const DataSection& section, const std::string& pointer, Problems& problems) {
+  const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
+  if (sizes != 0 && sizes != section.slots())
+    problems.warn(pointer + "/slot_size_array",
+                  cat("has ", sizes, " numbers for ", section.slots(), " slots; Norm data does not need it"));
+}
+
 }  // namespace
 
 std::unique_ptr<SampleSet> open_norm_set(const DataSection& section, const Source& source, KeyWidth width,
                                          const Log& log) {
   return std::make_unique<NormSet>(section, source, width, log);
+}
+
+FormatType norm_format() {
+  return {.format = kNormFormat,
+          .source_text = "the path of a file list",
+          .files = [](const fs::path& source, const Log& log) { return raw_files(source, log); },
+          .check = check_norm_section,
+          .open = open_norm_set};
 }
 
 }  // namespace hctr

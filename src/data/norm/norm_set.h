@@ -3,11 +3,12 @@
 
 #include <memory>
 
-#include "base/log.h"
-#include "data/sample_set.h"
-#include "data/source.h"
+#include "data/format_type.h"
 
 namespace hctr {
+
+inline constexpr DataFormat kNormFormat{"Norm"};
+FormatType norm_format();
 
 /// Reads the list and every header. Errors: those of read_file_list() and read_norm_header(); Error(data) when there
 /// are no records.

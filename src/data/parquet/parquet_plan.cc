@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "data/parquet/parquet_options.h"
 
 namespace hctr {
 namespace {
@@ -13,41 +14,43 @@ using Column = ParquetMetadata::Column;
 class Planner {
  public:
   Planner(const DataSection& section, const ParquetMetadata* metadata, const fs::path& file, const Log& log)
-      : part_(section.parquet), metadata_(metadata), file_(file), log_(log) {}
+      : options_(section.options.get<ParquetOptions>()), metadata_(metadata), file_(file), log_(log) {}
 
   /// Labels and dense values: the first of "labels" and "conts" together, where the section does not name them.
   void numbers(ParquetPlan& plan) {
     const auto labels = static_cast<size_t>(plan.shape.label_dim), dense = static_cast<size_t>(plan.shape.dense_dim);
     std::vector<Column> columns;
-    if (part_.labels.empty() || (part_.dense.empty() && dense > 0)) {
-      const ParquetMetadata& metadata = needed(part_.labels.empty() ? "labels" : "dense values");
+    if (options_.labels.empty() || (options_.dense.empty() && dense > 0)) {
+      const ParquetMetadata& metadata = needed(options_.labels.empty() ? "labels" : "dense values");
       columns = metadata.labels;
       columns.insert(columns.end(), metadata.conts.begin(), metadata.conts.end());
-      if (part_.labels.empty() && part_.dense.empty())
+      if (options_.labels.empty() && options_.dense.empty())
         expect(columns.size(), labels + dense, "\"labels\" and \"conts\" name", "labels and dense values");
     }
-    if (!part_.labels.empty()) {
-      for (const std::string& name : part_.labels) plan.labels.push_back({{.column = name}, true, -1});
+    if (!options_.labels.empty()) {
+      for (const std::string& name : options_.labels) plan.labels.push_back({{.column = name}, true, -1});
     } else {
       expect(columns.size(), labels, "\"labels\" and \"conts\" name", "labels");
       for (size_t i = 0; i < labels; ++i) plan.labels.push_back({{.column = columns[i].name}, false, columns[i].index});
     }
-    if (!part_.dense.empty()) {
-      for (DenseRule& rule : dense_rules(part_.dense)) plan.dense.push_back({std::move(rule), true, -1});
+    if (!options_.dense.empty()) {
+      for (DenseRule& rule : dense_rules(options_.dense)) plan.dense.push_back({std::move(rule), true, -1});
     } else if (dense > 0) {
-      const size_t first = part_.labels.empty() ? labels : metadata_->labels.size();
+      const size_t first = options_.labels.empty() ? labels : metadata_->labels.size();
       expect(columns.size(), first + dense, "\"labels\" and \"conts\" name", "labels and dense values");
       for (size_t i = first; i < first + dense; ++i)
         plan.dense.push_back({{.column = columns[i].name}, false, columns[i].index});
     }
     for (ParquetNumber& number : plan.dense)
-      if (!number.rule.fallback && part_.default_dense) number.rule.fallback = static_cast<float>(*part_.default_dense);
+      if (!number.rule.fallback && options_.default_dense)
+        number.rule.fallback = static_cast<float>(*options_.default_dense);
   }
 
   void slots(ParquetPlan& plan) {
     const auto slots = static_cast<size_t>(plan.shape.slots());
-    if (!part_.slots.empty()) {
-      for (SlotRule& rule : slot_rules(part_.slots, part_.hash_seed)) plan.slots.push_back({std::move(rule), -1, 0});
+    if (!options_.slots.empty()) {
+      for (SlotRule& rule : slot_rules(options_.slots, options_.hash_seed))
+        plan.slots.push_back({std::move(rule), -1, 0});
     } else if (slots > 0) {
       const std::vector<Column>& cats = needed("slots").cats;
       expect(cats.size(), slots, "\"cats\" names", "slots");
@@ -55,10 +58,10 @@ class Planner {
         log_.warning("'", metadata_->path.string(), "': \"cats\" names ", cats.size(),
                      " columns, and the Data layer has ", slots, " slots: the first so many are read");
       for (size_t i = 0; i < slots; ++i)
-        plan.slots.push_back({slot_rule(cats[i].name, static_cast<int64_t>(i), part_.hash_seed), cats[i].index, 0});
+        plan.slots.push_back({slot_rule(cats[i].name, static_cast<int64_t>(i), options_.hash_seed), cats[i].index, 0});
     }
     for (ParquetSlot& slot : plan.slots)
-      if (!slot.rule.fallback) slot.rule.fallback = part_.default_key;
+      if (!slot.rule.fallback) slot.rule.fallback = options_.default_key;
   }
 
  private:
@@ -73,7 +76,7 @@ class Planner {
                                   " columns, and the Data layer has ", wanted, " ", what));
   }
 
-  const ParquetPart& part_;
+  const ParquetOptions& options_;
   const ParquetMetadata* metadata_;
   const fs::path& file_;
   const Log& log_;

@@ -148,18 +148,16 @@ class ParquetSet : public SampleSet {
   int64_t samples_ = 0;
 };
 
-}  // namespace
-
 void check_parquet_section(const DataSection& section, const std::string& pointer, Problems& problems) {
-  const ParquetPart& part = section.parquet;
+  const auto& options = section.options.get<ParquetOptions>();
   const auto compare = [&](const char* field, int64_t stated, int64_t columns, const char* list) {
     if (columns > 0 && stated != columns)
       problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"parquet\" names ", columns,
                                           columns == 1 ? " column" : " columns"));
   };
-  compare("/label/label_dim", section.label.label_dim, static_cast<int64_t>(part.labels.size()), "\"labels\"");
-  compare("/dense/dense_dim", section.dense.dense_dim, columns_of(part.dense), "\"dense\"");
-  if (const int64_t columns = columns_of(part.slots); columns > 0 && columns != section.slots())
+  compare("/label/label_dim", section.label.label_dim, static_cast<int64_t>(options.labels.size()), "\"labels\"");
+  compare("/dense/dense_dim", section.dense.dense_dim, columns_of(options.dense), "\"dense\"");
+  if (const int64_t columns = columns_of(options.slots); columns > 0 && columns != section.slots())
     problems.error(pointer + "/sparse", cat("has ", section.slots(),
                                             " slots in all, but \"slots\" of \"parquet\" names ", columns, " columns"));
   const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
@@ -168,9 +166,21 @@ void check_parquet_section(const DataSection& section, const std::string& pointe
                                                      " slots; their sums are added to the keys of Parquet data"));
 }
 
+}  // namespace
+
 std::unique_ptr<SampleSet> open_parquet_set(const DataSection& section, const Source& source, KeyWidth width,
                                             const Log& log) {
   return std::make_unique<ParquetSet>(section, source, width, log);
+}
+
+FormatType parquet_format() {
+  return {.format = kParquetFormat,
+          .source_text = "the path of a file list or of a data file",
+          .files = parquet_files,
+          .object = format_object("parquet", parquet_options_schema(),
+                                  "for Parquet data: what its columns are and what nulls become"),
+          .check = check_parquet_section,
+          .open = open_parquet_set};
 }
 
 }  // namespace hctr

@@ -4,14 +4,13 @@
 
 #include <memory>
 
-#include "base/log.h"
-#include "data/sample_set.h"
-#include "data/source.h"
+#include "data/format_type.h"
+#include "data/parquet/parquet_options.h"
 
 namespace hctr {
 
-/// Rules of the section.
-void check_parquet_section(const DataSection&, const std::string& pointer, Problems&);
+inline constexpr DataFormat kParquetFormat{"Parquet"};
+FormatType parquet_format();
 
 /// One file or the files of a list. Looks at each file's footer. Errors: Error(io) when there is no plug-in or a file
 /// is missing; Error(data) when a file is not whole, lacks a column or has one of the wrong type, when _metadata.json

@@ -150,6 +150,17 @@ class RawSet : public SampleSet, public RowMap {
   int64_t samples_ = 0;
 };
 
+void check_raw_section(const DataSection& section, const std::string& pointer, Problems& problems) {
+  const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
+  if (sizes != 0 && sizes != section.slots())
+    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", section.slots(),
+                                                     " slots; their sums are added to the keys of Raw data"));
+  for (size_t i = 0; i < section.sparse.size(); ++i)
+    if (const SparseInput& input = section.sparse[i]; input.max_keys() < input.slot_num)
+      problems.error(cat(pointer, "/sparse/", i), cat("Raw data has one key in each slot, ", input.slot_num,
+                                                      " in all; the limits allow ", input.max_keys()));
+}
+
 }  // namespace
 
 RawShape::RawShape(const DataSection& section, int width)
@@ -160,17 +171,6 @@ RawShape::RawShape(const DataSection& section, int width)
       floats(section.float_label_dense),
       offsets(section.slot_size_array.size()) {
   std::exclusive_scan(section.slot_size_array.begin(), section.slot_size_array.end(), offsets.begin(), int64_t{0});
-}
-
-void check_raw_section(const DataSection& section, const std::string& pointer, Problems& problems) {
-  const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
-  if (sizes != 0 && sizes != section.slots())
-    problems.error(pointer + "/slot_size_array", cat("has ", sizes, " numbers for ", section.slots(),
-                                                     " slots; their sums are added to the keys of Raw data"));
-  for (size_t i = 0; i < section.sparse.size(); ++i)
-    if (const SparseInput& input = section.sparse[i]; input.max_keys() < input.slot_num)
-      problems.error(cat(pointer, "/sparse/", i), cat("Raw data has one key in each slot, ", input.slot_num,
-                                                      " in all; the limits allow ", input.max_keys()));
 }
 
 int64_t raw_records(const RawShape& shape, const fs::path& file, int64_t bytes) {
@@ -185,6 +185,15 @@ int64_t raw_records(const RawShape& shape, const fs::path& file, int64_t bytes) 
 std::unique_ptr<SampleSet> open_raw_set(const DataSection& section, const Source& source, KeyWidth width,
                                         const Log& log) {
   return std::make_unique<RawSet>(section, source, width, log);
+}
+
+FormatType raw_format() {
+  return {.format = kRawFormat,
+          .aliases = {"RawAsync"},
+          .source_text = "the path of a data file or of a file list",
+          .files = [](const fs::path& source, const Log& log) { return raw_files(source, log); },
+          .check = check_raw_section,
+          .open = open_raw_set};
 }
 
 }  // namespace hctr

@@ -4,11 +4,12 @@
 #include <functional>
 #include <memory>
 
-#include "base/log.h"
-#include "data/sample_set.h"
-#include "data/source.h"
+#include "data/format_type.h"
 
 namespace hctr {
+
+inline constexpr DataFormat kRawFormat{"Raw"};
+FormatType raw_format();
 
 /// The bytes of one record: label_dim and dense_dim numbers of 4 bytes, then one key for each slot.
 struct RawShape {
@@ -21,9 +22,6 @@ struct RawShape {
   int64_t numbers() const { return 4 * (label_dim + dense_dim); }
   int64_t record() const { return numbers() + key_bytes * slots; }
 };
-
-/// Rules of the section.
-void check_raw_section(const DataSection&, const std::string& pointer, Problems&);
 
 /// Records of a file of `bytes` bytes. Errors: Error(data) when they are not a multiple of the record.
 int64_t raw_records(const RawShape&, const fs::path& file, int64_t bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/io/set_files.h"
 
 namespace hctr {
 namespace {
@@ -45,35 +46,30 @@ const std::vector<std::pair<std::string, Integers>>& EnumWords<Integers>::table(
   return words;
 }
 
-Schema<CriteoPart> criteo_schema() {
-  return Schema<CriteoPart>("criteo")
-      .opt("wide", &CriteoPart::wide,
+namespace {
+
+Schema<CriteoOptions> criteo_schema() {
+  return Schema<CriteoOptions>("criteo")
+      .opt("wide", &CriteoOptions::wide,
            "a first slot with the keys of all features (39), or of the pairs C1 x C2 and C3 x C4 (2), or none")
-      .opt("integers", &CriteoPart::integers,
+      .opt("integers", &CriteoOptions::integers,
            "I1 to I13 are dense values, 13 slots of buckets behind those of C1 to C26, or both")
-      .opt("buckets", &CriteoPart::buckets, "keys of each column, at least 3; 0: a key for every value", at_least(0))
-      .opt("key_bits", &CriteoPart::key_bits, "64, or 32: keys that a file of 32-bit keys could hold", between(32, 64))
-      .together([](CriteoPart& part, const std::string& pointer, Problems& problems) {
-        part.given = true;
-        if (part.key_bits != 32 && part.key_bits != 64)
-          problems.error(pointer + "/key_bits", cat("expected 32 or 64, found ", part.key_bits));
+      .opt("buckets", &CriteoOptions::buckets, "keys of each column, at least 3; 0: a key for every value", at_least(0))
+      .opt("key_bits", &CriteoOptions::key_bits, "64, or 32: keys that a file of 32-bit keys could hold",
+           between(32, 64))
+      .together([](CriteoOptions& options, const std::string& pointer, Problems& problems) {
+        if (options.key_bits != 32 && options.key_bits != 64)
+          problems.error(pointer + "/key_bits", cat("expected 32 or 64, found ", options.key_bits));
         try {
-          check_criteo_style(criteo_style(part));
+          check_criteo_style(criteo_style(options));
         } catch (const Error& error) {
           problems.error(pointer + "/buckets", error.what());
         }
       });
 }
 
-CriteoStyle criteo_style(const CriteoPart& part) {
-  return {.wide = part.wide,
-          .integers = part.integers,
-          .buckets = part.buckets,
-          .key_bytes = static_cast<int>(part.key_bits / 8)};
-}
-
 void check_criteo_section(const DataSection& section, const std::string& pointer, Problems& problems) {
-  const CriteoStyle style = criteo_style(section.criteo);
+  const CriteoStyle style = criteo_style(section.options.get<CriteoOptions>());
   const int64_t slots = style.deep_slots() + (style.wide_keys() > 0);
   if (section.label.label_dim != 1)
     problems.error(pointer + "/label/label_dim", cat("Criteo data has 1 label, not ", section.label.label_dim));
@@ -89,13 +85,31 @@ void check_criteo_section(const DataSection& section, const std::string& pointer
                    cat("its first slot is the wide one, with ", style.wide_keys(), " keys; the limits allow fewer"));
 }
 
-TextFormat criteo_format(const DataSection& section) {
-  auto rows = std::make_shared<const CriteoRows>(criteo_style(section.criteo));
-  return {{.delimiter = '\t', .quote = 0}, false, [rows](Cells) { return rows; }};
+std::unique_ptr<SampleSet> open_criteo_set(const DataSection& section, const Source& source, KeyWidth, const Log& log) {
+  return open_text_set(section, source, criteo_text_format(section), log);
 }
 
-std::unique_ptr<SampleSet> open_criteo_set(const DataSection& section, const Source& source, KeyWidth, const Log& log) {
-  return open_text_set(section, source, criteo_format(section), log);
+}  // namespace
+
+FormatType criteo_format() {
+  return {.format = kCriteoFormat,
+          .source_text = "the path of a text file or of a file list",
+          .files = text_files,
+          .object = format_object("criteo", criteo_schema(), "for Criteo data: which features become what"),
+          .check = check_criteo_section,
+          .open = open_criteo_set};
+}
+
+CriteoStyle criteo_style(const CriteoOptions& options) {
+  return {.wide = options.wide,
+          .integers = options.integers,
+          .buckets = options.buckets,
+          .key_bytes = static_cast<int>(options.key_bits / 8)};
+}
+
+TextFormat criteo_text_format(const DataSection& section) {
+  auto rows = std::make_shared<const CriteoRows>(criteo_style(section.options.get<CriteoOptions>()));
+  return {kCriteoGrammar, false, [rows](Cells) { return rows; }};
 }
 
 }  // namespace hctr

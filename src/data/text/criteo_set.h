@@ -1,18 +1,35 @@
 // Criteo's click logs as a set of samples: the features and keys that criteo2hugectr writes for the same options.
 #pragma once
 
-#include <memory>
-
+#include "data/format_type.h"
 #include "data/text/criteo_features.h"
 #include "data/text/text_set.h"
 
 namespace hctr {
 
-void check_criteo_section(const DataSection&, const std::string& pointer, Problems&);
+inline constexpr DataFormat kCriteoFormat{"Criteo"};
 
-CriteoStyle criteo_style(const CriteoPart&);
-TextFormat criteo_format(const DataSection&);
+template <>
+struct EnumWords<Wide> {
+  static const std::vector<std::pair<std::string, Wide>>& table();
+};
+template <>
+struct EnumWords<Integers> {
+  static const std::vector<std::pair<std::string, Integers>>& table();
+};
 
-std::unique_ptr<SampleSet> open_criteo_set(const DataSection&, const Source&, KeyWidth, const Log&);
+/// The options of criteo2hugectr, by their names.
+struct CriteoOptions {
+  Wide wide = Wide::none;
+  Integers integers = Integers::dense;
+  int64_t buckets = 0, key_bits = 64;
+};
+
+FormatType criteo_format();
+
+CriteoStyle criteo_style(const CriteoOptions&);
+inline constexpr TextGrammar kCriteoGrammar{.delimiter = '\t', .quote = 0};
+/// How the files of a section are read.
+TextFormat criteo_text_format(const DataSection&);
 
 }  // namespace hctr

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/column_rules.h"
+#include "data/io/set_files.h"
 #include "data/text_values.h"
 
 namespace hctr {
@@ -15,8 +16,8 @@ struct CsvRules {
   std::vector<SlotRule> slots;
 };
 
-CsvRules rules_of(const CsvPart& part) {
-  CsvRules rules{part.labels, dense_rules(part.dense), slot_rules(part.slots, part.hash_seed)};
+CsvRules rules_of(const CsvOptions& options) {
+  CsvRules rules{options.labels, dense_rules(options.dense), slot_rules(options.slots, options.hash_seed)};
   for (DenseRule& rule : rules.dense) rule.fallback = rule.fallback.value_or(0.0f);
   for (SlotRule& rule : rules.slots) rule.keys = rule.keys.value_or(KeyRule::hash);
   return rules;
@@ -100,11 +101,33 @@ class CsvRows : public RowMaker {
   std::vector<size_t> labels_, dense_, slots_;  // where they stand
 };
 
-}  // namespace
+Schema<CsvOptions> csv_schema() {
+  return Schema<CsvOptions>("csv")
+      .opt("delimiter", &CsvOptions::delimiter, "the character between cells, \"\\t\" for a tab")
+      .opt("quote", &CsvOptions::quote,
+           "the character around cells that hold delimiters or line ends, doubled inside them; empty: none")
+      .opt("header", &CsvOptions::header, "the first line of each file names its columns, in an order of its own")
+      .opt("columns", &CsvOptions::columns,
+           "without a header: the names of all columns; left out: their numbers, from \"1\" on")
+      .need("labels", &CsvOptions::labels, "columns that are the labels")
+      .list("dense", &CsvOptions::dense, dense_columns_schema("the dense value of an empty cell; left out: 0"),
+            "the dense values, in order", false)
+      .list("slots", &CsvOptions::slots, slot_columns_schema(), "the slots, in the order of the sparse inputs", false)
+      .opt("hash_seed", &CsvOptions::hash_seed, "of the hashes of values", between(0, 1LL << 48))
+      .together([](CsvOptions& options, const std::string& pointer, Problems& problems) {
+        check_one_character(options.delimiter, false, pointer + "/delimiter", problems);
+        check_one_character(options.quote, true, pointer + "/quote", problems);
+        if (options.delimiter == options.quote) problems.error(pointer + "/quote", "is the delimiter too");
+        if (options.header && !options.columns.empty())
+          problems.error(pointer + "/columns",
+                         "the header names the columns; say \"header\": false where there is none");
+      });
+}
 
 void check_csv_section(const DataSection& section, const std::string& pointer, Problems& problems) {
-  const CsvPart& csv = section.csv;
-  if (!csv.given) return problems.error(pointer, "Csv data needs the object \"csv\", which says what its columns are");
+  if (!section.options.find<CsvOptions>())
+    return problems.error(pointer, "Csv data needs the object \"csv\", which says what its columns are");
+  const auto& csv = section.options.get<CsvOptions>();
   const auto compare = [&](const char* field, int64_t stated, int64_t columns, const char* list) {
     if (stated != columns)
       problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"csv\" names ", columns,
@@ -117,10 +140,29 @@ void check_csv_section(const DataSection& section, const std::string& pointer, P
                                             columns_of(csv.slots), " columns"));
 }
 
-TextFormat csv_format(const DataSection& section) {
-  const CsvPart& part = section.csv;
-  auto rules = std::make_shared<const CsvRules>(rules_of(part));
-  const auto maker = [rules, header = part.header, names = part.columns](Cells first) {
+std::unique_ptr<SampleSet> open_csv_set(const DataSection& section, const Source& source, KeyWidth, const Log& log) {
+  return open_text_set(section, source, csv_text_format(section), log);
+}
+
+}  // namespace
+
+FormatType csv_format() {
+  return {.format = kCsvFormat,
+          .source_text = "the path of a text file or of a file list",
+          .files = text_files,
+          .object = format_object("csv", csv_schema(), "for Csv data: what its columns are"),
+          .check = check_csv_section,
+          .open = open_csv_set};
+}
+
+TextGrammar csv_grammar(const CsvOptions& options) {
+  return {options.delimiter[0], options.quote.empty() ? '\0' : options.quote[0]};
+}
+
+TextFormat csv_text_format(const DataSection& section) {
+  const auto& options = section.options.get<CsvOptions>();
+  auto rules = std::make_shared<const CsvRules>(rules_of(options));
+  const auto maker = [rules, header = options.header, names = options.columns](Cells first) {
     std::vector<std::string> columns = names;
     if (header) columns.assign(first.begin(), first.end());
     for (size_t i = 0; columns.size() < first.size() && names.empty(); ++i) columns.push_back(std::to_string(i + 1));
@@ -128,11 +170,7 @@ TextFormat csv_format(const DataSection& section) {
       throw Error(Kind::data, cat("it has ", first.size(), " values, but \"columns\" names ", columns.size()));
     return std::make_shared<const CsvRows>(rules, columns);
   };
-  return {{part.delimiter[0], part.quote.empty() ? '\0' : part.quote[0]}, part.header, maker};
-}
-
-std::unique_ptr<SampleSet> open_csv_set(const DataSection& section, const Source& source, KeyWidth, const Log& log) {
-  return open_text_set(section, source, csv_format(section), log);
+  return {csv_grammar(options), options.header, maker};
 }
 
 }  // namespace hctr

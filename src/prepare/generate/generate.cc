@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
+#include "data/features/feature_set.h"
 #include "data/formats/data_schema.h"
 #include "data/io/file_list.h"
 #include "data/parquet/parquet_file.h"
@@ -213,7 +214,7 @@ Json made_with(const DataSection& section, const GenerateOptions& options) {
 }
 
 std::optional<BestPossible> generate(const DataSection& section, const GenerateOptions& options, const Log& log) {
-  if (section.format == DataFormat::features)
+  if (section.format == kFeatureFormat)
     throw Error(Kind::usage,
                 "feature specifications are not generated; make text with --text csv from a Data layer without one, "
                 "and describe it with the tool feature_spec");

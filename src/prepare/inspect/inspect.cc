@@ -259,11 +259,9 @@ void SlotSummary::merge(SlotSummary& other) {
 }
 
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& options, const Log& log) {
-  if (!options.section || options.section->format == DataFormat::parquet) return raw_files(path, log, true);
-  if (options.section->format == DataFormat::features) return {path};
-  return options.section->format == DataFormat::norm || options.section->format == DataFormat::raw
-             ? raw_files(path, log)
-             : text_files(path, log);
+  if (!options.section) return raw_files(path, log, true);
+  const auto files = format_type(options.section->format).files;
+  return files ? files(path, log) : std::vector<fs::path>{path};
 }
 
 Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& options) {

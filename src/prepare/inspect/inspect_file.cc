@@ -4,12 +4,17 @@
 
 #include "base/error.h"
 #include "data/features/feature_plan.h"
+#include "data/features/feature_set.h"
 #include "data/io/byte_stream.h"
 #include "data/io/set_files.h"
 #include "data/norm/norm_file.h"
+#include "data/norm/norm_set.h"
 #include "data/parquet/parquet_file.h"
 #include "data/parquet/parquet_metadata.h"
+#include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
+#include "data/text/criteo_set.h"
+#include "data/text/csv_set.h"
 
 namespace hctr {
 namespace {
@@ -49,7 +54,7 @@ DataSection section_of_metadata(const fs::path& path) {
   DataSection section =
       section_of(static_cast<int64_t>(metadata->labels.size()), static_cast<int64_t>(metadata->conts.size()),
                  static_cast<int64_t>(metadata->cats.size()));
-  section.format = DataFormat::parquet;
+  section.format = kParquetFormat;
   return section;
 }
 
@@ -107,7 +112,7 @@ int64_t bytes_of_mapping(const DataSection& section, const std::string& mapping)
 }  // namespace
 
 int64_t bytes_to_read(const fs::path& path, const InspectOptions& options) {
-  if (!options.section || options.section->format != DataFormat::features) return stream_bytes(path);
+  if (!options.section || options.section->format != kFeatureFormat) return stream_bytes(path);
   try {
     return bytes_of_mapping(*options.section, path.string());
   } catch (const Error&) {  // opening it will say what is wrong
@@ -119,22 +124,21 @@ OpenData open_data(const fs::path& path, const InspectOptions& options) {
   const DataSection section = options.section    ? *options.section
                               : is_parquet(path) ? section_of_metadata(path)
                                                  : section_of_header(path);
-  if (section.format == DataFormat::norm) return open_norm(path, section, options);
+  if (section.format == kNormFormat) return open_norm(path, section, options);
   OpenData open;
   open.set = format_type(section.format).open(loose(section), {path.string(), 0}, options.key_width, Log::silent());
-  const bool mapping = section.format == DataFormat::features;
+  const bool mapping = section.format == kFeatureFormat;
   open.told = {.path = path,
                .bytes = mapping ? bytes_of_mapping(section, path.string()) : ByteFile(path).size(),
                .records = open.set->samples()};
-  open.told.facts = section.format == DataFormat::parquet ? parquet_facts(path)
-                    : mapping ? cat(format_type(section.format).words[0], " '", section.feature_spec, "'")
-                              : format_type(section.format).words[0];
+  open.told.facts = section.format == kParquetFormat ? parquet_facts(path)
+                    : mapping                        ? cat(section.format.name, " '", section.feature_spec, "'")
+                                                     : std::string(section.format.name);
   open.shape = record_shape(section);
   open.cutter = open.set->open(0, {});
-  if (section.format == DataFormat::raw) open.record_bytes = RawShape(section, 4).record();
-  if (section.format == DataFormat::csv)
-    open.text = TextGrammar{section.csv.delimiter[0], section.csv.quote.empty() ? '\0' : section.csv.quote[0]};
-  if (section.format == DataFormat::criteo) open.text = TextGrammar{'\t', 0};
+  if (section.format == kRawFormat) open.record_bytes = RawShape(section, 4).record();
+  if (section.format == kCsvFormat) open.text = csv_grammar(section.options.get<CsvOptions>());
+  if (section.format == kCriteoFormat) open.text = kCriteoGrammar;
   open.parse = [set = open.set](Chunk& chunk, SampleBlock& block) { return set->parser()->parse(chunk, block); };
   return open;
 }

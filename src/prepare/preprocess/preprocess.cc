@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "data/parquet/parquet_file.h"
+#include "data/parquet/parquet_set.h"
+#include "data/raw/raw_set.h"
 #include "prepare/preprocess/preprocess_rows.h"
 #include "prepare/text_work.h"
 #include "prepare/write/record_writer.h"
@@ -140,7 +142,7 @@ Encoded encode(Encoding& item, const PreprocessOptions& options, const TextParse
 
 void check_options(const PreprocessOptions& options) {
   const auto bad = [](const auto&... parts) { throw Error(Kind::usage, cat(parts...)); };
-  const bool raw = options.format == DataFormat::raw, fraction = options.holdout.by == Holdout::By::position;
+  const bool raw = options.format == kRawFormat, fraction = options.holdout.by == Holdout::By::position;
   if (options.inputs.empty()) bad("no input files");
   if (options.slots() == 0) bad("no categories: --categories names the columns that get embeddings");
   for (const auto* files : {&options.inputs, &options.eval_inputs})
@@ -189,10 +191,9 @@ void check_width(const PreprocessOptions& options, const ColumnsLearned& learned
   if (options.key_bytes != 4) return;
   int64_t keys = 0;
   for (const int64_t size : learned.slot_sizes)
-    keys =
-        options.format == DataFormat::raw ? std::max(keys, size) : keys + size;  // those of Parquet meet in one table
+    keys = options.format == kRawFormat ? std::max(keys, size) : keys + size;  // those of Parquet meet in one table
   const int64_t most =
-      options.format == DataFormat::raw ? std::numeric_limits<int32_t>::max() : std::numeric_limits<uint32_t>::max();
+      options.format == kRawFormat ? std::numeric_limits<int32_t>::max() : std::numeric_limits<uint32_t>::max();
   if (keys > most)
     throw Error(Kind::usage, cat("the slots have ", keys,
                                  " ids, more than keys of 32 bits can tell apart; use --key-bits 64, a larger "
@@ -202,8 +203,8 @@ void check_width(const PreprocessOptions& options, const ColumnsLearned& learned
 }  // namespace
 
 fs::path PreprocessOptions::result(const std::string& stem) const {
-  if (format == DataFormat::parquet) return folder / stem / kParquetList;
-  return folder / (stem + (format == DataFormat::raw ? ".bin" : ".txt"));
+  if (format == kParquetFormat) return folder / stem / kParquetList;
+  return folder / (stem + (format == kRawFormat ? ".bin" : ".txt"));
 }
 
 std::vector<std::string> PreprocessOptions::slot_names() const {
@@ -217,7 +218,7 @@ std::vector<std::string> PreprocessOptions::slot_names() const {
 PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   PreprocessOptions options = given;
   check_options(options);
-  const bool raw = options.format == DataFormat::raw, parquet = options.format == DataFormat::parquet;
+  const bool raw = options.format == kRawFormat, parquet = options.format == kParquetFormat;
   if (parquet) parquet_plugin();
   std::vector<fs::path> results = {options.folder / "preprocess.json"};
   for (const char* stem : {"train", "val"}) results.push_back(options.result(stem));

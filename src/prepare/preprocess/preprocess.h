@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "data/norm/norm_set.h"
 #include "prepare/preprocess/dense_statistics.h"
 #include "prepare/preprocess/holdout.h"
 #include "prepare/preprocess/text_parser.h"
@@ -28,8 +29,8 @@ struct PreprocessOptions {
   std::vector<std::pair<size_t, size_t>> crosses;  ///< pairs of categories, by place
   DenseOptions dense;
   Holdout holdout;
-  DataFormat format = DataFormat::norm;  ///< norm, raw or parquet
-  bool float_label_dense = true;         ///< of raw: numbers as float32; else int32, not scaled
+  DataFormat format = kNormFormat;  ///< norm, raw or parquet
+  bool float_label_dense = true;    ///< of raw: numbers as float32; else int32, not scaled
   int key_bytes = 4;
   Check check = Check::sum;
   int64_t rows_per_file = 500000;
@@ -39,7 +40,7 @@ struct PreprocessOptions {
 
   /// Whether crosses share slot 0 and keys count on from slot to slot; else each cross has a slot, and readers add the
   /// offsets.
-  bool as_norm() const { return format == DataFormat::norm; }
+  bool as_norm() const { return format == kNormFormat; }
   int64_t slots() const { return static_cast<int64_t>(crosses.size() + table.categories().size()); }
   std::vector<std::string> slot_names() const;
   /// What a Data layer has as its source: the list of a set, or its file. `stem`: train or val.

@@ -1,4 +1,5 @@
 #include "prepare/preprocess/preprocess_report.h"
+#include "data/raw/raw_set.h"
 
 #include <algorithm>
 #include <numeric>
@@ -54,7 +55,7 @@ Json describe_slots(const PreprocessOptions& options, const PreprocessSummary& s
 }  // namespace
 
 Json preprocess_data_section(const PreprocessOptions& options, const PreprocessSummary& summary) {
-  const bool raw = options.format == DataFormat::raw;
+  const bool raw = options.format == kRawFormat;
   const auto place = [&](const char* stem) { return options.result(stem).string(); };
   Json section, label, dense, sparse(Json::Array{});
   section.set("type", "Data").set("format", to_json(options.format)).set("source", place("train"));

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "data/raw/raw_set.h"
 
 namespace hctr {
 namespace {
@@ -89,19 +90,19 @@ size_t RowEncoder::bytes_of(const ParsedRows& rows, size_t row) const {
   if (lists_)
     for (const ParsedRows::Category& column : rows.categories) keys += codes_of(column, row).size();
   const size_t numbers = 4 * static_cast<size_t>(style_.label_dim + style_.dense_dim);
-  if (options_.format == DataFormat::raw) return numbers + 4 * keys;
+  if (options_.format == kRawFormat) return numbers + 4 * keys;
   const size_t frame = style_.check == Check::sum ? 5 : 0;
   return frame + numbers + 4 * static_cast<size_t>(style_.slots) + keys * static_cast<size_t>(style_.key_bytes);
 }
 
 std::byte* RowEncoder::put_number(std::byte* to, double value, const DenseScaling& transform) const {
-  if (options_.format == DataFormat::raw && !options_.float_label_dense)
+  if (options_.format == kRawFormat && !options_.float_label_dense)
     return put(to, whole(std::isnan(value) ? options_.dense.fill : value));
   return put(to, transform(value));
 }
 
 void RowEncoder::append(const ParsedRows& rows, size_t row, EncodedRecords& records) const {
-  const bool raw = options_.format == DataFormat::raw, framed = !raw && style_.check == Check::sum;
+  const bool raw = options_.format == kRawFormat, framed = !raw && style_.check == Check::sum;
   const size_t begin = records.bytes.size(), bytes = bytes_of(rows, row);
   records.bytes.resize(begin + bytes);
   std::byte* to = records.bytes.data() + begin;

@@ -7,6 +7,9 @@
 
 #include "data/column_rules.h"
 #include "data/formats/data_schema.h"
+#include "data/norm/norm_set.h"
+#include "data/parquet/parquet_set.h"
+#include "data/raw/raw_set.h"
 #include "prepare/preprocess/preprocess_report.h"
 #include "unit/data/parquet_test_files.h"
 
@@ -139,13 +142,13 @@ TEST(RoundTrip, TextOfAnyShapeComesBackFromEveryFormat) {
     const Table table = random_table(draw, round % 2 == 0);
     const Folder folder;
     PreprocessOptions options = options_of(table, draw, folder / "rows.csv");
-    for (const DataFormat format : {DataFormat::norm, DataFormat::raw, DataFormat::parquet}) {
-      if (format == DataFormat::raw && table.lists > 0) continue;
-      if (format == DataFormat::parquet && !why_no_parquet().empty()) continue;
+    for (const DataFormat format : {kNormFormat, kRawFormat, kParquetFormat}) {
+      if (format == kRawFormat && table.lists > 0) continue;
+      if (format == kParquetFormat && !why_no_parquet().empty()) continue;
       options.format = format;
       options.folder = folder / cat(static_cast<int>(format));
       for (const int key_bytes : {4, 8}) {
-        if (format == DataFormat::raw && key_bytes == 8) continue;
+        if (format == kRawFormat && key_bytes == 8) continue;
         options.key_bytes = key_bytes;
         options.force = true;
         const PreprocessSummary summary = preprocess(options, Log::silent());

@@ -1,12 +1,18 @@
 // Several ranks read one set: together they deliver what one reader does, and each parses its own rows alone.
 #include "data/features/feature_section.h"
 #include "data/features/feature_spec.h"
+#include "data/parquet/parquet_set.h"
+#include "data/raw/raw_set.h"
+#include "data/text/csv_set.h"
 #include "unit/data/packed_files.h"
 #include "unit/data/parquet_test_files.h"
 #include "unit/data/reader_rig.h"
 
 namespace hctr::data_test {
 namespace {
+
+CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
+ParquetOptions& parquet_of(DataSection& section) { return section.options.edit<ParquetOptions>(); }
 
 constexpr int64_t kRows = 20000;  // several chunks of every format
 
@@ -160,7 +166,7 @@ TEST(SharedReading, ShuffledRowsAreParsedByAllRanks) {
 TEST(SharedReading, Raw) {
   const Folder folder;
   DataSection section = one_hot();
-  section.format = DataFormat::raw;
+  section.format = kRawFormat;
   section.float_label_dense = true;
   std::string bytes;
   for (const Row& row : random_rows(section, kRows, 3, 1 << 30, false)) {
@@ -193,12 +199,11 @@ TEST(SharedReading, Raw) {
 TEST(SharedReading, TextPlainQuotedAndPacked) {
   const Folder folder;
   DataSection section = two_inputs();
-  section.format = DataFormat::csv;
-  section.csv.given = true;
-  section.csv.header = false;
-  section.csv.labels = {"1", "2"};
-  section.csv.dense = {{.columns = {"3", "4", "5"}, .transform = DenseTransform::none, .mean = {}, .std = {}}};
-  section.csv.slots = {{.columns = {"6", "7", "8", "9", "10"}, .vocabulary = "", .separator = "|", .fallback = {}}};
+  section.format = kCsvFormat;
+  csv_of(section).header = false;
+  csv_of(section).labels = {"1", "2"};
+  csv_of(section).dense = {{.columns = {"3", "4", "5"}, .transform = DenseTransform::none, .mean = {}, .std = {}}};
+  csv_of(section).slots = {{.columns = {"6", "7", "8", "9", "10"}, .vocabulary = "", .separator = "|", .fallback = {}}};
   for (const bool quotes : {false, true}) {
     std::string text;
     int64_t line = 0;
@@ -214,7 +219,7 @@ TEST(SharedReading, TextPlainQuotedAndPacked) {
       }
       if (line < kRows) text += line % 3 ? "\n" : "\r\n";
     }
-    section.csv.quote = quotes ? "\"" : "";
+    csv_of(section).quote = quotes ? "\"" : "";
     write_text(folder / "rows.csv", text);
     expect_shared(section, folder / "rows.csv");
     if (quotes) continue;
@@ -263,14 +268,13 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
   HCTR_SKIP_WITHOUT_PARQUET();
   const Folder folder;
   DataSection section = section_of(1, 1, {input_of("s", 3, 2, 5)});
-  section.format = DataFormat::parquet;
-  section.parquet.given = true;
-  section.parquet.labels = {"y"};
-  section.parquet.dense.emplace_back();
-  section.parquet.dense[0].columns = {"d"};
-  section.parquet.dense[0].fallback = 7;
-  section.parquet.slots.emplace_back();
-  section.parquet.slots[0].columns = {"a", "b", "c"};
+  section.format = kParquetFormat;
+  parquet_of(section).labels = {"y"};
+  parquet_of(section).dense.emplace_back();
+  parquet_of(section).dense[0].columns = {"d"};
+  parquet_of(section).dense[0].fallback = 7;
+  parquet_of(section).slots.emplace_back();
+  parquet_of(section).slots[0].columns = {"a", "b", "c"};
   std::vector<float> y, d;
   std::vector<int64_t> a, nulls;
   std::vector<std::optional<std::string>> b;

@@ -12,6 +12,7 @@
 #include "data/features/feature_section.h"
 #include "data/features/feature_spec.h"
 #include "data/formats/data_schema.h"
+#include "data/raw/raw_set.h"
 #include "unit/data/reader_rig.h"
 
 namespace hctr::data_test {
@@ -260,7 +261,7 @@ TEST_F(Samples, TextBinaryRawAndNormDeliverTheSameBatchesBitForBit) {
   DataSection norm = section_of(1, 2, inputs), raw = norm;
   write_rows(folder / "norm.data", style_of(norm, Check::sum, 4), rows);
   write_file_list(folder / "list.txt", {folder / "norm.data"}, true);
-  raw.format = DataFormat::raw;
+  raw.format = kRawFormat;
   raw.float_label_dense = true;
   raw.slot_size_array = sizes;
   std::string bytes;

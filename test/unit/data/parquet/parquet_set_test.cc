@@ -9,6 +9,7 @@
 #include "base/half.h"
 #include "data/column_rules.h"
 #include "data/parquet/parquet_row_group.h"
+#include "data/text/csv_set.h"
 #include "prepare/inspect/inspect.h"
 #include "prepare/write/parquet_writer.h"
 #include "support/paths.h"
@@ -17,19 +18,21 @@
 namespace hctr::data_test {
 namespace {
 
+ParquetOptions& parquet_of(DataSection& section) { return section.options.edit<ParquetOptions>(); }
+CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
+
 struct Parquet : ::testing::Test {
   void SetUp() override { HCTR_SKIP_WITHOUT_PARQUET(); }
 
   /// A section of one label "y", dense columns "d0"... and slots "s0"..., which the section names.
   DataSection named(int64_t dense, std::vector<SparseInput> sparse) {
     DataSection section = section_of(1, dense, std::move(sparse));
-    section.format = DataFormat::parquet;
-    section.parquet.given = true;
-    section.parquet.labels = {"y"};
-    if (dense > 0) section.parquet.dense.emplace_back();
-    for (int64_t i = 0; i < dense; ++i) section.parquet.dense[0].columns.push_back(cat("d", i));
-    section.parquet.slots.emplace_back();
-    for (int64_t i = 0; i < section.slots(); ++i) section.parquet.slots[0].columns.push_back(cat("s", i));
+    section.format = kParquetFormat;
+    parquet_of(section).labels = {"y"};
+    if (dense > 0) parquet_of(section).dense.emplace_back();
+    for (int64_t i = 0; i < dense; ++i) parquet_of(section).dense[0].columns.push_back(cat("d", i));
+    parquet_of(section).slots.emplace_back();
+    for (int64_t i = 0; i < section.slots(); ++i) parquet_of(section).slots[0].columns.push_back(cat("s", i));
     return section;
   }
   DataSection one_slot() { return named(1, {input_of("s", 1, 3, 3)}); }
@@ -154,7 +157,7 @@ TEST_F(Parquet, ASetOfTheWriterHasItsMetadataAndComesBack) {
   for (const int key_bytes : {4, 8}) {
     const Folder set;
     DataSection section = section_of(1, 2, {input_of("a", 2, 3, 5), input_of("b", 1, 1, 1)});
-    section.format = DataFormat::parquet;
+    section.format = kParquetFormat;
     auto rows = random_rows(section, 3000, 7, 1000, true);
     for (Row& row : rows) row.slots[2] = {row.label[0] > 100 ? 3 : 4};
     ParquetStyle style{
@@ -231,17 +234,16 @@ TEST_F(Parquet, TextGetsTheKeysThatACsvGivesIt) {
   write_text(folder / "rows.csv", csv);
   for (const int64_t buckets : {0, 1000}) {
     DataSection parquet = named(1, {input_of("s", 2, 1, 2)});
-    parquet.parquet.hash_seed = 11;
-    parquet.parquet.slots[0].keys = KeyRule::hash;
-    parquet.parquet.slots[0].buckets = buckets;
+    parquet_of(parquet).hash_seed = 11;
+    parquet_of(parquet).slots[0].keys = KeyRule::hash;
+    parquet_of(parquet).slots[0].buckets = buckets;
     DataSection text = parquet;
-    text.format = DataFormat::csv;
-    text.csv = {.given = true,
-                .columns = {},
-                .labels = {"y"},
-                .dense = parquet.parquet.dense,
-                .slots = parquet.parquet.slots,
-                .hash_seed = 11};
+    text.format = kCsvFormat;
+    csv_of(text) = {.columns = {},
+                    .labels = {"y"},
+                    .dense = parquet_of(parquet).dense,
+                    .slots = parquet_of(parquet).slots,
+                    .hash_seed = 11};
     const Seen a = read(parquet, 40);
     expect_equal(a, *Rig(text, folder / "rows.csv", {.batch = 40, .repeat = false}).next());
     EXPECT_EQ(a.keys[0][0], csv_hashed_key("a", 11, 0, buckets > 0 ? buckets : kAllKeys));
@@ -252,19 +254,19 @@ TEST_F(Parquet, NullsBecomeTheDefaultsThatAreStated) {
   const std::vector<int64_t> nulls = {0, 2};
   const Column dense = numbers<float>("d0", ParquetType::f32, {9, 1, 9, 3}, nulls);
   DataSection section = one_slot();
-  section.parquet.default_dense = -1;
-  section.parquet.default_key = "42";
+  parquet_of(section).default_dense = -1;
+  parquet_of(section).default_key = "42";
   write(numbers<int32_t>("s0", ParquetType::i32, {9, 1, 9, 3}, nulls), dense);
   EXPECT_EQ(read(section, 4).dense, (std::vector<float>{-1, 1, -1, 3}));
   EXPECT_EQ(read(section, 4).keys[0], (std::vector<int64_t>{42, 1, 42, 3}));
-  section.parquet.dense[0].fallback = 5;
-  section.parquet.slots[0].fallback = "";
+  parquet_of(section).dense[0].fallback = 5;
+  parquet_of(section).slots[0].fallback = "";
   EXPECT_EQ(read(section, 4).dense, (std::vector<float>{5, 1, 5, 3}));
   EXPECT_EQ(read(section, 4).offsets[0], (std::vector<int32_t>{0, 0, 1, 1, 2}));
   write(lists<int64_t>("s0", ParquetType::i64, {{}, {1, 2}, {}, {}}, nulls), dense);
   EXPECT_EQ(read(section, 4).offsets[0], (std::vector<int32_t>{0, 0, 2, 2, 2}));
   write(texts("s0", {std::nullopt, "x", "", "y"}), dense);
-  section.parquet.slots[0].fallback = "x";
+  parquet_of(section).slots[0].fallback = "x";
   const Seen seen = read(section, 4);
   EXPECT_EQ(seen.keys[0], (std::vector<int64_t>{seen.keys[0][1], seen.keys[0][1], seen.keys[0][1], seen.keys[0][3]}));
   EXPECT_NE(seen.keys[0][1], seen.keys[0][3]);
@@ -331,12 +333,12 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
 TEST_F(Parquet, WhatDoesNotFitIsSaidBeforeAnyRowIsRead) {
   write(numbers<int64_t>("s0", ParquetType::i64, kThree));
   DataSection section = one_slot();
-  section.parquet.slots[0].columns = {"s1"};
+  parquet_of(section).slots[0].columns = {"s1"};
   EXPECT_SAYS(error(section), "part.parquet': there is no column 's1'; there are 'y', 'd0', 's0'");
-  section.parquet.slots[0].columns = {"d0"};
+  parquet_of(section).slots[0].columns = {"d0"};
   EXPECT_SAYS(error(section), "column 'd0' is of type float, and a slot wants integers, text, or lists of them");
   section = one_slot();
-  section.parquet.labels.clear();
+  parquet_of(section).labels.clear();
   EXPECT_SAYS(error(section), "which columns are the labels? There is no _metadata.json beside");
   write(numbers<int64_t>("s0", ParquetType::i64, kThree), lists<float>("d0", ParquetType::f32, {{1}, {2}, {3}}));
   EXPECT_SAYS(error(one_slot()),
@@ -346,7 +348,7 @@ TEST_F(Parquet, WhatDoesNotFitIsSaidBeforeAnyRowIsRead) {
 TEST_F(Parquet, MetadataThatDisagreesIsAnError) {
   write(numbers<int64_t>("s0", ParquetType::i64, kThree));
   DataSection section = section_of(1, 1, {input_of("s", 1, 1, 1)});
-  section.format = DataFormat::parquet;
+  section.format = kParquetFormat;
   const auto with = [&](int64_t rows, const std::string& name, const std::string& cats) {
     write_text(folder / "_metadata.json", cat(R"({"file_stats": [{"file_name": ")", name, R"(", "num_rows": )", rows,
                                               R"(}], "conts": [{"col_name": "d0", "index": 1}],
@@ -437,26 +439,24 @@ TEST_F(Parquet, ACriteoSampleThatSparkWroteHoldsRowsOfTheSampleAsText) {
   if (!fs::exists(parts) || !fs::exists(text))
     GTEST_SKIP() << "no Criteo sample in " << shared << "; set HCTR_SHARED_DATA to the folder that holds it";
   DataSection section = section_of(1, 13, {input_of("deep", 26, 1, 26)});
-  section.format = DataFormat::parquet;
-  section.parquet = {.given = true,
-                     .labels = {"label"},
-                     .dense = {CsvDense{.columns = {}, .mean = {}, .std = {}, .fallback = 0}},
-                     .slots = {CsvSlots{}}};
-  section.parquet.default_key = "";
-  for (int i = 1; i <= 13; ++i) section.parquet.dense[0].columns.push_back(cat("I", i));
-  for (int i = 1; i <= 26; ++i) section.parquet.slots[0].columns.push_back(cat("C", i));
+  section.format = kParquetFormat;
+  parquet_of(section) = {.labels = {"label"},
+                         .dense = {DenseColumns{.columns = {}, .mean = {}, .std = {}, .fallback = 0}},
+                         .slots = {SlotColumns{}}};
+  parquet_of(section).default_key = "";
+  for (int i = 1; i <= 13; ++i) parquet_of(section).dense[0].columns.push_back(cat("I", i));
+  for (int i = 1; i <= 26; ++i) parquet_of(section).slots[0].columns.push_back(cat("C", i));
   DataSection csv = section;
-  csv.format = DataFormat::csv;
-  csv.csv = {.given = true,
-             .delimiter = "\t",
-             .quote = "",
-             .header = false,
-             .columns = {"label"},
-             .labels = section.parquet.labels,
-             .dense = section.parquet.dense,
-             .slots = section.parquet.slots};
-  for (const auto* columns : {&section.parquet.dense[0].columns, &section.parquet.slots[0].columns})
-    csv.csv.columns.insert(csv.csv.columns.end(), columns->begin(), columns->end());
+  csv.format = kCsvFormat;
+  csv_of(csv) = {.delimiter = "\t",
+                 .quote = "",
+                 .header = false,
+                 .columns = {"label"},
+                 .labels = parquet_of(section).labels,
+                 .dense = parquet_of(section).dense,
+                 .slots = parquet_of(section).slots};
+  for (const auto* columns : {&parquet_of(section).dense[0].columns, &parquet_of(section).slots[0].columns})
+    csv_of(csv).columns.insert(csv_of(csv).columns.end(), columns->begin(), columns->end());
   const auto rows_of = [](const DataSection& of, const fs::path& source, std::multiset<std::string>& rows) {
     Rig rig(of, source, {.batch = 1000, .workers = 2, .repeat = false});
     while (const auto seen = rig.next())

@@ -12,7 +12,7 @@ namespace {
 
 DataSection raw_section(bool floats) {
   DataSection section = section_of(2, 3, {input_of("wide", 1, 1, 1), input_of("deep", 4, 1, 4)});
-  section.format = DataFormat::raw;
+  section.format = kRawFormat;
   section.float_label_dense = floats;
   return section;
 }

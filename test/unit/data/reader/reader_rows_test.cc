@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include "data/raw/raw_set.h"
 #include "unit/data/raw_test_files.h"
 #include "unit/data/reader_rig.h"
 
@@ -37,7 +38,7 @@ struct AnySet {
       if (draw(0, 3) == 0) inputs.back().keep_first = draw(1, 3);
     }
     section = section_of(draw(1, 3), draw(0, 9), inputs);
-    section.format = DataFormat::raw;
+    section.format = kRawFormat;
     section.float_label_dense = draw.coin();
     if (draw.coin())
       for (int64_t s = 0; s < section.slots(); ++s)
@@ -140,7 +141,7 @@ TEST(ReaderOfRows, GivesTheBatchesOfBlocksAndGoesOnFromTheirPositionsAsTheyFromI
 
 DataSection one_hot() {
   DataSection section = section_of(1, 2, {input_of("keys", 3, 1, 3)});
-  section.format = DataFormat::raw;
+  section.format = kRawFormat;
   section.float_label_dense = true;
   return section;
 }

@@ -1,4 +1,6 @@
 #include "data/reader/reader.h"
+#include "data/norm/norm_set.h"
+#include "data/raw/raw_set.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +20,7 @@ struct DataSet {
   explicit DataSet(const DataSection& section, std::vector<int64_t> sizes = {700, 1, 0, 1300, 64}) {
     std::vector<fs::path> files;
     for (size_t i = 0; i < sizes.size(); ++i) {
-      const bool raw = section.format == DataFormat::raw;
+      const bool raw = section.format == kRawFormat;
       const auto part = random_rows(section, sizes[i], i + 1, 1 << 30, !raw);
       files.push_back(folder / cat("part", i, ".data"));
       if (raw)
@@ -39,16 +41,15 @@ struct DataSet {
 class EachReader : public testing::TestWithParam<DataFormat> {
  protected:
   static DataSection two_inputs() {
-    if (GetParam() == DataFormat::norm) return data_test::two_inputs();
+    if (GetParam() == kNormFormat) return data_test::two_inputs();
     DataSection section = section_of(2, 3, {input_of("wide", 1, 1, 1), input_of("deep", 5, 1, 5)});
-    section.format = DataFormat::raw;
+    section.format = kRawFormat;
     section.float_label_dense = true;
     return section;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Ways, EachReader, testing::Values(DataFormat::norm, DataFormat::raw), [](const auto& way) {
-  return std::string(way.param == DataFormat::norm ? "Blocks" : "Rows");
-});
+INSTANTIATE_TEST_SUITE_P(Ways, EachReader, testing::Values(kNormFormat, kRawFormat),
+                         [](const auto& way) { return std::string(way.param == kNormFormat ? "Blocks" : "Rows"); });
 
 TEST_P(EachReader, BatchesHoldTheRowsInListOrderForAnyNumberOfWorkersAndTheLastMayBePartial) {
   const DataSection section = two_inputs();

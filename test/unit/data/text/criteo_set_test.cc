@@ -60,9 +60,9 @@ TEST(CriteoSet, DeliversTheBatchesOfTheConvertedSet) {
           convert_criteo(options, Log::silent());
           const DataSection norm = section_from(criteo_data_section(options));
           DataSection direct = norm;
-          direct.format = DataFormat::criteo;
-          direct.criteo = {
-              .given = true, .wide = wide, .integers = integers, .buckets = buckets, .key_bits = 8 * key_bytes};
+          direct.format = kCriteoFormat;
+          direct.options.edit<CriteoOptions>() = {
+              .wide = wide, .integers = integers, .buckets = buckets, .key_bits = 8 * key_bytes};
           Rig want(norm, norm.source, {.batch = 900, .workers = 1, .repeat = false});
           const auto batches = want.all();
           ASSERT_EQ(batches.size(), 6u);

@@ -13,20 +13,21 @@
 namespace hctr::data_test {
 namespace {
 
+CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
+
 /// A section of label columns L<i>, dense columns D<i> and slot columns S<i> with numbers as keys, '|' between them.
 DataSection csv_section(int64_t labels, int64_t dense, std::vector<SparseInput> sparse) {
   DataSection section = section_of(labels, dense, std::move(sparse));
-  section.format = DataFormat::csv;
-  section.csv.given = true;
-  for (int64_t i = 0; i < labels; ++i) section.csv.labels.push_back(cat("L", i));
-  CsvDense values;
+  section.format = kCsvFormat;
+  for (int64_t i = 0; i < labels; ++i) csv_of(section).labels.push_back(cat("L", i));
+  DenseColumns values;
   for (int64_t i = 0; i < dense; ++i) values.columns.push_back(cat("D", i));
-  section.csv.dense = {values};
-  CsvSlots slots;
+  csv_of(section).dense = {values};
+  SlotColumns slots;
   slots.keys = KeyRule::number;
   slots.separator = "|";
   for (int64_t i = 0; i < section.slots(); ++i) slots.columns.push_back(cat("S", i));
-  section.csv.slots = {slots};
+  csv_of(section).slots = {slots};
   return section;
 }
 
@@ -62,9 +63,9 @@ std::string csv_text(const DataSection& section, const std::vector<Row>& rows, c
     text += style.line_end;
   };
   std::vector<std::string> names;
-  for (const auto& name : section.csv.labels) names.push_back(name);
-  for (const auto& name : section.csv.dense[0].columns) names.push_back(name);
-  for (const auto& name : section.csv.slots[0].columns) names.push_back(name);
+  for (const auto& name : csv_of(section).labels) names.push_back(name);
+  for (const auto& name : csv_of(section).dense[0].columns) names.push_back(name);
+  for (const auto& name : csv_of(section).slots[0].columns) names.push_back(name);
   if (style.header) line(names);
   for (const Row& row : rows) {
     std::vector<std::string> cells;
@@ -88,8 +89,8 @@ TEST(CsvSet, RowsComeBackForEveryStyleAndPacking) {
   for (const bool quotes : {false, true})
     for (const TextStyle& style : {TextStyle{}, TextStyle{'\t', quotes, true, false, true, "\r\n"},
                                    TextStyle{';', quotes, true, true, true, "\n"}}) {
-      section.csv.delimiter = std::string(1, style.delimiter);
-      section.csv.quote = quotes || style.quotes ? "\"" : "";
+      csv_of(section).delimiter = std::string(1, style.delimiter);
+      csv_of(section).quote = quotes || style.quotes ? "\"" : "";
       const std::string text = csv_text(section, rows, style);
       write_text(folder / "a.csv", text);
       write_gzip(folder / "a.csv.gz", text);
@@ -134,15 +135,15 @@ TEST(CsvSet, WithoutAHeaderColumnsHaveGivenNamesOrNumbers) {
   DataSection section = small_section();
   const auto rows = random_rows(section, 100, 3, 1000, true);
   write_text(folder / "a.csv", csv_text(section, rows, {.header = false}));
-  section.csv.header = false;
-  section.csv.columns = {"L0", "other", "D0", "D1", "S0", "S1", "S2"};
+  csv_of(section).header = false;
+  csv_of(section).columns = {"L0", "other", "D0", "D1", "S0", "S1", "S2"};
   expect_reads(section, folder / "a.csv", rows);
-  section.csv.columns = {};
-  section.csv.labels = {"1"};
-  section.csv.dense[0].columns = {"3", "4"};
-  section.csv.slots[0].columns = {"5", "6", "7"};
+  csv_of(section).columns = {};
+  csv_of(section).labels = {"1"};
+  csv_of(section).dense[0].columns = {"3", "4"};
+  csv_of(section).slots[0].columns = {"5", "6", "7"};
   expect_reads(section, folder / "a.csv", rows);
-  section.csv.columns = {"a", "b"};
+  csv_of(section).columns = {"a", "b"};
   EXPECT_SAYS(message_of([&] { expect_reads(section, folder / "a.csv", rows); }),
               "it has 7 values, but \"columns\" names 2");
 }
@@ -151,9 +152,8 @@ TEST(CsvSet, DefaultsTransformsAndKeys) {
   const Folder folder;
   write_text(folder / "cities", "Rome\nParis\r\nOslo");
   DataSection section = section_of(1, 4, {input_of("x", 6, 3, 18)});
-  section.format = DataFormat::csv;
-  CsvPart& csv = section.csv;
-  csv.given = true;
+  section.format = kCsvFormat;
+  CsvOptions& csv = csv_of(section);
   csv.labels = {"y"};
   csv.hash_seed = 11;
   csv.dense = {{{"a"}, DenseTransform::none, {}, {}, -1},
@@ -250,7 +250,7 @@ TEST(CsvSet, PositionsOfTextsAreExactToo) {
   for (const char* quote : {"", "\""})
     for (const char* file : {"plain", "packed"})
       for (const int64_t shuffle : {0, 5000}) {
-        section.csv.quote = quote;
+        csv_of(section).quote = quote;
         const ReaderOptions options{.batch = 3000, .workers = 2, .repeat = true, .shuffle = shuffle};
         Rig whole(section, folder / file, options);
         whole.all(9);
@@ -265,7 +265,7 @@ TEST(CsvSet, NoRecordMayBeEndless) {
   const Folder folder;
   for (const char* quote : {"", "\""}) {
     DataSection section = small_section();
-    section.csv.quote = quote;
+    csv_of(section).quote = quote;
     std::string text =
         csv_text(section, {}, {}) + "\"" + std::string(static_cast<size_t>(2 * kLongestRecord) + 1000, 'x');
     write_text(folder / "a", text);

@@ -5,11 +5,15 @@
 #include <cmath>
 #include <set>
 
+#include "data/raw/raw_set.h"
+#include "data/text/csv_set.h"
 #include "prepare/inspect/inspect_judge.h"
 #include "unit/data/norm_test_files.h"
 
 namespace hctr::data_test {
 namespace {
+
+CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
 
 TEST(DistinctCount, IsExactForFewAndWithinThreePercentForMany) {
   for (const int64_t different : {int64_t{0}, int64_t{5}, int64_t{1000}, int64_t{40000}, int64_t{300000}}) {
@@ -126,19 +130,18 @@ TEST_F(Inspect, DamageIsNamedAndReadingGoesOn) {
 
 TEST_F(Inspect, EveryRecordOfTextThatIsWrongIsNamed) {
   DataSection csv = section_of(1, 1, {input_of("s", 1, 2, 2)});
-  csv.format = DataFormat::csv;
-  csv.csv.given = true;
-  csv.csv.labels = {"y"};
-  csv.csv.dense.resize(1);
-  csv.csv.dense[0].columns = {"x"};
-  csv.csv.slots.resize(1);
-  csv.csv.slots[0].columns = {"s"};
-  csv.csv.slots[0].keys = KeyRule::number;
-  csv.csv.slots[0].separator = "|";
+  csv.format = kCsvFormat;
+  csv_of(csv).labels = {"y"};
+  csv_of(csv).dense.resize(1);
+  csv_of(csv).dense[0].columns = {"x"};
+  csv_of(csv).slots.resize(1);
+  csv_of(csv).slots[0].columns = {"s"};
+  csv_of(csv).slots[0].keys = KeyRule::number;
+  csv_of(csv).slots[0].separator = "|";
   const std::string good = "1,0.5,\"1|2\"\n",
                     text = "y,x,s\n" + good + "\n0,much,3\n" + good + "0,0.5\n1,1,\"1|\n2\"\n0,0.5,1|2|3\n" + good;
   for (const std::string quote : {"\"", ""}) {
-    csv.csv.quote = quote;
+    csv_of(csv).quote = quote;
     std::string now = text;
     if (quote.empty()) now.erase(std::remove(now.begin(), now.end(), '"'), now.end());
     write_text(folder / "a.csv", now);
@@ -156,7 +159,7 @@ TEST_F(Inspect, EveryRecordOfTextThatIsWrongIsNamed) {
 
 TEST_F(Inspect, RawRecordsAreReadWithASection) {
   DataSection raw = section_of(1, 1, {input_of("s", 2, 1, 2)});
-  raw.format = DataFormat::raw;
+  raw.format = kRawFormat;
   raw.float_label_dense = true;
   raw.slot_size_array = {10, 20};
   std::vector<std::byte> bytes;

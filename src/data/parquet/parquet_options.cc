@@ -1,0 +1,21 @@
+#include "data/parquet/parquet_options.h"
+
+namespace hctr {
+
+Schema<ParquetOptions> parquet_options_schema() {
+  return Schema<ParquetOptions>("parquet")
+      .opt("labels", &ParquetOptions::labels,
+           "columns that are the labels; left out: as _metadata.json beside the files has them")
+      .list("dense", &ParquetOptions::dense, dense_columns_schema("the dense value of a null; left out: default_dense"),
+            "the dense values, in order; left out: as _metadata.json has them", false)
+      .list("slots", &ParquetOptions::slots, parquet_slot_columns_schema(),
+            "the slots, in the order of the sparse inputs; left out: as _metadata.json has them", false)
+      .opt("default_dense", &ParquetOptions::default_dense,
+           "the dense value of nulls where nothing else is said; left out: a null is a bad record")
+      .opt("default_key", &ParquetOptions::default_key,
+           "the value that nulls in slots count as where nothing else is said, \"\" for none; left out: a null is a "
+           "bad record")
+      .opt("hash_seed", &ParquetOptions::hash_seed, "of the hashes of values", between(0, 1LL << 48));
+}
+
+}  // namespace hctr
