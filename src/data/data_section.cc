@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -62,10 +63,28 @@ Misfit read_value(const Json& value, const Range& range, AsyncParam& out) {
 
 Json to_json(const AsyncParam& param) { return Json(Json::Object{{"shuffle", param.shuffle}}); }
 
+RecordShape::Input SparseInput::limits() const {
+  HCTR_EXPECT(nnz_per_slot || max_feature_num_per_sample, "sparse input \"", top, "\" without limits");
+  RecordShape::Input limits{.name = top, .slots = slot_num};
+  if (!nnz_per_slot) {
+    limits.max_nnz = max_nnz.value_or(*max_feature_num_per_sample);
+    limits.max_keys = std::min(limits.max_nnz * slot_num, *max_feature_num_per_sample);
+  } else if (const std::vector<int64_t>& values = nnz_per_slot->values; values.size() == 1) {
+    limits.max_nnz = values[0];
+    limits.max_keys = limits.max_nnz * slot_num;
+  } else {
+    limits.max_nnz = *std::max_element(values.begin(), values.end());
+    limits.max_keys = std::accumulate(values.begin(), values.end(), int64_t{0});
+    limits.nnz = values;
+  }
+  return limits;
+}
+
 int64_t SparseInput::kept_places() const {
-  if (!has_sizes()) return slot_num * kept_nnz(0);
+  const RecordShape::Input limit = limits();
+  if (limit.nnz.empty()) return slot_num * kept_of(limit.max_nnz);
   int64_t places = 0;
-  for (int64_t s = 0; s < slot_num; ++s) places += kept_nnz(s);
+  for (const int64_t nnz : limit.nnz) places += kept_of(nnz);
   return places;
 }
 
@@ -77,12 +96,7 @@ int64_t DataSection::slots() const {
 
 RecordShape record_shape(const DataSection& section) {
   RecordShape shape{.label_dim = section.label.label_dim, .dense_dim = section.dense.dense_dim, .inputs = {}};
-  for (const SparseInput& input : section.sparse)
-    shape.inputs.push_back({.name = input.top,
-                            .slots = input.slot_num,
-                            .max_nnz = *input.max_nnz,
-                            .max_keys = input.max_keys(),
-                            .nnz = input.has_sizes() ? input.nnz_per_slot->values : std::vector<int64_t>()});
+  for (const SparseInput& input : section.sparse) shape.inputs.push_back(input.limits());
   return shape;
 }
 

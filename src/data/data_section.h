@@ -92,24 +92,21 @@ struct SparseInput {
   std::string top;
   std::optional<SparseType> type;  ///< a hint of v2; the embedding that reads this input decides
   int64_t slot_num = 0;
-  std::optional<int64_t> max_feature_num_per_sample;  ///< always set after parsing
-  std::optional<int64_t> max_nnz;                     ///< always set after parsing
-  std::optional<PerSlot> nnz_per_slot;  ///< v3.1 spelling of the two above; where given, the limit of each slot
+  std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< as the config has them: limits() resolves them
+  std::optional<PerSlot> nnz_per_slot;           ///< v3.1 spelling of the two above, which decides where it is given
   std::optional<int64_t> keep_first, keep_last;  ///< a slot with more keys keeps so many
   int64_t is_fixed_length = 0;
 
-  /// Whether each slot has a limit of its own.
-  bool has_sizes() const { return nnz_per_slot && nnz_per_slot->values.size() > 1; }
+  /// The limits on keys, whichever fields give them. Errors: Error(bug) when none does; parsing reports that.
+  RecordShape::Input limits() const;
   /// Most keys that one sample may have in all slots together.
-  int64_t max_keys() const { return std::min(*max_nnz * slot_num, *max_feature_num_per_sample); }
+  int64_t max_keys() const { return limits().max_keys; }
   /// Most keys that a batch gets of slot `s`, and of all slots of a sample together.
-  int64_t kept_nnz(int64_t s) const {
-    return kept_of(has_sizes() ? nnz_per_slot->values[static_cast<size_t>(s)] : *max_nnz);
-  }
+  int64_t kept_nnz(int64_t s) const { return kept_of(limits().most_of(s)); }
   int64_t kept_keys() const { return std::min(kept_places(), max_keys()); }
   /// The sum of kept_nnz over the slots, and the largest of them.
   int64_t kept_places() const;
-  int64_t longest_kept() const { return kept_of(*max_nnz); }
+  int64_t longest_kept() const { return kept_of(limits().max_nnz); }
 
  private:
   int64_t kept_of(int64_t nnz) const { return std::min({nnz, keep_first.value_or(nnz), keep_last.value_or(nnz)}); }

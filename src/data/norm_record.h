@@ -50,7 +50,6 @@ struct SlotWalk {
   enum class End { whole, short_of_bytes, bad };
   End end = End::whole;
   const std::byte* at = nullptr;  ///< behind the last slot, when whole
-  int64_t slot = 0;               ///< the slot it stopped in, when bad
   std::string problem{};          ///< "slot 3 (of sparse input \"deep\") ...", when bad
 };
 

@@ -1,4 +1,4 @@
-// What one sample on file must look like: sizes fixed by the config and the limits its keys must keep.
+// What one sample on file must look like: sizes fixed by the config and the limits on its keys.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 namespace hctr {
 
 struct RecordShape {
+  /// One sparse input.
   struct Input {
     std::string name;  ///< the `top` of the sparse input, for messages
     int64_t slots = 0;
@@ -16,6 +17,15 @@ struct RecordShape {
     std::vector<int64_t> nnz{};  ///< most keys of each slot; empty: max_nnz for all
 
     int64_t most_of(int64_t slot) const { return nnz.empty() ? max_nnz : nnz[static_cast<size_t>(slot)]; }
+    /// Whether slot `slot` of this input may have `nnz` keys, and the input's slots up to that one `keys` together.
+    bool allows(int64_t slot, int64_t nnz_of_slot, int64_t keys) const {
+      return nnz_of_slot <= most_of(slot) && keys <= max_keys;
+    }
+    /// What is wrong with a sample that allows() refuses: "slot 3 (of sparse input \"deep\") has 3 keys, more than its
+    /// max_nnz of 2". `first_slot`: the slot of the record that is this input's slot 0.
+    std::string excess(int64_t first_slot, int64_t slot, int64_t nnz_of_slot, int64_t keys) const;
+    /// "slot 3 (of sparse input \"deep\")".
+    std::string name_of(int64_t first_slot, int64_t slot) const;
   };
   int64_t label_dim = 0, dense_dim = 0;
   std::vector<Input> inputs;
@@ -29,6 +39,30 @@ struct RecordShape {
     int64_t sum = 0;
     for (const Input& input : inputs) sum += input.max_keys;
     return sum;
+  }
+  /// Whether one key in each slot keeps every limit.
+  bool allows_one_hot() const {
+    for (const Input& input : inputs) {
+      if (input.max_keys < input.slots) return false;
+      for (int64_t s = 0; s < (input.nnz.empty() ? 1 : input.slots); ++s)
+        if (input.most_of(s) < 1) return false;
+    }
+    return true;
+  }
+  /// Checks a sample whose slot s of the record has nnz_of(s) keys. Empty when it keeps every limit.
+  template <class NnzOf>
+  std::string excess(const NnzOf& nnz_of) const {
+    int64_t first = 0;
+    for (const Input& input : inputs) {
+      int64_t keys = 0;
+      for (int64_t s = 0; s < input.slots; ++s) {
+        const int64_t nnz = nnz_of(first + s);
+        keys += nnz;
+        if (!input.allows(s, nnz, keys)) return input.excess(first, s, nnz, keys);
+      }
+      first += input.slots;
+    }
+    return "";
   }
 };
 

@@ -65,7 +65,7 @@ class TraceFiles {
         row.label.push_back(unit(kDense, i * dense + k) + unit(kLabel, i * labels + k) > 1 ? 1.0f : 0.0f);
       for (const SparseInput& input : data.sparse)
         for (int64_t s = 0; s < input.slot_num; ++s)
-          row.slots.push_back(bag(i * data.slots() + static_cast<int64_t>(row.slots.size()), *input.max_nnz));
+          row.slots.push_back(bag(i * data.slots() + static_cast<int64_t>(row.slots.size()), input.limits().max_nnz));
     }
     return all;
   }

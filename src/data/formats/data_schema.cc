@@ -1,8 +1,5 @@
 #include "data/formats/data_schema.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include "base/error.h"
 #include "data/formats/format_table.h"
 
@@ -14,35 +11,31 @@ constexpr double kMost = 1 << 30;           // of anything counted per sample: p
 
 std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
 
-void resolve_limits(SparseInput& input, const std::string& pointer, Problems& problems) {
+/// Checks the fields that limit keys, and completes them for the effective config.
+void check_limits(SparseInput& input, const std::string& pointer, Problems& problems) {
   if (input.keep_first && input.keep_last)
     problems.error(pointer + "/keep_first",
                    "a slot keeps its first or its last keys; \"keep_last\" is there too, keep one of them");
-  if (!input.nnz_per_slot) {
-    if (!input.max_feature_num_per_sample)
-      return problems.error(pointer,
-                            "sparse input needs \"max_feature_num_per_sample\": most keys of one sample over all its "
-                            "slots (or \"nnz_per_slot\")");
-    if (!input.max_nnz) input.max_nnz = input.max_feature_num_per_sample;
-    return;
+  if (!input.nnz_per_slot && !input.max_feature_num_per_sample)
+    return problems.error(pointer,
+                          "sparse input needs \"max_feature_num_per_sample\": most keys of one sample over all its "
+                          "slots (or \"nnz_per_slot\")");
+  if (input.nnz_per_slot) {
+    const auto numbers = static_cast<int64_t>(input.nnz_per_slot->values.size());
+    if (numbers != 1 && numbers != input.slot_num)
+      return problems.error(pointer + "/nnz_per_slot",
+                            cat("has ", plural(numbers, "number"), " for ", plural(input.slot_num, "slot")));
+    const RecordShape::Input limits = input.limits();
+    if (input.max_feature_num_per_sample && *input.max_feature_num_per_sample != limits.max_keys)
+      problems.note(pointer + "/max_feature_num_per_sample",
+                    cat("has no effect: \"nnz_per_slot\" decides, and adds up to ", limits.max_keys, " instead of ",
+                        *input.max_feature_num_per_sample));
+    if (input.max_nnz && *input.max_nnz != limits.max_nnz)
+      problems.note(pointer + "/max_nnz", cat("has no effect: \"nnz_per_slot\" decides, and is ", limits.max_nnz,
+                                              " at most instead of ", *input.max_nnz));
+    input.max_feature_num_per_sample = limits.max_keys;
   }
-  std::vector<int64_t> per_slot = input.nnz_per_slot->values;
-  if (per_slot.size() == 1) per_slot.resize(static_cast<size_t>(input.slot_num), per_slot[0]);
-  if (static_cast<int64_t>(per_slot.size()) != input.slot_num)
-    return problems.error(
-        pointer + "/nnz_per_slot",
-        cat("has ", plural(static_cast<int64_t>(per_slot.size()), "number"), " for ", plural(input.slot_num, "slot")));
-  const int64_t sum = std::accumulate(per_slot.begin(), per_slot.end(), int64_t{0});
-  const int64_t most = *std::max_element(per_slot.begin(), per_slot.end());
-  if (input.max_feature_num_per_sample && *input.max_feature_num_per_sample != sum)
-    problems.note(pointer + "/max_feature_num_per_sample",
-                  cat("has no effect: \"nnz_per_slot\" decides, and adds up to ", sum, " instead of ",
-                      *input.max_feature_num_per_sample));
-  if (input.max_nnz && *input.max_nnz != most)
-    problems.note(pointer + "/max_nnz", cat("has no effect: \"nnz_per_slot\" decides, and is ", most,
-                                            " at most instead of ", *input.max_nnz));
-  input.max_feature_num_per_sample = sum;
-  input.max_nnz = most;
+  input.max_nnz = input.limits().max_nnz;  // the effective config shows both
 }
 
 void check_together(DataSection& section, const std::string& pointer, Problems& problems) {
@@ -106,7 +99,7 @@ Schema<SparseInput> sparse_schema() {
       .opt("keep_last", &SparseInput::keep_last, "a slot with more keys keeps its last so many", between(1, kMost))
       .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; the records tell",
            between(0, 1))
-      .together(resolve_limits);
+      .together(check_limits);
 }
 
 }  // namespace

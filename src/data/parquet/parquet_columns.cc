@@ -325,24 +325,21 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
   if (added_ + rows == rows_) check_limits(at, field);
 }
 
-/// Whether the bags of a slot that was just added keep its limit.
+/// Checks the limit of the slot that was added last.
 void ParquetRows::check_limits(size_t at, const ParquetField& field) {
-  int64_t slot = static_cast<int64_t>(at);
-  size_t input = 0;
-  while (slot >= plan_.shape.inputs[input].slots) slot -= plan_.shape.inputs[input++].slots;
-  const RecordShape::Input& limits = plan_.shape.inputs[input];
+  int64_t first = 0;
+  size_t i = 0;
+  while (static_cast<int64_t>(at) >= first + plan_.shape.inputs[i].slots) first += plan_.shape.inputs[i++].slots;
+  const RecordShape::Input& input = plan_.shape.inputs[i];
+  const int64_t slot = static_cast<int64_t>(at) - first;
   const int32_t* offsets = block_->offsets.data() + static_cast<int64_t>(at) * rows_;
   for (int64_t r = 0; r < rows_; ++r) {
     const int64_t nnz = (r + 1 < rows_ ? offsets[r + 1] : keys_) - offsets[r];
-    if (nnz > limits.most_of(slot))
-      bad(r, &field, [&] {
-        return cat("slot ", at, " (of sparse input \"", limits.name, "\") has ", nnz,
-                   " keys, more than its max_nnz of ", limits.most_of(slot));
-      });
+    if (nnz > input.most_of(slot)) bad(r, &field, [&] { return input.excess(first, slot, nnz, nnz); });
   }
 }
 
-/// Whether the slots of each input keep their limit together.
+/// Checks the limits of all slots of each input together.
 void ParquetRows::check_inputs() {
   int64_t first = 0;
   for (const RecordShape::Input& input : plan_.shape.inputs) {
@@ -352,11 +349,7 @@ void ParquetRows::check_inputs() {
         const int32_t* bag = block_->offsets.data() + s * rows_ + r;
         keys += bag[1] - bag[0];
       }
-      if (keys > input.max_keys)
-        bad(r, nullptr, [&] {
-          return cat("sparse input \"", input.name, "\" has ", keys,
-                     " keys in this sample, more than its max_feature_num_per_sample of ", input.max_keys);
-        });
+      if (keys > input.max_keys) bad(r, nullptr, [&] { return input.excess(first, input.slots - 1, 0, keys); });
     }
     first += input.slots;
   }

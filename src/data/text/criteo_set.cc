@@ -80,7 +80,7 @@ void check_criteo_section(const DataSection& section, const std::string& pointer
     problems.error(pointer + "/sparse",
                    cat("has ", section.slots(), " slots in all; Criteo data with these options has ", slots));
   else if (style.wide_keys() > 0 &&
-           std::min(section.sparse[0].max_keys(), *section.sparse[0].max_nnz) < style.wide_keys())
+           std::min(section.sparse[0].max_keys(), section.sparse[0].limits().max_nnz) < style.wide_keys())
     problems.error(pointer + "/sparse/0",
                    cat("its first slot is the wide one, with ", style.wide_keys(), " keys; the limits allow fewer"));
 }

@@ -2,35 +2,11 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "data/one_hot.h"
 
 namespace hctr {
-namespace {
-
-std::string problem_of(const RecordShape& shape, const int32_t* nnz) {
-  int64_t slot = 0;
-  for (const RecordShape::Input& input : shape.inputs) {
-    int64_t keys = 0;
-    for (int64_t s = 0; s < input.slots; ++s, ++slot) {
-      keys += nnz[slot];
-      if (nnz[slot] > input.most_of(s))
-        return cat("slot ", slot, " (of sparse input \"", input.name, "\") has ", nnz[slot],
-                   " keys, more than its max_nnz of ", input.most_of(s));
-    }
-    if (keys > input.max_keys)
-      return cat("sparse input \"", input.name, "\" has ", keys,
-                 " keys in this sample, more than its max_feature_num_per_sample of ", input.max_keys);
-  }
-  return "";
-}
-
-}  // namespace
-
-RowMajor::RowMajor(const RecordShape& shape) : shape_(shape), slots_(shape.slots()) {
-  for (const RecordShape::Input& input : shape_.inputs)
-    limits_matter_ |= input.max_nnz < 1 || input.max_keys < input.slots;
-}
+RowMajor::RowMajor(const RecordShape& shape)
+    : shape_(shape), slots_(shape.slots()), limits_matter_(!shape.allows_one_hot()) {}
 
 void RowMajor::start(SampleBlock& block) {
   block_ = &block;
@@ -55,7 +31,7 @@ std::string RowMajor::keep() {
   int32_t differ = 0;
   for (int64_t s = 0; s < slots_; ++s) differ |= nnz[s] ^ 1;
   if (differ != 0 || limits_matter_)
-    if (std::string problem = problem_of(shape_, nnz); !problem.empty()) return problem;
+    if (std::string problem = shape_.excess([&](int64_t s) { return nnz[s]; }); !problem.empty()) return problem;
   one_hot_ &= differ == 0;
   kept_keys_ = keys_.size();
   ++rows_;

@@ -32,7 +32,7 @@ class RowMajor {
  private:
   RecordShape shape_;
   int64_t slots_;
-  bool limits_matter_ = false;  // one key in each slot could be more than a limit, or any slot may have several
+  bool limits_matter_;  // even for one key in each slot
   SampleBlock* block_ = nullptr;
   int64_t rows_ = 0, capacity_ = 0;
   bool one_hot_ = true;

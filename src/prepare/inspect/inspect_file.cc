@@ -24,9 +24,10 @@ constexpr int64_t kLoose = 4096;  // keys of a slot that can still be read; limi
 /// Limits that let a record be read although it breaks those of the section.
 DataSection loose(DataSection section) {
   for (SparseInput& input : section.sparse) {
+    const RecordShape::Input limits = input.limits();
     input.nnz_per_slot.reset();
-    input.max_nnz = std::max(*input.max_nnz, kLoose);
-    input.max_feature_num_per_sample = std::max(*input.max_feature_num_per_sample, kLoose * input.slot_num);
+    input.max_nnz = std::max(limits.max_nnz, kLoose);
+    input.max_feature_num_per_sample = std::max(limits.max_keys, kLoose * input.slot_num);
   }
   section.bad_records = BadRecordPolicy::skip;
   return section;

@@ -29,28 +29,24 @@ std::string SampleJudge::operator()(const SampleBlock& block, int64_t row) const
 }
 
 std::string SampleJudge::keys(const SampleBlock& block, int64_t row) const {
-  int64_t slot = 0;
+  const auto bag_of = [&](int64_t slot) { return block.offsets.data() + slot * block.rows + row; };
+  if (std::string problem = shape_.excess([&](int64_t slot) { return bag_of(slot)[1] - bag_of(slot)[0]; });
+      !problem.empty() || sizes_.empty())
+    return problem;
+  int64_t first = 0;
   for (const RecordShape::Input& input : shape_.inputs) {
-    int64_t all = 0;
-    for (int64_t s = 0; s < input.slots; ++s, ++slot) {
-      const int32_t begin = block.offsets[static_cast<size_t>(slot * block.rows + row)],
-                    end = block.offsets[static_cast<size_t>(slot * block.rows + row + 1)];
-      const auto name = [&] { return cat("slot ", slot, " (of sparse input \"", input.name, "\")"); };
-      if (end - begin > input.most_of(s))
-        return cat(name(), " has ", end - begin, " keys, more than its max_nnz of ", input.most_of(s));
-      if ((all += end - begin) > input.max_keys)
-        return cat("sparse input \"", input.name, "\" has ", all,
-                   " keys or more in this sample, more than its max_feature_num_per_sample of ", input.max_keys);
-      if (sizes_.empty()) continue;
+    for (int64_t s = 0; s < input.slots; ++s) {
+      const int64_t slot = first + s;
       const int64_t size = sizes_[static_cast<size_t>(slot)], offset = offsets_[static_cast<size_t>(slot)];
-      for (int32_t k = begin; k < end; ++k) {
+      for (int32_t k = bag_of(slot)[0]; k < bag_of(slot)[1]; ++k) {
         const int64_t key = block.keys[static_cast<size_t>(k)];
         const bool counted_on = key >= offset && key < offset + size, counted_anew = key >= 0 && key < size;
         if (!counted_on && !counted_anew)
-          return cat(name(), " has the key ", key, "; by slot_size_array its keys lie from ", offset, " to ",
-                     offset + size - 1, ", or below ", size);
+          return cat(input.name_of(first, s), " has the key ", key, "; by slot_size_array its keys lie from ", offset,
+                     " to ", offset + size - 1, ", or below ", size);
       }
     }
+    first += input.slots;
   }
   return "";
 }

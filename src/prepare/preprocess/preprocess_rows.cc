@@ -85,46 +85,55 @@ void RowEncoder::to_keys(ParsedRows& rows) const {
   }
 }
 
-size_t RowEncoder::bytes_of(const ParsedRows& rows, size_t row) const {
-  size_t keys = lists_ ? 0 : rows.categories.size();
-  if (lists_)
-    for (const ParsedRows::Category& column : rows.categories) keys += codes_of(column, row).size();
-  const size_t numbers = 4 * static_cast<size_t>(style_.label_dim + style_.dense_dim);
-  if (options_.format == kRawFormat) return numbers + 4 * keys;
-  const size_t frame = style_.check == Check::sum ? 5 : 0;
-  return frame + numbers + 4 * static_cast<size_t>(style_.slots) + keys * static_cast<size_t>(style_.key_bytes);
+size_t RowEncoder::keys_of(const ParsedRows& rows, size_t row) const {
+  if (!lists_) return rows.categories.size();
+  size_t keys = 0;
+  for (const ParsedRows::Category& column : rows.categories) keys += codes_of(column, row).size();
+  return keys;
 }
 
-std::byte* RowEncoder::put_number(std::byte* to, double value, const DenseScaling& transform) const {
-  if (options_.format == kRawFormat && !options_.float_label_dense)
-    return put(to, whole(std::isnan(value) ? options_.dense.fill : value));
-  return put(to, transform(value));
+size_t RowEncoder::bytes_of(const ParsedRows& rows, size_t row) const {
+  const size_t keys = keys_of(rows, row);
+  if (options_.format != kRawFormat) return norm_record_bytes(style_, keys);
+  return 4 * (static_cast<size_t>(style_.label_dim + style_.dense_dim) + keys);
 }
 
 void RowEncoder::append(const ParsedRows& rows, size_t row, EncodedRecords& records) const {
-  const bool raw = options_.format == kRawFormat, framed = !raw && style_.check == Check::sum;
-  const size_t begin = records.bytes.size(), bytes = bytes_of(rows, row);
-  records.bytes.resize(begin + bytes);
-  std::byte* to = records.bytes.data() + begin;
-  if (framed) to = put(to, static_cast<int32_t>(bytes - 5));
-  std::byte* const payload = to;
-  for (const auto& column : rows.labels)
-    to = raw && !options_.float_label_dense ? put(to, static_cast<int32_t>(column[row])) : put(to, column[row]);
-  for (size_t i = 0; i < rows.numbers.size(); ++i) to = put_number(to, rows.numbers[i][row], dense_[i]);
+  if (options_.format == kRawFormat)
+    append_raw(rows, row, records.bytes);
+  else
+    append_norm(rows, row, records.bytes);
+  records.ends.push_back(records.bytes.size());
+}
+
+void RowEncoder::append_norm(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const {
+  NormRecordEncoder record(style_, keys_of(rows, row), bytes);
+  for (const auto& column : rows.labels) record.number(column[row]);
+  for (size_t i = 0; i < rows.numbers.size(); ++i) record.number(dense_[i](rows.numbers[i][row]));
   const size_t wide = options_.as_norm() ? options_.crosses.size() : 0;
   for (size_t slot = 0; slot < rows.categories.size(); ++slot) {
     const auto keys = codes_of(rows.categories[slot], row);
-    if (!raw && slot == 0 && wide > 0) to = put(to, static_cast<int32_t>(wide));
-    if (!raw && slot >= wide) to = put(to, static_cast<int32_t>(keys.size()));
-    for (const uint64_t key : keys) to = style_.key_bytes == 4 ? put(to, static_cast<uint32_t>(key)) : put(to, key);
+    if (slot == 0 && wide > 0) record.slot(static_cast<int32_t>(wide));
+    if (slot >= wide) record.slot(static_cast<int32_t>(keys.size()));
+    for (const uint64_t key : keys) record.key(key);
   }
-  if (framed) {
-    unsigned sum = 0;
-    for (const std::byte* p = payload; p < to; ++p) sum += static_cast<unsigned>(*p);
-    to = put(to, static_cast<uint8_t>(sum));
+  record.finish();
+}
+
+void RowEncoder::append_raw(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const {
+  const size_t begin = bytes.size();
+  bytes.resize(begin + bytes_of(rows, row));
+  std::byte* to = bytes.data() + begin;
+  const bool floats = options_.float_label_dense;
+  for (const auto& column : rows.labels)
+    to = floats ? put(to, column[row]) : put(to, static_cast<int32_t>(column[row]));
+  for (size_t i = 0; i < rows.numbers.size(); ++i) {
+    const double value = rows.numbers[i][row];
+    to = floats ? put(to, dense_[i](value)) : put(to, whole(std::isnan(value) ? options_.dense.fill : value));
   }
-  HCTR_EXPECT(to == records.bytes.data() + begin + bytes, "a record of ", bytes, " bytes");
-  records.ends.push_back(records.bytes.size());
+  for (const ParsedRows::Category& column : rows.categories)
+    for (const uint64_t key : codes_of(column, row)) to = put(to, static_cast<uint32_t>(key));
+  HCTR_EXPECT(to == bytes.data() + bytes.size(), "a Raw record of ", bytes.size() - begin, " bytes");
 }
 
 }  // namespace hctr

@@ -24,7 +24,9 @@ class RowEncoder {
   const NormStyle& style() const { return style_; }
 
  private:
-  std::byte* put_number(std::byte* to, double value, const DenseScaling&) const;
+  size_t keys_of(const ParsedRows& rows, size_t row) const;
+  void append_norm(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const;
+  void append_raw(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const;
 
   const PreprocessOptions& options_;
   const ColumnsLearned& learned_;

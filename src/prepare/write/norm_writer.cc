@@ -1,37 +1,42 @@
 #include "prepare/write/norm_writer.h"
 
-#include <cstring>
 #include <limits>
-#include <numeric>
 
 #include "base/error.h"
+#include "data/norm_record.h"
 
 namespace hctr {
 namespace {
 
-void append_bytes(std::vector<std::byte>& out, const void* from, size_t count) {
-  if (count == 0) return;
-  const size_t at = out.size();
-  out.resize(at + count);
-  std::memcpy(out.data() + at, from, count);
-}
+constexpr size_t kFrame = formats::kFrameLengthBytes + formats::kFrameSumBytes;
 
-template <class T>
-void append_value(std::vector<std::byte>& out, T value) {
-  append_bytes(out, &value, sizeof value);
-}
-
-/// Frames what was appended since `begin`, where room for the length was left.
-void close_frame(std::vector<std::byte>& out, size_t begin) {
-  const size_t payload = begin + formats::kFrameLengthBytes;
-  const auto length = static_cast<int32_t>(out.size() - payload);
-  std::memcpy(out.data() + begin, &length, sizeof length);
-  unsigned sum = 0;
-  for (size_t i = payload; i < out.size(); ++i) sum += static_cast<unsigned>(out[i]);
-  append_value(out, static_cast<uint8_t>(sum));
+/// Writes the length before a payload and its check sum behind it.
+void close_frame(std::byte* begin, std::byte* end) {
+  const auto length = static_cast<int32_t>(end - begin);
+  std::memcpy(begin - formats::kFrameLengthBytes, &length, sizeof length);
+  *end = static_cast<std::byte>(byte_sum(begin, static_cast<size_t>(length)));
 }
 
 }  // namespace
+
+size_t norm_record_bytes(const NormStyle& style, size_t keys) {
+  const size_t frame = style.check == Check::sum ? kFrame : 0;
+  return frame + static_cast<size_t>(style.label_dim + style.dense_dim) * sizeof(float) +
+         static_cast<size_t>(style.slots) * sizeof(int32_t) + keys * static_cast<size_t>(style.key_bytes);
+}
+
+NormRecordEncoder::NormRecordEncoder(const NormStyle& style, size_t keys, std::vector<std::byte>& out)
+    : key_bytes_(style.key_bytes), framed_(style.check == Check::sum) {
+  const size_t before = out.size();
+  out.resize(before + norm_record_bytes(style, keys));
+  begin_ = at_ = out.data() + before + (framed_ ? formats::kFrameLengthBytes : 0);
+  end_ = out.data() + out.size() - (framed_ ? formats::kFrameSumBytes : 0);
+}
+
+void NormRecordEncoder::finish() {
+  HCTR_EXPECT(at_ == end_, "a record of ", end_ - begin_, " bytes got ", at_ - begin_);
+  if (framed_) close_frame(begin_, end_);
+}
 
 void append_norm_record(const NormStyle& style, std::span<const float> label, std::span<const float> dense,
                         std::span<const int32_t> nnz, std::span<const int64_t> keys, std::vector<std::byte>& out) {
@@ -39,27 +44,22 @@ void append_norm_record(const NormStyle& style, std::span<const float> label, st
                   static_cast<int64_t>(dense.size()) == style.dense_dim &&
                   static_cast<int64_t>(nnz.size()) == style.slots,
               "a record of ", label.size(), " labels, ", dense.size(), " dense values, ", nnz.size(), " slots");
-  const size_t begin = out.size();
-  if (style.check == Check::sum) append_value(out, int32_t{0});
-  append_bytes(out, label.data(), label.size_bytes());
-  append_bytes(out, dense.data(), dense.size_bytes());
+  NormRecordEncoder record(style, keys.size(), out);
+  for (const float value : label) record.number(value);
+  for (const float value : dense) record.number(value);
   size_t at = 0;
   for (const int32_t count : nnz) {
-    append_value(out, count);
     HCTR_EXPECT(count >= 0 && at + static_cast<size_t>(count) <= keys.size(),
                 "a record has fewer keys than its nnz say");
+    record.slot(count);
     for (const size_t stop = at + static_cast<size_t>(count); at < stop; ++at) {
-      if (style.key_bytes == 8) {
-        append_value(out, keys[at]);
-      } else {
-        HCTR_EXPECT(keys[at] >= 0 && keys[at] <= std::numeric_limits<uint32_t>::max(), "key ", keys[at],
-                    " in a 32-bit file");
-        append_value(out, static_cast<uint32_t>(keys[at]));
-      }
+      HCTR_EXPECT(style.key_bytes == 8 || (keys[at] >= 0 && keys[at] <= std::numeric_limits<uint32_t>::max()), "key ",
+                  keys[at], " in a 32-bit file");
+      record.key(static_cast<uint64_t>(keys[at]));
     }
   }
   HCTR_EXPECT(at == keys.size(), "a record has more keys than its nnz say");
-  if (style.check == Check::sum) close_frame(out, begin);
+  record.finish();
 }
 
 std::vector<std::byte> norm_header_block(const NormStyle& style, int64_t records) {
@@ -68,10 +68,11 @@ std::vector<std::byte> norm_header_block(const NormStyle& style, int64_t records
                                       .label_dim = style.label_dim,
                                       .dense_dim = style.dense_dim,
                                       .slot_num = style.slots};
-  std::vector<std::byte> block;
-  if (style.check == Check::sum) append_value(block, int32_t{0});
-  append_bytes(block, &header, sizeof header);
-  if (style.check == Check::sum) close_frame(block, 0);
+  const bool framed = style.check == Check::sum;
+  std::vector<std::byte> block(sizeof header + (framed ? kFrame : 0));
+  std::byte* const payload = block.data() + (framed ? formats::kFrameLengthBytes : 0);
+  std::memcpy(payload, &header, sizeof header);
+  if (framed) close_frame(payload, payload + sizeof header);
   return block;
 }
 

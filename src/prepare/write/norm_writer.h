@@ -1,6 +1,7 @@
 // Writing Norm files: encoding a sample into bytes, and the file that gathers them.
 #pragma once
 
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,38 @@
 #include "hctr/formats.h"
 
 namespace hctr {
+
+/// Bytes of a record with `keys` keys, with its frame.
+size_t norm_record_bytes(const NormStyle&, size_t keys);
+
+/// Encodes one record, part after part: the labels and dense values, then each slot: its number of keys and the keys.
+class NormRecordEncoder {
+ public:
+  /// Appends a record with `keys` keys to `out`, whose bytes the calls below fill in order.
+  NormRecordEncoder(const NormStyle& style, size_t keys, std::vector<std::byte>& out);
+  void number(float value) { put(value); }
+  void slot(int32_t nnz) { put(nnz); }
+  /// A key that fits the width of the style.
+  void key(uint64_t key) {
+    if (key_bytes_ == 4)
+      put(static_cast<uint32_t>(key));
+    else
+      put(key);
+  }
+  /// Frames the record if the style says so. Errors: Error(bug) when it is not full.
+  void finish();
+
+ private:
+  template <class T>
+  void put(T value) {
+    std::memcpy(at_, &value, sizeof value);
+    at_ += sizeof value;
+  }
+
+  int key_bytes_;
+  bool framed_;
+  std::byte *begin_, *at_, *end_;  // of the payload: labels to keys
+};
 
 /// Appends one record, framed if the style says so.
 /// Shapes: label [label_dim], dense [dense_dim], nnz [slots], keys [sum of nnz], in the order of the slots.

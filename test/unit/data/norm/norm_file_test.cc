@@ -241,7 +241,7 @@ TEST_P(NormLimits, MoreKeysThanDeclaredNameSlotInputAndLimit) {
   EXPECT_SAYS(message(3, 3, 0), "slot 3 (of sparse input \"deep\") has 3 keys, more than its max_nnz of 2");
   EXPECT_SAYS(message(0, 500, 0), "slot 0 (of sparse input \"wide\") has 500 keys, more than its max_nnz of 4");
   EXPECT_SAYS(message(5, 2, 2),
-              "sparse input \"deep\" has 8 keys or more in this sample, up to slot 4, more than its "
+              "sparse input \"deep\" has 8 keys in this sample up to slot 4, more than its "
               "max_feature_num_per_sample of 7");
   EXPECT_SAYS(message(3, 3, 0), "record 21 of 50, at byte ");
   section.sparse[1].nnz_per_slot = PerSlot{{2, 2, 3, 2, 2}};

@@ -302,8 +302,9 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}),
                        lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3}}),
                        lists<int64_t>("s1", ParquetType::i64, {{1, 2}, {4}})});
-  EXPECT_SAYS(error(two),
-              "sparse input \"s\" has 4 keys in this sample, more than its max_feature_num_per_sample of 3");
+  EXPECT_SAYS(
+      error(two),
+      "sparse input \"s\" has 4 keys in this sample up to slot 1, more than its max_feature_num_per_sample of 3");
 
   const float infinity = std::numeric_limits<float>::infinity();
   write(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}), numbers<float>("d0", ParquetType::f32, {1, infinity, 3}));

@@ -199,8 +199,9 @@ TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
               place + "column 'S1': expected an integer of at least 0, found '5|9223372036854775807'");
   EXPECT_SAYS(spoilt("1,2,3,4,5|5|5,6\n"),
               place + "slot 1 (of sparse input \"deep\") has 3 keys, more than its max_nnz of 2");
-  EXPECT_SAYS(spoilt("1,2,3,4,5|5,6|6\n"),
-              place + "sparse input \"deep\" has 4 keys in this sample, more than its max_feature_num_per_sample of 3");
+  EXPECT_SAYS(spoilt("1,2,3,4,5|5,6|6\n"), place +
+                                               "sparse input \"deep\" has 4 keys in this sample up to slot 2, more "
+                                               "than its max_feature_num_per_sample of 3");
   EXPECT_SAYS(spoilt("1,2,3,4,5\n"), place + "expected 6 values, found 5");
   EXPECT_SAYS(spoilt("1,2,3,4,5,6,7\n"), place + "expected 6 values, found 7");
   EXPECT_SAYS(spoilt("1,\"2\"x,3,4,5,6\n"), place + "value 2 goes on behind its closing quote: 'x'");

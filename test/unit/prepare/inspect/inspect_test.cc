@@ -99,8 +99,9 @@ TEST_F(Inspect, EveryRecordThatBreaksARuleIsNamed) {
     ASSERT_EQ(found.problem_count, 5) << found.problems[0];
     EXPECT_SAYS(found.problems[0], "a.data': record 8 of 5000, at byte ");
     EXPECT_SAYS(found.problems[0], "slot 0 (of sparse input \"a\") has 4 keys, more than its max_nnz of 3");
-    EXPECT_SAYS(found.problems[1],
-                "sparse input \"a\" has 5 keys or more in this sample, more than its max_feature_num_per_sample of 4");
+    EXPECT_SAYS(
+        found.problems[1],
+        "sparse input \"a\" has 5 keys in this sample up to slot 1, more than its max_feature_num_per_sample of 4");
     EXPECT_SAYS(found.problems[2], "record 12 of 5000");
     EXPECT_SAYS(found.problems[2], "label 0 is 0.5; BinaryCrossEntropyLoss wants 0 or 1");
     EXPECT_SAYS(found.problems[3], "dense value 1 is nan");
