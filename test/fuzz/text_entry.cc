@@ -91,17 +91,17 @@ void criteo_text(Bytes bytes) {
   const uint8_t pick = take(bytes), near = take(bytes);
   const std::string text(bytes.begin(), bytes.end());
   DataSection section;
-  section.options.edit<CriteoOptions>() = {.wide = static_cast<Wide>(pick % 3),
-                                           .integers = static_cast<Integers>(pick / 3 % 3),
-                                           .buckets = pick & 64 ? 100 : 0,
-                                           .key_bits = pick & 128 ? 32 : 64};
-  const CriteoStyle style = criteo_style(section.options.edit<CriteoOptions>());
+  section.options.edit<CriteoTextOptions>() = {.wide = static_cast<Wide>(pick % 3),
+                                               .integers = static_cast<Integers>(pick / 3 % 3),
+                                               .buckets = pick & 64 ? 100 : 0,
+                                               .key_bits = pick & 128 ? 32 : 64};
+  const CriteoStyle style = criteo_style(section.options.edit<CriteoTextOptions>());
   section =
       small_section(style.dense_dim(),
                     style.wide_keys() > 0
                         ? std::vector<std::array<int64_t, 3>>{{1, 39, 39}, {style.deep_slots(), 1, style.deep_slots()}}
                         : std::vector<std::array<int64_t, 3>>{{style.deep_slots(), 1, style.deep_slots()}});
-  section.options.edit<CriteoOptions>() = {
+  section.options.edit<CriteoTextOptions>() = {
       .wide = style.wide, .integers = style.integers, .buckets = style.buckets, .key_bits = style.key_bytes * 8};
   const TextFormat format = criteo_text_format(section);
   parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker({}), record_shape(section));

@@ -48,16 +48,17 @@ const std::vector<std::pair<std::string, Integers>>& EnumWords<Integers>::table(
 
 namespace {
 
-Schema<CriteoOptions> criteo_schema() {
-  return Schema<CriteoOptions>("criteo")
-      .opt("wide", &CriteoOptions::wide,
+Schema<CriteoTextOptions> criteo_schema() {
+  return Schema<CriteoTextOptions>("criteo")
+      .opt("wide", &CriteoTextOptions::wide,
            "a first slot with the keys of all features (39), or of the pairs C1 x C2 and C3 x C4 (2), or none")
-      .opt("integers", &CriteoOptions::integers,
+      .opt("integers", &CriteoTextOptions::integers,
            "I1 to I13 are dense values, 13 slots of buckets behind those of C1 to C26, or both")
-      .opt("buckets", &CriteoOptions::buckets, "keys of each column, at least 3; 0: a key for every value", at_least(0))
-      .opt("key_bits", &CriteoOptions::key_bits, "64, or 32: keys that a file of 32-bit keys could hold",
+      .opt("buckets", &CriteoTextOptions::buckets, "keys of each column, at least 3; 0: a key for every value",
+           at_least(0))
+      .opt("key_bits", &CriteoTextOptions::key_bits, "64, or 32: keys that a file of 32-bit keys could hold",
            between(32, 64))
-      .together([](CriteoOptions& options, const std::string& pointer, Problems& problems) {
+      .together([](CriteoTextOptions& options, const std::string& pointer, Problems& problems) {
         if (options.key_bits != 32 && options.key_bits != 64)
           problems.error(pointer + "/key_bits", cat("expected 32 or 64, found ", options.key_bits));
         try {
@@ -69,7 +70,7 @@ Schema<CriteoOptions> criteo_schema() {
 }
 
 void check_criteo_section(const DataSection& section, const std::string& pointer, Problems& problems) {
-  const CriteoStyle style = criteo_style(section.options.get<CriteoOptions>());
+  const CriteoStyle style = criteo_style(section.options.get<CriteoTextOptions>());
   const int64_t slots = style.deep_slots() + (style.wide_keys() > 0);
   if (section.label.label_dim != 1)
     problems.error(pointer + "/label/label_dim", cat("Criteo data has 1 label, not ", section.label.label_dim));
@@ -100,7 +101,7 @@ FormatType criteo_format() {
           .open = open_criteo_set};
 }
 
-CriteoStyle criteo_style(const CriteoOptions& options) {
+CriteoStyle criteo_style(const CriteoTextOptions& options) {
   return {.wide = options.wide,
           .integers = options.integers,
           .buckets = options.buckets,
@@ -108,7 +109,7 @@ CriteoStyle criteo_style(const CriteoOptions& options) {
 }
 
 TextFormat criteo_text_format(const DataSection& section) {
-  auto rows = std::make_shared<const CriteoRows>(criteo_style(section.options.get<CriteoOptions>()));
+  auto rows = std::make_shared<const CriteoRows>(criteo_style(section.options.get<CriteoTextOptions>()));
   return {kCriteoGrammar, false, [rows](Cells) { return rows; }};
 }
 

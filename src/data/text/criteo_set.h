@@ -19,7 +19,7 @@ struct EnumWords<Integers> {
 };
 
 /// The options of criteo2hugectr, by their names.
-struct CriteoOptions {
+struct CriteoTextOptions {
   Wide wide = Wide::none;
   Integers integers = Integers::dense;
   int64_t buckets = 0, key_bits = 64;
@@ -27,7 +27,7 @@ struct CriteoOptions {
 
 FormatType criteo_format();
 
-CriteoStyle criteo_style(const CriteoOptions&);
+CriteoStyle criteo_style(const CriteoTextOptions&);
 inline constexpr TextGrammar kCriteoGrammar{.delimiter = '\t', .quote = 0};
 /// How the files of a section are read.
 TextFormat criteo_text_format(const DataSection&);

@@ -146,7 +146,7 @@ TEST(RoundTrip, TextOfAnyShapeComesBackFromEveryFormat) {
       if (format == kRawFormat && table.lists > 0) continue;
       if (format == kParquetFormat && !why_no_parquet().empty()) continue;
       options.format = format;
-      options.folder = folder / cat(static_cast<int>(format));
+      options.folder = folder / std::string(format.name);
       for (const int key_bytes : {4, 8}) {
         if (format == kRawFormat && key_bytes == 8) continue;
         options.key_bytes = key_bytes;
@@ -156,7 +156,7 @@ TEST(RoundTrip, TextOfAnyShapeComesBackFromEveryFormat) {
         const DataSection section =
             data_schema().parse(preprocess_data_section(options, summary), "", problems, {"type"});
         problems.throw_if_any("printed section");
-        SCOPED_TRACE(cat("round ", round, ", format ", static_cast<int>(format), ", keys of ", key_bytes, " bytes, ",
+        SCOPED_TRACE(cat("round ", round, ", format ", format.name, ", keys of ", key_bytes, " bytes, ",
                          table.cells.size(), " rows"));
         expect_reads(section, options.result("train"), expected_rows(options, summary, table), 1 + draw.below(100));
         if (::testing::Test::HasFailure()) return;

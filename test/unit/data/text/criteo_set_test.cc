@@ -52,7 +52,7 @@ TEST(CriteoSet, DeliversTheBatchesOfTheConvertedSet) {
     for (const Integers integers : {Integers::dense, Integers::buckets, Integers::both})
       for (const int64_t buckets : {0, 1000})
         for (const int key_bytes : {4, 8}) {
-          CriteoOptions options;
+          CriteoTextOptions options;
           options.inputs = {(folder / "in.tsv").string()};
           options.folder = folder / "out";
           options.force = true;
@@ -61,7 +61,7 @@ TEST(CriteoSet, DeliversTheBatchesOfTheConvertedSet) {
           const DataSection norm = section_from(criteo_data_section(options));
           DataSection direct = norm;
           direct.format = kCriteoFormat;
-          direct.options.edit<CriteoOptions>() = {
+          direct.options.edit<CriteoTextOptions>() = {
               .wide = wide, .integers = integers, .buckets = buckets, .key_bits = 8 * key_bytes};
           Rig want(norm, norm.source, {.batch = 900, .workers = 1, .repeat = false});
           const auto batches = want.all();
