@@ -10,6 +10,7 @@
 #include "data/norm/norm_set.h"
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
+#include "data/text/csv_set.h"
 #include "prepare/preprocess/preprocess_report.h"
 #include "unit/data/parquet_test_files.h"
 
@@ -198,12 +199,12 @@ TEST(RoundTrip, TextHashedInOnePassHasTheKeysOfTheCsvReader) {
   expect_reads(norm, options.result("train"), rows);
 
   DataSection csv = norm;
-  csv.format = DataFormat::csv;
+  csv.format = kCsvFormat;
   csv.slot_size_array.clear();
-  csv.csv.given = true;
-  csv.csv.labels = {"click"};
-  csv.csv.slots = {{{"user", "movie"}, KeyRule::hash, range, "", "", {}},
-                   {{"genres"}, KeyRule::hash, range, "", "|", {}}};
+  CsvOptions& options_of_csv = csv.options.edit<CsvOptions>();
+  options_of_csv.labels = {"click"};
+  options_of_csv.slots = {{{"user", "movie"}, KeyRule::hash, range, "", "", {}},
+                          {{"genres"}, KeyRule::hash, range, "", "|", {}}};
   expect_reads(csv, folder / "rows.csv", rows);
 }
 
