@@ -52,7 +52,7 @@ TEST(CriteoSet, DeliversTheBatchesOfTheConvertedSet) {
     for (const Integers integers : {Integers::dense, Integers::buckets, Integers::both})
       for (const int64_t buckets : {0, 1000})
         for (const int key_bytes : {4, 8}) {
-          CriteoTextOptions options;
+          CriteoOptions options;
           options.inputs = {(folder / "in.tsv").string()};
           options.folder = folder / "out";
           options.force = true;
