@@ -1,18 +1,24 @@
 // What the reader knows of a data format: how a file is cut into chunks, and how a chunk becomes samples.
 //
-// A format is three small classes. Its SampleSet holds what is known of the files; a Cutter goes through one file from
-// front to back and is used by one thread at a time, so it should do little; Parsers do the work, one per thread, side
-// by side. Whether the Cutter reads a chunk's bytes (where records must be walked to be found) or only names them (and
-// the Parser reads) is up to the format.
+// A format is three small classes. Its SampleSet holds what is known of the files. A Cutter goes through one file from
+// front to back and names consecutive chunks; it is used by one thread at a time, so it should do little. Parsers do
+// the work, one for each thread, concurrently. A cutter that must walk the records to find them also reads them; one
+// that cuts by arithmetic only names byte ranges, and the parser reads them and finds the records.
+//
+// Every chunk is parsed once, in one of two ways: parse() takes all of its rows; or count() finds them, and
+// parse_rows() then takes those that a RowSelection names. Ranks that share a set use the second: each counts all rows
+// and parses its own.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "data/row_map.h"
 #include "data/sample_block.h"
@@ -41,37 +47,58 @@ struct ChunkPart {
 
 /// Consecutive whole records of one file. A thread keeps one and has it filled again and again, so its memory is warm.
 struct Chunk {
+  // Named by the cutter. Where only the parser can tell where records begin, it sets begin, records and bytes.
   size_t file = 0;  ///< index in SampleSet::files()
   Place begin;
-  int64_t records = 0;            ///< where the format counts them
-  int64_t bytes = 0;              ///< of the file, from begin.offset on
-  std::vector<std::byte> buffer;  ///< these bytes, where the cutter read them; may be longer
-  std::shared_ptr<void> reading;  ///< what the parser reads from, where the cutter opened it
-  std::vector<uint32_t> begins;   ///< [records + 1], where the cutter found them: where in the buffer each record
-                                  ///< begins, and the last ends
-  std::vector<ChunkPart>
-      parts;                    ///< where columns lie apart: for each group of them, where its part of these records is
-  bool shared = false;          ///< only `wanted` is to be parsed
-  std::vector<RowSpan> wanted;  ///< rows of the chunk as Parser::count() counts them, in order
+  int64_t records = 0;           ///< where the format counts them
+  int64_t bytes = 0;             ///< of the file, from begin.offset on
+  std::shared_ptr<void> source;  ///< what the parser reads from, where the cutter opened it
+  std::vector<ChunkPart> parts;  ///< where columns lie in several files: the part of each group of columns
 
-  /// Calls visit(begin, end) for each stretch of rows that is to be parsed; `rows`: all there are.
+  // Found by whichever of the two reads the bytes.
+  std::vector<std::byte> buffer;  ///< the bytes; may be longer
+  std::vector<uint32_t> begins;   ///< [records + 1]: where in the buffer each record begins, and the last ends
+};
+
+/// Which rows of a chunk are parsed: all, or spans of those that Parser::count() found.
+class RowSelection {
+ public:
+  RowSelection() = default;
+  /// `spans`: in order, without overlaps; they outlive the selection.
+  explicit RowSelection(std::span<const RowSpan> spans) : spans_(spans) {}
+
+  /// Whether rows are selected by their number, so that the chunk was counted.
+  bool some() const { return spans_.has_value(); }
+  /// Only when some().
+  std::span<const RowSpan> spans() const { return *spans_; }
+  /// Calls visit(begin, end) for each span; `rows`: all there are.
   template <class Visit>
-  void for_each_wanted(int64_t rows, Visit&& visit) const {
-    if (!shared) return visit(int64_t{0}, rows);
-    for (const RowSpan& span : wanted) visit(span.begin, span.end);
+  void for_each(int64_t rows, Visit&& visit) const {
+    if (!spans_) return visit(int64_t{0}, rows);
+    for (const RowSpan& span : *spans_) visit(span.begin, span.end);
   }
-  /// Which row of the chunk the i-th of those is.
-  int64_t row_of_wanted(int64_t i) const {
-    if (!shared) return i;
-    size_t span = 0;
-    for (; i >= wanted[span].end - wanted[span].begin; ++span) i -= wanted[span].end - wanted[span].begin;
-    return wanted[span].begin + i;
+  /// The row of the chunk that the i-th selected row is.
+  int64_t row(int64_t i) const {
+    if (!spans_) return i;
+    size_t s = 0;
+    for (; i >= (*spans_)[s].end - (*spans_)[s].begin; ++s) i -= (*spans_)[s].end - (*spans_)[s].begin;
+    return (*spans_)[s].begin + i;
   }
-  int64_t count_wanted(int64_t rows) const {
+  /// How many rows are selected; `rows`: all there are.
+  int64_t count(int64_t rows) const {
     int64_t sum = 0;
-    for_each_wanted(rows, [&](int64_t first, int64_t last) { sum += last - first; });
+    for_each(rows, [&](int64_t begin, int64_t end) { sum += end - begin; });
     return sum;
   }
+
+ private:
+  std::optional<std::span<const RowSpan>> spans_;
+};
+
+/// Thrown for a chunk that cannot be parsed because an earlier one of its file could not: that one's error says why.
+class EarlierChunkFailed : public Error {
+ public:
+  using Error::Error;
 };
 
 class Cutter {
@@ -98,12 +125,14 @@ struct BadRecords {
 class Parser {
  public:
   virtual ~Parser() = default;
-  /// Rows of the chunk, found without parsing them; parse() must follow, of the same chunk. Only for sets that can be
-  /// shared.
+  /// Parses every row of a chunk. Otherwise as parse_rows().
+  BadRecords parse(Chunk& chunk, SampleBlock& block) { return parse_rows(chunk, {}, block); }
+  /// Finds the rows of a chunk without parsing them and returns their number; parse_rows() of the same chunk must
+  /// follow. Only for sets that can be shared.
   virtual int64_t count(Chunk& chunk) { return chunk.records; }
-  /// Parses a chunk, or what is wanted of it, into `block` (emptied first). Bad records are left out and returned, or
-  /// are an error, as the policy has it. Errors: Error(data) naming file, record, offset, column and value.
-  virtual BadRecords parse(Chunk& chunk, SampleBlock& block) = 0;
+  /// Parses the selected rows of a chunk into `block` (emptied first). Bad records are left out and returned, or are an
+  /// error, as the policy has it. Errors: Error(data) naming file, record, offset, column and value.
+  virtual BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) = 0;
 };
 
 /// The files of one data set. Outlives its cutters and parsers.

@@ -1,7 +1,26 @@
-#include "data/norm/norm_file.h"
+// Norm files, cut, found and parsed as for training.
+#include "data/norm/norm_cutter.h"
+#include "data/norm/norm_parse.h"
+#include "data/norm/norm_walk.h"
 #include "fuzz/entry_tools.h"
 
 namespace hctr::fuzz {
+namespace {
+
+/// A guess at a record, from wherever a range may begin, and the walk from there stay within the bytes.
+void expect_guesses_within(const NormInfo& info, Bytes bytes) {
+  const std::vector<uint8_t> copy(bytes.begin(), bytes.end());  // so that reading past it is seen
+  const std::span all(reinterpret_cast<const std::byte*>(copy.data()), copy.size());
+  for (auto at = static_cast<size_t>(info.first_block); at < all.size(); at += 1 + all.size() / 8) {
+    const auto guess = guess_record(info, all.subspan(at), static_cast<int64_t>(at));
+    if (!guess) continue;
+    std::vector<uint32_t> begins = {*guess};
+    walk_records(info, all.subspan(at), all.size() - at, info.header.number_of_records, begins);
+    expect(begins.back() <= all.size() - at);
+  }
+}
+
+}  // namespace
 
 void norm_file(Bytes bytes) {
   const uint8_t pick = take(bytes);
@@ -11,23 +30,36 @@ void norm_file(Bytes bytes) {
   const KeyWidth width = pick & 4 ? (pick & 8 ? KeyWidth::i64 : KeyWidth::u32) : KeyWidth::detect;
   std::optional<BadRecordPolicy> policy;
   if (pick & 16) policy = pick & 32 ? BadRecordPolicy::skip : BadRecordPolicy::error;
+  const int64_t range = pick & 64 ? 512 << 10 : 100;
+  const bool counted = (pick & 128) && policy != BadRecordPolicy::skip;
   const MemoryFile file(bytes);
   tolerate([&] {
     const auto info = std::make_shared<const NormInfo>(read_norm_info(file.path(), norm_demands(section, width)));
-    NormFile cutter(info, {});
+    expect_guesses_within(*info, bytes);
+    NormCutter cutter(info, {}, range);
     Chunk chunk;
     ParseScratch scratch;
     SampleBlock block;
     int64_t records = 0;
     while (cutter.next(chunk)) {
-      expect(chunk.begin.record == records && chunk.records > 0);
+      find_norm_records(*info, chunk);
+      expect(chunk.begin.record == records && chunk.records >= 0);
       records += chunk.records;
-      const BadRecords bad = parse_norm_chunk(*info, chunk, policy, scratch, block);
-      expect(bad.count + block.rows == chunk.records);
+      if (counted) {
+        const std::vector<RowSpan> every = {{0, count_norm_rows(*info, chunk, policy, scratch)}};
+        parse_norm_chunk(*info, chunk, RowSelection(every), policy, scratch, block);
+        expect(block.rows == every[0].end);
+      } else {
+        const BadRecords bad = parse_norm_chunk(*info, chunk, {}, policy, scratch, block);
+        expect(bad.count + block.rows == chunk.records);
+      }
       expect_whole(block, info->shape);
-      NormFile again(info, chunk.begin);  // going on from a chunk's place gives the chunk
+      if (chunk.records == 0) continue;
+      NormCutter again(info, chunk.begin, range);  // going on from where a chunk begins gives the chunk
       Chunk same;
-      expect(again.next(same) && same.begins == chunk.begins);
+      expect(again.next(same));
+      find_norm_records(*info, same);
+      expect(same.begin == chunk.begin && same.records == chunk.records && same.bytes == chunk.bytes);
     }
     expect(records == info->header.number_of_records);
   });

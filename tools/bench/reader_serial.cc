@@ -64,8 +64,8 @@ class FreeSet : public SampleSet {
   std::unique_ptr<Parser> parser() const override {
     struct FreeParser : Parser {
       explicit FreeParser(const FreeSet& of) : set(of) {}
-      BadRecords parse(Chunk& chunk, SampleBlock& block) override {
-        chunk.reading.reset();
+      BadRecords parse_rows(Chunk& chunk, const RowSelection&, SampleBlock& block) override {
+        chunk.source.reset();
         if (block.rows == 0) set.make(block);
         block.one_hot = true;
         return {};

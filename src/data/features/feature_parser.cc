@@ -94,8 +94,8 @@ void FeatureParser::mark(int64_t row, Describe&& describe) {
   is_bad_[static_cast<size_t>(row)] = 1;
 }
 
-BadRecords FeatureParser::parse(Chunk& chunk, SampleBlock& block) {
-  const int64_t rows = rows_ = chunk.count_wanted(chunk.records);
+BadRecords FeatureParser::parse_rows(Chunk& chunk, const RowSelection& selection, SampleBlock& block) {
+  const int64_t rows = rows_ = selection.count(chunk.records);
   grow(block.label, rows * plan_.label_dim);
   grow(block.dense, rows * plan_.dense_dim);
   grow(block.keys, rows * plan_.slots);
@@ -106,9 +106,9 @@ BadRecords FeatureParser::parse(Chunk& chunk, SampleBlock& block) {
     const FeatureGroup& group = plan_.groups[g];
     if (rows == 0) break;
     if (group.binary())
-      parse_binary(group, chunk.parts[g], chunk, block);
+      parse_binary(group, chunk.parts[g], chunk, selection, block);
     else
-      parse_csv(group, chunk.parts[g], chunk, block);
+      parse_csv(group, chunk.parts[g], chunk, selection, block);
   }
   if (bad_ > 0) {
     if (policy_ != BadRecordPolicy::skip) throw Error(Kind::data, problem_);
@@ -119,12 +119,12 @@ BadRecords FeatureParser::parse(Chunk& chunk, SampleBlock& block) {
 }
 
 void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk,
-                                 SampleBlock& block) {
+                                 const RowSelection& selection, SampleBlock& block) {
   const size_t width = group.width;
   const int64_t rows = rows_;
   grow(bytes_, rows * static_cast<int64_t>(width));
   std::byte* to = bytes_.data();
-  chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) {
+  selection.for_each(chunk.records, [&](int64_t begin, int64_t end) {
     const size_t bytes = static_cast<size_t>(end - begin) * width;
     part.open->read_at((part.first + begin) * static_cast<int64_t>(width), to, bytes);
     to += bytes;
@@ -143,13 +143,13 @@ void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& par
         else
           return false;  // such features are not let in
       });
-      if (!right) name_bad(field, part, chunk, begin, end, width);
+      if (!right) name_bad(field, part, selection, begin, end, width);
     }
   }
 }
 
-void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, const Chunk& chunk, int64_t begin,
-                             int64_t end, size_t width) {
+void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, const RowSelection& selection,
+                             int64_t begin, int64_t end, size_t width) {
   for (int64_t r = begin; r < end; ++r) {
     const std::byte* from = bytes_.data() + static_cast<size_t>(r) * width + field.place;
     std::string problem;
@@ -161,24 +161,24 @@ void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, c
     }
     if (!problem.empty())
       mark(r, [&] {
-        return cat("'", part.open->path().string(), "' row ", part.first + chunk.row_of_wanted(r) + 1, ": ", problem);
+        return cat("'", part.open->path().string(), "' row ", part.first + selection.row(r) + 1, ": ", problem);
       });
   }
 }
 
 void FeatureParser::parse_csv(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk,
-                              SampleBlock& block) {
+                              const RowSelection& selection, SampleBlock& block) {
   std::string_view text(reinterpret_cast<const char*>(chunk.buffer.data()) + part.begin, part.end - part.begin);
-  size_t span = 0;  // of what is wanted
+  size_t span = 0;  // of the selection
   for (int64_t line_number = part.first + 1, row = 0, at = 0; !text.empty() && row < rows_; ++line_number) {
     const size_t newline = text.find('\n');
     std::string_view line = text.substr(0, newline);
     text.remove_prefix(newline + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
-    if (chunk.shared) {
-      if (chunk.wanted[span].end == at) ++span;
-      if (at++ < chunk.wanted[span].begin) continue;
+    if (selection.some()) {
+      if (selection.spans()[span].end == at) ++span;
+      if (at++ < selection.spans()[span].begin) continue;
     }
     if (const std::string problem = parse_line(group, line, row, rows_, block); !problem.empty())
       mark(row, [&] {

@@ -18,15 +18,15 @@ class FeatureParser : public Parser {
 
   /// Bad are rows with a value that does not fit its feature, an id that is negative or not below its limit, a number
   /// that is not finite, and lines of another number of cells.
-  BadRecords parse(Chunk& chunk, SampleBlock& block) override;
+  BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override;
 
  private:
   template <class Describe>
   void mark(int64_t row, Describe&& describe);
-  void parse_binary(const FeatureGroup&, const ChunkPart&, const Chunk&, SampleBlock&);
-  void parse_csv(const FeatureGroup&, const ChunkPart&, const Chunk&, SampleBlock&);
+  void parse_binary(const FeatureGroup&, const ChunkPart&, const Chunk&, const RowSelection&, SampleBlock&);
+  void parse_csv(const FeatureGroup&, const ChunkPart&, const Chunk&, const RowSelection&, SampleBlock&);
   std::string parse_line(const FeatureGroup&, std::string_view line, int64_t row, int64_t rows, SampleBlock&);
-  void name_bad(const FeatureField&, const ChunkPart&, const Chunk&, int64_t begin, int64_t end, size_t width);
+  void name_bad(const FeatureField&, const ChunkPart&, const RowSelection&, int64_t begin, int64_t end, size_t width);
   void leave_out_bad(int64_t rows, SampleBlock&);
 
   const FeaturePlan& plan_;

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/norm/norm_file.h"
+#include "data/norm/norm_parse.h"
 #include "data/one_hot.h"
 
 namespace hctr {
@@ -56,33 +56,34 @@ bool sum_is_right(const Chunk& chunk, int64_t record) {
   return byte_sum(payload, static_cast<size_t>(end - payload)) == static_cast<uint8_t>(*end);
 }
 
-/// Goes through the records of a chunk that are to be parsed.
-class Wanted {
+/// Goes through the records of a chunk and tells which belong to a selection.
+class SelectedRecords {
  public:
-  Wanted(const Chunk& chunk, const ParseScratch& scratch) : chunk_(chunk), failed_(scratch.failed_records) {}
+  SelectedRecords(const RowSelection& rows, const ParseScratch& scratch)
+      : rows_(rows), failed_(scratch.failed_records) {}
 
   /// For each record in turn: is it to be parsed?
   bool operator()(int64_t record) {
-    if (!chunk_.shared) return true;
+    if (!rows_.some()) return true;
     if (failed_at_ < failed_.size() && failed_[failed_at_] == record) return ++failed_at_, false;
     const int64_t row = row_++;
-    while (span_ < chunk_.wanted.size() && chunk_.wanted[span_].end <= row) ++span_;
-    return span_ < chunk_.wanted.size() && chunk_.wanted[span_].begin <= row;
+    while (span_ < rows_.spans().size() && rows_.spans()[span_].end <= row) ++span_;
+    return span_ < rows_.spans().size() && rows_.spans()[span_].begin <= row;
   }
 
  private:
-  const Chunk& chunk_;
+  const RowSelection& rows_;
   const std::vector<int64_t>& failed_;
   size_t failed_at_ = 0, span_ = 0;
   int64_t row_ = 0;
 };
 
 template <class Key>
-BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy, ParseScratch& scratch,
-                 SampleBlock& block) {
+BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& selection,
+                 std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
   const NormSizes& sizes = info.sizes;
-  const int64_t most = chunk.count_wanted(chunk.records), label = info.shape.label_dim, dense = info.shape.dense_dim;
-  const bool sum = info.check == Check::sum, summed = chunk.shared && !policy;
+  const int64_t most = selection.count(chunk.records), label = info.shape.label_dim, dense = info.shape.dense_dim;
+  const bool sum = info.check == Check::sum, summed = selection.some() && !policy;
   grow(block.label, most * label);
   grow(block.dense, most * dense);
   grow(block.offsets, most * sizes.slots + 1);
@@ -92,9 +93,9 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, std::optional<BadReco
   int64_t rows = 0;
   bool one_hot = true;
   BadRecords bad = summed ? scratch.failed : BadRecords{};
-  Wanted wanted(chunk, scratch);
+  SelectedRecords selected(selection, scratch);
   for (int64_t i = 0; most > 0 && i < chunk.records; ++i) {
-    if (!wanted(i)) continue;
+    if (!selected(i)) continue;
     const std::byte* payload = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i)];
     const std::byte* end = chunk.buffer.data() + chunk.begins[static_cast<size_t>(i) + 1];
     if (sum) {
@@ -161,10 +162,10 @@ int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<
   return chunk.records - scratch.failed.count;
 }
 
-BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, std::optional<BadRecordPolicy> policy,
-                            ParseScratch& scratch, SampleBlock& block) {
-  return info.key_bytes == 4 ? parse<uint32_t>(info, chunk, policy, scratch, block)
-                             : parse<int64_t>(info, chunk, policy, scratch, block);
+BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, const RowSelection& rows,
+                            std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
+  return info.key_bytes == 4 ? parse<uint32_t>(info, chunk, rows, policy, scratch, block)
+                             : parse<int64_t>(info, chunk, rows, policy, scratch, block);
 }
 
 }  // namespace hctr

@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "data/io/file_list.h"
 #include "data/io/set_files.h"
-#include "data/norm/norm_file.h"
-#include "data/norm/norm_ranges.h"
+#include "data/norm/norm_cutter.h"
+#include "data/norm/norm_parse.h"
 
 namespace hctr {
 namespace {
@@ -27,19 +27,19 @@ class NormSet : public SampleSet {
   std::unique_ptr<Cutter> open(size_t file, Place from) override {
     // Found once and then left alone: a thread parses only chunks that it cut itself, behind this.
     if (!infos_[file]) infos_[file] = std::make_shared<const NormInfo>(read_norm_info(files_[file], demands_));
-    return std::make_unique<NormRanges>(infos_[file], from);
+    return std::make_unique<NormCutter>(infos_[file], from);
   }
 
   std::unique_ptr<Parser> parser() const override {
     struct NormParser : Parser {
       explicit NormParser(const NormSet& of) : set(of) {}
       int64_t count(Chunk& chunk) override {
-        read_norm_range(*set.infos_[chunk.file], chunk);
+        find_norm_records(*set.infos_[chunk.file], chunk);
         return count_norm_rows(*set.infos_[chunk.file], chunk, set.policy_, scratch);
       }
-      BadRecords parse(Chunk& chunk, SampleBlock& block) override {
-        if (!chunk.shared) read_norm_range(*set.infos_[chunk.file], chunk);  // else counting has
-        return parse_norm_chunk(*set.infos_[chunk.file], chunk, set.policy_, scratch, block);
+      BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
+        if (!rows.some()) find_norm_records(*set.infos_[chunk.file], chunk);  // else count() has
+        return parse_norm_chunk(*set.infos_[chunk.file], chunk, rows, set.policy_, scratch, block);
       }
       const NormSet& set;
       ParseScratch scratch;

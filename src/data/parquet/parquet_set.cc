@@ -51,7 +51,7 @@ class ParquetCutter : public Cutter {
     chunk.records = std::min(kParquetPieceRows, group.rows - row_);
     chunk.bytes = static_cast<int64_t>(static_cast<double>(group.bytes) * static_cast<double>(chunk.records) /
                                        static_cast<double>(group.rows));
-    chunk.reading = std::make_shared<Reading>(group_, piece);
+    chunk.source = std::make_shared<Reading>(group_, piece);
     row_ += chunk.records;
     return true;
   }
@@ -69,25 +69,25 @@ class ParquetParser : public Parser {
   ParquetParser(const ParquetPlan& plan, std::optional<BadRecordPolicy> policy)
       : plan_(plan), policy_(policy), rows_(plan) {}
 
-  BadRecords parse(Chunk& chunk, SampleBlock& block) override {
-    const auto reading = std::static_pointer_cast<Reading>(std::exchange(chunk.reading, nullptr));
+  BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
+    const auto reading = std::static_pointer_cast<Reading>(std::exchange(chunk.source, nullptr));
     HCTR_EXPECT(reading, "a piece of a row group is parsed once");
     ParquetRowGroup& group = *reading->group;
-    const int64_t wanted = chunk.count_wanted(chunk.records);
-    rows_.start(wanted, block);
-    if (wanted == 0) group.skip(reading->piece);
-    for (size_t c = 0; wanted > 0 && c < plan_.columns(); ++c) {
+    const int64_t count = rows.count(chunk.records);
+    rows_.start(count, block);
+    if (count == 0) group.skip(reading->piece);
+    for (size_t c = 0; count > 0 && c < plan_.columns(); ++c) {
       const ParquetPiece piece = group.read(c, reading->piece);
       const ParquetField& field = group.field(c);
       HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ",
                   chunk.records);
-      chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) {
+      rows.for_each(chunk.records, [&](int64_t begin, int64_t end) {
         rows_.add(c, field, part_of(field.type, piece.values, begin, end));
       });
     }
     reading->done = true;
     const BadRecords bad = rows_.finish([&](int64_t i) {
-      const int64_t row = chunk.row_of_wanted(i);
+      const int64_t row = rows.row(i);
       return cat("'", group.path().string(), "': row ", chunk.begin.record + row + 1, " (row group ", group.group() + 1,
                  ", its row ", reading->piece * kParquetPieceRows + row + 1, ")");
     });

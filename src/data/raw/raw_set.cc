@@ -86,22 +86,20 @@ class RawSet : public SampleSet, public RowMap {
   std::unique_ptr<Parser> parser() const override {
     struct RawParser : Parser {
       explicit RawParser(const RawSet& of) : set(of) {}
-      BadRecords parse(Chunk& chunk, SampleBlock& block) override {
+      BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
         const fs::path& path = set.files_[chunk.file];
         if (!file || file->path() != path) file.emplace(path);
-        const int64_t record = set.shape_.record(), wanted = chunk.count_wanted(chunk.records);
-        if (chunk.buffer.size() < static_cast<size_t>(wanted * record))
-          chunk.buffer.resize(static_cast<size_t>(wanted * record));
+        const int64_t record = set.shape_.record(), count = rows.count(chunk.records);
+        if (chunk.buffer.size() < static_cast<size_t>(count * record))
+          chunk.buffer.resize(static_cast<size_t>(count * record));
         std::byte* to = chunk.buffer.data();
-        chunk.for_each_wanted(chunk.records, [&](int64_t begin, int64_t end) {
+        rows.for_each(chunk.records, [&](int64_t begin, int64_t end) {
           const auto bytes = static_cast<size_t>((end - begin) * record);
           file->read_at(chunk.begin.offset + begin * record, to, bytes);
           to += bytes;
         });
-        const auto where = [&](int64_t i) {
-          return set.name_of(chunk.file, chunk.begin.record + chunk.row_of_wanted(i));
-        };
-        return parse_raw(set.shape_, chunk.buffer.data(), wanted, set.policy_, where, scratch, block);
+        const auto where = [&](int64_t i) { return set.name_of(chunk.file, chunk.begin.record + rows.row(i)); };
+        return parse_raw(set.shape_, chunk.buffer.data(), count, set.policy_, where, scratch, block);
       }
       const RawSet& set;
       std::optional<ByteFile> file;  // the one read last

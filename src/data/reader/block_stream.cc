@@ -38,11 +38,11 @@ bool BlockStream::cut(Work& work) {
   return more;
 }
 
-void BlockStream::find_wanted(Work& work, Block& block) try {
+void BlockStream::select_rows(Work& work, Block& block) try {
   block.rows = work.parser->count(work.chunk);
   block.number = work.before.get();
   work.behind.set_value(block.number + block.rows);
-  share_->find(block.number, block.rows, work.chunk.wanted);
+  share_->find(block.number, block.rows, work.selected);
 } catch (const std::future_error&) {
   throw Error(Kind::data, cat("'", care_.set, "': rows before could not be read"));
 }
@@ -52,12 +52,11 @@ BlockStream::Parsed BlockStream::parse(Work& work) {
   const std::shared_ptr<SampleBlock> samples = blocks_.take();
   samples->one_hot = false;
   Block block;
-  work.chunk.shared = share_.has_value();
-  if (share_) find_wanted(work, block);
-  BadRecords bad = work.parser->parse(work.chunk, *samples);
+  if (share_) select_rows(work, block);
+  const RowSelection rows = share_ ? RowSelection(work.selected) : RowSelection();
+  BadRecords bad = work.parser->parse_rows(work.chunk, rows, *samples);
   if (share_)
-    HCTR_EXPECT(samples->rows == work.chunk.count_wanted(0), samples->rows, " rows were parsed of ",
-                work.chunk.count_wanted(0));
+    HCTR_EXPECT(samples->rows == rows.count(0), samples->rows, " rows were parsed of ", rows.count(0));
   else
     block.rows = samples->rows;
   parsed_rows_ += samples->rows;

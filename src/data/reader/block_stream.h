@@ -71,6 +71,7 @@ class BlockStream {
  private:
   struct Work {  // of one thread
     Chunk chunk;
+    std::vector<RowSpan> selected;  // where rows are shared: those of this rank
     std::unique_ptr<Parser> parser;
     int64_t pass = 0, file = 0;
     std::future<int64_t>
@@ -84,7 +85,7 @@ class BlockStream {
   };
   bool cut(Work&);
   Parsed parse(Work&);
-  void find_wanted(Work&, Block&);
+  void select_rows(Work&, Block&);
   void count(const Parsed&);
   [[noreturn]] void fail_empty() const;
 

@@ -120,9 +120,9 @@ class TextParser : public Parser {
     return static_cast<int64_t>(chunk.begins.size()) - 1;
   }
 
-  BadRecords parse(Chunk& chunk, SampleBlock& block) override {
+  BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
     const fs::path& path = set_.files_[chunk.file];
-    if (!chunk.shared) read(chunk);  // else counting has
+    if (!rows.some()) read(chunk);  // else count() has
     const auto where = [&](size_t at) {
       const int64_t offset = chunk.begin.offset + static_cast<int64_t>(at);
       if (set_.policy_ == BadRecordPolicy::skip)
@@ -136,10 +136,10 @@ class TextParser : public Parser {
     const auto parse_part = [&](size_t begin, size_t end) {
       parse_text(text, begin, end, maker, set_.policy_, where, splitter_, rows_, bad);
     };
-    if (!chunk.shared)
+    if (!rows.some())
       parse_part(0, static_cast<size_t>(chunk.bytes));
     else
-      for (const RowSpan& span : chunk.wanted)
+      for (const RowSpan& span : rows.spans())
         parse_part(chunk.begins[static_cast<size_t>(span.begin)], chunk.begins[static_cast<size_t>(span.end)]);
     rows_.finish();
     return bad;

@@ -98,7 +98,7 @@ std::optional<Chunk> record_of(const OpenData& data, const Chunk& chunk, int64_t
   one.begin.record = chunk.begin.record + i;
   if (static_cast<int64_t>(chunk.begins.size()) == chunk.records + 1) {
     const uint32_t begin = chunk.begins[static_cast<size_t>(i)], end = chunk.begins[static_cast<size_t>(i) + 1];
-    one.begin.offset = chunk.begin.offset + begin;
+    one.begin.offset = chunk.begin.offset + begin - chunk.begins.front();
     one.bytes = end - begin;
     one.buffer.assign(chunk.buffer.begin() + begin, chunk.buffer.begin() + end);
     one.buffer.resize(one.buffer.size() + kTextPadding);
@@ -143,6 +143,8 @@ Looked look(Work& work, const InspectOptions& options, PerThread<std::vector<Slo
   BadRecords bad;
   try {
     bad = data.parse(work.chunk, work.block);
+  } catch (const EarlierChunkFailed&) {  // an earlier result has its problem
+    return looked;
   } catch (const Error& error) {  // a damaged page, say: what is behind it is looked at all the same
     looked.problems = {error.what()};
     looked.problem_count = 1;

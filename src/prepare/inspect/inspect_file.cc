@@ -7,7 +7,8 @@
 #include "data/features/feature_set.h"
 #include "data/io/byte_stream.h"
 #include "data/io/set_files.h"
-#include "data/norm/norm_file.h"
+#include "data/norm/norm_cutter.h"
+#include "data/norm/norm_parse.h"
 #include "data/norm/norm_set.h"
 #include "data/parquet/parquet_file.h"
 #include "data/parquet/parquet_metadata.h"
@@ -94,10 +95,11 @@ OpenData open_norm(const fs::path& path, const DataSection& section, const Inspe
                         info->header.label_dim, ", dense_dim ", info->header.dense_dim, ", slot_num ",
                         info->header.slot_num, ", keys of ", info->key_bytes * 8, " bits");
   open.shape = record_shape(section);
-  open.cutter = std::make_unique<NormFile>(info, Place{});
+  open.cutter = std::make_unique<NormCutter>(info, Place{});
   open.parse = [info](Chunk& chunk, SampleBlock& block) {
+    if (chunk.source) find_norm_records(*info, chunk);  // a single record of a chunk has been found
     ParseScratch scratch;
-    return parse_norm_chunk(*info, chunk, BadRecordPolicy::skip, scratch, block);
+    return parse_norm_chunk(*info, chunk, {}, BadRecordPolicy::skip, scratch, block);
   };
   return open;
 }

@@ -8,6 +8,8 @@
 #include "base/random.h"
 #include "data/data_section.h"
 #include "data/io/file_list.h"
+#include "data/norm/norm_cutter.h"
+#include "data/norm/norm_parse.h"
 #include "prepare/write/norm_writer.h"
 #include "support/temporary_folder.h"
 
@@ -108,6 +110,29 @@ inline std::vector<std::byte> bytes_of(const fs::path& path) {
 
 inline void put_bytes(const fs::path& path, const std::vector<std::byte>& bytes) {
   write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+/// Every sample of a small file, cut and parsed as for training. `skipped`, where given, counts records that failed
+/// their check sum.
+inline SampleBlock read_norm_file(const fs::path& path, const NormDemands& demands, int64_t* skipped = nullptr) {
+  const auto info = std::make_shared<const NormInfo>(read_norm_info(path, demands));
+  NormCutter cutter(info, {});
+  Chunk all;
+  all.begin.offset = info->first_block;
+  all.begins.assign(1, 0);
+  for (Chunk chunk; cutter.next(chunk);) {
+    find_norm_records(*info, chunk);
+    const uint32_t shift = static_cast<uint32_t>(all.buffer.size()) - chunk.begins.front();
+    all.buffer.insert(all.buffer.end(), chunk.buffer.begin() + chunk.begins.front(),
+                      chunk.buffer.begin() + chunk.begins.back());
+    for (size_t i = 1; i < chunk.begins.size(); ++i) all.begins.push_back(chunk.begins[i] + shift);
+    all.records += chunk.records;
+  }
+  ParseScratch scratch;
+  SampleBlock block;
+  const BadRecords bad = parse_norm_chunk(*info, all, {}, {}, scratch, block);
+  if (skipped) *skipped = bad.count;
+  return block;
 }
 
 /// Shortens a file.

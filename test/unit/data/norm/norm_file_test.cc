@@ -1,5 +1,4 @@
-#include "data/norm/norm_file.h"
-
+// Norm files as they are written, read back by the cutter and parser of training.
 #include <gtest/gtest.h>
 
 #include <cstring>

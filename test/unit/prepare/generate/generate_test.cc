@@ -7,7 +7,6 @@
 #include <set>
 
 #include "data/io/file_list.h"
-#include "data/norm/norm_file.h"
 #include "unit/data/norm_test_files.h"
 
 namespace hctr::data_test {

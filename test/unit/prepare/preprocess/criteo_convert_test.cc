@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "data/formats/data_schema.h"
-#include "data/norm/norm_file.h"
 #include "data/reader/reader.h"
 #include "support/paths.h"
 #include "unit/data/norm_test_files.h"

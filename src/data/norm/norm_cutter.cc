@@ -1,4 +1,4 @@
-#include "data/norm/norm_ranges.h"
+#include "data/norm/norm_cutter.h"
 
 #include <algorithm>
 #include <future>
@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kTail = 4 << 10;  // read behind a range for the record that reaches past it; more where that is longer
 constexpr size_t kMostBytes = 1 << 30;  // of a range and its tail: offsets in it have 32 bits
 
-/// A range on its way from the cutter to a parser. A promise that is dropped tells the ranges behind that this one
-/// could not be read.
+/// A range on its way from the cutter to a parser. A dropped promise makes the ranges behind fail: this one could not
+/// be read.
 struct ByteRange {
   std::shared_ptr<const ByteFile> file;
   int64_t begin, end;          // bytes of the file; the same: the file's end
@@ -30,7 +30,8 @@ struct ByteRange {
 Place wait_for(const NormInfo& info, ByteRange& range) try {
   return range.before.get();
 } catch (const std::future_error&) {
-  throw Error(Kind::data, cat("'", info.path.string(), "': records before byte ", range.begin, " could not be read"));
+  throw EarlierChunkFailed(Kind::data,
+                           cat("'", info.path.string(), "': records before byte ", range.begin, " could not be read"));
 }
 
 void check_end(const NormInfo& info, const Place& end) {
@@ -70,7 +71,7 @@ class RangeBytes {
 
 }  // namespace
 
-NormRanges::NormRanges(std::shared_ptr<const NormInfo> info, Place from, int64_t range)
+NormCutter::NormCutter(std::shared_ptr<const NormInfo> info, Place from, int64_t range)
     : info_(std::move(info)), file_(std::make_shared<const ByteFile>(info_->path)), range_(range) {
   if (from.offset == 0) from.offset = info_->first_block;
   at_ = from.offset;
@@ -79,19 +80,19 @@ NormRanges::NormRanges(std::shared_ptr<const NormInfo> info, Place from, int64_t
   start.set_value(from);
 }
 
-bool NormRanges::next(Chunk& chunk) {
+bool NormCutter::next(Chunk& chunk) {
   if (ended_) return false;
   ended_ = at_ >= info_->bytes;
   const int64_t end = ended_ ? at_ : std::min((at_ / range_ + 1) * range_, info_->bytes);
   auto range = std::make_shared<ByteRange>(ByteRange{file_, at_, end, std::move(before_), {}});
   before_ = range->behind.get_future();
   at_ = end;
-  chunk.reading = std::move(range);
+  chunk.source = std::move(range);
   return true;
 }
 
-void read_norm_range(const NormInfo& info, Chunk& chunk) {
-  const auto taken = std::static_pointer_cast<ByteRange>(std::exchange(chunk.reading, nullptr));
+void find_norm_records(const NormInfo& info, Chunk& chunk) {
+  const auto taken = std::static_pointer_cast<ByteRange>(std::exchange(chunk.source, nullptr));
   HCTR_EXPECT(taken, "a range is read once");
   ByteRange& range = *taken;
   const auto found = [&](const Place& begin, int64_t records) {

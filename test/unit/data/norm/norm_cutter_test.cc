@@ -1,4 +1,4 @@
-#include "data/norm/norm_ranges.h"
+#include "data/norm/norm_cutter.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "base/ordered_workers.h"
-#include "data/norm/norm_file.h"
 #include "data/norm/norm_walk.h"
 #include "unit/data/norm_test_files.h"
 
@@ -29,13 +28,29 @@ struct Found {
   }
 };
 
-/// By one walk from front to back.
+/// By one walk over the whole file from front to back: the reference.
 Found walked(const std::shared_ptr<const NormInfo>& info) {
   Found found;
-  found.problem = message_of([&] {
-    NormFile file(info, {});
-    for (Chunk chunk; file.next(chunk);) found.add(chunk);
-  });
+  const std::vector<std::byte> file = bytes_of(info->path);
+  const int64_t first = info->first_block, promised = info->header.number_of_records;
+  const std::span bytes = std::span(file).subspan(static_cast<size_t>(first));
+  std::vector<uint32_t> ends = {0};
+  const RecordWalk walk = walk_records(*info, bytes, bytes.size(), promised, ends);
+  for (size_t i = 0; i + 1 < ends.size(); ++i) {
+    found.begins.push_back(first + ends[i]);
+    found.records.emplace_back(bytes.begin() + ends[i], bytes.begin() + ends[i + 1]);
+  }
+  const auto records = static_cast<int64_t>(found.records.size());
+  const int64_t end = first + ends.back();
+  const std::string file_name = cat("data: '", info->path.string(), "': ");
+  const std::string place = cat(file_name, "record ", records + 1, " of ", promised, ", at byte ", end, ": ");
+  if (walk.end == RecordWalk::End::bad)
+    found.problem = place + walk.problem;
+  else if (records < promised)
+    found.problem = cat(place, "is cut off: only ", info->bytes - end, " bytes of it are in the file");
+  else if (end != info->bytes)
+    found.problem = cat(file_name, "its header promises ", promised, " records, which end at byte ", end,
+                        ", but the file has ", info->bytes, " bytes");
   return found;
 }
 
@@ -43,11 +58,11 @@ Found walked(const std::shared_ptr<const NormInfo>& info) {
 Found ranged(const std::shared_ptr<const NormInfo>& info, int64_t bytes, int threads, Place from = {}) {
   Found found;
   found.problem = message_of([&] {
-    NormRanges ranges(info, from, bytes);
+    NormCutter cutter(info, from, bytes);
     OrderedWorkers<Chunk, std::shared_ptr<Chunk>> workers(
-        threads, [&](Chunk& chunk) { return ranges.next(chunk); },
+        threads, [&](Chunk& chunk) { return cutter.next(chunk); },
         [&](Chunk& chunk) {
-          read_norm_range(*info, chunk);
+          find_norm_records(*info, chunk);
           auto copy = std::make_shared<Chunk>();
           copy->begin = chunk.begin;
           copy->records = chunk.records;
@@ -75,7 +90,7 @@ const std::vector<Style> kStyles = {{Check::none, 4, false}, {Check::none, 8, fa
                                     {Check::sum, 8, false},  {Check::none, 4, true},  {Check::none, 8, true},
                                     {Check::sum, 4, true},   {Check::sum, 8, true}};
 
-TEST(NormRanges, FindTheRecordsThatOneWalkFindsForAnyRangeAndAnyNumberOfThreads) {
+TEST(NormCutter, FindTheRecordsThatOneWalkFindsForAnyRangeAndAnyNumberOfThreads) {
   const Folder folder;
   const DataSection section = two_inputs();
   for (const auto& [check, key_bytes, bags] : kStyles)
@@ -98,7 +113,7 @@ TEST(NormRanges, FindTheRecordsThatOneWalkFindsForAnyRangeAndAnyNumberOfThreads)
     }
 }
 
-TEST(NormRanges, TheFirstRecordBehindAnyByteIsGuessedRight) {
+TEST(NormCutter, TheFirstRecordBehindAnyByteIsGuessedRight) {
   const Folder folder;
   const DataSection section = two_inputs();
   for (const auto& [check, key_bytes, bags] : kStyles) {
@@ -117,7 +132,7 @@ TEST(NormRanges, TheFirstRecordBehindAnyByteIsGuessedRight) {
   }
 }
 
-TEST(NormRanges, ARecordLongerThanSeveralRangesLeavesThoseEmpty) {
+TEST(NormCutter, ARecordLongerThanSeveralRangesLeavesThoseEmpty) {
   const Folder folder;
   const DataSection section = section_of(1, 0, {input_of("x", 1, 5000, 5000)});
   for (const Check check : {Check::sum, Check::none}) {
@@ -131,7 +146,7 @@ TEST(NormRanges, ARecordLongerThanSeveralRangesLeavesThoseEmpty) {
   }
 }
 
-TEST(NormRanges, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
+TEST(NormCutter, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
   const Folder folder;
   const DataSection section = two_inputs();
   for (const auto& [check, key_bytes, bags] : kStyles) {
@@ -139,17 +154,17 @@ TEST(NormRanges, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
     const auto info =
         std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));
     std::vector<Place> begins;
-    NormRanges ranges(info, {}, 700);
-    for (Chunk chunk; ranges.next(chunk);) {
-      read_norm_range(*info, chunk);
+    NormCutter cutter(info, {}, 700);
+    for (Chunk chunk; cutter.next(chunk);) {
+      find_norm_records(*info, chunk);
       begins.push_back(chunk.begin);
     }
     EXPECT_EQ(begins.back(), (Place{300, info->bytes}));
     for (size_t i = 0; i < begins.size(); i += 5) {
-      NormRanges again(info, begins[i], 700);
+      NormCutter again(info, begins[i], 700);
       size_t at = i;
       for (Chunk chunk; again.next(chunk);) {
-        read_norm_range(*info, chunk);
+        find_norm_records(*info, chunk);
         while (at < begins.size() && begins[at] == begins[i] && chunk.begin != begins[i])
           ++at;  // ranges without records are not gone through again
         ASSERT_LT(at, begins.size());
@@ -160,7 +175,7 @@ TEST(NormRanges, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
   }
 }
 
-TEST(NormRanges, EveryDamageIsReportedAsByOneWalk) {
+TEST(NormCutter, EveryDamageIsReportedAsByOneWalk) {
   const Folder folder;
   const DataSection section = two_inputs();
   int problems = 0;
@@ -197,7 +212,7 @@ TEST(NormRanges, EveryDamageIsReportedAsByOneWalk) {
       << "half of the files were cut off or got longer, and of the others many have a count that is wrong";
 }
 
-TEST(NormRanges, ALengthThatIsNoneIsNamedWhereverItStands) {
+TEST(NormCutter, ALengthThatIsNoneIsNamedWhereverItStands) {
   const Folder folder;
   const DataSection section = two_inputs();
   write_rows(folder / "whole", style_of(section, Check::sum, 8), random_rows(section, 40, 3, 1000, true));
@@ -218,17 +233,17 @@ TEST(NormRanges, ALengthThatIsNoneIsNamedWhereverItStands) {
     }
 }
 
-TEST(NormRanges, ThoseBehindARangeThatIsNotReadDoNotWait) {
+TEST(NormCutter, ThoseBehindARangeThatIsNotReadDoNotWait) {
   const Folder folder;
   const DataSection section = two_inputs();
   write_rows(folder / "a", style_of(section, Check::sum, 8), random_rows(section, 100, 9, 1000, true));
   const auto info =
       std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));
-  NormRanges ranges(info, {}, 1000);
+  NormCutter cutter(info, {}, 1000);
   Chunk first, second;
-  EXPECT_TRUE(ranges.next(first) && ranges.next(second));
-  first.reading.reset();
-  EXPECT_SAYS(message_of([&] { read_norm_range(*info, second); }), "records before byte 1000 could not be read");
+  EXPECT_TRUE(cutter.next(first) && cutter.next(second));
+  first.source.reset();
+  EXPECT_SAYS(message_of([&] { find_norm_records(*info, second); }), "records before byte 1000 could not be read");
 }
 
 }  // namespace
