@@ -1,4 +1,4 @@
-// Parsing a chunk of a Norm file whose records have been found: see norm_ranges.h.
+// Parsing a chunk of a Norm file whose records have been found: see norm_cutter.h.
 #pragma once
 
 #include <vector>
