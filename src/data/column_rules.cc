@@ -12,9 +12,9 @@
 namespace hctr {
 
 /// The values of a vocabulary and their line numbers, from 0.
-class Words {
+class VocabularyFile {
  public:
-  explicit Words(const fs::path& path) : text_(read_text(path, "vocabulary")) {
+  explicit VocabularyFile(const fs::path& path) : text_(read_text(path, "vocabulary")) {
     std::string_view rest = text_;
     for (int64_t line = 0; !rest.empty(); ++line) {
       const size_t newline = std::min(rest.find('\n'), rest.size());
@@ -82,7 +82,7 @@ std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>& groups, int64_t
   int64_t base = 0;
   for (const SlotColumns& group : groups) {
     const auto vocabulary =
-        group.keys == KeyRule::vocabulary ? std::make_shared<const Words>(group.vocabulary) : nullptr;
+        group.keys == KeyRule::vocabulary ? std::make_shared<const VocabularyFile>(group.vocabulary) : nullptr;
     for (const std::string& column : group.columns) {
       SlotRule& rule = rules.emplace_back(slot_rule(column, static_cast<int64_t>(rules.size()), seed));
       rule.keys = group.keys;

@@ -19,7 +19,7 @@ std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>&);
 /// False when the result is no finite float.
 bool transformed(const DenseRule&, double number, float& value);
 
-class Words;
+class VocabularyFile;
 
 /// One column that becomes a slot.
 struct SlotRule {
@@ -29,7 +29,7 @@ struct SlotRule {
   int64_t base = 0, buckets = 0;  ///< keys of the slot: [base, base + buckets)
   char separator = '\0';
   std::optional<std::string> fallback;
-  std::shared_ptr<const Words> vocabulary;
+  std::shared_ptr<const VocabularyFile> vocabulary;
 };
 /// `seed`: the section's; a slot's own depends on its number. Reads vocabularies. Errors: Error(io), Error(data) for
 /// those.

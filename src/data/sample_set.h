@@ -20,21 +20,21 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/rank_slice.h"
 #include "data/row_map.h"
 #include "data/sample_block.h"
-#include "data/share.h"
 
 namespace hctr {
 
 class ByteFile;
 
-/// A place between two records of a file, in terms that its format understands; {} is the file's start.
-struct Place {
+/// A position between two records of a file, in terms that its format understands; {} is the start of the file.
+struct FilePosition {
   int64_t record = 0;  ///< records before it, where the format counts them
   int64_t offset = 0;  ///< bytes before it (of the content, where the file is compressed); 0: before the first record,
-                       ///< behind any header
+                       ///< after any header
 
-  bool operator==(const Place&) const = default;
+  bool operator==(const FilePosition&) const = default;
 };
 
 /// Where a record's columns lie in files of their own: consecutive rows of one of them.
@@ -49,7 +49,7 @@ struct ChunkPart {
 struct Chunk {
   // Named by the cutter. Where only the parser can tell where records begin, it sets begin, records and bytes.
   size_t file = 0;  ///< index in SampleSet::files()
-  Place begin;
+  FilePosition begin;
   int64_t records = 0;           ///< where the format counts them
   int64_t bytes = 0;             ///< of the file, from begin.offset on
   std::shared_ptr<void> source;  ///< what the parser reads from, where the cutter opened it
@@ -105,14 +105,15 @@ class Cutter {
  public:
   virtual ~Cutter() = default;
   /// Fills `chunk` (but for `file`) with the next records, at least one; false at the end of the file.
-  /// Errors: Error(data) naming file, record and offset, when the end of a record cannot be told: nothing behind it is
-  /// trusted.
+  /// Errors: Error(data) naming file, record and offset, when the end of a record cannot be found: nothing after it can
+  /// be trusted.
   virtual bool next(Chunk& chunk) = 0;
-  /// Bytes of the file that were read so far, where chunks do not tell: they hold the content of a packed one.
+  /// Bytes of the file that were read so far, where Chunk::bytes is no measure: of compressed files, and where the
+  /// parser sets it.
   virtual std::optional<int64_t> consumed() const { return {}; }
 };
 
-/// What became of records that are no samples.
+/// Records that make no sense and were left out.
 struct BadRecords {
   int64_t count = 0;
   std::string first{};  ///< what is wrong with the first of them: file, record, offset, column, value
@@ -140,18 +141,18 @@ class SampleSet {
  public:
   virtual ~SampleSet() = default;
   virtual const std::vector<fs::path>& files() const = 0;
-  /// Samples in the set, as its headers or the config promise; where nothing does, an estimate from the sizes of the
+  /// Samples in the set, as its headers or the config state; where neither does, an estimate from the sizes of the
   /// files.
   virtual int64_t samples() const = 0;
-  /// From `from` on, which is {} or the `begin` of a chunk of this file. One thread at a time.
-  virtual std::unique_ptr<Cutter> open(size_t file, Place from) = 0;
+  /// A cutter from `from` on, which is {} or the `begin` of a chunk of this file. One thread at a time.
+  virtual std::unique_ptr<Cutter> open(size_t file, FilePosition from) = 0;
   virtual std::unique_ptr<Parser> parser() const = 0;
-  /// Whether parsers can count rows and parse some of them only: what is bad in the others must not change their
-  /// number.
-  virtual bool can_be_shared() const = 0;
-  /// Where each record is one row with one key in each slot, and no bad one is left out: for reading rows straight into
-  /// their places. Else null.
-  virtual const RowMap* rows() const { return nullptr; }
+  /// Whether parsers can count rows and parse a selection of them: bad records outside of the selection must not change
+  /// the numbers of the others.
+  virtual bool can_select_rows() const = 0;
+  /// For reading rows straight into a batch: where each record is one row with one key in each slot, and no bad one is
+  /// left out. Else null.
+  virtual const RowMap* row_map() const { return nullptr; }
 };
 
 }  // namespace hctr

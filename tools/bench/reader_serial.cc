@@ -32,13 +32,13 @@ double seconds_of(Body&& body) {
   return median(seconds);
 }
 
-/// What it takes to tell the next of several threads, which wait for it, where the records of a chunk end; the best of
-/// some runs, as no clock of a thread counts waiting.
-double seconds_of_telling(int threads) {
+/// The time to pass the end of a chunk on to the thread that waits for it; the best of some runs, as no clock of a
+/// thread counts waiting.
+double seconds_of_link(int threads) {
   constexpr size_t kLinks = 2000;
   double best = 1;
   for (int run = 0; run < 10; ++run) {
-    std::vector<std::promise<Place>> links(kLinks + 1);
+    std::vector<std::promise<FilePosition>> links(kLinks + 1);
     std::vector<std::thread> all;
     const auto start = std::chrono::steady_clock::now();
     for (int t = 0; t < threads; ++t)
@@ -59,8 +59,8 @@ class FreeSet : public SampleSet {
   FreeSet(SampleSet& of, const DataSection& section, int64_t rows) : of_(of), section_(section), rows_(rows) {}
   const std::vector<fs::path>& files() const override { return of_.files(); }
   int64_t samples() const override { return of_.samples(); }
-  std::unique_ptr<Cutter> open(size_t file, Place from) override { return of_.open(file, from); }
-  bool can_be_shared() const override { return false; }
+  std::unique_ptr<Cutter> open(size_t file, FilePosition from) override { return of_.open(file, from); }
+  bool can_select_rows() const override { return false; }
   std::unique_ptr<Parser> parser() const override {
     struct FreeParser : Parser {
       explicit FreeParser(const FreeSet& of) : set(of) {}
@@ -109,23 +109,22 @@ void bench_serial(const std::string& name, const DataSection& section, const Rea
 
   FreeSet free(*set, section, std::max<int64_t>(1, one.rows / chunks));
   Recycler<SampleBlock> recycler;
-  BadRecordCare care{.set = name};
+  BadRecordReport bad_report{.set = name};
   std::vector<Rows> batches;  // some, to be laid out
   int64_t gathered = 0;
   const double seconds = seconds_of([&] {
     batches.clear();
-    BlockStream blocks(free, {}, {}, one.threads, recycler, care);
-    const auto stream = in_order(blocks, {});
+    ParsedChunkStream chunks_of_set(free, {}, {}, one.threads, recycler, bad_report);
+    const auto stream = in_order(chunks_of_set, {});
     gathered = 0;
-    for (Rows rows; const int64_t count = stream->take(one.batch, rows); rows = {}) {
+    for (Rows rows; const int64_t count = stream->next(one.batch, rows); rows = {}) {
       gathered += count;
       if (batches.size() < 8 && count == one.batch) batches.push_back(std::move(rows));
     }
   });
   rate("gathering batches of free blocks", seconds, gathered);
   if (section.format == kNormFormat)
-    rate("telling waiting threads where records end", seconds_of_telling(one.threads) * static_cast<double>(chunks),
-         one.rows);
+    rate("passing on where records end", seconds_of_link(one.threads) * static_cast<double>(chunks), one.rows);
 
   const BatchLayout layout(batch_shape(section, one.batch));
   std::vector<std::byte> memory(layout.bytes);

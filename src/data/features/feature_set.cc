@@ -27,11 +27,11 @@ class FeatureSet : public SampleSet {
 
   const std::vector<fs::path>& files() const override { return files_; }
   int64_t samples() const override { return samples_; }
-  std::unique_ptr<Cutter> open(size_t, Place from) override {
+  std::unique_ptr<Cutter> open(size_t, FilePosition from) override {
     return std::make_unique<FeatureCutter>(plan_, from.record, most_);
   }
   std::unique_ptr<Parser> parser() const override { return std::make_unique<FeatureParser>(plan_, policy_); }
-  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
+  bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
   /// From the size of the first chunk's files and the lines at the start of the first one.

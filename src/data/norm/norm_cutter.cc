@@ -17,24 +17,24 @@ constexpr size_t kMostBytes = 1 << 30;  // of a range and its tail: offsets in i
 /// be read.
 struct ByteRange {
   std::shared_ptr<const ByteFile> file;
-  int64_t begin, end;          // bytes of the file; the same: the file's end
-  std::future<Place> before;   // where the records before it end
-  std::promise<Place> behind;  // where its own do
+  int64_t begin, end;                 // bytes of the file; the same: the file's end
+  std::future<FilePosition> before;   // where the records before it end
+  std::promise<FilePosition> behind;  // where its own do
 };
 
-[[noreturn]] void fail(const NormInfo& info, const Place& at, const std::string& problem) {
+[[noreturn]] void fail(const NormInfo& info, const FilePosition& at, const std::string& problem) {
   throw Error(Kind::data, cat("'", info.path.string(), "': record ", at.record + 1, " of ",
                               info.header.number_of_records, ", at byte ", at.offset, ": ", problem));
 }
 
-Place wait_for(const NormInfo& info, ByteRange& range) try {
+FilePosition wait_for(const NormInfo& info, ByteRange& range) try {
   return range.before.get();
 } catch (const std::future_error&) {
   throw EarlierChunkFailed(Kind::data,
                            cat("'", info.path.string(), "': records before byte ", range.begin, " could not be read"));
 }
 
-void check_end(const NormInfo& info, const Place& end) {
+void check_end(const NormInfo& info, const FilePosition& end) {
   const int64_t records = info.header.number_of_records;
   if (end.record < records)
     fail(info, end,
@@ -71,11 +71,11 @@ class RangeBytes {
 
 }  // namespace
 
-NormCutter::NormCutter(std::shared_ptr<const NormInfo> info, Place from, int64_t range)
+NormCutter::NormCutter(std::shared_ptr<const NormInfo> info, FilePosition from, int64_t range)
     : info_(std::move(info)), file_(std::make_shared<const ByteFile>(info_->path)), range_(range) {
   if (from.offset == 0) from.offset = info_->first_block;
   at_ = from.offset;
-  std::promise<Place> start;
+  std::promise<FilePosition> start;
   before_ = start.get_future();
   start.set_value(from);
 }
@@ -95,13 +95,13 @@ void find_norm_records(const NormInfo& info, Chunk& chunk) {
   const auto taken = std::static_pointer_cast<ByteRange>(std::exchange(chunk.source, nullptr));
   HCTR_EXPECT(taken, "a range is read once");
   ByteRange& range = *taken;
-  const auto found = [&](const Place& begin, int64_t records) {
+  const auto found = [&](const FilePosition& begin, int64_t records) {
     chunk.begin = begin;
     chunk.records = records;
     chunk.bytes = chunk.begins.back() - chunk.begins.front();
   };
   if (range.begin == range.end) {
-    const Place end = wait_for(info, range);
+    const FilePosition end = wait_for(info, range);
     check_end(info, end);
     chunk.begins.assign(1, 0);
     return found(end, 0);
@@ -114,7 +114,7 @@ void find_norm_records(const NormInfo& info, Chunk& chunk) {
       chunk.begins.assign(1, *guess);
       walk_records(info, read.bytes(), stop, info.header.number_of_records, chunk.begins);
     }
-  const Place begin = wait_for(info, range);
+  const FilePosition begin = wait_for(info, range);
   const int64_t most = info.header.number_of_records - begin.record;
   if (begin.offset < range.begin || begin.offset >= range.end ||
       most == 0) {  // the last record was before, or reaches past all of this
@@ -127,7 +127,7 @@ void find_norm_records(const NormInfo& info, Chunk& chunk) {
   if (chunk.begins.empty() || chunk.begins[0] != first || records() > most) chunk.begins.assign(1, first);
   for (;;) {
     const RecordWalk walk = walk_records(info, read.bytes(), stop, most - records(), chunk.begins);
-    const Place end{.record = begin.record + records(), .offset = range.begin + chunk.begins.back()};
+    const FilePosition end{.record = begin.record + records(), .offset = range.begin + chunk.begins.back()};
     if (walk.end == RecordWalk::End::bad) fail(info, end, walk.problem);
     if (walk.end == RecordWalk::End::short_of_bytes && read.more()) continue;
     range.behind.set_value(end);

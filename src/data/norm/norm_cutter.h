@@ -18,7 +18,7 @@ namespace hctr {
 class NormCutter : public Cutter {
  public:
   /// `range`: bytes of a chunk; ranges begin at multiples of it.
-  NormCutter(std::shared_ptr<const NormInfo>, Place from,
+  NormCutter(std::shared_ptr<const NormInfo>, FilePosition from,
              int64_t range = 512 << 10);  // fits the second-level cache together with the parsed samples
   bool next(Chunk& chunk) override;
   std::optional<int64_t> consumed() const override { return at_; }
@@ -26,7 +26,7 @@ class NormCutter : public Cutter {
  private:
   std::shared_ptr<const NormInfo> info_;
   std::shared_ptr<const ByteFile> file_;
-  std::future<Place> before_;  // where the records of the chunk cut last end
+  std::future<FilePosition> before_;  // where the records of the chunk cut last end
   int64_t at_, range_;
   bool ended_ = false;
 };

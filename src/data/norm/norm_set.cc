@@ -24,7 +24,7 @@ class NormSet : public SampleSet {
   const std::vector<fs::path>& files() const override { return files_; }
   int64_t samples() const override { return samples_; }
 
-  std::unique_ptr<Cutter> open(size_t file, Place from) override {
+  std::unique_ptr<Cutter> open(size_t file, FilePosition from) override {
     // Found once and then left alone: a thread parses only chunks that it cut itself, behind this.
     if (!infos_[file]) infos_[file] = std::make_shared<const NormInfo>(read_norm_info(files_[file], demands_));
     return std::make_unique<NormCutter>(infos_[file], from);
@@ -46,7 +46,7 @@ class NormSet : public SampleSet {
     };
     return std::make_unique<NormParser>(*this);
   }
-  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
+  bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
   NormDemands demands_;

@@ -27,7 +27,7 @@ struct Reading {
 class ParquetCutter : public Cutter {
  public:
   /// Errors: Error(data) when `from` is no place between two pieces.
-  ParquetCutter(std::shared_ptr<ParquetFile> file, fs::path path, std::vector<int64_t> fields, Place from)
+  ParquetCutter(std::shared_ptr<ParquetFile> file, fs::path path, std::vector<int64_t> fields, FilePosition from)
       : file_(std::move(file)), path_(std::move(path)), fields_(std::move(fields)) {
     const ParquetFileInfo& info = file_->info();
     while (at_ < info.group_count && before_ + info.groups[at_].rows <= from.record) before_ += info.groups[at_++].rows;
@@ -124,11 +124,11 @@ class ParquetSet : public SampleSet {
 
   const std::vector<fs::path>& files() const override { return files_; }
   int64_t samples() const override { return samples_; }
-  std::unique_ptr<Cutter> open(size_t file, Place from) override {
+  std::unique_ptr<Cutter> open(size_t file, FilePosition from) override {
     return std::make_unique<ParquetCutter>(open_parquet(files_[file]), files_[file], fields_[file], from);
   }
   std::unique_ptr<Parser> parser() const override { return std::make_unique<ParquetParser>(plan_, policy_); }
-  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
+  bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
   static void check_rows(const ParquetMetadata& metadata, const fs::path& path, int64_t rows) {

@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "data/log_of_count.h"
+#include "data/non_temporal.h"
 #include "data/norm_record.h"
 #include "data/one_hot.h"
-#include "data/past_cache.h"
 #include "data/raw/raw_set.h"
 
 namespace hctr {
@@ -35,7 +35,7 @@ bool any_outside(const std::byte* keys, int64_t slots, int64_t more) {
 uint32_t not_finite(float number) { return (std::bit_cast<uint32_t>(number) & 0x7fffffffu) + 0x00800000u; }
 
 /// Label and dense of one record; false when one is not finite.
-template <bool kPast>
+template <bool kStream>
 bool read_numbers(const RawShape& shape, const std::byte* record, float* label, float* dense) {
   const int64_t labels = shape.label_dim, numbers = shape.dense_dim;
   const std::byte* from = record + 4 * labels;
@@ -43,17 +43,17 @@ bool read_numbers(const RawShape& shape, const std::byte* record, float* label, 
   if (shape.floats) {
     const auto keep = [&](float* to, float number) {
       outside |= not_finite(number);
-      store<kPast>(to, number);
+      store<kStream>(to, number);
     };
     for (int64_t i = 0; i < labels; ++i) keep(label + i, load<float>(record + 4 * i));
     for (int64_t i = 0; i < numbers; ++i) keep(dense + i, load<float>(from + 4 * i));
   } else {
     const LogTable& log = LogTable::get();
-    for (int64_t i = 0; i < labels; ++i) store<kPast>(label + i, static_cast<float>(load<int32_t>(record + 4 * i)));
+    for (int64_t i = 0; i < labels; ++i) store<kStream>(label + i, static_cast<float>(load<int32_t>(record + 4 * i)));
     for (int64_t i = 0; i < numbers; ++i) {
       const auto number = load<int32_t>(from + 4 * i);
       outside |= static_cast<uint32_t>(number);  // below 0 there is no logarithm, or one that is not finite
-      store<kPast>(dense + i, log(number));
+      store<kStream>(dense + i, log(number));
     }
   }
   return static_cast<int32_t>(outside) >= 0;
@@ -92,7 +92,7 @@ int64_t most_added(const RawShape& shape) { return shape.offsets.empty() ? 0 : s
 
 /// Keys of a tile of records into slot order, with the sizes of earlier slots added. The bits of all keys, to tell
 /// whether one is negative: 64-bit ones also as they are with the largest sum added.
-template <class Key, bool kPast>
+template <class Key, bool kStream>
 uint64_t turn_keys(const RawShape& shape, const std::byte* keys, int64_t records, const OneHotRows& to, int64_t row) {
   uint64_t bits = 0;
   const int64_t record = shape.record();
@@ -105,7 +105,7 @@ uint64_t turn_keys(const RawShape& shape, const std::byte* keys, int64_t records
       const auto key = static_cast<uint64_t>(int64_t{load<Key>(from)});
       bits |= key;
       if constexpr (sizeof(Key) == 8) bits |= key + more;
-      store<kPast>(slot + r, static_cast<int64_t>(key + add));
+      store<kStream>(slot + r, static_cast<int64_t>(key + add));
     }
   }
   return bits;
@@ -113,7 +113,7 @@ uint64_t turn_keys(const RawShape& shape, const std::byte* keys, int64_t records
 
 /// Writes all records as rows, and says whether they are surely good, as nearly all are: nothing is decided record by
 /// record.
-template <bool kPast>
+template <bool kStream>
 bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, const OneHotRows& to) {
   uint64_t bits = 0;
   bool finite = true;
@@ -122,13 +122,13 @@ bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, 
     count = std::min(kTile - row % kTile, records - begin);
     const std::byte* from = bytes + begin * shape.record();
     for (int64_t r = 0; r < count; ++r)
-      finite &= read_numbers<kPast>(shape, from + r * shape.record(), to.label + (row + r) * shape.label_dim,
-                                    to.dense + (row + r) * shape.dense_dim);
+      finite &= read_numbers<kStream>(shape, from + r * shape.record(), to.label + (row + r) * shape.label_dim,
+                                      to.dense + (row + r) * shape.dense_dim);
     from += shape.numbers();
-    bits |= shape.key_bytes == 4 ? turn_keys<int32_t, kPast>(shape, from, count, to, row)
-                                 : turn_keys<int64_t, kPast>(shape, from, count, to, row);
+    bits |= shape.key_bytes == 4 ? turn_keys<int32_t, kStream>(shape, from, count, to, row)
+                                 : turn_keys<int64_t, kStream>(shape, from, count, to, row);
   }
-  if constexpr (kPast) finish_stores();
+  if constexpr (kStream) finish_stores();
   const bool sums_fit = shape.key_bytes == 8 ||
                         most_added(shape) <= std::numeric_limits<int64_t>::max() - std::numeric_limits<int32_t>::max();
   return finite && static_cast<int64_t>(bits) >= 0 && sums_fit;
@@ -138,7 +138,7 @@ bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, 
 
 void parse_raw_rows(const RawShape& shape, const std::byte* bytes, int64_t records,
                     const std::function<std::string(int64_t)>& where, const OneHotRows& to) {
-  if (write_rows<kPastCache>(shape, bytes, records, to)) return;
+  if (write_rows<kNonTemporal>(shape, bytes, records, to)) return;
   std::vector<float> numbers(static_cast<size_t>(shape.label_dim + shape.dense_dim));
   for (int64_t i = 0; i < records; ++i)
     if (const std::byte* record = bytes + i * shape.record();

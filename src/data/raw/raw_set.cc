@@ -64,7 +64,7 @@ class RawSet : public SampleSet, public RowMap {
   const std::vector<fs::path>& files() const override { return files_; }
   int64_t samples() const override { return samples_; }
 
-  std::unique_ptr<Cutter> open(size_t file, Place from) override {
+  std::unique_ptr<Cutter> open(size_t file, FilePosition from) override {
     struct RawCutter : Cutter {
       bool next(Chunk& chunk) override {
         chunk.begin = {.record = at, .offset = at * record};
@@ -107,12 +107,14 @@ class RawSet : public SampleSet, public RowMap {
     };
     return std::make_unique<RawParser>(*this);
   }
-  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
-  const RowMap* rows() const override { return policy_ == BadRecordPolicy::skip ? nullptr : this; }
+  bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
+  const RowMap* row_map() const override { return policy_ == BadRecordPolicy::skip ? nullptr : this; }
 
   int64_t records(size_t file) const override { return records_[file]; }
-  Place place(size_t, int64_t record) const override { return {.record = record, .offset = record * shape_.record()}; }
-  int64_t stretch() const override { return chunk_records(); }
+  FilePosition position(size_t, int64_t record) const override {
+    return {.record = record, .offset = record * shape_.record()};
+  }
+  int64_t max_rows() const override { return chunk_records(); }
   std::unique_ptr<RowParser> row_parser() const override {
     struct RawRowParser : RowParser {
       explicit RawRowParser(const RawSet& of)

@@ -19,7 +19,7 @@ void fill_dense(float* to, int64_t capacity, int64_t dim, std::span<const RowRan
 }
 
 /// One slot of a table.
-struct SlotPlace {
+struct SlotColumn {
   size_t table = 0;
   int64_t slot = 0, record_slot = 0;  // in the table, and in the record
   int64_t begin = 0;                  // of its keys in the table
@@ -60,7 +60,7 @@ int32_t fill_kept(const BatchView::Table& view, const BatchShape::Table& shape, 
 }
 
 /// The bags of one slot, for whose keys there is room.
-void fill_slot(const BatchView::Table& view, const BatchShape::Table& shape, int64_t samples, const SlotPlace& place,
+void fill_slot(const BatchView::Table& view, const BatchShape::Table& shape, int64_t samples, const SlotColumn& place,
                std::span<const RowRange> ranges) {
   int32_t* offsets = view.offsets + place.slot * samples;
   int32_t* const slot_end = offsets + samples;
@@ -96,7 +96,7 @@ void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const Ro
   for (const RowRange& range : ranges) rows += range.count;
   HCTR_EXPECT(rows <= shape.samples, rows, " rows for a batch of ", shape.samples);
   const BatchView view(layout, memory);
-  std::vector<SlotPlace> places;
+  std::vector<SlotColumn> places;
   for (size_t t = 0; t < shape.tables.size(); ++t)
     for (int64_t s = 0; s < shape.tables[t].slots; ++s) places.push_back({t, s, static_cast<int64_t>(places.size())});
   const auto slots = static_cast<int64_t>(places.size());
@@ -108,14 +108,14 @@ void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const Ro
   const bool one_hot =
       std::all_of(ranges.begin(), ranges.end(), [](const RowRange& range) { return range.block->one_hot; });
   if (one_hot)
-    for (SlotPlace& place : places) place.begin = rows;
+    for (SlotColumn& place : places) place.begin = rows;
   else
     each(0, [&](int64_t i) {
-      SlotPlace& place = places[static_cast<size_t>(i)];
+      SlotColumn& place = places[static_cast<size_t>(i)];
       place.begin = count_keys(shape.tables[place.table], place.record_slot, ranges);
     });
   int64_t at = 0;
-  for (SlotPlace& place : places) {  // counts become places
+  for (SlotColumn& place : places) {  // counts become places
     if (place.slot == 0) at = 0;
     at += std::exchange(place.begin, at);
     HCTR_EXPECT(at <= shape.tables[place.table].key_capacity, "a batch with more than ",
@@ -124,7 +124,7 @@ void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const Ro
   each(2, [&](int64_t i) {
     if (i == 0) return fill_dense(view.label, shape.samples, shape.label_dim, ranges, &SampleBlock::label);
     if (i == 1) return fill_dense(view.dense, shape.samples, shape.dense_dim, ranges, &SampleBlock::dense);
-    const SlotPlace& place = places[static_cast<size_t>(i - 2)];
+    const SlotColumn& place = places[static_cast<size_t>(i - 2)];
     fill_slot(view.tables[place.table], shape.tables[place.table], shape.samples, place, ranges);
   });
 }

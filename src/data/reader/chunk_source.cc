@@ -7,22 +7,22 @@
 
 namespace hctr {
 
-std::vector<size_t> file_order(size_t files, int64_t pass, const Passage& passage) {
+std::vector<size_t> file_order(size_t files, int64_t pass, const PassOptions& pass_options) {
   std::vector<size_t> order(files);
   std::iota(order.begin(), order.end(), size_t{0});
-  if (passage.shuffle_files)
-    shuffle(order, random_key(passage.seed, stream_of("order of files")), static_cast<uint64_t>(pass));
+  if (pass_options.shuffle_files)
+    shuffle(order, random_key(pass_options.seed, stream_of("order of files")), static_cast<uint64_t>(pass));
   return order;
 }
 
-ChunkSource::ChunkSource(SampleSet& set, const Passage& passage, const ReaderPosition& from)
-    : set_(set), passage_(passage), pass_(from.pass) {
+ChunkSource::ChunkSource(SampleSet& set, const PassOptions& pass_options, const ReaderPosition& from)
+    : set_(set), pass_options_(pass_options), pass_(from.pass) {
   expect_file_of(from, set.files().size());
-  order_ = file_order(set.files().size(), pass_, passage_);
+  order_ = file_order(set.files().size(), pass_, pass_options_);
   open(from.file, {.record = from.record, .offset = from.offset});
 }
 
-void ChunkSource::open(int64_t file, Place from) {
+void ChunkSource::open(int64_t file, FilePosition from) {
   open_ = set_.open(order_[static_cast<size_t>(file)], from);
   next_file_ = file + 1;
 }
@@ -35,9 +35,9 @@ bool ChunkSource::next(Chunk& chunk) {
     }
     open_.reset();
     if (next_file_ == static_cast<int64_t>(order_.size())) {
-      if (!passage_.repeat) return false;
+      if (!pass_options_.repeat) return false;
       next_file_ = 0;
-      order_ = file_order(order_.size(), ++pass_, passage_);
+      order_ = file_order(order_.size(), ++pass_, pass_options_);
     }
     open(next_file_, {});
   }

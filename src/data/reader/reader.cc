@@ -15,32 +15,32 @@ void expect_same_shape(const BatchShape& batch, const RecordShape& record) {
   HCTR_EXPECT(same, "the layout of a batch was made for another Data layer");
 }
 
-std::unique_ptr<ReaderRun> start(ReaderSet& set, const ReaderPosition& from) {
-  const RowMap* rows = set.options.shuffle == 0 && set.samples->samples() > 0 ? set.samples->rows() : nullptr;
-  return rows ? run_of_rows(set, *rows, from) : run_of_blocks(set, from);
+std::unique_ptr<ReaderRun> make_run(ReaderSet& set, const ReaderPosition& from) {
+  const RowMap* rows = set.options.shuffle == 0 && set.samples->samples() > 0 ? set.samples->row_map() : nullptr;
+  return rows ? run_by_rows(set, *rows, from) : run_by_chunks(set, from);
 }
 
 }  // namespace
 
 void ReaderSet::describe(StepState& state, int64_t rows, int64_t first_sample) const {
   state.first_sample = first_sample + rank_begin;
-  state.valid_samples = static_cast<int32_t>(share_of(rows));
+  state.valid_samples = static_cast<int32_t>(rows_of_rank(rows));
   state.global_samples = static_cast<int32_t>(rows);
   state.samples = static_cast<int32_t>(layout.shape.samples);
 }
 
 Reader::Reader(const DataSection& section, const Source& source, const BatchLayout& layout,
-               std::vector<std::byte*> slots, const ReaderOptions& options, const Log& log) {
+               std::vector<std::byte*> buffers, const ReaderOptions& options, const Log& log) {
   HCTR_EXPECT(options.batch > 0 && options.workers > 0 && options.ranks > 0 && options.rank >= 0 &&
-                  options.rank < options.ranks && !slots.empty(),
+                  options.rank < options.ranks && !buffers.empty(),
               "reader of ", options.batch, " samples, ", options.workers, " workers, rank ", options.rank, " of ",
-              options.ranks, ", ", slots.size(), " slots");
+              options.ranks, ", ", buffers.size(), " buffers");
   set_.reset(new ReaderSet{.samples = format_type(section.format).open(section, source, options.key_width, log),
                            .layout = layout,
-                           .slots = std::move(slots),
+                           .buffers = std::move(buffers),
                            .options = options,
                            .blocks = {},
-                           .care = {.set = source.path, .most = section.max_bad_records, .log = log}});
+                           .bad_report = {.set = source.path, .most = section.max_bad_records, .log = log}});
   ReaderSet& set = *set_;
   set.rank_begin = options.batch * options.rank / options.ranks;
   set.rank_end = options.batch * (options.rank + 1) / options.ranks;
@@ -54,20 +54,20 @@ Reader::~Reader() = default;
 
 std::optional<int> Reader::next() {
   HCTR_EXPECT(run_, "a reader whose start failed");
-  const std::optional<Ready> ready = run_->next();
+  const std::optional<ReadyBatch> ready = run_->next();
   if (!ready) return std::nullopt;
-  position_ = ready->behind;
+  position_ = ready->after;
   skipped_ = ready->skipped;
-  return ready->slot;
+  return ready->buffer;
 }
 
-void Reader::release(int slot) { run_->release(slot); }
+void Reader::release(int buffer) { run_->release(buffer); }
 
 void Reader::reset(const ReaderPosition& from) {
   run_.reset();
   position_ = from;
   skipped_ = from.bad_records;
-  run_ = start(*set_, from);
+  run_ = make_run(*set_, from);
 }
 
 int64_t Reader::parsed_rows() const { return run_->parsed_rows(); }

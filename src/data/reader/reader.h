@@ -1,27 +1,26 @@
-// The reader: threads that turn the files of a set, of whatever format, into batches in memory that the caller
-// supplies. There are two ways.
+// The reader: threads that turn the files of a set, of any format, into batches in memory that the caller supplies.
+// There are two ways, which deliver the same batches; each can start from the other's positions.
 //
-// By way of blocks (reader_blocks.cc), for any set:
+// By chunks (reader_chunks.cc), for any set:
 //
-//   files --(one thread at a time)--> chunks --(workers, in parallel)--> blocks --(collector)--> rows --(filler, in
-//   parallel)--> batch slots --> next() sample_set.h      chunk_source.h              block_stream.h row_stream.h
-//   batch_fill.h
+//   files -> chunks          one thread at a time          chunk_source.h
+//         -> parsed chunks   workers, in parallel          parsed_chunk_stream.h
+//         -> rows            one thread, the collector     row_stream.h
+//         -> batch buffers   one thread and its pool       batch_fill.h
+//         -> next()
 //
-// Chunks get their place in line when they are cut, so the order of samples depends on the set, and when shuffling on
-// the seed and the pass, but not on the number of workers. All queues are bounded: besides the filled slots, memory
-// holds a chunk of each worker, two parsed ones of each, and the rows of three batches.
+// Chunks get their number when they are cut, so the order of samples depends on the set, and when shuffling on the seed
+// and the pass, but not on the number of workers. All queues are bounded: besides the filled buffers, memory holds a
+// chunk of each worker, two parsed ones of each, and the rows of three batches. Of several ranks each parses its own
+// rows where the format can count the others (rank_slice.h); else it parses all and drops the others.
 //
-// Of several ranks each parses its own rows where the format can count the others (share.h), else all, and keeps its
-// own.
+// By rows (reader_rows.cc), where arithmetic tells which record each row of a batch is (row_map.h), nothing is shuffled
+// and no bad record left out:
 //
-// Row by row (reader_rows.cc), where arithmetic says which record each row of a batch is (row_map.h): nothing is
-// shuffled and no bad record left out.
+//   files -> batch buffers   workers, in parallel: each a range of the rank's rows of a batch   row_tasks.h,
+//         -> next()                                                                             one_hot_batch.h
 //
-//   files --(workers, in parallel: each a stretch of the rank's rows of a batch)--> batch slots --> next()
-//   row_tasks.h                                                                    one_hot_batch.h
-//
-// Besides the slots, memory holds the bytes of one stretch for each worker. Both ways deliver the same batches, and
-// each goes on from the other's positions.
+// Besides the buffers, memory holds the bytes of one such range for each worker.
 #pragma once
 
 #include <cstddef>
@@ -44,52 +43,52 @@ class ReaderRun;
 struct ReaderOptions {
   int64_t batch = 0;   ///< samples of all ranks together
   int workers = 1;     ///< parsing threads
-  bool repeat = true;  ///< start over at the end of the set; batches then run across the end
+  bool repeat = true;  ///< start over at the end of the set; batches then run across it
   KeyWidth key_width = KeyWidth::detect;
   int rank = 0, ranks = 1;  ///< this rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch
   bool keep_last_partial = true;  ///< without repeat: deliver the last, smaller batch
-  int64_t shuffle = 0;            ///< rows of the window within which they are put into random order; 0: as they stand
+  int64_t shuffle = 0;            ///< rows of a window, within which the order is random; 0: the order of the set
   uint64_t seed = 0;              ///< of that order
   ReaderPosition from = {};       ///< where to start
 };
 
-/// Reads one set. The threads start at once and run ahead until all slots are full.
+/// Reads one set. The threads start at once and run ahead until all buffers are full.
 ///
-/// Each batch fills its slot up to layout.bytes and, of the StepState, sets first_sample (of this rank's row 0, counted
-/// since the very start or the last reset()), valid_samples and global_samples. Bad records that the section's policy
-/// leaves out are counted; the first of each file is logged. Who has a slot writes nothing but the StepState there:
+/// Each batch fills its buffer up to layout.bytes and, of the StepState, sets first_sample (of this rank's row 0,
+/// counted since the very start or the last reset()), valid_samples and global_samples. Bad records that the section's
+/// policy leaves out are counted; the first of each file is logged. Users of a buffer write nothing but its StepState:
 /// what is the same in the next batch is not written again.
 class Reader {
  public:
-  /// `slots`: memory of layout.bytes each, aligned for any type, alive as long as the reader.
+  /// `buffers`: layout.bytes each, aligned for any type, alive as long as the reader.
   /// Errors: those of the format for files that are missing or whose headers are wrong; Error(data) when the set is
   /// empty.
-  Reader(const DataSection&, const Source&, const BatchLayout&, std::vector<std::byte*> slots, const ReaderOptions&,
+  Reader(const DataSection&, const Source&, const BatchLayout&, std::vector<std::byte*> buffers, const ReaderOptions&,
          const Log&);
   ~Reader();
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  /// Waits for the next batch and returns its slot: 0, 1, ..., n-1, 0, ... Empty at the end of the set; never when
-  /// repeating. Errors: what a thread met, once the batches before it are delivered.
+  /// Waits for the next batch and returns the index of its buffer: 0, 1, ..., n-1, 0, ... Empty at the end of the set;
+  /// never when repeating. Errors: what a thread threw, once the batches before it are delivered.
   std::optional<int> next();
-  /// The slot may be filled again. Any thread may call it, in any order of slots.
-  void release(int slot);
-  /// Starts again at `from` and slot 0. Takes all slots back, so nobody may be using one.
+  /// The buffer may be filled again. Any thread may call it, in any order of buffers.
+  void release(int buffer);
+  /// Starts again at `from` and buffer 0. Takes all buffers back, so none may be in use.
   void reset(const ReaderPosition& from = {});
 
-  /// Behind the last row of the batch that next() returned last: a reader of the same set with the same batch, shuffle
-  /// and seed that starts from here goes on with exactly the batches that this one will deliver, on any number of ranks
+  /// The position after the last row of the batch that next() returned last. A reader of the same set with the same
+  /// batch, shuffle and seed that starts there delivers exactly the batches that this one would, on any number of ranks
   /// and workers.
   ReaderPosition position() const { return position_; }
-  /// The start of the pass behind that: for epochs that are to be shuffled anew. Counts samples from 0.
+  /// The start of the pass after that position, for epochs with an order of their own. Counts samples from 0.
   ReaderPosition next_pass() const;
 
-  /// Samples in the set, as SampleSet has it.
+  /// Samples in the set, as SampleSet::samples().
   int64_t samples() const;
   /// Records left out up to the last row delivered; those of earlier passes count again.
   int64_t skipped_records() const { return skipped_; }
-  /// Rows parsed since the start or the last reset(), of the batches that are being made among them.
+  /// Rows parsed since the start or the last reset(), with those of batches that are not delivered yet.
   int64_t parsed_rows() const;
 
  private:

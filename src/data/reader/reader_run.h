@@ -7,50 +7,52 @@
 #include <optional>
 #include <vector>
 
-#include "data/reader/block_stream.h"
+#include "data/reader/parsed_chunk_stream.h"
 #include "data/reader/reader.h"
 #include "data/row_map.h"
 
 namespace hctr {
 
-/// What outlives a reset.
+/// The state of a Reader that outlives a reset.
 struct ReaderSet {
   std::unique_ptr<SampleSet> samples;
   BatchLayout layout;
-  std::vector<std::byte*> slots;
+  std::vector<std::byte*> buffers;
   ReaderOptions options;
   int64_t rank_begin = 0, rank_end = 0;  ///< this rank's rows of a batch
   Recycler<SampleBlock> blocks;
-  BadRecordCare care;
+  BadRecordReport bad_report;
 
-  Passage passage() const {
+  PassOptions pass_options() const {
     return {.repeat = options.repeat, .shuffle_files = options.shuffle > 0, .seed = options.seed};
   }
-  /// This rank's part of a batch of `rows` rows.
-  int64_t share_of(int64_t rows) const { return std::clamp<int64_t>(rows - rank_begin, 0, rank_end - rank_begin); }
-  /// What a batch of `rows` rows of all ranks says of itself; `first_sample`: its first row.
+  /// This rank's rows of a batch of `rows` rows.
+  int64_t rows_of_rank(int64_t rows) const { return std::clamp<int64_t>(rows - rank_begin, 0, rank_end - rank_begin); }
+  /// Fills the counts of a batch of `rows` rows of all ranks; `first_sample`: of its first row.
   void describe(StepState&, int64_t rows, int64_t first_sample) const;
 };
 
-/// A filled slot, and where the reader stands behind it.
-struct Ready {
-  int slot;
-  ReaderPosition behind;
-  int64_t skipped;  ///< records left out since the very start
+/// A filled buffer.
+struct ReadyBatch {
+  int buffer;
+  ReaderPosition after;  ///< the position after its last row
+  int64_t skipped;       ///< records left out since the very start
 };
 
-/// The threads and queues of one go through the set. They start when it is made, and end when it is destroyed.
+/// The threads and queues that read a set from one position on. They start when it is made, and end when it is
+/// destroyed.
 class ReaderRun {
  public:
   virtual ~ReaderRun() = default;
-  virtual std::optional<Ready> next() = 0;  ///< as Reader has them
-  virtual void release(int slot) = 0;
+  // As Reader has them.
+  virtual std::optional<ReadyBatch> next() = 0;
+  virtual void release(int buffer) = 0;
   virtual int64_t parsed_rows() const = 0;
 };
 
-/// Chunks are parsed into blocks, whose rows are gathered and laid out: for any set.
-std::unique_ptr<ReaderRun> run_of_blocks(ReaderSet&, const ReaderPosition& from);
-/// Rows go from their file into their place: where nothing moves them. `rows` is that of the set, which has some.
-std::unique_ptr<ReaderRun> run_of_rows(ReaderSet&, const RowMap& rows, const ReaderPosition& from);
+/// Parses chunks, gathers the rows of each batch from them and lays these out: for any set.
+std::unique_ptr<ReaderRun> run_by_chunks(ReaderSet&, const ReaderPosition& from);
+/// Parses rows straight into their batch: where nothing moves them. `rows`: the RowMap of the set, which has some rows.
+std::unique_ptr<ReaderRun> run_by_rows(ReaderSet&, const RowMap& rows, const ReaderPosition& from);
 
 }  // namespace hctr

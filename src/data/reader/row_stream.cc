@@ -10,58 +10,58 @@ namespace {
 /// The next row of the set.
 class Cursor {
  public:
-  Cursor(BlockStream& blocks, const ReaderPosition& from) : blocks_(blocks), start_(from), skip_(from.rows) {}
+  Cursor(ParsedChunkStream& chunks, const ReaderPosition& from) : chunks_(chunks), start_(from), skip_(from.rows) {}
 
-  /// Makes sure that there is one; false at the end of the set.
+  /// Reads the next chunk where it is needed. False at the end of the set.
   bool fill() {
-    while (!block_.samples || row_ == block_.rows) {
-      std::optional<Block> next = blocks_.next();
+    while (!chunk_.samples || row_ == chunk_.rows) {
+      std::optional<ParsedChunk> next = chunks_.next();
       if (!next) return false;
-      block_ = std::move(*next);
-      row_ = std::min(skip_, block_.rows);
+      chunk_ = std::move(*next);
+      row_ = std::min(skip_, chunk_.rows);
       skip_ -= row_;
     }
     return true;
   }
-  const std::shared_ptr<const SampleBlock>& block() const { return block_.samples; }
-  int64_t pass() const { return block_.begin.pass; }
-  int64_t left() const { return block_.rows - row_; }  // in the block
-  int64_t bad_records() const { return block_.samples ? block_.bad_records : start_.bad_records; }
-  /// The next `count` rows, which must be left; where rows are shared, what the block has of them.
-  RowRange take(int64_t count) {
+  const std::shared_ptr<const SampleBlock>& samples() const { return chunk_.samples; }
+  int64_t pass() const { return chunk_.begin.pass; }
+  int64_t left() const { return chunk_.rows - row_; }  // in the chunk
+  int64_t bad_records() const { return chunk_.samples ? chunk_.bad_records : start_.bad_records; }
+  /// The next `count` rows, which must be left; with a slice, those of them that belong to it.
+  RowRange next(int64_t count) {
     const int64_t first = row_;
     row_ += count;
-    const std::optional<Share>& share = blocks_.share();
-    if (!share) return {block_.samples.get(), first, count};
-    const int64_t before = share->below(block_.number), begin = share->below(block_.number + first),
-                  end = share->below(block_.number + row_);
-    return {block_.samples.get(), begin - before, end - begin};
+    const std::optional<RankSlice>& slice = chunks_.slice();
+    if (!slice) return {chunk_.samples.get(), first, count};
+    const int64_t before = slice->below(chunk_.first_row), begin = slice->below(chunk_.first_row + first),
+                  end = slice->below(chunk_.first_row + row_);
+    return {chunk_.samples.get(), begin - before, end - begin};
   }
   ReaderPosition position() const {
-    if (!block_.samples || skip_ > 0) return start_;
-    ReaderPosition at = block_.begin;
+    if (!chunk_.samples || skip_ > 0) return start_;
+    ReaderPosition at = chunk_.begin;
     at.rows = row_;
     return at;
   }
 
  private:
-  BlockStream& blocks_;
+  ParsedChunkStream& chunks_;
   ReaderPosition start_;
-  Block block_;
-  int64_t row_ = 0, skip_;  // skip: rows behind start_'s place that were delivered before
+  ParsedChunk chunk_;
+  int64_t row_ = 0, skip_;  // skip: rows after the chunk position of start_ that were delivered before
 };
 
 class InOrder : public RowStream {
  public:
-  InOrder(BlockStream& blocks, const ReaderPosition& from) : cursor_(blocks, from) {}
+  InOrder(ParsedChunkStream& chunks, const ReaderPosition& from) : cursor_(chunks, from) {}
 
-  int64_t take(int64_t most, Rows& rows) override {
+  int64_t next(int64_t most, Rows& rows) override {
     int64_t taken = 0;
     while (taken < most && cursor_.fill()) {
       const int64_t count = std::min(cursor_.left(), most - taken);
       taken += count;
-      if (const RowRange range = cursor_.take(count); range.count > 0) {
-        rows.kept.push_back(cursor_.block());
+      if (const RowRange range = cursor_.next(count); range.count > 0) {
+        rows.owners.push_back(cursor_.samples());
         rows.ranges.push_back(range);
       }
     }
@@ -75,30 +75,30 @@ class InOrder : public RowStream {
 };
 
 struct Window {
-  ReaderPosition begin;        // of its first row, as it stands in the set
+  ReaderPosition begin;        // of its first row in the order of the set
   std::vector<RowRange> rows;  // each a single one
   std::vector<std::shared_ptr<const SampleBlock>> blocks;
   int64_t bad_records = 0;
-  bool whole = false;  // no more rows will come
+  bool full = false;  // no more rows are added
 };
 
 class Shuffled : public RowStream {
  public:
-  Shuffled(BlockStream& blocks, const ReaderPosition& from, int64_t size, uint64_t seed)
-      : cursor_(blocks, from), size_(size), key_(random_key(seed, stream_of("order of samples"))), start_(from) {}
+  Shuffled(ParsedChunkStream& chunks, const ReaderPosition& from, int64_t size, uint64_t seed)
+      : cursor_(chunks, from), size_(size), key_(random_key(seed, stream_of("order of samples"))), start_(from) {}
 
-  int64_t take(int64_t most, Rows& rows) override {
+  int64_t next(int64_t most, Rows& rows) override {
     int64_t taken = 0;
-    if (now_) rows.kept.push_back(now_);
+    if (current_) rows.owners.push_back(current_);
     while (taken < most) {
-      if (!now_ || taken_ == size()) {
-        if (!turn()) break;
-        rows.kept.push_back(now_);
+      if (!current_ || delivered_ == size()) {
+        if (!start_window()) break;
+        rows.owners.push_back(current_);
       }
-      const int64_t count = std::min(size() - taken_, most - taken);
-      const auto first = now_->rows.begin() + taken_;
+      const int64_t count = std::min(size() - delivered_, most - taken);
+      const auto first = current_->rows.begin() + delivered_;
       rows.ranges.insert(rows.ranges.end(), first, first + count);
-      taken_ += count;
+      delivered_ += count;
       taken += count;
       collect(count);
     }
@@ -106,46 +106,46 @@ class Shuffled : public RowStream {
   }
 
   ReaderPosition position() const override {
-    if (!now_) return start_;
-    ReaderPosition at = now_->begin;
-    at.taken = taken_;
+    if (!current_) return start_;
+    ReaderPosition at = current_->begin;
+    at.taken = delivered_;
     return at;
   }
-  int64_t bad_records() const override { return now_ ? now_->bad_records : start_.bad_records; }
+  int64_t bad_records() const override { return current_ ? current_->bad_records : start_.bad_records; }
 
  private:
-  int64_t size() const { return static_cast<int64_t>(now_->rows.size()); }
+  int64_t size() const { return static_cast<int64_t>(current_->rows.size()); }
 
-  /// Goes on to the next window; false at the end of the set.
-  bool turn() {
+  /// Goes on to the next window. False at the end of the set.
+  bool start_window() {
     collect(size_);
-    if (!next_ || next_->rows.empty()) return false;
-    taken_ = now_ ? 0 : std::min(start_.taken, static_cast<int64_t>(next_->rows.size()));
-    now_ = std::move(next_);
-    shuffle(now_->rows, random_key(key_, static_cast<uint64_t>(now_->begin.pass)),
-            static_cast<uint64_t>(now_->begin.window));
+    if (!upcoming_ || upcoming_->rows.empty()) return false;
+    delivered_ = current_ ? 0 : std::min(start_.taken, static_cast<int64_t>(upcoming_->rows.size()));
+    current_ = std::move(upcoming_);
+    shuffle(current_->rows, random_key(key_, static_cast<uint64_t>(current_->begin.pass)),
+            static_cast<uint64_t>(current_->begin.window));
     return true;
   }
 
   /// Adds up to `most` rows to the next window.
   void collect(int64_t most) {
-    if (!next_) next_ = std::make_shared<Window>();
-    Window& window = *next_;
-    while (most > 0 && !window.whole) {
-      const int64_t room = size_ - static_cast<int64_t>(window.rows.size());
-      if (room == 0 || !cursor_.fill() || (!window.rows.empty() && cursor_.pass() != window.begin.pass)) {
-        window.whole = true;
+    if (!upcoming_) upcoming_ = std::make_shared<Window>();
+    Window& window = *upcoming_;
+    while (most > 0 && !window.full) {
+      const int64_t left = size_ - static_cast<int64_t>(window.rows.size());
+      if (left == 0 || !cursor_.fill() || (!window.rows.empty() && cursor_.pass() != window.begin.pass)) {
+        window.full = true;
         return;
       }
       if (window.rows.empty()) {
         window.begin = cursor_.position();
-        if (!now_)
+        if (!current_)
           window.begin.window = start_.window;
-        else if (now_->begin.pass == window.begin.pass)
-          window.begin.window = now_->begin.window + 1;
+        else if (current_->begin.pass == window.begin.pass)
+          window.begin.window = current_->begin.window + 1;
       }
-      const RowRange range = cursor_.take(std::min({cursor_.left(), most, room}));
-      window.blocks.push_back(cursor_.block());
+      const RowRange range = cursor_.next(std::min({cursor_.left(), most, left}));
+      window.blocks.push_back(cursor_.samples());
       window.bad_records = cursor_.bad_records();
       for (int64_t r = 0; r < range.count; ++r) window.rows.push_back({range.block, range.first + r, 1});
       most -= range.count;
@@ -156,8 +156,8 @@ class Shuffled : public RowStream {
   int64_t size_;
   uint64_t key_;
   ReaderPosition start_;
-  std::shared_ptr<Window> now_, next_;
-  int64_t taken_ = 0;  // of now_
+  std::shared_ptr<Window> current_, upcoming_;
+  int64_t delivered_ = 0;  // of current_
 };
 
 }  // namespace
@@ -173,12 +173,13 @@ void Rows::keep_slice(int64_t begin, int64_t end) {
   ranges.resize(left);
 }
 
-std::unique_ptr<RowStream> in_order(BlockStream& blocks, const ReaderPosition& from) {
-  return std::make_unique<InOrder>(blocks, from);
+std::unique_ptr<RowStream> in_order(ParsedChunkStream& chunks, const ReaderPosition& from) {
+  return std::make_unique<InOrder>(chunks, from);
 }
 
-std::unique_ptr<RowStream> shuffled(BlockStream& blocks, const ReaderPosition& from, int64_t window, uint64_t seed) {
-  return std::make_unique<Shuffled>(blocks, from, window, seed);
+std::unique_ptr<RowStream> shuffled(ParsedChunkStream& chunks, const ReaderPosition& from, int64_t window,
+                                    uint64_t seed) {
+  return std::make_unique<Shuffled>(chunks, from, window, seed);
 }
 
 }  // namespace hctr

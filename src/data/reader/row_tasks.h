@@ -6,27 +6,26 @@
 
 namespace hctr {
 
-/// Rows that one worker parses in one go.
+/// Rows that one worker parses in one call.
 struct RowTask {
-  Stretch rows;     ///< none, where the rank has none of a batch
-  int64_t row = 0;  ///< of the batch, where they go
-  bool look =
-      false;  ///< they go nowhere, as they were delivered before: what a position counts as rows must still be rows
+  RecordRange rows;         ///< none, when the rank has no rows in a batch
+  int64_t row = 0;          ///< the row of the batch where they go
+  bool check_only = false;  ///< delivered before the reader's start: parsed for their errors alone
 };
 
-/// Not thread-safe: its users take turns.
+/// Not thread-safe: its users call it under a lock.
 class RowTasks {
  public:
-  /// Errors: Error(data) when there is no such place in the set.
+  /// Errors: Error(data) when the set has no such position.
   RowTasks(const ReaderSet&, const RowMap&, const ReaderPosition& from);
 
   /// Goes on to the next batch and returns its rows of all ranks; 0 at the end of the set.
   int64_t begin();
   /// The next task of that batch; it has at least one.
   RowTask next();
-  /// Whether that was the last of the batch.
+  /// Whether next() returned the last task of the batch.
   bool whole() const { return at_ == rows_; }
-  /// Behind the batch, then.
+  /// The position after the batch, once whole().
   ReaderPosition position() const;
 
  private:
@@ -34,9 +33,9 @@ class RowTasks {
   int64_t most_;  // rows of a task
   RowWalk walk_;
   ReaderPosition from_;
-  int64_t look_;               // rows that are still to be looked at
+  int64_t to_check_;           // rows delivered before that have not been checked
   int64_t samples_;            // up to the end of the batch
-  int64_t rows_ = 0, at_ = 0;  // of the batch: all, and those dealt or passed over
+  int64_t rows_ = 0, at_ = 0;  // of the batch: all, and those that are in tasks or of other ranks
 };
 
 }  // namespace hctr

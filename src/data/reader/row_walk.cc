@@ -20,25 +20,25 @@ RowWalk::RowWalk(const RowMap& map, size_t files, bool repeat, const ReaderPosit
 
 int64_t RowWalk::left() const { return repeat_ ? std::numeric_limits<int64_t>::max() : pass_left_; }
 
-Stretch RowWalk::take(int64_t most) {
+RecordRange RowWalk::next(int64_t most) {
   while (record_ == map_.records(file_)) {
     record_ = 0;
     if (++file_ < files_) continue;
     file_ = 0;
     ++pass_;
   }
-  const Stretch stretch{file_, record_, std::min(most, map_.records(file_) - record_)};
-  record_ += stretch.count;
-  pass_left_ -= stretch.count;
-  return stretch;
+  const RecordRange range{file_, record_, std::min(most, map_.records(file_) - record_)};
+  record_ += range.count;
+  pass_left_ -= range.count;
+  return range;
 }
 
 void RowWalk::skip(int64_t count) {
-  while (count > 0) count -= take(count).count;
+  while (count > 0) count -= next(count).count;
 }
 
 ReaderPosition RowWalk::position() const {
-  const Place at = map_.place(file_, record_);
+  const FilePosition at = map_.position(file_, record_);
   return {.pass = pass_, .file = static_cast<int64_t>(file_), .record = at.record, .offset = at.offset};
 }
 

@@ -1,4 +1,4 @@
-// A walk through the rows of a set, pass after pass, that knows where each lies and reads none.
+// A walk over the rows of a set, pass after pass, by arithmetic: it reads none of them.
 #pragma once
 
 #include "data/reader/reader_position.h"
@@ -7,23 +7,24 @@
 namespace hctr {
 
 /// Consecutive records of one file.
-struct Stretch {
+struct RecordRange {
   size_t file = 0;
   int64_t first = 0, count = 0;
 };
 
 class RowWalk {
  public:
-  /// From the place of `from` on, its `rows` not taken. The map has rows, and the place is in one of its `files`.
+  /// Starts at the chunk position of `from`; its `rows` are not skipped. The set has rows, and `from` lies in one of
+  /// its `files`.
   RowWalk(const RowMap&, size_t files, bool repeat, const ReaderPosition& from);
 
-  /// Rows to the end of the set; more than anybody takes when repeating.
+  /// Rows to the end of the set; the largest int64 when repeating.
   int64_t left() const;
-  /// The next rows, `most` at most, which must be left: as many as the file has.
-  Stretch take(int64_t most);
+  /// The next rows, at most `most` and at most to the end of the file. At least one row must be left.
+  RecordRange next(int64_t most);
   void skip(int64_t count);
-  /// Behind the last of them; at the end of a pass still in that pass. Without what is counted: samples and bad
-  /// records.
+  /// The position after the last row returned; at the end of a pass still in that pass. Its counts of samples and bad
+  /// records are not set.
   ReaderPosition position() const;
 
  private:

@@ -8,9 +8,10 @@
 namespace hctr {
 namespace {
 
-class CriteoRows : public RowMaker {
+class CriteoRowMaker : public RowMaker {
  public:
-  explicit CriteoRows(const CriteoStyle& style) : style_(style), wide_keys_(static_cast<int32_t>(style.wide_keys())) {}
+  explicit CriteoRowMaker(const CriteoStyle& style)
+      : style_(style), wide_keys_(static_cast<int32_t>(style.wide_keys())) {}
   size_t columns() const override { return 1 + kCriteoIntegers + kCriteoCategories; }
 
   std::string make(Cells cells, const RowMajor::Row& row) const override {
@@ -109,7 +110,7 @@ CriteoStyle criteo_style(const CriteoTextOptions& options) {
 }
 
 TextFormat criteo_text_format(const DataSection& section) {
-  auto rows = std::make_shared<const CriteoRows>(criteo_style(section.options.get<CriteoTextOptions>()));
+  auto rows = std::make_shared<const CriteoRowMaker>(criteo_style(section.options.get<CriteoTextOptions>()));
   return {kCriteoGrammar, false, [rows](Cells) { return rows; }};
 }
 

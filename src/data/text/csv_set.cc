@@ -29,9 +29,9 @@ std::string unexpected(const std::string& column, const char* expected, std::str
 }
 
 /// The rules, and where a file has the columns they speak of.
-class CsvRows : public RowMaker {
+class CsvRowMaker : public RowMaker {
  public:
-  CsvRows(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns)
+  CsvRowMaker(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns)
       : rules_(std::move(rules)), columns_(columns.size()) {
     const auto place = [&](const std::string& column) {
       const auto found = std::find(columns.begin(), columns.end(), column);
@@ -168,7 +168,7 @@ TextFormat csv_text_format(const DataSection& section) {
     for (size_t i = 0; columns.size() < first.size() && names.empty(); ++i) columns.push_back(std::to_string(i + 1));
     if (columns.size() != first.size())
       throw Error(Kind::data, cat("it has ", first.size(), " values, but \"columns\" names ", columns.size()));
-    return std::make_shared<const CsvRows>(rules, columns);
+    return std::make_shared<const CsvRowMaker>(rules, columns);
   };
   return {csv_grammar(options), options.header, maker};
 }

@@ -45,7 +45,7 @@ class TextSet : public SampleSet {
   const std::vector<fs::path>& files() const override { return files_; }
   int64_t samples() const override { return samples_; }
 
-  std::unique_ptr<Cutter> open(size_t file, Place from) override {
+  std::unique_ptr<Cutter> open(size_t file, FilePosition from) override {
     know(file);
     const int64_t offset = from.offset > 0 ? from.offset : known_[file].first_record;
     if (cut_by_arithmetic(file)) return std::make_unique<RangeCutter>(files_[file], offset);
@@ -53,7 +53,7 @@ class TextSet : public SampleSet {
   }
 
   std::unique_ptr<Parser> parser() const override;
-  bool can_be_shared() const override { return policy_ != BadRecordPolicy::skip; }
+  bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
   friend class TextParser;

@@ -95,7 +95,7 @@ OpenData open_norm(const fs::path& path, const DataSection& section, const Inspe
                         info->header.label_dim, ", dense_dim ", info->header.dense_dim, ", slot_num ",
                         info->header.slot_num, ", keys of ", info->key_bytes * 8, " bits");
   open.shape = record_shape(section);
-  open.cutter = std::make_unique<NormCutter>(info, Place{});
+  open.cutter = std::make_unique<NormCutter>(info, FilePosition{});
   open.parse = [info](Chunk& chunk, SampleBlock& block) {
     if (chunk.source) find_norm_records(*info, chunk);  // a single record of a chunk has been found
     ParseScratch scratch;

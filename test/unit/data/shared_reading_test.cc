@@ -296,9 +296,9 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
   }
 }
 
-TEST(Share, FindsTheRowsThatItCounts) {
-  for (const Share share :
-       {Share{10, 0, 5}, Share{10, 5, 10}, Share{7, 2, 4}, Share{1, 0, 0}, Share{1, 0, 1}, Share{9, 3, 6}})
+TEST(RankSlice, FindsTheRowsThatItCounts) {
+  for (const RankSlice share : {RankSlice{10, 0, 5}, RankSlice{10, 5, 10}, RankSlice{7, 2, 4}, RankSlice{1, 0, 0},
+                                RankSlice{1, 0, 1}, RankSlice{9, 3, 6}})
     for (int64_t first = -25; first < 30; ++first)
       for (const int64_t count : {0, 1, 5, 40}) {
         std::vector<RowSpan> spans;

@@ -55,7 +55,7 @@ Found walked(const std::shared_ptr<const NormInfo>& info) {
 }
 
 /// By ranges, which threads read side by side.
-Found ranged(const std::shared_ptr<const NormInfo>& info, int64_t bytes, int threads, Place from = {}) {
+Found ranged(const std::shared_ptr<const NormInfo>& info, int64_t bytes, int threads, FilePosition from = {}) {
   Found found;
   found.problem = message_of([&] {
     NormCutter cutter(info, from, bytes);
@@ -153,13 +153,13 @@ TEST(NormCutter, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
     write_rows(folder / "a", style_of(section, check, key_bytes), random_rows(section, 300, 9, 100, bags));
     const auto info =
         std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));
-    std::vector<Place> begins;
+    std::vector<FilePosition> begins;
     NormCutter cutter(info, {}, 700);
     for (Chunk chunk; cutter.next(chunk);) {
       find_norm_records(*info, chunk);
       begins.push_back(chunk.begin);
     }
-    EXPECT_EQ(begins.back(), (Place{300, info->bytes}));
+    EXPECT_EQ(begins.back(), (FilePosition{300, info->bytes}));
     for (size_t i = 0; i < begins.size(); i += 5) {
       NormCutter again(info, begins[i], 700);
       size_t at = i;

@@ -1,4 +1,4 @@
-// Which rows of a set are those of one rank.
+// Which rows of a set belong to one rank.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +14,17 @@ struct RowSpan {
   bool operator==(const RowSpan&) const = default;
 };
 
-/// Rows [begin, end) of each batch of `batch` rows. Rows are counted from the first of the first batch; those in front
-/// of it are in no share.
-struct Share {
+/// Rows [begin, end) of each batch of `batch` rows. Rows are counted from the first row of the first batch; negative
+/// rows, before it, belong to no slice.
+struct RankSlice {
   int64_t batch, begin, end;
 
-  /// How many rows below `row` are in the share.
+  /// The number of rows below `row` in the slice.
   int64_t below(int64_t row) const {
     if (row <= 0) return 0;
     return row / batch * (end - begin) + std::clamp<int64_t>(row % batch - begin, 0, end - begin);
   }
-  /// Which of the `count` rows from `first` on are in the share, counted from there.
+  /// Finds which of the `count` rows from `first` on are in the slice. The spans count from `first`.
   void find(int64_t first, int64_t count, std::vector<RowSpan>& spans) const {
     spans.clear();
     for (int64_t at = std::max<int64_t>(first, 0) / batch * batch; at < first + count; at += batch) {

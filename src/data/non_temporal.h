@@ -8,8 +8,8 @@
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)  // that sanitizer does not see them
 #include <emmintrin.h>
 namespace hctr {
-inline void store_past_cache(int64_t* to, int64_t value) { _mm_stream_si64(reinterpret_cast<long long*>(to), value); }
-inline void store_past_cache(float* to, float value) {
+inline void store_non_temporal(int64_t* to, int64_t value) { _mm_stream_si64(reinterpret_cast<long long*>(to), value); }
+inline void store_non_temporal(float* to, float value) {
   _mm_stream_si32(reinterpret_cast<int*>(to), std::bit_cast<int>(value));
 }
 /// Before another thread is told of them.
@@ -18,7 +18,7 @@ inline void finish_stores() { _mm_sfence(); }
 #else
 namespace hctr {
 template <class T>
-void store_past_cache(T* to, T value) {
+void store_non_temporal(T* to, T value) {
   *to = value;
 }
 inline void finish_stores() {}
@@ -28,13 +28,13 @@ inline void finish_stores() {}
 namespace hctr {
 
 /// How rows are written into batches; false: by plain stores, for comparison.
-inline constexpr bool kPastCache = true;
+inline constexpr bool kNonTemporal = true;
 
 /// Whole lines of 64 bytes should be filled one after the other.
-template <bool kPast, class T>
+template <bool kStream, class T>
 void store(T* to, T value) {
-  if constexpr (kPast)
-    store_past_cache(to, value);
+  if constexpr (kStream)
+    store_non_temporal(to, value);
   else
     *to = value;
 }

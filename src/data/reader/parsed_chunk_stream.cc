@@ -1,0 +1,103 @@
+#include "data/reader/parsed_chunk_stream.h"
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+std::future<int64_t> ready_future(int64_t number) {
+  std::promise<int64_t> promise;
+  promise.set_value(number);
+  return promise.get_future();
+}
+
+}  // namespace
+
+ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options, const ReaderPosition& from,
+                                     int workers, Recycler<SampleBlock>& blocks, BadRecordReport& bad_report,
+                                     std::optional<RankSlice> slice)
+    : set_(set),
+      slice_(slice),
+      next_row_(ready_future(-from.rows)),
+      blocks_(blocks),
+      bad_report_(bad_report),
+      bad_records_(from.bad_records),
+      pass_(from.pass),
+      pass_rows_(from.file + from.record + from.offset + from.rows + from.taken > 0),
+      source_(set, options, from),
+      workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {}
+
+bool ParsedChunkStream::cut(Work& work) {
+  const bool more = source_.next(work.chunk);
+  work.pass = source_.pass();
+  work.file = source_.file();
+  if (slice_ && more) {
+    work.first_row = std::move(next_row_);
+    work.next_row = {};
+    next_row_ = work.next_row.get_future();
+  }
+  return more;
+}
+
+void ParsedChunkStream::select_rows(Work& work, ParsedChunk& parsed) try {
+  parsed.rows = work.parser->count(work.chunk);
+  parsed.first_row = work.first_row.get();
+  work.next_row.set_value(parsed.first_row + parsed.rows);
+  slice_->find(parsed.first_row, parsed.rows, work.selected);
+} catch (const std::future_error&) {
+  throw EarlierChunkFailed(Kind::data, cat("'", bad_report_.set, "': rows before could not be read"));
+}
+
+ParsedChunkStream::Result ParsedChunkStream::parse(Work& work) {
+  if (!work.parser) work.parser = set_.parser();
+  const std::shared_ptr<SampleBlock> samples = blocks_.acquire();
+  samples->one_hot = false;
+  ParsedChunk parsed;
+  if (slice_) select_rows(work, parsed);
+  const RowSelection rows = slice_ ? RowSelection(work.selected) : RowSelection();
+  BadRecords bad = work.parser->parse_rows(work.chunk, rows, *samples);
+  if (slice_)
+    HCTR_EXPECT(samples->rows == rows.count(0), samples->rows, " rows were parsed of ", rows.count(0));
+  else
+    parsed.rows = samples->rows;
+  parsed_rows_ += samples->rows;
+  const FilePosition& begin = work.chunk.begin;
+  parsed.begin = {.pass = work.pass, .file = work.file, .record = begin.record, .offset = begin.offset};
+  parsed.samples = samples;
+  return {std::move(parsed), std::move(bad), work.chunk.file};
+}
+
+std::optional<ParsedChunk> ParsedChunkStream::next() {
+  std::optional<Result> result = workers_.next();
+  if ((!result || result->chunk.begin.pass != pass_) && pass_rows_ == 0) fail_empty();  // it would repeat for ever
+  if (!result) return std::nullopt;
+  if (result->chunk.begin.pass != pass_) pass_rows_ = pass_bad_ = 0;
+  pass_ = result->chunk.begin.pass;
+  pass_rows_ += result->chunk.rows;
+  result->chunk.begin.bad_records = bad_records_;
+  count_bad_records(*result);
+  result->chunk.bad_records = bad_records_;
+  return std::move(result->chunk);
+}
+
+void ParsedChunkStream::count_bad_records(const Result& result) {
+  const BadRecords& bad = result.bad;
+  if (bad.count == 0) return;
+  bad_records_ += bad.count;
+  pass_bad_ += bad.count;
+  if (bad_report_.most && bad_records_ > *bad_report_.most)
+    throw Error(Kind::data,
+                cat("'", bad_report_.set, "': ", bad_records_, " bad records, and \"max_bad_records\" allows ",
+                    *bad_report_.most, "; one of the last: ", bad.first));
+  if (bad_report_.files.insert(result.file).second)
+    bad_report_.log.warning(bad.first, "; left out, as are other bad records of this file");
+}
+
+void ParsedChunkStream::fail_empty() const {
+  throw Error(Kind::data, pass_bad_ > 0
+                              ? cat("'", bad_report_.set, "': every record of the set is bad (", pass_bad_,
+                                    " of them); the warnings say why")
+                              : cat("'", bad_report_.set, "': the data set is empty: its files hold no records"));
+}
+
+}  // namespace hctr

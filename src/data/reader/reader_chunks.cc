@@ -1,0 +1,109 @@
+// Reading by chunks: see reader.h.
+#include <algorithm>
+#include <thread>
+
+#include "base/queue.h"
+#include "base/thread_pool.h"
+#include "data/reader/buffer_ring.h"
+#include "data/reader/reader_run.h"
+#include "data/reader/row_stream.h"
+
+namespace hctr {
+namespace {
+
+/// The rows of a batch, found but not laid out yet.
+struct BatchRows {
+  Rows all;
+  int64_t rows;  ///< of all ranks
+  ReaderPosition after;
+  int64_t skipped;
+};
+
+/// This rank's rows, where only these are parsed. When shuffling, rows of every rank are in every chunk.
+std::optional<RankSlice> slice_of(const ReaderSet& set) {
+  if (set.options.ranks == 1 || set.options.shuffle > 0 || !set.samples->can_select_rows()) return {};
+  return RankSlice{.batch = set.options.batch, .begin = set.rank_begin, .end = set.rank_end};
+}
+
+class ChunkRun : public ReaderRun {
+ public:
+  ChunkRun(ReaderSet& of, const ReaderPosition& start)
+      : set_(of),
+        from_(start),
+        chunks_(*of.samples, of.pass_options(), start, of.options.workers, of.blocks, of.bad_report, slice_of(of)),
+        ready_(of.buffers.size()),
+        ring_(of.buffers.size()),
+        filling_(std::max(1, of.options.workers / 2)),
+        collector_([this] { collect(); }),
+        filler_([this] { fill_buffers(); }) {}
+
+  ~ChunkRun() override {
+    chunks_.close();
+    batches_.close();
+    ready_.close();
+    ring_.close();
+    collector_.join();
+    filler_.join();
+  }
+
+  std::optional<ReadyBatch> next() override { return ready_.pop(); }
+  void release(int buffer) override { ring_.release(static_cast<size_t>(buffer)); }
+  int64_t parsed_rows() const override { return chunks_.parsed_rows(); }
+
+ private:
+  /// The collector: divides the rows, in their order, among batches.
+  void collect() try {
+    const auto stream = set_.options.shuffle > 0 ? shuffled(chunks_, from_, set_.options.shuffle, set_.options.seed)
+                                                 : in_order(chunks_, from_);
+    int64_t samples = from_.samples;
+    for (;;) {
+      BatchRows batch{};
+      batch.rows = stream->next(set_.options.batch, batch.all);
+      if (batch.rows == 0 || (batch.rows < set_.options.batch && !set_.options.keep_last_partial)) break;
+      if (!chunks_.slice()) batch.all.keep_slice(set_.rank_begin, set_.rank_end);
+      samples += batch.rows;
+      batch.after = stream->position();
+      batch.after.samples = samples;
+      batch.skipped = stream->bad_records();
+      const bool last = batch.rows < set_.options.batch;
+      if (!batches_.push(std::move(batch))) return;
+      if (last) break;
+    }
+    batches_.close();
+  } catch (...) {
+    batches_.fail(std::current_exception());
+  }
+
+  /// The filler: lays batch after batch out in buffer after buffer, while the collector gathers the next one.
+  void fill_buffers() try {
+    for (size_t buffer = 0;; buffer = (buffer + 1) % set_.buffers.size()) {
+      const std::optional<BatchRows> batch = batches_.pop();
+      if (!batch) break;
+      if (!ring_.acquire(buffer)) return;
+      fill_batch(set_.layout, set_.buffers[buffer], batch->all.ranges, filling_);
+      set_.describe(*BatchView(set_.layout, set_.buffers[buffer]).state, batch->rows,
+                    batch->after.samples - batch->rows);
+      if (!ready_.push({static_cast<int>(buffer), batch->after, batch->skipped})) return;
+    }
+    ready_.close();
+  } catch (...) {
+    ready_.fail(std::current_exception());
+  }
+
+  ReaderSet& set_;
+  ReaderPosition from_;
+  ParsedChunkStream chunks_;
+  BoundedQueue<BatchRows> batches_{1};
+  BoundedQueue<ReadyBatch> ready_;
+  BufferRing ring_;
+  ThreadPool filling_;              // laying rows out takes about half as long as parsing them
+  std::thread collector_, filler_;  // last: they use the other members
+};
+
+}  // namespace
+
+std::unique_ptr<ReaderRun> run_by_chunks(ReaderSet& set, const ReaderPosition& from) {
+  return std::make_unique<ChunkRun>(set, from);
+}
+
+}  // namespace hctr
