@@ -114,7 +114,7 @@ constexpr NotRun kNotRun[] = {
     {R"(mpirun |cat > hosts|#!/bin/bash\n#SBATCH)", "needs several hosts; RanksTest starts processes"},
     {R"(build/cuda/|compute-sanitizer )", "needs a GPU"},
     {R"((mkdir -p found && )?build/cpu-(fuzz|asan|tsan)/)", "belongs to another build"},
-    {R"(build/\w+/bin/(unit|integration|e2e)_tests)", "runs tests"},
+    {R"(([A-Z_]+=\S+ )?build/\w+/bin/(unit|integration|e2e)_tests)", "runs tests"},
 };
 
 std::string why_not_run(const std::string& command) {
