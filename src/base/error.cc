@@ -51,8 +51,8 @@ int exit_code(Kind kind) {
 Error Error::with_context(std::string_view what) const { return Error(kind_, cat(this->what(), "\n  while ", what)); }
 
 void broken_promise(const char* file, int line, const std::string& message) {
-  const char* room = std::strstr(file, "src/");
-  throw Error(Kind::bug, cat(message, "; ", room ? room : file, ":", line));
+  const char* path = std::strstr(file, "src/");
+  throw Error(Kind::bug, cat(message, "; ", path ? path : file, ":", line));
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Whole files: read, written so that a half-written one never bears the final name, and their folders.
+// Reading whole files, and writing files that appear under their name only when complete.
 #pragma once
 
 #include <cstdio>
@@ -19,14 +19,14 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 /// Opens for reading. Errors: Error(io) "cannot open <what> '<path>': <reason>".
 File open_to_read(const fs::path&, std::string_view what);
 
-/// The whole content. Errors: Error(io) naming the file and the system's reason.
+/// Returns the content of a file. Errors: Error(io) naming the file and the reason of the system.
 std::string read_text(const fs::path&, std::string_view what);
 
-/// Creates the folder of `path`, and its parents, where missing. Errors: Error(io).
+/// Creates the folder of `path`, and its parents, if they are missing. Errors: Error(io).
 void create_parent_folder(const fs::path& path);
 
-/// A file under a temporary name beside its final one; commit() flushes it to disk and renames it. A writer destroyed
-/// without commit() leaves nothing. Errors: Error(io) from every member that writes.
+/// Writes a file under a temporary name in the same folder. commit() flushes it to disk and renames it. Without
+/// commit() the destructor removes the file. Errors: Error(io) from every member that writes.
 class AtomicFile {
  public:
   explicit AtomicFile(fs::path path);
@@ -36,7 +36,7 @@ class AtomicFile {
 
   void write(const void* bytes, size_t count);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  /// Writes at an absolute offset, then returns to the end: for counts in headers known only at the end.
+  /// Writes at an absolute offset, then returns to the end. For counts in a header that are known only at the end.
   void write_at(long offset, const void* bytes, size_t count);
   void commit();
   const fs::path& path() const { return path_; }
@@ -46,7 +46,7 @@ class AtomicFile {
   File file_;
 };
 
-/// AtomicFile for a whole text.
+/// Writes a whole file by AtomicFile.
 void write_text(const fs::path&, std::string_view text);
 
 }  // namespace hctr

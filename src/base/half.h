@@ -1,5 +1,5 @@
-// The two-byte floating-point types, usable with and without the CUDA toolkit. Storage only: arithmetic is in float.
-// (With platform.h the only file that asks which compiler is reading: device code has instructions for this.)
+// The two-byte floating-point types, usable with and without the CUDA toolkit. For storage only: arithmetic is in
+// float. Like platform.h, this file tests for the device compiler: GPUs have instructions for the conversions.
 #pragma once
 
 #include <bit>
@@ -39,9 +39,9 @@ HCTR_HD inline Half::Half(float value) {
   const uint32_t u = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (u >> 16) & 0x8000u;
   const uint32_t magnitude = u & 0x7fffffffu;
-  // All cases are worked out and one is chosen, so that loops over it vectorize.
+  // Computes all cases and selects one, without branches, so that loops over it vectorize.
   const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
-  // Subnormal: adding 0.5 lines the mantissa up so that the float adder rounds it as binary16 would.
+  // Subnormal: adding 0.5 aligns the mantissa so that the float addition rounds it as binary16 would.
   const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
   const uint32_t finite = magnitude < 0x38800000u ? small : normal;
   const uint32_t rounded = magnitude >= 0x477ff000u ? 0x7c00u : finite;  // 0x7c00: infinity
@@ -57,7 +57,7 @@ HCTR_HD inline Half::operator float() const {
 #else
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const uint32_t magnitude = bits & 0x7fffu;
-  // Exponent and mantissa in their places, then 2^112 for the difference of the biases: exact, subnormals included.
+  // Shifts exponent and mantissa, then multiplies by 2^112, the difference of the biases: exact, also for subnormals.
   const float value = std::bit_cast<float>(magnitude << 13) * std::bit_cast<float>(0x77800000u);
   const uint32_t special = magnitude >= 0x7c00u ? 0x7f800000u : 0u;  // infinity or NaN
   return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | special | sign);

@@ -1,4 +1,4 @@
-// The log for people: one event a line, written to a sink that the caller chooses.
+// The human-readable log: one line per event, written to a sink that the caller chooses.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace hctr {
 
 enum class Level { info, warning, error };
 
-/// A sink of lines with a level. Any thread may log; lines do not mix.
+/// Thread-safe: lines of several threads do not mix.
 class Log {
  public:
   using Sink = std::function<void(Level, std::string_view line)>;
@@ -19,7 +19,7 @@ class Log {
   explicit Log(Sink sink) : sink_(std::move(sink)) {}
   /// Writes to the standard error stream: "line", "warning: line", "error: line".
   static Log to_stderr();
-  /// Drops every line.
+  /// Discards every line.
   static Log silent();
 
   template <class... Parts>

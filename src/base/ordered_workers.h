@@ -1,5 +1,4 @@
-// Threads that take items from one source in turn, work on them side by side, and hand the results over in the items'
-// order.
+// Threads that process the items of one source in parallel, and return the results in the order of the items.
 #pragma once
 
 #include <functional>
@@ -13,16 +12,15 @@
 
 namespace hctr {
 
-/// Each thread keeps one Item and has it filled again and again, so an Item may own buffers and scratch memory.
-/// An item gets its place in line when the source fills it: the order of results does not depend on the number of
-/// threads.
+/// Each thread reuses one Item, so an Item may own buffers and scratch memory. The order of results is the order in
+/// which the source filled the items. It does not depend on the number of threads.
 template <class Item, class Result>
 class OrderedWorkers {
  public:
-  /// `source` fills an item, or returns false at the end; called by one thread at a time. `work` is called by all at
-  /// once. Results that nobody has taken yet: at most 2 * threads + 2.
+  /// `source` fills an item, or returns false at the end; it is called by one thread at a time. `work` is called
+  /// concurrently. At most 2 * threads + 2 results are queued.
   OrderedWorkers(int threads, std::function<bool(Item&)> source, std::function<Result(Item&)> work)
-      : source_(std::move(source)), work_(std::move(work)), line_(2 * static_cast<size_t>(threads) + 2) {
+      : source_(std::move(source)), work_(std::move(work)), results_(2 * static_cast<size_t>(threads) + 2) {
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
   }
   ~OrderedWorkers() {
@@ -32,16 +30,16 @@ class OrderedWorkers {
   OrderedWorkers(const OrderedWorkers&) = delete;
   OrderedWorkers& operator=(const OrderedWorkers&) = delete;
 
-  /// The next result; empty at the end, or when closed. Rethrows what source or work threw for that item.
+  /// Returns the next result, or nothing at the end or after close(). Rethrows what source or work threw for the item.
   std::optional<Result> next() {
-    std::optional<Place> place = line_.pop();
-    return place ? place->get() : std::nullopt;
+    std::optional<FutureResult> result = results_.pop();
+    return result ? result->get() : std::nullopt;
   }
-  /// Nothing more is wanted; wakes next().
-  void close() { line_.close(); }
+  /// Stops the threads and wakes next().
+  void close() { results_.close(); }
 
  private:
-  using Place = std::future<std::optional<Result>>;
+  using FutureResult = std::future<std::optional<Result>>;
 
   void run() {
     Item item;
@@ -49,17 +47,17 @@ class OrderedWorkers {
       std::promise<std::optional<Result>> promise;
       try {
         {
-          const std::lock_guard turn(source_mutex_);
-          if (!line_.push(promise.get_future())) return;
+          const std::lock_guard lock(source_mutex_);
+          if (!results_.push(promise.get_future())) return;
           if (!source_(item)) {
-            line_.close();
+            results_.close();
             promise.set_value(std::nullopt);
             return;
           }
         }
         promise.set_value(work_(item));
       } catch (...) {
-        line_.close();  // nothing behind an error is wanted
+        results_.close();  // results after an error are not needed
         promise.set_exception(std::current_exception());
         return;
       }
@@ -69,7 +67,7 @@ class OrderedWorkers {
   std::function<bool(Item&)> source_;
   std::function<Result(Item&)> work_;
   std::mutex source_mutex_;
-  BoundedQueue<Place> line_;
+  BoundedQueue<FutureResult> results_;
   std::vector<std::thread> threads_;
 };
 

@@ -1,4 +1,4 @@
-// What this build contains, as constants; the only file with #ifdef, but where structure_test says why.
+// What this build contains, as constants. Other files have no #ifdef; structure_test lists the exceptions and why.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -7,7 +7,8 @@
 #define HCTR_HD
 #endif
 
-/// Before a loop: no iteration reads what another one wrote, so it may be vectorized although pointers may be equal.
+/// Placed before a loop: no iteration reads what another one writes, so it may be vectorized although pointers may be
+/// equal.
 #if defined(__clang__)
 #define HCTR_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)

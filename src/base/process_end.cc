@@ -8,14 +8,14 @@
 namespace hctr {
 namespace {
 
-std::atomic<bool> abruptly = false;
+std::atomic<bool> skip_exit_handlers = false;
 
 }  // namespace
 
-void threads_outlive_main() { abruptly = true; }
+void threads_outlive_main() { skip_exit_handlers = true; }
 
 void end_process(int exit_code) {
-  if (!abruptly) std::exit(exit_code);
+  if (!skip_exit_handlers) std::exit(exit_code);
   std::cout.flush();
   std::fflush(nullptr);
   std::_Exit(exit_code);

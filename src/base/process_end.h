@@ -1,14 +1,14 @@
-// How programs end.
+// Ending the process, with or without exit handlers.
 #pragma once
 
 namespace hctr {
 
-/// As returning `exit_code` from main() does, after its objects are gone; but without exit handlers once
-/// threads_outlive_main() was called.
+/// Ends the process as returning `exit_code` from main() does, but without exit handlers if threads_outlive_main() was
+/// called. Call it after the objects of main() are destroyed.
 [[noreturn]] void end_process(int exit_code);
 
-/// From now on threads run that nobody can end or wait for, as those in which NCCL takes communicators apart: what exit
-/// handlers destroy they still use.
+/// Says that threads run which cannot be stopped or joined, such as those in which NCCL destroys communicators. They
+/// may still use what exit handlers would destroy.
 void threads_outlive_main();
 
 }  // namespace hctr

@@ -26,7 +26,7 @@ std::string with_unit_prefix(double value) {
     const char* suffix;
   } steps[] = {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
   for (const auto& step : steps)
-    if (value >= step.scale * 0.9995) {  // what rounds to 1000 is 1.00 of the next prefix
+    if (value >= step.scale * 0.9995) {  // a value that rounds to 1000 is 1.00 of the next prefix
       const double scaled = value / step.scale;
       return formatted(scaled >= 99.95 ? "%.0f" : scaled >= 9.995 ? "%.1f" : "%.2f", scaled) + step.suffix;
     }
@@ -49,12 +49,12 @@ Progress::Progress(std::string what, std::string unit, int64_t total)
       start_(Clock::now()),
       drawn_(start_),
       terminal_(::isatty(STDERR_FILENO) == 1) {
-  if (terminal_) drawn_ -= kRedraw;  // the first at() is seen at once
+  if (terminal_) drawn_ -= kRedraw;  // the first update() draws immediately
 }
 
 Progress::~Progress() { clear(); }
 
-void Progress::at(int64_t done, std::string_view remark) {
+void Progress::update(int64_t done, std::string_view remark) {
   done_ = done;
   const auto now = Clock::now();
   if (now - drawn_ < (terminal_ ? kRedraw : kNextLine)) return;
@@ -78,7 +78,7 @@ void Progress::clear() {
 void Progress::draw(int64_t done, std::string_view remark, bool last) {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
-  const bool known = !last && total_ > 0 && done <= total_;  // a file may have grown since it was asked for its size
+  const bool known = !last && total_ > 0 && done <= total_;  // a file may have grown since its size was read
   std::string line = what_ + ": ";
   if (known && terminal_) {
     const int width = 24, filled = static_cast<int>(static_cast<double>(width) * static_cast<double>(done) /

@@ -1,4 +1,4 @@
-// A progress line with rate and time left: redrawn in place on a terminal, a plain line now and then elsewhere.
+// A progress line with rate and time left: redrawn in place on a terminal, else a new line every few seconds.
 #pragma once
 
 #include <chrono>
@@ -11,18 +11,18 @@ namespace hctr {
 /// Counts `done` of `total` units of work. Used by one thread at a time. Writes to the standard error stream.
 class Progress {
  public:
-  /// `what` names the work, `unit` what is counted ("rows", "samples"). total 0 means unknown; so does one that is
-  /// exceeded.
+  /// `what` names the work, `unit` what is counted ("rows", "samples"). A total of 0, or one that is exceeded, means
+  /// unknown.
   Progress(std::string what, std::string unit, int64_t total);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Sets the work done so far, with a remark to show behind it; redraws at most a few times a second.
-  void at(int64_t done, std::string_view remark = {});
-  /// Ends with a last line: total work, time, rate.
+  /// Sets the work done so far, and a remark to append. Redraws at most a few times a second.
+  void update(int64_t done, std::string_view remark = {});
+  /// Writes the last line: total work, time, rate.
   void finish();
-  /// Wipes the line so that other text can be written; the next at() draws it again.
+  /// Clears the line so that other text can be written. The next update() draws it again.
   void clear();
 
  private:

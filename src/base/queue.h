@@ -1,4 +1,4 @@
-// A bounded queue between threads. Closing it wakes everyone; an exception put in comes out at the other end.
+// A bounded queue between threads. Closing it wakes all of them; an exception passed to fail() is rethrown by pop().
 #pragma once
 
 #include <condition_variable>
@@ -15,21 +15,22 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
-  /// Waits for room. False when the queue was closed: the item was not taken and the producer should stop.
+  /// Waits while the queue is full. Returns false if the queue is closed: the item is dropped, and the producer should
+  /// stop.
   bool push(T item) {
     std::unique_lock lock(mutex_);
-    room_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
+    not_full_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
     if (closed_) return false;
     items_.push_back(std::move(item));
     lock.unlock();
-    some_.notify_one();
+    not_empty_.notify_one();
     return true;
   }
 
-  /// Waits for an item. Empty when the queue was closed and drained; throws what fail() was given, once drained.
+  /// Waits for an item. Once the queue is closed and drained it returns nothing, or throws the error passed to fail().
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);
-    some_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    not_empty_.wait(lock, [&] { return closed_ || !items_.empty(); });
     if (items_.empty()) {
       if (error_) std::rethrow_exception(error_);
       return std::nullopt;
@@ -37,13 +38,13 @@ class BoundedQueue {
     T item = std::move(items_.front());
     items_.pop_front();
     lock.unlock();
-    room_.notify_one();
+    not_full_.notify_one();
     return item;
   }
 
-  /// No more items will come (from the producer), or are wanted (from the consumer). Items inside can still be popped.
+  /// Called by the producer (no more items) or the consumer (no more needed). Queued items can still be popped.
   void close() { finish(nullptr); }
-  /// As close(), and consumers get `error` after the items inside.
+  /// Like close(), and pop() throws `error` after the queued items.
   void fail(std::exception_ptr error) { finish(std::move(error)); }
 
  private:
@@ -53,13 +54,13 @@ class BoundedQueue {
       if (!closed_) error_ = std::move(error);
       closed_ = true;
     }
-    room_.notify_all();
-    some_.notify_all();
+    not_full_.notify_all();
+    not_empty_.notify_all();
   }
 
   const size_t capacity_;
   std::mutex mutex_;
-  std::condition_variable room_, some_;
+  std::condition_variable not_full_, not_empty_;
   std::deque<T> items_;
   std::exception_ptr error_;
   bool closed_ = false;

@@ -14,7 +14,7 @@ struct Random4 {
   uint32_t v[4];
 };
 
-/// A bijection of 64-bit integers that mixes every bit into every other (the finalizer of SplitMix64).
+/// A bijection of 64-bit integers in which every bit affects every other (the finalizer of SplitMix64).
 HCTR_HD constexpr uint64_t mix64(uint64_t x) {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -22,7 +22,7 @@ HCTR_HD constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// The stream that belongs to a stable name ("dropout1", "table:wide"). FNV-1a, then mixed.
+/// The stream number of a stable name ("dropout1", "table:wide"): FNV-1a, then mix64.
 constexpr uint64_t stream_of(std::string_view name) {
   uint64_t h = 0xcbf29ce484222325ULL;
   for (const char c : name) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;
@@ -57,18 +57,18 @@ HCTR_HD inline uint32_t random_bits(uint64_t key, uint64_t hi, uint64_t index) {
   return philox(key, hi, index >> 2).v[index & 3];
 }
 
-/// Values first, first + 1, ... of the same sequence, many times faster than one by one. Host only.
+/// Values first, first + 1, ... of the same sequence, many times faster than single calls. Host only.
 void random_bits(uint64_t key, uint64_t hi, uint64_t first, int64_t count, uint32_t* values);
 
-/// Uniform on [0, 1) with 24 bits; exact in float, so every device gives the same value.
+/// Uniform on [0, 1) with 24 bits. Exact in float, so every device returns the same value.
 HCTR_HD inline float unit_float(uint32_t bits) { return static_cast<float>(bits >> 8) * (1.0f / 16777216.0f); }
 
-/// Uniform on [-bound, bound): one rounding, so every device gives the same value.
+/// Uniform on [-bound, bound). Rounds once, so every device returns the same value.
 HCTR_HD inline float symmetric_float(uint32_t bits, float bound) {
   return static_cast<float>(static_cast<int32_t>(bits >> 8) - 8388608) * (bound * (1.0f / 8388608.0f));
 }
 
-/// Standard normal from two 32-bit values (Box and Muller 1958). Host only in use: transcendental functions differ
+/// Standard normal from two 32-bit values (Box and Muller 1958). Used on the host only: transcendental functions differ
 /// between devices in the last bit.
 double standard_normal(uint32_t a, uint32_t b);
 

@@ -1,4 +1,4 @@
-// Parallel loops on a fixed set of threads. The split into chunks depends on the range and the grain alone, so results
+// Parallel loops on a fixed set of threads. The split into chunks depends only on the range and the grain, so results
 // do not depend on the number of threads.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace hctr {
 
 class ThreadPool {
  public:
-  /// `threads` including the caller's; 1 runs everything in the caller.
+  /// `threads`: including the caller's; with 1 everything runs in the caller.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -18,8 +18,8 @@ class ThreadPool {
 
   int threads() const;
 
-  /// Calls body(begin, end) for [0, count) cut into chunks of `grain`; returns when all are done and rethrows the first
-  /// exception. One caller at a time; body must not call parallel_for of the same pool.
+  /// Calls body(begin, end) for every chunk of `grain` items of [0, count). Returns when all calls have returned, and
+  /// rethrows the first exception. One caller at a time; body must not call parallel_for of the same pool.
   void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t begin, int64_t end)>& body);
 
  private:
@@ -27,7 +27,7 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
-/// The cores this process may use (affinity and container limits taken into account), at least 1.
+/// The number of cores this process may use, by its affinity and container limits; at least 1.
 int usable_cores();
 
 }  // namespace hctr

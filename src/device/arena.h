@@ -1,4 +1,4 @@
-// Turns a list of specs into one buffer and stable tensors, once.
+// One allocation for many tensors.
 #pragma once
 
 #include <cstddef>
@@ -10,27 +10,29 @@
 
 namespace hctr {
 
-/// Ask for tensors with add(); build() allocates one zeroed buffer for all; then get() gives each, at an address that
-/// stays. Every tensor starts at a multiple of 256 bytes (of 128 where add_alike halved the elements).
+/// First add() every tensor, then build() allocates one zeroed buffer for all of them, then get() returns each.
+/// Addresses do not change. Every tensor starts at a multiple of 256 bytes (128 if add_alike halved the size of
+/// elements).
 class Arena {
  public:
-  /// The ticket for get().
+  /// Returns the ticket that get() takes.
   size_t add(const TensorSpec&);
-  /// The same tensors, under the same tickets, with elements of another type and all in the same order. For an empty
-  /// arena.
+  /// Adds the tensors of another arena, with the same tickets and in the same order, but of another dtype. This arena
+  /// must be empty.
   void add_alike(const Arena&, DType);
   void build(Device);
   Tensor get(size_t ticket) const;
   size_t bytes() const { return bytes_; }
-  /// All of it, of one type, as a flat tensor, padding (zero, and left so by element-wise work on zeros) included.
+  /// The whole buffer as one tensor of one dimension, padding included. Padding is zero and stays so under element-wise
+  /// operators that map zero to zero.
   Tensor flat(DType dtype = DType::f32) const;
 
  private:
-  struct Place {
+  struct Region {
     TensorSpec spec;
     size_t offset;
   };
-  std::vector<Place> places_;
+  std::vector<Region> regions_;
   size_t bytes_ = 0;
   std::optional<Buffer> buffer_;
 };

@@ -18,7 +18,7 @@ namespace {
 
 std::byte* allocate_host(size_t bytes) {
   void* data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  if (!data) throw Error(Kind::device, cat("out of memory: ", bytes, " bytes asked for on the CPU"));
+  if (!data) throw Error(Kind::device, cat("out of memory: ", bytes, " bytes requested on the CPU"));
   std::memset(data, 0, bytes);
   return static_cast<std::byte*>(data);
 }
@@ -75,28 +75,30 @@ HostBuffer::~HostBuffer() {
 }
 
 struct ReservedBuffer::Chunks {
-  struct Piece {
+  struct Chunk {
     size_t offset, bytes;
     uint64_t handle;
   };
-  std::vector<Piece> pieces;
+  std::vector<Chunk> mapped;
 };
 
 namespace {
 
-size_t granule_of(Device device) {
+size_t granularity_of(Device device) {
   if (device.is_cuda()) {
-    if constexpr (kCudaBuild) return cuda::granule(device.index);
+    if constexpr (kCudaBuild) return cuda::granularity(device.index);
   }
   return 1 << 16;
 }
 
-size_t rounded_up(size_t bytes, size_t granule) { return (bytes + granule - 1) / granule * granule; }
+size_t rounded_up(size_t bytes, size_t granularity) { return (bytes + granularity - 1) / granularity * granularity; }
 
 }  // namespace
 
 ReservedBuffer::ReservedBuffer(Device device, size_t most_bytes)
-    : device_(device), most_bytes_(rounded_up(most_bytes, granule_of(device))), chunks_(std::make_unique<Chunks>()) {
+    : device_(device),
+      most_bytes_(rounded_up(most_bytes, granularity_of(device))),
+      chunks_(std::make_unique<Chunks>()) {
   expect_built(device);
   if (device.is_cuda()) {
     if constexpr (kCudaBuild) data_ = static_cast<std::byte*>(cuda::reserve(device.index, most_bytes_));
@@ -126,19 +128,18 @@ ReservedBuffer::~ReservedBuffer() {
 }
 
 void ReservedBuffer::grow(size_t wanted) {
-  wanted = rounded_up(wanted, granule_of(device_));
+  wanted = rounded_up(wanted, granularity_of(device_));
   if (wanted <= bytes_) return;
   if (wanted > most_bytes_)
-    throw Error(Kind::device, cat("a range of ", most_bytes_, " bytes was reserved and ", wanted, " are needed"));
+    throw Error(Kind::device, cat("a range of ", most_bytes_, " bytes was reserved, but ", wanted, " are needed"));
   const size_t more = wanted - bytes_;
   if (device_.is_cuda()) {
     if constexpr (kCudaBuild)
-      chunks_->pieces.push_back({bytes_, more, cuda::map_zeroed(device_.index, data_ + bytes_, more)});
+      chunks_->mapped.push_back({bytes_, more, cuda::map_zeroed(device_.index, data_ + bytes_, more)});
   } else if (::mprotect(data_ + bytes_, more, PROT_READ | PROT_WRITE) != 0) {
-    throw Error(Kind::device, cat("out of memory: ", more, " more bytes asked for on the CPU: ", std::strerror(errno)));
+    throw Error(Kind::device, cat("out of memory: ", more, " more bytes requested on the CPU: ", std::strerror(errno)));
   }
-  // What grows is read at random (embedding rows): large pages halve the time of a lookup. A hint; refusal costs
-  // nothing else.
+  // Embedding rows are read at random: huge pages halve the time of a lookup. Only a hint, so its failure is ignored.
   if (!device_.is_cuda()) ::madvise(data_, wanted, MADV_HUGEPAGE);
   bytes_ = wanted;
 }
@@ -146,11 +147,10 @@ void ReservedBuffer::grow(size_t wanted) {
 void ReservedBuffer::release() {
   if (device_.is_cuda()) {
     if constexpr (kCudaBuild)
-      for (const Chunks::Piece& piece : chunks_->pieces) cuda::unmap(data_ + piece.offset, piece.bytes, piece.handle);
-    chunks_->pieces.clear();
+      for (const Chunks::Chunk& chunk : chunks_->mapped) cuda::unmap(data_ + chunk.offset, chunk.bytes, chunk.handle);
+    chunks_->mapped.clear();
   } else if (bytes_ > 0) {
-    // Mapping anew drops the pages and makes the next ones zero; on failure the old ones stay, which is only memory
-    // kept.
+    // A new mapping drops the pages, and later ones are zero. If it fails the pages stay allocated, which is harmless.
     ::mmap(data_, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
   bytes_ = 0;

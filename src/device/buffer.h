@@ -1,4 +1,4 @@
-// Who owns memory: bytes on one device, host memory the device can copy from, and a range that grows in place.
+// Owners of memory: on a device, on the host for copies to a device, and in a reserved range that grows in place.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace hctr {
 
-/// Bytes on one device, set to zero, aligned to 256. Errors: Error(device) with what was asked for and what is free.
+/// Memory of one device, set to zero, aligned to 256 bytes. Errors: Error(device) with the size requested and the size
+/// free.
 class Buffer {
  public:
   Buffer() = default;
@@ -28,7 +29,7 @@ class Buffer {
   size_t bytes_ = 0;
 };
 
-/// Host memory, set to zero; page-locked when `near` is a GPU, so that copies to it run by themselves.
+/// Host memory, set to zero. If `near` is a GPU it is page-locked, so that copies are asynchronous.
 class HostBuffer {
  public:
   HostBuffer(Device near, size_t bytes);
@@ -45,24 +46,25 @@ class HostBuffer {
   size_t bytes_ = 0;
 };
 
-/// An address range reserved once and filled with memory as needed: growing moves nothing, so recorded work that points
-/// into it stays valid. On CUDA through the driver's virtual memory calls, on the CPU through mmap.
+/// An address range that is reserved once and backed by memory as needed. Growing does not move data, so recorded work
+/// that points into it stays valid. Uses the driver's virtual memory management on CUDA, and mmap on the CPU.
 class ReservedBuffer {
  public:
-  /// Reserves addresses for `most_bytes`; takes no memory yet.
+  /// Reserves addresses for `most_bytes`. Allocates no memory.
   ReservedBuffer(Device, size_t most_bytes);
   ~ReservedBuffer();
   ReservedBuffer(ReservedBuffer&& other) noexcept;
   ReservedBuffer& operator=(ReservedBuffer&&) = delete;
 
-  /// Makes at least the first `bytes` usable; new memory is zero once work queued on the device so far is done.
-  /// Never shrinks. Errors: Error(device) beyond most_bytes or when memory is short; what was usable stays so.
+  /// Makes at least the first `bytes` usable. New memory is zero once the work enqueued on the device before is
+  /// complete. Never shrinks. Errors: Error(device) beyond most_bytes or if memory runs out; usable memory stays
+  /// usable.
   void grow(size_t bytes);
-  /// Gives all memory back and keeps the addresses. The caller makes sure that no work uses it any more.
+  /// Frees all memory and keeps the addresses reserved. No work on the device may still use the memory.
   void release();
 
   std::byte* data() const { return data_; }
-  size_t bytes() const { return bytes_; }  ///< usable now, a multiple of the device's granule
+  size_t bytes() const { return bytes_; }  ///< usable now: a multiple of the device's allocation granularity
   size_t most_bytes() const { return most_bytes_; }
 
  private:
@@ -70,7 +72,7 @@ class ReservedBuffer {
   std::byte* data_ = nullptr;
   size_t bytes_ = 0, most_bytes_ = 0;
   struct Chunks;
-  std::unique_ptr<Chunks> chunks_;  // CUDA: the physical pieces mapped so far
+  std::unique_ptr<Chunks> chunks_;  // CUDA: the physical allocations mapped so far
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// What an operator may touch: device, stream, threads, randomness and the step's scalars.
+// What an operator may use: device, stream, threads, random numbers and the scalars of the step.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,13 @@ namespace hctr {
 
 struct RuntimeOptions {
   int threads = 1;             ///< CPU threads for operators of this rank
-  uint64_t seed = 0;           ///< of all randomness
+  uint64_t seed = 0;           ///< of all random numbers
   bool tf32 = false;           ///< GPU: f32 matrix products may round their operands to TF32
-  bool sync_launches = false;  ///< wait after every kernel, to find one that faults
+  bool sync_launches = false;  ///< synchronize after every kernel, to find one that faults
 };
 
-/// What one rank owns besides tensors: its device's streams and library handles, its threads. Outlives its Contexts.
+/// The resources of one rank other than tensors: streams and library handles of its device, and its threads. Outlives
+/// its Contexts.
 class Runtime {
  public:
   Runtime(Device, RuntimeOptions);
@@ -30,11 +31,11 @@ class Runtime {
   const RuntimeOptions& options() const { return options_; }
   ThreadPool& threads() { return threads_; }
   StreamRef compute_stream() const { return compute_; }  ///< forward, backward, update
-  StreamRef prepare_stream() const {
-    return prepare_;
-  }  ///< upload, lookup, sort: the next batch beside the computing of this one
-  StreamRef exchange_stream() const { return exchange_; }  ///< what ranks exchange beside the computing of dense layers
-  /// Handles of CUDA libraries; null on the CPU. Its type is known to .cu files alone (device/cuda_libraries.cuh).
+  /// Upload, lookup and sort of the next batch, concurrently with the compute stream.
+  StreamRef prepare_stream() const { return prepare_; }
+  /// Exchanges between ranks, concurrently with the dense layers on the compute stream.
+  StreamRef exchange_stream() const { return exchange_; }
+  /// Handles of CUDA libraries; null on the CPU. The type is defined for .cu files only (device/cuda_libraries.cuh).
   struct CudaLibraries;
   CudaLibraries* cuda_libraries() { return libraries_.get(); }
 
@@ -51,7 +52,7 @@ class Runtime {
 
 class LaunchQueue;
 
-/// One stream's view of a Runtime. Cheap to copy. `state` points to memory of the device.
+/// A Runtime and one of its streams. Cheap to copy. `state` is in memory of the device.
 class Context {
  public:
   Context(Runtime& runtime, StreamRef stream, const StepState* state = nullptr)
@@ -63,7 +64,7 @@ class Context {
   ThreadPool& threads() { return runtime_->threads(); }
   uint64_t seed() const { return runtime_->options().seed; }
   const StepState* state() const { return state_; }
-  /// Where kernels are put instead of being started (device/lockstep.h); null: they are started.
+  /// The queue that collects kernels instead of starting them (device/lockstep.h), or null.
   LaunchQueue* queue() const { return queue_; }
   Context with_queue(LaunchQueue* queue) const {
     Context context = *this;

@@ -1,4 +1,4 @@
-// Moving bytes: between host and device, and setting them.
+// Copying between host and device, and setting memory to zero.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace hctr {
 
-/// Copies bytes in stream order, between any two of host and the stream's device. Host memory must stay as it is until
-/// the copy has run; it runs by itself only when the host memory is page-locked (HostBuffer).
+/// Copies bytes in stream order, from and to the host or the stream's device. Host memory must not change until the
+/// copy is complete. The copy is asynchronous only if the host memory is page-locked (HostBuffer).
 void copy_bytes(StreamRef, void* to, const void* from, size_t bytes);
 /// Sets bytes to zero in stream order.
 void zero_bytes(StreamRef, void* at, size_t bytes);
 /// Zeroes a dense tensor.
 void zero(StreamRef, Tensor);
 
-/// A dense tensor's elements on the host, in order. Waits. For files, metrics and tests.
+/// Copies the elements of a tensor to the host, in order, and synchronizes the stream. For files, metrics and tests.
 template <class T>
 std::vector<T> to_host(Tensor tensor, StreamRef stream) {
   std::vector<T> out(static_cast<size_t>(tensor.elements()));
@@ -33,7 +33,7 @@ std::vector<T> to_host(Tensor tensor, StreamRef stream) {
   return out;
 }
 
-/// The reverse: `values` has one entry per element. Waits.
+/// Copies `values`, one per element, to a tensor, and synchronizes the stream.
 template <class T>
 void from_host(Tensor tensor, const std::vector<T>& values, StreamRef stream) {
   HCTR_EXPECT(static_cast<int64_t>(values.size()) == tensor.elements(), values.size(), " values for ",

@@ -1,4 +1,4 @@
-// The one way to call CUDA and its libraries: HCTR_CHECK(call).
+// HCTR_CHECK(call): every call of CUDA and its libraries goes through it.
 #pragma once
 
 #include <cublasLt.h>
@@ -28,5 +28,5 @@ inline cudaStream_t stream_of(StreamRef stream) { return static_cast<cudaStream_
 
 }  // namespace hctr::cuda
 
-/// Evaluates the call once; Error(device) with the call and the reason when it fails.
+/// Evaluates the call once. Errors: Error(device) with the call and the reason.
 #define HCTR_CHECK(...) ::hctr::cuda::check((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)

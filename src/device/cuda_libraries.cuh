@@ -11,22 +11,22 @@
 
 namespace hctr {
 
-/// One matrix product as cuBLASLt wants it described, with the algorithm chosen for it.
+/// The descriptors of a matrix product for cuBLASLt, and the algorithm chosen for it.
 struct BlasProduct {
   cublasLtMatmulDescOpaque_t operation;
   cublasLtMatrixLayoutOpaque_t first, second, result;
   cublasLtMatmulAlgo_t algorithm;
 };
 
-/// Used by the rank's own thread alone.
+/// Used only by the thread of its rank.
 struct Runtime::CudaLibraries {
   explicit CudaLibraries(int index);
   ~CudaLibraries();
   CudaLibraries(const CudaLibraries&) = delete;
   CudaLibraries& operator=(const CudaLibraries&) = delete;
   cublasLtHandle_t blas = nullptr;
-  Buffer blas_workspace;  ///< given to every product: products of one Runtime run on its compute stream alone
-  /// Products seen so far, by what their algorithm depends on: equal products always run the same algorithm.
+  Buffer blas_workspace;  ///< shared by all products of a Runtime, which therefore run on its compute stream only
+  /// The products so far, by everything that their algorithm depends on: equal products always use the same algorithm.
   std::map<std::array<int64_t, 16>, BlasProduct> products;
 };
 

@@ -18,10 +18,10 @@ Runtime::CudaLibraries::~CudaLibraries() { cublasLtDestroy(blas); }
 namespace cuda {
 namespace {
 
-/// Makes `index` the calling thread's device; every function here that depends on it says so by calling this first.
+/// Sets the current device of this thread. Every function that depends on the current device calls it first.
 void use(int index) { HCTR_CHECK(cudaSetDevice(index)); }
 
-/// Driver functions are looked up at run time: a program linked to the driver would not start on a machine without one.
+/// Looks up a driver function at run time: a program that links the driver would not start on a machine without one.
 template <class Function>
 Function* driver(const char* name) {
   void* found = nullptr;
@@ -38,29 +38,29 @@ CUmemAllocationProp pinned_on(int index) {
   return prop;
 }
 
-std::string place(const char* call, const char* file, int line) {
+std::string location_of(const char* call, const char* file, int line) {
   const std::string path = file;
-  const size_t room = path.find("src/");
-  return cat(call, " at ", room == path.npos ? path : path.substr(room), ":", line);
+  const size_t begin = path.find("src/");
+  return cat(call, " at ", begin == path.npos ? path : path.substr(begin), ":", line);
 }
 
 }  // namespace
 
 void fail(cudaError_t status, const char* call, const char* file, int line) {
-  (void)cudaGetLastError();  // clears an error that is not sticky, so that the next call is not blamed for it
+  (void)cudaGetLastError();  // clears an error that is not sticky, else the next check would report it again
   std::string hint;
   if (status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure)
     hint = "; a kernel started earlier failed: --sync-launches with \"cuda_graph\": false names it";
   throw Error(Kind::device, cat("CUDA: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ") in ",
-                                place(call, file, line), hint));
+                                location_of(call, file, line), hint));
 }
 void fail(cublasStatus_t status, const char* call, const char* file, int line) {
-  throw Error(Kind::device, cat("cuBLAS: ", cublasLtGetStatusString(status), " in ", place(call, file, line)));
+  throw Error(Kind::device, cat("cuBLAS: ", cublasLtGetStatusString(status), " in ", location_of(call, file, line)));
 }
 void fail(CUresult status, const char* call, const char* file, int line) {
   throw Error(Kind::device,
               cat("CUDA driver: error ", static_cast<int>(status),
-                  status == CUDA_ERROR_OUT_OF_MEMORY ? " (out of memory)" : "", " in ", place(call, file, line)));
+                  status == CUDA_ERROR_OUT_OF_MEMORY ? " (out of memory)" : "", " in ", location_of(call, file, line)));
 }
 
 GpuSearch find_gpus() {
@@ -69,10 +69,10 @@ GpuSearch find_gpus() {
   if (status == cudaSuccess && count > 0) return {count, ""};
   (void)cudaGetLastError();
   if (status == cudaErrorInsufficientDriver)
-    return {0, "no NVIDIA driver, or one too old for this program's CUDA version"};
+    return {0, "no NVIDIA driver, or one that is too old for this program's CUDA version"};
   if (status == cudaErrorNoDevice || count == 0)
     return {0, "the CUDA driver finds no GPU (is CUDA_VISIBLE_DEVICES set?)"};
-  return {0, cat("the CUDA driver answers: ", cudaGetErrorString(status))};
+  return {0, cat("the CUDA driver reports: ", cudaGetErrorString(status))};
 }
 
 std::string describe(int index) {
@@ -111,11 +111,11 @@ void* allocate(int index, size_t bytes) {
   if (status == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     throw Error(Kind::device,
-                cat("out of memory on GPU ", index, ": ", bytes, " bytes asked for, ", free_memory(index), " free"));
+                cat("out of memory on GPU ", index, ": ", bytes, " bytes requested, ", free_memory(index), " free"));
   }
   HCTR_CHECK(status);
   HCTR_CHECK(cudaMemset(data, 0, bytes));
-  HCTR_CHECK(cudaStreamSynchronize(nullptr));  // streams of ours do not wait for the default one
+  HCTR_CHECK(cudaStreamSynchronize(nullptr));  // our streams do not synchronize with the default stream
   return data;
 }
 void free(int index, void* data) noexcept {
@@ -173,7 +173,7 @@ void* record_graph(StreamRef stream, const std::function<void()>& body) {
   try {
     body();
   } catch (...) {
-    cudaStreamEndCapture(stream_of(stream), &graph);  // the body's own error is the one to report
+    cudaStreamEndCapture(stream_of(stream), &graph);  // the error of the body is the one to report
     if (graph) cudaGraphDestroy(graph);
     (void)cudaGetLastError();
     throw;
@@ -196,7 +196,7 @@ Runtime::CudaLibraries* create_libraries(int index) {
 }
 void destroy_libraries(Runtime::CudaLibraries* libraries) noexcept { delete libraries; }
 
-size_t granule(int index) {
+size_t granularity(int index) {
   const CUmemAllocationProp prop = pinned_on(index);
   size_t bytes = 0;
   static const auto get = driver<decltype(cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
@@ -223,15 +223,15 @@ uint64_t map_zeroed(int index, void* at, size_t bytes) {
   static const auto set_access = driver<decltype(cuMemSetAccess)>("cuMemSetAccess");
   static const auto release = driver<decltype(cuMemRelease)>("cuMemRelease");
   const CUmemAllocationProp prop = pinned_on(index);
-  CUmemGenericAllocationHandle piece = 0;
-  const CUresult created = create(&piece, bytes, &prop, 0);
+  CUmemGenericAllocationHandle handle = 0;
+  const CUresult created = create(&handle, bytes, &prop, 0);
   if (created == CUDA_ERROR_OUT_OF_MEMORY)
-    throw Error(Kind::device, cat("out of memory on GPU ", index, ": ", bytes, " more bytes asked for, ",
+    throw Error(Kind::device, cat("out of memory on GPU ", index, ": ", bytes, " more bytes requested, ",
                                   free_memory(index), " free"));
   HCTR_CHECK(created);
   const auto address = reinterpret_cast<CUdeviceptr>(at);
-  const CUresult mapped = map(address, bytes, 0, piece, 0);
-  if (mapped != CUDA_SUCCESS) release(piece);
+  const CUresult mapped = map(address, bytes, 0, handle, 0);
+  if (mapped != CUDA_SUCCESS) release(handle);
   HCTR_CHECK(mapped);
   CUmemAccessDesc access{};
   access.location = prop.location;
@@ -239,12 +239,12 @@ uint64_t map_zeroed(int index, void* at, size_t bytes) {
   HCTR_CHECK(set_access(address, bytes, &access, 1));
   HCTR_CHECK(cudaMemset(at, 0, bytes));
   HCTR_CHECK(cudaStreamSynchronize(nullptr));
-  return piece;
+  return handle;
 }
 
-void unmap(void* at, size_t bytes, uint64_t piece) noexcept {
+void unmap(void* at, size_t bytes, uint64_t handle) noexcept {
   driver<decltype(cuMemUnmap)>("cuMemUnmap")(reinterpret_cast<CUdeviceptr>(at), bytes);
-  driver<decltype(cuMemRelease)>("cuMemRelease")(piece);
+  driver<decltype(cuMemRelease)>("cuMemRelease")(handle);
 }
 
 }  // namespace cuda

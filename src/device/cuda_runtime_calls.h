@@ -1,4 +1,4 @@
-// The CUDA half of this room, as plain functions: defined in cuda_runtime_calls.cu, called in CUDA builds alone.
+// The CUDA side of src/device, as plain functions. Only CUDA builds define (cuda_runtime_calls.cu) and call them.
 #pragma once
 
 #include <cstddef>
@@ -43,10 +43,10 @@ Runtime::CudaLibraries* create_libraries(int index);
 void destroy_libraries(Runtime::CudaLibraries*) noexcept;
 
 /// Address ranges for ReservedBuffer.
-size_t granule(int index);
+size_t granularity(int index);
 void* reserve(int index, size_t bytes);
 void unreserve(void* address, size_t bytes) noexcept;
-uint64_t map_zeroed(int index, void* at, size_t bytes);  // the physical piece's handle
-void unmap(void* at, size_t bytes, uint64_t piece) noexcept;
+uint64_t map_zeroed(int index, void* at, size_t bytes);  // returns the handle of the physical allocation
+void unmap(void* at, size_t bytes, uint64_t handle) noexcept;
 
 }  // namespace hctr::cuda

@@ -1,4 +1,4 @@
-// Which piece of hardware: the CPU, or one of the GPUs.
+// A device: the CPU, or one of the GPUs.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,23 @@ struct Device {
 /// "cpu", "cuda:0".
 std::string to_string(Device);
 
-/// What a search for GPUs found. `why_none` says in words why there is none: no CUDA in this build, no driver, ...
+/// The GPUs found. `why_none`: the reason if there are none (no CUDA in this build, no driver, ...).
 struct GpuSearch {
   int count = 0;
   std::string why_none;
 };
 GpuSearch find_gpus();
 
-/// Throws Error(device) for a CUDA device in a build without CUDA code: nothing there would do the work.
+/// Throws Error(device) for a CUDA device in a build without CUDA code.
 void expect_built(Device);
 
 /// "NVIDIA H100 80GB HBM3, compute capability 9.0, 79.2 GiB", or the processor's name and the cores in use.
-/// Errors: Error(device) when a CUDA device does not exist or is too old (compute capability below 7.5).
+/// Errors: Error(device) if a CUDA device does not exist or is too old (compute capability below 7.5).
 std::string describe(Device);
 
-/// Bytes of memory the device has free. Errors: Error(device).
+/// Free memory of the device in bytes. Errors: Error(device).
 int64_t free_memory(Device);
-/// Bytes of a GPU's memory that are in use, by all programs; of the CPU's, those of this process. Errors:
-/// Error(device).
+/// Used memory in bytes: of a GPU by all programs, of the CPU by this process. Errors: Error(device).
 int64_t used_memory(Device);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Element types, and the one way from a type known at run time to one known at compile time.
+// Element types, and the dispatch from a type known at run time to a C++ type.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-enum class DType : uint8_t { f32, f16, bf16, i32, i64, u32, f64 };  // f64 for checks alone
+enum class DType : uint8_t { f32, f16, bf16, i32, i64, u32, f64 };  // f64: for gradient checks only
 
 constexpr size_t size_of(DType dtype) {
   switch (dtype) {
@@ -60,7 +60,7 @@ inline constexpr DType kDTypeOf<uint32_t> = DType::u32;
 template <>
 inline constexpr DType kDTypeOf<double> = DType::f64;
 
-/// The type sums of T are kept in: float, or double for double.
+/// The type in which sums of T are accumulated: float, but double for double.
 template <class T>
 struct AccumulatorOf {
   using type = float;
@@ -87,7 +87,7 @@ decltype(auto) dispatch_float(DType dtype, Body&& body) {
   }
 }
 
-/// As dispatch_float, and f64: for CPU references, which gradient checks run in double.
+/// Like dispatch_float, but also accepts f64: for CPU reference operators, which gradient checks run in double.
 template <class Body>
 decltype(auto) dispatch_real(DType dtype, Body&& body) {
   if (dtype == DType::f64) return body.template operator()<double>();

@@ -19,9 +19,9 @@ std::string id_of(int index) {
   return id;
 }
 
-bool reads(int from, int to) {
+bool can_access(int device, int peer) {
   int can = 0;
-  HCTR_CHECK(cudaDeviceCanAccessPeer(&can, from, to));
+  HCTR_CHECK(cudaDeviceCanAccessPeer(&can, device, peer));
   return can != 0;
 }
 
@@ -32,7 +32,8 @@ GpuLinks gpu_links(int index) {
   int count = 0;
   HCTR_CHECK(cudaGetDeviceCount(&count));
   for (int other = 0; other < count; ++other)
-    if (other != index && !(reads(index, other) && reads(other, index))) links.unreachable.push_back(id_of(other));
+    if (other != index && !(can_access(index, other) && can_access(other, index)))
+      links.unreachable.push_back(id_of(other));
   return links;
 }
 

@@ -1,4 +1,4 @@
-// Which GPUs of a host reach each other's memory.
+// Which GPUs of a host can access each other's memory.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace hctr {
 
-/// GPUs by what names them alike in all processes of a host.
+/// GPUs are given by their UUIDs, which are the same in all processes of a host.
 struct GpuLinks {
-  std::string id;  ///< of the GPU asked about
-  std::vector<std::string>
-      unreachable;  ///< of those that this process sees: whose memory it cannot read, or that cannot read its
+  std::string id;  ///< of the GPU itself
+  /// GPUs visible to this process whose memory the GPU cannot access, or that cannot access its memory.
+  std::vector<std::string> unreachable;
 };
 
 /// Errors: Error(device), also for the CPU.
 GpuLinks gpu_links(Device);
 
 namespace cuda {
-GpuLinks gpu_links(int index);  // in CUDA builds alone
+GpuLinks gpu_links(int index);  // in CUDA builds only
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The same done for several things that do not touch each other, such as the tables of a model, as if for one.
+// Runs the same operators on several independent things, such as the tables of a model, with one kernel launch for all.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace hctr {
 
-/// Kernels that were given for one of them and not yet to the device, in their order.
+/// The launches of one context that have not been started yet, in order.
 class LaunchQueue {
  public:
   struct Launch;
-  /// Starts the work of several launches in one.
-  using Together = void (*)(Context&, std::span<const Launch* const>);
+  /// Starts several launches as one.
+  using StartMerged = void (*)(Context&, std::span<const Launch* const>);
   struct Launch {
-    std::function<void(Context&)> alone;  ///< for work that is never one with others'
-    Together together = nullptr;          ///< for work that is one with that of the same function
+    std::function<void(Context&)> start_single;  ///< set for a launch that is never merged with others
+    StartMerged start_merged = nullptr;          ///< set for others; launches with the same function are merged
     const char* name = "";
     int64_t blocks = 0;
-    std::vector<std::byte> job;  ///< what `together` reads
+    std::vector<std::byte> arguments;  ///< read by start_merged
   };
 
   void add(Launch launch) { launches_.push_back(std::move(launch)); }
@@ -32,20 +32,21 @@ class LaunchQueue {
   std::deque<Launch> launches_;
 };
 
-/// Takes what is given to the contexts of next() and hands it on in run(): of each context in its order, and kernels of
-/// one kind that are the next of several contexts as one launch. Through these contexts only operators that start
-/// kernels by device/launch.cuh may be called. Where work is done at once, on the CPU, there is nothing to take.
+/// Collects the launches of several contexts, one for each thing, and starts them in run(). Each context keeps its
+/// order. Launches that can be merged and are next in several contexts become one: a lockstep launch. Only operators
+/// that start kernels by device/launch.cuh may be called with these contexts. On the CPU operators run immediately, and
+/// run() does nothing.
 class Lockstep {
  public:
   explicit Lockstep(const Context& ctx) : Lockstep(ctx, ctx.device().is_cuda()) {}
-  Lockstep(const Context& ctx, bool takes) : ctx_(ctx), takes_(takes) {}
-  /// For the next of the things. Valid as long as this.
+  Lockstep(const Context& ctx, bool collect) : ctx_(ctx), collect_(collect) {}
+  /// The context for one more thing. Valid as long as this object.
   Context next();
   void run();
 
  private:
   Context ctx_;
-  bool takes_;
+  bool collect_;
   std::deque<LaunchQueue> queues_;
 };
 

@@ -1,11 +1,11 @@
-// How an operator is declared for all devices and sent to the right one.
+// Declares operators for all devices, and dispatches to the right one.
 #pragma once
 
 #include "base/platform.h"
 #include "device/context.h"
 #include "device/tensor.h"
 
-/// Declares an operator and its twins cpu::name and cuda::name. Stands inside namespace hctr::ops.
+/// Declares an operator and its implementations cpu::name and cuda::name. Used in namespace hctr::ops.
 #define HCTR_OP(...) \
   __VA_ARGS__;       \
   namespace cpu {    \
@@ -15,8 +15,8 @@
   __VA_ARGS__;       \
   }
 
-/// Calls cuda::call or cpu::call. In a CPU build the CUDA name stands in a discarded branch, so nothing needs a stub;
-/// in a CUDA build a missing twin does not link. There is no fallback.
+/// Calls cuda::call or cpu::call. In a CPU build the CUDA call is in a discarded branch, so no stubs are needed. In a
+/// CUDA build a missing implementation is a link error. There is no fallback.
 #define HCTR_ON_DEVICE(ctx, ...)          \
   do {                                    \
     if ((ctx).device().is_cuda()) {       \

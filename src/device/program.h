@@ -1,4 +1,4 @@
-// A piece of a step: recorded once as a CUDA graph and replayed, or called again each time. Equal numbers either way.
+// A part of a step that is recorded once as a CUDA graph and replayed, or called each time. Results are equal.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@ namespace hctr {
 
 class Program {
  public:
-  /// `body` gives work to `stream`, or to others that wait for it and that it waits for (device/event); it must not
-  /// allocate, wait or ask the device. With `record` on a GPU it is called once, here, while the stream records;
-  /// otherwise at each run(). Errors: Error(device) when a call cannot be recorded.
+  /// `body` enqueues work on `stream`, or on streams that wait for it and that it waits for (Event). It must not
+  /// allocate, synchronize or read from the device. With `record`, on a GPU, the constructor calls it once while it
+  /// captures the stream; otherwise each run() calls it. Errors: Error(device) if a call cannot be captured.
   Program(StreamRef stream, bool record, std::function<void()> body);
   ~Program();
   Program(Program&& other) noexcept;

@@ -1,16 +1,15 @@
-// Order of work on a device: a stream runs its work in order, an event marks a point in it. On the CPU work runs at
-// once and both do nothing.
+// Streams and events. On the CPU all work is synchronous, and both do nothing.
 #pragma once
 
 #include "device/device.h"
 
 namespace hctr {
 
-/// A stream somebody else owns. `handle` is a cudaStream_t.
+/// A stream that is owned elsewhere. `handle` is a cudaStream_t.
 struct StreamRef {
   Device device;
   void* handle = nullptr;
-  /// Waits on the host until all work so far is done. Errors: Error(device) of any of that work.
+  /// Blocks the host until all work enqueued so far is complete. Errors: Error(device) of that work.
   void synchronize() const;
 };
 
@@ -34,11 +33,12 @@ class Event {
   Event(Event&& other) noexcept : device_(other.device_), handle_(other.handle_) { other.handle_ = nullptr; }
   Event& operator=(Event&&) = delete;
 
-  /// Marks the end of the work given to `stream` so far.
+  /// Captures the work enqueued on `stream` so far.
   void record(StreamRef stream);
-  /// Work given to `stream` from now on starts after the mark. An event never recorded holds nobody up.
+  /// Work enqueued on `stream` from now on starts after the captured work is complete. Does nothing if the event was
+  /// never recorded.
   void make_wait(StreamRef stream) const;
-  /// Waits on the host for the mark. Errors: Error(device).
+  /// Blocks the host until the captured work is complete. Errors: Error(device).
   void synchronize() const;
 
  private:

@@ -1,4 +1,4 @@
-// What planning talks about (TensorSpec), what operators work on (Tensor), what kernels receive (View).
+// TensorSpec: type and shape, for planning. Tensor: with data, for operators. View: what a kernel receives by value.
 #pragma once
 
 #include <array>
@@ -30,8 +30,8 @@ class Shape {
 };
 std::string to_string(const Shape&);  ///< "[64,26,16]"
 
-/// Type, shape and row stride of a tensor that may not exist yet. Rows are the items of dimension 0; inside a row
-/// elements are dense, from row to row there are `row_stride` elements.
+/// Dtype, shape and row stride of a tensor that may not exist yet. Rows are the items of dimension 0. The elements of a
+/// row are contiguous; rows are `row_stride` elements apart.
 struct TensorSpec {
   DType dtype = DType::f32;
   Shape shape;
@@ -47,7 +47,7 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-/// Pointer, sizes and row stride: what a kernel gets by value.
+/// Pointer, sizes and row stride. Passed to kernels by value.
 template <class T, int Rank>
 struct View {
   T* data;
@@ -71,7 +71,7 @@ struct View {
   }
 };
 
-/// A tensor somebody else owns. Always has data (unless it has no elements). Cheap to copy.
+/// A tensor whose memory is owned elsewhere. Always has data, unless it has no elements. Cheap to copy.
 class Tensor {
  public:
   Tensor(void* data, TensorSpec spec, Device device)
@@ -109,11 +109,11 @@ class Tensor {
     return {data<T>(), {rows(), row_elements()}, spec_.row_stride};
   }
 
-  /// Columns [begin, end) of a matrix: the same rows, the same stride.
+  /// Columns [begin, end) of a matrix, with the same rows and row stride.
   Tensor columns(int64_t begin, int64_t end) const;
   /// Rows [begin, end).
   Tensor row_range(int64_t begin, int64_t end) const;
-  /// The same elements in another shape: any shape when dense, else one with the same dimension 0.
+  /// The same elements in another shape. A tensor that is not dense keeps its dimension 0.
   Tensor reshaped(Shape) const;
 
  private:
@@ -123,11 +123,11 @@ class Tensor {
   Device device_;
 };
 
-/// Throws Error(bug) "<what>: shape ..., expected ..." when it differs.
+/// Throws Error(bug) "<what>: shape ..., expected ..." if the shape differs.
 void expect_shape(const char* what, const Tensor&, Shape expected);
-/// Throws Error(bug) unless the tensor lies on `device`.
+/// Throws Error(bug) unless the tensor is on `device`.
 void expect_on(const char* what, Device device, const Tensor&);
-/// Throws Error(bug) when the tensors are not of one dtype and one device.
+/// Throws Error(bug) unless the tensors have one dtype and device.
 void expect_alike(const char* what, std::initializer_list<Tensor> tensors);
 
 }  // namespace hctr

@@ -65,7 +65,7 @@ class Shown {
   explicit Shown(int64_t bytes) : progress_("counting rows", "bytes", bytes) {}
   void add(int64_t bytes) {
     const std::lock_guard turn(mutex_);
-    progress_.at(done_ += bytes);
+    progress_.update(done_ += bytes);
   }
   void finish() { progress_.finish(); }
 

@@ -31,7 +31,7 @@ void for_each_block(TextSource& source, int threads, const std::string& what, co
       });
   while (std::optional<Done> done = workers.next()) {
     take(done->result);
-    progress.at(done->bytes, with_unit_prefix(static_cast<double>(done->rows)) + " rows");
+    progress.update(done->bytes, with_unit_prefix(static_cast<double>(done->rows)) + " rows");
   }
   progress.finish();
 }

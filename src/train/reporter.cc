@@ -23,7 +23,7 @@ double Reporter::seconds() const { return std::chrono::duration<double>(Clock::n
 
 void Reporter::queued(int64_t samples) {
   if (!folder_.path().empty() && ::isatty(STDERR_FILENO) == 1)
-    progress_.at(samples);  // elsewhere the display lines are progress enough
+    progress_.update(samples);  // elsewhere the display lines are progress enough
 }
 
 void Reporter::event(const std::string& line) {

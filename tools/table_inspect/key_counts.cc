@@ -35,7 +35,7 @@ KeyCounts count_keys(const Config& config, size_t input, bool by_slot, int64_t s
     }
     counts.samples += batch.state->valid_samples;
     reader.release(*slot);
-    progress.at(counts.samples);
+    progress.update(counts.samples);
   }
   progress.finish();
   return counts;

@@ -121,7 +121,7 @@ __global__ void share_row_kernel(KeyBatch batch, const GateState* gate, int32_t*
 
 namespace cuda {
 
-using hctr::cuda::give;
+using hctr::cuda::enqueue;
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
 
@@ -140,7 +140,7 @@ size_t select_keys_bytes(int64_t key_capacity) {
 }
 
 void select_keys(Context& ctx, KeyBatch batch, const uint8_t* wanted, KeySelection selection, std::byte* scratch) {
-  give(ctx, "select_keys", [=](Context& now) {
+  enqueue(ctx, "select_keys", [=](Context& now) {
     size_t bytes = select_keys_bytes(batch.key_capacity);
     select_positions(hctr::cuda::stream_of(now.stream()), scratch, bytes, wanted, batch.key_capacity,
                      selection.positions, selection.offsets + batch.slots);

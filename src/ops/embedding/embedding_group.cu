@@ -11,7 +11,7 @@
 namespace hctr::ops {
 namespace {
 
-using hctr::cuda::Share;
+using hctr::cuda::BlockRange;
 
 /// Whether a run starts at a position of the sorted rows. Row 0 has none.
 struct StartsRun {
@@ -21,11 +21,11 @@ struct StartsRun {
 
 /// The vector that each key is part of; 0, never read, for what is no key. A thread writes the keys of its bag; of long
 /// bags a warp does, one after the other.
-__device__ void find_bags(Share share, KeyBatch batch, int32_t* bags, GroupCounts* counts) {
+__device__ void find_bags(BlockRange range, KeyBatch batch, int32_t* bags, GroupCounts* counts) {
   constexpr int32_t kShort = 4;
   constexpr uint32_t kAll = 0xffffffffu;
   const auto lane = static_cast<int32_t>(threadIdx.x % 32);
-  const int64_t thread = share.thread_index(), threads = share.thread_count(), count = batch.bags();
+  const int64_t thread = range.thread_index(), threads = range.thread_count(), count = batch.bags();
   for (int64_t bag = thread; bag - lane < count; bag += threads) {
     const int32_t begin = bag < count ? batch.offsets[bag] : 0, end = bag < count ? batch.offsets[bag + 1] : 0;
     const bool is_long = end - begin > kShort;
@@ -42,9 +42,9 @@ __device__ void find_bags(Share share, KeyBatch batch, int32_t* bags, GroupCount
 }
 
 /// Which long run stands where in the lists depends on timing; what a run's pieces are does not.
-__device__ void find_long_runs(Share share, RowGroups groups, int64_t key_capacity) {
+__device__ void find_long_runs(BlockRange range, RowGroups groups, int64_t key_capacity) {
   const int64_t runs = groups.counts->runs;
-  for (int64_t run = share.thread_index(); run < runs; run += share.thread_count()) {
+  for (int64_t run = range.thread_index(); run < runs; run += range.thread_count()) {
     const int64_t length = groups.run_end(run, key_capacity) - groups.run_begin[run];
     if (length <= kPiece) continue;
     const auto pieces = static_cast<int32_t>((length + kPiece - 1) / kPiece);
@@ -54,8 +54,8 @@ __device__ void find_long_runs(Share share, RowGroups groups, int64_t key_capaci
 }
 
 /// One block per long run.
-__device__ void cut_long_runs(Share share, RowGroups groups, int64_t key_capacity) {
-  for (int64_t i = share.block; i < groups.counts->long_runs; i += share.blocks) {
+__device__ void cut_long_runs(BlockRange range, RowGroups groups, int64_t key_capacity) {
+  for (int64_t i = range.block; i < groups.counts->long_runs; i += range.blocks) {
     const LongRun run = groups.long_runs[i];
     const int64_t begin = groups.run_begin[run.run], end = groups.run_end(run.run, key_capacity);
     for (int64_t k = threadIdx.x; k < run.pieces; k += blockDim.x)
@@ -103,9 +103,9 @@ size_t temporary_bytes(int64_t key_capacity) {
 
 namespace cuda {
 
-using hctr::cuda::give;
+using hctr::cuda::enqueue;
 using hctr::cuda::grid_for;
-using hctr::cuda::launch_shared;
+using hctr::cuda::launch_lockstep;
 constexpr int kThreads = 256;
 
 size_t group_scratch_bytes(int64_t key_capacity) {
@@ -117,18 +117,19 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
   const int64_t capacity = batch.key_capacity;
   const Scratch scratch{reinterpret_cast<int32_t*>(memory), memory + Scratch::bag_bytes(capacity),
                         temporary_bytes(capacity)};
-  launch_shared<find_bags, kThreads>(ctx, "find_bags", grid_for(std::max(batch.bags(), capacity), kThreads).blocks,
-                                     batch, scratch.bags, groups.counts);
-  give(ctx, "sort_by_row", [=](Context& now) {
+  launch_lockstep<find_bags, kThreads>(ctx, "find_bags", grid_for(std::max(batch.bags(), capacity), kThreads).blocks,
+                                       batch, scratch.bags, groups.counts);
+  enqueue(ctx, "sort_by_row", [=](Context& now) {
     const cudaStream_t stream = hctr::cuda::stream_of(now.stream());
     size_t bytes = scratch.temporary_bytes;
     sort_by_row(scratch, bytes, rows, groups, capacity, row_bits, stream);
     bytes = scratch.temporary_bytes;
     select_runs(scratch, bytes, groups, capacity, stream);
   });
-  launch_shared<find_long_runs, kThreads>(ctx, "find_long_runs", grid_for(capacity, kThreads).blocks, groups, capacity);
-  launch_shared<cut_long_runs, 128>(ctx, "cut_long_runs", std::min<int64_t>(RowGroups::most_long_runs(capacity), 132),
-                                    groups, capacity);
+  launch_lockstep<find_long_runs, kThreads>(ctx, "find_long_runs", grid_for(capacity, kThreads).blocks, groups,
+                                            capacity);
+  launch_lockstep<cut_long_runs, 128>(ctx, "cut_long_runs", std::min<int64_t>(RowGroups::most_long_runs(capacity), 132),
+                                      groups, capacity);
 }
 
 }  // namespace cuda

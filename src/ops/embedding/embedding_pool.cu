@@ -5,7 +5,7 @@
 namespace hctr::ops {
 namespace {
 
-using hctr::cuda::Share;
+using hctr::cuda::BlockRange;
 
 constexpr int kThreads = 256;
 
@@ -55,10 +55,10 @@ __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int6
 /// All vectors, one group of lanes per Pace::kAtOnce of them, each to where to(its sample, its place) says, if that is
 /// not null.
 template <class Stored, int Width, class To>
-__device__ __forceinline__ void pool_all(const Share& share, const KeyBatch& batch, const int32_t* rows,
+__device__ __forceinline__ void pool_all(const BlockRange& range, const KeyBatch& batch, const int32_t* rows,
                                          const Stored* table, Combiner combiner, int64_t dim, int lanes, const To& to) {
   constexpr int kAtOnce = Pace<Stored>::kAtOnce;
-  const Group group(share, lanes);
+  const Group group(range, lanes);
   const int64_t vectors = batch.vectors();
   const auto samples = static_cast<uint32_t>(batch.samples);
   for (int64_t v0 = group.index * kAtOnce; v0 < vectors; v0 += group.count * kAtOnce)
@@ -67,10 +67,10 @@ __device__ __forceinline__ void pool_all(const Share& share, const KeyBatch& bat
 }
 
 template <class T, class Stored, int Width>
-__device__ void pool_vectors(Share share, KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner,
-                             View<T, 3> y, int lanes) {
+__device__ void pool_vectors(BlockRange range, KeyBatch batch, const int32_t* rows, const Stored* table,
+                             Combiner combiner, View<T, 3> y, int lanes) {
   const int64_t dim = y.size(2);
-  pool_all<Stored, Width>(share, batch, rows, table, combiner, dim, lanes,
+  pool_all<Stored, Width>(range, batch, rows, table, combiner, dim, lanes,
                           [&](uint32_t b, uint32_t place) { return y.row(b) + place * dim; });
 }
 
@@ -145,7 +145,7 @@ void dispatch_into(const RowMemory& table, const Tensor& y, Body&& body) {
 void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
   dispatch_into(table, y, [&]<class T, class Stored, int Width>() {
     const int lanes = lanes_for(y.dim(2), Width);
-    hctr::cuda::launch_shared<pool_vectors<T, Stored, Width>, kThreads, Pace<Stored>::kBlocks>(
+    hctr::cuda::launch_lockstep<pool_vectors<T, Stored, Width>, kThreads, Pace<Stored>::kBlocks>(
         ctx, "pool", hctr::cuda::grid_for(threads_for<Stored>(batch.vectors(), lanes)).blocks, batch, rows,
         table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
   });

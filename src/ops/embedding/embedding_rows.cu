@@ -5,7 +5,7 @@
 namespace hctr::ops {
 namespace {
 
-using hctr::cuda::Share;
+using hctr::cuda::BlockRange;
 
 /// Number `at` of an array becomes the nearest to x that it can hold.
 __device__ void store_nearest(const RowMemory& memory, int64_t at, float x) {
@@ -22,10 +22,10 @@ __device__ void store_nearest(const RowMemory& memory, int64_t at, float x) {
 }
 
 /// One thread for four elements: one draw of random bits. The grid is fixed; in most batches few rows are new.
-__device__ void fill_new_rows(Share share, HashIndex index, RowInit init, RowData data) {
+__device__ void fill_new_rows(BlockRange range, HashIndex index, RowInit init, RowData data) {
   const int64_t first = int64_t{index.state->ready} + 1, last = min(index.state->rows, index.state->row_capacity);
   const int64_t fours = (data.dim + 3) / 4;
-  for (int64_t i = share.thread_index(); i < (last - first + 1) * fours; i += share.thread_count()) {
+  for (int64_t i = range.thread_index(); i < (last - first + 1) * fours; i += range.thread_count()) {
     const int64_t row = first + i / fours, e = i % fours * 4;
     const RowOwner owner = data.identity.of(row);
     const Random4 bits = init.four(owner.key, owner.slot, e);
@@ -88,10 +88,10 @@ namespace cuda {
 
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
-using hctr::cuda::launch_shared;
+using hctr::cuda::launch_lockstep;
 
 void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
-  launch_shared<fill_new_rows, 256>(ctx, "init_new_rows", 132 * 4, index, init, data);
+  launch_lockstep<fill_new_rows, 256>(ctx, "init_new_rows", 132 * 4, index, init, data);
 }
 
 void gather_rows(Context& ctx, const int32_t* rows, RowMemory table, Tensor x) {

@@ -16,7 +16,7 @@
 namespace hctr::ops {
 namespace {
 
-using hctr::cuda::Share;
+using hctr::cuda::BlockRange;
 constexpr int kThreads = 256;
 
 /// The gradients of a batch, found by bag.
@@ -73,7 +73,7 @@ __device__ float square_sum(const Part<Width>& g, float gradient_scale) {
   return sum;
 }
 
-/// The scalars of a group's row, for all its lanes. `squares`: each lane's share of the sum of g^2.
+/// The scalars of a group's row, for all its lanes. `squares`: each lane's part of the sum of g^2.
 template <class Rule>
 __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& optimizer, const StepState* state,
                                           const UpdateScalars& of_step, const RowData& data, int64_t row,
@@ -95,9 +95,9 @@ __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& o
 }
 
 template <class T, int Width>
-__device__ void sum_pieces(Share share, BagGradients<T, Width> gradients, RowGroups groups, float* piece_sums,
+__device__ void sum_pieces(BlockRange range, BagGradients<T, Width> gradients, RowGroups groups, float* piece_sums,
                            int lanes) {
-  const Group group(share, lanes);
+  const Group group(range, lanes);
   const int64_t dim = gradients.dy.size(2);
   const int64_t pieces = groups.counts->pieces;
   for (int64_t i = group.index; i < pieces; i += group.count) {
@@ -108,12 +108,12 @@ __device__ void sum_pieces(Share share, BagGradients<T, Width> gradients, RowGro
 }
 
 template <class Rule, class Rows, class T, int Width>
-__device__ void update_short_runs(Share share, Optimizer optimizer, const StepState* state,
+__device__ void update_short_runs(BlockRange range, Optimizer optimizer, const StepState* state,
                                   BagGradients<T, Width> gradients, RowGroups groups, RowData data, int lanes) {
   if (state->skip) return;
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
-  const Group group(share, lanes);
+  const Group group(range, lanes);
   const int64_t runs = groups.counts->runs, own = group.lane * Width;
   for (int64_t run = group.index; run < runs; run += group.count) {
     const int32_t begin = groups.run_begin[run];
@@ -170,8 +170,8 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
 
 /// One block per long run.
 template <int Width>
-__device__ void sum_runs(Share share, RowGroups groups, float* piece_sums, int64_t dim, int lanes) {
-  for (int64_t i = share.block; i < groups.counts->long_runs; i += share.blocks) {
+__device__ void sum_runs(BlockRange range, RowGroups groups, float* piece_sums, int64_t dim, int lanes) {
+  for (int64_t i = range.block; i < groups.counts->long_runs; i += range.blocks) {
     const LongRun run = groups.long_runs[i];
     sum_in_place<Width>(piece_sums + run.first_piece * dim, run.pieces, dim, lanes);
   }
@@ -179,11 +179,11 @@ __device__ void sum_runs(Share share, RowGroups groups, float* piece_sums, int64
 
 /// One group of lanes per long run, whose sum is there.
 template <class Rule, class Rows, int Width>
-__device__ void update_long_runs(Share share, Optimizer optimizer, const StepState* state, RowGroups groups,
+__device__ void update_long_runs(BlockRange range, Optimizer optimizer, const StepState* state, RowGroups groups,
                                  const float* piece_sums, RowData data, int lanes) {
   if (state->skip) return;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
-  const Group group(share, lanes);
+  const Group group(range, lanes);
   for (int64_t i = group.index; i < groups.counts->long_runs; i += group.count) {
     const LongRun run = groups.long_runs[i];
     const int64_t row = groups.rows[groups.run_begin[run.run]];
@@ -227,8 +227,8 @@ namespace cuda {
 using hctr::cuda::Grid;
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
-using hctr::cuda::launch_alone;
-using hctr::cuda::launch_shared;
+using hctr::cuda::launch_lockstep;
+using hctr::cuda::launch_single;
 
 namespace {
 
@@ -262,10 +262,10 @@ void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner comb
       batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
         const int64_t pieces = RowGroups::most_pieces(batch.key_capacity),
                       runs = std::min(RowGroups::most_long_runs(batch.key_capacity), kRunBlocks);
-        launch_shared<sum_pieces<T, Width>, kThreads>(ctx, "sum_pieces",
-                                                      grid_for(pieces * lanes, kThreads, kBlocks).blocks, gradients,
-                                                      groups, piece_sums, lanes);
-        launch_shared<sum_runs<Width>, kThreads>(ctx, "sum_runs", runs, groups, piece_sums, dy.dim(2), lanes);
+        launch_lockstep<sum_pieces<T, Width>, kThreads>(ctx, "sum_pieces",
+                                                        grid_for(pieces * lanes, kThreads, kBlocks).blocks, gradients,
+                                                        groups, piece_sums, lanes);
+        launch_lockstep<sum_runs<Width>, kThreads>(ctx, "sum_runs", runs, groups, piece_sums, dy.dim(2), lanes);
       });
 }
 
@@ -277,14 +277,14 @@ void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGr
           dispatch_row_rule(optimizer, data, [&]<class Rule>() {
             const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
             if constexpr (std::is_same_v<Rows, PlainRows>) {
-              launch_shared<update_short_runs<Rule, Rows, T, Width>, kThreads>(
+              launch_lockstep<update_short_runs<Rule, Rows, T, Width>, kThreads>(
                   ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
-              launch_shared<update_long_runs<Rule, Rows, Width>, kThreads>(
+              launch_lockstep<update_long_runs<Rule, Rows, Width>, kThreads>(
                   ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
             } else {
-              launch_alone<update_short_runs<Rule, Rows, T, Width>, kThreads>(
+              launch_single<update_short_runs<Rule, Rows, T, Width>, kThreads>(
                   ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
-              launch_alone<update_long_runs<Rule, Rows, Width>, kThreads>(
+              launch_single<update_long_runs<Rule, Rows, Width>, kThreads>(
                   ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
             }
           });
@@ -299,9 +299,9 @@ void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner 
   dispatch_gradients<PlainRows>(
       batch, groups, combiner, dy, [&]<class T, int Width>(const BagGradients<T, Width>& gradients, int lanes) {
         const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
-        launch_shared<update_short_runs<TakeGradientRule, PlainRows, T, Width>, kThreads>(
+        launch_lockstep<update_short_runs<TakeGradientRule, PlainRows, T, Width>, kThreads>(
             ctx, "take_short_runs", short_blocks, none, ctx.state(), gradients, groups, data, lanes);
-        launch_shared<update_long_runs<TakeGradientRule, PlainRows, Width>, kThreads>(
+        launch_lockstep<update_long_runs<TakeGradientRule, PlainRows, Width>, kThreads>(
             ctx, "take_long_runs", long_blocks, none, ctx.state(), groups, piece_sums, data, lanes);
       });
 }

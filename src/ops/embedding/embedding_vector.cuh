@@ -51,16 +51,16 @@ inline int lanes_for(int64_t dim, int width) {
   return static_cast<int>(std::min<uint64_t>(32, std::bit_ceil(static_cast<uint64_t>((dim + width - 1) / width))));
 }
 
-/// Which group of `lanes` this thread is in, of how many in the launch or its share of one, and where in its group.
+/// Which group of `lanes` this thread is in, of how many in the launch or in a BlockRange of it, and where in its group.
 struct Group {
   int64_t index, count;
   int lane, lanes;
   unsigned mask;  // the group's lanes of its warp
 
-  __device__ explicit Group(int lanes_) : Group(hctr::cuda::Share{blockIdx.x, gridDim.x}, lanes_) {}
-  __device__ Group(const hctr::cuda::Share& share, int lanes_)
-      : index(share.thread_index() / lanes_),
-        count(share.thread_count() / lanes_),
+  __device__ explicit Group(int lanes_) : Group(hctr::cuda::BlockRange{blockIdx.x, gridDim.x}, lanes_) {}
+  __device__ Group(const hctr::cuda::BlockRange& range, int lanes_)
+      : index(range.thread_index() / lanes_),
+        count(range.thread_count() / lanes_),
         lane(static_cast<int>(threadIdx.x) % lanes_),
         lanes(lanes_),
         mask((lanes_ == 32 ? 0xffffffffu : (1u << lanes_) - 1) << (threadIdx.x % 32 / lanes_ * lanes_)) {}

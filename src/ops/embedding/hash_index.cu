@@ -1,5 +1,5 @@
 // One thread looks for one key. New rows are handed out to a block at a time: one addition to the counter that all
-// share.
+// range.
 #include <cuda/atomic>
 
 #include "device/launch.cuh"
@@ -8,7 +8,7 @@
 namespace hctr::ops {
 namespace {
 
-using hctr::cuda::Share;
+using hctr::cuda::BlockRange;
 
 /// Both words of a place move in one access of 16 bytes.
 struct DevicePlaces {
@@ -73,9 +73,9 @@ constexpr AtOnce at_once(bool is_short) { return is_short ? kFewestWaits : kFewe
 bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
 
 template <bool kIsShort>
-__device__ void insert_keys(Share share, HashIndex index, KeyBatch batch, int32_t* rows) {
+__device__ void insert_keys(BlockRange range, HashIndex index, KeyBatch batch, int32_t* rows) {
   const int64_t whole_blocks = (batch.key_capacity + kThreads - 1) / kThreads * kThreads;
-  for (int64_t p = share.thread_index(); p < whole_blocks; p += share.thread_count()) {
+  for (int64_t p = range.thread_index(); p < whole_blocks; p += range.thread_count()) {
     const BatchKey mine(index, batch, p);
     IndexSearch found;
     if (mine.here)
@@ -96,9 +96,9 @@ __device__ void insert_keys(Share share, HashIndex index, KeyBatch batch, int32_
 }
 
 template <bool kIsShort>
-__device__ void find_keys(Share share, HashIndex index, KeyBatch batch, int32_t* rows) {
+__device__ void find_keys(BlockRange range, HashIndex index, KeyBatch batch, int32_t* rows) {
   const int64_t whole_warps = (batch.key_capacity + 31) / 32 * 32;
-  for (int64_t p = share.thread_index(); p < whole_warps; p += share.thread_count()) {
+  for (int64_t p = range.thread_index(); p < whole_warps; p += range.thread_count()) {
     const BatchKey mine(index, batch, p);
     uint32_t row = 0;
     if (mine.here)
@@ -120,7 +120,7 @@ __global__ void index_rebuild_kernel(HashIndex index) {
   }
 }
 
-__device__ void close_batch(Share, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
+__device__ void close_batch(BlockRange, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
   IndexState& state = *index.state;
   const uint32_t rows = state.rows, batches = state.batches + 1;
   *rows_after = state.ready = min(rows, state.row_capacity);
@@ -130,7 +130,9 @@ __device__ void close_batch(Share, HashIndex index, uint32_t* rows_after, uint64
   __threadfence_system();
 }
 
-__device__ void finish_step(Share, HashIndex index, const uint32_t* rows_after) { index.state->finished = *rows_after; }
+__device__ void finish_step(BlockRange, HashIndex index, const uint32_t* rows_after) {
+  index.state->finished = *rows_after;
+}
 
 }  // namespace
 
@@ -138,22 +140,22 @@ namespace cuda {
 
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
-using hctr::cuda::launch_shared;
+using hctr::cuda::launch_lockstep;
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
   const int64_t blocks = grid_for(batch.key_capacity, kThreads, 132 * 64).blocks;
   if (is_short(batch))
-    launch_shared<insert_keys<true>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
+    launch_lockstep<insert_keys<true>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
   else
-    launch_shared<insert_keys<false>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
+    launch_lockstep<insert_keys<false>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
 }
 
 void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
   const int64_t blocks = grid_for(batch.key_capacity).blocks;
   if (is_short(batch))
-    launch_shared<find_keys<true>, 256>(ctx, "index_find", blocks, index, batch, rows);
+    launch_lockstep<find_keys<true>, 256>(ctx, "index_find", blocks, index, batch, rows);
   else
-    launch_shared<find_keys<false>, 256>(ctx, "index_find", blocks, index, batch, rows);
+    launch_lockstep<find_keys<false>, 256>(ctx, "index_find", blocks, index, batch, rows);
 }
 
 void index_rebuild(Context& ctx, HashIndex index) {
@@ -161,11 +163,11 @@ void index_rebuild(Context& ctx, HashIndex index) {
 }
 
 void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
-  launch_shared<close_batch, 1>(ctx, "index_close_batch", 1, index, rows_after, host_word);
+  launch_lockstep<close_batch, 1>(ctx, "index_close_batch", 1, index, rows_after, host_word);
 }
 
 void index_finish_step(Context& ctx, HashIndex index, const uint32_t* rows_after) {
-  launch_shared<finish_step, 1>(ctx, "index_finish_step", 1, index, rows_after);
+  launch_lockstep<finish_step, 1>(ctx, "index_finish_step", 1, index, rows_after);
 }
 
 }  // namespace cuda

@@ -147,7 +147,7 @@ Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder
       });
       for (int64_t b = 0; b < count; ++b)
         writer.write(blocks[static_cast<size_t>(b)], std::min(kBlock, wave_end - wave - b * kBlock));
-      progress.at(wave_end);
+      progress.update(wave_end);
     }
   }
   writer.finish();

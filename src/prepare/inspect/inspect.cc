@@ -292,7 +292,7 @@ Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& opt
       found.problem_count += looked->problem_count;
       for (std::string& line : looked->head)
         if (static_cast<int64_t>(found.head.size()) < options.head) found.head.push_back(std::move(line));
-      progress.at(looked->bytes_done, with_unit_prefix(static_cast<double>(found.samples)) + " samples");
+      progress.update(looked->bytes_done, with_unit_prefix(static_cast<double>(found.samples)) + " samples");
     }
   }
   progress.finish();

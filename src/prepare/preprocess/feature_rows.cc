@@ -198,7 +198,7 @@ bool FeatureRows::next(FeatureBlock& block, int64_t rows) {
 int64_t FeatureRows::for_each_block(const std::string& what, const std::function<void(const FeatureBlock&)>& visit) {
   Progress progress(what, "bytes", bytes());
   for (FeatureBlock block; next(block, kRows);
-       progress.at(bytes_done(), with_unit_prefix(static_cast<double>(done_)) + " rows"))
+       progress.update(bytes_done(), with_unit_prefix(static_cast<double>(done_)) + " rows"))
     visit(block);
   progress.finish();
   return done_;

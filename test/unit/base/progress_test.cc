@@ -33,8 +33,8 @@ TEST(Progress, PrintsALastLineWithoutATerminal) {
   ::testing::internal::CaptureStderr();
   {
     Progress progress("reading", "rows", 2000);
-    progress.at(1000);
-    progress.at(2000);
+    progress.update(1000);
+    progress.update(2000);
     progress.finish();
     progress.finish();
   }

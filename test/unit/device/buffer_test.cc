@@ -96,8 +96,8 @@ TEST(ReservedBuffer, RefusesToGrowBeyondItsAddresses) {
     const size_t most = range.most_bytes();
     write_at(device, range.data(), {7});
     const std::string message = message_of(Kind::device, [&] { range.grow(most + 1); });
-    EXPECT_EQ(message.find("a range of " + std::to_string(most) + " bytes was reserved and "), 0u) << message;
-    EXPECT_EQ(bytes_at(device, range.data(), 1)[0], 7) << "what was usable stays so";
+    EXPECT_EQ(message.find("a range of " + std::to_string(most) + " bytes was reserved, but "), 0u) << message;
+    EXPECT_EQ(bytes_at(device, range.data(), 1)[0], 7) << "usable memory stays usable";
   }
 }
 

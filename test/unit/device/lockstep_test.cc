@@ -1,4 +1,4 @@
-// Each of several queues keeps its order, and work of one kind is done together where that order lets it.
+// Every queue keeps its order, and launches that can be merged are merged where the order allows it.
 #include "device/lockstep.h"
 
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 namespace hctr::test {
 namespace {
 
-std::string done;  // what has been run, in its order: of each launch the names of its parts
+std::string done;  // the launches so far, in order; of a merged launch the names of all
 
 template <char kKind>
-void together(Context&, std::span<const LaunchQueue::Launch* const> launches) {
+void start_merged(Context&, std::span<const LaunchQueue::Launch* const> launches) {
   done += kKind;
   done += '(';
   for (const LaunchQueue::Launch* launch : launches) done += launch->name;
@@ -19,12 +19,12 @@ void together(Context&, std::span<const LaunchQueue::Launch* const> launches) {
 }
 
 template <char kKind>
-LaunchQueue::Launch shared(const char* name) {
-  return {.together = together<kKind>, .name = name, .blocks = 1};
+LaunchQueue::Launch mergeable(const char* name) {
+  return {.start_merged = start_merged<kKind>, .name = name, .blocks = 1};
 }
 
-LaunchQueue::Launch alone(const char* name) {
-  return {.alone = [name](Context&) { done += std::string(name) + " "; }, .name = name};
+LaunchQueue::Launch single(const char* name) {
+  return {.start_single = [name](Context&) { done += std::string(name) + " "; }, .name = name};
 }
 
 class LockstepTest : public testing::Test {
@@ -34,33 +34,33 @@ class LockstepTest : public testing::Test {
   Context ctx_{runtime_, runtime_.compute_stream()};
 };
 
-TEST_F(LockstepTest, WorkOfOneKindIsDoneTogether) {
+TEST_F(LockstepTest, LaunchesOfOneKindAreMerged) {
   Lockstep tables(ctx_, true);
   for (const char* name : {"1", "2", "3"}) {
     const Context own = tables.next();
-    own.queue()->add(shared<'a'>(name));
-    own.queue()->add(alone(name));
-    own.queue()->add(shared<'b'>(name));
+    own.queue()->add(mergeable<'a'>(name));
+    own.queue()->add(single(name));
+    own.queue()->add(mergeable<'b'>(name));
   }
   EXPECT_EQ(done, "") << "before run()";
   tables.run();
   EXPECT_EQ(done, "a(123) 1 2 3 b(123) ");
 }
 
-TEST_F(LockstepTest, QueuesThatDifferMeetAgainAndKeepTheirOrder) {
+TEST_F(LockstepTest, QueuesThatDifferKeepTheirOrderAndMergeAgain) {
   Lockstep tables(ctx_, true);
   const Context first = tables.next(), second = tables.next();
-  tables.next();  // which nothing is given to
-  first.queue()->add(shared<'a'>("1"));
-  first.queue()->add(shared<'b'>("1"));
-  first.queue()->add(shared<'c'>("1"));
-  second.queue()->add(shared<'a'>("2"));
-  second.queue()->add(shared<'c'>("2"));
+  tables.next();  // stays empty
+  first.queue()->add(mergeable<'a'>("1"));
+  first.queue()->add(mergeable<'b'>("1"));
+  first.queue()->add(mergeable<'c'>("1"));
+  second.queue()->add(mergeable<'a'>("2"));
+  second.queue()->add(mergeable<'c'>("2"));
   tables.run();
   EXPECT_EQ(done, "a(12) b(1) c(12) ");
 }
 
-TEST_F(LockstepTest, WhereWorkIsDoneAtOnceNothingIsTaken) {
+TEST_F(LockstepTest, OnTheCpuNothingIsCollected) {
   Lockstep tables(ctx_);
   EXPECT_EQ(tables.next().queue(), nullptr);
   tables.run();

@@ -1,4 +1,4 @@
-// Streams, events and programs: order on a GPU, nothing at all on the CPU.
+// Streams, events and programs: they order work on a GPU, and do nothing on the CPU.
 #include "device/stream.h"
 
 #include "device/buffer.h"
@@ -13,7 +13,7 @@
 namespace hctr::test {
 namespace {
 
-TEST(Event, HoldsNobodyUpOnTheCpu) {
+TEST(Event, DoesNotBlockOnTheCpu) {
   Event event(kCpu);
   const Stream stream(kCpu);
   event.make_wait(stream);
@@ -65,7 +65,7 @@ TEST(Program, RunsItsWorkAgainWhetherRecordedOrNot) {
     }
 }
 
-TEST(Program, ThatFailsWhileRecordingThrowsItsOwnError) {
+TEST(Program, ABodyThatFailsWhileRecordingThrowsItsOwnError) {
   for (const Device device : devices()) {
     const StreamRef stream = runtime_of(device).compute_stream();
     const auto run = [&] {
@@ -73,11 +73,11 @@ TEST(Program, ThatFailsWhileRecordingThrowsItsOwnError) {
       program.run();
     };
     EXPECT_EQ(message_of(Kind::config, run), "mine");
-    stream.synchronize();  // and the stream still works
+    stream.synchronize();  // the stream is still usable
   }
 }
 
-TEST(Device, SaysWhatItIs) {
+TEST(Device, DescribesItself) {
   EXPECT_EQ(to_string(kCpu), "cpu");
   EXPECT_EQ(to_string(Device{DeviceKind::cuda, 3}), "cuda:3");
   EXPECT_NE(describe(kCpu).find(" core"), std::string::npos) << describe(kCpu);

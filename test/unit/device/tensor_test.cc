@@ -73,13 +73,13 @@ TEST(Tensor, ColumnsAndRowsAreViewsOfTheSameMemory) {
   EXPECT_EQ(s.tensor.row_range(3, 3).elements(), 0);
 }
 
-TEST(Tensor, RefusesPartsOutsideItself) {
+TEST(Tensor, RefusesRangesOutsideItself) {
   Strided s;
   EXPECT_EQ(message([&] { s.tensor.columns(2, 5); }), "columns 2 to 5 of [3,4]");
   EXPECT_EQ(message([&] { s.tensor.row_range(2, 1); }), "rows 2 to 1 of [3,4]");
 }
 
-TEST(Tensor, ReshapesDenseFreelyAndStridedRowsAlone) {
+TEST(Tensor, ReshapesDenseTensorsFreelyAndStridedOnesWithinRows) {
   Strided s;
   EXPECT_EQ(s.tensor.reshaped({3, 2, 2}).row_stride(), 6);
   EXPECT_EQ(message([&] { s.tensor.reshaped({4, 3}); }), "strided rows of [3,4] reshaped to [4,3]");
@@ -98,7 +98,7 @@ TEST(Tensor, RefusesAnotherTypeOrRank) {
   EXPECT_EQ(message([&] { expect_shape("y", s.tensor, {3, 5}); }), "y: shape [3,4], expected [3,5]");
 }
 
-TEST(Tensor, GoesToTheHostAndBackWithoutItsPadding) {
+TEST(Tensor, IsCopiedToAndFromTheHostWithoutItsPadding) {
   for (const Device device : devices()) {
     const StreamRef stream = runtime_of(device).compute_stream();
     Buffer memory(device, 3 * 6 * sizeof(float));
@@ -116,7 +116,7 @@ TEST(Tensor, GoesToTheHostAndBackWithoutItsPadding) {
   }
 }
 
-TEST(Arena, GivesAlignedZeroedTensorsThatDoNotOverlap) {
+TEST(Arena, ReturnsAlignedZeroedTensorsThatDoNotOverlap) {
   for (const Device device : devices()) {
     Arena arena;
     const size_t a = arena.add(TensorSpec(DType::f32, {3, 5}, 8)), none = arena.add(TensorSpec(DType::f32, {0, 4})),
