@@ -1,5 +1,5 @@
 // One thread looks for one key. New rows are handed out to a block at a time: one addition to the counter that all
-// range.
+// share.
 #include <cuda/atomic>
 
 #include "device/launch.cuh"
