@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// A large file goes to the disk while it is written, so many bytes at a time, so that commit() has little to wait for.
+/// A large file is flushed to disk every so many bytes while it is written, so that commit() is quick.
 constexpr long kOnItsWay = 32 << 20;
 
 [[noreturn]] void fail(std::string_view verb, std::string_view what, const fs::path& path) {

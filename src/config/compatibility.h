@@ -1,5 +1,4 @@
-// Where the arithmetic of HugeCTR differs from this program's and a config may ask for the old one, to reproduce old
-// results.
+// Options that restore the arithmetic of HugeCTR where it differs from this program's, to reproduce old results.
 #pragma once
 
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace hctr {
 
-/// Everything off: this program's own arithmetic.
+/// All false: this program's own arithmetic.
 struct Compatibility {
   bool schedule_sets_embedding_rates = false;
   bool penalty_per_gpu = false;
@@ -19,7 +18,7 @@ struct Compatibility {
   bool batch_norm_per_gpu = false;
 };
 
-/// A word of the solver's "compatibility", what it turns on, and what that does.
+/// A word of the solver's "compatibility", the flag that it sets, and the text for the manual.
 struct CompatibilityWord {
   std::string word;
   bool Compatibility::*flag;

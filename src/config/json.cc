@@ -11,18 +11,18 @@ namespace hctr {
 namespace {
 
 /// "line 3, column 14" of a byte offset.
-std::string place(std::string_view text, size_t offset) {
+std::string position_of(std::string_view text, size_t offset) {
   const std::string_view before = text.substr(0, std::min(offset, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const size_t newline = before.rfind('\n');
   return cat("line ", line, ", column ", newline == before.npos ? before.size() + 1 : before.size() - newline);
 }
 
-/// Builds a Json from parser events. A hand-made stack, because a duplicate key must be seen.
+/// Builds a Json from parser events. Keeps its own stack, so that it finds duplicate keys.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   Builder(std::string_view text, std::string_view name) : text_(text), name_(name) {}
-  Json take() { return std::move(root_); }
+  Json result() { return std::move(root_); }
 
   bool null() override { return put({}); }
   bool boolean(bool value) override { return put(value); }
@@ -41,7 +41,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool key(string_t& key) override {
     if (stack_.back().find(key))
-      throw Error(Kind::config, cat(name_, ": the key \"", key, "\" stands twice in one object"));
+      throw Error(Kind::config, cat(name_, ": the key \"", key, "\" appears twice in one object"));
     keys_.push_back(key);
     return true;
   }
@@ -50,7 +50,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     if (const size_t colon = reason.find(": "); colon != std::string::npos) reason = reason.substr(colon + 2);
     if (token.empty() || position >= text_.size()) reason += " (the file ends too early: is a bracket missing?)";
     throw Error(Kind::config,
-                cat(name_, ": ", place(text_, position > 0 ? position - 1 : 0), ": not valid JSON: ", reason));
+                cat(name_, ": ", position_of(text_, position > 0 ? position - 1 : 0), ": not valid JSON: ", reason));
   }
 
  private:
@@ -104,7 +104,7 @@ nlohmann::ordered_json to_nlohmann(const Json& value) {
 Json Json::parse(std::string_view text, std::string_view name) {
   Builder builder(text, name);
   nlohmann::json::sax_parse(text, &builder);
-  return builder.take();
+  return builder.result();
 }
 
 Json Json::read_file(const std::filesystem::path& path) { return parse(read_text(path, ""), path.string()); }

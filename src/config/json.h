@@ -1,4 +1,4 @@
-// A JSON value in memory. The parser behind it stays inside this room.
+// A JSON value in memory. The parser library is used in json.cc only.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class Json {
   Json(Array value) : value_(std::move(value)) {}
   Json(Object value) : value_(std::move(value)) {}
 
-  /// Errors: Error(config) "<name>: line 3, column 14: ..." with what was expected; duplicate keys are errors too.
+  /// Errors: Error(config) "<name>: line 3, column 14: ..." with what was expected, also for duplicate keys.
   static Json parse(std::string_view text, std::string_view name);
   static Json read_file(const std::filesystem::path&);
 
@@ -40,7 +40,7 @@ class Json {
   const Array* array() const { return std::get_if<Array>(&value_); }
   const Object* object() const { return std::get_if<Object>(&value_); }
 
-  /// The member of an object, or null pointer.
+  /// The member of an object, or a null pointer.
   const Json* find(std::string_view key) const;
   /// Appends a member to an object (a null value becomes an object).
   Json& set(std::string key, Json value);

@@ -43,7 +43,7 @@ void Problems::throw_if_any(std::string_view file_name) const {
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int max_edits) {
   std::string best;
   int least =
-      std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;  // a word of one letter is near to nothing
+      std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;  // nothing is close to a word of one letter
   for (const std::string& candidate : candidates)
     if (const int distance = edits(word, candidate); distance < least) {
       least = distance;

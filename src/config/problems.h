@@ -1,4 +1,4 @@
-// All that is wrong with a config, gathered so that the user sees it in one go.
+// Collects everything that is wrong with a config, so that the user sees all problems at once.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// Errors and warnings, each with the JSON pointer of its place.
+/// Errors, warnings and notes, each with the JSON pointer of the value it is about.
 class Problems {
  public:
   struct Entry {
@@ -16,7 +16,7 @@ class Problems {
 
   void error(std::string pointer, std::string message) { errors_.push_back({std::move(pointer), std::move(message)}); }
   void warn(std::string pointer, std::string message) { warnings_.push_back({std::move(pointer), std::move(message)}); }
-  /// Something accepted and without effect, or assumed: said in one line, no error even when strict.
+  /// A value that has no effect, or an assumption. Never an error, even when strict.
   void note(std::string pointer, std::string message) { notes_.push_back({std::move(pointer), std::move(message)}); }
 
   const std::vector<Entry>& errors() const { return errors_; }
@@ -26,19 +26,18 @@ class Problems {
 
   /// Warnings become errors (--strict).
   void make_strict();
-  /// Throws Error(config) listing every error: "config.json: 2 problems\n  /solver/...: ...". Nothing when there is
-  /// none.
+  /// Throws Error(config) with all errors, "config.json: 2 problems\n  /solver/...: ...", if there are any.
   void throw_if_any(std::string_view file_name) const;
 
  private:
   std::vector<Entry> errors_, warnings_, notes_;
 };
 
-/// The candidate nearest to `word` in spelling, at most `max_edits` insertions, deletions, replacements or swaps away
-/// (case is ignored); empty when there is none.
+/// The candidate whose spelling is closest to `word`, at most `max_edits` insertions, deletions, replacements or swaps
+/// away, ignoring case; empty if there is none.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int max_edits = 2);
 
-/// "; did you mean \"x\"?" or nothing.
+/// "; did you mean \"x\"?", or empty.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, int max_edits = 2);
 
 /// "a, b or c".

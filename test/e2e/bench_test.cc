@@ -42,7 +42,7 @@ TEST(Bench, MeasuresTheStepOfAModel) {
   }
 }
 
-TEST(Bench, HoldsSeveralRanksAgainstOne) {
+TEST(Bench, ComparesSeveralRanksWithOne) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", small_config());
   make_data(folder.path(), "config.json", 3000, 100, {"--vocabulary", "30"});
@@ -81,7 +81,7 @@ TEST(Bench, ConfigsOfTheDocumentedFiguresAreRight) {
   EXPECT_EQ(configs, 12);
 }
 
-TEST(Bench, SaysWhatItIsFor) {
+TEST(Bench, HasAHelpText) {
   const Outcome none = run_program("bench", {}, std::filesystem::temp_directory_path());
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_EQ(run_program("bench", {"--help"}, std::filesystem::temp_directory_path()).exit_code, 0);

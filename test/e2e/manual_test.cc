@@ -1,4 +1,4 @@
-// The pages of the manual that the program writes are those in the repository.
+// The generated pages of the manual in the repository are up to date.
 #include <gtest/gtest.h>
 
 #include "support/paths.h"

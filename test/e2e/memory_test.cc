@@ -1,6 +1,5 @@
-// The memory of the tools and of the reader does not grow with the data: the same program on some rows and on four
-// times as many with the same values. What grew with the rows would hold the further ones in some form; the bound is
-// below half of their bytes.
+// The memory of the tools and of the reader does not grow with the data: the same program runs on some rows and on four
+// times as many with the same values. Memory may grow by less than half of the bytes of the additional rows.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -15,8 +14,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMega = 1 << 20;
 
-/// Blocks of a megabyte wait in bounded lines between a program's threads, and few rows do not always fill these. (One
-/// thread keeps the lines short.)
+/// Chunks of a megabyte wait in bounded queues between the threads of a program, which few rows do not always fill.
+/// (With one thread the queues stay short.)
 constexpr int64_t kMargin = 10 * kMega;
 
 class Memory : public testing::Test {
@@ -25,7 +24,7 @@ class Memory : public testing::Test {
     if (kSanitized) GTEST_SKIP() << "sanitizers keep memory that was given back";
   }
 
-  /// `lines(i)` is row i; rows repeat after a thousand. Writes `small` and, four times as long, `large`.
+  /// Writes `small` and `large`, which is four times as long. `lines(i)` is row i; rows repeat after a thousand.
   template <class Line>
   void write_rows(const std::string& ending, int rows, const Line& line, const std::string& header = "") {
     std::string thousand;
@@ -37,7 +36,7 @@ class Memory : public testing::Test {
     }
   }
 
-  /// Runs the program on both, with SIZE replaced in its arguments by their names.
+  /// Runs the program on both files. SIZE in its arguments is replaced by their names.
   void expect_constant(const std::string& program, const std::vector<std::string>& arguments, int64_t data_bytes) {
     const int64_t small = peak(program, arguments, "small"), large = peak(program, arguments, "large");
     EXPECT_GT(3 * data_bytes, 2 * kMargin) << "too few rows: growth would not be seen";
@@ -154,8 +153,7 @@ TEST_F(Memory, OfTheGeneratorAndOfTheReader) {
   }
 }
 
-/// That growth is seen: the generator keeps the truth of the evaluation set until it is scored, 9 bytes for each
-/// sample.
+/// The test detects growth: the generator keeps the truth of the evaluation set until it is scored, 9 bytes per sample.
 TEST_F(Memory, IsMeasured) {
   std::string config = with_change(config_of("train.txt", ""), R"("source": "train.txt")",
                                    R"("source": "train.txt", "eval_source": "eval.txt")");

@@ -1,5 +1,5 @@
-// Configs as users have them: every classic model in the spelling of every version, every section of the 2.1 guide,
-// keys that once meant something.
+// Configs of users: every classic model as every version spells it, every config section of the 2.1 guide, and keys
+// that had a meaning in some version.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -10,8 +10,7 @@
 namespace hctr::test {
 namespace {
 
-// What is still to come. A test of something that is off expects the words that say so; switch it on here when it is
-// there.
+// Features that do not exist yet. While one is off, its tests expect the message that says so.
 constexpr bool kPredictions = false;  // export_predictions_prefix
 
 class Tolerance : public testing::Test {
@@ -20,7 +19,7 @@ class Tolerance : public testing::Test {
     write_file(folder_ / "config.json", config);
     return run_program("huge_ctr", {"--check", "config.json"}, folder_.path());
   }
-  /// Passes, and every key is known.
+  /// The config passes, and every key is known.
   void passes(const std::string& config) {
     const Outcome outcome = check(config);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -28,7 +27,7 @@ class Tolerance : public testing::Test {
     err_ = outcome.err;
   }
   void passes(const Json& config) { passes(config.text(1)); }
-  /// Is refused with these words.
+  /// The config is refused with this message.
   void refuses(const Json& config, const std::string& words) {
     const Outcome outcome = check(config.text(1));
     EXPECT_EQ(outcome.exit_code, 3);
@@ -119,7 +118,7 @@ TEST_F(Tolerance, ParquetData) {
   }
 }
 
-/// The config with every scalar that is the value of a key wrapped in an array of one.
+/// The config with every scalar member wrapped in an array of one element.
 Json wrapped(const Json& value) {
   if (const auto* object = value.object()) {
     Json out(Json::Object{});
@@ -146,7 +145,7 @@ TEST_F(Tolerance, AScalarMayStandInAnArrayOfOne) {
       }
 }
 
-/// A key that some version knew, put at `place` of small_config(), and whether it is still of use.
+/// A key that some version accepts, inserted at `place` of small_config(), and whether it still has an effect.
 struct Key {
   std::string place, key;
   bool has_effect = false;
@@ -282,7 +281,7 @@ TEST_F(Tolerance, NumbersOfOtherKinds) {
   passes(with_change(small_config(), "\"combiner\": 1", "\"combiner\": \"mean\""));
 }
 
-/// A model around the sections that the guide of version 2.1 prints, each of which a test may give in another form.
+/// A model with the config sections of the guide of version 2.1, each of which a test may replace.
 struct Guide {
   std::string solver =
       R"("solver": {"lr_policy": "fixed", "display": 1000, "max_iter": 300000, "gpu": [0], "batchsize": 512, "snapshot": 10000000,

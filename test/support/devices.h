@@ -8,13 +8,13 @@
 
 namespace hctr::test {
 
-/// The CPU, and GPU 0 where there is one.
+/// The CPU, and GPU 0 if there is one.
 std::vector<Device> devices();
 
-/// Why there is no GPU to test on; empty when there is one.
+/// The reason why there is no GPU to test on; empty if there is one.
 std::string why_no_gpu();
 
-/// The Runtime of a device: seed 7, and on the CPU this many threads.
+/// The Runtime of a device. Its seed is 7; on the CPU it has this many threads.
 Runtime& runtime_of(Device, int threads = 4);
 
 inline constexpr Device kCpu{DeviceKind::cpu, 0};
@@ -22,6 +22,6 @@ inline constexpr Device kGpu{DeviceKind::cuda, 0};
 
 }  // namespace hctr::test
 
-/// Ends a test that needs a GPU, saying so, where there is none.
+/// Skips a test that needs a GPU if there is none, with the reason.
 #define HCTR_SKIP_WITHOUT_GPU() \
   if (const std::string why_ = ::hctr::test::why_no_gpu(); !why_.empty()) GTEST_SKIP() << "no CUDA device: " << why_

@@ -1,4 +1,4 @@
-// How far two rows of numbers are apart.
+// The relative distance of two vectors of numbers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace hctr::test {
 
-/// The length of the difference, in lengths of `a`.
+/// |a - b| / |a|.
 inline double distance_of(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
   double difference = 0, size = 0;

@@ -11,11 +11,10 @@ namespace {
 constexpr size_t kGuard = 256;
 constexpr std::byte kPoison{0xff};
 
-TensorSpec placed(DType dtype, Shape shape, const Placement& placement) {
+TensorSpec placed(DType dtype, Shape shape, const RowLayout& layout) {
   const TensorSpec dense(dtype, shape);
   const int64_t width = dense.row_elements();
-  return TensorSpec(dtype, shape,
-                    (width + placement.multiple - 1) / placement.multiple * placement.multiple + placement.extra);
+  return TensorSpec(dtype, shape, (width + layout.multiple - 1) / layout.multiple * layout.multiple + layout.extra);
 }
 
 template <class Body>
@@ -45,9 +44,9 @@ double rounded_to(DType dtype, double value) {
   return out;
 }
 
-GuardedTensor::GuardedTensor(Device device, DType dtype, Shape shape, const Placement& placement)
-    : tensor_(nullptr, placed(dtype, shape, placement), device),
-      begin_(kGuard + static_cast<size_t>(placement.offset) * size_of(dtype)) {
+GuardedTensor::GuardedTensor(Device device, DType dtype, Shape shape, const RowLayout& layout)
+    : tensor_(nullptr, placed(dtype, shape, layout), device),
+      begin_(kGuard + static_cast<size_t>(layout.offset) * size_of(dtype)) {
   buffer_ = Buffer(device, begin_ + tensor_.spec().bytes() + kGuard);
   tensor_ = Tensor(buffer_.data() + begin_, tensor_.spec(), device);
   initial_.assign(buffer_.bytes(), kPoison);
@@ -120,7 +119,7 @@ std::string GuardedTensor::complaint(bool must_be_written, bool must_be_unchange
   const auto begin = now_.begin() + static_cast<std::ptrdiff_t>(begin_);
   const auto size = static_cast<std::ptrdiff_t>(size_of(tensor_.dtype()));
   const std::ptrdiff_t width = tensor_.row_elements() * size, stride = tensor_.row_stride() * size;
-  auto outside = now_.begin();  // from here to the next row nothing may have changed
+  auto outside = now_.begin();  // from here to the next row nothing may change
   std::string found;
   const auto check_outside = [&](auto end) {
     const auto changed = std::find_if_not(outside, end, is_poison);

@@ -1,4 +1,4 @@
-// A tensor between guard words: writes outside its elements, and elements never written, are found.
+// A tensor with guard bytes around its elements: detects writes outside them, and elements that are never written.
 #pragma once
 
 #include <string>
@@ -10,30 +10,30 @@
 
 namespace hctr::test {
 
-/// How a tensor's rows lie in memory.
-struct Placement {
+/// How the rows of a tensor are laid out in memory.
+struct RowLayout {
   const char* name;
-  int64_t multiple = 1, extra = 0;  ///< row stride: row elements up to this multiple, and so many more
+  int64_t multiple = 1, extra = 0;  ///< row stride: row elements rounded up to this multiple, plus `extra`
   int64_t offset = 0;               ///< elements from a multiple of 256 bytes to the first one
 };
 
-/// Owns the memory of one tensor. Every byte that is no element is 0xff: NaN, as far as it is read as a number.
+/// Owns the memory of one tensor. All bytes outside its elements are 0xff, which reads as NaN.
 class GuardedTensor {
  public:
-  GuardedTensor(Device, DType, Shape, const Placement&);
+  GuardedTensor(Device, DType, Shape, const RowLayout&);
 
   Tensor tensor() const { return tensor_; }
-  /// Elements, rounded to the dtype; kept for restore().
+  /// Sets the elements, rounded to the dtype, and keeps them for restore().
   void set(const std::vector<double>& values, StreamRef);
-  /// Every element 0xff bytes: an operator must write it.
+  /// Fills the elements with 0xff bytes, so that an operator must write them.
   void poison(StreamRef);
-  /// As after the last set() or poison().
+  /// Restores the state after the last set() or poison().
   void restore(StreamRef);
-  /// Reads all memory. Then: the elements as numbers, as bytes, what lies around them.
+  /// Copies all memory to the host, for the functions below.
   void fetch(StreamRef);
   std::vector<double> values() const;
   std::vector<std::byte> element_bytes() const;
-  /// What is wrong: "", or "bytes outside the tensor were written", "element 5 was never written".
+  /// What is wrong, such as "element 5 of row 0 was never written"; empty if nothing is.
   std::string complaint(bool must_be_written, bool must_be_unchanged) const;
 
  private:
@@ -46,7 +46,7 @@ class GuardedTensor {
   std::vector<std::byte> initial_, now_;
 };
 
-/// `value` as the dtype holds it.
+/// `value` rounded to the dtype.
 double rounded_to(DType, double value);
 
 }  // namespace hctr::test

@@ -93,12 +93,12 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
   Context ctx(runtime, stream);
 
   std::vector<std::unique_ptr<GuardedTensor>> kept;
-  std::vector<std::pair<GuardedTensor*, bool>> judged;  // whether it must be written; inputs must not
+  std::vector<std::pair<GuardedTensor*, bool>> checked;  // true: must be written; false: must not (an input)
   const auto tensor = [&](DType dtype, const Shape& shape, bool dense, bool written) {
     kept.push_back(
-        std::make_unique<GuardedTensor>(options.device, dtype, shape, dense ? Placement{"dense"} : options.placement));
+        std::make_unique<GuardedTensor>(options.device, dtype, shape, dense ? RowLayout{"dense"} : options.layout));
     kept.back()->poison(stream);
-    judged.emplace_back(kept.back().get(), written);
+    checked.emplace_back(kept.back().get(), written);
     return kept.back().get();
   };
   std::vector<GuardedTensor*> inputs, weight_tensors, outputs, d_inputs, d_weight_tensors, d_outputs;
@@ -129,7 +129,7 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
   for (const WeightSpec& weight : plan.weights) d_weight_tensors.push_back(tensor(wide, weight.shape, true, true));
   std::vector<std::unique_ptr<GuardedTensor>> scratch;
   for (const TensorSpec& spec : plan.scratch) {
-    scratch.push_back(std::make_unique<GuardedTensor>(options.device, spec.dtype, spec.shape, Placement{"dense"}));
+    scratch.push_back(std::make_unique<GuardedTensor>(options.device, spec.dtype, spec.shape, RowLayout{"dense"}));
     scratch.back()->poison(stream);
     io.scratch.push_back(scratch.back()->tensor());
   }
@@ -147,7 +147,7 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
   layer->backward(ctx, io);
   layer->backward_weights(ctx, io);
 
-  for (const auto& [t, written] : judged) {
+  for (const auto& [t, written] : checked) {
     t->fetch(stream);
     if (const std::string complaint = t->complaint(written, !written); !complaint.empty())
       complaints.push_back(complaint);
@@ -195,16 +195,16 @@ void check_layer(const LayerSetup& setup) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       SCOPED_TRACE(cat(to_string(device), " ", name_of(dtype)));
-      const LayerRun judge(setup, {.rounded_to = dtype});
-      for (const Placement placement :
-           {Placement{"dense"}, Placement{"padded", 16, 16, 0}, Placement{"padded oddly", 1, 3, 1}}) {
-        SCOPED_TRACE(placement.name);
-        const LayerRun run(setup, {.device = device, .dtype = dtype, .rounded_to = dtype, .placement = placement});
+      const LayerRun reference(setup, {.rounded_to = dtype});
+      for (const RowLayout layout :
+           {RowLayout{"dense"}, RowLayout{"padded", 16, 16, 0}, RowLayout{"padded oddly", 1, 3, 1}}) {
+        SCOPED_TRACE(layout.name);
+        const LayerRun run(setup, {.device = device, .dtype = dtype, .rounded_to = dtype, .layout = layout});
         for (const std::string& complaint : run.complaints) ADD_FAILURE() << complaint;
-        constexpr double kSlack = 6;  // a layer of several operators rounds what is between them
-        compare("out", run.out, judge.out, dtype, kSlack);
-        compare("d_in", run.d_in, judge.d_in, dtype, kSlack);
-        compare("d_weights", run.d_weights, judge.d_weights, dtype, kSlack);
+        constexpr double kSlack = 6;  // a layer of several operators rounds intermediate results
+        compare("out", run.out, reference.out, dtype, kSlack);
+        compare("d_in", run.d_in, reference.d_in, dtype, kSlack);
+        compare("d_weights", run.d_weights, reference.d_weights, dtype, kSlack);
         if (::testing::Test::HasFailure()) return;
       }
     }

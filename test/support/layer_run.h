@@ -1,4 +1,4 @@
-// One layer, made from its section, run forward and backward on random numbers.
+// Builds one layer from its config section and runs it forward and backward on random numbers.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace hctr::test {
 
-/// The layer that a section describes ("bottom" and "top" may be left out). Errors in it fail the test.
+/// The layer of a config section, in which "bottom" and "top" may be left out. Errors in it fail the test.
 std::unique_ptr<Layer> layer_of(const std::string& section);
 
-/// What is wrong with a section: the errors of its fields, "pointer: message", else the PlanError for inputs of these
-/// shapes, "field: message". Fails the test when nothing is.
+/// What is wrong with a config section: the errors of its fields as "pointer: message", else the PlanError for inputs
+/// of these shapes as "field: message". Fails the test if nothing is wrong.
 std::string complaint_of(const std::string& section, const std::vector<Shape>& inputs);
 
 /// Shapes of outputs, and names and shapes of weights: "[4,3] | weights [2,3] bias [3]".
@@ -26,16 +26,16 @@ struct LayerSetup {
   double low = -1, high = 1;
 };
 
-/// Values and gradients after forward and backward. Inputs, weights and the gradients of outputs are random, the same
-/// for equal setups whatever the device and dtype.
+/// Values and gradients after forward and backward. Inputs, weights and the gradients of outputs are random, but equal
+/// for equal setups on every device and in every dtype.
 struct LayerRun {
   struct Options {
     Device device{};
     DType dtype = DType::f64;
     DType rounded_to = DType::f32;
-    Placement placement{"dense"};
+    RowLayout layout{"dense"};
     bool want_d_in = true;
-    int perturbed = -1;  ///< adds `delta` to an element of an input, or of a weight (numbers go on after the inputs)
+    int perturbed = -1;  ///< adds `delta` to an element of this input, or of a weight (numbered after the inputs)
     size_t element = 0;
     double delta = 0;
   };
@@ -45,8 +45,8 @@ struct LayerRun {
   std::vector<std::string> complaints;
 };
 
-/// Checks gradients against central differences in f64; every device, dtype and memory layout against f64; that nothing
-/// but its outputs is written, and all of them; and that gradients of inputs may be absent.
+/// Checks gradients against central differences in f64, every device, dtype and memory layout against f64, that all
+/// outputs and nothing else are written, and that gradients of inputs may be absent.
 void check_layer(const LayerSetup&);
 
 }  // namespace hctr::test

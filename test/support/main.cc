@@ -1,4 +1,4 @@
-// Runs the tests of one program and ends with a line that says how many, and why some were skipped.
+// Runs the tests of one program. The last line counts them, and says why some were skipped.
 #include <gtest/gtest.h>
 
 #include <cstdio>

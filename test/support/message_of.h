@@ -1,4 +1,4 @@
-// The message of the Error that a piece of code throws.
+// The message of the Error that code throws.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -23,18 +23,18 @@ std::vector<Registered>& registered() {
   return tests;
 }
 
-/// Layouts for a row: in the last one dense and strided tensors take turns.
-std::vector<std::vector<Placement>> layouts(bool dense_only, bool large) {
-  const Placement dense{"dense"}, odd{"dense at an odd address", 1, 0, 1}, padded{"padded", 16, 16, 0},
+/// The layouts of a row. In the last one dense and strided tensors alternate.
+std::vector<std::vector<RowLayout>> layouts(bool dense_only, bool large) {
+  const RowLayout dense{"dense"}, odd{"dense at an odd address", 1, 0, 1}, padded{"padded", 16, 16, 0},
       ragged{"padded oddly", 1, 3, 1};
   if (dense_only) return {{dense}, {odd}};
   if (large) return {{dense}, {ragged}};
   return {{dense}, {odd}, {padded}, {ragged}, {dense, padded}};
 }
 
-std::string layout_name(const std::vector<Placement>& placements) {
+std::string layout_name(const std::vector<RowLayout>& layouts) {
   std::string name;
-  for (const Placement& placement : placements) name += cat(name.empty() ? "" : " and ", placement.name);
+  for (const RowLayout& layout : layouts) name += cat(name.empty() ? "" : " and ", layout.name);
   return name;
 }
 
@@ -54,7 +54,7 @@ void compare(const std::string& name, const std::vector<double>& actual, const s
   }
 }
 
-/// A gtest test that is a function.
+/// A GoogleTest test made from a function.
 class FunctionTest : public ::testing::Test {
  public:
   explicit FunctionTest(std::function<void()> body) : body_(std::move(body)) {}
@@ -109,9 +109,9 @@ void OpTest::add_to_gtest(const char* name) {
   }
 }
 
-Rig OpTest::rig(const Row& row, Device device, DType dtype, DType rounded_to, std::vector<Placement> placements,
+Rig OpTest::rig(const Row& row, Device device, DType dtype, DType rounded_to, std::vector<RowLayout> layouts,
                 int threads) const {
-  return Rig({device, dtype, rounded_to, std::move(placements), threads, row.inputs, state_});
+  return Rig({device, dtype, rounded_to, std::move(layouts), threads, row.inputs, state_});
 }
 
 void OpTest::run(Rig& rig) const {
@@ -120,20 +120,20 @@ void OpTest::run(Rig& rig) const {
 }
 
 void OpTest::test_row(const Row& row, Device device, DType dtype) const {
-  Rig judge = rig(row, kCpu, reference(), dtype, {{"dense"}});
-  run(judge);
-  judge.fetch();
-  for (const std::vector<Placement>& placements : layouts(dense_only_, row.large)) {
-    SCOPED_TRACE("tensors " + layout_name(placements));
-    Rig first = rig(row, device, dtype, dtype, placements);
+  Rig reference = rig(row, kCpu, reference_dtype(), dtype, {{"dense"}});
+  run(reference);
+  reference.fetch();
+  for (const std::vector<RowLayout>& layouts : layouts(dense_only_, row.large)) {
+    SCOPED_TRACE("tensors " + layout_name(layouts));
+    Rig first = rig(row, device, dtype, dtype, layouts);
     run(first);
     for (const std::string& complaint : first.fetch()) ADD_FAILURE() << complaint;
     for (const std::string& name : first.written())
-      compare(name, first.values(name), judge.values(name), tolerance(first.dtype_of(name), rounding_));
+      compare(name, first.values(name), reference.values(name), tolerance(first.dtype_of(name), rounding_));
 
-    Rig second = rig(row, device, dtype, dtype, placements, 1);
+    Rig second = rig(row, device, dtype, dtype, layouts, 1);
     if (device.is_cuda()) {
-      run(second);  // makes its tensors and lets libraries choose: recording may do neither
+      run(second);  // creates its tensors and lets libraries choose algorithms: neither may happen while recording
       second.restore();
       Program recorded(second.ctx.stream(), true, [&] { run(second); });
       recorded.run();
@@ -149,10 +149,10 @@ void OpTest::test_row(const Row& row, Device device, DType dtype) const {
 }
 
 void OpTest::test_by_hand(const Row& row) const {
-  Rig judge = rig(row, kCpu, reference(), DType::f32, {{"dense"}});
-  run(judge);
-  judge.fetch();
-  expected_(ByHand(judge));
+  Rig reference = rig(row, kCpu, reference_dtype(), DType::f32, {{"dense"}});
+  run(reference);
+  reference.fetch();
+  expected_(ByHand(reference));
 }
 
 void OpTest::ByHand::expect(const std::string& name, const std::vector<double>& values) const {

@@ -1,13 +1,12 @@
-// Tests of operators as rows: each row runs on every device and dtype, in several memory layouts.
+// Tests of operators as rows of inputs. Each row runs on every device and dtype, in several memory layouts.
 //
 // For each row the harness checks
 //   by_hand    the CPU reference against numbers or identities written in the test (expected)
-//   cpu_f32..  each device and dtype against the CPU reference in f64 on the same inputs; nothing written outside the
-//   cuda_bf16  outputs, every element of them written, inputs untouched; a second run equal bit for bit: on the CPU
-//   with
-//              another number of threads, on CUDA recorded as a graph and replayed
+//   cpu_f32,   each device and dtype against the CPU reference in f64 on the same inputs; that all elements of outputs
+//   ...,       and nothing else are written; that a second run is bitwise equal: on the CPU with another number of
+//   cuda_bf16  threads, on CUDA recorded as a graph and replayed
 //   gradient   backward against central differences of forward, in f64 on the CPU
-// Rows marked large run when the environment has HCTR_TEST_LARGE=1: they go beyond what one launch covers at once.
+// Rows marked large have more elements than one launch has threads. They run only with HCTR_TEST_LARGE=1.
 #pragma once
 
 #include <functional>
@@ -22,7 +21,7 @@ namespace hctr::test {
 class OpTest {
  public:
   using Run = std::function<void(Rig&)>;
-  /// Compares numbers of the reference with those given.
+  /// Compares results of the reference with given numbers.
   class ByHand {
    public:
     explicit ByHand(Rig& rig) : rig_(rig) {}
@@ -40,7 +39,7 @@ class OpTest {
   virtual void define() = 0;
   void add_to_gtest(const char* name);
 
-  // What define() says.
+  // Called by define().
 
   void row(std::string name, std::vector<Input> inputs) {
     rows_.push_back({std::move(name), std::move(inputs), false});
@@ -53,9 +52,9 @@ class OpTest {
   void expected(std::function<void(const ByHand&)> check) { expected_ = std::move(check); }
   void state(const StepState& state) { state_ = state; }
   void rounding(Rounding rounding) { rounding_ = rounding; }
-  /// The operator takes dense tensors alone.
+  /// The operator accepts dense tensors only.
   void dense_only() { dense_only_ = true; }
-  /// The operator knows no other type.
+  /// The operator accepts f32 only.
   void f32_only() { f32_only_ = true; }
 
  private:
@@ -68,8 +67,8 @@ class OpTest {
   void test_row(const Row&, Device, DType) const;
   void test_by_hand(const Row&) const;
   void test_gradient(const Row&) const;
-  Rig rig(const Row&, Device, DType, DType rounded_to, std::vector<Placement>, int threads = 4) const;
-  DType reference() const { return f32_only_ ? DType::f32 : DType::f64; }
+  Rig rig(const Row&, Device, DType, DType rounded_to, std::vector<RowLayout>, int threads = 4) const;
+  DType reference_dtype() const { return f32_only_ ? DType::f32 : DType::f64; }
 
   std::vector<Row> rows_;
   Run forward_, backward_;
@@ -84,7 +83,7 @@ class OpTest {
   bool dense_only_ = false, f32_only_ = false;
 };
 
-/// Makes gtest tests of every OP_TEST. Called by main() once.
+/// Registers every OP_TEST with GoogleTest. Called once by main().
 void register_op_tests();
 
 struct OpTestRegistration {

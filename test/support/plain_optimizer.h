@@ -1,5 +1,4 @@
-// The update rules as their papers write them, one weight at a time and in double: what the tests hold the program's
-// to.
+// The update rules as in their papers, for one weight at a time and in double: the reference of the tests.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 
 namespace hctr::test {
 
-/// Every kind, with constants that make each term count.
+/// Every kind, with constants for which each term matters.
 inline std::vector<ops::Optimizer> every_rule() {
   using Kind = ops::Optimizer::Kind;
   return {{.kind = Kind::sgd},
@@ -36,15 +35,15 @@ inline std::string name_of_rule(const ops::Optimizer& o) {
          std::to_string(o.lambda1);
 }
 
-/// One weight and what a rule keeps of it: m and v, n and z, ... in the order of the program's states.
+/// One weight and its optimizer states: m and v, n and z, ... in the program's order.
 struct PlainWeight {
   double w = 0, state[2] = {};
-  double inverse_rate = 0;  // ftrl: of the step before, as algorithm 1 sums it up
+  double inverse_rate = 0;  // ftrl: of the step before, as in algorithm 1
 
   PlainWeight() = default;
   PlainWeight(const ops::Optimizer& o, double weight) : w(weight) {
     if (o.kind == ops::Optimizer::Kind::adagrad) state[0] = static_cast<double>(o.initial);
-    // What z must be for the rule to give this weight before any gradient.
+    // The z for which the rule yields this weight before any gradient.
     if (o.kind == ops::Optimizer::Kind::ftrl && w != 0)
       state[1] = -w * static_cast<double>(o.lambda2) - std::copysign(static_cast<double>(o.lambda1), w);
   }

@@ -44,7 +44,7 @@ Outcome finish(pid_t child, const fs::path& out, const fs::path& err) {
 }
 
 void wait_for_line(const fs::path& err, const std::string& after) {
-  for (int tries = 0; tries < 6000; ++tries) {  // a minute; then what was to come comes anyway and the test sees that
+  for (int tries = 0; tries < 6000; ++tries) {  // at most a minute; the test then fails by the outcome
     if (fs::exists(err) && read_file(err).find(after) != std::string::npos) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -60,13 +60,13 @@ std::vector<std::string> mpi_words(int processes, const std::string& program,
   return words;
 }
 
-/// By what mpirun leaves in the environment; 0 when it has ended.
+/// Found by the environment variable that mpirun sets; 0 if the process has ended.
 pid_t process_of_rank(int rank, const fs::path& folder) {
-  const std::string mark = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
+  const std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
   for (const auto& entry : fs::directory_iterator("/proc")) {
     std::error_code error;
     if (fs::read_symlink(entry.path() / "cwd", error) != fs::canonical(folder)) continue;
-    if (read_file(entry.path() / "environ").find(mark + '\0') != std::string::npos)
+    if (read_file(entry.path() / "environ").find(variable + '\0') != std::string::npos)
       return std::stoi(entry.path().filename().string());
   }
   return 0;
@@ -92,7 +92,7 @@ Outcome run_on_terminal(const std::string& program, const std::vector<std::strin
   std::string shown;
   char piece[4096];
   for (ssize_t got; (got = ::read(terminal, piece, sizeof piece)) > 0;)
-    shown.append(piece, static_cast<size_t>(got));  // an error when the child has closed it
+    shown.append(piece, static_cast<size_t>(got));  // read() fails once the child has closed the terminal
   ::close(terminal);
   Outcome outcome = finish(child, out, "/dev/null");
   outcome.err = shown;
@@ -122,7 +122,7 @@ Measured run_and_measure(const std::string& program, const std::vector<std::stri
 Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
                        const std::string& after, int signal_number) {
   const fs::path out = folder / ".stdout-signal", err = folder / ".stderr-signal";
-  fs::remove(err);  // or what an earlier run wrote would be taken for this one's
+  fs::remove(err);  // an earlier run may have left one
   const pid_t child = start(program, arguments, folder, {}, out, err);
   wait_for_line(err, after);
   ::kill(child, signal_number);
@@ -149,7 +149,7 @@ Outcome run_under_mpi_and_signal(int processes, const std::string& program, cons
   EXPECT_GT(of_rank, 0) << "no process of rank " << rank << " runs in " << folder;
   ::kill(of_rank > 0 ? of_rank : child, of_rank > 0 ? signal_number : SIGTERM);
   const Outcome outcome = finish(child, out, err);
-  if (signal_number == SIGSTOP) ::kill(of_rank, SIGKILL);  // whatever mpirun left of it
+  if (signal_number == SIGSTOP) ::kill(of_rank, SIGKILL);  // mpirun may have left the stopped process
   return outcome;
 }
 

@@ -50,10 +50,9 @@ const Rig::Entry& Rig::at(const std::string& name) const {
 }
 
 Rig::Entry& Rig::add(const std::string& name, Role role, DType dtype, Shape shape) {
-  Placement placement = setup_.placements[entries_.size() % setup_.placements.size()];
-  if (shape.rank() < 2) placement = {"vector", 1, 0, placement.offset};  // vectors are dense
-  Entry& entry =
-      entries_.emplace(name, Entry{GuardedTensor(setup_.device, dtype, shape, placement), role}).first->second;
+  RowLayout layout = setup_.layouts[entries_.size() % setup_.layouts.size()];
+  if (shape.rank() < 2) layout = {"vector", 1, 0, layout.offset};  // vectors are dense
+  Entry& entry = entries_.emplace(name, Entry{GuardedTensor(setup_.device, dtype, shape, layout), role}).first->second;
   entry.memory.poison(ctx.stream());
   return entry;
 }

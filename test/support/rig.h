@@ -1,4 +1,4 @@
-// The tensors of one run of an operator under test, by name.
+// The named tensors of one run of an operator under test.
 #pragma once
 
 #include <functional>
@@ -12,24 +12,24 @@
 
 namespace hctr::test {
 
-/// Of the dtype under test, or f32 whatever that is (f64 in gradient checks), or a fixed one.
+/// same: the dtype under test; wide: f32, or f64 in gradient checks; else the dtype itself.
 enum class Type { same, wide, i32, i64, u32 };
 
 struct Input {
   std::string name;
   Shape shape;
-  double low = -1, high = 1;  ///< values are uniform between them
+  double low = -1, high = 1;  ///< bounds of the uniform distribution of values
   Type type = Type::same;
 };
 
-/// Makes inputs on demand, hands out outputs to be filled, and judges both afterwards.
+/// Creates inputs and outputs on demand, and checks both afterwards.
 class Rig {
  public:
   struct Setup {
     Device device;
     DType dtype;       ///< of tensors of Type::same
-    DType rounded_to;  ///< of the values inside, so that a reference sees what the tested type can hold
-    std::vector<Placement> placements;  ///< taken in turn by the tensors
+    DType rounded_to;  ///< values are rounded to it, so that the reference computes with values of the tested type
+    std::vector<RowLayout> layouts;  ///< used by the tensors in turn
     int threads = 4;
     std::vector<Input> inputs;
     StepState state;
@@ -38,34 +38,34 @@ class Rig {
 
   Context ctx;
 
-  /// An input. The operator must leave it as it is.
+  /// An input. The operator must not change it.
   Tensor operator[](const std::string& name);
   /// An input that the operator changes.
   Tensor inout(const std::string& name);
-  /// An output; every element must be written.
+  /// An output. The operator must write every element.
   Tensor out(const std::string& name, Shape, Type = Type::same);
-  /// Memory the operator may use as it likes.
+  /// Scratch memory.
   Tensor scratch(const std::string& name, const TensorSpec&);
-  /// The gradient of an input (to be written), or of an output (given: random numbers).
+  /// The gradient of an input, which the operator must write, or of an output, which is given as random numbers.
   Tensor d(const std::string& name);
-  /// What stands for the gradient of output `name` where the operator takes none: a loss.
+  /// The gradient of output `name` of an operator that takes none, such as a loss.
   void gradient_of_loss(const std::string& name, double value) { fixed_gradients_[name] = value; }
   StepState& state() { return setup_.state; }
   DType dtype() const { return setup_.dtype; }
 
   /// Adds `delta` to an element of an input, from now on.
   void perturb(const std::string& input, size_t element, double delta);
-  /// Every tensor as it was before the first run.
+  /// Restores every tensor to its state before the first run.
   void restore();
-  /// Reads everything back and returns all complaints.
+  /// Copies all tensors to the host and returns all complaints.
   std::vector<std::string> fetch();
 
-  /// After fetch(): numbers of any tensor, in order; gradients are "d_" and the name.
+  /// The elements of a tensor after fetch(). Gradients are named "d_" plus the name.
   std::vector<double> values(const std::string& name) const { return at(name).memory.values(); }
   std::vector<std::byte> bytes(const std::string& name) const { return at(name).memory.element_bytes(); }
-  /// What the operator wrote.
+  /// The names of tensors that the operator wrote.
   std::vector<std::string> written() const;
-  /// Outputs with the gradient that each of their elements has in a check of gradients.
+  /// The gradient of every element of the outputs, for gradient checks.
   std::map<std::string, std::vector<double>> output_gradients() const;
   /// Inputs whose gradients the backward operator wrote.
   std::vector<std::string> inputs_with_gradients() const;

@@ -1,12 +1,12 @@
-// Ranks as threads of one test.
+// Runs ranks as threads of one test.
 #pragma once
 
 #include <functional>
 
 namespace hctr::test {
 
-/// Calls body(rank) for ranks 0 to count - 1, each in its own thread; rethrows the first exception by time when all
-/// ended.
+/// Calls body(rank) for ranks 0 to count - 1, each in its own thread. Waits for all, then rethrows the exception that
+/// was thrown first.
 void run_ranks(int count, const std::function<void(int rank)>& body);
 
 }  // namespace hctr::test

@@ -1,4 +1,4 @@
-// A log for tests: a warning or an error that the test did not expect fails it.
+// A log for tests. A warning or error that the test does not expect fails it.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace hctr::test {
 class TestLog {
  public:
   TestLog();
-  /// Fails the test when an expected line never came.
+  /// Fails the test if an expected line was not logged.
   ~TestLog();
   TestLog(const TestLog&) = delete;
   TestLog& operator=(const TestLog&) = delete;
 
   const Log& log() const { return log_; }
-  /// One warning or error that contains `part` is to come, any number of times.
+  /// Expects a warning or error that contains `part`, once or more.
   void expect(std::string part) { expected_.push_back({std::move(part), false}); }
-  /// Every line so far, "warning: ..." and "error: ..." marked so.
+  /// All lines so far; those of warnings and errors begin with "warning: " and "error: ".
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:

@@ -5,7 +5,7 @@ namespace hctr::test {
 Tolerance tolerance(DType dtype, Rounding rounding) {
   // One rounding to the type moves a value by half a unit in the last place: f32 6e-8, f16 4.9e-4, bf16 3.9e-3.
   if (rounding == Rounding::none) return {0, 0};
-  if (rounding == Rounding::stages) {  // four times one operator's
+  if (rounding == Rounding::stages) {  // four times that of one operator
     const Tolerance one = tolerance(dtype, Rounding::sum);
     return {4 * one.relative, dtype == DType::f16 || dtype == DType::bf16 ? 4 * one.relative : 4 * one.of_largest};
   }
@@ -29,7 +29,7 @@ Tolerance tolerance(DType dtype, Rounding rounding) {
     case Rounding::sum:
       return {1e-6, 2e-6};  // the order of a thousand terms
     case Rounding::chain:
-      return {3e-4, 3e-4};  // three digits lost to a sum of a thousand terms of either sign
+      return {3e-4, 3e-4};  // a sum of a thousand terms of both signs loses three digits
     case Rounding::stages:
     case Rounding::none:
       break;

@@ -1,23 +1,23 @@
-// How far a result may lie from its reference: the one table of all operator tests.
+// How far a result may differ from its reference: one table for all operator tests.
 #pragma once
 
 #include "device/dtype.h"
 
 namespace hctr::test {
 
-/// What an operator does to its numbers, as far as rounding is concerned.
+/// Kinds of operators by how they round.
 enum class Rounding {
-  none,      ///< moves or selects: bit for bit
+  none,      ///< copies or selects: bitwise equal
   element,   ///< a short formula per element
   function,  ///< the same with exp, erf, ...
   sum,       ///< sums of many terms, which may cancel
-  chain,     ///< numbers scaled by such sums, or one sum alone: what cancelled is not small beside a larger element
-  stages,    ///< several operators, each of which rounds its sums to the type
+  chain,     ///< products with such sums, or a single sum: there is no larger element to hide cancellation
+  stages,    ///< several operators, each rounding its sums to the dtype
 };
 
 struct Tolerance {
-  double relative;    ///< to the expected element
-  double of_largest;  ///< relative to the largest element: what cancellation leaves
+  double relative;    ///< relative to the expected element
+  double of_largest;  ///< relative to the largest element, for cancellation
 };
 
 /// For results of `dtype` against the f64 (or f32) reference on the same inputs.

@@ -35,7 +35,7 @@ Json names(const std::vector<std::string>& all) {
   return array;
 }
 
-/// Writes one config down, layer by layer. Each layer function returns the name of what it makes.
+/// Writes a config layer by layer. Each layer function returns the name of its output.
 class Writer {
  public:
   Writer(Version version, Size size, Variant variant) : version_(version), size_(size), variant_(std::move(variant)) {}
@@ -101,7 +101,7 @@ class Writer {
     return top;
   }
 
-  /// One layer with one top, called after its kind.
+  /// A layer with one top, named after its type.
   std::string layer(const std::string& type, const std::string& kind, const std::vector<std::string>& bottoms,
                     const Object& fields = {}) {
     const std::string top = next(kind);
@@ -123,7 +123,7 @@ class Writer {
   std::string sum_of_columns(const std::string& bottom) {
     return layer("ReduceSum", "reducesum", {bottom}, {{"axis", 1}});
   }
-  /// Branching, as tensors that only one layer may read need it.
+  /// Copies for tensors that have several readers, which old versions require.
   std::vector<std::string> slices(const std::string& bottom, const std::vector<std::pair<int64_t, int64_t>>& ranges) {
     std::vector<std::string> tops;
     Array list;
@@ -134,7 +134,7 @@ class Writer {
     add("Slice", {bottom}, tops, {{"ranges", list}});
     return tops;
   }
-  /// FC, ReLU and perhaps Dropout, for each width.
+  /// FC, ReLU and, with `dropout`, Dropout, for each width.
   std::string hidden(std::string bottom, const std::vector<int64_t>& widths, bool dropout) {
     for (const int64_t width : widths) {
       bottom = layer("ReLU", "relu", {fc(bottom, pick(width, 16))});
@@ -181,7 +181,7 @@ class Writer {
           .set("input_key_type", small() ? "I64" : "I32")
           .set("seed", 0)
           .set("algorithm_search", true);
-      const bool bare = since(Version::v2_2_1) && plan.stop_at == 1;  // 2.2 wants a threshold
+      const bool bare = since(Version::v2_2_1) && plan.stop_at == 1;  // 2.2 needs a threshold
       solver.set("eval_metrics", Array{bare ? Json("AUC") : Json(cat("AUC:", plan.stop_at)), Json("AverageLoss")});
     }
     if (since(Version::v2_2_1)) solver.set("cuda_graph", true);
@@ -277,7 +277,7 @@ Json dcn2nodes(Version version, Size size, const Variant& variant) {
   return dcn_of(kLocalized, 7, {.batch = 40960, .iterations = 2000, .gpus = {gpus(8), second}}, version, size, variant);
 }
 
-/// Factorization machine, first and second order, beside a deep network.
+/// Factorization machine of first and second order, and a deep network.
 Json deepfm(Version version, Size size, const Variant& variant) {
   Writer w(version, size, variant);
   w.data(13, {{"data1", 26, 30, 1}});

@@ -1,5 +1,5 @@
-// The classic models as configs, each in the spelling of every version that knows it: one description of a model, one
-// of a version.
+// The classic models as configs, each as every version that knows it spells it: one description per model, and one per
+// version.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ inline constexpr Version kVersions[] = {Version::v2_1, Version::v2_2, Version::v
                                         Version::v2_3, Version::v3_0, Version::v3_1};
 std::string name_of(Version);
 
-/// The size users train, and one with the same layers for a few small batches.
+/// full: the size that users train; small: the same layers for a few small batches.
 enum class Size { full, small };
 
-/// What a config may be asked to have beside its model.
+/// Options of a config.
 struct Variant {
-  std::string optimizer;  ///< another type than the model's own
+  std::string optimizer;  ///< empty: the model's own
   std::string format;     ///< of the data; empty: the model's own
 };
 
 struct Topology {
   std::string name;
   Version since;
-  bool raw;  ///< its full size reads Raw data
+  bool raw;  ///< the full size reads Raw data
   Json (*config)(Version, Size, const Variant&);
 };
 const std::vector<Topology>& topologies();

@@ -1,4 +1,4 @@
-// What the chip can do at best, measured in the same run as everything that is held against it.
+// The peak rates of the device, measured in the same run as the figures that are compared with them.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace hctr::bench {
 
 struct Ceilings {
   double copy_bytes = 0;  ///< bytes per second read and written by a copy on the device
-  std::map<int64_t, double>
-      gather_rows;  ///< by floats of a row: rows per second copied from random places to dense ones
+  /// By floats of a row: rows per second copied from random rows to contiguous ones.
+  std::map<int64_t, double> gather_rows;
 };
 
-/// Rows from a table of `table_bytes`.
+/// Rows are gathered from a table of `table_bytes`.
 Ceilings measure_ceilings(Context&, size_t table_bytes, Report&);
 
 }  // namespace hctr::bench

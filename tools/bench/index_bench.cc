@@ -11,10 +11,10 @@
 namespace hctr::bench {
 namespace {
 
-/// Key number n: all are distinct and look random.
+/// The n-th key. All are distinct and look random.
 int64_t key_of(int64_t n) { return static_cast<int64_t>(mix64(static_cast<uint64_t>(n) * 2 + 1)); }
 
-/// A table with rows 1 to n for keys 0 to n - 1, and batches to try on it.
+/// A table with rows 1 to n for keys 0 to n - 1, and batches to look up in it.
 class Subject {
  public:
   Subject(Context& ctx, const IndexCase& wanted)
@@ -43,7 +43,7 @@ class Subject {
     reset();
   }
 
-  /// Short batches are timed many in a row, none of them twice.
+  /// Short batches are timed many in a row, each only once.
   bool is_short() const { return batch_ <= 1 << 18; }
   int batches() const { return is_short() ? 64 : 4; }
   int64_t batch() const { return batch_; }
@@ -78,13 +78,13 @@ class Subject {
   }
 
   void find(int b) { ops::index_find(ctx_, index_, batch(b), rows()); }
-  /// Rows by arithmetic, of keys 0 to the row capacity.
+  /// Computes the rows of keys 0 to the row capacity by arithmetic.
   void find_directly(int b) {
     ops::direct_rows(ctx_, {reinterpret_cast<const ops::KeySpan*>(span_.data()), 1, false}, batch(b), strays(), rows());
   }
   void insert(int b) { ops::index_insert(ctx_, index_, batch(b), rows()); }
 
-  /// Keys 0 to n - 1, in the table and finished.
+  /// Inserts keys 0 to n - 1.
   void hold(int64_t n) {
     reset();
     for (int64_t first = 0; first < n; first += batch_) {
@@ -99,7 +99,7 @@ class Subject {
     kept_ = now;
     copy_bytes(ctx_.stream(), saved_.data(), entries_.data(), entries_.bytes());
   }
-  /// The table as hold() left it.
+  /// Restores the table to its state after hold().
   void restore() {
     copy_bytes(ctx_.stream(), entries_.data(), saved_.data(), entries_.bytes());
     set_state(kept_);
@@ -110,7 +110,7 @@ class Subject {
     ctx_.stream().synchronize();
     return state;
   }
-  /// Every key of batch b, of those that hold() entered, must have its row; of the others any.
+  /// Checks that every key of batch b that hold() inserted has its row, and every other one some row.
   void check(int b) {
     std::vector<int32_t> rows(static_cast<size_t>(batch_));
     std::vector<int64_t> keys(rows.size()), row_keys(static_cast<size_t>(most_rows_ + 1));
@@ -201,7 +201,7 @@ void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings
   report_rate("find or insert, 0.1 % new", timed([&](int b) { table.insert(b); }, true));
   table.check(table.is_short() ? batches - 1 : 0);
 
-  // Half of the keys new: the load rises while the batch runs, and is the stated one in the middle.
+  // Half of the keys are new: the load rises while the batch runs, and is the stated one in the middle.
   const int64_t in_a_row = table.is_short() ? batches * table.batch() : table.batch(), before = held - in_a_row / 4;
   table.hold(before);
   const int64_t fresh = table.is_short() ? table.batch() : 1;  // a row of batches sees each new key once

@@ -1,4 +1,4 @@
-// The hash index: keys per second found, and found or inserted, rows given out included.
+// The hash index: keys per second found, and found or inserted with new rows assigned.
 #pragma once
 
 #include "ceilings.h"
@@ -6,9 +6,9 @@
 namespace hctr::bench {
 
 struct IndexCase {
-  int log_places;  ///< the table has 2^log_places places
-  double load;     ///< share of them in use
-  int log_batch;   ///< keys of a batch
+  int log_places;  ///< the index has 2^log_places entries
+  double load;     ///< fraction of entries in use
+  int log_batch;   ///< a batch has 2^log_batch keys
 };
 
 void bench_index(Context&, const IndexCase&, const Ceilings&, Report&);

@@ -10,7 +10,7 @@
 namespace hctr::bench {
 namespace {
 
-/// Of its places.
+/// The bytes of the index entries.
 int64_t index_bytes(const RowStore& store, StreamRef stream) {
   ops::IndexState state;
   copy_bytes(stream, &state, store.index().state, sizeof state);

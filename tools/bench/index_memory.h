@@ -1,4 +1,4 @@
-// Memory that the hash index takes for a key, just before it grows and just after.
+// The memory of the hash index per key, just before and just after it grows.
 #pragma once
 
 #include "device/context.h"
@@ -6,7 +6,7 @@
 
 namespace hctr::bench {
 
-/// Of a table that grows by itself to more than 2^log_rows rows.
+/// For a table that grows to more than 2^log_rows rows.
 void bench_index_memory(Runtime&, int log_rows, Report&);
 
 }  // namespace hctr::bench

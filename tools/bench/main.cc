@@ -1,4 +1,4 @@
-// bench: what the parts of a training step cost on this machine, beside what the chip can do at best.
+// bench: measures parts of a training step on this machine, and compares them with the peak rates of the device.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -38,7 +38,7 @@ Device device_of(const std::string& word) {
   return word == "cpu" || search.count == 0 ? Device{} : Device{DeviceKind::cuda, 0};
 }
 
-/// One for each of the most ranks asked for on the CPU; else every GPU.
+/// All GPUs; on the CPU one device for each rank of the largest number.
 std::vector<Device> devices_of(const std::string& word, const std::vector<int>& ranks) {
   const Device first = device_of(word);
   if (!first.is_cuda()) return std::vector<Device>(static_cast<size_t>(*std::max_element(ranks.begin(), ranks.end())));
@@ -87,14 +87,15 @@ void bench_all_rows(Context& ctx, bool quick, bench::Report& report) {
 
 int main_of(int argc, char** argv) {
   Arguments given;
-  CLI::App app("Measures parts of huge_ctr on this machine. Medians in steady state; every answer is checked.");
+  CLI::App app("Measures parts of huge_ctr on this machine. Reports medians in steady state, and checks every result.");
   app.footer(kExamples);
   app.require_subcommand(1);
   CLI::App* index = app.add_subcommand("index", "the hash index from keys to rows");
   CLI::App* rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
-  CLI::App* reader = app.add_subcommand("reader", "reading data of every format, from the page cache into batch slots");
+  CLI::App* reader = app.add_subcommand("reader", "reading data of every format, from the page cache into batches");
   CLI::App* step = app.add_subcommand("step", "whole training steps of a model, without reading");
-  CLI::App* scale = app.add_subcommand("scale", "training steps of a model on one rank and on several of this machine");
+  CLI::App* scale =
+      app.add_subcommand("scale", "training steps of a model on one and on several ranks of this machine");
   bench::StepCase& steps = given.scale.step;
   for (CLI::App* part : {step, scale}) {
     part->add_option("config", steps.config, "the model and its data: a JSON file")
@@ -104,24 +105,23 @@ int main_of(int argc, char** argv) {
                      part == step ? "samples of a batch; 0: as in the config"
                                   : "samples of a batch of one rank; 0: as in the config")
         ->check(CLI::NonNegativeNumber);
-    part->add_option("--warm-up", steps.warm_up,
-                     "steps on batches of the data before measuring: tables then hold their rows")
+    part->add_option("--warm-up", steps.warm_up, "steps before measuring: tables then hold their rows")
         ->check(CLI::Range(0, 1000000))
         ->capture_default_str();
     part->add_option("--times", steps.times, "steps to measure")->check(CLI::Range(10, 1000000))->capture_default_str();
   }
   scale
       ->add_option("--ranks", given.scale.ranks,
-                   "how many, one after the other; the first is what the others are held against")
+                   "numbers of ranks, one after the other; speeds are relative to the first")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  scale->add_flag("--strong", given.scale.strong, "the batch is that of all ranks together, however many");
+  scale->add_flag("--strong", given.scale.strong, "strong scaling: the batch is of all ranks together");
   for (CLI::App* part : {index, rows, reader, step, scale}) {
     part->add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
         ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
     part->add_option("--json", given.json, "also write the figures to this file");
-    part->add_flag("--quick", given.quick, "tiny sizes: to see that it works");
-    part->add_option("--threads", given.threads, "CPU threads; of the reader: those that parse")
+    part->add_flag("--quick", given.quick, "tiny sizes, to see that it works");
+    part->add_option("--threads", given.threads, "CPU threads; for the reader, parser threads")
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
   }
@@ -131,8 +131,8 @@ int main_of(int argc, char** argv) {
       ->capture_default_str();
   std::string only;
   bool serial = false;
-  reader->add_flag("--serial", serial, "also how fast the parts are that threads cannot share");
-  reader->add_option("--only", only, "formats whose name holds this word");
+  reader->add_flag("--serial", serial, "also measure the parts that run on one thread");
+  reader->add_option("--only", only, "only formats whose name contains this word");
   return run_tool(app, argc, argv, [&] {
     const Device device = device_of(given.device);
     bench::Report report(describe(device));

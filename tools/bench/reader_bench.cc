@@ -33,7 +33,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Of all threads of the process.
+/// The processor time of all threads of the process.
 double cpu_seconds() {
   timespec now;
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -49,7 +49,7 @@ struct Folder {
   fs::path path;
 };
 
-/// One row as Criteo has them: integers small and large, categories of eight hexadecimal digits.
+/// A row like those of Criteo: small and large integers, categories of eight hexadecimal digits.
 struct PlainRow {
   int32_t label;
   std::array<int32_t, 13> integers;
@@ -85,7 +85,7 @@ std::string text_of(int64_t rows) {
   return text;
 }
 
-/// floats: label and dense as float32; else as int32, of which the reader takes logarithms.
+/// `floats`: label and dense values are float32; else int32, of which the reader takes logarithms.
 std::string raw_of(int64_t rows, bool floats) {
   std::string bytes;
   const auto put = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -162,7 +162,7 @@ DataSection csv_section(const fs::path& source, bool quotes) {
   return section;
 }
 
-/// Bytes of a set's data files.
+/// The bytes of the data files of a set.
 int64_t bytes_of(const DataSection& section) {
   const auto set = format_type(section.format).open(section, training_source(section), KeyWidth::detect, Log::silent());
   int64_t bytes = 0;
@@ -170,8 +170,8 @@ int64_t bytes_of(const DataSection& section) {
   return bytes;
 }
 
-/// The rows as split_binary, as NVIDIA's DLRM has them: dense values as float16 together, label and each category, of
-/// four bytes, alone. Returns the bytes.
+/// Writes the rows as split_binary, as NVIDIA's DLRM does: one file for all dense values as float16, and one for the
+/// label and for each category, of four bytes. Returns the bytes written.
 int64_t write_feature_spec(const fs::path& folder, int64_t rows) {
   std::array<std::string, 28> columns;  // label, numbers, categories
   const auto put = [](std::string& to, auto value) { to.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -215,7 +215,7 @@ void bench_one(const std::string& name, const DataSection& section, const Reader
   Reader reader(section, training_source(section), layout, slots,
                 {.batch = one.batch, .workers = one.threads, .repeat = false}, Log::silent());
   std::vector<double> seconds, busy;
-  for (int pass = 0; pass <= one.passes; ++pass) {  // the first warms up
+  for (int pass = 0; pass <= one.passes; ++pass) {  // the first pass warms up
     const auto start = Clock::now();
     const double cpu_start = cpu_seconds();
     reader.reset();
@@ -235,11 +235,11 @@ void bench_one(const std::string& name, const DataSection& section, const Reader
   report.add(cat("read ", name), where, static_cast<double>(bytes) / took / 1e9, "GB/s");
   report.add(cat("read ", name), where, static_cast<double>(one.rows) / took / 1e6, "M samples/s");
   report.add(cat("read ", name), "per second of one core", static_cast<double>(bytes) / median(busy) / 1e9,
-             "GB");  // on a machine that others use too
+             "GB");  // comparable also on a machine that other programs use
   if (one.serial) bench_serial(name, section, one, bytes, report);
 }
 
-/// What the system needs to copy a file out of its cache, on one thread.
+/// The rate at which the system copies a file from the page cache, on one thread.
 void bench_page_cache(const fs::path& path, Report& report) {
   std::vector<std::byte> buffer(256 << 10);
   std::vector<double> seconds;
@@ -285,7 +285,7 @@ void bench_reader(const ReaderCase& one, Report& report) {
   const int64_t feature_bytes = write_feature_spec(folder.path, one.rows);
   bench_one("FeatureSpec, split_binary", features, one, feature_bytes, report);
   if (const std::string why = why_no_parquet(); why.empty()) {
-    constexpr int64_t kDecoded = 4 * (1 + 13) + 8 * 26;  // of a row
+    constexpr int64_t kDecoded = 4 * (1 + 13) + 8 * 26;  // bytes per row
     write_parquet(folder.path / "parquet", one.rows);
     bench_one("Parquet, snappy (bytes decoded)", section_of(kParquetFormat, folder.path / "parquet" / "_file_list.txt"),
               one, one.rows * kDecoded, report);

@@ -1,4 +1,4 @@
-// What reading costs: every format of Criteo-shaped rows, from the page cache into batch slots.
+// The speed of reading Criteo-shaped rows of every format, from the page cache into batches.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 namespace hctr::bench {
 
 struct ReaderCase {
-  int64_t rows = 1000000;  ///< of one label, 13 integers and 26 categories, all filled
+  int64_t rows = 1000000;  ///< of one label, 13 integers and 26 categories, none missing
   int64_t batch = 16384;
-  int threads = 1;      ///< that parse
-  int passes = 5;       ///< whose median counts
-  std::string only;     ///< formats whose name holds this word
-  bool serial = false;  ///< also what of it one thread does at a time
+  int threads = 1;      ///< parser threads
+  int passes = 5;       ///< the median is reported
+  std::string only;     ///< only formats whose name contains this word
+  bool serial = false;  ///< also the serial parts (reader_serial.h)
 };
 
-/// Writes the same rows in every format into a temporary folder, reads each again and again, and checks that every
-/// sample came.
+/// Writes the same rows in every format into a temporary folder, reads each several times, and checks the number of
+/// samples.
 void bench_reader(const ReaderCase&, Report&);
 
 }  // namespace hctr::bench

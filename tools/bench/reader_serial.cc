@@ -15,7 +15,7 @@
 namespace hctr::bench {
 namespace {
 
-/// For which the calling thread was busy: others may use the machine too.
+/// The processor time of the calling thread, since other programs may use the machine.
 template <class Body>
 double seconds_of(Body&& body) {
   const auto now = [] {
@@ -32,8 +32,8 @@ double seconds_of(Body&& body) {
   return median(seconds);
 }
 
-/// The time to pass the end of a chunk on to the thread that waits for it; the best of some runs, as no clock of a
-/// thread counts waiting.
+/// The time to pass the end of a chunk on to the thread that waits for it. The best of some runs, since the clock of a
+/// thread does not count waiting.
 double seconds_of_link(int threads) {
   constexpr size_t kLinks = 2000;
   double best = 1;
@@ -53,7 +53,7 @@ double seconds_of_link(int threads) {
   return best;
 }
 
-/// A set whose chunks are cut as those of another one, and parsed in no time: each becomes `rows` rows.
+/// A set with the chunks of another one, whose parsing takes no time: each chunk becomes `rows` rows.
 class FreeSet : public SampleSet {
  public:
   FreeSet(SampleSet& of, const DataSection& section, int64_t rows) : of_(of), section_(section), rows_(rows) {}
@@ -110,7 +110,7 @@ void bench_serial(const std::string& name, const DataSection& section, const Rea
   FreeSet free(*set, section, std::max<int64_t>(1, one.rows / chunks));
   Recycler<SampleBlock> recycler;
   BadRecordReport bad_report{.set = name};
-  std::vector<Rows> batches;  // some, to be laid out
+  std::vector<Rows> batches;  // a few, for the layout
   int64_t gathered = 0;
   const double seconds = seconds_of([&] {
     batches.clear();

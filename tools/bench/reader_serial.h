@@ -1,4 +1,4 @@
-// What of reading is done by one thread at a time: how fast it would be if parsing cost nothing.
+// The serial parts of reading: how fast it would be if parsing took no time.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace hctr::bench {
 
-/// Rates of the parts that threads cannot share, in bytes of the set, of which there are `bytes`, with one key in each
-/// slot: cutting, taking blocks in their order and making batches of them, telling the next thread where the records of
-/// a chunk end (Norm); and, for comparison, laying rows out on one thread, which several do.
+/// Reports the rates of the parts that run on one thread at a time, in bytes of the set, which has `bytes` and one key
+/// per slot: cutting into chunks, making batches of parsed chunks, and passing the end of a Norm chunk's records to the
+/// next thread. For comparison also the layout of rows on one thread, which otherwise runs on several.
 void bench_serial(const std::string& name, const DataSection&, const ReaderCase&, int64_t bytes, Report&);
 
 }  // namespace hctr::bench

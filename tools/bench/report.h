@@ -1,4 +1,4 @@
-// What a benchmark reports: rows of named figures, as a table for people and as JSON for programs.
+// The figures of a benchmark, as a table for people and as JSON for programs.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ class Report {
  public:
   explicit Report(std::string device) : device_(std::move(device)) {}
 
-  /// A figure of one case, printed at once. `ceiling`: what the same run measured as the limit of the chip, in the same
-  /// unit; 0: none.
+  /// Adds and prints a figure of one case. `ceiling`: the limit of the device, measured in the same run and unit; 0:
+  /// none.
   void add(const std::string& what, const std::string& where, double value, const std::string& unit,
            double ceiling = 0);
   void write_json(const std::string& path) const;

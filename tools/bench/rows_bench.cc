@@ -13,9 +13,9 @@
 namespace hctr::bench {
 namespace {
 
-constexpr int kBatches = 4;  // so that no batch finds its rows in a cache
+constexpr int kBatches = 4;  // enough that no batch finds its rows in a cache
 
-/// A table and batches of uniform keys, one a slot, whose rows are known.
+/// A table, and batches of uniform keys, one per slot, whose rows are known.
 class Subject {
  public:
   Subject(Context& ctx, const RowsCase& wanted)
@@ -107,7 +107,7 @@ void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& 
   Subject table(ctx, wanted);
   const std::string where = cat("2^", wanted.log_rows, " rows, dim ", wanted.dim);
   const auto keys = static_cast<double>(table.keys());
-  // Random rows move at a rate that depends on their bytes: those of halves are as wide as rows of f32 of half the dim.
+  // The rate of random rows depends on their bytes: f16 rows are as wide as f32 rows of half the dim.
   const double gather = ceilings.gather_rows.at(wanted.dim);
   const double gather_stored = ceilings.gather_rows.at(wanted.storage == DType::f32 ? wanted.dim : wanted.dim / 2);
   for (const DType dtype : {DType::f32, DType::f16}) {
@@ -135,12 +135,12 @@ void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& 
       const double seconds = seconds_each(
           ctx, 2, 4 * kBatches, [&](int i) { table.update(i % kBatches, optimizer, dy.get(0)); },
           [&](int i) { table.group(i % kBatches); });
-      // Gradients once at the rate of a copy, touched rows and their states once in and once out at the rate of random
-      // rows.
+      // The lower bound: gradients are read once at the rate of a copy; touched rows and their states are read and
+      // written once at the rate of random rows.
       const double floor = static_cast<double>(dy.bytes()) / ceilings.copy_bytes +
                            2 * table.distinct_rows() * (1 / gather_stored + optimizer.states() / gather);
       report.add(cat("backward + ", name, ", ", name_of(dtype), " gradients"), where, seconds * 1e3, "ms");
-      report.add("  the same, of its floor", where, 100 * floor / seconds, "%");
+      report.add("  the same, of its lower bound", where, 100 * floor / seconds, "%");
       report.add("  with the sort", where, 100 * floor / (seconds + sort), "%");
     }
   }

@@ -1,4 +1,4 @@
-// Rows of an embedding table: forward lookup and sum, the sort by row, backward and update.
+// The rows of an embedding table: lookup and sum, sort by row, backward and update.
 #pragma once
 
 #include "ceilings.h"

@@ -20,7 +20,7 @@ constexpr int64_t kVector = 64;  // elements
 Config config_of(const StepCase& wanted, const Log& log) {
   Config config = load_config(wanted.config, false, log);
   if (wanted.batch > 0) config.solver.batchsize = wanted.batch;
-  config.solver.max_iter = 1;  // the reader starts the set again when it is short
+  config.solver.max_iter = 1;  // the reader repeats a short set
   config.solver.num_epochs.reset();
   return config;
 }
@@ -30,7 +30,7 @@ std::string case_of(const Config& config, int64_t samples) {
              config.solver.enable_tf32_compute ? ", TF32" : "");
 }
 
-/// One rank's model, that trains the same batches over and over.
+/// The model of one rank, which trains the same batches repeatedly.
 class Steps {
  public:
   Steps(const Config& config, Device device, Communicator& comm, int warm_up, int threads, const Log& log)
@@ -48,7 +48,7 @@ class Steps {
   const Model& model() const { return model_; }
   const BatchShape& shape() const { return layout_.shape; }
 
-  /// Of one step, or of parts of it.
+  /// Seconds of one step, or of parts of it.
   double seconds(int times, Replay parts) {
     Context ctx(runtime_, runtime_.compute_stream());
     return seconds_each(ctx, 2, std::max(1, times / kInARow),
@@ -67,7 +67,7 @@ class Steps {
   int64_t step_ = 0;
 };
 
-/// What the exchanges of one step take by themselves, each again and again.
+/// The seconds of the exchanges of one step, each measured alone.
 struct ExchangeSeconds {
   double gradients = 0, vectors = 0, peer_exchange = 0, keys = 0;
 };
@@ -82,7 +82,7 @@ double peer_exchange_seconds(Context& ctx, Communicator& comm, DType dtype, int6
                    memory.add(TensorSpec(DType::i32, {ranks * static_cast<int64_t>(sizeof(ops::RemoteColumn) / 4)}));
   memory.build(ctx.device());
   RankRanges parts = RankRanges::equal(comm.size(), vectors * kVector);
-  parts.count[static_cast<size_t>(comm.rank())] = 0;  // what a rank has for itself stays where it is
+  parts.count[static_cast<size_t>(comm.rank())] = 0;  // a rank sends nothing to itself
   const auto exchange = comm.make_peer_exchange({memory.get(1), parts, memory.get(2), parts});
   // Vector c of every sample goes to rank c.
   std::vector<int32_t> first = {0};
@@ -111,7 +111,7 @@ double peer_exchange_seconds(Context& ctx, Communicator& comm, DType dtype, int6
   });
 }
 
-ExchangeSeconds exchange_seconds(Steps& steps, Communicator& comm, DType travels, int times) {
+ExchangeSeconds exchange_seconds(Steps& steps, Communicator& comm, DType exchange_dtype, int times) {
   int64_t keys = 0;
   for (const BatchShape::Table& table : steps.shape().tables) keys += table.key_capacity;
   Runtime& runtime = steps.runtime();
@@ -130,8 +130,8 @@ ExchangeSeconds exchange_seconds(Steps& steps, Communicator& comm, DType travels
     });
   };
   return {seconds(DType::f32, steps.model().dense_parameters(), true),
-          seconds(travels, steps.model().embedding_elements(), false),
-          peer_exchange_seconds(ctx, comm, travels, steps.model().embedding_elements(), times),
+          seconds(exchange_dtype, steps.model().embedding_elements(), false),
+          peer_exchange_seconds(ctx, comm, exchange_dtype, steps.model().embedding_elements(), times),
           seconds(DType::i64, keys, false)};
 }
 
@@ -158,10 +158,10 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
   const Log log = Log::to_stderr();
   Config config = config_of(wanted.step, log);
   const int64_t batch = config.solver.batchsize;
-  double first_speed = 0;  // samples a second of one of the first ranks
+  double first_speed = 0;  // samples per second and rank, for the first number of ranks
   for (const int ranks : wanted.ranks) {
     if (static_cast<size_t>(ranks) > devices.size())
-      throw Error(Kind::device, cat(ranks, " ranks need as many GPUs, and there are ", devices.size(),
+      throw Error(Kind::device, cat(ranks, " ranks need as many GPUs, but there are ", devices.size(),
                                     "; name fewer with --ranks, or --device cpu"));
     config.solver.batchsize = wanted.strong ? batch : batch * ranks;
     double step = 0, computing = 0;
@@ -186,10 +186,10 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
     report.add("  of ideal", where, 100 * speed / (first_speed * ranks), "%");
     report.add("  computing alone", where, computing * 1e3, "ms");
     if (ranks == 1) continue;
-    report.add("  sum of dense gradients alone", where, exchange.gradients * 1e3, "ms");
-    report.add("  vectors one way alone", where, exchange.vectors * 1e3, "ms");
-    report.add("  the same by peer exchange", where, exchange.peer_exchange * 1e3, "ms");
-    report.add("  keys alone", where, exchange.keys * 1e3, "ms");
+    report.add("  all-reduce of dense gradients alone", where, exchange.gradients * 1e3, "ms");
+    report.add("  all-to-all of vectors alone", where, exchange.vectors * 1e3, "ms");
+    report.add("  peer exchange of vectors alone", where, exchange.peer_exchange * 1e3, "ms");
+    report.add("  all-to-all of keys alone", where, exchange.keys * 1e3, "ms");
   }
 }
 

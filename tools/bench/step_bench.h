@@ -1,4 +1,4 @@
-// A whole training step of a model, and what of it lies beside its computing; on one rank and on several.
+// Training steps of a model, whole and in parts, on one rank and on several.
 #pragma once
 
 #include <string>
@@ -10,26 +10,26 @@
 namespace hctr::bench {
 
 struct StepCase {
-  std::string config;  ///< whose data are read once, for the batches that are then used over and over
+  std::string config;  ///< its data are read once, for batches that are then reused
   int64_t batch = 0;   ///< of all ranks together; 0: as in the config
   int times = 50;
-  int warm_up = 3;  ///< steps on batches of the data before: tables then hold their rows, and frequent keys are found
+  int warm_up = 3;  ///< steps before measuring: tables then hold their rows, and frequent keys are found
   int threads = 1;  ///< of all ranks of this machine together
 };
 
-/// Adds the time of a step whose batches lie in pinned memory already, of its two halves alone, and of what of the
-/// first (upload, lookup, sort) the second does not hide. Errors: those of training.
+/// Reports the time of a step whose batch is already in pinned memory, of its two halves alone (preparing: upload,
+/// lookup, sort; computing), and the time of preparing that computing does not hide. Errors: those of training.
 void bench_step(Device, const StepCase&, Report&);
 
 struct ScaleCase {
   StepCase step;
-  std::vector<int> ranks = {1, 2, 4};  ///< each in its turn, on as many GPUs or as that many ranks on the CPU
-  bool strong = false;                 ///< the batch is that of all ranks together; else of each
+  std::vector<int> ranks = {1, 2, 4};  ///< one after the other, on as many GPUs, or as ranks on the CPU
+  bool strong = false;                 ///< strong scaling: the batch is of all ranks together; else of each
 };
 
-/// For each number of ranks, all of this process: the time of a step, how much of the ideal speed that is (samples a
-/// second, beside as many times those of the first number of ranks), and what the step's exchanges take by themselves:
-/// the dense gradients' sum, vectors one way, keys. Errors: those of training; Error(device) when there are fewer GPUs.
+/// For each number of ranks, all in this process, reports the time of a step, the speed relative to linear scaling from
+/// the first number of ranks, and the times of the step's exchanges alone: all-reduce of dense gradients, all-to-all of
+/// vectors and of keys. Errors: those of training; Error(device) if there are fewer GPUs.
 void bench_scale(const std::vector<Device>&, const ScaleCase&, Report&);
 
 }  // namespace hctr::bench

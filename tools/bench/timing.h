@@ -1,4 +1,4 @@
-// Seconds that work takes on a device, in steady state.
+// The time of work on a device, in steady state.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@ namespace hctr::bench {
 
 double median(std::vector<double> values);
 
-/// The median seconds of body(i), i = 0, 1, ..., `times` of them, after `warm_up` untimed ones. Each is awaited;
-/// before(i) runs and is awaited before each, untimed.
+/// The median seconds of `times` calls body(0), body(1), ..., after `warm_up` untimed ones. Synchronizes after each
+/// call. before(i) runs, untimed, before body(i).
 double seconds_each(Context&, int warm_up, int times, const std::function<void(int)>& body,
                     const std::function<void(int)>& before = {});
 
-/// As seconds_each for work too short to be awaited alone: `in_a_row` calls are queued (on a GPU as one recorded
-/// program) and awaited together; the seconds of one. before() runs and is awaited before each row, untimed.
+/// Like seconds_each, for work that is too short to be timed alone: enqueues `in_a_row` calls (on a GPU as one recorded
+/// program), synchronizes once, and returns the seconds of one call. before() runs, untimed, before each row of calls.
 double seconds_in_a_row(Context&, int in_a_row, int times, const std::function<void(int)>& body,
                         const std::function<void(int)>& before = {});
 

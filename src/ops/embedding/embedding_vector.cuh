@@ -51,7 +51,8 @@ inline int lanes_for(int64_t dim, int width) {
   return static_cast<int>(std::min<uint64_t>(32, std::bit_ceil(static_cast<uint64_t>((dim + width - 1) / width))));
 }
 
-/// Which group of `lanes` this thread is in, of how many in the launch or in a BlockRange of it, and where in its group.
+/// Which group of `lanes` this thread is in, of how many in the launch or in a BlockRange of it, and where in its
+/// group.
 struct Group {
   int64_t index, count;
   int lane, lanes;

@@ -7,7 +7,7 @@
 namespace hctr::test {
 namespace {
 
-TEST(Error, GathersContextOnTheWayOut) {
+TEST(Error, GathersContext) {
   const auto fail = [] {
     in_context([] { return "reading the batch"; },
                [] { in_context([] { return cat("parsing line ", 3); }, [] { throw Error(Kind::data, "no label"); }); });
@@ -15,7 +15,7 @@ TEST(Error, GathersContextOnTheWayOut) {
   EXPECT_EQ(message_of(Kind::data, fail), "no label\n  while parsing line 3\n  while reading the batch");
 }
 
-TEST(Error, ContextCostsNothingWithoutOne) {
+TEST(Error, ContextIsBuiltOnlyForAnError) {
   bool asked = false;
   EXPECT_EQ(in_context(
                 [&] {

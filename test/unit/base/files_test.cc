@@ -16,7 +16,7 @@ TEST(AtomicFile, LeavesNothingWithoutCommit) {
     AtomicFile file(folder / "a");
     file.write("half of it");
     EXPECT_EQ(entries(folder.path()), 1u);
-    EXPECT_FALSE(fs::exists(folder / "a")) << "a half-written file never bears the final name";
+    EXPECT_FALSE(fs::exists(folder / "a")) << "an incomplete file never has the final name";
   }
   EXPECT_EQ(entries(folder.path()), 0u);
 }
@@ -33,7 +33,7 @@ TEST(AtomicFile, KeepsTheOldFileUntilCommit) {
   EXPECT_EQ(entries(folder.path()), 1u);
 }
 
-TEST(AtomicFile, WritesCountsIntoItsHeaderAndGoesOnAtTheEnd) {
+TEST(AtomicFile, WritesCountsIntoItsHeaderAndContinuesAtTheEnd) {
   const TemporaryFolder folder;
   AtomicFile file(folder / "deep/er/a");
   file.write("0000 body");

@@ -9,7 +9,7 @@ namespace {
 
 float as_float(uint32_t bits) { return std::bit_cast<float>(bits); }
 
-/// What the bits of a binary16 mean, from the definition of the format.
+/// The value of a binary16, by the definition of the format.
 double meaning(uint16_t bits) {
   const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
   const double magnitude = exponent == 0    ? std::ldexp(mantissa, -24)
@@ -33,7 +33,7 @@ uint16_t nearest_half(float value) {
   return sign | (to_low < to_high || (to_low == to_high && low % 2 == 0) ? low : high);
 }
 
-TEST(Half, EveryValueMeansWhatTheFormatSaysAndComesBack) {
+TEST(Half, EveryValueConvertsAsTheFormatDefinesAndBack) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     Half half;
     half.bits = static_cast<uint16_t>(bits);
@@ -52,7 +52,7 @@ TEST(Half, EveryValueMeansWhatTheFormatSaysAndComesBack) {
 
 TEST(Half, RoundsToNearestEven) {
   const auto check = [](float value) { ASSERT_EQ(Half(value).bits, nearest_half(value)) << value; };
-  for (uint32_t bits = 0; bits < 0x7c00; ++bits) {  // both neighbours' midpoints, and a hair beside them
+  for (uint32_t bits = 0; bits < 0x7c00; ++bits) {  // the midpoints to both neighbours, and values just off them
     const double low = meaning(static_cast<uint16_t>(bits)),
                  high = bits + 1 == 0x7c00 ? 65536 : meaning(static_cast<uint16_t>(bits + 1));
     const auto middle = static_cast<float>((low + high) / 2);
@@ -69,7 +69,7 @@ TEST(Half, RoundsToNearestEven) {
   EXPECT_EQ(Half(-INFINITY).bits, 0xfc00);
 }
 
-TEST(BFloat16, EveryValueComesBack) {
+TEST(BFloat16, EveryValueConvertsAndBack) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     BFloat16 half;
     half.bits = static_cast<uint16_t>(bits);
@@ -92,7 +92,7 @@ TEST(BFloat16, RoundsToNearestEven) {
     ASSERT_EQ(BFloat16(value).bits, static_cast<uint16_t>(expected)) << value;
   }
   EXPECT_EQ(BFloat16(as_float(0x7f7fffff)).bits, 0x7f80) << "the largest float rounds to infinity";
-  EXPECT_TRUE(std::isnan(static_cast<float>(BFloat16(as_float(0x7f800001))))) << "a NaN with low bits alone stays one";
+  EXPECT_TRUE(std::isnan(static_cast<float>(BFloat16(as_float(0x7f800001))))) << "a NaN with low bits only stays a NaN";
 }
 
 }  // namespace

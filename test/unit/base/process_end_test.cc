@@ -1,4 +1,4 @@
-// How programs end: with their exit code, what they printed, and exit handlers where these may run.
+// Processes end with their exit code and all output, and run exit handlers unless threads are left.
 #include "base/process_end.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace hctr::test {
 namespace {
 
-/// Each in a process of its own.
+/// Each test runs in a process of its own.
 class ProcessEnd : public testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -25,9 +25,9 @@ TEST_F(ProcessEnd, RunsExitHandlers) {
   EXPECT_EXIT((say_at_exit(), end_process(3)), testing::ExitedWithCode(3), "handled");
 }
 
-TEST_F(ProcessEnd, LeavesThemOutWhereThreadsStillRun) {
+TEST_F(ProcessEnd, SkipsExitHandlersIfThreadsStillRun) {
   const auto end = [] {
-    dup2(STDERR_FILENO, STDOUT_FILENO);  // which the test reads, and which keeps what it is given until it is flushed
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // the test reads it; it is buffered until flushed
     say_at_exit();
     threads_outlive_main();
     std::fputs("printed ", stdout);

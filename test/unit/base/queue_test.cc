@@ -38,22 +38,22 @@ TEST(BoundedQueue, APushBeyondTheCapacityWaits) {
   producer.join();
 }
 
-TEST(BoundedQueue, ClosingWakesEveryone) {
+TEST(BoundedQueue, ClosingWakesAllThreads) {
   BoundedQueue<int> full(1), empty(1);
   full.push(1);
-  std::thread producer([&] { EXPECT_FALSE(full.push(2)) << "an item pushed after closing is not taken"; });
+  std::thread producer([&] { EXPECT_FALSE(full.push(2)) << "an item pushed after closing is dropped"; });
   std::thread consumer([&] { EXPECT_EQ(empty.pop(), std::nullopt); });
   std::this_thread::sleep_for(10ms);
   full.close();
   empty.close();
   producer.join();
   consumer.join();
-  EXPECT_EQ(full.pop(), 1) << "what was inside still comes out";
+  EXPECT_EQ(full.pop(), 1) << "queued items can still be popped";
   EXPECT_EQ(full.pop(), std::nullopt);
   EXPECT_FALSE(full.push(3));
 }
 
-TEST(BoundedQueue, AFailureComesOutAfterTheItemsAndEveryTime) {
+TEST(BoundedQueue, AnErrorIsThrownAfterTheItemsAndEveryTime) {
   BoundedQueue<std::unique_ptr<int>> queue(2);
   queue.push(std::make_unique<int>(5));
   queue.fail(std::make_exception_ptr(std::runtime_error("broken")));
@@ -62,14 +62,14 @@ TEST(BoundedQueue, AFailureComesOutAfterTheItemsAndEveryTime) {
   EXPECT_THROW(queue.pop(), std::runtime_error);
 }
 
-TEST(BoundedQueue, TheFirstEndCounts) {
+TEST(BoundedQueue, OnlyTheFirstCloseOrFailCounts) {
   BoundedQueue<int> queue(1);
   queue.close();
   queue.fail(std::make_exception_ptr(std::runtime_error("late")));
   EXPECT_EQ(queue.pop(), std::nullopt);
 }
 
-TEST(BoundedQueue, ServesManyOnBothEnds) {
+TEST(BoundedQueue, ServesManyProducersAndConsumers) {
   BoundedQueue<int> queue(4);
   std::atomic<int64_t> sum = 0;
   std::vector<std::thread> producers, consumers;

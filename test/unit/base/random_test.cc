@@ -18,7 +18,7 @@ TEST(Philox, KnownAnswers) {  // kat_vectors of the Random123 distribution, phil
                 {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST(RandomBits, ManyAreTheSameAsOneByOne) {
+TEST(RandomBits, ManyAtOnceEqualSingleCalls) {
   for (const uint64_t first :
        {uint64_t{0}, uint64_t{1}, uint64_t{6}, uint64_t{35}, (uint64_t{1} << 34) - 5, ~uint64_t{0} - 300})
     for (const int64_t count : {0, 1, 3, 31, 32, 33, 100, 257}) {

@@ -22,7 +22,7 @@ TEST(ThreadPool, CoversARangeOnceWhateverTheGrain) {
     }
 }
 
-TEST(ThreadPool, CutsAreTheSameForAnyNumberOfThreads) {
+TEST(ThreadPool, ChunksAreTheSameForAnyNumberOfThreads) {
   std::vector<float> values(10007);
   for (size_t i = 0; i < values.size(); ++i) values[i] = 1.0f / static_cast<float>(i + 1);
   const auto sum = [&](int threads) {

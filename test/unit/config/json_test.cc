@@ -39,12 +39,12 @@ TEST(Json, ErrorsNameLineAndColumn) {
 }
 
 TEST(Json, DuplicateKeysAreErrorsAtAnyDepth) {
-  EXPECT_EQ(message(R"({"a": 1, "b": 2, "a": 3})"), "c.json: the key \"a\" stands twice in one object");
-  EXPECT_EQ(message(R"([{"x": {"k": 1, "k": 1}}])"), "c.json: the key \"k\" stands twice in one object");
+  EXPECT_EQ(message(R"({"a": 1, "b": 2, "a": 3})"), "c.json: the key \"a\" appears twice in one object");
+  EXPECT_EQ(message(R"([{"x": {"k": 1, "k": 1}}])"), "c.json: the key \"k\" appears twice in one object");
   EXPECT_NO_THROW(Json::parse(R"([{"k": 1}, {"k": {"k": 2}}])", ""));
 }
 
-TEST(Json, KindsInWords) {
+TEST(Json, DescribesKindsInWords) {
   EXPECT_EQ(Json().kind(), "null");
   EXPECT_EQ(Json(true).kind(), "true");
   EXPECT_EQ(Json(3).kind(), "the integer 3");
@@ -54,7 +54,7 @@ TEST(Json, KindsInWords) {
   EXPECT_EQ(Json::parse("{}", "").kind(), "an object");
 }
 
-TEST(Json, GrowsFromNothing) {
+TEST(Json, GrowsFromNull) {
   Json list, object;
   list.add(1).add("two");
   object.set("list", list).set("flag", true);

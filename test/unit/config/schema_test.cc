@@ -1,4 +1,4 @@
-// Schemas, by the messages that users see.
+// Schemas, tested by the messages that users see.
 #include "config/schema.h"
 
 #include "support/message_of.h"
@@ -93,7 +93,7 @@ TEST(Schema, FillsAStructAndLeavesDefaults) {
   EXPECT_EQ(few.thing.limit, std::nullopt);
 }
 
-TEST(Schema, AFieldThatAnotherOneMakesUselessIsNotRead) {
+TEST(Schema, AFieldWithoutEffectBecauseOfAnotherIsNotRead) {
   const Schema<Thing> schema =
       Schema<Thing>(thing()).unused_when([](const Thing& t) { return t.fast ? "the thing is fast" : ""; });
   EXPECT_EQ(parse(R"({"size": 7, "limit": 3})", schema).thing.limit, 3);
@@ -116,7 +116,7 @@ TEST(Schema, AMisspeltFieldIsAnErrorWithASuggestion) {
             "error /t/Rate: Thing has no field \"Rate\"; did you mean \"rate\"?\n");
 }
 
-TEST(Schema, AForeignFieldIsAWarningAndNearToASetOneToo) {
+TEST(Schema, AnUnknownFieldIsAWarningAlsoIfCloseToOneThatIsSet) {
   EXPECT_EQ(parse(R"({"size": 7, "comment": "hello"})").text(),
             "warning /t/comment: Thing has no field \"comment\"; it is ignored\n");
   EXPECT_EQ(parse(R"({"size": 7, "sizes": 8})").text(),
@@ -159,7 +159,7 @@ TEST(Schema, WrongTypesSayWhatWasExpectedAndFound) {
   EXPECT_EQ(text(R"("limit": {})"), "error /t/limit: expected a number, more than 0, found an object\n");
 }
 
-TEST(Schema, BoundsAreHeld) {
+TEST(Schema, BoundsAreChecked) {
   EXPECT_EQ(parse(R"({"size": 0})").text(), "error /t/size: expected an integer, at least 1, found the integer 0\n");
   EXPECT_EQ(parse(R"({"size": 1, "rate": 1})").text(),
             "error /t/rate: expected a number, more than 0 and less than 1, found the integer 1\n");
@@ -177,7 +177,7 @@ TEST(Schema, WordsAreSuggested) {
   EXPECT_EQ(parse(R"({"size": 1, "colour": "Verde"})").thing.colour, Colour::green);
 }
 
-TEST(Schema, AScalarMayStandInAnArrayOfOne) {
+TEST(Schema, AScalarMayBeWrappedInAnArrayOfOne) {
   const Parsed p = parse(R"({"size": [7], "rate": [0.25], "fast": [true], "path": ["x"], "colour": ["Red"]})");
   EXPECT_EQ(p.text(), "");
   EXPECT_EQ(p.thing.size, 7);
@@ -213,7 +213,7 @@ TEST(Schema, IgnoredKeysAreNotes) {
             "note /t/plan_file: \"plan_file\" is accepted and has no effect: plans are made by themselves\n");
 }
 
-TEST(Schema, PartsAndListsPointIntoThemselves) {
+TEST(Schema, PartsAndListsReportPointersInside) {
   const Schema<Thing> schema = Schema<Thing>("Thing")
                                    .part("inner", &Thing::inner, inner(), "inside")
                                    .list("layers", &Thing::layers, inner(), "all of them", false);
@@ -229,7 +229,7 @@ TEST(Schema, PartsAndListsPointIntoThemselves) {
   EXPECT_EQ(parse("{}", schema).text(), "error /t: Thing needs \"inner\": inside\n");
 }
 
-TEST(Schema, RulesAcrossFieldsComeWhenEachFieldIsRight) {
+TEST(Schema, RulesAcrossFieldsAreCheckedOnceEachFieldIsValid) {
   int calls = 0;
   Schema<Thing> schema = thing("thing_param");
   schema.together([&](Thing& t, const std::string& pointer, Problems& problems) {
@@ -275,7 +275,7 @@ TEST(Nearest, CountsInsertionsDeletionsReplacementsAndSwaps) {
   EXPECT_EQ(nearest("NUM_OUTPUTS", words), "num_output");
   EXPECT_EQ(nearest("bisa_inti", words), "bias_init");
   EXPECT_EQ(nearest("output", words), "");
-  EXPECT_EQ(nearest("x", {"y"}), "") << "a word of one letter is near to nothing";
+  EXPECT_EQ(nearest("x", {"y"}), "") << "nothing is close to a word of one letter";
   EXPECT_EQ(one_of({"a"}), "a");
   EXPECT_EQ(one_of({"a", "b", "c"}), "a, b or c");
 }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "unit/base/scored_samples.h"
+#include "unit/metrics/scored_samples.h"
 
 namespace hctr::test {
 namespace {

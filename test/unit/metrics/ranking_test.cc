@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "support/message_of.h"
-#include "unit/base/scored_samples.h"
+#include "unit/metrics/scored_samples.h"
 
 namespace hctr::test {
 namespace {
