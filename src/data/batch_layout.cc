@@ -3,30 +3,30 @@
 namespace hctr {
 
 BatchLayout::BatchLayout(const BatchShape& of) : shape(of) {
-  const auto take = [this](size_t count) {
+  const auto add = [this](size_t count) {
     const size_t at = bytes;
     bytes = (bytes + count + 255) / 256 * 256;
     return at;
   };
   const auto rows = static_cast<size_t>(shape.samples);
-  state = take(sizeof(StepState));
-  label = take(rows * static_cast<size_t>(shape.label_dim) * sizeof(float));
-  dense = take(rows * static_cast<size_t>(shape.dense_dim) * sizeof(float));
+  state = add(sizeof(StepState));
+  label = add(rows * static_cast<size_t>(shape.label_dim) * sizeof(float));
+  dense = add(rows * static_cast<size_t>(shape.dense_dim) * sizeof(float));
   for (const BatchShape::Table& table : shape.tables) {
     Table at;
-    at.offsets = take((static_cast<size_t>(table.slots) * rows + 1) * sizeof(int32_t));
-    at.keys = take(static_cast<size_t>(table.key_capacity) * sizeof(int64_t));
+    at.offsets = add((static_cast<size_t>(table.slots) * rows + 1) * sizeof(int32_t));
+    at.keys = add(static_cast<size_t>(table.key_capacity) * sizeof(int64_t));
     tables.push_back(at);
   }
 }
 
-BatchView::BatchView(const BatchLayout& layout, std::byte* block)
-    : state(reinterpret_cast<StepState*>(block + layout.state)),
-      label(reinterpret_cast<float*>(block + layout.label)),
-      dense(reinterpret_cast<float*>(block + layout.dense)) {
+BatchView::BatchView(const BatchLayout& layout, std::byte* buffer)
+    : state(reinterpret_cast<StepState*>(buffer + layout.state)),
+      label(reinterpret_cast<float*>(buffer + layout.label)),
+      dense(reinterpret_cast<float*>(buffer + layout.dense)) {
   for (const BatchLayout::Table& table : layout.tables)
     tables.push_back(
-        {reinterpret_cast<int32_t*>(block + table.offsets), reinterpret_cast<int64_t*>(block + table.keys)});
+        {reinterpret_cast<int32_t*>(buffer + table.offsets), reinterpret_cast<int64_t*>(buffer + table.keys)});
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// How one rank's share of one batch lies in one block of bytes, so that a single copy brings it to the device.
+// How one rank's rows of a batch are laid out in one buffer, so that a single copy brings them to the device.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,21 @@ struct BatchShape {
   struct Table {
     int64_t slots = 0;         ///< consecutive slots of the record that belong to this sparse input
     int64_t key_capacity = 0;  ///< most keys one batch can hold in this input
-    int64_t keep = 0;          ///< a bag with more keys keeps its first so many; 0: bags are as on file
-    bool keep_last = false;    ///< its last instead
+    int64_t keep = 0;          ///< a bag with more keys keeps its first `keep` ones; 0: bags are as on file
+    bool keep_last = false;    ///< keeps the last ones instead
   };
   int64_t samples = 0;  ///< rows, per rank
   int64_t label_dim = 0, dense_dim = 0;
   std::vector<Table> tables;
 };
 
-/// Byte offsets of the parts of a block. Every part starts at a multiple of 256.
+/// Byte offsets of the parts of a batch buffer. Every part starts at a multiple of 256.
 ///   state    StepState
 ///   label    f32 [samples, label_dim]
 ///   dense    f32 [samples, dense_dim]
 ///   per table t, slot-major:
 ///     offsets i32 [slots * samples + 1]: bag (slot s, sample b) holds keys offsets[s * samples + b] up to the next
-///     keys    i64 [key_capacity]: what lies past offsets.back() is not defined
+///     keys    i64 [key_capacity]: undefined past offsets.back()
 /// Rows past valid_samples have label and dense 0 and empty bags.
 struct BatchLayout {
   explicit BatchLayout(const BatchShape&);
@@ -42,9 +42,9 @@ struct BatchLayout {
   size_t bytes = 0;
 };
 
-/// Typed pointers into one block.
+/// Typed pointers into one batch buffer.
 struct BatchView {
-  BatchView(const BatchLayout&, std::byte* block);
+  BatchView(const BatchLayout&, std::byte* buffer);
 
   struct Table {
     int32_t* offsets;

@@ -1,4 +1,4 @@
-// What becomes of the values of a column: a dense value, or a key. The same for columns of a text and of Parquet files.
+// How the values of a column become dense values or keys, for columns of texts and of Parquet files.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ struct DenseRule {
   std::string column;
   DenseTransform transform = DenseTransform::none;
   double mean = 0, std = 1;
-  std::optional<float> fallback;  ///< of a value that is not there
+  std::optional<float> fallback;  ///< the value of a missing one
 };
 std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>&);
 /// False when the result is no finite float.
@@ -24,7 +24,7 @@ class VocabularyFile;
 /// One column that becomes a slot.
 struct SlotRule {
   std::string column;
-  std::optional<KeyRule> keys;  ///< none: as the format has it
+  std::optional<KeyRule> keys;  ///< none: the format decides
   uint64_t seed = 0;
   int64_t base = 0, buckets = 0;  ///< keys of the slot: [base, base + buckets)
   char separator = '\0';
@@ -36,7 +36,7 @@ struct SlotRule {
 std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed);
 /// The seed and all keys that slot `slot` has when nothing is said of it.
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
-/// The key of a value, read as `keys` says; false when it is none, or negative.
+/// The key of a value by the rule `keys`. False when it has none, or a negative one.
 bool key_of(const SlotRule&, KeyRule keys, std::string_view value, int64_t& key);
 
 /// The key of the value `text` in slot `slot`, of `buckets` keys: floor(h * buckets / 2^64) with h = text_hash(text,

@@ -94,7 +94,7 @@ struct SparseInput {
   int64_t slot_num = 0;
   std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< as the config has them: limits() resolves them
   std::optional<PerSlot> nnz_per_slot;           ///< v3.1 spelling of the two above, which decides where it is given
-  std::optional<int64_t> keep_first, keep_last;  ///< a slot with more keys keeps so many
+  std::optional<int64_t> keep_first, keep_last;  ///< of a slot with more keys, how many are kept
   int64_t is_fixed_length = 0;
 
   /// The limits on keys, whichever fields give them. Errors: Error(bug) when none does; parsing reports that.
@@ -117,7 +117,7 @@ struct DataSection {
   DataFormat format;
   std::string source, eval_source;  ///< files; mappings of feature_spec where that is given
   std::string feature_spec;         ///< empty: `format` says how samples are stored
-  std::optional<Check> check;       ///< what the user believes; the files tell
+  std::optional<Check> check;       ///< what the files are expected to have
   LabelPart label;
   DensePart dense;
   std::vector<SparseInput> sparse;
@@ -126,7 +126,7 @@ struct DataSection {
   bool float_label_dense = false;
   std::optional<int64_t> num_workers;
   int64_t shuffle = 0;
-  std::optional<BadRecordPolicy> bad_records;  ///< none: as the format has it
+  std::optional<BadRecordPolicy> bad_records;  ///< none: the format decides
   std::optional<int64_t> max_bad_records;
   CachedBatches cache_eval_data;
   std::optional<AsyncParam> async_param;
@@ -135,10 +135,10 @@ struct DataSection {
   int64_t slots() const;
 };
 
-/// What every record of the section's data must look like.
+/// The shape of the records of the section's data.
 RecordShape record_shape(const DataSection&);
 
-/// Capacities of a batch of `samples` rows (per rank), and what of longer slots it keeps. Errors: Error(config) when
+/// Capacities of a batch of `samples` rows (per rank), and what it keeps of longer slots. Errors: Error(config) when
 /// one sparse input of the batch could hold more keys than 32-bit offsets can count.
 BatchShape batch_shape(const DataSection&, int64_t samples);
 

@@ -34,7 +34,7 @@ struct FormatType {
   DataFormat format;
   std::vector<std::string> aliases{};  ///< other words for `format` in a config
   std::string source_text;             ///< what `source` names, for messages: "the path of a file list"
-  /// The data files behind a path: the file itself, or the files of a list. Null: `source` names no file.
+  /// The data files that a path names: the file itself, or the files of a list. Null: `source` names no file.
   std::vector<fs::path> (*files)(const fs::path& source, const Log&) = nullptr;
   FormatObject object{};
   /// Called for every section before its format is looked up: a format that other fields select sets it here. May be

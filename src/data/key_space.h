@@ -17,7 +17,8 @@ constexpr int64_t scattered_key(uint64_t x) {
   return static_cast<int64_t>(x);
 }
 
-/// Values that every column has: of an empty field, and of those seen too seldom. All others are kFirstValue or above.
+/// Values that every column has: of an empty field, and of values that are too rare. All others are kFirstValue or
+/// above.
 inline constexpr uint64_t kMissing = 0, kRare = 1, kFirstValue = 2;
 
 /// The key of a value among `keys` keys of its column, at least 3: missing 0, rare 1, else 2 + mix64(value) mod (keys -
@@ -36,11 +37,11 @@ inline int64_t scaled_key(uint64_t hash, int64_t keys) {
 /// hash_seed of a Data layer; `preprocess`, whose slots are its categories, uses 0.
 constexpr uint64_t slot_seed(uint64_t seed, int64_t slot) { return mix64(seed + static_cast<uint64_t>(slot)); }
 
-/// A pair of values as one number, which two pairs share by chance alone.
+/// A pair of values as one number, which two pairs share only by chance.
 constexpr uint64_t pair_code(uint64_t a, uint64_t b) { return mix64(a ^ mix64(b)); }
 
 /// scattered_key() of `count` values in place. Values that need another round are gathered, so that rounds run without
-/// a branch that nobody could foresee: three times as fast as one value after the other.
+/// an unpredictable branch: three times as fast as one value after the other.
 inline void scatter_keys(int64_t* values, int32_t count) {
   constexpr uint64_t domain = (uint64_t{1} << 63) - 1;
   constexpr int32_t kMost = 64;

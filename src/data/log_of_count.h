@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// Of small numbers, which are nearly all.
+/// A table for small numbers, which are nearly all.
 class LogTable {
  public:
   static constexpr int64_t kSize = 1 << 14;
@@ -28,8 +28,8 @@ class LogTable {
   std::vector<float> logs_;
 };
 
-/// The double logarithm rounded to float; numbers below -1 give NaN, -1 gives -infinity. Who has many to take keeps the
-/// table.
+/// The double logarithm rounded to float; numbers below -1 give NaN, -1 gives -infinity. A caller with many
+/// numbers keeps the table.
 inline float log_of_count(int64_t n) { return LogTable::get()(n); }
 
 }  // namespace hctr

@@ -1,5 +1,5 @@
-// Stores that leave the caches alone: for what this core writes once and does not read again. A plain store first reads
-// the line that it is about to fill.
+// Non-temporal stores, which bypass the caches: for values that this core writes once and does not read again. A plain
+// store first reads the line that it fills.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@ inline void store_non_temporal(int64_t* to, int64_t value) { _mm_stream_si64(rei
 inline void store_non_temporal(float* to, float value) {
   _mm_stream_si32(reinterpret_cast<int*>(to), std::bit_cast<int>(value));
 }
-/// Before another thread is told of them.
+/// Orders the stores before later ones: call it before another thread learns of the values.
 inline void finish_stores() { _mm_sfence(); }
 }  // namespace hctr
 #else
@@ -27,10 +27,10 @@ inline void finish_stores() {}
 
 namespace hctr {
 
-/// How rows are written into batches; false: by plain stores, for comparison.
+/// Whether rows are written into batches by non-temporal stores; false for comparison.
 inline constexpr bool kNonTemporal = true;
 
-/// Whole lines of 64 bytes should be filled one after the other.
+/// Fast when whole lines of 64 bytes are filled one after the other.
 template <bool kStream, class T>
 void store(T* to, T value) {
   if constexpr (kStream)

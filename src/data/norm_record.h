@@ -1,4 +1,4 @@
-// The grammar of one Norm record: where its slots lie and whether its keys keep the declared limits.
+// The structure of one Norm record: where its slots are and whether its keys keep the declared limits.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ inline uint8_t byte_sum(const std::byte* p, size_t count) {
 struct SlotWalk {
   enum class End { whole, short_of_bytes, bad };
   End end = End::whole;
-  const std::byte* at = nullptr;  ///< behind the last slot, when whole
+  const std::byte* at = nullptr;  ///< the end of the last slot, when whole
   std::string problem{};          ///< "slot 3 (of sparse input \"deep\") ...", when bad
 };
 

@@ -22,9 +22,9 @@ inline void one_key_each(SampleBlock& block, int64_t rows, int64_t slots) {
   block.one_hot = true;
 }
 
-/// Keys of records, one for each slot, turned from record order into slot order; offsets too. `records`: where the
-/// first key of each record of a row stands; the next ones follow `stride` bytes apart. `add`, where given, is added to
-/// the keys of each slot. Tiled so that a tile of records stays in the first-level cache.
+/// Transposes the keys of records, one for each slot, into slot order, and fills the offsets. `records`: the address of
+/// the first key of each record; the others follow `stride` bytes apart. `add` (may be null) is added to the keys of
+/// each slot. Tiled so that a tile of records stays in the first-level cache.
 template <class Key>
 void place_one_hot(std::span<const std::byte* const> records, int64_t slots, size_t stride, const int64_t* add,
                    SampleBlock& block) {

@@ -1,4 +1,4 @@
-// Where the samples of a set are, and how wide its keys are stored.
+// Where the samples of a set are, and the width of their stored keys.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace hctr {
 
-/// The width of stored keys; detect: the files tell.
+/// The width of stored keys. detect: it is found in the files.
 enum class KeyWidth { detect, u32, i64 };
 
-/// Which samples of a section are wanted.
+/// The training or the evaluation samples of a section.
 struct Source {
-  std::string path;         ///< as `source` or `eval_source` has it
-  int64_t num_samples = 0;  ///< as stated beside it; 0: not stated
+  std::string path;         ///< `source` or `eval_source`
+  int64_t num_samples = 0;  ///< `num_samples` or `eval_num_samples`; 0: not stated
 };
 inline Source training_source(const DataSection& section) { return {section.source, section.num_samples}; }
 inline Source evaluation_source(const DataSection& section) { return {section.eval_source, section.eval_num_samples}; }

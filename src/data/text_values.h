@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// The double nearest to the number; false for what is no number, or no finite float. Blanks around it do not matter.
+/// The double nearest to the number. False when the text is no number, or no finite float. Ignores blanks around it.
 bool read_number(std::string_view text, double& value);
-/// The whole of `text` is an integer, decimal, or hexadecimal without a prefix.
+/// Reads an integer that is the whole of `text`: decimal, or hexadecimal without a prefix.
 bool read_integer(std::string_view text, int64_t& value);
 bool read_hex(std::string_view text, uint64_t& value);
 
@@ -22,8 +22,8 @@ uint64_t text_hash(std::string_view text, uint64_t seed);
 inline int64_t eight_hex_digits(const char* text) {
   uint64_t word;
   std::memcpy(&word, text, sizeof word);
-  // Each byte alone: digits are 0x30 to 0x39, letters 0x41 to 0x46 and 0x61 to 0x66. Sums stay below 0x100, so no byte
-  // disturbs its neighbour.
+  // Each byte alone: digits are 0x30 to 0x39, letters 0x41 to 0x46 and 0x61 to 0x66. Sums stay below 0x100, so bytes
+  // do not carry into each other.
   constexpr uint64_t ones = 0x0101010101010101, highs = ones * 0x80;
   if (word & highs) return -1;
   const uint64_t lower = word | ones * 0x20;  // letters in lower case; digits stay

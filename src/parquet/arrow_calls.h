@@ -1,4 +1,4 @@
-// From Arrow's ways of failing to the plug-in's: a text, or null.
+// Turns Arrow's errors into the plug-in's: a text, or null.
 #pragma once
 
 #include <arrow/result.h>

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kStreamBytes = 256 << 10;  // of a column that are read from the file at a time
 
-/// The batches of one column in one row group. Arrow returned them by way of an argument once.
+/// The batches of one column in one row group. Older versions of Arrow return them through an argument.
 template <class Reader>
 arrow::Status batches_of(Reader& reader, int group, int leaf, std::shared_ptr<arrow::RecordBatchReader>& batches) {
   const std::vector<int> groups = {group}, leaves = {leaf};
@@ -61,7 +61,7 @@ class ArrowColumn : public ParquetColumn {
       }
       const int64_t take = std::min(rows - have, left_->length());
       parts.push_back(left_->Slice(0, take));
-      left_ = take < left_->length() ? left_->Slice(take) : nullptr;  // whoever reads the piece alone keeps it
+      left_ = take < left_->length() ? left_->Slice(take) : nullptr;  // the piece alone then owns it
       have += take;
     }
     if (parts.size() == 1) return parts[0];

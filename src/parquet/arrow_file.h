@@ -1,4 +1,4 @@
-// Parquet files by way of Arrow C++.
+// Parquet files through Arrow C++.
 #pragma once
 
 #include "data/parquet/parquet_plugin.h"

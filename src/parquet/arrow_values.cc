@@ -69,7 +69,7 @@ arrow::Status describe_texts(const arrow::Array& array, ParquetValues& values, V
   return arrow::Status::OK();
 }
 
-/// Text by way of a dictionary, written out.
+/// Copies text out of a dictionary.
 arrow::Status describe_dictionary(const arrow::DictionaryArray& array, ParquetValues& values, ValuesOwner& owner) {
   ValuesOwner words_owner;
   ParquetValues words;

@@ -17,7 +17,8 @@ namespace {
 using arrow::Status;
 
 constexpr int kLeastBits = 12, kMostBits = 24;  // smaller and larger ones are the system's: 4 KiB to 16 MiB
-constexpr int64_t kKept = 512 << 20;  // bytes of blocks that wait; 128 MiB were too few for 40 columns and 16 threads
+constexpr int64_t kKept =
+    512 << 20;  // bytes of free blocks that are kept; 128 MiB were too few for 40 columns and 16 threads
 constexpr int kSizes =
     4 * (kMostBits - kLeastBits) + 1;  // four for each power of two, so a block is a quarter too large at most
 
@@ -58,7 +59,7 @@ class BlockPool : public arrow::MemoryPool {
     if (!keep(index, buffer)) system_.Free(buffer, size_of(index), arrow::kDefaultBufferAlignment);
   }
 
-  int64_t bytes_allocated() const override { return system_.bytes_allocated(); }  // with those that wait
+  int64_t bytes_allocated() const override { return system_.bytes_allocated(); }  // with those that are kept
   int64_t max_memory() const override { return system_.max_memory(); }
   int64_t total_bytes_allocated() const override { return system_.total_bytes_allocated(); }
   int64_t num_allocations() const override { return system_.num_allocations(); }

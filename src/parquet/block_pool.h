@@ -5,10 +5,10 @@
 
 namespace hctr {
 
-/// Buffers of pages and values come and go by the thousand each second. The system would clear their memory each time
-/// anew, and give it to one thread at a time; here blocks of a few sizes wait for their next use, up to a limit for all
-/// of them together. Lives as long as the program. In a build with sanitizers each buffer is the system's, which these
-/// can tell apart.
+/// A pool for the buffers of pages and values, thousands of which are allocated each second. The system would clear
+/// their memory each time and serve one thread at a time; the pool keeps free blocks of a few sizes, up to a limit in
+/// total. It is never destroyed. In a build with sanitizers each buffer comes from the system, so that they see its
+/// bounds.
 arrow::MemoryPool* block_pool();
 
 }  // namespace hctr

@@ -20,8 +20,8 @@ class CsvLines {
   /// How many of the next `rows` rows there are; reads as far as it takes. Errors: those of ByteStream; Error(data) for
   /// a line of more than a megabyte.
   int64_t ready(int64_t rows);
-  /// Goes on behind the next `rows` rows, which must be ready, and returns their text, with the blank lines before
-  /// them. It stands until ready() is called.
+  /// Returns the text of the next `rows` rows, which must be ready, with the blank lines before them. The text is valid
+  /// until ready() is called.
   std::string_view take(int64_t rows);
   /// Lines before the next row, but for blank ones right before it.
   int64_t line() const { return line_; }
@@ -49,14 +49,14 @@ class FeatureCutter : public Cutter {
   /// From row `from` on, rows below `most` where that is stated. Errors: Error(data) when there are not so many.
   FeatureCutter(const FeaturePlan&, int64_t from, std::optional<int64_t> most);
 
-  /// Chunks lie within one file of each group. Errors: those of CsvLines; Error(data) when a group ends before the
+  /// A chunk holds rows of one file of each group. Errors: those of CsvLines; Error(data) when a group ends before the
   /// others.
   bool next(Chunk& chunk) override;
   /// Of all files together.
   std::optional<int64_t> consumed() const override;
 
  private:
-  struct Track {  // where one group stands
+  struct Track {  // the position in one group
     size_t file = 0;
     int64_t row = 0;                       // binary: in the file
     std::shared_ptr<const ByteFile> open;  // binary

@@ -1,5 +1,4 @@
-// What it takes to read the samples of one mapping of a feature specification: which files, which of their columns, and
-// what those become.
+// How to read the samples of one mapping of a feature specification: its files, their columns, and what these become.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +38,7 @@ struct FeaturePlan {
   std::string mapping;
   int64_t label_dim = 0, dense_dim = 0, slots = 0;
   std::vector<FeatureGroup> groups;
-  std::optional<int64_t> rows;  ///< of the mapping, where a binary chunk tells
+  std::optional<int64_t> rows;  ///< of the mapping, where a binary chunk has their number
 };
 
 /// Chunks without a column that is wanted are left alone. Errors: Error(config) for a specification that the section

@@ -128,7 +128,7 @@ void complete_feature_section(DataSection& section, const std::string& pointer, 
   if (section.source.empty()) section.source = "train";
   if (!fs::exists(section.feature_spec))
     return problems.note(pointer + "/feature_spec", cat("there is no file '", section.feature_spec,
-                                                        "' here yet; the layer is not held against it"));
+                                                        "' here yet; the layer is not checked against it"));
   try {
     const FeatureSpec spec = read_feature_spec(section.feature_spec);
     for (const FeatureSource& source : spec.sources)

@@ -21,8 +21,8 @@ struct FeatureUse {
 FeatureUse use_features(const FeatureSpec&, const DataSection&, const std::string& pointer, Problems&);
 
 /// Completes a section with `feature_spec`: its format; the mappings "train" and, where there is one, "test";
-/// slot_size_array from the cardinalities. Nothing is held against a specification that is not there yet: that is a
-/// note.
+/// slot_size_array from the cardinalities. A specification that does not exist yet is a
+/// note, and the section is not checked against it.
 void complete_feature_section(DataSection&, const std::string& pointer, Problems&);
 
 /// Rules of a section whose format is FeatureSpec, beyond those.

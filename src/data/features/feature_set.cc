@@ -49,7 +49,7 @@ class FeatureSet : public SampleSet {
   }
 
   std::optional<BadRecordPolicy> policy_;
-  std::vector<fs::path> files_;  // the specification: the mapping is gone through as one file
+  std::vector<fs::path> files_;  // the specification: the mapping is read as one file
   FeaturePlan plan_;
   std::optional<int64_t> most_;
   int64_t samples_ = 0;

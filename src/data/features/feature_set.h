@@ -1,4 +1,4 @@
-// The samples of one mapping of a feature specification. Their columns may lie in any number of files; all threads
+// The samples of one mapping of a feature specification. Their columns may be in any number of files. All threads
 // parse, and read binary files.
 #pragma once
 
@@ -12,7 +12,7 @@ inline constexpr DataFormat kFeatureFormat{"FeatureSpec"};
 FormatType feature_format();
 
 /// Source::path is the mapping. Errors: those of plan_features(); Error(data) when it holds no rows, or fewer than
-/// num_samples where a binary chunk tells.
+/// num_samples where a binary chunk has their number.
 std::unique_ptr<SampleSet> open_feature_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
 }  // namespace hctr

@@ -26,7 +26,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-/// The first bytes tell a text from a data file, which may be too large to be read whole.
+/// Distinguishes a text from a data file by its first bytes, as a data file may be too large to be read whole.
 void expect_text(const fs::path& list) {
   const File file = open_to_read(list, "file list");
   char start[4096];
@@ -38,14 +38,14 @@ void expect_text(const fs::path& list) {
 }
 
 fs::path locate(const fs::path& list, size_t line, const std::string& entry, const Log& log) {
-  const fs::path here = entry, beside = list.parent_path() / here;
+  const fs::path here = entry, in_folder = list.parent_path() / here;
   std::error_code none;  // a name that cannot be, too long for instance, is not there
-  const bool is_here = fs::exists(here, none), is_beside = here.is_relative() && fs::exists(beside, none);
-  if (is_here && is_beside && !fs::equivalent(here, beside, none))
+  const bool is_here = fs::exists(here, none), is_in_folder = here.is_relative() && fs::exists(in_folder, none);
+  if (is_here && is_in_folder && !fs::equivalent(here, in_folder, none))
     log.warning("'", list.string(), "' line ", line, ": '", entry,
-                "' exists in the working directory and beside the list; the former is read");
+                "' exists in the working directory and in the folder of the list; the former is read");
   if (is_here) return here;
-  if (is_beside) return beside;
+  if (is_in_folder) return in_folder;
   throw Error(Kind::io, cat("'", list.string(), "' line ", line, ": there is no file '", entry, "'",
                             here.is_relative() ? cat(", neither in the working directory nor in '",
                                                      fs::absolute(list).parent_path().string(), "'")

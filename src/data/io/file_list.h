@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// The files of a list, in its order. Windows line ends, blanks around a path and blank lines at the end do not matter.
+/// The files of a list, in its order. Windows line ends, blanks around a path and blank lines at the end are accepted.
 /// A relative path is looked up in the working directory, then in the folder of the list. Entries past the number in
 /// line 1 are ignored with a warning: lists written by older tools name one file too many.
 /// Errors: Error(io) when the list or a file does not exist, Error(data) when the text is no list; both name list and

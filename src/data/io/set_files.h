@@ -1,4 +1,4 @@
-// The files behind `source`: one data file, or the files of a list.
+// The files that `source` names: one data file, or the files of a list.
 #pragma once
 
 #include <vector>

@@ -10,10 +10,10 @@ namespace {
 constexpr size_t kFirstLook = 64 << 10;  // decides nearly every file
 constexpr size_t kLastLook = 64 << 20;   // a file that still fits both ways is made to
 
-/// How far one reading got through the bytes at hand.
+/// How far one reading of the bytes got.
 struct Reading {
   int64_t records = 0;  ///< whole records that made sense
-  bool alive = true;    ///< met no nonsense
+  bool alive = true;    ///< every record so far made sense
   bool keys = false;    ///< met at least one key: without, both readings are the same
   std::string problem{};
 };
@@ -85,7 +85,8 @@ int detect_key_bytes(const NormInfo& info, KeyWidth asked) {
   const int wanted = asked == KeyWidth::u32 ? 4 : asked == KeyWidth::i64 ? 8 : 0;
   if (info.header.number_of_records == 0 || info.header.slot_num == 0) return wanted ? wanted : 8;
 
-  // A framed record tells its length, so its keys need no limits to be told apart; a bare one does.
+  // A framed record has its length, so loose limits are enough to distinguish the widths; without frames it takes the
+  // strict ones.
   const RecordShape wide = loose(info.shape), &strict = info.check == Check::sum ? wide : info.shape;
   const auto follow = static_cast<size_t>(info.bytes - info.first_block);
   Readings near;

@@ -1,12 +1,12 @@
-// Finding the width of a Norm file's keys by reading its records both ways: all but one reading soon meets nonsense.
+// Finds the width of a Norm file's keys by reading its records with both: the wrong width soon makes no sense.
 #pragma once
 
 #include "data/norm/norm_header.h"
 
 namespace hctr {
 
-/// 4 or 8. `asked` settles what the file leaves open; where the file clearly says otherwise that is Error(data), as is
-/// a file that fits neither width.
+/// 4 or 8. `asked` decides where the file fits both. Errors: Error(data) when the file clearly has the other width, or
+/// fits neither.
 int detect_key_bytes(const NormInfo&, KeyWidth asked);
 
 }  // namespace hctr

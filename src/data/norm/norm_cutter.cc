@@ -10,16 +10,15 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kTail = 4 << 10;  // read behind a range for the record that reaches past it; more where that is longer
+constexpr size_t kTail = 4 << 10;  // read past a range for the record that crosses its end; more where that is longer
 constexpr size_t kMostBytes = 1 << 30;  // of a range and its tail: offsets in it have 32 bits
 
-/// A range on its way from the cutter to a parser. A dropped promise makes the ranges behind fail: this one could not
-/// be read.
+/// A range of bytes that a parser is to read. Dropping its promise makes the ranges after it fail.
 struct ByteRange {
   std::shared_ptr<const ByteFile> file;
-  int64_t begin, end;                 // bytes of the file; the same: the file's end
-  std::future<FilePosition> before;   // where the records before it end
-  std::promise<FilePosition> behind;  // where its own do
+  int64_t begin, end;                // bytes of the file; the same: the file's end
+  std::future<FilePosition> before;  // where the records before it end
+  std::promise<FilePosition> after;  // where its own do
 };
 
 [[noreturn]] void fail(const NormInfo& info, const FilePosition& at, const std::string& problem) {
@@ -45,7 +44,7 @@ void check_end(const NormInfo& info, const FilePosition& end) {
                     end.offset, ", but the file has ", info.bytes, " bytes"));
 }
 
-/// The bytes of a range, and of the file behind it as far as they are needed.
+/// The bytes of a range, and as many after it as are needed.
 class RangeBytes {
  public:
   RangeBytes(const NormInfo& info, const ByteRange& range, std::vector<std::byte>& buffer)
@@ -53,7 +52,7 @@ class RangeBytes {
     read_up_to(static_cast<size_t>(range.end - range.begin) + kTail);
   }
   std::span<const std::byte> bytes() const { return {buffer_.data(), used_}; }
-  /// As much again; false when there is no more.
+  /// Doubles what was read. False at the end of the file.
   bool more() { return used_ < most_ && read_up_to(2 * used_); }
 
  private:
@@ -85,7 +84,7 @@ bool NormCutter::next(Chunk& chunk) {
   ended_ = at_ >= info_->bytes;
   const int64_t end = ended_ ? at_ : std::min((at_ / range_ + 1) * range_, info_->bytes);
   auto range = std::make_shared<ByteRange>(ByteRange{file_, at_, end, std::move(before_), {}});
-  before_ = range->behind.get_future();
+  before_ = range->after.get_future();
   at_ = end;
   chunk.source = std::move(range);
   return true;
@@ -118,7 +117,7 @@ void find_norm_records(const NormInfo& info, Chunk& chunk) {
   const int64_t most = info.header.number_of_records - begin.record;
   if (begin.offset < range.begin || begin.offset >= range.end ||
       most == 0) {  // the last record was before, or reaches past all of this
-    range.behind.set_value(begin);
+    range.after.set_value(begin);
     chunk.begins.assign(1, 0);
     return found(begin, 0);
   }
@@ -130,7 +129,7 @@ void find_norm_records(const NormInfo& info, Chunk& chunk) {
     const FilePosition end{.record = begin.record + records(), .offset = range.begin + chunk.begins.back()};
     if (walk.end == RecordWalk::End::bad) fail(info, end, walk.problem);
     if (walk.end == RecordWalk::End::short_of_bytes && read.more()) continue;
-    range.behind.set_value(end);
+    range.after.set_value(end);
     return found(begin, records());
   }
 }

@@ -1,4 +1,4 @@
-// The start of a Norm file: header, framing, and the width of its keys, which nothing but the records tell.
+// The start of a Norm file: header, framing, and the width of its keys, which only the records show.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace hctr {
 struct NormDemands {
   RecordShape shape;
   std::optional<Check> check;             ///< must agree with the files where given
-  KeyWidth key_width = KeyWidth::detect;  ///< must agree with the files where they can be told apart
+  KeyWidth key_width = KeyWidth::detect;  ///< must agree with the files where they show it
 };
 NormDemands norm_demands(const DataSection&, KeyWidth);
 

@@ -1,4 +1,4 @@
-// Parsing a chunk: check sums and limits record by record, then keys turned from record order into slot order.
+// Checks sums and limits record by record, then transposes keys from record order into slot order.
 #include <algorithm>
 
 #include "base/error.h"

@@ -25,7 +25,7 @@ class NormSet : public SampleSet {
   int64_t samples() const override { return samples_; }
 
   std::unique_ptr<Cutter> open(size_t file, FilePosition from) override {
-    // Found once and then left alone: a thread parses only chunks that it cut itself, behind this.
+    // Found once. Threads need no lock for it: each parses only chunks that it cut itself, after this.
     if (!infos_[file]) infos_[file] = std::make_shared<const NormInfo>(read_norm_info(files_[file], demands_));
     return std::make_unique<NormCutter>(infos_[file], from);
   }

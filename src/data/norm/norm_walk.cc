@@ -23,7 +23,7 @@ std::string length_problem(const NormInfo& info, const std::byte* record, const 
 /// Whether a framed record may begin at `p`: its length is allowed, and its check sum right if it is all there.
 /// `budget`: bytes that may still be summed; without them no record fits.
 bool frame_fits(const NormSizes& sizes, const std::byte* p, const std::byte* end, int64_t& budget) {
-  if (end - p < formats::kFrameLengthBytes) return true;  // nothing speaks against it
+  if (end - p < formats::kFrameLengthBytes) return true;  // cannot be excluded
   const auto length = load<int32_t>(p);
   if (length < static_cast<int64_t>(sizes.least) || length > static_cast<int64_t>(sizes.most)) return false;
   if (end - p < kFrame + length) return true;
@@ -55,8 +55,7 @@ RecordWalk walk_records(const NormInfo& info, std::span<const std::byte> bytes, 
   const NormSizes& sizes = info.sizes;
   const std::byte *const begin = bytes.data(), *const end = begin + bytes.size(), *const stop_at = begin + stop,
                          *p = begin + begins.back();
-  // Records tend to be as long as the one before: then the next one's place does not wait for a length to come from
-  // memory.
+  // Records tend to be as long as the one before: then the position of the next one does not depend on a load.
   ptrdiff_t expected = std::numeric_limits<ptrdiff_t>::min();  // no length's
   for (int64_t records = 0;; ++records) {
     if (p >= stop_at) return {End::stop};
@@ -86,18 +85,18 @@ RecordWalk walk_records(const NormInfo& info, std::span<const std::byte> bytes, 
 }
 
 std::optional<uint32_t> guess_record(const NormInfo& info, std::span<const std::byte> bytes, int64_t offset) {
-  constexpr size_t kLook = 64 << 10;  // a guess that takes longer than the walk is none
+  constexpr size_t kSearch = 64 << 10;  // a longer search takes more time than the walk
   const NormSizes& sizes = info.sizes;
   const std::byte *const begin = bytes.data(), *const end = begin + bytes.size();
-  const std::byte* const last = begin + std::min({bytes.size(), kLook, sizes.most + kFrame});
-  const auto place = [&](const std::byte* p) { return static_cast<uint32_t>(p - begin); };
+  const std::byte* const last = begin + std::min({bytes.size(), kSearch, sizes.most + kFrame});
+  const auto offset_of = [&](const std::byte* p) { return static_cast<uint32_t>(p - begin); };
   if (info.check == Check::sum) {
     int64_t budget =
         4 * static_cast<int64_t>(bytes.size());  // where records may be long, many numbers look like a length
     for (const std::byte* p = begin; p < last && end - p >= kFrame && budget >= 0; ++p) {
       if (!frame_fits(sizes, p, end, budget)) continue;
       const ptrdiff_t length = load<int32_t>(p) + kFrame;
-      if (end - p < length || frame_fits(sizes, p + length, end, budget)) return place(p);
+      if (end - p < length || frame_fits(sizes, p + length, end, budget)) return offset_of(p);
     }
     return {};
   }
@@ -107,9 +106,9 @@ std::optional<uint32_t> guess_record(const NormInfo& info, std::span<const std::
     for (const std::byte* p = begin + first; p < last && end - p >= static_cast<ptrdiff_t>(2 * sizes.one_hot); p += 4)
       if (load<int32_t>(p + sizes.numbers) == 1 && all_one(p + sizes.numbers, sizes.slots, sizes.slot_stride) &&
           all_one(p + sizes.one_hot + sizes.numbers, sizes.slots, sizes.slot_stride))
-        return place(p);
+        return offset_of(p);
   for (const std::byte* p = begin + first; p < last && end - p >= static_cast<ptrdiff_t>(sizes.least); p += 4)
-    if (slots_fit(info, p, end, 8)) return place(p);
+    if (slots_fit(info, p, end, 8)) return offset_of(p);
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Finding the records of a Norm file: from one that is known to the next, and a first one where none is known.
+// Finds the records of a Norm file: the next one from a known one, and a first one where none is known.
 #pragma once
 
 #include <optional>
@@ -18,13 +18,13 @@ struct RecordWalk {
 };
 
 /// Walks whole records of `bytes` from begins.back() on and appends where each of them ends, which is where the next
-/// begins. Stops at a record that begins at `stop` or behind, after `most` records, at one that is not whole, and at
-/// one whose end cannot be told.
+/// begins. Stops at a record that begins at `stop` or later, after `most` records, at one that is not whole, and at
+/// one whose end cannot be found.
 RecordWalk walk_records(const NormInfo&, std::span<const std::byte> bytes, size_t stop, int64_t most,
                         std::vector<uint32_t>& begins);
 
-/// A place in `bytes` where a record seems to begin, the first such; `offset`: of bytes[0] in the file. Whether it is
-/// true, whoever asks must find out.
+/// The first offset in `bytes` where a record seems to begin; `offset`: of bytes[0] in the file. A guess: the caller
+/// must verify it.
 std::optional<uint32_t> guess_record(const NormInfo&, std::span<const std::byte> bytes, int64_t offset);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Values of Parquet columns as parts of a sample block.
+// Turns values of Parquet columns into a sample block.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace hctr {
 struct ParquetNumber {
   DenseRule rule;
   bool text = false;   ///< text is read as a number; else it is of the wrong type
-  int64_t index = -1;  ///< where _metadata.json says that it stands
+  int64_t index = -1;  ///< its index by _metadata.json; -1: not stated
 };
 
 /// A column that becomes a slot.
@@ -25,7 +25,7 @@ struct ParquetSlot {
   int64_t offset = 0;  ///< added to values that are keys themselves
 };
 
-/// What samples are made of.
+/// The columns that samples are made of.
 struct ParquetPlan {
   RecordShape shape;
   std::vector<ParquetNumber> labels, dense;
@@ -43,8 +43,8 @@ struct ParquetPlan {
 /// Rows [begin, end) of `values`.
 ParquetValues part_of(ParquetType, ParquetValues values, int64_t begin, int64_t end);
 
-/// Makes rows [0, rows) of a block of one column after the other, in the order of the plan; of each column rows from
-/// the front on, in one part or several. Rows in which something is wrong are left out at the end.
+/// Fills rows [0, rows) of a block with one column after the other, in the order of the plan; each column from its
+/// first row on, in one part or several. Bad rows are left out at the end.
 class ParquetRows {
  public:
   explicit ParquetRows(const ParquetPlan& plan) : plan_(plan) {}
@@ -68,7 +68,7 @@ class ParquetRows {
   const ParquetPlan& plan_;
   SampleBlock* block_ = nullptr;
   int64_t rows_ = 0, keys_ = 0;  // keys_: in the block so far
-  int64_t added_ = 0;            // rows of the column at hand
+  int64_t added_ = 0;            // rows of the current column
   bool many_ = false;            // a slot has other than one key somewhere
   std::vector<uint8_t> bad_;
   int64_t bad_count_ = 0, first_bad_ = 0;

@@ -1,4 +1,4 @@
-// Parquet files by way of the plug-in, with errors as this program has them.
+// Opens Parquet files through the plug-in, and turns its error texts into exceptions.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// _metadata.json: what lies beside Parquet files and says which columns are labels, dense values and slots (HugeCTR,
+// _metadata.json, in the folder of Parquet files: which columns are labels, dense values and slots (HugeCTR,
 // NVTabular).
 #pragma once
 
@@ -23,7 +23,7 @@ struct ParquetMetadata {
   std::vector<Column> labels, conts, cats;
 };
 
-/// The one of a folder, if there is one. Errors: Error(config) for what is no JSON; Error(data) naming the place of
+/// Reads that of a folder, if there is one. Errors: Error(config) for what is no JSON; Error(data) naming the place of
 /// what is not as expected.
 std::optional<ParquetMetadata> read_parquet_metadata(const fs::path& folder);
 

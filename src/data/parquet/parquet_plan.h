@@ -1,4 +1,4 @@
-// Which columns of Parquet files become what: from the Data layer and from _metadata.json.
+// Which columns of Parquet files become labels, dense values and slots: from the Data layer and from _metadata.json.
 #pragma once
 
 #include "base/log.h"
@@ -9,12 +9,12 @@
 
 namespace hctr {
 
-/// `metadata`: that beside the first file, or null. Errors: Error(data) when it is needed and not there, or names fewer
-/// columns than the section has.
+/// `metadata`: that of the folder of the first file, or null. Errors: Error(data) when it is needed and missing, or
+/// names fewer columns than the section has.
 ParquetPlan parquet_plan(const DataSection&, const ParquetMetadata* metadata, const fs::path& first_file, KeyWidth,
                          const Log&);
 
-/// Where the plan's columns stand in a file. Errors: Error(data) for columns that are not there, not where `metadata`
+/// The fields of the plan's columns in a file. Errors: Error(data) for columns that are missing, not where `metadata`
 /// says, or of the wrong type.
 std::vector<int64_t> parquet_fields(const ParquetPlan&, const ParquetFileInfo&, const fs::path& file,
                                     const fs::path& metadata);

@@ -1,8 +1,7 @@
-// What the program and its Parquet plug-in say to each other. Plain types alone pass between them: no exceptions, no
-// containers.
+// The interface of the Parquet plug-in. Only plain types cross it: no exceptions, no containers.
 //
-// The plug-in (src/parquet) is a library of its own, loaded when data says that it is Parquet: whoever has no Arrow
-// builds and runs all else.
+// The plug-in (src/parquet) is a library of its own, loaded when data is Parquet: without Arrow everything else
+// builds and runs.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +42,7 @@ struct ParquetValues {
   const uint8_t* valid_items = nullptr;  ///< of lists: bit valid_items_at + i; null: all
   int64_t valid_items_at = 0;
   const void* values = nullptr;
-  int64_t bits_at = 0;  ///< of booleans: where in `values` the first stands
+  int64_t bits_at = 0;  ///< of booleans: the bit of the first in `values`
   const int32_t* text = nullptr;
 };
 

@@ -33,7 +33,7 @@ ParquetRowGroup::ParquetRowGroup(std::shared_ptr<ParquetFile> file, fs::path pat
 ParquetPiece ParquetRowGroup::read(size_t at, int64_t piece) {
   Column& column = columns_[at];
   std::unique_lock lock(mutex_);
-  last_wanted_ = std::max(last_wanted_, piece);
+  last_requested_ = std::max(last_requested_, piece);
   for (;;) {
     if (piece >= failed_at_)
       throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, ": rows before could not be read"));
@@ -58,10 +58,10 @@ std::optional<ParquetPiece> ParquetRowGroup::take(Column& column, int64_t piece)
   return values;
 }
 
-/// The column that is wanted, if it can be decoded now; else that which is furthest behind.
-std::optional<size_t> ParquetRowGroup::column_to_decode(size_t wanted) const {
-  const int64_t end = std::min(last_wanted_ + 1, failed_at_);
-  if (next_[wanted] < end) return wanted;
+/// The requested column, if it can be decoded now; else the column that is least far.
+std::optional<size_t> ParquetRowGroup::column_to_decode(size_t requested) const {
+  const int64_t end = std::min(last_requested_ + 1, failed_at_);
+  if (next_[requested] < end) return requested;
   const auto earliest = std::min_element(next_.begin(), next_.end());
   if (*earliest >= end) return std::nullopt;
   return static_cast<size_t>(earliest - next_.begin());
@@ -73,7 +73,7 @@ void ParquetRowGroup::decode(size_t at, std::unique_lock<std::mutex>& lock) {
   std::list<Decoded> one;
   one.push_back({next_[at], ParquetPiece(parquet_plugin().drop)});
   Decoded& decoded = one.front();
-  next_[at] = kNobodys;
+  next_[at] = kNone;
   wake_one_if_there_is_more();
   lock.unlock();
   decoded.values.memory_ = &column.memory;
@@ -118,8 +118,7 @@ void ParquetRowGroup::sleep(size_t column, int64_t piece, std::unique_lock<std::
   self.wake.wait(lock, [&] { return self.woken; });
 }
 
-/// To be called before going to work: whoever is woken does the same, so that nobody sleeps beside a column that could
-/// be decoded.
+/// Called before a thread decodes. Each woken thread calls it too, so that none sleeps while a column could be decoded.
 void ParquetRowGroup::wake_one_if_there_is_more() {
   if (sleepers_.empty() || !column_to_decode(sleepers_.front()->column)) return;
   wake([first = sleepers_.front()](const Sleeper& sleeper) { return &sleeper == first; });
@@ -136,13 +135,13 @@ void ParquetRowGroup::wake(const Which& which) {
 }
 
 void ParquetRowGroup::skip(int64_t piece) {
-  std::list<Decoded> unwanted;  // dropped without the lock
+  std::list<Decoded> skipped;  // dropped without the lock
   const std::lock_guard lock(mutex_);
   skipped_[static_cast<size_t>(piece)] = true;
   for (Column& column : columns_) {
     const auto found = std::find_if(column.decoded.begin(), column.decoded.end(),
                                     [&](const Decoded& one) { return one.piece == piece; });
-    if (found != column.decoded.end()) unwanted.splice(unwanted.end(), column.decoded, found);
+    if (found != column.decoded.end()) skipped.splice(skipped.end(), column.decoded, found);
   }
 }
 

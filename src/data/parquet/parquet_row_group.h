@@ -1,4 +1,4 @@
-// The columns of a Parquet row group, decoded by whichever of the threads that read it has nothing better to do.
+// The columns of a Parquet row group, decoded by whichever of its reading threads is idle.
 #pragma once
 
 #include <condition_variable>
@@ -34,25 +34,26 @@ class ParquetPiece {
   std::mutex* memory_ = nullptr;
 };
 
-/// One row group, cut into pieces of kParquetPieceRows rows. Each piece is one thread's, which reads its columns in
-/// their order.
+/// One row group, cut into pieces of kParquetPieceRows rows. Each piece belongs to one thread, which reads its columns
+/// in order.
 ///
 /// A column can only be decoded from front to back, by one thread at a time, and some of its pieces take a hundred
-/// times as long as others: the first brings the dictionary. So decoding belongs to nobody. A thread whose next column
-/// is not there yet decodes: that column, or where another thread is at it, the earliest piece of any column that
-/// nobody is at. Values wait for the thread of their piece. It sleeps only when every column is being decoded or has
-/// been up to the last piece that is wanted; so there are never values of more pieces than threads have been given.
+/// times as long as others: the first has the dictionary. So no thread owns a column. A thread whose next column is not
+/// decoded yet decodes that column itself; where another thread does, it decodes the earliest piece of any column that
+/// no thread decodes. Decoded values are kept for the thread of their piece. A thread sleeps only when every column is
+/// being decoded, or has been up to the last piece that was requested; so values are kept for no more pieces than
+/// threads have requested.
 class ParquetRowGroup {
  public:
-  /// `fields`: the columns, which may name a field twice. `first_piece`: what is in front of it will not be asked for.
+  /// `fields`: the columns, which may name a field twice. `first_piece`: earlier pieces will not be requested.
   ParquetRowGroup(std::shared_ptr<ParquetFile>, fs::path, int64_t group, std::vector<int64_t> fields,
                   int64_t first_piece);
 
   /// Errors: Error(data) naming file, row group, column and row; or when a piece before failed.
   ParquetPiece read(size_t column, int64_t piece);
-  /// Instead of reading the columns of a piece: they are decoded only if one behind it is read.
+  /// Called instead of reading the columns of a piece. They are decoded only if a later piece is read.
   void skip(int64_t piece);
-  /// Whoever cannot go on with a piece says so. Those behind it fail too, those before go on.
+  /// Gives a piece up. Later pieces fail too; earlier ones are not affected.
   void fail(int64_t piece);
 
   const fs::path& path() const { return path_; }
@@ -68,7 +69,7 @@ class ParquetRowGroup {
   struct Column {
     std::mutex memory;  // of its values; see ~ParquetPiece
     std::unique_ptr<ParquetColumn> reader;
-    std::list<Decoded> decoded;  // what waits for the threads of its pieces
+    std::list<Decoded> decoded;  // kept for the threads of their pieces
     std::string problem;         // why there is no more of it
   };
   struct Sleeper {
@@ -77,10 +78,10 @@ class ParquetRowGroup {
     bool woken = false;
     std::condition_variable wake{};
   };
-  static constexpr int64_t kNobodys = std::numeric_limits<int64_t>::max();
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
   std::optional<ParquetPiece> take(Column&, int64_t piece);
-  std::optional<size_t> column_to_decode(size_t wanted) const;
+  std::optional<size_t> column_to_decode(size_t requested) const;
   void decode(size_t column, std::unique_lock<std::mutex>&);
   std::string decode_next(size_t column, int64_t piece, ParquetPiece&);
   void sleep(size_t column, int64_t piece, std::unique_lock<std::mutex>&);
@@ -95,11 +96,11 @@ class ParquetRowGroup {
 
   std::mutex mutex_;  // of all below but the readers, each of which is the decoding thread's
   std::vector<Column> columns_;
-  std::vector<int64_t> next_;  // of each column: the piece that anybody may decode; kNobodys while somebody does, and
-                               // when there is no more
-  std::vector<bool> skipped_;  // of each piece
-  int64_t last_wanted_ = -1;   // of the pieces
-  int64_t failed_at_ = kNobodys;
+  std::vector<int64_t> next_;    // of each column: the piece that may be decoded next; kNone while a thread decodes it,
+                                 // and at its end
+  std::vector<bool> skipped_;    // of each piece
+  int64_t last_requested_ = -1;  // of the pieces
+  int64_t failed_at_ = kNone;
   std::list<Sleeper*> sleepers_;
 };
 

@@ -10,14 +10,14 @@
 namespace hctr {
 namespace {
 
-/// A piece of a row group, on its way from the cutter to a parser. Wherever that ends too early, those behind it do not
-/// wait.
-struct Reading {
-  Reading(std::shared_ptr<ParquetRowGroup> of, int64_t at) : group(std::move(of)), piece(at) {}
-  ~Reading() {
+/// A piece of a row group that a parser is to read. Destroyed before it is read, it makes the pieces after it fail, so
+/// that they do not wait.
+struct PieceSource {
+  PieceSource(std::shared_ptr<ParquetRowGroup> of, int64_t at) : group(std::move(of)), piece(at) {}
+  ~PieceSource() {
     if (!done) group->fail(piece);
   }
-  Reading(const Reading&) = delete;
+  PieceSource(const PieceSource&) = delete;
 
   std::shared_ptr<ParquetRowGroup> group;
   int64_t piece;
@@ -26,7 +26,7 @@ struct Reading {
 
 class ParquetCutter : public Cutter {
  public:
-  /// Errors: Error(data) when `from` is no place between two pieces.
+  /// Errors: Error(data) when `from` is no position between two pieces.
   ParquetCutter(std::shared_ptr<ParquetFile> file, fs::path path, std::vector<int64_t> fields, FilePosition from)
       : file_(std::move(file)), path_(std::move(path)), fields_(std::move(fields)) {
     const ParquetFileInfo& info = file_->info();
@@ -51,7 +51,7 @@ class ParquetCutter : public Cutter {
     chunk.records = std::min(kParquetPieceRows, group.rows - row_);
     chunk.bytes = static_cast<int64_t>(static_cast<double>(group.bytes) * static_cast<double>(chunk.records) /
                                        static_cast<double>(group.rows));
-    chunk.source = std::make_shared<Reading>(group_, piece);
+    chunk.source = std::make_shared<PieceSource>(group_, piece);
     row_ += chunk.records;
     return true;
   }
@@ -70,7 +70,7 @@ class ParquetParser : public Parser {
       : plan_(plan), policy_(policy), rows_(plan) {}
 
   BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
-    const auto reading = std::static_pointer_cast<Reading>(std::exchange(chunk.source, nullptr));
+    const auto reading = std::static_pointer_cast<PieceSource>(std::exchange(chunk.source, nullptr));
     HCTR_EXPECT(reading, "a piece of a row group is parsed once");
     ParquetRowGroup& group = *reading->group;
     const int64_t count = rows.count(chunk.records);
@@ -105,17 +105,17 @@ class ParquetSet : public SampleSet {
  public:
   ParquetSet(const DataSection& section, const Source& source, KeyWidth width, const Log& log)
       : policy_(section.bad_records) {
-    parquet_plugin();  // before anything else is said of the files
+    parquet_plugin();  // its absence is reported before anything else
     files_ = parquet_files(source.path, log);
     std::map<fs::path, std::optional<ParquetMetadata>> metadata;
     for (const fs::path& path : files_) {
       const fs::path folder = path.parent_path();
       if (!metadata.contains(folder)) metadata[folder] = read_parquet_metadata(folder);
-      const std::optional<ParquetMetadata>& beside = metadata[folder];
-      if (fields_.empty()) plan_ = parquet_plan(section, beside ? &*beside : nullptr, path, width, log);
+      const std::optional<ParquetMetadata>& in_folder = metadata[folder];
+      if (fields_.empty()) plan_ = parquet_plan(section, in_folder ? &*in_folder : nullptr, path, width, log);
       const std::shared_ptr<ParquetFile> file = open_parquet(path);
-      if (beside) check_rows(*beside, path, file->info().rows);
-      fields_.push_back(parquet_fields(plan_, file->info(), path, beside ? beside->path : fs::path()));
+      if (in_folder) check_rows(*in_folder, path, file->info().rows);
+      fields_.push_back(parquet_fields(plan_, file->info(), path, in_folder ? in_folder->path : fs::path()));
       samples_ += file->info().rows;
     }
     if (samples_ == 0)
@@ -144,7 +144,7 @@ class ParquetSet : public SampleSet {
   std::optional<BadRecordPolicy> policy_;
   std::vector<fs::path> files_;
   ParquetPlan plan_;
-  std::vector<std::vector<int64_t>> fields_;  // of each file: where the plan's columns stand
+  std::vector<std::vector<int64_t>> fields_;  // of each file: the fields of the plan's columns
   int64_t samples_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Parquet files as a set of samples. Row groups are cut into pieces of rows; threads share the pieces, and decode
-// columns for each other.
+// Parquet files as a set of samples. Row groups are cut into pieces of rows. Threads parse pieces concurrently and
+// decode columns for each other.
 #pragma once
 
 #include <memory>

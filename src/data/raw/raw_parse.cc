@@ -1,4 +1,4 @@
-// Parsing Raw records: numbers converted, keys turned from record order into slot order.
+// Parses Raw records: converts numbers and transposes keys from record order into slot order.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -31,7 +31,7 @@ bool any_outside(const std::byte* keys, int64_t slots, int64_t more) {
   return static_cast<int64_t>(all) < 0;
 }
 
-/// The highest bit is set when the number is not finite: nothing is decided number by number.
+/// The highest bit is set when the number is not finite: no branch for each number.
 uint32_t not_finite(float number) { return (std::bit_cast<uint32_t>(number) & 0x7fffffffu) + 0x00800000u; }
 
 /// Label and dense of one record; false when one is not finite.
@@ -85,15 +85,16 @@ std::string problem_of(const RawShape& shape, const std::byte* record) {
   return "is of no use";
 }
 
-constexpr int64_t kTile = 64;  // records that stay in the first-level cache while their keys are turned
+constexpr int64_t kTile = 64;  // records that stay in the first-level cache while their keys are transposed
 
 /// The largest sum that is added to keys.
 int64_t most_added(const RawShape& shape) { return shape.offsets.empty() ? 0 : shape.offsets.back(); }
 
-/// Keys of a tile of records into slot order, with the sizes of earlier slots added. The bits of all keys, to tell
-/// whether one is negative: 64-bit ones also as they are with the largest sum added.
+/// Transposes the keys of a tile of records into slot order, with the sizes of earlier slots added. Returns the bits of
+/// all keys, which show whether one is negative; of 64-bit keys also with the largest sum added.
 template <class Key, bool kStream>
-uint64_t turn_keys(const RawShape& shape, const std::byte* keys, int64_t records, const OneHotRows& to, int64_t row) {
+uint64_t transpose_keys(const RawShape& shape, const std::byte* keys, int64_t records, const OneHotRows& to,
+                        int64_t row) {
   uint64_t bits = 0;
   const int64_t record = shape.record();
   const auto more = static_cast<uint64_t>(most_added(shape));
@@ -111,8 +112,7 @@ uint64_t turn_keys(const RawShape& shape, const std::byte* keys, int64_t records
   return bits;
 }
 
-/// Writes all records as rows, and says whether they are surely good, as nearly all are: nothing is decided record by
-/// record.
+/// Writes all records as rows. True when they are surely good, as nearly all are: there is no branch for each record.
 template <bool kStream>
 bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, const OneHotRows& to) {
   uint64_t bits = 0;
@@ -125,8 +125,8 @@ bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, 
       finite &= read_numbers<kStream>(shape, from + r * shape.record(), to.label + (row + r) * shape.label_dim,
                                       to.dense + (row + r) * shape.dense_dim);
     from += shape.numbers();
-    bits |= shape.key_bytes == 4 ? turn_keys<int32_t, kStream>(shape, from, count, to, row)
-                                 : turn_keys<int64_t, kStream>(shape, from, count, to, row);
+    bits |= shape.key_bytes == 4 ? transpose_keys<int32_t, kStream>(shape, from, count, to, row)
+                                 : transpose_keys<int64_t, kStream>(shape, from, count, to, row);
   }
   if constexpr (kStream) finish_stores();
   const bool sums_fit = shape.key_bytes == 8 ||

@@ -14,12 +14,12 @@ namespace {
 constexpr int64_t kPage = 4096;
 constexpr int64_t kChunkBytes = 256 << 10;  // as bytes and as samples they fit the second-level cache together
 
-/// Integers read as floats are tiny, floats read as integers are huge: the first labels tell.
+/// Checks `float_label_dense` by the first labels: integers read as floats are tiny, floats read as integers huge.
 void check_kind(const RawShape& shape, const ByteFile& file, int64_t records) {
-  const int64_t look = std::min<int64_t>(records, 100);
-  std::vector<std::byte> bytes(static_cast<size_t>(look * shape.record()));
+  const int64_t checked = std::min<int64_t>(records, 100);
+  std::vector<std::byte> bytes(static_cast<size_t>(checked * shape.record()));
   file.read_at(0, bytes.data(), bytes.size());
-  for (int64_t r = 0; r < look; ++r)
+  for (int64_t r = 0; r < checked; ++r)
     for (int64_t i = 0; i < shape.label_dim; ++i) {
       const auto bits = load<uint32_t>(bytes.data() + r * shape.record() + 4 * i);
       const uint32_t magnitude = bits & 0x7fffffffu;

@@ -30,7 +30,7 @@ int64_t raw_records(const RawShape&, const fs::path& file, int64_t bytes);
 /// none, or labels of the other kind (integers for floats).
 std::unique_ptr<SampleSet> open_raw_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
-/// Memory that is used again.
+/// Memory that a parser uses again.
 struct RawScratch {
   std::vector<int64_t*> slots;
   std::vector<const std::byte*> good;

@@ -46,8 +46,8 @@ int64_t count_keys(const BatchShape::Table& shape, int64_t record_slot, std::spa
   return keys;
 }
 
-/// The bags of rows [0, count) that start at from[row]; longer ones lose what the table does not keep. Returns the
-/// place behind them.
+/// Copies the bags of rows [0, count) that start at from[row]; of longer ones only what the table keeps. Returns the
+/// end of the keys.
 int32_t fill_kept(const BatchView::Table& view, const BatchShape::Table& shape, int32_t at, int32_t* offsets,
                   const int32_t* from, int64_t count, const int64_t* keys) {
   for (int64_t r = 0; r < count; ++r) {
@@ -59,7 +59,7 @@ int32_t fill_kept(const BatchView::Table& view, const BatchShape::Table& shape, 
   return at;
 }
 
-/// The bags of one slot, for whose keys there is room.
+/// Copies the bags of one slot, whose keys fit the capacity.
 void fill_slot(const BatchView::Table& view, const BatchShape::Table& shape, int64_t samples, const SlotColumn& place,
                std::span<const RowRange> ranges) {
   int32_t* offsets = view.offsets + place.slot * samples;
@@ -115,7 +115,7 @@ void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const Ro
       place.begin = count_keys(shape.tables[place.table], place.record_slot, ranges);
     });
   int64_t at = 0;
-  for (SlotColumn& place : places) {  // counts become places
+  for (SlotColumn& place : places) {  // counts become offsets
     if (place.slot == 0) at = 0;
     at += std::exchange(place.begin, at);
     HCTR_EXPECT(at <= shape.tables[place.table].key_capacity, "a batch with more than ",

@@ -17,7 +17,7 @@ struct RowRange {
 
 /// Writes the rows of `ranges`, one after another, as rows 0, 1, ... of the batch in `memory` [layout.bytes], and pads
 /// the rest: zeros and empty bags. Leaves the StepState alone. Both sides are slot-major, so keys move in whole runs,
-/// and slots are filled side by side on the threads of the pool. Errors: Error(bug) if there are more rows than the
+/// and the threads of the pool fill slots concurrently. Errors: Error(bug) if there are more rows than the
 /// layout has, or more keys than its capacity.
 void fill_batch(const BatchLayout&, std::byte* memory, std::span<const RowRange> ranges, ThreadPool&);
 

@@ -1,5 +1,4 @@
-// A batch slot into which rows with one key in each slot are written where they belong, by several threads in any
-// order.
+// A batch buffer into which several threads write rows with one key in each slot, in any order.
 #pragma once
 
 #include <vector>
@@ -9,17 +8,17 @@
 
 namespace hctr {
 
-/// Offsets of such batches depend on the number of rows alone, so they are written when it changes: nobody else may
-/// write there. Keeps a reference to the layout.
+/// Offsets of such batches depend on the number of rows alone and are written only when it changes, so users of the
+/// batch must not write there. Keeps a reference to the layout.
 class OneHotBatch {
  public:
   OneHotBatch(const BatchLayout&, std::byte* memory);
 
   /// A new batch of `rows` rows, as many as the layout has or fewer.
   void start(int64_t rows);
-  /// Where rows `row`, row + 1, ... are to be written.
+  /// The output columns from row `row` on.
   OneHotRows from(int64_t row) const { return {view_.label, view_.dense, keys_, row}; }
-  /// Once all are written: offsets, and zeros behind the rows. Leaves the StepState alone.
+  /// Call it when all rows are written: fills the offsets, and zeros after the rows. Does not write the StepState.
   void finish();
   StepState& state() { return *view_.state; }
 

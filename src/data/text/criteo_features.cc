@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-constexpr uint64_t kValueBits = 57;  // of a value beside its column in 63 bits
+constexpr uint64_t kValueBits = 57;  // of a value; the column has the other 6 of 63 bits
 
 uint64_t category_value(const std::optional<uint32_t>& category) {
   return category ? kFirstValue + *category : kMissing;
@@ -39,7 +39,7 @@ float dense_value(const std::optional<int64_t>& integer) {
 
 uint64_t bucket_value(const std::optional<int64_t>& integer) {
   if (!integer) return kMissing;
-  if (*integer <= 2) {  // counted down from 2, so that the values near 0 lie in front of the buckets
+  if (*integer <= 2) {  // counted down from 2, so that the values near 0 come before the buckets
     constexpr int64_t depth = int64_t{1} << 40;
     return kFirstValue + (uint64_t{1} << 41) + static_cast<uint64_t>(2 - std::max(*integer, -depth));
   }

@@ -28,7 +28,7 @@ std::string unexpected(const std::string& column, const char* expected, std::str
              found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
 }
 
-/// The rules, and where a file has the columns they speak of.
+/// The rules, and the indices of their columns in a file.
 class CsvRowMaker : public RowMaker {
  public:
   CsvRowMaker(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns)
@@ -98,7 +98,7 @@ class CsvRowMaker : public RowMaker {
 
   std::shared_ptr<const CsvRules> rules_;
   size_t columns_;
-  std::vector<size_t> labels_, dense_, slots_;  // where they stand
+  std::vector<size_t> labels_, dense_, slots_;  // indices of the columns
 };
 
 Schema<CsvOptions> csv_schema() {

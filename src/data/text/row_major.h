@@ -1,4 +1,4 @@
-// Samples as they are parsed, row by row, on their way to a block.
+// Collects samples that are parsed row by row, and turns them into a block.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace hctr {
 
-/// Takes in rows one at a time. Used again and again, so its memory is warm.
+/// Used again and again, so its memory is warm.
 class RowMajor {
  public:
   explicit RowMajor(const RecordShape& shape);
 
-  /// Room for the next row's numbers and key counts, and for its keys, which are appended in the order of the slots.
+  /// Memory for the next row's numbers and key counts, and for its keys, which are appended in the order of the slots.
   struct Row {
     float *label, *dense;
     int32_t* nnz;
@@ -24,7 +24,7 @@ class RowMajor {
   /// Forgets all rows; label and dense will be written into `block`.
   void start(SampleBlock& block);
   Row next();
-  /// Keeps the row that next() gave, unless it has more keys than the shape allows: then says so and does not.
+  /// Keeps the row of the last next(). A row with more keys than the shape allows is not kept: returns what is wrong.
   std::string keep();
   /// Turns the keys into slot order.
   void finish();

@@ -56,11 +56,11 @@ class TextSet : public SampleSet {
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
-  friend class TextParser;
+  friend class TextChunkParser;
   bool cut_by_arithmetic(size_t file) const { return format_.grammar.quote == 0 && !known_[file].packed; }
 
-  /// Looks at the first record. Found once and then left alone: a thread parses only chunks that it cut itself, behind
-  /// this.
+  /// Reads the first record of a file, once. Threads need no lock for the result: each parses only chunks that it cut
+  /// itself, after this.
   void know(size_t file) {
     TextFile& known = known_[file];
     if (known.maker) return;
@@ -109,9 +109,9 @@ class TextSet : public SampleSet {
   int64_t samples_ = 0;
 };
 
-class TextParser : public Parser {
+class TextChunkParser : public Parser {
  public:
-  explicit TextParser(const TextSet& set) : set_(set), splitter_(set.format_.grammar), rows_(set.shape_) {}
+  explicit TextChunkParser(const TextSet& set) : set_(set), splitter_(set.format_.grammar), rows_(set.shape_) {}
 
   int64_t count(Chunk& chunk) override {
     read(chunk);
@@ -161,7 +161,7 @@ class TextParser : public Parser {
   std::optional<ByteFile> file_;  // the one read last
 };
 
-std::unique_ptr<Parser> TextSet::parser() const { return std::make_unique<TextParser>(*this); }
+std::unique_ptr<Parser> TextSet::parser() const { return std::make_unique<TextChunkParser>(*this); }
 
 }  // namespace
 

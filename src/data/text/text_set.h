@@ -1,5 +1,6 @@
-// Text files of one record a line as a set of samples: plain ones are cut by arithmetic and read by all threads, packed
-// ones and those with quotes by one thread after the other, which unpacks or looks for quotes only; all threads parse.
+// Text files of one record a line as a set of samples. Plain files are cut by arithmetic and read by all threads.
+// Compressed files and those with quotes are read by one thread at a time, which only decompresses or looks for quotes.
+// All threads parse.
 #pragma once
 
 #include <functional>
@@ -20,7 +21,7 @@ namespace hctr {
 
 using Cells = std::span<const std::string_view>;
 
-/// Turns the cells of a record into a row. Used by all threads at once.
+/// Turns the cells of a record into a row. Thread-safe.
 class RowMaker {
  public:
   virtual ~RowMaker() = default;

@@ -39,7 +39,7 @@ TEST_F(Lists, TheWorkingDirectoryComesFirst) {
   write_text(folder / "sub" / "a.data", "other");
   fs::current_path(folder / "sub");
   EXPECT_EQ(read("1\na.data\n"), std::vector<fs::path>{"a.data"});
-  EXPECT_SAYS(warnings, "'a.data' exists in the working directory and beside the list");
+  EXPECT_SAYS(warnings, "'a.data' exists in the working directory and in the folder of the list");
   fs::current_path(before);
 }
 
