@@ -1,4 +1,4 @@
-// Feature specifications: the YAML, and the rows of a text and a binary file side by side.
+// Feature specifications: the YAML, and the rows of a text and a binary file together.
 #include "data/features/feature_cutter.h"
 #include "data/features/feature_parser.h"
 #include "fuzz/entry_tools.h"

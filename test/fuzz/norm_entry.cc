@@ -9,7 +9,7 @@ namespace {
 
 /// A guess at a record, from wherever a range may begin, and the walk from there stay within the bytes.
 void expect_guesses_within(const NormInfo& info, Bytes bytes) {
-  const std::vector<uint8_t> copy(bytes.begin(), bytes.end());  // so that reading past it is seen
+  const std::vector<uint8_t> copy(bytes.begin(), bytes.end());  // so that a sanitizer notices reads past it
   const std::span all(reinterpret_cast<const std::byte*>(copy.data()), copy.size());
   for (auto at = static_cast<size_t>(info.first_block); at < all.size(); at += 1 + all.size() / 8) {
     const auto guess = guess_record(info, all.subspan(at), static_cast<int64_t>(at));

@@ -44,7 +44,7 @@ void raw_records(Bytes bytes) {
   if (pick & 4) section.slot_size_array = {7, 5};
   const RawShape shape(section, pick & 8 ? 8 : 4);
   const auto policy = pick & 16 ? BadRecordPolicy::skip : BadRecordPolicy::error;
-  const std::vector<uint8_t> copy(bytes.begin(), bytes.end());  // so that reading past it is seen
+  const std::vector<uint8_t> copy(bytes.begin(), bytes.end());  // so that a sanitizer notices reads past it
   tolerate([&] {
     const int64_t records = hctr::raw_records(shape, "fuzz", static_cast<int64_t>(copy.size()));
     RawScratch scratch;

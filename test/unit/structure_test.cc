@@ -82,7 +82,8 @@ TEST(Structure, EveryIncludePointsDown) {
     std::smatch match;
     if (!std::regex_search(line.text, match, include) || match[1] == "hctr") continue;
     ++seen;
-    ASSERT_TRUE(kDirectUses.contains(line.room) || is_format(line.room)) << "a room that the plan does not know: " << line.file;
+    ASSERT_TRUE(kDirectUses.contains(line.room) || is_format(line.room))
+        << "a room that the plan does not know: " << line.file;
     EXPECT_TRUE(may_use(line.room, match[1])) << line.file << ": " << line.text;
   }
   EXPECT_GT(seen, 100);

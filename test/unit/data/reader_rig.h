@@ -22,11 +22,11 @@ struct Seen {
 
 /// The reader under test with its memory.
 struct Rig {
-  Rig(const DataSection& section, const fs::path& list, ReaderOptions options, int slots = 2, Log log = Log::silent())
-      : Rig(section, Source{list.string()}, options, slots, log) {}
-  Rig(const DataSection& section, const Source& source, ReaderOptions options, int slots = 2, Log log = Log::silent())
+  Rig(const DataSection& section, const fs::path& list, ReaderOptions options, int buffers = 2, Log log = Log::silent())
+      : Rig(section, Source{list.string()}, options, buffers, log) {}
+  Rig(const DataSection& section, const Source& source, ReaderOptions options, int buffers = 2, Log log = Log::silent())
       : layout(batch_shape(section, (options.batch + options.ranks - 1) / options.ranks)),
-        memory(static_cast<size_t>(slots)) {
+        memory(static_cast<size_t>(buffers)) {
     std::vector<std::byte*> pointers;
     for (auto& block : memory) {
       block.assign(layout.bytes, std::byte{0xAB});
@@ -36,11 +36,11 @@ struct Rig {
   }
 
   std::optional<Seen> next() {
-    const std::optional<int> slot = reader->next();
-    if (!slot) return std::nullopt;
-    EXPECT_EQ(*slot, expected_slot);
-    expected_slot = (expected_slot + 1) % static_cast<int>(memory.size());
-    const BatchView view(layout, memory[static_cast<size_t>(*slot)].data());
+    const std::optional<int> buffer = reader->next();
+    if (!buffer) return std::nullopt;
+    EXPECT_EQ(*buffer, expected_buffer);
+    expected_buffer = (expected_buffer + 1) % static_cast<int>(memory.size());
+    const BatchView view(layout, memory[static_cast<size_t>(*buffer)].data());
     const BatchShape& shape = layout.shape;
     Seen seen{*view.state,
               {view.label, view.label + shape.samples * shape.label_dim},
@@ -52,7 +52,7 @@ struct Rig {
       seen.offsets.emplace_back(offsets, offsets + shape.tables[t].slots * shape.samples + 1);
       seen.keys.emplace_back(view.tables[t].keys, view.tables[t].keys + seen.offsets.back().back());
     }
-    reader->release(*slot);
+    reader->release(*buffer);
     return seen;
   }
 
@@ -69,7 +69,7 @@ struct Rig {
   BatchLayout layout;
   std::vector<std::vector<std::byte>> memory;
   std::unique_ptr<Reader> reader;
-  int expected_slot = 0;
+  int expected_buffer = 0;
 };
 
 /// Checks batch `seen` against rows first, first + 1, ... of the set (modulo its size), by the definition of the

@@ -30,7 +30,7 @@ std::vector<double> row_of(const Seen& seen, const BatchShape& shape, int64_t b)
   return row;
 }
 
-/// What a reader delivers, batch by batch, and where it stands behind each.
+/// What a reader delivers, batch by batch, and its position after each.
 struct Delivered {
   std::vector<std::vector<std::vector<double>>> rows;
   std::vector<int64_t> first, global, skipped;
@@ -135,7 +135,7 @@ TEST(SharedReading, NormWithoutCheckSums) {
   expect_shared(sets.section, sets.folder / "list");
 }
 
-TEST(SharedReading, NormWhoseFailedCheckSumsMoveTheRowsBehindThem) {
+TEST(SharedReading, NormWhoseFailedCheckSumsMoveTheRowsAfterThem) {
   NormSets sets(Check::sum);
   expect_shared(sets.section, sets.folder / "list");
   sets.damage();

@@ -408,7 +408,7 @@ TEST_F(Samples, WhatIsWrongInTheFilesIsNamedWithFilePlaceColumnAndValue) {
               "row 1: feature click: 7 does not fit its type bool");
 }
 
-TEST_F(Samples, IdsWithoutACardinalityAreKeysAsTheyStandOrHeldAgainstSlotSizeArray) {
+TEST_F(Samples, IdsWithoutACardinalityAreKeysOrCheckedAgainstSlotSizeArray) {
   for (size_t s = 3; s < 8; ++s) table.spec.features[s].cardinality.reset();
   with(one_of_each);
   auto plain = rows;

@@ -23,7 +23,7 @@ struct Lists : ::testing::Test {
   std::string warnings;
 };
 
-TEST_F(Lists, EntriesAreFoundBesideTheListAndLineEndsDoNotMatter) {
+TEST_F(Lists, EntriesAreFoundInTheFolderOfTheListWithAnyLineEnds) {
   const std::vector<fs::path> expected = {folder / "a.data", folder / "b c.data"};
   for (const char* text : {"2\na.data\nb c.data\n", "2\na.data\nb c.data", "2\r\na.data\r\nb c.data\r\n",
                            "\xEF\xBB\xBF"

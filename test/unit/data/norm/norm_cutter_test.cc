@@ -54,7 +54,7 @@ Found walked(const std::shared_ptr<const NormInfo>& info) {
   return found;
 }
 
-/// By ranges, which threads read side by side.
+/// By ranges, which threads read concurrently.
 Found ranged(const std::shared_ptr<const NormInfo>& info, int64_t bytes, int threads, FilePosition from = {}) {
   Found found;
   found.problem = message_of([&] {
@@ -128,7 +128,7 @@ TEST(NormCutter, TheFirstRecordBehindAnyByteIsGuessedRight) {
       right += guess && at + *guess == *std::lower_bound(begins.begin(), begins.end(), at);
     }
     EXPECT_GE(right, bags && check == Check::none ? asked / 4 : asked * 99 / 100)
-        << right << " of " << asked;  // bags alone have little that tells them
+        << right << " of " << asked;  // bags alone have little to recognize
   }
 }
 
@@ -166,7 +166,7 @@ TEST(NormCutter, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
       for (Chunk chunk; again.next(chunk);) {
         find_norm_records(*info, chunk);
         while (at < begins.size() && begins[at] == begins[i] && chunk.begin != begins[i])
-          ++at;  // ranges without records are not gone through again
+          ++at;  // ranges without records are not visited again
         ASSERT_LT(at, begins.size());
         ASSERT_EQ(chunk.begin, begins[at++]) << i;
       }
@@ -212,7 +212,7 @@ TEST(NormCutter, EveryDamageIsReportedAsByOneWalk) {
       << "half of the files were cut off or got longer, and of the others many have a count that is wrong";
 }
 
-TEST(NormCutter, ALengthThatIsNoneIsNamedWhereverItStands) {
+TEST(NormCutter, AnImpossibleLengthIsNamedAtAnyRecord) {
   const Folder folder;
   const DataSection section = two_inputs();
   write_rows(folder / "whole", style_of(section, Check::sum, 8), random_rows(section, 40, 3, 1000, true));

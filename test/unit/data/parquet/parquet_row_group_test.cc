@@ -1,5 +1,5 @@
-// Row groups read by many threads: each gets the values of its pieces whoever decoded them, nobody waits while there is
-// something to decode, and nobody for ever.
+// Row groups read by many threads: each gets the values of its pieces whichever thread decoded them, none waits while
+// there is something to decode, and none for ever.
 #include "data/parquet/parquet_row_group.h"
 
 #include <array>
@@ -215,7 +215,7 @@ TEST_F(ParquetRowGroupTest, ColumnsOfAFileComeRightThroughManyThreadsOneOfThemTw
   std::vector<std::vector<int64_t>> bags(kRows);
   for (size_t i = 0; i < kRows; ++i) {
     many[i] = static_cast<int64_t>(mix64(i) >> 1);
-    few[i] = static_cast<int64_t>(mix64(i) % 1000);  // by way of a dictionary
+    few[i] = static_cast<int64_t>(mix64(i) % 1000);  // through a dictionary
     bags[i].assign(i % 4, few[i]);
   }
   write_parquet(path,

@@ -102,7 +102,7 @@ TEST(RawSet, ASizeThatIsNoMultipleOfTheRecordSaysTheNumbers) {
       "the data set is empty");
 }
 
-TEST(RawSet, IntegersTakenForFloatsAndFloatsForIntegersAreSeen) {
+TEST(RawSet, IntegersReadAsFloatsAndFloatsReadAsIntegersAreNoticed) {
   const Folder folder;
   for (const bool floats : {true, false}) {
     const DataSection right = raw_section(floats), wrong = raw_section(!floats);

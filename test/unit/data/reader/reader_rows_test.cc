@@ -1,4 +1,4 @@
-// Reading rows straight into batches: bit for bit what reading by way of blocks gives, whatever the set, the batches,
+// Reading rows straight into batches: bit for bit what reading by chunks delivers, whatever the set, the batches,
 // the ranks and the place to start from. Where bad records are left out blocks are needed, and without bad ones that
 // changes nothing: so both ways are compared.
 #include <chrono>
@@ -73,10 +73,10 @@ struct AnySet {
   KeyWidth width;
 };
 
-/// Reads until the end, but `most` batches at most, and remembers where the reader stands behind each.
+/// Reads until the end, but `most` batches at most, and keeps the position of the reader after each.
 struct Read {
-  Read(const DataSection& section, const AnySet& set, const ReaderOptions& options, int slots, int64_t most) {
-    Rig rig(section, set.source, options, slots);
+  Read(const DataSection& section, const AnySet& set, const ReaderOptions& options, int buffers, int64_t most) {
+    Rig rig(section, set.source, options, buffers);
     behind.push_back(rig.reader->position());
     for (int64_t i = 0; i < most; ++i) {
       auto seen = rig.next();
@@ -103,7 +103,7 @@ void expect_same(const Read& read, const Read& expected, size_t from) {
   }
 }
 
-TEST(ReaderOfRows, GivesTheBatchesOfBlocksAndGoesOnFromTheirPositionsAsTheyFromItsOwn) {
+TEST(ReaderOfRows, DeliversTheBatchesOfReadingByChunksAndEachResumesFromTheOthersPositions) {
   for (uint64_t trial = 0; trial < 150 && !testing::Test::HasFailure(); ++trial) {
     Draws draw(trial);
     const AnySet set(draw);
@@ -178,7 +178,7 @@ TEST(ReaderOfRows, TheFirstBadRecordIsNamedHoweverManyFollowAndWhoeverMeetsThem)
       EXPECT_SAYS(problem, said);
       EXPECT_EQ(message_of([&] { rig.next(); }), problem) << "asked again";
       rig.reader->reset();
-      rig.expected_slot = 0;
+      rig.expected_buffer = 0;
       expect_batch(*rig.next(), rig.layout.shape, file.rows, 0);
     }
   }
@@ -201,14 +201,14 @@ TEST(ReaderOfRows, RowsThatAPositionCountsMustStillBeRows) {
 TEST(ReaderOfRows, AFileThatBecomesShorterIsAnError) {
   OneFile file(3000);
   Rig rig(file.section, file.path, {.batch = 1000, .workers = 2, .repeat = false}, 1);
-  ASSERT_EQ(rig.reader->next(), 0);  // the one slot is held, so nothing behind its batch has been read
+  ASSERT_EQ(rig.reader->next(), 0);  // the one buffer is held, so nothing after its batch has been read
   fs::resize_file(file.path, 1500 * 24);
   rig.reader->release(0);
   EXPECT_SAYS(message_of([&] { rig.reader->next(); }),
               cat("data: '", file.path.string(), "': ends at byte ", 1500 * 24));
 }
 
-TEST(ReaderOfRows, WorkersWaitForSlotsAndEndAtAnyTime) {
+TEST(ReaderOfRows, WorkersWaitForBuffersAndEndAtAnyTime) {
   OneFile file(5000);
   for (int round = 0; round < 60; ++round) {
     if (round == 40) file.rows[3000].slots[0] = {-1}, file.write();
@@ -219,13 +219,13 @@ TEST(ReaderOfRows, WorkersWaitForSlotsAndEndAtAnyTime) {
   }
 }
 
-TEST(ReaderOfRows, SlotsHeldByNobodyCannotBeReleased) {
+TEST(ReaderOfRows, BuffersThatAreNotHeldCannotBeReleased) {
   OneFile file(500);
   Rig rig(file.section, file.path, {.batch = 10, .workers = 2}, 3);
   ASSERT_EQ(rig.reader->next(), 0);
   rig.reader->release(0);
-  for (const int slot : {0, 1, -1, 3})
-    EXPECT_SAYS(message_of([&] { rig.reader->release(slot); }), "released without being held");
+  for (const int buffer : {0, 1, -1, 3})
+    EXPECT_SAYS(message_of([&] { rig.reader->release(buffer); }), "released without being held");
 }
 
 TEST(ReaderOfRows, APositionThatIsNoneSaysWhatIsWrong) {

@@ -37,7 +37,7 @@ struct DataSet {
   fs::path list;
 };
 
-/// By way of blocks, as Norm is read, and straight into batches, as Raw is.
+/// By chunks, as Norm is read, and straight into batches, as Raw is.
 class EachReader : public testing::TestWithParam<DataFormat> {
  protected:
   static DataSection two_inputs() {
@@ -133,7 +133,7 @@ TEST_P(EachReader, ABatchMayBeLargerThanTheSet) {
   expect_batch(batches[0], once.layout.shape, set.rows, 0);
 }
 
-TEST_P(EachReader, RanksShareEachBatchAndTogetherHoldWhatOneRankWould) {
+TEST_P(EachReader, RanksDivideEachBatchAndTogetherHoldWhatOneRankWould) {
   const DataSection section = two_inputs();
   const DataSet set(section, {300, 41});
   for (const int ranks : {2, 3, 4}) {
@@ -160,20 +160,20 @@ TEST_P(EachReader, ResetStartsAgainAtTheFirstSampleAtAnyTime) {
   for (const int before : {0, 1, 5, 1000}) {
     rig.all(before);
     rig.reader->reset();
-    rig.expected_slot = 0;
+    rig.expected_buffer = 0;
     const auto first = rig.next();
     EXPECT_EQ(first->state.first_sample, 0);
     expect_batch(*first, rig.layout.shape, set.rows, 0);
   }
 }
 
-TEST_P(EachReader, SlotsMayBeReleasedInAnyOrderAndAreFilledInTheirOwn) {
+TEST_P(EachReader, BuffersMayBeReleasedInAnyOrderAndAreFilledInTheirOwn) {
   const DataSection section = two_inputs();
   const DataSet set(section, {500});
   Rig rig(section, set.list, {.batch = 10, .workers = 2, .repeat = true}, 3);
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < 3; ++i) EXPECT_EQ(rig.reader->next(), i);
-    for (const int slot : {2, 0, 1}) rig.reader->release(slot);
+    for (const int buffer : {2, 0, 1}) rig.reader->release(buffer);
   }
   EXPECT_THROW(rig.reader->release(7), Error);
 }
@@ -184,7 +184,7 @@ TEST_P(EachReader, DestructionAtAnyTimeDoesNotHang) {
   for (int batches = 0; batches < 12; ++batches) {
     Rig rig(section, set.list, {.batch = 64, .workers = 4, .repeat = batches % 2 == 0}, 2);
     rig.all(batches);
-    if (batches % 3 == 0) rig.reader->next();  // a slot that is never given back
+    if (batches % 3 == 0) rig.reader->next();  // a buffer that is never released
   }
 }
 
@@ -283,7 +283,7 @@ TEST(Reader, APositionThatIsNoneSaysWhatIsWrong) {
               "cannot go on in file 3 of a set of 2");
 }
 
-/// The index of each row in the order of delivery; rows are told apart by their first label.
+/// The index of each row in the order of delivery; rows differ in their first label.
 std::vector<int64_t> order_of(const std::vector<Seen>& batches, int64_t label_dim) {
   std::vector<int64_t> order;
   for (const Seen& seen : batches)
@@ -349,7 +349,7 @@ TEST(Reader, ShufflingVisitsTheFilesInAnOrderOfEachPass) {
   const std::vector<int64_t> one(order.begin(), order.begin() + 20), two(order.begin() + 20, order.end());
   EXPECT_NE(one, two);
   rig.reader->reset(rig.reader->next_pass());
-  rig.expected_slot = 0;
+  rig.expected_buffer = 0;
   const auto three = order_of(rig.all(1), 1);
   EXPECT_NE(three, two) << "a new epoch is a pass of its own";
   Rig again(section, folder / "list.txt", {.batch = 20, .workers = 1, .repeat = true, .shuffle = 1, .seed = 3});
