@@ -12,7 +12,7 @@ namespace hctr {
 namespace {
 
 /// A large file is flushed to disk every so many bytes while it is written, so that commit() is quick.
-constexpr long kOnItsWay = 32 << 20;
+constexpr long kFlushBytes = 32 << 20;
 
 [[noreturn]] void fail(std::string_view verb, std::string_view what, const fs::path& path) {
   throw Error(Kind::io, cat("cannot ", verb, " ", what, what.empty() ? "" : " ", "'", path.string(),
@@ -65,10 +65,10 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::write(const void* bytes, size_t count) {
   const long begin = std::ftell(file_.get()), end = begin + static_cast<long>(count);
   if (count != 0 && std::fwrite(bytes, 1, count, file_.get()) != count) fail("write", "", path_);
-  const long sent = begin / kOnItsWay * kOnItsWay;
-  if (end / kOnItsWay * kOnItsWay == sent) return;
-  ::sync_file_range(::fileno(file_.get()), sent, end - sent,
-                    SYNC_FILE_RANGE_WRITE);  // waits for nothing; what fails, commit() is told
+  const long flushed = begin / kFlushBytes * kFlushBytes;
+  if (end / kFlushBytes * kFlushBytes == flushed) return;
+  ::sync_file_range(::fileno(file_.get()), flushed, end - flushed,
+                    SYNC_FILE_RANGE_WRITE);  // does not wait; commit() reports errors
 }
 
 void AtomicFile::write_at(long offset, const void* bytes, size_t count) {

@@ -8,17 +8,13 @@
 #include <memory>
 #include <utility>
 
-#include "comm/expect_ranges.h"
+#include "comm/arguments.h"
 #include "comm/peer_exchange.h"
 
 namespace hctr {
 namespace {
 
 constexpr int64_t kSmall = 4096;  // elements: tensors up to this size are sent whole, in one exchange instead of two
-
-std::byte* element(const Tensor& tensor, int64_t i) {
-  return tensor.bytes() + static_cast<size_t>(i) * size_of(tensor.dtype());
-}
 
 Transfer::Piece piece(const Tensor& tensor, int64_t begin, int64_t count) {
   return {element(tensor, begin), static_cast<size_t>(count) * size_of(tensor.dtype())};

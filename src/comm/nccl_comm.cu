@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/process_end.h"
-#include "comm/expect_ranges.h"
+#include "comm/arguments.h"
 #include "comm/gpu_peer_exchange.h"
 #include "comm/host_comm.h"
 #include "device/buffer.h"
@@ -48,10 +48,6 @@ ncclDataType_t nccl_type(DType dtype) {
 }
 
 ncclRedOp_t nccl_op(Reduce how) { return how == Reduce::sum ? ncclSum : ncclMax; }
-
-std::byte* element(const Tensor& tensor, int64_t i) {
-  return tensor.bytes() + static_cast<size_t>(i) * size_of(tensor.dtype());
-}
 
 class NcclComm : public Communicator {
  public:

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "comm/arguments.h"
 #include "comm/communicator.h"
 
 namespace hctr {
@@ -46,8 +47,7 @@ class AllToAllExchange : public PeerExchange {
   /// Needs spec.send_buffer.
   AllToAllExchange(Communicator& comm, PeerExchangeSpec spec) : comm_(comm), spec_(std::move(spec)) {}
   std::byte* destination(int rank) const override {
-    return spec_.send_buffer->bytes() +
-           static_cast<size_t>(spec_.send.begin.at(static_cast<size_t>(rank))) * size_of(spec_.send_buffer->dtype());
+    return element(*spec_.send_buffer, spec_.send.begin.at(static_cast<size_t>(rank)));
   }
   bool direct() const override { return false; }
   void begin_write(Context&) override {}

@@ -43,8 +43,8 @@ class Processes {
 };
 
 /// Joins the processes that mpirun, or another launcher, started together with this one. Returns null if this process
-/// was started alone. `limit`: of every wait; 0 means none. Errors: Error(usage) if there are several processes and
-/// this build contains no MPI; Error(comm).
+/// was started alone. `limit`: of a wait within a step; 0 means none. Errors: Error(usage) if there are several
+/// processes and this build contains no MPI; Error(comm).
 std::unique_ptr<Processes> started_processes(std::chrono::seconds limit);
 
 }  // namespace hctr

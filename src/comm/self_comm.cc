@@ -1,6 +1,6 @@
 #include "comm/self_comm.h"
 
-#include "comm/expect_ranges.h"
+#include "comm/arguments.h"
 #include "comm/peer_exchange.h"
 #include "device/copy.h"
 
@@ -20,9 +20,8 @@ void SelfComm::reduce_scatter(Context& ctx, Tensor in, Tensor out, Reduce) { mov
 void SelfComm::all_gather(Context& ctx, Tensor in, Tensor out) { move(ctx, "all_gather", in, out); }
 void SelfComm::all_to_all(Context& ctx, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) {
   expect_ranges(in, send, out, receive, 1);
-  const size_t width = size_of(in.dtype());
-  copy_bytes(ctx.stream(), out.bytes() + static_cast<size_t>(receive.begin[0]) * width,
-             in.bytes() + static_cast<size_t>(send.begin[0]) * width, static_cast<size_t>(send.count[0]) * width);
+  copy_bytes(ctx.stream(), element(out, receive.begin[0]), element(in, send.begin[0]),
+             static_cast<size_t>(send.count[0]) * size_of(in.dtype()));
 }
 void SelfComm::broadcast(Context&, Tensor, int root) { HCTR_EXPECT(root == 0, "broadcast from rank ", root, " of 1"); }
 

@@ -1,9 +1,14 @@
-// The checks that every communicator makes of its arguments.
+// The arguments of communicators: checks that all of them make, and addresses of elements.
 #pragma once
 
 #include "comm/communicator.h"
 
 namespace hctr {
+
+/// The address of an element of a dense tensor.
+inline std::byte* element(const Tensor& tensor, int64_t i) {
+  return tensor.bytes() + static_cast<size_t>(i) * size_of(tensor.dtype());
+}
 
 /// Throws Error(bug) unless there is one range per rank, all within their tensors, and the tensors are dense and have
 /// one dtype and device.
