@@ -1,16 +1,15 @@
 // The program: flags, signals, exit codes. Catches once, here.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
 
 #include "base/error.h"
-#include "base/platform.h"
 #include "base/process_end.h"
 #include "base/progress.h"
+#include "config/command_line.h"
 #include "hctr/solver.h"
 #include "model/manual.h"
 
@@ -70,48 +69,34 @@ int run(int argc, char** argv) {
   look_for_pasted_dashes(argc, argv);
   hctr::TrainOptions options;
   std::string train_file, check_file, topic, device = "auto";
-  CLI::App app{"Trains click-through-rate models as a JSON file describes them.", "huge_ctr"};
-  app.footer(
+  hctr::CommandLine app(
+      "huge_ctr", "Trains click-through-rate models as a JSON file describes them.",
       "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device, 7 other ranks, 130 stopped by "
       "the user.\n"
       "Manual: docs/ in the source tree.");
-  app.set_version_flag("--version", hctr::cat("huge_ctr ", HCTR_VERSION, hctr::kCudaBuild ? " (CUDA" : " (CPU only",
-                                              hctr::kNcclBuild ? ", NCCL" : "", hctr::kMpiBuild ? ", MPI)" : ")"));
-  auto* train =
-      app.add_option("--train", train_file, "Train the model that FILE.json describes")->type_name("FILE.json");
+  const hctr::CommandOption train =
+      app.add_option("--train", train_file, "Train the model that FILE.json describes").type_name("FILE.json");
   app.add_option("--check", check_file,
                  "Judge FILE.json alone: names, values, shapes; prints the layer table. Needs no GPU and no data")
-      ->type_name("FILE.json")
-      ->excludes(train);
+      .type_name("FILE.json")
+      .excludes(train);
   app.add_option("--explain", topic, "Print the manual's entry of a section or layer; layers, config: all of them")
-      ->type_name("NAME");
+      .type_name("NAME");
   app.add_option("--device", device, "auto: a GPU if there is a usable one")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
+      .one_of({"auto", "cpu", "cuda"})
+      .show_default();
   app.add_option("--run-dir", options.run_dir,
                  "Folder for metrics, summary and final model; left out: a new one under runs/");
-  app.add_option("--threads", options.threads, "CPU threads for operators; left out: all cores")
-      ->check(CLI::Range(1, 1024));
+  app.add_option("--threads", options.threads, "CPU threads for operators; left out: all cores").range(1, 1024);
   app.add_option("--seed", options.seed, "Instead of the config's seed");
-  app.add_option("--max-iter", options.max_iter, "Instead of the config's number of iterations")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--max-iter", options.max_iter, "Instead of the config's number of iterations").positive();
   app.add_option("--comm-timeout", options.comm_timeout,
                  "Seconds that ranks wait in a step for one that does not come; 0: for ever")
-      ->check(CLI::Range(0, 86400))
-      ->capture_default_str();
+      .range(0, 86400)
+      .show_default();
   app.add_flag("--strict", options.strict, "Warnings about the config become errors");
   app.add_flag("--sync-launches", options.sync_launches, "Wait after every GPU kernel, to find one that faults (slow)");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::cout << app.help();
-    return 0;
-  } catch (const CLI::CallForVersion& version) {
-    std::cout << version.what() << "\n";
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    throw hctr::Error(hctr::Kind::usage, hctr::cat(error.what(), "; huge_ctr --help lists what there is"));
-  }
+  if (!app.parse(argc, argv)) return 0;
   if (!topic.empty()) {
     std::cout << hctr::explain(topic);
     return 0;
@@ -138,18 +123,8 @@ int run(int argc, char** argv) {
   return summary.interrupted ? hctr::exit_code(hctr::Kind::interrupted) : 0;
 }
 
-int guarded(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const hctr::Error& error) {
-    std::cerr << "error (" << hctr::kind_name(error.kind()) << "): " << error.what() << std::endl;
-    return hctr::exit_code(error.kind());
-  } catch (const std::exception& error) {
-    std::cerr << "error (bug): " << error.what() << std::endl;
-    return hctr::exit_code(hctr::Kind::bug);
-  }
-}
-
 }  // namespace
 
-int main(int argc, char** argv) { hctr::end_process(guarded(argc, argv)); }
+int main(int argc, char** argv) {
+  hctr::end_process(hctr::run_program([&] { return run(argc, argv); }));
+}

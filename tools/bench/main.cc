@@ -1,15 +1,14 @@
 // bench: measures parts of a training step on this machine, and compares them with the peak rates of the device.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
 #include "base/error.h"
 #include "base/process_end.h"
+#include "config/command_line.h"
 #include "index_bench.h"
 #include "index_memory.h"
 #include "reader_bench.h"
 #include "rows_bench.h"
-#include "run_tool.h"
 #include "step_bench.h"
 
 namespace hctr {
@@ -87,63 +86,59 @@ void bench_all_rows(Context& ctx, bool quick, bench::Report& report) {
 
 int main_of(int argc, char** argv) {
   Arguments given;
-  CLI::App app("Measures parts of huge_ctr on this machine. Reports medians in steady state, and checks every result.");
-  app.footer(kExamples);
-  app.require_subcommand(1);
-  CLI::App* index = app.add_subcommand("index", "the hash index from keys to rows");
-  CLI::App* rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
-  CLI::App* reader = app.add_subcommand("reader", "reading data of every format, from the page cache into batches");
-  CLI::App* step = app.add_subcommand("step", "whole training steps of a model, without reading");
-  CLI::App* scale =
+  CommandLine app(
+      "bench", "Measures parts of huge_ctr on this machine. Reports medians in steady state, and checks every result.",
+      kExamples);
+  CommandLine index = app.add_subcommand("index", "the hash index from keys to rows");
+  CommandLine rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
+  CommandLine reader = app.add_subcommand("reader", "reading data of every format, from the page cache into batches");
+  CommandLine step = app.add_subcommand("step", "whole training steps of a model, without reading");
+  CommandLine scale =
       app.add_subcommand("scale", "training steps of a model on one and on several ranks of this machine");
   bench::StepCase& steps = given.scale.step;
-  for (CLI::App* part : {step, scale}) {
-    part->add_option("config", steps.config, "the model and its data: a JSON file")
-        ->required()
-        ->check(CLI::ExistingFile);
+  for (CommandLine* part : {&step, &scale}) {
+    part->add_option("config", steps.config, "the model and its data: a JSON file").required().existing_file();
     part->add_option("--batch", steps.batch,
-                     part == step ? "samples of a batch; 0: as in the config"
-                                  : "samples of a batch of one rank; 0: as in the config")
-        ->check(CLI::NonNegativeNumber);
+                     part == &step ? "samples of a batch; 0: as in the config"
+                                   : "samples of a batch of one rank; 0: as in the config")
+        .non_negative();
     part->add_option("--warm-up", steps.warm_up, "steps before measuring: tables then hold their rows")
-        ->check(CLI::Range(0, 1000000))
-        ->capture_default_str();
-    part->add_option("--times", steps.times, "steps to measure")->check(CLI::Range(10, 1000000))->capture_default_str();
+        .range(0, 1000000)
+        .show_default();
+    part->add_option("--times", steps.times, "steps to measure").range(10, 1000000).show_default();
   }
   scale
-      ->add_option("--ranks", given.scale.ranks,
-                   "numbers of ranks, one after the other; speeds are relative to the first")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  scale->add_flag("--strong", given.scale.strong, "strong scaling: the batch is of all ranks together");
-  for (CLI::App* part : {index, rows, reader, step, scale}) {
-    part->add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
-        ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
-    part->add_option("--json", given.json, "also write the figures to this file");
-    part->add_flag("--quick", given.quick, "tiny sizes, to see that it works");
-    part->add_option("--threads", given.threads, "CPU threads; for the reader, parser threads")
-        ->check(CLI::Range(1, 1024))
-        ->capture_default_str();
+      .add_option("--ranks", given.scale.ranks,
+                  "numbers of ranks, one after the other; speeds are relative to the first")
+      .range(1, 1024)
+      .show_default();
+  scale.add_flag("--strong", given.scale.strong, "strong scaling: the batch is of all ranks together");
+  for (CommandLine part : {index, rows, reader, step, scale}) {
+    part.add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
+        .one_of({"cpu", "cuda", "auto"});
+    part.add_option("--json", given.json, "also write the figures to this file");
+    part.add_flag("--quick", given.quick, "tiny sizes, to see that it works");
+    part.add_option("--threads", given.threads, "CPU threads; for the reader, parser threads")
+        .range(1, 1024)
+        .show_default();
   }
   int64_t samples = 1000000;
-  reader->add_option("--samples", samples, "rows of the files that are read")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
+  reader.add_option("--samples", samples, "rows of the files that are read").range(1, 1 << 30).show_default();
   std::string only;
   bool serial = false;
-  reader->add_flag("--serial", serial, "also measure the parts that run on one thread");
-  reader->add_option("--only", only, "only formats whose name contains this word");
+  reader.add_flag("--serial", serial, "also measure the parts that run on one thread");
+  reader.add_option("--only", only, "only formats whose name contains this word");
   return run_tool(app, argc, argv, [&] {
     const Device device = device_of(given.device);
     bench::Report report(describe(device));
     std::printf("%s\n", describe(device).c_str());
     steps.threads = given.threads;
     if (given.quick) steps.times = 10;
-    if (app.got_subcommand(step)) {
+    if (step.parsed()) {
       bench::bench_step(device, steps, report);
-    } else if (app.got_subcommand(scale)) {
+    } else if (scale.parsed()) {
       bench::bench_scale(devices_of(given.device, given.scale.ranks), given.scale, report);
-    } else if (app.got_subcommand(reader)) {
+    } else if (reader.parsed()) {
       const bench::ReaderCase one{.rows = given.quick ? 3000 : samples,
                                   .threads = given.threads,
                                   .passes = given.quick ? 1 : 5,
@@ -153,8 +148,8 @@ int main_of(int argc, char** argv) {
     } else {
       Runtime runtime(device, {.threads = given.threads, .seed = 1});
       Context ctx(runtime, runtime.compute_stream());
-      if (app.got_subcommand(index)) bench_all_indices(runtime, ctx, given.quick, report);
-      if (app.got_subcommand(rows)) bench_all_rows(ctx, given.quick, report);
+      if (index.parsed()) bench_all_indices(runtime, ctx, given.quick, report);
+      if (rows.parsed()) bench_all_rows(ctx, given.quick, report);
     }
     if (!given.json.empty()) report.write_json(given.json);
   });

@@ -1,13 +1,12 @@
 // criteo2hugectr: Criteo's click logs, or their preprocessed text, to Norm data sets. Here is its command line.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "config/command_line.h"
 #include "prepare/preprocess/criteo_convert.h"
 #include "prepare/preprocess/preprocessed_convert.h"
-#include "run_tool.h"
 
 namespace hctr {
 namespace {
@@ -38,7 +37,7 @@ int64_t number(const std::string& text, const char* what) {
   throw Error(Kind::usage, cat(what, ": expected a whole number, at least 0, found '", text, "'"));
 }
 
-void run_old_form(const Arguments& given, const CLI::App& app) {
+void run_old_form(const Arguments& given, const CommandLine& app) {
   const auto& words = given.old_form;
   if (words.size() < 3 || words.size() > 5)
     throw Error(Kind::usage,
@@ -67,7 +66,7 @@ void print_set(const char* name, int64_t rows, int64_t positives, int64_t files)
               100.0 * static_cast<double>(positives) / static_cast<double>(rows), static_cast<long long>(files));
 }
 
-void run_tsv(Arguments& given, const CLI::App& app) {
+void run_tsv(Arguments& given, const CommandLine& app) {
   CriteoOptions& options = given.tsv;
   if (options.folder.empty()) throw Error(Kind::usage, "--tsv needs --out DIR, the folder for the result");
   if (given.keyset) throw Error(Kind::usage, "--keyset belongs to the form with preprocessed text");
@@ -89,53 +88,45 @@ void run_tsv(Arguments& given, const CLI::App& app) {
       criteo_data_section(options).text(2).c_str(), style.key_bytes == 4 ? "I32" : "I64");
 }
 
-template <class E>
-CLI::Option* add_word(CLI::App& app, const std::string& name, E& value, const std::map<std::string, E>& words,
-                      const std::string& text) {
-  return app.add_option(name, value, text)->transform(CLI::CheckedTransformer(words))->option_text(one_of([&] {
-    std::vector<std::string> choices;
-    for (const auto& [word, meaning] : words) choices.push_back(word);
-    return choices;
-  }()));
-}
-
 int main_of(int argc, char** argv) {
   Arguments given;
   CriteoOptions& tsv = given.tsv;
   tsv.threads = usable_cores();
   std::string folder;
-  CLI::App app("Converts Criteo's click logs (label, I1..I13, C1..C26, separated by tabs) to Norm data sets.");
-  app.footer(kExamples);
+  CommandLine app("criteo2hugectr",
+                  "Converts Criteo's click logs (label, I1..I13, C1..C26, separated by tabs) to Norm data sets.",
+                  kExamples);
   app.add_option("old_form", given.old_form, "in.txt dir/prefix file_list.txt [wide keys] [files per list]");
   app.add_option("--tsv", tsv.inputs,
                  "click logs, plain, gzip or Zstandard, in order; - is the standard input, plain or gzip");
   app.add_option("--out", folder, "folder for train.txt, train.<n>.data, val.txt, val.<n>.data");
-  add_word<Wide>(app, "--wide", tsv.style.wide, {{"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}},
-                 "slot 0: absent [none]; the 26 categories and 13 bucketed integers (all); C1xC2 and C3xC4 (cross)");
-  add_word<Integers>(
-      app, "--integers", tsv.style.integers,
+  app.add_word<Wide>(
+      "--wide", tsv.style.wide, {{"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}},
+      "slot 0: absent [none]; the 26 categories and 13 bucketed integers (all); C1xC2 and C3xC4 (cross)");
+  app.add_word<Integers>(
+      "--integers", tsv.style.integers,
       {{"dense", Integers::dense}, {"buckets", Integers::buckets}, {"both", Integers::both}},
       "as dense values ln(1 + max(v, 0)) [dense]; as 13 more slots, bucketed by floor(ln(v)^2); or both");
   app.add_option("--buckets", tsv.style.buckets, "keys per column, by hashing; 0: every value has a key of its own")
-      ->capture_default_str();
-  app.add_option("--key-bits", given.key_bits, "32 or 64 [64; preprocessed text 32]")->check(CLI::IsMember({32, 64}));
-  add_word<Check>(app, "--check", tsv.style.check, {{"sum", Check::sum}, {"none", Check::none}},
-                  "check sums [sum] or none");
-  app.add_option("--rows-per-file", tsv.rows_per_file, "[500000; preprocessed text 40960]")->check(CLI::PositiveNumber);
-  app.add_option("--holdout", tsv.holdout, "share of the rows, the last ones, for evaluation")->capture_default_str();
+      .show_default();
+  app.add_option("--key-bits", given.key_bits, "32 or 64 [64; preprocessed text 32]").one_of({32, 64});
+  app.add_word<Check>("--check", tsv.style.check, {{"sum", Check::sum}, {"none", Check::none}},
+                      "check sums [sum] or none");
+  app.add_option("--rows-per-file", tsv.rows_per_file, "[500000; preprocessed text 40960]").positive();
+  app.add_option("--holdout", tsv.holdout, "share of the rows, the last ones, for evaluation").show_default();
   app.add_option("--min-count", tsv.min_count,
                  "values seen less often in the training rows share one key per column; 0: off")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  add_word<bool>(app, "--bad-rows", tsv.bad_rows.skip, {{"error", false}, {"skip", true}},
-                 "stop [error], or leave them out and count them");
+      .non_negative()
+      .show_default();
+  app.add_word<bool>("--bad-rows", tsv.bad_rows.skip, {{"error", false}, {"skip", true}},
+                     "stop [error], or leave them out and count them");
   app.add_option("--max-bad-rows", tsv.bad_rows.most,
                  "with --bad-rows skip: more than these stop the work [any number]")
-      ->check(CLI::NonNegativeNumber);
+      .non_negative();
   app.add_flag("--keyset", given.keyset, "preprocessed text: write the distinct keys beside each list");
   app.add_option("--threads", tsv.threads, "threads; the result is the same for any number")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+      .range(1, 1024)
+      .show_default();
   app.add_flag("--force", tsv.force, "overwrite a set that is there");
   return run_tool(app, argc, argv, [&] {
     tsv.folder = folder;

@@ -1,17 +1,16 @@
 // data_generator: data sets with a planted truth for a config. The work is done by prepare/generate/generate.h; here is
 // its command line.
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <map>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "config/command_line.h"
 #include "data/formats/data_schema.h"
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
 #include "prepare/generate/generate.h"
-#include "run_tool.h"
 
 namespace hctr {
 namespace {
@@ -54,7 +53,7 @@ double alpha_of(const std::string& tail) {
 }
 
 /// config data_folder vocabulary_size max_nnz [files] [samples per file]
-void apply_old_form(Arguments& given, const CLI::App& app) {
+void apply_old_form(Arguments& given, const CommandLine& app) {
   const auto& words = given.old_form;
   if (words.size() == 1) {  // Raw data
     given.config = words[0];
@@ -78,7 +77,7 @@ void apply_old_form(Arguments& given, const CLI::App& app) {
   if (app.count("--alpha") == 0) given.make.alpha = given.long_tail.empty() ? 0 : alpha_of(given.long_tail);
 }
 
-void apply_new_form(Arguments& given, const CLI::App& app, const DataSection& section) {
+void apply_new_form(Arguments& given, const CommandLine& app, const DataSection& section) {
   const bool raw = given.make.written_as == WrittenAs::raw;
   if (given.samples > 0)
     given.make.samples = given.samples;
@@ -118,7 +117,7 @@ void print(const std::string& set, const std::string& part, const BestPossible& 
               best.average_loss, best.calibration);
 }
 
-void run(Arguments& given, const CLI::App& app) {
+void run(Arguments& given, const CommandLine& app) {
   if (!given.config.empty() && !given.old_form.empty())
     throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --config"));
   if (given.config.empty()) apply_old_form(given, app);
@@ -149,63 +148,63 @@ void run(Arguments& given, const CLI::App& app) {
 int main_of(int argc, char** argv) {
   Arguments given;
   given.make.threads = usable_cores();
-  CLI::App app(
-      "Makes a data set with a planted truth for the Data layer of a config, in its format: Norm, Raw or Parquet.");
-  app.footer(kExamples);
+  CommandLine app(
+      "data_generator",
+      "Makes a data set with a planted truth for the Data layer of a config, in its format: Norm, Raw or Parquet.",
+      kExamples);
   app.add_option(
       "old_form", given.old_form,
       "config.json data_folder vocabulary_size max_nnz [files] [samples per file]; config.json alone for Raw");
   app.add_option("--config,--config-file", given.config,
                  "config whose Data layer is served; the data goes to its source and eval_source");
   app.add_option("--samples", given.samples, "training samples [1000000]; in the old form samples per file [40960]")
-      ->check(CLI::PositiveNumber);
+      .positive();
   app.add_option("--eval-samples", given.make.eval_samples,
                  "evaluation samples; a tenth of the training samples where not given")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--files", given.files, "training files [8; old form 128]")->check(CLI::PositiveNumber);
-  app.add_option("--eval-files", given.eval_files, "evaluation files [2]")->check(CLI::PositiveNumber);
-  app.add_option("--seed", given.make.seed, "the same seed gives the same bytes")->capture_default_str();
+      .positive();
+  app.add_option("--files", given.files, "training files [8; old form 128]").positive();
+  app.add_option("--eval-files", given.eval_files, "evaluation files [2]").positive();
+  app.add_option("--seed", given.make.seed, "the same seed gives the same bytes").show_default();
   app.add_option(
          "--vocabulary,--voc-size-array", given.make.vocabulary,
          "distinct keys per slot: one number, or one per slot; slot_size_array of the config or 10000 where not given")
-      ->delimiter(',');
+      .comma_separated();
   app.add_option("--alpha", given.make.alpha, "exponent of the power law of keys, 0 is uniform")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 10.0));
+      .show_default()
+      .real_range(0.0, 10.0);
   app.add_option("--long-tail,--longtail", given.long_tail, "alpha by name: long 0.9, medium 1.1, short 1.3")
-      ->check(CLI::IsMember({"long", "medium", "short"}));
+      .one_of({"long", "medium", "short"});
   app.add_option("--distribution", given.distribution, "powerlaw, or unified for --alpha 0")
-      ->check(CLI::IsMember({"powerlaw", "unified"}));
+      .one_of({"powerlaw", "unified"});
   app.add_option(
          "--nnz,--nnz-array", given.make.nnz,
          "keys of each slot in every sample: one number, or one per slot; drawn between 1 and the most where not given")
-      ->delimiter(',');
+      .comma_separated();
   app.add_option("--text", given.text,
                  "csv or tsv: write the samples as text, with a header, lists with | between their keys")
-      ->check(CLI::IsMember({"csv", "tsv"}));
+      .one_of({"csv", "tsv"});
   app.add_option("--max-nnz", given.make.max_nnz, "most keys per slot; 0: what the config allows, spread evenly")
-      ->check(CLI::NonNegativeNumber);
+      .non_negative();
   app.add_option("--keys", given.keys = "contiguous",
                  "contiguous: from the slot's offset on; hashed: scattered over 63 bits")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"contiguous", "hashed"}));
+      .show_default()
+      .one_of({"contiguous", "hashed"});
   app.add_option("--key-bits", given.key_bits, "32 or 64; input_key_type of the config or 64 where not given")
-      ->check(CLI::IsMember({32, 64}));
+      .one_of({32, 64});
   app.add_option(
          "--interactions", given.make.interactions,
          "share of the truth's variance in products of slots' hidden factors, which a linear model cannot learn")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      .show_default()
+      .real_range(0.0, 1.0);
   app.add_option("--signal", given.make.signal, "strength of the truth; 1 gives a best AUC of about 0.80")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 100.0));
+      .show_default()
+      .real_range(0.0, 100.0);
   app.add_option("--related", given.make.related,
                  "with several labels: correlation of each one's hidden weights with the first's")
-      ->capture_default_str()
-      ->check(CLI::Range(-1.0, 1.0));
-  app.add_option("--positive-share", given.make.positive_share, "share of labels 1")->capture_default_str();
-  app.add_option("--threads", given.make.threads, "threads; the data is the same for any number")
-      ->check(CLI::Range(1, 1024));
+      .show_default()
+      .real_range(-1.0, 1.0);
+  app.add_option("--positive-share", given.make.positive_share, "share of labels 1").show_default();
+  app.add_option("--threads", given.make.threads, "threads; the data is the same for any number").range(1, 1024);
   app.add_flag("--force", given.make.force, "overwrite data made with other parameters");
   return run_tool(app, argc, argv, [&] { run(given, app); });
 }

@@ -1,14 +1,13 @@
 // data_inspect: what data files hold, and whether they are as a config wants them. Here is its command line and what it
 // prints.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/thread_pool.h"
+#include "config/command_line.h"
 #include "data/formats/data_schema.h"
 #include "prepare/inspect/inspect.h"
-#include "run_tool.h"
 
 namespace hctr {
 namespace {
@@ -162,29 +161,27 @@ void run(Arguments& given) {
 int main_of(int argc, char** argv) {
   Arguments given;
   given.look.threads = usable_cores();
-  CLI::App app(
+  CommandLine app(
+      "data_inspect",
       "Shows what data files hold: headers, samples, labels, dense values, keys of each slot; and checks them against "
-      "a config.");
-  app.footer(kExamples);
+      "a config.",
+      kExamples);
   app.add_option("paths", given.paths, "data files or file lists; left out: source and eval_source of the config");
   app.add_option("--config", given.config,
                  "config whose Data layer every record must fit; needed for formats without a header");
-  app.add_option("--head", given.look.head, "show so many of the first samples")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  app.add_option("--head", given.look.head, "show so many of the first samples").non_negative().show_default();
   app.add_option("--problems", given.look.most_problems, "show so many problems of each set")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+      .non_negative()
+      .show_default();
   app.add_option("--exact", given.look.exact_bound,
                  "count up to so many distinct keys of a slot exactly, more by an estimate")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--key-bits", given.key_bits, "32 or 64, for Norm files that do not tell")
-      ->check(CLI::IsMember({32, 64}));
+      .non_negative()
+      .show_default();
+  app.add_option("--key-bits", given.key_bits, "32 or 64, for Norm files that do not tell").one_of({32, 64});
   app.add_option("--json", given.json, "also write the figures to this file");
   app.add_option("--threads", given.look.threads, "threads; the result is the same for any number")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+      .range(1, 1024)
+      .show_default();
   return run_tool(app, argc, argv, [&] { run(given); });
 }
 

@@ -1,11 +1,10 @@
 // feature_spec: makes, checks and carries out feature specifications. Here is its command line.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "base/error.h"
+#include "config/command_line.h"
 #include "prepare/preprocess/feature_rows.h"
 #include "prepare/preprocess/feature_transcode.h"
-#include "run_tool.h"
 
 namespace hctr {
 namespace {
@@ -47,40 +46,40 @@ int main_of(int argc, char** argv) {
   TranscodeOptions transcode;
   std::string spec, out, folder;
   std::vector<std::string> train, test;
-  CLI::App app("Feature specifications: what columns a data set has, in which files they lie, and what each is for.");
-  app.footer(kExamples);
-  app.require_subcommand(1);
+  CommandLine app("feature_spec",
+                  "Feature specifications: what columns a data set has, in which files they lie, and what each is for.",
+                  kExamples);
 
-  CLI::App* const describing = app.add_subcommand("describe", "writes a specification for CSV files without a header");
-  describing->add_option("--features", describe.features, "names of the columns, in their order")
-      ->delimiter(',')
-      ->required();
-  describing->add_option("--label", describe.labels, "those that are labels")->delimiter(',')->required();
-  describing->add_option("--numerical", describe.numerical, "those that are dense values")->delimiter(',');
-  describing->add_option("--categorical", describe.categorical, "those that are ids, counted from 0")
-      ->delimiter(',')
-      ->required();
-  describing->add_option("--train", train, "files of the mapping train")->required();
-  describing->add_option("--test", test, "files of the mapping test");
-  describing->add_option("--out", out, "the specification; files are named relative to its folder")->required();
+  CommandLine describing = app.add_subcommand("describe", "writes a specification for CSV files without a header");
+  describing.add_option("--features", describe.features, "names of the columns, in their order")
+      .comma_separated()
+      .required();
+  describing.add_option("--label", describe.labels, "those that are labels").comma_separated().required();
+  describing.add_option("--numerical", describe.numerical, "those that are dense values").comma_separated();
+  describing.add_option("--categorical", describe.categorical, "those that are ids, counted from 0")
+      .comma_separated()
+      .required();
+  describing.add_option("--train", train, "files of the mapping train").required();
+  describing.add_option("--test", test, "files of the mapping test");
+  describing.add_option("--out", out, "the specification; files are named relative to its folder").required();
 
-  CLI::App* const checking = app.add_subcommand("check", "reads a specification and every row it speaks of");
-  checking->add_option("spec", spec, "the specification")->required();
+  CommandLine checking = app.add_subcommand("check", "reads a specification and every row it speaks of");
+  checking.add_option("spec", spec, "the specification").required();
 
-  CLI::App* const transcoding =
+  CommandLine transcoding =
       app.add_subcommand("transcode", "writes all mappings as split_binary, and the specification of the result");
-  transcoding->add_option("spec", spec, "the specification")->required();
-  transcoding->add_option("--out", folder, "folder for feature_spec.yaml and the mappings")->required();
-  transcoding->add_flag("--half", transcode.half_numerical, "dense values as float16, as NVIDIA's DLRM wants them");
-  transcoding->add_flag("--force", transcode.force, "overwrite a result that is there");
+  transcoding.add_option("spec", spec, "the specification").required();
+  transcoding.add_option("--out", folder, "folder for feature_spec.yaml and the mappings").required();
+  transcoding.add_flag("--half", transcode.half_numerical, "dense values as float16, as NVIDIA's DLRM wants them");
+  transcoding.add_flag("--force", transcode.force, "overwrite a result that is there");
 
   return run_tool(app, argc, argv, [&] {
-    if (describing->parsed()) {
+    if (describing.parsed()) {
       describe.out = out;
       describe.train.assign(train.begin(), train.end());
       describe.test.assign(test.begin(), test.end());
       print(describe_features(describe));
-    } else if (checking->parsed()) {
+    } else if (checking.parsed()) {
       const FeatureSpec read = read_feature_spec(spec);
       print(read);
       check_rows(read);

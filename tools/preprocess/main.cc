@@ -1,15 +1,14 @@
 // preprocess: click logs and other text tables to training data. Here is its command line.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "config/command_line.h"
 #include "data/norm/norm_set.h"
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
 #include "prepare/preprocess/preprocess_report.h"
-#include "run_tool.h"
 
 namespace hctr {
 namespace {
@@ -49,7 +48,7 @@ double number(const std::string& text, const char* option) {
   throw Error(Kind::usage, cat(option, ": expected a number, found '", text, "'"));
 }
 
-void read_table(Arguments& given, const CLI::App& app) {
+void read_table(Arguments& given, const CommandLine& app) {
   PreprocessOptions& make = given.make;
   if (!given.criteo.empty()) {
     if (!given.csv.empty()) throw Error(Kind::usage, "--criteo and --csv are two kinds of input; one at a time");
@@ -86,7 +85,7 @@ size_t category(const PreprocessOptions& make, const std::string& name) {
   return static_cast<size_t>(found - names.begin());
 }
 
-void read_rest(Arguments& given, const CLI::App& app) {
+void read_rest(Arguments& given, const CommandLine& app) {
   PreprocessOptions& make = given.make;
   for (const std::string& cross : given.crosses) {
     const size_t times = cross.find('x', 1);
@@ -120,7 +119,7 @@ void print_set(const char* name, const PreprocessSummary::Set& set) {
               static_cast<long long>(set.files), set.files == 1 ? "" : "s");
 }
 
-void run(Arguments& given, const CLI::App& app) {
+void run(Arguments& given, const CommandLine& app) {
   read_table(given, app);
   read_rest(given, app);
   if (app.count("--max-bad-rows") > 0 && !given.make.bad_rows.skip)
@@ -139,80 +138,70 @@ void run(Arguments& given, const CLI::App& app) {
               (given.make.folder / "preprocess.json").c_str());
 }
 
-template <class E>
-CLI::Option* add_word(CLI::App& app, const std::string& name, E& value, const std::map<std::string, E>& words,
-                      const std::string& text) {
-  std::vector<std::string> choices;
-  for (const auto& [word, meaning] : words) choices.push_back(word);
-  return app.add_option(name, value, text)->transform(CLI::CheckedTransformer(words))->option_text(one_of(choices));
-}
-
 int main_of(int argc, char** argv) {
   Arguments given;
   PreprocessOptions& make = given.make;
   make.threads = usable_cores();
-  CLI::App app(
-      "Makes training data of text tables: categories to ids, dense values scaled, rows held out for evaluation.");
-  app.footer(kExamples);
+  CommandLine app(
+      "preprocess",
+      "Makes training data of text tables: categories to ids, dense values scaled, rows held out for evaluation.",
+      kExamples);
   app.add_option("--criteo", given.criteo,
                  "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs), plain, gzip or zstd, in order");
   app.add_option("--csv", given.csv,
                  "tables with named columns, plain, gzip or zstd, in order; - is the standard input");
   app.add_option("--eval-input", make.eval_inputs, "files whose rows are all for evaluation");
-  app.add_option("--out", given.folder, "folder for the result")->required();
-  app.add_option("--label", given.labels, "columns of a CSV that are labels")->delimiter(',');
-  app.add_option("--dense", given.dense, "columns that are dense values")->delimiter(',');
-  app.add_option("--categories", given.categories, "columns that are categories, one value each")->delimiter(',');
+  app.add_option("--out", given.folder, "folder for the result").required();
+  app.add_option("--label", given.labels, "columns of a CSV that are labels").comma_separated();
+  app.add_option("--dense", given.dense, "columns that are dense values").comma_separated();
+  app.add_option("--categories", given.categories, "columns that are categories, one value each").comma_separated();
   app.add_option("--lists", given.lists, "columns with any number of values; their slots stand behind the others")
-      ->delimiter(',');
+      .comma_separated();
   app.add_option("--header", given.header, "names of the columns, where the files have no first line that names them");
-  app.add_option("--separator", given.separator, "between columns; tab is a word for itself")->capture_default_str();
-  app.add_option("--list-separator", given.list_separator, "between the values of a list")->capture_default_str();
+  app.add_option("--separator", given.separator, "between columns; tab is a word for itself").show_default();
+  app.add_option("--list-separator", given.list_separator, "between the values of a list").show_default();
   app.add_option("--passes", make.passes, "1: values are hashed into --range keys a slot; 2: values are counted first")
-      ->check(CLI::Range(1, 2))
-      ->capture_default_str();
+      .range(1, 2)
+      .show_default();
   app.add_option("--range", make.range, "one pass: keys of each slot")
-      ->check(CLI::Range(int64_t{3}, int64_t{1} << 40))
-      ->capture_default_str();
+      .range(int64_t{3}, int64_t{1} << 40)
+      .show_default();
   app.add_option("--min-count", make.min_count,
                  "two passes: values seen less often in the training rows share the id 1")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
-      ->capture_default_str();
+      .range(int64_t{1}, int64_t{1} << 40)
+      .show_default();
   app.add_option("--modulo", make.modulo, "take values modulo this first, which bounds memory; 0: as they are")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+      .non_negative()
+      .show_default();
   app.add_option("--cross", given.crosses,
                  "pairs of categories as one: C1xC2; in Norm they share slot 0, in Raw and Parquet each has a slot, in "
                  "front of the others");
-  app.add_option("--fill", given.fill, "value of missing dense values, or mean")->capture_default_str();
+  app.add_option("--fill", given.fill, "value of missing dense values, or mean").show_default();
   app.add_flag("--log", make.dense.log, "dense values become ln(1 + max(v, 0))");
-  add_word<Normalize>(app, "--normalize", make.dense.normalize,
-                      {{"none", Normalize::none}, {"minmax", Normalize::minmax}, {"standard", Normalize::standard}},
-                      "behind the logarithm, by the training rows: to the range 0 to 1, or to mean 0 and deviation 1");
-  app.add_option("--holdout", given.holdout, "share of the rows for evaluation: the last ones")->capture_default_str();
+  app.add_word<Normalize>(
+      "--normalize", make.dense.normalize,
+      {{"none", Normalize::none}, {"minmax", Normalize::minmax}, {"standard", Normalize::standard}},
+      "behind the logarithm, by the training rows: to the range 0 to 1, or to mean 0 and deviation 1");
+  app.add_option("--holdout", given.holdout, "share of the rows for evaluation: the last ones").show_default();
   app.add_flag("--random", given.random, "--holdout draws rows instead");
-  app.add_option("--seed", make.holdout.seed, "of these draws")->capture_default_str();
+  app.add_option("--seed", make.holdout.seed, "of these draws").show_default();
   app.add_option("--split", given.split, "COLUMN=VALUE: rows with this value or more are for evaluation");
-  add_word<DataFormat>(app, "--format", make.format,
-                       {{"Norm", kNormFormat}, {"Raw", kRawFormat}, {"Parquet", kParquetFormat}},
-                       "of the result [Norm]");
+  app.add_word<DataFormat>("--format", make.format,
+                           {{"Norm", kNormFormat}, {"Raw", kRawFormat}, {"Parquet", kParquetFormat}},
+                           "of the result [Norm]");
   app.add_flag("--integers", given.integers, "Raw: label and dense values as int32, not scaled, negative ones 0");
-  app.add_option("--key-bits", given.key_bits, "Norm and Parquet: 32 or 64")
-      ->check(CLI::IsMember({32, 64}))
-      ->capture_default_str();
-  add_word<Check>(app, "--check", make.check, {{"sum", Check::sum}, {"none", Check::none}},
-                  "Norm: check sums [sum] or none");
-  app.add_option("--rows-per-file", make.rows_per_file, "Norm and Parquet")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  add_word<bool>(app, "--bad-rows", make.bad_rows.skip, {{"error", false}, {"skip", true}},
-                 "stop [error], or leave them out and count them");
+  app.add_option("--key-bits", given.key_bits, "Norm and Parquet: 32 or 64").one_of({32, 64}).show_default();
+  app.add_word<Check>("--check", make.check, {{"sum", Check::sum}, {"none", Check::none}},
+                      "Norm: check sums [sum] or none");
+  app.add_option("--rows-per-file", make.rows_per_file, "Norm and Parquet").positive().show_default();
+  app.add_word<bool>("--bad-rows", make.bad_rows.skip, {{"error", false}, {"skip", true}},
+                     "stop [error], or leave them out and count them");
   app.add_option("--max-bad-rows", make.bad_rows.most,
                  "with --bad-rows skip: more than these stop the work [any number]")
-      ->check(CLI::NonNegativeNumber);
+      .non_negative();
   app.add_option("--threads", make.threads, "threads; the result is the same for any number")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+      .range(1, 1024)
+      .show_default();
   app.add_flag("--force", make.force, "overwrite a result that is there");
   return run_tool(app, argc, argv, [&] { run(given, app); });
 }

@@ -1,5 +1,4 @@
 // table_inspect: what a saved embedding table holds. Here is its command line and what it prints.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -10,11 +9,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/progress.h"
+#include "config/command_line.h"
 #include "embedding/table_summary.h"
 #include "hot_keys.h"
 #include "key_counts.h"
 #include "marks_report.h"
-#include "run_tool.h"
 #include "train/load_config.h"
 
 namespace hctr {
@@ -197,21 +196,22 @@ void inspect(const Arguments& given) {
 
 int main_of(int argc, char** argv) {
   Arguments given;
-  CLI::App app(
+  CommandLine app(
+      "table_inspect",
       "Shows what a saved embedding table holds: rows, keys, norms, the largest rows, and how often keys came in "
       "training (where the table "
-      "counts them) or occur in the training data (--count).");
-  app.footer(kExamples);
-  app.add_option("config", given.config, "the config the model was trained with")->required();
-  app.add_option("file", given.file, "a sparse model file of any version, or a folder of version 3.1")->required();
+      "counts them) or occur in the training data (--count).",
+      kExamples);
+  app.add_option("config", given.config, "the config the model was trained with").required();
+  app.add_option("file", given.file, "a sparse model file of any version, or a folder of version 3.1").required();
   app.add_option("--embedding", given.embedding,
                  "which embedding (its top) the file is of; left out: the number in the file's name says");
   app.add_option("--top", given.top, "how many of the largest rows and hottest keys to show")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
+      .range(1, 1000000)
+      .show_default();
   app.add_option("--count", given.count, "count keys in so many samples of the config's training data; 0: none")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+      .non_negative()
+      .show_default();
   app.add_option("--json", given.json, "also write the figures to this file");
   return run_tool(app, argc, argv, [&] { inspect(given); });
 }

@@ -1,0 +1,151 @@
+#include "config/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/build_info.h"
+#include "base/error.h"
+#include "config/problems.h"
+
+namespace hctr {
+
+CommandOption CommandOption::required() {
+  option_->required();
+  return *this;
+}
+CommandOption CommandOption::show_default() {
+  option_->capture_default_str();
+  return *this;
+}
+CommandOption CommandOption::comma_separated() {
+  option_->delimiter(',');
+  return *this;
+}
+CommandOption CommandOption::type_name(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+CommandOption CommandOption::excludes(const CommandOption& other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+CommandOption CommandOption::existing_file() {
+  option_->check(CLI::ExistingFile);
+  return *this;
+}
+CommandOption CommandOption::positive() {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+CommandOption CommandOption::non_negative() {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+CommandOption CommandOption::range(int64_t low, int64_t high) {
+  option_->check(CLI::Range(low, high));
+  return *this;
+}
+CommandOption CommandOption::real_range(double low, double high) {
+  option_->check(CLI::Range(low, high));
+  return *this;
+}
+CommandOption CommandOption::one_of(const std::vector<std::string>& words) {
+  option_->check(CLI::IsMember(words));
+  return *this;
+}
+CommandOption CommandOption::one_of(std::initializer_list<int> numbers) {
+  option_->check(CLI::IsMember(std::vector<int>(numbers)));
+  return *this;
+}
+
+CommandLine::CommandLine(const std::string& program, const std::string& description, const std::string& footer)
+    : app_(std::make_shared<CLI::App>(description, program)) {
+  app_->footer(footer);
+  app_->set_version_flag("--version", version_text(program), "Print version, commit and libraries of this build");
+}
+
+CommandOption CommandLine::add_option(const std::string& name, int& value, const std::string& text) {
+  return CommandOption(app_->add_option(name, value, text));
+}
+CommandOption CommandLine::add_option(const std::string& name, int64_t& value, const std::string& text) {
+  return CommandOption(app_->add_option(name, value, text));
+}
+CommandOption CommandLine::add_option(const std::string& name, uint64_t& value, const std::string& text) {
+  return CommandOption(app_->add_option(name, value, text));
+}
+CommandOption CommandLine::add_option(const std::string& name, double& value, const std::string& text) {
+  return CommandOption(app_->add_option(name, value, text));
+}
+CommandOption CommandLine::add_option(const std::string& name, std::string& value, const std::string& text) {
+  return CommandOption(app_->add_option(name, value, text));
+}
+CommandOption CommandLine::add_option(const std::string& name, std::filesystem::path& value, const std::string& text) {
+  return CommandOption(app_->add_option(name, value, text));
+}
+CommandOption CommandLine::add_option(const std::string& name, std::optional<int>& value, const std::string& text) {
+  return CommandOption(app_->add_option(name, value, text));
+}
+CommandOption CommandLine::add_option(const std::string& name, std::optional<int64_t>& value, const std::string& text) {
+  return CommandOption(app_->add_option(name, value, text));
+}
+CommandOption CommandLine::add_option(const std::string& name, std::vector<int>& values, const std::string& text) {
+  return CommandOption(app_->add_option(name, values, text));
+}
+CommandOption CommandLine::add_option(const std::string& name, std::vector<int64_t>& values, const std::string& text) {
+  return CommandOption(app_->add_option(name, values, text));
+}
+CommandOption CommandLine::add_option(const std::string& name, std::vector<std::string>& values,
+                                      const std::string& text) {
+  return CommandOption(app_->add_option(name, values, text));
+}
+void CommandLine::add_flag(const std::string& name, bool& value, const std::string& text) {
+  app_->add_flag(name, value, text);
+}
+void CommandLine::add_choice(const std::string& name, const std::vector<std::string>& choices,
+                             const std::function<void(const std::string&)>& chosen, const std::string& text) {
+  app_->add_option_function<std::string>(name, chosen, text)
+      ->check(CLI::IsMember(choices))
+      ->option_text(one_of(choices));
+}
+
+CommandLine CommandLine::add_subcommand(const std::string& name, const std::string& text) {
+  app_->require_subcommand(1);
+  return CommandLine(std::shared_ptr<CLI::App>(app_, app_->add_subcommand(name, text)));
+}
+bool CommandLine::parsed() const { return app_->parsed(); }
+size_t CommandLine::count(const std::string& name) const { return app_->count(name); }
+
+bool CommandLine::parse(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    std::printf("%s", app_->help().c_str());
+  } catch (const CLI::CallForVersion& version) {
+    std::printf("%s\n", version.what());
+  } catch (const CLI::ParseError& error) {
+    throw Error(Kind::usage, cat(error.what(), "; ", app_->get_name(), " --help lists what there is"));
+  }
+  return false;
+}
+
+int run_program(const std::function<int()>& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
+    return exit_code(error.kind());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error (bug): %s\n", error.what());
+    return exit_code(Kind::bug);
+  }
+}
+
+int run_tool(CommandLine& line, int argc, char** argv, const std::function<void()>& work) {
+  return run_program([&] {
+    if (line.parse(argc, argv)) work();
+    return 0;
+  });
+}
+
+}  // namespace hctr

@@ -1,0 +1,96 @@
+// Command lines of the programs. The parser behind them (CLI11) stays inside one file, which spares every main() its
+// templates.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace hctr {
+
+/// One option of a command line. Its methods add what it must satisfy and return the option.
+class CommandOption {
+ public:
+  explicit CommandOption(CLI::Option* option) : option_(option) {}
+  CommandOption required();
+  CommandOption show_default();     ///< --help names the value that the variable has now
+  CommandOption comma_separated();  ///< one argument may hold several values
+  CommandOption type_name(const std::string& name);
+  CommandOption excludes(const CommandOption& other);
+  CommandOption existing_file();
+  CommandOption positive();
+  CommandOption non_negative();
+  CommandOption range(int64_t low, int64_t high);
+  CommandOption real_range(double low, double high);
+  CommandOption one_of(const std::vector<std::string>& words);
+  CommandOption one_of(std::initializer_list<int> numbers);
+
+ private:
+  CLI::Option* option_;
+};
+
+/// The options of a program, or of one of its subcommands. Copies mean the same command line.
+///
+/// Names are "--long", "--long,--other" or, for arguments by position, "name". Variables must outlive parse().
+class CommandLine {
+ public:
+  /// `program`: its name, for --help and --version.
+  CommandLine(const std::string& program, const std::string& description, const std::string& footer);
+
+  CommandOption add_option(const std::string& name, int& value, const std::string& text);
+  CommandOption add_option(const std::string& name, int64_t& value, const std::string& text);
+  CommandOption add_option(const std::string& name, uint64_t& value, const std::string& text);
+  CommandOption add_option(const std::string& name, double& value, const std::string& text);
+  CommandOption add_option(const std::string& name, std::string& value, const std::string& text);
+  CommandOption add_option(const std::string& name, std::filesystem::path& value, const std::string& text);
+  CommandOption add_option(const std::string& name, std::optional<int>& value, const std::string& text);
+  CommandOption add_option(const std::string& name, std::optional<int64_t>& value, const std::string& text);
+  CommandOption add_option(const std::string& name, std::vector<int>& values, const std::string& text);
+  CommandOption add_option(const std::string& name, std::vector<int64_t>& values, const std::string& text);
+  CommandOption add_option(const std::string& name, std::vector<std::string>& values, const std::string& text);
+  void add_flag(const std::string& name, bool& value, const std::string& text);
+  /// An option whose value is one of these words, each of which stands for a value.
+  template <class E>
+  void add_word(const std::string& name, E& value, const std::map<std::string, E>& words, const std::string& text) {
+    std::vector<std::string> choices;
+    for (const auto& [word, meaning] : words) choices.push_back(word);
+    add_choice(name, choices, [&value, words](const std::string& word) { value = words.at(word); }, text);
+  }
+
+  /// A command of its own: "program name ...". One of them must be given.
+  CommandLine add_subcommand(const std::string& name, const std::string& text);
+  /// Whether this subcommand was given.
+  bool parsed() const;
+  /// How often the option was given.
+  size_t count(const std::string& name) const;
+
+  /// Fills the variables. Returns false when the command line asked for --help or --version, which it has printed.
+  /// Errors: Error(usage).
+  bool parse(int argc, char** argv);
+
+ private:
+  explicit CommandLine(std::shared_ptr<CLI::App> app) : app_(std::move(app)) {}
+  void add_choice(const std::string& name, const std::vector<std::string>& choices,
+                  const std::function<void(const std::string&)>& chosen, const std::string& text);
+
+  std::shared_ptr<CLI::App> app_;  // shared, since a subcommand belongs to its program's
+};
+
+/// Calls work(), reports an exception on the standard error stream and returns the exit code (hctr/error.h).
+int run_program(const std::function<int()>& work);
+
+/// The main() of a tool: parses the command line and calls work(). Returns the exit code.
+int run_tool(CommandLine& line, int argc, char** argv, const std::function<void()>& work);
+
+}  // namespace hctr
