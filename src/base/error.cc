@@ -1,8 +1,31 @@
 #include "base/error.h"
 
+#include <charconv>
 #include <cstring>
 
 namespace hctr {
+
+TextPiece::TextPiece(double value) {
+  const auto end = std::to_chars(number_, number_ + sizeof number_, value, std::chars_format::general, 6).ptr;
+  text_ = {number_, static_cast<size_t>(end - number_)};
+}
+
+TextPiece::TextPiece(long long value) {
+  text_ = {number_, static_cast<size_t>(std::to_chars(number_, number_ + sizeof number_, value).ptr - number_)};
+}
+
+TextPiece::TextPiece(unsigned long long value) {
+  text_ = {number_, static_cast<size_t>(std::to_chars(number_, number_ + sizeof number_, value).ptr - number_)};
+}
+
+std::string join(std::initializer_list<TextPiece> pieces) {
+  size_t size = 0;
+  for (const TextPiece& piece : pieces) size += piece.text().size();
+  std::string text;
+  text.reserve(size);
+  for (const TextPiece& piece : pieces) text += piece.text();
+  return text;
+}
 
 std::string_view kind_name(Kind kind) {
   switch (kind) {

@@ -1,20 +1,47 @@
 // How errors are made inside the program: cat(), HCTR_EXPECT, in_context().
 #pragma once
 
-#include <sstream>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "hctr/error.h"
 
 namespace hctr {
 
-/// All arguments streamed into one string.
+/// A piece of text for cat(): a string, a character, or a number as a stream prints it (six significant digits).
+class TextPiece {
+ public:
+  TextPiece(std::string_view text) : text_(text) {}
+  TextPiece(const std::string& text) : text_(text) {}
+  TextPiece(const char* text) : text_(text) {}
+  TextPiece(char character) : number_{character}, text_(number_, 1) {}
+  TextPiece(bool value) : TextPiece(value ? '1' : '0') {}
+  TextPiece(double value);
+  TextPiece(float value) : TextPiece(static_cast<double>(value)) {}
+  TextPiece(long long value);
+  TextPiece(unsigned long long value);
+  TextPiece(long value) : TextPiece(static_cast<long long>(value)) {}
+  TextPiece(int value) : TextPiece(static_cast<long long>(value)) {}
+  TextPiece(unsigned long value) : TextPiece(static_cast<unsigned long long>(value)) {}
+  TextPiece(unsigned value) : TextPiece(static_cast<unsigned long long>(value)) {}
+  TextPiece(const TextPiece&) = delete;
+  TextPiece& operator=(const TextPiece&) = delete;
+
+  std::string_view text() const { return text_; }
+
+ private:
+  char number_[32];
+  std::string_view text_;
+};
+
+std::string join(std::initializer_list<TextPiece> pieces);
+
+/// All arguments as one string.
 template <class... Parts>
 std::string cat(const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  return std::move(out).str();
+  return join({TextPiece(parts)...});
 }
 
 [[noreturn]] void broken_promise(const char* file, int line, const std::string& message);

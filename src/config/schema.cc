@@ -17,7 +17,70 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+std::string no_effect(const std::string& key, const std::string& why) {
+  return "\"" + key + "\" is accepted and has no effect: " + why;
+}
+
 }  // namespace
+
+void SchemaBase::add_value(std::string_view name, ptrdiff_t offset, const ValueAccess& value, const void* fallback,
+                           std::string_view text, const Range& range, bool required) {
+  const Json json = value.write(fallback);
+  docs_.push_back({.name = std::string(name),
+                   .type = value.type_word(),
+                   .default_text = required || json.is_null() ? "" : json.text(),
+                   .range = range.text(),
+                   .text = std::string(text),
+                   .required = required});
+  fields_.push_back({.offset = offset, .range = range, .value = &value});
+}
+
+void SchemaBase::add_part(std::string_view name, const char* type, ptrdiff_t offset, const PartAccess& part,
+                          std::shared_ptr<const SchemaBase> schema, std::string_view text, bool required,
+                          bool show_inner) {
+  docs_.push_back({.name = std::string(name), .type = type, .text = std::string(text), .required = required});
+  if (show_inner) docs_.back().inner = schema->fields();
+  fields_.push_back({.offset = offset, .part = &part, .schema = std::move(schema)});
+}
+
+void SchemaBase::set_unused_when(std::function<std::string(const void*)> why) {
+  fields_.back().why_unused = std::move(why);
+}
+
+void SchemaBase::parse_into(void* out, const Json& node, const std::string& pointer, Problems& problems,
+                            const std::vector<std::string>& outer_keys) const {
+  const size_t errors_before = problems.errors().size();
+  const Found found = match(node, pointer, problems, outer_keys);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto& [value, place] = found[i];
+    const Field& field = fields_[i];
+    if (!value) continue;
+    void* const member = static_cast<char*>(out) + field.offset;
+    const std::string why = field.why_unused ? field.why_unused(out) : "";
+    if (!why.empty()) {
+      problems.note(place, no_effect(docs_[i].name, why));
+    } else if (field.part) {
+      field.part->read(*field.schema, *value, place, member, problems);
+    } else if (const Misfit misfit = field.value->read(*value, field.range, member); !misfit.empty()) {
+      problems.error(place + misfit.place, "expected " + misfit.expected + ", found " +
+                                               (misfit.place.empty() ? value->kind() : misfit.found));
+    }
+  }
+  if (together_ && problems.errors().size() == errors_before)
+    together_(out, nested_.empty() ? pointer : pointer + "/" + nested_, problems);
+}
+
+Json SchemaBase::effective_of(const void* from) const {
+  Json object(Json::Object{});
+  for (size_t i = 0; i < docs_.size(); ++i) {
+    const Field& field = fields_[i];
+    const void* const member = static_cast<const char*>(from) + field.offset;
+    Json value = field.part ? field.part->write(*field.schema, member) : field.value->write(member);
+    if (!value.is_null()) object.set(docs_[i].name, std::move(value));
+  }
+  if (nested_.empty()) return object;
+  return Json(Json::Object{{nested_, std::move(object)}});
+}
 
 SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer, Problems& problems,
                                     const std::vector<std::string>& outer_keys) const {

@@ -1,9 +1,12 @@
 // What a JSON object may hold, declared once: names, types, defaults, ranges, aliases and a sentence for the manual.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,7 +24,28 @@ struct FieldDoc {
   bool required = false;
 };
 
-/// The part of a schema that does not depend on the struct it fills.
+/// How values of one type are read and written by code that knows only their address.
+struct ValueAccess {
+  Misfit (*read)(const Json&, const Range&, void* value);
+  Json (*write)(const void* value);
+  std::string (*type_word)();
+};
+template <class T>
+inline constexpr ValueAccess kValueAccess = {[](const Json& json, const Range& range, void* value) -> Misfit {
+                                               return read_value(json, range, *static_cast<T*>(value));
+                                             },
+                                             [](const void* value) { return to_json(*static_cast<const T*>(value)); },
+                                             [] { return TypeWord<T>::text(); }};
+
+class SchemaBase;
+
+/// The same for objects inside an object, which have a schema of their own.
+struct PartAccess {
+  void (*read)(const SchemaBase&, const Json&, const std::string& pointer, void* part, Problems&);
+  Json (*write)(const SchemaBase&, const void* part);
+};
+
+/// All of a schema but the type that it fills: fields are known by their offset in it, so that this is compiled once.
 class SchemaBase {
  public:
   const std::string& title() const { return title_; }
@@ -33,20 +57,37 @@ class SchemaBase {
   const std::vector<std::pair<std::string, std::string>>& refused_keys() const { return refused_; }
 
  protected:
-  using Found = std::vector<std::pair<const Json*, std::string>>;  // per field: its value and pointer, or null
-  SchemaBase(std::string title, std::string nested) : title_(std::move(title)), nested_(std::move(nested)) {}
-  /// Finds each field's value under its name or an alias and reports what is unknown, doubled or missing.
-  Found match(const Json& node, const std::string& pointer, Problems&,
-              const std::vector<std::string>& outer_keys) const;
-
-  static std::string no_effect(const std::string& key, const std::string& why) {
-    return "\"" + key + "\" is accepted and has no effect: " + why;
-  }
+  SchemaBase(std::string_view title, std::string_view nested) : title_(title), nested_(nested) {}
+  void add_value(std::string_view name, ptrdiff_t offset, const ValueAccess&, const void* fallback,
+                 std::string_view text, const Range&, bool required);
+  void add_part(std::string_view name, const char* type, ptrdiff_t offset, const PartAccess&,
+                std::shared_ptr<const SchemaBase> schema, std::string_view text, bool required, bool show_inner);
+  void set_unused_when(std::function<std::string(const void*)> why);
+  void parse_into(void* out, const Json& node, const std::string& pointer, Problems&,
+                  const std::vector<std::string>& outer_keys) const;
+  Json effective_of(const void* from) const;
 
   std::string title_, nested_;
   std::vector<FieldDoc> docs_;
   std::vector<std::pair<std::string, std::string>> ignored_;  // key, why it has no effect
   std::vector<std::pair<std::string, std::string>> refused_;  // key, why it is an error
+  std::function<void(void*, const std::string&, Problems&)> together_;
+
+ private:
+  struct Field {
+    ptrdiff_t offset = 0;
+    Range range{};
+    const ValueAccess* value = nullptr;  // or else
+    const PartAccess* part = nullptr;
+    std::shared_ptr<const SchemaBase> schema{};  // of the part; shared, since schemas are copied
+    std::function<std::string(const void*)> why_unused{};
+  };
+  using Found = std::vector<std::pair<const Json*, std::string>>;  // per field: its value and pointer, or null
+  /// Finds each field's value under its name or an alias and reports what is unknown, doubled or missing.
+  Found match(const Json& node, const std::string& pointer, Problems&,
+              const std::vector<std::string>& outer_keys) const;
+
+  std::vector<Field> fields_;
 };
 
 /// Reads a JSON object into a P. P's member initialisers are the defaults; they are written nowhere else.
@@ -57,66 +98,71 @@ class SchemaBase {
 template <class P>
 class Schema : public SchemaBase {
  public:
-  explicit Schema(std::string title, std::string nested = "") : SchemaBase(std::move(title), std::move(nested)) {}
+  explicit Schema(std::string_view title, std::string_view nested = "") : SchemaBase(title, nested) {}
 
   template <class T>
-  Schema& need(std::string name, T P::*member, std::string text, Range range = {}) {
-    return field(std::move(name), member, std::move(text), range, true);
-  }
-  template <class T>
-  Schema& opt(std::string name, T P::*member, std::string text, Range range = {}) {
-    return field(std::move(name), member, std::move(text), range, false);
-  }
-  /// Another spelling of the field declared last.
-  Schema& alias(std::string name) {
-    docs_.back().aliases.push_back(std::move(name));
+  Schema& need(std::string_view name, T P::*member, std::string_view text, const Range& range = {}) {
+    add_value(name, offset_of(member), kValueAccess<T>, &(defaults().*member), text, range, true);
     return *this;
   }
-  /// The field declared last is accepted but not read when `why` gives a reason, which depends on fields declared
-  /// before it.
-  Schema& unused_when(std::function<std::string(const P&)> why) {
-    why_unused_.resize(docs_.size());
-    why_unused_.back() = std::move(why);
+  template <class T>
+  Schema& opt(std::string_view name, T P::*member, std::string_view text, const Range& range = {}) {
+    add_value(name, offset_of(member), kValueAccess<T>, &(defaults().*member), text, range, false);
+    return *this;
+  }
+  /// Another spelling of the field declared last.
+  Schema& alias(std::string_view name) {
+    docs_.back().aliases.emplace_back(name);
+    return *this;
+  }
+  /// The field declared last is accepted but not read when why(const P&) gives a reason, which depends on fields
+  /// declared before it.
+  template <class Why>
+  Schema& unused_when(Why why) {
+    set_unused_when([why](const void* from) { return std::string(why(*static_cast<const P*>(from))); });
     return *this;
   }
   /// A key that old files hold and that has no effect: accepted, with one line saying why.
-  Schema& ignored(std::string key, std::string why) {
-    ignored_.emplace_back(std::move(key), std::move(why));
+  Schema& ignored(std::string_view key, std::string_view why) {
+    ignored_.emplace_back(key, why);
     return *this;
   }
   /// A key that other programs read and that would change the model: an error unless its value is empty (null, "",
   /// [] or [""]).
-  Schema& refused(std::string key, std::string why) {
-    refused_.emplace_back(std::move(key), std::move(why));
+  Schema& refused(std::string_view key, std::string_view why) {
+    refused_.emplace_back(key, why);
     return *this;
   }
   /// An object inside this one, read by its own schema.
   template <class T>
-  Schema& part(std::string name, T P::*member, Schema<T> schema, std::string text, bool required = true) {
-    docs_.push_back({.name = std::move(name),
-                     .type = "object",
-                     .text = std::move(text),
-                     .inner = schema.fields(),
-                     .required = required});
-    readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
-      out.*member = schema.parse(value, pointer, problems);
-    });
-    writers_.push_back([member, schema](const P& from) {
-      if constexpr (requires { (from.*member).given; })  // a part that says whether it was there is left out when not
-        if (!(from.*member).given) return Json();
-      return schema.effective(from.*member);
-    });
+  Schema& part(std::string_view name, T P::*member, Schema<T> schema, std::string_view text, bool required = true) {
+    static constexpr PartAccess access = {
+        [](const SchemaBase& of, const Json& json, const std::string& pointer, void* part, Problems& problems) {
+          *static_cast<T*>(part) = static_cast<const Schema<T>&>(of).parse(json, pointer, problems);
+        },
+        [](const SchemaBase& of, const void* part) {
+          const T& from = *static_cast<const T*>(part);
+          if constexpr (requires { from.given; })  // a part that says whether it was there is left out when not
+            if (!from.given) return Json();
+          return static_cast<const Schema<T>&>(of).effective(from);
+        }};
+    add_part(name, "object", offset_of(member), access, std::make_shared<Schema<T>>(std::move(schema)), text, required,
+             true);
     return *this;
   }
   /// The same, for an object that may be absent.
   template <class T>
-  Schema& part(std::string name, std::optional<T> P::*member, Schema<T> schema, std::string text) {
-    docs_.push_back({.name = std::move(name), .type = "object", .text = std::move(text)});
-    readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
-      out.*member = schema.parse(value, pointer, problems);
-    });
-    writers_.push_back(
-        [member, schema](const P& from) { return from.*member ? schema.effective(*(from.*member)) : Json(); });
+  Schema& part(std::string_view name, std::optional<T> P::*member, Schema<T> schema, std::string_view text) {
+    static constexpr PartAccess access = {
+        [](const SchemaBase& of, const Json& json, const std::string& pointer, void* part, Problems& problems) {
+          *static_cast<std::optional<T>*>(part) = static_cast<const Schema<T>&>(of).parse(json, pointer, problems);
+        },
+        [](const SchemaBase& of, const void* part) {
+          const auto& from = *static_cast<const std::optional<T>*>(part);
+          return from ? static_cast<const Schema<T>&>(of).effective(*from) : Json();
+        }};
+    add_part(name, "object", offset_of(member), access, std::make_shared<Schema<T>>(std::move(schema)), text, false,
+             false);
     return *this;
   }
   /// An object that may be absent, kept by a member that stores objects by their type: `edit<T>()` adds it, `find<T>()`
@@ -135,27 +181,31 @@ class Schema : public SchemaBase {
   }
   /// An array of objects, each read by its own schema.
   template <class T>
-  Schema& list(std::string name, std::vector<T> P::*member, Schema<T> schema, std::string text, bool required = true) {
-    docs_.push_back({.name = std::move(name),
-                     .type = "array of objects",
-                     .text = std::move(text),
-                     .inner = schema.fields(),
-                     .required = required});
-    readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
-      if (!value.array()) return problems.error(pointer, "expected an array of objects, found " + value.kind());
-      for (size_t i = 0; i < value.array()->size(); ++i)
-        (out.*member).push_back(schema.parse((*value.array())[i], pointer + "/" + std::to_string(i), problems));
-    });
-    writers_.push_back([member, schema](const P& from) {
-      Json array(Json::Array{});
-      for (const T& element : from.*member) array.add(schema.effective(element));
-      return array;
-    });
+  Schema& list(std::string_view name, std::vector<T> P::*member, Schema<T> schema, std::string_view text,
+               bool required = true) {
+    static constexpr PartAccess access = {
+        [](const SchemaBase& of, const Json& json, const std::string& pointer, void* part, Problems& problems) {
+          if (!json.array()) return problems.error(pointer, "expected an array of objects, found " + json.kind());
+          for (size_t i = 0; i < json.array()->size(); ++i)
+            static_cast<std::vector<T>*>(part)->push_back(static_cast<const Schema<T>&>(of).parse(
+                (*json.array())[i], pointer + "/" + std::to_string(i), problems));
+        },
+        [](const SchemaBase& of, const void* part) {
+          Json array(Json::Array{});
+          for (const T& element : *static_cast<const std::vector<T>*>(part))
+            array.add(static_cast<const Schema<T>&>(of).effective(element));
+          return array;
+        }};
+    add_part(name, "array of objects", offset_of(member), access, std::make_shared<Schema<T>>(std::move(schema)), text,
+             required, true);
     return *this;
   }
-  /// Rules across fields. Called with the pointer of the object when every field alone is right.
-  Schema& together(std::function<void(P&, const std::string& pointer, Problems&)> check) {
-    together_ = std::move(check);
+  /// Rules across fields: check(P&, pointer of the object, Problems&), called when every field alone is right.
+  template <class Check>
+  Schema& together(Check check) {
+    together_ = [check](void* out, const std::string& pointer, Problems& problems) {
+      check(*static_cast<P*>(out), pointer, problems);
+    };
     return *this;
   }
 
@@ -163,54 +213,22 @@ class Schema : public SchemaBase {
   P parse(const Json& node, const std::string& pointer, Problems& problems,
           const std::vector<std::string>& outer_keys = {}) const {
     P out{};
-    const size_t errors_before = problems.errors().size();
-    const Found found = match(node, pointer, problems, outer_keys);
-    for (size_t i = 0; i < found.size(); ++i) {
-      if (!found[i].first) continue;
-      const std::string why = i < why_unused_.size() && why_unused_[i] ? why_unused_[i](out) : "";
-      if (why.empty())
-        readers_[i](*found[i].first, found[i].second, out, problems);
-      else
-        problems.note(found[i].second, no_effect(docs_[i].name, why));
-    }
-    if (together_ && problems.errors().size() == errors_before)
-      together_(out, nested_.empty() ? pointer : pointer + "/" + nested_, problems);
+    parse_into(&out, node, pointer, problems, outer_keys);
     return out;
   }
 
   /// The object with every default filled in.
-  Json effective(const P& from) const {
-    Json object(Json::Object{});
-    for (size_t i = 0; i < docs_.size(); ++i)
-      if (Json value = writers_[i](from); !value.is_null()) object.set(docs_[i].name, std::move(value));
-    if (nested_.empty()) return object;
-    return Json(Json::Object{{nested_, std::move(object)}});
-  }
+  Json effective(const P& from) const { return effective_of(&from); }
 
  private:
-  template <class T>
-  Schema& field(std::string name, T P::*member, std::string text, Range range, bool required) {
-    const Json fallback = to_json(P{}.*member);
-    docs_.push_back({.name = std::move(name),
-                     .type = TypeWord<T>::text(),
-                     .default_text = required || fallback.is_null() ? "" : fallback.text(),
-                     .range = range.text(),
-                     .text = std::move(text),
-                     .required = required});
-    readers_.push_back([member, range](const Json& value, const std::string& pointer, P& out, Problems& problems) {
-      const Misfit misfit = read_value(value, range, out.*member);
-      if (!misfit.empty())
-        problems.error(pointer + misfit.place, "expected " + misfit.expected + ", found " +
-                                                   (misfit.place.empty() ? value.kind() : misfit.found));
-    });
-    writers_.push_back([member](const P& from) { return to_json(from.*member); });
-    return *this;
+  static const P& defaults() {
+    static const P values{};
+    return values;
   }
-
-  std::vector<std::function<void(const Json&, const std::string&, P&, Problems&)>> readers_;
-  std::vector<std::function<Json(const P&)>> writers_;
-  std::vector<std::function<std::string(const P&)>> why_unused_;  // by field; may be shorter
-  std::function<void(P&, const std::string&, Problems&)> together_;
+  template <class T>
+  static ptrdiff_t offset_of(T P::*member) {
+    return reinterpret_cast<const char*>(&(defaults().*member)) - reinterpret_cast<const char*>(&defaults());
+  }
 };
 
 }  // namespace hctr
