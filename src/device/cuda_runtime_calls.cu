@@ -2,6 +2,8 @@
 
 #include <cuda.h>
 
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 
@@ -102,6 +104,20 @@ int64_t used_memory(int index) {
   size_t free_bytes = 0, total = 0;
   HCTR_CHECK(cudaMemGetInfo(&free_bytes, &total));
   return static_cast<int64_t>(total - free_bytes);
+}
+
+int multiprocessors() {
+  static std::array<std::atomic<int>, 64> counts{};  // by device; 0: not asked yet
+  int index = 0;
+  HCTR_CHECK(cudaGetDevice(&index));
+  HCTR_EXPECT(static_cast<size_t>(index) < counts.size(), "device number ", index);
+  std::atomic<int>& count = counts[static_cast<size_t>(index)];
+  if (count == 0) {
+    int asked = 0;
+    HCTR_CHECK(cudaDeviceGetAttribute(&asked, cudaDevAttrMultiProcessorCount, index));
+    count = asked;
+  }
+  return count;
 }
 
 void* allocate(int index, size_t bytes) {

@@ -16,6 +16,7 @@ GpuSearch find_gpus();
 std::string describe(int index);
 int64_t free_memory(int index);
 int64_t used_memory(int index);
+int multiprocessors();  // of the current device; asked once for each
 
 void* allocate(int index, size_t bytes);  // zeroed
 void free(int index, void* data) noexcept;

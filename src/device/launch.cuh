@@ -13,6 +13,7 @@
 
 #include "device/context.h"
 #include "device/cuda_check.cuh"
+#include "device/cuda_runtime_calls.h"
 #include "device/lockstep.h"
 
 namespace hctr::cuda {
@@ -23,10 +24,15 @@ struct Grid {
   size_t shared_bytes = 0;
 };
 
+/// So many blocks for each multiprocessor of the current device. Only for kernels whose result does not depend on the
+/// number of blocks.
+inline int64_t blocks_of_device(int per_multiprocessor) { return int64_t{multiprocessors()} * per_multiprocessor; }
+
 /// One thread per item, but at most `most_blocks` blocks: the kernel has a grid-stride loop.
-inline Grid grid_for(int64_t items, int threads = 256, int64_t most_blocks = 132 * 32) {
+inline Grid grid_for(int64_t items, int threads, int64_t most_blocks) {
   return {std::min((items + threads - 1) / threads, most_blocks), threads, 0};
 }
+inline Grid grid_for(int64_t items, int threads = 256) { return grid_for(items, threads, blocks_of_device(32)); }
 
 /// Calls `work(context)`, or puts it into the context's launch queue if there is one. For work that is not one kernel,
 /// such as a call of CUB.

@@ -226,7 +226,7 @@ std::optional<Groups> groups_for(int64_t rows, int64_t work, size_t bytes_per_sa
   const auto fitting = static_cast<int>(kBlockBytes / std::max<size_t>(1, bytes_per_sample));
   const int samples = lanes == 32 ? std::clamp(fitting, 1, 8) : 1;
   return Groups{lanes,
-                {std::min<int64_t>((rows + samples - 1) / samples, 132 * 64), lanes * samples,
+                {std::min<int64_t>((rows + samples - 1) / samples, hctr::cuda::blocks_of_device(64)), lanes * samples,
                  bytes_per_sample * static_cast<size_t>(samples)}};
 }
 

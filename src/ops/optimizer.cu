@@ -54,12 +54,12 @@ void cuda::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tens
     packs = packs && aligned(states[n]);
   }
   dispatch_rule(optimizer.kind, [&]<class Rule>() {
-    constexpr int64_t kMostBlocks = 132 * 8;  // one wave: every block pays for its scalars
+    const int64_t most_blocks = hctr::cuda::blocks_of_device(8);  // one wave: every block pays for its scalars
     if (packs)
-      launch(ctx, "update_dense", grid_for((count + 3) / 4, 256, kMostBlocks), update_dense_kernel<4, Rule>, optimizer,
+      launch(ctx, "update_dense", grid_for((count + 3) / 4, 256, most_blocks), update_dense_kernel<4, Rule>, optimizer,
              ctx.state(), g.data<const float>(), w.data<float>(), at, count);
     else
-      launch(ctx, "update_dense", grid_for(count, 256, kMostBlocks), update_dense_kernel<1, Rule>, optimizer,
+      launch(ctx, "update_dense", grid_for(count, 256, most_blocks), update_dense_kernel<1, Rule>, optimizer,
              ctx.state(), g.data<const float>(), w.data<float>(), at, count);
   });
 }

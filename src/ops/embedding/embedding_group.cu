@@ -128,7 +128,8 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
   });
   launch_lockstep<find_long_runs, kThreads>(ctx, "find_long_runs", grid_for(capacity, kThreads).blocks, groups,
                                             capacity);
-  launch_lockstep<cut_long_runs, 128>(ctx, "cut_long_runs", std::min<int64_t>(RowGroups::most_long_runs(capacity), 132),
+  launch_lockstep<cut_long_runs, 128>(ctx, "cut_long_runs",
+                                      std::min(RowGroups::most_long_runs(capacity), hctr::cuda::blocks_of_device(1)),
                                       groups, capacity);
 }
 

@@ -91,7 +91,7 @@ using hctr::cuda::launch;
 using hctr::cuda::launch_lockstep;
 
 void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
-  launch_lockstep<fill_new_rows, 256>(ctx, "init_new_rows", 132 * 4, index, init, data);
+  launch_lockstep<fill_new_rows, 256>(ctx, "init_new_rows", hctr::cuda::blocks_of_device(4), index, init, data);
 }
 
 void gather_rows(Context& ctx, const int32_t* rows, RowMemory table, Tensor x) {

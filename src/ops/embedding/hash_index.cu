@@ -143,7 +143,7 @@ using hctr::cuda::launch;
 using hctr::cuda::launch_lockstep;
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  const int64_t blocks = grid_for(batch.key_capacity, kThreads, 132 * 64).blocks;
+  const int64_t blocks = grid_for(batch.key_capacity, kThreads, hctr::cuda::blocks_of_device(64)).blocks;
   if (is_short(batch))
     launch_lockstep<insert_keys<true>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
   else
@@ -159,7 +159,7 @@ void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
 }
 
 void index_rebuild(Context& ctx, HashIndex index) {
-  launch(ctx, "index_rebuild", {132 * 8, 256, 0}, index_rebuild_kernel, index);
+  launch(ctx, "index_rebuild", {hctr::cuda::blocks_of_device(8), 256, 0}, index_rebuild_kernel, index);
 }
 
 void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {

@@ -153,7 +153,7 @@ void rows_below_leave(Context& ctx, const uint32_t* values, uint32_t bound, int6
 void lowest_rows_leave(Context& ctx, RowRanks ranks, int64_t first, int64_t last, int64_t number,
                        const RemovalMemory& memory) {
   if (number == 0) return;
-  const auto grid = grid_for(std::max<int64_t>(last - first + 1, 0), 256, 132 * 8);
+  const auto grid = grid_for(std::max<int64_t>(last - first + 1, 0), 256, hctr::cuda::blocks_of_device(8));
   Prefix prefix;
   int64_t left = number;  // of those under the prefix
   while (prefix.digits < kDigits) {

@@ -1,0 +1,338 @@
+// Kernels that sum up the gradients of each row and update it; embedding_update*.cu choose and start them.
+//
+// Of long runs first every piece is summed by one group of lanes, then a block adds up the pieces of one run, in the
+// order that embedding_group.h fixes. Runs of up to kPiece occurrences are summed and applied by one group each; the
+// sums of long ones are applied likewise. No sum is made by atomics.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "device/launch.cuh"
+#include "ops/embedding/embedding_update.h"
+#include "ops/embedding/embedding_vector.cuh"
+#include "ops/embedding/row_rules.h"
+#include "ops/embedding/stored_rows.cuh"
+#include "ops/optimizer.cuh"
+
+namespace hctr::ops {
+namespace {
+
+using hctr::cuda::BlockRange;
+constexpr int kThreads = 256;
+
+/// Gradients whose type is known only when the kernel runs: one kernel instead of three, for widths that few models
+/// use.
+struct AnyFloatView {
+  View<const std::byte, 3> bytes;  // its row stride counts elements
+  DType dtype;
+  __device__ int64_t size(int i) const { return bytes.size(i); }
+};
+
+template <int Width, class T>
+__device__ Part<Width> load_row_part(const View<T, 3>& dy, int64_t row, int64_t at, int64_t e) {
+  return load_part<Width>(dy.row(row) + at + e);
+}
+
+template <int Width>
+__device__ Part<Width> load_row_part(const AnyFloatView& dy, int64_t row, int64_t at, int64_t e) {
+  const int64_t element = row * dy.bytes.row_stride + at + e;
+  if (dy.dtype == DType::f16) return load_part<Width>(reinterpret_cast<const Half*>(dy.bytes.data) + element);
+  if (dy.dtype == DType::bf16) return load_part<Width>(reinterpret_cast<const BFloat16*>(dy.bytes.data) + element);
+  return load_part<Width>(reinterpret_cast<const float*>(dy.bytes.data) + element);
+}
+
+/// The gradients of a batch, found by bag. Dy: a View or AnyFloatView.
+template <class Dy, int Width>
+struct BagGradients {
+  KeyBatch batch;
+  Combiner combiner;
+  const int32_t* bags;
+  Dy dy;
+
+  /// The weighted sum over positions [begin, end) of elements e, ..., in the order of positions.
+  __device__ Part<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
+    const auto samples = static_cast<uint32_t>(batch.samples);
+    Part<Width> sum{};
+#pragma unroll 4
+    for (int32_t p = begin; p < end; ++p) {
+      const auto bag = static_cast<uint32_t>(bags[p]);
+      const float weight = batch.weight(combiner, bag);
+      const Part<Width> part = load_row_part<Width>(dy, bag % samples, bag / samples * dy.size(2), e);
+#pragma unroll
+      for (int i = 0; i < Width; ++i) sum.v[i] += weight * part.v[i];
+    }
+    return sum;
+  }
+};
+
+/// The rule on elements e, ... of a row.
+template <class Rule, int Width, class Rows, class Scalars>
+__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Part<Width>& g, float gradient_scale,
+                      const RowData& data, const Rows& rows, int64_t row, int64_t e) {
+  const int64_t at = row * data.dim + e;
+  Part<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
+#pragma unroll
+  for (int n = 0; n < Rule::kStates; ++n) s[n] = rows.template load<Width>(data.states[n], at);
+#pragma unroll
+  for (int i = 0; i < Width; ++i) {
+    float state[kMostStates];
+#pragma unroll
+    for (int n = 0; n < kMostStates; ++n) state[n] = s[n].v[i];
+    Rule::update(optimizer, scalars, g.v[i] * gradient_scale, w.v[i], state);
+#pragma unroll
+    for (int n = 0; n < kMostStates; ++n) s[n].v[i] = state[n];
+  }
+  rows.template store<Width>(data.vectors, at, w, 0, e);
+#pragma unroll
+  for (int n = 0; n < Rule::kStates; ++n) rows.template store<Width>(data.states[n], at, s[n], 1 + n, e);
+}
+
+template <int Width>
+__device__ float square_sum(const Part<Width>& g, float gradient_scale) {
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < Width; ++i) sum += g.v[i] * gradient_scale * (g.v[i] * gradient_scale);
+  return sum;
+}
+
+/// The scalars of a group's row, for all its lanes. `squares`: each lane's part of the sum of g^2.
+template <class Rule>
+__device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& optimizer, const StepState* state,
+                                          const UpdateScalars& of_step, const RowData& data, int64_t row,
+                                          float squares) {
+  if constexpr (Rule::kScalarsOf == ScalarsOf::step) {
+    return of_step;
+  } else {
+    for (int distance = group.lanes / 2; distance > 0; distance /= 2)
+      squares += __shfl_xor_sync(group.mask, squares, distance, group.lanes);
+    RowScalars<Rule> scalars{};
+    if (group.lane == 0)
+      scalars = row_scalars<Rule>(optimizer, *state, of_step, data, row, squares / static_cast<float>(data.dim));
+    static_assert(sizeof scalars == 3 * sizeof(float));
+    auto* words = reinterpret_cast<float*>(&scalars);
+#pragma unroll
+    for (int i = 0; i < 3; ++i) words[i] = __shfl_sync(group.mask, words[i], 0, group.lanes);
+    return scalars;
+  }
+}
+
+template <class Dy, int Width>
+__device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, RowGroups groups, float* piece_sums,
+                           int lanes) {
+  const Group group(range, lanes);
+  const int64_t dim = gradients.dy.size(2);
+  const int64_t pieces = groups.counts->pieces;
+  for (int64_t i = group.index; i < pieces; i += group.count) {
+    const Piece piece = groups.pieces[i];
+    for (int64_t e = group.lane * Width; e < dim; e += lanes * Width)
+      store_part<Width>(piece_sums + i * dim + e, gradients.sum_up(piece.begin, piece.end, e));
+  }
+}
+
+template <class Rule, class Rows, class Dy, int Width>
+__device__ void update_short_runs(BlockRange range, Optimizer optimizer, const StepState* state,
+                                  BagGradients<Dy, Width> gradients, RowGroups groups, RowData data, int lanes) {
+  if (state->skip) return;
+  constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
+  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
+  const Group group(range, lanes);
+  const int64_t runs = groups.counts->runs, own = group.lane * Width;
+  for (int64_t run = group.index; run < runs; run += group.count) {
+    const int32_t begin = groups.run_begin[run];
+    const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
+    if (end - begin > kPiece) continue;
+    const int64_t row = groups.rows[begin];
+    Part<Width> first{};  // of a rule that needs the sums twice, those that most rows have
+    float squares = 0;
+    if constexpr (kSquares)
+      for (int64_t e = own; e < data.dim; e += lanes * Width) {
+        const Part<Width> g = gradients.sum_up(begin, end, e);
+        if (e == own) first = g;
+        squares += square_sum(g, of_step.gradient_scale);
+      }
+    const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
+    const Rows rows(data, row, state->updates);
+    for (int64_t e = own; e < data.dim; e += lanes * Width)
+      apply<Rule, Width>(optimizer, scalars, kSquares && e == own ? first : gradients.sum_up(begin, end, e),
+                         of_step.gradient_scale, data, rows, row, e);
+    if (data.touched && group.lane == 0) data.touched[row] = 1;
+  }
+}
+
+/// Adds up `count` vectors in place by the whole block: groups of kPiece to one each, again and again. The result is
+/// the first vector; every thread sees it.
+template <int Width>
+__device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lanes) {
+  const int groups = kThreads / lanes, group = static_cast<int>(threadIdx.x) / lanes,
+            lane = static_cast<int>(threadIdx.x) % lanes;
+  for (; count > 1; count = static_cast<int32_t>((count + kPiece - 1) / kPiece)) {
+    for (int64_t to = group; to - group < (count + kPiece - 1) / kPiece;
+         to += groups) {  // all threads take as many turns
+      const int64_t first = to * kPiece, last = min(first + kPiece, int64_t{count});
+      for (int64_t e0 = 0; e0 < dim; e0 += lanes * Width) {
+        const int64_t e = e0 + lane * Width;
+        const bool mine = first < count && e < dim;
+        Part<Width> sum{};
+        if (mine) sum = load_part<Width>(vectors + first * dim + e);
+#pragma unroll 4
+        for (int64_t from = first + 1; mine && from < last; ++from) {
+          const Part<Width> part = load_part<Width>(vectors + from * dim + e);
+#pragma unroll
+          for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
+        }
+        // Vector `to` may be one that others of this turn read; none of a later turn does, since to < first from there
+        // on.
+        __syncthreads();
+        if (mine) store_part<Width>(vectors + to * dim + e, sum);
+      }
+    }
+    __syncthreads();
+  }
+}
+
+/// One block per long run.
+template <int Width>
+__device__ void sum_runs(BlockRange range, RowGroups groups, float* piece_sums, int64_t dim, int lanes) {
+  for (int64_t i = range.block; i < groups.counts->long_runs; i += range.blocks) {
+    const LongRun run = groups.long_runs[i];
+    sum_in_place<Width>(piece_sums + run.first_piece * dim, run.pieces, dim, lanes);
+  }
+}
+
+/// One group of lanes per long run, whose sum is there.
+template <class Rule, class Rows, int Width>
+__device__ void update_long_runs(BlockRange range, Optimizer optimizer, const StepState* state, RowGroups groups,
+                                 const float* piece_sums, RowData data, int lanes) {
+  if (state->skip) return;
+  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
+  const Group group(range, lanes);
+  for (int64_t i = group.index; i < groups.counts->long_runs; i += group.count) {
+    const LongRun run = groups.long_runs[i];
+    const int64_t row = groups.rows[groups.run_begin[run.run]];
+    const float* sum = piece_sums + run.first_piece * data.dim;
+    float squares = 0;
+    if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square)
+      for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
+        squares += square_sum(load_part<Width>(sum + e), of_step.gradient_scale);
+    const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
+    const Rows rows(data, row, state->updates);
+    for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
+      apply<Rule, Width>(optimizer, scalars, load_part<Width>(sum + e), of_step.gradient_scale, data, rows, row, e);
+    if (data.touched && group.lane == 0) data.touched[row] = 1;
+  }
+}
+
+template <class Rule, class Rows, int Width>
+__global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, const uint32_t* last_row, RowData data,
+                                  int lanes) {
+  if (state->skip) return;
+  const UpdateScalars scalars = block_scalars<Rule>(optimizer, state);
+  const Group group(lanes);
+  const int64_t last = *last_row;
+  for (int64_t row = 1 + group.index; row <= last; row += group.count) {
+    const bool touched = data.touched[row] != 0;
+    __syncwarp(group.mask);  // all lanes have read the mark before one takes it off
+    if (touched) {
+      if (group.lane == 0) data.touched[row] = 0;
+      continue;
+    }
+    const Rows rows(data, row, state->updates);
+    for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
+      apply<Rule, Width>(optimizer, scalars, Part<Width>{}, 1.0f, data, rows, row, e);
+  }
+}
+
+}  // namespace
+
+namespace cuda {
+
+using hctr::cuda::blocks_of_device;
+using hctr::cuda::Grid;
+using hctr::cuda::grid_for;
+using hctr::cuda::launch;
+using hctr::cuda::launch_lockstep;
+using hctr::cuda::launch_single;
+
+namespace {
+
+/// Calls body(gradients, lanes) for the gradients as they lie in memory, as wide as Rows allow. Rows of two bytes with
+/// a length that is no multiple of eight are few: what reads their gradients asks for the type as it runs.
+template <class Rows, class Body>
+void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner combiner, const Tensor& dy,
+                        Body&& body) {
+  const int64_t dim = dy.dim(2), size = size_of(dy.dtype());
+  const auto fits = [&](int64_t width) { return splits_by(width, dy.bytes(), size, dy.row_stride(), dim); };
+  if (Rows::kWidest == 4 || fits(Rows::kWidest))
+    dispatch_float(dy.dtype(), [&]<class T>() {
+      const auto call = [&]<int Width>() {
+        body(BagGradients<View<T, 3>, Width>{batch, combiner, groups.bags, dy.view<T, 3>()}, lanes_for(dim, Width));
+      };
+      if constexpr (Rows::kWidest == 4)
+        dispatch_width(fits(4), call);
+      else
+        call.template operator()<Rows::kWidest>();
+    });
+  else if constexpr (Rows::kWidest > 4)
+    dispatch_width(fits(4), [&]<int Width>() {
+      const AnyFloatView any{{dy.bytes(), {dy.dim(0), dy.dim(1), dim}, dy.row_stride()}, dy.dtype()};
+      body(BagGradients<AnyFloatView, Width>{batch, combiner, groups.bags, any}, lanes_for(dim, Width));
+    });
+}
+
+constexpr int kBlocksEach = 8;  // of a multiprocessor; each block works out the step's scalars
+
+constexpr int kRunBlocksEach = 4;  // for long runs, of which few are very long
+
+/// Blocks for short runs and for long ones.
+std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
+  return {grid_for(key_capacity * lanes, kThreads, blocks_of_device(kBlocksEach)).blocks,
+          grid_for(RowGroups::most_long_runs(key_capacity) * lanes, kThreads, blocks_of_device(kRunBlocksEach)).blocks};
+}
+
+/// update_rows for rows in memory as Rows read them.
+template <class Rows>
+void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups,
+                    Combiner combiner, const Tensor& dy, const float* piece_sums, const RowData& data) {
+  dispatch_gradients<Rows>(
+      batch, groups, combiner, dy, [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
+        dispatch_row_rule(optimizer, data, [&]<class Rule>() {
+          const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
+          if constexpr (std::is_same_v<Rows, PlainRows>) {
+            launch_lockstep<update_short_runs<Rule, Rows, Dy, Width>, kThreads>(
+                ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
+            launch_lockstep<update_long_runs<Rule, Rows, Width>, kThreads>(
+                ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+          } else {
+            launch_single<update_short_runs<Rule, Rows, Dy, Width>, kThreads>(
+                ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
+            launch_single<update_long_runs<Rule, Rows, Width>, kThreads>(
+                ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+          }
+        });
+      });
+}
+
+/// sweep_rows for rows in memory as Rows read them.
+template <class Rows>
+void sweep_rows_of(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, const RowData& data) {
+  dispatch_width_of<Rows>([&](int64_t width) { return data.dim % width == 0; },
+                          [&]<int Width>() {
+                            const int lanes = lanes_for(data.dim, Width);
+                            dispatch_rule(optimizer.kind, [&]<class Rule>() {
+                              launch(ctx, "sweep_rows", Grid{blocks_of_device(kBlocksEach), kThreads, 0},
+                                     sweep_rows_kernel<Rule, Rows, Width>, optimizer, ctx.state(), rows, data, lanes);
+                            });
+                          });
+}
+
+}  // namespace
+
+// Rows with numbers of two bytes: embedding_update_rounded.cu. Two files, so that two processors compile them.
+void update_rounded_rows(Context&, const Optimizer&, const KeyBatch&, const RowGroups&, Combiner, const Tensor& dy,
+                         const float* piece_sums, const RowData&);
+void sweep_rounded_rows(Context&, const Optimizer&, const uint32_t* rows, const RowData&);
+
+}  // namespace cuda
+}  // namespace hctr::ops
