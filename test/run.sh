@@ -17,6 +17,10 @@ else
   options=(-DHCTR_ONLY_SM90=ON)  # nothing here runs it: compiling once is enough
 fi
 
+# Test programs run side by side, but where they would share a GPU.
+jobs=$(nproc)
+[ -z "$gpu" ] || jobs=1
+
 run() {  # run PRESET [cmake option...]
   local preset=$1; shift
   echo "== $preset: building"
@@ -25,7 +29,7 @@ run() {  # run PRESET [cmake option...]
   rm -f "build-$preset.log"
   cmake --build --preset "$preset"
   echo "== $preset: testing"
-  ctest --preset "$preset"
+  ctest --preset "$preset" --parallel "$jobs"
 }
 
 run "$main" ${options[@]+"${options[@]}"}

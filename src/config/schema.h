@@ -168,15 +168,18 @@ class Schema : public SchemaBase {
   /// An object that may be absent, kept by a member that stores objects by their type: `edit<T>()` adds it, `find<T>()`
   /// is null when there is none.
   template <class T, class Store>
-  Schema& part_in(std::string name, Store P::*member, Schema<T> schema, std::string text) {
-    docs_.push_back({.name = std::move(name), .type = "object", .text = std::move(text), .inner = schema.fields()});
-    readers_.push_back([member, schema](const Json& value, const std::string& pointer, P& out, Problems& problems) {
-      (out.*member).template edit<T>() = schema.parse(value, pointer, problems);
-    });
-    writers_.push_back([member, schema](const P& from) {
-      const T* given = (from.*member).template find<T>();
-      return given ? schema.effective(*given) : Json();
-    });
+  Schema& part_in(std::string_view name, Store P::*member, Schema<T> schema, std::string_view text) {
+    static constexpr PartAccess access = {
+        [](const SchemaBase& of, const Json& json, const std::string& pointer, void* part, Problems& problems) {
+          static_cast<Store*>(part)->template edit<T>() =
+              static_cast<const Schema<T>&>(of).parse(json, pointer, problems);
+        },
+        [](const SchemaBase& of, const void* part) {
+          const T* given = static_cast<const Store*>(part)->template find<T>();
+          return given ? static_cast<const Schema<T>&>(of).effective(*given) : Json();
+        }};
+    add_part(name, "object", offset_of(member), access, std::make_shared<Schema<T>>(std::move(schema)), text, false,
+             true);
     return *this;
   }
   /// An array of objects, each read by its own schema.

@@ -1,5 +1,10 @@
 #include "base/error.h"
 
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <sstream>
+
 #include "base/log.h"
 #include "support/message_of.h"
 #include "support/test_log.h"
@@ -13,6 +18,23 @@ TEST(Error, GathersContext) {
                [] { in_context([] { return cat("parsing line ", 3); }, [] { throw Error(Kind::data, "no label"); }); });
   };
   EXPECT_EQ(message_of(Kind::data, fail), "no label\n  while parsing line 3\n  while reading the batch");
+}
+
+TEST(Error, CatPrintsNumbersAsStreamsDo) {
+  const auto streamed = [](auto value) {
+    std::ostringstream out;
+    out << value;
+    return out.str();
+  };
+  for (const double value : {0.0, -0.0, 1.0, 0.1, 1e-5, 123456.0, 1234567.0, 1e21, -2.5e-300, 1.0 / 3, 99999.95, 5e-324,
+                             std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()})
+    EXPECT_EQ(cat(value), streamed(value));
+  EXPECT_EQ(cat(0.1f), streamed(0.1f));
+  EXPECT_EQ(cat(std::numeric_limits<double>::quiet_NaN()), "nan");
+  EXPECT_EQ(cat(std::numeric_limits<int64_t>::min(), ' ', std::numeric_limits<uint64_t>::max(), ' ', -7, ' ', true),
+            "-9223372036854775808 18446744073709551615 -7 1");
+  EXPECT_EQ(cat("a", std::string("b"), std::string_view("c"), 'd', ""), "abcd");
+  EXPECT_EQ(cat(), "");
 }
 
 TEST(Error, ContextIsBuiltOnlyForAnError) {

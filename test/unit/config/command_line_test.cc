@@ -1,0 +1,85 @@
+#include "config/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "support/message_of.h"
+
+namespace hctr::test {
+namespace {
+
+enum class Colour { red, green };
+
+struct Given {
+  int64_t count = 3;
+  std::string device = "auto";
+  std::vector<std::string> names;
+  std::optional<int> threads;
+  Colour colour = Colour::red;
+  bool force = false;
+};
+
+bool parse(Given& given, std::vector<std::string> words) {
+  CommandLine line("paint", "Paints.", "That is all.");
+  const CommandOption count = line.add_option("--count", given.count, "how many").range(1, 9).show_default();
+  line.add_option("--device", given.device, "where").one_of({"auto", "cpu"}).excludes(count);
+  line.add_option("names", given.names, "of whom").comma_separated();
+  line.add_option("--threads", given.threads, "threads").positive();
+  line.add_word<Colour>("--colour", given.colour, {{"red", Colour::red}, {"green", Colour::green}}, "which");
+  line.add_flag("--force", given.force, "at any price");
+  words.insert(words.begin(), "bin/paint");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  return line.parse(static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(CommandLine, FillsVariables) {
+  Given given;
+  EXPECT_TRUE(parse(given, {"--count", "4", "a,b", "c", "--threads", "2", "--colour", "green", "--force"}));
+  EXPECT_EQ(given.count, 4);
+  EXPECT_EQ(given.names, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(given.threads, 2);
+  EXPECT_EQ(given.colour, Colour::green);
+  EXPECT_TRUE(given.force);
+}
+
+TEST(CommandLine, LeavesVariablesThatAreNotGiven) {
+  Given given;
+  EXPECT_TRUE(parse(given, {}));
+  EXPECT_EQ(given.count, 3);
+  EXPECT_FALSE(given.threads.has_value());
+  EXPECT_EQ(given.colour, Colour::red);
+  EXPECT_FALSE(given.force);
+}
+
+TEST(CommandLine, HelpAndVersionArePrintedInsteadOfWork) {
+  Given given;
+  testing::internal::CaptureStdout();
+  EXPECT_FALSE(parse(given, {"--help"}));
+  const std::string help = testing::internal::GetCapturedStdout();
+  for (const char* piece : {"Paints.", "Usage: paint", "--colour", "\"green\"", "That is all."})
+    EXPECT_NE(help.find(piece), std::string::npos) << piece << " in " << help;
+  testing::internal::CaptureStdout();
+  EXPECT_FALSE(parse(given, {"--version"}));
+  EXPECT_EQ(testing::internal::GetCapturedStdout().rfind("paint ", 0), 0u);
+}
+
+TEST(CommandLine, WrongWordsAreUsageErrors) {
+  Given given;
+  const auto message = [&](const std::vector<std::string>& words) {
+    return message_of(Kind::usage, [&] { parse(given, words); });
+  };
+  for (const auto& [words, piece] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--cuont", "4"}, "--cuont"},
+           {{"--count", "10"}, "--count: Value 10 not in range 1 to 9"},
+           {{"--count", "many"}, "--count"},
+           {{"--device", "gpu"}, "--device: gpu not in {auto,cpu}"},
+           {{"--device", "cpu", "--count", "2"}, "--count"},
+           {{"--threads", "0"}, "--threads"},
+           {{"--colour", "blue"}, "--colour: blue not in {red,green}"}})
+    EXPECT_NE(message(words).find(piece), std::string::npos) << message(words) << " without " << piece;
+  EXPECT_NE(message({"--cuont"}).find("; paint --help lists what there is"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hctr::test
