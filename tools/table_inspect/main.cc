@@ -66,7 +66,7 @@ class RowsRead {
   explicit RowsRead(std::string what) : what_(std::move(what)) {}
   void add(int64_t rows, int64_t of) {
     if (!shown_) shown_.emplace(what_, "rows", of);
-    shown_->at(done_ += rows);
+    shown_->update(done_ += rows);
   }
   void finish() {
     if (shown_) shown_->finish();
