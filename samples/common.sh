@@ -1,7 +1,7 @@
-# Sourced by the run.sh of samples: all that stands between a fresh clone and a trained model. Sets up, builds unless
-# HCTR_BIN_DIR names the folder of the programs, uses the GPU when there is one. Afterwards the repository root is the working
-# folder, and the script has $name, $config, $out, $bin and the functions below. $programs, where set before, names
-# further programs to build.
+# Sourced by the run.sh of each sample. Installs what is missing and builds huge_ctr, data_generator and the programs in
+# $programs, or takes the programs from HCTR_BIN_DIR. Builds for the GPU when there is one. Afterwards the working folder
+# is the root of the repository, and $name, $config, $out, $bin and the functions below are set; $preset is set when
+# something was built.
 name=$(basename "$(cd "$(dirname "$0")" && pwd)")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 config=samples/$name/config.json out=runs/$name

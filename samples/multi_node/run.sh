@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two processes on this machine train one model, from a fresh clone; README.md has what real hosts need. Options go to huge_ctr (for
-# example: --device cpu). Takes two GPUs where there are as many, else the CPU.
+# Two processes on this machine train one model, from a fresh clone; README.md says what several hosts need. Options go to
+# huge_ctr (for example: --device cpu). Uses two GPUs when there are two, else the CPU.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 : "${SAMPLES:=1000000}"
@@ -16,7 +16,7 @@ if ! command -v mpirun >/dev/null || [[ $version != *MPI* ]]; then
   train --device cpu "$@"
   exit
 fi
-# mpirun refuses what it takes for a mistake: root, and more processes than cores. Both are wanted here.
+# By default mpirun refuses to run as root, and to start more processes than there are cores.
 echo "== Training in two processes"
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --bind-to none -np 2 \
   "$bin/huge_ctr" --train "$config" --run-dir "$out/run" ${options[@]+"${options[@]}"} "$@"

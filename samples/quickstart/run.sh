@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From a fresh clone to a trained model: sets up, builds, makes data, trains Wide & Deep, says what came of it.
-# Uses the GPU when there is one. Options go to huge_ctr (for example: --device cpu). With HCTR_BIN_DIR the programs are taken
-# from there and nothing is built; SAMPLES makes another number of training rows.
+# From a fresh clone to a trained model: sets up, builds, makes data, trains Wide & Deep, prints the result.
+# Uses the GPU when there is one. Options go to huge_ctr (for example: --device cpu). With HCTR_BIN_DIR the programs of that
+# folder are used and nothing is built; SAMPLES sets the number of training rows.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 make_data --vocabulary 100 --interactions 0.03
@@ -11,8 +11,9 @@ cat <<TXT
 
 Next:
   look at the run        $out/run/summary.json, $out/run/metrics.jsonl
-  change the model       $config, then run this again; $bin/huge_ctr --check $config judges it first
+  change the model       $config, then run this again; $bin/huge_ctr --check $config checks it first
   other models           samples/
-  train on Criteo rows   samples/criteo/README.md
+  train on Criteo rows   samples/criteo/run.sh ROWS.tsv
   all options            $bin/huge_ctr --help
 TXT
+[ -z "${preset:-}" ] || echo "  build all programs     cmake --build --preset $preset"
