@@ -144,9 +144,13 @@ class SampleSet {
   /// Samples in the set, as its headers or the config state; where neither does, an estimate from the sizes of the
   /// files.
   virtual int64_t samples() const = 0;
+  /// Whether samples() is an estimate.
+  virtual bool samples_estimated() const { return false; }
   /// A cutter from `from` on, which is {} or the `begin` of a chunk of this file. One thread at a time.
   virtual std::unique_ptr<Cutter> open(size_t file, FilePosition from) = 0;
   virtual std::unique_ptr<Parser> parser() const = 0;
+  /// Bytes that the keys of rows read so far fit: 4 where the files hold keys of 32 bits, else 8. Any thread may ask.
+  virtual int key_bytes() const { return 8; }
   /// Whether parsers can count rows and parse a selection of them: bad records outside of the selection must not change
   /// the numbers of the others.
   virtual bool can_select_rows() const = 0;

@@ -104,26 +104,47 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
   return rows;
 }
 
+bool fits_u32(int64_t key) { return key >= 0 && key <= std::numeric_limits<uint32_t>::max(); }
+
+/// Whether a quarter of the first rows of a file have a negative key in this layout. Few keys of a data set are
+/// negative; halves of them that are floats of a vector often are.
+bool has_negative_keys(const fs::path& path, const SparseLayout& layout, int64_t bytes) {
+  const int64_t rows = std::min(bytes / layout.row_bytes(), rows_per_block(layout));
+  int64_t negative = 0;
+  read_blocks(path, layout, rows, [&](const SparseRows& some) {
+    negative += std::count_if(some.keys.begin(), some.keys.end(), [](int64_t key) { return key < 0; });
+  });
+  return negative * 4 >= rows;
+}
+
 int64_t read_file(const fs::path& path, const SparseFileShape& shape,
-                  const std::function<void(const SparseRows&)>& take) {
+                  const std::function<void(const SparseRows&)>& take, const Log& log) {
   const int64_t bytes = file_bytes(path);
   const auto slots = static_cast<uint64_t>(shape.slots);
-  const SparseLayout layout = detect_layout(
-      path, bytes, known_layouts(shape.with_slot, shape.dim, shape.key_bytes), [&](const SparseLayout& candidate) {
-        // Slot ids of 4 bytes may be the upper halves of keys of 8, which are all 0: the whole file is asked for
-        // another.
-        const bool short_ids = candidate.slot_bytes == 4 && slots > 1;
-        const int64_t all = bytes / candidate.row_bytes();
-        bool fit = true, other_than_0 = !short_ids;
-        read_blocks(path, candidate, short_ids ? all : std::min(all, rows_per_block(candidate)),
-                    [&](const SparseRows& rows) {
-                      for (const uint64_t slot : rows.slots) {
-                        fit = fit && slot < slots;
-                        other_than_0 = other_than_0 || slot > 0;
-                      }
-                    });
-        return fit && other_than_0;
-      });
+  std::vector<SparseLayout> known = known_layouts(shape.with_slot, shape.dim, shape.key_bytes);
+  const bool both = !shape.with_slot && bytes > 0 && bytes % known[0].row_bytes() == 0 &&
+                    bytes % known[1].row_bytes() == 0;  // slot ids tell where there are some
+  if (both && shape.key_bytes == 0 && has_negative_keys(path, known[0], bytes)) std::swap(known[0], known[1]);
+  const SparseLayout layout = detect_layout(path, bytes, known, [&](const SparseLayout& candidate) {
+    // Slot ids of 4 bytes may be the upper halves of keys of 8, which are all 0: the whole file is asked for
+    // another.
+    const bool short_ids = candidate.slot_bytes == 4 && slots > 1;
+    const int64_t all = bytes / candidate.row_bytes();
+    bool fit = true, other_than_0 = !short_ids;
+    read_blocks(path, candidate, short_ids ? all : std::min(all, rows_per_block(candidate)),
+                [&](const SparseRows& rows) {
+                  for (const uint64_t slot : rows.slots) {
+                    fit = fit && slot < slots;
+                    other_than_0 = other_than_0 || slot > 0;
+                  }
+                });
+    return fit && other_than_0;
+  });
+  if (both)
+    log.info("note: the ", bytes, " bytes of ", kWhat, " '", path.string(), "' fit keys of 4 bytes and of 8: read as ",
+             layout.key_bytes, ", ",
+             shape.key_bytes == 0 ? "judging by its keys; \"input_key_type\" can say another width"
+                                  : "as \"input_key_type\" says");
   const int64_t rows = bytes / layout.row_bytes();
   read_blocks(path, layout, rows, take);
   return rows;
@@ -195,7 +216,7 @@ void save_sparse(const fs::path& path, Table& table, int key_bytes) {
     bytes.clear();
     for (size_t i = 0; i < block.keys.size(); ++i) {
       const int64_t key = block.keys[i];
-      if (key_bytes == 4 && (key < 0 || key > std::numeric_limits<uint32_t>::max()))
+      if (key_bytes == 4 && !fits_u32(key))
         throw Error(Kind::data,
                     cat("key ", key, " of table '", table.spec().name, "' does not fit the 4 bytes of a key in '",
                         path.string(), "': set \"input_key_type\" to \"I64\""));
@@ -219,8 +240,8 @@ void save_sparse(const fs::path& path, Table& table, int key_bytes) {
 }
 
 int64_t read_sparse(const fs::path& path, const SparseFileShape& shape,
-                    const std::function<void(const SparseRows&)>& take) {
-  return fs::is_directory(path) ? read_folder(path, shape, take) : read_file(path, shape, take);
+                    const std::function<void(const SparseRows&)>& take, const Log& log) {
+  return fs::is_directory(path) ? read_folder(path, shape, take) : read_file(path, shape, take, log);
 }
 
 namespace {
@@ -262,26 +283,35 @@ void load_marks(const fs::path& path, Table& table, int64_t in_model) {
              });
 }
 
-/// How many rows the file has.
+struct Loaded {
+  int64_t rows = 0;
+  bool wide_keys = false;  ///< a key does not fit 4 bytes
+};
+
 template <class Table>
-int64_t load_rows(const fs::path& path, Table& table, int key_bytes) {
+Loaded load_rows(const fs::path& path, Table& table, int key_bytes, const Log& log) {
   const TableSpec& spec = table.spec();
   const SparseFileShape shape{spec.identity_by_slot, spec.dim, spec.slots, key_bytes};
   const auto twice = [&](int64_t rows, int64_t different) {
     return Error(Kind::data,
                  cat(kWhat, " '", path.string(), "' has ", rows, " rows of ", different, " different keys"));
   };
+  bool wide_keys = false;
+  const auto load = [&](const SparseRows& part) {
+    import(table, path, part);
+    wide_keys = wide_keys || !std::all_of(part.keys.begin(), part.keys.end(), fits_u32);
+  };
   if (spec.direct.empty()) {
     HCTR_EXPECT(table.rows() == 0, "a sparse model file loaded into a table of ", table.rows(), " rows");
-    const int64_t rows = read_sparse(path, shape, [&](const SparseRows& part) { import(table, path, part); });
+    const int64_t rows = read_sparse(path, shape, load, log);
     if (table.rows() != rows) throw twice(rows, table.rows());
-    return rows;
+    return {rows, wide_keys};
   }
   const ops::DirectIndex index = spec.direct.index();
   std::vector<bool> loaded(static_cast<size_t>(spec.direct.rows() + 1));
   int64_t repeated = 0;
-  const int64_t rows = read_sparse(path, shape, [&](const SparseRows& part) {
-    import(table, path, part);
+  const auto load_direct = [&](const SparseRows& part) {
+    load(part);
     for (size_t i = 0; i < part.keys.size(); ++i) {
       const int64_t slot = part.slots.empty() ? 0
                                               : static_cast<int64_t>(part.slots[i]) *
@@ -291,24 +321,26 @@ int64_t load_rows(const fs::path& path, Table& table, int key_bytes) {
       repeated += loaded[row];
       loaded[row] = true;
     }
-  });
+  };
+  const int64_t rows = read_sparse(path, shape, load_direct, log);
   if (repeated > 0) throw twice(rows, rows - repeated);
-  return rows;
+  return {rows, wide_keys};
 }
 
 }  // namespace
 
 template <class Table>
-void load_sparse(const fs::path& path, Table& table, int key_bytes, bool with_marks) {
-  const int64_t rows = load_rows(path, table, key_bytes);
-  if (with_marks && table.spec().policy.keeps_marks()) load_marks(marks_path_beside(path), table, rows);
+bool load_sparse(const fs::path& path, Table& table, int key_bytes, bool with_marks, const Log& log) {
+  const Loaded loaded = load_rows(path, table, key_bytes, log);
+  if (with_marks && table.spec().policy.keeps_marks()) load_marks(marks_path_beside(path), table, loaded.rows);
+  return loaded.wide_keys;
 }
 
 bool has_marks(const fs::path& path) { return fs::exists(marks_path_beside(path)); }
 
 template void save_sparse(const fs::path&, EmbeddingTable&, int);
 template void save_sparse(const fs::path&, Embedding&, int);
-template void load_sparse(const fs::path&, EmbeddingTable&, int, bool);
-template void load_sparse(const fs::path&, Embedding&, int, bool);
+template bool load_sparse(const fs::path&, EmbeddingTable&, int, bool, const Log&);
+template bool load_sparse(const fs::path&, Embedding&, int, bool, const Log&);
 
 }  // namespace hctr

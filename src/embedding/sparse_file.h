@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "embedding/embedding.h"
 
 namespace hctr {
@@ -19,7 +20,7 @@ struct SparseLayout {
   int64_t row_bytes() const { return key_bytes + slot_bytes + dim * 4; }
 };
 
-/// The layouts that versions of HugeCTR wrote such files in, those with keys of `key_bytes` first.
+/// The layouts that versions of HugeCTR wrote such files in, those with keys of `key_bytes` first. 0: those of 8.
 std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_bytes);
 
 /// The layout of a file of `bytes` bytes: the first known one whose rows fill it. Slot ids tell further: `slot_ids_fit`
@@ -40,13 +41,14 @@ struct SparseRows {
 struct SparseFileShape {
   bool with_slot = false;
   int64_t dim = 0, slots = 0;
-  int key_bytes = 8;  ///< decides where a size fits several layouts
+  int key_bytes = 8;  ///< of the layout to take where a size fits several; 0: keys of 8 bytes, unless many of them would be negative
 };
 
 /// Calls take(rows) for all rows of a file of any known layout, or of a folder of version 3.1, block by block. Returns
-/// how many there are. Errors: Error(io); Error(data) naming file and size when the content cannot be.
+/// how many there are. The log says so when the size of the file fits keys of both widths. Errors: Error(io);
+/// Error(data) naming file and size when the content cannot be.
 int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&,
-                    const std::function<void(const SparseRows&)>& take);
+                    const std::function<void(const SparseRows&)>& take, const Log& = Log::silent());
 
 /// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files; of a table that keeps marks
 /// of its rows also those, beside it (marks_file.h). The file appears complete or not at all. `key_bytes` 8, or 4 for
@@ -59,9 +61,9 @@ void save_sparse(const std::filesystem::path&, Table&, int key_bytes);
 /// Loads what read_sparse() reads into a table that has no rows yet. A table with direct keys has them all: those that
 /// the file lacks stay as they started. Marks that stand beside the file are loaded into a table that keeps such.
 /// Errors: its own; Error(data) when a key stands there twice. Every rank of an Embedding reads the file and keeps its
-/// own rows.
+/// own rows. Returns whether a key of the file does not fit 4 bytes.
 template <class Table>
-void load_sparse(const std::filesystem::path&, Table&, int key_bytes, bool with_marks);
+bool load_sparse(const std::filesystem::path&, Table&, int key_bytes, bool with_marks, const Log& = Log::silent());
 /// Whether marks stand beside the file.
 bool has_marks(const std::filesystem::path&);
 template <class Table>

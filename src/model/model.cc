@@ -24,7 +24,10 @@ std::vector<int64_t> kept_keys(const SparseInput& input, int64_t slots) {
   return keys;
 }
 
-int key_bytes(const SolverSection& solver) { return solver.input_key_type == KeyType::i32 ? 4 : 8; }
+/// Of the keys in model files, as the config says; 0: it does not.
+int stated_key_bytes(const SolverSection& solver) {
+  return !solver.input_key_type ? 0 : *solver.input_key_type == KeyType::i32 ? 4 : 8;
+}
 
 }  // namespace
 
@@ -235,7 +238,10 @@ std::optional<ops::LossScale> Model::loss_scale() const {
   return scaler_ ? std::optional(scaler_->read(runtime_.compute_stream())) : std::nullopt;
 }
 
-std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_t iteration) {
+std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_t iteration, int data_key_bytes) {
+  const int stated = stated_key_bytes(config_.solver), key_bytes = stated > 0          ? stated
+                                                                   : wide_keys_loaded_ ? 8
+                                                                                       : data_key_bytes;
   comm_.barrier();  // from here on ranks wait as long as writing takes
   std::vector<std::filesystem::path> files = {cat(prefix, "_dense_", iteration, ".model")};
   const bool writes = comm_.rank() == 0;  // what all ranks have alike
@@ -243,7 +249,7 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
   for (size_t e = 0; e < tables_.size(); ++e) {
     files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
     if (writes)
-      save_sparse(files.back(), *tables_[e], key_bytes(config_.solver));
+      save_sparse(files.back(), *tables_[e], key_bytes);
     else
       tables_[e]->export_rows(false, [](const RowBlock&) {});  // to rank 0
     if (tables_[e]->spec().policy.keeps_marks()) files.push_back(marks_path_beside(files.back()));
@@ -256,7 +262,7 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
   return files;
 }
 
-void Model::load() {
+void Model::load(const Log& log) {
   // Whether marks are loaded is for one rank to say, for all must load them.
   const auto with_marks = [&](const std::string& file) {
     return comm_.broadcast(has_marks(file) ? "yes" : "", 0) == "yes";
@@ -268,8 +274,8 @@ void Model::load() {
       state_.load(path, runtime_.compute_stream());
   }
   for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)
-    load_sparse(config_.solver.sparse_model_file[e], *tables_[e], key_bytes(config_.solver),
-                with_marks(config_.solver.sparse_model_file[e]));
+    wide_keys_loaded_ |= load_sparse(config_.solver.sparse_model_file[e], *tables_[e], stated_key_bytes(config_.solver),
+                                     with_marks(config_.solver.sparse_model_file[e]), log);
 }
 
 }  // namespace hctr

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "comm/communicator.h"
 #include "model/config.h"
 #include "model/embedding_schedule.h"
@@ -85,10 +86,11 @@ class Model {
 
   /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and where layers carry
   /// statistics <prefix>_dense_<iteration>.model.ntp.json; returns their paths, the dense model first. Work queued
-  /// before is finished first.
-  std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration);
+  /// before is finished first. Keys are as wide as the config says; where it does not, as `data_key_bytes`, or 8 when a
+  /// loaded key needs them.
+  std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration, int data_key_bytes = 8);
   /// Loads what the solver section names, and the statistics of layers where their file lies beside the dense model.
-  void load();
+  void load(const Log& = Log::silent());
 
  private:
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
@@ -113,6 +115,7 @@ class Model {
   Network evaluation_;
   SideStream side_stream_;
   Embeddings tables_;
+  bool wide_keys_loaded_ = false;  // a loaded model has keys that 4 bytes do not hold
   std::unique_ptr<EmbeddingSchedule> schedule_;
 };
 

@@ -138,7 +138,8 @@ Schema<SolverSection> solver_schema() {
            between(0, 1))
       .part("group_by", &S::group_by, group_schema(), "where the group of a sample stands, for GroupedAUC", false)
       .opt("input_key_type", &S::input_key_type,
-           "width of keys in data and model files; left out: data files tell, models get I64")
+           "width of keys in data and model files; left out: data files tell, and models get the "
+           "width of their keys: I32 for Norm, Raw and Parquet data with keys of 32 bits, else I64")
       .opt("i64_input_key", &S::i64_input_key, "another spelling of input_key_type: true is I64, false is I32")
       .opt("seed", &S::seed, "of all random numbers: equal seeds give equal models", Range{})
       .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")

@@ -1,5 +1,6 @@
 #include "train/run_folder.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/error.h"
@@ -7,6 +8,8 @@
 
 namespace hctr {
 namespace {
+
+constexpr const char* kMetrics = "metrics.jsonl";
 
 fs::path new_folder(const fs::path& config) {
   char time[32];
@@ -17,6 +20,28 @@ fs::path new_folder(const fs::path& config) {
   std::string name = base;
   for (int n = 2; fs::exists(name); ++n) name = cat(base, "-", n);
   return name;
+}
+
+/// Renames a folder that holds an earlier run.
+void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const Log& log) {
+  const fs::path folder = (path / "").lexically_normal().parent_path();  // without a slash at the end
+  fs::path to;
+  for (int n = 1; to.empty() || fs::exists(to); ++n) to = cat(folder.string(), ".", n);
+  const fs::path whole = fs::weakly_canonical(folder);
+  for (const fs::path& input : inputs) {
+    const fs::path file = fs::weakly_canonical(input);
+    if (const auto [end, rest] = std::mismatch(whole.begin(), whole.end(), file.begin(), file.end());
+        end == whole.end())
+      throw Error(Kind::config, cat("'", input.string(), "' lies in the run folder '", folder.string(),
+                                    "', which holds an earlier run and would be moved to '", to.string(),
+                                    "': give another --run-dir"));
+  }
+  std::error_code error;
+  fs::rename(folder, to, error);
+  if (error)
+    throw Error(Kind::io, cat("cannot move the run folder '", folder.string(), "' of an earlier run to '", to.string(),
+                              "': ", error.message(), "; give another --run-dir"));
+  log.info("The run folder '", folder.string(), "' held an earlier run: it is moved to '", to.string(), "'.");
 }
 
 Json numbers(const std::map<std::string, double>& values) {
@@ -37,20 +62,21 @@ Json counts(const std::map<std::string, std::map<std::string, int64_t>>& of_tabl
 
 }  // namespace
 
-RunFolder::RunFolder(const fs::path& wanted, const fs::path& config)
+RunFolder::RunFolder(const fs::path& wanted, const fs::path& config, const std::vector<fs::path>& inputs,
+                     const Log& log)
     : path_(wanted.empty() ? new_folder(config) : wanted) {
+  if (fs::exists(path_ / kMetrics)) move_away(path_, inputs, log);
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) throw Error(Kind::io, cat("cannot create the run folder '", path_.string(), "': ", error.message()));
-  metrics_.open(path_ / "metrics.jsonl", std::ios::trunc);
-  if (!metrics_) throw Error(Kind::io, cat("cannot write '", (path_ / "metrics.jsonl").string(), "'"));
+  metrics_.open(path_ / kMetrics, std::ios::trunc);
+  if (!metrics_) throw Error(Kind::io, cat("cannot write '", (path_ / kMetrics).string(), "'"));
 }
 
 void RunFolder::add_metrics(const Json& line) {
   if (path_.empty()) return;
   metrics_ << line.text() << '\n' << std::flush;
-  if (!metrics_)
-    throw Error(Kind::io, cat("cannot write '", (path_ / "metrics.jsonl").string(), "'; is the disk full?"));
+  if (!metrics_) throw Error(Kind::io, cat("cannot write '", (path_ / kMetrics).string(), "'; is the disk full?"));
 }
 
 void RunFolder::write_config(const Json& effective) const {

@@ -1,15 +1,19 @@
 // The folder a run leaves: metrics.jsonl, summary.json, config.json and the final model.
 //
-//   metrics.jsonl   a JSON object a line; the first has "kind": "start" and "schema", then "train", "eval" and "table",
-//   last "end" summary.json    what TrainSummary holds, with "schema" config.json     the config with every default
-//   filled in plan.json       on several ranks, which of them has which embedding rows final_*.model   the final model,
-//   in the classic layouts
+//   metrics.jsonl   a JSON object a line: the first has "kind": "start" and "schema", then "train", "eval" and "table"
+//                   lines, the last "end"
+//   summary.json    the fields of TrainSummary, with "schema"
+//   config.json     the config with every default filled in
+//   plan.json       on several ranks: which rank has which embedding rows
+//   final_*.model   the final model, in the classic layouts
 #pragma once
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "base/log.h"
 #include "config/json.h"
 #include "hctr/solver.h"
 
@@ -20,10 +24,13 @@ inline constexpr int64_t kRunSchema = 1;
 
 class RunFolder {
  public:
-  /// Nowhere: what is written to it is dropped. Of ranks that do not speak for the run.
+  /// No folder: what is written to it is dropped. For ranks other than 0.
   RunFolder() = default;
-  /// Creates `wanted`, or a new folder under runs/ named after the config and the time. Errors: Error(io).
-  RunFolder(const std::filesystem::path& wanted, const std::filesystem::path& config);
+  /// Creates `wanted`, or a new folder under runs/ named after the config and the time. A folder that holds an earlier
+  /// run is moved to `wanted`.1 (.2, ...) first, and the log says so. `inputs`: files the run will read. Errors:
+  /// Error(io); Error(config) when an input lies in the folder that would be moved.
+  RunFolder(const std::filesystem::path& wanted, const std::filesystem::path& config,
+            const std::vector<std::filesystem::path>& inputs, const Log& log);
 
   const std::filesystem::path& path() const { return path_; }
   /// Appends a line to metrics.jsonl and flushes it. Errors: Error(io).

@@ -39,7 +39,7 @@ class Run {
         eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
         model_(config, runtime_, comm, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kSlots,
                agree_on_plan(config, runtime_, comm, folder, log)) {
-    model_.load();
+    model_.load(log);
     trainer_ = std::make_unique<Trainer>(config, runtime_, comm, model_, layout_, log);
     if (!config.data.eval_source.empty())
       evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm, model_, eval_layout_, log);
@@ -60,8 +60,9 @@ class Run {
     const SolverSection& solver = config_.solver;
     const int64_t per_epoch = trainer_->samples_in_set();
     const int64_t in_all = solver.max_iter ? *solver.max_iter * solver.batchsize : *solver.num_epochs * per_epoch;
-    log_.info("Training on ", with_unit_prefix(static_cast<double>(in_all)), " samples (",
-              with_unit_prefix(static_cast<double>(per_epoch)), " in the set), ", model_.dense_parameters(),
+    const char* about = trainer_->samples_estimated() ? "about " : "";
+    log_.info("Training on ", solver.max_iter ? "" : about, with_unit_prefix(static_cast<double>(in_all)), " samples (",
+              about, with_unit_prefix(static_cast<double>(per_epoch)), " in the set), ", model_.dense_parameters(),
               " dense parameters, activations ", name_of(solver.mixed_precision.activations),
               ". Run folder: ", folder_.path().string());
     Reporter report(log_, folder_, in_all);
@@ -107,11 +108,13 @@ class Run {
     return or_save(cat("training iteration ", summary_.iterations + 1),
                    [&] { return trainer_->step(summary_.iterations, rate); });
   }
+  std::vector<fs::path> save_model() {
+    return model_.save(config_.solver.snapshot_prefix, summary_.iterations, trainer_->key_bytes());
+  }
   /// Says where, or why it could not.
   std::string save_after_error() {
     try {
-      return cat("iteration ", summary_.iterations, " is saved as ",
-                 model_.save(config_.solver.snapshot_prefix, summary_.iterations).front().string());
+      return cat("iteration ", summary_.iterations, " is saved as ", save_model().front().string());
     } catch (const Error& error) {
       return cat("iteration ", summary_.iterations, " could not be saved: ", error.what());
     }
@@ -222,7 +225,7 @@ class Run {
       log_.warning(summary_.skipped_records, summary_.skipped_records == 1 ? " bad record was" : " bad records were",
                    " left out");
     if (!last_snapshot_ || last_snapshot_->first != summary_.iterations) {
-      last_snapshot_ = {summary_.iterations, model_.save(config_.solver.snapshot_prefix, summary_.iterations)};
+      last_snapshot_ = {summary_.iterations, save_model()};
       report_unsaved(report);
     }
     or_save("ending training", [&] { model_.check_keys(); });
@@ -272,6 +275,19 @@ Log errors_alone(const Log& log) {
   });
 }
 
+/// The files that the config names for reading.
+std::vector<fs::path> input_files(const TrainOptions& options, const Config& config) {
+  const SolverSection& solver = config.solver;
+  std::vector<fs::path> files = {options.config};
+  for (const std::string& file : {solver.dense_model_file, solver.placement_file, config.data.source,
+                                  config.data.eval_source, config.data.feature_spec})
+    if (!file.empty()) files.emplace_back(file);
+  files.insert(files.end(), solver.sparse_model_file.begin(), solver.sparse_model_file.end());
+  for (const EmbeddingEntry& embedding : config.embeddings)
+    if (const std::string& keys = embedding.section.hparam.frequent_keys; !keys.empty()) files.emplace_back(keys);
+  return files;
+}
+
 /// The ranks of this process.
 TrainSummary train_here(const TrainOptions& options, Processes* others, const Log& log) {
   const ProcessPlace place = others ? ProcessPlace{others->process(), others->count()} : ProcessPlace{};
@@ -288,7 +304,9 @@ TrainSummary train_here(const TrainOptions& options, Processes* others, const Lo
   Job job(devices, others, std::chrono::seconds(options.comm_timeout), log);
   if (job.ranks() > 1 && speaks)
     log.info(job.ranks(), " ranks in ", place.processes, place.processes == 1 ? " process." : " processes.");
-  RunFolder folder = speaks ? RunFolder(options.run_dir, options.config) : RunFolder(), nowhere;
+  RunFolder folder =
+                speaks ? RunFolder(options.run_dir, options.config, input_files(options, config), log) : RunFolder(),
+            nowhere;
   folder.write_config(config.effective);
   TrainSummary summary{.rank = job.first_rank()};
   job.run([&](Communicator& comm, Device device) {

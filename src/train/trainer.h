@@ -37,6 +37,9 @@ class Trainer {
 
   int64_t skipped_records() const { return reader_->skipped_records(); }
   int64_t samples_in_set() const { return reader_->samples(); }
+  bool samples_estimated() const { return reader_->samples_estimated(); }
+  /// Bytes that the keys of the batches so far fit: 4 or 8.
+  int key_bytes() const { return reader_->key_bytes(); }
 
   static constexpr int kSlots = 3;  // one being filled, one being prepared, one computing
 

@@ -116,6 +116,67 @@ TEST_F(Training, CpuAndGpuAgreeOnTheLoss) {
   for (size_t i = 0; i < cpu.size(); ++i) EXPECT_NEAR(gpu[i] / cpu[i], 1, 1e-3) << "display " << i;
 }
 
+TEST_F(Training, ModelsHaveKeysAsWideAsTheData) {
+  const std::string of_32 = with_change(small_config(), "\"seed\": 7", "\"seed\": 7, \"input_key_type\": \"I32\"");
+  const std::vector<std::string> keys = {"--vocabulary", "31", "--interactions", "0", "--force"};  // one width fits
+  make_data(folder_.path(), "config.json", 20000, 5000, keys);
+  train_well(with_change(small_config(), "\"out/\"", "\"wide/\""), "wide");
+  const auto rows = [&](const std::string& out, int key_bytes) {
+    const auto bytes = static_cast<int64_t>(fs::file_size(folder_ / out / "1_sparse_60.model"));
+    EXPECT_EQ(bytes % (key_bytes + 8 + 20), 0) << out;
+    return bytes / (key_bytes + 8 + 20);
+  };
+  const int64_t expected = rows("wide", 8);
+  // The same samples with keys of 32 bits.
+  write_file(folder_ / "config32.json", of_32);
+  make_data(folder_.path(), "config32.json", 20000, 5000, keys);
+  train_well(with_change(small_config(), "\"out/\"", "\"narrow/\""), "narrow");
+  EXPECT_EQ(rows("narrow", 4), expected);
+  train_well(with_change(with_change(small_config(), "\"out/\"", "\"asked/\""), "\"seed\": 7",
+                         "\"seed\": 7, \"input_key_type\": \"I32\""),
+             "asked");
+  EXPECT_EQ(model("asked"), model("narrow")) << "what I32 gives";
+  // Both load, whatever the config says.
+  for (const std::string type : {"", "I32"})
+    for (const std::string from : {"wide", "narrow"}) {
+      const std::string load = R"("seed": 7, "dense_model_file": ")" + from + R"(/_dense_60.model",
+          "sparse_model_file": [")" + from + R"(/0_sparse_60.model", ")" + from + R"(/1_sparse_60.model"])" +
+                               (type.empty() ? "" : R"(, "input_key_type": ")" + type + "\"");
+      train_well(with_change(with_change(small_config(), "\"out/\"", "\"more/\""), "\"seed\": 7", load),
+                 from + "-" + type);
+      EXPECT_EQ(rows("more", 4), expected);
+    }
+}
+
+TEST_F(Training, AnEarlierRunIsMovedAway) {
+  train_well(small_config(), "run");
+  const std::string first = read_file(folder_ / "run" / "metrics.jsonl");
+  write_file(folder_ / "run" / "notes.txt", "mine");
+  const Outcome second = train(small_config(), "run", {"--seed", "8"});
+  EXPECT_EQ(second.exit_code, 0);
+  EXPECT_NE(second.err.find("The run folder 'run' held an earlier run: it is moved to 'run.1'."), std::string::npos)
+      << second.err;
+  EXPECT_EQ(read_file(folder_ / "run.1" / "metrics.jsonl"), first);
+  EXPECT_EQ(read_file(folder_ / "run.1" / "notes.txt"), "mine");
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "notes.txt"));
+  EXPECT_NE(model("run"), model("run.1"));
+  write_file(folder_ / "config.json", small_config());
+  const Outcome slash =
+      run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run/"}, folder_.path());
+  EXPECT_NE(slash.err.find("it is moved to 'run.2'."), std::string::npos) << slash.err;
+  EXPECT_EQ(model("run"), model("run.1"));
+  // What the run is to read is not moved away.
+  write_file(folder_ / "config.json", with_change(small_config(), "\"seed\": 7",
+                                                  R"("seed": 7, "dense_model_file": "run/final__dense_60.model")"));
+  const Outcome refused = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run"}, folder_.path());
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_NE(refused.err.find("'run/final__dense_60.model' lies in the run folder 'run', which holds an earlier run and "
+                             "would be moved to 'run.3': give another --run-dir"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "final__dense_60.model"));
+}
+
 TEST_F(Training, EverySpellingOfTheSameConfigTrainsTheSameModel) {
   std::string old = small_config();
   old = with_change(old, "\"learning_rate\"", "\"alpha\"");

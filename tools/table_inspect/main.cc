@@ -106,7 +106,9 @@ void inspect(const Arguments& given) {
   const size_t input = wire(config, config.solver.batchsize, problems).embedding_inputs[which];
   const bool by_slot = section.identity_by_slot();
   const SparseFileShape shape{by_slot, section.dim, config.data.sparse[input].slot_num,
-                              config.solver.input_key_type == KeyType::i32 ? 4 : 8};
+                              !config.solver.input_key_type                   ? 0
+                              : *config.solver.input_key_type == KeyType::i32 ? 4
+                                                                              : 8};
 
   KeyCounts counts;
   if (given.count > 0) counts = count_keys(config, input, by_slot, given.count, log);
@@ -119,13 +121,14 @@ void inspect(const Arguments& given) {
   norms.want(noted);
   int64_t met = 0;
   RowsRead progress("reading the table");
-  read_sparse(given.file, shape, [&](const SparseRows& part) {
+  const auto add = [&](const SparseRows& part) {
     summary.add(part);
     norms.take_from(part, shape.dim);
     for (size_t i = 0; given.count > 0 && i < part.keys.size(); ++i)
       if (counts.of(part.slots.empty() ? 0 : part.slots[i], part.keys[i]) > 0) ++met;
     progress.add(static_cast<int64_t>(part.keys.size()), part.of);
-  });
+  };
+  read_sparse(given.file, shape, add, log);
   progress.finish();
 
   std::printf("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), section.top().c_str(),

@@ -27,6 +27,7 @@ class FeatureSet : public SampleSet {
 
   const std::vector<fs::path>& files() const override { return files_; }
   int64_t samples() const override { return samples_; }
+  bool samples_estimated() const override { return !most_ && !plan_.rows; }
   std::unique_ptr<Cutter> open(size_t, FilePosition from) override {
     return std::make_unique<FeatureCutter>(plan_, from.record, most_);
   }

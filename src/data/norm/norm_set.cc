@@ -1,5 +1,7 @@
 #include "data/norm/norm_set.h"
 
+#include <atomic>
+
 #include "base/error.h"
 #include "data/io/file_list.h"
 #include "data/io/set_files.h"
@@ -27,6 +29,7 @@ class NormSet : public SampleSet {
   std::unique_ptr<Cutter> open(size_t file, FilePosition from) override {
     // Found once. Threads need no lock for it: each parses only chunks that it cut itself, after this.
     if (!infos_[file]) infos_[file] = std::make_shared<const NormInfo>(read_norm_info(files_[file], demands_));
+    if (const int bytes = infos_[file]->key_bytes; bytes > key_bytes_) key_bytes_ = bytes;
     return std::make_unique<NormCutter>(infos_[file], from);
   }
 
@@ -46,6 +49,7 @@ class NormSet : public SampleSet {
     };
     return std::make_unique<NormParser>(*this);
   }
+  int key_bytes() const override { return key_bytes_ == 0 ? 8 : key_bytes_.load(); }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
@@ -54,6 +58,7 @@ class NormSet : public SampleSet {
   std::vector<fs::path> files_;
   std::vector<std::shared_ptr<const NormInfo>> infos_;  // by file; null: not opened yet
   int64_t samples_ = 0;
+  std::atomic<int> key_bytes_ = 0;  // the widest of the files opened; 0: none
 };
 
 void check_norm_section(const DataSection& section, const std::string& pointer, Problems& problems) {

@@ -107,6 +107,23 @@ std::string_view digits_at(ParquetType type, const ParquetValues& values, int64_
 
 }  // namespace
 
+bool ParquetPlan::keys_fit_u32(const ParquetFileInfo& info, const std::vector<int64_t>& fields) const {
+  const size_t first = labels.size() + dense.size();
+  for (size_t s = 0; s < slots.size(); ++s) {
+    const ParquetSlot& slot = slots[s];
+    const ParquetType type = info.fields[fields[first + s]].type;
+    int64_t largest = 0;  // of keys that are not negative
+    if (type == ParquetType::i8 || type == ParquetType::i16 || type == ParquetType::i32)
+      largest = std::numeric_limits<int32_t>::max();
+    else if (type == ParquetType::u8 || type == ParquetType::u16 || type == ParquetType::u32)
+      largest = std::numeric_limits<uint32_t>::max();
+    const bool plain = largest > 0 && slot.rule.keys.value_or(KeyRule::number) == KeyRule::number &&
+                       slot.rule.fallback.value_or("").empty();
+    if (!plain || slot.offset > std::numeric_limits<uint32_t>::max() - largest) return false;
+  }
+  return true;
+}
+
 ParquetValues part_of(ParquetType type, ParquetValues values, int64_t begin, int64_t end) {
   values.rows = end - begin;
   values.valid_rows_at += begin;

@@ -116,6 +116,7 @@ class ParquetSet : public SampleSet {
       const std::shared_ptr<ParquetFile> file = open_parquet(path);
       if (in_folder) check_rows(*in_folder, path, file->info().rows);
       fields_.push_back(parquet_fields(plan_, file->info(), path, in_folder ? in_folder->path : fs::path()));
+      if (!plan_.keys_fit_u32(file->info(), fields_.back())) key_bytes_ = 8;
       samples_ += file->info().rows;
     }
     if (samples_ == 0)
@@ -128,6 +129,7 @@ class ParquetSet : public SampleSet {
     return std::make_unique<ParquetCutter>(open_parquet(files_[file]), files_[file], fields_[file], from);
   }
   std::unique_ptr<Parser> parser() const override { return std::make_unique<ParquetParser>(plan_, policy_); }
+  int key_bytes() const override { return key_bytes_; }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
@@ -146,6 +148,7 @@ class ParquetSet : public SampleSet {
   ParquetPlan plan_;
   std::vector<std::vector<int64_t>> fields_;  // of each file: the fields of the plan's columns
   int64_t samples_ = 0;
+  int key_bytes_ = 4;
 };
 
 void check_parquet_section(const DataSection& section, const std::string& pointer, Problems& problems) {

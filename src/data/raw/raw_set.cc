@@ -107,6 +107,10 @@ class RawSet : public SampleSet, public RowMap {
     };
     return std::make_unique<RawParser>(*this);
   }
+  int key_bytes() const override {
+    constexpr int64_t kMostSum = int64_t{1} << 31;  // keys are below 2^31 in the file, and below 2^32 with the sum
+    return shape_.key_bytes == 4 && (shape_.offsets.empty() || shape_.offsets.back() <= kMostSum) ? 4 : 8;
+  }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
   const RowMap* row_map() const override { return policy_ == BadRecordPolicy::skip ? nullptr : this; }
 

@@ -74,6 +74,10 @@ int64_t Reader::parsed_rows() const { return run_->parsed_rows(); }
 
 ReaderPosition Reader::next_pass() const { return {.pass = position_.pass + 1, .bad_records = skipped_}; }
 
+bool Reader::samples_estimated() const { return set_->samples->samples_estimated(); }
+
+int Reader::key_bytes() const { return set_->samples->key_bytes(); }
+
 int64_t Reader::samples() const { return set_->samples->samples(); }
 
 }  // namespace hctr

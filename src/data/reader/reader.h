@@ -86,6 +86,9 @@ class Reader {
 
   /// Samples in the set, as SampleSet::samples().
   int64_t samples() const;
+  bool samples_estimated() const;
+  /// Bytes that the keys delivered so far fit: 4 or 8.
+  int key_bytes() const;
   /// Records left out up to the last row delivered; those of earlier passes count again.
   int64_t skipped_records() const { return skipped_; }
   /// Rows parsed since the start or the last reset(), with those of batches that are not delivered yet.

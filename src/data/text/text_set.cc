@@ -39,11 +39,13 @@ class TextSet : public SampleSet {
         files_(text_files(source.path, log)),
         known_(files_.size()) {
     know(0);
-    samples_ = source.num_samples > 0 ? source.num_samples : estimate();
+    estimated_ = source.num_samples <= 0;
+    samples_ = estimated_ ? estimate() : source.num_samples;
   }
 
   const std::vector<fs::path>& files() const override { return files_; }
   int64_t samples() const override { return samples_; }
+  bool samples_estimated() const override { return estimated_; }
 
   std::unique_ptr<Cutter> open(size_t file, FilePosition from) override {
     know(file);
@@ -107,6 +109,7 @@ class TextSet : public SampleSet {
   std::vector<TextFile> known_;
   double bytes_per_record_ = 1;
   int64_t samples_ = 0;
+  bool estimated_ = false;
 };
 
 class TextChunkParser : public Parser {

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "support/test_log.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 #include "table_rig.h"
@@ -117,6 +118,47 @@ TEST(SparseFileLayoutTest, FilesOfEveryVersionAreRecognised) {
   for (uint32_t i = 0; i < 12; ++i) rows += packed(i + 100, uint64_t{i % 3}, 1.0f, 2.0f);
   write(folder / "many", rows);
   EXPECT_EQ(loaded(spec_of(true), folder / "many", 8).substr(0, 13), "100/0: 1, 2; ");
+}
+
+TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
+  const TemporaryFolder folder;
+  std::string wide, narrow;  // 48 bytes each: 4 rows of 12, or 6 of 8
+  for (int64_t i = 0; i < 4; ++i) wide += packed(int64_t{100} + i, i % 2 ? 0.5f : -0.5f);
+  for (uint32_t i = 0; i < 6; ++i) narrow += packed(100 + i, i % 2 ? 0.5f : -0.5f);
+  const auto rows = [&](const std::string& bytes, int key_bytes, const std::string& how) {
+    write(folder / "x", bytes);
+    TestLog log;
+    int64_t keys = 0;
+    bool right = true;
+    read_sparse(
+        folder / "x", {false, 1, 1, key_bytes},
+        [&](const SparseRows& some) {
+          for (const int64_t key : some.keys) right = right && key == 100 + keys++;
+        },
+        log.log());
+    EXPECT_EQ(log.lines(), std::vector<std::string>{cat("note: the 48 bytes of sparse model file '",
+                                                        (folder / "x").string(),
+                                                        "' fit keys of 4 bytes and of 8: read as ", how)});
+    return right ? keys : -1;
+  };
+  const std::string judged = ", judging by its keys; \"input_key_type\" can say another width",
+                    stated = ", as \"input_key_type\" says";
+  EXPECT_EQ(rows(wide, 0, "8" + judged), 4);
+  EXPECT_EQ(rows(narrow, 0, "4" + judged), 6);
+  EXPECT_EQ(rows(wide, 8, "8" + stated), 4);
+  EXPECT_EQ(rows(narrow, 4, "4" + stated), 6);
+  // One width alone fits: nothing is said, whatever the config says.
+  for (const int key_bytes : {0, 4, 8}) {
+    write(folder / "x", wide + packed(int64_t{104}, 1.0f));
+    TestLog log;
+    TableRig rig(kCpu, spec_of(false, 1));
+    EXPECT_FALSE(load_sparse(folder / "x", *rig.table, key_bytes, false, log.log()));
+    EXPECT_EQ(rig.table->rows(), 5);
+    EXPECT_TRUE(log.lines().empty());
+  }
+  write(folder / "x", packed(int64_t{1} << 32, 1.0f));
+  TableRig rig(kCpu, spec_of(false, 1));
+  EXPECT_TRUE(load_sparse(folder / "x", *rig.table, 0, false)) << "a key that 4 bytes do not hold";
 }
 
 TEST(SparseFileLayoutTest, AFolderOfVersion31) {

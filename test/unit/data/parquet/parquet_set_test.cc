@@ -405,6 +405,19 @@ TEST_F(Parquet, APieceThatFailsStopsThoseBehindItAndNoneBefore) {
   EXPECT_SAYS(message_of([&] { group.read(0, 2); }), "row group 1: rows before could not be read");
 }
 
+TEST_F(Parquet, KeysFitFourBytesWhereColumnsHave) {
+  const auto key_bytes = [&](const Column& slot, const std::vector<int64_t>& sizes = {}) {
+    write(slot);
+    DataSection section = one_slot();
+    section.slot_size_array = sizes;
+    return open_parquet_set(section, {file.string(), 0}, KeyWidth::detect, Log::silent())->key_bytes();
+  };
+  EXPECT_EQ(key_bytes(numbers("s0", ParquetType::i64, kThree)), 8);
+  EXPECT_EQ(key_bytes(numbers("s0", ParquetType::i32, std::vector<int32_t>{7, 8, 9})), 4);
+  EXPECT_EQ(key_bytes(numbers("s0", ParquetType::u32, std::vector<uint32_t>{7, 8, 9}), {int64_t{1} << 33}), 4)
+      << "nothing is added to the first slot";
+}
+
 TEST_F(Parquet, APieceThatNobodyReadsLeavesNobodyWaiting) {
   write(numbers("s0", ParquetType::i64, std::vector<int64_t>(3 * kParquetPieceRows, 7)));
   const auto set = open_parquet_set(one_slot(), {file.string(), 0}, KeyWidth::detect, Log::silent());

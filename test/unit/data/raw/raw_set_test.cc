@@ -72,6 +72,19 @@ TEST(RawSet, WiderKeysAreReadWhereTheyWereAskedForAndFit) {
   EXPECT_EQ(BatchView(layout, memory.data()).tables[1].keys[1 * 50 + 3], int64_t{1} << 40);
 }
 
+TEST(RawSet, KeysFitFourBytesUnlessSlotSizesAreTooLarge) {
+  const Folder folder;
+  DataSection section = raw_section(true);
+  put_bytes(folder / "all", raw_bytes(rows_of(section, 50), true));
+  const auto key_bytes = [&](const std::vector<int64_t>& sizes) {
+    section.slot_size_array = sizes;
+    return open_raw_set(section, {(folder / "all").string(), 0}, KeyWidth::detect, Log::silent())->key_bytes();
+  };
+  EXPECT_EQ(key_bytes({}), 4);
+  EXPECT_EQ(key_bytes({10, 0, (int64_t{1} << 31) - 10, 0, 1 << 30}), 4);
+  EXPECT_EQ(key_bytes({10, 0, (int64_t{1} << 31) - 9, 0, 1 << 30}), 8);
+}
+
 TEST(RawSet, NoMoreThanNumSamplesAreRead) {
   const Folder folder;
   const DataSection section = raw_section(true);
