@@ -1,4 +1,4 @@
-// The one exception type, and what tells its kinds apart.
+// The exception type of the program and its kinds.
 #pragma once
 
 #include <stdexcept>
@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// What went wrong, as far as a caller may want to react differently. Each kind has an exit code.
+/// The kind of an error. Each kind has an exit code.
 enum class Kind {
   usage,        ///< the command line
   config,       ///< the JSON file
@@ -15,7 +15,7 @@ enum class Kind {
   io,           ///< a file that cannot be opened, read or written
   device,       ///< a GPU or its driver
   comm,         ///< another rank
-  bug,          ///< a promise between functions of this program was broken
+  bug,          ///< a contract between functions of this program was broken
   interrupted,  ///< the user asked to stop
 };
 
@@ -25,7 +25,7 @@ std::string_view kind_name(Kind);
 /// The process exit code of a kind: usage 2, config 3, data 4, io 5, device 6, comm 7, bug 1, interrupted 130.
 int exit_code(Kind);
 
-/// An error with a message for the user. Context is appended on the way out, one line per level.
+/// An error with a message for the user. Callers append context, one line per level.
 class Error : public std::runtime_error {
  public:
   Error(Kind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}

@@ -1,8 +1,7 @@
 // The byte layouts of the files this program shares with others: data sets, file lists, model files.
 //
-// All numbers are little-endian and packed without padding. Layouts marked "HugeCTR" are those of HugeCTR 2.x and are
-// kept for good. Files marked "ours" carry a "schema" number, raised when a reader of the older kind would misread
-// them.
+// All numbers are little-endian and packed without padding. Layouts marked "HugeCTR" are those of HugeCTR 2.x and do
+// not change. Files marked "ours" have a "schema" number, which is raised when older readers would misread them.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// The program: flags, signals, exit codes. Catches once, here.
+// The program: command line, signals, exit codes. The only place that catches errors.
 #include <unistd.h>
 
 #include <atomic>
@@ -18,13 +18,13 @@ namespace {
 std::atomic<bool> stop_asked{false};
 
 void on_signal(int number) {
-  if (stop_asked.exchange(true)) std::_Exit(128 + number);  // asked twice: at once
-  constexpr char text[] = "\nStopping after the step under way; once more stops at once.\n";
+  if (stop_asked.exchange(true)) std::_Exit(128 + number);  // the second signal ends the program at once
+  constexpr char text[] = "\nStopping after the current step; a second signal stops at once.\n";
   (void)!::write(STDERR_FILENO, text, sizeof text - 1);
 }
 
-/// An en dash or em dash where a minus belongs comes from pasting out of a formatted document.
-void look_for_pasted_dashes(int argc, char** argv) {
+/// Options pasted from formatted documents may begin with an en dash or em dash.
+void check_for_pasted_dashes(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     std::string mended = word;
@@ -36,10 +36,9 @@ void look_for_pasted_dashes(int argc, char** argv) {
       }
     if (!found) continue;
     const size_t name = mended.find_first_not_of('-');
-    throw hctr::Error(
-        hctr::Kind::usage,
-        hctr::cat("'", word, "' starts with a dash that is no minus sign, as formatted documents have it; type --",
-                  name == mended.npos ? "" : mended.substr(name)));
+    throw hctr::Error(hctr::Kind::usage,
+                      hctr::cat("'", word, "' starts with a typographic dash instead of two minus signs; type --",
+                                name == mended.npos ? "" : mended.substr(name)));
   }
 }
 
@@ -66,7 +65,7 @@ void print_summary(const hctr::TrainSummary& summary) {
 }
 
 int run(int argc, char** argv) {
-  look_for_pasted_dashes(argc, argv);
+  check_for_pasted_dashes(argc, argv);
   hctr::TrainOptions options;
   std::string train_file, check_file, topic, device = "auto";
   hctr::CommandLine app(
@@ -77,7 +76,7 @@ int run(int argc, char** argv) {
   const hctr::CommandOption train =
       app.add_option("--train", train_file, "Train the model that FILE.json describes").type_name("FILE.json");
   app.add_option("--check", check_file,
-                 "Judge FILE.json alone: names, values, shapes; prints the layer table. Needs no GPU and no data")
+                 "Check FILE.json: names, values and shapes; print the layer table. Needs no GPU and no data")
       .type_name("FILE.json")
       .excludes(train);
   app.add_option("--explain", topic, "Print the manual's entry of a section or layer; layers, config: all of them")
@@ -86,16 +85,18 @@ int run(int argc, char** argv) {
       .one_of({"auto", "cpu", "cuda"})
       .show_default();
   app.add_option("--run-dir", options.run_dir,
-                 "Folder for metrics, summary and final model; left out: a new one under runs/");
-  app.add_option("--threads", options.threads, "CPU threads for operators; left out: all cores").range(1, 1024);
+                 "Folder for metrics, summary and final model; an earlier run in it is moved to DIR.1; default: a new "
+                 "one under runs/");
+  app.add_option("--threads", options.threads, "CPU threads for operators; default: all cores").range(1, 1024);
   app.add_option("--seed", options.seed, "Instead of the config's seed");
   app.add_option("--max-iter", options.max_iter, "Instead of the config's number of iterations").positive();
   app.add_option("--comm-timeout", options.comm_timeout,
-                 "Seconds that ranks wait in a step for one that does not come; 0: for ever")
+                 "Seconds that ranks wait for another rank in a step; 0: without limit")
       .range(0, 86400)
       .show_default();
   app.add_flag("--strict", options.strict, "Warnings about the config become errors");
-  app.add_flag("--sync-launches", options.sync_launches, "Wait after every GPU kernel, to find one that faults (slow)");
+  app.add_flag("--sync-launches", options.sync_launches,
+               "Wait after every GPU kernel, to find the one that fails (slow)");
   if (!app.parse(argc, argv)) return 0;
   if (!topic.empty()) {
     std::cout << hctr::explain(topic);

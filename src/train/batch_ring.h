@@ -1,4 +1,4 @@
-// The slots that batches pass through: page-locked memory the reader fills, and the same block on the device.
+// A ring of batch buffers: page-locked memory that the reader fills, and a device copy of each.
 #pragma once
 
 #include <optional>
@@ -13,31 +13,31 @@ namespace hctr {
 
 class BatchRing {
  public:
-  BatchRing(const BatchLayout&, int slots, Device);
+  BatchRing(const BatchLayout&, int buffers, Device);
 
-  int slots() const { return static_cast<int>(host_.size()); }
-  /// Rows of a batch.
+  int buffers() const { return static_cast<int>(host_.size()); }
+  /// Rows of a batch on this rank.
   int64_t samples() const { return layout_.shape.samples; }
-  /// Where the reader writes.
+  /// The host memory that the reader fills.
   std::vector<std::byte*> host_blocks() const;
-  BatchView on_host(int slot) const { return {layout_, host_[static_cast<size_t>(slot)].data()}; }
-  /// The host's scalars of a slot; uploaded with it.
-  StepState& state(int slot) const;
-  /// Copies a slot to the device, in stream order. On the CPU there is nothing to copy: both are one block.
-  void upload(StreamRef, int slot) const;
-  /// The same for the StepState alone.
-  void upload_state(StreamRef, int slot) const;
-  /// Where a slot lies on the device; on the CPU that is where the reader writes.
-  std::byte* device_block(int slot) const;
+  BatchView on_host(int buffer) const { return {layout_, host_[static_cast<size_t>(buffer)].data()}; }
+  /// The scalars of a batch on the host; upload() copies them too.
+  StepState& state(int buffer) const;
+  /// Copies a buffer to the device, in stream order. On the CPU host and device buffer are the same memory.
+  void upload(StreamRef, int buffer) const;
+  /// Copies the StepState alone.
+  void upload_state(StreamRef, int buffer) const;
+  /// The device copy of a buffer; on the CPU the memory that the reader fills.
+  std::byte* device_block(int buffer) const;
 
-  StepState* device_state(int slot) const;
-  Tensor label(int slot) const;
-  std::optional<Tensor> dense(int slot) const;  ///< none when dense_dim is 0
-  Tensor offsets(int slot, size_t table) const;
-  Tensor keys(int slot, size_t table) const;
+  StepState* device_state(int buffer) const;
+  Tensor label(int buffer) const;
+  std::optional<Tensor> dense(int buffer) const;  ///< none when dense_dim is 0
+  Tensor offsets(int buffer, size_t table) const;
+  Tensor keys(int buffer, size_t table) const;
 
  private:
-  Tensor tensor(int slot, size_t offset, const TensorSpec&) const;
+  Tensor tensor(int buffer, size_t offset, const TensorSpec&) const;
 
   BatchLayout layout_;
   Device device_;

@@ -1,4 +1,4 @@
-// Which devices a run uses.
+// Chooses the devices of a run.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@
 
 namespace hctr {
 
-/// Which of the processes that train together this one is.
+/// The number of this process among those that train together.
 struct ProcessPlace {
   int process = 0, processes = 1;
 };
 
 /// The device of each rank of this process, for `choice` and the config's "gpu" list: the GPUs of the process, or as
-/// many ranks on the CPU. Says on the log what is used and, when the CPU stands in for a GPU, why. Errors:
+/// many ranks on the CPU. Logs the devices and, when the CPU replaces a GPU, why. Errors:
 /// Error(device) when `cuda` is asked for and there is none, or the config names one that does not exist; Error(config)
 /// when the lists do not fit the processes.
 std::vector<Device> choose_devices(DeviceChoice, const GpuLists&, ProcessPlace, const Log&);

@@ -1,4 +1,4 @@
-// Evaluation batches that stay in the device's memory, so that an evaluation after the first need not read them.
+// Evaluation batches kept in device memory, so that later evaluations need not read them again.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,21 @@ namespace hctr {
 
 class EvalCache {
  public:
-  using Groups = std::vector<std::optional<int64_t>>;  // of a batch's samples, as far as metrics want them
+  using Groups = std::vector<std::optional<int64_t>>;  // the group of each sample; empty unless a metric needs it
 
-  /// Keeps up to `most` batches, each in layout.bytes of the device.
+  /// Keeps up to `most` batches of layout.bytes each.
   EvalCache(const BatchLayout& layout, Device device, int64_t most)
       : bytes_(layout.bytes), device_(device), most_(most) {}
 
   int64_t size() const { return static_cast<int64_t>(batches_.size()); }
-  bool has_room() const { return size() < most_; }
-  /// Takes the batch in `slot`, which the stream has uploaded, as the next one. `behind`: where its reader stands.
-  void keep(StreamRef, const BatchRing&, int slot, Groups, const ReaderPosition& behind);
-  /// Brings batch `index` into `slot`, in stream order, but for the StepState, which is set on the host.
-  void bring(StreamRef, const BatchRing&, int slot, int64_t index) const;
+  bool has_capacity() const { return size() < most_; }
+  /// Adds a copy of the batch in `buffer`, which the stream has uploaded. `behind`: the position of the reader after
+  /// it.
+  void keep(StreamRef, const BatchRing&, int buffer, Groups, const ReaderPosition& behind);
+  /// Copies batch `index` into `buffer` of the device, in stream order, and its StepState into that of the host.
+  void restore(StreamRef, const BatchRing&, int buffer, int64_t index) const;
   const Groups& groups(int64_t index) const { return batches_[static_cast<size_t>(index)].groups; }
-  /// Where reading goes on behind the batches that are kept.
+  /// The position of the reader after the last batch kept.
   const ReaderPosition& behind() const { return behind_; }
 
  private:

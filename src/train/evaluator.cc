@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// Bytes from the first element to the last; the padding behind the last row may belong to a neighbour.
+/// Bytes from the first element to the last; the padding after the last row may belong to another tensor.
 size_t extent(const TensorSpec& spec) {
   if (spec.rows() == 0) return 0;
   return static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
@@ -24,7 +24,7 @@ Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm,
       model_(model),
       cache_(layout, runtime.device(),
              config.solver.compatibility.evaluation_continues ? 0 : config.data.cache_eval_data.most),
-      ring_(layout, cache_.has_room() ? 2 * kSlots : kSlots, runtime.device()),
+      ring_(layout, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
       batches_(config.solver.eval_batches()),
       continues_(config.solver.compatibility.evaluation_continues && batches_),
       sparse_inputs_(config.data.sparse.size()),
@@ -33,43 +33,44 @@ Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm,
   const auto asked = [&](auto which) { return std::any_of(metrics_.metrics.begin(), metrics_.metrics.end(), which); };
   if (asked([](const Metric& metric) { return !metric.type->measure; }))
     losses_.assign(tasks_.size() > 1 ? 1 + tasks_.size() : 1, {});
-  for (Piece& loss : losses_) loss = add_piece(model.loss(Phase::evaluate).spec());
+  for (ResultTensor& loss : losses_) loss = add_result(model.loss(Phase::evaluate).spec());
   if (asked([](const Metric& metric) { return metric.type->measure != nullptr; })) {
     const auto labels =
         model.labels(Phase::evaluate, model.bind(Phase::evaluate, batch_tensors(ring_, 0, sparse_inputs_)));
     for (const Tensor& prediction : model.predictions(Phase::evaluate))
-      predictions_.push_back(add_piece(prediction.spec()));
-    for (const Tensor& label : labels) labels_.push_back(add_piece(label.spec()));
+      predictions_.push_back(add_result(prediction.spec()));
+    for (const Tensor& label : labels) labels_.push_back(add_result(label.spec()));
   }
   if (asked([](const Metric& metric) { return metric.type->of_groups; }))
     for (size_t i = 0; i < sparse_inputs_; ++i)
       if (config.data.sparse[i].top == config.solver.group_by.input) group_slot_ = {i, config.solver.group_by.slot};
-  for (int s = 0; s < ring_.slots(); ++s) results_.emplace_back(runtime.device(), result_bytes_);
-  for (int s = 0; s < ring_.slots(); ++s) slots_.push_back(make_slot(config, s));
+  for (int s = 0; s < ring_.buffers(); ++s) results_.emplace_back(runtime.device(), result_bytes_);
+  for (int s = 0; s < ring_.buffers(); ++s) buffers_.push_back(make_buffer(config, s));
   std::vector<std::byte*> read_into = ring_.host_blocks();
-  read_into.resize(kSlots);
+  read_into.resize(kBuffers);
   reader_ = std::make_unique<Reader>(config.data, evaluation_source(config.data), layout, read_into,
                                      reader_options(config, comm, config.solver.eval_batch(), continues_), log);
 }
 
-Evaluator::Piece Evaluator::add_piece(const TensorSpec& spec) {
-  const Piece piece{spec, result_bytes_};
+Evaluator::ResultTensor Evaluator::add_result(const TensorSpec& spec) {
+  const ResultTensor piece{spec, result_bytes_};
   result_bytes_ += (spec.bytes() + 255) / 256 * 256;
   return piece;
 }
 
-const float* Evaluator::result(int slot, const Piece& piece) const {
-  return reinterpret_cast<const float*>(results_[static_cast<size_t>(slot)].data() + piece.offset);
+const float* Evaluator::result(int buffer, const ResultTensor& piece) const {
+  return reinterpret_cast<const float*>(results_[static_cast<size_t>(buffer)].data() + piece.offset);
 }
 
-View<const float, 2> Evaluator::view(int slot, const Piece& piece) const {
-  return Tensor(results_[static_cast<size_t>(slot)].data() + piece.offset, piece.spec, Device{}).matrix<const float>();
+View<const float, 2> Evaluator::view(int buffer, const ResultTensor& piece) const {
+  return Tensor(results_[static_cast<size_t>(buffer)].data() + piece.offset, piece.spec, Device{})
+      .matrix<const float>();
 }
 
-std::vector<std::optional<int64_t>> Evaluator::groups(int slot, int64_t rows) const {
+std::vector<std::optional<int64_t>> Evaluator::groups(int buffer, int64_t rows) const {
   if (!group_slot_) return {};
   const auto [input, of_input] = *group_slot_;
-  const BatchView batch = ring_.on_host(slot);
+  const BatchView batch = ring_.on_host(buffer);
   const BatchView::Table& table = batch.tables[input];
   const int32_t* bags = table.offsets + of_input * ring_.samples();
   std::vector<std::optional<int64_t>> groups(static_cast<size_t>(rows));
@@ -78,15 +79,16 @@ std::vector<std::optional<int64_t>> Evaluator::groups(int slot, int64_t rows) co
   return groups;
 }
 
-Evaluator::Slot Evaluator::make_slot(const Config& config, int slot) {
-  const BatchTensors tensors = batch_tensors(ring_, slot, sparse_inputs_);
+Evaluator::Buffer Evaluator::make_buffer(const Config& config, int buffer) {
+  const BatchTensors tensors = batch_tensors(ring_, buffer, sparse_inputs_);
   const bool record = config.solver.cuda_graph && !runtime_.options().sync_launches;
-  const auto body = [this, slot, tensors, binding = model_.bind(Phase::evaluate, tensors)] {
-    slot < kSlots ? ring_.upload(runtime_.compute_stream(), slot) : ring_.upload_state(runtime_.compute_stream(), slot);
+  const auto body = [this, buffer, tensors, binding = model_.bind(Phase::evaluate, tensors)] {
+    buffer < kBuffers ? ring_.upload(runtime_.compute_stream(), buffer)
+                      : ring_.upload_state(runtime_.compute_stream(), buffer);
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
     model_.evaluate(ctx, tensors, binding);
-    std::byte* results = results_[static_cast<size_t>(slot)].data();
-    const auto fetch = [&](const std::vector<Piece>& pieces, const std::vector<Tensor>& from) {
+    std::byte* results = results_[static_cast<size_t>(buffer)].data();
+    const auto fetch = [&](const std::vector<ResultTensor>& pieces, const std::vector<Tensor>& from) {
       for (size_t i = 0; i < pieces.size(); ++i)
         copy_bytes(ctx.stream(), results + pieces[i].offset, from[i].bytes(), extent(pieces[i].spec));
     };
@@ -103,28 +105,28 @@ Evaluator::Result Evaluator::run(int64_t steps) {
   if (!fresh_ && !continues_) reader_->reset(cache_.behind());
   fresh_ = false;
   scores_.clear();
-  for (const Piece& prediction : predictions_) scores_.emplace_back(metrics_, prediction.spec.row_elements());
+  for (const ResultTensor& prediction : predictions_) scores_.emplace_back(metrics_, prediction.spec.row_elements());
   loss_sums_.assign(losses_.size(), 0);
   Result result;
   std::optional<Running> running;
   for (int64_t batch = 0; !batches_ || batch < *batches_; ++batch) {
     const std::optional<Running> next = start(batch, steps);
     if (!next) break;
-    comm_.any(false);  // ranks stay close together, and one that hangs is found
-    if (running) take_in(*running, result);
+    comm_.any(false);  // keeps ranks within a batch of each other, and finds one that hangs
+    if (running) add_results(*running, result);
     running = next;
   }
-  if (running) take_in(*running, result);
+  if (running) add_results(*running, result);
   model_.check_keys();
   if (result.samples == 0) return result;
   for (size_t l = 0; l < loss_sums_.size(); ++l)
     result.metrics[l == 0 ? "AverageLoss" : "AverageLoss/" + tasks_[l - 1]] =
         loss_sums_[l] / static_cast<double>(result.samples);
-  result.metrics.merge(united_values());
+  result.metrics.merge(merged_values());
   return result;
 }
 
-std::map<std::string, double> Evaluator::united_values() {
+std::map<std::string, double> Evaluator::merged_values() {
   std::map<std::string, double> values;
   for (size_t t = 0; t < scores_.size(); ++t) {
     if (comm_.size() > 1) {
@@ -132,10 +134,10 @@ std::map<std::string, double> Evaluator::united_values() {
       for (size_t r = 1; r < states.size(); ++r) scores_[t].merge(states[r]);
     }
     for (const auto& [name, value] : scores_[t].values()) {
-      double united = value;
-      const std::string shared = comm_.broadcast({reinterpret_cast<const char*>(&united), sizeof united}, 0);
-      std::memcpy(&united, shared.data(), sizeof united);
-      values[t == 0 ? name : name + "/" + tasks_[t]] = united;
+      double merged = value;
+      const std::string of_rank_0 = comm_.broadcast({reinterpret_cast<const char*>(&merged), sizeof merged}, 0);
+      std::memcpy(&merged, of_rank_0.data(), sizeof merged);
+      values[t == 0 ? name : name + "/" + tasks_[t]] = merged;
     }
   }
   return values;
@@ -145,28 +147,28 @@ std::map<std::string, double> Evaluator::united_values() {
 std::optional<Evaluator::Running> Evaluator::start(int64_t batch, int64_t steps) {
   const StreamRef stream = runtime_.compute_stream();
   const bool cached = batch < cache_.size();
-  const std::optional<int> slot = cached ? kSlots + static_cast<int>(batch % kSlots) : reader_->next();
-  if (!slot) return std::nullopt;
-  if (cached) cache_.bring(stream, ring_, *slot, batch);
-  StepState& state = ring_.state(*slot);
+  const std::optional<int> buffer = cached ? kBuffers + static_cast<int>(batch % kBuffers) : reader_->next();
+  if (!buffer) return std::nullopt;
+  if (cached) cache_.restore(stream, ring_, *buffer, batch);
+  StepState& state = ring_.state(*buffer);
   state.step = steps;
-  slots_[static_cast<size_t>(*slot)].program.run();
-  if (!cached && cache_.has_room())
-    cache_.keep(stream, ring_, *slot, groups(*slot, state.valid_samples), reader_->position());
-  slots_[static_cast<size_t>(*slot)].done.record(stream);
-  return Running{*slot, cached ? std::optional(batch) : std::nullopt};
+  buffers_[static_cast<size_t>(*buffer)].program.run();
+  if (!cached && cache_.has_capacity())
+    cache_.keep(stream, ring_, *buffer, groups(*buffer, state.valid_samples), reader_->position());
+  buffers_[static_cast<size_t>(*buffer)].done.record(stream);
+  return Running{*buffer, cached ? std::optional(batch) : std::nullopt};
 }
 
-void Evaluator::take_in(const Running& batch, Result& total) {
-  slots_[static_cast<size_t>(batch.slot)].done.synchronize();
-  const StepState& state = ring_.state(batch.slot);
+void Evaluator::add_results(const Running& batch, Result& total) {
+  buffers_[static_cast<size_t>(batch.buffer)].done.synchronize();
+  const StepState& state = ring_.state(batch.buffer);
   for (size_t l = 0; l < losses_.size(); ++l)
-    loss_sums_[l] += static_cast<double>(*result(batch.slot, losses_[l])) * state.global_samples;
-  const auto of_rows = batch.cached ? cache_.groups(*batch.cached) : groups(batch.slot, state.valid_samples);
+    loss_sums_[l] += static_cast<double>(*result(batch.buffer, losses_[l])) * state.global_samples;
+  const auto of_rows = batch.cached ? cache_.groups(*batch.cached) : groups(batch.buffer, state.valid_samples);
   for (size_t t = 0; t < scores_.size(); ++t)
-    scores_[t].add(view(batch.slot, predictions_[t]), view(batch.slot, labels_[t]), of_rows, state.valid_samples);
+    scores_[t].add(view(batch.buffer, predictions_[t]), view(batch.buffer, labels_[t]), of_rows, state.valid_samples);
   total.samples += state.global_samples;
-  if (!batch.cached) reader_->release(batch.slot);
+  if (!batch.cached) reader_->release(batch.buffer);
 }
 
 }  // namespace hctr

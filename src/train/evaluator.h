@@ -1,4 +1,4 @@
-// Evaluation: the eval set from its start, the model as finished steps left it.
+// Evaluation: the model after the finished steps, on the evaluation set from its start.
 #pragma once
 
 #include <map>
@@ -23,42 +23,43 @@ class Evaluator {
   Evaluator(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&);
 
   struct Result {
-    /// What eval_metrics asks for, by name. With several losses: a metric of predictions under its name for the first
-    /// and as <name>/<top> for each other; AverageLoss for their weighted sum and AverageLoss/<top> for each.
+    /// The metrics of eval_metrics, by name. With several losses, a metric of predictions has its own name for the
+    /// first loss and <name>/<top> for each other one; AverageLoss is the weighted sum, AverageLoss/<top> that of each
+    /// loss.
     std::map<std::string, double> metrics;
     int64_t samples = 0;
   };
-  /// `steps`: training steps done so far. Waits for the training steps queued before.
+  /// `steps`: training steps done so far. Waits for queued training steps.
   Result run(int64_t steps);
 
-  static constexpr int kSlots =
-      2;  // one on the device, one whose results the host takes in; as many again for batches of the cache
+  // One buffer is computed while the host reads the results of the other; as many again for batches of the cache.
+  static constexpr int kBuffers = 2;
 
  private:
-  struct Slot {
+  struct Buffer {
     Program program;
     Event done;
   };
-  /// A batch under way.
+  /// A queued batch.
   struct Running {
-    int slot;
-    std::optional<int64_t> cached;  // its place in the cache, when it came from there
+    int buffer;
+    std::optional<int64_t> cached;  // its index in the cache, when it came from there
   };
-  Slot make_slot(const Config&, int slot);
+  Buffer make_buffer(const Config&, int buffer);
   std::optional<Running> start(int64_t batch, int64_t steps);
-  void take_in(const Running&, Result&);
-  /// The values of what all ranks measured, on every rank.
-  std::map<std::string, double> united_values();
-  /// Where one tensor of a batch's results lies in the slot's host memory.
-  struct Piece {
+  void add_results(const Running&, Result&);
+  /// The metrics over all ranks, on every rank.
+  std::map<std::string, double> merged_values();
+  /// Where one result tensor of a batch lies in the host memory of its buffer.
+  struct ResultTensor {
     TensorSpec spec;
     size_t offset;
   };
-  Piece add_piece(const TensorSpec&);
-  const float* result(int slot, const Piece&) const;
-  View<const float, 2> view(int slot, const Piece&) const;
-  /// The group of each of the first `rows` samples in the slot; empty where no metric wants them.
-  std::vector<std::optional<int64_t>> groups(int slot, int64_t rows) const;
+  ResultTensor add_result(const TensorSpec&);
+  const float* result(int buffer, const ResultTensor&) const;
+  View<const float, 2> view(int buffer, const ResultTensor&) const;
+  /// The group of each of the first `rows` samples in the buffer; empty unless a metric needs it.
+  std::vector<std::optional<int64_t>> groups(int buffer, int64_t rows) const;
 
   Runtime& runtime_;
   Communicator& comm_;
@@ -66,19 +67,19 @@ class Evaluator {
   EvalCache cache_;
   BatchRing ring_;
   std::optional<int64_t> batches_;
-  bool continues_;  // where the evaluation before ended
+  bool continues_;  // each evaluation continues where the previous one ended
   size_t sparse_inputs_;
   std::vector<std::string> tasks_;
   MetricList metrics_;
-  std::optional<std::pair<size_t, int64_t>> group_slot_;  // sparse input and slot of it that hold the groups
-  std::vector<Piece> losses_, predictions_,
+  std::optional<std::pair<size_t, int64_t>> group_slot_;  // the sparse input and its slot that hold the groups
+  std::vector<ResultTensor> losses_, predictions_,
       labels_;  // losses: the sum, and of several tasks each; predictions and labels: per task
   size_t result_bytes_ = 0;
-  std::vector<HostBuffer> results_;  // per slot
-  std::vector<Slot> slots_;
+  std::vector<HostBuffer> results_;  // per buffer
+  std::vector<Buffer> buffers_;
   std::unique_ptr<Reader> reader_;
-  bool fresh_ = true;              // the reader stands behind the batches of the cache
-  std::vector<Scores> scores_;     // per task, of the evaluation under way and of this rank's samples
+  bool fresh_ = true;              // the reader has not been used since it was made
+  std::vector<Scores> scores_;     // per task, over this rank's samples of the current evaluation
   std::vector<double> loss_sums_;  // as losses_
 };
 

@@ -10,15 +10,15 @@
 #include "comm/host_comm.h"
 #include "comm/nccl_comm.h"
 #include "comm/self_comm.h"
-#include "train/agreement.h"
-#include "train/setup_faults.h"
+#include "train/collective_error.h"
+#include "train/gpu_setup.h"
 
 namespace hctr {
 namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kToLeave{5};  // for ranks that another one's failure wakes
+constexpr seconds kToEnd{5};  // time for the other ranks to end after a failure
 
 void print(const Error& error) noexcept {
   std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
@@ -38,11 +38,11 @@ std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
   if (!device.is_cuda()) return std::make_unique<HostComm>(group_, rank);
   if constexpr (kNcclBuild) {
     HostComm host(group_, rank);
-    const std::string found = look_for_setup_faults(host, device, log_);
+    const std::string found = check_gpu_setup(host, device, log_);
     return in_context(
         [&] {
           return found.empty() ? std::string("connecting the GPUs")
-                               : cat("connecting the GPUs, whose set-up may be why:\n", found);
+                               : cat("connecting the GPUs; possible causes in the set-up:\n", found);
         },
         [&] { return make_nccl_comm(group_, rank, device); });
   }
@@ -54,9 +54,9 @@ std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
 void Job::run_rank(int rank, Device device, const std::function<void(Communicator&, Device)>& body) {
   std::unique_ptr<Communicator> comm;
   const auto fail = [&](const Error& error) {
-    const bool named_already = dynamic_cast<const AgreedError*>(&error) != nullptr;
+    const bool has_rank = dynamic_cast<const CollectiveError*>(&error) != nullptr;
     const Error named =
-        ranks() > 1 && !named_already ? error.with_context(cat("training on rank ", rank, " of ", ranks())) : error;
+        ranks() > 1 && !has_rank ? error.with_context(cat("training on rank ", rank, " of ", ranks())) : error;
     group_.fail(rank, named);
     if (comm) comm->abort(named);
   };
@@ -92,7 +92,7 @@ void Job::run(const std::function<void(Communicator&, Device)>& body) {
     const auto all_ended = [&] { return ended == ranks_here(); };
     change.wait(lock, [&] { return all_ended() || group_.failure(); });
     if (!all_ended() &&
-        !change.wait_for(lock, kToLeave, all_ended)) {  // a rank that waits for a disk, say, hears of nothing
+        !change.wait_for(lock, kToEnd, all_ended)) {  // a rank that waits for a disk, for example, does not notice
       const Error error = group_.failure()->error;
       print(error);
       if (others_) others_->abort(exit_code(error.kind()));
@@ -104,7 +104,8 @@ void Job::run(const std::function<void(Communicator&, Device)>& body) {
 }
 
 void end_job(Processes& others, const Error& error) noexcept {
-  // An error that every process meets, as a mistake in the config is, is printed by the first of them.
+  // Every process may meet the same error, such as a mistake in the config: process 0 prints it first and ends the
+  // others.
   if (others.process() > 0) std::this_thread::sleep_for(seconds(2));
   print(error);
   others.abort(exit_code(error.kind()));

@@ -1,5 +1,4 @@
-// The ranks of this process, each in a thread of its own, and what joins them with each other and with those of other
-// processes.
+// The ranks of this process, a thread each, and the group that joins them with the ranks of other processes.
 #pragma once
 
 #include <functional>
@@ -14,18 +13,17 @@ namespace hctr {
 
 class Job {
  public:
-  /// A rank for each device. `others` (none where this process is alone) outlives it. `log`: of rank 0, told of what is
-  /// amiss with the GPUs' set-up.
+  /// One rank per device. `others`: the other processes, null for a single one; outlives the job. `log`: of rank 0, for
+  /// warnings about the set-up of the GPUs.
   Job(std::vector<Device> devices, Processes* others, std::chrono::seconds limit, Log log = Log::silent());
 
   int first_rank() const { return group_.local_ranks().first; }
   int ranks_here() const { return static_cast<int>(devices_.size()); }
-  /// Of the whole job.
+  /// Ranks of the whole job.
   int ranks() const { return group_.local_ranks().total; }
 
   /// Calls body(communicator, device) for every rank of this process and returns when all have ended. Throws the first
-  /// error of any rank. Where a rank hangs and cannot be woken while another has failed, prints the error and ends the
-  /// process.
+  /// error of any rank. When a rank has failed and another does not end in time, prints the error and ends the process.
   void run(const std::function<void(Communicator&, Device)>& body);
 
  private:

@@ -1,4 +1,4 @@
-// What the first samples of the training set say of its keys.
+// Counts of keys in the first samples of the training set.
 #pragma once
 
 #include "base/log.h"
@@ -7,11 +7,11 @@
 namespace hctr {
 
 struct SlotKeys {
-  double keys = 0;      ///< of a sample
-  double distinct = 0;  ///< different keys of a batch
+  double keys = 0;      ///< mean number of keys of a sample
+  double distinct = 0;  ///< distinct keys of a batch
 };
 
-/// Per sparse input and slot, from at most a batch of `most_samples`. Errors: those of the reader.
+/// Indexed by sparse input and slot; from one batch of at most `most_samples` samples. Errors: those of the reader.
 std::vector<std::vector<SlotKeys>> sample_keys(const Config&, int64_t most_samples);
 
 }  // namespace hctr

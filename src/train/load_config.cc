@@ -13,7 +13,7 @@ Config load_config(const std::filesystem::path& path, bool strict, const Log& lo
     return error.pointer.starts_with("/layers/0") || error.pointer == "/layers";
   };
   if (std::none_of(problems.errors().begin(), problems.errors().end(),
-                   in_data))  // else names would be missing everywhere
+                   in_data))  // else every name that the data makes would be reported too
     wire(config, config.solver.batchsize, problems);
   if (strict) problems.make_strict();
   problems.throw_if_any(path.string());

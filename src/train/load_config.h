@@ -1,4 +1,4 @@
-// From a file to a config that is known to be right.
+// Reads and checks a config file.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Reads and wires the file (with its own batch size, on one rank). Warnings and notes go to the log.
+/// Reads the file and connects its layers (with its own batch size, on one rank). Warnings and notes go to the log.
 /// Errors: Error(config) with every problem; Error(io).
 Config load_config(const std::filesystem::path&, bool strict, const Log&);
 

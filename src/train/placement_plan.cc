@@ -71,8 +71,8 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
   return problem;
 }
 
-std::vector<Placement> agree_on_plan(const Config& config, Runtime& runtime, Communicator& comm,
-                                     const RunFolder& folder, const Log& log) {
+std::vector<Placement> make_placements(const Config& config, Runtime& runtime, Communicator& comm,
+                                       const RunFolder& folder, const Log& log) {
   if (comm.size() == 1 || config.embeddings.empty()) return {};
   const std::string& file = config.solver.placement_file;
   PlanProblem problem = plan_problem(config, comm.size(), {});

@@ -1,4 +1,4 @@
-// The plan of a run: which rank has which rows of its embeddings.
+// The placement plan of a run: which rank holds which embedding rows.
 #pragma once
 
 #include "base/log.h"
@@ -10,16 +10,16 @@
 
 namespace hctr {
 
-/// The tables of a config as the plan sees them. `keys`: what samples of the data say; empty: nothing is known of them.
+/// The planning problem of a config. `keys`: counts from the data by sparse input and slot; empty: unknown.
 PlanProblem plan_problem(const Config&, int64_t ranks, const std::vector<std::vector<SlotKeys>>& keys);
 
-/// Of each embedding, the same on all ranks: from the solver's placement_file, or made on rank 0 from what is measured
-/// now; printed and written to the run folder. Nothing on a rank that is alone. Collective. Errors: Error(config) for a
-/// file that does not fit; Error(io); those of the reader.
-std::vector<Placement> agree_on_plan(const Config&, Runtime&, Communicator&, const RunFolder&, const Log&);
+/// Collective. The placement of each embedding, the same on all ranks: read from the solver's placement_file, or made
+/// on rank 0 from measured speeds and sampled keys. Rank 0 logs it and writes it to the run folder. Empty on a single
+/// rank. Errors: Error(config) for a file that does not fit; Error(io); those of the reader.
+std::vector<Placement> make_placements(const Config&, Runtime&, Communicator&, const RunFolder&, const Log&);
 
-/// What --check can say of the plan without data and machine; empty on one rank. Errors: Error(config) for a
-/// placement_file that does not fit.
+/// The plan as --check shows it, made without data and with assumed speeds; empty on one rank. Errors: Error(config)
+/// for a placement_file that does not fit.
 std::string plan_outlook(const Config&);
 
 }  // namespace hctr

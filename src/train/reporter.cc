@@ -16,14 +16,14 @@ std::string fixed(const char* format, double value) {
 
 }  // namespace
 
-Reporter::Reporter(const Log& log, RunFolder& folder, int64_t samples_in_all)
-    : log_(log), folder_(folder), samples_in_all_(samples_in_all), progress_("Training", "samples", samples_in_all) {}
+Reporter::Reporter(const Log& log, RunFolder& folder, int64_t total_samples)
+    : log_(log), folder_(folder), total_samples_(total_samples), progress_("Training", "samples", total_samples) {}
 
 double Reporter::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
 void Reporter::queued(int64_t samples) {
   if (!folder_.path().empty() && ::isatty(STDERR_FILENO) == 1)
-    progress_.update(samples);  // elsewhere the display lines are progress enough
+    progress_.update(samples);  // without a terminal the display lines show progress
 }
 
 void Reporter::event(const std::string& line) {
@@ -36,7 +36,7 @@ void Reporter::trained(int64_t iteration, int64_t samples, double loss, double l
   const double since = std::chrono::duration<double>(now - shown_).count();
   const double rate = since > 0 ? static_cast<double>(samples - shown_samples_) / since : 0;
   const double left =
-      samples > 0 ? seconds() / static_cast<double>(samples) * static_cast<double>(samples_in_all_ - samples) : 0;
+      samples > 0 ? seconds() / static_cast<double>(samples) * static_cast<double>(total_samples_ - samples) : 0;
   event(cat("Iter: ", iteration, " Time(", iteration - shown_iteration_, " iters): ", fixed("%.6f", since),
             "s Loss: ", fixed("%.6f", loss), " lr:", fixed("%.6f", learning_rate), " | ", with_unit_prefix(rate),
             " samples/s, ", readable_time(left > 0 ? left : 0), " left"));
@@ -65,8 +65,8 @@ void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map
   }
   event(cat("Eval Time for ", eval_samples, " samples: ", fixed("%.6f", took), "s"));
   folder_.add_metrics(line);
-  shown_ +=
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(took));  // training speed leaves it out
+  shown_ += std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(took));  // the training speed excludes evaluation
 }
 
 void Reporter::tables(int64_t iteration, const TableCounts& counts) {

@@ -1,5 +1,4 @@
-// What a person sees of a run: a progress line, lines for display, evaluation and snapshots, and the same for programs
-// in metrics.jsonl.
+// The output of a run: the progress bar and log lines for people, metrics.jsonl for programs.
 #pragma once
 
 #include <chrono>
@@ -16,16 +15,16 @@ namespace hctr {
 
 class Reporter {
  public:
-  using TableCounts = std::map<std::string, std::map<std::string, int64_t>>;  // of each table, by name
-  /// `samples_in_all`: to train on, for the time left. With a folder that is nowhere, all goes to the log alone.
-  Reporter(const Log&, RunFolder&, int64_t samples_in_all);
+  using TableCounts = std::map<std::string, std::map<std::string, int64_t>>;  // counts of each table, by name
+  /// `total_samples`: samples that the run will train on, for the time left.
+  Reporter(const Log&, RunFolder&, int64_t total_samples);
 
-  /// A step has been queued; redraws the progress line now and then.
+  /// Call after each queued step with the samples so far; updates the progress bar.
   void queued(int64_t samples);
-  /// A display iteration: the loss of the step just finished.
+  /// Reports a display iteration and the loss of its step.
   void trained(int64_t iteration, int64_t samples, double loss, double learning_rate);
   void evaluated(int64_t iteration, int64_t eval_samples, const std::map<std::string, double>& metrics, double seconds);
-  /// What became of rows and keys of the tables, where that is not as it was last time.
+  /// Reports the counts of tables that have changed since the last call.
   void tables(int64_t iteration, const TableCounts& counts);
   void event(const std::string& line);
   double seconds() const;
@@ -35,8 +34,8 @@ class Reporter {
   const Log& log_;
   RunFolder& folder_;
   Clock::time_point start_ = Clock::now(), shown_ = start_;
-  int64_t samples_in_all_, shown_samples_ = 0, shown_iteration_ = 0;
-  TableCounts tables_;  // as last shown
+  int64_t total_samples_, shown_samples_ = 0, shown_iteration_ = 0;
+  TableCounts tables_;  // as last reported
   Progress progress_;
 };
 

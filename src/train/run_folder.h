@@ -24,7 +24,7 @@ inline constexpr int64_t kRunSchema = 1;
 
 class RunFolder {
  public:
-  /// No folder: what is written to it is dropped. For ranks other than 0.
+  /// No folder: drops what is written to it. For ranks other than 0.
   RunFolder() = default;
   /// Creates `wanted`, or a new folder under runs/ named after the config and the time. A folder that holds an earlier
   /// run is moved to `wanted`.1 (.2, ...) first, and the log says so. `inputs`: files the run will read. Errors:

@@ -1,4 +1,4 @@
-// What an evaluation measures of one loss's predictions.
+// The metrics of one loss's predictions.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace hctr {
 
 class Scores {
  public:
-  /// Measures those of `metrics` that look at predictions, on each of `columns` labels.
+  /// Computes those of `metrics` that need predictions, for each of `columns` labels.
   Scores(const MetricList& metrics, int64_t columns);
 
   bool empty() const { return measures_.empty(); }
   /// Adds the first `rows` rows. Labels below -0.5 mean "missing" and are left out with their predictions. `groups`:
-  /// one for each row, or none where no metric is one of groups.
+  /// one per row, or empty when no metric needs groups.
   void add(View<const float, 2> predictions, View<const float, 2> labels,
            std::span<const std::optional<int64_t>> groups, int64_t rows);
-  /// What was measured so far, and adding what was measured elsewhere of the same loss.
+  /// The state so far as bytes, and adding the state of another rank for the same loss.
   std::string state();
   void merge(std::string_view state);
-  /// By the metric's name. Of several labels, the mean over those where it is defined; NaN when it is defined for none.
+  /// By metric name. With several labels, the mean over those where the metric is defined; NaN when there are none.
   std::map<std::string, double> values();
 
  private:

@@ -6,9 +6,9 @@
 
 #include "base/files.h"
 #include "metrics/best_possible.h"
-#include "train/agreement.h"
-#include "train/best_scores.h"
+#include "train/best_metrics.h"
 #include "train/choose_device.h"
+#include "train/collective_error.h"
 #include "train/evaluator.h"
 #include "train/job.h"
 #include "train/load_config.h"
@@ -21,7 +21,7 @@ namespace {
 
 bool every(int64_t interval, int64_t iteration) { return interval > 0 && iteration % interval == 0; }
 
-/// One rank's run. All ranks take the same way through it; `folder` and `log` of all but rank 0 lead nowhere.
+/// The run of one rank. All ranks make the same collective calls. `folder` and `log` are silent on ranks other than 0.
 class Run {
  public:
   Run(const TrainOptions& options, const Config& config, Device device, int threads, Communicator& comm,
@@ -37,8 +37,8 @@ class Run {
                           .sync_launches = options.sync_launches}),
         layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
         eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
-        model_(config, runtime_, comm, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kSlots,
-               agree_on_plan(config, runtime_, comm, folder, log)) {
+        model_(config, runtime_, comm, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kBuffers,
+               make_placements(config, runtime_, comm, folder, log)) {
     model_.load(log);
     trainer_ = std::make_unique<Trainer>(config, runtime_, comm, model_, layout_, log);
     if (!config.data.eval_source.empty())
@@ -49,31 +49,31 @@ class Run {
     summary_.device = comm.size() == 1 ? describe(device) : cat(comm.size(), " ranks; rank 0: ", describe(device));
     summary_.run_dir = folder.path();
     if (const auto best = read_best_possible(config.data.eval_source))
-      for (const auto& [name, value] : best_scores(config, *best))
+      for (const auto& [name, value] : best_metrics(config, *best))
         for (const Metric& metric : config.solver.eval_metrics.metrics)
           if (name == metric.type->name || name.starts_with(metric.type->name + "/"))
             summary_.best_possible[name] = value;
-    comm.barrier();  // setting up takes some ranks longer than others; in steps nobody waits long
+    comm.barrier();  // set-up times differ between ranks; time limits of steps start after it
   }
 
   TrainSummary run() {
     const SolverSection& solver = config_.solver;
     const int64_t per_epoch = trainer_->samples_in_set();
-    const int64_t in_all = solver.max_iter ? *solver.max_iter * solver.batchsize : *solver.num_epochs * per_epoch;
+    const int64_t total = solver.max_iter ? *solver.max_iter * solver.batchsize : *solver.num_epochs * per_epoch;
     const char* about = trainer_->samples_estimated() ? "about " : "";
-    log_.info("Training on ", solver.max_iter ? "" : about, with_unit_prefix(static_cast<double>(in_all)), " samples (",
+    log_.info("Training on ", solver.max_iter ? "" : about, with_unit_prefix(static_cast<double>(total)), " samples (",
               about, with_unit_prefix(static_cast<double>(per_epoch)), " in the set), ", model_.dense_parameters(),
               " dense parameters, activations ", name_of(solver.mixed_precision.activations),
               ". Run folder: ", folder_.path().string());
-    Reporter report(log_, folder_, in_all);
+    Reporter report(log_, folder_, total);
     folder_.add_metrics(Json(Json::Object{{"kind", "start"},
                                           {"schema", kRunSchema},
                                           {"device", summary_.device},
                                           {"samples_in_set", per_epoch},
-                                          {"samples_in_all", in_all}}));
-    while (!finished() && !agree_to_stop()) {
+                                          {"samples_in_all", total}}));
+    while (!finished() && !should_stop()) {
       const double rate = scheduled_rate(config_.optimizer.hyper(), summary_.iterations + 1);
-      const auto samples = step_or_save(rate);
+      const auto samples = step_save_on_error(rate);
       if (!samples) {
         ++epochs_;
         if (!finished()) trainer_->restart();
@@ -87,31 +87,31 @@ class Run {
   }
 
  private:
-  /// What training has reached is not lost when data or memory stop it: the model is saved as of the last finished
-  /// step.
+  /// Runs body(). When an error of the data or of memory ends training, saves the model of the last finished step and
+  /// adds its path to the error.
   template <class Body>
-  auto or_save(const std::string& what, Body&& body) {
+  auto save_on_error(const std::string& what, Body&& body) {
     const auto with_model = [&](const Error& error) { return error.with_context(cat(what, "; ", save_after_error())); };
     try {
       return body();
-    } catch (const AgreedError& error) {
+    } catch (const CollectiveError& error) {
       if (summary_.iterations == 0) throw;
-      throw AgreedError(with_model(error));
+      throw CollectiveError(with_model(error));
     } catch (const Error& error) {
-      // Of several ranks the others are in the step already, or do not know: tables are saved by all or by none.
+      // Saving is collective. With several ranks the others are in the step already or have no error.
       if (comm_.size() > 1 || summary_.iterations == 0 || (error.kind() != Kind::data && error.kind() != Kind::device))
         throw;
       throw with_model(error);
     }
   }
-  std::optional<int64_t> step_or_save(double rate) {
-    return or_save(cat("training iteration ", summary_.iterations + 1),
-                   [&] { return trainer_->step(summary_.iterations, rate); });
+  std::optional<int64_t> step_save_on_error(double rate) {
+    return save_on_error(cat("training iteration ", summary_.iterations + 1),
+                         [&] { return trainer_->step(summary_.iterations, rate); });
   }
   std::vector<fs::path> save_model() {
     return model_.save(config_.solver.snapshot_prefix, summary_.iterations, trainer_->key_bytes());
   }
-  /// Says where, or why it could not.
+  /// Returns a sentence with the path of the model, or with the reason why saving failed.
   std::string save_after_error() {
     try {
       return cat("iteration ", summary_.iterations, " is saved as ", save_model().front().string());
@@ -129,11 +129,11 @@ class Run {
     return config_.solver.max_iter ? summary_.iterations >= *config_.solver.max_iter
                                    : epochs_ >= *config_.solver.num_epochs;
   }
-  /// Ranks look at once, so that all stop after the same step; it also finds a rank that hangs before others wait on
-  /// the device.
-  bool agree_to_stop() { return stopping_ = comm_.any(options_.stop && options_.stop->load()); }
+  /// Collective, so that all ranks stop after the same step. It also finds a rank that hangs before the others wait for
+  /// it on the device.
+  bool should_stop() { return stopping_ = comm_.any(options_.stop && options_.stop->load()); }
 
-  /// Each process opens the files itself: they must be the same ones.
+  /// Every rank opens the files itself and must find the same number of samples.
   void expect_one_data_set() {
     const auto sizes = comm_.gather(cat(trainer_->samples_in_set()), 0);
     for (size_t r = 1; r < sizes.size(); ++r)
@@ -147,14 +147,14 @@ class Run {
     if (every(config_.solver.display, iteration)) {
       const double loss = trainer_->finish_and_read_loss();
       report.trained(iteration, summary_.samples, loss, rate);
-      need_finite(loss);
+      check_finite(loss);
       report_skipped(report);
       report.tables(iteration, model_.table_counts());
     }
     if (every(config_.solver.eval_interval, iteration)) evaluate(report);
     if (every(config_.solver.snapshot, iteration) && !summary_.stopped_at) {
       trainer_->finish_and_read_loss();
-      const auto files = model_.save(config_.solver.snapshot_prefix, iteration);
+      const auto files = save_model();
       last_snapshot_ = {iteration, files};
       report.event(
           cat("Snapshot: ", files.front().string(), files.size() > 1 ? cat(" and ", files.size() - 1, " more") : ""));
@@ -162,14 +162,14 @@ class Run {
     }
   }
 
-  /// What classic model files have no place for.
+  /// Reports trained rows that the classic model files cannot hold.
   void report_unsaved(Reporter& report) const {
     for (const std::string& table : model_.tables_with_shared_row())
       report.event(cat("The row that new keys of the full table '", table,
-                       "' share is not in the model file, which holds rows of keys alone."));
+                       "' share is not in the model file, which holds only rows of single keys."));
   }
 
-  /// What fp16 has cost since the last display.
+  /// Reports the steps skipped for fp16 overflow since the last display.
   void report_skipped(Reporter& report) {
     const auto scale = model_.loss_scale();
     if (!scale || scale->skipped == summary_.skipped_steps) return;
@@ -179,7 +179,7 @@ class Run {
     summary_.skipped_steps = scale->skipped;
   }
 
-  void need_finite(double loss) const {
+  void check_finite(double loss) const {
     if (!std::isfinite(loss))
       throw Error(Kind::data,
                   cat("the loss is not a number at iteration ", summary_.iterations,
@@ -190,8 +190,8 @@ class Run {
   void evaluate(Reporter& report) {
     if (!evaluator_) return;
     const double before = report.seconds();
-    const Evaluator::Result result = or_save(cat("evaluating after iteration ", summary_.iterations),
-                                             [&] { return evaluator_->run(summary_.iterations); });
+    const Evaluator::Result result = save_on_error(cat("evaluating after iteration ", summary_.iterations),
+                                                   [&] { return evaluator_->run(summary_.iterations); });
     evaluated_at_ = summary_.iterations;
     summary_.metrics = result.metrics;
     for (const Metric& metric : config_.solver.eval_metrics.metrics)
@@ -212,7 +212,7 @@ class Run {
     if (summary_.interrupted)
       report.event(cat("Stopped on request after iteration ", summary_.iterations, "; saving the model."));
     else
-      need_finite(summary_.final_loss);
+      check_finite(summary_.final_loss);
     if (!summary_.interrupted && evaluated_at_ != summary_.iterations) evaluate(report);
     summary_.skipped_records = trainer_->skipped_records();
     report_skipped(report);
@@ -228,7 +228,7 @@ class Run {
       last_snapshot_ = {summary_.iterations, save_model()};
       report_unsaved(report);
     }
-    or_save("ending training", [&] { model_.check_keys(); });
+    save_on_error("ending training", [&] { model_.check_keys(); });
     for (const fs::path& file : last_snapshot_->second) {
       summary_.model_files.push_back(file);
       if (comm_.rank() == 0) link_into(file, folder_.path() / cat("final_", file.filename().string()));
@@ -242,7 +242,7 @@ class Run {
     folder_.write_summary(summary_);
   }
 
-  /// The final model in the run folder is the last snapshot under a second name; across file systems, a copy.
+  /// Hard-links the last snapshot into the run folder as the final model; copies it across file systems.
   static void link_into(const fs::path& file, const fs::path& to) {
     std::error_code error;
     fs::remove(to, error);
@@ -268,8 +268,8 @@ class Run {
   std::optional<std::pair<int64_t, std::vector<fs::path>>> last_snapshot_;
 };
 
-/// Rank 0 speaks, the others only when something is wrong.
-Log errors_alone(const Log& log) {
+/// A log that passes errors on and drops the rest, for ranks other than 0.
+Log errors_only(const Log& log) {
   return Log([log](Level level, std::string_view line) {
     if (level == Level::error) log.error(line);
   });
@@ -288,30 +288,29 @@ std::vector<fs::path> input_files(const TrainOptions& options, const Config& con
   return files;
 }
 
-/// The ranks of this process.
+/// Trains the ranks of this process.
 TrainSummary train_here(const TrainOptions& options, Processes* others, const Log& log) {
   const ProcessPlace place = others ? ProcessPlace{others->process(), others->count()} : ProcessPlace{};
-  const bool speaks = place.process == 0;
-  const Log quiet = errors_alone(log);
-  Config config = load_config(options.config, options.strict, speaks ? log : quiet);
+  const bool logs = place.process == 0;
+  const Log quiet = errors_only(log);
+  Config config = load_config(options.config, options.strict, logs ? log : quiet);
   if (options.seed) config.solver.seed = {static_cast<uint64_t>(*options.seed)};
   if (options.max_iter) {
     config.solver.max_iter = options.max_iter;
     config.solver.num_epochs.reset();
   }
-  const std::vector<Device> devices = choose_devices(options.device, config.solver.gpu, place, speaks ? log : quiet);
+  const std::vector<Device> devices = choose_devices(options.device, config.solver.gpu, place, logs ? log : quiet);
   const int threads = options.threads.value_or(std::max(1, usable_cores() / static_cast<int>(devices.size())));
   Job job(devices, others, std::chrono::seconds(options.comm_timeout), log);
-  if (job.ranks() > 1 && speaks)
+  if (job.ranks() > 1 && logs)
     log.info(job.ranks(), " ranks in ", place.processes, place.processes == 1 ? " process." : " processes.");
-  RunFolder folder =
-                speaks ? RunFolder(options.run_dir, options.config, input_files(options, config), log) : RunFolder(),
-            nowhere;
+  RunFolder folder = logs ? RunFolder(options.run_dir, options.config, input_files(options, config), log) : RunFolder(),
+            no_folder;
   folder.write_config(config.effective);
   TrainSummary summary{.rank = job.first_rank()};
   job.run([&](Communicator& comm, Device device) {
     const bool first = comm.rank() == 0;
-    Run run(options, config, device, threads, comm, first ? folder : nowhere, first ? log : quiet);
+    Run run(options, config, device, threads, comm, first ? folder : no_folder, first ? log : quiet);
     const TrainSummary of_rank = run.run();
     if (comm.rank() != job.first_rank()) return;
     summary = of_rank;

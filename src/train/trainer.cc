@@ -1,7 +1,7 @@
 #include "train/trainer.h"
 
 #include "device/copy.h"
-#include "train/agreement.h"
+#include "train/collective_error.h"
 #include "train/trainer_parts.h"
 
 namespace hctr {
@@ -11,15 +11,15 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
     : runtime_(runtime),
       comm_(comm),
       model_(model),
-      ring_(layout, kSlots, runtime.device()),
-      losses_(runtime.device(), kSlots * sizeof(float)),
+      ring_(layout, kBuffers, runtime.device()),
+      losses_(runtime.device(), kBuffers * sizeof(float)),
       sparse_inputs_(config.data.sparse.size()),
       records_(config.solver.cuda_graph && !runtime.options().sync_launches) {
-  for (int s = 0; s < kSlots; ++s) {
-    slots_.emplace_back(runtime.device());
+  for (int s = 0; s < kBuffers; ++s) {
+    buffers_.emplace_back(runtime.device());
     record(s);
   }
-  // Repeating is for max_iter; epochs are counted by whoever calls step(), from the samples it returns.
+  // With max_iter the reader repeats the set; with num_epochs the caller of step() restarts it.
   ReaderOptions options = reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value());
   options.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
   options.shuffle = config.data.shuffle;
@@ -28,22 +28,22 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       std::make_unique<Reader>(config.data, training_source(config.data), layout, ring_.host_blocks(), options, log);
 }
 
-BatchTensors Trainer::batch(int slot) const { return batch_tensors(ring_, slot, sparse_inputs_); }
+BatchTensors Trainer::batch(int buffer) const { return batch_tensors(ring_, buffer, sparse_inputs_); }
 
-void Trainer::record(int slot) {
-  const BatchTensors tensors = batch(slot);
-  const auto prepare = [this, slot, tensors] {
-    ring_.upload(runtime_.prepare_stream(), slot);
+void Trainer::record(int buffer) {
+  const BatchTensors tensors = batch(buffer);
+  const auto prepare = [this, buffer, tensors] {
+    ring_.upload(runtime_.prepare_stream(), buffer);
     Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
-    model_.prepare(ctx, slot, tensors);
+    model_.prepare(ctx, buffer, tensors);
   };
-  const auto compute = [this, slot, tensors, binding = model_.bind(Phase::train, tensors)] {
+  const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)] {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
-    model_.train_step(ctx, slot, tensors, binding);
-    copy_bytes(ctx.stream(), losses_.data() + static_cast<size_t>(slot) * sizeof(float),
+    model_.train_step(ctx, buffer, tensors, binding);
+    copy_bytes(ctx.stream(), losses_.data() + static_cast<size_t>(buffer) * sizeof(float),
                model_.loss(Phase::train).bytes(), sizeof(float));
   };
-  Slot& at = slots_[static_cast<size_t>(slot)];
+  Buffer& at = buffers_[static_cast<size_t>(buffer)];
   at.prepare.emplace(runtime_.prepare_stream(), records_, prepare);
   at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
@@ -52,13 +52,13 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   const std::optional<int> next = reader_->next();
   if (!next) return std::nullopt;
   const int64_t samples = ring_.state(*next).global_samples;
-  run_slot(*next, step, learning_rate, {});
+  run(*next, step, learning_rate, {});
 
   if (runtime_.device().is_cuda()) {
-    // The slot before is given back once its upload has run, which is long ago: the host waits only when it is a whole
+    // The previous buffer goes back to the reader once its upload has run. The host waits here only when it is a whole
     // ring ahead of the device.
     if (uploading_) {
-      slots_[static_cast<size_t>(*uploading_)].prepared.synchronize();
+      buffers_[static_cast<size_t>(*uploading_)].prepared.synchronize();
       reader_->release(*uploading_);
     }
     uploading_ = *next;
@@ -68,25 +68,25 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   return samples;
 }
 
-void Trainer::run_slot(int number, int64_t step, double learning_rate, Replay parts) {
-  Slot& slot = slots_[static_cast<size_t>(number)];
-  StepState& state = ring_.state(number);
+void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) {
+  Buffer& of = buffers_[static_cast<size_t>(buffer)];
+  StepState& state = ring_.state(buffer);
   state.step = step;
   state.updates = step;
   state.learning_rate = static_cast<float>(learning_rate);
   state.loss_scale = 1;
   state.skip = 0;
-  last_ = number;
+  last_ = buffer;
 
-  if (parts.prepare) prepare(number, step);
+  if (parts.prepare) prepare(buffer, step);
   if (!parts.compute) return;
-  slot.prepared.make_wait(runtime_.compute_stream());
-  slot.compute->run();
-  slot.computed.record(runtime_.compute_stream());
+  of.prepared.make_wait(runtime_.compute_stream());
+  of.compute->run();
+  of.computed.record(runtime_.compute_stream());
 }
 
-void Trainer::prepare(int number, int64_t step) {
-  Slot& slot = slots_[static_cast<size_t>(number)];
+void Trainer::prepare(int buffer, int64_t step) {
+  Buffer& of = buffers_[static_cast<size_t>(buffer)];
   const bool together = comm_.size() > 1 && model_.may_refuse();
   std::optional<Error> refusal;
   const auto unless_refused = [&](const auto& body) {
@@ -94,27 +94,28 @@ void Trainer::prepare(int number, int64_t step) {
       body();
     } catch (const Error& error) {
       if (!together || error.kind() != Kind::data) throw;
-      if (!refusal) refusal = error;  // the others still need this rank in the exchange of keys
+      if (!refusal) refusal = error;  // the other ranks still need this one in the exchange of keys
     }
   };
   unless_refused([&] { model_.reserve_rows(step); });
-  if (model_.consume_rerecord_flag()) {  // then what is recorded is no longer what steps do
+  if (model_.consume_rerecord_flag()) {  // the recorded programs are out of date
     runtime_.prepare_stream().synchronize();
     runtime_.compute_stream().synchronize();
-    for (int s = 0; s < kSlots; ++s) record(s);
+    for (int s = 0; s < kBuffers; ++s) record(s);
   }
-  slot.computed.make_wait(runtime_.prepare_stream());  // the batch that was in this slot before
-  slot.prepare->run();
-  slot.prepared.record(runtime_.prepare_stream());
-  unless_refused([&] { model_.confirm_capacity(number); });
-  if (together) throw_together(comm_, refusal);
-  model_.enforce_limit(number);
+  of.computed.make_wait(runtime_.prepare_stream());  // the previous batch of this buffer
+  of.prepare->run();
+  of.prepared.record(runtime_.prepare_stream());
+  unless_refused([&] { model_.confirm_capacity(buffer); });
+  if (together) throw_on_all_ranks(comm_, refusal);
+  model_.enforce_limit(buffer);
 }
 
 void Trainer::replay(int64_t step, double learning_rate, Replay parts) {
-  const int next = (last_ + 1) % kSlots;
-  if (parts.prepare) slots_[static_cast<size_t>(next)].prepared.synchronize();  // its upload reads what is written here
-  run_slot(next, step, learning_rate, parts);
+  const int next = (last_ + 1) % kBuffers;
+  if (parts.prepare)
+    buffers_[static_cast<size_t>(next)].prepared.synchronize();  // its upload reads the state that run() writes
+  run(next, step, learning_rate, parts);
 }
 
 void Trainer::restart() {

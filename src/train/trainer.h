@@ -1,4 +1,4 @@
-// One rank's training: the ring of batches, the recorded programs, and the order in which they run.
+// The training of one rank: a ring of batch buffers, the recorded programs of each, and the order in which they run.
 #pragma once
 
 #include <memory>
@@ -14,23 +14,23 @@
 
 namespace hctr {
 
-/// What of a step is left out, so that a benchmark can tell what the parts cost.
+/// The parts of a step that replay() runs: a benchmark leaves parts out to measure the others.
 struct Replay {
   bool prepare = true, compute = true;
 };
 
-/// Runs steps. Batch k+1 is uploaded, looked up and sorted on the prepare stream while batch k computes.
+/// Runs steps. While batch k is computed, batch k+1 is uploaded, looked up and sorted on the prepare stream.
 class Trainer {
  public:
   Trainer(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&);
 
-  /// Queues the next step with this learning rate; does not wait for it. Returns the samples of all ranks it trains on;
-  /// nothing when the data has ended. `step`: training steps done before it. Errors: of several ranks AgreedError where
-  /// a table refuses the batch.
+  /// Queues the next step with this learning rate and does not wait for it. Returns the number of samples over all
+  /// ranks, or nothing at the end of the data. `step`: training steps done before it. Errors: with several ranks
+  /// CollectiveError when a table refuses the batch.
   std::optional<int64_t> step(int64_t step, double learning_rate);
-  /// The same over and over with the batches that the last steps left in the slots, without reading. For benchmarks.
+  /// Runs a step on a batch that an earlier step left in its buffer, without reading. For benchmarks.
   void replay(int64_t step, double learning_rate, Replay);
-  /// Starts the data again at its first sample. Waits for every queued step.
+  /// Starts the data again at the first sample. Waits for every queued step.
   void restart();
   /// Waits for every queued step and returns the last one's loss, over all ranks.
   double finish_and_read_loss();
@@ -41,20 +41,20 @@ class Trainer {
   /// Bytes that the keys of the batches so far fit: 4 or 8.
   int key_bytes() const { return reader_->key_bytes(); }
 
-  static constexpr int kSlots = 3;  // one being filled, one being prepared, one computing
+  static constexpr int kBuffers = 3;  // one being filled, one being prepared, one being computed
 
  private:
-  struct Slot {
-    explicit Slot(Device device) : prepared(device), computed(device) {}
+  struct Buffer {
+    explicit Buffer(Device device) : prepared(device), computed(device) {}
     std::optional<Program> prepare, compute;
     Event prepared, computed;
   };
-  void record(int slot);
-  void run_slot(int slot, int64_t step, double learning_rate, Replay);
-  /// Room, keys and rows of the next step. Where tables may refuse it, ranks stop together, before anything is
-  /// computed.
-  void prepare(int slot, int64_t step);
-  BatchTensors batch(int slot) const;
+  void record(int buffer);
+  void run(int buffer, int64_t step, double learning_rate, Replay);
+  /// Reserves rows for the next step, then looks up and sorts its keys. When a table refuses the batch, all ranks throw
+  /// before anything is computed.
+  void prepare(int buffer, int64_t step);
+  BatchTensors batch(int buffer) const;
 
   Runtime& runtime_;
   Communicator& comm_;
@@ -63,10 +63,10 @@ class Trainer {
   HostBuffer losses_;
   size_t sparse_inputs_;
   bool records_;
-  std::vector<Slot> slots_;
+  std::vector<Buffer> buffers_;
   std::unique_ptr<Reader> reader_;
-  std::optional<int> uploading_;  // slot whose upload may not have run yet
-  int last_ = 0;
+  std::optional<int> uploading_;  // the buffer whose upload may not have run yet
+  int last_ = 0;                  // the buffer of the last step
 };
 
 }  // namespace hctr

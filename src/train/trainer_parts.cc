@@ -25,11 +25,11 @@ ReaderOptions reader_options(const Config& config, const Communicator& comm, int
   return options;
 }
 
-BatchTensors batch_tensors(const BatchRing& ring, int slot, size_t sparse_inputs) {
-  BatchTensors batch{ring.device_state(slot), ring.label(slot), ring.dense(slot), {}, {}};
+BatchTensors batch_tensors(const BatchRing& ring, int buffer, size_t sparse_inputs) {
+  BatchTensors batch{ring.device_state(buffer), ring.label(buffer), ring.dense(buffer), {}, {}};
   for (size_t t = 0; t < sparse_inputs; ++t) {
-    batch.keys.push_back(ring.keys(slot, t));
-    batch.offsets.push_back(ring.offsets(slot, t));
+    batch.keys.push_back(ring.keys(buffer, t));
+    batch.offsets.push_back(ring.offsets(buffer, t));
   }
   return batch;
 }

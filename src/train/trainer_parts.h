@@ -1,4 +1,4 @@
-// What training and evaluation both do to get batches.
+// Reader options and batch tensors, used in training and evaluation.
 #pragma once
 
 #include "data/reader/reader.h"
@@ -7,12 +7,12 @@
 
 namespace hctr {
 
-/// How somebody reads who is alone, to the end of the set.
+/// Options of a single rank that reads the set once.
 ReaderOptions reader_options(const Config&, int64_t batch);
-/// How this rank reads batches of `batch` samples (over all ranks).
+/// Options of this rank for batches of `batch` samples over all ranks.
 ReaderOptions reader_options(const Config&, const Communicator&, int64_t batch, bool repeat);
 
-/// The tensors of one slot.
-BatchTensors batch_tensors(const BatchRing&, int slot, size_t sparse_inputs);
+/// The tensors of one buffer.
+BatchTensors batch_tensors(const BatchRing&, int buffer, size_t sparse_inputs);
 
 }  // namespace hctr

@@ -36,7 +36,7 @@ class TrainingStep : public ::testing::Test {
           runtime(device, {.threads = 2, .seed = 7}),
           layout(batch_shape(config.data, config.solver.batchsize)),
           eval_layout(batch_shape(config.data, config.solver.eval_batch())),
-          model(config, runtime, comm, layout.shape.samples, eval_layout.shape.samples, Trainer::kSlots),
+          model(config, runtime, comm, layout.shape.samples, eval_layout.shape.samples, Trainer::kBuffers),
           trainer(config, runtime, comm, model, layout, log),
           evaluator(config, runtime, comm, model, eval_layout, log) {}
     /// Trains until `steps` are done or the data ends; the losses of all of them.

@@ -37,9 +37,9 @@ class Steps {
       : runtime_(device,
                  {.threads = threads, .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute}),
         layout_(batch_shape(config.data, (config.solver.batchsize + comm.size() - 1) / comm.size())),
-        model_(config, runtime_, comm, layout_.shape.samples, 1, Trainer::kSlots),
+        model_(config, runtime_, comm, layout_.shape.samples, 1, Trainer::kBuffers),
         trainer_(config, runtime_, comm, model_, layout_, log) {
-    for (; step_ < std::max(Trainer::kSlots, warm_up); ++step_)
+    for (; step_ < std::max(Trainer::kBuffers, warm_up); ++step_)
       if (!trainer_.step(step_, kRate)) trainer_.restart(), --step_;
     trainer_.finish_and_read_loss();
   }

@@ -1,4 +1,4 @@
-#include "train/best_scores.h"
+#include "train/best_metrics.h"
 
 #include <optional>
 
@@ -21,18 +21,18 @@ std::optional<size_t> first_label(const Graph& graph, TensorId id) {
   return std::nullopt;
 }
 
-struct Scores {
+struct LossMetrics {
   double auc = 0, loss = 0;
 };
 
-/// Of the truth on one loss: the means over its labels.
-std::optional<Scores> scores_of(const Graph& graph, const Node& loss, const BestPossible& best) {
+/// The metrics of the truth on one loss: means over its labels.
+std::optional<LossMetrics> metrics_of(const Graph& graph, const Node& loss, const BestPossible& best) {
   const auto first = first_label(graph, loss.in[1]);
   if (!first) return std::nullopt;
-  if (best.labels.empty()) return Scores{best.auc, best.average_loss};
+  if (best.labels.empty()) return LossMetrics{best.auc, best.average_loss};
   const auto count = static_cast<size_t>(graph.edges[loss.in[1]].spec.row_elements());
-  if (*first + count > best.labels.size()) return std::nullopt;  // the truth of other data
-  Scores mean;
+  if (*first + count > best.labels.size()) return std::nullopt;  // this truth belongs to other data
+  LossMetrics mean;
   for (size_t label = *first; label < *first + count; ++label) {
     mean.auc += best.labels[label].auc / static_cast<double>(count);
     mean.loss += best.labels[label].average_loss / static_cast<double>(count);
@@ -42,18 +42,18 @@ std::optional<Scores> scores_of(const Graph& graph, const Node& loss, const Best
 
 }  // namespace
 
-std::map<std::string, double> best_scores(const Config& config, const BestPossible& best) {
-  Problems none;  // the config was found right before
+std::map<std::string, double> best_metrics(const Config& config, const BestPossible& best) {
+  Problems none;  // the config has been checked before
   const Graph graph = wire(config, config.solver.batchsize, none);
   std::map<std::string, double> named;
   std::optional<double> sum = 0;
   for (size_t l = 0; l < graph.losses.size(); ++l) {
     const Node& loss = graph.nodes[graph.losses[l]];
-    const auto scores = scores_of(graph, loss, best);
-    if (scores) named[l == 0 ? "AUC" : "AUC/" + loss.entry->tops[0]] = scores->auc;
-    if (scores && graph.losses.size() > 1) named["AverageLoss/" + loss.entry->tops[0]] = scores->loss;
+    const auto metrics = metrics_of(graph, loss, best);
+    if (metrics) named[l == 0 ? "AUC" : "AUC/" + loss.entry->tops[0]] = metrics->auc;
+    if (metrics && graph.losses.size() > 1) named["AverageLoss/" + loss.entry->tops[0]] = metrics->loss;
     const double weight = dynamic_cast<const LossLayer&>(*loss.entry->layer).weight();
-    sum = sum && scores ? std::optional(*sum + weight * scores->loss) : std::nullopt;
+    sum = sum && metrics ? std::optional(*sum + weight * metrics->loss) : std::nullopt;
   }
   if (sum) named["AverageLoss"] = *sum;
   return named;

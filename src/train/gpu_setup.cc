@@ -1,4 +1,4 @@
-#include "train/setup_faults.h"
+#include "train/gpu_setup.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -18,9 +18,9 @@
 namespace hctr {
 namespace {
 
-using Weight = SetupFault::Weight;
+using Severity = SetupProblem::Severity;
 
-constexpr int64_t kSharedMemory = 32 << 20;  // that NCCL may want for a rank
+constexpr int64_t kSharedMemory = 32 << 20;  // bytes that NCCL may need for a rank
 
 /// "ranks 0, 1 and 5".
 std::string ranks_text(const std::vector<size_t>& ranks) {
@@ -42,8 +42,8 @@ std::map<std::string, std::vector<size_t>> grouped(const std::vector<RankSetup>&
   return groups;
 }
 
-void faults_of_host(const std::vector<RankSetup>& ranks, const std::vector<size_t>& here,
-                    std::vector<SetupFault>& faults) {
+void find_problems_of_host(const std::vector<RankSetup>& ranks, const std::vector<size_t>& here,
+                           std::vector<SetupProblem>& problems) {
   const RankSetup& first = ranks[here[0]];
   std::set<size_t> apart;
   for (const size_t a : here)
@@ -52,9 +52,9 @@ void faults_of_host(const std::vector<RankSetup>& ranks, const std::vector<size_
           std::find(unreachable.begin(), unreachable.end(), ranks[b].gpu_id) != unreachable.end())
         apart.insert({a, b});
   if (!apart.empty())
-    faults.push_back(
-        {Weight::warns, cat("the GPUs of ", ranks_text({apart.begin(), apart.end()}), " on host ", first.host,
-                            " cannot all read each other's memory, so what they exchange goes through the host's, "
+    problems.push_back({Severity::warning,
+                        cat("the GPUs of ", ranks_text({apart.begin(), apart.end()}), " on host ", first.host,
+                            " cannot all read each other's memory, so exchanges go through host memory, "
                             "several times slower: "
                             "nvidia-smi topo -m shows how they are connected; where it shows links, IOMMU or ACS (in "
                             "virtual machines: the "
@@ -62,17 +62,18 @@ void faults_of_host(const std::vector<RankSetup>& ranks, const std::vector<size_
   int64_t free = first.shared_memory;
   for (const size_t r : here) free = std::min(free, ranks[r].shared_memory);
   if (here.size() > 1 && free < kSharedMemory * static_cast<int64_t>(here.size()))
-    faults.push_back({Weight::warns, cat("host ", first.host, " has ", with_unit_prefix(static_cast<double>(free)),
-                                         " bytes of shared memory free in /dev/shm for ", here.size(),
-                                         " ranks, and NCCL may want ", kSharedMemory >> 20,
-                                         " MiB for each; of a container: docker run --shm-size=1g, or --ipc=host")});
+    problems.push_back(
+        {Severity::warning,
+         cat("host ", first.host, " has ", with_unit_prefix(static_cast<double>(free)),
+             " bytes of shared memory free in /dev/shm for ", here.size(), " ranks, and NCCL may want ",
+             kSharedMemory >> 20, " MiB for each; of a container: docker run --shm-size=1g, or --ipc=host")});
   for (const size_t r : here) {
     const std::string& wanted = ranks[r].wanted;
     const auto& interfaces = ranks[r].interfaces;
     const auto allowed = [&](const std::string& each) { return allows_interface(wanted, each); };
     if (wanted.empty() || std::any_of(interfaces.begin(), interfaces.end(), allowed)) continue;
-    faults.push_back(
-        {Weight::stops, cat("NCCL_SOCKET_IFNAME=", wanted,
+    problems.push_back({Severity::error,
+                        cat("NCCL_SOCKET_IFNAME=", wanted,
                             " allows none of the network interfaces that are up on host ", first.host, ", where rank ",
                             r, " runs (", names_text(interfaces), "): name one of these, or leave the variable out")});
     break;
@@ -150,45 +151,45 @@ RankSetup setup_of(Device device) {
   return setup;
 }
 
-std::vector<SetupFault> setup_faults(const std::vector<RankSetup>& ranks) {
-  std::vector<SetupFault> faults;
+std::vector<SetupProblem> find_setup_problems(const std::vector<RankSetup>& ranks) {
+  std::vector<SetupProblem> problems;
   const auto kinds = grouped(ranks, [](const RankSetup& s) { return s.gpu; });
   if (kinds.size() > 1) {
     std::string text;
     for (const auto& [gpu, of] : kinds) text += cat(text.empty() ? "" : "; ", gpu, " (", ranks_text(of), ")");
-    faults.push_back(
-        {Weight::warns, cat("the ranks' GPUs differ: ", text,
+    problems.push_back({Severity::warning,
+                        cat("the ranks' GPUs differ: ", text,
                             ". Each step waits for the slowest, and the one with least memory limits the "
                             "plan: name GPUs of one kind in \"gpu\", or show no others with CUDA_VISIBLE_DEVICES")});
   }
   for (const auto& [gpu, of] : grouped(ranks, [](const RankSetup& s) { return s.host + " " + s.gpu_id; }))
     if (of.size() > 1)
-      faults.push_back({Weight::stops, cat(ranks_text(of), " share one GPU of host ", ranks[of[0]].host,
-                                           ", and each needs its own: the lists in \"gpu\" name "
-                                           "GPUs by their numbers on their host, one list for each process")});
+      problems.push_back({Severity::error, cat(ranks_text(of), " share one GPU of host ", ranks[of[0]].host,
+                                               ", and each needs its own: the lists in \"gpu\" name "
+                                               "GPUs by their numbers on their host, one list for each process")});
   const auto hosts = grouped(ranks, [](const RankSetup& s) { return s.host; });
-  for (const auto& [host, here] : hosts) faults_of_host(ranks, here, faults);
+  for (const auto& [host, here] : hosts) find_problems_of_host(ranks, here, problems);
   if (hosts.size() > 1 && std::all_of(ranks.begin(), ranks.end(), [](const RankSetup& s) { return s.wanted.empty(); }))
-    faults.push_back({Weight::explains, cat("NCCL chooses the network between the hosts by itself, of ",
+    problems.push_back({Severity::hint, cat("NCCL chooses the network between the hosts by itself, of ",
                                             names_text(ranks[0].interfaces), " on host ", ranks[0].host,
                                             ": where that is the wrong one, NCCL_SOCKET_IFNAME names another")});
-  return faults;
+  return problems;
 }
 
-std::string look_for_setup_faults(Communicator& comm, Device device, const Log& log) {
+std::string check_gpu_setup(Communicator& comm, Device device, const Log& log) {
   const std::vector<std::string> texts = comm.gather(to_text(setup_of(device)), 0);
-  std::string found, stops;
+  std::string found, errors;
   if (comm.rank() == 0) {
     std::vector<RankSetup> ranks;
     for (const std::string& text : texts) ranks.push_back(from_text(text));
-    for (const SetupFault& fault : setup_faults(ranks)) {
-      if (fault.weight == Weight::warns) log.warning(fault.text);
-      std::string& to = fault.weight == Weight::stops ? stops : found;
-      to += cat(to.empty() ? "" : "\n", fault.text);
+    for (const SetupProblem& problem : find_setup_problems(ranks)) {
+      if (problem.severity == Severity::warning) log.warning(problem.text);
+      std::string& to = problem.severity == Severity::error ? errors : found;
+      to += cat(to.empty() ? "" : "\n", problem.text);
     }
   }
-  stops = comm.broadcast(stops, 0);
-  if (!stops.empty()) throw Error(Kind::comm, stops);
+  errors = comm.broadcast(errors, 0);
+  if (!errors.empty()) throw Error(Kind::comm, errors);
   return comm.broadcast(found, 0);
 }
 

@@ -1,0 +1,22 @@
+// Errors that every rank throws together.
+#pragma once
+
+#include <optional>
+
+#include "base/error.h"
+#include "comm/communicator.h"
+
+namespace hctr {
+
+/// Thrown by every rank from the same call of the same step. No rank is left waiting in a collective call, so the ranks
+/// can still communicate.
+class CollectiveError : public Error {
+ public:
+  explicit CollectiveError(const Error& error) : Error(error) {}
+};
+
+/// Collective. When any rank passes an error, every rank throws a CollectiveError with the error of the lowest such
+/// rank and that rank's number. A single rank throws its own error as it is.
+void throw_on_all_ranks(Communicator&, const std::optional<Error>& own);
+
+}  // namespace hctr

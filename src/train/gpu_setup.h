@@ -1,0 +1,45 @@
+// Checks of the machine before several GPUs are connected. They find set-ups that make NCCL slow, hang or fail, and
+// say how to correct them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "comm/communicator.h"
+
+namespace hctr {
+
+/// What one rank knows about the machine it runs on.
+struct RankSetup {
+  std::string host, gpu, gpu_id;         ///< gpu: description; gpu_id: the name of gpu_links()
+  std::vector<std::string> unreachable;  ///< ids of GPUs of this host whose memory this GPU cannot read
+  int64_t shared_memory = 0;             ///< bytes free in /dev/shm
+  std::vector<std::string> interfaces;   ///< network interfaces that are up
+  std::string wanted;                    ///< NCCL_SOCKET_IFNAME
+};
+RankSetup setup_of(Device);
+
+struct SetupProblem {
+  enum class Severity {
+    error,    ///< training cannot start
+    warning,  ///< training may be slow or fail
+    hint      ///< only of interest when connecting fails
+  };
+  Severity severity;
+  std::string text;
+};
+/// Finds: GPUs of different models; one GPU shared by two ranks; GPUs of one host that cannot read each other's memory;
+/// little shared memory; a requested network interface that does not exist; several hosts without a requested
+/// interface. `ranks`: indexed by rank.
+std::vector<SetupProblem> find_setup_problems(const std::vector<RankSetup>& ranks);
+
+/// Whether a value of NCCL_SOCKET_IFNAME allows an interface. The value lists prefixes ("eth,ib"), exact names
+/// ("=eth0"), or names that are excluded ("^docker,lo").
+bool allows_interface(const std::string& wanted, const std::string& interface);
+
+/// Collective. Logs warnings on rank 0. Returns all warnings and hints on every rank, a line for each, for the message
+/// of a later connection failure. Errors: Error(comm) on every rank when a problem of severity `error` is found.
+std::string check_gpu_setup(Communicator&, Device, const Log&);
+
+}  // namespace hctr
