@@ -6,9 +6,9 @@ const std::vector<CompatibilityWord>& compatibility_words() {
   using C = Compatibility;
   static const std::vector<CompatibilityWord> words = {
       {"schedule_sets_embedding_rates", &C::schedule_sets_embedding_rates,
-       "an embedding with an optimizer of its own takes the rate of the top-level schedule, as 2.2 to 3.1 do; else its "
-       "own rate follows that schedule in "
-       "proportion"},
+       "an embedding with an optimizer of its own uses the rate of the top-level schedule, as in 2.2 to 3.1; else its "
+       "own "
+       "rate, scaled by that schedule"},
       {"penalty_per_gpu", &C::penalty_per_gpu,
        "the regularizer divides by the batch of one GPU, and every GPU adds its gradient: with G GPUs in `gpu` the "
        "loss gets G times and the gradient G^2 "
@@ -18,10 +18,11 @@ const std::vector<CompatibilityWord>& compatibility_words() {
        "DotProduct passes no gradient to a factor that is 0, as 2.x and 3.0 do; else it passes the product of the "
        "other factors"},
       {"evaluation_continues", &C::evaluation_continues,
-       "an evaluation of `max_eval_batches` goes on where the one before ended, and wraps around at the end of the "
+       "an evaluation of `max_eval_batches` continues where the previous one ended, and wraps around at the end of the "
        "set; else each starts at the first sample"},
       {"drop_partial_batches", &C::drop_partial_batches,
-       "with `num_epochs`, samples at the end of the set that fill no batch are left out, as 3.0 does; else they are a "
+       "with `num_epochs`, samples at the end of the set that do not fill a batch are left out, as 3.0 does; else they "
+       "are a "
        "smaller batch"},
       {"batch_norm_per_gpu", &C::batch_norm_per_gpu,
        "BatchNorm and PReLU_Dice take mean and variance of each GPU's share of the batch, and the model file gets "

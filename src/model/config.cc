@@ -162,9 +162,8 @@ Config read_config(const Json& file, Problems& problems) {
   if (const HyperParameters& top = config.optimizer.hyper(); top.given && top.learning_rate == 0)
     for (const EmbeddingEntry& embedding : config.embeddings)
       if (const auto& own = embedding.section.optimizer; own && own->hyper().learning_rate > 0)
-        problems.warn(
-            embedding.pointer + "/optimizer",
-            "its rate follows the top-level one in proportion, and that is 0: the rate of this table is lost");
+        problems.warn(embedding.pointer + "/optimizer",
+                      "its rate is scaled by the top-level one, which is 0: this table does not learn");
 
   note_own_rates(config, problems);
 

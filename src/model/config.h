@@ -1,4 +1,4 @@
-// A whole config file, read and judged section by section.
+// A whole config file, read and checked section by section.
 #pragma once
 
 #include <filesystem>
@@ -16,12 +16,12 @@
 
 namespace hctr {
 
-/// An entry of "layers" that is a dense layer or loss, not yet connected.
+/// A dense layer or loss of "layers", not connected yet.
 struct LayerEntry {
   std::string pointer;  ///< "/layers/3"
   const LayerType* type = nullptr;
   std::vector<std::string> bottoms, tops;
-  std::shared_ptr<const Layer> layer;  ///< shared: the bindings for training and evaluation run the same object
+  std::shared_ptr<const Layer> layer;  ///< shared by the bindings for training and evaluation
 };
 
 struct EmbeddingEntry {
@@ -34,13 +34,13 @@ struct Config {
   OptimizerSection optimizer;
   DataSection data;
   std::vector<EmbeddingEntry> embeddings;
-  std::vector<std::string> lost_tops;  ///< names that layers of no known type would have made
+  std::vector<std::string> lost_tops;  ///< outputs of layers whose type is unknown
   std::vector<LayerEntry> layers;      ///< in the order of the file, which is the order of the dense model file
   /// The config with every default filled in, for records.
   Json effective;
 };
 
-/// Reads what can be read; everything wrong goes to `problems`.
+/// Reads a config. Everything that is wrong goes to `problems`; the fields that are right are filled in.
 Config read_config(const Json&, Problems&);
 
 }  // namespace hctr

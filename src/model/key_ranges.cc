@@ -10,7 +10,8 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-/// The sizes of an input's slots that some part of the config states; `except` is not asked. Empty: none does.
+/// The sizes of the slots of an input, from the Data layer or from an embedding other than `except`; empty when
+/// unknown.
 Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except) {
   const DataSection& data = config.data;
   const auto slots = static_cast<size_t>(data.sparse[input].slot_num);
@@ -27,7 +28,7 @@ Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except)
   return {};
 }
 
-/// What is in the way of arithmetic for this embedding, or nothing; then its first key is set.
+/// Sets the first key of the embedding. Returns why that is impossible, or an empty text.
 std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) {
   const Sizes& own = entry.section.hparam.slot_size_array;
   if (const Sizes other = sizes_of(config, input, &entry); !other.empty() && other != own)
@@ -37,7 +38,7 @@ std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) 
   for (size_t before = 0; before < input; ++before) {
     const Sizes sizes = sizes_of(config, before, nullptr);
     if (sizes.empty())
-      return cat("the keys of \"", config.data.sparse[input].top, "\" stand behind those of \"",
+      return cat("the keys of \"", config.data.sparse[input].top, "\" follow those of \"",
                  config.data.sparse[before].top,
                  "\", whose number is not known; \"slot_size_array\" of the Data layer says it");
     first = std::accumulate(sizes.begin(), sizes.end(), first);

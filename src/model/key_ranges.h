@@ -1,14 +1,14 @@
-// Where the keys of each embedding begin: keys are counted through all slots of all sparse inputs, as the readers of
-// HugeCTR count them.
+// The first key of each embedding with known key ranges. As in HugeCTR, the key ranges of all slots of all sparse
+// inputs follow each other.
 #pragma once
 
 #include "model/config.h"
 
 namespace hctr {
 
-/// Tells every embedding with slot_size_array the first key of its input. How many keys the inputs before it have is
-/// known from slot_size_array of the Data layer, or of embeddings that read them. Where it is not, or where the two
-/// disagree on sizes, the embedding finds rows by hash, with a note; that it was told not to is an error.
+/// Sets the first key of every embedding with a direct index. The number of keys of the inputs before it comes from the
+/// slot_size_array of the Data layer or of the embeddings that read them. When it is unknown, or when the two differ,
+/// the embedding uses a hash index and a note says so; that is an error when the config asks for a direct index.
 void place_keys(Config&, Problems&);
 
 }  // namespace hctr

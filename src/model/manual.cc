@@ -54,31 +54,30 @@ std::string metrics_entry() {
 
 std::string compatibility_entry() {
   std::string page =
-      "## compatibility\n\nWords that bring back HugeCTR's arithmetic where this program's differs and trained or "
-      "reported numbers depend on it. All are "
-      "off unless named.\n\n| word | effect |\n|---|---|\n";
+      "## compatibility\n\nWords that select HugeCTR's arithmetic where this program's differs and changes trained or "
+      "reported numbers. All are off unless named.\n\n| word | effect |\n|---|---|\n";
   for (const CompatibilityWord& each : compatibility_words()) page += cat("| `", each.word, "` | ", each.text, " |\n");
   return page +
-         "\nOther differences, which no word brings back:\n\n"
-         "- Random numbers are other ones. Dense weights start as in 2.2.1 to 3.1; `weight_init: XavierUniform` and "
+         "\nOther differences, which no word changes:\n\n"
+         "- Random numbers differ. Dense weights start as in 2.2.1 to 3.1; `weight_init: XavierUniform` and "
          "`bias_init: Zero` are the start of 2.1.\n"
          "- `iteration` counts finished updates: snapshot n holds n of them, and there is one at the end.\n"
-         "- A key first met in an evaluation contributes nothing, as in 3.1; 2.1 and 2.2 added it to the table.\n"
+         "- A key that only evaluations have contributes nothing, as in 3.1; 2.1 and 2.2 added it to the table.\n"
          "- A tensor that several layers read gets the sum of their gradients. Slots that Reshape does not select get "
          "gradient 0, and so do the copies that "
          "Scale and Gather make: each counts.\n"
-         "- BatchNorm divides its running averages by the share that batches have in them, so that they are right from "
-         "the first one on, and loads them "
-         "again. A regularizer leaves gamma and beta alone, in the loss too.\n"
+         "- BatchNorm corrects its running averages for their start at 0, so that they are right from the first batch "
+         "on, and "
+         "loads them again. A regularizer does not apply to gamma and beta, nor to their part of the loss.\n"
          "- ReLU passes no gradient at 0, as in 3.0; 2.x in fp32 passed it. The last column of Interaction is 0.\n"
          "- `max_eval_samples` is rounded up to whole batches, not down; a rate of 0 (`end_lr`) is no error.\n"
-         "- Sums are made in a fixed order, also with `atomic_update`.\n";
+         "- Sums have a fixed order, also with `atomic_update`.\n";
 }
 
-/// Every section of a config with its entry, in the order of the manual.
+/// Every section of a config and its entry, in the order of the manual.
 std::vector<std::pair<std::string, std::string>> sections() {
   std::vector<std::pair<std::string, std::string>> all = {
-      {"solver", entry(solver_schema(), "solver", "How long to train, on what, how often to look.")},
+      {"solver", entry(solver_schema(), "solver", "Length of training, devices, evaluation, snapshots and precision.")},
       {"eval_metrics", metrics_entry()},
       {"compatibility", compatibility_entry()},
       {"optimizer",
@@ -87,9 +86,10 @@ std::vector<std::pair<std::string, std::string>> sections() {
              "rate: "
              "n / warmup_steps of it while n <= warmup_steps, then all of it; with decay_start, from there on "
              "((decay_start + decay_steps - n) / decay_steps)^decay_power of it, and end_lr at least.")},
-      {"Data", entry(data_schema(), "Data", "The first of the layers: where the samples are and what one holds.")}};
+      {"Data", entry(data_schema(), "Data", "The first layer: where the samples are and what one sample holds.")}};
   for (const std::string& type : embedding_types())
-    all.emplace_back(type, entry(embedding_schema(type), type, "Keys to vectors, one a slot."));
+    all.emplace_back(type,
+                     entry(embedding_schema(type), type, "Looks up keys and pools them to one vector for each slot."));
   return all;
 }
 

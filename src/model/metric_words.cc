@@ -25,7 +25,7 @@ Misfit read_metric(const Json& value, Metric& out) {
   }
   if (colon == word.npos) return {};
   if (out.type->better == MetricType::Better::near_one)
-    return cat(name, " without a threshold: it is best at 1, so that neither more nor less of it is a reason to stop");
+    return cat(name, " without a threshold: the best value is 1, and both larger and smaller values are worse");
   char* end = nullptr;
   const char* number = word.c_str() + colon + 1;
   const double threshold = std::strtod(number, &end);
@@ -64,7 +64,8 @@ Schema<GroupBy> group_schema() {
   return Schema<GroupBy>("group_by")
       .need("input", &GroupBy::input, "name (top) of the sparse input that holds the groups")
       .opt("slot", &GroupBy::slot,
-           "which of its slots, counted from 0; the slot's first key is the group, a sample without one is in none",
+           "the slot that holds the groups, from 0; its first key is the group, and a sample without a key is in no "
+           "group",
            at_least(0))
       .together([](GroupBy& group, const std::string&, Problems&) { group.given = true; });
 }
@@ -78,7 +79,7 @@ void check_metrics(const MetricList& list, const GroupBy& group_by, const std::s
                    cat(grouped->type->name,
                        " needs \"group_by\" in the solver, which names the sparse input that holds the groups"));
   if (grouped == metrics.end() && group_by.given)
-    problems.note(pointer + "/group_by", "has no effect: no metric of eval_metrics is one of groups");
+    problems.note(pointer + "/group_by", "has no effect: no metric in eval_metrics uses groups");
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The words of eval_metrics, and where the groups of GroupedAUC come from.
+// The words of eval_metrics, and the source of the groups of GroupedAUC.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hctr {
 
-/// A metric that evaluations measure, with the value that ends training when reached.
+/// A metric to measure, and optionally the value that ends training.
 struct Metric {
   const MetricType* type;
   std::optional<double> stop_at;
@@ -28,7 +28,7 @@ struct TypeWord<MetricList> {
   static std::string text() { return "array of metrics"; }
 };
 
-/// Where the group of a sample comes from.
+/// The sparse input and slot whose first key is the group of a sample.
 struct GroupBy {
   bool given = false;
   std::string input;
@@ -36,7 +36,7 @@ struct GroupBy {
 };
 Schema<GroupBy> group_schema();
 
-/// Rules of both: metrics of groups need groups.
+/// Checks that metrics of groups have groups.
 void check_metrics(const MetricList&, const GroupBy&, const std::string& pointer, Problems&);
 
 }  // namespace hctr

@@ -27,7 +27,7 @@ std::string read_value(const Json& value, const Range&, Precision& out) {
     out = {DType::f16, scale, false};
     return "";
   }
-  return "a positive loss scale such as 1024, true or \"fp16\" (a scale that finds itself), \"bf16\", or false";
+  return "a positive loss scale such as 1024, true or \"fp16\" (a dynamic scale), \"bf16\", or false";
 }
 
 Json to_json(const Precision& precision) {

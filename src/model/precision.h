@@ -1,4 +1,4 @@
-// The precision of a model: one setting, "mixed_precision" of the solver section.
+// The precision of a model, from "mixed_precision" of the solver section.
 #pragma once
 
 #include <string>
@@ -8,24 +8,24 @@
 
 namespace hctr {
 
-/// Activations and their gradients have one floating-point type throughout the network; weights, their gradients,
-/// embedding rows, optimizer states, losses and statistics stay f32, and layers read a copy of the weights in the type
-/// of activations.
+/// Activations and their gradients have one floating-point type in the whole network. Weights, their gradients,
+/// embedding rows, optimizer states, losses and statistics stay f32; layers read a copy of the weights in the type of
+/// activations.
 struct Precision {
   DType activations = DType::f32;
-  double loss_scale = 1;       ///< what gradients are multiplied by on their way back, or start with
-  bool dynamic_scale = false;  ///< the scale follows what f16 can hold
+  double loss_scale = 1;       ///< factor of the gradients in backward; the first value of a dynamic scale
+  bool dynamic_scale = false;  ///< the scale is adjusted so that gradients fit f16
 
   bool operator==(const Precision&) const = default;
-  /// Gradients may leave the range of their type; such a step is skipped.
+  /// Whether gradients can overflow their type; such steps are skipped.
   bool may_overflow() const { return activations == DType::f16; }
   bool mixed() const { return activations != DType::f32; }
-  /// The scale that finds itself, for gradients that pass through f16.
+  /// f16 with a dynamic loss scale.
   static constexpr Precision scaled() { return {DType::f16, 65536, true}; }
 };
 
-/// A positive number: f16 with that loss scale. true or "fp16": f16 with a scale that finds itself. "bf16": bf16,
-/// unscaled. false or "fp32": f32.
+/// A positive number: f16 with that loss scale. true or "fp16": f16 with a dynamic loss scale. "bf16": bf16 without a
+/// scale. false or "fp32": f32.
 std::string read_value(const Json& value, const Range&, Precision& out);
 Json to_json(const Precision&);
 template <>

@@ -112,13 +112,13 @@ std::optional<int64_t> SolverSection::eval_batches() const {
 Schema<SolverSection> solver_schema() {
   using S = SolverSection;
   return Schema<S>("solver")
-      .opt("lr_policy", &S::lr_policy, "the schedule of the rate stands in the optimizer section")
+      .opt("lr_policy", &S::lr_policy, "the learning rate schedule is in the optimizer section")
       .opt("display", &S::display, "iterations between progress lines; 0: none", at_least(0))
       .opt("max_iter", &S::max_iter, "iterations to train", at_least(1))
       .opt("num_epochs", &S::num_epochs, "passes over the data, instead of max_iter", at_least(1))
       .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
       .opt("snapshot_prefix", &S::snapshot_prefix, "what snapshot file names start with")
-      .need("batchsize", &S::batchsize, "samples of one iteration, over all GPUs", between(1, 1 << 30))
+      .need("batchsize", &S::batchsize, "samples of one iteration over all GPUs", between(1, 1 << 30))
       .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; left out: batchsize",
            between(1, 1 << 30))
       .opt("gpu", &S::gpu,
@@ -136,7 +136,8 @@ Schema<SolverSection> solver_schema() {
       .opt("eval_metrics", &S::eval_metrics, "what an evaluation measures: see [eval_metrics](#eval_metrics)")
       .opt("auc_threshold", &S::auc_threshold, "another spelling of the threshold in \"AUC:<threshold>\"",
            between(0, 1))
-      .part("group_by", &S::group_by, group_schema(), "where the group of a sample stands, for GroupedAUC", false)
+      .part("group_by", &S::group_by, group_schema(),
+            "the sparse input that holds the group of a sample, for GroupedAUC", false)
       .opt("input_key_type", &S::input_key_type,
            "width of keys in data and model files; left out: data files tell, and models get the "
            "width of their keys: I32 for Norm, Raw and Parquet data with keys of 32 bits, else I64")
@@ -145,32 +146,30 @@ Schema<SolverSection> solver_schema() {
       .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")
       .alias("use_cuda_graph")
       .opt("mixed_precision", &S::mixed_precision,
-           "activations in fp16 (a number is the loss scale, which gradients are multiplied by on their way back; true "
-           "or \"fp16\": it finds itself) "
-           "or \"bf16\"; weights, embedding rows and optimizer states stay fp32. Steps whose fp16 gradients overflow "
-           "are skipped and counted")
+           "type of activations: fp16 (a number is the loss scale, the factor of the gradients in backward; true or "
+           "\"fp16\": a dynamic loss scale) or \"bf16\". Weights, embedding rows and optimizer states stay fp32. Steps "
+           "whose fp16 gradients overflow are skipped and counted")
       .opt("use_mixed_precision", &S::use_mixed_precision,
            "another spelling of mixed_precision, whose loss scale is in scaler")
-      .opt("scaler", &S::scaler, "the loss scale of use_mixed_precision; left out: it finds itself", more_than(0))
+      .opt("scaler", &S::scaler, "the loss scale of use_mixed_precision; left out: a dynamic one", more_than(0))
       .opt("exchange_precision", &S::exchange_precision,
-           "what the vectors of embeddings and their gradients travel in from GPU to GPU; left out: the type of "
-           "activations. fp16 has its gradients scaled as "
-           "mixed_precision true has, and steps whose gradients overflow on the way are skipped and counted")
+           "type in which GPUs exchange embedding vectors and their gradients; left out: the type of activations. With "
+           "fp16 the gradients have a dynamic loss scale, and steps whose gradients overflow are skipped and counted")
       .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
-      .opt("compatibility", &S::compatibility, "where to calculate as HugeCTR did: see [compatibility](#compatibility)")
+      .opt("compatibility", &S::compatibility, "computes as HugeCTR did: see [compatibility](#compatibility)")
       .opt("placement", &S::placement,
-           "on several ranks, which rank has which rows: for embeddings whose own \"placement\" is left out")
+           "on several ranks, which rank has which rows, for embeddings without \"placement\"")
       .opt("placement_file", &S::placement_file,
-           "the plan.json of an earlier run on as many ranks: rows have the owners that it says. Left out: a plan is "
-           "made at the start and written to "
-           "the run folder")
+           "the plan.json of an earlier run on as many ranks, which says where rows are. Left out: a plan is made at "
+           "the "
+           "start and written to the run folder")
       .ignored("all_reduce_algo", "the program chooses how gradients are summed")
-      .ignored("plan_file", "the program makes its own plan, \"placement_file\" gives it back")
+      .ignored("plan_file", "the program makes its own plan, which \"placement_file\" can load")
       .ignored("export_predictions_prefix", "predictions are not exported yet")
       .ignored("device_layout", "the order of ranks is that of \"gpu\"")
-      .ignored("enable_overlap", "the next batch is always prepared beside the computing of this one")
+      .ignored("enable_overlap", "the next batch is always prepared while this one is computed")
       .ignored("holistic_cuda_graph", "\"cuda_graph\" records the whole step")
-      .ignored("algorithm_search", "products take the library's first choice, so that runs are reproducible")
+      .ignored("algorithm_search", "matrix products use the library's first choice, so that runs are reproducible")
       .refused("dense_opt_states_file", kNoStates)
       .refused("sparse_opt_states_file", kNoStates)
       .together([](S& s, const std::string& pointer, Problems& problems) {
@@ -182,7 +181,7 @@ Schema<SolverSection> solver_schema() {
                          "max_eval_batches and max_eval_samples cannot be used together; keep one");
         if (s.enable_tf32_compute && s.mixed_precision.mixed())
           problems.error(pointer + "/enable_tf32_compute",
-                         "enable_tf32_compute is for fp32 products; with mixed_precision there are none: keep one");
+                         "enable_tf32_compute is for fp32 matrix products, which mixed_precision replaces; keep one");
         if (!s.max_iter && !s.num_epochs) s.num_epochs = 1;
         if (s.compatibility.evaluation_continues && !s.eval_batches())
           problems.note(

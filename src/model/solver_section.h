@@ -1,4 +1,4 @@
-// The solver section: how long to train, on what, how often to look.
+// The solver section: length of training, devices, evaluation, snapshots and precision.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct Seed {
 std::string read_value(const Json& value, const Range&, Seed& out);
 inline Json to_json(Seed seed) {
   return static_cast<int64_t>(seed.value);
-}  // of the upper half as a negative number, which reads back
+}  // 2^63 and above as a negative number, which reads back
 template <>
 struct TypeWord<Seed> {
   static std::string text() { return "integer"; }
@@ -76,13 +76,13 @@ struct SolverSection {
   /// Spellings of other versions: empty after parsing, when the fields above hold what they said.
   std::optional<bool> i64_input_key, use_mixed_precision;
   std::optional<double> scaler, auc_threshold;
-  std::optional<PlacementRule> placement;  // of embeddings that say nothing themselves
+  std::optional<PlacementRule> placement;  // of embeddings without a placement of their own
   std::string placement_file;
 
-  /// What vectors of embeddings travel in between ranks, unless an embedding says otherwise.
+  /// The type in which ranks exchange embedding vectors, unless an embedding has its own.
   DType exchange() const { return exchange_precision.value_or(mixed_precision.activations); }
   int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }
-  /// Batches of one evaluation; nothing: the whole set.
+  /// Batches of one evaluation; empty: the whole set.
   std::optional<int64_t> eval_batches() const;
 };
 

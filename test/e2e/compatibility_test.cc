@@ -1,4 +1,4 @@
-// The words of "compatibility" that change what a run reads or how its tables move.
+// The words of "compatibility" that change which batches a run reads or how it updates its tables.
 #include <gtest/gtest.h>
 
 #include "support/program.h"

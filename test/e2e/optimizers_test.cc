@@ -66,7 +66,7 @@ class Optimizers : public testing::Test {
 TEST_F(Optimizers, EachLearnsWithLocalAndGlobalUpdates) {
   struct Case {
     std::string name, type, object;
-    bool rests;  // a gradient of 0 changes nothing, so both update types give one model
+    bool zero_is_noop;  // a gradient of 0 changes nothing, so both update types give one model
   };
   const std::vector<Case> cases = {
       {"adam", "Adam", R"("adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",
@@ -91,7 +91,7 @@ TEST_F(Optimizers, EachLearnsWithLocalAndGlobalUpdates) {
       learns(config(each.type, each.object, "Local"), local, device);
       learns(config(each.type, each.object, "Global"), global, device);
       if (HasFatalFailure()) return;
-      EXPECT_EQ(tables(local) == tables(global), each.rests) << each.name;
+      EXPECT_EQ(tables(local) == tables(global), each.zero_is_noop) << each.name;
     }
 }
 

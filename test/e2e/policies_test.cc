@@ -1,5 +1,5 @@
-// Tables that are full, let keys wait or let rows expire, trained as a user would: what the run says of them and leaves
-// behind.
+// Tables that are full, admit keys late or expire rows, trained as a user would: what the run reports and which files
+// it writes.
 #include <gtest/gtest.h>
 
 #include "base/error.h"

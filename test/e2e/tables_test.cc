@@ -1,4 +1,4 @@
-// Tables of every kind as users ask for them: without an index, of two bytes a number, with the other identity.
+// Tables of every kind, trained as a user would: with a direct index, with two-byte storage, with the other identity.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The words of "compatibility" that change a step, on a model small enough to see it.
+// The words of "compatibility" that change a step, on a small model.
 #include "config/compatibility.h"
 
 #include "unit/model/tiny_model.h"

@@ -1,4 +1,4 @@
-// Where the keys of an embedding begin when several sparse inputs share the count.
+// The first key of an embedding when there are several sparse inputs.
 #include "model/key_ranges.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST(KeyRanges, WhereTheCountIsNotKnownOrInDoubtRowsAreFoundByHashAndANoteSaysWh
     EXPECT_FALSE(hash.any_error());
   };
   expect("",
-         "the keys of \"deep\" stand behind those of \"wide\", whose number is not known; \"slot_size_array\" of the "
+         "the keys of \"deep\" follow those of \"wide\", whose number is not known; \"slot_size_array\" of the "
          "Data layer says it");
   expect(R"("slot_size_array": [5, 6, 10, 20, 31], )",
          "its sizes are not those that another part of the config gives the slots of \"deep\"");

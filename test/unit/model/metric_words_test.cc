@@ -70,9 +70,8 @@ TEST(MetricWords, TakeThresholdsThatTheyCanReach) {
             "/solver/eval_metrics/0: expected AverageLoss:<threshold>, a number, at least 0, found the string "
             "\"AverageLoss:\"\n");
   EXPECT_EQ(complaints(R"("eval_metrics": ["Calibration:1"])"),
-            "/solver/eval_metrics/0: expected Calibration without a threshold: it is best at 1, so that neither more "
-            "nor less of it is a reason to stop, found "
-            "the string \"Calibration:1\"\n");
+            "/solver/eval_metrics/0: expected Calibration without a threshold: the best value is 1, and both larger "
+            "and smaller values are worse, found the string \"Calibration:1\"\n");
 }
 
 TEST(MetricWords, GroupsComeFromASlot) {
@@ -85,7 +84,7 @@ TEST(MetricWords, GroupsComeFromASlot) {
   EXPECT_EQ(complaints(R"("eval_metrics": ["GroupedAUC"], "group_by": {"input": "usre"})"),
             "/solver/group_by/input: no sparse input is called \"usre\"; did you mean \"user\"?\n");
   EXPECT_EQ(complaints(R"("group_by": {"input": "user"})"),
-            "/solver/group_by: has no effect: no metric of eval_metrics is one of groups\n");
+            "/solver/group_by: has no effect: no metric in eval_metrics uses groups\n");
 }
 
 }  // namespace

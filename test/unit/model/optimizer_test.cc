@@ -71,8 +71,7 @@ TEST(ModelOptimizer, ARateInProportionToZeroIsAWarning) {
   EXPECT_EQ(warnings("0.1", "0.5"), "");
   EXPECT_EQ(warnings("0", "0"), "");
   EXPECT_EQ(warnings("0", "0.5"),
-            "/layers/1/optimizer: its rate follows the top-level one in proportion, and that is 0: the rate of this "
-            "table is lost\n");
+            "/layers/1/optimizer: its rate is scaled by the top-level one, which is 0: this table does not learn\n");
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The solver's word on placement: it holds for embeddings that say nothing themselves, and under the same rules as
-// their own.
+// The solver's placement: it applies to embeddings without a placement of their own, under the same rules.
 #include <gtest/gtest.h>
 
 #include "model/config.h"

@@ -1,4 +1,4 @@
-// Models over sequences: keys that are not pooled, their lengths, and the layers between them, forward and back.
+// Models over sequences: keys that are not pooled, their lengths, and the layers that use them, forward and backward.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -117,7 +117,7 @@ const std::string kApart =
     R"("top": ["places", "lengths"], "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "none"})";
 const std::string kMean = R"("top": "slots", "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "mean"})";
 
-/// The item, and the mean of the history as attention gives it when all scores are alike.
+/// The item, and the mean of the history as attention with equal scores gives it.
 const std::string kEvenAttention = R"(
   {"type": "Slice", "bottom": "places", "top": ["history", "item"], "ranges": [[0, 4], [4, 5]]},
   {"type": "Slice", "bottom": "lengths", "top": "length", "ranges": [[0, 1]]},
@@ -134,7 +134,7 @@ const std::string kPooled = R"(
   {"type": "Reshape", "bottom": "slots", "top": "flat"},
   {"type": "InnerProduct", "bottom": "flat", "top": "logits", "fc_param": {"num_output": 1}})";
 
-/// The table must have one name, that of its first top: its initial values hang on it.
+/// The table must have one name, that of its first top: its initial values depend on the name.
 std::string named_alike(std::string text) {
   for (size_t at; (at = text.find("\"slots\"")) != std::string::npos;) text.replace(at, 7, "\"places\"");
   return text;

@@ -1,4 +1,4 @@
-// What becomes of a job when one of its ranks throws or hangs.
+// The end of a job when a rank throws or hangs.
 #include "train/job.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(JobDeathTest, ARankThatCannotBeWokenDoesNotKeepTheProcess) {
     Job job(std::vector<Device>(2), nullptr, seconds(30));
     job.run([](Communicator& comm, Device) {
       if (comm.rank() == 0) throw Error(Kind::io, "the disk is gone");
-      std::this_thread::sleep_for(std::chrono::hours(1));  // waits for that disk, say
+      std::this_thread::sleep_for(std::chrono::hours(1));  // such as waiting for a disk
     });
   };
   const auto begin = std::chrono::steady_clock::now();
