@@ -183,6 +183,16 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
       EXPECT_EQ(numbers_of(folder, model_around(parquet)), numbers);
     }
   }
+  // The size of a text is estimated, and the start line says so.
+  const auto start_line = [&](const Json& layer) {
+    write_file(folder / "config.json", model_around(layer).text(1));
+    const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--device", "cpu"}, folder.path());
+    const size_t begin = done.err.find("Training on "), end = done.err.find(" in the set)", begin);
+    EXPECT_NE(end, std::string::npos) << done.err;
+    return done.err.substr(begin, end - begin);
+  };
+  EXPECT_NE(start_line(csv).find("(about "), std::string::npos);
+  EXPECT_EQ(start_line(raw).find("about"), std::string::npos);
   if (!parquet_too) GTEST_SKIP() << "Norm, Raw and Csv agree; " << why_no_parquet();
 }
 
