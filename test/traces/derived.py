@@ -1,4 +1,4 @@
-"""What a trace and the program derive alike from the trace's seed: samples, dense weights, embedding rows.
+"""Derived from the seed of a trace, with equal results here and in the program: samples, dense weights, embedding rows.
 
 test/integration/traces_test.cc holds the same formulas. Every number is exact in float32.
 """

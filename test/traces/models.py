@@ -55,7 +55,7 @@ def dlrm(w, batch):
 
 
 def dcnv2_lowrank(w, batch):
-    """Cross layers with matrices U V, the deep part behind them."""
+    """Cross layers with matrices U V, followed by the deep part."""
     x = torch.cat([flat(batch["embedding"]), batch["dense"]], 1)
     y = x
     for _ in range(2):
@@ -65,7 +65,7 @@ def dcnv2_lowrank(w, batch):
 
 
 def dcnv2_full(w, batch):
-    """Cross layers with whole matrices, the deep part beside them."""
+    """Cross layers with full matrices, in parallel with the deep part."""
     x = torch.cat([flat(batch["embedding"]), batch["dense"]], 1)
     y = x
     for _ in range(2):
