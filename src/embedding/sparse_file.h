@@ -41,7 +41,8 @@ struct SparseRows {
 struct SparseFileShape {
   bool with_slot = false;
   int64_t dim = 0, slots = 0;
-  int key_bytes = 8;  ///< of the layout to take where a size fits several; 0: keys of 8 bytes, unless many of them would be negative
+  int key_bytes = 8;  ///< of the layout to take where a size fits several; 0: keys of 8 bytes, unless many of them
+                      ///< would be negative
 };
 
 /// Calls take(rows) for all rows of a file of any known layout, or of a folder of version 3.1, block by block. Returns

@@ -140,7 +140,8 @@ TEST_F(Training, ModelsHaveKeysAsWideAsTheData) {
   for (const std::string type : {"", "I32"})
     for (const std::string from : {"wide", "narrow"}) {
       const std::string load = R"("seed": 7, "dense_model_file": ")" + from + R"(/_dense_60.model",
-          "sparse_model_file": [")" + from + R"(/0_sparse_60.model", ")" + from + R"(/1_sparse_60.model"])" +
+          "sparse_model_file": [")" +
+                               from + R"(/0_sparse_60.model", ")" + from + R"(/1_sparse_60.model"])" +
                                (type.empty() ? "" : R"(, "input_key_type": ")" + type + "\"");
       train_well(with_change(with_change(small_config(), "\"out/\"", "\"more/\""), "\"seed\": 7", load),
                  from + "-" + type);
@@ -161,8 +162,7 @@ TEST_F(Training, AnEarlierRunIsMovedAway) {
   EXPECT_FALSE(fs::exists(folder_ / "run" / "notes.txt"));
   EXPECT_NE(model("run"), model("run.1"));
   write_file(folder_ / "config.json", small_config());
-  const Outcome slash =
-      run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run/"}, folder_.path());
+  const Outcome slash = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run/"}, folder_.path());
   EXPECT_NE(slash.err.find("it is moved to 'run.2'."), std::string::npos) << slash.err;
   EXPECT_EQ(model("run"), model("run.1"));
   // What the run is to read is not moved away.

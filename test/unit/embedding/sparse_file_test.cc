@@ -3,9 +3,9 @@
 
 #include <fstream>
 
-#include "support/test_log.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
+#include "support/test_log.h"
 #include "table_rig.h"
 
 namespace hctr::test {
@@ -136,9 +136,9 @@ TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
           for (const int64_t key : some.keys) right = right && key == 100 + keys++;
         },
         log.log());
-    EXPECT_EQ(log.lines(), std::vector<std::string>{cat("note: the 48 bytes of sparse model file '",
-                                                        (folder / "x").string(),
-                                                        "' fit keys of 4 bytes and of 8: read as ", how)});
+    EXPECT_EQ(log.lines(),
+              std::vector<std::string>{cat("note: the 48 bytes of sparse model file '", (folder / "x").string(),
+                                           "' fit keys of 4 bytes and of 8: read as ", how)});
     return right ? keys : -1;
   };
   const std::string judged = ", judging by its keys; \"input_key_type\" can say another width",
