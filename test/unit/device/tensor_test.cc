@@ -121,9 +121,9 @@ TEST(Arena, ReturnsAlignedZeroedTensorsThatDoNotOverlap) {
     Arena arena;
     const size_t a = arena.add(TensorSpec(DType::f32, {3, 5}, 8)), none = arena.add(TensorSpec(DType::f32, {0, 4})),
                  b = arena.add(TensorSpec(DType::f16, {129}));
-    EXPECT_EQ(message([&] { arena.get(a); }), "a tensor taken from an arena that is not built");
+    EXPECT_EQ(message([&] { arena.get(a); }), "a tensor requested from an arena that is not built");
     arena.build(device);
-    EXPECT_EQ(message([&] { arena.add(TensorSpec()); }), "a tensor added to an arena that is built");
+    EXPECT_EQ(message([&] { arena.add(TensorSpec()); }), "a tensor added to an arena that is already built");
     EXPECT_EQ(arena.get(none).elements(), 0);
     EXPECT_EQ(arena.get(a).spec(), TensorSpec(DType::f32, {3, 5}, 8));
     EXPECT_GE(arena.get(b).bytes() - arena.get(a).bytes(), 96);
