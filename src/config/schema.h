@@ -1,4 +1,4 @@
-// What a JSON object may hold, declared once: names, types, defaults, ranges, aliases and a sentence for the manual.
+// Declares the fields of a JSON object once: names, types, defaults, ranges, aliases and a sentence for the manual.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace hctr {
 
-/// One field as the manual shows it.
+/// One field, for the manual.
 struct FieldDoc {
   std::string name{}, type{}, default_text{}, range{}, text{};
   std::vector<std::string> aliases{};
@@ -24,7 +24,7 @@ struct FieldDoc {
   bool required = false;
 };
 
-/// How values of one type are read and written by code that knows only their address.
+/// Reads and writes values of one type by their address.
 struct ValueAccess {
   Misfit (*read)(const Json&, const Range&, void* value);
   Json (*write)(const void* value);
@@ -39,13 +39,14 @@ inline constexpr ValueAccess kValueAccess = {[](const Json& json, const Range& r
 
 class SchemaBase;
 
-/// The same for objects inside an object, which have a schema of their own.
+/// The same for an object inside an object, by its own schema.
 struct PartAccess {
   void (*read)(const SchemaBase&, const Json&, const std::string& pointer, void* part, Problems&);
   Json (*write)(const SchemaBase&, const void* part);
 };
 
-/// All of a schema but the type that it fills: fields are known by their offset in it, so that this is compiled once.
+/// The part of a schema that does not depend on the struct it fills, and so is compiled once. Fields are given by their
+/// offset in the struct.
 class SchemaBase {
  public:
   const std::string& title() const { return title_; }
@@ -92,8 +93,8 @@ class SchemaBase {
 
 /// Reads a JSON object into a P. P's member initialisers are the defaults; they are written nowhere else.
 ///
-/// `title` is the word users know the object by ("InnerProduct", "solver"); with `nested`, the fields stand in a member
-/// of that name ("fc_param"). An unknown key within two edits of a field that is not set is an error, any other unknown
+/// `title` is the user's word for the object ("InnerProduct", "solver"). With `nested`, the fields are in a member of
+/// that name ("fc_param"). An unknown key within two edits of a field that is not set is an error, any other unknown
 /// key a warning.
 template <class P>
 class Schema : public SchemaBase {

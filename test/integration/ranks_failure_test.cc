@@ -124,7 +124,7 @@ TEST_F(FailingRank, ThrowingIsNamedWithItsReason) {
 TEST_F(FailingRank, StalledIsNamed) {
   HCTR_SKIP_WITHOUT_MPI();
   const Outcome outcome = end_of(SIGSTOP);
-  EXPECT_NE(outcome.err.find("rank 1 has not answered for 5 s"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("rank 1 has not answered within 5 s"), std::string::npos) << outcome.err;
   EXPECT_EQ(outcome.exit_code, 7) << outcome.err;
 }
 
