@@ -53,7 +53,7 @@ TEST_F(BadInput, MalformedJsonIsNamedByLineAndColumn) {
   expect("--check", "{\n  \"solver\": {\n    \"display\": 1,,\n  }\n}\n", 3,
          {"config.json: line 3, column 18", "not valid JSON"});
   expect("--check", "{\"solver\": {", 3, {"line 1", "ends too early"});
-  expect("--check", "{\"solver\": 1, \"solver\": 2}", 3, {"\"solver\" stands twice"});
+  expect("--check", "{\"solver\": 1, \"solver\": 2}", 3, {"\"solver\" appears twice"});
 }
 
 TEST_F(BadInput, MisspeltKey) {
