@@ -157,6 +157,17 @@ class SampleSet {
   /// For reading rows straight into a batch: where each record is one row with one key in each slot, and no bad one is
   /// left out. Else null.
   virtual const RowMap* row_map() const { return nullptr; }
+
+  // For inspection.
+  /// What is known of a file, for people: "Parquet, 3 row groups, ..."; empty: nothing but the name of its format.
+  virtual std::string facts(size_t) const { return {}; }
+  /// Bytes that reading a file takes.
+  virtual int64_t bytes(size_t file) const { return static_cast<int64_t>(fs::file_size(files()[file])); }
+  /// Finds the records of a chunk that was parsed: sets begin, records and begins, so that each can be parsed alone.
+  /// False where the format cannot.
+  virtual bool find_records(Chunk&) const { return false; }
+  /// Whether FilePosition::record counts records; else messages name them by their offset.
+  virtual bool counts_records() const { return true; }
 };
 
 }  // namespace hctr

@@ -32,6 +32,14 @@ class FeatureSet : public SampleSet {
     return std::make_unique<FeatureCutter>(plan_, from.record, most_);
   }
   std::unique_ptr<Parser> parser() const override { return std::make_unique<FeatureParser>(plan_, policy_); }
+  std::string facts(size_t) const override { return cat(kFeatureFormat.name, " '", files_[0].string(), "'"); }
+  /// Of the files that hold columns of a sample.
+  int64_t bytes(size_t) const override {
+    int64_t bytes = 0;
+    for (const FeatureGroup& group : plan_.groups)
+      for (const fs::path& file : group.files) bytes += static_cast<int64_t>(fs::file_size(file));
+    return bytes;
+  }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:

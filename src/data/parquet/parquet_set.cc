@@ -130,6 +130,12 @@ class ParquetSet : public SampleSet {
   }
   std::unique_ptr<Parser> parser() const override { return std::make_unique<ParquetParser>(plan_, policy_); }
   int key_bytes() const override { return key_bytes_; }
+  std::string facts(size_t file) const override {
+    const std::shared_ptr<ParquetFile> opened = open_parquet(files_[file]);
+    const ParquetFileInfo& info = opened->info();
+    return cat("Parquet, ", info.group_count, info.group_count == 1 ? " row group, " : " row groups, ",
+               info.field_count, " columns, ", info.packed, ", written by ", info.written_by);
+  }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:

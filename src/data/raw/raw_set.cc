@@ -111,6 +111,12 @@ class RawSet : public SampleSet, public RowMap {
     constexpr int64_t kMostSum = int64_t{1} << 31;  // keys are below 2^31 in the file, and below 2^32 with the sum
     return shape_.key_bytes == 4 && (shape_.offsets.empty() || shape_.offsets.back() <= kMostSum) ? 4 : 8;
   }
+  bool find_records(Chunk& chunk) const override {
+    chunk.begins.resize(static_cast<size_t>(chunk.records) + 1);
+    for (size_t r = 0; r < chunk.begins.size(); ++r)
+      chunk.begins[r] = static_cast<uint32_t>(static_cast<int64_t>(r) * shape_.record());
+    return true;
+  }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
   const RowMap* row_map() const override { return policy_ == BadRecordPolicy::skip ? nullptr : this; }
 

@@ -55,6 +55,15 @@ class TextSet : public SampleSet {
   }
 
   std::unique_ptr<Parser> parser() const override;
+  bool find_records(Chunk& chunk) const override {
+    RecordSplitter splitter(format_.grammar);
+    hctr::find_records(reinterpret_cast<const char*>(chunk.buffer.data()), static_cast<size_t>(chunk.bytes),
+                       format_.grammar, splitter, chunk.begins);
+    chunk.records = static_cast<int64_t>(chunk.begins.size()) - 1;
+    chunk.begin.offset += chunk.begins.front();  // after blank lines
+    return true;
+  }
+  bool counts_records() const override { return false; }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:

@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "data/io/file_list.h"
 #include "data/io/set_files.h"
+#include "data/text/text_grammar.h"
 #include "prepare/inspect/inspect_file.h"
 #include "prepare/inspect/inspect_judge.h"
 #include "prepare/text_work.h"
@@ -79,36 +80,17 @@ void summarize(const SampleBlock& block, const RecordShape& shape, Looked& looke
   }
 }
 
-/// Finds the records of a chunk of text that was parsed, and so holds it.
-void tell_records_apart(TextGrammar grammar, Chunk& chunk) {
-  RecordSplitter splitter(grammar);
-  const auto* const begin = reinterpret_cast<const char*>(chunk.buffer.data());
-  chunk.begins.clear();
-  for (const char *p = begin, *const end = begin + chunk.bytes; p < end; p = splitter.split(p, end))
-    chunk.begins.push_back(static_cast<uint32_t>(p - begin));
-  chunk.records = static_cast<int64_t>(chunk.begins.size());
-  chunk.begins.push_back(static_cast<uint32_t>(chunk.bytes));
-}
-
-/// Record `i` of a chunk as a chunk of its own; nothing where the format does not tell records apart.
-std::optional<Chunk> record_of(const OpenData& data, const Chunk& chunk, int64_t i) {
+/// Record `i` of a chunk, whose records have been found, as a chunk of its own.
+Chunk record_of(const Chunk& chunk, int64_t i) {
+  const uint32_t begin = chunk.begins[static_cast<size_t>(i)], end = chunk.begins[static_cast<size_t>(i) + 1];
   Chunk one;
   one.file = chunk.file;
   one.records = 1;
-  one.begin.record = chunk.begin.record + i;
-  if (static_cast<int64_t>(chunk.begins.size()) == chunk.records + 1) {
-    const uint32_t begin = chunk.begins[static_cast<size_t>(i)], end = chunk.begins[static_cast<size_t>(i) + 1];
-    one.begin.offset = chunk.begin.offset + begin - chunk.begins.front();
-    one.bytes = end - begin;
-    one.buffer.assign(chunk.buffer.begin() + begin, chunk.buffer.begin() + end);
-    one.buffer.resize(one.buffer.size() + kTextPadding);
-    one.begins = {0, end - begin};
-  } else if (data.record_bytes > 0) {
-    one.begin.offset = chunk.begin.offset + i * data.record_bytes;
-    one.bytes = data.record_bytes;
-  } else {
-    return {};
-  }
+  one.begin = {.record = chunk.begin.record + i, .offset = chunk.begin.offset + begin - chunk.begins.front()};
+  one.bytes = end - begin;
+  one.buffer.assign(chunk.buffer.begin() + begin, chunk.buffer.begin() + end);
+  one.buffer.resize(one.buffer.size() + kTextPadding);
+  one.begins = {0, end - begin};
   return one;
 }
 
@@ -117,16 +99,16 @@ void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& 
                    Looked& looked) {
   SampleBlock block;
   for (int64_t i = 0; i < chunk.records; ++i) {
-    std::optional<Chunk> one = record_of(data, chunk, i);
-    const BadRecords bad = data.parse(*one, block);
+    Chunk one = record_of(chunk, i);
+    const BadRecords bad = data.parse(one, block);
     const std::string problem = bad.count > 0 || block.rows == 0 ? "" : judge(block, 0);  // no row: a blank line
     if (bad.count == 0 && problem.empty()) continue;
     if (looked.problem_count++ >= options.most_problems) continue;
-    const std::string which = data.text
+    const std::string which = !data.counts_records
                                   ? "the record at byte "
-                                  : cat("record ", one->begin.record + 1, " of ", data.told.records, ", at byte ");
+                                  : cat("record ", one.begin.record + 1, " of ", data.told.records, ", at byte ");
     looked.problems.push_back(
-        bad.count > 0 ? bad.first : cat("'", data.told.path.string(), "': ", which, one->begin.offset, ": ", problem));
+        bad.count > 0 ? bad.first : cat("'", data.told.path.string(), "': ", which, one.begin.offset, ": ", problem));
   }
 }
 
@@ -160,8 +142,7 @@ Looked look(Work& work, const InspectOptions& options, PerThread<std::vector<Slo
     if (const std::string problem = judge(work.block, row); !problem.empty() && wrong++ == 0 && first.empty())
       first = cat("'", data.told.path.string(), "', after record ", work.chunk.begin.record, ": ", problem);
   if (bad.count + wrong > 0) {
-    if (data.text) tell_records_apart(*data.text, work.chunk);
-    if (record_of(data, work.chunk, 0)) {
+    if (data.find_records(work.chunk)) {
       name_problems(data, work.chunk, judge, options, looked);
     } else {
       looked.problems = {first};

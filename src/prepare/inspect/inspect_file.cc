@@ -3,19 +3,13 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/features/feature_plan.h"
-#include "data/features/feature_set.h"
 #include "data/io/byte_stream.h"
 #include "data/io/set_files.h"
 #include "data/norm/norm_cutter.h"
 #include "data/norm/norm_parse.h"
 #include "data/norm/norm_set.h"
-#include "data/parquet/parquet_file.h"
 #include "data/parquet/parquet_metadata.h"
 #include "data/parquet/parquet_set.h"
-#include "data/raw/raw_set.h"
-#include "data/text/criteo_set.h"
-#include "data/text/csv_set.h"
 
 namespace hctr {
 namespace {
@@ -75,11 +69,9 @@ DataSection section_of_header(const fs::path& path) {
   return section_of(header.label_dim, header.dense_dim, header.slot_num);
 }
 
-std::string parquet_facts(const fs::path& path) {
-  const std::shared_ptr<ParquetFile> file = open_parquet(path);
-  const ParquetFileInfo& info = file->info();
-  return cat("Parquet, ", info.group_count, info.group_count == 1 ? " row group, " : " row groups, ", info.field_count,
-             " columns, ", info.packed, ", written by ", info.written_by);
+/// The file as a set of its own, whose limits let a record be read although it breaks those of the section.
+std::shared_ptr<SampleSet> open_set(const fs::path& path, const DataSection& section, const InspectOptions& options) {
+  return format_type(section.format).open(loose(section), {path.string(), 0}, options.key_width, Log::silent());
 }
 
 OpenData open_norm(const fs::path& path, const DataSection& section, const InspectOptions& options) {
@@ -101,24 +93,17 @@ OpenData open_norm(const fs::path& path, const DataSection& section, const Inspe
     ParseScratch scratch;
     return parse_norm_chunk(*info, chunk, {}, BadRecordPolicy::skip, scratch, block);
   };
+  open.find_records = [](Chunk&) { return true; };  // parsing has
   return open;
-}
-
-/// Of the files that hold columns of a sample.
-int64_t bytes_of_mapping(const DataSection& section, const std::string& mapping) {
-  int64_t bytes = 0;
-  for (const FeatureGroup& group : plan_features(section, mapping).groups)
-    for (const fs::path& file : group.files) bytes += ByteFile(file).size();
-  return bytes;
 }
 
 }  // namespace
 
 int64_t bytes_to_read(const fs::path& path, const InspectOptions& options) {
-  if (!options.section || options.section->format != kFeatureFormat) return stream_bytes(path);
+  if (!options.section || format_type(options.section->format).files) return stream_bytes(path);
   try {
-    return bytes_of_mapping(*options.section, path.string());
-  } catch (const Error&) {  // opening it will say what is wrong
+    return open_set(path, *options.section, options)->bytes(0);
+  } catch (const Error&) {  // opening it again will say what is wrong
     return 0;
   }
 }
@@ -129,20 +114,15 @@ OpenData open_data(const fs::path& path, const InspectOptions& options) {
                                                  : section_of_header(path);
   if (section.format == kNormFormat) return open_norm(path, section, options);
   OpenData open;
-  open.set = format_type(section.format).open(loose(section), {path.string(), 0}, options.key_width, Log::silent());
-  const bool mapping = section.format == kFeatureFormat;
-  open.told = {.path = path,
-               .bytes = mapping ? bytes_of_mapping(section, path.string()) : ByteFile(path).size(),
-               .records = open.set->samples()};
-  open.told.facts = section.format == kParquetFormat ? parquet_facts(path)
-                    : mapping                        ? cat(section.format.name, " '", section.feature_spec, "'")
-                                                     : std::string(section.format.name);
+  open.set = open_set(path, section, options);
+  open.told = {.path = path, .bytes = open.set->bytes(0), .records = open.set->samples()};
+  open.told.facts = open.set->facts(0);
+  if (open.told.facts.empty()) open.told.facts = section.format.name;
   open.shape = record_shape(section);
   open.cutter = open.set->open(0, {});
-  if (section.format == kRawFormat) open.record_bytes = RawShape(section, 4).record();
-  if (section.format == kCsvFormat) open.text = csv_grammar(section.options.get<CsvOptions>());
-  if (section.format == kCriteoFormat) open.text = kCriteoGrammar;
   open.parse = [set = open.set](Chunk& chunk, SampleBlock& block) { return set->parser()->parse(chunk, block); };
+  open.find_records = [set = open.set](Chunk& chunk) { return set->find_records(chunk); };
+  open.counts_records = open.set->counts_records();
   return open;
 }
 

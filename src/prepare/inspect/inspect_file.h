@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 
-#include "data/text/text_grammar.h"
 #include "prepare/inspect/inspect.h"
 
 namespace hctr {
@@ -15,8 +14,8 @@ struct OpenData {
   std::unique_ptr<Cutter> cutter;
   std::function<BadRecords(Chunk&, SampleBlock&)> parse;  ///< any thread; leaves bad records out
   RecordShape shape;
-  int64_t record_bytes = 0;         ///< where all are of one size
-  std::optional<TextGrammar> text;  ///< of separated values
+  std::function<bool(Chunk&)> find_records;  ///< as SampleSet has it
+  bool counts_records = true;                ///< as SampleSet has it
 };
 
 /// Of what is behind the path, packed as it may be, for progress; 0 where that cannot be told.
