@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs every fuzzer for a while, and prints what each did: test/fuzz/run.sh [SECONDS [FUZZERS AT A TIME]]; 900 and 2 where left out.
-# Corpora are copied to a folder that stays (FUZZ_FOLDER, by default a fresh one), with what is found: crash-* files belong into test/fuzz/corpus once mended.
+# Corpora are copied to a folder that stays (FUZZ_FOLDER, by default a fresh one), with what is found: crash-* files belong into test/fuzz/corpus once their bug is fixed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$here/../../build/cpu-fuzz/bin
-seconds=${1:-900} side_by_side=${2:-2}
+seconds=${1:-900} at_a_time=${2:-2}
 folder=${FUZZ_FOLDER:-$(mktemp -d)}
 run() {
   entry=$1
@@ -16,7 +16,7 @@ run() {
   echo "$entry: ${runs:-?} runs in $seconds s, exit code $code, $(ls "$folder/$entry" | wc -l) files in the corpus"
 }
 for program in "$bin"/fuzz_*; do
-  while [ "$(jobs -rp | wc -l)" -ge "$side_by_side" ]; do wait -n; done
+  while [ "$(jobs -rp | wc -l)" -ge "$at_a_time" ]; do wait -n; done
   name=$(basename "$program")
   run "${name#fuzz_}" &
 done

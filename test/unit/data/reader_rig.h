@@ -1,4 +1,4 @@
-// A reader under test with its memory, and what comes out of it.
+// A reader under test with its memory, and the batches that it delivers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 
 namespace hctr::data_test {
 
-/// What a consumer sees of one batch.
-struct Seen {
+/// A batch as its consumer reads it.
+struct ReadBatch {
   StepState state;
   std::vector<float> label, dense;
   std::vector<std::vector<int32_t>> offsets;
@@ -35,18 +35,18 @@ struct Rig {
     reader = std::make_unique<Reader>(section, source, layout, pointers, options, log);
   }
 
-  std::optional<Seen> next() {
+  std::optional<ReadBatch> next() {
     const std::optional<int> buffer = reader->next();
     if (!buffer) return std::nullopt;
     EXPECT_EQ(*buffer, expected_buffer);
     expected_buffer = (expected_buffer + 1) % static_cast<int>(memory.size());
     const BatchView view(layout, memory[static_cast<size_t>(*buffer)].data());
     const BatchShape& shape = layout.shape;
-    Seen seen{*view.state,
-              {view.label, view.label + shape.samples * shape.label_dim},
-              {view.dense, view.dense + shape.samples * shape.dense_dim},
-              {},
-              {}};
+    ReadBatch seen{*view.state,
+                   {view.label, view.label + shape.samples * shape.label_dim},
+                   {view.dense, view.dense + shape.samples * shape.dense_dim},
+                   {},
+                   {}};
     for (size_t t = 0; t < shape.tables.size(); ++t) {
       const auto* offsets = view.tables[t].offsets;
       seen.offsets.emplace_back(offsets, offsets + shape.tables[t].slots * shape.samples + 1);
@@ -56,8 +56,8 @@ struct Rig {
     return seen;
   }
 
-  std::vector<Seen> all(int most = 1000) {
-    std::vector<Seen> batches;
+  std::vector<ReadBatch> all(int most = 1000) {
+    std::vector<ReadBatch> batches;
     for (int i = 0; i < most; ++i) {
       auto seen = next();
       if (!seen) break;
@@ -74,7 +74,7 @@ struct Rig {
 
 /// Checks batch `seen` against rows first, first + 1, ... of the set (modulo its size), by the definition of the
 /// layout.
-inline void expect_batch(const Seen& seen, const BatchShape& shape, const std::vector<Row>& rows, int64_t first) {
+inline void expect_batch(const ReadBatch& seen, const BatchShape& shape, const std::vector<Row>& rows, int64_t first) {
   size_t slot0 = 0;
   for (int64_t b = 0; b < shape.samples; ++b) {
     const bool valid = b < seen.state.valid_samples;
@@ -103,7 +103,7 @@ inline void expect_batch(const Seen& seen, const BatchShape& shape, const std::v
 }
 
 /// The same batch, bit for bit.
-inline void expect_equal(const Seen& a, const Seen& b) {
+inline void expect_equal(const ReadBatch& a, const ReadBatch& b) {
   EXPECT_EQ(std::memcmp(&a.state, &b.state, sizeof a.state), 0) << a.state.first_sample << " " << b.state.first_sample;
   EXPECT_EQ(a.label, b.label);
   EXPECT_EQ(a.dense, b.dense);
@@ -118,7 +118,7 @@ inline void expect_reads(const DataSection& section, const fs::path& source, con
     Rig rig(section, source, {.batch = batch, .workers = workers, .repeat = false});
     const auto batches = rig.all(100000);
     int64_t first = 0;
-    for (const Seen& seen : batches) {
+    for (const ReadBatch& seen : batches) {
       expect_batch(seen, rig.layout.shape, rows, first);
       first += seen.state.valid_samples;
     }

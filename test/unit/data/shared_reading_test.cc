@@ -17,7 +17,7 @@ ParquetOptions& parquet_of(DataSection& section) { return section.options.edit<P
 constexpr int64_t kRows = 20000;  // several chunks of every format
 
 /// A row of a batch: labels, dense values, and of each bag the number of keys and these.
-std::vector<double> row_of(const Seen& seen, const BatchShape& shape, int64_t b) {
+std::vector<double> row_of(const ReadBatch& seen, const BatchShape& shape, int64_t b) {
   std::vector<double> row(seen.label.begin() + b * shape.label_dim, seen.label.begin() + (b + 1) * shape.label_dim);
   row.insert(row.end(), seen.dense.begin() + b * shape.dense_dim, seen.dense.begin() + (b + 1) * shape.dense_dim);
   for (size_t t = 0; t < shape.tables.size(); ++t)

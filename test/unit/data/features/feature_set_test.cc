@@ -281,7 +281,7 @@ TEST_F(Samples, TextBinaryRawAndNormDeliverTheSameBatchesBitForBit) {
         ReaderOptions{.batch = 512, .workers = 3, .repeat = true, .shuffle = 5000, .seed = 9},
         ReaderOptions{.batch = 4096, .workers = 1, .repeat = false, .keep_last_partial = false}}) {
     const auto expected = batches(norm, folder / "list.txt", options);
-    std::vector<std::vector<Seen>> others = {batches(raw, folder / "all.raw", options)};
+    std::vector<std::vector<ReadBatch>> others = {batches(raw, folder / "all.raw", options)};
     for (const auto& chunks : {two_texts, binary_columns, one_of_each}) {
       with(chunks);
       others.push_back(batches(section(), "train", options));

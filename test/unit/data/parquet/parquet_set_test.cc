@@ -51,7 +51,7 @@ struct Parquet : ::testing::Test {
         [&] { Rig(section, file, {.batch = 100, .workers = 2, .repeat = false, .key_width = width}).all(); });
   }
   /// The first batch of `file`.
-  Seen read(const DataSection& section, int64_t batch, KeyWidth width = KeyWidth::detect) {
+  ReadBatch read(const DataSection& section, int64_t batch, KeyWidth width = KeyWidth::detect) {
     Rig rig(section, file, {.batch = batch, .repeat = false, .key_width = width});
     return *rig.next();
   }
@@ -106,7 +106,7 @@ TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
   for (const int64_t shuffle : {0, 3000}) {
     Rig one(section, file, {.batch = 1000, .workers = 1, .shuffle = shuffle, .seed = 3}),
         four(section, file, {.batch = 1000, .workers = 4, .shuffle = shuffle, .seed = 3});
-    std::vector<Seen> batches;
+    std::vector<ReadBatch> batches;
     std::vector<ReaderPosition> behind;
     for (int i = 0; i < 45; ++i) {  // more than two passes
       batches.push_back(*one.next());
@@ -119,7 +119,7 @@ TEST_F(Parquet, OrderDependsOnNeitherWorkersNorRanksAndGoesOnFromAnyPlace) {
     }
     Rig half(section, file, {.batch = 1000, .workers = 2, .rank = 1, .ranks = 2, .shuffle = shuffle, .seed = 3});
     for (int i = 0; i < 5; ++i) {
-      const Seen part = *half.next();
+      const ReadBatch part = *half.next();
       EXPECT_EQ(part.state.first_sample, i * 1000 + 500);
       EXPECT_TRUE(
           std::equal(part.label.begin(), part.label.end(), batches[static_cast<size_t>(i)].label.begin() + 500));
@@ -192,7 +192,7 @@ TEST_F(Parquet, TypesOfAllWidthsGiveTheSameValues) {
   const auto check = [&](const Column& dense, const Column& slot) {
     SCOPED_TRACE(cat(static_cast<int>(dense.type), " ", static_cast<int>(slot.type)));
     write(slot, dense);
-    const Seen seen = read(one_slot(), 3);
+    const ReadBatch seen = read(one_slot(), 3);
     EXPECT_EQ(seen.dense, (std::vector<float>{0, 1, 100}));
     EXPECT_EQ(seen.keys[0], (std::vector<int64_t>{0, 1, 100}));
   };
@@ -244,7 +244,7 @@ TEST_F(Parquet, TextGetsTheKeysThatACsvGivesIt) {
                     .dense = parquet_of(parquet).dense,
                     .slots = parquet_of(parquet).slots,
                     .hash_seed = 11};
-    const Seen a = read(parquet, 40);
+    const ReadBatch a = read(parquet, 40);
     expect_equal(a, *Rig(text, folder / "rows.csv", {.batch = 40, .repeat = false}).next());
     EXPECT_EQ(a.keys[0][0], csv_hashed_key("a", 11, 0, buckets > 0 ? buckets : kAllKeys));
   }
@@ -267,7 +267,7 @@ TEST_F(Parquet, NullsBecomeTheDefaultsThatAreStated) {
   EXPECT_EQ(read(section, 4).offsets[0], (std::vector<int32_t>{0, 0, 2, 2, 2}));
   write(texts("s0", {std::nullopt, "x", "", "y"}), dense);
   parquet_of(section).slots[0].fallback = "x";
-  const Seen seen = read(section, 4);
+  const ReadBatch seen = read(section, 4);
   EXPECT_EQ(seen.keys[0], (std::vector<int64_t>{seen.keys[0][1], seen.keys[0][1], seen.keys[0][1], seen.keys[0][3]}));
   EXPECT_NE(seen.keys[0][1], seen.keys[0][3]);
 }

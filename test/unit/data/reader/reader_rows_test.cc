@@ -88,7 +88,7 @@ struct Read {
     }
     parsed = rig.reader->parsed_rows();
   }
-  std::vector<Seen> batches;
+  std::vector<ReadBatch> batches;
   std::vector<ReaderPosition> behind;
   int64_t own_rows = 0, parsed = 0;
 };

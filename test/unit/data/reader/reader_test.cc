@@ -239,7 +239,7 @@ TEST(Reader, FromASavedPositionItGoesOnWithTheSameBytes) {
     for (const bool repeat : {true, false}) {
       const ReaderOptions options{.batch = 96, .workers = 2, .repeat = repeat, .shuffle = shuffle, .seed = 5};
       Rig whole(section, set.list, options);
-      std::vector<Seen> batches;
+      std::vector<ReadBatch> batches;
       std::vector<ReaderPosition> behind = {whole.reader->position()};
       std::vector<int64_t> skipped = {0};
       for (int i = 0; i < 130; ++i) {  // of some 53 in a pass
@@ -284,9 +284,9 @@ TEST(Reader, APositionThatIsNoneSaysWhatIsWrong) {
 }
 
 /// The index of each row in the order of delivery; rows differ in their first label.
-std::vector<int64_t> order_of(const std::vector<Seen>& batches, int64_t label_dim) {
+std::vector<int64_t> order_of(const std::vector<ReadBatch>& batches, int64_t label_dim) {
   std::vector<int64_t> order;
-  for (const Seen& seen : batches)
+  for (const ReadBatch& seen : batches)
     for (int32_t b = 0; b < seen.state.valid_samples; ++b)
       order.push_back(static_cast<int64_t>(seen.label[static_cast<size_t>(b * label_dim)]));
   return order;

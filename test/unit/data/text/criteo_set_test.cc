@@ -68,7 +68,7 @@ TEST(CriteoSet, DeliversTheBatchesOfTheConvertedSet) {
           ASSERT_EQ(batches.size(), 6u);
           for (const char* file : {"in.tsv", "in.tsv.gz", "in.tsv.zst"}) {
             Rig rig(direct, folder / file, {.batch = 900, .workers = 3, .repeat = false});
-            for (const Seen& batch : batches) expect_equal(*rig.next(), batch);
+            for (const ReadBatch& batch : batches) expect_equal(*rig.next(), batch);
             EXPECT_FALSE(rig.next());
           }
         }
