@@ -1,5 +1,5 @@
-// Cutting a mapping of a feature specification into chunks: the same rows of all its files at a time. Rows of binary
-// files are found by arithmetic, and the parser reads them; those of texts are counted off one after another here.
+// Cuts a mapping of a feature specification into chunks, which hold the same rows of all its files. Rows of binary
+// files are found by arithmetic and read by the parser; those of texts are read and counted here.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ class CsvLines {
  public:
   explicit CsvLines(const fs::path&);
 
-  /// How many of the next `rows` rows there are; reads as far as it takes. Errors: those of ByteStream; Error(data) for
-  /// a line of more than a megabyte.
+  /// How many of the next `rows` rows the file has; reads as far as needed. Errors: those of ByteStream; Error(data)
+  /// for a line of more than a megabyte.
   int64_t ready(int64_t rows);
   /// Returns the text of the next `rows` rows, which must be ready, with the blank lines before them. The text is valid
   /// until ready() is called.
@@ -40,13 +40,13 @@ class CsvLines {
   std::string text_;
   std::vector<End> ends_;
   size_t taken_ = 0;             // of ends_
-  size_t begin_ = 0, seen_ = 0;  // in text_: the next row; where lines have not been looked for
+  size_t begin_ = 0, seen_ = 0;  // in text_: the next row; the first byte that was not searched for line ends
   int64_t line_ = 0, lines_ = 0, consumed_ = 0;
 };
 
 class FeatureCutter : public Cutter {
  public:
-  /// From row `from` on, rows below `most` where that is stated. Errors: Error(data) when there are not so many.
+  /// From row `from` on, rows below `most` where that is stated. Errors: Error(data) when there are fewer.
   FeatureCutter(const FeaturePlan&, int64_t from, std::optional<int64_t> most);
 
   /// A chunk holds rows of one file of each group. Errors: those of CsvLines; Error(data) when a group ends before the

@@ -18,8 +18,8 @@ struct FeatureField {
   FeatureColumn feature;
   size_t place = 0;  ///< of a csv chunk: the cell; of a binary one: the offset in the row
   To to = To::slot;
-  int64_t index = 0;                                    ///< which label, dense value or slot
-  int64_t limit = std::numeric_limits<int64_t>::max();  ///< of a slot: ids are below
+  int64_t index = 0;                                    ///< of the label, dense value or slot
+  int64_t limit = std::numeric_limits<int64_t>::max();  ///< of a slot: ids are below it
   int64_t more = 0;                                     ///< of a slot: added to the ids
 };
 
@@ -41,8 +41,8 @@ struct FeaturePlan {
   std::optional<int64_t> rows;  ///< of the mapping, where a binary chunk has their number
 };
 
-/// Chunks without a column that is wanted are left alone. Errors: Error(config) for a specification that the section
-/// does not fit; Error(io) for files that are not there; Error(data) for a size that is no whole number of rows, and
+/// Chunks without a column that is used are not opened. Errors: Error(config) for a specification that the section
+/// does not fit; Error(io) for files that are missing; Error(data) for a size that is no whole number of rows, and
 /// binary chunks of different lengths.
 FeaturePlan plan_features(const DataSection&, const std::string& mapping);
 

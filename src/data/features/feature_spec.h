@@ -1,4 +1,4 @@
-// A feature specification: a YAML file that says what columns a data set has, in which files they lie, and what each is
+// A feature specification: a YAML file with the columns of a data set, the files that hold them, and what each is used
 // for. Its sections are those of NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec, channel_spec,
 // metadata.
 #pragma once
@@ -19,7 +19,7 @@ size_t bytes_of(FeatureType);
 bool is_whole(FeatureType);  ///< bool among them
 /// "int8", "float16", ...: the names of numpy.
 std::string name_of(FeatureType);
-/// Also with torch. or np. in front; nothing when there is no such type.
+/// Accepts the prefixes torch. and np. Nothing when there is no such type.
 std::optional<FeatureType> feature_type(std::string_view name);
 /// Values that fit; of floats the largest finite ones.
 double least_of(FeatureType);
@@ -33,11 +33,11 @@ struct FeatureColumn {
   std::optional<int64_t> cardinality;  ///< of ids 0 .. cardinality - 1
 };
 
-/// Columns that lie together.
+/// Columns in the same files.
 struct FeatureChunk {
   enum class Kind {
     csv,           ///< a line per row, values separated by commas, no header
-    split_binary,  ///< rows one behind the other, of each the values of `features` in their types
+    split_binary,  ///< one row after another, each the values of `features` in their types
   };
   Kind kind = Kind::csv;
   std::vector<size_t> features;  ///< indices into FeatureSpec::features, in the order of the file
@@ -62,7 +62,7 @@ struct FeatureSpec {
   std::vector<FeatureChannel> channels;
   std::string metadata;  ///< as YAML; empty: none
 
-  /// Errors: Error(config) naming those that there are.
+  /// Errors: Error(config) listing the sources when there is no such one.
   const FeatureSource& source(const std::string& name) const;
   /// The features of a channel; empty when there is no such channel.
   std::vector<size_t> channel(const std::string& name) const;
