@@ -95,9 +95,9 @@ Schema<SparseInput> sparse_schema() {
       .opt("nnz_per_slot", &SparseInput::nnz_per_slot, "v3.1 spelling of the two limits: most keys of each slot",
            between(1, kMost))
       .opt("keep_first", &SparseInput::keep_first,
-           "a slot with more keys keeps its first so many; left out: all that the limits allow", between(1, kMost))
-      .opt("keep_last", &SparseInput::keep_last, "a slot with more keys keeps its last so many", between(1, kMost))
-      .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; the records tell",
+           "most keys that a slot keeps, its first ones; left out: all that the limits allow", between(1, kMost))
+      .opt("keep_last", &SparseInput::keep_last, "most keys that a slot keeps, its last ones", between(1, kMost))
+      .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; found in the records",
            between(0, 1))
       .together(check_limits);
 }
@@ -115,7 +115,7 @@ Schema<DataSection> data_schema() {
       .opt("source", &DataSection::source, "file list of the training data; needed but with feature_spec")
       .opt("eval_source", &DataSection::eval_source, "file list of the evaluation data; empty: no evaluation")
       .opt("check", &DataSection::check,
-           "whether records carry check sums; the files tell, and must agree where this is given")
+           "whether records have check sums; found in the files, which must agree where this is given")
       .part("label", &DataSection::label, label_schema(), "the labels of a sample")
       .part("dense", &DataSection::dense, dense_schema(), "the dense features of a sample")
       .list("sparse", &DataSection::sparse, sparse_schema(),
@@ -128,14 +128,15 @@ Schema<DataSection> data_schema() {
       .opt("num_workers", &DataSection::num_workers, "threads that parse the data; chosen by the program where absent",
            between(1, 1024))
       .opt("shuffle", &DataSection::shuffle,
-           "training samples are put into random order within windows of so many, the files in each pass too; 0: as "
-           "they stand. The order follows from the solver's seed and the pass",
+           "samples of a window, within which the order of training samples is random, as is that of the files in each "
+           "pass; 0: the order of the files. The order depends on the solver's seed and the pass",
            between(0, 1 << 30))
       .opt("bad_records", &DataSection::bad_records,
-           "what a record that makes no sense is: an error, or left out and counted; left out: an error, but "
+           "what becomes of a record that makes no sense: an error, or it is left out and counted; left out: an error, "
+           "but "
            "Norm records that fail their check sum are left out")
       .opt("max_bad_records", &DataSection::max_bad_records,
-           "more records left out than these are an error; left out: any number", at_least(0));
+           "most records that may be left out before that is an error; left out: any number", at_least(0));
   for (const FormatType& type : format_types())
     if (!type.object.name.empty()) type.object.declare(schema);
   schema
