@@ -63,9 +63,9 @@ std::string csv_text(const DataSection& section, const std::vector<Row>& rows, c
     text += style.line_end;
   };
   std::vector<std::string> names;
-  for (const auto& name : csv_of(section).labels) names.push_back(name);
-  for (const auto& name : csv_of(section).dense[0].columns) names.push_back(name);
-  for (const auto& name : csv_of(section).slots[0].columns) names.push_back(name);
+  for (const auto& name : section.options.get<CsvOptions>().labels) names.push_back(name);
+  for (const auto& name : section.options.get<CsvOptions>().dense[0].columns) names.push_back(name);
+  for (const auto& name : section.options.get<CsvOptions>().slots[0].columns) names.push_back(name);
   if (style.header) line(names);
   for (const Row& row : rows) {
     std::vector<std::string> cells;
