@@ -79,7 +79,9 @@ int run(int argc, char** argv) {
                  "Check FILE.json: names, values and shapes; print the layer table. Needs no GPU and no data")
       .type_name("FILE.json")
       .excludes(train);
-  app.add_option("--explain", topic, "Print the manual's entry of a section or layer; layers, config: all of them")
+  app.add_option(
+         "--explain", topic,
+         "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them")
       .type_name("NAME");
   app.add_option("--device", device, "auto: a GPU if there is a usable one")
       .one_of({"auto", "cpu", "cuda"})

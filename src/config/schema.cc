@@ -74,6 +74,7 @@ Json SchemaBase::effective_of(const void* from) const {
   Json object(Json::Object{});
   for (size_t i = 0; i < docs_.size(); ++i) {
     const Field& field = fields_[i];
+    if (field.why_unused && !field.why_unused(from).empty()) continue;
     const void* const member = static_cast<const char*>(from) + field.offset;
     Json value = field.part ? field.part->write(*field.schema, member) : field.value->write(member);
     if (!value.is_null()) object.set(docs_[i].name, std::move(value));

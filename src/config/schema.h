@@ -101,14 +101,15 @@ class Schema : public SchemaBase {
  public:
   explicit Schema(std::string_view title, std::string_view nested = "") : SchemaBase(title, nested) {}
 
-  template <class T>
-  Schema& need(std::string_view name, T P::*member, std::string_view text, const Range& range = {}) {
-    add_value(name, offset_of(member), kValueAccess<T>, &(defaults().*member), text, range, true);
+  /// A member of P or of a base of it.
+  template <class T, class Base>
+  Schema& need(std::string_view name, T Base::*member, std::string_view text, const Range& range = {}) {
+    add_value(name, offset_of<T>(member), kValueAccess<T>, &(defaults().*member), text, range, true);
     return *this;
   }
-  template <class T>
-  Schema& opt(std::string_view name, T P::*member, std::string_view text, const Range& range = {}) {
-    add_value(name, offset_of(member), kValueAccess<T>, &(defaults().*member), text, range, false);
+  template <class T, class Base>
+  Schema& opt(std::string_view name, T Base::*member, std::string_view text, const Range& range = {}) {
+    add_value(name, offset_of<T>(member), kValueAccess<T>, &(defaults().*member), text, range, false);
     return *this;
   }
   /// Another spelling of the field declared last.
@@ -221,7 +222,7 @@ class Schema : public SchemaBase {
     return out;
   }
 
-  /// The object with every default filled in.
+  /// The object with every default filled in, without the fields that are unused.
   Json effective(const P& from) const { return effective_of(&from); }
 
  private:

@@ -1,6 +1,7 @@
 #include "config/values.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "base/error.h"
@@ -69,6 +70,22 @@ std::string read_value(const Json& value, const Range& range, double& out) {
   if (!v.is_number() || !std::isfinite(v.number()) || !range.holds(v.number())) return with_range("a number", range);
   out = v.number();
   return "";
+}
+
+std::string read_value(const Json& value, const Range& range, float& out) {
+  double number = 0;
+  if (std::string misfit = read_value(value, range, number); !misfit.empty()) return misfit;
+  if (!std::isfinite(static_cast<float>(number))) return with_range("a number", range);
+  out = static_cast<float>(number);
+  return "";
+}
+
+Json to_json(float value) {
+  char text[32];
+  const std::to_chars_result end = std::to_chars(text, text + sizeof text, value);
+  double shortest = 0;
+  std::from_chars(text, end.ptr, shortest);
+  return shortest;
 }
 
 std::string read_value(const Json& value, const Range&, bool& out) {

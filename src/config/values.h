@@ -12,11 +12,15 @@
 
 namespace hctr {
 
-/// The words of an enumeration, in the order shown to users. Specialise with
-/// `static const std::vector<std::pair<std::string, E>>& table()`; several words may mean one value, the first is
-/// shown.
 template <class E>
-struct EnumWords;
+using Words = std::vector<std::pair<std::string, E>>;
+
+/// The words of an enumeration, in the order shown to users. Several words may mean one value; the first is shown.
+/// Declare `template <> const Words<E>& EnumWords<E>::table();` beside the enumeration and define it once.
+template <class E>
+struct EnumWords {
+  static const Words<E>& table();
+};
 
 /// Lower and upper bound of a number; open bounds exclude their value.
 struct Range {
@@ -51,6 +55,7 @@ const Json& unwrapped(const Json& value);
 // Each overload reads `value` into `out` and returns nothing, or what was expected. Scalars may be wrapped.
 std::string read_value(const Json& value, const Range&, int64_t& out);
 std::string read_value(const Json& value, const Range&, double& out);
+std::string read_value(const Json& value, const Range&, float& out);  // the nearest one
 std::string read_value(const Json& value, const Range&, bool& out);
 std::string read_value(const Json& value, const Range&, std::string& out);
 Misfit read_value(const Json& value, const Range&, std::vector<int64_t>& out);
@@ -81,6 +86,7 @@ std::string read_value(const Json& value, const Range&, E& out) {
 // The value as JSON, for the effective config and the manual.
 inline Json to_json(int64_t value) { return value; }
 inline Json to_json(double value) { return value; }
+Json to_json(float value);  // the shortest decimal that reads back as this float
 inline Json to_json(bool value) { return value; }
 inline Json to_json(const std::string& value) { return value; }
 template <class T>
@@ -114,6 +120,10 @@ struct TypeWord<int64_t> {
 };
 template <>
 struct TypeWord<double> {
+  static std::string text() { return "number"; }
+};
+template <>
+struct TypeWord<float> {
   static std::string text() { return "number"; }
 };
 template <>

@@ -418,7 +418,7 @@ TableSpec EmbeddingSection::table_spec(const TableSpecInputs& in) const {
   if (spec.identity_by_slot)
     for (const int64_t size : hparam.slot_size_array)
       spec.slot_bounds.push_back(static_cast<float>(std::sqrt(1.0 / static_cast<double>(size))));
-  spec.optimizer = own.rule(in.optimizer.hyper().learning_rate);
+  spec.optimizer = own.rule(in.optimizer.hyper.learning_rate);
   if (in.schedule_sets_rate) spec.optimizer.rate_factor = 1;
   spec.update = own.update();
   spec.storage = hparam.storage;

@@ -75,7 +75,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   }
   data_.last_step = add_column<int32_t>(spec.update == UpdateType::lazy_global, 1);
   // Where a gradient of 0 changes nothing, global updates are local ones.
-  data_.touched = add_column<uint8_t>(spec.update == UpdateType::global && !spec.optimizer.rests(), 1);
+  data_.touched = add_column<uint8_t>(spec.update == UpdateType::global && !spec.optimizer.zero_gradient_is_noop(), 1);
   marks_.last_seen = add_column<uint32_t>(policy_.marks_steps(), 1);
   marks_.occurrences = add_column<uint32_t>(policy_.marks_occurrences(), 1);
   if (marks_.last_seen) marks_.steps_before = reinterpret_cast<const uint32_t*>(steps_before_.data());

@@ -29,13 +29,11 @@ void check_loss_fields(const LossParams&, const std::string& pointer, Problems&)
 /// Adds the fields "regularizer", "lambda" and "loss_weight" to the schema of a P that derives from LossParams.
 template <class P>
 Schema<P> regularized(Schema<P> schema) {
-  using Penalty = LossLayer::Regularizer::Kind;
   return schema
-      .opt("regularizer", static_cast<Penalty P::*>(&P::penalty),
+      .opt("regularizer", &P::penalty,
            "penalty on every dense weight: L2 adds lambda / (2 batch) * sum w^2, L1 lambda / batch * sum |w|")
-      .opt("lambda", static_cast<std::optional<double> P::*>(&P::lambda),
-           cat("strength of the penalty; left out: ", kDefaultLambda), at_least(0))
-      .opt("loss_weight", static_cast<double P::*>(&P::loss_weight),
+      .opt("lambda", &P::lambda, cat("strength of the penalty; left out: ", kDefaultLambda), at_least(0))
+      .opt("loss_weight", &P::loss_weight,
            "what this loss counts in the sum of all losses; the penalty is not weighted", more_than(0))
       .alias("weight")
       .together([](P& p, const std::string& pointer, Problems& problems) { check_loss_fields(p, pointer, problems); });

@@ -104,12 +104,12 @@ void check_groups(const Config& config, Problems& problems) {
 
 /// One note when embeddings have rates of their own that HugeCTR 2.2 to 3.1 would have replaced.
 void note_own_rates(const Config& config, Problems& problems) {
-  const HyperParameters& top = config.optimizer.hyper();
+  const HyperParameters& top = config.optimizer.hyper;
   if (config.solver.compatibility.schedule_sets_embedding_rates || !top.given || top.learning_rate == 0) return;
   std::string names, pointer;
   for (const EmbeddingEntry& embedding : config.embeddings) {
     const auto& own = embedding.section.optimizer;
-    if (!own || !own->hyper().given || own->hyper().learning_rate == top.learning_rate) continue;
+    if (!own || !own->hyper.given || own->hyper.learning_rate == top.learning_rate) continue;
     if (pointer.empty()) pointer = embedding.pointer + "/optimizer";
     names += cat(names.empty() ? "" : ", ", "'", embedding.section.top(), "'");
   }
@@ -159,9 +159,9 @@ Config read_config(const Json& file, Problems& problems) {
         problems.error(pointer, cat("expected a layer, an object, found ", section.kind()));
     }
 
-  if (const HyperParameters& top = config.optimizer.hyper(); top.given && top.learning_rate == 0)
+  if (const HyperParameters& top = config.optimizer.hyper; top.given && top.learning_rate == 0)
     for (const EmbeddingEntry& embedding : config.embeddings)
-      if (const auto& own = embedding.section.optimizer; own && own->hyper().learning_rate > 0)
+      if (const auto& own = embedding.section.optimizer; own && own->hyper.learning_rate > 0)
         problems.warn(embedding.pointer + "/optimizer",
                       "its rate is scaled by the top-level one, which is 0: this table does not learn");
 

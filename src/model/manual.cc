@@ -1,13 +1,18 @@
 #include "model/manual.h"
 
+#include <algorithm>
+#include <cctype>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "config/manual.h"
 #include "data/formats/data_schema.h"
+#include "data/formats/format_table.h"
 #include "layers/catalog.h"
 #include "model/config.h"
+#include "optim/catalog.h"
 
 namespace hctr {
 namespace {
@@ -28,8 +33,36 @@ std::string entry(const LayerType& type) {
   return page;
 }
 
+std::string entry(const OptimizerType& type) {
+  const Schema<HyperParameters> schema = type.schema();
+  return cat("## ", type.name, "\n\nAn optimizer: ", type.formula, "\n\nIn the object `", type.object, "`:\n\n",
+             field_table(schema.fields()));
+}
+
+std::string names_of(const std::string& name, const std::vector<std::string>& others) {
+  std::string names = cat("`", name, "`");
+  for (const std::string& other : others) names += cat(", `", other, "`");
+  return names;
+}
+
+std::string better_of(const MetricType& type) {
+  return type.better == MetricType::Better::higher  ? "higher"
+         : type.better == MetricType::Better::lower ? "lower"
+                                                    : "near 1; no threshold";
+}
+
+std::string entry(const MetricType& type) {
+  return cat("## ", type.name, "\n\nA metric, named ", names_of(type.name, type.aliases),
+             " in eval_metrics: ", type.text, "\n\nBetter: ", better_of(type), ".\n");
+}
+
+std::string entry(const FormatType& type) {
+  const std::vector<std::string> others(type.words.begin() + 1, type.words.end());
+  return cat("## ", type.words[0], "\n\nA data format, named ", names_of(type.words[0], others),
+             " in the Data layer. `source` is ", type.source_text, ".\n");
+}
+
 std::string metrics_entry() {
-  using Better = MetricType::Better;
   std::string page =
       "## eval_metrics\n\nWhat an evaluation measures, displays and writes to metrics.jsonl and summary.json: an array "
       "of the words below. A word "
@@ -41,14 +74,8 @@ std::string metrics_entry() {
       "With several labels in one "
       "loss it is the mean over the labels where it is defined. Samples whose label is below -0.5 have none and are "
       "left out.\n\n| metric | better | meaning |\n|---|---|---|\n";
-  for (const MetricType& type : metric_types()) {
-    std::string names = cat("`", type.name, "`");
-    for (const std::string& alias : type.aliases) names += cat(", `", alias, "`");
-    const char* better = type.better == Better::higher  ? "higher"
-                         : type.better == Better::lower ? "lower"
-                                                        : "near 1; no threshold";
-    page += cat("| ", names, " | ", better, " | ", type.text, " |\n");
-  }
+  for (const MetricType& type : metric_types())
+    page += cat("| ", names_of(type.name, type.aliases), " | ", better_of(type), " | ", type.text, " |\n");
   return page;
 }
 
@@ -93,6 +120,32 @@ std::vector<std::pair<std::string, std::string>> sections() {
   return all;
 }
 
+/// What `--explain` prints for any of these names.
+struct Entry {
+  std::vector<std::string> names;
+  std::function<std::string()> text;
+};
+
+std::vector<Entry> entries() {
+  std::vector<Entry> all = {{{"config"}, config_manual}, {{"layers"}, layers_manual}};
+  for (const auto& [name, text] : sections()) all.push_back({{name}, [text] { return text; }});
+  for (const LayerType& type : layer_catalog()) all.push_back({{type.name()}, [&type] { return entry(type); }});
+  for (const OptimizerType& type : optimizer_catalog()) all.push_back({{type.name}, [&type] { return entry(type); }});
+  for (const MetricType& type : metric_types()) {
+    all.push_back({{type.name}, [&type] { return entry(type); }});
+    all.back().names.insert(all.back().names.end(), type.aliases.begin(), type.aliases.end());
+  }
+  for (const FormatType& type : format_types()) all.push_back({type.words, [&type] { return entry(type); }});
+  return all;
+}
+
+template <class SameLetter>
+bool contains(const std::vector<std::string>& names, const std::string& name, SameLetter same) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& each) {
+    return std::equal(each.begin(), each.end(), name.begin(), name.end(), same);
+  });
+}
+
 }  // namespace
 
 std::string config_manual() {
@@ -119,16 +172,16 @@ std::string layers_manual() {
 }
 
 std::string explain(const std::string& name) {
-  if (name == "config") return config_manual();
-  if (name == "layers") return layers_manual();
-  std::vector<std::string> names = {"config", "layers"};
-  for (const auto& [section, text] : sections()) {
-    if (section == name) return text;
-    names.push_back(section);
-  }
-  for (const LayerType& type : layer_catalog()) {
-    if (type.name() == name) return entry(type);
-    names.push_back(type.name());
+  const std::vector<Entry> all = entries();
+  for (const Entry& each : all)
+    if (contains(each.names, name, std::equal_to<char>())) return each.text();
+  const auto same_letter = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  std::vector<std::string> names;
+  for (const Entry& each : all) {
+    if (contains(each.names, name, same_letter)) return each.text();
+    names.insert(names.end(), each.names.begin(), each.names.end());
   }
   const std::string hint = did_you_mean(name, names, 3);
   throw Error(Kind::usage, cat("there is nothing called \"", name, "\" to explain",

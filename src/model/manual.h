@@ -9,8 +9,9 @@ namespace hctr {
 std::string config_manual();
 /// docs/layers.md: every dense layer and loss.
 std::string layers_manual();
-/// The entry of one section or layer ("solver", "Adam" is part of "optimizer", "InnerProduct").
-/// Errors: Error(usage) with the nearest name.
+/// The entry of one section, layer, optimizer, metric or data format ("solver", "InnerProduct", "Adam", "AUC", "Norm");
+/// "config" and "layers" are the whole pages. Upper and lower case are alike.
+/// Errors: Error(usage) with the nearest name of all of these.
 std::string explain(const std::string& name);
 
 }  // namespace hctr

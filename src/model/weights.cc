@@ -30,7 +30,7 @@ std::filesystem::path layout_path(std::filesystem::path path) {
 }  // namespace
 
 Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
-    : optimizer_(config.optimizer.rule(config.optimizer.hyper().learning_rate)) {
+    : optimizer_(config.optimizer.rule(config.optimizer.hyper.learning_rate)) {
   // The running order may differ from the order of the config; the file keeps the latter.
   std::vector<const WeightSpec*> specs;
   for (const LayerEntry& entry : config.layers)

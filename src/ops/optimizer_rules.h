@@ -1,4 +1,5 @@
-// The update rules, each one formula that dense weights and embedding rows share on every device.
+// The update rules of optimizers, each one formula that dense weights and embedding rows share on every device.
+// docs/add_an_optimizer.md says how to add one.
 #pragma once
 
 #include <cmath>
@@ -9,46 +10,48 @@
 
 namespace hctr::ops {
 
-/// Numbers that a rule keeps beside each weight, at most.
+/// The most states (moments, sums of squares, ...) that a rule keeps for each weight.
 inline constexpr int kMostStates = 2;
 
-/// Which rule with which constants. The learning rate and the step come with each batch (StepState).
+/// A rule and its constants, whose defaults are those of a config. The learning rate and the step come with each batch
+/// (StepState).
 struct Optimizer {
   enum class Kind { sgd, momentum_sgd, nesterov, adagrad, rmsprop, ftrl, adam, adamw };
   Kind kind = Kind::adam;
-  float beta1 = 0.9f;     ///< adam, adamw
-  float beta2 = 0.999f;   ///< adam, adamw, rmsprop
-  float epsilon = 1e-7f;  ///< adam, adamw, rmsprop, adagrad
-  float momentum = 0;     ///< momentum_sgd, nesterov
-  float initial = 0;      ///< adagrad: what its state starts at
-  bool row_wise = false;  ///< adagrad: one state for each row of a table (dense weights keep one each)
+  float beta1 = 0.9f;                        ///< adam, adamw
+  float beta2 = 0.999f;                      ///< adam, adamw
+  float epsilon = 1e-7f;                     ///< adam, adamw, rmsprop, adagrad
+  float momentum = 0;                        ///< momentum_sgd, nesterov
+  float smoothing = 0.9f;                    ///< rmsprop
+  float initial = 0;                         ///< adagrad: initial value of its state
+  bool row_wise = false;                     ///< adagrad: one state per row of a table; dense weights keep one each
   float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
   float weight_decay = 0;                    ///< adamw
   float rate_factor = 1;  ///< this optimizer's rate over the step's: an embedding may have a rate of its own
 
-  // What the rule says of itself, see RuleDefaults.
+  // What the rule's struct says, see RuleDefaults.
   int states() const;
   float start(int state) const;
-  bool rests() const;
+  bool zero_gradient_is_noop() const;
 };
 
-/// What a rule needs in one step besides weight, gradient and states. Worked out once per step, not per element.
+/// What a rule needs in one step besides weight, gradient and states. Computed once per step, not per element.
 struct UpdateScalars {
-  float rate;            ///< the learning rate; of adam and adamw with the corrections of both moments in it
+  float rate;            ///< the learning rate; for adam and adamw with the bias corrections of both moments
   float gradient_scale;  ///< 1 / loss_scale
-  float decay;           ///< adamw: the share of a weight that goes
+  float decay;           ///< adamw: the fraction of a weight that is subtracted
 };
 
-/// Where the scalars of an embedding row come from: those of the step serve all, or each row has its own.
+/// Which scalars update an embedding row: those of the step, or its own, computed from the step of its last update or
+/// from the mean square of its gradient.
 enum class ScalarsOf { step, last_step, mean_square };
 
-/// What rules have in common, unless they say otherwise.
+/// The base of every rule. A rule has kStates and update(); it overrides what differs from here.
 struct RuleDefaults {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::step;
-  /// Whether g = 0 changes neither weight nor state: then an update of every row is one of the rows that have a
-  /// gradient.
-  static constexpr bool kRests = false;
-  /// What a state starts at.
+  /// Whether g = 0 changes neither weight nor state. Then a global update of a table need not visit absent rows.
+  static constexpr bool kZeroGradientIsNoop = false;
+  /// The initial value of a state.
   static float start(const Optimizer&, int /*state*/) { return 0; }
   HCTR_HD static UpdateScalars scalars(const Optimizer& o, const StepState& state) {
     return {state.learning_rate * o.rate_factor, 1.0f / state.loss_scale, 0};
@@ -58,7 +61,7 @@ struct RuleDefaults {
 /// w -= lr g.
 struct SgdRule : RuleDefaults {
   static constexpr int kStates = 0;
-  static constexpr bool kRests = true;
+  static constexpr bool kZeroGradientIsNoop = true;
   HCTR_HD static void update(const Optimizer&, const UpdateScalars& s, float g, float& w, float*) { w -= s.rate * g; }
 };
 
@@ -88,7 +91,7 @@ struct NesterovRule : RuleDefaults {
 /// Source: J. Duchi, E. Hazan, Y. Singer, "Adaptive subgradient methods", JMLR 2011, the diagonal form.
 struct AdaGradRule : RuleDefaults {
   static constexpr int kStates = 1;
-  static constexpr bool kRests = true;
+  static constexpr bool kZeroGradientIsNoop = true;
   static float start(const Optimizer& o, int) { return o.initial; }
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
     state[0] += g * g;
@@ -96,12 +99,12 @@ struct AdaGradRule : RuleDefaults {
   }
 };
 
-/// v = b2 v + (1 - b2) g^2;  w -= lr g / (sqrt(v) + eps).
+/// v = b v + (1 - b) g^2;  w -= lr g / (sqrt(v) + eps), b = smoothing.
 /// Source: T. Tieleman and G. Hinton, lecture 6.5 of "Neural networks for machine learning", 2012.
 struct RmsPropRule : RuleDefaults {
   static constexpr int kStates = 1;
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
-    state[0] = o.beta2 * state[0] + (1.0f - o.beta2) * g * g;
+    state[0] = o.smoothing * state[0] + (1.0f - o.smoothing) * g * g;
     w -= s.rate * g / (sqrtf(state[0]) + o.epsilon);
   }
 };
@@ -110,19 +113,17 @@ struct RmsPropRule : RuleDefaults {
 /// with r = (beta + sqrt(n)) / lr, the inverse of the weight's own rate.
 /// Source: H. B. McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013, algorithm 1.
 ///
-/// While w is not 0 it says itself what z is: -(w (r + l2) + sign(w) l1). So z is read for weights at 0 alone (the
-/// states are n and z, both start at 0), and it is the same rule: a weight goes to u - sign(u) t, or to 0 when |u| <=
-/// t, where
+/// While w is not 0, z follows from it: z = -(w (r + l2) + sign(w) l1). So z is read only for weights at 0 (the states
+/// are n and z, both start at 0), and the same rule reads: a weight becomes u - sign(u) t, or 0 when |u| <= t, where
 ///   u = w + sign(w) t - lr g / q  or, from 0,  -lr (z + g) / q,   q = beta + sqrt(n') + lr l2,   t = lr l1 / q.
-/// Written like this a weight that was drawn or loaded needs no z of its own, a rate that changes (or is 0) moves no
-/// weight by itself, and g = 0 moves nothing.
+/// In this form a weight that was drawn or loaded needs no z, a change of the rate (also to 0) moves no weight, and
+/// g = 0 is a no-op.
 struct FtrlRule : RuleDefaults {
   static constexpr int kStates = 2;
-  static constexpr bool kRests = true;
+  static constexpr bool kZeroGradientIsNoop = true;
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
     const float n = state[0] + g * g, least = fabsf(g), most = sqrtf(n);
-    const float q =
-        o.beta + (most > least ? most : least) + s.rate * o.lambda2;  // g^2 may be less than the least float
+    const float q = o.beta + (most > least ? most : least) + s.rate * o.lambda2;  // g^2 may underflow to 0
     const float threshold = s.rate * o.lambda1 / q;
     const bool at_zero = w == 0;
     const float z = state[1] + g;
@@ -140,7 +141,7 @@ struct FtrlRule : RuleDefaults {
 /// Source: D. Kingma and J. Ba, "Adam", ICLR 2015, section 2 (the efficient form at its end).
 struct AdamRule : RuleDefaults {
   static constexpr int kStates = 2;
-  /// In double, rounded once, so that devices agree.
+  /// In double and rounded once, so that devices agree.
   HCTR_HD static UpdateScalars scalars(const Optimizer& o, const StepState& state) {
     UpdateScalars scalars = RuleDefaults::scalars(o, state);
     const double t = static_cast<double>(state.updates) + 1.0;
@@ -149,7 +150,7 @@ struct AdamRule : RuleDefaults {
     scalars.rate = static_cast<float>(static_cast<double>(scalars.rate) * sqrt(correction2) / correction1);
     return scalars;
   }
-  /// What adam takes from a weight.
+  /// Updates the moments; returns what Adam subtracts from the weight.
   HCTR_HD static float move(const Optimizer& o, const UpdateScalars& s, float g, float* state) {
     state[0] = o.beta1 * state[0] + (1.0f - o.beta1) * g;
     state[1] = o.beta2 * state[1] + (1.0f - o.beta2) * g * g;
@@ -208,10 +209,10 @@ inline float Optimizer::start(int state) const {
   dispatch_rule(kind, [&]<class Rule>() { start = Rule::start(*this, state); });
   return start;
 }
-inline bool Optimizer::rests() const {
-  bool rests = false;
-  dispatch_rule(kind, [&]<class Rule>() { rests = Rule::kRests; });
-  return rests;
+inline bool Optimizer::zero_gradient_is_noop() const {
+  bool noop = false;
+  dispatch_rule(kind, [&]<class Rule>() { noop = Rule::kZeroGradientIsNoop; });
+  return noop;
 }
 
 }  // namespace hctr::ops

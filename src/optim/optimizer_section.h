@@ -1,4 +1,4 @@
-// The optimizer section: the same at the top level and inside an embedding.
+// The optimizer section of a config: the same at the top level and inside an embedding.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,26 @@ enum class UpdateType {
   lazy_global,  ///< rows of the batch, catching up on what global would have done to them (Adam)
 };
 template <>
-struct EnumWords<UpdateType> {
-  static const std::vector<std::pair<std::string, UpdateType>>& table();
-};
+const Words<UpdateType>& EnumWords<UpdateType>::table();
 template <>
-struct EnumWords<ops::Optimizer::Kind> {
-  static const std::vector<std::pair<std::string, ops::Optimizer::Kind>>& table();
-};
+const Words<ops::Optimizer::Kind>& EnumWords<ops::Optimizer::Kind>::table();
 
-/// The *_hparam object: constants of the rule and the schedule of its rate.
-struct HyperParameters {
+/// The *_hparam object: constants of the rule and the schedule of its rate. Its `kind` and `rate_factor` are not read;
+/// OptimizerSection::rule() fills them.
+struct HyperParameters : ops::Optimizer {
   bool given = false;
   double learning_rate = 0;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-7;  // Adam, AdamW; epsilon also AdaGrad and RMSProp
-  double weight_decay = 0;                            // AdamW
-  double momentum_factor = 0;                         // MomentumSGD, Nesterov
-  double initial_accu_value = 0;                      // AdaGrad
-  bool row_wise = false;                              // AdaGrad
-  double smoothing = 0.9;                             // RMSProp
-  double beta = 1, lambda1 = 0, lambda2 = 0;          // Ftrl
-  bool atomic_update = false;                         // SGD
   int64_t warmup_steps = 1, decay_start = 0, decay_steps = 1;
   double decay_power = 2, end_lr = 0;
+  bool atomic_update = false;  ///< SGD: accepted without effect
 };
 
 struct OptimizerSection {
   ops::Optimizer::Kind type = ops::Optimizer::Kind::adam;
   std::optional<UpdateType> update_type;
   std::optional<bool> global_update;
-  HyperParameters adam, adamw, sgd, momentum_sgd, nesterov, adagrad, rmsprop,
-      ftrl;  // one for each type; those of `type` count
+  HyperParameters hyper;
 
-  const HyperParameters& hyper() const;
   /// update_type, else global_update, else local.
   UpdateType update() const;
   /// The rule. `step_rate` is the base rate of the top-level section, which the step's rate is scheduled from.

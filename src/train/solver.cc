@@ -72,7 +72,7 @@ class Run {
                                           {"samples_in_set", per_epoch},
                                           {"samples_in_all", total}}));
     while (!finished() && !should_stop()) {
-      const double rate = scheduled_rate(config_.optimizer.hyper(), summary_.iterations + 1);
+      const double rate = scheduled_rate(config_.optimizer.hyper, summary_.iterations + 1);
       const auto samples = step_save_on_error(rate);
       if (!samples) {
         ++epochs_;

@@ -26,5 +26,21 @@ TEST(Manual, OneEntryAndAWordThatIsNone) {
   EXPECT_NE(none.err.find("did you mean \"InnerProduct\"?"), std::string::npos) << none.err;
 }
 
+TEST(Manual, OptimizersMetricsAndDataFormatsHaveEntriesToo) {
+  const TemporaryFolder folder;
+  const auto explained = [&](const std::string& name) {
+    const Outcome outcome = run_program("huge_ctr", {"--explain", name}, folder.path());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_NE(explained("SGD").find("`sgd_hparam`"), std::string::npos);
+  EXPECT_EQ(explained("sgd"), explained("SGD"));
+  EXPECT_NE(explained("AdamW").find("`weight_decay`"), std::string::npos);
+  EXPECT_NE(explained("AUC").find("eval_metrics"), std::string::npos);
+  EXPECT_NE(explained("Norm").find("a file list"), std::string::npos);
+  const Outcome near = run_program("huge_ctr", {"--explain", "AdaGard"}, folder.path());
+  EXPECT_NE(near.err.find("did you mean \"AdaGrad\"?"), std::string::npos) << near.err;
+}
+
 }  // namespace
 }  // namespace hctr::test

@@ -1,4 +1,5 @@
-// The update rules as in their papers, for one weight at a time and in double: the reference of the tests.
+// The update rules as in their papers, for one weight at a time and in double: the reference for tests of dense weights
+// and of tables.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +9,11 @@
 #include <vector>
 
 #include "ops/optimizer_rules.h"
+#include "optim/catalog.h"
 
 namespace hctr::test {
 
-/// Every kind, with constants for which each term matters.
+/// At least one example of every kind, with constants for which each term matters.
 inline std::vector<ops::Optimizer> every_rule() {
   using Kind = ops::Optimizer::Kind;
   return {{.kind = Kind::sgd},
@@ -20,7 +22,7 @@ inline std::vector<ops::Optimizer> every_rule() {
           {.kind = Kind::nesterov, .momentum = 0.7f},
           {.kind = Kind::adagrad, .epsilon = 1e-3f, .initial = 0.25f},
           {.kind = Kind::adagrad, .epsilon = 1e-2f},
-          {.kind = Kind::rmsprop, .beta2 = 0.8f, .epsilon = 1e-3f},
+          {.kind = Kind::rmsprop, .epsilon = 1e-3f, .smoothing = 0.8f},
           {.kind = Kind::ftrl, .beta = 0.5f, .lambda1 = 0.02f, .lambda2 = 0.3f},
           {.kind = Kind::ftrl, .beta = 0},
           {.kind = Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f},
@@ -28,8 +30,7 @@ inline std::vector<ops::Optimizer> every_rule() {
 }
 
 inline std::string name_of_rule(const ops::Optimizer& o) {
-  static const char* const names[] = {"sgd", "momentum_sgd", "nesterov", "adagrad", "rmsprop", "ftrl", "adam", "adamw"};
-  std::string name = names[static_cast<int>(o.kind)];
+  std::string name = optimizer_type(o.kind).name;
   if (o.row_wise) name += " row-wise";
   return name + " mu " + std::to_string(o.momentum) + " initial " + std::to_string(o.initial) + " l1 " +
          std::to_string(o.lambda1);
@@ -54,7 +55,8 @@ inline void plain_update(const ops::Optimizer& o, PlainWeight& x, double g, doub
   using Kind = ops::Optimizer::Kind;
   const double b1 = static_cast<double>(o.beta1), b2 = static_cast<double>(o.beta2),
                eps = static_cast<double>(o.epsilon), mu = static_cast<double>(o.momentum),
-               l1 = static_cast<double>(o.lambda1), l2 = static_cast<double>(o.lambda2);
+               l1 = static_cast<double>(o.lambda1), l2 = static_cast<double>(o.lambda2),
+               smoothing = static_cast<double>(o.smoothing);
   double &a = x.state[0], &b = x.state[1];
   switch (o.kind) {
     case Kind::sgd:
@@ -75,7 +77,7 @@ inline void plain_update(const ops::Optimizer& o, PlainWeight& x, double g, doub
       x.w -= lr * g / (std::sqrt(a) + eps);
       break;
     case Kind::rmsprop:
-      a = b2 * a + (1 - b2) * g * g;
+      a = smoothing * a + (1 - smoothing) * g * g;
       x.w -= lr * g / (std::sqrt(a) + eps);
       break;
     case Kind::ftrl: {

@@ -31,7 +31,7 @@ std::string first_error(const Read& r) {
 
 OptimizerSection adam() {
   OptimizerSection section;
-  section.adam.learning_rate = 0.001;
+  section.hyper.learning_rate = 0.001;
   return section;
 }
 

@@ -33,10 +33,10 @@ TEST(ModelOptimizer, DenseStatesStartAsTheRuleSaysOnePerWeight) {
   OptimizerSection sgd, adagrad;
   sgd.type = ops::Optimizer::Kind::sgd;
   adagrad.type = ops::Optimizer::Kind::adagrad;
-  adagrad.adagrad.initial_accu_value = 0.25;
+  adagrad.hyper.initial = 0.25;
   const auto plain = weights_of_a_step(sgd);
   for (const bool row_wise : {false, true}) {  // for tables: dense weights keep a state each
-    adagrad.adagrad.row_wise = row_wise;
+    adagrad.hyper.row_wise = row_wise;
     const auto adaptive = weights_of_a_step(adagrad);
     ASSERT_EQ(adaptive[0], plain[0]);
     for (size_t i = 0; i < plain[0].size(); ++i) {

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "base/error.h"
+#include "optim/catalog.h"
+#include "support/plain_optimizer.h"
 
 namespace hctr::test {
 namespace {
-
-using Rule = ops::Optimizer::Kind;
 
 struct Read {
   OptimizerSection section;
@@ -29,21 +32,20 @@ Read read(const std::string& json) {
   return r;
 }
 
-/// A section of each type with every constant it must have, and the object's name.
+/// A section of each type: its object's name, and the constants that it must have.
 struct Example {
   std::string type, object, constants;
-  Rule kind;
+  ops::Optimizer::Kind kind;
 };
-const std::vector<Example>& examples() {
-  static const std::vector<Example> all = {
-      {"Adam", "adam_hparam", R"(, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-6)", Rule::adam},
-      {"AdamW", "adamw_hparam", R"(, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-6, "weight_decay": 0.01)", Rule::adamw},
-      {"SGD", "sgd_hparam", "", Rule::sgd},
-      {"MomentumSGD", "momentum_sgd_hparam", R"(, "momentum_factor": 0.5)", Rule::momentum_sgd},
-      {"Nesterov", "nesterov_hparam", R"(, "momentum_factor": 0.5)", Rule::nesterov},
-      {"AdaGrad", "adagrad_hparam", "", Rule::adagrad},
-      {"RMSProp", "rmsprop_hparam", "", Rule::rmsprop},
-      {"Ftrl", "ftrl_hparam", "", Rule::ftrl}};
+std::vector<Example> examples() {
+  std::vector<Example> all;
+  for (const OptimizerType& type : optimizer_catalog()) {
+    std::string constants;
+    const Schema<HyperParameters> schema = type.schema();
+    for (const FieldDoc& field : schema.fields())
+      if (field.required && field.name != "learning_rate") constants += cat(", \"", field.name, "\": 0.5");
+    all.push_back({type.name, type.object, constants, type.kind});
+  }
   return all;
 }
 std::string object_of(const Example& e, const std::string& more = "") {
@@ -51,6 +53,21 @@ std::string object_of(const Example& e, const std::string& more = "") {
 }
 std::string section_of(const Example& e, const std::string& more = "") {
   return cat(R"({"type": ")", e.type, "\", ", object_of(e), more, "}");
+}
+
+TEST(OptimizerSection, TheCatalogHasEveryRuleOnce) {
+  std::set<ops::Optimizer::Kind> kinds;
+  for (const OptimizerType& type : optimizer_catalog()) {
+    EXPECT_TRUE(kinds.insert(type.kind).second) << type.name;
+    EXPECT_EQ(&optimizer_type(type.kind), &type);
+  }
+  for (const ops::Optimizer& optimizer : every_rule())
+    EXPECT_TRUE(kinds.count(optimizer.kind)) << "a rule that test/support/plain_optimizer.h knows and no config names";
+  for (const OptimizerType& type : optimizer_catalog()) {
+    const auto rules = every_rule();
+    EXPECT_TRUE(std::any_of(rules.begin(), rules.end(), [&](const auto& rule) { return rule.kind == type.kind; }))
+        << type.name << " has no formula in test/support/plain_optimizer.h";
+  }
 }
 
 TEST(OptimizerSection, EveryTypeHasItsObjectWithARateAndASchedule) {
@@ -63,7 +80,7 @@ TEST(OptimizerSection, EveryTypeHasItsObjectWithARateAndASchedule) {
     EXPECT_EQ(r.section.type, e.kind);
     EXPECT_EQ(r.section.update(), UpdateType::local);
     EXPECT_EQ(r.section.rule(0.25).kind, e.kind);
-    const HyperParameters& h = r.section.hyper();
+    const HyperParameters& h = r.section.hyper;
     EXPECT_EQ(scheduled_rate(h, 3), 0.25);
     EXPECT_EQ(scheduled_rate(h, 1), 0.25 / 3);
     EXPECT_EQ(scheduled_rate(h, 15), 0.1875);
@@ -100,8 +117,8 @@ TEST(OptimizerSection, ConstantsReachTheRule) {
   EXPECT_EQ(plain.start(0), 0);
   EXPECT_EQ(plain.epsilon, 1e-7f);
   EXPECT_FALSE(plain.row_wise);
-  EXPECT_EQ(rule("RMSProp", R"("rmsprop_hparam": {"learning_rate": 1})").beta2, 0.9f);
-  EXPECT_EQ(rule("RMSProp", R"("rmsprop_hparam": {"learning_rate": 1, "beta": 0.5, "epsilon": 0.25})").beta2, 0.5f);
+  EXPECT_EQ(rule("RMSProp", R"("rmsprop_hparam": {"learning_rate": 1})").smoothing, 0.9f);
+  EXPECT_EQ(rule("RMSProp", R"("rmsprop_hparam": {"learning_rate": 1, "beta": 0.5, "epsilon": 0.25})").smoothing, 0.5f);
   const ops::Optimizer ftrl =
       rule("Ftrl", R"("ftrl_hparam": {"learning_rate": 1, "beta": 0, "lambda1": 0.5, "lambda2": 0.25})");
   EXPECT_EQ(ftrl.beta, 0);
@@ -158,7 +175,7 @@ TEST(OptimizerSection, OlderSpellings) {
   EXPECT_EQ(r.text(),
             "note /optimizer/learning_rate: \"learning_rate\" is accepted and has no effect: the rate stands in the "
             "*_hparam object\n");
-  EXPECT_EQ(r.section.hyper().learning_rate, 0.005);
+  EXPECT_EQ(r.section.hyper.learning_rate, 0.005);
   EXPECT_EQ(read(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0, "atomic_update": true}})").text(), "")
       << "a rate of 0 is a rate";
 }
