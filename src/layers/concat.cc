@@ -1,12 +1,12 @@
 // Concat: its inputs side by side.
 #include "layers/layer_type.h"
-#include "ops/blocks.h"
 #include "ops/copy.h"
+#include "ops/strided_items.h"
 
 namespace hctr {
 namespace {
 
-using ops::Blocks;
+using ops::StridedItems;
 
 struct ConcatParams {
   int64_t axis = 1;
@@ -61,9 +61,9 @@ class Concat : public Layer {
     const int64_t width = axis_ == 1 ? part.row_elements() : part.dim(2), begin = at;
     at += width;
     if (axis_ == 2) {
-      const Blocks slots = Blocks::slots_of(part, part.dim(1)),
-                   columns = Blocks::slots_of(whole, whole.dim(1)).columns(begin, at);
-      return into_whole ? ops::copy_blocks(ctx, slots, columns) : ops::copy_blocks(ctx, columns, slots);
+      const StridedItems slots = StridedItems::slots_of(part, part.dim(1)),
+                         columns = StridedItems::slots_of(whole, whole.dim(1)).columns(begin, at);
+      return into_whole ? ops::copy_items(ctx, slots, columns) : ops::copy_items(ctx, columns, slots);
     }
     const Tensor flat = part.reshaped({part.rows(), width}),
                  columns = whole.reshaped({whole.rows(), whole.row_elements()}).columns(begin, at);

@@ -1,12 +1,12 @@
 // FusedReshapeConcat and FusedReshapeConcatGeneral: the slots of several embeddings as rows, side by side. The first
 // one keeps the last slot of each sample, the item in question, apart from those before it, the history.
 #include "layers/layer_type.h"
-#include "ops/blocks.h"
+#include "ops/strided_items.h"
 
 namespace hctr {
 namespace {
 
-using ops::Blocks;
+using ops::StridedItems;
 
 template <bool kSplit>
 class FusedReshapeConcat : public Layer {
@@ -41,14 +41,14 @@ class FusedReshapeConcat : public Layer {
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
-    each_part(io.in, io.out, [&](size_t, Blocks x, Blocks y) { ops::copy_blocks(ctx, x, y); });
+    each_part(io.in, io.out, [&](size_t, StridedItems x, StridedItems y) { ops::copy_items(ctx, x, y); });
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     std::vector<Tensor> d_in;
     for (size_t i = 0; i < io.in.size(); ++i) d_in.push_back(io.d_in[i].value_or(io.in[i]));
-    each_part(d_in, io.d_out, [&](size_t input, Blocks d_x, Blocks d_y) {
-      if (io.d_in[input]) ops::copy_blocks(ctx, d_y, d_x);
+    each_part(d_in, io.d_out, [&](size_t input, StridedItems d_x, StridedItems d_y) {
+      if (io.d_in[input]) ops::copy_items(ctx, d_y, d_x);
     });
   }
 
@@ -59,9 +59,10 @@ class FusedReshapeConcat : public Layer {
     const int64_t slots = inputs[0].dim(1), history = kSplit ? slots - 1 : slots;
     int64_t at = 0;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const Blocks x = Blocks::slots_of(inputs[i], slots);
-      body(i, x.item_range(0, history), Blocks::runs_of_rows(outputs[0], history).columns(at, at + x.width));
-      if (kSplit) body(i, x.item_range(history, slots), Blocks::runs_of_rows(outputs[1], 1).columns(at, at + x.width));
+      const StridedItems x = StridedItems::slots_of(inputs[i], slots);
+      body(i, x.item_range(0, history), StridedItems::runs_of_rows(outputs[0], history).columns(at, at + x.width));
+      if (kSplit)
+        body(i, x.item_range(history, slots), StridedItems::runs_of_rows(outputs[1], 1).columns(at, at + x.width));
       at += x.width;
     }
   }

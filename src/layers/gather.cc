@@ -1,11 +1,11 @@
 // Gather: some rows.
 #include "layers/layer_type.h"
-#include "ops/blocks.h"
+#include "ops/strided_items.h"
 
 namespace hctr {
 namespace {
 
-using ops::Blocks;
+using ops::StridedItems;
 
 struct GatherParams {
   std::vector<int64_t> indices;
@@ -34,7 +34,7 @@ class Gather : public Layer {
   }
 
  private:
-  static Blocks all_rows(const Tensor& t) { return Blocks::runs_of_rows(t, t.rows()); }
+  static StridedItems all_rows(const Tensor& t) { return StridedItems::runs_of_rows(t, t.rows()); }
 
   std::vector<int64_t> indices_;
 };

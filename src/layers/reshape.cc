@@ -1,7 +1,7 @@
 // Reshape: the same elements in rows of another length, or some slots of them side by side.
 #include "layers/layer_type.h"
-#include "ops/blocks.h"
 #include "ops/copy.h"
+#include "ops/strided_items.h"
 
 namespace hctr {
 namespace {
@@ -22,14 +22,14 @@ class Reshape : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     if (!params_.selected) return ops::copy(ctx, io.in[0], io.out[0]);
-    ops::gather(ctx, ops::Blocks::slots_of(io.in[0], io.in[0].dim(1)), *params_.selected, chosen(io.out[0]));
+    ops::gather(ctx, ops::StridedItems::slots_of(io.in[0], io.in[0].dim(1)), *params_.selected, chosen(io.out[0]));
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (!io.d_in[0]) return;
     if (!params_.selected) return ops::copy(ctx, io.d_out[0], *io.d_in[0]);
     ops::gather_backward(ctx, chosen(io.d_out[0]), *params_.selected,
-                         ops::Blocks::slots_of(*io.d_in[0], io.d_in[0]->dim(1)));
+                         ops::StridedItems::slots_of(*io.d_in[0], io.d_in[0]->dim(1)));
   }
 
  private:
@@ -61,8 +61,8 @@ class Reshape : public Layer {
     return {.outputs = {TensorSpec(x.dtype, {x.rows(), static_cast<int64_t>(params_.selected->size()) * x.shape[2]})}};
   }
 
-  ops::Blocks chosen(const Tensor& y) const {
-    return ops::Blocks::slots_of(y, static_cast<int64_t>(params_.selected->size()));
+  ops::StridedItems chosen(const Tensor& y) const {
+    return ops::StridedItems::slots_of(y, static_cast<int64_t>(params_.selected->size()));
   }
 
   ReshapeParams params_;

@@ -1,8 +1,8 @@
 // Scale: repetition, of elements or of rows. Its name is HugeCTR's.
 #include "layers/layer_type.h"
 #include "layers/sum_of.h"
-#include "ops/blocks.h"
 #include "ops/reduce_axis.h"
+#include "ops/strided_items.h"
 
 namespace hctr {
 namespace {
@@ -26,8 +26,8 @@ class Scale : public Layer {
     if (elements())
       ops::spread_axis(ctx, x.reshaped({x.dim(0), x.dim(1), 1}), 2, 1, repeats(y, x));
     else
-      ops::copy_blocks(ctx, ops::Blocks::runs_of_rows(x, 1).repeated(params_.factor),
-                       ops::Blocks::runs_of_rows(y, params_.factor));
+      ops::copy_items(ctx, ops::StridedItems::runs_of_rows(x, 1).repeated(params_.factor),
+                      ops::StridedItems::runs_of_rows(y, params_.factor));
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

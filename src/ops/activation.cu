@@ -1,4 +1,4 @@
-// Activations are element-wise maps over the rules that the CPU uses too.
+// Activations are element-wise maps with the functors that the CPU uses too.
 #include "ops/activation.h"
 
 #include "ops/activation_rules.h"

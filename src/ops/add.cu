@@ -1,4 +1,4 @@
-// The addends' addresses travel as kernel arguments; each thread sums its elements over them in order.
+// The addresses of the addends are kernel arguments; each thread sums its elements over them in order.
 #include "ops/add.h"
 
 #include "ops/element_loops.cuh"
@@ -15,9 +15,9 @@ struct Addends {
 
 template <int V, class T>
 __global__ void add_kernel(const __grid_constant__ Addends<T> x, View<T, 2> y) {
-  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::stretches_per_row(columns, V);
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
     float sum[V] = {};
     cuda::read<V>(x.data[0] + s.row * x.row_stride[0] + s.column, left, sum);
@@ -55,7 +55,7 @@ void cuda::add(Context& ctx, const std::vector<Tensor>& x, Tensor y) {
       from.row_stride[from.count++] = view.row_stride;
     }
     if (packs)
-      launch(ctx, "add", grid_for(extent.rows * stretches_per_row(extent.columns, V)), add_kernel<V, T>, from, to);
+      launch(ctx, "add", grid_for(extent.rows * chunks_per_row(extent.columns, V)), add_kernel<V, T>, from, to);
     else
       launch(ctx, "add", grid_for(extent.rows * extent.columns), add_kernel<1, T>, from, to);
   });

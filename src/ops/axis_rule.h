@@ -1,4 +1,4 @@
-// Which element of a sum along an axis belongs to an element of the whole, for both devices.
+// Maps an element of a tensor to the element of its sum along an axis, for both devices.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace hctr::ops {
 
-/// Column c of a row of the whole belongs to column c / divide % modulo of a row of the sum: of the same row, or of row
-/// 0 when the rows themselves are summed.
+/// Column c of a row of the tensor is summed into column c / divide % modulo of the same row of the sum, or of row 0
+/// when the sum is over rows.
 struct AxisRule {
   int64_t divide = 1, modulo = 1;
   bool over_rows = false;

@@ -1,5 +1,4 @@
-// Sums and maps over columns are those of ops/columns.cuh; statistics of a few thousand columns are the work of one
-// block.
+// Sums and maps over columns use ops/columns.cuh; one block computes the statistics of the few thousand columns.
 #include "ops/batch_norm.h"
 
 #include "ops/batch_norm_rules.h"

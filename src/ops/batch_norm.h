@@ -1,5 +1,5 @@
-// Batch normalisation of columns: sums over the batch, statistics from sums, normalising, and the way back.
-// The sums are one small tensor, so that ranks may add theirs between the two calls.
+// Batch normalization of columns, forward and backward: sums over the batch, statistics from the sums, normalization.
+// The sums are one small tensor, so that they can be summed over ranks before the statistics are computed.
 // Source: S. Ioffe and C. Szegedy, "Batch Normalization", ICML 2015, Algorithms 1 and 2, and section 3 for the
 // gradients.
 #pragma once
@@ -9,9 +9,9 @@
 
 namespace hctr::ops {
 
-/// Averages over the batches so far: mean and var [n] start at 0 and weigh a batch with `factor`, what was there with
-/// 1 - factor; weight [1] is the same average of ones, so that mean / weight and var / weight are unbiased from the
-/// first batch on. f32.
+/// Moving averages over the batches so far: mean and var [n] start at 0 and become (1 - factor) * old + factor * batch;
+/// weight [1] is the same average of ones, so that mean / weight and var / weight are unbiased from the first batch on.
+/// f32.
 struct RunningStatistics {
   Tensor mean, var, weight;
 };
@@ -23,7 +23,7 @@ struct RunningStatistics {
 HCTR_OP(void batch_norm_sums(Context&, Tensor x, RunningStatistics, Tensor scratch, Tensor sums))
 
 /// From the sums of all ranks: batch[0] = mean, batch[1] = 1 / sqrt(var + eps) with the biased variance; the running
-/// averages take in the mean and the unbiased variance. A batch without rows leaves them as they are.
+/// averages are updated with the mean and the unbiased variance. A batch without rows does not change them.
 /// Shapes: sums [2n + 1], batch [2, n]. Dtypes: f32.
 HCTR_OP(void batch_norm_statistics(Context&, Tensor sums, float factor, float eps, RunningStatistics, Tensor batch))
 

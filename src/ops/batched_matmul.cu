@@ -1,6 +1,6 @@
-// A block of 256 threads computes a tile of 64 by 64 of one matrix, 4 by 4 of it per thread, from slices of the
-// operands in shared memory. Matrices here are small (a head's scores), so what counts is that thousands of them run at
-// once; a library's batched product knows one stride between matrices, and heads inside rows have two.
+// A block of 256 threads computes a tile of 64 x 64 of one matrix, 4 x 4 per thread, from slices of the operands in
+// shared memory. The matrices are small (attention scores of a head) and thousands run concurrently. cuBLAS batches
+// have one stride between matrices; heads inside rows need two.
 #include "ops/batched_matmul.h"
 
 #include "ops/batched_matmul_rules.h"
@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kTile = 64, kDepth = 16, kThreads = 256, kEach = 4;
 
-/// to[k][i] = element (begin + i, first + k) of op(a), or of its transpose when `swap`; 0 outside. Neighbouring threads
-/// read neighbouring elements.
+/// to[k][i] = element (begin + i, first + k) of op(a), or of its transpose when `swap`; 0 outside. Adjacent threads
+/// read adjacent elements.
 template <class T>
 __device__ void load_slice(MatrixAt<const T> a, int64_t begin, int64_t end, int64_t first, int64_t depth, bool swap,
                            float (&to)[kDepth][kTile + 1]) {

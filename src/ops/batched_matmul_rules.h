@@ -1,4 +1,4 @@
-// Where the elements of ops/batched_matmul.h lie, shared by every device.
+// Addresses of the matrix elements of ops/batched_matmul.h, shared by every device.
 #pragma once
 
 #include "ops/batched_matmul.h"

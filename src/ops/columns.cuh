@@ -1,5 +1,5 @@
-// The kernels of ops/columns.h. Sums go in two steps, parts of the rows and then the parts in order, so that a few
-// columns of many rows keep the whole GPU busy.
+// The kernels of ops/columns.h. Sums take two steps, over each part of the rows and then over the parts in order, so
+// that a few columns of many rows occupy the whole GPU.
 #pragma once
 
 #include "ops/columns.h"
@@ -8,8 +8,8 @@
 
 namespace hctr::ops::cuda {
 
-/// A block of 256 threads sums kColumns neighbouring columns of one part of the rows: each thread every kLanes-th row
-/// of one column, then a tree over the lanes. With a state only rows that hold samples count.
+/// A block of 256 threads sums kColumns adjacent columns of one part of the rows: each thread every kLanes-th row
+/// of one column, then a tree over the lanes. With a state, only rows that hold samples count.
 template <int kColumns, class F>
 __global__ void column_parts_kernel(const StepState* state, int64_t rows, int64_t columns, F f, float* parts) {
   constexpr int kLanes = 256 / kColumns;
@@ -69,9 +69,9 @@ void sum_columns(Context& ctx, const char* name, const StepState* state, int64_t
 template <int V, class F, class T, int N>
 __global__ void map_columns_kernel(F f, Inputs<T, N> x, View<T, 2> y) {
   if constexpr (requires { f.prepare(); }) f.prepare();
-  const int64_t rows = y.size(0), columns = y.size(1), per_row = stretches_per_row(columns, V);
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = chunks_per_row(columns, V);
   for (int64_t i = thread_index(); i < rows * per_row; i += thread_count()) {
-    const Stretch s = stretch(i, rows, per_row, V);
+    const Chunk s = chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
     float in[N][V] = {}, out[V] = {};
 #pragma unroll
@@ -86,15 +86,14 @@ __global__ void map_columns_kernel(F f, Inputs<T, N> x, View<T, 2> y) {
   }
 }
 
-/// y(b, j) = f(b, j, x_0(b, j), ...). A functor with prepare() reads what it needs from the device there, once per
-/// thread.
+/// y(b, j) = f(b, j, x_0(b, j), ...). If f has prepare(), each thread calls it once; it may read device memory.
 template <class F, class T, int N>
 void map_columns(Context& ctx, const char* name, const F& f, const Inputs<T, N>& x, View<T, 2> y) {
   constexpr int V = 16 / sizeof(T);
   bool packs = takes_packs<V>(y);
   for (const auto& view : x.at) packs = packs && takes_packs<V>(view);
   if (packs)
-    launch(ctx, name, grid_for(y.size(0) * stretches_per_row(y.size(1), V)), map_columns_kernel<V, F, T, N>, f, x, y);
+    launch(ctx, name, grid_for(y.size(0) * chunks_per_row(y.size(1), V)), map_columns_kernel<V, F, T, N>, f, x, y);
   else
     launch(ctx, name, grid_for(y.size(0) * y.size(1)), map_columns_kernel<1, F, T, N>, f, x, y);
 }

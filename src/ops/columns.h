@@ -1,4 +1,4 @@
-// Loops over columns: two sums per column over all rows, and maps that need to know where an element stands.
+// Loops over columns: two sums per column over all rows, and maps whose function depends on the row and the column.
 #pragma once
 
 #include <algorithm>
@@ -7,15 +7,15 @@
 
 namespace hctr::ops {
 
-/// Two numbers that are summed beside each other.
+/// Two values that are summed in one pass.
 template <class A>
 struct Pair {
   A first, second;
 };
 
-/// CUDA sums parts of the rows first: this many.
+/// CUDA sums this many parts of the rows first.
 inline constexpr int64_t kRowParts = 32;
-/// Memory for the sums of parts of `columns` columns.
+/// Scratch memory for the sums of the parts of `columns` columns.
 inline TensorSpec column_sums_scratch(int64_t columns) { return TensorSpec(DType::f32, {kRowParts, 2 * columns}); }
 
 namespace cpu {

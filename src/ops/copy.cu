@@ -1,4 +1,4 @@
-// Copies that convert or walk strided rows are an element-wise map; dense copies of one type are a memory copy.
+// A copy between dense tensors of one dtype is a memory copy; any other is an element-wise map.
 #include "ops/copy.h"
 
 #include "device/copy.h"

@@ -18,7 +18,7 @@ struct LabelWeights {
   __device__ float operator[](int64_t j) const { return at[j]; }
 };
 
-/// `factor`: what the mean of a row's terms is their sum times. `adds`: to the loss of launches before this one.
+/// `factor`: 1 / the number of labels. `adds`: to the loss of the launches before.
 template <class Terms>
 __global__ void cross_entropy_kernel(const StepState* state, const __grid_constant__ Terms terms, double factor,
                                      bool adds, float* loss, View<float, 2> probability) {
@@ -26,7 +26,7 @@ __global__ void cross_entropy_kernel(const StepState* state, const __grid_consta
   double sum = 0;
 #pragma unroll 4
   for (int64_t i = threadIdx.x; i < rows * per_row; i += kThreads) {
-    const cuda::Stretch at = cuda::stretch(i, rows, per_row, 1);
+    const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 1);
     const CrossEntropyTerm<float> term = terms(at.row, at.column);
     probability.row(at.row)[at.column] = term.probability();
     if (at.row < valid && term.has_label) sum += static_cast<double>(term.loss());
@@ -43,7 +43,7 @@ __global__ void cross_entropy_backward_kernel(const StepState* state, const __gr
   const int64_t rows = d_logits.size(0), per_row = terms.per_row(), valid = state->valid_samples;
   const float factor = weight * state->loss_scale * inverse_count<float>(state->global_samples);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch at = cuda::stretch(i, rows, per_row, 1);
+    const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 1);
     const CrossEntropyTerm<float> term = terms(at.row, at.column);
     terms.write_gradient(d_logits.row(at.row), at.column,
                          at.row < valid && term.has_label ? term.gradient(factor) : 0.0f);

@@ -1,4 +1,4 @@
-// Sums and maps over columns are those of ops/columns.cuh.
+// Sums and maps over columns use ops/columns.cuh.
 #include "ops/dice.h"
 
 #include "ops/columns.cuh"

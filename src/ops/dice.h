@@ -1,5 +1,5 @@
-// Dice: an activation that is linear on either side of the batch's mean, with a soft step between. What is summed over
-// rows are small tensors, so that ranks may add theirs between the calls. Source: G. Zhou et al., "Deep Interest
+// Dice: an activation that is linear on either side of the batch mean, with a smooth step between. Sums over rows are
+// small tensors, so that they can be summed over ranks between the calls. Source: G. Zhou et al., "Deep Interest
 // Network for Click-Through Rate Prediction", KDD 2018, equation 5.
 #pragma once
 
@@ -8,15 +8,15 @@
 
 namespace hctr::ops {
 
-/// start = (rows times the first row, rows), rows being those that hold samples. Summed over ranks, start / start[n] is
-/// a row that lies among all of them, equal on all ranks: near enough to the mean to keep the variance exact. Shapes: x
-/// [batch, n], start [n + 1]. Dtypes: x f32 f16 bf16; start f32. Needs ctx.state().
+/// start = (rows * first row, rows), with the number of rows that hold samples. Summed over ranks, start / start[n] is
+/// an average of the ranks' first rows, equal on all ranks: a shift close enough to the mean to keep the variance
+/// exact. Shapes: x [batch, n], start [n + 1]. Dtypes: x f32 f16 bf16; start f32. Needs ctx.state().
 HCTR_OP(void dice_start(Context&, Tensor x, Tensor start))
 /// sums[0] = sum of x - start / start[n], sums[1] = sum of its squares, per column over the rows that hold samples.
 /// Shapes: scratch column_sums_scratch(n), sums [2, n]. Dtypes: sums f32. Needs ctx.state().
 HCTR_OP(void dice_sums(Context&, Tensor x, Tensor start, Tensor scratch, Tensor sums))
-/// From the start and the sums of all ranks to batch[0] = mean, batch[1] = 1 / sqrt(biased variance + eps) of each
-/// column. `batch` holds the sums before.
+/// From the start and the sums of all ranks, batch[0] = mean, batch[1] = 1 / sqrt(biased variance + eps) of each
+/// column. Before the call, `batch` holds the sums.
 HCTR_OP(void dice_statistics(Context&, Tensor start, float eps, Tensor batch))
 /// y = p x + (1 - p) alpha x, p = 1 / (1 + exp(-(x - batch[0]) batch[1])), in every row. Dtypes: x and y alike.
 HCTR_OP(void dice(Context&, Tensor x, float alpha, Tensor batch, Tensor y))

@@ -22,14 +22,14 @@ void cpu::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y)
   const DropoutRule rule(rate, ctx.seed(), stream);
   const StepState state = *ctx.state();
   const int64_t width = x.row_elements(), elements = x.elements();
-  // Dense rows are one long row here too: its element number is row 0's, counted on.
+  // A dense tensor is one long row here too: indices continue from row 0.
   const Extent extent = extent_of({x, y});
   dispatch_real(x.dtype(), [&]<class T>() {
     const View<const T, 2> from = rows_of<const T>(x, extent);
     const View<T, 2> to = rows_of<T>(y, extent);
     constexpr int64_t kPiece = 1024;
     for_pieces(ctx, extent, [&](int64_t row, int64_t begin, int64_t end) {
-      const DropoutRule own = rule;  // in registers: writes to `to` cannot change it
+      const DropoutRule own = rule;  // a local copy stays in registers: writes to `to` cannot alias it
       uint32_t bits[kPiece];
       for (; begin < end; begin += kPiece) {
         const int64_t count = std::min(kPiece, end - begin);

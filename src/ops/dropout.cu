@@ -1,5 +1,5 @@
-// Random numbers come four at a time: a thread takes V neighbouring elements and draws the V / 4 blocks they lie in,
-// one more when the row's first element number is no multiple of four.
+// Philox gives four random numbers per draw. A thread processes V adjacent elements with V / 4 draws, and one more when
+// the index of the row's first element is not a multiple of four.
 #include "ops/dropout.h"
 
 #include "ops/dropout_rule.h"
@@ -30,14 +30,14 @@ __device__ inline void draw(uint64_t key, uint64_t hi, uint64_t first, uint32_t 
   }
 }
 
-/// kPacks: V elements are one access. Else they are V accesses, and the random numbers still come four at a time.
+/// kPacks: V elements are one memory access; else V accesses. Random numbers are drawn four at a time in both cases.
 template <bool kPacks, int V, class T>
 __global__ void dropout_kernel(DropoutRule rule, const StepState* state, int64_t width, View<const T, 2> x,
                                View<T, 2> y) {
   const StepState s = *state;
-  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::stretches_per_row(columns, V);
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch at = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = columns - at.column;
     const T* from = x.row(at.row) + at.column;
     T* to = y.row(at.row) + at.column;
@@ -73,7 +73,7 @@ void cuda::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y
     const View<const T, 2> from = rows_of<const T>(x, extent);
     const View<T, 2> to = rows_of<T>(y, extent);
     const bool packs = takes_packs<V>(from) && takes_packs<V>(to);
-    launch(ctx, "dropout", grid_for(extent.rows * stretches_per_row(extent.columns, V)),
+    launch(ctx, "dropout", grid_for(extent.rows * chunks_per_row(extent.columns, V)),
            packs ? dropout_kernel<true, V, T> : dropout_kernel<false, V, T>, rule, ctx.state(), x.row_elements(), from,
            to);
   });

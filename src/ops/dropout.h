@@ -1,4 +1,4 @@
-// Dropout whose mask is a pure function of seed, layer, step and element, so that nothing is stored.
+// Dropout whose mask is a pure function of seed, layer, step and element and is not stored.
 #pragma once
 
 #include <cstdint>

@@ -24,8 +24,8 @@ struct DropoutRule {
   }
 };
 
-/// The number of the element in the sequence (key, step).
-/// `elements` of the whole tensor, which may have several rows a sample.
+/// The index of an element in the random sequence (key, step).
+/// `elements`: of the whole tensor, which may have several rows per sample.
 HCTR_HD inline uint64_t dropout_index(const StepState& state, int64_t elements, int64_t row, int64_t row_elements,
                                       int64_t column) {
   const bool whole = state.samples > 0 && elements % state.samples == 0;

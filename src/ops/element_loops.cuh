@@ -1,5 +1,5 @@
-// Element-wise kernels. A thread takes V neighbours of one row at a time: one 16-byte access where every row begins at
-// a multiple of 16 bytes, one element else. Rows that are dense throughout are one long row, which costs no division.
+// Element-wise kernels. A thread processes V adjacent elements of a row at a time: 16 bytes where every row begins at a
+// multiple of 16 bytes, else one element. A dense tensor is treated as one long row, which needs no division.
 #pragma once
 
 #include "device/launch.cuh"
@@ -26,26 +26,24 @@ bool takes_packs(View<T, 2> view) {
          (view.size(0) <= 1 || view.row_stride * static_cast<int64_t>(sizeof(T)) % kBytes == 0);
 }
 
-/// Up to V elements of a row.
-struct Stretch {
+/// Up to V adjacent elements of a row.
+struct Chunk {
   int64_t row, column;
 };
 
-inline __host__ __device__ int64_t stretches_per_row(int64_t columns, int width) {
-  return (columns + width - 1) / width;
-}
+inline __host__ __device__ int64_t chunks_per_row(int64_t columns, int width) { return (columns + width - 1) / width; }
 
-/// Stretch number i, counted row by row.
-__device__ inline Stretch stretch(int64_t i, int64_t rows, int64_t per_row, int width) {
+/// Chunk number i of `width` elements, counted row by row.
+__device__ inline Chunk chunk_at(int64_t i, int64_t rows, int64_t per_row, int width) {
   if (rows == 1) return {0, i * width};
-  if (((i | per_row) >> 32) == 0) {  // a 64-bit division costs several times this one
+  if (((i | per_row) >> 32) == 0) {  // 32-bit division is several times faster than 64-bit
     const uint32_t row = static_cast<uint32_t>(i) / static_cast<uint32_t>(per_row);
     return {row, static_cast<int64_t>(static_cast<uint32_t>(i) - row * static_cast<uint32_t>(per_row)) * width};
   }
   return {i / per_row, i % per_row * width};
 }
 
-/// Reads V elements, or those left when that is less. The others stay as they are.
+/// Reads V elements, or `left` when that is less. Other elements of `to` are unchanged.
 template <int V, class T>
 __device__ inline void read(const T* from, int64_t left, float (&to)[V]) {
   if (left >= V) {
@@ -78,13 +76,13 @@ struct Inputs {
   View<const T, 2> at[N];
 };
 
-/// y = f(x_0) or f(x_0, x_1). A functor with prepare() reads what it needs from the device there, once per thread.
+/// y = f(x_0) or f(x_0, x_1). If f has prepare(), each thread calls it once; it may read device memory.
 template <int V, class F, class In, class Out, int N>
 __global__ void map_kernel(F f, Inputs<In, N> x, View<Out, 2> y) {
   if constexpr (requires { f.prepare(); }) f.prepare();
-  const int64_t rows = y.size(0), columns = y.size(1), per_row = stretches_per_row(columns, V);
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = chunks_per_row(columns, V);
   for (int64_t i = thread_index(); i < rows * per_row; i += thread_count()) {
-    const Stretch s = stretch(i, rows, per_row, V);
+    const Chunk s = chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
     float in[N][V] = {}, out[V];
 #pragma unroll
@@ -104,7 +102,7 @@ void map(Context& ctx, const char* name, const F& f, const Inputs<In, N>& x, Vie
   bool packs = takes_packs<V>(y);
   for (const auto& view : x.at) packs = packs && takes_packs<V>(view);
   if (packs)
-    launch(ctx, name, grid_for(y.size(0) * stretches_per_row(y.size(1), V)), map_kernel<V, F, In, Out, N>, f, x, y);
+    launch(ctx, name, grid_for(y.size(0) * chunks_per_row(y.size(1), V)), map_kernel<V, F, In, Out, N>, f, x, y);
   else
     launch(ctx, name, grid_for(y.size(0) * y.size(1)), map_kernel<1, F, In, Out, N>, f, x, y);
 }

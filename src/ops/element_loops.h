@@ -30,7 +30,7 @@ View<T, 2> rows_of(const Tensor& tensor, Extent extent) {
 
 namespace cpu {
 
-/// Calls body(row, begin, end) for pieces that cover the extent, in parallel. The cuts depend on the extent alone.
+/// Calls body(row, begin, end) in parallel for pieces that cover the extent. The pieces depend on the extent alone.
 template <class Body>
 void for_pieces(Context& ctx, Extent extent, const Body& body, int64_t most_columns = 1 << 14) {
   if (extent.rows == 0 || extent.columns == 0) return;

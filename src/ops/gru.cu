@@ -1,4 +1,4 @@
-// One unit of one row per thread and turn: neighbours read neighbouring columns of every gate.
+// One unit of one row per thread and iteration: adjacent threads read adjacent columns of every gate.
 #include "ops/gru.h"
 
 #include "ops/element_loops.cuh"

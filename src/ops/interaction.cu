@@ -1,6 +1,6 @@
-// A sample's vectors go to shared memory once, as f32. Forward, a thread computes a tile of 4 x 4 dot products from
-// registers; backward, one column of 8 gradients. A warp takes a sample while its tiles are few, a block else. Samples
-// too large for shared memory are read where they are.
+// A sample's vectors are loaded into shared memory once, as f32. Forward, a thread computes a tile of 4 x 4 dot
+// products in registers; backward, one column of 8 gradients. A warp processes a sample with few tiles, a block one
+// with many. Samples too large for shared memory are read from global memory.
 #include "ops/interaction.h"
 
 #include "ops/element_loops.cuh"
@@ -23,7 +23,7 @@ struct Vectors {
 };
 template <class T>
 struct VectorGradients {
-  View<T, 2> dense, slots;  ///< null: not wanted
+  View<T, 2> dense, slots;  ///< null: not computed
   int dim;
   __device__ T* at(int64_t b, int i) const {
     if (i == 0) return dense.data ? dense.row(b) : nullptr;
@@ -31,10 +31,10 @@ struct VectorGradients {
   }
 };
 
-/// The vectors of sample b to `to`, `stride` numbers apart, by `lanes` threads.
+/// Copies the vectors of sample b to `to`, `stride` numbers apart, by `lanes` threads.
 template <int V, class T>
 __device__ inline void load_vectors(const Vectors<T>& x, int64_t b, int lane, int lanes, int stride, float* to) {
-  const int per_vector = static_cast<int>(cuda::stretches_per_row(x.dim, V));
+  const int per_vector = static_cast<int>(cuda::chunks_per_row(x.dim, V));
   for (int n = lane; n < x.count * per_vector; n += lanes) {
     const int i = n / per_vector, k = n % per_vector * V;
     float in[V] = {};
@@ -53,8 +53,8 @@ __device__ inline void tile_at(int n, int& i, int& j) {
   j = n - i * (i + 1) / 2;
 }
 
-/// Vectors i, i + tiles, i + 2 tiles, ... make one side of a tile: neighbouring threads then read neighbouring vectors,
-/// whose odd distance puts them into different banks.
+/// One side of a tile is the vectors i, i + tiles, i + 2 tiles, ...: adjacent threads then read adjacent vectors, whose
+/// odd stride puts them into different banks.
 template <int V, class T>
 __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
   extern __shared__ __align__(16) float memory[];
@@ -66,10 +66,10 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < rows;
        first += static_cast<int64_t>(gridDim.x) * per_block) {
     const int64_t b = first + group;
-    __syncthreads();  // the last samples are done with
+    __syncthreads();  // every thread has finished the previous samples
     if (b < rows) load_vectors<V>(x, b, lane, lanes, stride, vectors);
     __syncthreads();
-    if (b >= rows) continue;  // every thread comes to the same two barriers a turn
+    if (b >= rows) continue;  // every thread reaches the same two barriers in each iteration
     T* out = y.row(b);
     for (int k = lane; k < x.dim; k += lanes) out[k] = x.dense.row(b)[k];
     if (lane == 0) out[x.dim + pairs_of(x.count)] = static_cast<T>(0.0f);
@@ -78,7 +78,7 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
       tile_at(n, i, j);
       const float *left[kTile], *right[kTile];
 #pragma unroll
-      for (int t = 0; t < kTile; ++t) {  // past the end: any vector, for a result nobody takes
+      for (int t = 0; t < kTile; ++t) {  // past the end: any vector; the result is not written
         left[t] = vectors + min(i + t * side, x.count - 1) * stride;
         right[t] = vectors + min(j + t * side, x.count - 1) * stride;
       }
@@ -102,7 +102,7 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
         for (int t = 0; t < kTile; ++t) {
           const int one = i + s * side, other = j + t * side;
           if (one >= x.count || other >= x.count || one == other) continue;
-          if (i == j && one < other) continue;  // a tile with itself has every pair twice
+          if (i == j && one < other) continue;  // a diagonal tile has every pair twice
           out[x.dim + pairs_of(max(one, other)) + min(one, other)] = static_cast<T>(dot[s][t]);
         }
     }
@@ -160,7 +160,7 @@ __global__ void interaction_backward_kernel(Vectors<T> x, View<const T, 2> dy, i
   }
 }
 
-/// For samples beyond shared memory: a warp a pair.
+/// For samples too large for shared memory: one warp per pair.
 template <class T>
 __global__ void interaction_large_kernel(Vectors<T> x, View<T, 2> y) {
   const int64_t rows = y.size(0), pairs = pairs_of(x.count), warps = cuda::thread_count() / 32;
@@ -168,7 +168,7 @@ __global__ void interaction_large_kernel(Vectors<T> x, View<T, 2> y) {
   for (int64_t n = cuda::thread_index() / 32; n < rows * (pairs + 1); n += warps) {
     const int64_t b = n / (pairs + 1), pair = n % (pairs + 1);
     T* out = y.row(b);
-    if (pair == pairs) {  // what is no pair
+    if (pair == pairs) {  // the columns that hold no pair
       for (int k = lane; k < x.dim; k += 32) out[k] = x.dense.row(b)[k];
       if (lane == 0) out[x.dim + pairs] = static_cast<T>(0.0f);
       continue;
@@ -183,7 +183,7 @@ __global__ void interaction_large_kernel(Vectors<T> x, View<T, 2> y) {
   }
 }
 
-/// The same backward: a thread an element.
+/// Backward of such samples: one thread per element.
 template <class T>
 __global__ void interaction_large_backward_kernel(Vectors<T> x, View<const T, 2> dy, VectorGradients<T> dx) {
   const int64_t rows = dy.size(0), elements = static_cast<int64_t>(x.count) * x.dim;
@@ -207,20 +207,20 @@ Vectors<T> vectors_of(const Tensor& dense, const Tensor& slots) {
           static_cast<int>(slots.dim(1) + 1)};
 }
 
-/// Whether every vector of every sample begins at a multiple of V elements' bytes.
+/// Whether every vector of every sample begins at a multiple of the size of V elements.
 template <int V, class T>
 bool packs(const Vectors<T>& x) {
   return cuda::takes_packs<V>(x.dense) && cuda::takes_packs<V>(x.slots) && (x.dim % V == 0 || x.count <= 2);
 }
 
-/// Threads a sample and the grid, for `work` independent pieces and this much shared memory a sample; none when that is
-/// more than a block may have.
+/// Threads per sample and the grid, for `work` independent pieces and this much shared memory per sample; none when
+/// that exceeds what a block may have.
 struct Groups {
   int lanes;
   cuda::Grid grid;
 };
 std::optional<Groups> groups_for(int64_t rows, int64_t work, size_t bytes_per_sample) {
-  constexpr size_t kBlockBytes = 48 * 1024;  // several blocks then share a multiprocessor
+  constexpr size_t kBlockBytes = 48 * 1024;  // so that several blocks fit on a multiprocessor
   if (bytes_per_sample > hctr::cuda::most_shared_bytes()) return std::nullopt;
   const int lanes = work <= 64 ? 32 : static_cast<int>(std::min<int64_t>(256, (work + 31) / 32 * 32));
   const auto fitting = static_cast<int>(kBlockBytes / std::max<size_t>(1, bytes_per_sample));
@@ -256,7 +256,7 @@ void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor
     const VectorGradients<T> dx{d_dense ? d_dense->matrix<T>() : none, d_slots ? d_slots->matrix<T>() : none, x.dim};
     const int64_t strips = (x.count + kStrip - 1) / kStrip;
     const size_t bytes = static_cast<size_t>(x.count * ((x.dim + 3) / 4 * 4 + strips * kStrip)) * sizeof(float);
-    // A warp copes with four vectors' worth of strips; what counts is that small samples do not get whole blocks.
+    // A warp is enough for the strips of four vectors; small samples must not occupy whole blocks.
     if (const auto groups = groups_for(dense.dim(0), strips * x.dim / 16, bytes))
       launch(ctx, "interaction_backward", groups->grid,
              packs<V>(x) ? interaction_backward_kernel<V, T> : interaction_backward_kernel<1, T>, x,

@@ -8,12 +8,12 @@
 namespace hctr::ops {
 
 /// The vectors of a sample are v_0 = dense[b] and v_1 .. v_n = slots[b], m = n + 1 of them. A row of y is v_0, then
-/// <v_r, v_c> for all r < c at position c(c-1)/2 + r, then one zero, which keeps the width of files of weights behind
-/// it. Shapes: dense [batch, dim], slots [batch, n, dim], y [batch, dim + m(m-1)/2 + 1]. Dtypes: f32 f16 bf16, alike.
-/// Source: M. Naumov et al., "Deep Learning Recommendation Model", arXiv 1906.00091, section 2.
+/// <v_r, v_c> for all r < c at position c(c-1)/2 + r, then one zero: the original has this column too, so weight files
+/// of the next layer fit. Shapes: dense [batch, dim], slots [batch, n, dim], y [batch, dim + m(m-1)/2 + 1]. Dtypes: f32
+/// f16 bf16, alike. Source: M. Naumov et al., "Deep Learning Recommendation Model", arXiv 1906.00091, section 2.
 HCTR_OP(void interaction(Context&, Tensor dense, Tensor slots, Tensor y))
-/// d v_i = sum over j != i of dy(pair i j) v_j, and for v_0 the first columns of dy besides. Writes those that are
-/// there.
+/// d v_i = sum over j != i of dy(pair i j) v_j, and for v_0 also the first columns of dy. Overwrites the gradients that
+/// are given.
 HCTR_OP(void interaction_backward(Context&, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
                                   std::optional<Tensor> d_slots))
 

@@ -5,7 +5,7 @@
 
 namespace hctr::ops {
 
-/// `inner` such rows lie densely in each row of the tensor, of which there are count / inner.
+/// Each of the count / inner rows of the tensor holds `inner` such rows without gaps.
 template <class T>
 struct LastRows {
   T* data;

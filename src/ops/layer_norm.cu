@@ -1,4 +1,4 @@
-// A warp takes a row at a time and reads it again for each step: from cache, since rows are short.
+// A warp processes a row at a time and reads it again for each step, from cache, since rows are short.
 #include "ops/layer_norm.h"
 
 #include "ops/columns.cuh"

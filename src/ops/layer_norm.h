@@ -1,4 +1,4 @@
-// Layer normalisation: every row of the last dimension to mean 0 and variance 1, then scaled and shifted.
+// Layer normalization: every row of the last dimension gets mean 0 and variance 1, then is scaled and shifted.
 // Source: J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization", arXiv 1607.06450.
 #pragma once
 
@@ -19,7 +19,7 @@ HCTR_OP(void layer_norm_backward(Context&, Tensor x, Tensor dy, Tensor gamma, Te
 HCTR_OP(void layer_norm_weight_gradients(Context&, Tensor x, Tensor dy, Tensor stats, Tensor scratch, Tensor d_gamma,
                                          Tensor d_beta))
 
-/// A mean and an rstd for every row of the last dimension.
+/// The spec of `stats`: a mean and an rstd for every row of the last dimension.
 TensorSpec layer_norm_stats(const TensorSpec& x);
 
 }  // namespace hctr::ops

@@ -1,4 +1,4 @@
-// What ops/layer_norm.h sums over rows, shared by every device.
+// The sums over rows of ops/layer_norm.h, shared by every device.
 #pragma once
 
 #include "ops/columns.h"

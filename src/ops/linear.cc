@@ -37,7 +37,7 @@ void check_product(Context& ctx, const char* what, const Tensor& a, Transpose of
 
 void matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
   check_product(ctx, "matmul", a, of_a, b, of_b, c);
-  if (a.elements() == 0) return fill(ctx, 0, c);  // sums of nothing
+  if (a.elements() == 0) return fill(ctx, 0, c);  // empty sums
   HCTR_ON_DEVICE(ctx, matmul(ctx, a, of_a, b, of_b, c));
 }
 
@@ -94,7 +94,7 @@ void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, T* 
        number(a.stride), b.data, number(b.stride), bias ? T(1) : T(0), c, number(std::max<int64_t>(1, c_stride)));
 }
 
-/// The part of op(t) that a tile needs, as f32 in t's own layout.
+/// The part of op(t) that a tile needs, converted to f32 in the layout of t.
 template <class T>
 Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<float>& memory) {
   if (t.how == Transpose::yes) std::swap(rows, columns);
@@ -108,10 +108,10 @@ Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<
   return Operand<float>(memory.data(), t.how, columns);
 }
 
-/// For types that CBLAS does not know: their values are f32's too, and so is the sum before it is rounded.
+/// For dtypes that CBLAS lacks: operands are converted to f32, and the f32 result is rounded once.
 template <class T, class Out>
 void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, Out* c, int64_t c_stride) {
-  thread_local std::vector<float> left, right, sums, wide_bias;  // kept for the next tile
+  thread_local std::vector<float> left, right, sums, wide_bias;  // reused by the next tile
   sums.resize(static_cast<size_t>(size.rows * size.columns));
   wide_bias.clear();
   for (int64_t j = 0; bias && j < size.columns; ++j) wide_bias.push_back(static_cast<float>(bias[j]));
@@ -125,7 +125,7 @@ void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, Out
   }
 }
 
-/// c = op(a) op(b) + bias, one tile per task. The library must not split a tile among threads of its own.
+/// c = op(a) op(b) + bias, one tile per task. The library must not use threads of its own.
 void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor* bias,
               const Tensor& c) {
   static const bool one_thread = [] {
@@ -134,7 +134,7 @@ void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Tr
   }();
   static_cast<void>(one_thread);
   constexpr int64_t kRows = 128,
-                    kColumns = 256;  // large enough for four fifths of the library's speed on whole matrices
+                    kColumns = 256;  // reaches four fifths of the library's speed on whole matrices
   const int64_t rows = c.dim(0), columns = c.dim(1), depth = columns_of_op(a, of_a);
   const int64_t across = (columns + kColumns - 1) / kColumns, tiles = (rows + kRows - 1) / kRows * across;
   const auto run = [&]<class T, class Out>() {

@@ -1,6 +1,6 @@
-// Matrix products by cuBLASLt. It thinks in columns, we in rows: the memory of a row-major matrix is that of its
-// transpose in column-major order, so c = op(a) op(b) is asked for as c^T = op(b)^T op(a)^T, with b first and nothing
-// moved. A bias along the columns of c is one along the rows of c^T, which the library adds on the way out.
+// Matrix products by cuBLASLt. The library is column-major, our tensors are row-major. The memory of a row-major matrix
+// is that of its transpose in column-major order, so c = op(a) op(b) is computed as c^T = op(b)^T op(a)^T, with b first
+// and no copy. A bias along the columns of c is one along the rows of c^T, which the library adds in its epilogue.
 #include "ops/linear.h"
 
 #include "device/cuda_libraries.cuh"
@@ -67,7 +67,7 @@ void describe(cublasLtMatrixLayout_t layout, const Tensor& t) {
                                       static_cast<uint64_t>(t.dim(0)), t.row_stride()));
 }
 
-/// Describes the product and takes the first algorithm that the library proposes, which is the same one every time.
+/// Describes the product and chooses the first algorithm that the library proposes, which is always the same.
 void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   const bool tf32 = p.a.dtype() == DType::f32 && runtime.options().tf32;
   HCTR_CHECK(
@@ -90,7 +90,7 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.a.bytes()));
   set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.c.bytes()));
   set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.c.bytes()));
-  // Where the sum over k is split, the parts are added in f32, in order: not in the type of c.
+  // If the sum over k is split, the partial sums are added in f32 and in order, not in the dtype of c.
   set(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   cublasLtMatmulHeuristicResult_t found{};
@@ -111,7 +111,7 @@ void multiply(Context& ctx, const char* name, const Problem& p) {
   in_context(what, [&] {
     Runtime& runtime = ctx.runtime();
     HCTR_EXPECT(ctx.stream().handle == runtime.compute_stream().handle,
-                "a matrix product beside the compute stream shares its workspace");
+                "a matrix product on another stream than the compute stream would share its workspace");
     auto& libraries = *runtime.cuda_libraries();
     const auto [place, is_new] = libraries.products.try_emplace(p.key());
     BlasProduct& product = place->second;

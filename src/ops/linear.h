@@ -1,4 +1,4 @@
-// Matrix products, and the fully connected layer made of them.
+// Matrix products, and the fully connected layer.
 #pragma once
 
 #include "device/op.h"
@@ -8,9 +8,9 @@ namespace hctr::ops {
 enum class Transpose : bool { no, yes };
 
 /// c = op(a) op(b), sums kept in f32 (CUDA: true f32, or TF32 when the Runtime says so). Overwrites c.
-/// Shapes: op(a) [m, k], op(b) [k, n], c [m, n]; any row strides. Dtypes: f32 f16 bf16, all alike, or c f32. c is no
-/// operand. CPU f32 and f64 use the CBLAS library, one tile of c per task, so results do not depend on the number of
-/// threads.
+/// Shapes: op(a) [m, k], op(b) [k, n], c [m, n]; any row strides. Dtypes: f32 f16 bf16, all alike, or c f32.
+/// Aliasing: c is neither a nor b. CPU f32 and f64 use the CBLAS library, one tile of c per task, so results do not
+/// depend on the number of threads.
 HCTR_OP(void matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c))
 
 /// y = x W + bias. Shapes: x [batch, in], w [in, out], bias [out], y [batch, out]; any row strides of x, w, y. All of

@@ -1,4 +1,4 @@
-// One thread carries the scale; the search reads gradients once, and only a thread that found something writes.
+// One thread updates the scale. The search reads gradients once; only threads that found an overflow write.
 #include "ops/loss_scale.h"
 
 #include "ops/element_loops.cuh"
@@ -19,16 +19,16 @@ __global__ void end_kernel(LossScaleRule rule, const float* overflow, LossScale*
 
 template <int V, class T>
 __global__ void find_overflow_kernel(View<const T, 2> g, OverflowSearch search) {
-  const int64_t rows = g.size(0), columns = g.size(1), per_row = cuda::stretches_per_row(columns, V);
+  const int64_t rows = g.size(0), columns = g.size(1), per_row = cuda::chunks_per_row(columns, V);
   bool all_fit = true;
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     float values[V] = {};
     cuda::read<V>(g.row(s.row) + s.column, columns - s.column, values);
 #pragma unroll
-    for (int j = 0; j < V; ++j) all_fit = all_fit && fabsf(values[j]) <= search.largest;  // of NaN nothing is true
+    for (int j = 0; j < V; ++j) all_fit = all_fit && fabsf(values[j]) <= search.largest;  // false for NaN
   }
-  if (!all_fit) *search.found = 1;  // whoever writes writes the same
+  if (!all_fit) *search.found = 1;  // all threads that write, write the same value
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ void cuda::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
     constexpr int V = 16 / sizeof(T);
     const View<const T, 2> rows = rows_of<const T>(g, extent);
     if (takes_packs<V>(rows))
-      launch(ctx, "find_overflow", grid_for(extent.rows * stretches_per_row(extent.columns, V)),
+      launch(ctx, "find_overflow", grid_for(extent.rows * chunks_per_row(extent.columns, V)),
              find_overflow_kernel<V, T>, rows, search);
     else
       launch(ctx, "find_overflow", grid_for(extent.rows * extent.columns), find_overflow_kernel<1, T>, rows, search);

@@ -17,7 +17,7 @@ void expect_cross(const char* what, Context& ctx, const Tensor& x, const CrossWe
     for (const Tensor& weight : *each) expect_shape(what, weight, {1, x.dim(1)});
 }
 
-/// What one row has between x and y.
+/// The intermediate values of one row.
 template <class A>
 struct CrossRow {
   std::vector<A> y, scalars;  ///< y_l, layer after layer, [layers + 1, dim]; h_l = <y_l, w_l>
@@ -119,7 +119,7 @@ void cpu::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Ten
       }
     });
 
-    // Column by column: with the scalars known, y_l and dy_l need no other column.
+    // Column by column: once the scalars are known, y_l and dy_l of a column depend on no other column.
     constexpr int64_t kColumns = 16;
     ctx.threads().parallel_for(dim, kColumns, [&](int64_t begin, int64_t end) {
       std::vector<double> dw(layers), db(layers);

@@ -1,5 +1,6 @@
-// A warp takes kRows samples at a time, so that each weight is loaded once for all of them. All layers run in one pass
-// forward and one backward; multi_cross_layout.h says how. Sums over the batch go part by part, then in order.
+// A warp processes kRows samples at a time, so that each weight is loaded once for all of them. All layers run in one
+// kernel forward and one backward (multi_cross_layout.h has the formulas). Sums over the batch are made per part of the
+// rows, then over the parts in order.
 #include "ops/multi_cross.h"
 
 #include "ops/element_loops.cuh"
@@ -29,7 +30,7 @@ Pointers<T> pointers_of(const CrossWeights& weights) {
   return pointers;
 }
 
-/// B_L and q, by one block. The columns of one thread are always the same, and so is the order of the sums.
+/// B_L and q, by one block. A thread always sums the same columns, so the order of the sums is fixed.
 template <class T>
 __global__ void cross_constants_kernel(const __grid_constant__ Pointers<const T> weights, int64_t dim, float* bias_sum,
                                        float* q) {
@@ -43,11 +44,11 @@ __global__ void cross_constants_kernel(const __grid_constant__ Pointers<const T>
     }
     dot = cuda::block_sum<kThreads>(dot);
     if (threadIdx.x == 0) q[l] = dot;
-    __syncthreads();  // before block_sum's memory is written again
+    __syncthreads();  // before block_sum's shared memory is overwritten
   }
 }
 
-/// The samples of one turn of a warp; those past the end repeat the last one and are not written.
+/// The samples of one iteration of a warp; those past the end repeat the last one and are not written.
 struct Turn {
   int64_t first, rows;
   __device__ int64_t row(int r) const { return min(first + r, rows - 1); }
@@ -132,7 +133,7 @@ __global__ void cross_backward_kernel(View<const T, 2> x, const __grid_constant_
 #pragma unroll
     for (int r = 0; r < kRows; ++r) dot[r] = cuda::warp_sum(dot[r]);
 
-    __syncwarp();  // the last turn's factors are read
+    __syncwarp();  // every lane has read the factors of the previous iteration
     float scale = 1;
     if (lane < kRows) {  // lane r: the scalars of sample r
       const float* p = products + at.row(lane) * layers;
@@ -228,7 +229,7 @@ __global__ void cross_parts_kernel(View<const T, 2> x, View<const T, 2> dy, cons
   }
 }
 
-/// dw and db from the sums over all samples: a thread a column.
+/// dw and db from the sums over all samples, one thread per column.
 template <class T>
 __global__ void cross_weights_kernel(const float* totals, const __grid_constant__ Pointers<const T> weights,
                                      int64_t dim, const __grid_constant__ Pointers<float> d_weights) {
@@ -296,7 +297,7 @@ void cuda::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Te
     launch(ctx, "multi_cross_backward", warps_for(layout.batch, static_cast<size_t>(kRows * layers) * sizeof(float)),
            packs ? cross_backward_kernel<V, T> : cross_backward_kernel<1, T>, from, pointers, memory + layout.constants,
            memory + layout.products, gradient, memory + layout.slopes, memory + layout.gradients, to);
-    const int64_t tiles = (stretches_per_row(layout.dim, in_packs ? V : 1) + 127) / 128;
+    const int64_t tiles = (chunks_per_row(layout.dim, in_packs ? V : 1) + 127) / 128;
     launch(ctx, "multi_cross_backward parts", Grid{layout.parts * tiles, 128, 0},
            in_packs ? cross_parts_kernel<V, T> : cross_parts_kernel<1, T>, from, gradient, memory + layout.slopes,
            memory + layout.gradients, layers, (layout.batch + layout.parts - 1) / layout.parts, tiles,
@@ -315,9 +316,9 @@ namespace {
 
 template <int V, class T>
 __global__ void cross_gate_kernel(View<const T, 2> x, View<const T, 2> t, View<const T, 2> skip, View<T, 2> y) {
-  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::stretches_per_row(columns, V);
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
     float a[V] = {}, b[V] = {}, out[V] = {};
     cuda::read<V>(x.row(s.row) + s.column, left, a);
@@ -332,9 +333,9 @@ __global__ void cross_gate_kernel(View<const T, 2> x, View<const T, 2> t, View<c
 template <int V, class T>
 __global__ void cross_gate_backward_kernel(View<const T, 2> x, View<const T, 2> t, View<const T, 2> dy, bool onto,
                                            View<T, 2> dt, View<float, 2> total) {
-  const int64_t rows = dy.size(0), columns = dy.size(1), per_row = cuda::stretches_per_row(columns, V);
+  const int64_t rows = dy.size(0), columns = dy.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
     float a[V] = {}, b[V] = {}, g[V] = {}, sum[V] = {};
     cuda::read<V>(x.row(s.row) + s.column, left, a);
@@ -353,9 +354,9 @@ __global__ void cross_gate_backward_kernel(View<const T, 2> x, View<const T, 2> 
 
 template <int V, class T>
 __global__ void add_f32_kernel(View<const T, 2> a, View<const float, 2> b, View<T, 2> y) {
-  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::stretches_per_row(columns, V);
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
     float sum[V] = {}, more[V] = {};
     cuda::read<V>(a.row(s.row) + s.column, left, sum);
@@ -367,7 +368,7 @@ __global__ void add_f32_kernel(View<const T, 2> a, View<const float, 2> b, View<
 }
 
 cuda::Grid elements_of(const Tensor& t, int V) {
-  return cuda::grid_for(t.rows() * cuda::stretches_per_row(t.row_elements(), V));
+  return cuda::grid_for(t.rows() * cuda::chunks_per_row(t.row_elements(), V));
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
-// What the vector form of the cross network keeps in its scratch, in f32.
+// The scratch of the vector form of the cross network, in f32.
 //
-// Written out, y_l = s_l x + B_l, with B_l = b_0 + ... + b_{l-1} the same for all rows, s_0 = 1 and
+// Unrolled, y_l = s_l x + B_l, with B_l = b_0 + ... + b_{l-1} the same for all rows, s_0 = 1 and
 //   s_{l+1} = s_l + h_l,   h_l = <y_l, w_l> = s_l p_l + q_l,   p_l = <x, w_l>,   q_l = <B_l, w_l>;
 // and for the gradients, with c_l = <dy_{l+1}, x> = <dy, x> + sum over i > l of c_i p_i,
 //   dx   = s_L dy + sum over l of c_l s_l w_l
 //   dw_l = sum over rows of (c_l s_l) x, + (sum over rows of c_l) B_l
 //   db_l = sum over rows of dy, + sum over i > l of (sum over rows of c_i) w_i.
-// So a row needs its L scalars p_l besides x, and no y_l is ever stored.
+// So a row needs x and its L scalars p_l; no y_l is stored.
 #pragma once
 
 #include "ops/row_parts.h"
@@ -15,7 +15,7 @@ namespace hctr::ops {
 
 struct CrossLayout {
   int64_t layers, dim, batch, parts, part_width;
-  // Where each begins:
+  // Offsets:
   int64_t bias_sum;   ///< B_L [dim]
   int64_t constants;  ///< q [layers]
   int64_t products;   ///< p [batch, layers]
@@ -32,18 +32,18 @@ struct CrossLayout {
         parts(row_parts(batch_)),
         part_width((layers_ + 1) * dim_ + layers_) {
     int64_t end = 0;
-    const auto take = [&](int64_t count) {
+    const auto reserve = [&](int64_t count) {
       const int64_t begin = end;
       end += (count + 3) / 4 * 4;  // 16 bytes
       return begin;
     };
-    bias_sum = take(dim);
-    constants = take(layers);
-    products = take(batch * layers);
-    slopes = take(batch * layers);
-    gradients = take(batch * layers);
-    part_sums = take(parts * part_width);
-    totals = take(part_width);
+    bias_sum = reserve(dim);
+    constants = reserve(layers);
+    products = reserve(batch * layers);
+    slopes = reserve(batch * layers);
+    gradients = reserve(batch * layers);
+    part_sums = reserve(parts * part_width);
+    totals = reserve(part_width);
     numbers = end;
   }
 };

@@ -1,5 +1,5 @@
-// The factors' addresses travel as kernel arguments. Backward goes through the factors once per factor; all but the
-// first time they come from the cache.
+// The addresses of the factors are kernel arguments. Backward reads all factors once per factor, from the cache after
+// the first time.
 #include "ops/multiply.h"
 
 #include "ops/element_loops.cuh"
@@ -16,12 +16,12 @@ struct Factors {
 };
 template <class T>
 struct Gradients {
-  T* data[kMostFactors];  ///< null: not wanted
+  T* data[kMostFactors];  ///< null: not computed
   int64_t row_stride[kMostFactors];
 };
 
 template <int V, class T>
-__device__ inline void times(const Factors<T>& x, int n, cuda::Stretch s, int64_t left, float (&product)[V]) {
+__device__ inline void times(const Factors<T>& x, int n, cuda::Chunk s, int64_t left, float (&product)[V]) {
   float next[V] = {};
   cuda::read<V>(x.data[n] + s.row * x.row_stride[n] + s.column, left, next);
 #pragma unroll
@@ -30,9 +30,9 @@ __device__ inline void times(const Factors<T>& x, int n, cuda::Stretch s, int64_
 
 template <int V, class T>
 __global__ void multiply_kernel(const __grid_constant__ Factors<T> x, View<T, 2> y) {
-  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::stretches_per_row(columns, V);
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
     float product[V];
     for (float& each : product) each = 1;
@@ -45,9 +45,9 @@ __global__ void multiply_kernel(const __grid_constant__ Factors<T> x, View<T, 2>
 template <int V, class T>
 __global__ void multiply_backward_kernel(const __grid_constant__ Factors<T> x, View<const T, 2> dy,
                                          const __grid_constant__ Gradients<T> dx) {
-  const int64_t rows = dy.size(0), columns = dy.size(1), per_row = cuda::stretches_per_row(columns, V);
+  const int64_t rows = dy.size(0), columns = dy.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
     float before[V] = {};  // dy times the factors before the n-th
     cuda::read<V>(dy.row(s.row) + s.column, left, before);
@@ -85,7 +85,7 @@ void cuda::multiply(Context& ctx, const std::vector<Tensor>& x, Tensor y) {
     const View<T, 2> to = y.matrix<T>();
     bool packs = takes_packs<V>(to);
     const Factors<T> factors = factors_of<T>(x, extent, packs);
-    launch(ctx, "multiply", grid_for(extent.rows * stretches_per_row(extent.columns, packs ? V : 1)),
+    launch(ctx, "multiply", grid_for(extent.rows * chunks_per_row(extent.columns, packs ? V : 1)),
            packs ? multiply_kernel<V, T> : multiply_kernel<1, T>, factors, to);
   });
 }
@@ -106,7 +106,7 @@ void cuda::multiply_backward(Context& ctx, const std::vector<Tensor>& x, Tensor 
       gradients.data[n] = to.data;
       gradients.row_stride[n] = to.row_stride;
     }
-    launch(ctx, "multiply_backward", grid_for(extent.rows * stretches_per_row(extent.columns, packs ? V : 1)),
+    launch(ctx, "multiply_backward", grid_for(extent.rows * chunks_per_row(extent.columns, packs ? V : 1)),
            packs ? multiply_backward_kernel<V, T> : multiply_backward_kernel<1, T>, factors, from, gradients);
   });
 }

@@ -1,5 +1,5 @@
-// One pass over weights, gradients and states, four elements a thread and turn. Each block works out the step's scalars
-// once, before its first element.
+// One pass over weights, gradients and states, four elements per thread and iteration. Each block computes the step's
+// scalars once, before its first element.
 #include "ops/optimizer.h"
 
 #include "ops/element_loops.cuh"
@@ -54,7 +54,7 @@ void cuda::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tens
     packs = packs && aligned(states[n]);
   }
   dispatch_rule(optimizer.kind, [&]<class Rule>() {
-    const int64_t most_blocks = hctr::cuda::blocks_of_device(8);  // one wave: every block pays for its scalars
+    const int64_t most_blocks = hctr::cuda::blocks_of_device(8);  // one wave, because every block computes the scalars
     if (packs)
       launch(ctx, "update_dense", grid_for((count + 3) / 4, 256, most_blocks), update_dense_kernel<4, Rule>, optimizer,
              ctx.state(), g.data<const float>(), w.data<float>(), at, count);

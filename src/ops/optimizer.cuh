@@ -1,12 +1,12 @@
-// What kernels that apply rules share.
+// Shared by the kernels that apply update rules.
 #pragma once
 
 #include "ops/optimizer_rules.h"
 
 namespace hctr::ops {
 
-/// The step's scalars: powers in double, so worked out by one thread of a block. Every thread of the block calls this
-/// once.
+/// The step's scalars. They need powers in double, so one thread of the block computes them. Every thread of the block
+/// calls this once.
 template <class Rule>
 __device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepState* state) {
   __shared__ UpdateScalars scalars;

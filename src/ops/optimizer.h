@@ -8,7 +8,7 @@
 
 namespace hctr::ops {
 
-/// The rule on every weight; nothing at all when the step is one to skip. Shapes: w, g and every state alike and dense.
+/// Applies the rule to every weight; a no-op when the step is skipped. Shapes: w, g and every state alike and dense.
 /// Dtypes: f32. Needs ctx.state().
 HCTR_OP(void update_dense(Context&, const Optimizer&, Tensor g, Tensor w, const std::vector<Tensor>& states))
 

@@ -1,4 +1,4 @@
-// A rule over a stretch of elements on the CPU.
+// An update rule over a range of elements on the CPU.
 #pragma once
 
 #include "ops/optimizer_rules.h"
@@ -11,8 +11,8 @@ struct WeightMemory {
   float* states[kMostStates];
 };
 
-/// The rule on n elements with gradients g times `gradient_scale`. Copies of what it reads let the compiler work on
-/// several elements at once.
+/// Applies the rule to n elements with gradients g * gradient_scale. `optimizer`, `scalars` and `at` are passed by
+/// value so that the compiler sees no aliasing with the arrays and vectorizes the loop.
 template <class Rule, class Scalars>
 void update_elements(const Optimizer optimizer, const Scalars scalars, const float* g, float gradient_scale,
                      const WeightMemory at, int64_t n) {

@@ -1,4 +1,4 @@
-// The sum goes in two steps: kPenaltyParts blocks, a block each, then one block over their sums.
+// The sum takes two steps: kPenaltyParts blocks sum a part each, then one block sums the parts.
 #include "ops/penalty.h"
 
 #include "ops/element_loops.cuh"

@@ -7,8 +7,8 @@ namespace hctr::ops {
 
 enum class Penalty { l1, l2 };
 
-/// total[0] += factor * sum |w| (l1) or factor * sum w^2 (l2), in a fixed order. `scratch` holds the sums of parts of
-/// w. Shapes: w any dense tensor, scratch penalty_scratch(), total [1]. Dtypes: f32.
+/// total[0] += factor * sum |w| (l1) or factor * sum w^2 (l2), in a fixed order. `scratch`: sums of parts of w. Shapes:
+/// w any dense tensor, scratch penalty_scratch(), total [1]. Dtypes: f32.
 HCTR_OP(void add_penalty(Context&, Penalty, float factor, Tensor w, Tensor scratch, Tensor total))
 inline constexpr int64_t kPenaltyParts = 256;
 TensorSpec penalty_scratch();

@@ -1,5 +1,5 @@
-// Slopes' gradients: a thread a column over one part of the rows; then the parts are summed, then the columns that
-// share a slope.
+// Gradients of slopes: one thread per column sums one part of the rows; then the parts are summed, then the columns
+// that share a slope.
 #include "ops/prelu.h"
 
 #include "ops/element_loops.cuh"
@@ -13,9 +13,9 @@ namespace {
 template <int V, class T>
 __global__ void prelu_kernel(View<const T, 2> x, View<const T, 2> source, const T* slope, int64_t slopes,
                              View<T, 2> y) {
-  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::stretches_per_row(columns, V);
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
     float in[V] = {}, out[V] = {};
     cuda::read<V>(x.row(s.row) + s.column, left, in);
@@ -47,7 +47,7 @@ void launch_prelu(Context& ctx, const char* name, View<const T, 2> x, View<const
                   View<T, 2> y) {
   constexpr int V = 16 / sizeof(T);
   const bool packs = cuda::takes_packs<V>(x) && cuda::takes_packs<V>(source) && cuda::takes_packs<V>(y);
-  cuda::launch(ctx, name, cuda::grid_for(y.size(0) * cuda::stretches_per_row(y.size(1), packs ? V : 1)),
+  cuda::launch(ctx, name, cuda::grid_for(y.size(0) * cuda::chunks_per_row(y.size(1), packs ? V : 1)),
                packs ? prelu_kernel<V, T> : prelu_kernel<1, T>, x, source, alpha.data<const T>(), alpha.dim(1), y);
 }
 

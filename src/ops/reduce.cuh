@@ -5,7 +5,7 @@
 
 namespace hctr::ops::cuda {
 
-/// The sum of every thread's value, for thread 0 alone. A tree over kThreads, a power of two.
+/// The sum of every thread's value, valid in thread 0 alone. A tree over kThreads, a power of two.
 template <int kThreads, class A>
 __device__ inline A block_sum(A value) {
   __shared__ A values[kThreads];
@@ -19,7 +19,7 @@ __device__ inline A block_sum(A value) {
   return values[0];
 }
 
-/// The sum (or maximum) of every lane's value, the same for all lanes. Called by whole warps.
+/// The sum (or maximum) of every lane's value, the same in all lanes. All lanes of the warp call it.
 template <class A>
 __device__ inline A warp_sum(A value) {
 #pragma unroll

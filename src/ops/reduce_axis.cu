@@ -1,5 +1,5 @@
-// Three ways to lie, three kernels: rows summed by blocks that own a few columns, slots summed by one thread a column,
-// and the elements of a row summed by a warp.
+// Three memory layouts, three kernels: blocks that own a few columns sum rows, one thread per column sums slots, and a
+// warp sums the elements of a row.
 #include "ops/reduce_axis.h"
 
 #include "ops/axis_rule.h"
@@ -9,11 +9,11 @@
 namespace hctr::ops {
 namespace {
 
-/// 32 bytes of a row, the least that memory delivers at once.
+/// 32 bytes of a row, the smallest memory transaction.
 template <class T>
 inline constexpr int kSumColumns = 32 / sizeof(T);
 
-/// A block of 1024 threads sums kColumns neighbouring columns over all rows: each thread every kLanes-th row of one
+/// A block of 1024 threads sums kColumns adjacent columns over all rows: each thread every kLanes-th row of one
 /// column, then a tree over the lanes.
 template <class T, class Out>
 __global__ void sum_rows_kernel(View<const T, 2> x, float factor, Out* y) {
@@ -45,9 +45,9 @@ void launch_sum_rows(Context& ctx, const char* name, View<const T, 2> x, float f
 /// x [b, n, v] to y [b, v].
 template <int V, class T>
 __global__ void sum_slots_kernel(View<const T, 2> x, int64_t slots, float factor, View<T, 2> y) {
-  const int64_t rows = y.size(0), width = y.size(1), per_row = cuda::stretches_per_row(width, V);
+  const int64_t rows = y.size(0), width = y.size(1), per_row = cuda::chunks_per_row(width, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = width - s.column;
     float sum[V] = {};
 #pragma unroll 4
@@ -63,13 +63,13 @@ __global__ void sum_slots_kernel(View<const T, 2> x, int64_t slots, float factor
   }
 }
 
-/// x [b, n, v] to y [b, n]: a warp an element of y.
+/// x [b, n, v] to y [b, n]: one warp per element of y.
 template <class T>
 __global__ void sum_within_kernel(View<const T, 2> x, int64_t width, float factor, View<T, 2> y) {
   const int64_t count = y.size(0) * y.size(1), warps = cuda::thread_count() / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (int64_t i = cuda::thread_index() / 32; i < count; i += warps) {
-    const cuda::Stretch at = cuda::stretch(i, y.size(0), y.size(1), 1);
+    const cuda::Chunk at = cuda::chunk_at(i, y.size(0), y.size(1), 1);
     const T* from = x.row(at.row) + at.column * width;
     float sum = 0;
 #pragma unroll 4
@@ -81,9 +81,9 @@ __global__ void sum_within_kernel(View<const T, 2> x, int64_t width, float facto
 
 template <int V, class T>
 __global__ void spread_axis_kernel(View<const T, 2> dy, AxisRule rule, float factor, View<T, 2> dx) {
-  const int64_t rows = dx.size(0), columns = dx.size(1), per_row = cuda::stretches_per_row(columns, V);
+  const int64_t rows = dx.size(0), columns = dx.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
     const T* source = dy.row(rule.over_rows ? 0 : s.row);
     float out[V] = {};
@@ -107,7 +107,7 @@ void cuda::sum_axis(Context& ctx, Tensor x, int axis, float factor, Tensor y) {
       launch(ctx, "sum_axis", grid_for(32 * to.size(0) * to.size(1)), sum_within_kernel<T>, from, x.dim(axis), factor,
              to);
     } else if (takes_packs<V>(from) && takes_packs<V>(to) && x.dim(2) % V == 0) {
-      launch(ctx, "sum_axis", grid_for(to.size(0) * stretches_per_row(to.size(1), V)), sum_slots_kernel<V, T>, from,
+      launch(ctx, "sum_axis", grid_for(to.size(0) * chunks_per_row(to.size(1), V)), sum_slots_kernel<V, T>, from,
              x.dim(1), factor, to);
     } else {
       launch(ctx, "sum_axis", grid_for(to.size(0) * to.size(1)), sum_slots_kernel<1, T>, from, x.dim(1), factor, to);
@@ -121,7 +121,7 @@ void cuda::spread_axis(Context& ctx, Tensor dy, int axis, float factor, Tensor d
     constexpr int V = 16 / sizeof(T);
     const View<T, 2> to = dx.matrix<T>();
     const bool packs = takes_packs<V>(to);
-    launch(ctx, "spread_axis", grid_for(to.size(0) * stretches_per_row(to.size(1), packs ? V : 1)),
+    launch(ctx, "spread_axis", grid_for(to.size(0) * chunks_per_row(to.size(1), packs ? V : 1)),
            packs ? spread_axis_kernel<V, T> : spread_axis_kernel<1, T>, dy.matrix<const T>(), rule, factor, to);
   });
 }

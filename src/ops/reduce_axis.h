@@ -1,14 +1,14 @@
-// Sums along one axis, and the spreading of a gradient back along it.
+// Sums along one axis, and their gradients.
 #pragma once
 
 #include "device/op.h"
 
 namespace hctr::ops {
 
-/// y = factor * sum of x along the axis, kept in f32; the axis stays with size 1. factor 1 / size gives the mean.
+/// y = factor * sum of x along the axis, summed in f32; the axis keeps size 1. factor 1 / size gives the mean.
 /// Shapes: x [n0, n1] or [n0, n1, n2]; y the same with y.dim(axis) = 1. Dtypes: f32 f16 bf16.
 HCTR_OP(void sum_axis(Context&, Tensor x, int axis, float factor, Tensor y))
-/// dx = factor * dy, the same all along the axis. Overwrites dx.
+/// dx = factor * dy, broadcast along the axis. Overwrites dx.
 HCTR_OP(void spread_axis(Context&, Tensor dy, int axis, float factor, Tensor dx))
 
 /// sums[j] = sum over rows of x[., j], in a fixed order. On the CPU 128 rows at a time are summed first, which rounds

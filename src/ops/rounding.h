@@ -1,7 +1,7 @@
-// From float to what a table stores: to the nearest number, or at random to one of the two around it so that the mean
-// is kept. A weight of two bytes has neighbours at least 2^-8 (bf16) or 2^-11 (fp16) of itself away; most updates are
-// less than half of that and would be lost if they were rounded to the nearest. Source: S. Gupta et al., "Deep learning
-// with limited numerical precision", ICML 2015.
+// Rounding of a float to the dtype that a table stores: to the nearest value, or stochastically to one of the two
+// adjacent values so that the expectation is exact. Adjacent values of a two-byte weight are at least 2^-8 (bf16) or
+// 2^-11 (fp16) of it apart; most updates are less than half of that and rounding to the nearest would lose them.
+// Source: S. Gupta et al., "Deep learning with limited numerical precision", ICML 2015.
 #pragma once
 
 #include <cmath>
@@ -19,8 +19,8 @@ inline constexpr float kLargest<Half> = 65504.0f;
 template <>
 inline constexpr float kLargest<BFloat16> = 0x1.fep127f;
 
-/// The nearest T. A finite number beyond the largest becomes the largest: one step too long does not make a row
-/// infinite. Infinities and NaN stay what they are, so that training that diverged is seen.
+/// The nearest T. A finite number beyond the largest becomes the largest, so that one large step does not make a row
+/// infinite. Infinities and NaN are kept, so that divergence is visible.
 template <class T>
 HCTR_HD T rounded_to_nearest(float x) {
   const float largest = kLargest<T>;
@@ -28,8 +28,8 @@ HCTR_HD T rounded_to_nearest(float x) {
   return T(beyond ? copysignf(largest, x) : x);
 }
 
-/// One of the two T around x, each with the chance that keeps the mean (exact; below the normal numbers of fp16 to
-/// 2^-16 of a step). x itself where T holds it; beyond the largest as above. `bits`: 16 random ones.
+/// One of the two T around x, with probabilities whose expectation is x (exact; for subnormal fp16 within 2^-16 of a
+/// step). x itself if T represents it; beyond the largest as above. `bits`: 16 random bits.
 template <class T>
 HCTR_HD T rounded_at_random(float x, uint32_t bits);
 
@@ -51,7 +51,7 @@ HCTR_HD inline Half rounded_at_random<Half>(float x, uint32_t bits) {
   const float magnitude = fabsf(x);
   if (!(magnitude < kLargest<Half>)) return rounded_to_nearest<Half>(x);
   uint32_t number;
-  if (magnitude >= 0x1p-14f) {  // 13 bits of the float go; the exponents differ by 112
+  if (magnitude >= 0x1p-14f) {  // the float has 13 bits more; the exponent biases differ by 112
     number = (std::bit_cast<uint32_t>(magnitude) + (bits & 0x1fffu) - 0x38000000u) >> 13;
   } else {  // whole steps of 2^-24
     const float steps = magnitude * 0x1p24f, whole = floorf(steps);
@@ -62,21 +62,21 @@ HCTR_HD inline Half rounded_at_random<Half>(float x, uint32_t bits) {
   return out;
 }
 
-/// The random bits that one row's numbers are rounded with in one update: a pure function of (seed, table, key, slot,
-/// update, which of the row's arrays, element), whatever row number the key has and in whatever order rows are updated.
+/// The random bits that round one row in one update: a pure function of (seed, table, key, slot, update, array of the
+/// row, element), independent of the row number of the key and of the order in which rows are updated.
 struct RowRounding {
   uint64_t key = 0;  ///< random_key(random_key(seed, "rounding of the table"), update)
   int64_t row_key = 0;
   int32_t slot = 0;
 
-  /// One draw, for elements e to e + 7 of array `which` (0 the vector, then the states), e a multiple of 8; bits_of()
-  /// takes it apart.
+  /// One draw, for elements e to e + 7 of array `which` (0 the vector, then the states), e a multiple of 8. bits_of()
+  /// extracts the bits of an element.
   HCTR_HD Random4 eight(int which, int64_t e) const {
     return philox(key, static_cast<uint64_t>(row_key), counter(which, e));
   }
-  /// Of a draw the 16 bits of its element i: the lower halves of the four words, then the upper ones.
+  /// The 16 bits of element i of a draw: the lower halves of the four words, then the upper halves.
   HCTR_HD static uint32_t bits_of(uint32_t word, int i) { return i < 4 ? word & 0xffffu : word >> 16; }
-  /// The bits of n elements from e on, many times faster. Host only.
+  /// The bits of elements [e, e + n), many times faster. Host only.
   void draw(int which, int64_t e, int64_t n, uint32_t* bits) const;
 
  private:

@@ -1,4 +1,4 @@
-// How a batch is cut where every row adds to a weight's gradient: each part is summed by itself, then the parts in
+// How the rows of a batch are split for the sums of weight gradients: each part is summed alone, then the parts in
 // order.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace hctr::ops {
 
-/// Enough parts to fill a GPU, few enough that their sums are small beside the batch. Depends on the batch alone.
+/// Enough parts to occupy a GPU, few enough that their sums are small compared to the batch. Depends on `rows` alone.
 inline int64_t row_parts(int64_t rows) { return std::clamp<int64_t>(rows / 32, 1, 512); }
 
 /// f32 memory for this many numbers, in one row.

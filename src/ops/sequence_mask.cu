@@ -1,4 +1,4 @@
-// One element per thread and turn.
+// One element per thread and iteration.
 #include "ops/sequence_mask.h"
 
 #include "ops/element_loops.cuh"

@@ -1,4 +1,4 @@
-// Masks for attention from lengths of sequences.
+// Attention masks from sequence lengths.
 #pragma once
 
 #include "device/op.h"

@@ -1,4 +1,4 @@
-// A warp takes a row at a time. Each lane reads an element before it writes that same one, so y may be x.
+// A warp processes a row at a time. Each lane reads an element before it writes the same one, so y may be x.
 #include "ops/softmax.h"
 
 #include "ops/element_loops.cuh"

@@ -1,4 +1,4 @@
-// Which scores a mask leaves: shared by every device.
+// Masked scores, shared by every device.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,7 @@ namespace hctr::ops {
 
 inline constexpr float kMaskedScore = -10000;
 
-/// The mask's row for row r of x; no data: nothing is masked. Where the mask has size 1 one row of it serves all of
-/// x's.
+/// The mask's row for row r of x, broadcast where the mask has size 1. Without data nothing is masked.
 template <class T>
 struct MaskRows {
   LastRows<const T> mask;

@@ -1,4 +1,4 @@
-// Which rows of a tensor belong to samples, when a batch is not full.
+// Which rows of a tensor hold samples, when a batch is not full.
 #pragma once
 
 #include <cstdint>

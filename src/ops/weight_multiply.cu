@@ -1,4 +1,5 @@
-// Backward reads dy once for dx, a few lanes an element, and once for dw, a thread a column over one part of the rows.
+// Backward reads dy once for dx, with a few lanes per element, and once for dw, with one thread per column and part of
+// the rows.
 #include "ops/weight_multiply.h"
 
 #include "ops/element_loops.cuh"
@@ -12,9 +13,9 @@ constexpr int kLanes = 8;
 
 template <int V, class T>
 __global__ void weight_multiply_kernel(View<const T, 2> x, const T* w, int64_t dim, View<T, 2> y) {
-  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::stretches_per_row(columns, V);
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Stretch s = cuda::stretch(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
     float out[V] = {};
     cuda::read<V>(w + s.column, left, out);
@@ -25,7 +26,7 @@ __global__ void weight_multiply_kernel(View<const T, 2> x, const T* w, int64_t d
   }
 }
 
-/// kLanes threads an element of dx. All threads of a warp run the loop equally often, because they shuffle.
+/// kLanes threads per element of dx. All threads of a warp run the same number of iterations, because they shuffle.
 template <class T>
 __global__ void weight_multiply_dx_kernel(View<const T, 2> dy, const T* w, int64_t dim, View<T, 2> dx) {
   const int64_t slots = dx.size(1), count = dx.size(0) * slots, groups = cuda::thread_count() / kLanes;
@@ -33,7 +34,7 @@ __global__ void weight_multiply_dx_kernel(View<const T, 2> dy, const T* w, int64
   const int64_t turns = (count + groups - 1) / groups;
   for (int64_t turn = 0; turn < turns; ++turn) {
     const int64_t i = turn * groups + cuda::thread_index() / kLanes;
-    const cuda::Stretch at = cuda::stretch(min(i, count - 1), dx.size(0), slots, 1);
+    const cuda::Chunk at = cuda::chunk_at(min(i, count - 1), dx.size(0), slots, 1);
     const T* from = dy.row(at.row) + at.column * dim;
     float sum = 0;
     for (int64_t k = lane; k < dim; k += kLanes)
@@ -65,7 +66,7 @@ void cuda::weight_multiply(Context& ctx, Tensor x, Tensor w, Tensor y) {
     constexpr int V = 16 / sizeof(T);
     const View<T, 2> to = y.view<T, 2>();
     const bool packs = takes_packs<V>(to) && takes_packs<V>(View<const T, 2>{w.data<const T>(), {1, w.elements()}, 0});
-    launch(ctx, "weight_multiply", grid_for(to.size(0) * stretches_per_row(to.size(1), packs ? V : 1)),
+    launch(ctx, "weight_multiply", grid_for(to.size(0) * chunks_per_row(to.size(1), packs ? V : 1)),
            packs ? weight_multiply_kernel<V, T> : weight_multiply_kernel<1, T>, x.view<const T, 2>(), w.data<const T>(),
            w.dim(1), to);
   });

@@ -1,4 +1,4 @@
-#include "ops/blocks.h"
+#include "ops/strided_items.h"
 
 #include <numeric>
 
@@ -8,7 +8,7 @@
 namespace hctr::test {
 namespace {
 
-using ops::Blocks;
+using ops::StridedItems;
 
 /// Slots 3, 0, 3 of 5.
 const std::vector<int64_t> kSome = {3, 0, 3};
@@ -20,11 +20,12 @@ OP_TEST(GatherSlots) {
   row("no rows", {{"x", {0, 5, 3}}});
   large("large", {{"x", {90000, 5, 33}}});
   forward([](Rig& t) {
-    ops::gather(t.ctx, Blocks::slots_of(t["x"], 5), kSome,
-                Blocks::slots_of(t.out("y", {t["x"].dim(0), 3, t["x"].dim(2)}), 3));
+    ops::gather(t.ctx, StridedItems::slots_of(t["x"], 5), kSome,
+                StridedItems::slots_of(t.out("y", {t["x"].dim(0), 3, t["x"].dim(2)}), 3));
   });
-  backward(
-      [](Rig& t) { ops::gather_backward(t.ctx, Blocks::slots_of(t.d("y"), 3), kSome, Blocks::slots_of(t.d("x"), 5)); });
+  backward([](Rig& t) {
+    ops::gather_backward(t.ctx, StridedItems::slots_of(t.d("y"), 3), kSome, StridedItems::slots_of(t.d("x"), 5));
+  });
   expected([](const auto& t) {
     const std::vector<double> x = t["x"], d_y = t["d_y"];
     if (x.empty()) return;
@@ -56,24 +57,25 @@ OP_TEST(GatherManyRows) {
   forward([](Rig& t) {
     const auto indices = many_indices();
     const auto n = static_cast<int64_t>(indices.size());
-    ops::gather(t.ctx, Blocks::runs_of_rows(t["x"], 900), indices, Blocks::runs_of_rows(t.out("y", {n, 3}), n));
+    ops::gather(t.ctx, StridedItems::runs_of_rows(t["x"], 900), indices,
+                StridedItems::runs_of_rows(t.out("y", {n, 3}), n));
   });
   backward([](Rig& t) {
     const auto indices = many_indices();
-    ops::gather_backward(t.ctx, Blocks::runs_of_rows(t.d("y"), static_cast<int64_t>(indices.size())), indices,
-                         Blocks::runs_of_rows(t.d("x"), 900));
+    ops::gather_backward(t.ctx, StridedItems::runs_of_rows(t.d("y"), static_cast<int64_t>(indices.size())), indices,
+                         StridedItems::runs_of_rows(t.d("x"), 900));
   });
 }
 
-OP_TEST(CopyBlocks) {
+OP_TEST(CopyItems) {
   row("typical", {{"x", {12, 7}}});
   row("packs", {{"x", {12, 32}}});
   rounding(Rounding::none);
   forward([](Rig& t) {  // rows in runs of 3 become slots; and each row twice
     const int64_t width = t["x"].dim(1);
-    ops::copy_blocks(t.ctx, Blocks::runs_of_rows(t["x"], 3), Blocks::slots_of(t.out("y", {4, 3, width}), 3));
-    ops::copy_blocks(t.ctx, Blocks::runs_of_rows(t["x"], 1).repeated(2),
-                     Blocks::runs_of_rows(t.out("z", {24, width}), 2));
+    ops::copy_items(t.ctx, StridedItems::runs_of_rows(t["x"], 3), StridedItems::slots_of(t.out("y", {4, 3, width}), 3));
+    ops::copy_items(t.ctx, StridedItems::runs_of_rows(t["x"], 1).repeated(2),
+                    StridedItems::runs_of_rows(t.out("z", {24, width}), 2));
   });
   expected([](const auto& t) {
     t.expect("y", t["x"]);
@@ -87,13 +89,15 @@ OP_TEST(CopyBlocks) {
   });
 }
 
-TEST(BlocksOp, RefusesAnIndexThatIsNotThere) {
+TEST(StridedItems, RefusesAnIndexOutOfRange) {
   Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, {{"x", {2, 3, 4}}}, {}});
-  EXPECT_EQ(
-      message_of(Kind::bug,
-                 [&] { ops::gather(t.ctx, Blocks::slots_of(t["x"], 3), {3}, Blocks::slots_of(t.out("y", {2, 4}), 1)); })
-          .substr(0, 25),
-      "gather: index 3 of 3 item");
+  EXPECT_EQ(message_of(Kind::bug,
+                       [&] {
+                         ops::gather(t.ctx, StridedItems::slots_of(t["x"], 3), {3},
+                                     StridedItems::slots_of(t.out("y", {2, 4}), 1));
+                       })
+                .substr(0, 25),
+            "gather: index 3 of 3 item");
 }
 
 }  // namespace
