@@ -1,4 +1,4 @@
-// BatchNorm: every column to mean 0 and variance 1 over the batch, then scaled and shifted.
+// BatchNorm: every column gets mean 0 and variance 1 over the batch, then is scaled and shifted.
 #include "ops/batch_norm.h"
 
 #include "layers/layer_type.h"
@@ -48,7 +48,7 @@ class BatchNorm : public Layer {
     const Tensor &sums = io.scratch[1], &batch = io.scratch[2], &d_sums = io.scratch[3];
     const int64_t n = io.in[0].dim(1);
     ops::batch_norm_backward_sums(ctx, io.in[0], io.d_out[0], batch, io.scratch[0], d_sums);
-    // Of this rank alone: gradients of weights are summed over ranks later, all together.
+    // Before the sum over ranks: gradients of all weights are summed over ranks together, later.
     ops::copy(ctx, d_sums.row_range(1, 2).reshaped({n}), io.d_weights[0]);
     ops::copy(ctx, d_sums.row_range(0, 1).reshaped({n}), io.d_weights[1]);
     if (!params_.compatibility.batch_norm_per_gpu) io.sum_over_ranks(ctx, d_sums);
@@ -63,19 +63,19 @@ class BatchNorm : public Layer {
 Schema<BatchNormParams> schema() {
   using P = BatchNormParams;
   return Schema<P>("BatchNorm", "bn_param")
-      .need("factor", &P::factor, "share of a new batch in the running mean and variance: 1 keeps the last batch alone",
+      .need("factor", &P::factor, "weight of a new batch in the running mean and variance: 1 keeps only the last batch",
             Range{.low = 0, .high = 1, .low_open = true})
       .need("eps", &P::eps, "added to the variance", more_than(0))
-      .opt("gamma_init", &P::gamma_init, "how gamma starts: Zero, or 1 when left out")
-      .opt("beta_init", &P::beta_init, "how beta starts: Zero, also when left out")
+      .opt("gamma_init", &P::gamma_init, "initial value of gamma: Zero; left out: 1")
+      .opt("beta_init", &P::beta_init, "initial value of beta: Zero, also when left out")
       .together([](P& p, const std::string& pointer, Problems& problems) {
         const auto has_word = [](Initializer word) {
           return word == Initializer::by_default || word == Initializer::zero;
         };
         if (!has_word(p.gamma_init))
-          problems.note(pointer + "/gamma_init", "BatchNorm knows Zero alone; gamma starts at 1");
+          problems.note(pointer + "/gamma_init", "BatchNorm supports only Zero; gamma starts at 1");
         if (!has_word(p.beta_init))
-          problems.note(pointer + "/beta_init", "BatchNorm knows Zero alone; beta starts at 0");
+          problems.note(pointer + "/beta_init", "BatchNorm supports only Zero; beta starts at 0");
       });
 }
 

@@ -1,4 +1,5 @@
-// Cast: nothing. Activations have one type, and the program converts where it must; old files say where they did.
+// Cast: the identity. Activations of a model have one dtype and the program converts where necessary; old configs place
+// conversions explicitly.
 #include "layers/layer_type.h"
 #include "ops/copy.h"
 
@@ -23,9 +24,8 @@ class Cast : public Layer {
 }  // namespace
 
 LayerType cast() {
-  return LayerType::of<Cast>(
-      "Cast", "y = x; accepted for old files, with its gradient: types are converted where needed without it", {1, 1},
-      {1, 1}, Schema<NoParams>("Cast"));
+  return LayerType::of<Cast>("Cast", "y = x; accepted for old configs: the program converts types where needed", {1, 1},
+                             {1, 1}, Schema<NoParams>("Cast"));
 }
 
 }  // namespace hctr

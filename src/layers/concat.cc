@@ -1,4 +1,4 @@
-// Concat: its inputs side by side.
+// Concat: its inputs concatenated along an axis.
 #include "layers/layer_type.h"
 #include "ops/copy.h"
 #include "ops/strided_items.h"
@@ -21,7 +21,7 @@ class Concat : public Layer {
     if (shape.rank() != 3) need_rank(inputs[0], 2, "bottom/0", "Concat");
     if (axis_ >= shape.rank())
       throw PlanError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape),
-                                  ": matrices are put side by side along axis 1"));
+                                  ": matrices are concatenated along axis 1"));
     for (size_t i = 1; i < inputs.size(); ++i) {
       Shape expected = inputs[i].shape;
       if (expected.rank() == shape.rank()) expected[axis_] = shape[axis_];
@@ -55,8 +55,8 @@ class Concat : public Layer {
                to_string(first), ", this one ", to_string(other));
   }
 
-  /// Between a part and its place in the whole: columns of a row, or, along axis 2, columns of every slot. Moves `at`
-  /// on.
+  /// Copies between an input and its columns of the output (of every slot, along axis 2), from column `at` on. Advances
+  /// `at`.
   void copy_part(Context& ctx, const Tensor& part, const Tensor& whole, int64_t& at, bool into_whole) const {
     const int64_t width = axis_ == 1 ? part.row_elements() : part.dim(2), begin = at;
     at += width;

@@ -1,4 +1,4 @@
-// CrossEntropyLoss: two classes, a logit for each.
+// CrossEntropyLoss: two classes with one logit each.
 #include "layers/layer_type.h"
 #include "layers/loss_params.h"
 #include "ops/cross_entropy.h"

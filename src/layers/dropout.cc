@@ -46,7 +46,7 @@ class Dropout : public Layer {
 LayerType dropout() {
   return LayerType::of<Dropout>(
       "Dropout", "training: y = x / (1 - rate) with probability 1 - rate, else 0; evaluation: y = x", {1, 1}, {1, 1},
-      Schema<DropoutParams>("Dropout").opt("rate", &DropoutParams::rate, "share of elements set to zero",
+      Schema<DropoutParams>("Dropout").opt("rate", &DropoutParams::rate, "fraction of elements set to zero",
                                            Range{.low = 0, .high = 1, .high_open = true}));
 }
 

@@ -1,4 +1,4 @@
-// One fully connected stage, y = f(x W + b): what InnerProduct has one of, and an MLP several.
+// One fully connected stage, y = f(x W + b). InnerProduct has one, an MLP several.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// The functions a stage may end in; "None" is the identity.
+/// The activation of a stage; "None" is the identity.
 enum class StageActivation { none, relu, sigmoid, tanh, gelu, silu };
 template <>
 struct EnumWords<StageActivation> {
@@ -23,7 +23,7 @@ struct FullyConnected {
   bool use_bias = true;
   Initializer weight_init = Initializer::by_default, bias_init = Initializer::by_default;
 
-  /// Its weights for this many inputs: W [in, num_output], then b [num_output]; names end in `suffix`.
+  /// The weights for this many inputs: W [in, num_output], then b [num_output]; names end in `suffix`.
   void add_weights(int64_t in, const std::string& suffix, std::vector<WeightSpec>&) const;
   size_t weights() const { return use_bias ? 2 : 1; }
   /// Whether f is computed from a copy of x W + b that backward needs too. ReLU is not: its sign is that of y.
@@ -31,10 +31,10 @@ struct FullyConnected {
     return activation != StageActivation::none && activation != StageActivation::relu;
   }
 
-  /// `w` points to weights(); `z` is there when keeps_input_of_activation().
+  /// `w` points to weights(); `z` is given when keeps_input_of_activation().
   void forward(Context&, Tensor x, const Tensor* w, std::optional<Tensor> z, Tensor y) const;
-  /// The gradient of x when d_x is there. `d_z` [like y] is used unless the activation is none, and backward_weights
-  /// needs it.
+  /// The gradient of x if d_x is given. `d_z`, shaped like y, is written unless the activation is none;
+  /// backward_weights() reads it.
   void backward(Context&, const Tensor* w, std::optional<Tensor> z, Tensor y, Tensor d_y, std::optional<Tensor> d_z,
                 std::optional<Tensor> d_x) const;
   /// Gradients of weights, after backward().

@@ -1,5 +1,5 @@
-// FusedReshapeConcat and FusedReshapeConcatGeneral: the slots of several embeddings as rows, side by side. The first
-// one keeps the last slot of each sample, the item in question, apart from those before it, the history.
+// FusedReshapeConcat and FusedReshapeConcatGeneral: the slots of several embeddings as rows, concatenated. The first
+// has two outputs: the last slot of each sample (the candidate item), and the slots before it (the history).
 #include "layers/layer_type.h"
 #include "ops/strided_items.h"
 

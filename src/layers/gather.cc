@@ -1,4 +1,4 @@
-// Gather: some rows.
+// Gather: selected rows.
 #include "layers/layer_type.h"
 #include "ops/strided_items.h"
 

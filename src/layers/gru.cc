@@ -85,7 +85,7 @@ class Gru : public Layer {
   }
 
  private:
-  // kRows: the input, and later its gradient, with a row for each step, where its own layout is another.
+  // kRows: the input, and later its gradient, with one row per step, if the input has another layout.
   enum : size_t { kRows, kStart, kBefore, kOfInput, kOfState, kKept, kThrough, kDirect, kDInput, kDState, kScratch };
 
   int64_t batch_of(const Shape& shape) const {
@@ -103,10 +103,10 @@ class Gru : public Layer {
 
   bool is_rows(const Tensor& x) const { return x.rank() == 2 && x.dim(1) == width_; }
 
-  /// The input with a row for each step.
+  /// The input with one row per step.
   const Tensor& rows_of(const LayerIo& io) const { return is_rows(io.in[0]) ? io.in[0] : io.scratch[kRows]; }
 
-  /// What a tensor with a row for each step, or with rows [steps, columns], holds for step t of every sequence.
+  /// Step t of every sequence, of a tensor with one row per step or with rows [steps, columns].
   Tensor step(const Tensor& x, int64_t t) const {
     const int64_t batch = x.elements() == 0 ? 0 : x.rank() == 3 ? x.dim(0) : x.dim(0) / steps_;
     const int64_t columns = x.rank() == 3 ? x.dim(2) : x.dim(1);
@@ -121,21 +121,21 @@ class Gru : public Layer {
 
 LayerType gru() {
   using P = GruParams;
-  return LayerType::of<Gru>("GRU",
-                            "y_t = h_t = (1 - z) n + z h_{t-1} with r, z = sigmoid(x_t W^T + h_{t-1} R^T + b), n = "
-                            "tanh(x_t W^T + b + r (h_{t-1} R^T)), h_0 = 0; W "
-                            "[3 num_output, vector_size], R [3 num_output, num_output] and b [3 num_output] hold r, z, "
-                            "n in this order. y is [batch, SeqLength, num_output]; "
-                            "Reshape with `selected` takes a step of it",
-                            {1, 1}, {1, 1},
-                            Schema<P>("GRU", "gru_param")
-                                .need("num_output", &P::num_output,
-                                      "units: numbers of the state, and columns of each step of y", count_from(1))
-                                .need("SeqLength", &P::sequence, "steps of a sequence", count_from(1))
-                                .need("vector_size", &P::vector_size, "numbers of each step of x", count_from(1))
-                                .opt("weight_init", &P::weight_init, "how W and R start; left out: XavierUniform")
-                                .opt("bias_init", &P::bias_init, "how b starts; left out: Zero")
-                                .ignored("batchsize", "the tensor tells how many sequences there are"));
+  return LayerType::of<Gru>(
+      "GRU",
+      "y_t = h_t = (1 - z) n + z h_{t-1} with r, z = sigmoid(x_t W^T + h_{t-1} R^T + b), n = "
+      "tanh(x_t W^T + b + r (h_{t-1} R^T)), h_0 = 0; W "
+      "[3 num_output, vector_size], R [3 num_output, num_output] and b [3 num_output] hold r, z, "
+      "n in this order. y is [batch, SeqLength, num_output]; "
+      "Reshape with `selected` selects a step of it",
+      {1, 1}, {1, 1},
+      Schema<P>("GRU", "gru_param")
+          .need("num_output", &P::num_output, "units: width of the state and of each step of y", count_from(1))
+          .need("SeqLength", &P::sequence, "steps of a sequence", count_from(1))
+          .need("vector_size", &P::vector_size, "numbers of each step of x", count_from(1))
+          .opt("weight_init", &P::weight_init, "initial values of W and R; left out: XavierUniform")
+          .opt("bias_init", &P::bias_init, "how b starts; left out: Zero")
+          .ignored("batchsize", "the tensor's shape gives the number of sequences"));
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// How weights start.
+// Initial values of weights.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,12 @@ struct InitialValues {
   double scale = 0;
 };
 
-/// The distribution a word means for a weight with these fans (a bias has fan_in 0).
+/// The distribution of a word for a weight with this fan-in and fan-out (a bias has fan-in 0).
 ///   Uniform         U(+-1 / (in + out))
 ///   XavierNorm      N(0, s^2) with s = sqrt(1 / f) / 0.87962566103423978, f = (in + out) / 2
 ///   XavierUniform   U(+-sqrt(3 / f))
-/// f is at least 1. The constant makes a normal cut at two deviations have variance 1 / f; nothing is cut here.
+/// f is at least 1. The constant is that of a normal truncated at two deviations with variance 1 / f; here it is not
+/// truncated.
 InitialValues initial_values(Initializer, double fan_in, double fan_out);
 
 /// `count` values for the weight called `stream` ("fc1/weights"): a pure function of seed and stream.

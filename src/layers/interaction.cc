@@ -1,4 +1,4 @@
-// Interaction: all dot products between a sample's vectors, as DLRM has them.
+// Interaction: the dot products of all pairs of a sample's vectors, as in DLRM.
 #include "ops/interaction.h"
 
 #include "layers/layer_type.h"

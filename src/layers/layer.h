@@ -1,4 +1,5 @@
-// What a layer is: its parameters, its shapes and a few operator calls. It owns no memory and knows no device.
+// The interface of layers. A layer has parameters, shapes and a few operator calls; it owns no memory and is
+// independent of the device.
 #pragma once
 
 #include <functional>
@@ -17,8 +18,8 @@ using Specs = std::vector<TensorSpec>;
 
 enum class Phase { train, evaluate };
 
-/// A weight: its name inside the layer, shape, and how it starts. The master copy is f32; a layer gets it in the type
-/// of its activations and gives its gradient in f32.
+/// A weight: its name inside the layer, shape and initial values. The master copy is f32. A layer gets the weight in
+/// the dtype of its activations and writes the gradient in f32.
 struct WeightSpec {
   std::string name;
   Shape shape;
@@ -26,40 +27,38 @@ struct WeightSpec {
   bool penalised = true;  ///< whether a regularizer applies to it
 };
 
-/// Something a layer carries from step to step that is no weight: running statistics. f32; training writes, evaluation
-/// reads.
+/// State of a layer that is not a weight, such as running statistics. f32; written in training, read in evaluation.
 struct StateSpec {
   std::string name;
   Shape shape;
   float start = 0;
-  std::optional<float> when_absent{};  ///< the value where a file lacks it; none: such a file does not fit
+  std::optional<float> when_absent{};  ///< the value if a model file lacks it; none: such a file is an error
 };
 
-/// What a layer needs, settled before the first step.
+/// The tensors of a layer, fixed before the first step.
 struct LayerPlan {
   Specs outputs;
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
   std::vector<StateSpec> state{};
-  Specs scratch{};  ///< written by forward, still there in backward
-  /// Where outputs could lie without a copy. A hint to the memory plan: layers copy with ops::copy, which does nothing
-  /// when both tensors are the same memory.
+  Specs scratch{};  ///< written by forward, unchanged until backward
+  /// Which memory outputs can share with inputs. A hint to the memory plan: layers still call ops::copy, which is a
+  /// no-op when both tensors are the same memory.
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
-  /// Where each output holds neighbouring columns of the only input: the first of them, for each output.
+  /// If each output holds adjacent columns of the only input: the first column of each.
   std::vector<int64_t> first_columns{};
 };
 
-/// The tensors of one call. All distinct memory unless the plan's hint was taken.
+/// The tensors of one call. Aliasing: all distinct, unless the memory plan followed the hint.
 struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch;
-  std::vector<std::optional<Tensor>> d_in;  ///< absent where nobody needs the gradient: of data, say
+  std::vector<std::optional<Tensor>> d_in;  ///< absent where the gradient is not needed, as for data
   std::vector<Tensor> d_out, d_weights;     ///< a loss has no d_out
-  /// Makes a tensor the sum of all ranks' tensors: for what a layer takes from the whole batch. On one rank it is that
-  /// already.
+  /// Replaces a tensor by its sum over all ranks, for statistics of the whole batch. On one rank a no-op.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };
 
-/// A shape or value that does not fit, found while planning. `field` is the place inside the section ("leading_dim",
-/// "bottom/1"), to complete the JSON pointer.
+/// An invalid shape or value, found while planning. `field` is its path inside the section ("leading_dim", "bottom/1"),
+/// which completes the JSON pointer.
 class PlanError : public Error {
  public:
   PlanError(std::string field, const std::string& message) : Error(Kind::config, message), field_(std::move(field)) {}
@@ -72,24 +71,24 @@ class PlanError : public Error {
 class Layer {
  public:
   virtual ~Layer() = default;
-  /// Shapes of outputs, weights and scratch for these inputs. Pure. Errors: PlanError.
+  /// Shapes of outputs, weights and scratch for these inputs. A pure function. Errors: PlanError.
   virtual LayerPlan plan(const Specs& inputs) const = 0;
   virtual void forward(Context&, const LayerIo&, Phase) const = 0;
-  /// Writes every present d_in and every d_weight (overwrites), or leaves d_weights to backward_weights(). The network
+  /// Overwrites every d_in that is present and every d_weight, unless backward_weights() writes d_weights. The network
   /// sums gradients of tensors that several layers read.
   virtual void backward(Context&, const LayerIo&) const = 0;
-  /// What backward() has left, once it is done: gradients of weights that can wait until gradients of inputs are on
-  /// their way.
+  /// Gradients of weights that backward() did not write. Called after it, when the gradients of inputs have been handed
+  /// on to the layers before.
   virtual void backward_weights(Context&, const LayerIo&) const {}
 };
 
-/// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}, and backward starts
-/// here. The loss is as its formula says; its gradient is that of weight() times it.
+/// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}. Backward starts here.
+/// out[0] is the loss itself; backward writes the gradient of weight() * loss.
 class LossLayer : public Layer {
  public:
-  /// What the loss counts in the sum of all losses of a model.
+  /// The weight of this loss in the sum of all losses of a model.
   virtual double weight() const = 0;
-  /// The regularizer that the loss section carries, for all dense weights.
+  /// The regularizer of all dense weights, which a loss section may name.
   struct Regularizer {
     enum class Kind { none, l1, l2 } kind = Kind::none;
     double lambda = 0;

@@ -1,4 +1,4 @@
-// LayerNorm: every row of the last dimension to mean 0 and variance 1, then scaled and shifted.
+// LayerNorm: every row of the last dimension gets mean 0 and variance 1, then is scaled and shifted.
 #include "ops/layer_norm.h"
 
 #include "layers/layer_type.h"
@@ -48,16 +48,16 @@ Schema<LayerNormParams> schema() {
   using P = LayerNormParams;
   return Schema<P>("LayerNorm", "ln_param")
       .opt("eps", &P::eps, "added to the variance", more_than(0))
-      .opt("gamma_init", &P::gamma_init, "how gamma starts: Zero, or 1 when left out")
-      .opt("beta_init", &P::beta_init, "how beta starts: Zero, also when left out")
+      .opt("gamma_init", &P::gamma_init, "initial value of gamma: Zero; left out: 1")
+      .opt("beta_init", &P::beta_init, "initial value of beta: Zero, also when left out")
       .together([](P& p, const std::string& pointer, Problems& problems) {
         const auto has_word = [](Initializer word) {
           return word == Initializer::by_default || word == Initializer::zero;
         };
         if (!has_word(p.gamma_init))
-          problems.note(pointer + "/gamma_init", "LayerNorm knows Zero alone; gamma starts at 1");
+          problems.note(pointer + "/gamma_init", "LayerNorm supports only Zero; gamma starts at 1");
         if (!has_word(p.beta_init))
-          problems.note(pointer + "/beta_init", "LayerNorm knows Zero alone; beta starts at 0");
+          problems.note(pointer + "/beta_init", "LayerNorm supports only Zero; beta starts at 0");
       });
 }
 

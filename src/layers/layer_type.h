@@ -1,4 +1,4 @@
-// A kind of layer as the config knows it: its name, its arity, its fields, and how one is made from JSON.
+// A layer type of the config: its name, its arity, its fields, and how to make a layer from JSON.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace hctr {
 
-/// How many tensors: from `least` to `most`.
+/// A number of tensors, from `least` to `most`.
 struct Arity {
   int least = 1, most = 1;
   bool holds(size_t n) const { return static_cast<int>(n) >= least && static_cast<int>(n) <= most; }
@@ -21,16 +21,16 @@ struct Arity {
 };
 inline constexpr int kAnyNumber = std::numeric_limits<int>::max();
 
-/// The range of a field that counts columns, rows or parts: small enough that sizes worked out from it are countable.
+/// The range of a field that counts columns, rows or parts: small enough that products of such fields do not overflow.
 inline Range count_from(double least) { return between(least, 1 << 24); }
 
-/// Parameters of a layer that has none.
+/// The parameters of a layer without fields.
 struct NoParams {};
 
 class LayerType {
  public:
-  /// L is constructed from (name, P). The name is the layer's first top: unique in the network, so random numbers and
-  /// weights keep their meaning when layers are added.
+  /// L is constructed from (name, P). The name is the layer's first top, which is unique in the network: random numbers
+  /// and weights are the same when other layers are added.
   template <class L, class P = NoParams>
   static LayerType of(std::string name, std::string formula, Arity inputs, Arity outputs, Schema<P> schema) {
     LayerType type;
@@ -55,7 +55,7 @@ class LayerType {
   const std::vector<FieldDoc>& fields() const { return fields_; }
   Arity inputs() const { return inputs_; }
   Arity outputs() const { return outputs_; }
-  /// Parameters that have a member `compatibility` get it.
+  /// Sets `compatibility` in parameters that have such a member.
   std::unique_ptr<Layer> make(const Json& section, const std::string& pointer, const std::string& layer_name,
                               Problems& problems, const Compatibility& compatibility = {}) const {
     return make_(section, pointer, layer_name, compatibility, problems);

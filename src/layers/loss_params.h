@@ -1,4 +1,4 @@
-// The fields that every loss section has: its weight among several losses, and a penalty on the dense weights.
+// The fields of every loss section: its weight among several losses, and a penalty on the dense weights.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct LossParams {
   LossLayer::Regularizer regularizer() const;
 };
 
-/// The strength when a section names a regularizer and no lambda.
+/// lambda of a section that names a regularizer but no lambda.
 inline constexpr double kDefaultLambda = 1e-5;
 
 /// The rules across these fields.
@@ -33,8 +33,8 @@ Schema<P> regularized(Schema<P> schema) {
       .opt("regularizer", &P::penalty,
            "penalty on every dense weight: L2 adds lambda / (2 batch) * sum w^2, L1 lambda / batch * sum |w|")
       .opt("lambda", &P::lambda, cat("strength of the penalty; left out: ", kDefaultLambda), at_least(0))
-      .opt("loss_weight", &P::loss_weight,
-           "what this loss counts in the sum of all losses; the penalty is not weighted", more_than(0))
+      .opt("loss_weight", &P::loss_weight, "weight of this loss in the sum of all losses; the penalty is not weighted",
+           more_than(0))
       .alias("weight")
       .together([](P& p, const std::string& pointer, Problems& problems) { check_loss_fields(p, pointer, problems); });
 }

@@ -42,7 +42,7 @@ class MatrixMultiply : public Layer {
   }
 
  private:
-  /// SideStream a matrix, [k, m, n] is a matrix of k rows.
+  /// If the other operand is a matrix, [k, m, n] is a matrix of k rows.
   static Tensor flat(const Tensor& t) { return t.reshaped({t.rows(), t.row_elements()}); }
 
   static void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b,

@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-/// Where a FusedInnerProduct stands in a chain of its like, in files of HugeCTR 3.1. Head and Body have three more
-/// tops, Body and Tail three more bottoms: buffers of its kernels, which carry nothing here.
+/// The position of a FusedInnerProduct in a chain of such layers, in configs of HugeCTR 3.1. Head and Body have three
+/// more tops, Body and Tail three more bottoms: buffers of the original's kernels, which are unused here.
 enum class ChainPosition { none, head, body, tail, isolated };
 template <>
 struct EnumWords<ChainPosition> {
@@ -105,7 +105,7 @@ class Stack : public Layer {
     }
   }
 
-  /// Those of the first stage, which reads what other layers wrote.
+  /// The input tensors of the first stage, which other layers wrote.
   void backward_weights(Context& ctx, const LayerIo& io) const override { backward_weights(ctx, io, steps(io)[0]); }
 
  private:
@@ -150,7 +150,7 @@ Schema<WidthParams> width_schema(const char* title, const char* nested) {
   return Schema<P>(title, nested)
       .need("num_output", &P::num_output, "columns of y", count_from(1))
       .opt("weight_init", &P::weight_init, "how W starts; left out: XavierNorm")
-      .opt("bias_init", &P::bias_init, "how b starts; left out: normal with variance 1 / num_output");
+      .opt("bias_init", &P::bias_init, "initial values of b; left out: normal with variance 1 / num_output");
 }
 
 void check_mlp(MlpParams& params, const std::string& pointer, Problems& problems) {
@@ -186,8 +186,8 @@ LayerType fused_inner_product() {
       Schema<P>("FusedInnerProduct")
           .part("fc_param", &P::width, width_schema("FusedInnerProduct", ""), "width and start, as in InnerProduct")
           .opt("position", &P::position,
-               "Head and Body have three more tops, Body and Tail three more bottoms; they carry nothing")
-          .opt("activation", &P::activation, "the function behind the sum; None leaves it out"));
+               "Head and Body have three more tops, Body and Tail three more bottoms; they are not used")
+          .opt("activation", &P::activation, "the function applied to the sum; None is the identity"));
 }
 
 LayerType mlp() {
@@ -201,7 +201,7 @@ LayerType mlp() {
           .opt("activations", &P::activations, "f of each stage; wins over activation")
           .opt("use_bias", &P::use_bias, "false: no b")
           .opt("weight_init", &P::weight_init, "how each W starts; left out: XavierNorm")
-          .opt("bias_init", &P::bias_init, "how each b starts; left out: normal with variance 1 / columns")
+          .opt("bias_init", &P::bias_init, "initial values of each b; left out: normal with variance 1 / columns")
           .together(check_mlp));
 }
 

@@ -1,4 +1,4 @@
-// MultiCross: the cross network of DCN, with a vector or a matrix a layer.
+// MultiCross: the cross network of DCN, with a vector or a matrix per layer.
 #include "ops/multi_cross.h"
 
 #include "layers/layer_type.h"
@@ -146,7 +146,7 @@ LayerType multi_cross() {
           .opt("projection_dim", &P::projection_dim,
                "matrices of this rank: U_l [d, projection_dim], V_l [projection_dim, d]; 0: vectors w_l", count_from(0))
           .opt("full_matrix", &P::full_matrix, "whole matrices W_l [d, d]")
-          .opt("weight_init", &P::weight_init, "how weights start; left out: XavierUniform")
+          .opt("weight_init", &P::weight_init, "initial values of weights; left out: XavierUniform")
           .opt("bias_init", &P::bias_init, "how b_l start; left out: Zero")
           .together(check_together));
 }

@@ -1,4 +1,4 @@
-// MultiHeadAttention: each query's mean of the values, weighted by how well their keys match, head by head.
+// MultiHeadAttention: for each query the mean of the values, weighted by the match of their keys, for each head.
 // Source: A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017, section 3.2.
 #include <cmath>
 
@@ -89,10 +89,10 @@ LayerType multi_head_attention() {
       "MultiHeadAttention",
       "y = softmax(Q K^T / sqrt(d)) V for each head, its d columns of each bottom; bottoms: queries [batch, from, "
       "hidden], keys and values [batch, to, "
-      "hidden], and perhaps a mask [batch, 1, from, to] or [batch, 1, 1, to] that is 0 where a key is not to be seen",
+      "hidden], and perhaps a mask [batch, 1, from, to] or [batch, 1, 1, to] that is 0 where a key is masked",
       {3, 4}, {1, 1},
       Schema<P>("MultiHeadAttention")
-          .opt("num_attention_heads", &P::num_attention_heads, "heads; they share the columns out evenly",
+          .opt("num_attention_heads", &P::num_attention_heads, "number of heads; each has an equal number of columns",
                count_from(1))
           .ignored("transpose_b", "keys are always transposed"));
 }

@@ -1,4 +1,4 @@
-// PReLU: ReLU whose slope below zero is learned.
+// PReLU: ReLU with a trainable slope below zero.
 #include "ops/prelu.h"
 
 #include "layers/layer_type.h"
@@ -40,7 +40,7 @@ class PReLU : public Layer {
 LayerType prelu() {
   using P = PReLUParams;
   return LayerType::of<PReLU>(
-      "PReLU", "y = x < 0 ? alpha x : x, alpha learned", {1, 1}, {1, 1},
+      "PReLU", "y = x < 0 ? alpha x : x, alpha trainable", {1, 1}, {1, 1},
       Schema<P>("PReLU", "prelu_param")
           .opt("alpha_init", &P::alpha_init, "slope below zero at the start")
           .opt("shared", &P::shared,

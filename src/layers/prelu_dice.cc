@@ -1,4 +1,4 @@
-// PReLU_Dice: a leaky rectifier whose step follows the batch's mean and variance.
+// PReLU_Dice: a leaky rectifier whose step depends on the mean and variance of the batch.
 #include "layers/layer_type.h"
 #include "ops/dice.h"
 

@@ -31,7 +31,7 @@ class Product : public Layer {
   }
 
  private:
-  bool none_to_zero_;  // a factor that is 0 gets no gradient
+  bool none_to_zero_;  // a factor that is 0 gets gradient 0
 };
 
 template <bool kDotProduct>

@@ -48,8 +48,7 @@ LayerType reduce(const char* formula) {
   constexpr const char* kType = Reduce<kMean>::kType;
   return LayerType::of<Reduce<kMean>>(
       kType, formula, {1, 1}, {1, 1},
-      Schema<P>(kType).need("axis", &P::axis, "the axis that goes; it stays with size 1. 0 is the batch",
-                            between(0, 2)));
+      Schema<P>(kType).need("axis", &P::axis, "the axis to sum over; it keeps size 1. 0 is the batch", between(0, 2)));
 }
 
 }  // namespace

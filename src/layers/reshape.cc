@@ -1,4 +1,4 @@
-// Reshape: the same elements in rows of another length, or some slots of them side by side.
+// Reshape: the same elements in rows of another length, or selected slots concatenated.
 #include "layers/layer_type.h"
 #include "ops/copy.h"
 #include "ops/strided_items.h"
@@ -81,13 +81,13 @@ void check_together(ReshapeParams& params, const std::string& pointer, Problems&
 LayerType reshape() {
   using P = ReshapeParams;
   return LayerType::of<Reshape>(
-      "Reshape", "y = the elements of x, in order, in rows of leading_dim; or the selected slots of x, side by side",
+      "Reshape", "y = the elements of x, in order, in rows of leading_dim; or the selected slots of x, concatenated",
       {1, 1}, {1, 1},
       Schema<P>("Reshape")
-          .opt("leading_dim", &P::leading_dim, "length of the last dimension of y; left out: all of a row of x",
+          .opt("leading_dim", &P::leading_dim, "length of the last dimension of y; left out: a whole row of x",
                count_from(1))
           .opt("time_step", &P::time_step, "y is [rows, time_step, leading_dim]; 0: y is a matrix", count_from(0))
-          .opt("selected", &P::selected, "numbers of the slots of x that make a row of y, in this order", count_from(0))
+          .opt("selected", &P::selected, "indices of the slots of x that make a row of y, in this order", count_from(0))
           .refused("shape",
                    "say its last dimension with \"leading_dim\", and the one before it, of three, with \"time_step\"")
           .together(check_together));

@@ -1,4 +1,4 @@
-// Scale: repetition, of elements or of rows. Its name is HugeCTR's.
+// Scale: repeats elements or rows. The name is HugeCTR's.
 #include "layers/layer_type.h"
 #include "layers/sum_of.h"
 #include "ops/reduce_axis.h"

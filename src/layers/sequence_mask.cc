@@ -1,4 +1,4 @@
-// SequenceMask: which positions of padded sequences hold something, from their lengths.
+// SequenceMask: a mask of the valid positions of padded sequences, from their lengths.
 #include "ops/sequence_mask.h"
 
 #include "layers/layer_type.h"
@@ -33,7 +33,7 @@ class SequenceMask : public Layer {
 
   void backward(Context& ctx, const LayerIo& io) const override {
     for (const auto& d_in : io.d_in)
-      if (d_in) ops::fill(ctx, 0, *d_in);  // steps have no slope
+      if (d_in) ops::fill(ctx, 0, *d_in);  // a step function has gradient 0
   }
 
  private:

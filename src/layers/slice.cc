@@ -43,7 +43,7 @@ class Slice : public Layer {
   void backward(Context& ctx, const LayerIo& io) const override {
     if (!io.d_in[0]) return;
     const Tensor& d_x = *io.d_in[0];
-    std::vector<int64_t> cuts = {0, d_x.dim(1)};  // between two neighbours the same ranges hold every column
+    std::vector<int64_t> cuts = {0, d_x.dim(1)};  // every column between two adjacent cuts is in the same ranges
     for (size_t i = 0; i < ranges_.size(); ++i) cuts.insert(cuts.end(), {range(i).begin, range(i).end});
     std::sort(cuts.begin(), cuts.end());
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
@@ -66,7 +66,7 @@ class Slice : public Layer {
   };
   Columns range(size_t i) const { return {ranges_[i][0], ranges_[i][1]}; }
 
-  /// Columns of one slot, if slots are what is cut.
+  /// The width of a slot, when slots are sliced.
   static int64_t width_of(const Shape& shape) { return shape.rank() == 3 ? shape[2] : 1; }
   static Tensor flat(const Tensor& t) { return t.reshaped({t.rows(), t.row_elements()}); }
   /// Columns, or slots, [begin, end) as columns.

@@ -1,4 +1,4 @@
-// Softmax: every row of the last dimension becomes shares of 1.
+// Softmax: every row of the last dimension becomes positive and sums to 1.
 #include "ops/softmax.h"
 
 #include "layers/layer_type.h"

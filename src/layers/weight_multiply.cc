@@ -1,4 +1,4 @@
-// WeightMultiply: each number of a row times a learned vector. Multiply is its older name.
+// WeightMultiply: each number of a row times a trainable vector. Multiply is its older name.
 #include "ops/weight_multiply.h"
 
 #include "layers/layer_type.h"

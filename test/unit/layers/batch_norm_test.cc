@@ -46,7 +46,7 @@ TEST(BatchNormLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaints(R"({"type": "BatchNorm", "bn_param": {"factor": 0, "eps": 1e-5}})"),
             "/layers/1/bn_param/factor: expected a number, more than 0 and at most 1, found the integer 0\n");
   EXPECT_EQ(complaints(R"({"type": "BatchNorm", "bn_param": {"factor": 0.1, "eps": 1e-5, "gamma_init": "Uniform"}})"),
-            "/layers/1/bn_param/gamma_init: BatchNorm knows Zero alone; gamma starts at 1\n");
+            "/layers/1/bn_param/gamma_init: BatchNorm supports only Zero; gamma starts at 1\n");
 }
 
 }  // namespace

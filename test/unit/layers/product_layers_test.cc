@@ -50,7 +50,7 @@ TEST(ReduceLayers, SumAndAverageAlongEveryAxis) {
 
 TEST(ReduceLayers, SayWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "ReduceSum"})", {{6, 5}}),
-            ": ReduceSum needs \"axis\": the axis that goes; it stays with size 1. 0 is the batch");
+            ": ReduceSum needs \"axis\": the axis to sum over; it keeps size 1. 0 is the batch");
   EXPECT_EQ(complaint_of(R"({"type": "ReduceSum", "axis": 2})", {{6, 5}}),
             "axis: axis 2 of a tensor of shape [6,5]: its axes are 0 to 1");
   EXPECT_EQ(complaint_of(R"({"type": "ReduceSum", "axis": -1})", {{6, 5}}),
