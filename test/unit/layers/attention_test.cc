@@ -1,4 +1,4 @@
-// Shape rules of the layers that sequences are made of.
+// Shape rules of the layers of sequence models.
 #include "unit/layers/planning.h"
 
 namespace hctr::test {
@@ -46,7 +46,8 @@ TEST(SoftmaxLayer, TakesAMaskThatFits) {
             "bottom/1: the mask has shape [2,1], the scores [2,5]: Softmax takes one flag for each score of a sample, "
             "[b, ..., n], or one for all rows "
             "of scores, [b, 1, n]");
-  EXPECT_EQ(plan_of(section, {{2, 5}, {2, 1, 1, 5}}).outputs[0].shape, (Shape{2, 5})) << "as SequenceMask makes it";
+  EXPECT_EQ(plan_of(section, {{2, 5}, {2, 1, 1, 5}}).outputs[0].shape, (Shape{2, 5}))
+      << "the shape that SequenceMask gives";
 }
 
 TEST(MatrixMultiplyLayer, SaysWhatDoesNotFit) {
@@ -62,7 +63,7 @@ TEST(MatrixMultiplyLayer, SaysWhatDoesNotFit) {
             "bottom/1: MatrixMultiply: 5 columns times 4 rows; the shapes are [4,5] and [4,2]");
 }
 
-TEST(LayerNormLayer, NormalisesTheLastDimension) {
+TEST(LayerNormLayer, NormalizesTheLastDimension) {
   const LayerPlan plan = plan_of(R"({"type": "LayerNorm"})", {{3, 4, 5}});
   EXPECT_EQ(plan.weights[0].shape, (Shape{5}));
   EXPECT_FALSE(plan.weights[0].penalised);

@@ -1,4 +1,4 @@
-// InnerProduct, FusedInnerProduct, MLP and MultiCross: the layers that are mostly weights.
+// InnerProduct, FusedInnerProduct, MLP and MultiCross.
 #include "support/layer_run.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(InnerProductLayer, IsAMatrixAndABias) {
   EXPECT_EQ(complaint_of(R"({"type": "InnerProduct"})", {{4, 6}}), ": InnerProduct needs the object \"fc_param\"");
 }
 
-TEST(FusedInnerProductLayer, EndsInReluUnlessToldOtherwise) {
+TEST(FusedInnerProductLayer, EndsInReluByDefault) {
   EXPECT_EQ(plan_of(R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}),
             "[4,3] | weights [6,3] bias [3]");
   check_layer({R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}});
@@ -27,7 +27,7 @@ TEST(FusedInnerProductLayer, EndsInReluUnlessToldOtherwise) {
   for (size_t i = 0; i < relu.out[0].size(); ++i) EXPECT_EQ(relu.out[0][i], std::max(0.0, none.out[0][i]));
 }
 
-TEST(FusedInnerProductLayer, TakesTheEmptyTensorsOfAChain) {
+TEST(FusedInnerProductLayer, AcceptsTheEmptyTensorsOfAChain) {
   const char* body = R"({"type": "FusedInnerProduct", "position": "Body", "fc_param": {"num_output": 3}})";
   EXPECT_EQ(plan_of(body, {{4, 6}, {0, 1}, {0, 1}, {0, 1}}), "[4,3] [0,1] [0,1] [0,1] | weights [6,3] bias [3]");
   check_layer({body, {{4, 6}, {0, 1}, {0, 1}, {0, 1}}});
@@ -70,13 +70,13 @@ TEST(MlpLayer, SaysWhatDoesNotFit) {
             "\"SiLU\", found \"Swish\"");
 }
 
-TEST(MultiCrossLayer, HasAVectorAndABiasALayer) {
+TEST(MultiCrossLayer, HasAVectorAndABiasPerLayer) {
   EXPECT_EQ(plan_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 2}})", {{4, 6}}),
             "[4,6] | weights_0 [1,6] bias_0 [1,6] weights_1 [1,6] bias_1 [1,6]");
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3}})", {{5, 6}}});
 }
 
-TEST(MultiCrossLayer, HasAMatrixOrTwoNarrowOnes) {
+TEST(MultiCrossLayer, HasAMatrixOrTwoOfLowRank) {
   EXPECT_EQ(plan_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "full_matrix": true}})", {{4, 6}}),
             "[4,6] | weights_0 [6,6] bias_0 [6]");
   EXPECT_EQ(plan_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2}})", {{4, 6}}),

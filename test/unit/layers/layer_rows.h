@@ -1,5 +1,5 @@
-// A layer under the operator harness: its plan's tensors made in a Rig, so that rows run it on every device, dtype and
-// layout.
+// A layer under the operator harness: a Rig holds the tensors of its plan, so that rows run it on every device, dtype
+// and layout.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace hctr::test {
 
 inline std::string output_name(size_t i) { return i == 0 ? "y" : cat("y", i); }
 
-/// The inputs are the Rig's of these names, the weights and state its inputs of their names in the plan; outputs are
+/// Inputs are the Rig's tensors of these names; weights and state are those of their names in the plan; outputs are
 /// "y", "y1", ...
 inline LayerIo io_of(Rig& t, const Layer& layer, const std::vector<std::string>& inputs, bool backward) {
   LayerIo io;
@@ -38,7 +38,7 @@ inline LayerIo io_of(Rig& t, const Layer& layer, const std::vector<std::string>&
   return io;
 }
 
-/// forward and backward of the layer with this section.
+/// Forward and backward of the layer with this section.
 inline void layer_under_test(OpTest& test, const std::string& section, const std::vector<std::string>& inputs) {
   Problems problems;
   const std::shared_ptr<Layer> layer = made(section, problems);

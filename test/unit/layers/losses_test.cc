@@ -53,7 +53,7 @@ TEST(LossLayers, HaveAPenaltyAndAWeight) {
     }
 }
 
-TEST(LossLayers, JudgeTheirPenalty) {
+TEST(LossLayers, ReportFieldsOfThePenaltyThatDoNotFit) {
   EXPECT_EQ(complaints(R"({"type": "CrossEntropyLoss", "lambda": 1})"),
             "/layers/1/lambda: lambda has no effect without \"regularizer\"\n");
   EXPECT_EQ(complaints(R"({"type": "CrossEntropyLoss", "regularizer": "L1"})"),

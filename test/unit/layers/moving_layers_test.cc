@@ -1,4 +1,4 @@
-// The layers that move elements and compute nothing.
+// The layers that only move elements.
 #include "support/layer_run.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(SliceLayer, GivesUncoveredColumnsNoGradient) {
   EXPECT_EQ(run.d_in[0], (std::vector<double>{0, run.d_out[0][0], run.d_out[0][1] + run.d_out[1][0], 0}));
 }
 
-TEST(SliceLayer, SumsMoreGradientsThanOneAdditionTakes) {
+TEST(SliceLayer, SumsMoreGradientsThanOneCallOfAddTakes) {
   std::string ranges;
   for (int i = 0; i < 300; ++i) ranges += cat(i ? ", " : "", "[0, 2]");
   const LayerRun run({cat(R"({"type": "Slice", "ranges": [)", ranges, "]}"), {{1, 2}}}, {});
@@ -92,7 +92,7 @@ TEST(ReshapeLayer, SaysWhatDoesNotFit) {
             "/time_step: has no meaning together with \"selected\"; keep one of them");
 }
 
-TEST(CastLayer, PassesEverythingOn) {
+TEST(CastLayer, IsTheIdentity) {
   check_layer({R"({"type": "Cast"})", {{4, 6}}});
   check_layer({R"({"type": "Cast"})", {{4, 6, 5}}});
 }
@@ -118,7 +118,7 @@ TEST(ScaleLayer, SaysWhatDoesNotFit) {
             "bottom: Scale takes a tensor of 2 dimensions, and this one has shape [4,6,2]; put a Reshape before it");
 }
 
-TEST(FusedReshapeConcatLayer, KeepsTheLastSlotApart) {
+TEST(FusedReshapeConcatLayer, HasTheLastSlotInAnOutputOfItsOwn) {
   EXPECT_EQ(plan_of(R"({"type": "FusedReshapeConcat"})", {{4, 3, 2}, {4, 3, 5}}), "[8,7] [4,7]");
   EXPECT_EQ(plan_of(R"({"type": "FusedReshapeConcatGeneral"})", {{4, 3, 2}, {4, 3, 5}}), "[12,7]");
   check_layer({R"({"type": "FusedReshapeConcat"})", {{4, 3, 2}, {4, 3, 5}}});
@@ -152,7 +152,7 @@ TEST(GatherLayer, TakesRowsInAnyOrder) {
             "/indices: names no row; at least one is needed");
 }
 
-TEST(ConcatLayer, PutsAnyNumberSideBySide) {
+TEST(ConcatLayer, ConcatenatesAnyNumber) {
   EXPECT_EQ(plan_of(R"({"type": "Concat"})", {{4, 6}, {4, 1}, {4, 2}, {4, 6}, {4, 1}, {4, 2}}), "[4,18]");
   EXPECT_EQ(plan_of(R"({"type": "Concat"})", {{4, 6}}), "[4,6]");
   EXPECT_EQ(plan_of(R"({"type": "Concat", "axis": 1})", {{4, 6, 5}, {4, 2, 5}}), "[4,8,5]");

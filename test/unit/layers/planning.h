@@ -1,4 +1,4 @@
-// Layers made from JSON, as a config would, and asked for their plans.
+// Layers made from JSON sections, and their plans.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace hctr::test {
 
-/// A layer from its section; what the schema complains about goes to `problems`.
+/// A layer from its section; what the schema reports goes to `problems`.
 inline std::unique_ptr<Layer> made(const std::string& section, Problems& problems) {
   const Json json = Json::parse(section, "test.json");
   const LayerType* type = find_layer_type(*json.find("type")->string());
@@ -20,7 +20,7 @@ inline std::unique_ptr<Layer> made(const std::string& section, Problems& problem
   return type->make(json, "/layers/1", "top", problems);
 }
 
-/// The plan for inputs of f32 and these shapes. The section is right.
+/// The plan for inputs of f32 and these shapes. The section must be valid.
 inline LayerPlan plan_of(const std::string& section, const std::vector<Shape>& shapes, DType dtype = DType::f32) {
   Problems problems;
   const std::unique_ptr<Layer> layer = made(section, problems);

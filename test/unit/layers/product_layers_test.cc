@@ -1,4 +1,4 @@
-// The layers that combine, reduce and weigh elements.
+// The layers that combine, reduce and weight elements.
 #include "support/layer_run.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(DotProductLayer, HasTheProductRuleWhereFactorsAreZero) {
   check_layer({R"({"type": "DotProduct"})", {{2, 3}, {2, 3}}, 0, 0});
 }
 
-TEST(DotProductLayer, WantsOneShape) {
+TEST(DotProductLayer, NeedsOneShape) {
   EXPECT_EQ(complaint_of(R"({"type": "DotProduct"})", {{5, 7}, {5, 8}}),
             "bottom/1: DotProduct takes tensors of one shape: the first has [5,7], this one [5,8]");
 }
@@ -88,7 +88,7 @@ TEST(ActivationLayers, HaveTheirFunctions) {
   EXPECT_EQ(complaint_of(R"({"type": "ELU"})", {{5, 7}}), ": ELU needs the object \"elu_param\"");
 }
 
-TEST(PReLULayer, LearnsASlopeForEachFeatureOrOne) {
+TEST(PReLULayer, HasASlopeForEachFeatureOrOne) {
   EXPECT_EQ(plan_of(R"({"type": "PReLU"})", {{6, 5}}), "[6,5] | alpha [1,5]");
   EXPECT_EQ(plan_of(R"({"type": "PReLU"})", {{6, 5, 3}}), "[6,5,3] | alpha [1,3]");
   EXPECT_EQ(plan_of(R"({"type": "PReLU", "prelu_param": {"shared": true}})", {{6, 5}}), "[6,5] | alpha [1,1]");

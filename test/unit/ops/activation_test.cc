@@ -10,7 +10,7 @@ namespace {
 
 using ops::Activation;
 
-/// The rows and runs that every activation has; `f` is the function as mathematics has it.
+/// The rows and runs of every activation; `f` is its mathematical definition.
 template <class F>
 void cases(Activation activation, F f, auto& test) {
   test.row("typical", {{"x", {64, 33}, -4, 4}});

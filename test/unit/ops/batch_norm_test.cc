@@ -76,7 +76,7 @@ OP_TEST(BatchNormOfABatchWithPadding) {
   state({.valid_samples = 41, .global_samples = 41, .loss_scale = 1});
   rounding(Rounding::sum);
   dense_only();
-  forward([](Rig& t) {  // no gradient check: dy is 0 in padding where a loss made it, and counts nothing here if not
+  forward([](Rig& t) {  // no gradient check: dy of a loss is 0 in padding, and other dy there are ignored
     forward_of(t);
     backward_of(t);
   });
@@ -98,7 +98,7 @@ OP_TEST(BatchNormOfStridedRows) {
   rounding(Rounding::sum);
 
   forward([](Rig& t) {
-    // What stands in two rows here is dense in the layer: it lies in memory of its own.
+    // Tensors of two rows are dense in the layer, which gives them memory of their own.
     const Tensor batch = t.scratch("batch", TensorSpec(t.dtype() == DType::f64 ? DType::f64 : DType::f32, {38}));
     const Tensor d_sums = t.out("sums_of_dy", {38}, Type::wide), sums = t.out("sums", {39}, Type::wide);
     const Tensor parts =
@@ -148,7 +148,7 @@ TEST(BatchNormOp, CountsTheRowsOfSamplesWhenASampleHasSeveral) {
   EXPECT_EQ(t.values("sums")[4], 9);
 }
 
-TEST(BatchNormOp, ABatchWithoutRowsLeavesTheRunningAverages) {
+TEST(BatchNormOp, ABatchWithoutRowsDoesNotChangeTheRunningAverages) {
   Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, inputs(4, 2), {.valid_samples = 0, .samples = 4}});
   t["mean"], t["var"], t["weight"];
   t.fetch();

@@ -1,4 +1,4 @@
-// Dice's statistics and their way back, where parts of a batch lie on several ranks and some rows are padding. Whole
+// Dice's statistics, forward and backward, for batches that are divided among ranks and have padding rows. Whole
 // batches: layer_rows_test.cc.
 #include "ops/dice.h"
 
@@ -50,7 +50,7 @@ OP_TEST(DiceOfABatchWithPadding) {
   state({.valid_samples = 41, .global_samples = 41, .loss_scale = 1});
   rounding(Rounding::sum);
   dense_only();
-  forward(run_dice);  // no gradient check: dy is 0 in padding where a loss made it, and counts nothing here if not
+  forward(run_dice);  // no gradient check: dy of a loss is 0 in padding, and other dy there are ignored
   expected([](const auto& t) {
     expect_mean_and_variance(t, 41);
     const std::vector<double> dx = t["d_x"];
@@ -66,8 +66,7 @@ TEST(DiceOp, ABatchWithoutRowsHasNoGradient) {
   EXPECT_EQ(t.values("d_x"), std::vector<double>(8, 0));
 }
 
-/// The calls of ranks that have some rows each, with what they sum added up between the calls, against those of one
-/// rank that has all.
+/// Ranks that have some rows each and sum their tensors between the calls, compared with one rank that has all rows.
 TEST(DiceOp, RanksThatAddTheirSumsHaveTheStatisticsAndGradientsOfTheWholeBatch) {
   const int64_t n = 5, rows = 30;
   const std::vector<int64_t> shares = {13, 0, 16, 1};
@@ -89,7 +88,7 @@ TEST(DiceOp, RanksThatAddTheirSumsHaveTheStatisticsAndGradientsOfTheWholeBatch) 
   for (const int64_t share : shares) ranks.push_back(std::make_unique<Rig>(setup(share)));
   whole["x"], whole["dy"];
   for (int64_t row = 0, r = 0, of_rank = 0; row < rows;
-       ++row, ++of_rank) {  // the rows of the whole batch, one rank after the other
+       ++row, ++of_rank) {  // the rows of the whole batch, rank by rank
     while (of_rank == shares[static_cast<size_t>(r)]) ++r, of_rank = 0;
     Rig& rank = *ranks[static_cast<size_t>(r)];
     for (const char* name : {"x", "dy"})

@@ -62,7 +62,7 @@ TEST(DropoutOp, MasksAreTheSameOnEveryDeviceAndType) {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) EXPECT_EQ(mask(kGpu, dtype), mask(kCpu, DType::f64));
 }
 
-TEST(DropoutOp, KeepsTheShareItShouldAndNotTheSameOnesInTheNextStep) {
+TEST(DropoutOp, KeepsTheRightFractionAndOtherElementsInTheNextStep) {
   const auto mask = [](float rate, int64_t step) {
     Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, {{"x", {1000, 100}, 1, 1}}, {.step = step}});
     ops::dropout(t.ctx, rate, kStream, t["x"], t.out("y", {1000, 100}));
@@ -83,7 +83,7 @@ TEST(DropoutOp, KeepsTheShareItShouldAndNotTheSameOnesInTheNextStep) {
 }
 
 TEST(DropoutOp, ALastBitDecidesExactlyAsTheUniformNumberDoes) {
-  // Rates that are multiples of 2^-24 and neighbours of such: u >= rate must hold for u == rate and not below.
+  // Rates that are multiples of 2^-24 and the floats next to them: u >= rate must hold for u == rate and not below.
   const StepState state{.step = 2};
   const uint32_t bits = random_bits(random_key(7, kStream), 2, 0);
   const float u = unit_float(bits);

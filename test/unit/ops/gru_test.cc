@@ -46,7 +46,7 @@ OP_TEST(GruStep) {
   });
 }
 
-// Its gradients against differences: test/unit/layers/gru_test.cc.
+// Gradients are compared with central differences in test/unit/layers/gru_test.cc.
 OP_TEST(GruStepBackward) {
   const auto sizes = [&](const char* name, int64_t batch, int64_t units) {
     row(name, {{"kept", {batch, 4 * units}, 0.1, 0.9, kWide},

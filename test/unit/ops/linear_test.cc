@@ -9,7 +9,7 @@ namespace {
 
 using ops::Transpose;
 
-/// op(a) op(b), by the definition.
+/// op(a) op(b) by definition.
 std::vector<double> product(const std::vector<double>& a, bool of_a, const std::vector<double>& b, bool of_b, size_t m,
                             size_t n, size_t k) {
   std::vector<double> c(m * n);

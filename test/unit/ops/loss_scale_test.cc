@@ -102,7 +102,7 @@ TEST(LossScaleOp, TheScaleKeepsItsBounds) {
   }
 }
 
-TEST(LossScaleOp, AnOverflowIsFoundWhereverItStandsAndPaddingDoesNotCount) {
+TEST(LossScaleOp, AnOverflowIsFoundInEveryElementAndPaddingIsIgnored) {
   constexpr int64_t kRows = 37, kColumns = 21, kStride = 24;
   const float infinity = std::numeric_limits<float>::infinity();
   for (const Device device : devices())
@@ -132,7 +132,7 @@ TEST(LossScaleOp, AnOverflowIsFoundWhereverItStandsAndPaddingDoesNotCount) {
           EXPECT_TRUE(found(row, column, value))
               << to_string(device) << " " << name_of(dtype) << " " << row << "," << column;
       EXPECT_FALSE(found(36, 22, infinity)) << "padding was read";
-      largest = 61440;  // every type holds it, and 60000 rounded
+      largest = 61440;  // every dtype represents it, and 60000 after rounding
       EXPECT_FALSE(found(17, 8, -61440)) << name_of(dtype);
       for (const float value : {65000.0f, -65000.0f, infinity, std::nanf("")})
         EXPECT_TRUE(found(17, 8, value)) << name_of(dtype) << " " << value;

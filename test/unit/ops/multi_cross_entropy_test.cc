@@ -28,7 +28,7 @@ void cases(auto& test, int32_t valid, int32_t all) {
   });
 }
 
-/// About a quarter of these labels is missing.
+/// About a quarter of the labels are missing.
 std::vector<Input> inputs(int64_t batch, int64_t labels) {
   return {{"logits", {batch, labels}, -8, 8}, {"label", {batch, labels}, -1, 1, Type::wide}};
 }

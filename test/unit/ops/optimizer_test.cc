@@ -56,7 +56,7 @@ class UpdateDense : public OpTest {
 };
 
 const bool kRegistered = [] {
-  static std::list<std::string> names;  // gtest gets them as they are here
+  static std::list<std::string> names;  // gtest keeps pointers to them
   for (const Optimizer& optimizer : every_rule()) {
     const auto same = std::count_if(names.begin(), names.end(), [&](const std::string& name) {
       return name.rfind("Update" + optimizer_type(optimizer.kind).name + "_", 0) == 0;
@@ -67,7 +67,7 @@ const bool kRegistered = [] {
   return true;
 }();
 
-/// Weights that take steps. `g` is what the loss scale has multiplied.
+/// Weights over several steps. `g` is the gradient times the loss scale.
 class DenseRun {
  public:
   DenseRun(Device device, const Optimizer& optimizer, const std::vector<float>& w)
@@ -136,7 +136,7 @@ TEST(OptimizerOp, EveryRuleFollowsItsPaperOverManySteps) {
       std::vector<PlainWeight> plain;
       for (const float w : start) plain.emplace_back(optimizer, static_cast<double>(w));
       for (int64_t t = 1; t <= 30; ++t) {
-        const float rate = 0.02f * static_cast<float>(1 + t % 3);  // a rate that changes moves no weight by itself
+        const float rate = 0.02f * static_cast<float>(1 + t % 3);  // a change of the rate alone moves no weight
         const std::vector<float> g = numbers(static_cast<uint64_t>(10 + t));
         run.step(g, rate);
         const std::vector<float> w = run.w();
@@ -185,7 +185,7 @@ TEST(OptimizerOp, ARateOfZeroMovesNoWeight) {
     }
 }
 
-TEST(OptimizerOp, AStepToSkipChangesNothing) {
+TEST(OptimizerOp, ASkippedStepChangesNothing) {
   const std::vector<float> overflow(77, INFINITY);
   for (const Device device : devices())
     for (const Optimizer& optimizer : every_rule()) {
@@ -194,11 +194,11 @@ TEST(OptimizerOp, AStepToSkipChangesNothing) {
       run.step(overflow, 0.1f, true);
       EXPECT_EQ(run.all(), without.all()) << name_of_rule(optimizer);
       for (DenseRun* each : {&run, &without}) each->step(numbers(3), 0.1f);
-      EXPECT_EQ(run.all(), without.all()) << name_of_rule(optimizer) << ": the count of updates has gone on";
+      EXPECT_EQ(run.all(), without.all()) << name_of_rule(optimizer) << ": the skipped step was counted as an update";
     }
 }
 
-TEST(OptimizerOp, ANumberThatIsNoneIsNotHidden) {
+TEST(OptimizerOp, NanGradientsGiveNanWeights) {
   for (const Device device : devices())
     for (const Optimizer& optimizer : every_rule()) {
       DenseRun run(device, optimizer, {0.0f, 1.0f});
@@ -220,11 +220,11 @@ TEST(OptimizerOp, FtrlStartsWhereAWeightIsAndHoldsZerosUntilTheirGradientsAddUp)
     held.step({4.0f}, 0.5f);  // z is 1.5, n 0.75
     EXPECT_FLOAT_EQ(held.w()[0], -0.25f * 0.5f / (1 + std::sqrt(0.75f)));
     for (int t = 0; t < 2; ++t) held.step({-4.0f}, 0.5f);
-    EXPECT_EQ(held.w()[0], 0.0f) << "gradients that take it back leave it at 0, not near it";
+    EXPECT_EQ(held.w()[0], 0.0f) << "gradients that cancel leave the weight at exactly 0";
   }
 }
 
-TEST(OptimizerOp, AGradientWhoseSquareIsNoNumberIsNoTrouble) {
+TEST(OptimizerOp, AGradientWhoseSquareUnderflowsIsHandled) {
   for (const Device device : devices())
     for (const Optimizer& optimizer : every_rule()) {
       DenseRun run(device, optimizer, {0.0f, 1.0f});

@@ -1,4 +1,4 @@
-// Rounding to two bytes: neighbours, chances, and what the random bits depend on.
+// Rounding to two bytes: adjacent values, probabilities, and what the random bits depend on.
 #include "ops/rounding.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ float value(uint32_t bits) {
   return static_cast<float>(number);
 }
 
-/// Bit patterns of finite magnitudes, some of every exponent, subnormals among them.
+/// Bit patterns of finite magnitudes, some of every exponent, including subnormals.
 template <class T>
 std::vector<uint32_t> patterns() {
   std::vector<uint32_t> out;
@@ -33,7 +33,7 @@ std::vector<uint32_t> patterns() {
   return out;
 }
 
-TYPED_TEST(Rounding, LeavesWhatTheTypeHoldsAsItIs) {
+TYPED_TEST(Rounding, DoesNotChangeRepresentableNumbers) {
   for (const uint32_t pattern : patterns<TypeParam>())
     for (const uint32_t sign : {0u, 0x8000u})
       for (const uint32_t bits : {0u, 1u, 0x7fffu, 0xffffu}) {
@@ -43,13 +43,14 @@ TYPED_TEST(Rounding, LeavesWhatTheTypeHoldsAsItIs) {
       }
 }
 
-TYPED_TEST(Rounding, GivesOneOfTheTwoNeighboursAndTheUpperOneAsOftenAsXIsNearIt) {
+TYPED_TEST(Rounding, GivesOneOfTheTwoAdjacentValuesWithTheRightProbability) {
   for (const uint32_t pattern : patterns<TypeParam>()) {
     const double low = value<TypeParam>(pattern), high = value<TypeParam>(pattern + 1);
     for (const double part : {0.25, 0.5, 0.8125})
       for (const float sign : {1.0f, -1.0f}) {
         const auto x = static_cast<float>(low + part * (high - low));
-        if (static_cast<double>(x) == low || static_cast<double>(x) == high) continue;  // less than a float's own step
+        if (static_cast<double>(x) == low || static_cast<double>(x) == high)
+          continue;  // closer than the spacing of floats
         const double chance = (static_cast<double>(x) - low) / (high - low);
         constexpr uint32_t kDraws = 1024;
         int64_t up = 0;
@@ -65,7 +66,7 @@ TYPED_TEST(Rounding, GivesOneOfTheTwoNeighboursAndTheUpperOneAsOftenAsXIsNearIt)
 }
 
 TYPED_TEST(Rounding, KeepsTheMean) {
-  // 0.1 and its like, many times over with drawn bits: the mean comes within 5 standard deviations of a fair coin's.
+  // 0.1 and similar numbers, rounded many times: the mean is within 5 standard deviations.
   const uint64_t key = random_key(5, stream_of("a test"));
   for (const float x : {0.1f, -0.0123f, 3.3e-6f, 777.77f, 1e-7f}) {
     const double below = static_cast<double>(static_cast<float>(rounded_at_random<TypeParam>(x, 0)));
@@ -84,7 +85,7 @@ TYPED_TEST(Rounding, KeepsTheMean) {
   }
 }
 
-TYPED_TEST(Rounding, StaysAtTheLargestAndLetsInfinitiesAndNanPass) {
+TYPED_TEST(Rounding, SaturatesAtTheLargestAndKeepsInfinitiesAndNan) {
   const float largest = kLargest<TypeParam>, infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(largest, value<TypeParam>(std::is_same_v<TypeParam, Half> ? 0x7bff : 0x7f7f));
   for (const float sign : {1.0f, -1.0f})
@@ -120,7 +121,7 @@ TEST(RowRoundingTest, EveryKeySlotUpdateArrayAndElementHasItsOwnBits) {
   EXPECT_EQ(static_cast<int64_t>(seen.size()), draws);
 }
 
-TEST(RowRoundingTest, AStretchIsDrawnAsEightByEight) {
+TEST(RowRoundingTest, ARangeIsDrawnEightByEight) {
   const RowRounding rounding{random_key(1, 2), -77, 25};
   for (const int64_t n : {1, 3, 4, 8, 17, 64, 200})
     for (int which = 0; which < 3; ++which) {
@@ -137,7 +138,7 @@ TEST(RowRoundingTest, TheBitsOfOneDrawDependNeitherOnEachOtherNorOnTheNext) {
   // 16 bits as numbers from -1 to 1, whose products have mean 0 and variance 1/9 where they are independent: 5 standard
   // deviations.
   const uint64_t table = random_key(5, stream_of("rounding:wide"));
-  constexpr int kNumbers = 24, kDraws = 20000;  // three draws side by side
+  constexpr int kNumbers = 24, kDraws = 20000;  // three draws
   std::vector<double> products(kNumbers * kNumbers), sums(kNumbers);
   for (int64_t row = 0; row < kDraws; ++row) {
     uint32_t bits[kNumbers];

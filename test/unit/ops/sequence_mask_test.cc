@@ -7,7 +7,7 @@ namespace {
 
 OP_TEST(SequenceMask) {
   row("typical", {{"from", {9, 1}, 0, 6}, {"to", {9, 1}, 0, 7}});
-  row("longer than there is room", {{"from", {4, 1}, 3, 30}, {"to", {4, 1}, 3, 30}});
+  row("longer than the mask", {{"from", {4, 1}, 3, 30}, {"to", {4, 1}, 3, 30}});
   row("no rows", {{"from", {0, 1}}, {"to", {0, 1}}});
   rounding(Rounding::none);
   forward([](Rig& t) { ops::sequence_mask(t.ctx, t["from"], t["to"], t.out("mask", {t["from"].rows(), 1, 5, 7})); });

@@ -33,7 +33,7 @@ OP_TEST(SoftmaxWithAMask) {
   backward([](Rig& t) { ops::softmax_backward(t.ctx, t.out("y", t["x"].shape()), t["mask"], t.d("y"), t.d("x")); });
   expected([](const auto& t) {
     const std::vector<double> x = t["x"], mask = t["mask"];
-    const auto four = [&](const char* name) {  // sizes with ones put in behind the first
+    const auto four = [&](const char* name) {  // shapes extended to four dimensions with ones after the first
       std::vector<size_t> sizes;
       for (int d = 0; d < t.rank(name); ++d) sizes.push_back(t.size(name, d));
       while (sizes.size() < 4) sizes.insert(sizes.begin() + 1, 1);

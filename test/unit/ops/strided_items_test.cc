@@ -43,7 +43,7 @@ OP_TEST(GatherSlots) {
   });
 }
 
-/// More indices than one launch takes, and one that alone fills more than a launch.
+/// More indices than fit into one launch, and one index that alone needs more than a launch.
 std::vector<int64_t> many_indices() {
   std::vector<int64_t> indices(1200, 1);
   for (int64_t i = 0; i < 700; ++i) indices.push_back(i * 7 % 900);
@@ -71,7 +71,7 @@ OP_TEST(CopyItems) {
   row("typical", {{"x", {12, 7}}});
   row("packs", {{"x", {12, 32}}});
   rounding(Rounding::none);
-  forward([](Rig& t) {  // rows in runs of 3 become slots; and each row twice
+  forward([](Rig& t) {  // runs of 3 rows become slots; and each row is repeated twice
     const int64_t width = t["x"].dim(1);
     ops::copy_items(t.ctx, StridedItems::runs_of_rows(t["x"], 3), StridedItems::slots_of(t.out("y", {4, 3, width}), 3));
     ops::copy_items(t.ctx, StridedItems::runs_of_rows(t["x"], 1).repeated(2),

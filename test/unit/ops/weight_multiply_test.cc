@@ -6,7 +6,7 @@
 namespace hctr::test {
 namespace {
 
-/// The weights come in one row, which is dense in every layout.
+/// The weights are one row, which is dense in every layout.
 void weight_multiply_cases(auto& test, int64_t slots, int64_t dim) {
   test.row("typical", {{"x", {70, slots}}, {"w", {1, slots * dim}}});
   test.row("one row", {{"x", {1, slots}}, {"w", {1, slots * dim}}});

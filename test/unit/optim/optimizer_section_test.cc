@@ -1,4 +1,4 @@
-// The optimizer section by the words that users write and the messages they see.
+// The optimizer section: what users write, and the messages they get.
 #include "optim/optimizer_section.h"
 
 #include <gtest/gtest.h>
@@ -127,7 +127,7 @@ TEST(OptimizerSection, ConstantsReachTheRule) {
   EXPECT_EQ(rule("Ftrl", R"("ftrl_hparam": {"learning_rate": 1})").beta, 1);
 }
 
-TEST(OptimizerSection, ConstantsWithoutADefaultAreAskedFor) {
+TEST(OptimizerSection, ConstantsWithoutADefaultAreRequired) {
   for (const Example& e : examples()) {
     const Read r = read(cat(R"({"type": ")", e.type, "\", \"", e.object, "\": {}}"));
     EXPECT_EQ(r.problems.errors().at(0).message, cat(e.object, " needs \"learning_rate\": step size, lr"));
@@ -180,7 +180,7 @@ TEST(OptimizerSection, OlderSpellings) {
       << "a rate of 0 is a rate";
 }
 
-TEST(OptimizerSection, UnknownWordsAreAnsweredWithThoseThereAre) {
+TEST(OptimizerSection, MessagesForUnknownWordsListTheValidOnes) {
   EXPECT_EQ(read(R"({"type": "Adagrad", "adagrad_hparam": {"learning_rate": 1}})").problems.errors().at(0).message,
             "expected \"Adam\", \"AdamW\", \"SGD\", \"MomentumSGD\", \"Nesterov\", \"AdaGrad\", \"RMSProp\" or "
             "\"Ftrl\"; did you mean "
