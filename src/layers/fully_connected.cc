@@ -28,11 +28,12 @@ ops::Activation function_of(StageActivation word) {
 
 }  // namespace
 
-const std::vector<std::pair<std::string, StageActivation>>& EnumWords<StageActivation>::table() {
-  static const std::vector<std::pair<std::string, StageActivation>> words = {
-      {"None", StageActivation::none},       {"Relu", StageActivation::relu}, {"ReLU", StageActivation::relu},
-      {"Sigmoid", StageActivation::sigmoid}, {"Tanh", StageActivation::tanh}, {"GELU", StageActivation::gelu},
-      {"SiLU", StageActivation::silu}};
+template <>
+const Words<StageActivation>& EnumWords<StageActivation>::table() {
+  static const Words<StageActivation> words = {{"None", StageActivation::none}, {"Relu", StageActivation::relu},
+                                               {"ReLU", StageActivation::relu}, {"Sigmoid", StageActivation::sigmoid},
+                                               {"Tanh", StageActivation::tanh}, {"GELU", StageActivation::gelu},
+                                               {"SiLU", StageActivation::silu}};
   return words;
 }
 

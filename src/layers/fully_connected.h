@@ -13,9 +13,7 @@ namespace hctr {
 /// The activation of a stage; "None" is the identity.
 enum class StageActivation { none, relu, sigmoid, tanh, gelu, silu };
 template <>
-struct EnumWords<StageActivation> {
-  static const std::vector<std::pair<std::string, StageActivation>>& table();
-};
+const Words<StageActivation>& EnumWords<StageActivation>::table();
 
 struct FullyConnected {
   int64_t num_output = 0;

@@ -7,11 +7,12 @@
 
 namespace hctr {
 
-const std::vector<std::pair<std::string, Initializer>>& EnumWords<Initializer>::table() {
-  static const std::vector<std::pair<std::string, Initializer>> words = {{"Uniform", Initializer::uniform},
-                                                                         {"XavierNorm", Initializer::xavier_norm},
-                                                                         {"XavierUniform", Initializer::xavier_uniform},
-                                                                         {"Zero", Initializer::zero}};
+template <>
+const Words<Initializer>& EnumWords<Initializer>::table() {
+  static const Words<Initializer> words = {{"Uniform", Initializer::uniform},
+                                           {"XavierNorm", Initializer::xavier_norm},
+                                           {"XavierUniform", Initializer::xavier_uniform},
+                                           {"Zero", Initializer::zero}};
   return words;
 }
 

@@ -12,9 +12,7 @@ namespace hctr {
 /// The words a config may use. `by_default` is each layer's own rule and has no word.
 enum class Initializer { by_default, uniform, xavier_norm, xavier_uniform, zero };
 template <>
-struct EnumWords<Initializer> {
-  static const std::vector<std::pair<std::string, Initializer>>& table();
-};
+const Words<Initializer>& EnumWords<Initializer>::table();
 
 /// A distribution: normal with standard deviation `scale`, uniform on [-scale, scale), or the constant `scale`.
 struct InitialValues {

@@ -4,11 +4,10 @@
 
 namespace hctr {
 
-const std::vector<std::pair<std::string, LossLayer::Regularizer::Kind>>&
-EnumWords<LossLayer::Regularizer::Kind>::table() {
+template <>
+const Words<LossLayer::Regularizer::Kind>& EnumWords<LossLayer::Regularizer::Kind>::table() {
   using Penalty = LossLayer::Regularizer::Kind;
-  static const std::vector<std::pair<std::string, Penalty>> words = {
-      {"L1", Penalty::l1}, {"L2", Penalty::l2}, {"None", Penalty::none}};
+  static const Words<Penalty> words = {{"L1", Penalty::l1}, {"L2", Penalty::l2}, {"None", Penalty::none}};
   return words;
 }
 

@@ -9,9 +9,7 @@
 namespace hctr {
 
 template <>
-struct EnumWords<LossLayer::Regularizer::Kind> {
-  static const std::vector<std::pair<std::string, LossLayer::Regularizer::Kind>>& table();
-};
+const Words<LossLayer::Regularizer::Kind>& EnumWords<LossLayer::Regularizer::Kind>::table();
 
 struct LossParams {
   LossLayer::Regularizer::Kind penalty = LossLayer::Regularizer::Kind::none;

@@ -11,16 +11,14 @@ namespace hctr {
 /// more tops, Body and Tail three more bottoms: buffers of the original's kernels, which are unused here.
 enum class ChainPosition { none, head, body, tail, isolated };
 template <>
-struct EnumWords<ChainPosition> {
-  static const std::vector<std::pair<std::string, ChainPosition>>& table() {
-    static const std::vector<std::pair<std::string, ChainPosition>> words = {{"None", ChainPosition::none},
-                                                                             {"Head", ChainPosition::head},
-                                                                             {"Body", ChainPosition::body},
-                                                                             {"Tail", ChainPosition::tail},
-                                                                             {"Isolated", ChainPosition::isolated}};
-    return words;
-  }
-};
+const Words<ChainPosition>& EnumWords<ChainPosition>::table() {
+  static const Words<ChainPosition> words = {{"None", ChainPosition::none},
+                                             {"Head", ChainPosition::head},
+                                             {"Body", ChainPosition::body},
+                                             {"Tail", ChainPosition::tail},
+                                             {"Isolated", ChainPosition::isolated}};
+  return words;
+}
 
 namespace {
 

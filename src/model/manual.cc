@@ -57,9 +57,9 @@ std::string entry(const MetricType& type) {
 }
 
 std::string entry(const FormatType& type) {
-  const std::vector<std::string> others(type.words.begin() + 1, type.words.end());
-  return cat("## ", type.words[0], "\n\nA data format, named ", names_of(type.words[0], others),
-             " in the Data layer. `source` is ", type.source_text, ".\n");
+  const std::string name(type.format.name);
+  return cat("## ", name, "\n\nA data format, named ", names_of(name, type.aliases), " in the Data layer. `source` is ",
+             type.source_text, ".\n");
 }
 
 std::string metrics_entry() {
@@ -131,11 +131,12 @@ std::vector<Entry> entries() {
   for (const auto& [name, text] : sections()) all.push_back({{name}, [text] { return text; }});
   for (const LayerType& type : layer_catalog()) all.push_back({{type.name()}, [&type] { return entry(type); }});
   for (const OptimizerType& type : optimizer_catalog()) all.push_back({{type.name}, [&type] { return entry(type); }});
-  for (const MetricType& type : metric_types()) {
-    all.push_back({{type.name}, [&type] { return entry(type); }});
+  const auto add_with_aliases = [&all](const auto& name, const auto& type) {
+    all.push_back({{std::string(name)}, [&type] { return entry(type); }});
     all.back().names.insert(all.back().names.end(), type.aliases.begin(), type.aliases.end());
-  }
-  for (const FormatType& type : format_types()) all.push_back({type.words, [&type] { return entry(type); }});
+  };
+  for (const MetricType& type : metric_types()) add_with_aliases(type.name, type);
+  for (const FormatType& type : format_types()) add_with_aliases(type.format.name, type);
   return all;
 }
 
