@@ -134,7 +134,7 @@ LayerType gru() {
           .need("SeqLength", &P::sequence, "steps of a sequence", count_from(1))
           .need("vector_size", &P::vector_size, "numbers of each step of x", count_from(1))
           .opt("weight_init", &P::weight_init, "initial values of W and R; left out: XavierUniform")
-          .opt("bias_init", &P::bias_init, "how b starts; left out: Zero")
+          .opt("bias_init", &P::bias_init, "initial values of b; left out: Zero")
           .ignored("batchsize", "the tensor's shape gives the number of sequences"));
 }
 

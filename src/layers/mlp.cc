@@ -147,7 +147,7 @@ Schema<WidthParams> width_schema(const char* title, const char* nested) {
   using P = WidthParams;
   return Schema<P>(title, nested)
       .need("num_output", &P::num_output, "columns of y", count_from(1))
-      .opt("weight_init", &P::weight_init, "how W starts; left out: XavierNorm")
+      .opt("weight_init", &P::weight_init, "initial values of W; left out: XavierNorm")
       .opt("bias_init", &P::bias_init, "initial values of b; left out: normal with variance 1 / num_output");
 }
 
@@ -198,7 +198,7 @@ LayerType mlp() {
           .opt("activation", &P::activation, "f of every stage")
           .opt("activations", &P::activations, "f of each stage; wins over activation")
           .opt("use_bias", &P::use_bias, "false: no b")
-          .opt("weight_init", &P::weight_init, "how each W starts; left out: XavierNorm")
+          .opt("weight_init", &P::weight_init, "initial values of each W; left out: XavierNorm")
           .opt("bias_init", &P::bias_init, "initial values of each b; left out: normal with variance 1 / columns")
           .together(check_mlp));
 }

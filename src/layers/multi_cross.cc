@@ -147,7 +147,7 @@ LayerType multi_cross() {
                "matrices of this rank: U_l [d, projection_dim], V_l [projection_dim, d]; 0: vectors w_l", count_from(0))
           .opt("full_matrix", &P::full_matrix, "whole matrices W_l [d, d]")
           .opt("weight_init", &P::weight_init, "initial values of weights; left out: XavierUniform")
-          .opt("bias_init", &P::bias_init, "how b_l start; left out: Zero")
+          .opt("bias_init", &P::bias_init, "initial values of b_l; left out: Zero")
           .together(check_together));
 }
 

@@ -55,7 +55,7 @@ LayerType named(const char* name) {
       Schema<P>(name)
           .need("weight_dims", &P::weight_dims, "[slots, dim]: columns of x, and length of the vector for each",
                 count_from(1))
-          .opt("weight_init", &P::weight_init, "how W starts; left out: XavierUniform")
+          .opt("weight_init", &P::weight_init, "initial values of W; left out: XavierUniform")
           .together(check_together));
 }
 
