@@ -64,25 +64,25 @@ inline std::string sparse_model_name(const std::string& prefix, int64_t embeddin
   return prefix + std::to_string(embedding) + "_sparse_" + std::to_string(iteration) + ".model";
 }
 
-// ---- Marks of a table's rows (ours): <sparse model file>.marks
+// ---- Access statistics of a table's rows (ours): <sparse model file>.marks
 // --------------------------------------------------------
 //
-//   file = head RowMark[rows]; where the table notes of its rows when their keys came last, or how often. Sorted by
+//   file = head RowAccess[rows]; where the table notes of its rows when their keys came last, or how often. Sorted by
 //   (slot, key), as this program writes the model file. head = {"schema": 1, "steps": n, "rows": n, "marks":
-//   ["last_seen", "occurrences"]} as a line of kMarksHeadBytes, filled up with spaces. "steps": training steps that the
-//   marks have counted; "marks": which of the two there are, the other one is 0
+//   ["last_seen", "occurrences"]} as a line of kAccessStatsHeadBytes, filled up with spaces. "steps": training steps that the
+//   statistics have counted; "marks": which of the two there are, the other one is 0
 
-struct RowMark {
+struct RowAccess {
   int64_t key = 0;
   int32_t slot = 0;          ///< 0 where rows belong to keys alone
   uint32_t last_seen = 0;    ///< the step, counted from 0 and modulo 2^32, of the last batch that held the key
   uint64_t occurrences = 0;  ///< of the key in all batches since it has its row; stays at 2^32 - 1
 };
-static_assert(sizeof(RowMark) == 24);
+static_assert(sizeof(RowAccess) == 24);
 
-inline constexpr int64_t kMarksSchema = 1;
-inline constexpr size_t kMarksHeadBytes = 256;
-inline constexpr const char* kMarksEnding = ".marks";
+inline constexpr int64_t kAccessStatsSchema = 1;
+inline constexpr size_t kAccessStatsHeadBytes = 256;
+inline constexpr const char* kAccessStatsEnding = ".marks";
 
 // ---- Truth of a generated data set (ours): <eval_source>.truth.json ------------------------------------------------
 //

@@ -17,16 +17,16 @@ Admission::Admission(Runtime& runtime, const TableSpec& spec, int batches_ahead)
   if (policy_.min_count > 1) {
     candidates_ = std::make_unique<RowStore>(runtime, candidate_spec(spec), std::max<int64_t>(spec.key_capacity, 1),
                                              batches_ahead);
-    rule_.occurrences = candidates_->marks().occurrences;
+    rule_.occurrences = candidates_->access_stats().occurrences;
     rule_.min_count = static_cast<uint32_t>(policy_.min_count);
   }
   rule_.random_key = random_key(runtime.options().seed, stream_of("admission:" + spec.name));
   rule_.threshold = ops::AdmissionRule::threshold_of(policy_.admit_probability);
   rule_.order = {spec.batch, spec.rank, spec.ranks};
-  take_memory(spec);
+  allocate(spec);
 }
 
-void Admission::take_memory(const TableSpec& spec) {
+void Admission::allocate(const TableSpec& spec) {
   const int64_t keys = std::max<int64_t>(spec.key_capacity, 1);
   const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
   const auto bytes = [&](size_t count) { return words(static_cast<int64_t>(count / sizeof(int32_t)) + 1); };
@@ -72,11 +72,11 @@ void Admission::find_or_admit(Context& ctx, const ops::HashIndex& table, ops::Ke
   ops::select_keys(ctx, batch, wanted_, unknown_, scratch_);
   if (candidates_) {
     ops::index_insert(ctx, candidates_->index(), unknown, candidate_rows_);
-    ops::count_rows(ctx, unknown, candidate_rows_, candidates_->marks());
+    ops::record_access_by_key(ctx, unknown, candidate_rows_, candidates_->access_stats());
     ops::index_close_batch(ctx, candidates_->index(), candidates_after_, candidates_->host_word());
   }
   ops::admit_keys(ctx, batch, unknown_, candidate_rows_, rule_, device_gate(), wanted_);
-  if (candidates_) ops::forget_admitted(ctx, unknown, candidate_rows_, wanted_, candidates_->marks().occurrences);
+  if (candidates_) ops::forget_admitted(ctx, unknown, candidate_rows_, wanted_, candidates_->access_stats().occurrences);
   ops::select_keys(ctx, unknown, wanted_, admitted_, scratch_);
   ops::index_insert(ctx, table, admitted, found_);
 

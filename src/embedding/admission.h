@@ -43,7 +43,7 @@ class Admission {
 
  private:
   ops::GateState* device_gate() const { return reinterpret_cast<ops::GateState*>(device_gate_.data()); }
-  void take_memory(const TableSpec&);
+  void allocate(const TableSpec&);
 
   Runtime& runtime_;
   RowPolicy policy_;

@@ -32,7 +32,7 @@ TableSpec replicated_slots_spec(const TableSpec& whole, const Placement& placeme
   HCTR_EXPECT(!whole.direct.empty() && whole.identity_by_slot, "table '", whole.name,
               "': slots on every rank, whose keys are not known");
   TableSpec spec = whole;
-  spec.direct = keys_on_every_rank(whole.direct, placement);
+  spec.direct = replicated_keys(whole.direct, placement);
   return spec;
 }
 

@@ -34,12 +34,12 @@ DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, con
   return keys;
 }
 
-DirectKeys keys_on_every_rank(const DirectKeys& all, const Placement& placement) {
+DirectKeys replicated_keys(const DirectKeys& all, const Placement& placement) {
   DirectKeys keys;
   keys.by_slot = all.by_slot;
   int64_t base = 0;
   for (size_t s = 0; s < all.first.size(); s += static_cast<size_t>(all.pieces)) {
-    const bool here = placement.on_every_rank(static_cast<int64_t>(s));
+    const bool here = placement.replicated(static_cast<int64_t>(s));
     keys.first.push_back(all.first[s]);
     keys.size.push_back(all.size[s]);
     keys.spans.push_back({all.first[s], here ? all.size[s] : 0, base, here ? 1 : ops::KeySpan::kElsewhere});

@@ -31,8 +31,8 @@ struct DirectKeys {
 };
 
 /// Of this table's slots those that every rank has, for the table of these: the others' keys have no row there and are
-/// no strays.
-DirectKeys keys_on_every_rank(const DirectKeys&, const Placement&);
+/// no out_of_range.
+DirectKeys replicated_keys(const DirectKeys&, const Placement&);
 
 DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement&, int64_t rank,
                        int64_t first_key = 0);

@@ -11,25 +11,25 @@ namespace {
 /// A rank that is alone: nothing stands between it and its table.
 class WholeEmbedding : public Embedding {
  public:
-  WholeEmbedding(Runtime& runtime, const TableSpec& spec, int ring_slots) : table_(runtime, spec, ring_slots) {}
+  WholeEmbedding(Runtime& runtime, const TableSpec& spec, int ring_size) : table_(runtime, spec, ring_size) {}
 
-  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override {
-    table_.prepare(ctx, slot, keys, offsets);
+  void prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
+    table_.prepare(ctx, buffer, keys, offsets);
   }
   void send_vectors(Context&, int) override {}
   void fill_local_vectors(Context&, int, Tensor) override {}
-  void forward(Context& ctx, int slot, Tensor y) override { table_.forward(ctx, slot, y); }
+  void forward(Context& ctx, int buffer, Tensor y) override { table_.forward(ctx, buffer, y); }
   void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override {
     ops::find_overflow(ctx, dy, search);
   }
-  void receive_gradients(Context& ctx, int slot, Tensor dy) override { table_.sum_long_runs(ctx, slot, dy); }
-  void update(Context& ctx, int slot, Tensor dy) override { table_.update(ctx, slot, dy); }
+  void receive_gradients(Context& ctx, int buffer, Tensor dy) override { table_.sum_long_runs(ctx, buffer, dy); }
+  void update(Context& ctx, int buffer, Tensor dy) override { table_.update(ctx, buffer, dy); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { table_.lookup(ctx, keys, offsets, y); }
   const TableSpec& spec() const override { return table_.spec(); }
   int64_t rows() override { return table_.rows(); }
   std::map<std::string, int64_t> counts() override { return table_.counts(); }
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override {
-    table_.export_rows(with_states, take);
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override {
+    table_.export_rows(with_states, sink);
   }
   void import_rows(const RowBlock& rows) override { table_.import_rows(rows); }
 
@@ -43,15 +43,15 @@ class WholeEmbedding : public Embedding {
 }  // namespace
 
 std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, Placement placement,
-                                          const TableSpec& spec, int ring_slots, const EmbeddingOutputs& outputs) {
-  if (comm.size() == 1) return std::make_unique<WholeEmbedding>(runtime, spec, ring_slots);
+                                          const TableSpec& spec, int ring_size, const EmbeddingOutputs& outputs) {
+  if (comm.size() == 1) return std::make_unique<WholeEmbedding>(runtime, spec, ring_size);
   if (spec.replication.of == Replication::Of::all)
-    return std::make_unique<ReplicatedEmbedding>(runtime, comm, spec, ring_slots);
+    return std::make_unique<ReplicatedEmbedding>(runtime, comm, spec, ring_size);
   if (spec.replication.of == Replication::Of::frequent)
-    return std::make_unique<HybridEmbedding>(runtime, comm, std::move(placement), spec, ring_slots, outputs);
-  if (placement.some_on_every_rank())
-    return std::make_unique<MixedEmbedding>(runtime, comm, placement, spec, ring_slots, outputs);
-  return std::make_unique<ShardedEmbedding>(runtime, comm, std::move(placement), spec, ring_slots, outputs);
+    return std::make_unique<HybridEmbedding>(runtime, comm, std::move(placement), spec, ring_size, outputs);
+  if (placement.some_replicated())
+    return std::make_unique<MixedEmbedding>(runtime, comm, placement, spec, ring_size, outputs);
+  return std::make_unique<ShardedEmbedding>(runtime, comm, std::move(placement), spec, ring_size, outputs);
 }
 
 }  // namespace hctr

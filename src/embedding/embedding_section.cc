@@ -399,7 +399,7 @@ int64_t EmbeddingSection::stated_rows(int64_t rank, const Placement& place) cons
 
 TableSpec EmbeddingSection::table_spec(const TableSpecInputs& in) const {
   const OptimizerSection& own = optimizer ? *optimizer : in.optimizer;
-  const bool everywhere = in.placement.everywhere(in.ranks);
+  const bool everywhere = in.placement.replicated_on(in.ranks);
   TableSpec spec;
   spec.name = top();
   spec.rank = in.rank;

@@ -11,22 +11,22 @@ namespace hctr {
 Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placement, const Shape& shape, int ring)
     : comm_(comm), shape_(shape), pieces_(placement.pieces), piece_dim_(shape.dim / placement.pieces) {
   place_columns(placement);
-  const ops::OwnerBlock& own = owners_[static_cast<size_t>(comm.rank())];
-  const int64_t own_words = ops::OwnerBlock::offset_words(owned(), shape.samples) + most_keys(own),
+  const ops::OwnerKeys& own = owners_[static_cast<size_t>(comm.rank())];
+  const int64_t own_words = ops::OwnerKeys::offset_words(owned(), shape.samples) + most_keys(own),
                 bags = static_cast<int64_t>(columns_.size()) * shape.samples;
   const auto words = [&](DType dtype, int64_t count) { return arena_.add(TensorSpec(dtype, {count})); };
   for (int s = 0; s < ring; ++s)
-    of_slot_.push_back({words(DType::i32, owned() * owned_samples() + 1), words(DType::i64, owned_key_capacity()),
+    batches_.push_back({words(DType::i32, owned() * owned_samples() + 1), words(DType::i64, owned_key_capacity()),
                         words(DType::i32, bags / 4 + 1)});
   sent_ = words(DType::i64, words_);
   received_ = words(DType::i64, comm.size() * own_words);
-  const size_t scratch = std::max(ops::key_blocks_scratch_bytes(runtime.device(), bags),
-                                  ops::key_blocks_scratch_bytes(runtime.device(), owned() * owned_samples()));
+  const size_t scratch = std::max(ops::key_split_scratch_bytes(runtime.device(), bags),
+                                  ops::key_split_scratch_bytes(runtime.device(), owned() * owned_samples()));
   scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
   arena_.build(runtime.device());
   make_exchanges(runtime);
   list_columns(runtime);
-  list_places(runtime);
+  list_addresses(runtime);
 }
 
 /// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled. Each piece of one is
@@ -43,19 +43,19 @@ void Exchange::place_columns(const Placement& placement) {
     return column_slots_[static_cast<size_t>(c / pieces_)] * pieces_ + c % pieces_;
   };
   for (int32_t r = 0; r < comm_.size(); ++r) {
-    ops::OwnerBlock block{static_cast<int32_t>(columns_.size()), 0, words_, 0};
+    ops::OwnerKeys owner{static_cast<int32_t>(columns_.size()), 0, words_, 0};
     for (int32_t c = 0; c < all; ++c) {
       const int64_t slot = slot_of(c);
       if (!placement.holds(r, slot)) continue;
-      at_owners_[static_cast<size_t>(c)].push_back({r, block.count++});
+      at_owners_[static_cast<size_t>(c)].push_back({r, owner.count++});
       columns_.push_back({static_cast<int32_t>(c / pieces_), r, placement.spread(slot) ? comm_.size() : 1});
       if (r != comm_.rank()) continue;
       owned_slots_.push_back(static_cast<int32_t>(slot));
       owned_columns_.push_back(c);
     }
-    block.keys = block.begin + ops::OwnerBlock::offset_words(block.count, shape_.samples);
-    words_ = block.keys + most_keys(block);
-    owners_.push_back(block);
+    owner.keys = owner.begin + ops::OwnerKeys::offset_words(owner.count, shape_.samples);
+    words_ = owner.keys + most_keys(owner);
+    owners_.push_back(owner);
   }
   const int64_t bags = owned() * owned_samples(), most = std::numeric_limits<int32_t>::max() - 1;
   if (owned_key_capacity() > most || bags > most)
@@ -65,9 +65,9 @@ void Exchange::place_columns(const Placement& placement) {
   owners_are_alike_ = static_cast<int64_t>(columns_.size()) == int64_t{all} * comm_.size();
 }
 
-int64_t Exchange::most_keys(const ops::OwnerBlock& block) const {
+int64_t Exchange::most_keys(const ops::OwnerKeys& owner) const {
   int64_t of_sample = 0;
-  for (int32_t c = block.first; c < block.first + block.count; ++c)
+  for (int32_t c = owner.first; c < owner.first + owner.count; ++c)
     of_sample += shape_.pooled() ? shape_.slot_keys[static_cast<size_t>(columns_[static_cast<size_t>(c)].column)] : 1;
   return std::min(of_sample * shape_.samples, shape_.key_capacity * pieces_);
 }
@@ -85,7 +85,7 @@ bool Exchange::one_key_each() const {
 bool Exchange::may_be_written_by_owners() const {
   if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
   if (one_key_each()) return true;
-  if (shape_.also == AlsoInVectors::keys ||
+  if (shape_.replicated == ReplicatedPart::keys ||
       (shape_.combiner != ops::Combiner::sum && shape_.combiner != ops::Combiner::none))
     return false;
   return std::all_of(at_owners_.begin(), at_owners_.end(), [](const auto& owners) { return owners.size() <= 1; });
@@ -109,13 +109,13 @@ std::byte* Exchange::own_vectors() const {
 void Exchange::make_exchanges(Runtime& runtime) {
   const auto rank = static_cast<size_t>(comm_.rank());
   RankRanges of_owners, of_ranks = RankRanges::equal(comm_.size(), owned() * shape_.samples * piece_dim_);
-  for (const ops::OwnerBlock& block : owners_)
-    of_owners.add(block.first * shape_.samples * piece_dim_, block.count * shape_.samples * piece_dim_);
+  for (const ops::OwnerKeys& owner : owners_)
+    of_owners.add(owner.first * shape_.samples * piece_dim_, owner.count * shape_.samples * piece_dim_);
   const auto without_own = [rank](RankRanges parts) {
     parts.count[rank] = 0;
     return parts;
   };
-  const auto room = [&](int64_t vectors) {
+  const auto allocate = [&](int64_t vectors) {
     return Buffer(runtime.device(), static_cast<size_t>(std::max<int64_t>(1, vectors)) * vector_bytes());
   };
   const int64_t for_samples = static_cast<int64_t>(columns_.size()) * shape_.samples;
@@ -125,16 +125,16 @@ void Exchange::make_exchanges(Runtime& runtime) {
     to_samples_ = comm_.make_peer_exchange({*shape_.y, RankRanges::equal(comm_.size(), 0)});
   }
   straight_ = to_samples_ != nullptr;
-  if (!straight_ || shape_.gradients) of_owned_ = room(owned() * owned_samples());
+  if (!straight_ || shape_.gradients) of_owned_ = allocate(owned() * owned_samples());
   if (!straight_) {
-    of_samples_ = room(for_samples);
+    of_samples_ = allocate(for_samples);
     to_samples_ =
         comm_.make_peer_exchange({samples_memory(), without_own(of_owners), owners_memory(), without_own(of_ranks)});
   }
   if (!shape_.gradients) return;
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks});
   if (to_owners_) return;
-  if (!of_samples_) of_samples_ = room(for_samples);
+  if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
     of_owners.begin.assign(of_owners.begin.size(), 0);  // one part, for this rank too
   else
@@ -151,44 +151,44 @@ const T* Exchange::put(Runtime& runtime, const std::vector<T>& values) {
 }
 
 void Exchange::list_columns(Runtime& runtime) {
-  key_blocks_.ranks = comm_.size();
-  key_blocks_.count = static_cast<int32_t>(columns_.size());
-  key_blocks_.columns = put(runtime, columns_);
-  key_blocks_.owners = put(runtime, owners_);
-  if (!shape_.pooled()) places_ = {put(runtime, first_of_slot_), put(runtime, column_slots_)};
+  key_split_.ranks = comm_.size();
+  key_split_.count = static_cast<int32_t>(columns_.size());
+  key_split_.columns = put(runtime, columns_);
+  key_split_.owners = put(runtime, owners_);
+  if (!shape_.pooled()) columns_of_slots_ = {put(runtime, first_of_slot_), put(runtime, column_slots_)};
 }
 
 /// Where vectors are read and written: those that come and gradients that leave, by column; and those that leave, by
 /// rank.
-void Exchange::list_places(Runtime& runtime) {
-  const auto blocks_of = [&](bool remote, const uint32_t* aborted, const auto& places_of) {
-    ops::VectorBlocks blocks{.memory = {.dtype = shape_.dtype, .remote = remote, .aborted = aborted},
+void Exchange::list_addresses(Runtime& runtime) {
+  const auto vectors_at = [&](bool remote, const uint32_t* aborted, const auto& addresses_of) {
+    ops::OwnerVectors owners{.memory = {.dtype = shape_.dtype, .remote = remote, .aborted = aborted},
                              .columns = static_cast<int64_t>(at_owners_.size()),
                              .pieces = pieces_};
     std::vector<int32_t> first = {0};
-    std::vector<ops::RemoteColumn> places;
+    std::vector<ops::RemoteColumn> remote_columns;
     for (size_t c = 0; c < at_owners_.size(); ++c) {
-      for (const ops::RemoteColumn& place : places_of(c)) {
-        blocks.memory.align(reinterpret_cast<uintptr_t>(place.vector));
-        places.push_back(place);
+      for (const ops::RemoteColumn& column : addresses_of(c)) {
+        owners.memory.align(reinterpret_cast<uintptr_t>(column.vector));
+        remote_columns.push_back(column);
       }
-      first.push_back(static_cast<int32_t>(places.size()));
+      first.push_back(static_cast<int32_t>(remote_columns.size()));
     }
-    blocks.memory.align(vector_bytes());
-    blocks.first = put(runtime, first);
-    blocks.remote_columns = put(runtime, places);
-    return blocks;
+    owners.memory.align(vector_bytes());
+    owners.first = put(runtime, first);
+    owners.remote_columns = put(runtime, remote_columns);
+    return owners;
   };
   /// begin(owner): of its part.
   const auto at_each_owner = [&](size_t c, const auto& begin) {
-    std::vector<ops::RemoteColumn> places;
+    std::vector<ops::RemoteColumn> remote_columns;
     for (const AtOwner& at : at_owners_[c]) {
-      const ops::OwnerBlock& block = owners_[static_cast<size_t>(at.owner)];
+      const ops::OwnerKeys& owner = owners_[static_cast<size_t>(at.owner)];
       std::byte* part = begin(at.owner);
-      places.push_back({part ? part + static_cast<size_t>(at.column) * vector_bytes() : nullptr, block.count,
-                        block.first * shape_.samples + at.column});
+      remote_columns.push_back({part ? part + static_cast<size_t>(at.column) * vector_bytes() : nullptr, owner.count,
+                                owner.first * shape_.samples + at.column});
     }
-    return places;
+    return remote_columns;
   };
   const auto come_to = [&](int32_t owner) -> std::byte* {
     if (straight_) return nullptr;  // then it is asked only who has a key of what
@@ -197,95 +197,95 @@ void Exchange::list_places(Runtime& runtime) {
                : of_samples_->data() +
                      static_cast<size_t>(owners_[static_cast<size_t>(owner)].first * shape_.samples) * vector_bytes();
   };
-  const auto joined = blocks_of(false, nullptr, [&](size_t c) { return at_each_owner(c, come_to); });
-  for (Slot& slot : of_slot_) {
-    slot.joined = joined;
-    slot.joined.present = reinterpret_cast<const uint8_t*>(arena_.get(slot.present).bytes());
+  const auto joined = vectors_at(false, nullptr, [&](size_t c) { return at_each_owner(c, come_to); });
+  for (Batch& batch : batches_) {
+    batch.joined = joined;
+    batch.joined.present = reinterpret_cast<const uint8_t*>(arena_.get(batch.present).bytes());
   }
 
   std::vector<std::byte*> parts;
   for (int r = 0; r < comm_.size(); ++r)
     parts.push_back(r != comm_.rank() ? to_samples_->destination(r) : straight_ ? shape_.y->bytes() : own_vectors());
-  parts_ = {.memory = {.dtype = shape_.dtype, .remote = to_samples_->direct(), .aborted = to_samples_->aborted()},
-            .part = put(runtime, parts),
-            .ranks = comm_.size(),
-            .samples = shape_.samples,
-            .row_stride = straight_ ? shape_.y->row_stride() : owned() * piece_dim_,
-            .columns = straight_ ? put(runtime, owned_columns_) : nullptr,
-            .first = (comm_.rank() + 1) % comm_.size()};
-  for (const std::byte* part : parts) parts_.memory.align(reinterpret_cast<uintptr_t>(part));
-  parts_.memory.align(vector_bytes());
-  parts_.memory.align(static_cast<size_t>(parts_.row_stride) * size_of(shape_.dtype));
+  shards_ = {.memory = {.dtype = shape_.dtype, .remote = to_samples_->direct(), .aborted = to_samples_->aborted()},
+             .shard = put(runtime, parts),
+             .ranks = comm_.size(),
+             .samples = shape_.samples,
+             .row_stride = straight_ ? shape_.y->row_stride() : owned() * piece_dim_,
+             .targets = straight_ ? put(runtime, owned_columns_) : nullptr,
+             .first = (comm_.rank() + 1) % comm_.size()};
+  for (const std::byte* part : parts) shards_.memory.align(reinterpret_cast<uintptr_t>(part));
+  shards_.memory.align(vector_bytes());
+  shards_.memory.align(static_cast<size_t>(shards_.row_stride) * size_of(shape_.dtype));
 
   if (!to_owners_) return;
   const bool direct = to_owners_->direct();
   const auto go_to = [&](int32_t owner) {
     return owner == comm_.rank() ? own_vectors() : to_owners_->destination(owner);
   };
-  const auto split = blocks_of(direct, to_owners_->aborted(), [&](size_t c) {
+  const auto split = vectors_at(direct, to_owners_->aborted(), [&](size_t c) {
     if (owners_are_alike_ && !direct)  // the one part for all
       return std::vector<ops::RemoteColumn>{
           {to_owners_->destination(0) + c * vector_bytes(), static_cast<int64_t>(at_owners_.size()), 0}};
     return at_each_owner(c, go_to);
   });
-  for (Slot& slot : of_slot_) {
-    slot.split = split;
+  for (Batch& batch : batches_) {
+    batch.split = split;
     if (!owners_are_alike_ || direct)
-      slot.split.present = slot.joined.present;  // a part for all has what any of them needs
+      batch.split.present = batch.joined.present;  // a part for all has what any of them needs
   }
 }
 
-void Exchange::send_keys(Context& ctx, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows) {
+void Exchange::send_keys(Context& ctx, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows) {
   const auto slots = static_cast<int64_t>(shape_.slot_keys.size());
   expect_shape("exchange keys", keys, {shape_.key_capacity});
   expect_shape("exchange offsets", offsets, {slots * shape_.samples + 1});
-  Slot& at = of_slot_.at(static_cast<size_t>(slot));
+  Batch& at = batches_.at(static_cast<size_t>(buffer));
   at.mine = {keys.data<const int64_t>(),
              offsets.data<const int32_t>(),
              slots,
              shape_.samples,
              shape_.key_capacity,
              static_cast<int64_t>(column_slots_.size()),
-             places_};
+             columns_of_slots_};
   std::byte* scratch = arena_.get(scratch_).bytes();
   const Tensor sent = arena_.get(sent_), received = arena_.get(received_);
-  ops::KeyBlocks blocks = key_blocks_;
-  blocks.local_rows = local_rows;
-  ops::split_keys(ctx, at.mine, blocks, sent, reinterpret_cast<uint8_t*>(arena_.get(at.present).bytes()), scratch);
+  ops::KeySplit split = key_split_;
+  split.local_rows = local_rows;
+  ops::split_keys(ctx, at.mine, split, sent, reinterpret_cast<uint8_t*>(arena_.get(at.present).bytes()), scratch);
   RankRanges to;
-  for (const ops::OwnerBlock& block : owners_) to.add(block.begin, block.keys - block.begin + most_keys(block));
+  for (const ops::OwnerKeys& owner : owners_) to.add(owner.begin, owner.keys - owner.begin + most_keys(owner));
   const int64_t own_words = received.elements() / comm_.size();
   comm_.all_to_all(ctx, sent, to, received, RankRanges::equal(comm_.size(), own_words));
-  ops::merge_keys(ctx, {comm_.size(), owned(), shape_.samples, own_words}, received, owned_offsets(slot),
-                  owned_keys(slot), scratch);
+  ops::merge_keys(ctx, {comm_.size(), owned(), shape_.samples, own_words}, received, owned_offsets(buffer),
+                  owned_keys(buffer), scratch);
 }
 
-void Exchange::send_vectors(Context& ctx, const std::function<void(const ops::SampleParts&)>& pool) {
+void Exchange::send_vectors(Context& ctx, const std::function<void(const ops::SampleShards&)>& pool) {
   to_samples_->begin_write(ctx);
-  pool(parts_);
+  pool(shards_);
   to_samples_->end_write(ctx);
 }
 
-void Exchange::clear_unowned(Context& ctx, int slot, Tensor y) {
-  if (straight_) ops::clear_unowned(ctx, of_slot_.at(static_cast<size_t>(slot)).joined, y);
+void Exchange::clear_unowned(Context& ctx, int buffer, Tensor y) {
+  if (straight_) ops::clear_unowned(ctx, batches_.at(static_cast<size_t>(buffer)).joined, y);
 }
 
-void Exchange::receive_vectors(Context& ctx, int slot, Tensor y) {
+void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
   to_samples_->wait(ctx);
-  const Slot& at = of_slot_.at(static_cast<size_t>(slot));
+  const Batch& at = batches_.at(static_cast<size_t>(buffer));
   if (!straight_) return ops::join_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
   HCTR_EXPECT(y.bytes() == shape_.y->bytes(), "vectors that their owners wrote elsewhere");
 }
 
-void Exchange::add_received_vectors(Context& ctx, int slot, Tensor y) {
-  const Slot& at = of_slot_.at(static_cast<size_t>(slot));
-  if (straight_) return receive_vectors(ctx, slot, y);
+void Exchange::add_received_vectors(Context& ctx, int buffer, Tensor y) {
+  const Batch& at = batches_.at(static_cast<size_t>(buffer));
+  if (straight_) return receive_vectors(ctx, buffer, y);
   to_samples_->wait(ctx);
   ops::add_joined_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
 }
 
-void Exchange::send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) {
-  const Slot& at = of_slot_.at(static_cast<size_t>(slot));
+void Exchange::send_gradients(Context& ctx, int buffer, Tensor dy, ops::OverflowSearch search) {
+  const Batch& at = batches_.at(static_cast<size_t>(buffer));
   to_owners_->begin_write(ctx);
   ops::split_gradients(ctx, at.mine, at.split, shape_.combiner, dy, search);
   to_owners_->end_write(ctx);

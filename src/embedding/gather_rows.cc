@@ -91,8 +91,8 @@ RowBlock RowCopies::block() const {
   return out;
 }
 
-RowGathering::RowGathering(Communicator& comm, const TableSpec& spec, const std::function<void(const RowBlock&)>& take)
-    : comm_(comm), spec_(spec), take_(take), ranks_(comm.rank() == 0 ? static_cast<size_t>(comm.size()) : 0) {}
+RowGathering::RowGathering(Communicator& comm, const TableSpec& spec, const std::function<void(const RowBlock&)>& sink)
+    : comm_(comm), spec_(spec), sink_(sink), ranks_(comm.rank() == 0 ? static_cast<size_t>(comm.size()) : 0) {}
 
 /// Rank 0 says whose rows it wants, or that all are merged.
 RowGathering::Turn RowGathering::answer(const std::string& mine) {
@@ -103,7 +103,7 @@ RowGathering::Turn RowGathering::answer(const std::string& mine) {
   return me ? Turn::mine : Turn::others;
 }
 
-void RowGathering::give(const RowBlock& block) {
+void RowGathering::add(const RowBlock& block) {
   if (comm_.rank() != 0) {
     const std::string bytes = to_bytes(block);
     while (answer(bytes) != Turn::mine) {
@@ -166,12 +166,12 @@ void RowGathering::merge() {
     merged.add(first->rows.block(), first->rows.next++, spec_);
     more = !first->rows.empty() || first->finished;
   }
-  if (!merged.empty()) take_(merged.block());
+  if (!merged.empty()) sink_(merged.block());
 }
 
 void merge_rows(const RowBlock& mine,
-                const std::function<void(const std::function<void(const RowBlock&)>& take)>& others,
-                const TableSpec& spec, const std::function<void(const RowBlock&)>& take) {
+                const std::function<void(const std::function<void(const RowBlock&)>& sink)>& others,
+                const TableSpec& spec, const std::function<void(const RowBlock&)>& sink) {
   const auto owner = [](const RowBlock& block, size_t i) {
     return std::pair(block.slots.empty() ? 0 : block.slots[i], block.keys[i]);
   };
@@ -185,14 +185,14 @@ void merge_rows(const RowBlock& mine,
       else
         merged.add(block, i, spec);
     }
-    take(merged.block());
+    sink(merged.block());
   });
   RowCopies rest;
   while (next < mine.keys.size()) rest.add(mine, next++, spec);
-  if (!rest.empty()) take(rest.block());
+  if (!rest.empty()) sink(rest.block());
 }
 
-void PieceJoining::give(const RowBlock& rows) {
+void PieceJoining::add(const RowBlock& rows) {
   for (size_t i = 0; i < rows.keys.size(); ++i) waiting_.add(rows, i, spec_);
   const auto pieces = static_cast<size_t>(spec_.pieces), whole = waiting_.keys.size() / pieces;
   if (whole == 0) return;
@@ -216,7 +216,7 @@ void PieceJoining::give(const RowBlock& rows) {
   RowBlock out = joined.block();
   out.vectors = first(all.vectors, spec_.dim);
   for (size_t s = 0; s < ops::kMostStates; ++s) out.states[s] = first(all.states[s], spec_.state_dim());
-  take_(out);
+  sink_(out);
   for (size_t i = whole * pieces; i < all.keys.size(); ++i) rest.add(all, i, spec_);
   waiting_ = std::move(rest);
 }

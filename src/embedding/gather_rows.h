@@ -37,10 +37,10 @@ RowCopies from_bytes(std::string_view);
 /// is kept in memory.
 class RowGathering {
  public:
-  /// `take` is called on rank 0.
-  RowGathering(Communicator&, const TableSpec&, const std::function<void(const RowBlock&)>& take);
+  /// `sink` is called on rank 0.
+  RowGathering(Communicator&, const TableSpec&, const std::function<void(const RowBlock&)>& sink);
   /// Returns when the rows are merged or on rank 0.
-  void give(const RowBlock&);
+  void add(const RowBlock&);
   /// This rank has no more. Returns when all rows are merged.
   void finish();
 
@@ -57,26 +57,26 @@ class RowGathering {
 
   Communicator& comm_;
   const TableSpec& spec_;
-  const std::function<void(const RowBlock&)>& take_;
+  const std::function<void(const RowBlock&)>& sink_;
   std::vector<FromRank> ranks_;  // on rank 0
 };
 
 /// Gives what `others` gives, with `mine` in its place, all in the order of (slot, key): where both have a row, mine.
 void merge_rows(const RowBlock& mine,
-                const std::function<void(const std::function<void(const RowBlock&)>& take)>& others, const TableSpec&,
-                const std::function<void(const RowBlock&)>& take);
+                const std::function<void(const std::function<void(const RowBlock&)>& sink)>& others, const TableSpec&,
+                const std::function<void(const RowBlock&)>& sink);
 
 /// On the way to a file: the pieces of a row, which come side by side and in their order, as one row.
 class PieceJoining {
  public:
   /// `pieces`: of the table whose rows come.
-  PieceJoining(const TableSpec& pieces, const std::function<void(const RowBlock&)>& take)
-      : spec_(pieces), take_(take) {}
-  void give(const RowBlock&);
+  PieceJoining(const TableSpec& pieces, const std::function<void(const RowBlock&)>& sink)
+      : spec_(pieces), sink_(sink) {}
+  void add(const RowBlock&);
 
  private:
   const TableSpec& spec_;
-  const std::function<void(const RowBlock&)>& take_;
+  const std::function<void(const RowBlock&)>& sink_;
   RowCopies waiting_;  // for the rest of the last row
 };
 

@@ -39,13 +39,13 @@ bool by_key(const FrequentRow& a, const FrequentRow& b) { return std::pair(a.slo
 }  // namespace
 
 HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec,
-                                 int ring_slots, const EmbeddingOutputs& outputs)
-    : HybridEmbedding(runtime, comm, std::move(placement), spec, ring_slots, outputs, keys_of_file(spec)) {}
+                                 int ring_size, const EmbeddingOutputs& outputs)
+    : HybridEmbedding(runtime, comm, std::move(placement), spec, ring_size, outputs, keys_of_file(spec)) {}
 
 HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec,
-                                 int ring_slots, const EmbeddingOutputs& outputs, FrequentKeys named)
-    : PartlyReplicated(runtime, comm, frequent_rows_spec(spec, most_rows(spec, named)), AlsoInVectors::keys,
-                       std::move(placement), counting_spec(spec), ring_slots, outputs),
+                                 int ring_size, const EmbeddingOutputs& outputs, FrequentKeys named)
+    : PartlyReplicated(runtime, comm, frequent_rows_spec(spec, most_rows(spec, named)), ReplicatedPart::keys,
+                       std::move(placement), counting_spec(spec), ring_size, outputs),
       steps_left_(spec.replication.keys_file.empty() ? spec.replication.steps : -1),
       most_rows_(most_rows(spec, named)),
       have_owners_(spec.replication.keys_file.empty() || !spec.direct.empty()) {
@@ -56,7 +56,7 @@ HybridEmbedding::HybridEmbedding(Runtime& runtime, Communicator& comm, Placement
     if (const int64_t slot = spec.identity_by_slot ? named.slots[i] : 0; !spec.direct.has(named.keys[i], slot))
       throw Error(Kind::data, cat("'", spec.replication.keys_file, "', frequent keys of table '", spec.name,
                                   "': ", spec.direct.outside(named.keys[i], slot)));
-  replicated_.hold(std::move(named.keys), std::move(named.slots), seen);
+  replicated_.assign_rows(std::move(named.keys), std::move(named.slots), seen);
 }
 
 void HybridEmbedding::reserve_rows(int64_t step) {
@@ -85,14 +85,14 @@ void HybridEmbedding::find_frequent() {
   std::sort(owned.begin(), owned.end(), by_key);
   RowCopies rows;
   const TableSpec& spec = others_.spec();
-  const std::function<void(const RowBlock&)> take = [&](const RowBlock& block) {
+  const std::function<void(const RowBlock&)> sink = [&](const RowBlock& block) {
     for (size_t i = 0; i < block.keys.size(); ++i) rows.add(block, i, spec);
   };
-  RowGathering gathering(comm_, spec, take);
-  others_.table().export_rows(owned, [&](const RowBlock& block) { gathering.give(block); });
+  RowGathering gathering(comm_, spec, sink);
+  others_.table().export_rows(owned, [&](const RowBlock& block) { gathering.add(block); });
   gathering.finish();
   rows = from_bytes(comm_.broadcast(comm_.rank() == 0 ? to_bytes(rows.block()) : "", 0));
-  replicated_.hold(rows.keys, rows.slots, true);
+  replicated_.assign_rows(rows.keys, rows.slots, true);
   replicated_.import_rows(rows.block());
   changed_ = true;
 }
@@ -103,9 +103,9 @@ int64_t HybridEmbedding::least_occurrences() const {
   return comm_.size() * static_cast<int64_t>(sizeof(float)) / size_of(others_.spec().exchange);
 }
 
-void HybridEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
-  replicated_.prepare(ctx, slot, keys, offsets);
-  others_.prepare(ctx, slot, keys, offsets, replicated_.rows_of(slot));
+void HybridEmbedding::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
+  replicated_.prepare(ctx, buffer, keys, offsets);
+  others_.prepare(ctx, buffer, keys, offsets, replicated_.rows_of(buffer));
 }
 
 void HybridEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
@@ -117,7 +117,7 @@ void HybridEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y
 
 RowCopies HybridEmbedding::frequent_rows(bool with_states) {
   RowCopies rows;
-  if (comm_.rank() == 0 && replicated_.holds_rows())
+  if (comm_.rank() == 0 && replicated_.has_rows())
     replicated_.export_rows([&](const RowBlock& block) {
       for (size_t i = 0; i < block.keys.size(); ++i) rows.add(block, i, spec());
     });
@@ -129,17 +129,17 @@ RowCopies HybridEmbedding::frequent_rows(bool with_states) {
 
 int64_t HybridEmbedding::rows() { return others_.rows() + (have_owners_ ? 0 : replicated_.rows_seen()); }
 
-void HybridEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
+void HybridEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) {
   const RowCopies copies = frequent_rows(with_states);
-  merge_rows(copies.block(), [&](const auto& give) { others_.export_rows(with_states, give); }, spec(), take);
+  merge_rows(copies.block(), [&](const auto& emit) { others_.export_rows(with_states, emit); }, spec(), sink);
 }
 
 void HybridEmbedding::import_rows(const RowBlock& rows) {
-  if (replicated_.holds_rows()) replicated_.import_rows(rows);
-  if (have_owners_ || !replicated_.holds_rows()) return others_.import_rows(rows);
+  if (replicated_.has_rows()) replicated_.import_rows(rows);
+  if (have_owners_ || !replicated_.has_rows()) return others_.import_rows(rows);
   RowCopies others;
   for (size_t i = 0; i < rows.keys.size(); ++i)
-    if (!replicated_.holds(rows.keys[i], rows.slots.empty() ? 0 : rows.slots[i])) others.add(rows, i, spec());
+    if (!replicated_.has(rows.keys[i], rows.slots.empty() ? 0 : rows.slots[i])) others.add(rows, i, spec());
   others_.import_rows(others.block());
 }
 

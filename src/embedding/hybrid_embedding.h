@@ -19,21 +19,21 @@ namespace hctr {
 class HybridEmbedding : public PartlyReplicated {
  public:
   /// Errors: those of read_frequent_keys(); Error(data) when a key of the file is none that the table can have.
-  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_slots, const EmbeddingOutputs&);
+  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&);
 
   void reserve_rows(int64_t step) override;
   bool consume_rerecord_flag() override { return std::exchange(changed_, false); }
-  void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
+  void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
   int64_t rows() override;
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override;
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override;
   void import_rows(const RowBlock&) override;
 
   /// The rows of this rank's replica that have come, in the order of (slot, key).
-  void export_replica(const std::function<void(const RowBlock&)>& take) { replicated_.export_rows(take); }
+  void export_replica(const std::function<void(const RowBlock&)>& sink) { replicated_.export_rows(sink); }
 
  private:
-  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_slots, const EmbeddingOutputs&,
+  HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,
                   FrequentKeys);
   /// The most frequent rows of all ranks become frequent ones, of those that come so often that it pays.
   void find_frequent();

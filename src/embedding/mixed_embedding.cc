@@ -8,16 +8,16 @@ namespace {
 
 std::vector<bool> slots_everywhere(const TableSpec& spec, const Placement& placement) {
   std::vector<bool> slots;
-  for (int64_t s = 0; s < spec.slots; ++s) slots.push_back(placement.on_every_rank(s * placement.pieces));
+  for (int64_t s = 0; s < spec.slots; ++s) slots.push_back(placement.replicated(s * placement.pieces));
   return slots;
 }
 
 }  // namespace
 
 MixedEmbedding::MixedEmbedding(Runtime& runtime, Communicator& comm, const Placement& placement, const TableSpec& spec,
-                               int ring_slots, const EmbeddingOutputs& outputs)
-    : PartlyReplicated(runtime, comm, replicated_slots_spec(spec, placement), AlsoInVectors::slots, placement, spec,
-                       ring_slots, outputs),
+                               int ring_size, const EmbeddingOutputs& outputs)
+    : PartlyReplicated(runtime, comm, replicated_slots_spec(spec, placement), ReplicatedPart::slots, placement, spec,
+                       ring_size, outputs),
       on_every_rank_(slots_everywhere(spec, placement)) {}
 
 void MixedEmbedding::reserve_rows(int64_t step) {
@@ -30,9 +30,9 @@ void MixedEmbedding::check_keys() {
   others_.check_keys();
 }
 
-void MixedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
-  replicated_.prepare(ctx, slot, keys, offsets);
-  others_.prepare(ctx, slot, keys, offsets);
+void MixedEmbedding::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
+  replicated_.prepare(ctx, buffer, keys, offsets);
+  others_.prepare(ctx, buffer, keys, offsets);
 }
 
 void MixedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
@@ -41,13 +41,13 @@ void MixedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y)
   others_.add_lookup(ctx, y);
 }
 
-void MixedEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
+void MixedEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) {
   RowCopies mine;
   if (comm_.rank() == 0)
     replicated_.table().export_rows(with_states, [&](const RowBlock& block) {
       for (size_t i = 0; i < block.keys.size(); ++i) mine.add(block, i, spec());
     });
-  merge_rows(mine.block(), [&](const auto& give) { others_.export_rows(with_states, give); }, spec(), take);
+  merge_rows(mine.block(), [&](const auto& emit) { others_.export_rows(with_states, emit); }, spec(), sink);
 }
 
 void MixedEmbedding::import_rows(const RowBlock& rows) {

@@ -13,19 +13,19 @@ namespace hctr {
 class MixedEmbedding : public PartlyReplicated {
  public:
   /// `spec` has direct keys, by slot.
-  MixedEmbedding(Runtime&, Communicator&, const Placement&, const TableSpec& spec, int ring_slots,
+  MixedEmbedding(Runtime&, Communicator&, const Placement&, const TableSpec& spec, int ring_size,
                  const EmbeddingOutputs&);
 
   void reserve_rows(int64_t step) override;
   void check_keys() override;
-  void prepare(Context&, int slot, Tensor keys, Tensor offsets) override;
+  void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
   int64_t rows() override { return others_.rows() + replicated_.table().rows(); }
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override;
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override;
   void import_rows(const RowBlock&) override;
 
   /// The rows of this rank's replica, in the order of (slot, key).
-  void export_replica(const std::function<void(const RowBlock&)>& take) { replicated_.table().export_rows(true, take); }
+  void export_replica(const std::function<void(const RowBlock&)>& sink) { replicated_.table().export_rows(true, sink); }
 
  private:
   std::vector<bool> on_every_rank_;  // [slots]

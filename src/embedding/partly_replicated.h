@@ -15,31 +15,31 @@ namespace hctr {
 /// first one has, and what both save, is for who inherits to say.
 class PartlyReplicated : public Embedding {
  public:
-  void send_vectors(Context& ctx, int slot) override { others_.send_vectors(ctx, slot); }
-  void fill_local_vectors(Context& ctx, int slot, Tensor y) override {
-    replicated_.forward(ctx, slot, y, others_.writers(slot));
+  void send_vectors(Context& ctx, int buffer) override { others_.send_vectors(ctx, buffer); }
+  void fill_local_vectors(Context& ctx, int buffer, Tensor y) override {
+    replicated_.forward(ctx, buffer, y, others_.writers(buffer));
   }
-  void forward(Context& ctx, int slot, Tensor y) override { others_.add_forward(ctx, slot, y); }
-  bool has_rows_everywhere() const override { return true; }
-  void sum_gradients(Context& ctx, int slot, Tensor dy) override { replicated_.sum_gradients(ctx, slot, dy); }
-  void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override {
-    others_.send_gradients(ctx, slot, dy, search);
+  void forward(Context& ctx, int buffer, Tensor y) override { others_.add_forward(ctx, buffer, y); }
+  bool has_replicated_rows() const override { return true; }
+  void sum_gradients(Context& ctx, int buffer, Tensor dy) override { replicated_.sum_gradients(ctx, buffer, dy); }
+  void send_gradients(Context& ctx, int buffer, Tensor dy, ops::OverflowSearch search) override {
+    others_.send_gradients(ctx, buffer, dy, search);
   }
-  void receive_gradients(Context& ctx, int slot, Tensor dy) override { others_.receive_gradients(ctx, slot, dy); }
-  void update(Context& ctx, int slot, Tensor dy) override {
-    others_.update(ctx, slot, dy);
-    replicated_.update(ctx, slot);
+  void receive_gradients(Context& ctx, int buffer, Tensor dy) override { others_.receive_gradients(ctx, buffer, dy); }
+  void update(Context& ctx, int buffer, Tensor dy) override {
+    others_.update(ctx, buffer, dy);
+    replicated_.update(ctx, buffer);
   }
   const TableSpec& spec() const override { return others_.spec(); }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
 
  protected:
   /// `also`: what is in vectors besides the rows of `others`.
-  PartlyReplicated(Runtime& runtime, Communicator& comm, const TableSpec& replicated, AlsoInVectors also,
-                   Placement placement, const TableSpec& others, int ring_slots, const EmbeddingOutputs& outputs)
+  PartlyReplicated(Runtime& runtime, Communicator& comm, const TableSpec& replicated, ReplicatedPart part,
+                   Placement placement, const TableSpec& others, int ring_size, const EmbeddingOutputs& outputs)
       : comm_(comm),
-        replicated_(runtime, comm, replicated, ring_slots),
-        others_(runtime, comm, std::move(placement), others, ring_slots, outputs, also) {}
+        replicated_(runtime, comm, replicated, ring_size),
+        others_(runtime, comm, std::move(placement), others, ring_size, outputs, part) {}
   EmbeddingTable& table() override { return others_.table(); }
 
   Communicator& comm_;

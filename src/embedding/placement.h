@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/embedding/key_blocks.h"
+#include "ops/embedding/key_split.h"
 
 namespace hctr {
 
@@ -23,9 +23,9 @@ enum class PlacementRule {
 /// every rank has them. Vectors may be cut into pieces of equal size: then piece p of slot s is what is placed, and
 /// slot s * pieces + p is meant wherever a slot is named here.
 struct Placement {
-  static constexpr int32_t kSpread = -1, kEveryRank = -2;
+  static constexpr int32_t kSpread = -1, kReplicated = -2;
   int64_t ranks = 1;
-  std::vector<int32_t> owners{};  ///< [slots] a rank, kSpread or kEveryRank; empty: every slot is spread
+  std::vector<int32_t> owners{};  ///< [slots] a rank, kSpread or kReplicated; empty: every slot is spread
   int64_t pieces = 1;
 
   /// What holds without a plan: slot s on rank s mod ranks; every slot spread where the rule says so, or slots share
@@ -39,13 +39,11 @@ struct Placement {
   }
 
   /// Whether every one of several ranks has all rows.
-  bool everywhere(int64_t of_ranks) const { return ranks == 1 && of_ranks > 1; }
+  bool replicated_on(int64_t of_ranks) const { return ranks == 1 && of_ranks > 1; }
   /// Whether every rank has all rows of the slot, or of some slot: these have no owner, and nothing of them is
   /// exchanged.
-  bool on_every_rank(int64_t slot) const {
-    return !owners.empty() && owners.at(static_cast<size_t>(slot)) == kEveryRank;
-  }
-  bool some_on_every_rank() const { return std::find(owners.begin(), owners.end(), kEveryRank) != owners.end(); }
+  bool replicated(int64_t slot) const { return !owners.empty() && owners.at(static_cast<size_t>(slot)) == kReplicated; }
+  bool some_replicated() const { return std::find(owners.begin(), owners.end(), kReplicated) != owners.end(); }
   bool spread(int64_t slot) const { return owners.empty() || owners.at(static_cast<size_t>(slot)) == kSpread; }
   int64_t owner(int64_t slot, int64_t key) const {
     return spread(slot) ? ops::rank_of_key(key, static_cast<int32_t>(ranks)) : owners[static_cast<size_t>(slot)];

@@ -73,10 +73,10 @@ class Planner {
           continue;
         }
         sums = true;
-        on_all(t, cost_everywhere(problem_, table, s));
+        on_all(t, cost_replicated(problem_, table, s));
         if (!layouts_[t].everywhere)
           std::fill_n(placements_[t].owners.begin() + static_cast<int64_t>(s) * placements_[t].pieces,
-                      placements_[t].pieces, Placement::kEveryRank);
+                      placements_[t].pieces, Placement::kReplicated);
       }
       on_all(t, {waiting(problem_.speeds, exchanges, sums), 0});
       if (!exchanges) continue;
@@ -84,7 +84,7 @@ class Planner {
       const size_t slots = table.slots.size() * static_cast<size_t>(pieces),
                    together = table.identity_by_slot ? 1 : slots;
       for (size_t first = 0; first < slots; first += together) {
-        if (placements_[t].on_every_rank(static_cast<int64_t>(first))) continue;
+        if (placements_[t].replicated(static_cast<int64_t>(first))) continue;
         Unit unit{t, first, together, {}, {}};
         for (size_t s = first; s < first + together; ++s) {
           unit.whole += cost(problem_, table, s, false, pieces);
@@ -167,12 +167,12 @@ bool may_choose(const PlanProblem& problem, const PlanTable& table) {
 
 /// What would be on every rank of a table if that were best wherever it makes a tenth less work, of all ranks together.
 Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table) {
-  if (!may_choose(problem, table) || !table.may_be_everywhere) return {};
+  if (!may_choose(problem, table) || !table.may_be_replicated) return {};
   const auto ranks = static_cast<double>(problem.ranks);
   Layout some;
   double saved = 0, all_everywhere = 0, all_whole = 0;
   for (size_t s = 0; s < table.slots.size(); ++s) {
-    const double everywhere = ranks * cost_everywhere(problem, table, s).seconds,
+    const double everywhere = ranks * cost_replicated(problem, table, s).seconds,
                  whole = cost(problem, table, s, false, 1).seconds;
     some.on_every_rank.push_back(everywhere < kGain * whole);
     if (some.on_every_rank.back()) saved += whole - everywhere;
@@ -194,7 +194,7 @@ class Search {
   explicit Search(const PlanProblem& problem) : problem_(problem), layouts_(problem.tables.size()) {
     for (size_t t = 0; t < layouts_.size(); ++t)
       layouts_[t].everywhere = problem.tables[t].rule == PlacementRule::data_parallel;
-    take(Planner(problem_, layouts_));
+    sink(Planner(problem_, layouts_));
   }
   std::vector<Placement> placements() const { return placements_; }
 
@@ -205,7 +205,7 @@ class Search {
     for (size_t t = 0; t < layouts_.size(); ++t)
       if (!layouts_[t].everywhere) layouts_[t] = cheaper_on_every_rank(problem_, problem_.tables[t]);
     if (const Planner plan(problem_, layouts_); plan.badness() < least_)
-      take(plan);
+      sink(plan);
     else
       layouts_ = before;
   }
@@ -213,7 +213,7 @@ class Search {
   void improve(size_t t) {
     const PlanTable& table = problem_.tables[t];
     if (!may_choose(problem_, table) || layouts_[t].everywhere) return;
-    if (table.may_be_everywhere && try_all(t, {{.everywhere = true}})) return;
+    if (table.may_be_replicated && try_all(t, {{.everywhere = true}})) return;
     const std::vector<bool> now = layouts_[t].on_every_rank,
                             cheaper = cheaper_on_every_rank(problem_, table).on_every_rank;
     std::vector<Layout> cut;
@@ -251,12 +251,12 @@ class Search {
           !improves(tried[i]))
         continue;
       layouts_[t] = layouts[i];
-      take(tried[i]);
+      sink(tried[i]);
       return true;
     }
     return false;
   }
-  void take(const Planner& plan) {
+  void sink(const Planner& plan) {
     placements_ = plan.placements();
     least_ = plan.badness();
     seconds_.clear();

@@ -24,7 +24,7 @@ struct PlanTable {
   bool as_without_plan = false;    ///< a limit speaks of the rows that a rank has without a plan
   bool identity_by_slot = true;    ///< else all slots share rows, and have one owner
   bool may_be_cut = false;         ///< TableSpec::may_be_cut
-  bool may_be_everywhere = false;  ///< its keys are known; slots alone where rows belong to slots
+  bool may_be_replicated = false;  ///< its keys are known; slots alone where rows belong to slots
   int64_t dim = 0;
   int64_t number_bytes = 4;  ///< of a number of a vector on its way
   int64_t row_bytes = 0;     ///< of a vector, its optimizer states and its place in the index
@@ -60,7 +60,7 @@ struct PlanProblem {
 std::vector<Placement> make_plan(const PlanProblem&);
 
 /// What one rank has of one table.
-struct PlanShare {
+struct RankPlan {
   int32_t rank = 0;
   std::string table;
   std::vector<int32_t> slots;   ///< with all their rows
@@ -71,6 +71,6 @@ struct PlanShare {
 };
 
 /// By rank, then table; of tables of which the rank has something.
-std::vector<PlanShare> plan_shares(const PlanProblem&, const std::vector<Placement>&);
+std::vector<RankPlan> rank_plans(const PlanProblem&, const std::vector<Placement>&);
 
 }  // namespace hctr

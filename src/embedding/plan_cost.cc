@@ -29,7 +29,7 @@ Load cost(const PlanProblem& problem, const PlanTable& table, size_t slot_number
   return {sent / speeds.link + (touched + added) / speeds.rows, rows * row * share};
 }
 
-Load cost_everywhere(const PlanProblem& problem, const PlanTable& table, size_t slot_number) {
+Load cost_replicated(const PlanProblem& problem, const PlanTable& table, size_t slot_number) {
   const PlanSlot& slot = table.slots[slot_number];
   const double vector = static_cast<double>(table.dim) * sizeof(float), row = static_cast<double>(table.row_bytes),
                rows = static_cast<double>(slot.rows);

@@ -19,7 +19,7 @@ struct Load {
 Load cost(const PlanProblem&, const PlanTable&, size_t slot_number, bool spread, int64_t pieces);
 
 /// What a slot costs each rank when all have its rows: a sum of all its gradients instead of vectors.
-Load cost_everywhere(const PlanProblem&, const PlanTable&, size_t slot_number);
+Load cost_replicated(const PlanProblem&, const PlanTable&, size_t slot_number);
 
 /// What a step waits for whatever its sizes are: three all-to-alls of what is exchanged (keys, vectors, gradients), two
 /// sums of what every rank has (which rows, gradients).

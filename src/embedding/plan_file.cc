@@ -10,7 +10,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kSchema = 1;
-constexpr const char *kAll = "all", *kEveryRank = "every rank";
+constexpr const char *kAll = "all", *kReplicated = "every rank";
 
 [[noreturn]] void refuse(const std::string& file, const std::string& why) {
   throw Error(Kind::config,
@@ -27,17 +27,17 @@ const T& part(const Json& json, const char* name, const T* (Json::*as)() const, 
 
 /// Errors: those of a slot that every rank has and that is cut, or has owners by its keys, or is not alone.
 void expect_slots_on_every_rank(const Placement& placement, const PlanTable& table, const std::string& file) {
-  if (!placement.some_on_every_rank()) return;
-  if (!table.may_be_everywhere || !table.identity_by_slot)
+  if (!placement.some_replicated()) return;
+  if (!table.may_be_replicated || !table.identity_by_slot)
     refuse(file, cat("has slots of table '", table.name,
                      "' on every rank, which its \"placement\" or its index does not allow"));
   bool all = true;
   for (size_t s = 0; s < placement.owners.size(); ++s) {
     const auto first = static_cast<int64_t>(s) / placement.pieces * placement.pieces;
-    if (placement.on_every_rank(first) != placement.on_every_rank(static_cast<int64_t>(s)))
+    if (placement.replicated(first) != placement.replicated(static_cast<int64_t>(s)))
       refuse(file, cat("has some pieces of slot ", first / placement.pieces, " of table '", table.name,
                        "' on every rank, and others not"));
-    all = all && placement.on_every_rank(static_cast<int64_t>(s));
+    all = all && placement.replicated(static_cast<int64_t>(s));
   }
   if (all)
     refuse(file, cat("names every slot of table '", table.name,
@@ -46,8 +46,8 @@ void expect_slots_on_every_rank(const Placement& placement, const PlanTable& tab
 
 Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, const std::string& file) {
   const Json* given = json.find("owners");
-  const bool everywhere = given && given->string() && *given->string() == kEveryRank;
-  if (everywhere && !table.may_be_everywhere)
+  const bool everywhere = given && given->string() && *given->string() == kReplicated;
+  if (everywhere && !table.may_be_replicated)
     refuse(file, cat("has the rows of table '", table.name,
                      "' on every rank, which its \"placement\" or its index does not allow"));
   if (!everywhere && table.rule == PlacementRule::data_parallel)
@@ -69,8 +69,8 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
     const int64_t* rank = owner.integer();
     if (owner.string() && *owner.string() == kAll)
       placement.owners.push_back(Placement::kSpread);
-    else if (owner.string() && *owner.string() == kEveryRank)
-      placement.owners.push_back(Placement::kEveryRank);
+    else if (owner.string() && *owner.string() == kReplicated)
+      placement.owners.push_back(Placement::kReplicated);
     else if (rank && 0 <= *rank && *rank < ranks)
       placement.owners.push_back(static_cast<int32_t>(*rank));
     else
@@ -91,7 +91,7 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
   return placement;
 }
 
-std::string slots_text(const PlanShare& share) {
+std::string slots_text(const RankPlan& share) {
   std::string text;
   for (size_t i = 0; i < share.slots.size();) {
     size_t end = i + 1;
@@ -135,20 +135,20 @@ Json plan_to_json(const PlanProblem& problem, const std::vector<Placement>& plac
   const MachineSpeeds& speeds = problem.speeds;
   Json tables(Json::Array{}), shares(Json::Array{});
   for (size_t t = 0; t < placements.size(); ++t) {
-    if (placements[t].everywhere(problem.ranks)) {
-      tables.add(Json(Json::Object{{"name", problem.tables[t].name}, {"owners", kEveryRank}}));
+    if (placements[t].replicated_on(problem.ranks)) {
+      tables.add(Json(Json::Object{{"name", problem.tables[t].name}, {"owners", kReplicated}}));
       continue;
     }
     Json owners(Json::Array{});
     const int64_t slots = static_cast<int64_t>(problem.tables[t].slots.size()) * placements[t].pieces;
     for (int64_t s = 0; s < slots; ++s)
-      owners.add(placements[t].spread(s)          ? Json(kAll)
-                 : placements[t].on_every_rank(s) ? Json(kEveryRank)
-                                                  : Json(int64_t{placements[t].owners[static_cast<size_t>(s)]}));
+      owners.add(placements[t].spread(s)       ? Json(kAll)
+                 : placements[t].replicated(s) ? Json(kReplicated)
+                                               : Json(int64_t{placements[t].owners[static_cast<size_t>(s)]}));
     tables.add(Json(Json::Object{
         {"name", problem.tables[t].name}, {"pieces", placements[t].pieces}, {"owners", std::move(owners)}}));
   }
-  for (const PlanShare& share : plan_shares(problem, placements)) {
+  for (const RankPlan& share : rank_plans(problem, placements)) {
     Json slots(Json::Array{});
     for (const int32_t slot : share.slots) slots.add(int64_t{slot});
     shares.add(Json(Json::Object{{"rank", int64_t{share.rank}},
@@ -193,7 +193,7 @@ std::vector<Placement> plan_from_json(const Json& json, const std::string& file,
 
 std::string plan_text(const PlanProblem& problem, const std::vector<Placement>& placements) {
   std::vector<std::vector<std::string>> lines = {{"rank", "table", "rows", "bytes", "a step", "slots"}};
-  for (const PlanShare& share : plan_shares(problem, placements)) {
+  for (const RankPlan& share : rank_plans(problem, placements)) {
     const auto known = [](int64_t number) {
       return number > 0 ? with_unit_prefix(static_cast<double>(number)) : std::string("?");
     };

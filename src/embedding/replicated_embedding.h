@@ -9,28 +9,28 @@ namespace hctr {
 class ReplicatedEmbedding : public Embedding {
  public:
   /// `spec` has the direct keys of all ranks.
-  ReplicatedEmbedding(Runtime& runtime, Communicator& comm, const TableSpec& spec, int ring_slots)
-      : comm_(comm), rows_(runtime, comm, spec, ring_slots) {}
+  ReplicatedEmbedding(Runtime& runtime, Communicator& comm, const TableSpec& spec, int ring_size)
+      : comm_(comm), rows_(runtime, comm, spec, ring_size) {}
 
-  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override {
-    rows_.prepare(ctx, slot, keys, offsets);
+  void prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
+    rows_.prepare(ctx, buffer, keys, offsets);
   }
   void send_vectors(Context&, int) override {}
   void fill_local_vectors(Context&, int, Tensor) override {}
-  void forward(Context& ctx, int slot, Tensor y) override { rows_.forward(ctx, slot, y); }
-  bool has_rows_everywhere() const override { return true; }
-  void sum_gradients(Context& ctx, int slot, Tensor dy) override { rows_.sum_gradients(ctx, slot, dy); }
+  void forward(Context& ctx, int buffer, Tensor y) override { rows_.forward(ctx, buffer, y); }
+  bool has_replicated_rows() const override { return true; }
+  void sum_gradients(Context& ctx, int buffer, Tensor dy) override { rows_.sum_gradients(ctx, buffer, dy); }
   void send_gradients(Context& ctx, int, Tensor dy, ops::OverflowSearch search) override {
     ops::find_overflow(ctx, dy, search);
   }
   void receive_gradients(Context&, int, Tensor) override {}
-  void update(Context& ctx, int slot, Tensor) override { rows_.update(ctx, slot); }
+  void update(Context& ctx, int buffer, Tensor) override { rows_.update(ctx, buffer); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override { rows_.lookup(ctx, keys, offsets, y); }
   const TableSpec& spec() const override { return rows_.spec(); }
   int64_t rows() override { return table().rows(); }
   std::map<std::string, int64_t> counts() override { return table().counts(); }
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override {
-    if (comm_.rank() == 0) table().export_rows(with_states, take);
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override {
+    if (comm_.rank() == 0) table().export_rows(with_states, sink);
   }
   void import_rows(const RowBlock& rows) override { table().import_rows(rows); }
 

@@ -9,10 +9,10 @@
 
 namespace hctr {
 
-ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, const TableSpec& spec, int ring_slots)
+ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, const TableSpec& spec, int ring_size)
     : runtime_(runtime),
       comm_(comm),
-      table_(runtime, spec, ring_slots),
+      table_(runtime, spec, ring_size),
       rows_(std::max<int64_t>(1, table_.spec().fixed_keys ? table_.spec().row_limit : table_.spec().direct.rows())) {
   HCTR_EXPECT(table_.spec().fixed_keys != !table_.spec().direct.empty(), "table '", table_.spec().name,
               "' has rows that ranks do not have alike");
@@ -21,7 +21,7 @@ ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, const Table
     size_t rows, bags, run_begin, counts;
   };
   std::vector<Tickets> tickets;
-  for (int s = 0; s < ring_slots; ++s) {
+  for (int s = 0; s < ring_size; ++s) {
     steps_.push_back({words(rows_ + 1), {}});
     tickets.push_back({words(rows_), words(rows_), words(rows_), words(sizeof(ops::GroupCounts) / sizeof(int32_t))});
   }
@@ -53,10 +53,10 @@ Tensor ReplicatedRows::of_rows(size_t ticket) const {
   return Tensor(all.bytes(), TensorSpec(all.dtype(), shape), all.device());
 }
 
-void ReplicatedRows::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
-  table_.prepare(ctx, slot, keys, offsets);
-  const EmbeddingTable::Batch& batch = table_.prepared(slot);
-  const Step& step = steps_.at(static_cast<size_t>(slot));
+void ReplicatedRows::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
+  table_.prepare(ctx, buffer, keys, offsets);
+  const EmbeddingTable::Batch& batch = table_.prepared(buffer);
+  const Step& step = steps_.at(static_cast<size_t>(buffer));
   const Tensor marks = of_rows(step.marks);
   ops::mark_batch(ctx, batch.groups, batch.keys.key_capacity, marks);
   comm_.all_reduce(ctx, marks, Reduce::max);
@@ -69,30 +69,30 @@ EmbeddingTable::Batch ReplicatedRows::find(Context& ctx, Tensor keys, Tensor off
   return batch;
 }
 
-void ReplicatedRows::sum_gradients(Context& ctx, int slot, Tensor dy) {
+void ReplicatedRows::sum_gradients(Context& ctx, int buffer, Tensor dy) {
   const Tensor sums = of_rows(sums_);
   zero(ctx.stream(), sums);
-  table_.sum_long_runs(ctx, slot, dy);
-  table_.sum_row_gradients(ctx, slot, dy, sums);
+  table_.sum_long_runs(ctx, buffer, dy);
+  table_.sum_row_gradients(ctx, buffer, dy, sums);
   comm_.all_reduce(ctx, sums, Reduce::sum);
 }
 
-void ReplicatedRows::update(Context& ctx, int slot) {
-  const EmbeddingTable::Batch& batch = table_.prepared(slot);
-  const Step& step = steps_.at(static_cast<size_t>(slot));
+void ReplicatedRows::update(Context& ctx, int buffer) {
+  const EmbeddingTable::Batch& batch = table_.prepared(buffer);
+  const Step& step = steps_.at(static_cast<size_t>(buffer));
   const TableSpec& spec = table_.spec();
   const Tensor sums = of_rows(sums_);
   // Of each touched row there is one gradient now: a batch with a sample for each row, of which those that are touched
   // have a key.
   ops::KeyBatch by_row;
-  by_row.slots = by_row.places = 1;
+  by_row.slots = by_row.columns = 1;
   by_row.samples = rows_now() + 1;
   by_row.key_capacity = rows_now();
   const Tensor gradients(sums.bytes(), TensorSpec(DType::f32, {rows_now() + 1, 1, spec.dim}), sums.device());
   ops::update_rows(ctx, spec.optimizer, by_row, step.touched, ops::Combiner::sum, gradients, nullptr, table_.data());
   if (spec.fixed_keys)
     ops::note_seen(ctx, batch.rows_after, of_rows(step.marks), of_rows(seen_), table_.data().touched);
-  table_.end_step(ctx, slot);
+  table_.end_step(ctx, buffer);
 }
 
 std::vector<int32_t> ReplicatedRows::seen() {
@@ -107,14 +107,14 @@ int64_t ReplicatedRows::rows_seen() {
   return count;
 }
 
-void ReplicatedRows::hold(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen) {
+void ReplicatedRows::assign_rows(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen) {
   keys_ = std::move(keys);
   slots_ = std::move(slots);
-  table_.hold_rows(keys_, slots_);
+  table_.assign_rows(keys_, slots_);
   from_host(arena_.get(seen_), std::vector<int32_t>(static_cast<size_t>(rows_) + 1, seen), runtime_.compute_stream());
 }
 
-std::optional<size_t> ReplicatedRows::place_of(int64_t key, int32_t slot) const {
+std::optional<size_t> ReplicatedRows::index_of(int64_t key, int32_t slot) const {
   auto first = keys_.begin(), last = keys_.end();
   if (!slots_.empty()) {
     const auto of_slot = std::equal_range(slots_.begin(), slots_.end(), slot);
@@ -130,22 +130,22 @@ void ReplicatedRows::import_rows(const RowBlock& block) {
   RowCopies held;
   std::vector<int32_t> known = seen();
   for (size_t i = 0; i < block.keys.size(); ++i)
-    if (const auto place = place_of(block.keys[i], block.slots.empty() ? 0 : block.slots[i])) {
+    if (const auto index = index_of(block.keys[i], block.slots.empty() ? 0 : block.slots[i])) {
       held.add(block, i, table_.spec());
-      known[*place + 1] = 1;
+      known[*index + 1] = 1;
     }
   table_.import_rows(held.block());
   from_host(arena_.get(seen_), known, runtime_.compute_stream());
 }
 
-void ReplicatedRows::export_rows(const std::function<void(const RowBlock&)>& take) {
+void ReplicatedRows::export_rows(const std::function<void(const RowBlock&)>& sink) {
   const std::vector<int32_t> known = seen();
   table_.export_rows(true, [&](const RowBlock& block) {
     RowCopies come;
     for (size_t i = 0; i < block.keys.size(); ++i)
-      if (known[*place_of(block.keys[i], block.slots.empty() ? 0 : block.slots[i]) + 1] != 0)
+      if (known[*index_of(block.keys[i], block.slots.empty() ? 0 : block.slots[i]) + 1] != 0)
         come.add(block, i, table_.spec());
-    if (!come.empty()) take(come.block());
+    if (!come.empty()) sink(come.block());
   });
 }
 

@@ -20,47 +20,47 @@ namespace hctr {
 /// (TableSpec::fixed_keys): until then none, and at most row_limit. Calls of steps are collective.
 class ReplicatedRows {
  public:
-  ReplicatedRows(Runtime&, Communicator&, const TableSpec&, int ring_slots);
+  ReplicatedRows(Runtime&, Communicator&, const TableSpec&, int ring_size);
 
   /// The calls of EmbeddingTable, of this rank's samples; other keys than its own it leaves alone.
-  void prepare(Context&, int slot, Tensor keys, Tensor offsets);
-  void forward(Context& ctx, int slot, Tensor y, const ops::VectorBlocks* owners = nullptr) {
-    table_.pool(ctx, table_.prepared(slot), owners, y);
+  void prepare(Context&, int buffer, Tensor keys, Tensor offsets);
+  void forward(Context& ctx, int buffer, Tensor y, const ops::OwnerVectors* owners = nullptr) {
+    table_.pool(ctx, table_.prepared(buffer), owners, y);
   }
   /// Of each row, over the samples of this rank and then over the ranks; once that is done, update() may run. On any
   /// stream.
-  void sum_gradients(Context&, int slot, Tensor dy);
-  void update(Context&, int slot);
+  void sum_gradients(Context&, int buffer, Tensor dy);
+  void update(Context&, int buffer);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
 
   // With fixed keys, or those of some slots, other keys add nothing to y: whoever has their rows adds those, or where
   // `owners` are given writes those vectors of y, which then are not touched here.
 
   /// Which keys of the prepared batch have a row here, in the order of keys; 0 for the others.
-  const int32_t* rows_of(int slot) const { return table_.prepared(slot).rows; }
+  const int32_t* rows_of(int buffer) const { return table_.prepared(buffer).rows; }
   /// For evaluation. Keys that no step has brought are as unknown as in any table.
   EmbeddingTable::Batch find(Context&, Tensor keys, Tensor offsets);
-  void lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y, const ops::VectorBlocks* owners = nullptr) {
+  void lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y, const ops::OwnerVectors* owners = nullptr) {
     table_.pool(ctx, batch, owners, y);
   }
 
   /// The keys, sorted by (slot, key); slots are empty where rows belong to keys alone. `seen`: rows count as having
   /// come. Once, with nothing queued.
-  void hold(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);
-  bool holds_rows() const { return !keys_.empty(); }
-  bool holds(int64_t key, int32_t slot) const { return place_of(key, slot).has_value(); }
+  void assign_rows(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);
+  bool has_rows() const { return !keys_.empty(); }
+  bool has(int64_t key, int32_t slot) const { return index_of(key, slot).has_value(); }
   /// Rows that have come. Waits for queued steps.
   int64_t rows_seen();
   /// Overwrites those rows of the block that are held, the same on every rank; they have come.
   void import_rows(const RowBlock&);
   /// Rows that have come, with their states. Waits for queued steps.
-  void export_rows(const std::function<void(const RowBlock&)>& take);
+  void export_rows(const std::function<void(const RowBlock&)>& sink);
   EmbeddingTable& table() { return table_; }
   const TableSpec& spec() const { return table_.spec(); }
 
  private:
   /// Of the i-th key in the order of hold(); none where it is not held.
-  std::optional<size_t> place_of(int64_t key, int32_t slot) const;
+  std::optional<size_t> index_of(int64_t key, int32_t slot) const;
   std::vector<int32_t> seen();
   /// Those that there are now, at least one: keys that are not held yet are neither summed nor shared.
   int64_t rows_now() const;

@@ -33,12 +33,12 @@ struct RowPolicy {
   bool finds_frequent = false;  ///< occurrences are counted to find the most frequent keys; no row leaves for that
   bool counts_keys = false;     ///< or for whoever looks at the saved table
 
-  bool marks_steps() const { return when_full == WhenFull::evict_lru || expire_after > 0; }
-  bool marks_occurrences() const {
+  bool tracks_last_step() const { return when_full == WhenFull::evict_lru || expire_after > 0; }
+  bool counts_occurrences() const {
     return when_full == WhenFull::evict_lfu || of_candidates || finds_frequent || counts_keys;
   }
   /// Whether what is noted of rows stays with them when they go to files or other tables.
-  bool keeps_marks() const { return marks_steps() || (marks_occurrences() && !finds_frequent); }
+  bool keeps_access_stats() const { return tracks_last_step() || (counts_occurrences() && !finds_frequent); }
   bool evicts() const { return when_full == WhenFull::evict_lru || when_full == WhenFull::evict_lfu; }
   bool removes_rows() const { return when_full != WhenFull::error || expire_after > 0; }
   bool shares_row() const { return when_full == WhenFull::ignore; }

@@ -15,8 +15,8 @@ int64_t bytes_per_row(const TableSpec& spec) {
   const int64_t numbers =
       spec.dim * size(spec.storage) + spec.optimizer.states() * spec.state_dim() * size(spec.stored_states());
   constexpr int64_t kKey = 8 + 4, kMarks = 4 + 1, kEntries = 2 * sizeof(ops::IndexEntry);
-  const int64_t policy_marks = 4 * (spec.policy.marks_steps() + spec.policy.marks_occurrences());
-  return numbers + kMarks + policy_marks + (spec.direct.empty() ? kKey + kEntries : 0);
+  const int64_t stats_bytes = 4 * (spec.policy.tracks_last_step() + spec.policy.counts_occurrences());
+  return numbers + kMarks + stats_bytes + (spec.direct.empty() ? kKey + kEntries : 0);
 }
 
 /// Where rows leave for a batch, the batch has its rows first; the shared row is one more.
@@ -48,19 +48,20 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       row_capacity_limit_(row_capacity_limit(spec, batch_keys)),
       policy_(spec.policy),
       limit_setting_(spec.limit_setting),
-      room_for_(keys_.empty() ? rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys, row_capacity_limit_)
-                              : all_rows(bytes_per_row(spec), spec.ranks > 1)),
+      reserved_rows_(keys_.empty()
+                         ? rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys, row_capacity_limit_)
+                         : all_rows(bytes_per_row(spec), spec.ranks > 1)),
       entries_(runtime.device(),
-               std::max(static_cast<size_t>(entries_for(keys_.empty() ? room_for_ + ring_keys() : 0)) *
+               std::max(static_cast<size_t>(entries_for(keys_.empty() ? reserved_rows_ + ring_keys() : 0)) *
                             sizeof(ops::IndexEntry),
-                        policy_.removes_rows() ? ops::removal_bytes(runtime.device(), room_for_) : 0)),
+                        policy_.removes_rows() ? ops::removal_bytes(runtime.device(), reserved_rows_) : 0)),
       state_(runtime.device(), sizeof(ops::IndexState)),
       slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
       spans_(runtime.device(), keys_.spans.size() * sizeof(ops::KeySpan)),
-      stray_state_(runtime.device(), keys_.empty() ? 0 : 2 * sizeof(ops::StrayState)),
-      steps_before_(runtime.device(), policy_.marks_steps() ? sizeof(uint32_t) : 0),
+      out_of_range_state_(runtime.device(), keys_.empty() ? 0 : 2 * sizeof(ops::OutOfRangeState)),
+      steps_before_(runtime.device(), policy_.tracks_last_step() ? sizeof(uint32_t) : 0),
       host_word_(runtime.device(), sizeof(uint64_t)),
-      strays_(runtime.device(), 2 * sizeof(ops::Stray)) {
+      out_of_range_keys_(runtime.device(), 2 * sizeof(ops::OutOfRangeKey)) {
   HCTR_EXPECT(spec.slot_bounds.empty() || spec.slot_bounds.size() == static_cast<size_t>(spec.slots),
               spec.slot_bounds.size(), " initial bounds for ", spec.slots, " slots");
   data_.dim = spec.dim;
@@ -76,9 +77,9 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   data_.last_step = add_column<int32_t>(spec.update == UpdateType::lazy_global, 1);
   // Where a gradient of 0 changes nothing, global updates are local ones.
   data_.touched = add_column<uint8_t>(spec.update == UpdateType::global && !spec.optimizer.zero_gradient_is_noop(), 1);
-  marks_.last_seen = add_column<uint32_t>(policy_.marks_steps(), 1);
-  marks_.occurrences = add_column<uint32_t>(policy_.marks_occurrences(), 1);
-  if (marks_.last_seen) marks_.steps_before = reinterpret_cast<const uint32_t*>(steps_before_.data());
+  access_stats_.last_seen = add_column<uint32_t>(policy_.tracks_last_step(), 1);
+  access_stats_.occurrences = add_column<uint32_t>(policy_.counts_occurrences(), 1);
+  if (access_stats_.last_seen) access_stats_.steps_before = reinterpret_cast<const uint32_t*>(steps_before_.data());
   set_steps_before(0);
   index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
   index_.state = reinterpret_cast<ops::IndexState*>(state_.data());
@@ -94,7 +95,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     runtime.compute_stream().synchronize();
   }
   if (!keys_.empty()) {
-    take_all_rows();
+    allocate_all_rows();
     return;
   }
   const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_per_row(spec);
@@ -120,7 +121,7 @@ void RowStore::add_shared_row(const TableSpec& spec) {
 }
 
 void RowStore::set_steps_before(int64_t steps) {
-  if (!marks_.steps_before) return;
+  if (!access_stats_.steps_before) return;
   wait_for_all();
   const auto modulo = static_cast<uint32_t>(steps);
   copy_bytes(runtime_.compute_stream(), steps_before_.data(), &modulo, sizeof modulo);
@@ -131,7 +132,7 @@ template <class T>
 T* RowStore::add_column(bool wanted, int64_t elements_per_row) {
   if (!wanted || elements_per_row == 0) return nullptr;
   const int64_t bytes = elements_per_row * static_cast<int64_t>(sizeof(T));
-  columns_.push_back({ReservedBuffer(runtime_.device(), static_cast<size_t>((room_for_ + 1) * bytes)), bytes});
+  columns_.push_back({ReservedBuffer(runtime_.device(), static_cast<size_t>((reserved_rows_ + 1) * bytes)), bytes});
   return reinterpret_cast<T*>(columns_.back().memory.data());
 }
 
@@ -142,20 +143,20 @@ ops::RowMemory RowStore::add_numbers(DType dtype, int64_t elements_per_row) {
 
 int RowStore::row_bits() const { return std::bit_width(static_cast<uint64_t>(most_rows())); }
 
-RowStore::Told RowStore::told() const {
+RowStore::Progress RowStore::progress() const {
   const uint64_t word = std::atomic_ref<uint64_t>(*host_word()).load(std::memory_order_acquire);
   return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
 }
 
-RowStore::Told RowStore::wait_for_all() {
+RowStore::Progress RowStore::wait_for_all() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
-  const Told now = told();
+  const Progress now = progress();
   batches_ = now.batches;  // nothing is queued
   return now;
 }
 
-void RowStore::check_limit(const Told& now) const {
+void RowStore::check_limit(const Progress& now) const {
   if (row_limit_ == 0 || now.rows <= most_kept()) return;
   throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_, " rows that \"",
                               limit_setting_, "\" allows (", now.rows - shared_rows(),
@@ -169,7 +170,7 @@ void RowStore::reserve_rows() {
     ++batches_;
     return;
   }
-  Told now = told();
+  Progress now = progress();
   if (!rows_may_leave()) check_limit(now);
   const auto queued = static_cast<int64_t>(batches_ - now.batches);  // both count modulo 2^32
   int64_t at_most = now.rows + (queued + 1) * batch_keys_;
@@ -192,7 +193,7 @@ void RowStore::reserve_rows() {
 void RowStore::confirm_capacity() const {
   if (!near_limit_) return;
   runtime_.prepare_stream().synchronize();
-  if (!rows_may_leave()) check_limit(told());
+  if (!rows_may_leave()) check_limit(progress());
 }
 
 void RowStore::grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to) {
@@ -201,7 +202,7 @@ void RowStore::grow(int64_t needed, int64_t ample, int64_t have, const std::func
     grow_to(std::max(ample, needed));
   } catch (const Error&) {
     if (needed > have)
-      in_context([&] { return cat("making room for more rows: ", label_, " has ", told().rows); },
+      in_context([&] { return cat("making room for more rows: ", label_, " has ", progress().rows); },
                  [&] { grow_to(needed); });
   }
 }
@@ -217,9 +218,9 @@ ops::IndexState RowStore::state() {
 int64_t RowStore::finished_rows() { return static_cast<int64_t>(state().finished) - shared_rows(); }
 
 void RowStore::grow_rows(int64_t rows) {
-  if (rows > room_for_)
-    throw Error(Kind::device,
-                cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ", room_for_));
+  if (rows > reserved_rows_)
+    throw Error(Kind::device, cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ",
+                                  reserved_rows_));
   for (Column& column : columns_) column.memory.grow(static_cast<size_t>((rows + 1) * column.bytes_per_row));
   if (policy_.removes_rows())
     entries_.grow(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index

@@ -11,9 +11,9 @@
 #include "device/buffer.h"
 #include "device/context.h"
 #include "embedding/table_spec.h"
+#include "ops/embedding/access_stats.h"
 #include "ops/embedding/embedding_rows.h"
 #include "ops/embedding/hash_index.h"
-#include "ops/embedding/row_marks.h"
 #include "ops/embedding/row_removal.h"
 
 namespace hctr {
@@ -29,19 +29,19 @@ class RowStore {
   /// The index of a table that has every row from the start; nothing where rows come with their keys.
   std::optional<ops::DirectIndex> direct() const { return keys_.empty() ? std::nullopt : std::optional(direct_); }
   /// What is noted of keys outside their ranges, on the device and for the host.
-  struct StrayNotes {
-    ops::StrayState* state;
-    ops::Stray* host;
+  struct OutOfRangeReport {
+    ops::OutOfRangeState* state;
+    ops::OutOfRangeKey* host;
   };
-  StrayNotes strays(bool evaluation) const {
-    return {reinterpret_cast<ops::StrayState*>(stray_state_.data()) + evaluation,
-            reinterpret_cast<ops::Stray*>(strays_.data()) + evaluation};
+  OutOfRangeReport out_of_range(bool evaluation) const {
+    return {reinterpret_cast<ops::OutOfRangeState*>(out_of_range_state_.data()) + evaluation,
+            reinterpret_cast<ops::OutOfRangeKey*>(out_of_range_keys_.data()) + evaluation};
   }
   /// Errors: Error(data) when the device has told of a key outside its range, in some batch so far. Does not wait.
   void check_keys() const;
   const ops::RowData& data() const { return data_; }
   const ops::RowInit& init() const { return init_; }
-  const ops::RowMarks& marks() const { return marks_; }
+  const ops::AccessStats& access_stats() const { return access_stats_; }
   /// Marks go on from those of so many steps before this run's first; modulo 2^32. Waits for queued work.
   void set_steps_before(int64_t steps);
   /// Where index_close_batch tells the host how many rows there are.
@@ -54,10 +54,10 @@ class RowStore {
   /// when so near the row limit that it may not have. Errors: Error(data) beyond the limit, unless rows leave for that.
   void confirm_capacity() const;
   /// After confirm_capacity(): whether the batch has brought the store beyond its limit, so that rows must leave.
-  bool over_limit() const { return near_limit_ && told().rows > most_kept(); }
+  bool over_limit() const { return near_limit_ && progress().rows > most_kept(); }
   /// Errors: Error(data) when there are more rows than the limit allows, whatever would happen in training. Nothing is
   /// queued.
-  void check_limit() const { check_limit(told()); }
+  void check_limit() const { check_limit(progress()); }
   /// Waits for queued work and returns the rows of finished steps.
   int64_t finished_rows();
 
@@ -81,14 +81,14 @@ class RowStore {
 
   /// Of a store without rows: its rows become those of these keys, 1, 2, ... in their order, with their first values;
   /// slots where rows belong to slots. Waits for queued work. Errors: Error(device) when memory is short.
-  void hold_rows(std::span<const int64_t> keys, std::span<const int32_t> slots);
+  void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots);
 
   int64_t capacity() const { return capacity_; }
   /// Every row number is below 2^row_bits(), now and later.
   int row_bits() const;
 
  private:
-  struct Told {  // what the device last told the host
+  struct Progress {  // what the device last told the host
     uint32_t batches, rows;
   };
   struct Column {  // one array with an element per row
@@ -101,13 +101,13 @@ class RowStore {
   /// The rows of a table without an index. Errors: Error(device) when memory for them is short.
   int64_t all_rows(int64_t bytes_per_row, bool one_of_several) const;
   /// Memory and first values for all of them.
-  void take_all_rows();
+  void allocate_all_rows();
   void add_shared_row(const TableSpec&);
-  Told told() const;
-  Told wait_for_all();
-  void check_limit(const Told&) const;
+  Progress progress() const;
+  Progress wait_for_all();
+  void check_limit(const Progress&) const;
   /// Rows that may be handed out: where rows leave for others, a batch comes in before they do.
-  int64_t most_rows() const { return row_limit_ > 0 ? row_capacity_limit_ : room_for_; }
+  int64_t most_rows() const { return row_limit_ > 0 ? row_capacity_limit_ : reserved_rows_; }
   /// Rows that stay, the shared one included.
   int64_t most_kept() const { return row_limit_ + shared_rows(); }
   int64_t shared_rows() const { return index_.first_row - 1; }
@@ -134,20 +134,20 @@ class RowStore {
   int64_t row_capacity_limit_;  // with row_limit_: the most rows that there are for a moment
   RowPolicy policy_;
   std::string limit_setting_;
-  int64_t room_for_;         // rows that addresses are reserved for
+  int64_t reserved_rows_;    // rows that addresses are reserved for
   int64_t capacity_ = 0;     // rows with memory
   int64_t entry_count_ = 0;  // places of the index
   uint32_t batches_ = 0;     // that room was made for
   bool near_limit_ = false;  // the last of them may bring more rows than the limit allows
   std::vector<Column> columns_;
   ReservedBuffer entries_;
-  Buffer state_, slot_bounds_, spans_, stray_state_, steps_before_;
-  HostBuffer host_word_, strays_;
+  Buffer state_, slot_bounds_, spans_, out_of_range_state_, steps_before_;
+  HostBuffer host_word_, out_of_range_keys_;
   ops::DirectIndex direct_;
   ops::HashIndex index_;
   ops::RowData data_;
   ops::RowInit init_;
-  ops::RowMarks marks_;
+  ops::AccessStats access_stats_;
 };
 
 }  // namespace hctr

@@ -29,14 +29,14 @@ int64_t RowStore::all_rows(int64_t bytes_per_row, bool one_of_several) const {
           "or \"index\": \"hash\", which takes memory for the keys that occur alone"));
 }
 
-void RowStore::take_all_rows() {
+void RowStore::allocate_all_rows() {
   const int64_t rows = keys_.rows();
   const StreamRef stream = runtime_.compute_stream();
   direct_ = {reinterpret_cast<const ops::KeySpan*>(spans_.data()), static_cast<int64_t>(keys_.spans.size()),
              keys_.by_slot};
-  const ops::StrayState none[2] = {};
+  const ops::OutOfRangeState none[2] = {};
   copy_bytes(stream, spans_.data(), keys_.spans.data(), spans_.bytes());
-  copy_bytes(stream, stray_state_.data(), none, sizeof none);
+  copy_bytes(stream, out_of_range_state_.data(), none, sizeof none);
   data_.identity.direct = direct_;
   in_context([&] { return cat("making room for all ", rows, " rows of ", label_); }, [&] { grow_rows(rows); });
   ops::IndexState state{.mask = 0,
@@ -57,10 +57,10 @@ void RowStore::take_all_rows() {
 void RowStore::check_keys() const {
   if (!direct()) return;
   for (int of = 0; of < 2; ++of) {
-    ops::Stray* stray = strays(of == 1).host;
-    if (!std::atomic_ref<int32_t>(stray->found).load(std::memory_order_acquire)) continue;
+    ops::OutOfRangeKey* out_of_range_key = out_of_range(of == 1).host;
+    if (!std::atomic_ref<int32_t>(out_of_range_key->found).load(std::memory_order_acquire)) continue;
     throw Error(Kind::data, cat(label_, ": ", of == 0 ? "training" : "evaluation",
-                                " data: ", keys_.outside(stray->key, stray->slot),
+                                " data: ", keys_.outside(out_of_range_key->key, out_of_range_key->slot),
                                 ". Keys are counted through all slots, those of a slot after those of the slots before "
                                 "it. Correct the sizes, or have "
                                 "rows found whatever their keys: \"index\": \"hash\""));

@@ -5,7 +5,7 @@
 
 namespace hctr {
 
-void RowStore::hold_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) {
+void RowStore::assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) {
   const auto rows = static_cast<int64_t>(keys.size());
   HCTR_EXPECT(state().rows == 0 && keys_.empty() && (!index_.row_slots || slots.size() == keys.size()), label_, ": ",
               rows, " keys to be held");

@@ -11,7 +11,7 @@ int64_t RowStore::evict(const BatchRows& batch) {
   int64_t admitted = 0;
   const int64_t gone =
       remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
-        const uint32_t* scores = policy_.when_full == WhenFull::evict_lru ? marks_.last_seen : marks_.occurrences;
+        const uint32_t* scores = policy_.when_full == WhenFull::evict_lru ? access_stats_.last_seen : access_stats_.occurrences;
         const ops::RowRanks ranks{index_.row_keys, index_.row_slots, scores};
         ops::rows_stay(ctx, batch.rows, batch.count, memory.fates);
         admitted = admitted_leave(ctx, memory, now);
@@ -35,7 +35,7 @@ int64_t RowStore::expire(int64_t step) {
   int64_t admitted = 0;
   const int64_t gone = remove_rows({}, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
     admitted = admitted_leave(ctx, memory, now);
-    ops::rows_below_leave(ctx, marks_.last_seen, static_cast<uint32_t>(step), index_.first_row, now.rows, memory.fates);
+    ops::rows_below_leave(ctx, access_stats_.last_seen, static_cast<uint32_t>(step), index_.first_row, now.rows, memory.fates);
   });
   return gone - admitted;
 }
@@ -43,13 +43,13 @@ int64_t RowStore::expire(int64_t step) {
 int64_t RowStore::admitted_leave(Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) const {
   int64_t count = 0;
   if (!policy_.of_candidates) return count;
-  ops::rows_below_leave(ctx, marks_.occurrences, 1, index_.first_row, now.rows, memory.fates);
+  ops::rows_below_leave(ctx, access_stats_.occurrences, 1, index_.first_row, now.rows, memory.fates);
   ops::count_fates(ctx, ops::Fate::leaves, now.rows, memory, count);
   return count;
 }
 
 int64_t RowStore::trim() {
-  const Told now = told();
+  const Progress now = progress();
   if (now.rows + static_cast<int64_t>(batches_ - now.batches) * batch_keys_ <= row_limit_ ||
       wait_for_all().rows <= row_limit_)
     return 0;

@@ -6,19 +6,19 @@
 namespace hctr {
 namespace {
 
-Exchange::Shape training(const TableSpec& spec, AlsoInVectors also, const EmbeddingOutputs& outputs) {
+Exchange::Shape training(const TableSpec& spec, ReplicatedPart replicated, const EmbeddingOutputs& outputs) {
   return {.slot_keys = spec.slot_keys,
           .samples = spec.samples,
           .key_capacity = spec.key_capacity,
           .dim = spec.dim,
           .combiner = spec.combiner,
           .dtype = spec.exchange,
-          .also = also,
+          .replicated = replicated,
           .y = outputs.training};
 }
 
-Exchange::Shape evaluation(const TableSpec& spec, AlsoInVectors also, const EmbeddingOutputs& outputs) {
-  Exchange::Shape shape = training(spec, also, outputs);
+Exchange::Shape evaluation(const TableSpec& spec, ReplicatedPart replicated, const EmbeddingOutputs& outputs) {
+  Exchange::Shape shape = training(spec, replicated, outputs);
   shape.samples = spec.eval_samples;
   shape.key_capacity = spec.eval_key_capacity;
   shape.gradients = false;
@@ -38,32 +38,32 @@ TableSpec owned(const TableSpec& spec, const Placement& placement, const Exchang
 }  // namespace
 
 ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placement placement, const TableSpec& spec,
-                                   int ring_slots, const EmbeddingOutputs& outputs, AlsoInVectors also)
+                                   int ring_size, const EmbeddingOutputs& outputs, ReplicatedPart replicated)
     : comm_(comm),
       placement_(std::move(placement)),
       spec_(spec),
-      train_(runtime, comm, placement_, training(spec_, also, outputs), ring_slots),
-      evaluation_(runtime, comm, placement_, evaluation(spec_, also, outputs), 1),
-      table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_slots) {}
+      train_(runtime, comm, placement_, training(spec_, replicated, outputs), ring_size),
+      evaluation_(runtime, comm, placement_, evaluation(spec_, replicated, outputs), 1),
+      table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_size) {}
 
-void ShardedEmbedding::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows) {
-  train_.send_keys(ctx, slot, keys, offsets, local_rows);
-  table_.prepare(ctx, slot, train_.owned_keys(slot), train_.owned_offsets(slot));
+void ShardedEmbedding::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows) {
+  train_.send_keys(ctx, buffer, keys, offsets, local_rows);
+  table_.prepare(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer));
 }
 
-void ShardedEmbedding::send_vectors(Context& ctx, int slot) {
-  train_.send_vectors(ctx, [&](const ops::SampleParts& parts) { table_.pool(ctx, table_.prepared(slot), parts); });
+void ShardedEmbedding::send_vectors(Context& ctx, int buffer) {
+  train_.send_vectors(ctx, [&](const ops::SampleShards& shards) { table_.pool(ctx, table_.prepared(buffer), shards); });
 }
 
-void ShardedEmbedding::receive_gradients(Context& ctx, int slot, Tensor) {
+void ShardedEmbedding::receive_gradients(Context& ctx, int buffer, Tensor) {
   train_.receive_gradients(ctx);
-  table_.sum_long_runs(ctx, slot, train_.owned_gradients());
+  table_.sum_long_runs(ctx, buffer, train_.owned_gradients());
 }
 
 void ShardedEmbedding::ask_owners(Context& ctx, Tensor keys, Tensor offsets, const int32_t* local_rows) {
   evaluation_.send_keys(ctx, 0, keys, offsets, local_rows);
   const EmbeddingTable::Batch batch = table_.find(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0));
-  evaluation_.send_vectors(ctx, [&](const ops::SampleParts& parts) { table_.pool(ctx, batch, parts); });
+  evaluation_.send_vectors(ctx, [&](const ops::SampleShards& shards) { table_.pool(ctx, batch, shards); });
 }
 
 void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {
@@ -90,11 +90,11 @@ std::map<std::string, int64_t> ShardedEmbedding::counts() {
   return counts;
 }
 
-void ShardedEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
-  PieceJoining joining(table_.spec(), take);
-  const std::function<void(const RowBlock&)> join = [&](const RowBlock& block) { joining.give(block); };
-  RowGathering gathering(comm_, table_.spec(), placement_.pieces > 1 ? join : take);
-  table_.export_rows(with_states, [&](const RowBlock& block) { gathering.give(block); });
+void ShardedEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) {
+  PieceJoining joining(table_.spec(), sink);
+  const std::function<void(const RowBlock&)> join = [&](const RowBlock& block) { joining.add(block); };
+  RowGathering gathering(comm_, table_.spec(), placement_.pieces > 1 ? join : sink);
+  table_.export_rows(with_states, [&](const RowBlock& block) { gathering.add(block); });
   gathering.finish();
 }
 

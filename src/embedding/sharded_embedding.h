@@ -9,36 +9,36 @@ namespace hctr {
 class ShardedEmbedding : public Embedding {
  public:
   /// `also`: what is in the vectors besides its rows; then the calls below that add are those to make.
-  ShardedEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_slots, const EmbeddingOutputs&,
-                   AlsoInVectors also = AlsoInVectors::nothing);
+  ShardedEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,
+                   ReplicatedPart replicated = ReplicatedPart::nothing);
 
-  void prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) override {
-    prepare(ctx, slot, keys, offsets, nullptr);
+  void prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
+    prepare(ctx, buffer, keys, offsets, nullptr);
   }
-  void send_vectors(Context&, int slot) override;
-  void fill_local_vectors(Context& ctx, int slot, Tensor y) override { train_.clear_unowned(ctx, slot, y); }
-  void forward(Context& ctx, int slot, Tensor y) override { train_.receive_vectors(ctx, slot, y); }
-  void send_gradients(Context& ctx, int slot, Tensor dy, ops::OverflowSearch search) override {
-    train_.send_gradients(ctx, slot, dy, search);
+  void send_vectors(Context&, int buffer) override;
+  void fill_local_vectors(Context& ctx, int buffer, Tensor y) override { train_.clear_unowned(ctx, buffer, y); }
+  void forward(Context& ctx, int buffer, Tensor y) override { train_.receive_vectors(ctx, buffer, y); }
+  void send_gradients(Context& ctx, int buffer, Tensor dy, ops::OverflowSearch search) override {
+    train_.send_gradients(ctx, buffer, dy, search);
   }
-  void receive_gradients(Context&, int slot, Tensor dy) override;
-  void update(Context& ctx, int slot, Tensor) override { table_.update(ctx, slot, train_.owned_gradients()); }
+  void receive_gradients(Context&, int buffer, Tensor dy) override;
+  void update(Context& ctx, int buffer, Tensor) override { table_.update(ctx, buffer, train_.owned_gradients()); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override;
   // The same for keys without a row in `local_rows` (Exchange::send_keys), or all keys, added to the vectors of the
   // others, which are in `y`.
-  void prepare(Context&, int slot, Tensor keys, Tensor offsets, const int32_t* local_rows);
-  void add_forward(Context& ctx, int slot, Tensor y) { train_.add_received_vectors(ctx, slot, y); }
+  void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows);
+  void add_forward(Context& ctx, int buffer, Tensor y) { train_.add_received_vectors(ctx, buffer, y); }
   void add_lookup(Context& ctx, Tensor y) { evaluation_.add_received_vectors(ctx, 0, y); }
   /// Keys of an evaluation to their owners, and their vectors on the way back; before add_lookup().
   void ask_owners(Context&, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
   /// As Exchange::writers.
-  const ops::VectorBlocks* writers(int slot) const { return train_.writers(slot); }
-  const ops::VectorBlocks* lookup_writers() const { return evaluation_.writers(0); }
+  const ops::OwnerVectors* writers(int buffer) const { return train_.writers(buffer); }
+  const ops::OwnerVectors* lookup_writers() const { return evaluation_.writers(0); }
   const TableSpec& spec() const override { return spec_; }
   int64_t rows() override;
   std::map<std::string, int64_t> counts() override;
   bool uses_shared_row() override;
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) override;
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override;
   void import_rows(const RowBlock&) override;
   EmbeddingTable& table() override { return table_; }
 

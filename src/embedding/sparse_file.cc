@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "embedding/marks_file.h"
+#include "embedding/access_stats_file.h"
 
 namespace hctr {
 namespace {
@@ -31,9 +31,9 @@ uint64_t number_at(const std::byte* at, int bytes) {
   return number;
 }
 
-/// Calls take(rows) for the whole file, block by block.
+/// Calls sink(rows) for the whole file, block by block.
 template <class Take>
-void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows, Take&& take) {
+void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows, Take&& sink) {
   const File file = open_to_read(path, kWhat);
   std::vector<std::byte> block;
   for (int64_t first = 0; first < rows; first += rows_per_block(layout)) {
@@ -50,7 +50,7 @@ void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows,
       std::memcpy(out.vectors.data() + i * layout.dim, row + layout.key_bytes + layout.slot_bytes,
                   static_cast<size_t>(layout.dim) * sizeof(float));
     }
-    take(out);
+    sink(out);
   }
 }
 
@@ -74,7 +74,7 @@ void import(Table& table, const fs::path& path, const SparseRows& rows) {
 
 /// A folder of version 3.1: one file for each of keys, slot ids and vectors.
 int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
-                    const std::function<void(const SparseRows&)>& take) {
+                    const std::function<void(const SparseRows&)>& sink) {
   const int64_t dim = shape.dim;
   const bool with_slot = shape.with_slot;
   struct Part {
@@ -99,7 +99,7 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
     read_exactly(files[0].get(), out.keys.data(), n * 8, parts[0].path);
     read_exactly(files[1].get(), out.vectors.data(), out.vectors.size() * sizeof(float), parts[1].path);
     if (with_slot) read_exactly(files[2].get(), out.slots.data(), n * 8, parts[2].path);
-    take(out);
+    sink(out);
   }
   return rows;
 }
@@ -118,7 +118,7 @@ bool has_negative_keys(const fs::path& path, const SparseLayout& layout, int64_t
 }
 
 int64_t read_file(const fs::path& path, const SparseFileShape& shape,
-                  const std::function<void(const SparseRows&)>& take, const Log& log) {
+                  const std::function<void(const SparseRows&)>& sink, const Log& log) {
   const int64_t bytes = file_bytes(path);
   const auto slots = static_cast<uint64_t>(shape.slots);
   std::vector<SparseLayout> known = known_layouts(shape.with_slot, shape.dim, shape.key_bytes);
@@ -146,7 +146,7 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape,
              shape.key_bytes == 0 ? "judging by its keys; \"input_key_type\" can say another width"
                                   : "as \"input_key_type\" says");
   const int64_t rows = bytes / layout.row_bytes();
-  read_blocks(path, layout, rows, take);
+  read_blocks(path, layout, rows, sink);
   return rows;
 }
 
@@ -204,10 +204,10 @@ template <class Table>
 void save_sparse(const fs::path& path, Table& table, int key_bytes) {
   HCTR_EXPECT(key_bytes == 4 || key_bytes == 8, "keys of ", key_bytes, " bytes");
   const auto dim = static_cast<size_t>(table.spec().dim);
-  const fs::path marks_path = marks_path_beside(path);
+  const fs::path stats_path = access_stats_path(path);
   AtomicFile file(path);
-  std::optional<MarksWriter> marks;
-  if (table.spec().policy.keeps_marks()) marks.emplace(marks_path, table.spec().policy, table.marked_steps());
+  std::optional<AccessStatsWriter> stats;
+  if (table.spec().policy.keeps_access_stats()) stats.emplace(stats_path, table.spec().policy, table.counted_steps());
   std::vector<std::byte> bytes;
   const auto add = [&bytes](const void* from, size_t count) {
     bytes.insert(bytes.end(), static_cast<const std::byte*>(from), static_cast<const std::byte*>(from) + count);
@@ -228,58 +228,58 @@ void save_sparse(const fs::path& path, Table& table, int key_bytes) {
       add(block.vectors.data() + i * dim, dim * sizeof(float));
     }
     file.write(bytes.data(), bytes.size());
-    if (marks) marks->add(block);
+    if (stats) stats->add(block);
   });
   std::error_code error;
-  fs::remove(marks_path, error);  // of a file that stood here before
+  fs::remove(stats_path, error);  // of a file that stood here before
   if (error)
     throw Error(Kind::io,
-                cat("cannot remove '", marks_path.string(), "', which belongs to an older model: ", error.message()));
+                cat("cannot remove '", stats_path.string(), "', which belongs to an older model: ", error.message()));
   file.commit();
-  if (marks) marks->commit();
+  if (stats) stats->commit();
 }
 
 int64_t read_sparse(const fs::path& path, const SparseFileShape& shape,
-                    const std::function<void(const SparseRows&)>& take, const Log& log) {
-  return fs::is_directory(path) ? read_folder(path, shape, take) : read_file(path, shape, take, log);
+                    const std::function<void(const SparseRows&)>& sink, const Log& log) {
+  return fs::is_directory(path) ? read_folder(path, shape, sink) : read_file(path, shape, sink, log);
 }
 
 namespace {
 
 /// `in_model`: rows of the model file.
 template <class Table>
-void load_marks(const fs::path& path, Table& table, int64_t in_model) {
+void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
   const int64_t rows = table.rows();
-  const auto check = [&](const MarksHead& head) {
+  const auto check = [&](const AccessStatsHead& head) {
     if (head.rows != in_model)
       throw Error(Kind::data,
-                  cat("'", path.string(), "' has marks of ", head.rows, " keys, and the model file beside it ",
+                  cat("'", path.string(), "' has access statistics of ", head.rows, " keys, and the model file next to it ",
                       in_model, " rows: it belongs to another model"));
   };
-  const auto import_block = [&](const MarksHead& head, std::span<const formats::RowMark> marks) {
+  const auto import_block = [&](const AccessStatsHead& head, std::span<const formats::RowAccess> stats) {
     check(head);
-    // Rows whose last step nobody noted count as seen in the last one: nothing is known against them.
+    // A row whose last step is not known counts as seen in the last step, so that it is not the first to leave.
     const auto unknown = static_cast<uint32_t>(std::max<int64_t>(head.steps - 1, 0));
     std::vector<int64_t> keys;
     std::vector<int32_t> slots;
     std::vector<uint32_t> last_seen, occurrences;
-    for (const formats::RowMark& mark : marks) {
-      keys.push_back(mark.key);
-      slots.push_back(mark.slot);
-      last_seen.push_back(head.last_seen ? mark.last_seen : unknown);
+    for (const formats::RowAccess& row : stats) {
+      keys.push_back(row.key);
+      slots.push_back(row.slot);
+      last_seen.push_back(head.last_seen ? row.last_seen : unknown);
       occurrences.push_back(
-          static_cast<uint32_t>(std::min<uint64_t>(mark.occurrences, std::numeric_limits<uint32_t>::max())));
+          static_cast<uint32_t>(std::min<uint64_t>(row.occurrences, std::numeric_limits<uint32_t>::max())));
     }
     table.import_rows({keys, slots, {}, {}, {}, last_seen, occurrences});
   };
-  in_context([&] { return cat("loading the marks '", path.string(), "'"); },
+  in_context([&] { return cat("loading the access statistics '", path.string(), "'"); },
              [&] {
-               const MarksHead head = read_marks(path, import_block);
+               const AccessStatsHead head = read_access_stats(path, import_block);
                check(head);
-               table.continue_marks(head.steps);
+               table.continue_access_stats(head.steps);
                if (const int64_t more = table.rows() - rows; more > 0)
-                 throw Error(Kind::data, cat("'", path.string(), "' has marks of ", more,
-                                             " keys that have no row: it is not of the model file beside it"));
+                 throw Error(Kind::data, cat("'", path.string(), "' has access statistics of ", more,
+                                             " keys that have no row: it is not of the model file next to it"));
              });
 }
 
@@ -330,13 +330,13 @@ Loaded load_rows(const fs::path& path, Table& table, int key_bytes, const Log& l
 }  // namespace
 
 template <class Table>
-bool load_sparse(const fs::path& path, Table& table, int key_bytes, bool with_marks, const Log& log) {
+bool load_sparse(const fs::path& path, Table& table, int key_bytes, bool with_access_stats, const Log& log) {
   const Loaded loaded = load_rows(path, table, key_bytes, log);
-  if (with_marks && table.spec().policy.keeps_marks()) load_marks(marks_path_beside(path), table, loaded.rows);
+  if (with_access_stats && table.spec().policy.keeps_access_stats()) load_access_stats(access_stats_path(path), table, loaded.rows);
   return loaded.wide_keys;
 }
 
-bool has_marks(const fs::path& path) { return fs::exists(marks_path_beside(path)); }
+bool has_access_stats(const fs::path& path) { return fs::exists(access_stats_path(path)); }
 
 template void save_sparse(const fs::path&, EmbeddingTable&, int);
 template void save_sparse(const fs::path&, Embedding&, int);

@@ -45,14 +45,14 @@ struct SparseFileShape {
                       ///< would be negative
 };
 
-/// Calls take(rows) for all rows of a file of any known layout, or of a folder of version 3.1, block by block. Returns
+/// Calls sink(rows) for all rows of a file of any known layout, or of a folder of version 3.1, block by block. Returns
 /// how many there are. The log says so when the size of the file fits keys of both widths. Errors: Error(io);
 /// Error(data) naming file and size when the content cannot be.
 int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&,
-                    const std::function<void(const SparseRows&)>& take, const Log& = Log::silent());
+                    const std::function<void(const SparseRows&)>& sink, const Log& = Log::silent());
 
-/// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files; of a table that keeps marks
-/// of its rows also those, beside it (marks_file.h). The file appears complete or not at all. `key_bytes` 8, or 4 for
+/// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files; of a table that keeps access
+/// statistics also those, in a file of their own (access_stats_file.h). The file appears complete or not at all. `key_bytes` 8, or 4 for
 /// data sets with such keys. Waits for queued steps. Errors: Error(io); Error(data) naming a key that 4 bytes do not
 /// hold. Table: EmbeddingTable; or Embedding, whose file is the same for any number of ranks: rank 0 writes it, the
 /// others call export_rows.
@@ -64,12 +64,12 @@ void save_sparse(const std::filesystem::path&, Table&, int key_bytes);
 /// Errors: its own; Error(data) when a key stands there twice. Every rank of an Embedding reads the file and keeps its
 /// own rows. Returns whether a key of the file does not fit 4 bytes.
 template <class Table>
-bool load_sparse(const std::filesystem::path&, Table&, int key_bytes, bool with_marks, const Log& = Log::silent());
+bool load_sparse(const std::filesystem::path&, Table&, int key_bytes, bool with_access_stats, const Log& = Log::silent());
 /// Whether marks stand beside the file.
-bool has_marks(const std::filesystem::path&);
+bool has_access_stats(const std::filesystem::path&);
 template <class Table>
 void load_sparse(const std::filesystem::path& path, Table& table, int key_bytes) {
-  load_sparse(path, table, key_bytes, has_marks(path));
+  load_sparse(path, table, key_bytes, has_access_stats(path));
 }
 
 }  // namespace hctr

@@ -7,12 +7,12 @@
 
 namespace hctr {
 
-EmbeddingTable::EmbeddingTable(Runtime& runtime, const TableSpec& spec, int ring_slots)
+EmbeddingTable::EmbeddingTable(Runtime& runtime, const TableSpec& spec, int ring_size)
     : runtime_(runtime),
       spec_(spec),
-      store_(runtime, spec_, spec_.fixed_keys ? 1 : std::max<int64_t>(spec_.key_capacity, 1), ring_slots) {
-  HCTR_EXPECT(spec_.dim > 0 && spec_.slots > 0 && spec_.samples > 0 && ring_slots > 0, "table '", spec_.name,
-              "': ", spec_.dim, " elements, ", spec_.slots, " slots, ", spec_.samples, " samples, ", ring_slots,
+      store_(runtime, spec_, spec_.fixed_keys ? 1 : std::max<int64_t>(spec_.key_capacity, 1), ring_size) {
+  HCTR_EXPECT(spec_.dim > 0 && spec_.slots > 0 && spec_.samples > 0 && ring_size > 0, "table '", spec_.name,
+              "': ", spec_.dim, " elements, ", spec_.slots, " slots, ", spec_.samples, " samples, ", ring_size,
               " ring slots");
   const bool unpooled = spec_.combiner == ops::Combiner::none;
   HCTR_EXPECT(!unpooled || static_cast<int64_t>(spec_.slot_keys.size()) == spec_.slots, "table '", spec_.name,
@@ -27,7 +27,7 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, const TableSpec& spec, int ring
     size_t rows, sorted, bags, run_begin, long_runs, pieces, counts, rows_after;
   };
   std::vector<Tickets> tickets;
-  for (int s = 0; s < ring_slots; ++s)
+  for (int s = 0; s < ring_size; ++s)
     tickets.push_back({words(keys), words(keys), words(keys), words(keys),
                        records(ops::RowGroups::most_long_runs(keys), sizeof(ops::LongRun)),
                        records(ops::RowGroups::most_pieces(keys), sizeof(ops::Piece)),
@@ -37,7 +37,7 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, const TableSpec& spec, int ring
   const size_t scratch =
       words(static_cast<int64_t>(ops::group_scratch_bytes(runtime.device(), keys) / sizeof(int32_t)) + 1);
   const size_t slot_numbers = words(spec_.batch_slots ? spec_.slots_of_batch() : 0);
-  const size_t of_slot = words(unpooled ? spec_.slots : 0), slots = words(unpooled ? spec_.places() : 0);
+  const size_t of_slot = words(unpooled ? spec_.slots : 0), slots = words(unpooled ? spec_.columns() : 0);
   arena_.build(runtime.device());
 
   const auto at = [&]<class T>(size_t ticket, T*& pointer) {
@@ -57,15 +57,15 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, const TableSpec& spec, int ring
   at(sums, piece_sums_);
   at(eval_rows, eval_rows_);
   at(scratch, scratch_);
-  if (spec_.policy.guards_entry()) admission_ = std::make_unique<Admission>(runtime_, spec_, ring_slots);
+  if (spec_.policy.guards_entry()) admission_ = std::make_unique<Admission>(runtime_, spec_, ring_size);
   if (spec_.batch_slots) {
     from_host(arena_.get(slot_numbers), *spec_.batch_slots, runtime_.compute_stream());
     slot_numbers_ = arena_.get(slot_numbers).data<int32_t>();
   }
-  if (unpooled) upload_places(arena_.get(of_slot).data<int32_t>(), arena_.get(slots).data<int32_t>());
+  if (unpooled) upload_columns(arena_.get(of_slot).data<int32_t>(), arena_.get(slots).data<int32_t>());
 }
 
-void EmbeddingTable::upload_places(int32_t* of_slot, int32_t* slots) {
+void EmbeddingTable::upload_columns(int32_t* of_slot, int32_t* slots) {
   std::vector<int32_t> first, slot_of_each;
   for (int64_t s = 0; s < spec_.slots; ++s) {
     first.push_back(static_cast<int32_t>(slot_of_each.size()));
@@ -76,7 +76,7 @@ void EmbeddingTable::upload_places(int32_t* of_slot, int32_t* slots) {
   copy_bytes(stream, of_slot, first.data(), first.size() * sizeof(int32_t));
   copy_bytes(stream, slots, slot_of_each.data(), slot_of_each.size() * sizeof(int32_t));
   stream.synchronize();
-  places_ = {of_slot, slots};
+  columns_of_slots_ = {of_slot, slots};
 }
 
 void EmbeddingTable::check_keys() const { store_.check_keys(); }
@@ -90,19 +90,19 @@ ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offset
           spec_.slots_of_batch(),
           samples,
           key_capacity,
-          spec_.places(),
-          places_,
+          spec_.columns(),
+          columns_of_slots_,
           slot_numbers_};
 }
 
-const EmbeddingTable::Batch& EmbeddingTable::prepared(int slot) const {
-  const Batch& batch = batches_.at(static_cast<size_t>(slot));
-  HCTR_EXPECT(batch.keys.keys, "table '", spec_.name, "': slot ", slot, " was never prepared");
+const EmbeddingTable::Batch& EmbeddingTable::prepared(int buffer) const {
+  const Batch& batch = batches_.at(static_cast<size_t>(buffer));
+  HCTR_EXPECT(batch.keys.keys, "table '", spec_.name, "': buffer ", buffer, " was never prepared");
   return batch;
 }
 
-void EmbeddingTable::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets) {
-  Batch& batch = batches_.at(static_cast<size_t>(slot));
+void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
+  Batch& batch = batches_.at(static_cast<size_t>(buffer));
   batch.keys = key_batch(keys, offsets, spec_.samples, spec_.key_capacity);
   if (store_.direct()) {
     find_directly(ctx, batch.keys, false, batch.rows);
@@ -116,47 +116,47 @@ void EmbeddingTable::prepare(Context& ctx, int slot, Tensor keys, Tensor offsets
     ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
   }
   ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_);
-  if (store_.marks().any()) ops::mark_rows(ctx, batch.groups, batch.keys.key_capacity, store_.marks());
+  if (store_.access_stats().any()) ops::record_access(ctx, batch.groups, batch.keys.key_capacity, store_.access_stats());
   ops::index_close_batch(ctx, store_.index(), batch.rows_after, store_.host_word());
 }
 
 void EmbeddingTable::find_directly(Context& ctx, const ops::KeyBatch& batch, bool evaluation, int32_t* rows) {
-  const RowStore::StrayNotes strays = store_.strays(evaluation);
-  ops::direct_rows(ctx, *store_.direct(), batch, strays.state, rows);
-  ops::tell_stray(ctx, batch, strays.state, strays.host);
+  const RowStore::OutOfRangeReport out_of_range = store_.out_of_range(evaluation);
+  ops::direct_rows(ctx, *store_.direct(), batch, out_of_range.state, rows);
+  ops::report_out_of_range(ctx, batch, out_of_range.state, out_of_range.host);
 }
 
-void EmbeddingTable::forward(Context& ctx, int slot, Tensor y) { pool(ctx, prepared(slot), nullptr, y); }
+void EmbeddingTable::forward(Context& ctx, int buffer, Tensor y) { pool(ctx, prepared(buffer), nullptr, y); }
 
-void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::VectorBlocks* owners, Tensor y) const {
+void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::OwnerVectors* owners, Tensor y) const {
   if (owners)
     ops::pool_others(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, *owners, y);
   else
     ops::pool(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, y);
 }
 
-void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::SampleParts& parts) const {
-  ops::pool_parts(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, spec_.dim, parts);
+void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::SampleShards& shards) const {
+  ops::pool_shards(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, spec_.dim, shards);
 }
 
-void EmbeddingTable::sum_long_runs(Context& ctx, int slot, Tensor dy) {
-  const Batch& batch = prepared(slot);
+void EmbeddingTable::sum_long_runs(Context& ctx, int buffer, Tensor dy) {
+  const Batch& batch = prepared(buffer);
   ops::sum_long_runs(ctx, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_);
 }
 
-void EmbeddingTable::sum_row_gradients(Context& ctx, int slot, Tensor dy, Tensor sums) {
-  const Batch& batch = prepared(slot);
+void EmbeddingTable::sum_row_gradients(Context& ctx, int buffer, Tensor dy, Tensor sums) {
+  const Batch& batch = prepared(buffer);
   ops::sum_row_gradients(ctx, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_, sums);
 }
 
-void EmbeddingTable::update(Context& ctx, int slot, Tensor dy) {
-  const Batch& batch = prepared(slot);
+void EmbeddingTable::update(Context& ctx, int buffer, Tensor dy) {
+  const Batch& batch = prepared(buffer);
   ops::update_rows(ctx, spec_.optimizer, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_, store_.data());
-  end_step(ctx, slot);
+  end_step(ctx, buffer);
 }
 
-void EmbeddingTable::end_step(Context& ctx, int slot) {
-  const uint32_t* rows_after = prepared(slot).rows_after;
+void EmbeddingTable::end_step(Context& ctx, int buffer) {
+  const uint32_t* rows_after = prepared(buffer).rows_after;
   if (store_.data().touched) ops::sweep_rows(ctx, spec_.optimizer, rows_after, store_.data());
   ops::index_finish_step(ctx, store_.index(), rows_after);
 }

@@ -28,7 +28,7 @@ struct RowBlock {
   std::span<const float> vectors;
   std::span<const float> states[ops::kMostStates];
   std::span<const int32_t> last_steps;                   ///< of lazy_global updates
-  std::span<const uint32_t> last_seen{}, occurrences{};  ///< RowMarks, of a policy that keeps them
+  std::span<const uint32_t> last_seen{}, occurrences{};  ///< AccessStats, of a policy that keeps them
 };
 
 /// The training loop passes batches through a ring of slots. For a step with its batch in slot i:
@@ -45,7 +45,7 @@ struct RowBlock {
 class EmbeddingTable {
  public:
   /// Errors: Error(device) when memory is short.
-  EmbeddingTable(Runtime&, const TableSpec&, int ring_slots);
+  EmbeddingTable(Runtime&, const TableSpec&, int ring_size);
 
   /// Makes room for the new rows of one more batch, that of step `step`. Waits for the device only near the end of the
   /// room known to be free, and where rows expire: then they leave here. Errors: Error(data) when there are more rows
@@ -53,11 +53,11 @@ class EmbeddingTable {
   void reserve_rows(int64_t step);
   /// Throws before a step with keys beyond row_limit changes anything; rows and the batches before stay as they are.
   /// Waits for prepare only when the limit is near. Errors: Error(data).
-  void confirm_capacity(int slot) const;
+  void confirm_capacity(int buffer) const;
   /// Where the batch has brought the table beyond its limit and rows leave for that: they do, before anybody sees the
   /// others' rows. Waits for queued steps then. Rows leave only while every batch prepared before this one has been
   /// given its update.
-  void enforce_limit(int slot);
+  void enforce_limit(int buffer);
 
   /// Of a table with direct keys: whether the device has come upon one outside its range, in training or evaluation.
   /// Such a key contributed nothing and was not trained. Does not wait; reserve_rows() asks too. Errors: Error(data)
@@ -66,14 +66,14 @@ class EmbeddingTable {
 
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major.
-  void prepare(Context&, int slot, Tensor keys, Tensor offsets);
-  /// Shapes: y [samples, places, dim], row stride at will; places: spec().places(). Dtypes: f32 f16 bf16.
-  void forward(Context&, int slot, Tensor y);
+  void prepare(Context&, int buffer, Tensor keys, Tensor offsets);
+  /// Shapes: y [samples, columns, dim], row stride at will; columns: spec().columns(). Dtypes: f32 f16 bf16.
+  void forward(Context&, int buffer, Tensor y);
   /// Before update() or sum_row_gradients(), of the same gradients (ops::sum_long_runs). Shapes and dtypes as forward.
-  void sum_long_runs(Context&, int slot, Tensor dy);
+  void sum_long_runs(Context&, int buffer, Tensor dy);
   /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward.
   /// Needs ctx.state(). Ends the step: from now on lookups see the batch's rows.
-  void update(Context&, int slot, Tensor dy);
+  void update(Context&, int buffer, Tensor dy);
 
   /// Evaluation, on the compute stream: keys that no finished step has seen contribute nothing, though they count as
   /// keys of their bag in a mean; in a table with direct keys, what their rows started with. Shapes as prepare and
@@ -89,18 +89,18 @@ class EmbeddingTable {
     ops::RowGroups groups;    // for training
     uint32_t* rows_after = nullptr;
   };
-  const Batch& prepared(int slot) const;
+  const Batch& prepared(int buffer) const;
   Batch find(Context&, Tensor keys, Tensor offsets);
   /// The vectors of either; where `owners` are given, but those that an owner has a key of.
-  void pool(Context&, const Batch&, const ops::VectorBlocks* owners, Tensor y) const;
-  void pool(Context&, const Batch&, const ops::SampleParts&) const;
+  void pool(Context&, const Batch&, const ops::OwnerVectors* owners, Tensor y) const;
+  void pool(Context&, const Batch&, const ops::SampleShards&) const;
   const ops::RowData& data() const { return store_.data(); }
   /// ops::sum_row_gradients of the batch.
-  void sum_row_gradients(Context&, int slot, Tensor dy, Tensor sums);
+  void sum_row_gradients(Context&, int buffer, Tensor dy, Tensor sums);
   /// What update() does once the rows of the batch have their updates.
-  void end_step(Context&, int slot);
+  void end_step(Context&, int buffer);
   /// Of a table with fixed keys: see RowStore.
-  void hold_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) { store_.hold_rows(keys, slots); }
+  void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) { store_.assign_rows(keys, slots); }
 
   const TableSpec& spec() const { return spec_; }
   /// Rows as of the last finished step. Waits for queued steps.
@@ -112,13 +112,13 @@ class EmbeddingTable {
   bool uses_shared_row() const { return admission_ && admission_->used_shared_row(); }
 
   /// Steps that the marks of rows have counted, those before a model was loaded included.
-  int64_t marked_steps() const { return marked_steps_; }
+  int64_t counted_steps() const { return counted_steps_; }
   /// The marks of rows, which are imported, are those of so many steps: the next one is counted on from there, whatever
   /// its own number is.
-  void continue_marks(int64_t steps);
+  void continue_access_stats(int64_t steps);
 
-  /// Gives all rows of finished steps to `take`, block by block, sorted by (slot, key). Waits for queued steps.
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& take);
+  /// Gives all rows of finished steps to `sink`, block by block, sorted by (slot, key). Waits for queued steps.
+  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink);
   /// A row that has come so often.
   struct FrequentRow {
     uint32_t occurrences;
@@ -130,8 +130,8 @@ class EmbeddingTable {
   };
   /// At most `most` rows, in order. Needs RowPolicy::finds_frequent. Waits for queued steps.
   std::vector<FrequentRow> most_frequent(int64_t most);
-  /// Gives these rows with their states to `take`, in the order given.
-  void export_rows(std::span<const FrequentRow>, const std::function<void(const RowBlock&)>& take);
+  /// Gives these rows with their states to `sink`, in the order given.
+  void export_rows(std::span<const FrequentRow>, const std::function<void(const RowBlock&)>& sink);
 
   /// Adds rows, or overwrites what the block holds of rows already there; what it does not hold of a new row, vectors
   /// too, starts as in training. Waits for queued steps. Errors: as reserve_rows(); Error(data) when a (slot, key)
@@ -141,11 +141,11 @@ class EmbeddingTable {
  private:
   ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples, int64_t key_capacity) const;
   using RowAt = std::function<std::pair<ops::RowOwner, int32_t>(int64_t)>;
-  /// Gives `count` rows to `take`, block by block; at(i): owner and row of the i-th.
-  void give_rows(int64_t count, const RowAt& at, bool with_states, const std::function<void(const RowBlock&)>& take);
+  /// Gives `count` rows to `sink`, block by block; at(i): owner and row of the i-th.
+  void emit_rows(int64_t count, const RowAt& at, bool with_states, const std::function<void(const RowBlock&)>& sink);
   /// The rows of keys that need no index; keys outside their ranges are told of.
   void find_directly(Context&, const ops::KeyBatch&, bool evaluation, int32_t* rows);
-  void upload_places(int32_t* of_slot, int32_t* slots);
+  void upload_columns(int32_t* of_slot, int32_t* slots);
   void import_chunk(const RowBlock&, std::span<const int64_t> order, Context&);
 
   Runtime& runtime_;
@@ -153,13 +153,13 @@ class EmbeddingTable {
   RowStore store_;
   std::unique_ptr<Admission> admission_;  // none where every key gets a row
   int64_t evicted_ = 0, expired_ = 0;
-  int64_t steps_before_ = 0, marked_steps_ = 0;
-  bool marks_continued_ = false;  // and steps_before_ is to be found at the next step
+  int64_t steps_before_ = 0, counted_steps_ = 0;
+  bool stats_continued_ = false;  // and steps_before_ is to be found at the next step
   Arena arena_;
   std::vector<Batch> batches_;
   float* piece_sums_ = nullptr;
   int32_t* eval_rows_ = nullptr;
-  ops::Places places_;
+  ops::OutputColumns columns_of_slots_;
   int32_t* slot_numbers_ = nullptr;
   std::byte* scratch_ = nullptr;
 };

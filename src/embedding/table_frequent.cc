@@ -15,7 +15,7 @@ std::vector<EmbeddingTable::FrequentRow> EmbeddingTable::most_frequent(int64_t m
   constexpr int64_t kBlock = int64_t{1} << 20;  // rows looked at together
   const int64_t rows = store_.finished_rows();
   const StreamRef stream = runtime_.compute_stream();
-  HCTR_EXPECT(store_.marks().occurrences, "table '", spec_.name, "' counts no occurrences");
+  HCTR_EXPECT(store_.access_stats().occurrences, "table '", spec_.name, "' counts no occurrences");
   const auto part = [&]<class T>(const T* column, int64_t first, int64_t count) {
     std::vector<T> out(column ? static_cast<size_t>(count) : 0);
     if (column) copy_bytes(stream, out.data(), column + first, out.size() * sizeof(T));
@@ -31,7 +31,7 @@ std::vector<EmbeddingTable::FrequentRow> EmbeddingTable::most_frequent(int64_t m
   };
   for (int64_t first = 1; first <= rows; first += kBlock) {
     const int64_t count = std::min(kBlock, rows + 1 - first);
-    const auto occurrences = part(store_.marks().occurrences, first, count);
+    const auto occurrences = part(store_.access_stats().occurrences, first, count);
     const auto keys = part(index.row_keys, first, count);
     const auto slots = part(index.row_slots, first, count);
     for (int64_t i = 0; i < count; ++i) {
@@ -47,13 +47,13 @@ std::vector<EmbeddingTable::FrequentRow> EmbeddingTable::most_frequent(int64_t m
   return best;
 }
 
-void EmbeddingTable::export_rows(std::span<const FrequentRow> rows, const std::function<void(const RowBlock&)>& take) {
+void EmbeddingTable::export_rows(std::span<const FrequentRow> rows, const std::function<void(const RowBlock&)>& sink) {
   store_.finished_rows();  // waits
   const RowAt at = [&](int64_t i) -> std::pair<ops::RowOwner, int32_t> {
     const FrequentRow& row = rows[static_cast<size_t>(i)];
     return {{row.key, row.slot}, static_cast<int32_t>(row.row)};
   };
-  give_rows(static_cast<int64_t>(rows.size()), at, true, take);
+  emit_rows(static_cast<int64_t>(rows.size()), at, true, sink);
 }
 
 }  // namespace hctr

@@ -6,19 +6,19 @@
 
 namespace hctr {
 
-void EmbeddingTable::continue_marks(int64_t steps) {
-  marked_steps_ = steps;
-  marks_continued_ = true;
+void EmbeddingTable::continue_access_stats(int64_t steps) {
+  counted_steps_ = steps;
+  stats_continued_ = true;
 }
 
 void EmbeddingTable::reserve_rows(int64_t step) {
-  if (std::exchange(marks_continued_, false)) {
-    steps_before_ = marked_steps_ - step;
+  if (std::exchange(stats_continued_, false)) {
+    steps_before_ = counted_steps_ - step;
     store_.set_steps_before(steps_before_);
     if (admission_) admission_->set_steps_before(steps_before_);
   }
   step += steps_before_;
-  marked_steps_ = step + 1;
+  counted_steps_ = step + 1;
   if (const int64_t since = spec_.policy.expired_before(step); since > 0) {
     expired_ += store_.expire(since);
     if (admission_ && admission_->closed() && rows() < spec_.row_limit) admission_->close(false);
@@ -27,12 +27,12 @@ void EmbeddingTable::reserve_rows(int64_t step) {
   store_.reserve_rows();
 }
 
-void EmbeddingTable::confirm_capacity(int slot) const {
+void EmbeddingTable::confirm_capacity(int buffer) const {
   if (admission_ && admission_->closed()) return;  // no key gets a row
   store_.confirm_capacity();
   if (!spec_.policy.evicts() || !store_.over_limit()) return;
   int32_t runs = 0;
-  const Batch& batch = batches_.at(static_cast<size_t>(slot));
+  const Batch& batch = batches_.at(static_cast<size_t>(buffer));
   copy_bytes(runtime_.prepare_stream(), &runs, &batch.groups.counts->runs, sizeof runs);
   runtime_.prepare_stream().synchronize();
   if (runs > spec_.row_limit)
@@ -43,9 +43,9 @@ void EmbeddingTable::confirm_capacity(int slot) const {
             "\" allows, so no other row could leave for them; raise it, or train with a smaller \"batchsize\""));
 }
 
-void EmbeddingTable::enforce_limit(int slot) {
+void EmbeddingTable::enforce_limit(int buffer) {
   if ((admission_ && admission_->closed()) || !store_.over_limit()) return;
-  const Batch& batch = prepared(slot);
+  const Batch& batch = prepared(buffer);
   if (spec_.policy.shares_row()) {
     store_.refuse_newest({batch.rows, batch.keys.key_capacity, 1, admission_->on_shared_row()});
     admission_->close(true);

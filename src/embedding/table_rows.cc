@@ -74,7 +74,7 @@ std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const
 
 }  // namespace
 
-void EmbeddingTable::export_rows(bool with_states, const std::function<void(const RowBlock&)>& take) {
+void EmbeddingTable::export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) {
   const int64_t count = store_.finished_rows();
   const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot;
@@ -99,11 +99,11 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
     return {{keys[row], by_slot ? slots[row] : 0},
             static_cast<int32_t>(static_cast<int64_t>(row) + (spec_.direct.empty() ? first_row : 1))};
   };
-  give_rows(count, at, with_states, take);
+  emit_rows(count, at, with_states, sink);
 }
 
-void EmbeddingTable::give_rows(int64_t count, const RowAt& at, bool with_states,
-                               const std::function<void(const RowBlock&)>& take) {
+void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
+                               const std::function<void(const RowBlock&)>& sink) {
   Context ctx(runtime_, runtime_.compute_stream());
   const ops::RowData& data = store_.data();
   const bool by_slot = spec_.identity_by_slot;
@@ -113,9 +113,9 @@ void EmbeddingTable::give_rows(int64_t count, const RowAt& at, bool with_states,
   for (int s = 0; with_states && s < spec_.optimizer.states(); ++s)
     states.emplace_back(ctx.device(), block, data.state_dim);
   Staging<int32_t> last_steps(ctx.device(), with_states ? block : 0, 1);
-  const ops::RowMarks marks = spec_.policy.keeps_marks() ? store_.marks() : ops::RowMarks{};
-  Staging<int32_t> last_seen(ctx.device(), marks.last_seen ? block : 0, 1),
-      occurrences(ctx.device(), marks.occurrences ? block : 0, 1);
+  const ops::AccessStats stats = spec_.policy.keeps_access_stats() ? store_.access_stats() : ops::AccessStats{};
+  Staging<int32_t> last_seen(ctx.device(), stats.last_seen ? block : 0, 1),
+      occurrences(ctx.device(), stats.occurrences ? block : 0, 1);
   Buffer rows(ctx.device(), static_cast<size_t>(block) * sizeof(int32_t));
   const auto* device_rows = reinterpret_cast<const int32_t*>(rows.data());
   for (int64_t first = 0; first < count; first += block) {
@@ -133,10 +133,10 @@ void EmbeddingTable::give_rows(int64_t count, const RowAt& at, bool with_states,
     for (size_t s = 0; s < states.size(); ++s) out.states[s] = states[s].gather(ctx, device_rows, n, data.states[s]);
     if (with_states && data.last_step)
       out.last_steps = last_steps.gather(ctx, device_rows, n, words_of(data.last_step));
-    if (marks.last_seen) out.last_seen = as_unsigned(last_seen.gather(ctx, device_rows, n, words_of(marks.last_seen)));
-    if (marks.occurrences)
-      out.occurrences = as_unsigned(occurrences.gather(ctx, device_rows, n, words_of(marks.occurrences)));
-    take(out);
+    if (stats.last_seen) out.last_seen = as_unsigned(last_seen.gather(ctx, device_rows, n, words_of(stats.last_seen)));
+    if (stats.occurrences)
+      out.occurrences = as_unsigned(occurrences.gather(ctx, device_rows, n, words_of(stats.occurrences)));
+    sink(out);
   }
 }
 
@@ -212,8 +212,8 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
     if (column && !words.empty()) Staging<int32_t>(device, n, 1).scatter(ctx, rows, words, order, words_of(column));
   };
   scatter_words(data.last_step, block.last_steps);
-  scatter_words(store_.marks().last_seen, as_signed(block.last_seen));
-  scatter_words(store_.marks().occurrences, as_signed(block.occurrences));
+  scatter_words(store_.access_stats().last_seen, as_signed(block.last_seen));
+  scatter_words(store_.access_stats().occurrences, as_signed(block.occurrences));
   auto* after = reinterpret_cast<uint32_t*>(rows_after.data());
   ops::index_close_batch(ctx, index, after, store_.host_word());
   ops::index_finish_step(ctx, index, after);

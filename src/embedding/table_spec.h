@@ -51,14 +51,14 @@ struct TableSpec {
   int64_t row_limit = 0;             ///< 0: memory is the limit
   std::string limit_setting = "max_vocabulary_size_per_gpu";  ///< where the limit stands, for messages
   bool fixed_keys =
-      false;  ///< rows are those of the keys that are set between steps (RowStore::hold_rows); no batch adds one
+      false;  ///< rows are those of the keys that are set between steps (RowStore::assign_rows); no batch adds one
   Replication replication;  ///< on several ranks; a table knows nothing of it
   RowPolicy policy;         ///< what happens at the limit; which keys get rows, which rows leave
 
   /// Slots of a batch.
   int64_t slots_of_batch() const { return batch_slots ? static_cast<int64_t>(batch_slots->size()) : slots; }
-  /// Vectors that a sample gets.
-  int64_t places() const {
+  /// Vectors that a sample gets: the columns of a batch.
+  int64_t columns() const {
     return combiner == ops::Combiner::none ? std::accumulate(slot_keys.begin(), slot_keys.end(), int64_t{0})
                                            : slots_of_batch();
   }

@@ -24,16 +24,16 @@ class EmbeddingSchedule {
   virtual ~EmbeddingSchedule() = default;
 
   /// Starts the lookups of the batch in `slot`.
-  virtual void begin_forward(Context& ctx, int slot) = 0;
+  virtual void begin_forward(Context& ctx, int buffer) = 0;
   /// Before `node` is queued: the vectors that it is the first to read are complete for work queued from now on.
-  virtual void before_forward(Context& ctx, int slot, size_t node) = 0;
+  virtual void before_forward(Context& ctx, int buffer, size_t node) = 0;
   /// Once the gradients of the inputs of `node` are queued: gradients of the embeddings that it is the first to read
   /// are complete, and leave for the owners of their rows. `scaler`: searches them for overflow; null: nothing does.
-  virtual void after_backward(Context& ctx, int slot, size_t node, const LossScaler* scaler) = 0;
+  virtual void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) = 0;
   /// Ends the exchange of gradients, and does what does not depend on whether the step is skipped.
-  virtual void receive_gradients(Context& ctx, int slot) = 0;
+  virtual void receive_gradients(Context& ctx, int buffer) = 0;
   /// Updates all tables.
-  virtual void update(Context& ctx, int slot) = 0;
+  virtual void update(Context& ctx, int buffer) = 0;
 
   /// body(context, e) for every embedding e. Outside of training steps, and on any stream.
   virtual void for_each(Context& ctx, const std::function<void(Context&, size_t e)>& body) = 0;
@@ -45,11 +45,11 @@ class LocalSchedule : public EmbeddingSchedule {
   /// The arguments outlive the object.
   LocalSchedule(const Embeddings& tables, const Network& network) : tables_(tables), network_(network) {}
 
-  void begin_forward(Context&, int slot) override;
+  void begin_forward(Context&, int buffer) override;
   void before_forward(Context&, int, size_t) override {}
-  void after_backward(Context&, int slot, size_t node, const LossScaler*) override;
-  void receive_gradients(Context&, int slot) override;
-  void update(Context&, int slot) override;
+  void after_backward(Context&, int buffer, size_t node, const LossScaler*) override;
+  void receive_gradients(Context&, int buffer) override;
+  void update(Context&, int buffer) override;
   void for_each(Context&, const std::function<void(Context&, size_t e)>& body) override;
 
  private:
@@ -64,11 +64,11 @@ class DistributedSchedule : public EmbeddingSchedule {
   /// The arguments outlive the object.
   DistributedSchedule(const Embeddings& tables, const Network& network, Runtime&, SideStream&, GradientExchange&);
 
-  void begin_forward(Context&, int slot) override;
-  void before_forward(Context&, int slot, size_t node) override;
-  void after_backward(Context&, int slot, size_t node, const LossScaler*) override;
-  void receive_gradients(Context&, int slot) override;
-  void update(Context&, int slot) override;
+  void begin_forward(Context&, int buffer) override;
+  void before_forward(Context&, int buffer, size_t node) override;
+  void after_backward(Context&, int buffer, size_t node, const LossScaler*) override;
+  void receive_gradients(Context&, int buffer) override;
+  void update(Context&, int buffer) override;
   void for_each(Context&, const std::function<void(Context&, size_t e)>& body) override;
 
  private:

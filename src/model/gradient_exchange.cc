@@ -4,20 +4,20 @@
 
 namespace hctr {
 
-std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientPlace>& places,
+std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientRange>& ranges,
                                                        int64_t least_elements) {
   std::vector<GradientExchange::Bucket> buckets;
-  bool open = false;                          // the last bucket still takes places
-  for (size_t i = places.size(); i-- > 0;) {  // the last layers are done first
-    const GradientPlace& place = places[i];
-    if (open && !(i + 1 < places.size() && places[i + 1].node == place.node) && buckets.back().count >= least_elements)
+  bool open = false;                          // the last bucket still takes ranges
+  for (size_t i = ranges.size(); i-- > 0;) {  // the last layers are done first
+    const GradientRange& range = ranges[i];
+    if (open && !(i + 1 < ranges.size() && ranges[i + 1].node == range.node) && buckets.back().count >= least_elements)
       open = false;
-    if (!open) buckets.push_back({place.end, 0, place.node});
+    if (!open) buckets.push_back({range.end, 0, range.node});
     open = true;
     GradientExchange::Bucket& bucket = buckets.back();
-    bucket.count += bucket.begin - place.begin;
-    bucket.begin = place.begin;
-    bucket.node = std::min(bucket.node, place.node);
+    bucket.count += bucket.begin - range.begin;
+    bucket.begin = range.begin;
+    bucket.node = std::min(bucket.node, range.node);
   }
   std::stable_sort(buckets.begin(), buckets.end(), [](const auto& a, const auto& b) { return a.node > b.node; });
   return buckets;
@@ -26,7 +26,7 @@ std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<Gradien
 GradientExchange::GradientExchange(const Weights& weights, Runtime& runtime, Communicator& comm, int64_t bucket_bytes)
     : weights_(weights),
       comm_(comm),
-      buckets_(gradient_buckets(weights.gradient_places(), bucket_bytes / static_cast<int64_t>(sizeof(float)))),
+      buckets_(gradient_buckets(weights.gradient_ranges(), bucket_bytes / static_cast<int64_t>(sizeof(float)))),
       ready_(runtime.device()),
       summed_(runtime.device()) {
   if (runtime.device().is_cuda() && comm.size() > 1) side_stream_.emplace(runtime.device());

@@ -58,9 +58,9 @@ class GradientExchange {
   bool under_way_ = false;  // on the stream beside, since the last join
 };
 
-/// Places follow each other, those of one node side by side. A bucket is closed at the first border between nodes
+/// Ranges follow each other, those of one node side by side. A bucket is closed at the first border between nodes
 /// behind `least_elements`.
-std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientPlace>& places,
+std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientRange>& ranges,
                                                        int64_t least_elements);
 
 }  // namespace hctr

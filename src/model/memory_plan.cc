@@ -35,30 +35,30 @@ MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device)
   arena_.build(device);
 }
 
-MemoryPlan::Place MemoryPlan::own(const TensorSpec& spec, bool dense) {
+MemoryPlan::ArenaRegion MemoryPlan::own(const TensorSpec& spec, bool dense) {
   const TensorSpec mine = dense ? spec : padded(spec);
   return {arena_.add(mine), 0, mine};
 }
 
-Tensor MemoryPlan::at(const Place& place) const {
-  const Tensor whole = arena_.get(place.ticket);
-  return Tensor(whole.bytes() + static_cast<size_t>(place.offset) * size_of(place.spec.dtype), place.spec,
+Tensor MemoryPlan::at(const ArenaRegion& region) const {
+  const Tensor whole = arena_.get(region.ticket);
+  return Tensor(whole.bytes() + static_cast<size_t>(region.offset) * size_of(region.spec.dtype), region.spec,
                 whole.device());
 }
 
-MemoryPlan::Place MemoryPlan::columns(const Place& place, int64_t begin, const TensorSpec& spec) {
-  return {place.ticket, place.offset + begin, TensorSpec(spec.dtype, spec.shape, place.spec.row_stride)};
+MemoryPlan::ArenaRegion MemoryPlan::columns(const ArenaRegion& region, int64_t begin, const TensorSpec& spec) {
+  return {region.ticket, region.offset + begin, TensorSpec(spec.dtype, spec.shape, region.spec.row_stride)};
 }
 
-std::optional<MemoryPlan::Place> MemoryPlan::reshaped(const Place& place, const TensorSpec& spec) {
-  if (place.spec.rows() == spec.rows())
-    return Place{place.ticket, place.offset, TensorSpec(spec.dtype, spec.shape, place.spec.row_stride)};
-  if (place.spec.dense()) return Place{place.ticket, place.offset, spec};
+std::optional<MemoryPlan::ArenaRegion> MemoryPlan::reshaped(const ArenaRegion& region, const TensorSpec& spec) {
+  if (region.spec.rows() == spec.rows())
+    return ArenaRegion{region.ticket, region.offset, TensorSpec(spec.dtype, spec.shape, region.spec.row_stride)};
+  if (region.spec.dense()) return ArenaRegion{region.ticket, region.offset, spec};
   return std::nullopt;
 }
 
-std::optional<MemoryPlan::Place> MemoryPlan::shared_part(const Graph& graph, const Node& node, size_t input,
-                                                         const Place& output) {
+std::optional<MemoryPlan::ArenaRegion> MemoryPlan::shared_part(const Graph& graph, const Node& node, size_t input,
+                                                               const ArenaRegion& output) {
   const TensorSpec& spec = graph.edges[node.in[input]].spec;
   switch (node.plan.memory) {
     case LayerPlan::Memory::own:
@@ -74,7 +74,7 @@ std::optional<MemoryPlan::Place> MemoryPlan::shared_part(const Graph& graph, con
 }
 
 void MemoryPlan::place_values(const Graph& graph) {
-  // From the last layer to the first, so that a reader's place is known before its inputs look for one.
+  // From the last layer to the first, so that a reader's region is known before its inputs look for one.
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
     for (const TensorId out : node.out)
@@ -100,7 +100,7 @@ void MemoryPlan::place_gradients(const Graph& graph) {
     const Edge& edge = graph.edges[id];
     if (graph.unread(id)) gradients_[id] = own(edge.spec, keep_dense_[id]);
     if (!edge.needs_gradient || edge.readers.empty()) return;
-    std::vector<Place> parts;
+    std::vector<ArenaRegion> parts;
     for (size_t r = 0; r < edge.readers.size(); ++r) {
       const Node& reader = graph.nodes[edge.readers[r]];
       if (r > 0 && edge.readers[r] == edge.readers[r - 1])
@@ -120,25 +120,25 @@ void MemoryPlan::place_gradients(const Graph& graph) {
     for (const TensorId out : node.out) settle(out);
     for (size_t i = 0; i < node.in.size(); ++i) {
       const Edge& edge = graph.edges[node.in[i]];
-      std::optional<Place> place;
+      std::optional<ArenaRegion> region;
       if (edge.needs_gradient) {
-        if (gradients_[node.out[0]]) place = shared_part(graph, node, i, *gradients_[node.out[0]]);
-        if (place && keep_dense_[node.in[i]] && !place->spec.dense()) place.reset();
-        if (!place) place = own(edge.spec, keep_dense_[node.in[i]]);
+        if (gradients_[node.out[0]]) region = shared_part(graph, node, i, *gradients_[node.out[0]]);
+        if (region && keep_dense_[node.in[i]] && !region->spec.dense()) region.reset();
+        if (!region) region = own(edge.spec, keep_dense_[node.in[i]]);
       }
-      contributions_[n].push_back(place);
+      contributions_[n].push_back(region);
     }
   }
   for (const TensorId embedding : graph.embeddings) settle(embedding);
 }
 
 std::optional<Tensor> MemoryPlan::contribution(size_t node, size_t input) const {
-  const auto& place = contributions_[node][input];
-  return place ? std::optional(at(*place)) : std::nullopt;
+  const auto& region = contributions_[node][input];
+  return region ? std::optional(at(*region)) : std::nullopt;
 }
 
 Tensor MemoryPlan::value(TensorId id) const {
-  HCTR_EXPECT(values_[id], "tensor ", id, " has no place of its own");
+  HCTR_EXPECT(values_[id], "tensor ", id, " has no region of its own");
   return at(*values_[id]);
 }
 
@@ -154,7 +154,7 @@ std::vector<MemoryPlan::Sum> MemoryPlan::sums() const {
   for (TensorId id = 0; id < to_sum_.size(); ++id) {
     if (to_sum_[id].empty()) continue;
     Sum sum{id, {}};
-    for (const Place& place : to_sum_[id]) sum.contributions.push_back(at(place));
+    for (const ArenaRegion& region : to_sum_[id]) sum.contributions.push_back(at(region));
     sums.push_back(std::move(sum));
   }
   return sums;

@@ -1,4 +1,4 @@
-// Where each tensor of a graph lies. This is the place for what makes a step cheaper without layers knowing: here,
+// Where each tensor of a graph lies. This is the region for what makes a step cheaper without layers knowing: here,
 // producers write straight into the columns of the Concat, or the rows of the Reshape, that reads them.
 #pragma once
 
@@ -34,28 +34,28 @@ class MemoryPlan {
 
  private:
   /// A piece of the arena: a ticket, an offset in elements and the spec there.
-  struct Place {
+  struct ArenaRegion {
     size_t ticket;
     int64_t offset;
     TensorSpec spec;
   };
-  Place own(const TensorSpec&, bool dense);
-  Tensor at(const Place&) const;
-  static Place columns(const Place&, int64_t begin, const TensorSpec&);
-  static std::optional<Place> reshaped(const Place&, const TensorSpec&);
+  ArenaRegion own(const TensorSpec&, bool dense);
+  Tensor at(const ArenaRegion&) const;
+  static ArenaRegion columns(const ArenaRegion&, int64_t begin, const TensorSpec&);
+  static std::optional<ArenaRegion> reshaped(const ArenaRegion&, const TensorSpec&);
   void place_values(const Graph&);
   void place_gradients(const Graph&);
-  /// The part of the place of a node's output that its input could share, if the plan's hint allows.
-  static std::optional<Place> shared_part(const Graph&, const Node&, size_t input, const Place& output);
+  /// The part of the region of a node's output that its input could share, if the plan's hint allows.
+  static std::optional<ArenaRegion> shared_part(const Graph&, const Node&, size_t input, const ArenaRegion& output);
 
   TensorId label_;
   std::optional<TensorId> dense_;
   Arena arena_;
   std::vector<bool> keep_dense_;  // what a Reshape reads in rows of another length, or the host
-  std::vector<std::optional<Place>> values_, gradients_;
-  std::vector<std::vector<std::optional<Place>>> contributions_;  // [node][input]
-  std::vector<std::vector<Place>> scratch_;                       // [node][index]
-  std::vector<std::vector<Place>> to_sum_;                        // [edge]: empty unless several contribute
+  std::vector<std::optional<ArenaRegion>> values_, gradients_;
+  std::vector<std::vector<std::optional<ArenaRegion>>> contributions_;  // [node][input]
+  std::vector<std::vector<ArenaRegion>> scratch_;                       // [node][index]
+  std::vector<std::vector<ArenaRegion>> to_sum_;                        // [edge]: empty unless several contribute
 };
 
 }  // namespace hctr

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "embedding/marks_file.h"
+#include "embedding/access_stats_file.h"
 #include "embedding/sparse_file.h"
 #include "ops/embedding/bag_lengths.h"
 
@@ -32,7 +32,7 @@ int stated_key_bytes(const SolverSection& solver) {
 }  // namespace
 
 Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples,
-             int ring_slots, const std::vector<Placement>& placements)
+             int ring_size, const std::vector<Placement>& placements)
     : config_(config),
       runtime_(runtime),
       comm_(comm),
@@ -68,7 +68,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
                             .eval_samples = eval_samples,
                             .eval_key_capacity = eval_table.key_capacity});
     exchanges_fp16 = exchanges_fp16 || (spec.exchange == DType::f16 && comm.size() > 1);
-    tables_.push_back(make_embedding(runtime, comm, placement, spec, ring_slots,
+    tables_.push_back(make_embedding(runtime, comm, placement, spec, ring_size,
                                      {train_.embedding_output(e), evaluation_.embedding_output(e)}));
   }
   if (comm.size() == 1)
@@ -104,12 +104,12 @@ bool Model::consume_rerecord_flag() {
   return any;
 }
 
-void Model::confirm_capacity(int slot) const {
-  for (const auto& table : tables_) table->confirm_capacity(slot);
+void Model::confirm_capacity(int buffer) const {
+  for (const auto& table : tables_) table->confirm_capacity(buffer);
 }
 
-void Model::enforce_limit(int slot) {
-  for (const auto& table : tables_) table->enforce_limit(slot);
+void Model::enforce_limit(int buffer) {
+  for (const auto& table : tables_) table->enforce_limit(buffer);
 }
 
 bool Model::may_refuse() const {
@@ -122,40 +122,40 @@ void Model::check_keys() const {
   for (const auto& table : tables_) table->check_keys();
 }
 
-void Model::prepare(Context& ctx, int slot, const BatchTensors& batch) {
+void Model::prepare(Context& ctx, int buffer, const BatchTensors& batch) {
   schedule_->for_each(ctx, [&](Context& own, size_t e) {
     const size_t input = train_graph_.embedding_inputs[e];
-    tables_[e]->prepare(own, slot, batch.keys[input], batch.offsets[input]);
+    tables_[e]->prepare(own, buffer, batch.keys[input], batch.offsets[input]);
   });
 }
 
-void Model::train_step(Context& ctx, int slot, const BatchTensors& batch, const Network::Binding& binding) {
+void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, const Network::Binding& binding) {
   const LossScaler* const scaler = scaler_ ? &*scaler_ : nullptr;
   if (scaler) scaler->begin(ctx, batch.state);
 
-  schedule_->begin_forward(ctx, slot);
+  schedule_->begin_forward(ctx, buffer);
   write_lengths(ctx, batch, train_);
-  train_.forward(ctx, binding, [&](size_t node) { schedule_->before_forward(ctx, slot, node); });
+  train_.forward(ctx, binding, [&](size_t node) { schedule_->before_forward(ctx, buffer, node); });
   add_penalties(ctx, train_);
   Context exchange = side_stream_.after(ctx);
   comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
 
   train_.backward(ctx, binding,
-                  {.inputs = [&](size_t node) { schedule_->after_backward(ctx, slot, node, scaler); },
+                  {.inputs = [&](size_t node) { schedule_->after_backward(ctx, buffer, node, scaler); },
                    .weights =
                        [&](size_t node) {
                          add_penalty_gradients(ctx, node);
                          gradients_.node_done(ctx, node);
                        }});
   if (scaler) side_stream_.join(ctx);  // the search of gradients that are sent; what is received is not waited for
-  schedule_->receive_gradients(ctx, slot);
+  schedule_->receive_gradients(ctx, buffer);
 
   if (scaler) {
     gradients_.join(ctx);
     ops::find_overflow(ctx, weights_.all_gradients(), scaler->search());
     scaler->end(ctx, comm_, batch.state);
   }
-  schedule_->update(ctx, slot);
+  schedule_->update(ctx, buffer);
   gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
   weights_.update(ctx);
   side_stream_.join(ctx);
@@ -252,7 +252,7 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
       save_sparse(files.back(), *tables_[e], key_bytes);
     else
       tables_[e]->export_rows(false, [](const RowBlock&) {});  // to rank 0
-    if (tables_[e]->spec().policy.keeps_marks()) files.push_back(marks_path_beside(files.back()));
+    if (tables_[e]->spec().policy.keeps_access_stats()) files.push_back(access_stats_path(files.back()));
   }
   if (!state_.empty()) {
     files.push_back(LayerState::path_beside(files[0]));
@@ -264,8 +264,8 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
 
 void Model::load(const Log& log) {
   // Whether marks are loaded is for one rank to say, for all must load them.
-  const auto with_marks = [&](const std::string& file) {
-    return comm_.broadcast(has_marks(file) ? "yes" : "", 0) == "yes";
+  const auto with_access_stats = [&](const std::string& file) {
+    return comm_.broadcast(has_access_stats(file) ? "yes" : "", 0) == "yes";
   };
   if (const std::string& dense = config_.solver.dense_model_file; !dense.empty()) {
     Context ctx(runtime_, runtime_.compute_stream());
@@ -275,7 +275,7 @@ void Model::load(const Log& log) {
   }
   for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)
     wide_keys_loaded_ |= load_sparse(config_.solver.sparse_model_file[e], *tables_[e], stated_key_bytes(config_.solver),
-                                     with_marks(config_.solver.sparse_model_file[e]), log);
+                                     with_access_stats(config_.solver.sparse_model_file[e]), log);
 }
 
 }  // namespace hctr

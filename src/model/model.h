@@ -29,9 +29,9 @@ struct BatchTensors {
 
 class Model {
  public:
-  /// For training batches of `samples` rows that come in `ring_slots` slots, and evaluation batches of `eval_samples`.
+  /// For training batches of `samples` rows that come in `ring_size` slots, and evaluation batches of `eval_samples`.
   /// `config` outlives it. `placements`: of each embedding, where there are several ranks; left out, as without a plan.
-  Model(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_slots,
+  Model(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_size,
         const std::vector<Placement>& placements = {});
 
   Network::Binding bind(Phase, const BatchTensors&) const;
@@ -43,9 +43,9 @@ class Model {
   bool consume_rerecord_flag();
   /// Host, once prepare() of the next step, in `slot`, is queued and before train_step() is. Errors: Error(data) when
   /// its keys are more than a table may have rows; the model stays as the steps before left it.
-  void confirm_capacity(int slot) const;
+  void confirm_capacity(int buffer) const;
   /// Then: rows leave where tables have too many.
-  void enforce_limit(int slot);
+  void enforce_limit(int buffer);
   /// Whether the config has a table that may refuse a batch in reserve_rows() or confirm_capacity(): the same on every
   /// rank.
   bool may_refuse() const;
@@ -53,10 +53,10 @@ class Model {
   /// config gives. Such a key did nothing. reserve_rows() asks too. Errors: Error(data).
   void check_keys() const;
   /// Looks up, inserts and sorts the keys of the batch in `slot`. Runs beside the computing of the batch before.
-  void prepare(Context&, int slot, const BatchTensors&);
+  void prepare(Context&, int buffer, const BatchTensors&);
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also settles batch.state:
   /// the loss scale, the count of updates, and whether the step is skipped.
-  void train_step(Context&, int slot, const BatchTensors&, const Network::Binding&);
+  void train_step(Context&, int buffer, const BatchTensors&, const Network::Binding&);
   /// Forward alone; keys never seen in a finished step contribute nothing, unless their rows are there from the start.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
 

@@ -105,15 +105,15 @@ void Weights::add_penalty_gradients(Context& ctx, size_t node, const LossLayer::
   }
 }
 
-std::vector<GradientPlace> Weights::gradient_places() const {
+std::vector<GradientRange> Weights::gradient_ranges() const {
   const Tensor all = gradients_.flat();
   const auto begin = [&](const Item& item) { return gradients_.get(item.gradient).data<float>() - all.data<float>(); };
-  std::vector<GradientPlace> places;
+  std::vector<GradientRange> ranges;
   for (const Item& item : items_) {
-    if (!places.empty()) places.back().end = begin(item);
-    places.push_back({item.node, begin(item), all.elements()});
+    if (!ranges.empty()) ranges.back().end = begin(item);
+    ranges.push_back({item.node, begin(item), all.elements()});
   }
-  return places;
+  return ranges;
 }
 
 void Weights::update(Context& ctx) const {

@@ -12,7 +12,7 @@
 namespace hctr {
 
 /// Elements [begin, end) of all gradients are those of a weight of `node`.
-struct GradientPlace {
+struct GradientRange {
   size_t node;
   int64_t begin, end;
 };
@@ -34,7 +34,7 @@ class Weights {
   /// All gradients, one flat f32 tensor.
   Tensor all_gradients() const { return gradients_.flat(); }
   /// Where in it each weight's lies, padding included, by its beginning.
-  std::vector<GradientPlace> gradient_places() const;
+  std::vector<GradientRange> gradient_ranges() const;
 
   /// The documented dense layout: every weight as f32, in order, nothing else. SideStream it a small description of
   /// layers and shapes (<path>.layout.json) that load() holds the file to when it is there. Waits for the stream.

@@ -46,7 +46,7 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
                     .as_without_plan = limited,
                     .identity_by_slot = section.identity_by_slot(),
                     .may_be_cut = spec.may_be_cut() && !limited && spec.replication.of == Replication::Of::none,
-                    .may_be_everywhere = !spec.direct.empty() && spec.replication.of != Replication::Of::frequent &&
+                    .may_be_replicated = !spec.direct.empty() && spec.replication.of != Replication::Of::frequent &&
                                          !spec.policy.counts_keys,
                     .dim = section.dim,
                     .number_bytes = static_cast<int64_t>(

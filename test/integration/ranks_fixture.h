@@ -195,8 +195,8 @@ class RanksTest : public ::testing::Test {
         b.insert(b.end(), found->second.begin(), found->second.end());
       }
       EXPECT_LT(distance_of(a, b), tolerance) << tables_[e].name;
-      const auto marks_of = [e](const Result& of) { return of.marks.contains(e) ? of.marks.at(e) : ""; };
-      EXPECT_EQ(marks_of(many), marks_of(one)) << "when and how often keys came, " << tables_[e].name;
+      const auto stats_of = [e](const Result& of) { return of.marks.contains(e) ? of.marks.at(e) : ""; };
+      EXPECT_EQ(stats_of(many), stats_of(one)) << "when and how often keys came, " << tables_[e].name;
     }
   }
 

@@ -19,18 +19,18 @@ class Subject {
  public:
   Subject(Context& ctx, const IndexCase& wanted)
       : ctx_(ctx),
-        places_(int64_t{1} << wanted.log_places),
+        table_entries_(int64_t{1} << wanted.log_entries),
         batch_(int64_t{1} << wanted.log_batch),
-        most_rows_(std::min(places_, static_cast<int64_t>(static_cast<double>(places_) * wanted.load) +
-                                         (batch_ <= 1 << 18 ? 66 : 2) * batch_)),
-        entries_(ctx.device(), static_cast<size_t>(places_) * sizeof(ops::IndexEntry)),
+        most_rows_(std::min(table_entries_, static_cast<int64_t>(static_cast<double>(table_entries_) * wanted.load) +
+                                                (batch_ <= 1 << 18 ? 66 : 2) * batch_)),
+        entries_(ctx.device(), static_cast<size_t>(table_entries_) * sizeof(ops::IndexEntry)),
         saved_(ctx.device(), entries_.bytes()),
         row_keys_(ctx.device(), static_cast<size_t>(most_rows_ + 1) * sizeof(int64_t)),
         state_(ctx.device(), sizeof(ops::IndexState)),
         offsets_(ctx.device(), 2 * sizeof(int32_t)),
         rows_(ctx.device(), static_cast<size_t>(batch_) * sizeof(int32_t)),
         span_(ctx.device(), sizeof(ops::KeySpan)),
-        strays_(ctx.device(), sizeof(ops::StrayState)) {
+        strays_(ctx.device(), sizeof(ops::OutOfRangeState)) {
     const ops::KeySpan all{0, most_rows_, 0};
     copy_bytes(ctx_.stream(), span_.data(), &all, sizeof all);
     index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
@@ -47,11 +47,11 @@ class Subject {
   bool is_short() const { return batch_ <= 1 << 18; }
   int batches() const { return is_short() ? 64 : 4; }
   int64_t batch() const { return batch_; }
-  int64_t places() const { return places_; }
+  int64_t entries() const { return table_entries_; }
 
   void reset() {
     zero_bytes(ctx_.stream(), entries_.data(), entries_.bytes());
-    const ops::IndexState empty{.mask = static_cast<uint64_t>(places_ - 1),
+    const ops::IndexState empty{.mask = static_cast<uint64_t>(table_entries_ - 1),
                                 .row_capacity = static_cast<uint32_t>(most_rows_),
                                 .rows = 0,
                                 .ready = 0,
@@ -133,7 +133,7 @@ class Subject {
             batch_,
             1};
   }
-  ops::StrayState* strays() const { return reinterpret_cast<ops::StrayState*>(strays_.data()); }
+  ops::OutOfRangeState* strays() const { return reinterpret_cast<ops::OutOfRangeState*>(strays_.data()); }
   int32_t* rows() const { return reinterpret_cast<int32_t*>(rows_.data()); }
   void set_state(const ops::IndexState& state) {
     copy_bytes(ctx_.stream(), state_.data(), &state, sizeof state);
@@ -141,7 +141,7 @@ class Subject {
   }
 
   Context& ctx_;
-  int64_t places_, batch_, most_rows_;
+  int64_t table_entries_, batch_, most_rows_;
   Buffer entries_, saved_, row_keys_, state_, offsets_, rows_, span_, strays_;
   std::vector<Buffer> batches_;
   ops::HashIndex index_;
@@ -158,8 +158,8 @@ int64_t any_of(int64_t n, int64_t i, int salt) {
 void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings, Report& report) {
   Subject table(ctx, wanted);
   const int batches = table.batches();
-  const std::string where = cat("2^", wanted.log_places, " load ", wanted.load, " batch 2^", wanted.log_batch);
-  const auto held = static_cast<int64_t>(static_cast<double>(table.places()) * wanted.load);
+  const std::string where = cat("2^", wanted.log_entries, " load ", wanted.load, " batch 2^", wanted.log_batch);
+  const auto held = static_cast<int64_t>(static_cast<double>(table.entries()) * wanted.load);
   const auto keys = static_cast<double>(table.batch());
   const double probes = ceilings.gather_rows.contains(4) ? ceilings.gather_rows.at(4) / 1e9 : 0;
   const auto report_rate = [&](const std::string& what, double seconds) {

@@ -6,9 +6,9 @@
 namespace hctr::bench {
 
 struct IndexCase {
-  int log_places;  ///< the index has 2^log_places entries
-  double load;     ///< fraction of entries in use
-  int log_batch;   ///< a batch has 2^log_batch keys
+  int log_entries;  ///< the index has 2^log_entries entries
+  double load;      ///< fraction of entries in use
+  int log_batch;    ///< a batch has 2^log_batch keys
 };
 
 void bench_index(Context&, const IndexCase&, const Ceilings&, Report&);

@@ -37,7 +37,7 @@ void bench_index_memory(Runtime& runtime, int log_rows, Report& report) {
                     .slots = 1,
                     .samples = 1,
                     .key_capacity = batch,
-                    .places = 1};
+                    .columns = 1};
   auto* after = reinterpret_cast<uint32_t*>(rows_after.data());
   std::vector<int64_t> numbers(static_cast<size_t>(batch));
   for (int64_t known = 0;; known += batch) {

@@ -53,8 +53,8 @@ void bench_all_indices(Runtime& runtime, Context& ctx, bool quick, bench::Report
     cases = {{quick ? 18 : 24, 0.5, quick ? 10 : 18}, {quick ? 18 : 24, 0.75, quick ? 10 : 18}};
   } else {
     for (const double load : {0.5, 0.75})
-      for (const auto& [places, batch] : {std::pair{22, 20}, {26, 24}, {26, 16}, {28, 24}})
-        cases.push_back({places, load, batch});
+      for (const auto& [entries, batch] : {std::pair{22, 20}, {26, 24}, {26, 16}, {28, 24}})
+        cases.push_back({entries, load, batch});
   }
   const bench::Ceilings ceilings = bench::measure_ceilings(ctx,
                                                            size_t{1} << (quick                    ? 24

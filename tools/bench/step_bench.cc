@@ -4,7 +4,7 @@
 #include "comm/self_comm.h"
 #include "device/arena.h"
 #include "device/copy.h"
-#include "ops/embedding/vector_blocks.h"
+#include "ops/embedding/owner_vectors.h"
 #include "timing.h"
 #include "train/job.h"
 #include "train/load_config.h"
@@ -97,8 +97,8 @@ double peer_exchange_seconds(Context& ctx, Communicator& comm, DType dtype, int6
   from_host(memory.get(firsts), first, ctx.stream());
   copy_bytes(ctx.stream(), memory.get(places).bytes(), place.data(), place.size() * sizeof(ops::RemoteColumn));
   ctx.stream().synchronize();
-  const ops::KeyBatch batch{.slots = ranks, .samples = vectors, .places = ranks};
-  const ops::VectorBlocks blocks{
+  const ops::KeyBatch batch{.slots = ranks, .samples = vectors, .columns = ranks};
+  const ops::OwnerVectors blocks{
       .memory = {.dtype = dtype, .remote = exchange->direct(), .aborted = exchange->aborted()},
       .columns = ranks,
       .first = memory.get(firsts).data<const int32_t>(),

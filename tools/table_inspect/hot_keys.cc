@@ -22,10 +22,10 @@ std::vector<HotKey> hottest(const KeyCounts& counts, int64_t top) {
   return all;
 }
 
-std::vector<HotKey> hottest(const std::vector<formats::RowMark>& marks) {
+std::vector<HotKey> hottest(const std::vector<formats::RowAccess>& stats) {
   std::vector<HotKey> keys;
-  for (const formats::RowMark& mark : marks)
-    keys.push_back({static_cast<uint64_t>(mark.slot), mark.key, static_cast<int64_t>(mark.occurrences)});
+  for (const formats::RowAccess& row : stats)
+    keys.push_back({static_cast<uint64_t>(row.slot), row.key, static_cast<int64_t>(row.occurrences)});
   return keys;
 }
 

@@ -20,7 +20,7 @@ struct HotKey {
 };
 
 std::vector<HotKey> hottest(const KeyCounts&, int64_t top);
-std::vector<HotKey> hottest(const std::vector<formats::RowMark>&);
+std::vector<HotKey> hottest(const std::vector<formats::RowAccess>&);
 
 /// Norms of the rows of some keys.
 class NormsOfKeys {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "access_stats_report.h"
 #include "bars.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -13,7 +14,7 @@
 #include "embedding/table_summary.h"
 #include "hot_keys.h"
 #include "key_counts.h"
-#include "marks_report.h"
+#include "access_stats_report.h"
 #include "train/load_config.h"
 
 namespace hctr {
@@ -79,22 +80,23 @@ class RowsRead {
 };
 
 /// What stands beside the file.
-struct Marks {
-  MarksHead head;
-  MarksSummary summary;
+struct AccessStatsOf {
+  AccessStatsHead head;
+  AccessStatsSummary summary;
 };
 
-std::optional<Marks> read_marks_beside(const std::string& file, int64_t top) {
-  const fs::path path = marks_path_beside(file);
+std::optional<AccessStatsOf> read_access_stats_of(const std::string& file, int64_t top) {
+  const fs::path path = access_stats_path(file);
   if (!fs::exists(path)) return {};
-  MarksSummary summary(top);
-  RowsRead progress("reading marks");
-  const MarksHead head = read_marks(path, [&](const MarksHead& of, std::span<const formats::RowMark> marks) {
-    summary.add(of, marks);
-    progress.add(static_cast<int64_t>(marks.size()), of.rows);
-  });
+  AccessStatsSummary summary(top);
+  RowsRead progress("reading access statistics");
+  const AccessStatsHead head =
+      read_access_stats(path, [&](const AccessStatsHead& of, std::span<const formats::RowAccess> rows) {
+        summary.add(of, rows);
+        progress.add(static_cast<int64_t>(rows.size()), of.rows);
+      });
   progress.finish();
-  return Marks{head, std::move(summary)};
+  return AccessStatsOf{head, std::move(summary)};
 }
 
 void inspect(const Arguments& given) {
@@ -113,9 +115,9 @@ void inspect(const Arguments& given) {
   KeyCounts counts;
   if (given.count > 0) counts = count_keys(config, input, by_slot, given.count, log);
   TableSummary summary(shape.dim, given.top);
-  const std::optional<Marks> marks = read_marks_beside(given.file, given.top);
+  const std::optional<AccessStatsOf> stats = read_access_stats_of(given.file, given.top);
   const std::vector<HotKey> counted = hottest(counts, given.top),
-                            noted = marks ? hottest(marks->summary.hottest()) : std::vector<HotKey>{};
+                            noted = stats ? hottest(stats->summary.hottest()) : std::vector<HotKey>{};
   NormsOfKeys norms;
   norms.want(counted);
   norms.want(noted);
@@ -151,7 +153,7 @@ void inspect(const Arguments& given) {
                          {"largest_norm", summary.largest_norm()},
                          {"rows_of_zeros", summary.rows_of_zeros()},
                          {"rows_not_finite", summary.rows_not_finite()}});
-  if (marks) json.set("marks", show_marks(marks->head, marks->summary));
+  if (stats) json.set("marks", show_access_stats(stats->head, stats->summary));
 
   if (by_slot) {
     Json per_slot(Json::Array{});
@@ -184,7 +186,7 @@ void inspect(const Arguments& given) {
   }
   json.set("largest", largest);
 
-  if (marks && marks->head.occurrences)
+  if (stats && stats->head.occurrences)
     json.set(given.count > 0 ? "hottest_in_training" : "hottest",
              show_hottest("hottest keys in training, since they have their rows", by_slot, noted, norms));
   if (given.count > 0) {

@@ -57,12 +57,12 @@ struct DirectIndex {
 };
 
 /// What kernels note of keys outside their ranges. Lives on the device.
-struct StrayState {
+struct OutOfRangeState {
   int32_t first = INT32_MAX;  ///< position of the first in the batch that brought the first
   int32_t told = 0;           ///< 1: the host knows of one
 };
 /// What the host learns of the first of them; in page-locked memory.
-struct Stray {
+struct OutOfRangeKey {
   int64_t key;
   int32_t slot;
   int32_t found;  ///< 1: the rest is valid
@@ -70,9 +70,9 @@ struct Stray {
 
 /// rows[p] = the row of key p of the batch; 0 past the last key, for keys of slots that are elsewhere, and for a key
 /// outside its range, whose place is noted.
-HCTR_OP(void direct_rows(Context&, DirectIndex, KeyBatch, StrayState*, int32_t* rows))
+HCTR_OP(void direct_rows(Context&, DirectIndex, KeyBatch, OutOfRangeState*, int32_t* rows))
 
 /// Tells the host of the first key outside its range, once: *host is written whole before its `found`.
-HCTR_OP(void tell_stray(Context&, KeyBatch, StrayState*, Stray* host))
+HCTR_OP(void report_out_of_range(Context&, KeyBatch, OutOfRangeState*, OutOfRangeKey* host))
 
 }  // namespace hctr::ops

@@ -7,32 +7,32 @@ namespace hctr::ops {
 
 namespace {
 
-void expect_places(const KeyBatch& batch, const Tensor& y) {
-  HCTR_EXPECT(y.rank() == 3 && y.dim(0) == batch.samples && y.dim(1) == batch.places, "pool y: shape ",
-              to_string(y.shape()), " for ", batch.samples, " samples of ", batch.places, " places");
+void expect_columns(const KeyBatch& batch, const Tensor& y) {
+  HCTR_EXPECT(y.rank() == 3 && y.dim(0) == batch.samples && y.dim(1) == batch.columns, "pool y: shape ",
+              to_string(y.shape()), " for ", batch.samples, " samples of ", batch.columns, " columns");
 }
 
 }  // namespace
 
 void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
-  expect_places(batch, y);
+  expect_columns(batch, y);
   HCTR_ON_DEVICE(ctx, pool(ctx, batch, rows, table, combiner, y));
 }
 
 void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner,
-                 VectorBlocks owners, Tensor y) {
-  expect_places(batch, y);
-  HCTR_EXPECT(owners.columns == batch.places * owners.pieces, "pool of ", batch.places, " places, and owners of ",
+                 OwnerVectors owners, Tensor y) {
+  expect_columns(batch, y);
+  HCTR_EXPECT(owners.columns == batch.columns * owners.pieces, "pool of ", batch.columns, " columns, and owners of ",
               owners.columns, " columns in ", owners.pieces, " pieces");
   HCTR_ON_DEVICE(ctx, pool_others(ctx, batch, rows, table, combiner, owners, y));
 }
 
-void pool_parts(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim,
-                SampleParts parts) {
-  HCTR_EXPECT(batch.samples == parts.ranks * parts.samples && 0 <= parts.first && parts.first < parts.ranks, "pool of ",
-              batch.samples, " samples for ", parts.ranks, " ranks with ", parts.samples, ", from rank ", parts.first,
-              " on");
-  HCTR_ON_DEVICE(ctx, pool_parts(ctx, batch, rows, table, combiner, dim, parts));
+void pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim,
+                 SampleShards shards) {
+  HCTR_EXPECT(batch.samples == shards.ranks * shards.samples && 0 <= shards.first && shards.first < shards.ranks,
+              "pool of ", batch.samples, " samples for ", shards.ranks, " ranks with ", shards.samples, ", from rank ",
+              shards.first, " on");
+  HCTR_ON_DEVICE(ctx, pool_shards(ctx, batch, rows, table, combiner, dim, shards));
 }
 
 namespace cpu {
@@ -73,18 +73,18 @@ struct VectorRows {
 };
 
 /// Of a part of the batch, at most kVectors, first which rows make which vectors, slot by slot as keys lie in memory;
-/// then the vectors, sample by sample as they mostly lie: each at to(sample, place), where that is not null. (Slots are
-/// as far apart as a batch is long: walked in turn, their lines of memory would drive each other from the cache.)
+/// then the vectors, sample by sample as they mostly lie: each at to(sample, column), where that is not null. (Slots
+/// are as far apart as a batch is long: walked in turn, their lines of memory would drive each other from the cache.)
 template <class Stored, class To>
 void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,
-               int64_t first_sample, int64_t samples, int64_t first_place, int64_t places, const To& to) {
-  const int64_t count = samples * places;
+               int64_t first_sample, int64_t samples, int64_t first_column, int64_t columns, const To& to) {
+  const int64_t count = samples * columns;
   VectorRows of[kVectors];
-  for (int64_t i = 0; i < places; ++i)
+  for (int64_t i = 0; i < columns; ++i)
     for (int64_t b = 0; b < samples; ++b)
-      of[b * places + i] = VectorRows(batch.keys_of((first_place + i) * batch.samples + first_sample + b), rows);
+      of[b * columns + i] = VectorRows(batch.keys_of((first_column + i) * batch.samples + first_sample + b), rows);
   const auto bytes = static_cast<size_t>(dim) * sizeof(Stored);
-  int64_t b = first_sample, place = first_place;
+  int64_t b = first_sample, column = first_column;
   for (int64_t j = -kAhead; j < count; ++j) {
     if (j + kAhead < count) {  // not in a function of its own: GCC leaves out calls whose only effect is this
       const int32_t* next = of[j + kAhead].begin(rows);
@@ -93,12 +93,12 @@ void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, 
           __builtin_prefetch(reinterpret_cast<const std::byte*>(table + next[k] * dim) + at);
     }
     if (j < 0) continue;
-    const float weight = batch.weight(combiner, place * batch.samples + b);
-    auto* vector = to(b, place, of[j].size() == 0);
+    const float weight = batch.weight(combiner, column * batch.samples + b);
+    auto* vector = to(b, column, of[j].size() == 0);
     for (int64_t e = 0; e < dim && vector; e += kBlock)
       sum_block(of[j].begin(rows), {0, of[j].size()}, table + e, dim, weight, std::min(kBlock, dim - e), vector + e);
-    if (++place == first_place + places) {
-      place = first_place;
+    if (++column == first_column + columns) {
+      column = first_column;
       ++b;
     }
   }
@@ -108,13 +108,13 @@ void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, 
 template <class Stored, class To>
 void pool_range(Context& ctx, const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner,
                 int64_t dim, int64_t begin, int64_t end, const To& to) {
-  const int64_t places = std::min(kVectors, batch.places),
-                samples = std::max<int64_t>(1, kVectors / std::max<int64_t>(1, places));
+  const int64_t columns = std::min(kVectors, batch.columns),
+                samples = std::max<int64_t>(1, kVectors / std::max<int64_t>(1, columns));
   ctx.threads().parallel_for(end - begin, samples, [&](int64_t from, int64_t until) {
     for (int64_t b = from; b < until; b += samples)
-      for (int64_t place = 0; place < batch.places; place += places)
-        pool_part(batch, rows, table, combiner, dim, begin + b, std::min(samples, until - b), place,
-                  std::min(places, batch.places - place), to);
+      for (int64_t column = 0; column < batch.columns; column += columns)
+        pool_part(batch, rows, table, combiner, dim, begin + b, std::min(samples, until - b), column,
+                  std::min(columns, batch.columns - column), to);
   });
 }
 
@@ -132,33 +132,33 @@ void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Co
   dispatch_pair(y.dtype(), table, [&]<class T, class Stored>() {
     const auto out = y.view<T, 3>();
     pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, y.dim(2), 0, batch.samples,
-               [&](int64_t b, int64_t place, bool) { return out.row(b) + place * out.size(2); });
+               [&](int64_t b, int64_t column, bool) { return out.row(b) + column * out.size(2); });
   });
 }
 
 void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner,
-                 VectorBlocks owners, Tensor y) {
+                 OwnerVectors owners, Tensor y) {
   dispatch_pair(y.dtype(), table, [&]<class T, class Stored>() {
     const auto out = y.view<T, 3>();
     pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, y.dim(2), 0, batch.samples,
-               [&](int64_t b, int64_t place, bool) {
-                 return owners.any_owner(place, b) ? nullptr : out.row(b) + place * out.size(2);
+               [&](int64_t b, int64_t column, bool) {
+                 return owners.any_owner(column, b) ? nullptr : out.row(b) + column * out.size(2);
                });
   });
 }
 
-void pool_parts(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim,
-                SampleParts parts) {
-  if (!parts.memory.writable()) return;
-  dispatch_pair(parts.memory.dtype, table, [&]<class T, class Stored>() {
-    for (int64_t rank = 0; rank < parts.ranks; ++rank) {
-      const int64_t begin = rank * parts.samples;
-      const auto to = [&](int64_t b, int64_t place, bool empty) -> T* {
+void pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim,
+                 SampleShards shards) {
+  if (!shards.memory.writable()) return;
+  dispatch_pair(shards.memory.dtype, table, [&]<class T, class Stored>() {
+    for (int64_t rank = 0; rank < shards.ranks; ++rank) {
+      const int64_t begin = rank * shards.samples;
+      const auto to = [&](int64_t b, int64_t column, bool empty) -> T* {
         if (empty) return nullptr;
-        return reinterpret_cast<T*>(parts.part[rank]) + (b - begin) * parts.row_stride +
-               (parts.columns ? parts.columns[place] : place) * dim;
+        return reinterpret_cast<T*>(shards.shard[rank]) + (b - begin) * shards.row_stride +
+               (shards.targets ? shards.targets[column] : column) * dim;
       };
-      pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, dim, begin, begin + parts.samples, to);
+      pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, dim, begin, begin + shards.samples, to);
     }
   });
 }

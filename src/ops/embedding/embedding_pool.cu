@@ -8,7 +8,7 @@ __device__ void pool_vectors(BlockRange range, KeyBatch batch, const int32_t* ro
                              Combiner combiner, View<T, 3> y, int lanes) {
   const int64_t dim = y.size(2);
   pool_all<Stored, Width>(range, batch, rows, table, combiner, dim, lanes,
-                          [&](uint32_t b, uint32_t place) { return y.row(b) + place * dim; });
+                          [&](uint32_t b, uint32_t column) { return y.row(b) + column * dim; });
 }
 
 }  // namespace

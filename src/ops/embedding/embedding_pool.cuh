@@ -37,28 +37,28 @@ __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int6
 #pragma unroll
   for (int k = 0; k < kAtOnce; ++k) first[k] = keys[k].begin < keys[k].end ? rows[keys[k].begin] : 0;
   for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
-    Part<Width> part[kAtOnce]{};
+    Fragment<Width> part[kAtOnce]{};
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k)
-      if (first[k] != 0) part[k] = load_part<Width>(table + first[k] * dim + e);
+      if (first[k] != 0) part[k] = load_fragment<Width>(table + first[k] * dim + e);
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
       if (v0 + k >= end) break;
       auto* vector = to(static_cast<uint32_t>(v0 + k), keys[k]);
       if (!vector) continue;
-      Part<Width> sum{};
+      Fragment<Width> sum{};
       add(part[k], sum);
       for (int32_t p = keys[k].begin + 1; p < keys[k].end; ++p)
-        if (const int32_t row = rows[p]; row != 0) add(load_part<Width>(table + row * dim + e), sum);
+        if (const int32_t row = rows[p]; row != 0) add(load_fragment<Width>(table + row * dim + e), sum);
       const float weight = batch.weight(combiner, v0 + k);
 #pragma unroll
       for (int i = 0; i < Width; ++i) sum.v[i] *= weight;
-      store_part<Width>(vector + e, sum);
+      store_fragment<Width>(vector + e, sum);
     }
   }
 }
 
-/// All vectors, one group of lanes per Pace::kAtOnce of them, each to where to(its sample, its place) says, if that is
+/// All vectors, one group of lanes per Pace::kAtOnce of them, each to where to(its sample, its column) says, if that is
 /// not null.
 template <class Stored, int Width, class To>
 __device__ __forceinline__ void pool_all(const BlockRange& range, const KeyBatch& batch, const int32_t* rows,

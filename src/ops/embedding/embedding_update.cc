@@ -9,13 +9,13 @@
 namespace hctr::ops {
 
 void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner combiner, Tensor dy, float* piece_sums) {
-  expect_shape("sum_long_runs dy", dy, {batch.samples, batch.places, dy.dim(2)});
+  expect_shape("sum_long_runs dy", dy, {batch.samples, batch.columns, dy.dim(2)});
   HCTR_ON_DEVICE(ctx, sum_long_runs(ctx, batch, groups, combiner, dy, piece_sums));
 }
 
 void update_rows(Context& ctx, const Optimizer& optimizer, KeyBatch batch, RowGroups groups, Combiner combiner,
                  Tensor dy, const float* piece_sums, RowData data) {
-  expect_shape("update_rows dy", dy, {batch.samples, batch.places, data.dim});
+  expect_shape("update_rows dy", dy, {batch.samples, batch.columns, data.dim});
   HCTR_EXPECT(ctx.state(), "update_rows without the step's scalars");
   HCTR_EXPECT(!data.states[0] || data.state_dim == (optimizer.row_wise ? 1 : data.dim), "update_rows with states of ",
               data.state_dim, " elements a row");
@@ -26,7 +26,7 @@ void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner 
                        const float* piece_sums, Tensor sums) {
   HCTR_EXPECT(ctx.state() && sums.rank() == 2 && sums.dense(), "sum_row_gradients without the step's scalars, or into ",
               to_string(sums.shape()));
-  expect_shape("sum_row_gradients dy", dy, {batch.samples, batch.places, sums.dim(1)});
+  expect_shape("sum_row_gradients dy", dy, {batch.samples, batch.columns, sums.dim(1)});
   HCTR_ON_DEVICE(ctx, sum_row_gradients(ctx, batch, groups, combiner, dy, piece_sums, sums));
 }
 
@@ -210,7 +210,7 @@ void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner 
   if (ctx.state()->skip) return;
   const RowData data = rows_of_sums(sums);
   dispatch_float(dy.dtype(), [&]<class T>() {
-    update_by<TakeGradientRule, T>(ctx, {}, batch, groups, combiner, dy.view<T, 3>(), piece_sums, data);
+    update_by<StoreGradientRule, T>(ctx, {}, batch, groups, combiner, dy.view<T, 3>(), piece_sums, data);
   });
 }
 

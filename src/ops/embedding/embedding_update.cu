@@ -29,9 +29,9 @@ void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner 
   dispatch_gradients<PlainRows>(
       batch, groups, combiner, dy, [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
         const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
-        launch_lockstep<update_short_runs<TakeGradientRule, PlainRows, Dy, Width>, kThreads>(
+        launch_lockstep<update_short_runs<StoreGradientRule, PlainRows, Dy, Width>, kThreads>(
             ctx, "take_short_runs", short_blocks, none, ctx.state(), gradients, groups, data, lanes);
-        launch_lockstep<update_long_runs<TakeGradientRule, PlainRows, Width>, kThreads>(
+        launch_lockstep<update_long_runs<StoreGradientRule, PlainRows, Width>, kThreads>(
             ctx, "take_long_runs", long_blocks, none, ctx.state(), groups, piece_sums, data, lanes);
       });
 }

@@ -31,16 +31,16 @@ struct AnyFloatView {
 };
 
 template <int Width, class T>
-__device__ Part<Width> load_row_part(const View<T, 3>& dy, int64_t row, int64_t at, int64_t e) {
-  return load_part<Width>(dy.row(row) + at + e);
+__device__ Fragment<Width> load_row_part(const View<T, 3>& dy, int64_t row, int64_t at, int64_t e) {
+  return load_fragment<Width>(dy.row(row) + at + e);
 }
 
 template <int Width>
-__device__ Part<Width> load_row_part(const AnyFloatView& dy, int64_t row, int64_t at, int64_t e) {
+__device__ Fragment<Width> load_row_part(const AnyFloatView& dy, int64_t row, int64_t at, int64_t e) {
   const int64_t element = row * dy.bytes.row_stride + at + e;
-  if (dy.dtype == DType::f16) return load_part<Width>(reinterpret_cast<const Half*>(dy.bytes.data) + element);
-  if (dy.dtype == DType::bf16) return load_part<Width>(reinterpret_cast<const BFloat16*>(dy.bytes.data) + element);
-  return load_part<Width>(reinterpret_cast<const float*>(dy.bytes.data) + element);
+  if (dy.dtype == DType::f16) return load_fragment<Width>(reinterpret_cast<const Half*>(dy.bytes.data) + element);
+  if (dy.dtype == DType::bf16) return load_fragment<Width>(reinterpret_cast<const BFloat16*>(dy.bytes.data) + element);
+  return load_fragment<Width>(reinterpret_cast<const float*>(dy.bytes.data) + element);
 }
 
 /// The gradients of a batch, found by bag. Dy: a View or AnyFloatView.
@@ -52,14 +52,14 @@ struct BagGradients {
   Dy dy;
 
   /// The weighted sum over positions [begin, end) of elements e, ..., in the order of positions.
-  __device__ Part<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
+  __device__ Fragment<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
     const auto samples = static_cast<uint32_t>(batch.samples);
-    Part<Width> sum{};
+    Fragment<Width> sum{};
 #pragma unroll 4
     for (int32_t p = begin; p < end; ++p) {
       const auto bag = static_cast<uint32_t>(bags[p]);
       const float weight = batch.weight(combiner, bag);
-      const Part<Width> part = load_row_part<Width>(dy, bag % samples, bag / samples * dy.size(2), e);
+      const Fragment<Width> part = load_row_part<Width>(dy, bag % samples, bag / samples * dy.size(2), e);
 #pragma unroll
       for (int i = 0; i < Width; ++i) sum.v[i] += weight * part.v[i];
     }
@@ -69,10 +69,10 @@ struct BagGradients {
 
 /// The rule on elements e, ... of a row.
 template <class Rule, int Width, class Rows, class Scalars>
-__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Part<Width>& g, float gradient_scale,
+__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Fragment<Width>& g, float gradient_scale,
                       const RowData& data, const Rows& rows, int64_t row, int64_t e) {
   const int64_t at = row * data.dim + e;
-  Part<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
+  Fragment<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
 #pragma unroll
   for (int n = 0; n < Rule::kStates; ++n) s[n] = rows.template load<Width>(data.states[n], at);
 #pragma unroll
@@ -90,7 +90,7 @@ __device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const 
 }
 
 template <int Width>
-__device__ float square_sum(const Part<Width>& g, float gradient_scale) {
+__device__ float square_sum(const Fragment<Width>& g, float gradient_scale) {
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < Width; ++i) sum += g.v[i] * gradient_scale * (g.v[i] * gradient_scale);
@@ -127,7 +127,7 @@ __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, 
   for (int64_t i = group.index; i < pieces; i += group.count) {
     const Piece piece = groups.pieces[i];
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width)
-      store_part<Width>(piece_sums + i * dim + e, gradients.sum_up(piece.begin, piece.end, e));
+      store_fragment<Width>(piece_sums + i * dim + e, gradients.sum_up(piece.begin, piece.end, e));
   }
 }
 
@@ -144,11 +144,11 @@ __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const S
     const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
     if (end - begin > kPiece) continue;
     const int64_t row = groups.rows[begin];
-    Part<Width> first{};  // of a rule that needs the sums twice, those that most rows have
+    Fragment<Width> first{};  // of a rule that needs the sums twice, those that most rows have
     float squares = 0;
     if constexpr (kSquares)
       for (int64_t e = own; e < data.dim; e += lanes * Width) {
-        const Part<Width> g = gradients.sum_up(begin, end, e);
+        const Fragment<Width> g = gradients.sum_up(begin, end, e);
         if (e == own) first = g;
         squares += square_sum(g, of_step.gradient_scale);
       }
@@ -174,18 +174,18 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
       for (int64_t e0 = 0; e0 < dim; e0 += lanes * Width) {
         const int64_t e = e0 + lane * Width;
         const bool mine = first < count && e < dim;
-        Part<Width> sum{};
-        if (mine) sum = load_part<Width>(vectors + first * dim + e);
+        Fragment<Width> sum{};
+        if (mine) sum = load_fragment<Width>(vectors + first * dim + e);
 #pragma unroll 4
         for (int64_t from = first + 1; mine && from < last; ++from) {
-          const Part<Width> part = load_part<Width>(vectors + from * dim + e);
+          const Fragment<Width> part = load_fragment<Width>(vectors + from * dim + e);
 #pragma unroll
           for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
         }
         // Vector `to` may be one that others of this turn read; none of a later turn does, since to < first from there
         // on.
         __syncthreads();
-        if (mine) store_part<Width>(vectors + to * dim + e, sum);
+        if (mine) store_fragment<Width>(vectors + to * dim + e, sum);
       }
     }
     __syncthreads();
@@ -215,11 +215,11 @@ __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const St
     float squares = 0;
     if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square)
       for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-        squares += square_sum(load_part<Width>(sum + e), of_step.gradient_scale);
+        squares += square_sum(load_fragment<Width>(sum + e), of_step.gradient_scale);
     const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
     const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(optimizer, scalars, load_part<Width>(sum + e), of_step.gradient_scale, data, rows, row, e);
+      apply<Rule, Width>(optimizer, scalars, load_fragment<Width>(sum + e), of_step.gradient_scale, data, rows, row, e);
     if (data.touched && group.lane == 0) data.touched[row] = 1;
   }
 }
@@ -240,7 +240,7 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
     }
     const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(optimizer, scalars, Part<Width>{}, 1.0f, data, rows, row, e);
+      apply<Rule, Width>(optimizer, scalars, Fragment<Width>{}, 1.0f, data, rows, row, e);
   }
 }
 

@@ -9,7 +9,7 @@ namespace hctr::ops {
 
 /// Ahead of update_rows or sum_row_gradients, which take each row's gradient g = the sum over its occurrences of
 /// weight(bag) * dy[bag], in the order of keys (see kPiece): that of every long run, in piece_sums[first piece of the
-/// run, :]. Shapes: dy [samples, places, dim], row stride at will; piece_sums [RowGroups::most_pieces, dim], all
+/// run, :]. Shapes: dy [samples, columns, dim], row stride at will; piece_sums [RowGroups::most_pieces, dim], all
 /// overwritten. Dtypes: dy f32 f16 bf16; sums f32.
 HCTR_OP(void sum_long_runs(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, float* piece_sums))
 

@@ -13,12 +13,12 @@ namespace hctr::ops {
 
 /// `Width` consecutive elements of a vector.
 template <int Width>
-struct Part {
+struct Fragment {
   float v[Width];
 };
 
 template <int Width>
-__device__ void add(const Part<Width>& part, Part<Width>& sum) {
+__device__ void add(const Fragment<Width>& part, Fragment<Width>& sum) {
 #pragma unroll
   for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
 }
@@ -30,16 +30,16 @@ struct alignas(sizeof(T) * Width) Pack {
 };
 
 template <int Width, class T>
-__device__ Part<Width> load_part(const T* from) {
+__device__ Fragment<Width> load_fragment(const T* from) {
   const auto pack = *reinterpret_cast<const Pack<T, Width>*>(from);
-  Part<Width> part;
+  Fragment<Width> part;
 #pragma unroll
   for (int i = 0; i < Width; ++i) part.v[i] = static_cast<float>(pack.v[i]);
   return part;
 }
 
 template <int Width, class T>
-__device__ void store_part(T* to, const Part<Width>& part) {
+__device__ void store_fragment(T* to, const Fragment<Width>& part) {
   Pack<T, Width> pack;
 #pragma unroll
   for (int i = 0; i < Width; ++i) pack.v[i] = T(part.v[i]);

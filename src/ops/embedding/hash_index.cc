@@ -25,16 +25,16 @@ namespace cpu {
 namespace {
 
 /// Places that one thread writes, or many read.
-struct PlainPlaces {
-  static IndexEntry load(const IndexEntry& place) { return place; }
-  static bool claim(IndexEntry& place, uint64_t meta) {
-    if (place.meta == 0) place.meta = meta;
-    return place.meta == meta;
+struct PlainAccess {
+  static IndexEntry load(const IndexEntry& entry) { return entry; }
+  static bool claim(IndexEntry& entry, uint64_t meta) {
+    if (entry.meta == 0) entry.meta = meta;
+    return entry.meta == meta;
   }
-  static void store(IndexEntry& place, int64_t key, uint64_t meta) { place = {key, meta}; }
+  static void store(IndexEntry& entry, int64_t key, uint64_t meta) { entry = {key, meta}; }
 };
 
-/// rows[p] for keys [begin, end), all of one slot; 0 for those not in the table. Several places are fetched at once: a
+/// rows[p] for keys [begin, end), all of one slot; 0 for those not in the table. Several entries are fetched at once: a
 /// lookup in a large table waits for memory and for little else.
 void find_range(const HashIndex& index, const int64_t* keys, int32_t slot, int64_t begin, int64_t end,
                 uint32_t last_row, int32_t* rows) {
@@ -42,8 +42,8 @@ void find_range(const HashIndex& index, const int64_t* keys, int32_t slot, int64
   const uint64_t mask = index.state->mask;
   for (int64_t p = begin; p < end; ++p) {
     if (p + kAhead < end)
-      __builtin_prefetch(&index.entries[ProbeOrder(HashIndex::hash(keys[p + kAhead], slot), mask).place(0)]);
-    rows[p] = static_cast<int32_t>(find_row<PlainPlaces, kFewestBytes>(index.entries, mask, last_row, keys[p], slot));
+      __builtin_prefetch(&index.entries[ProbeOrder(HashIndex::hash(keys[p + kAhead], slot), mask).entry(0)]);
+    rows[p] = static_cast<int32_t>(find_row<PlainAccess, kFewestBytes>(index.entries, mask, last_row, keys[p], slot));
   }
 }
 
@@ -69,7 +69,7 @@ void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) 
     for (int64_t p = batch.offsets[s * batch.samples]; p < batch.offsets[(s + 1) * batch.samples]; ++p) {
       if (rows[p] != 0) continue;
       const IndexSearch found =
-          find_or_claim<PlainPlaces, kFewestBytes>(index.entries, state.mask, batch.keys[p], slot);
+          find_or_claim<PlainAccess, kFewestBytes>(index.entries, state.mask, batch.keys[p], slot);
       uint32_t row = found.row;
       if (found.claimed) {
         row = ++state.rows <= state.row_capacity ? state.rows : 0;
@@ -77,7 +77,7 @@ void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) 
           index.row_keys[row] = batch.keys[p];
           if (index.row_slots) index.row_slots[row] = slot;
         }
-        publish_row<PlainPlaces>(*found.place, batch.keys[p], slot, row);
+        publish_row<PlainAccess>(*found.entry, batch.keys[p], slot, row);
       }
       rows[p] = static_cast<int32_t>(row);
     }
@@ -92,7 +92,7 @@ void index_rebuild(Context&, HashIndex index) {
   const uint32_t rows = std::min(index.state->rows, index.state->row_capacity);
   for (uint32_t row = index.first_row; row <= rows; ++row) {
     const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
-    enter<PlainPlaces>(index.entries, index.state->mask, index.row_keys[row], slot, row);
+    enter<PlainAccess>(index.entries, index.state->mask, index.row_keys[row], slot, row);
   }
 }
 

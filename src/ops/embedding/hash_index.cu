@@ -10,23 +10,23 @@ namespace {
 
 using hctr::cuda::BlockRange;
 
-/// Both words of a place move in one access of 16 bytes.
-struct DevicePlaces {
-  __device__ static IndexEntry load(const IndexEntry& place) {
+/// Both words of a entry move in one access of 16 bytes.
+struct DeviceAccess {
+  __device__ static IndexEntry load(const IndexEntry& entry) {
     IndexEntry seen;
     asm volatile("{ .reg .b128 both; ld.relaxed.gpu.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
                  : "=l"(seen.key), "=l"(seen.meta)
-                 : "l"(&place)
+                 : "l"(&entry)
                  : "memory");
     return seen;
   }
-  __device__ static bool claim(IndexEntry& place, uint64_t meta) {
+  __device__ static bool claim(IndexEntry& entry, uint64_t meta) {
     uint64_t empty = 0;
-    return ::cuda::atomic_ref<uint64_t, ::cuda::thread_scope_device>(place.meta)
+    return ::cuda::atomic_ref<uint64_t, ::cuda::thread_scope_device>(entry.meta)
         .compare_exchange_strong(empty, meta, ::cuda::memory_order_relaxed);
   }
-  __device__ static void store(IndexEntry& place, int64_t key, uint64_t meta) {
-    asm volatile("{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.gpu.global.b128 [%0], both; }" ::"l"(&place),
+  __device__ static void store(IndexEntry& entry, int64_t key, uint64_t meta) {
+    asm volatile("{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.gpu.global.b128 [%0], both; }" ::"l"(&entry),
                  "l"(key), "l"(meta)
                  : "memory");
   }
@@ -67,7 +67,7 @@ struct BatchKey {
   }
 };
 
-/// A batch that does not keep the memory busy waits for it: then several places at once cost little, and halve the
+/// A batch that does not keep the memory busy waits for it: then several entries at once cost little, and halve the
 /// waiting.
 constexpr AtOnce at_once(bool is_short) { return is_short ? kFewestWaits : kFewestBytes; }
 bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
@@ -79,7 +79,7 @@ __device__ void insert_keys(BlockRange range, HashIndex index, KeyBatch batch, i
     const BatchKey mine(index, batch, p);
     IndexSearch found;
     if (mine.here)
-      found = find_or_claim<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, mine.key, mine.slot);
+      found = find_or_claim<DeviceAccess, at_once(kIsShort)>(index.entries, index.state->mask, mine.key, mine.slot);
     const uint32_t fresh = take_row(index.state, found.claimed);
     if (found.claimed) {
       found.row = fresh;
@@ -87,10 +87,10 @@ __device__ void insert_keys(BlockRange range, HashIndex index, KeyBatch batch, i
         index.row_keys[fresh] = mine.key;
         if (index.row_slots) index.row_slots[fresh] = mine.slot;
       }
-      publish_row<DevicePlaces>(*found.place, mine.key, mine.slot, fresh);
+      publish_row<DeviceAccess>(*found.entry, mine.key, mine.slot, fresh);
     }
     __syncthreads();  // who waits below may wait for another thread of this block; and `before` is written again
-    if (found.row == kNoRowYet) found.row = wait_for_row<DevicePlaces>(*found.place);
+    if (found.row == kNoRowYet) found.row = wait_for_row<DeviceAccess>(*found.entry);
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(found.row);
   }
 }
@@ -102,21 +102,21 @@ __device__ void find_keys(BlockRange range, HashIndex index, KeyBatch batch, int
     const BatchKey mine(index, batch, p);
     uint32_t row = 0;
     if (mine.here)
-      row = find_row<DevicePlaces, at_once(kIsShort)>(index.entries, index.state->mask, index.state->finished, mine.key,
+      row = find_row<DeviceAccess, at_once(kIsShort)>(index.entries, index.state->mask, index.state->finished, mine.key,
                                                       mine.slot);
     __syncwarp();  // the lanes of a warp go on together: they read and write neighbours
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(row);
   }
 }
 
-/// Identities of rows are distinct, so an empty place is all there is to look for.
+/// Identities of rows are distinct, so an empty entry is all there is to look for.
 __global__ void index_rebuild_kernel(HashIndex index) {
   const uint64_t mask = index.state->mask;
   const int64_t rows = min(index.state->rows, index.state->row_capacity);
   for (int64_t row = index.first_row + hctr::cuda::thread_index(); row <= rows; row += hctr::cuda::thread_count()) {
     const int64_t key = index.row_keys[row];
     const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
-    enter<DevicePlaces>(index.entries, mask, key, slot, static_cast<uint32_t>(row));
+    enter<DeviceAccess>(index.entries, mask, key, slot, static_cast<uint32_t>(row));
   }
 }
 

@@ -7,7 +7,7 @@
 
 namespace hctr::ops {
 
-/// One place of the table. `meta` says whether and by whom it is used: 0 empty, else the identity's slot + 1 in the
+/// One entry of the table. `meta` says whether and by whom it is used: 0 empty, else the identity's slot + 1 in the
 /// upper half and the row in the lower half. So every value of a key is allowed.
 struct IndexEntry {
   int64_t key;

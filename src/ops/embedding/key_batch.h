@@ -16,28 +16,29 @@ struct KeyRange {
   int32_t begin, end;
 };
 
-/// Which places of a sample's output a slot has, where keys are not pooled: one for each of its keys. On the device.
-struct Places {
-  const int32_t* of_slot = nullptr;  // [slots] the first place of each slot
-  const int32_t* slots = nullptr;    // [places] the slot of each place
+/// Which output columns a slot has, where keys are not pooled: one for each key of a bag. On the device.
+struct OutputColumns {
+  const int32_t* of_slot = nullptr;  // [slots] the first column of each slot
+  const int32_t* slots = nullptr;    // [columns] the slot of each column
 };
 
 /// Bag (slot s, sample b), numbered s * samples + b, holds keys offsets[bag] up to offsets[bag + 1]. All on one device.
 ///
-/// A batch makes vectors, `places` a sample: vector (place, b) has number place * samples + b. Pooled, a slot has one
-/// place, so a bag and its vector have one number. With Combiner::none key i of a bag makes the vector at place i of
-/// its slot, which must have as many places as its bags may have keys; places behind a bag's last key have no key.
+/// A batch has `columns` output vectors a sample: vector (column, b) has number column * samples + b. Pooled, a slot
+/// has one column, so a bag and its vector have one number. With Combiner::none key i of a bag gives the vector in
+/// column i of its slot, which must have as many columns as its bags may have keys; columns after the last key have no
+/// key.
 struct KeyBatch {
   const int64_t* keys = nullptr;     // [key_capacity]; defined up to offsets[bags()]
   const int32_t* offsets = nullptr;  // [bags() + 1]
   int64_t slots = 0, samples = 0, key_capacity = 0;
-  int64_t places = 0;                     // slots, when pooled
-  Places unpooled{};                      // empty when pooled
+  int64_t columns = 0;                    // slots, when pooled
+  OutputColumns unpooled{};               // empty when pooled
   const int32_t* slot_numbers = nullptr;  // [slots] of those that a rank gets from others; null: 0, 1, 2, ...
 
   HCTR_HD int64_t bags() const { return slots * samples; }
   HCTR_HD int64_t size() const { return offsets[bags()]; }
-  HCTR_HD int64_t vectors() const { return places * samples; }
+  HCTR_HD int64_t vectors() const { return columns * samples; }
   HCTR_HD int32_t slot_number(int64_t slot) const {
     return slot_numbers ? slot_numbers[slot] : static_cast<int32_t>(slot);
   }
@@ -45,9 +46,9 @@ struct KeyBatch {
   /// The keys that a vector is made of.
   HCTR_HD KeyRange keys_of(int64_t vector) const {
     if (!unpooled.slots) return {offsets[vector], offsets[vector + 1]};
-    const auto place = static_cast<uint32_t>(vector) / static_cast<uint32_t>(samples);
-    const int64_t slot = unpooled.slots[place], bag = slot * samples + (vector - place * samples);
-    const int32_t key = offsets[bag] + static_cast<int32_t>(place) - unpooled.of_slot[slot], end = offsets[bag + 1];
+    const auto column = static_cast<uint32_t>(vector) / static_cast<uint32_t>(samples);
+    const int64_t slot = unpooled.slots[column], bag = slot * samples + (vector - column * samples);
+    const int32_t key = offsets[bag] + static_cast<int32_t>(column) - unpooled.of_slot[slot], end = offsets[bag + 1];
     return key < end ? KeyRange{key, key + 1} : KeyRange{end, end};
   }
   /// The number of the slot that key number p stands in: the last whose keys start at or before p.

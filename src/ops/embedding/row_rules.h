@@ -49,7 +49,7 @@ struct RowWiseAdaGradRule : SgdRule {
 };
 
 /// No rule to train by: the row becomes the gradient as it was summed up.
-struct TakeGradientRule : RuleDefaults {
+struct StoreGradientRule : RuleDefaults {
   static constexpr int kStates = 0;
   HCTR_HD static UpdateScalars scalars(const Optimizer&, const StepState&) { return {0, 1.0f, 0}; }
   HCTR_HD static void update(const Optimizer&, const UpdateScalars&, float g, float& w, float*) { w = g; }

@@ -13,13 +13,13 @@ class PlainRows {
   static constexpr int kWidest = 4;  // elements that a lane takes at once
   __device__ PlainRows(const RowData&, int64_t /*row*/, int64_t /*update*/) {}
   template <int Width>
-  __device__ Part<Width> load(const RowMemory& memory, int64_t at) const {
-    return load_part<Width>(memory.as<const float>() + at);
+  __device__ Fragment<Width> load(const RowMemory& memory, int64_t at) const {
+    return load_fragment<Width>(memory.as<const float>() + at);
   }
   template <int Width>
-  __device__ void store(const RowMemory& memory, int64_t at, const Part<Width>& part, int /*which*/,
+  __device__ void store(const RowMemory& memory, int64_t at, const Fragment<Width>& part, int /*which*/,
                         int64_t /*e*/) const {
-    store_part<Width>(memory.as<float>() + at, part);
+    store_fragment<Width>(memory.as<float>() + at, part);
   }
 };
 
@@ -28,26 +28,26 @@ class RoundedRows {
   static constexpr int kWidest = 8;  // those of one draw
   __device__ RoundedRows(const RowData& data, int64_t row, int64_t update) : rounding_(data.rounding_of(row, update)) {}
   template <int Width>
-  __device__ Part<Width> load(const RowMemory& memory, int64_t at) const {
-    if (memory.dtype == DType::f16) return load_part<Width>(memory.as<const Half>() + at);
-    if (memory.dtype == DType::bf16) return load_part<Width>(memory.as<const BFloat16>() + at);
-    return load_part<Width>(memory.as<const float>() + at);
+  __device__ Fragment<Width> load(const RowMemory& memory, int64_t at) const {
+    if (memory.dtype == DType::f16) return load_fragment<Width>(memory.as<const Half>() + at);
+    if (memory.dtype == DType::bf16) return load_fragment<Width>(memory.as<const BFloat16>() + at);
+    return load_fragment<Width>(memory.as<const float>() + at);
   }
   /// Elements e to e + Width - 1 of array `which` (see RowRounding) of the row, whose first is number `at` of the
   /// array.
   template <int Width>
-  __device__ void store(const RowMemory& memory, int64_t at, const Part<Width>& part, int which, int64_t e) const {
+  __device__ void store(const RowMemory& memory, int64_t at, const Fragment<Width>& part, int which, int64_t e) const {
     if (memory.dtype == DType::f16)
       store_rounded(memory.as<Half>() + at, part, which, e);
     else if (memory.dtype == DType::bf16)
       store_rounded(memory.as<BFloat16>() + at, part, which, e);
     else
-      store_part<Width>(memory.as<float>() + at, part);
+      store_fragment<Width>(memory.as<float>() + at, part);
   }
 
  private:
   template <class T, int Width>
-  __device__ void store_rounded(T* to, const Part<Width>& part, int which, int64_t e) const {
+  __device__ void store_rounded(T* to, const Fragment<Width>& part, int which, int64_t e) const {
     static_assert(Width == 1 || Width == 4 || Width == 8);
     const Random4 draw = rounding_.eight(which, e & ~int64_t{7});
     const int first = Width == 8 ? 0 : static_cast<int>(e & 7);  // of the draw's eight

@@ -112,7 +112,7 @@ TEST_P(DirectTable, TrainsToTheNumbersOfATableWithAnIndex) {
             std::mt19937_64 random(3);
             for (int t = 0; t < 4; ++t) {
               const Bags bags = bags_in_range(spec, 3, random);
-              const std::vector<float> dy = random_floats(spec.samples * spec.places() * spec.dim, random);
+              const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
               ASSERT_EQ(direct.step(bags, dy, 0.05f), hash.step(bags, dy, 0.05f)) << "forward of step " << t;
             }
             const auto all = content(direct);

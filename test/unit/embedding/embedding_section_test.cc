@@ -147,9 +147,9 @@ TEST(EmbeddingSectionTest, WhatHappensAtTheLimitMakesTheSizeALimit) {
   EXPECT_EQ(spec_with(R"("admit_probability": 0.25)").policy.admit_probability, 0.25);
   EXPECT_FALSE(spec_with(R"("max_vocabulary_size_per_gpu": 10)").policy.any());
   EXPECT_FALSE(spec_with(R"("min_count": 1)").policy.any()) << "every key has come once";
-  EXPECT_TRUE(spec_with(R"("count_keys": true)").policy.keeps_marks());
+  EXPECT_TRUE(spec_with(R"("count_keys": true)").policy.keeps_access_stats());
   EXPECT_FALSE(spec_with(R"("count_keys": true)").policy.any()) << "no row leaves or waits for that";
-  EXPECT_FALSE(spec_with(R"("min_count": 3)").policy.keeps_marks());
+  EXPECT_FALSE(spec_with(R"("min_count": 3)").policy.keeps_access_stats());
 }
 
 TEST(EmbeddingSectionTest, PoliciesThatCannotBeAreNamed) {

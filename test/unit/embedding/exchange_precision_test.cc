@@ -20,7 +20,7 @@ ShardedRun some_steps(PlacementRule kind, ops::Combiner combiner) {
   for (int t = 0; t < 8; ++t) {
     run.batches.push_back(random_bags(run.spec, run.spec.samples, run.most_keys, 30, random));
     std::vector<float>& dy =
-        run.dys.emplace_back(static_cast<size_t>(run.spec.samples * run.spec.places() * run.spec.dim));
+        run.dys.emplace_back(static_cast<size_t>(run.spec.samples * run.spec.columns() * run.spec.dim));
     for (float& each : dy) each = static_cast<float>(static_cast<int>(random() % 65) - 32) / 64;
   }
   run.evaluated = random_bags(run.spec, run.spec.samples, run.most_keys, 40, random);

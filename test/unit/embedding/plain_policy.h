@@ -24,10 +24,10 @@ class PlainPolicyTable : public PlainTable {
   /// Before the batch of step t: what has not come for long leaves.
   void begin(int64_t t) {
     if (spec_.policy.expire_after > 0 && t % std::max<int64_t>(1, spec_.policy.expire_after / 16) == 0) {
-      for (auto row = marks_.begin(); row != marks_.end();)
+      for (auto row = stats_.begin(); row != stats_.end();)
         if (t - 1 - row->second.last >= spec_.policy.expire_after) {
           rows.erase(row->first);
-          row = marks_.erase(row);
+          row = stats_.erase(row);
           ++counts.expired;
         } else {
           ++row;
@@ -39,7 +39,7 @@ class PlainPolicyTable : public PlainTable {
         } else {
           ++candidate;
         }
-      if (t > spec_.policy.expire_after && static_cast<int64_t>(marks_.size()) < spec_.row_limit) closed_ = false;
+      if (t > spec_.policy.expire_after && static_cast<int64_t>(stats_.size()) < spec_.row_limit) closed_ = false;
     }
     if (static_cast<int64_t>(candidates_.size()) > spec_.policy.max_candidates) {
       std::erase_if(candidates_, [](const auto& candidate) { return candidate.second.occurrences == 0; });
@@ -69,7 +69,7 @@ class PlainPolicyTable : public PlainTable {
     for (const auto& [id, times] : unknown) {
       bool enters = !closed_ && drawn[id];
       if (spec_.policy.min_count > 1) {
-        Mark& candidate = candidates_[id];
+        Access& candidate = candidates_[id];
         candidate = {t, candidate.occurrences + times};
         enters = !closed_ && candidate.occurrences >= spec_.policy.min_count;
         if (enters) candidate.occurrences = 0;
@@ -79,8 +79,8 @@ class PlainPolicyTable : public PlainTable {
       else
         (closed_ ? counts.ignored : counts.not_admitted) += times;
     }
-    if (spec_.policy.shares_row() && spec_.row_limit < static_cast<int64_t>(marks_.size() + fresh.size())) {
-      while (spec_.row_limit < static_cast<int64_t>(marks_.size() + fresh.size())) {
+    if (spec_.policy.shares_row() && spec_.row_limit < static_cast<int64_t>(stats_.size() + fresh.size())) {
+      while (spec_.row_limit < static_cast<int64_t>(stats_.size() + fresh.size())) {
         counts.ignored += fresh.rbegin()->second;
         fresh.erase(std::prev(fresh.end()));
       }
@@ -91,32 +91,32 @@ class PlainPolicyTable : public PlainTable {
       rows[id] = new_row("table:", id);
       known[id] = times;
     }
-    for (const auto& [id, times] : known) marks_[id] = {t, marks_[id].occurrences + times};
-    if (spec_.policy.evicts() && spec_.row_limit < static_cast<int64_t>(marks_.size())) evict(known);
+    for (const auto& [id, times] : known) stats_[id] = {t, stats_[id].occurrences + times};
+    if (spec_.policy.evicts() && spec_.row_limit < static_cast<int64_t>(stats_.size())) evict(known);
   }
 
   bool closed() const { return closed_; }
 
  private:
-  struct Mark {
+  struct Access {
     int64_t last = 0, occurrences = 0;
   };
   bool shares() const { return rows.contains(kShared); }
 
   void evict(const std::map<Identity, int64_t>& of_batch) {
     std::vector<std::pair<int64_t, Identity>> others;
-    for (const auto& [id, mark] : marks_)
+    for (const auto& [id, row] : stats_)
       if (!of_batch.contains(id))
-        others.emplace_back(spec_.policy.when_full == WhenFull::evict_lru ? mark.last : mark.occurrences, id);
+        others.emplace_back(spec_.policy.when_full == WhenFull::evict_lru ? row.last : row.occurrences, id);
     std::sort(others.begin(), others.end());
     const int64_t left = std::max(spec_.row_limit - spec_.row_limit / 16, static_cast<int64_t>(of_batch.size()));
-    for (size_t i = 0; static_cast<int64_t>(marks_.size()) > left; ++i, ++counts.evicted) {
+    for (size_t i = 0; static_cast<int64_t>(stats_.size()) > left; ++i, ++counts.evicted) {
       rows.erase(others[i].second);
-      marks_.erase(others[i].second);
+      stats_.erase(others[i].second);
     }
   }
 
-  std::map<Identity, Mark> marks_, candidates_;
+  std::map<Identity, Access> stats_, candidates_;
   bool closed_ = false;
 };
 

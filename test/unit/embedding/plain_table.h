@@ -24,7 +24,7 @@ inline TableSpec unpooled_spec(int64_t dim, int64_t samples, std::vector<int64_t
   TableSpec spec = small_spec(dim, static_cast<int64_t>(places.size()), samples);
   spec.combiner = ops::Combiner::none;
   spec.slot_keys = std::move(places);
-  spec.key_capacity = spec.eval_key_capacity = samples * spec.places();
+  spec.key_capacity = spec.eval_key_capacity = samples * spec.columns();
   return spec;
 }
 
@@ -102,12 +102,12 @@ class PlainTable {
       at = i;
       for (size_t before = 0; before < s; ++before) at += static_cast<size_t>(spec_.slot_keys[before]);
     }
-    return (b * static_cast<size_t>(spec_.places()) + at) * static_cast<size_t>(spec_.dim);
+    return (b * static_cast<size_t>(spec_.columns()) + at) * static_cast<size_t>(spec_.dim);
   }
 
   std::vector<double> forward(const Bags& bags) const {
     const size_t samples = bags[0].size(), dim = static_cast<size_t>(spec_.dim);
-    std::vector<double> y(samples * static_cast<size_t>(spec_.places()) * dim, 0.0);
+    std::vector<double> y(samples * static_cast<size_t>(spec_.columns()) * dim, 0.0);
     for (size_t s = 0; s < bags.size(); ++s)
       for (size_t b = 0; b < samples; ++b)
         for (size_t i = 0; i < bags[s][b].size(); ++i)
@@ -221,7 +221,7 @@ inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int
   for (int t = 1; t <= steps; ++t) {
     Bags bags = random_bags(spec, spec.samples, most_keys, vocabulary, random);
     for (auto& slot : bags) slot.back().clear();  // a padding row: every bag empty
-    const std::vector<float> dy = random_floats(spec.samples * spec.places() * spec.dim, random);
+    const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
     const float rate = 0.01f * static_cast<float>(1 + t % 3);
     plain.insert(bags);
     expect_near(rig.step(bags, dy, rate), plain.forward(bags), tolerance, cat("forward of step ", t));

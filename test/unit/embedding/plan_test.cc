@@ -40,7 +40,7 @@ Owners owners(const PlanProblem& of) { return make_plan(of).at(0).owners; }
 
 double busiest(const PlanProblem& of, const std::vector<Placement>& plan) {
   std::vector<double> seconds(static_cast<size_t>(of.ranks));
-  for (const PlanShare& share : plan_shares(of, plan)) seconds[static_cast<size_t>(share.rank)] += share.seconds;
+  for (const RankPlan& share : rank_plans(of, plan)) seconds[static_cast<size_t>(share.rank)] += share.seconds;
   return *std::max_element(seconds.begin(), seconds.end());
 }
 
@@ -159,11 +159,11 @@ TEST(PlanTest, TablesThatTogetherNearlyFillAllRanksFit) {  // DLRM with 421 GiB 
   dlrm.dim = 128;
   dlrm.number_bytes = 2;
   dlrm.row_bytes = 512;
-  dlrm.may_be_cut = dlrm.may_be_everywhere = true;
+  dlrm.may_be_cut = dlrm.may_be_replicated = true;
   PlanProblem of = problem(4, {dlrm}, {.link = 275e9, .sums = 275e9, .rows = 2200e9, .memory = 142540406784});
   of.batch = 65536;
   std::vector<int64_t> bytes(4);
-  for (const PlanShare& share : plan_shares(of, make_plan(of))) bytes[static_cast<size_t>(share.rank)] += share.bytes;
+  for (const RankPlan& share : rank_plans(of, make_plan(of))) bytes[static_cast<size_t>(share.rank)] += share.bytes;
   int64_t rows = 0;
   for (const PlanSlot& slot : dlrm.slots) rows += slot.rows;
   EXPECT_GE(std::accumulate(bytes.begin(), bytes.end(), int64_t{0}), rows * dlrm.row_bytes);
@@ -193,14 +193,14 @@ TEST(PlanTest, ASmallTableWhoseKeysAreKnownIsOnEveryRankWhereThatIsCheaper) {
   for (const bool known : {true, false})
     for (const int64_t rows : {40, 4000000}) {
       PlanTable of = table({{.rows = rows, .keys = 1}, {.rows = rows, .keys = 1}}, PlacementRule::automatic);
-      of.may_be_everywhere = known;
+      of.may_be_replicated = known;
       const PlanProblem two = problem(4, {of});
       const auto plan = make_plan(two);
-      EXPECT_EQ(plan[0].everywhere(4), known && rows == 40);
-      EXPECT_FALSE(make_plan(problem(1, {of}))[0].everywhere(1));
+      EXPECT_EQ(plan[0].replicated_on(4), known && rows == 40);
+      EXPECT_FALSE(make_plan(problem(1, {of}))[0].replicated_on(1));
       EXPECT_EQ(plan_from_json(Json::parse(plan_to_json(two, plan).text(2), "plan.json"), "plan.json", two), plan);
-      if (!plan[0].everywhere(4)) continue;
-      for (const PlanShare& share : plan_shares(two, plan)) {
+      if (!plan[0].replicated_on(4)) continue;
+      for (const RankPlan& share : rank_plans(two, plan)) {
         EXPECT_EQ(share.rows, 80) << "of every rank";
         EXPECT_EQ(share.slots, std::vector<int32_t>({0, 1}));
       }
@@ -211,38 +211,39 @@ TEST(PlanTest, ManySmallTablesAreOnEveryRankThoughEachIsLittleOfAll) {
   std::vector<PlanTable> tables;
   for (int t = 0; t < 26; ++t) {
     tables.push_back(table({{.rows = 40, .keys = 1}}, PlacementRule::automatic, cat("t", t)));
-    tables.back().may_be_everywhere = true;
+    tables.back().may_be_replicated = true;
   }
-  for (const Placement& placement : make_plan(large(problem(4, tables)))) EXPECT_TRUE(placement.everywhere(4));
+  for (const Placement& placement : make_plan(large(problem(4, tables)))) EXPECT_TRUE(placement.replicated_on(4));
 }
 
 TEST(PlanTest, SmallSlotsOfATableAreOnEveryRankWhileLargeOnesHaveOwners) {
   PlanTable of = table(
       {{.rows = 40, .keys = 1}, {.rows = 4000000, .keys = 1}, {.rows = 70, .keys = 1}, {.rows = 9000000, .keys = 1}},
       PlacementRule::automatic);
-  EXPECT_FALSE(make_plan(large(problem(2, {of}, kSlowLink)))[0].some_on_every_rank()) << "its keys are not known";
-  of.may_be_everywhere = true;
+  EXPECT_FALSE(make_plan(large(problem(2, {of}, kSlowLink)))[0].some_replicated()) << "its keys are not known";
+  of.may_be_replicated = true;
   const PlanProblem two = large(problem(2, {of}, kSlowLink));
   const auto plan = make_plan(two);
-  constexpr int32_t kEveryRank = Placement::kEveryRank;
-  EXPECT_EQ(plan[0].owners, Owners({kEveryRank, 0, kEveryRank, 1}));
+  constexpr int32_t kReplicated = Placement::kReplicated;
+  EXPECT_EQ(plan[0].owners, Owners({kReplicated, 0, kReplicated, 1}));
   EXPECT_EQ(plan_from_json(Json::parse(plan_to_json(two, plan).text(2), "plan.json"), "plan.json", two), plan);
-  const auto shares = plan_shares(two, plan);
+  const auto shares = rank_plans(two, plan);
   EXPECT_EQ(shares[0].slots, std::vector<int32_t>({0, 1, 2}));
   EXPECT_EQ(shares[1].slots, std::vector<int32_t>({0, 2, 3}));
   EXPECT_EQ(shares[1].rows, 9000110);
   of.may_be_cut = true;
   const auto cut = make_plan(large(problem(4, {of}, kSlowLink)))[0];
-  EXPECT_EQ(cut.owners, Owners({kEveryRank, kEveryRank, 0, 1, kEveryRank, kEveryRank, 2, 3}));
+  EXPECT_EQ(cut.owners, Owners({kReplicated, kReplicated, 0, 1, kReplicated, kReplicated, 2, 3}));
   of.identity_by_slot = false;
-  EXPECT_FALSE(make_plan(large(problem(2, {of}, kSlowLink)))[0].some_on_every_rank()) << "slots share rows";
+  EXPECT_FALSE(make_plan(large(problem(2, {of}, kSlowLink)))[0].some_replicated()) << "slots share rows";
 }
 
 TEST(PlanTest, WhatAnEmptyExchangeTakesDecidesForTablesWithLittleToSend) {
   PlanTable tiny = table({{.rows = 4000, .keys = 1}}, PlacementRule::automatic);
-  tiny.may_be_everywhere = true;
+  tiny.may_be_replicated = true;
   const auto everywhere = [&](double link_seconds, double sums_seconds) {
-    return make_plan(problem(4, {tiny}, {.link_seconds = link_seconds, .sums_seconds = sums_seconds}))[0].everywhere(4);
+    return make_plan(problem(4, {tiny}, {.link_seconds = link_seconds, .sums_seconds = sums_seconds}))[0].replicated_on(
+        4);
   };
   EXPECT_TRUE(everywhere(1e-3, 1e-5));
   EXPECT_FALSE(everywhere(1e-5, 1e-3));
@@ -256,7 +257,7 @@ TEST(PlanTest, SharesAddUpToTheTables) {
   ASSERT_EQ(plan[0].owners[2], kSpread);
   int64_t rows = 0;
   size_t slots = 0;
-  for (const PlanShare& share : plan_shares(of, plan)) {
+  for (const RankPlan& share : rank_plans(of, plan)) {
     rows += share.rows;
     slots += share.slots.size();
     EXPECT_EQ(share.spread_slots, 1);
@@ -288,7 +289,7 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
   };
   const auto of_known = [&](const std::string& tables) {
     PlanProblem known = of;
-    known.tables[0].may_be_everywhere = known.tables[0].may_be_cut = true;
+    known.tables[0].may_be_replicated = known.tables[0].may_be_cut = true;
     return message_of(Kind::config, [&] {
       plan_from_json(Json::parse(R"({"schema": 1, "ranks": 2, "tables": [)" + tables + "]}", "p.json"), "p.json",
                      known);

@@ -88,7 +88,7 @@ class RowStoreLoad {
     ops::KeyBatch batch;
     batch.keys = reinterpret_cast<const int64_t*>(keys_.data());
     batch.offsets = reinterpret_cast<const int32_t*>(offsets_.data());
-    batch.slots = batch.samples = batch.places = 1;
+    batch.slots = batch.samples = batch.columns = 1;
     batch.key_capacity = batch_;
     return batch;
   }

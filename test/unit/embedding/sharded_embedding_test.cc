@@ -40,7 +40,7 @@ struct Case {
       all.pieces = where == Where::some_everywhere_and_cut ? 2 : 1;
       all.owners.clear();
       for (int64_t s = 0; s < all.pieces * slots; ++s)
-        all.owners.push_back(s / all.pieces % 2 == 0 ? Placement::kEveryRank
+        all.owners.push_back(s / all.pieces % 2 == 0 ? Placement::kReplicated
                              : s / all.pieces == 1   ? Placement::kSpread
                                                      : static_cast<int32_t>(s % ranks));
     }

@@ -53,8 +53,8 @@ struct ShardedRun {
   int most_keys = 3;                  ///< of a bag
   std::vector<int64_t> slot_sizes{};  ///< of a table with direct keys
   std::vector<Bags> batches{};
-  /// [step] of [samples, places, dim]; empty: gradients that follow from the vectors, so that what differs once goes on
-  /// to differ.
+  /// [step] of [samples, columns, dim]; empty: gradients that follow from the vectors, so that what differs once goes
+  /// on to differ.
   std::vector<std::vector<float>> dys{};
   Bags evaluated{};
   float loss_scale = 1;
@@ -82,7 +82,7 @@ struct ShardedOutcome {
 };
 
 inline std::vector<float> random_gradients(const TableSpec& spec, std::mt19937_64& random) {
-  return random_floats(spec.samples * spec.places() * spec.dim, random);
+  return random_floats(spec.samples * spec.columns() * spec.dim, random);
 }
 
 /// The keys that `rank` owns; bags keep their places.
@@ -107,10 +107,10 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   spec.key_capacity = spec.eval_key_capacity = samples * spec.slots * run.most_keys;
   if (!run.slot_sizes.empty()) spec.direct = direct_keys(run.slot_sizes, spec.identity_by_slot, placement, comm.rank());
   Runtime runtime(kCpu, {.threads = 2, .seed = 7});
-  const int64_t width = spec.places() * spec.dim;
+  const int64_t width = spec.columns() * spec.dim;
   DeviceArray keys(kCpu, TensorSpec(DType::i64, {spec.key_capacity})),
       offsets(kCpu, TensorSpec(DType::i32, {spec.slots * samples + 1})),
-      y(kCpu, TensorSpec(DType::f32, {samples, spec.places(), spec.dim})), dy(kCpu, y.spec);
+      y(kCpu, TensorSpec(DType::f32, {samples, spec.columns(), spec.dim})), dy(kCpu, y.spec);
   const EmbeddingOutputs outputs =
       run.go == VectorsGo::straight ? EmbeddingOutputs{y.tensor(), y.tensor()} : EmbeddingOutputs{};
   const auto embedding = make_embedding(runtime, comm, placement, spec, 1, outputs);

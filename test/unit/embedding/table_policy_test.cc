@@ -54,7 +54,7 @@ PlainPolicyTable compare_policy(Device device, const TableSpec& spec, int steps,
   for (int t = 0; t < steps; ++t) {
     SCOPED_TRACE(cat("step ", t));
     const Bags bags = drifting_bags(spec, t, vocabulary, random);
-    const std::vector<float> dy = random_floats(spec.samples * spec.places() * spec.dim, random);
+    const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
     plain.begin(t);
     plain.admit(bags, t);
     expect_near(rig.step(bags, dy, 0.02f), plain.forward(bags), 1e-4, "forward");
@@ -234,7 +234,7 @@ TEST_P(TablePolicyTest, CandidatesThatExpireLeaveRoomForOthers) {
 TEST_P(TablePolicyTest, ATableWithoutAPolicyHasNoMarksAndNoGate) {
   Runtime runtime(GetParam(), {.threads = 1, .seed = 7});
   const RowStore store(runtime, small_spec(), 10, 2);
-  EXPECT_FALSE(store.marks().any());
+  EXPECT_FALSE(store.access_stats().any());
   EXPECT_EQ(store.index().first_row, 1u);
   TableRig rig(GetParam(), small_spec());
   EXPECT_TRUE(rig.table->counts().empty());
@@ -317,7 +317,7 @@ std::string train_with_policy(TableRig& rig, int steps) {
   std::mt19937_64 random(23);
   for (int t = 0; t < steps; ++t)
     rig.step(drifting_bags(rig.spec(), t, 30, random),
-             random_floats(rig.spec().samples * rig.spec().places() * rig.spec().dim, random));
+             random_floats(rig.spec().samples * rig.spec().columns() * rig.spec().dim, random));
   std::string out = rig.bytes();
   for (const auto& [name, value] : rig.table->counts()) out += cat(name, value);
   return out;

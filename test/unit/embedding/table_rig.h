@@ -71,7 +71,7 @@ class TableRig {
     eval_ = std::make_unique<Slot>(device, spec, spec.eval_samples, spec.eval_key_capacity, activations);
   }
 
-  /// One training step; returns y [samples, places, dim].
+  /// One training step; returns y [samples, columns, dim].
   std::vector<float> step(const Bags& bags, const std::vector<float>& dy, float learning_rate = 0.1f) {
     prepare(bags, learning_rate);
     return compute(dy);
@@ -158,8 +158,8 @@ class TableRig {
           keys(device, TensorSpec(DType::i64, {key_capacity})),
           offsets(device, TensorSpec(DType::i32, {s.slots * samples + 1})),
           state(device, sizeof(StepState)),
-          y(device, TensorSpec(activations, {samples, s.places(), s.dim}, s.places() * s.dim + 8)),
-          dy(device, TensorSpec(activations, {samples, s.places(), s.dim})) {}
+          y(device, TensorSpec(activations, {samples, s.columns(), s.dim}, s.columns() * s.dim + 8)),
+          dy(device, TensorSpec(activations, {samples, s.columns(), s.dim})) {}
     int64_t samples;
     DeviceArray keys, offsets;
     Buffer state;

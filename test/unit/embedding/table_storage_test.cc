@@ -105,7 +105,7 @@ void train_exactly(TableRig& rig, int steps) {
   const TableSpec& spec = rig.spec();
   for (int t = 0; t < steps; ++t) {
     const Bags bags = random_bags(spec, spec.samples, 3, 40, random);
-    std::vector<float> dy(static_cast<size_t>(spec.samples * spec.places() * spec.dim));
+    std::vector<float> dy(static_cast<size_t>(spec.samples * spec.columns() * spec.dim));
     for (float& each : dy) each = static_cast<float>(static_cast<int>(random() % 64) - 32) / 64;
     rig.step(bags, dy, 1.0f / 1024);
   }

@@ -47,7 +47,7 @@ TEST_P(TableTest, WithoutPoolingGradientsAreSummedInTheOrderOfKeysAsWithASum) {
     const std::vector<float> dy = random_floats(sum.samples * sum.slots * sum.dim, random);
     std::vector<float> dy_apart;
     for (int64_t b = 0; b < apart.samples; ++b)
-      for (int64_t place = 0; place < apart.places(); ++place) {
+      for (int64_t place = 0; place < apart.columns(); ++place) {
         const auto from = dy.begin() + (b * sum.slots + (place < 3 ? 0 : 1)) * sum.dim;
         dy_apart.insert(dy_apart.end(), from, from + sum.dim);
       }
@@ -123,7 +123,7 @@ std::string train(TableRig& rig, int steps, uint64_t seed = 5) {
   std::mt19937_64 random(seed);
   for (int t = 0; t < steps; ++t) {
     const Bags bags = random_bags(rig.spec(), rig.spec().samples, 3, 3000, random);
-    rig.step(bags, random_floats(rig.spec().samples * rig.spec().places() * rig.spec().dim, random));
+    rig.step(bags, random_floats(rig.spec().samples * rig.spec().columns() * rig.spec().dim, random));
   }
   return rig.bytes();
 }

@@ -17,7 +17,7 @@ using Bucket = GradientExchange::Bucket;
 
 TEST(GradientBuckets, AreCutAtBordersOfNodesFromTheEndAndComeInTheOrderOfTheBackwardPass) {
   // Nodes 1 to 4 in the order of the file, which runs 3 before 2; node 2 has two weights.
-  const std::vector<GradientPlace> places = {{1, 0, 10}, {3, 10, 14}, {2, 14, 20}, {2, 20, 21}, {4, 21, 30}};
+  const std::vector<GradientRange> places = {{1, 0, 10}, {3, 10, 14}, {2, 14, 20}, {2, 20, 21}, {4, 21, 30}};
   const auto same = [](const std::vector<Bucket>& got, const std::vector<Bucket>& expected) {
     ASSERT_EQ(got.size(), expected.size());
     for (size_t i = 0; i < got.size(); ++i)

@@ -15,9 +15,9 @@ namespace {
 using ops::IndexEntry;
 
 /// Both words as one: a meta that did not change while the key was read belongs to that key.
-struct ThreadPlaces {
-  static IndexEntry load(const IndexEntry& place) {
-    auto& entry = const_cast<IndexEntry&>(place);
+struct ThreadAccess {
+  static IndexEntry load(const IndexEntry& entry) {
+    auto& entry = const_cast<IndexEntry&>(entry);
     const std::atomic_ref<uint64_t> meta(entry.meta);
     for (;;) {
       const uint64_t before = meta.load(std::memory_order_acquire);
@@ -25,13 +25,13 @@ struct ThreadPlaces {
       if (meta.load(std::memory_order_acquire) == before) return {key, before};
     }
   }
-  static bool claim(IndexEntry& place, uint64_t meta) {
+  static bool claim(IndexEntry& entry, uint64_t meta) {
     uint64_t empty = 0;
-    return std::atomic_ref<uint64_t>(place.meta).compare_exchange_strong(empty, meta);
+    return std::atomic_ref<uint64_t>(entry.meta).compare_exchange_strong(empty, meta);
   }
-  static void store(IndexEntry& place, int64_t key, uint64_t meta) {
-    std::atomic_ref<int64_t>(place.key).store(key, std::memory_order_release);
-    std::atomic_ref<uint64_t>(place.meta).store(meta, std::memory_order_release);
+  static void store(IndexEntry& entry, int64_t key, uint64_t meta) {
+    std::atomic_ref<int64_t>(entry.key).store(key, std::memory_order_release);
+    std::atomic_ref<uint64_t>(entry.meta).store(meta, std::memory_order_release);
   }
 };
 
@@ -55,7 +55,7 @@ Identity identity_of(const Keys& kind, uint64_t n) { return {kind.key(n / 2), st
 /// searches of a block, then its rows, then the waiting. New rows are those from rows_before + 1 on.
 std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int workers, int per_worker, int distinct,
                                           const Keys& kind, uint32_t rows_before) {
-  const uint64_t places = table.size();
+  const uint64_t entries = table.size();
   std::vector<std::vector<uint32_t>> rows(static_cast<size_t>(workers),
                                           std::vector<uint32_t>(static_cast<size_t>(per_worker)));
   std::atomic<uint32_t> next_row{rows_before};
@@ -72,27 +72,27 @@ std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int wo
         };
         for (int i = 0; i < count; ++i) {
           const auto [key, slot] = identity(i);
-          found[i] = i % 2 ? ops::find_or_claim<ThreadPlaces, ops::kFewestBytes>(table.data(), places - 1, key, slot)
-                           : ops::find_or_claim<ThreadPlaces, ops::kFewestWaits>(table.data(), places - 1, key, slot);
+          found[i] = i % 2 ? ops::find_or_claim<ThreadAccess, ops::kFewestBytes>(table.data(), entries - 1, key, slot)
+                           : ops::find_or_claim<ThreadAccess, ops::kFewestWaits>(table.data(), entries - 1, key, slot);
         }
         for (int i = 0; i < count; ++i) {
           if (!found[i].claimed) continue;
           const auto [key, slot] = identity(i);
           found[i].row = ++next_row;
-          ops::publish_row<ThreadPlaces>(*found[i].place, key, slot, found[i].row);
+          ops::publish_row<ThreadAccess>(*found[i].entry, key, slot, found[i].row);
         }
         for (int i = 0; i < count; ++i)
           rows[static_cast<size_t>(w)][static_cast<size_t>(first + i)] =
-              found[i].row == ops::kNoRowYet ? ops::wait_for_row<ThreadPlaces>(*found[i].place) : found[i].row;
+              found[i].row == ops::kNoRowYet ? ops::wait_for_row<ThreadAccess>(*found[i].entry) : found[i].row;
       }
     });
   for (std::thread& thread : threads) thread.join();
   return rows;
 }
 
-std::vector<std::vector<uint32_t>> run(int workers, int per_worker, int distinct, uint64_t places, const Keys& kind,
+std::vector<std::vector<uint32_t>> run(int workers, int per_worker, int distinct, uint64_t entries, const Keys& kind,
                                        std::vector<IndexEntry>& table) {
-  table.assign(places, {});
+  table.assign(entries, {});
   return run_on(table, workers, per_worker, distinct, kind, 0);
 }
 
@@ -115,10 +115,10 @@ TEST(HashIndexProtocol, ManyThreadsGiveEachIdentityOneRow) {
     EXPECT_EQ(given.size(), row_of.size()) << kind.name << ": two keys share a row";
     EXPECT_EQ(*given.rbegin(), row_of.size()) << kind.name << ": a row was left out";
     for (const auto& [identity, row] : row_of) {
-      EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestWaits>(table.data(), 2047, row, identity.first,
+      EXPECT_EQ((ops::find_row<ThreadAccess, ops::kFewestWaits>(table.data(), 2047, row, identity.first,
                                                                 static_cast<int32_t>(identity.second))),
                 row);
-      EXPECT_EQ((ops::find_row<ThreadPlaces, ops::kFewestBytes>(table.data(), 2047, row - 1, identity.first,
+      EXPECT_EQ((ops::find_row<ThreadAccess, ops::kFewestBytes>(table.data(), 2047, row - 1, identity.first,
                                                                 static_cast<int32_t>(identity.second))),
                 0u)
           << "newer than asked for";
@@ -129,23 +129,23 @@ TEST(HashIndexProtocol, ManyThreadsGiveEachIdentityOneRow) {
 TEST(HashIndexProtocol, LookupsBesideInsertionsSeeTheRowsOfBeforeThroughSeveralGrowths) {
   for (const Keys& kind : kKinds) {
     std::map<Identity, uint32_t> row_of;
-    for (uint64_t places = 32; places <= 2048; places *= 2) {
+    for (uint64_t entries = 32; entries <= 2048; entries *= 2) {
       // Grown: emptied, and every row entered anew by several threads.
-      std::vector<IndexEntry> table(places);
+      std::vector<IndexEntry> table(entries);
       const std::vector<std::pair<Identity, uint32_t>> known(row_of.begin(), row_of.end());
       std::vector<std::thread> threads;
       for (size_t w = 0; w < 3; ++w)
         threads.emplace_back([&, w] {
           for (size_t i = w; i < known.size(); i += 3) {
             const auto& [identity, row] = known[i];
-            ops::enter<ThreadPlaces>(table.data(), places - 1, identity.first, identity.second, row);
+            ops::enter<ThreadAccess>(table.data(), entries - 1, identity.first, identity.second, row);
           }
         });
       for (std::thread& thread : threads) thread.join();
       threads.clear();
 
       const auto rows_before = static_cast<uint32_t>(known.size());
-      const int distinct = static_cast<int>(places / 4 * 3);
+      const int distinct = static_cast<int>(entries / 4 * 3);
       std::atomic<bool> over{false};
       std::atomic<int> wrong{0}, rounds{0};
       for (int reader = 0; reader < 2; ++reader)
@@ -154,10 +154,10 @@ TEST(HashIndexProtocol, LookupsBesideInsertionsSeeTheRowsOfBeforeThroughSeveralG
             for (uint64_t n = 0; n < static_cast<uint64_t>(distinct); ++n) {
               const auto [key, slot] = identity_of(kind, n);
               const auto expected = row_of.find({key, slot});
-              const uint32_t row = reader == 0 ? ops::find_row<ThreadPlaces, ops::kFewestBytes>(
-                                                     table.data(), places - 1, rows_before, key, slot)
-                                               : ops::find_row<ThreadPlaces, ops::kFewestWaits>(
-                                                     table.data(), places - 1, rows_before, key, slot);
+              const uint32_t row = reader == 0 ? ops::find_row<ThreadAccess, ops::kFewestBytes>(
+                                                     table.data(), entries - 1, rows_before, key, slot)
+                                               : ops::find_row<ThreadAccess, ops::kFewestWaits>(
+                                                     table.data(), entries - 1, rows_before, key, slot);
               wrong += row != (expected == row_of.end() ? 0 : expected->second);
             }
             ++rounds;
@@ -166,7 +166,7 @@ TEST(HashIndexProtocol, LookupsBesideInsertionsSeeTheRowsOfBeforeThroughSeveralG
       const auto rows = run_on(table, 2, distinct, distinct, kind, rows_before);
       over = true;
       for (std::thread& thread : threads) thread.join();
-      EXPECT_EQ(wrong, 0) << kind.name << ", " << places << " places: a lookup saw what insertions beside it did";
+      EXPECT_EQ(wrong, 0) << kind.name << ", " << entries << " entries: a lookup saw what insertions beside it did";
       EXPECT_GE(rounds, 2);
       std::set<uint32_t> given;
       for (size_t w = 0; w < rows.size(); ++w)
@@ -192,13 +192,13 @@ TEST(HashIndexProtocol, AFullTableTakesWhatFitsAndRefusesTheRest) {
 }
 
 TEST(HashIndexProtocol, EveryPlaceIsVisitedOnce) {
-  for (const uint64_t places : {4, 8, 256})
+  for (const uint64_t entries : {4, 8, 256})
     for (const uint64_t hash : {0ull, 1ull, 0x123456789abcdefull, ~0ull}) {
       std::set<uint64_t> visited;
-      for (ops::ProbeOrder order(hash, places - 1); !order.exhausted(); order.next_line())
-        for (int i = 0; i < ops::ProbeOrder::kLine; ++i) EXPECT_TRUE(visited.insert(order.place(i)).second);
-      EXPECT_EQ(visited.size(), places);
-      EXPECT_LT(*visited.rbegin(), places);
+      for (ops::ProbeOrder order(hash, entries - 1); !order.exhausted(); order.next_line())
+        for (int i = 0; i < ops::ProbeOrder::kLine; ++i) EXPECT_TRUE(visited.insert(order.entry(i)).second);
+      EXPECT_EQ(visited.size(), entries);
+      EXPECT_LT(*visited.rbegin(), entries);
     }
 }
 

@@ -13,7 +13,7 @@
 #include "ops/copy.h"
 #include "ops/embedding/embedding_pool.h"
 #include "ops/embedding/embedding_update.h"
-#include "ops/embedding/key_blocks.h"
+#include "ops/embedding/key_split.h"
 #include "support/devices.h"
 
 namespace hctr::test {
@@ -122,12 +122,12 @@ TEST_P(ReplicatedRowsOp, MarksOfABatchBecomeGroupsOfOneOccurrence) {
       bags(t.device, kRows), run_begin(t.device, kRows), counts(t.device, 3);
   const Array<std::byte> scratch(t.device, static_cast<int64_t>(ops::group_marked_scratch_bytes(t.device, kRows)));
   ops::mark_batch(ctx, t.groups, kCapacity, marks.tensor());
-  std::vector<int32_t> expected_marks, expected_rows;
+  std::vector<int32_t> expected_stats, expected_rows;
   for (int32_t row = 0; row <= kRows; ++row) {
-    expected_marks.push_back(t.has(row));
+    expected_stats.push_back(t.has(row));
     if (t.has(row)) expected_rows.push_back(row);
   }
-  ASSERT_EQ(marks.host(), expected_marks);
+  ASSERT_EQ(marks.host(), expected_stats);
   ASSERT_LT(expected_rows.size(), static_cast<size_t>(kRows - 3));
   const ops::RowGroups groups{.rows = rows.data(),
                               .bags = bags.data(),
@@ -202,7 +202,7 @@ TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsPart) {
       ops::pool(ctx, t.batch, t.rows.data(), rows.memory(), combiner, whole.tensor({kSamples, kSlots, kDim}));
       std::vector<Array<float>> memory;
       std::vector<std::byte*> begin;
-      ops::SampleParts parts{
+      ops::SampleShards parts{
           .ranks = kRanks, .samples = kEach, .row_stride = kStride, .columns = listed.data(), .first = first};
       for (int64_t r = 0; r < kRanks; ++r) {
         memory.emplace_back(t.device, std::vector<float>(kEach * kStride + 8, -77));
@@ -210,8 +210,8 @@ TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsPart) {
         parts.memory.align(reinterpret_cast<uintptr_t>(begin.back()));
       }
       const Array<std::byte*> addresses(t.device, begin);
-      parts.part = addresses.data();
-      ops::pool_parts(ctx, t.batch, t.rows.data(), rows.memory(), combiner, kDim, parts);
+      shards.shard = addresses.data();
+      ops::pool_shards(ctx, t.batch, t.rows.data(), rows.memory(), combiner, kDim, parts);
       std::vector<std::vector<float>> expected(kRanks, std::vector<float>(kEach * kStride + 8, -77));
       const std::vector<float> all = whole.host();
       for (int64_t r = 0; r < kRanks; ++r)
@@ -229,7 +229,7 @@ TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsPart) {
       const Array<uint32_t> aborted(t.device, std::vector<uint32_t>{1});
       parts.memory.aborted = aborted.data();
       const Array<float> elsewhere(t.device, numbers((kRows + 1) * kDim, 9));
-      ops::pool_parts(ctx, t.batch, t.rows.data(), {elsewhere.data(), DType::f32}, combiner, kDim, parts);
+      ops::pool_shards(ctx, t.batch, t.rows.data(), {elsewhere.data(), DType::f32}, combiner, kDim, parts);
       for (size_t r = 0; r < kRanks; ++r) EXPECT_EQ(memory[r].host(), expected[r]) << "written though aborted";
     }
   }
@@ -265,7 +265,7 @@ TEST_P(ReplicatedRowsOp, VectorsThatAnOwnerHasAKeyOfAreLeftAloneAndTheOthersPool
     const Array<ops::RemoteColumn> remote_columns(t.device, columns);
     const Array<uint8_t> marks(t.device, present);
     const Array<float> y(t.device, std::vector<float>(all.size(), -77));
-    const ops::VectorBlocks owners{.columns = kSlots * pieces,
+    const ops::OwnerVectors owners{.columns = kSlots * pieces,
                                    .first = lists.data(),
                                    .remote_columns = remote_columns.data(),
                                    .pieces = pieces,
@@ -307,14 +307,14 @@ TEST_P(ReplicatedRowsOp, RowsAreSeenOnceTheyHaveCome) {
 TEST_P(ReplicatedRowsOp, KeysWithARowHereAreSentToNobody) {
   const TestBatch t(GetParam());
   Context ctx(runtime_of(t.device), runtime_of(t.device).compute_stream());
-  std::vector<ops::BlockColumn> host_columns;
+  std::vector<ops::OwnedColumn> host_columns;
   for (int32_t s = 0; s < kSlots; ++s) host_columns.push_back({s, 0, 1});
-  const int64_t words = ops::OwnerBlock::offset_words(kSlots, kSamples);
-  const Array<ops::BlockColumn> columns(t.device, host_columns);
-  const Array<ops::OwnerBlock> owners(t.device, std::vector<ops::OwnerBlock>{{0, kSlots, 0, words}});
+  const int64_t words = ops::OwnerKeys::offset_words(kSlots, kSamples);
+  const Array<ops::OwnedColumn> columns(t.device, host_columns);
+  const Array<ops::OwnerKeys> owners(t.device, std::vector<ops::OwnerKeys>{{0, kSlots, 0, words}});
   const Array<int64_t> blocks(t.device, words + kCapacity);
   const Array<std::byte> scratch(t.device,
-                                 static_cast<int64_t>(ops::key_blocks_scratch_bytes(t.device, kSlots * kSamples)) + 1);
+                                 static_cast<int64_t>(ops::key_split_scratch_bytes(t.device, kSlots * kSamples)) + 1);
   const Array<uint8_t> present(t.device, std::vector<uint8_t>(kSlots * kSamples, 9));
   ops::split_keys(ctx, t.batch, {1, kSlots, columns.data(), owners.data(), t.rows.data()}, blocks.tensor(),
                   present.data(), scratch.data());

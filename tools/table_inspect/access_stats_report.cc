@@ -1,4 +1,4 @@
-#include "marks_report.h"
+#include "access_stats_report.h"
 
 #include <cstdio>
 
@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-Json show_bins(const char* title, const std::vector<MarksSummary::Bin>& bins) {
+Json show_bins(const char* title, const std::vector<AccessStatsSummary::Bin>& bins) {
   int64_t most = 0;
   for (const auto& bin : bins) most = std::max(most, bin.rows);
   Json out(Json::Array{});
@@ -22,9 +22,10 @@ Json show_bins(const char* title, const std::vector<MarksSummary::Bin>& bins) {
 
 }  // namespace
 
-Json show_marks(const MarksHead& head, const MarksSummary& summary) {
+Json show_access_stats(const AccessStatsHead& head, const AccessStatsSummary& summary) {
   Json json(Json::Object{{"steps", head.steps}, {"rows", head.rows}});
-  std::printf("  marks   of %lld training steps\n", static_cast<long long>(head.steps));
+  std::printf("  access statistics of %lld training steps
+", static_cast<long long>(head.steps));
   if (head.occurrences) {
     const double mean =
         static_cast<double>(summary.occurrences()) / static_cast<double>(std::max<int64_t>(1, summary.rows()));

@@ -14,10 +14,10 @@
 namespace hctr {
 
 /// Where it stands: "<sparse model file>.marks".
-std::filesystem::path marks_path_beside(std::filesystem::path sparse_model_file);
+std::filesystem::path access_stats_path(std::filesystem::path sparse_model_file);
 
 /// What the head of such a file says.
-struct MarksHead {
+struct AccessStatsHead {
   int64_t steps = 0;  ///< that the marks have counted: a row of the last one has last_seen = steps - 1
   int64_t rows = 0;
   bool last_seen = false, occurrences = false;  ///< which marks there are; the others are 0
@@ -25,21 +25,22 @@ struct MarksHead {
 
 /// Writes the marks of rows that come in blocks. The file appears complete, with commit(), or not at all. Errors:
 /// Error(io).
-class MarksWriter {
+class AccessStatsWriter {
  public:
-  MarksWriter(std::filesystem::path, const RowPolicy&, int64_t steps);
+  AccessStatsWriter(std::filesystem::path, const RowPolicy&, int64_t steps);
   void add(const RowBlock&);
   void commit();
 
  private:
   std::string head_text() const;
   AtomicFile file_;
-  MarksHead head_;
+  AccessStatsHead head_;
 };
 
-/// Calls take() for all marks of a file, block by block. Errors: Error(io); Error(data) naming the file when its
+/// Calls sink() for all marks of a file, block by block. Errors: Error(io); Error(data) naming the file when its
 /// content cannot be.
-MarksHead read_marks(const std::filesystem::path&,
-                     const std::function<void(const MarksHead&, std::span<const formats::RowMark>)>& take);
+AccessStatsHead read_access_stats(
+    const std::filesystem::path&,
+    const std::function<void(const AccessStatsHead&, std::span<const formats::RowAccess>)>& sink);
 
 }  // namespace hctr

@@ -13,13 +13,13 @@ constexpr double kMost = 9e18;  // that is told of
 
 using namespace plan;
 
-std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector<Placement>& placements) {
-  std::vector<PlanShare> shares;
+std::vector<RankPlan> rank_plans(const PlanProblem& problem, const std::vector<Placement>& placements) {
+  std::vector<RankPlan> shares;
   for (int32_t rank = 0; rank < problem.ranks; ++rank)
     for (size_t t = 0; t < problem.tables.size(); ++t) {
       const PlanTable& table = problem.tables[t];
       const Placement& placement = placements.at(t);
-      PlanShare share{.rank = rank, .table = table.name, .slots = {}};
+      RankPlan share{.rank = rank, .table = table.name, .slots = {}};
       double rows = 0, bytes = 0;  // of sizes that users state and that may be anything
       bool exchanges = false, sums = false;
       const auto add = [&](const Load& load) {
@@ -27,10 +27,10 @@ std::vector<PlanShare> plan_shares(const PlanProblem& problem, const std::vector
         bytes += load.bytes;
       };
       for (size_t s = 0; s < table.slots.size(); ++s) {
-        if (placement.everywhere(problem.ranks) ||
-            placement.on_every_rank(static_cast<int64_t>(s) * placement.pieces)) {
+        if (placement.replicated_on(problem.ranks) ||
+            placement.replicated(static_cast<int64_t>(s) * placement.pieces)) {
           sums = true;
-          add(cost_everywhere(problem, table, s));
+          add(cost_replicated(problem, table, s));
           rows += static_cast<double>(table.slots[s].rows);
           share.slots.push_back(static_cast<int32_t>(s));
           continue;

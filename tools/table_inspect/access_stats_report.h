@@ -2,12 +2,12 @@
 #pragma once
 
 #include "config/json.h"
-#include "embedding/marks_summary.h"
+#include "embedding/access_stats_summary.h"
 
 namespace hctr {
 
 /// Prints counts and histograms; the same as {"steps", "rows", "occurrences", "most_occurrences", "by_occurrences",
 /// "by_steps_unseen"}, those that there are.
-Json show_marks(const MarksHead&, const MarksSummary&);
+Json show_access_stats(const AccessStatsHead&, const AccessStatsSummary&);
 
 }  // namespace hctr

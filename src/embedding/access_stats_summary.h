@@ -5,15 +5,15 @@
 #include <span>
 #include <vector>
 
-#include "embedding/marks_file.h"
+#include "embedding/access_stats_file.h"
 
 namespace hctr {
 
-class MarksSummary {
+class AccessStatsSummary {
  public:
   /// `top`: how many of the hottest keys to keep.
-  explicit MarksSummary(int64_t top) : top_(top) {}
-  void add(const MarksHead&, std::span<const formats::RowMark>);
+  explicit AccessStatsSummary(int64_t top) : top_(top) {}
+  void add(const AccessStatsHead&, std::span<const formats::RowAccess>);
 
   /// Rows whose number is in [from, to).
   struct Bin {
@@ -27,7 +27,7 @@ class MarksSummary {
   /// Rows by the steps since their key came last: 0 in the last step, 1, 2 to 3, and so on.
   std::vector<Bin> by_steps_unseen() const { return bins(by_steps_unseen_); }
   /// The most occurrences first; among equals by slot and key.
-  std::vector<formats::RowMark> hottest() const;
+  std::vector<formats::RowAccess> hottest() const;
 
  private:
   static std::vector<Bin> bins(const std::vector<int64_t>& rows_by_width);
@@ -35,7 +35,7 @@ class MarksSummary {
   int64_t top_;
   int64_t rows_ = 0, occurrences_ = 0, most_ = 0;
   std::vector<int64_t> by_occurrences_, by_steps_unseen_;  // rows by how many bits the number has
-  std::vector<formats::RowMark> hottest_;                  // a heap, the coldest at its front
+  std::vector<formats::RowAccess> hottest_;                // a heap, the coldest at its front
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-#include "embedding/marks_summary.h"
+#include "embedding/access_stats_summary.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-bool hotter(const formats::RowMark& a, const formats::RowMark& b) {
+bool hotter(const formats::RowAccess& a, const formats::RowAccess& b) {
   return std::tuple(b.occurrences, a.slot, a.key) < std::tuple(a.occurrences, b.slot, b.key);
 }
 
@@ -19,16 +19,16 @@ void count_in(std::vector<int64_t>& rows_by_width, uint64_t number) {
 
 }  // namespace
 
-void MarksSummary::add(const MarksHead& head, std::span<const formats::RowMark> marks) {
-  rows_ += static_cast<int64_t>(marks.size());
-  for (const formats::RowMark& mark : marks) {
+void AccessStatsSummary::add(const AccessStatsHead& head, std::span<const formats::RowAccess> rows) {
+  rows_ += static_cast<int64_t>(rows.size());
+  for (const formats::RowAccess& row : rows) {
     if (head.last_seen)
-      count_in(by_steps_unseen_, static_cast<uint32_t>(head.steps) - 1 - mark.last_seen);  // modulo 2^32, as marks are
+      count_in(by_steps_unseen_, static_cast<uint32_t>(head.steps) - 1 - row.last_seen);  // modulo 2^32, as steps are
     if (!head.occurrences) continue;
-    count_in(by_occurrences_, mark.occurrences);
-    occurrences_ += static_cast<int64_t>(mark.occurrences);
-    most_ = std::max(most_, static_cast<int64_t>(mark.occurrences));
-    hottest_.push_back(mark);
+    count_in(by_occurrences_, row.occurrences);
+    occurrences_ += static_cast<int64_t>(row.occurrences);
+    most_ = std::max(most_, static_cast<int64_t>(row.occurrences));
+    hottest_.push_back(row);
     std::push_heap(hottest_.begin(), hottest_.end(), hotter);
     if (static_cast<int64_t>(hottest_.size()) > top_) {
       std::pop_heap(hottest_.begin(), hottest_.end(), hotter);
@@ -37,17 +37,17 @@ void MarksSummary::add(const MarksHead& head, std::span<const formats::RowMark> 
   }
 }
 
-std::vector<MarksSummary::Bin> MarksSummary::bins(const std::vector<int64_t>& rows_by_width) {
+std::vector<AccessStatsSummary::Bin> AccessStatsSummary::bins(const std::vector<int64_t>& rows_by_width) {
   std::vector<Bin> bins;
   for (size_t width = 0; width < rows_by_width.size(); ++width)
     bins.push_back({width == 0 ? 0 : int64_t{1} << (width - 1), int64_t{1} << width, rows_by_width[width]});
   return bins;
 }
 
-std::vector<formats::RowMark> MarksSummary::hottest() const {
-  std::vector<formats::RowMark> marks = hottest_;
-  std::sort(marks.begin(), marks.end(), hotter);
-  return marks;
+std::vector<formats::RowAccess> AccessStatsSummary::hottest() const {
+  std::vector<formats::RowAccess> rows = hottest_;
+  std::sort(rows.begin(), rows.end(), hotter);
+  return rows;
 }
 
 }  // namespace hctr

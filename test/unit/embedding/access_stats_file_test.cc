@@ -1,13 +1,13 @@
 // Marks of rows beside model files: what is counted, what is written, and that a loaded table goes on as if it had not
 // stopped.
-#include "embedding/marks_file.h"
+#include "embedding/access_stats_file.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <map>
 
-#include "embedding/marks_summary.h"
+#include "embedding/access_stats_summary.h"
 #include "embedding/sparse_file.h"
 #include "sharded_rig.h"
 #include "support/message_of.h"
@@ -44,15 +44,15 @@ struct Batches {
     for (size_t t = from; t < to; ++t) rig.step(bags[t], dys[t]);
   }
   /// What the keys of the first `steps` batches come to.
-  std::map<std::pair<int32_t, int64_t>, formats::RowMark> marks(bool by_slot, size_t steps) const {
-    std::map<std::pair<int32_t, int64_t>, formats::RowMark> out;
+  std::map<std::pair<int32_t, int64_t>, formats::RowAccess> stats(bool by_slot, size_t steps) const {
+    std::map<std::pair<int32_t, int64_t>, formats::RowAccess> out;
     for (size_t t = 0; t < steps; ++t)
       for (size_t s = 0; s < bags[t].size(); ++s)
         for (const auto& bag : bags[t][s])
           for (const int64_t key : bag) {
             const int32_t slot = by_slot ? static_cast<int32_t>(s) : 0;
-            formats::RowMark& mark = out[{slot, key}];
-            mark = {key, slot, static_cast<uint32_t>(t), mark.occurrences + 1};
+            formats::RowAccess& row = out[{slot, key}];
+            row = {key, slot, static_cast<uint32_t>(t), row.occurrences + 1};
           }
     return out;
   }
@@ -63,18 +63,19 @@ std::string content(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::pair<MarksHead, std::vector<formats::RowMark>> read_all(const std::filesystem::path& path) {
-  std::vector<formats::RowMark> all;
-  const MarksHead head = read_marks(path, [&](const MarksHead&, std::span<const formats::RowMark> marks) {
-    all.insert(all.end(), marks.begin(), marks.end());
-  });
+std::pair<AccessStatsHead, std::vector<formats::RowAccess>> read_all(const std::filesystem::path& path) {
+  std::vector<formats::RowAccess> all;
+  const AccessStatsHead head =
+      read_access_stats(path, [&](const AccessStatsHead&, std::span<const formats::RowAccess> stats) {
+        all.insert(all.end(), stats.begin(), stats.end());
+      });
   return {head, all};
 }
 
-class MarksFileTest : public OnDevice {};
-HCTR_ON_EACH_DEVICE(MarksFileTest);
+class AccessStatsFileTest : public OnDevice {};
+HCTR_ON_EACH_DEVICE(AccessStatsFileTest);
 
-TEST_P(MarksFileTest, HoldsTheLastStepAndTheOccurrencesOfEveryKey) {
+TEST_P(AccessStatsFileTest, HoldsTheLastStepAndTheOccurrencesOfEveryKey) {
   for (const bool by_slot : {true, false})
     for (const RowPolicy& policy : {RowPolicy{.expire_after = 1000, .counts_keys = true},
                                     RowPolicy{.counts_keys = true}, RowPolicy{.expire_after = 1000}}) {
@@ -84,24 +85,24 @@ TEST_P(MarksFileTest, HoldsTheLastStepAndTheOccurrencesOfEveryKey) {
       const Batches batches(spec, 20);
       batches.train(rig, 0, 20);
       save_sparse(folder / "t.model", *rig.table, 8);
-      const auto [head, marks] = read_all(folder / "t.model.marks");
+      const auto [head, stats] = read_all(folder / "t.model.marks");
       EXPECT_EQ(head.steps, 20);
       EXPECT_EQ(head.rows, rig.table->rows());
       EXPECT_EQ(head.last_seen, policy.expire_after > 0);
       EXPECT_EQ(head.occurrences, policy.counts_keys);
-      const auto expected = batches.marks(by_slot, 20);
-      ASSERT_EQ(marks.size(), expected.size());
+      const auto expected = batches.stats(by_slot, 20);
+      ASSERT_EQ(stats.size(), expected.size());
       size_t i = 0;
-      for (const auto& [owner, mark] : expected) {  // in the order of (slot, key)
-        EXPECT_EQ(std::pair(marks[i].slot, marks[i].key), owner);
-        EXPECT_EQ(marks[i].last_seen, head.last_seen ? mark.last_seen : 0);
-        EXPECT_EQ(marks[i].occurrences, head.occurrences ? mark.occurrences : 0) << "each time in a bag counts";
+      for (const auto& [owner, row] : expected) {  // in the order of (slot, key)
+        EXPECT_EQ(std::pair(stats[i].slot, stats[i].key), owner);
+        EXPECT_EQ(stats[i].last_seen, head.last_seen ? row.last_seen : 0);
+        EXPECT_EQ(stats[i].occurrences, head.occurrences ? row.occurrences : 0) << "each time in a bag counts";
         ++i;
       }
     }
 }
 
-TEST_P(MarksFileTest, ALoadedTableGoesOnAsIfItHadNotStopped) {
+TEST_P(AccessStatsFileTest, ALoadedTableGoesOnAsIfItHadNotStopped) {
   constexpr size_t kStop = 37, kEnd = 90;
   const std::vector<std::pair<RowPolicy, int64_t>> policies = {
       {{.when_full = WhenFull::evict_lru}, 80},
@@ -122,8 +123,8 @@ TEST_P(MarksFileTest, ALoadedTableGoesOnAsIfItHadNotStopped) {
       batches.train(first, 0, kStop);
       save_sparse(folder / "t.model", *first.table, 8);
       load_sparse(folder / "t.model", *second.table, 8);
-      std::filesystem::copy(folder / "t.model", folder / "no_marks.model");
-      load_sparse(folder / "no_marks.model", *unmarked.table, 8);
+      std::filesystem::copy(folder / "t.model", folder / "no_stats.model");
+      load_sparse(folder / "no_stats.model", *unmarked.table, 8);
       batches.train(second, kStop, kEnd);  // whose own steps count from 0
       batches.train(unmarked, kStop, kEnd);
       EXPECT_EQ(second.bytes(), whole.bytes());
@@ -140,7 +141,7 @@ TEST_P(MarksFileTest, ALoadedTableGoesOnAsIfItHadNotStopped) {
     }
 }
 
-TEST_P(MarksFileTest, ATableWithAnIndexByArithmeticCountsToo) {
+TEST_P(AccessStatsFileTest, ATableWithAnIndexByArithmeticCountsToo) {
   const TemporaryFolder folder;
   TableSpec spec = spec_with({.counts_keys = true});
   spec.direct = direct_keys({30, 30, 30}, true, Placement::without_plan(PlacementRule::localized, true, 3, 1), 0);
@@ -150,16 +151,16 @@ TEST_P(MarksFileTest, ATableWithAnIndexByArithmeticCountsToo) {
             {{}, {}, {}, {}, {}, {}, {}, {89}}},
            std::vector<float>(72, 1.0f));
   save_sparse(folder / "t", *rig.table, 8);
-  const auto [head, marks] = read_all(folder / "t.marks");
-  ASSERT_EQ(marks.size(), 90u);
-  for (const formats::RowMark& mark : marks)
-    EXPECT_EQ(mark.occurrences, mark.key == 0 ? 3 : mark.key == 3 || mark.key == 31 || mark.key == 89) << mark.key;
+  const auto [head, stats] = read_all(folder / "t.marks");
+  ASSERT_EQ(stats.size(), 90u);
+  for (const formats::RowAccess& row : stats)
+    EXPECT_EQ(row.occurrences, row.key == 0 ? 3 : row.key == 3 || row.key == 31 || row.key == 89) << row.key;
   load_sparse(folder / "t", *copy.table, 8);
   save_sparse(folder / "again", *copy.table, 8);
   EXPECT_EQ(content(folder / "again.marks"), content(folder / "t.marks"));
 }
 
-TEST(MarksFile, IsWrittenOnlyWhereMarksAreKeptAndTheModelFileIsTheSame) {
+TEST(AccessStatsFile, IsWrittenOnlyWhereMarksAreKeptAndTheModelFileIsTheSame) {
   const TemporaryFolder folder;
   const TableSpec spec = spec_with({.counts_keys = true}), plain_spec = spec_with({});
   TableRig rig(kCpu, spec), plain(kCpu, plain_spec);
@@ -174,9 +175,9 @@ TEST(MarksFile, IsWrittenOnlyWhereMarksAreKeptAndTheModelFileIsTheSame) {
   EXPECT_FALSE(std::filesystem::exists(folder / "t.marks")) << "those of another table";
 }
 
-TEST(MarksFile, WhatIsWrittenIsKnownByteForByte) {
+TEST(AccessStatsFile, WhatIsWrittenIsKnownByteForByte) {
   const TemporaryFolder folder;
-  MarksWriter writer(folder / "m", {.expire_after = 3, .counts_keys = true}, 12);
+  AccessStatsWriter writer(folder / "m", {.expire_after = 3, .counts_keys = true}, 12);
   const std::vector<int64_t> keys = {-7, 9};
   const std::vector<uint32_t> last_seen = {11, 4}, occurrences = {1, 500};
   writer.add({keys, {}, {}, {}, {}, last_seen, occurrences});
@@ -184,41 +185,41 @@ TEST(MarksFile, WhatIsWrittenIsKnownByteForByte) {
   writer.commit();
   std::string head = R"({"schema":1,"steps":12,"rows":2,"marks":["last_seen","occurrences"]})";
   head.resize(255, ' ');
-  const formats::RowMark rows[2] = {{-7, 0, 11, 1}, {9, 0, 4, 500}};
+  const formats::RowAccess rows[2] = {{-7, 0, 11, 1}, {9, 0, 4, 500}};
   EXPECT_EQ(content(folder / "m"), head + "\n" + std::string(reinterpret_cast<const char*>(rows), sizeof rows));
 }
 
-TEST(MarksFile, DamagedFilesAndThoseOfAnotherModelAreNamed) {
+TEST(AccessStatsFile, DamagedFilesAndThoseOfAnotherModelAreNamed) {
   const TemporaryFolder folder;
   const TableSpec spec = spec_with({.counts_keys = true}, false);
   TableRig rig(kCpu, spec);
   const Batches batches(spec, 5);
   batches.train(rig, 0, 3);
   save_sparse(folder / "t", *rig.table, 8);
-  const std::string marks = content(folder / "t.marks");
+  const std::string stats = content(folder / "t.marks");
   const auto loading = [&](const std::string& bytes) {
     std::ofstream(folder / "t.marks", std::ios::binary) << bytes;
     TableRig copy(kCpu, spec);
     return message_of(Kind::data, [&] { load_sparse(folder / "t", *copy.table, 8); });
   };
-  const std::string path = (folder / "t.marks").string(), at = cat("file of row marks '", path, "' ");
+  const std::string path = (folder / "t.marks").string(), at = cat("file of access statistics '", path, "' ");
   EXPECT_NE(loading("").find(at + "does not begin with a line of JSON"), std::string::npos);
-  EXPECT_NE(loading(marks.substr(0, marks.size() - 1)).find("rows do not fill it: it is damaged"), std::string::npos);
-  std::string later = marks;
+  EXPECT_NE(loading(stats.substr(0, stats.size() - 1)).find("rows do not fill it: it is damaged"), std::string::npos);
+  std::string later = stats;
   later.replace(later.find("\"schema\":1"), 10, "\"schema\":2");
   EXPECT_NE(loading(later).find(at + "has schema 2; this version reads 1"), std::string::npos);
   batches.train(rig, 3, 5);
   save_sparse(folder / "later", *rig.table, 8);
   EXPECT_NE(loading(content(folder / "later.marks")).find("rows: it belongs to another model"), std::string::npos);
-  std::string other_key = marks;
+  std::string other_key = stats;
   other_key[256] = static_cast<char>(other_key[256] ^ 0x40);  // of the first row's key
   EXPECT_NE(loading(other_key).find("keys that have no row: it is not of the model file beside it"), std::string::npos);
-  std::string too_often = marks;
+  std::string too_often = stats;
   too_often.back() = static_cast<char>(0xff);  // the highest byte of the last row's occurrences
   EXPECT_NE(loading(too_often).find("times: it is damaged"), std::string::npos);
 }
 
-TEST(MarksFile, RowsWhoseLastStepNobodyNotedDoNotExpireAtOnce) {
+TEST(AccessStatsFile, RowsWhoseLastStepNobodyNotedDoNotExpireAtOnce) {
   const TemporaryFolder folder;
   const TableSpec counting = spec_with({.counts_keys = true}, false), expiring = spec_with({.expire_after = 5}, false);
   TableRig first(kCpu, counting), next(kCpu, expiring);
@@ -233,14 +234,14 @@ TEST(MarksFile, RowsWhoseLastStepNobodyNotedDoNotExpireAtOnce) {
   EXPECT_GT(next.table->counts()["rows_expired"], 0);
 }
 
-TEST(MarksSummaryTest, CountsKeysByHowOftenAndWhenTheyCame) {
-  MarksSummary summary(2);
-  const MarksHead head{.steps = 10, .rows = 5, .last_seen = true, .occurrences = true};
+TEST(AccessStatsSummaryTest, CountsKeysByHowOftenAndWhenTheyCame) {
+  AccessStatsSummary summary(2);
+  const AccessStatsHead head{.steps = 10, .rows = 5, .last_seen = true, .occurrences = true};
   summary.add(head,
-              std::vector<formats::RowMark>{{4, 0, 9, 1}, {5, 0, 8, 7}, {6, 1, 2, 0}, {1, 1, 9, 7}, {3, 0, 5, 2}});
+              std::vector<formats::RowAccess>{{4, 0, 9, 1}, {5, 0, 8, 7}, {6, 1, 2, 0}, {1, 1, 9, 7}, {3, 0, 5, 2}});
   EXPECT_EQ(summary.occurrences(), 17);
   EXPECT_EQ(summary.most_occurrences(), 7);
-  const auto text = [](const std::vector<MarksSummary::Bin>& bins) {
+  const auto text = [](const std::vector<AccessStatsSummary::Bin>& bins) {
     std::string out;
     for (const auto& bin : bins) out += cat(bin.from, "-", bin.to - 1, ":", bin.rows, " ");
     return out;
@@ -252,7 +253,7 @@ TEST(MarksSummaryTest, CountsKeysByHowOftenAndWhenTheyCame) {
   EXPECT_EQ(summary.hottest()[1].key, 1);
 }
 
-TEST(ShardedMarks, AreThoseOfOneRankAndGoWithTheRows) {
+TEST(ShardedAccessStats, AreThoseOfOneRankAndGoWithTheRows) {
   for (const PlacementRule kind : {PlacementRule::localized, PlacementRule::distributed})
     for (const bool cut : {false, true}) {
       if (cut && kind == PlacementRule::distributed) continue;

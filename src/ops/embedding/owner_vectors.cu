@@ -3,7 +3,7 @@
 
 #include "device/launch.cuh"
 #include "ops/embedding/embedding_vector.cuh"
-#include "ops/embedding/vector_blocks.h"
+#include "ops/embedding/owner_vectors.h"
 
 namespace hctr::ops {
 namespace {
@@ -12,8 +12,8 @@ template <size_t Bytes>
 using Word = std::conditional_t<Bytes == 2, uint16_t,
                                 std::conditional_t<Bytes == 4, uint32_t, std::conditional_t<Bytes == 8, uint2, uint4>>>;
 
-/// As store_part, in so many words where they are wide: of a store in a loop and behind a condition the compiler makes
-/// one for each element, four times as slow.
+/// As store_fragment, in so many words where they are wide: of a store in a loop and behind a condition the compiler
+/// makes one for each element, four times as slow.
 inline __device__ void store_word(void* to, uint16_t word) { *static_cast<uint16_t*>(to) = word; }
 inline __device__ void store_word(void* to, uint32_t word) { *static_cast<uint32_t*>(to) = word; }
 inline __device__ void store_word(void* to, uint2 word) {
@@ -28,60 +28,60 @@ inline __device__ void store_word(void* to, uint4 word) {
 
 /// One group of lanes for each vector of the batch, in the order of the batch's memory.
 template <class P, class T, int Width>
-__global__ void join_vectors_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, View<T, 3> y, int64_t dim,
+__global__ void join_vectors_kernel(KeyBatch batch, OwnerVectors owners, Combiner combiner, View<T, 3> y, int64_t dim,
                                     int lanes, bool add_to) {
   const Group group(lanes);
-  const auto columns = static_cast<uint32_t>(blocks.columns), pieces = static_cast<uint32_t>(blocks.pieces);
-  const int64_t vectors = batch.samples * blocks.columns;
+  const auto columns = static_cast<uint32_t>(owners.columns), pieces = static_cast<uint32_t>(owners.pieces);
+  const int64_t vectors = batch.samples * owners.columns;
   for (int64_t v = group.index; v < vectors; v += group.count) {
     const auto b = static_cast<uint32_t>(v) / columns, c = static_cast<uint32_t>(v) - b * columns;
     const float weight = batch.weight(combiner, c / pieces * batch.samples + b);
-    const int32_t first = blocks.first[c], end = blocks.first[c + 1];
+    const int32_t first = owners.first[c], end = owners.first[c + 1];
     T* vector = y.row(b) + c * dim;
     bool any = !add_to;
-    for (int32_t p = first; p < end && !any; ++p) any = blocks.is_there(blocks.remote_columns[p], b);
+    for (int32_t p = first; p < end && !any; ++p) any = owners.is_there(owners.remote_columns[p], b);
     if (!any) continue;
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
-      Part<Width> sum{};
+      Fragment<Width> sum{};
       for (int32_t p = first; p < end; ++p)
-        if (const RemoteColumn column = blocks.remote_columns[p]; blocks.is_there(column, b))
-          add(load_part<Width>(column.at<const P>(b, dim) + e), sum);
+        if (const RemoteColumn column = owners.remote_columns[p]; owners.is_there(column, b))
+          add(load_fragment<Width>(column.at<const P>(b, dim) + e), sum);
 #pragma unroll
       for (int i = 0; i < Width; ++i) sum.v[i] *= weight;
-      if (add_to) add(load_part<Width>(vector + e), sum);
-      store_part<Width>(vector + e, sum);
+      if (add_to) add(load_fragment<Width>(vector + e), sum);
+      store_fragment<Width>(vector + e, sum);
     }
   }
 }
 
 /// A thread for each vector: hardly any is to be cleared.
 template <class T>
-__global__ void clear_unowned_kernel(VectorBlocks blocks, View<T, 3> y) {
+__global__ void clear_unowned_kernel(OwnerVectors owners, View<T, 3> y) {
   const auto columns = static_cast<uint32_t>(y.size(1));
   const int64_t vectors = y.size(0) * columns, dim = y.size(2);
   for (int64_t v = hctr::cuda::thread_index(); v < vectors; v += hctr::cuda::thread_count()) {
     const auto b = static_cast<uint32_t>(v) / columns, c = static_cast<uint32_t>(v) - b * columns;
-    if (blocks.any_owner(c, b)) continue;
+    if (owners.any_owner(c, b)) continue;
     T* vector = y.row(b) + c * dim;
     for (int64_t e = 0; e < dim; ++e) vector[e] = T(0.0f);
   }
 }
 
 template <class P, class T, int Width>
-__global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Combiner combiner, View<const T, 3> dy,
+__global__ void split_gradients_kernel(KeyBatch batch, OwnerVectors owners, Combiner combiner, View<const T, 3> dy,
                                        int64_t dim, int lanes, OverflowSearch search) {
   const Group group(lanes);
-  const auto columns = static_cast<uint32_t>(blocks.columns), pieces = static_cast<uint32_t>(blocks.pieces);
-  const int64_t vectors = batch.samples * blocks.columns;
-  const bool writable = blocks.memory.writable();
+  const auto columns = static_cast<uint32_t>(owners.columns), pieces = static_cast<uint32_t>(owners.pieces);
+  const int64_t vectors = batch.samples * owners.columns;
+  const bool writable = owners.memory.writable();
   bool all_fit = true;
   for (int64_t v = group.index; v < vectors; v += group.count) {
     const auto b = static_cast<uint32_t>(v) / columns, c = static_cast<uint32_t>(v) - b * columns;
     const float weight = batch.weight(combiner, c / pieces * batch.samples + b);
-    const int32_t first = blocks.first[c], end = writable ? blocks.first[c + 1] : first;
+    const int32_t first = owners.first[c], end = writable ? owners.first[c + 1] : first;
     const T* vector = dy.row(b) + c * dim;
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
-      Part<Width> gradient = load_part<Width>(vector + e);
+      Fragment<Width> gradient = load_fragment<Width>(vector + e);
 #pragma unroll
       for (int i = 0; i < Width; ++i) {
         all_fit = all_fit && fabsf(gradient.v[i]) <= search.largest;  // of NaN nothing is true
@@ -93,7 +93,7 @@ __global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Comb
       Word<sizeof pack> word;
       memcpy(&word, &pack, sizeof word);
       for (int32_t p = first; p < end; ++p)
-        if (const RemoteColumn column = blocks.remote_columns[p]; blocks.is_there(column, b))
+        if (const RemoteColumn column = owners.remote_columns[p]; owners.is_there(column, b))
           store_word(column.at<P>(b, dim) + e, word);
     }
   }
@@ -103,9 +103,9 @@ __global__ void split_gradients_kernel(KeyBatch batch, VectorBlocks blocks, Comb
 /// Calls body.operator()<Width>(lanes) with the most elements that the memory of both sides lets move at once: 16 bytes
 /// of the wider type.
 template <class P, class T, class Body>
-void dispatch_widest(const VectorBlocks& blocks, const Tensor& y, int64_t dim, Body&& body) {
+void dispatch_widest(const OwnerVectors& owners, const Tensor& y, int64_t dim, Body&& body) {
   const auto fits = [&](int64_t width) {
-    return blocks.memory.alignment % (static_cast<size_t>(width) * sizeof(P)) == 0 &&
+    return owners.memory.alignment % (static_cast<size_t>(width) * sizeof(P)) == 0 &&
            splits_by(width, y.bytes(), sizeof(T), y.row_stride(), dim);
   };
   if constexpr (sizeof(P) == 2 && sizeof(T) == 2) {
@@ -116,46 +116,46 @@ void dispatch_widest(const VectorBlocks& blocks, const Tensor& y, int64_t dim, B
 
 /// The kernel of join_vectors and split_gradients for their types.
 template <class Body>
-void dispatch(const KeyBatch& batch, const VectorBlocks& blocks, const Tensor& y, Body&& body) {
-  const int64_t dim = y.dim(2) / blocks.pieces, vectors = batch.samples * blocks.columns;
-  dispatch_float(blocks.memory.dtype, [&]<class P>() {
+void dispatch(const KeyBatch& batch, const OwnerVectors& owners, const Tensor& y, Body&& body) {
+  const int64_t dim = y.dim(2) / owners.pieces, vectors = batch.samples * owners.columns;
+  dispatch_float(owners.memory.dtype, [&]<class P>() {
     dispatch_float(y.dtype(), [&]<class T>() {
-      dispatch_widest<P, T>(blocks, y, dim, [&]<int Width>(int lanes) {
-        body.template operator()<P, T, Width>(grid_of(blocks.memory, vectors * lanes), dim, lanes);
+      dispatch_widest<P, T>(owners, y, dim, [&]<int Width>(int lanes) {
+        body.template operator()<P, T, Width>(grid_of(owners.memory, vectors * lanes), dim, lanes);
       });
     });
   });
 }
 
-void join(Context& ctx, const char* name, bool add, const KeyBatch& batch, const VectorBlocks& blocks,
+void join(Context& ctx, const char* name, bool add, const KeyBatch& batch, const OwnerVectors& owners,
           Combiner combiner, const Tensor& y) {
-  dispatch(batch, blocks, y, [&]<class P, class T, int Width>(hctr::cuda::Grid grid, int64_t dim, int lanes) {
-    hctr::cuda::launch(ctx, name, grid, join_vectors_kernel<P, T, Width>, batch, blocks, combiner, y.view<T, 3>(), dim,
+  dispatch(batch, owners, y, [&]<class P, class T, int Width>(hctr::cuda::Grid grid, int64_t dim, int lanes) {
+    hctr::cuda::launch(ctx, name, grid, join_vectors_kernel<P, T, Width>, batch, owners, combiner, y.view<T, 3>(), dim,
                        lanes, add);
   });
 }
 
 }  // namespace
 
-void cuda::join_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor y) {
-  join(ctx, "join_vectors", false, batch, blocks, combiner, y);
+void cuda::join_vectors(Context& ctx, KeyBatch batch, OwnerVectors owners, Combiner combiner, Tensor y) {
+  join(ctx, "join_vectors", false, batch, owners, combiner, y);
 }
 
-void cuda::add_joined_vectors(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor y) {
-  join(ctx, "add_joined_vectors", true, batch, blocks, combiner, y);
+void cuda::add_joined_vectors(Context& ctx, KeyBatch batch, OwnerVectors owners, Combiner combiner, Tensor y) {
+  join(ctx, "add_joined_vectors", true, batch, owners, combiner, y);
 }
 
-void cuda::clear_unowned(Context& ctx, VectorBlocks blocks, Tensor y) {
+void cuda::clear_unowned(Context& ctx, OwnerVectors owners, Tensor y) {
   dispatch_float(y.dtype(), [&]<class T>() {
-    hctr::cuda::launch(ctx, "clear_unowned", hctr::cuda::grid_for(y.dim(0) * y.dim(1)), clear_unowned_kernel<T>, blocks,
+    hctr::cuda::launch(ctx, "clear_unowned", hctr::cuda::grid_for(y.dim(0) * y.dim(1)), clear_unowned_kernel<T>, owners,
                        y.view<T, 3>());
   });
 }
 
-void cuda::split_gradients(Context& ctx, KeyBatch batch, VectorBlocks blocks, Combiner combiner, Tensor dy,
+void cuda::split_gradients(Context& ctx, KeyBatch batch, OwnerVectors owners, Combiner combiner, Tensor dy,
                            OverflowSearch search) {
-  dispatch(batch, blocks, dy, [&]<class P, class T, int Width>(hctr::cuda::Grid grid, int64_t dim, int lanes) {
-    hctr::cuda::launch(ctx, "split_gradients", grid, split_gradients_kernel<P, T, Width>, batch, blocks, combiner,
+  dispatch(batch, owners, dy, [&]<class P, class T, int Width>(hctr::cuda::Grid grid, int64_t dim, int lanes) {
+    hctr::cuda::launch(ctx, "split_gradients", grid, split_gradients_kernel<P, T, Width>, batch, owners, combiner,
                        dy.view<const T, 3>(), dim, lanes, search);
   });
 }

@@ -1,6 +1,6 @@
 // Keys in blocks for their owners, merged into a batch again, and vectors and gradients in parts: against plain loops,
 // on every device.
-#include "ops/embedding/key_blocks.h"
+#include "ops/embedding/key_split.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "device/buffer.h"
 #include "device/copy.h"
 #include "ops/copy.h"
-#include "ops/embedding/vector_blocks.h"
+#include "ops/embedding/owner_vectors.h"
 #include "support/devices.h"
 
 namespace hctr::test {
@@ -40,9 +40,9 @@ TEST(RankOfKey, EveryKeyHasOne) {
     EXPECT_GE(ops::rank_of_key(key, 3), 0);
     EXPECT_LT(ops::rank_of_key(key, 3), 3);
     int takers = 0;
-    for (int32_t rank = 0; rank < 3; ++rank) takers += ops::BlockColumn{0, rank, 3}.takes(key);
+    for (int32_t rank = 0; rank < 3; ++rank) takers += ops::OwnedColumn{0, rank, 3}.owns(key);
     EXPECT_EQ(takers, 1);
-    EXPECT_TRUE((ops::BlockColumn{0, 2, 1}.takes(key))) << "a whole slot takes every key";
+    EXPECT_TRUE((ops::OwnedColumn{0, 2, 1}.owns(key))) << "a whole slot has every key";
   }
   EXPECT_EQ(ops::rank_of_key(-1, 3), 2);
 }
@@ -80,12 +80,12 @@ using Owners = std::vector<int32_t>;
 struct Split {
   explicit Split(const Owners& of_slots) {
     for (int32_t r = 0; r < kRanks; ++r) {
-      ops::OwnerBlock block{static_cast<int32_t>(columns.size()), 0, words, 0};
+      ops::OwnerKeys block{static_cast<int32_t>(columns.size()), 0, words, 0};
       for (int32_t s = 0; s < kSlots; ++s)
         if (const int32_t owner = of_slots[static_cast<size_t>(s)]; owner == kSpread || owner == r)
           columns.push_back({s, r, owner == kSpread ? kRanks : 1});
       block.count = static_cast<int32_t>(columns.size()) - block.first;
-      block.keys = block.begin + ops::OwnerBlock::offset_words(block.count, kSamples);
+      block.keys = block.begin + ops::OwnerKeys::offset_words(block.count, kSamples);
       words = block.keys + most(block.count);
       owners.push_back(block);
       for (int32_t c = block.first; c < block.first + block.count; ++c)
@@ -99,8 +99,8 @@ struct Split {
     first.push_back(static_cast<int32_t>(remote_columns.size()));
   }
   static int64_t most(int64_t columns_of_owner) { return columns_of_owner * kSamples * 3; }
-  std::vector<ops::BlockColumn> columns;
-  std::vector<ops::OwnerBlock> owners;
+  std::vector<ops::OwnedColumn> columns;
+  std::vector<ops::OwnerKeys> owners;
   std::vector<int32_t> first;
   std::vector<ops::RemoteColumn> by_owner, remote_columns;
   int64_t words = 0;
@@ -120,7 +120,7 @@ struct Marks {
   size_t count;
 };
 
-class KeyBlocks : public testing::TestWithParam<Owners> {
+class KeySplit : public testing::TestWithParam<Owners> {
  protected:
   /// What rank `of` sends, as memory of the device; and the batch itself.
   struct Sent {
@@ -134,8 +134,8 @@ class KeyBlocks : public testing::TestWithParam<Owners> {
           blocks(device, std::vector<int64_t>(static_cast<size_t>(split.words), -1)) {
       batch = {keys.data(), offsets.data(), kSlots, kSamples, static_cast<int64_t>(keys.count), kSlots, {}};
       key_blocks = {kRanks, static_cast<int32_t>(split.columns.size()),
-                    reinterpret_cast<const ops::BlockColumn*>(columns.data()),
-                    reinterpret_cast<const ops::OwnerBlock*>(owners.data())};
+                    reinterpret_cast<const ops::OwnedColumn*>(columns.data()),
+                    reinterpret_cast<const ops::OwnerKeys*>(owners.data())};
     }
     /// Fills blocks and present.
     void split_keys(Context& ctx, const Split& split) const {
@@ -164,9 +164,9 @@ class KeyBlocks : public testing::TestWithParam<Owners> {
     Marks present;
     mutable std::vector<OnDevice<std::byte>> places{};
     /// Parts one behind the other in `parts`; those of `owner` in `own`, if it is given.
-    ops::VectorBlocks vector_blocks(const Split& split, const Tensor& parts, const ops::OwnerBlock* owner = nullptr,
+    ops::OwnerVectors vector_blocks(const Split& split, const Tensor& parts, const ops::OwnerKeys* owner = nullptr,
                                     const Tensor* own = nullptr) const {
-      ops::VectorBlocks made{.memory = {.dtype = parts.dtype()}, .columns = kSlots, .first = first.data()};
+      ops::OwnerVectors made{.memory = {.dtype = parts.dtype()}, .columns = kSlots, .first = first.data()};
       std::vector<ops::RemoteColumn> list = split.remote_columns;
       const size_t bytes = kDim * size_of(parts.dtype());
       for (ops::RemoteColumn& column : list) {
@@ -185,17 +185,17 @@ class KeyBlocks : public testing::TestWithParam<Owners> {
     }
     OnDevice<int64_t> blocks;
     ops::KeyBatch batch;
-    ops::KeyBlocks key_blocks;
+    ops::KeySplit key_blocks;
   };
 };
 
-TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
+TEST_P(KeySplit, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
   const Split split(GetParam());
   for (const Device device : devices()) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     std::mt19937_64 random(3);
     const OnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
-    ASSERT_LE(ops::key_blocks_scratch_bytes(device, kRanks * kSlots * kSamples), size_t{1} << 16);
+    ASSERT_LE(ops::key_split_scratch_bytes(device, kRanks * kSlots * kSamples), size_t{1} << 16);
     std::vector<Bags> bags;
     std::vector<std::vector<int64_t>> sent;
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -218,7 +218,7 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
         }
     }
     for (int owner = 0; owner < kRanks; ++owner) {
-      const ops::OwnerBlock& block = split.owners[static_cast<size_t>(owner)];
+      const ops::OwnerKeys& block = split.owners[static_cast<size_t>(owner)];
       const int64_t words = block.keys - block.begin + Split::most(block.count);
       std::vector<int64_t> received;
       for (const auto& from : sent)
@@ -235,7 +235,7 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
       for (int32_t c = block.first; c < block.first + block.count; ++c)
         for (const Bags& of_rank : bags)
           for (int b = 0; b < kSamples; ++b) {
-            const ops::BlockColumn column = split.columns[static_cast<size_t>(c)];
+            const ops::OwnedColumn column = split.columns[static_cast<size_t>(c)];
             const bool whole = GetParam()[static_cast<size_t>(column.column)] != kSpread;
             for (const int64_t key : of_rank[static_cast<size_t>(column.column * kSamples + b)])
               if (whole || (key % kRanks + kRanks) % kRanks == owner) expected_keys.push_back(key);
@@ -249,7 +249,7 @@ TEST_P(KeyBlocks, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
   }
 }
 
-TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
+TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
   // Slots cut into two pieces are twice as many slots of half the elements in the same memory, but for the weight,
   // which is that of the whole slot.
   const Split split(GetParam());
@@ -267,10 +267,10 @@ TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
     const auto run = [&](const Bags& of, int64_t pieces) {
       const Sent one(device, split, of);
       ops::KeyBatch batch = one.batch;
-      batch.slots = batch.places = kSlots / pieces;
+      batch.slots = batch.columns = kSlots / pieces;
       const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)),
           dy(device, dy_values), back(device, std::vector<float>(part_values.size(), NAN));
-      ops::VectorBlocks there = one.vector_blocks(split, parts.tensor({part_elements})),
+      ops::OwnerVectors there = one.vector_blocks(split, parts.tensor({part_elements})),
                         home = one.vector_blocks(split, back.tensor({part_elements}));
       there.pieces = home.pieces = pieces;
       const Shape shape = {kSamples, kSlots / pieces, kDim * pieces};
@@ -282,7 +282,7 @@ TEST_P(KeyBlocks, PiecesOfVectorsAreColumns) {
   }
 }
 
-TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
+TEST_P(KeySplit, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
   const Split split(GetParam());
   const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
   std::mt19937_64 random(9);
@@ -302,14 +302,14 @@ TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
         dy(device, std::vector<float>(kSamples * kSlots * kDim, 2)),
         back(device, std::vector<float>(holes.size(), NAN));
     const auto joined = [&](const OnDevice<float>& parts, const uint8_t* marks) {
-      ops::VectorBlocks blocks = one.vector_blocks(split, parts.tensor({vectors * kDim}));
+      ops::OwnerVectors blocks = one.vector_blocks(split, parts.tensor({vectors * kDim}));
       blocks.present = marks;
       const OnDevice<float> y(device, std::vector<float>(kSamples * kSlots * kDim, NAN));
       ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, y.tensor({kSamples, kSlots, kDim}));
       return y.host();
     };
     EXPECT_EQ(joined(some, one.present.bytes()), joined(all, nullptr)) << to_string(device);
-    ops::VectorBlocks blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
+    ops::OwnerVectors blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
     blocks.present = one.present.bytes();
     ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}), {});
     const std::vector<float> got = back.host();
@@ -318,7 +318,7 @@ TEST_P(KeyBlocks, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
   }
 }
 
-TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
+TEST_P(KeySplit, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
   const Split split(GetParam());
   const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
   std::mt19937_64 random(9);
@@ -332,7 +332,7 @@ TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
     for (int64_t i = 0; i < vectors * kDim; ++i) values.push_back(static_cast<float>(1 + i % 31));
     for (int64_t i = 0; i < kSamples * kSlots * kDim; ++i) before.push_back(static_cast<float>(i % 17) - 8);
     const OnDevice<float> parts(device, values), joined(device, before), added(device, before);
-    ops::VectorBlocks blocks = one.vector_blocks(split, parts.tensor({vectors * kDim}));
+    ops::OwnerVectors blocks = one.vector_blocks(split, parts.tensor({vectors * kDim}));
     blocks.present = one.present.bytes();
     ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, joined.tensor(shape));
     ops::add_joined_vectors(ctx, one.batch, blocks, ops::Combiner::mean, added.tensor(shape));
@@ -349,7 +349,7 @@ TEST_P(KeyBlocks, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
   }
 }
 
-TEST_P(KeyBlocks, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
+TEST_P(KeySplit, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
   const Split split(GetParam());
   const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
   std::mt19937_64 random(9);
@@ -359,7 +359,7 @@ TEST_P(KeyBlocks, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
     const Sent one(device, split, bags);
     const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
     const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kDim)));
-    ops::VectorBlocks blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
+    ops::OwnerVectors blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
     blocks.present = none.data();
     const auto found = [&](size_t at, float value) {
       std::vector<float> gradient(kSamples * kSlots * kDim, 3.0f);
@@ -377,7 +377,7 @@ TEST_P(KeyBlocks, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
   }
 }
 
-TEST_P(KeyBlocks, NothingIsWrittenAfterAnAbortButAllIsSearched) {
+TEST_P(KeySplit, NothingIsWrittenAfterAnAbortButAllIsSearched) {
   const Split split(GetParam());
   const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
   std::mt19937_64 random(9);
@@ -391,7 +391,7 @@ TEST_P(KeyBlocks, NothingIsWrittenAfterAnAbortButAllIsSearched) {
       const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kDim), -1)),
           dy(device, gradient), flag(device, std::vector<float>{0});
       const OnDevice<uint32_t> state(device, std::vector<uint32_t>{aborted});
-      ops::VectorBlocks blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
+      ops::OwnerVectors blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
       blocks.memory.aborted = state.data();
       ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}),
                            {100, flag.data()});
@@ -401,7 +401,7 @@ TEST_P(KeyBlocks, NothingIsWrittenAfterAnAbortButAllIsSearched) {
     }
 }
 
-TEST_P(KeyBlocks, WhatARankHasForItselfMayLieApart) {
+TEST_P(KeySplit, WhatARankHasForItselfMayLieApart) {
   const Split split(GetParam());
   const int64_t vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
   std::mt19937_64 random(11);
@@ -412,7 +412,7 @@ TEST_P(KeyBlocks, WhatARankHasForItselfMayLieApart) {
     dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
   const Shape shape = {kSamples, kSlots, kDim};
   for (const Device device : devices())
-    for (const ops::OwnerBlock& owner : split.owners) {
+    for (const ops::OwnerKeys& owner : split.owners) {
       Context ctx(runtime_of(device), runtime_of(device).compute_stream());
       const Sent one(device, split, bags);
       const auto run = [&](bool apart) {
@@ -444,7 +444,7 @@ TEST_P(KeyBlocks, WhatARankHasForItselfMayLieApart) {
     }
 }
 
-TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
+TEST_P(KeySplit, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
   const Split split(GetParam());
   const int64_t elements = kSamples * kSlots * kDim,
                 part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSamples * kDim;
@@ -455,7 +455,7 @@ TEST_P(KeyBlocks, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) 
   for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
   // Plain addresses: owner r's part is [samples, its columns, dim].
   const auto at = [&](int32_t c, int64_t b) {
-    const ops::OwnerBlock& block = split.owners[static_cast<size_t>(split.columns[static_cast<size_t>(c)].owner)];
+    const ops::OwnerKeys& block = split.owners[static_cast<size_t>(split.columns[static_cast<size_t>(c)].owner)];
     return static_cast<size_t>((block.first * kSamples + b * block.count + c - block.first) * kDim);
   };
   for (const Device device : devices())
@@ -499,7 +499,7 @@ const std::pair<std::string, Owners> kOwners[] = {{"by_slot", {0, 1, 2, 0}},
                                                   {"by_key", {kSpread, kSpread, kSpread, kSpread}},
                                                   {"mixed", {2, kSpread, 2, 0}},
                                                   {"one_has_all", {1, 1, 1, 1}}};
-INSTANTIATE_TEST_SUITE_P(Of, KeyBlocks,
+INSTANTIATE_TEST_SUITE_P(Of, KeySplit,
                          testing::Values(kOwners[0].second, kOwners[1].second, kOwners[2].second, kOwners[3].second),
                          [](const auto& row) { return kOwners[row.index].first; });
 

@@ -1,0 +1,30 @@
+// Access statistics of rows: when a batch last had them, and how often. A table chooses by these which rows to evict.
+#pragma once
+
+#include "device/op.h"
+#include "ops/embedding/embedding_group.h"
+
+namespace hctr::ops {
+
+/// A null array is not kept.
+struct AccessStats {
+  uint32_t* last_seen = nullptr;    // [rows] the step, see step_of(), of the last batch that had the row
+  uint32_t* occurrences = nullptr;  // [rows] in all batches; stays at the largest number when that is reached
+
+  const uint32_t* steps_before = nullptr;  // on the device: steps counted before this run's, modulo 2^32; null: none
+
+  bool any() const { return last_seen || occurrences; }
+  /// The number that a step is recorded as.
+  HCTR_HD uint32_t step_of(const StepState& state) const {
+    return static_cast<uint32_t>(state.step) + (steps_before ? *steps_before : 0);
+  }
+};
+
+/// Records the rows of a batch, grouped: each row has one writer. Needs ctx.state().
+HCTR_OP(void record_access(Context&, RowGroups, int64_t key_capacity, AccessStats))
+
+/// The same for rows in the order of the keys, by atomic additions of integers. A count must be read and reset before
+/// it has grown by 2^31 occurrences. Needs ctx.state().
+HCTR_OP(void record_access_by_key(Context&, KeyBatch, const int32_t* rows, AccessStats))
+
+}  // namespace hctr::ops
