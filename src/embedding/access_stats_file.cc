@@ -62,8 +62,9 @@ std::string AccessStatsWriter::head_text() const {
   if (head_.last_seen) fields.add(kLastSeen);
   if (head_.occurrences) fields.add(kOccurrences);
   std::string text =
-      Json(Json::Object{
-               {"schema", formats::kAccessStatsSchema}, {"steps", head_.steps}, {"rows", head_.rows}, {"marks", fields}})
+      Json(
+          Json::Object{
+              {"schema", formats::kAccessStatsSchema}, {"steps", head_.steps}, {"rows", head_.rows}, {"marks", fields}})
           .text();
   HCTR_EXPECT(text.size() < formats::kAccessStatsHeadBytes, "a head of ", text.size(), " bytes");
   text.resize(formats::kAccessStatsHeadBytes - 1, ' ');
@@ -109,8 +110,8 @@ AccessStatsHead read_access_stats(
                                 "': ", std::ferror(file.get()) ? std::strerror(errno) : "it became shorter meanwhile"));
     for (const formats::RowAccess& row : rows)
       if (row.occurrences > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-        throw Error(Kind::data, cat(kWhat, " '", path.string(), "' says that key ", row.key, " came ",
-                                    row.occurrences, " times: it is damaged"));
+        throw Error(Kind::data, cat(kWhat, " '", path.string(), "' says that key ", row.key, " came ", row.occurrences,
+                                    " times: it is damaged"));
     sink(head, rows);
   }
   return head;

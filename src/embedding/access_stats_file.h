@@ -1,4 +1,4 @@
-// What a table has noted of its rows, when their keys came last and how often, in a file beside the model file
+// The file of a table's access statistics, next to the model file: when a key last occurred, and how often
 // (hctr/formats.h).
 #pragma once
 
@@ -13,17 +13,17 @@
 
 namespace hctr {
 
-/// Where it stands: "<sparse model file>.marks".
+/// The path for a sparse model file: "<sparse model file>.marks".
 std::filesystem::path access_stats_path(std::filesystem::path sparse_model_file);
 
-/// What the head of such a file says.
+/// The head of such a file.
 struct AccessStatsHead {
-  int64_t steps = 0;  ///< that the marks have counted: a row of the last one has last_seen = steps - 1
+  int64_t steps = 0;  ///< that have been counted: a row of the last one has last_seen = steps - 1
   int64_t rows = 0;
-  bool last_seen = false, occurrences = false;  ///< which marks there are; the others are 0
+  bool last_seen = false, occurrences = false;  ///< the fields that are kept; the others are 0
 };
 
-/// Writes the marks of rows that come in blocks. The file appears complete, with commit(), or not at all. Errors:
+/// Writes the statistics of rows in blocks. The file appears complete, with commit(), or not at all. Errors:
 /// Error(io).
 class AccessStatsWriter {
  public:
@@ -37,8 +37,8 @@ class AccessStatsWriter {
   AccessStatsHead head_;
 };
 
-/// Calls sink() for all marks of a file, block by block. Errors: Error(io); Error(data) naming the file when its
-/// content cannot be.
+/// Calls sink() for all rows of a file, in blocks. Errors: Error(io); Error(data) naming the file when its
+/// content is invalid.
 AccessStatsHead read_access_stats(
     const std::filesystem::path&,
     const std::function<void(const AccessStatsHead&, std::span<const formats::RowAccess>)>& sink);

@@ -1,4 +1,4 @@
-// What the marks of a saved table say: how often its keys have come, which the most, and how long ago.
+// A summary of the access statistics of a saved table: how often its keys occur, which most, and how long ago.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class AccessStatsSummary {
   int64_t most_occurrences() const { return most_; }
   /// Rows by their occurrences: 0, 1, 2 to 3, 4 to 7, and so on to the fullest.
   std::vector<Bin> by_occurrences() const { return bins(by_occurrences_); }
-  /// Rows by the steps since their key came last: 0 in the last step, 1, 2 to 3, and so on.
+  /// Rows by the steps since their key last occurred: 0 in the last step, 1, 2 to 3, and so on.
   std::vector<Bin> by_steps_unseen() const { return bins(by_steps_unseen_); }
   /// The most occurrences first; among equals by slot and key.
   std::vector<formats::RowAccess> hottest() const;

@@ -76,7 +76,8 @@ void Admission::find_or_admit(Context& ctx, const ops::HashIndex& table, ops::Ke
     ops::index_close_batch(ctx, candidates_->index(), candidates_after_, candidates_->host_word());
   }
   ops::admit_keys(ctx, batch, unknown_, candidate_rows_, rule_, device_gate(), wanted_);
-  if (candidates_) ops::forget_admitted(ctx, unknown, candidate_rows_, wanted_, candidates_->access_stats().occurrences);
+  if (candidates_)
+    ops::forget_admitted(ctx, unknown, candidate_rows_, wanted_, candidates_->access_stats().occurrences);
   ops::select_keys(ctx, unknown, wanted_, admitted_, scratch_);
   ops::index_insert(ctx, table, admitted, found_);
 

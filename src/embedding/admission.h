@@ -1,4 +1,4 @@
-// The gate of a table: which unknown keys of a training batch get a row, and what those without one use.
+// Admission to a table: which unknown keys of a training batch get a row, and what the others use.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,24 @@
 
 namespace hctr {
 
-/// Keys that wait for `min_count` are candidates: rows of a store of their own, with no elements. Beyond
-/// `max_candidates` those leave that came last in the earliest steps; with `expire_after` those that have not come for
-/// so long.
+/// Keys that have not reached `min_count` are candidates: rows without elements, in a store of their own. Beyond
+/// `max_candidates` the least recently used are dropped; with `expire_after`, those that have not occurred for so long.
 class Admission {
  public:
   Admission(Runtime&, const TableSpec&, int batches_ahead);
 
   /// As RowStore's, for the candidates.
   void set_steps_before(int64_t steps);
-  /// Room for the candidates of one more batch, that of step `step` as marks count. Host, between steps; waits as
-  /// RowStore does.
+  /// Reserves capacity for the candidates of the batch of step `step`, as access statistics count. Host, between steps;
+  /// synchronizes as RowStore does.
   void reserve_rows(int64_t step);
-  /// rows[p] = the row of key p of the batch in `table`: one it had, or one that it gets now, or the shared one, or 0.
+  /// rows[p] = the row of key p of the batch in `table`: an existing one, a new one, the shared one, or 0.
   /// On the prepare stream; can be recorded. Needs ctx.state().
   void find_or_admit(Context&, const ops::HashIndex& table, ops::KeyBatch, int32_t* rows);
-  /// In lookups, unknown keys have the shared row, once there are keys that used it.
+  /// In lookups: unknown keys get the shared row, once it has been used.
   void share_row(Context&, ops::KeyBatch, int32_t* rows) const;
 
-  /// Closed, no key gets a row, and those without one share row 1. Host, with nothing in flight.
+  /// While closed, no key gets a row, and keys without one share row 1. Host, with nothing in flight.
   void close(bool closed);
   bool closed() const { return gate_.closed != 0; }
   bool used_shared_row() const { return gate_.shared_row != 0; }

@@ -1,4 +1,4 @@
-// Which keys a table without an index has rows for, as its config says.
+// The keys of a table with a direct index, as its config gives them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace hctr {
 
 /// Keys are counted through all slots: slot s has slot_sizes[s] of them, after those of the slots before it, slot 0
-/// from `first_key` on. Where rows belong to slot and key a key must stand in its own slot; where they belong to keys
+/// from `first_key` on. Where rows belong to slot and key a key must be in its own slot; where they belong to keys
 /// alone, in any.
 struct DirectKeys {
   std::vector<ops::KeySpan>

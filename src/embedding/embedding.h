@@ -1,4 +1,4 @@
-// The embedding of a layer as a rank's model uses it: its table on one rank, or spread over all of them.
+// The embedding of a layer as the model of a rank sees it, whichever ranks its rows are on.
 #pragma once
 
 #include <functional>
@@ -15,52 +15,53 @@
 
 namespace hctr {
 
-/// The calls of EmbeddingTable for this rank's samples, and between them what ranks send each other; each says on which
-/// streams it may run. Collective: every rank makes the same ones.
+/// The calls of EmbeddingTable for the samples of this rank, and between them the exchange of vectors and gradients;
+/// each says on which streams it may run. Calls are collective. `buffer`: the index of the batch in the ring.
 class Embedding {
  public:
   virtual ~Embedding() = default;
   virtual void reserve_rows(int64_t step) { table().reserve_rows(step); }
-  /// Whether reserve_rows() has changed what steps do, so that those that are recorded must be recorded again. Asked
-  /// once.
+  /// Whether reserve_rows() has changed the work of a step, so that recorded steps must be recorded again. Resets the
+  /// flag.
   virtual bool consume_rerecord_flag() { return false; }
   void confirm_capacity(int buffer) { table().confirm_capacity(buffer); }
   void enforce_limit(int buffer) { table().enforce_limit(buffer); }
   virtual void check_keys() { table().check_keys(); }
   virtual void prepare(Context&, int buffer, Tensor keys, Tensor offsets) = 0;
-  // Both may run beside the compute stream; forward() must follow them. (Tables that are whole here do all of it in
-  // forward().)
-  /// Begins the way of vectors from the owners of rows to the ranks of their samples. From here on other ranks may
-  /// write to this one's `y`: whatever reads the vectors of the batch before must be done.
+  // The next two may run on a side stream; forward() must follow them. On one rank only forward() has work to do.
+  /// Starts to send the vectors from the owners of the rows to the ranks of the samples. From now on other ranks may
+  /// write to `y` of this rank: everything that reads the vectors of the previous batch must be complete.
   virtual void send_vectors(Context&, int buffer) = 0;
-  /// What of `y` nobody sends: vectors of rows that every rank has, to which forward() may add the others, and zeros.
+  /// Writes the vectors of `y` that are not received: those of replicated rows, to which forward() may add others, and
+  /// zeros.
   virtual void fill_local_vectors(Context&, int buffer, Tensor y) = 0;
   virtual void forward(Context&, int buffer, Tensor y) = 0;
+  /// Whether rows are replicated: sum_gradients() then has work to do.
   virtual bool has_replicated_rows() const { return false; }
-  // Once `dy` is there, all of the following may run beside the compute stream, in this order.
-  /// The gradients of rows that every rank has, summed over the batch and then over the ranks; beside the two calls
-  /// that follow, if one likes.
+  // Once `dy` is complete, the following may run on a side stream, in this order.
+  /// Sums the gradients of replicated rows over the batch, then over the ranks by an all-reduce. May run concurrently
+  /// with the next two calls.
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
-  /// Begins the way of gradients to the owners of rows. All of `dy` is searched for overflow.
+  /// Starts to send the gradients to the owners of the rows. Searches all of `dy` for overflow.
   virtual void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch) = 0;
-  /// Ends it, and does what need not know whether the step is one to skip.
+  /// Waits for the gradients of owned rows, and does the work that does not depend on whether the step is skipped.
   virtual void receive_gradients(Context&, int buffer, Tensor dy) = 0;
   virtual void update(Context&, int buffer, Tensor dy) = 0;
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
 
-  /// Of the whole embedding, for batches of this rank.
+  /// The spec of the whole embedding, for batches of this rank.
   virtual const TableSpec& spec() const = 0;
-  /// Of all ranks together.
+  /// Rows of all ranks together.
   virtual int64_t rows() = 0;
   virtual std::map<std::string, int64_t> counts() = 0;
-  /// Whether keys have used a row, of any rank, that files of models do not hold.
+  /// Whether keys on any rank have used the shared row, which model files do not hold.
   virtual bool uses_shared_row() { return table().uses_shared_row(); }
   /// The same on every rank, see EmbeddingTable.
   int64_t counted_steps() { return table().counted_steps(); }
   void continue_access_stats(int64_t steps) { table().continue_access_stats(steps); }
-  /// On rank 0 `sink` gets the rows of all ranks, sorted by (slot, key); on the others it is not called.
+  /// Passes the rows of all ranks to `sink` on rank 0, sorted by (slot, key). On other ranks `sink` is not called.
   virtual void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) = 0;
-  /// Every rank gives the same rows; each keeps its own.
+  /// Every rank passes the same rows and keeps those that it has.
   virtual void import_rows(const RowBlock&) = 0;
 
  protected:
@@ -68,13 +69,13 @@ class Embedding {
   virtual EmbeddingTable& table() = 0;
 };
 
-/// What the calls of an embedding will be given as `y` each time, where that is known when it is made. It outlives the
-/// embedding, and has the same row stride on every rank.
+/// The `y` that calls of an embedding will get, if known when it is created: its memory outlives the embedding, and its
+/// row stride is the same on every rank.
 struct EmbeddingOutputs {
   std::optional<Tensor> training{}, evaluation{};
 };
 
-/// `spec` is that of one rank's samples, as if it were alone.
+/// `spec` describes the whole table, for batches of the samples of this rank.
 std::unique_ptr<Embedding> make_embedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size,
                                           const EmbeddingOutputs& = {});
 

@@ -29,8 +29,8 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
   list_addresses(runtime);
 }
 
-/// Columns are the vectors that a sample has: a slot's, or each place's where keys are not pooled. Each piece of one is
-/// a column at its owner.
+/// Columns are the vectors of a sample: one for each slot, or for each key of a bag where keys are not pooled. Each
+/// piece of one is a column at its owner.
 void Exchange::place_columns(const Placement& placement) {
   for (size_t s = 0; s < shape_.slot_keys.size(); ++s) {
     first_of_slot_.push_back(static_cast<int32_t>(column_slots_.size()));
@@ -81,7 +81,7 @@ bool Exchange::one_key_each() const {
          std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
 }
 
-/// Where each vector is made of what one rank alone has for it.
+/// If each vector is computed by one owner alone.
 bool Exchange::may_be_written_by_owners() const {
   if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
   if (one_key_each()) return true;
@@ -120,7 +120,8 @@ void Exchange::make_exchanges(Runtime& runtime) {
   };
   const int64_t for_samples = static_cast<int64_t>(columns_.size()) * shape_.samples;
   if (may_be_written_by_owners()) {
-    const std::string stride = std::to_string(shape_.y->row_stride());  // owners write in steps of their own
+    const std::string stride =
+        std::to_string(shape_.y->row_stride());  // owners compute addresses from their own stride
     HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "vectors ", stride, " elements apart, and others on rank 0");
     to_samples_ = comm_.make_peer_exchange({*shape_.y, RankRanges::equal(comm_.size(), 0)});
   }
@@ -136,7 +137,7 @@ void Exchange::make_exchanges(Runtime& runtime) {
   if (to_owners_) return;
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
-    of_owners.begin.assign(of_owners.begin.size(), 0);  // one part, for this rank too
+    of_owners.begin.assign(of_owners.begin.size(), 0);  // one message, for this rank too
   else
     of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks, samples_memory(), of_owners});
@@ -158,8 +159,7 @@ void Exchange::list_columns(Runtime& runtime) {
   if (!shape_.pooled()) columns_of_slots_ = {put(runtime, first_of_slot_), put(runtime, column_slots_)};
 }
 
-/// Where vectors are read and written: those that come and gradients that leave, by column; and those that leave, by
-/// rank.
+/// The addresses of vectors: received vectors and sent gradients by column, sent vectors by rank.
 void Exchange::list_addresses(Runtime& runtime) {
   const auto vectors_at = [&](bool remote, const uint32_t* aborted, const auto& addresses_of) {
     ops::OwnerVectors owners{.memory = {.dtype = shape_.dtype, .remote = remote, .aborted = aborted},
@@ -179,7 +179,7 @@ void Exchange::list_addresses(Runtime& runtime) {
     owners.remote_columns = put(runtime, remote_columns);
     return owners;
   };
-  /// begin(owner): of its part.
+  /// begin(owner): the start of the message of that owner.
   const auto at_each_owner = [&](size_t c, const auto& begin) {
     std::vector<ops::RemoteColumn> remote_columns;
     for (const AtOwner& at : at_owners_[c]) {
@@ -190,14 +190,14 @@ void Exchange::list_addresses(Runtime& runtime) {
     }
     return remote_columns;
   };
-  const auto come_to = [&](int32_t owner) -> std::byte* {
-    if (straight_) return nullptr;  // then it is asked only who has a key of what
+  const auto received_from = [&](int32_t owner) -> std::byte* {
+    if (straight_) return nullptr;  // then only `present` is used
     return owner == comm_.rank()
                ? own_vectors()
                : of_samples_->data() +
                      static_cast<size_t>(owners_[static_cast<size_t>(owner)].first * shape_.samples) * vector_bytes();
   };
-  const auto joined = vectors_at(false, nullptr, [&](size_t c) { return at_each_owner(c, come_to); });
+  const auto joined = vectors_at(false, nullptr, [&](size_t c) { return at_each_owner(c, received_from); });
   for (Batch& batch : batches_) {
     batch.joined = joined;
     batch.joined.present = reinterpret_cast<const uint8_t*>(arena_.get(batch.present).bytes());
@@ -219,19 +219,19 @@ void Exchange::list_addresses(Runtime& runtime) {
 
   if (!to_owners_) return;
   const bool direct = to_owners_->direct();
-  const auto go_to = [&](int32_t owner) {
+  const auto sent_to = [&](int32_t owner) {
     return owner == comm_.rank() ? own_vectors() : to_owners_->destination(owner);
   };
   const auto split = vectors_at(direct, to_owners_->aborted(), [&](size_t c) {
-    if (owners_are_alike_ && !direct)  // the one part for all
+    if (owners_are_alike_ && !direct)  // one message for all owners
       return std::vector<ops::RemoteColumn>{
           {to_owners_->destination(0) + c * vector_bytes(), static_cast<int64_t>(at_owners_.size()), 0}};
-    return at_each_owner(c, go_to);
+    return at_each_owner(c, sent_to);
   });
   for (Batch& batch : batches_) {
     batch.split = split;
     if (!owners_are_alike_ || direct)
-      batch.split.present = batch.joined.present;  // a part for all has what any of them needs
+      batch.split.present = batch.joined.present;  // a message for all owners has every vector
   }
 }
 

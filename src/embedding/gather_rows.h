@@ -1,4 +1,4 @@
-// Rows of a table that is spread over ranks: brought together in order, and picked out again.
+// Rows of a sharded table: gathered in order on rank 0, and imported by their owners.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace hctr {
 
-/// Rows in memory of their own; what RowBlock points to.
+/// Rows that own their memory, which block() points to.
 struct RowCopies {
   std::vector<int64_t> keys;
   std::vector<int32_t> slots, last_steps;
   std::vector<uint32_t> last_seen, occurrences;
   std::vector<float> vectors;
   std::vector<float> states[ops::kMostStates];
-  size_t next = 0;  // the first that is not taken yet
+  size_t next = 0;  // the first row that is not consumed yet
 
   bool empty() const { return next >= keys.size(); }
   /// Adds row i of a block whose vectors and states have so many elements.
@@ -29,19 +29,19 @@ struct RowCopies {
   RowBlock block() const;
 };
 
-/// As text for other ranks, and back.
+/// Serialization, for other ranks.
 std::string to_bytes(const RowBlock&);
 RowCopies from_bytes(std::string_view);
 
-/// Merges the rows of all ranks, each giving its own in the order of (slot, key), on rank 0. A block a rank is all that
-/// is kept in memory.
+/// Merges the rows of all ranks on rank 0; each rank adds its own in the order of (slot, key). Memory: one block a
+/// rank.
 class RowGathering {
  public:
   /// `sink` is called on rank 0.
   RowGathering(Communicator&, const TableSpec&, const std::function<void(const RowBlock&)>& sink);
-  /// Returns when the rows are merged or on rank 0.
+  /// Returns when the rows have been merged, or received by rank 0.
   void add(const RowBlock&);
-  /// This rank has no more. Returns when all rows are merged.
+  /// Says that this rank has no more rows. Returns when all rows are merged.
   void finish();
 
  private:
@@ -61,15 +61,16 @@ class RowGathering {
   std::vector<FromRank> ranks_;  // on rank 0
 };
 
-/// Gives what `others` gives, with `mine` in its place, all in the order of (slot, key): where both have a row, mine.
+/// Merges `mine` with the rows that `others` emits, both in the order of (slot, key), into `sink`. Where both have a
+/// row, that of `mine` is taken.
 void merge_rows(const RowBlock& mine,
                 const std::function<void(const std::function<void(const RowBlock&)>& sink)>& others, const TableSpec&,
                 const std::function<void(const RowBlock&)>& sink);
 
-/// On the way to a file: the pieces of a row, which come side by side and in their order, as one row.
+/// Joins the pieces of rows, which must be consecutive and in order, to whole rows.
 class PieceJoining {
  public:
-  /// `pieces`: of the table whose rows come.
+  /// `pieces`: the spec of the table of pieces.
   PieceJoining(const TableSpec& pieces, const std::function<void(const RowBlock&)>& sink)
       : spec_(pieces), sink_(sink) {}
   void add(const RowBlock&);
@@ -77,10 +78,10 @@ class PieceJoining {
  private:
   const TableSpec& spec_;
   const std::function<void(const RowBlock&)>& sink_;
-  RowCopies waiting_;  // for the rest of the last row
+  RowCopies waiting_;  // pieces of an incomplete row
 };
 
-/// Those rows of a block, or pieces of them, that a rank owns, into its table.
+/// Imports the rows of a block, or pieces of them, that a rank owns into its table.
 void import_owned_rows(const Placement&, int64_t rank, const RowBlock&, EmbeddingTable&);
 
 }  // namespace hctr

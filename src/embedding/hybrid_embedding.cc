@@ -97,8 +97,8 @@ void HybridEmbedding::find_frequent() {
   changed_ = true;
 }
 
-/// Of R ranks each sends 2 (R - 1) / R rows in f32 for a shared sum, and 2 (n / R) (R - 1) / R in the exchange's type
-/// for n occurrences, there and back.
+/// With R ranks, each sends 2 (R - 1) / R rows in f32 for an all-reduce, and for n occurrences 2 (n / R) (R - 1) / R
+/// vectors in the exchange dtype, forward and backward together.
 int64_t HybridEmbedding::least_occurrences() const {
   return comm_.size() * static_cast<int64_t>(sizeof(float)) / size_of(others_.spec().exchange);
 }

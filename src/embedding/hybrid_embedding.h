@@ -1,4 +1,4 @@
-// An embedding whose frequent rows are on every rank and whose other rows have owners.
+// An embedding whose frequent rows are replicated and whose other rows have owners.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace hctr {
 
-/// Which keys are frequent is known from a file, or found: the owners count what comes in the first steps, and between
-/// two steps those rows that came often enough to pay, the most frequent first, are put on every rank, with their
-/// states. From then on theirs are the rows that count: they take the places of their owners' in files, so that these,
-/// and numbers of rows, are those of a table without frequent rows.
+/// The frequent keys are read from a file, or found: the owners count the occurrences of keys in the first steps; then,
+/// between two steps, the rows that occur often enough for replication to pay are copied to every rank, the most
+/// frequent first, with their states. From then on the replicated row is the valid one and replaces its owner's in
+/// files, so that files, and numbers of rows, are those of a table without frequent rows.
 class HybridEmbedding : public PartlyReplicated {
  public:
-  /// Errors: those of read_frequent_keys(); Error(data) when a key of the file is none that the table can have.
+  /// Errors: those of read_frequent_keys(); Error(data) when the table cannot have a key of the file.
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&);
 
   void reserve_rows(int64_t step) override;
@@ -29,23 +29,23 @@ class HybridEmbedding : public PartlyReplicated {
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override;
   void import_rows(const RowBlock&) override;
 
-  /// The rows of this rank's replica that have come, in the order of (slot, key).
+  /// The replicated rows of this rank that have occurred, in the order of (slot, key).
   void export_replica(const std::function<void(const RowBlock&)>& sink) { replicated_.export_rows(sink); }
 
  private:
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,
                   FrequentKeys);
-  /// The most frequent rows of all ranks become frequent ones, of those that come so often that it pays.
+  /// Replicates the most frequent rows of all ranks, as far as that pays.
   void find_frequent();
-  /// Occurrences in a batch of all ranks from which on less travels for a row that every rank has.
+  /// The occurrences in a batch of all ranks from which on a replicated row needs less communication.
   int64_t least_occurrences() const;
-  /// Frequent rows as they come in the order of (slot, key), on rank 0.
+  /// On rank 0 the replicated rows that have occurred, in the order of (slot, key).
   RowCopies frequent_rows(bool with_states);
 
-  int64_t steps_left_;  // until frequent rows are found
+  int64_t steps_left_;  // until frequent keys are searched for
   bool changed_ = false;
-  int64_t most_rows_;  // of them
-  bool have_owners_;   // frequent rows are also, as they were, in a table of others_
+  int64_t most_rows_;  // that are replicated
+  bool have_owners_;   // replicated rows also have an outdated copy in others_
 };
 
 }  // namespace hctr

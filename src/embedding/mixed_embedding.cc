@@ -58,7 +58,7 @@ void MixedEmbedding::import_rows(const RowBlock& rows) {
       mine.add(rows, i, spec());
   }
   replicated_.table().import_rows(mine.block());
-  others_.import_rows(rows);  // which leaves out rows that it has no owner for
+  others_.import_rows(rows);  // skips rows without an owner
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// An embedding of which every rank has the rows of some slots, small ones, while the others have owners.
+// An embedding in which the rows of some slots, small ones, are replicated and those of the others have owners.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,7 @@
 
 namespace hctr {
 
-/// Two tables side by side, which fill and read different places of the vectors: nothing of the first one's slots is
-/// exchanged.
+/// Two tables that write and read different columns of the vectors: nothing is exchanged for the slots of the first.
 class MixedEmbedding : public PartlyReplicated {
  public:
   /// `spec` has direct keys, by slot.
@@ -24,7 +23,7 @@ class MixedEmbedding : public PartlyReplicated {
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override;
   void import_rows(const RowBlock&) override;
 
-  /// The rows of this rank's replica, in the order of (slot, key).
+  /// The replicated rows of this rank, in the order of (slot, key).
   void export_replica(const std::function<void(const RowBlock&)>& sink) { replicated_.table().export_rows(true, sink); }
 
  private:

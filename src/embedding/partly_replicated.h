@@ -1,4 +1,4 @@
-// An embedding of two tables side by side: one that every rank has, and one whose rows have owners.
+// An embedding of two tables: one that is replicated, and one whose rows have owners.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace hctr {
 
-/// A step through both: what every rank has is summed and pooled beside what the others' rows send. Which keys the
-/// first one has, and what both save, is for who inherits to say.
+/// A step of both: replicated rows are pooled and their gradients summed concurrently with the exchange of the others.
+/// Derived classes decide which keys are replicated and how both tables are saved.
 class PartlyReplicated : public Embedding {
  public:
   void send_vectors(Context& ctx, int buffer) override { others_.send_vectors(ctx, buffer); }
@@ -34,7 +34,7 @@ class PartlyReplicated : public Embedding {
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
 
  protected:
-  /// `also`: what is in vectors besides the rows of `others`.
+  /// `part`: which part of the vectors comes from replicated rows.
   PartlyReplicated(Runtime& runtime, Communicator& comm, const TableSpec& replicated, ReplicatedPart part,
                    Placement placement, const TableSpec& others, int ring_size, const EmbeddingOutputs& outputs)
       : comm_(comm),

@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// What the config leaves to the plan: everything, or only which rank has a slot, or nothing, since keys are spread by
-/// number or rows are on every rank.
+/// What the config leaves to the plan: everything, or only the owner of each slot, or nothing, as rows are sharded by
+/// key or replicated.
 enum class PlacementRule {
   automatic,
   localized,
@@ -19,17 +19,17 @@ enum class PlacementRule {
   hybrid,         ///< frequent rows on every rank, the others as automatic
 };
 
-/// The owners of one table's rows. All rows of a slot lie on one rank, or they are spread over all by their keys, or
-/// every rank has them. Vectors may be cut into pieces of equal size: then piece p of slot s is what is placed, and
-/// slot s * pieces + p is meant wherever a slot is named here.
+/// The owners of one table's rows. The rows of a slot are all on one rank, or sharded over all ranks by key, or
+/// replicated on every rank. Vectors may be cut into pieces of equal size: then each piece of a slot is placed on its
+/// own, and "slot" here means slot * pieces + piece.
 struct Placement {
   static constexpr int32_t kSpread = -1, kReplicated = -2;
   int64_t ranks = 1;
   std::vector<int32_t> owners{};  ///< [slots] a rank, kSpread or kReplicated; empty: every slot is spread
   int64_t pieces = 1;
 
-  /// What holds without a plan: slot s on rank s mod ranks; every slot spread where the rule says so, or slots share
-  /// rows. Of rows that every rank has, each rank is the only owner that it knows.
+  /// The placement without a plan: slot s on rank s mod ranks; every slot sharded by key if the rule says so or slots
+  /// share rows. Of a replicated table each rank is the only owner: ranks is 1.
   static Placement without_plan(PlacementRule rule, bool identity_by_slot, int64_t slots, int64_t ranks) {
     if (rule == PlacementRule::data_parallel) return {};
     Placement placement{ranks, {}};
@@ -38,10 +38,9 @@ struct Placement {
     return placement;
   }
 
-  /// Whether every one of several ranks has all rows.
+  /// Whether all rows are replicated on these ranks, of which there are several.
   bool replicated_on(int64_t of_ranks) const { return ranks == 1 && of_ranks > 1; }
-  /// Whether every rank has all rows of the slot, or of some slot: these have no owner, and nothing of them is
-  /// exchanged.
+  /// Whether the rows of the slot, or of some slot, are replicated: they have no owner and are not exchanged.
   bool replicated(int64_t slot) const { return !owners.empty() && owners.at(static_cast<size_t>(slot)) == kReplicated; }
   bool some_replicated() const { return std::find(owners.begin(), owners.end(), kReplicated) != owners.end(); }
   bool spread(int64_t slot) const { return owners.empty() || owners.at(static_cast<size_t>(slot)) == kSpread; }

@@ -1,4 +1,4 @@
-// A table that is whole on every rank: for tables small beside what the exchange of their vectors costs.
+// A table that is replicated on every rank: for tables so small that this costs less than exchanging their vectors.
 #pragma once
 
 #include "embedding/embedding.h"
@@ -8,7 +8,7 @@ namespace hctr {
 
 class ReplicatedEmbedding : public Embedding {
  public:
-  /// `spec` has the direct keys of all ranks.
+  /// `spec` has direct keys, those of all ranks.
   ReplicatedEmbedding(Runtime& runtime, Communicator& comm, const TableSpec& spec, int ring_size)
       : comm_(comm), rows_(runtime, comm, spec, ring_size) {}
 

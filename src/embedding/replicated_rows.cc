@@ -15,7 +15,7 @@ ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, const Table
       table_(runtime, spec, ring_size),
       rows_(std::max<int64_t>(1, table_.spec().fixed_keys ? table_.spec().row_limit : table_.spec().direct.rows())) {
   HCTR_EXPECT(table_.spec().fixed_keys != !table_.spec().direct.empty(), "table '", table_.spec().name,
-              "' has rows that ranks do not have alike");
+              "' has rows that cannot be replicated");
   const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
   struct Tickets {
     size_t rows, bags, run_begin, counts;
@@ -29,7 +29,7 @@ ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, const Table
   seen_ = words(rows_ + 1);
   scratch_ =
       words(static_cast<int64_t>(ops::group_marked_scratch_bytes(runtime.device(), rows_) / sizeof(int32_t)) + 1);
-  in_context([&] { return cat("making room for what all ranks have of table '", table_.spec().name, "'"); },
+  in_context([&] { return cat("allocating the replicated rows of table '", table_.spec().name, "'"); },
              [&] { arena_.build(runtime.device()); });
   for (size_t s = 0; s < steps_.size(); ++s) {
     const auto at = [&](size_t ticket) { return arena_.get(ticket).data<int32_t>(); };
@@ -82,8 +82,7 @@ void ReplicatedRows::update(Context& ctx, int buffer) {
   const Step& step = steps_.at(static_cast<size_t>(buffer));
   const TableSpec& spec = table_.spec();
   const Tensor sums = of_rows(sums_);
-  // Of each touched row there is one gradient now: a batch with a sample for each row, of which those that are touched
-  // have a key.
+  // Each touched row has one gradient now: as a batch with one sample for each row, where touched rows have a key.
   ops::KeyBatch by_row;
   by_row.slots = by_row.columns = 1;
   by_row.samples = rows_now() + 1;

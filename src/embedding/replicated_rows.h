@@ -1,7 +1,7 @@
-// Rows that are on every rank, equal bit by bit, because every rank gives them the same update: ranks sum up gradients
-// instead of exchanging vectors. See docs/distributed.md.
+// Replicated rows: every rank has them, equal bit by bit, because every rank applies the same update. Ranks all-reduce
+// gradients instead of exchanging vectors. See docs/distributed.md.
 //
-//   prepare    keys ── find ──> rows ── mark ──> marks ── all-reduce ──> rows that some rank's batch has
+//   prepare    keys ── find ──> rows ── mark ──> marks ── all-reduce ──> rows that the batch of any rank has
 //   forward    y  <── rows, as in a table on one rank
 //   backward   dy ── sum by row ──> [rows, dim] ── all-reduce ──> optimizer, once for each of those rows
 #pragma once
@@ -16,65 +16,66 @@
 
 namespace hctr {
 
-/// Either all rows of a table with direct keys, or of some of its slots, or those of keys that are set between steps
-/// (TableSpec::fixed_keys): until then none, and at most row_limit. Calls of steps are collective.
+/// Either all rows of a table with direct keys, or those of some of its slots, or those of keys that are assigned
+/// between steps (TableSpec::fixed_keys): none at first, and at most row_limit. Calls of steps are collective.
 class ReplicatedRows {
  public:
   ReplicatedRows(Runtime&, Communicator&, const TableSpec&, int ring_size);
 
-  /// The calls of EmbeddingTable, of this rank's samples; other keys than its own it leaves alone.
+  /// The calls of EmbeddingTable for the samples of this rank. Keys without a replicated row are skipped.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets);
   void forward(Context& ctx, int buffer, Tensor y, const ops::OwnerVectors* owners = nullptr) {
     table_.pool(ctx, table_.prepared(buffer), owners, y);
   }
-  /// Of each row, over the samples of this rank and then over the ranks; once that is done, update() may run. On any
+  /// Sums the gradients of each row over the samples of this rank, then over the ranks. update() must follow. On any
   /// stream.
   void sum_gradients(Context&, int buffer, Tensor dy);
   void update(Context&, int buffer);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
 
-  // With fixed keys, or those of some slots, other keys add nothing to y: whoever has their rows adds those, or where
-  // `owners` are given writes those vectors of y, which then are not touched here.
+  // With fixed keys, or those of some slots, other keys add nothing to y: the owners of their rows add them, or with
+  // `owners` write those vectors of y directly, which are then not written here.
 
-  /// Which keys of the prepared batch have a row here, in the order of keys; 0 for the others.
+  /// The replicated row of each key of the prepared batch; 0 if it has none.
   const int32_t* rows_of(int buffer) const { return table_.prepared(buffer).rows; }
-  /// For evaluation. Keys that no step has brought are as unknown as in any table.
+  /// For evaluation. Keys that no step has seen are unknown, as in any table.
   EmbeddingTable::Batch find(Context&, Tensor keys, Tensor offsets);
   void lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y, const ops::OwnerVectors* owners = nullptr) {
     table_.pool(ctx, batch, owners, y);
   }
 
-  /// The keys, sorted by (slot, key); slots are empty where rows belong to keys alone. `seen`: rows count as having
-  /// come. Once, with nothing queued.
+  /// Assigns rows to these keys, sorted by (slot, key); slots are empty if rows belong to keys alone. `seen`: whether
+  /// the keys count as having occurred. Called once, with nothing queued.
   void assign_rows(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);
   bool has_rows() const { return !keys_.empty(); }
   bool has(int64_t key, int32_t slot) const { return index_of(key, slot).has_value(); }
-  /// Rows that have come. Waits for queued steps.
+  /// The number of rows whose key has occurred. Waits for queued steps.
   int64_t rows_seen();
-  /// Overwrites those rows of the block that are held, the same on every rank; they have come.
+  /// Overwrites the rows of the block that are replicated, with the same values on every rank. Their keys count as
+  /// having occurred.
   void import_rows(const RowBlock&);
-  /// Rows that have come, with their states. Waits for queued steps.
+  /// Passes on the rows whose key has occurred, with their states. Waits for queued steps.
   void export_rows(const std::function<void(const RowBlock&)>& sink);
   EmbeddingTable& table() { return table_; }
   const TableSpec& spec() const { return table_.spec(); }
 
  private:
-  /// Of the i-th key in the order of hold(); none where it is not held.
+  /// The index of a key in the order of assign_rows(); none if it has no row.
   std::optional<size_t> index_of(int64_t key, int32_t slot) const;
   std::vector<int32_t> seen();
-  /// Those that there are now, at least one: keys that are not held yet are neither summed nor shared.
+  /// The number of rows now, at least 1. Rows that are not assigned yet are not part of all-reduces.
   int64_t rows_now() const;
-  /// The part of memory for all rows that there may be that rows_now() need: a line for each, and one for none.
+  /// The first rows_now() + 1 rows of an array for all possible rows; row 0 is no row.
   Tensor of_rows(size_t ticket) const;
 
   Runtime& runtime_;
   Communicator& comm_;
   EmbeddingTable table_;
-  int64_t rows_;  // that there may be
+  int64_t rows_;  // capacity
   std::vector<int64_t> keys_;
   std::vector<int32_t> slots_;
 
-  struct Step {    // of a ring slot: what all ranks' batches touch
+  struct Step {    // of a buffer of the ring: the rows that the batches of all ranks touch
     size_t marks;  // ticket
     ops::RowGroups touched;
   };

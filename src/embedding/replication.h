@@ -1,4 +1,4 @@
-// Which rows live on every rank, rather than on one.
+// Which rows are replicated on every rank.
 #pragma once
 
 #include <cstdint>

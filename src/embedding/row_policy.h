@@ -1,4 +1,4 @@
-// Which keys get a row of a table, which rows leave it, and what happens when it is full.
+// Which keys get a row of a table, which rows are removed, and what happens when the table is full.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace hctr {
 /// What a table does when a batch brings more keys than its row limit lets in.
 enum class WhenFull {
   error,      ///< stop before the batch changes anything
-  evict_lru,  ///< rows leave that came last in the earliest steps
-  evict_lfu,  ///< rows leave that came the fewest times
-  ignore,     ///< keys that come later share one row
+  evict_lru,  ///< the least recently used rows are evicted
+  evict_lfu,  ///< the least frequently used rows are evicted
+  ignore,     ///< new keys share one row
 };
 template <>
 struct EnumWords<WhenFull> {
@@ -25,33 +25,33 @@ struct EnumWords<WhenFull> {
 
 struct RowPolicy {
   WhenFull when_full = WhenFull::error;
-  int64_t expire_after = 0;             ///< rows that came in none of so many steps leave; 0: they stay
+  int64_t expire_after = 0;             ///< rows whose key did not occur for so many steps are removed; 0: never
   int64_t min_count = 1;                ///< occurrences after which a key gets a row
   double admit_probability = 1;         ///< of a bag that holds a key, to get it a row
   int64_t max_candidates = 10'000'000;  ///< keys that are counted without having a row
   bool of_candidates = false;           ///< the rows are such keys
   bool finds_frequent = false;  ///< occurrences are counted to find the most frequent keys; no row leaves for that
-  bool counts_keys = false;     ///< or for whoever looks at the saved table
+  bool counts_keys = false;     ///< occurrences are counted for the saved table
 
   bool tracks_last_step() const { return when_full == WhenFull::evict_lru || expire_after > 0; }
   bool counts_occurrences() const {
     return when_full == WhenFull::evict_lfu || of_candidates || finds_frequent || counts_keys;
   }
-  /// Whether what is noted of rows stays with them when they go to files or other tables.
+  /// Whether access statistics are exported with the rows.
   bool keeps_access_stats() const { return tracks_last_step() || (counts_occurrences() && !finds_frequent); }
   bool evicts() const { return when_full == WhenFull::evict_lru || when_full == WhenFull::evict_lfu; }
   bool removes_rows() const { return when_full != WhenFull::error || expire_after > 0; }
   bool shares_row() const { return when_full == WhenFull::ignore; }
-  /// Whether keys are looked up first, and inserted only if they are let in.
+  /// Whether keys are looked up first, and inserted only if they are admitted.
   bool guards_entry() const { return min_count > 1 || admit_probability < 1 || shares_row(); }
   bool any() const { return removes_rows() || guards_entry(); }
 
-  /// Before step `step`: rows last seen in an earlier step than this one have expired; 0 when none are looked for.
+  /// The step such that before `step` rows last seen earlier have expired; 0 if this step does not look for any.
   int64_t expired_before(int64_t step) const {
     if (expire_after == 0 || step % std::max<int64_t>(1, expire_after / 16) != 0) return 0;
     return std::max<int64_t>(0, step - expire_after);
   }
-  /// Rows that are left when rows have had to leave for the limit: so it happens rarely.
+  /// Rows that are kept by an eviction: fewer than the limit, so that evictions are rare.
   static int64_t rows_left(int64_t limit) { return limit - limit / 16; }
 };
 

@@ -19,7 +19,7 @@ int64_t bytes_per_row(const TableSpec& spec) {
   return numbers + kMarks + stats_bytes + (spec.direct.empty() ? kKey + kEntries : 0);
 }
 
-/// Where rows leave for a batch, the batch has its rows first; the shared row is one more.
+/// With eviction, a batch is inserted before rows are removed for it; the shared row is one more.
 int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys) {
   if (spec.policy.when_full == WhenFull::error) return std::min(spec.row_limit, kMostRows);
   return std::min(spec.row_limit + batch_keys + spec.policy.shares_row(), kMostRows);
@@ -30,7 +30,7 @@ int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t l
   return std::min({fitting, kMostRows, spec.row_limit > 0 ? most : kMostRows});
 }
 
-/// At most three quarters of the places are used, so that searches stay short.
+/// At most three quarters of the entries are used, so that searches stay short.
 int64_t keys_in(int64_t entries) { return entries / 4 * 3; }
 int64_t entries_for(int64_t keys) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(4, keys + (keys + 2) / 3))));
@@ -75,7 +75,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     init_.state_start[s] = spec.optimizer.start(s);
   }
   data_.last_step = add_column<int32_t>(spec.update == UpdateType::lazy_global, 1);
-  // Where a gradient of 0 changes nothing, global updates are local ones.
+  // If a zero gradient is a no-op, global updates are local ones.
   data_.touched = add_column<uint8_t>(spec.update == UpdateType::global && !spec.optimizer.zero_gradient_is_noop(), 1);
   access_stats_.last_seen = add_column<uint32_t>(policy_.tracks_last_step(), 1);
   access_stats_.occurrences = add_column<uint32_t>(policy_.counts_occurrences(), 1);
@@ -180,7 +180,7 @@ void RowStore::reserve_rows() {
     if (!rows_may_leave()) check_limit(now);
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_capacity_limit_ : kMostRows);
     const int64_t ample = std::min(std::max(now.rows + ring_keys(), capacity_ + capacity_ / 2), most_rows());
-    // Keys that find no row need their places too, until the limit is noticed.
+    // Keys that get no row need entries too, until the limit is noticed.
     if (now.rows + ring_keys() > capacity_) grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_),
          [this](int64_t keys) { grow_index(keys); });

@@ -11,7 +11,8 @@ int64_t RowStore::evict(const BatchRows& batch) {
   int64_t admitted = 0;
   const int64_t gone =
       remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
-        const uint32_t* scores = policy_.when_full == WhenFull::evict_lru ? access_stats_.last_seen : access_stats_.occurrences;
+        const uint32_t* scores =
+            policy_.when_full == WhenFull::evict_lru ? access_stats_.last_seen : access_stats_.occurrences;
         const ops::RowRanks ranks{index_.row_keys, index_.row_slots, scores};
         ops::rows_stay(ctx, batch.rows, batch.count, memory.fates);
         admitted = admitted_leave(ctx, memory, now);
@@ -35,7 +36,8 @@ int64_t RowStore::expire(int64_t step) {
   int64_t admitted = 0;
   const int64_t gone = remove_rows({}, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
     admitted = admitted_leave(ctx, memory, now);
-    ops::rows_below_leave(ctx, access_stats_.last_seen, static_cast<uint32_t>(step), index_.first_row, now.rows, memory.fates);
+    ops::rows_below_leave(ctx, access_stats_.last_seen, static_cast<uint32_t>(step), index_.first_row, now.rows,
+                          memory.fates);
   });
   return gone - admitted;
 }

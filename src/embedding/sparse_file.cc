@@ -253,8 +253,8 @@ void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
   const auto check = [&](const AccessStatsHead& head) {
     if (head.rows != in_model)
       throw Error(Kind::data,
-                  cat("'", path.string(), "' has access statistics of ", head.rows, " keys, and the model file next to it ",
-                      in_model, " rows: it belongs to another model"));
+                  cat("'", path.string(), "' has access statistics of ", head.rows,
+                      " keys, and the model file next to it ", in_model, " rows: it belongs to another model"));
   };
   const auto import_block = [&](const AccessStatsHead& head, std::span<const formats::RowAccess> stats) {
     check(head);

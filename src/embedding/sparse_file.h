@@ -51,11 +51,11 @@ struct SparseFileShape {
 int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&,
                     const std::function<void(const SparseRows&)>& sink, const Log& = Log::silent());
 
-/// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files; of a table that keeps access
-/// statistics also those, in a file of their own (access_stats_file.h). The file appears complete or not at all. `key_bytes` 8, or 4 for
-/// data sets with such keys. Waits for queued steps. Errors: Error(io); Error(data) naming a key that 4 bytes do not
-/// hold. Table: EmbeddingTable; or Embedding, whose file is the same for any number of ranks: rank 0 writes it, the
-/// others call export_rows.
+/// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files; of a table that keeps
+/// access statistics also those, in a file of their own (access_stats_file.h). The file appears complete or not at all.
+/// `key_bytes` 8, or 4 for data sets with such keys. Waits for queued steps. Errors: Error(io); Error(data) naming a
+/// key that 4 bytes do not hold. Table: EmbeddingTable; or Embedding, whose file is the same for any number of ranks:
+/// rank 0 writes it, the others call export_rows.
 template <class Table>
 void save_sparse(const std::filesystem::path&, Table&, int key_bytes);
 

@@ -7,7 +7,7 @@ namespace hctr {
 std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientRange>& ranges,
                                                        int64_t least_elements) {
   std::vector<GradientExchange::Bucket> buckets;
-  bool open = false;                          // the last bucket still takes ranges
+  bool open = false;                          // whether the last bucket is still open
   for (size_t i = ranges.size(); i-- > 0;) {  // the last layers are done first
     const GradientRange& range = ranges[i];
     if (open && !(i + 1 < ranges.size() && ranges[i + 1].node == range.node) && buckets.back().count >= least_elements)
@@ -41,12 +41,12 @@ void GradientExchange::sum(Context& ctx, const Bucket& bucket) {
   const Tensor all = weights_.all_gradients();
   const Tensor part(all.bytes() + static_cast<size_t>(bucket.begin) * sizeof(float),
                     TensorSpec(DType::f32, {bucket.count}), all.device());
-  Context own = beside(ctx);
+  Context own = side_context(ctx);
   comm_.all_reduce(own, part, Reduce::sum);
   summed(own);
 }
 
-Context GradientExchange::beside(Context& ctx) {
+Context GradientExchange::side_context(Context& ctx) {
   if (!side_stream_) return ctx;
   ready_.record(ctx.stream());
   ready_.make_wait(*side_stream_);
@@ -56,12 +56,12 @@ Context GradientExchange::beside(Context& ctx) {
 void GradientExchange::summed(Context& own) {
   if (!side_stream_) return;
   summed_.record(own.stream());
-  under_way_ = true;
+  in_progress_ = true;
 }
 
 void GradientExchange::join(Context& ctx) {
-  if (under_way_) summed_.make_wait(ctx.stream());
-  under_way_ = false;
+  if (in_progress_) summed_.make_wait(ctx.stream());
+  in_progress_ = false;
 }
 
 }  // namespace hctr

@@ -1,5 +1,4 @@
-// Dense gradients, and in turn with them those of rows that every rank has, summed over ranks while the backward pass
-// is still on its way to the first layers.
+// All-reduces of dense gradients, and of those of replicated rows, that overlap with the backward pass.
 #pragma once
 
 #include <optional>
@@ -11,13 +10,13 @@
 
 namespace hctr {
 
-/// The flat gradients are cut into buckets at borders of layers. When the backward pass has run all layers of a bucket,
-/// its sum over the ranks starts on a stream beside; each element is summed as in one call for all. The stream uses the
-/// communicator of the compute stream: what that one sums itself waits for the buckets under way (join), so no two
-/// calls of the communicator run at once. On the CPU the sum is made where the call stands.
+/// The flat gradients are divided into buckets at borders of layers. Once the backward pass has run all layers of a
+/// bucket, its all-reduce starts on a side stream; each element is summed as in one call for all. Both streams use one
+/// communicator: all-reduces of the compute stream first wait for the buckets in progress (join), so no two calls of
+/// the communicator overlap. On the CPU an all-reduce is complete when the call returns.
 class GradientExchange {
  public:
-  /// Elements [begin, begin + count) of all gradients, complete once `node` and those behind it have run backward.
+  /// Elements [begin, begin + count) of all gradients, complete once `node` and those after it have run backward.
   struct Bucket {
     int64_t begin, count;
     size_t node;
@@ -27,39 +26,39 @@ class GradientExchange {
   /// A bucket is closed when it has `bucket_bytes`. The arguments outlive the object.
   GradientExchange(const Weights&, Runtime&, Communicator&, int64_t bucket_bytes = kBucketBytes);
 
-  /// The gradients of this node, and of all behind it in running order, are there.
+  /// Says that the gradients of this node, and of all after it in running order, are queued.
   void node_done(Context&, size_t node);
-  /// In turn with the buckets, and beside what `ctx` is given next: another sum, that body(context) starts. `done` is
-  /// recorded behind it.
+  /// Runs body(context), which starts another all-reduce, on the side stream in order with the buckets, after the work
+  /// queued on `ctx`. Records `done` after it.
   template <class Body>
   void sum_on_side_stream(Context& ctx, const Body& body, Event& done) {
-    Context own = beside(ctx);
+    Context own = side_context(ctx);
     body(own);
     done.record(own.stream());
     summed(own);
   }
-  /// Work given to the context's stream from now on starts after the sums that have been started.
+  /// Makes the stream of the context wait for all all-reduces started so far.
   void join(Context&);
-  /// By the nodes that complete them: the last one first.
+  /// In the order in which they complete: those of the last nodes first.
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
  private:
   void sum(Context&, const Bucket&);
-  /// Where to start a sum of what has been given to `ctx` so far.
-  Context beside(Context& ctx);
-  /// It has been started there.
+  /// A context of the side stream, which waits for the work queued on `ctx`.
+  Context side_context(Context& ctx);
+  /// Says that an all-reduce has been queued there.
   void summed(Context& own);
 
   const Weights& weights_;
   Communicator& comm_;
   std::vector<Bucket> buckets_;
-  std::optional<Stream> side_stream_;  // none where sums are made in place
+  std::optional<Stream> side_stream_;  // none where all-reduces are synchronous
   Event ready_, summed_;
-  bool under_way_ = false;  // on the stream beside, since the last join
+  bool in_progress_ = false;  // on the side stream, since the last join
 };
 
-/// Ranges follow each other, those of one node side by side. A bucket is closed at the first border between nodes
-/// behind `least_elements`.
+/// `ranges` are contiguous and ordered, those of one node next to each other. A bucket ends at the first border between
+/// nodes after `least_elements`.
 std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientRange>& ranges,
                                                        int64_t least_elements);
 

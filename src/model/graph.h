@@ -1,4 +1,4 @@
-// The wired network: which tensors there are, who makes and who reads each, in which order layers run.
+// The wired network: its tensors, the producer and the readers of each, and the order in which layers run.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct Edge {
   std::string name;
   TensorSpec spec;
   std::optional<size_t> producer;  ///< index of the node; none: data or an embedding
-  std::vector<size_t> readers;     ///< nodes, in running order; one that reads it twice stands twice
-  bool needs_gradient = false;     ///< whether anything that learns lies before it
+  std::vector<size_t> readers;     ///< nodes, in running order; one that reads it twice is listed twice
+  bool needs_gradient = false;     ///< whether it depends on anything that is trained
 };
 
-/// A layer in its place.
+/// A layer of the graph.
 struct Node {
   const LayerEntry* entry;
   LayerPlan plan;
@@ -35,9 +35,9 @@ struct Graph {
   TensorId label = 0;
   std::optional<TensorId> dense;  ///< none when dense_dim is 0
   std::vector<TensorId>
-      embeddings;  ///< output of each embedding, [samples, places, dim]; places: its slots when pooled
+      embeddings;  ///< output of each embedding, [samples, columns, dim]; columns: its slots when pooled
   std::vector<std::optional<TensorId>>
-      lengths;                           ///< of each embedding, where named: keys of each slot, [samples, slots]
+      lengths;  ///< of each embedding, if the config names them: keys of each slot, [samples, slots]
   std::vector<size_t> embedding_inputs;  ///< the sparse input (index into data.sparse) that each embedding reads
   std::vector<size_t> losses;            ///< the nodes that are losses, in the order of the config
   int64_t parameters = 0;                ///< dense weights

@@ -82,7 +82,7 @@ void LayerState::load(const std::filesystem::path& path, StreamRef stream) {
   for (const auto& [ticket, values] : read) from_host(arena_.get(ticket), values, stream);
 }
 
-std::filesystem::path LayerState::path_beside(std::filesystem::path dense_model_file) {
+std::filesystem::path LayerState::path_for(std::filesystem::path dense_model_file) {
   dense_model_file += ".ntp.json";
   return dense_model_file;
 }

@@ -1,4 +1,4 @@
-// What the layers of one replica carry from step to step besides weights: running statistics, and their file.
+// State of the layers of one replica besides weights: running statistics, and their file.
 #pragma once
 
 #include <filesystem>
@@ -10,23 +10,23 @@
 
 namespace hctr {
 
-/// Shared by the networks for training, which writes it, and for evaluation, which reads it.
+/// The network for training writes it, the one for evaluation reads it.
 class LayerState {
  public:
   LayerState(const Config&, const Graph&, Runtime&);
 
   std::vector<Tensor> of_node(size_t node) const;
-  /// Whether no layer carries anything.
+  /// Whether no layer has state.
   bool empty() const { return layers_.empty(); }
 
-  /// {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers that carry something, in
+  /// {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers that have state, in
   /// the order of the config, with every digit. Waits for the stream.
   void save(const std::filesystem::path&, StreamRef) const;
   /// Errors: Error(data) when the file does not fit this model, Error(io).
   void load(const std::filesystem::path&, StreamRef);
 
-  /// Where it stands beside a dense model file: "<file>.ntp.json".
-  static std::filesystem::path path_beside(std::filesystem::path dense_model_file);
+  /// The path for a dense model file: "<file>.ntp.json".
+  static std::filesystem::path path_for(std::filesystem::path dense_model_file);
 
  private:
   struct Item {

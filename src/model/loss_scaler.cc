@@ -18,8 +18,8 @@ void LossScaler::begin(Context& ctx, StepState* state) const {
   ops::begin_scaled_step(ctx, scale(), state, overflow_.get(0));
 }
 
-ops::OverflowSearch LossScaler::search(DType travels_as) const {
-  return {travels_as == DType::f16 ? ops::kLargest<Half> : ops::kLargest<float>, overflow_.get(0).data<float>()};
+ops::OverflowSearch LossScaler::search(DType exchange) const {
+  return {exchange == DType::f16 ? ops::kLargest<Half> : ops::kLargest<float>, overflow_.get(0).data<float>()};
 }
 
 void LossScaler::end(Context& ctx, Communicator& comm, StepState* state) const {

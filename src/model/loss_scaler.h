@@ -1,4 +1,4 @@
-// Loss scaling of a whole model: the scale, the search of all gradients for overflow, and the decision to skip a step.
+// Loss scaling: the scale, the search of all gradients for overflow, and the decision to skip a step.
 #pragma once
 
 #include "comm/communicator.h"
@@ -12,15 +12,15 @@ class LossScaler {
  public:
   LossScaler(const Precision&, Runtime&);
 
-  /// Around a step's work on the device. Between them every gradient is searched that is to be applied on this rank, or
-  /// to travel to another one: a number that is none, or is none in the type it travels in, is an overflow.
+  /// begin() and end() enclose a step. Between them all gradients are searched that are applied on this rank or sent to
+  /// another one. Inf and NaN are an overflow, also when they arise in the exchange dtype.
   void begin(Context&, StepState*) const;
-  /// What counts as an overflow in a gradient that travels in this type, and where to say so.
-  ops::OverflowSearch search(DType travels_as = DType::f32) const;
-  /// All ranks skip the step when one of them found an overflow.
+  /// The search of a gradient that is exchanged in this dtype.
+  ops::OverflowSearch search(DType exchange = DType::f32) const;
+  /// All ranks skip the step if one of them has found an overflow.
   void end(Context&, Communicator&, StepState*) const;
 
-  /// The scale and the count of skipped steps. Waits for the stream.
+  /// The scale and the number of skipped steps. Waits for the stream.
   ops::LossScale read(StreamRef) const;
 
  private:

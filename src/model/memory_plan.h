@@ -15,16 +15,16 @@ class MemoryPlan {
  public:
   MemoryPlan(const Graph&, Phase, Device);
 
-  /// Whether a tensor lies in the batch. Dense values do unless activations have another type than theirs, f32.
+  /// Whether a tensor is part of the batch. Dense values are, unless activations have another dtype than f32.
   bool is_data(TensorId id) const { return id == label_ || id == dense_; }
-  /// What a layer's gradient for one of its inputs is written to; absent where none is needed.
+  /// Where a layer writes its gradient for one of its inputs; none if it is not needed.
   std::optional<Tensor> contribution(size_t node, size_t input) const;
-  /// Value and gradient of a tensor. Errors: Error(bug) for the value of data, which lies in the batch.
+  /// Value and gradient of a tensor. Errors: Error(bug) for the value of data, which is part of the batch.
   Tensor value(TensorId) const;
   Tensor gradient(TensorId) const;
   Tensor scratch(size_t node, size_t index) const;
   bool has_gradient(TensorId id) const { return gradients_[id].has_value(); }
-  /// Gradients with several contributions, to be summed once all are there.
+  /// A gradient with several contributions, which are summed once all are written.
   struct Sum {
     TensorId edge;
     std::vector<Tensor> contributions;
@@ -33,7 +33,7 @@ class MemoryPlan {
   size_t bytes() const { return arena_.bytes(); }
 
  private:
-  /// A piece of the arena: a ticket, an offset in elements and the spec there.
+  /// A region of the arena: a ticket, an offset in elements and the spec there.
   struct ArenaRegion {
     size_t ticket;
     int64_t offset;
@@ -51,7 +51,7 @@ class MemoryPlan {
   TensorId label_;
   std::optional<TensorId> dense_;
   Arena arena_;
-  std::vector<bool> keep_dense_;  // what a Reshape reads in rows of another length, or the host
+  std::vector<bool> keep_dense_;  // read by a Reshape in rows of another length, or by the host
   std::vector<std::optional<ArenaRegion>> values_, gradients_;
   std::vector<std::vector<std::optional<ArenaRegion>>> contributions_;  // [node][input]
   std::vector<std::vector<ArenaRegion>> scratch_;                       // [node][index]

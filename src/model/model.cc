@@ -244,7 +244,7 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
                                                                                        : data_key_bytes;
   comm_.barrier();  // from here on ranks wait as long as writing takes
   std::vector<std::filesystem::path> files = {cat(prefix, "_dense_", iteration, ".model")};
-  const bool writes = comm_.rank() == 0;  // what all ranks have alike
+  const bool writes = comm_.rank() == 0;  // replicated on all ranks
   if (writes) weights_.save(files[0], runtime_.compute_stream());
   for (size_t e = 0; e < tables_.size(); ++e) {
     files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
@@ -255,10 +255,10 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
     if (tables_[e]->spec().policy.keeps_access_stats()) files.push_back(access_stats_path(files.back()));
   }
   if (!state_.empty()) {
-    files.push_back(LayerState::path_beside(files[0]));
+    files.push_back(LayerState::path_for(files[0]));
     if (writes) state_.save(files.back(), runtime_.compute_stream());
   }
-  comm_.barrier();  // whoever goes on finds the files whole
+  comm_.barrier();  // files are complete for every rank
   return files;
 }
 
@@ -270,7 +270,7 @@ void Model::load(const Log& log) {
   if (const std::string& dense = config_.solver.dense_model_file; !dense.empty()) {
     Context ctx(runtime_, runtime_.compute_stream());
     weights_.load(dense, ctx);
-    if (const auto path = LayerState::path_beside(dense); !state_.empty() && std::filesystem::exists(path))
+    if (const auto path = LayerState::path_for(dense); !state_.empty() && std::filesystem::exists(path))
       state_.load(path, runtime_.compute_stream());
   }
   for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)

@@ -19,9 +19,9 @@
 
 namespace hctr {
 
-/// Where one batch lies on the device.
+/// The tensors of one batch on the device.
 struct BatchTensors {
-  StepState* state = nullptr;  ///< what a Context of the step points to
+  StepState* state = nullptr;  ///< scalars of the step, for its Context
   Tensor label;
   std::optional<Tensor> dense;
   std::vector<Tensor> keys, offsets;  ///< per sparse input
@@ -29,43 +29,42 @@ struct BatchTensors {
 
 class Model {
  public:
-  /// For training batches of `samples` rows that come in `ring_size` slots, and evaluation batches of `eval_samples`.
-  /// `config` outlives it. `placements`: of each embedding, where there are several ranks; left out, as without a plan.
+  /// For training batches of `samples` rows in a ring of `ring_size` buffers, and evaluation batches of `eval_samples`.
+  /// `config` outlives the model. `placements`: of each embedding on several ranks; if empty, as without a plan.
   Model(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_size,
         const std::vector<Placement>& placements = {});
 
   Network::Binding bind(Phase, const BatchTensors&) const;
 
-  /// Host, between steps: room in every table for the steps queued and the next, which is number `step`. Rows that have
-  /// expired leave. Errors: Error(data) once every other table has its room; others at once.
+  /// Host, between steps: reserves capacity in every table for the queued steps and the next one, `step`, and removes
+  /// rows that have expired. Errors: Error(data) after all other tables have reserved theirs; others at once.
   void reserve_rows(int64_t step);
-  /// Whether that has changed what steps do (Embedding::consume_rerecord_flag).
+  /// Whether that has changed the work of a step (Embedding::consume_rerecord_flag).
   bool consume_rerecord_flag();
-  /// Host, once prepare() of the next step, in `slot`, is queued and before train_step() is. Errors: Error(data) when
-  /// its keys are more than a table may have rows; the model stays as the steps before left it.
+  /// Host, once prepare() of the next step, in `buffer`, is queued and before train_step() is. Errors: Error(data) when
+  /// the batch exceeds the row limit of a table; the model is unchanged then.
   void confirm_capacity(int buffer) const;
-  /// Then: rows leave where tables have too many.
+  /// After confirm_capacity(): removes rows from tables that exceed their limit.
   void enforce_limit(int buffer);
-  /// Whether the config has a table that may refuse a batch in reserve_rows() or confirm_capacity(): the same on every
-  /// rank.
+  /// Whether a table may refuse a batch in reserve_rows() or confirm_capacity(). The same on every rank.
   bool may_refuse() const;
-  /// Host, any time: whether a batch computed so far, in training or evaluation, held a key outside the range its
-  /// config gives. Such a key did nothing. reserve_rows() asks too. Errors: Error(data).
+  /// Host, any time: throws if a batch so far, in training or evaluation, held a key outside the range that the config
+  /// gives. Such a key had no effect. reserve_rows() checks too. Errors: Error(data).
   void check_keys() const;
-  /// Looks up, inserts and sorts the keys of the batch in `slot`. Runs beside the computing of the batch before.
+  /// Looks up, inserts and sorts the keys of the batch in `buffer`. May run concurrently with the previous step.
   void prepare(Context&, int buffer, const BatchTensors&);
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also settles batch.state:
   /// the loss scale, the count of updates, and whether the step is skipped.
   void train_step(Context&, int buffer, const BatchTensors&, const Network::Binding&);
-  /// Forward alone; keys never seen in a finished step contribute nothing, unless their rows are there from the start.
+  /// Forward only. Keys that no finished step has seen contribute nothing, unless their rows exist from the start.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
 
   /// The weighted sum of all losses and the penalties, over all ranks; and the prediction of the only loss, or of the
   /// first.
   Tensor loss(Phase phase) const { return network(phase).loss(); }
   Tensor prediction(Phase phase) const { return network(phase).prediction(); }
-  /// The losses of the config, by their tops and in its order. With several, each one's own value (unweighted, without
-  /// penalties; after evaluate() over all ranks, after train_step() of this rank) and prediction.
+  /// The losses of the config, by their tops and in its order. With several, the value of each (unweighted, without
+  /// penalties; of all ranks after evaluate(), of this rank after train_step()) and its prediction.
   std::vector<std::string> tasks() const;
   std::vector<Tensor> losses(Phase phase) const { return network(phase).losses(); }
   std::vector<Tensor> predictions(Phase phase) const { return network(phase).predictions(); }
@@ -76,12 +75,11 @@ class Model {
   int64_t embedding_rows() const;
   /// Numbers in the vectors of all embeddings for a training batch of this rank.
   int64_t embedding_elements() const;
-  /// Of each table with a policy for its rows, what has become of rows and keys. Waits for queued steps.
+  /// EmbeddingTable::counts of each table with a row policy. Waits for queued steps.
   std::map<std::string, std::map<std::string, int64_t>> table_counts() const;
-  /// Tables with a trained row that model files do not hold, by name.
+  /// The names of tables with a trained shared row, which model files do not hold.
   std::vector<std::string> tables_with_shared_row() const;
-  /// The scale and the skipped steps of a model whose gradients pass through fp16; none for others. Waits for queued
-  /// steps.
+  /// The loss scale and the number of skipped steps, if the model uses loss scaling. Waits for queued steps.
   std::optional<ops::LossScale> loss_scale() const;
 
   /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and where layers carry
@@ -96,7 +94,7 @@ class Model {
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
   void add_penalty_gradients(Context&, size_t node) const;
-  /// What the penalty counts in the loss and in the gradients: 1, unless it is per GPU for compatibility.
+  /// The weight of the penalty in the loss and in the gradients: 1, unless it is per GPU for compatibility.
   struct PenaltyFactors {
     double loss = 1, gradient = 1;
   };

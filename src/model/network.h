@@ -16,7 +16,7 @@ namespace hctr {
 
 class Network {
  public:
-  /// The arguments outlive it. `gradients` (may be none): sums of the communicator that may be under way.
+  /// The arguments outlive it. `gradients` (may be null): all-reduces that may be in progress on the communicator.
   Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&, Communicator&,
           GradientExchange* gradients = nullptr);
 
@@ -35,11 +35,11 @@ class Network {
     std::function<void(size_t node)> weights;  ///< gradients of its weights: all of the node
   };
   /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the
-  /// one behind it has its turn before that one's gradients of weights, so that gradients of embeddings can leave.
+  /// next node runs before the weight gradients of that node, so that gradients of embeddings can be sent early.
   void backward(Context&, const Binding&, const BackwardCallbacks&) const;
 
-  /// The embeddings that no node before this one reads: needed by now in forward(), and with their whole gradient once
-  /// backward() is done with it.
+  /// The embeddings that this node is the first to read: needed by it in forward(), and with a complete gradient once
+  /// backward() has run it.
   const std::vector<size_t>& first_reads(size_t node) const { return first_reads_[node]; }
   Tensor embedding_output(size_t embedding) const { return memory_.value(graph_.embeddings[embedding]); }
   std::optional<Tensor> embedding_lengths(size_t embedding) const {
@@ -48,14 +48,14 @@ class Network {
   Tensor embedding_gradient(size_t embedding) const { return memory_.gradient(graph_.embeddings[embedding]); }
   /// The weighted sum of all losses, [1]. A single loss of weight 1 is its own sum: the same memory.
   Tensor loss() const;
-  /// Of the only loss, or of the first.
+  /// The prediction of the only loss, or of the first.
   Tensor prediction() const { return predictions()[0]; }
   /// Each loss, unweighted, and what it predicts, in the order of the config.
   std::vector<Tensor> losses() const { return outputs_of_losses(0); }
   std::vector<Tensor> predictions() const { return outputs_of_losses(1); }
-  /// What each loss compares its prediction with, in a batch bound so.
+  /// The label of each loss in a bound batch.
   std::vector<Tensor> labels(const Binding&) const;
-  /// What the loss sections ask for; each applies once.
+  /// The regularizers of the losses; each applies once.
   std::vector<LossLayer::Regularizer> regularizers() const;
   size_t activation_bytes() const { return memory_.bytes(); }
 

@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// Elements [begin, end) of all gradients are those of a weight of `node`.
+/// Elements [begin, end) of all gradients belong to a weight of `node`.
 struct GradientRange {
   size_t node;
   int64_t begin, end;
@@ -22,22 +22,22 @@ class Weights {
   /// Draws initial values from the runtime's seed and each weight's name. Order: layers as the config lists them.
   Weights(const Config&, const Graph&, Runtime&);
 
-  /// What the layer reads: the weights, or their copies in the type of the layer's outputs.
+  /// The tensors that the layer reads: the weights, or their copies in the dtype of its outputs.
   std::vector<Tensor> of_node(size_t node) const;
   std::vector<Tensor> gradients_of_node(size_t node) const;
 
   /// total[0] += the penalty of the weights that have one; gradients of a node += its gradient. `samples`: of the
-  /// global batch; `ranks` share the sum.
+  /// global batch. Each of `ranks` adds an equal fraction of the penalty.
   void add_penalty(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks, Tensor total) const;
   void add_penalty_gradients(Context&, size_t node, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
   void update(Context&) const;
   /// All gradients, one flat f32 tensor.
   Tensor all_gradients() const { return gradients_.flat(); }
-  /// Where in it each weight's lies, padding included, by its beginning.
+  /// The range of each weight in all_gradients(), padding included, in order.
   std::vector<GradientRange> gradient_ranges() const;
 
-  /// The documented dense layout: every weight as f32, in order, nothing else. SideStream it a small description of
-  /// layers and shapes (<path>.layout.json) that load() holds the file to when it is there. Waits for the stream.
+  /// Writes the documented dense layout: every weight as f32, in order, nothing else; and a description of layers and
+  /// shapes, <path>.layout.json, which load() checks if it exists. Waits for the stream.
   void save(const std::filesystem::path&, StreamRef) const;
   /// Errors: Error(data) when the size or the description does not fit this model, Error(io).
   void load(const std::filesystem::path&, Context&);

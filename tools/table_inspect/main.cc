@@ -79,7 +79,7 @@ class RowsRead {
   int64_t done_ = 0;
 };
 
-/// What stands beside the file.
+/// The access statistics of a model file.
 struct AccessStatsOf {
   AccessStatsHead head;
   AccessStatsSummary summary;
