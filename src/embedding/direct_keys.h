@@ -30,8 +30,8 @@ struct DirectKeys {
   std::string outside(int64_t key, int64_t slot) const;
 };
 
-/// Of this table's slots those that every rank has, for the table of these: the others' keys have no row there and are
-/// no out_of_range.
+/// The replicated slots of a table, for the table of these. Keys of other slots have no row there and are not out of
+/// range.
 DirectKeys replicated_keys(const DirectKeys&, const Placement&);
 
 DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement&, int64_t rank,

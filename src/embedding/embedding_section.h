@@ -83,8 +83,8 @@ struct SparseEmbeddingHparam {
   RowPolicy policy() const;
 };
 
-/// What a table's spec is made of besides its section. Sizes of batches may be left out by those who ask for nothing
-/// that depends on them.
+/// The inputs of a table's spec besides its section. Sizes of batches may be left out if nothing that depends on them
+/// is used.
 struct TableSpecInputs {
   const OptimizerSection& optimizer;  ///< the top-level one
   bool schedule_sets_rate = false;    ///< the table's rate is that of the top-level optimizer

@@ -62,8 +62,8 @@ class Exchange {
   /// Zeros the vectors of `y` that no owner sends, if nothing is replicated. Before receive_vectors(); may run
   /// concurrently with send_vectors().
   void clear_unowned(Context&, int buffer, Tensor y);
-  /// Makes y of what comes; add_received_vectors() adds it (ops::add_joined_vectors). Shapes: y [samples, columns,
-  /// dim], as the table's.
+  /// Joins the received vectors to y; add_received_vectors() adds them (ops::add_joined_vectors). Shapes: y [samples,
+  /// columns, dim], as the table's.
   void receive_vectors(Context&, int buffer, Tensor y);
   void add_received_vectors(Context&, int buffer, Tensor y);
   /// The owners' vectors if they write directly to y; null if add_received_vectors() adds them.

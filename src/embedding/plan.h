@@ -1,5 +1,4 @@
-// The plan: which rank gets which rows, chosen from sizes, from what keys do, and from what this machine moves in a
-// second.
+// The plan: which rank gets which rows, chosen from sizes, key statistics and the measured speeds of the machine.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +20,20 @@ struct PlanSlot {
 struct PlanTable {
   std::string name;
   PlacementRule rule = PlacementRule::localized;
-  bool as_without_plan = false;    ///< a limit speaks of the rows that a rank has without a plan
+  bool as_without_plan = false;    ///< a row limit refers to the rows of a rank without a plan
   bool identity_by_slot = true;    ///< else all slots share rows, and have one owner
   bool may_be_cut = false;         ///< TableSpec::may_be_cut
   bool may_be_replicated = false;  ///< its keys are known; slots alone where rows belong to slots
   int64_t dim = 0;
-  int64_t number_bytes = 4;  ///< of a number of a vector on its way
-  int64_t row_bytes = 0;     ///< of a vector, its optimizer states and its place in the index
+  int64_t number_bytes = 4;  ///< of an exchanged number of a vector
+  int64_t row_bytes = 0;     ///< of a vector, its optimizer states and its index entry
   std::vector<PlanSlot> slots;
 };
 
-/// What the machine does, measured or assumed.
+/// The speeds of the machine, measured or assumed.
 struct MachineSpeeds {
-  double link = 10e9;          ///< bytes a second that one rank gives to the others in an all-to-all
-  double link_seconds = 5e-6;  ///< of one that carries nearly nothing
+  double link = 10e9;          ///< bytes a second that one rank sends in an all-to-all
+  double link_seconds = 5e-6;  ///< latency of an all-to-all
   double sums = 5e9;           ///< bytes a second of an all-reduce
   double sums_seconds = 5e-6;
   double rows = 20e9;  ///< bytes a second of rows gathered at random
@@ -48,18 +47,21 @@ struct PlanProblem {
   std::vector<PlanTable> tables;
 };
 
-/// The owners of every table. Slots are placed one by one, the most expensive first (of equals that of the lower table
-/// and number), on the rank that has least to do and room for it (of equals the first). Where the rule is automatic, a
-/// slot is spread by key when it alone would keep a rank busier than all would be on average, and being spread helps;
-/// or when no rank has room for it. There, too, a table whose keys are known is put on every rank, or those of its
-/// slots that make less work there; and vectors are cut (into multiples of four elements), into the fewest pieces that
-/// do as much as more would. All that where it makes the busiest rank less busy and saves a tenth of the table's
-/// seconds. What a slot costs a step: its vectors over the link, there and back; its keys; and the memory that lookups,
-/// sums of gradients and updates touch. Slots whose rows every rank has cost each the sum of their gradients instead. A
-/// table costs, beside, what an exchange, or a sum, of nearly nothing takes.
+/// Chooses the owners of every table. Slots are placed one by one, the most expensive first (ties: the lower table,
+/// then the lower slot), on the rank that has least to do and enough memory (ties: the lower rank). Where the rule is
+/// automatic:
+///  - a slot is sharded by key if it alone would keep a rank busier than the average of all and sharding helps, or if
+///  no
+///    rank has enough memory for it;
+///  - a table whose keys are known is replicated, or those of its slots for which that is less work;
+///  - vectors are cut into pieces (multiples of four elements), into the fewest that help as much as more would.
+/// The last two only if they make the busiest rank less busy and save a tenth of the seconds of the table.
+/// The cost of a slot in a step: its vectors over the link, forward and backward; its keys; and the memory that
+/// lookups, sums of gradients and updates access. A replicated slot costs each rank the all-reduce of its gradients
+/// instead. A table also costs the latency of its all-to-alls and all-reduces.
 std::vector<Placement> make_plan(const PlanProblem&);
 
-/// What one rank has of one table.
+/// The part of one table on one rank.
 struct RankPlan {
   int32_t rank = 0;
   std::string table;
@@ -70,7 +72,7 @@ struct RankPlan {
   double seconds = 0;           ///< expected, of a step
 };
 
-/// By rank, then table; of tables of which the rank has something.
+/// By rank, then table; only tables of which the rank has rows.
 std::vector<RankPlan> rank_plans(const PlanProblem&, const std::vector<Placement>&);
 
 }  // namespace hctr

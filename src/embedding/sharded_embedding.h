@@ -8,7 +8,7 @@ namespace hctr {
 
 class ShardedEmbedding : public Embedding {
  public:
-  /// `also`: what is in the vectors besides its rows; then the calls below that add are those to make.
+  /// `replicated`: which part of the vectors comes from replicated rows. If any, the calls below that add are used.
   ShardedEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,
                    ReplicatedPart replicated = ReplicatedPart::nothing);
 

@@ -1,5 +1,5 @@
-// Where each tensor of a graph lies. This is the region for what makes a step cheaper without layers knowing: here,
-// producers write straight into the columns of the Concat, or the rows of the Reshape, that reads them.
+// The memory of each tensor of a graph. Producers write directly to the columns of the Concat, or the rows of the
+// Reshape, that reads them: layers do not know of it.
 #pragma once
 
 #include <optional>

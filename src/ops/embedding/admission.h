@@ -1,4 +1,4 @@
-// Which unknown keys of a batch get a row, and what becomes of those that get none.
+// Admission: which unknown keys of a batch get a row, and what the others use.
 //
 //   keys of the batch ─index_find─> rows; 0: unknown ─select─> unknown ─admit_keys, select─> admitted ─index_insert─>
 //   the table
@@ -15,16 +15,16 @@ namespace hctr::ops {
 
 /// On the device, written by the host between steps and by hand_out_rows.
 struct GateState {
-  uint32_t closed = 0;         ///< 1: no key gets a row; all without one use shared_row
+  uint32_t closed = 0;         ///< 1: no key gets a row; keys without one use shared_row
   uint32_t shared_row = 0;     ///< used by unknown keys in lookups; 0: they have no row there
   uint64_t on_shared_row = 0;  ///< occurrences in training batches that used it
   uint64_t without_row = 0;    ///< occurrences in training batches that had none
 };
 
-/// Some of the keys of a batch, in their order: as a batch, whose slots have one bag each.
+/// A selection of the keys of a batch, in order: a batch whose slots have one bag each.
 struct KeySelection {
   int64_t* keys = nullptr;       // [key_capacity]
-  int32_t* positions = nullptr;  // [key_capacity] where each stands in the batch it was taken from
+  int32_t* positions = nullptr;  // [key_capacity] the position of each in the original batch
   int32_t* offsets = nullptr;    // [slots + 1]
 
   KeyBatch batch(const KeyBatch& of) const {
@@ -32,9 +32,8 @@ struct KeySelection {
   }
 };
 
-/// Which sample of the stream of all samples a row of a batch is. A batch may hold the rows of several ranks, one
-/// rank's behind the other's and each with padding behind its own: of the `samples` of all ranks together rank r has
-/// those from samples * r / ranks on.
+/// The number of a batch row in the stream of all samples. A batch may hold the rows of several ranks, those of rank 0
+/// first, each with padding at its end: of the `samples` of all ranks, rank r has those from samples * r / ranks on.
 struct SampleOrder {
   int64_t samples = 0;
   int32_t rank = 0, ranks = 1;  // `rank`: whose first_sample is given
@@ -48,12 +47,12 @@ struct SampleOrder {
 
 /// An unknown key gets a row when one of its occurrences is admitted.
 struct AdmissionRule {
-  /// By count: those of a candidate with so many occurrences.
+  /// By count: the occurrences of candidates with at least min_count.
   const uint32_t* occurrences = nullptr;  // [candidates + 1]; null: not counted
   uint32_t min_count = 1;
-  /// By chance: where bits of philox(random_key mixed with the slot, key, sample) are below the threshold: one draw a
-  /// bag, for a rank may have only some keys of a bag, and does not know their places in it. That is a pure function of
-  /// the data, whatever order, device or rank they come to.
+  /// By chance: if bits of philox(random_key mixed with the slot, key, sample) are below the threshold. One draw a bag,
+  /// since a rank may have only some keys of a bag and does not know their positions. A pure function of the data,
+  /// independent of order, device and rank.
   uint64_t random_key = 0, threshold = uint64_t{1} << 32;
   SampleOrder order{};
 
@@ -69,14 +68,14 @@ struct AdmissionRule {
   }
 };
 
-/// `all` becomes the index as seen with every row that was handed out, those of batches still to be computed too:
-/// index_find with it belongs to the stream that inserts.
+/// Makes `all` the state of an index in which all assigned rows are visible, also those of batches not computed yet.
+/// index_find with it must run on the stream that inserts.
 HCTR_OP(void see_all_rows(Context&, HashIndex, IndexState* all))
 
 /// wanted[p] = 1 for keys with row 0, else 0; up to key_capacity.
 HCTR_OP(void mark_unknown(Context&, KeyBatch, const int32_t* rows, uint8_t* wanted))
 
-/// Takes the keys p of the batch with wanted[p] = 1. Scratch: select_keys_bytes().
+/// Selects the keys p of the batch with wanted[p] = 1. Scratch: select_keys_bytes().
 HCTR_OP(void select_keys(Context&, KeyBatch, const uint8_t* wanted, KeySelection, std::byte* scratch))
 size_t select_keys_bytes(Device, int64_t key_capacity);
 namespace cuda {
@@ -88,16 +87,16 @@ size_t select_keys_bytes(int64_t key_capacity);
 HCTR_OP(void admit_keys(Context&, KeyBatch batch, KeySelection unknown, const int32_t* candidates, AdmissionRule,
                         const GateState*, uint8_t* wanted))
 
-/// Admitted keys are no candidates any more: their count is 0.
+/// Resets the count of admitted keys to 0: they are no candidates any more.
 HCTR_OP(void forget_admitted(Context&, KeyBatch unknown, const int32_t* candidates, const uint8_t* wanted,
                              uint32_t* occurrences))
 
-/// Writes the rows found for the keys of `unknown` to where these stand in the batch. Keys without one get the shared
-/// row when the gate is closed, and are counted.
+/// Writes the rows found for the keys of `unknown` to their positions in the batch. Keys without one get the shared row
+/// if the gate is closed, and are counted.
 HCTR_OP(void hand_out_rows(Context&, KeyBatch unknown, const int32_t* positions, const int32_t* found, GateState*,
                            int32_t* rows))
 
-/// In a lookup: rows of 0 become the shared row, if there is one, for keys of the batch.
+/// In a lookup: replaces row 0 by the shared row, if there is one, for keys of the batch.
 HCTR_OP(void share_row(Context&, KeyBatch, const GateState*, int32_t* rows))
 
 }  // namespace hctr::ops

@@ -35,11 +35,11 @@ void direct_rows(Context& ctx, DirectIndex index, KeyBatch batch, OutOfRangeStat
 }
 
 void report_out_of_range(Context&, KeyBatch batch, OutOfRangeState* out_of_range, OutOfRangeKey* host) {
-  if (out_of_range->told || out_of_range->first == INT32_MAX) return;
+  if (out_of_range->reported || out_of_range->first == INT32_MAX) return;
   host->key = batch.keys[out_of_range->first];
   host->slot = batch.slot_of(out_of_range->first);
   std::atomic_ref<int32_t>(host->found).store(1, std::memory_order_release);
-  out_of_range->told = 1;
+  out_of_range->reported = 1;
 }
 
 }  // namespace cpu

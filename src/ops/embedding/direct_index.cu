@@ -20,12 +20,12 @@ __global__ void direct_rows_kernel(DirectIndex index, KeyBatch batch, OutOfRange
 
 __global__ void report_out_of_range_kernel(KeyBatch batch, OutOfRangeState* out_of_range,
                                            volatile OutOfRangeKey* host) {
-  if (out_of_range->told || out_of_range->first == INT32_MAX) return;
+  if (out_of_range->reported || out_of_range->first == INT32_MAX) return;
   host->key = batch.keys[out_of_range->first];
   host->slot = batch.slot_of(out_of_range->first);
   __threadfence_system();
   host->found = 1;
-  out_of_range->told = 1;
+  out_of_range->reported = 1;
 }
 
 }  // namespace

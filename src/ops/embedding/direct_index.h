@@ -8,7 +8,7 @@
 
 namespace hctr::ops {
 
-/// To which key, and slot, a row belongs.
+/// The key, and slot, of a row.
 struct RowOwner {
   int64_t key;
   int32_t slot;  ///< 0 where rows belong to keys alone
@@ -16,12 +16,12 @@ struct RowOwner {
 
 /// The keys first, first + step, ... (`count` of them) of a slot have rows base + 1, base + 2, ....
 struct KeySpan {
-  static constexpr int64_t kElsewhere = 0;  // as step: keys of the slot are not this table's business
+  static constexpr int64_t kElsewhere = 0;  // as step: keys of the slot belong to another table
   int64_t first, count, base;
   int64_t step = 1;  // the ranks that the keys are spread over
 };
 
-/// What takes the place of a hash index. Row 0 is nobody's, as there.
+/// Replaces a hash index. Row 0 is no row, as there.
 struct DirectIndex {
   const KeySpan* ranges =
       nullptr;        // [slots] in the order of slots and of rows; one for all slots where rows belong to keys alone
@@ -56,23 +56,23 @@ struct DirectIndex {
   }
 };
 
-/// What kernels note of keys outside their ranges. Lives on the device.
+/// Keys outside their ranges, as kernels find them. On the device.
 struct OutOfRangeState {
-  int32_t first = INT32_MAX;  ///< position of the first in the batch that brought the first
-  int32_t told = 0;           ///< 1: the host knows of one
+  int32_t first = INT32_MAX;  ///< position of the first one in the first batch that has any
+  int32_t reported = 0;       ///< 1: it has been reported to the host
 };
-/// What the host learns of the first of them; in page-locked memory.
+/// The first of them, as reported to the host; in page-locked memory.
 struct OutOfRangeKey {
   int64_t key;
   int32_t slot;
-  int32_t found;  ///< 1: the rest is valid
+  int32_t found;  ///< 1: key and slot are valid
 };
 
-/// rows[p] = the row of key p of the batch; 0 past the last key, for keys of slots that are elsewhere, and for a key
-/// outside its range, whose place is noted.
+/// rows[p] = the row of key p of the batch; 0 past the last key, for keys of slots of other tables, and for a key
+/// outside its range, whose position is recorded.
 HCTR_OP(void direct_rows(Context&, DirectIndex, KeyBatch, OutOfRangeState*, int32_t* rows))
 
-/// Tells the host of the first key outside its range, once: *host is written whole before its `found`.
+/// Reports the first key outside its range to the host, once: *host is complete before its `found` is set.
 HCTR_OP(void report_out_of_range(Context&, KeyBatch, OutOfRangeState*, OutOfRangeKey* host))
 
 }  // namespace hctr::ops

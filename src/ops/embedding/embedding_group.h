@@ -8,8 +8,9 @@
 
 namespace hctr::ops {
 
-/// Occurrences of one row that one worker sums. A run longer than this is cut into pieces, whose sums are again summed
-/// in groups of this many, until one is left: the order does not depend on the number of threads or on the device.
+/// Occurrences of one row that one worker sums. A longer run is cut into pieces of this length, whose sums are again
+/// summed in groups of this many until one is left: the order does not depend on the number of threads or on the
+/// device.
 inline constexpr int64_t kPiece = 32;
 
 struct Piece {
@@ -23,8 +24,8 @@ struct GroupCounts {
 };
 
 /// The occurrences (row, bag) of a batch sorted by row; those of one row stay in the order of keys. Padding and keys
-/// without a row have row 0 and stand first. A key that is not pooled is a bag of its own: it has the number of its
-/// vector (KeyBatch). All on one device, addresses fixed.
+/// without a row have row 0 and come first. A key that is not pooled is a bag of its own, with the number of its vector
+/// (KeyBatch). All on one device, at fixed addresses.
 struct RowGroups {
   int32_t* rows = nullptr;       // [key_capacity] ascending
   int32_t* bags = nullptr;       // [key_capacity]
@@ -49,7 +50,7 @@ namespace cuda {
 size_t group_scratch_bytes(int64_t key_capacity);
 }
 
-/// Fills `groups` from the rows of the batch's keys. `row_bits`: every row number is below 2^row_bits. Scratch is
+/// Groups the keys of the batch by their rows. `row_bits`: every row number is below 2^row_bits. Scratch is
 /// overwritten.
 HCTR_OP(void group_by_row(Context&, KeyBatch, const int32_t* rows, int row_bits, RowGroups groups, std::byte* scratch))
 

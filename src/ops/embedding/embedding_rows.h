@@ -1,4 +1,4 @@
-// Rows of an embedding table as kernels see them: where they lie, how they start, how a step changes them.
+// Rows of an embedding table as kernels see them: their arrays, their initial values, gather and scatter.
 #pragma once
 
 #include "device/op.h"
@@ -9,7 +9,7 @@
 
 namespace hctr::ops {
 
-/// Everything kept per row. Addresses stay for the life of the table; the rows behind them grow.
+/// All arrays with an element per row. Their addresses are fixed for the life of the table; the number of rows grows.
 struct RowData {
   int64_t dim = 0;
   RowMemory vectors;              // [rows, dim]
@@ -17,7 +17,7 @@ struct RowData {
   int64_t state_dim = 0;          // dim; 1 where a row has one state, which is f32
   int32_t* last_step = nullptr;   // [rows] lazy updates: the update that touched the row last
   uint8_t* touched = nullptr;     // [rows] global updates: 1 between update_rows and sweep_rows, else 0
-  RowIdentity identity;           // what initial values and rounding are drawn for
+  RowIdentity identity;           // the seed of initial values and rounding
   uint64_t rounding = 0;          // random_key(seed, stream of the rounding); see RowRounding
 
   /// Whether every number of a row is f32, so that nothing is rounded.
@@ -52,11 +52,11 @@ struct RowInit {
 };
 
 /// Gives rows state.ready + 1 to state.rows their initial values, rounded to the nearest number of the storage, and
-/// states. A state that starts at 0 is left alone: grown memory is 0.
+/// states. A state that starts at 0 is not written: new memory is 0.
 HCTR_OP(void init_new_rows(Context&, HashIndex, RowInit, RowData))
 
-/// x[i] = table[rows[i]] and table[rows[i]] = x[i], in stored tables of two bytes rounded to the nearest; of one type
-/// they are copied. Scattered rows are distinct; nothing is written to row 0. Shapes: x [n, words], dense; table [..,
+/// x[i] = table[rows[i]] and table[rows[i]] = x[i]; values of another dtype are rounded to the nearest, those of the
+/// same are copied. Scattered rows are distinct; nothing is written to row 0. Shapes: x [n, words], dense; table [..,
 /// words]. Dtypes: x f32 with a table of f32, f16 or bf16; x i32 with a table of i32.
 HCTR_OP(void gather_rows(Context&, const int32_t* rows, RowMemory table, Tensor x))
 HCTR_OP(void scatter_rows(Context&, const int32_t* rows, Tensor x, RowMemory table))

@@ -1,4 +1,4 @@
-// Backward of an embedding together with its optimizer: gradients summed per row, each row updated once.
+// The backward pass of an embedding fused with its optimizer: gradients are summed per row, each row is updated once.
 #pragma once
 
 #include "device/op.h"
@@ -9,13 +9,13 @@ namespace hctr::ops {
 
 /// Ahead of update_rows or sum_row_gradients, which take each row's gradient g = the sum over its occurrences of
 /// weight(bag) * dy[bag], in the order of keys (see kPiece): that of every long run, in piece_sums[first piece of the
-/// run, :]. Shapes: dy [samples, columns, dim], row stride at will; piece_sums [RowGroups::most_pieces, dim], all
+/// run, :]. Shapes: dy [samples, columns, dim], any row stride; piece_sums [RowGroups::most_pieces, dim], all
 /// overwritten. Dtypes: dy f32 f16 bf16; sums f32.
 HCTR_OP(void sum_long_runs(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, float* piece_sums))
 
 /// For every row of the batch: g divided by the loss scale, then the rule once (row_rules.h: with data.last_step the
-/// lazy one). With data.touched marks the row. When the step is one to skip, changes nothing. Shapes: as above;
-/// `piece_sums` as sum_long_runs left them, of no use where no run is long. Dtypes: dy, vectors and states f32 f16
+/// lazy one). With data.touched, marks the row as touched. Does nothing if the step is skipped. Shapes: as above;
+/// `piece_sums` as sum_long_runs left them, not used if no run is long. Dtypes: dy, vectors and states f32 f16
 /// bf16, each by itself; all arithmetic f32. Numbers of two bytes are rounded at random (rounding.h). Needs
 /// ctx.state().
 HCTR_OP(void update_rows(Context&, const Optimizer&, KeyBatch, RowGroups, Combiner, Tensor dy, const float* piece_sums,
@@ -27,8 +27,8 @@ HCTR_OP(void update_rows(Context&, const Optimizer&, KeyBatch, RowGroups, Combin
 HCTR_OP(void sum_row_gradients(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, const float* piece_sums,
                                Tensor sums))
 
-/// The rule with g = 0 for rows 1 to *rows that update_rows has not marked; takes the marks off. Nothing when the step
-/// is one to skip. Needs ctx.state().
+/// Applies the rule with g = 0 to rows 1 to *rows that update_rows has not touched, and clears the marks. Does nothing
+/// if the step is skipped. Needs ctx.state().
 HCTR_OP(void sweep_rows(Context&, const Optimizer&, const uint32_t* rows, RowData data))
 
 }  // namespace hctr::ops

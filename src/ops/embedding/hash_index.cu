@@ -10,7 +10,7 @@ namespace {
 
 using hctr::cuda::BlockRange;
 
-/// Both words of a entry move in one access of 16 bytes.
+/// Both words of an entry move in one access of 16 bytes.
 struct DeviceAccess {
   __device__ static IndexEntry load(const IndexEntry& entry) {
     IndexEntry seen;

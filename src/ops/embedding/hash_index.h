@@ -1,4 +1,4 @@
-// From keys to row numbers: a hash table on the device, filled by many threads at once.
+// A hash table from keys to row numbers, on the device, filled by many threads concurrently.
 #pragma once
 
 #include "base/random.h"
@@ -14,8 +14,8 @@ struct IndexEntry {
   uint64_t meta;
 };
 
-/// What changes while the table fills and grows. Lives on the device: kernels read it there, so that recorded work
-/// stays right when the table has grown.
+/// The state that changes while the table fills and grows. On the device: kernels read it there, so that recorded work
+/// stays valid when the table has grown.
 struct IndexState {
   uint64_t mask;          ///< entries - 1; entries are a power of two
   uint32_t row_capacity;  ///< rows 1 to row_capacity may be handed out
@@ -25,7 +25,7 @@ struct IndexState {
   uint32_t batches;       ///< closed so far
 };
 
-/// The table, as a kernel gets it. Row 0 is nobody's: it stands for "no row", contributes nothing and is never updated.
+/// The table, as passed to kernels. Row 0 means "no row": it contributes nothing and is never updated.
 struct HashIndex {
   IndexEntry* entries = nullptr;
   IndexState* state = nullptr;
@@ -46,17 +46,19 @@ struct HashIndex {
 /// numbered in the order of keys; on a GPU in any order.
 HCTR_OP(void index_insert(Context&, HashIndex, KeyBatch, int32_t* rows))
 
-/// rows[p] = the row of key p if it was there when the last step finished, else 0. May run beside index_insert.
+/// rows[p] = the row of key p if it was there when the last step finished, else 0. May run concurrently with
+/// index_insert.
 HCTR_OP(void index_find(Context&, HashIndex, KeyBatch, int32_t* rows))
 
-/// Enters rows first_row to state.rows into entries that are all empty. Nothing else may use the table meanwhile.
+/// Inserts rows first_row to state.rows into a table whose entries are all empty. Nothing else may use it meanwhile.
 HCTR_OP(void index_rebuild(Context&, HashIndex))
 
-/// Ends a batch's insertions: state.ready and *rows_after become the rows handed out, and the host is told:
+/// Ends the insertions of a batch: state.ready and *rows_after become the number of assigned rows, and the host is
+/// notified:
 /// *host_word = state.batches (lower 32 bits) in the upper half, state.rows in the lower half, in one store.
 HCTR_OP(void index_close_batch(Context&, HashIndex, uint32_t* rows_after, uint64_t* host_word))
 
-/// Ends a step: the rows that its batch closed with are now seen by index_find.
+/// Ends a step: index_find now sees the rows that its batch closed with.
 HCTR_OP(void index_finish_step(Context&, HashIndex, const uint32_t* rows_after))
 
 }  // namespace hctr::ops

@@ -1,23 +1,22 @@
-// How a key finds or gets its entry in the hash table when many threads look at once. One text for all who run it:
-// kernels, and threads of the CPU, so that the thread sanitizer judges what runs on a GPU. How a entry is read and
-// written is left to `Access`:
+// The protocol by which many threads find or insert keys in the hash table concurrently. Kernels and CPU threads run
+// the same text, so that the thread sanitizer checks what runs on a GPU. `Access` reads and writes entries:
 //
-//   IndexEntry load(const IndexEntry&)              both words as one: never the key of one moment with the meta of
-//   another bool claim(IndexEntry&, uint64_t meta)          meta from 0 to `meta`, for one of those who try at once
-//   void store(IndexEntry&, int64_t key, uint64_t)  both words, as one
+//   IndexEntry load(const IndexEntry&)              both words at once: never the key of one moment with the meta of
+//   another bool claim(IndexEntry&, uint64_t meta)          sets meta from 0 to `meta`; succeeds for one of several
+//   that try void store(IndexEntry&, int64_t key, uint64_t)  both words at once
 //
-// A entry goes through: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) -> (key; tag, row). It
-// is never emptied. Who claims a entry stores the key at once, waiting for nobody, and hands out the row later, when a
-// whole block asks for rows together.
+// An entry goes through the states: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) ->
+// complete (key; tag, row). It is never emptied. The thread that claims an entry stores the key immediately, without
+// waiting, and assigns the row later, when its whole block asks for rows together.
 //
-// Nobody waits for ever. Who meets a claimed entry of its own tag looks again until the key is there: between claim and
-// key the winner does nothing else. Who needs the row of a keyed entry waits after its own search is done and its own
-// rows are published, so those who wait hold nothing that others wait for. (A lane makes progress while others of its
-// warp spin since compute capability 7.0; 7.5 is the least we run on.)
+// No thread waits forever. A thread that meets a claimed entry with its own tag reads it again until the key is there:
+// between claim and key the winner does nothing else. A thread that needs the row of a keyed entry waits only after its
+// own search is done and its own rows are published, so that waiting threads hold nothing that others wait for. (A lane
+// makes progress while others of its warp spin since compute capability 7.0; we require 7.5.)
 //
-// One key gets one entry: all searches for it visit the same entries in the same order and stop at the first that is
-// empty, or claimed for a key they cannot know yet. A entry once claimed keeps its key, so none can pass the entry the
-// first one claimed.
+// A key gets one entry: all searches for it visit the same entries in the same order and stop at the first that is
+// empty, or claimed for a key that is not known yet. A claimed entry keeps its key, so no search passes the entry that
+// the first one claimed.
 #pragma once
 
 #include "ops/embedding/hash_index.h"
@@ -26,9 +25,9 @@ namespace hctr::ops {
 
 inline constexpr uint32_t kPending = 0xffffffffu, kNoRowYet = 0xfffffffeu;  // no rows: fewer than 2^31 fit
 
-/// The order in which entries are visited: the four of a line (64 bytes), its two halves one after the other (32 bytes
-/// are what memory moves at least), then another line. Where in a line it begins depends on the key, and so does the
-/// step between lines, so that full stretches do not grow together.
+/// The order in which entries are visited: the four of a line (64 bytes), one half after the other (memory moves at
+/// least 32 bytes), then another line. The first entry in a line and the step between lines depend on the key, so that
+/// full regions do not cluster.
 class ProbeOrder {
  public:
   static constexpr int kLine = 4;
@@ -50,8 +49,8 @@ class ProbeOrder {
 /// Where a search ended.
 struct IndexSearch {
   IndexEntry* entry = nullptr;  ///< null: every entry belongs to another key
-  uint32_t row = 0;             ///< kNoRowYet: look at the entry again later
-  bool claimed = false;         ///< the entry is new, keyed, and this searcher's to give a row
+  uint32_t row = 0;             ///< kNoRowYet: read the entry again later
+  bool claimed = false;         ///< the entry is new and keyed, and this search must assign its row
 };
 
 HCTR_HD inline uint32_t row_in(uint64_t meta) { return static_cast<uint32_t>(meta); }
@@ -121,8 +120,8 @@ HCTR_HD bool find_row_in_line(const IndexEntry* entries, const ProbeOrder& order
   return false;
 }
 
-/// The row of (key, slot) if it was handed out by the time `last_row` was, else 0. SideStream insertions: a entry
-/// without a row, or with a newer one, is as good as another key's.
+/// The row of (key, slot) if it was handed out by the time `last_row` was, else 0. May run concurrently with
+/// insertions: an entry without a row, or with a newer one, counts as that of another key.
 template <class Access, AtOnce kAtOnce>
 HCTR_HD uint32_t find_row(const IndexEntry* entries, uint64_t mask, uint32_t last_row, int64_t key, int32_t slot) {
   uint32_t row = 0;
@@ -134,13 +133,13 @@ HCTR_HD uint32_t find_row(const IndexEntry* entries, uint64_t mask, uint32_t las
   return row;
 }
 
-/// Gives a entry that this searcher claimed its row, for all to see.
+/// Publishes the row of an entry that this search claimed.
 template <class Access>
 HCTR_HD void publish_row(IndexEntry& entry, int64_t key, int32_t slot, uint32_t row) {
   Access::store(entry, key, HashIndex::tag(slot) | row);
 }
 
-/// The row of a entry that somebody else claimed, once it is there.
+/// Waits for the row of an entry that another thread claimed.
 template <class Access>
 HCTR_HD uint32_t wait_for_row(const IndexEntry& entry) {
   uint32_t row = kNoRowYet;
@@ -148,7 +147,7 @@ HCTR_HD uint32_t wait_for_row(const IndexEntry& entry) {
   return row;
 }
 
-/// Enters (key, slot) with its row into a table that lacks it, beside others who do the same with other keys.
+/// Inserts (key, slot) with its row into a table that lacks it. Other threads may insert other keys concurrently.
 template <class Access>
 HCTR_HD void enter(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot, uint32_t row) {
   const uint64_t meta = HashIndex::tag(slot) | row;

@@ -1,4 +1,4 @@
-// The places of marked rows come from a running sum by CUB; else a thread for each row or key.
+// The positions of marked rows are a prefix sum by CUB; other kernels use one thread for each row or key.
 #include <cub/device/device_scan.cuh>
 
 #include "device/copy.h"
@@ -15,7 +15,7 @@ using hctr::cuda::thread_index;
 
 size_t padded(int64_t words) { return (static_cast<size_t>(words) * sizeof(int32_t) + 255) / 256 * 256; }
 
-/// sums[row] = the marks of the rows before it.
+/// Exclusive prefix sum of the marks.
 void sum_up(void* temporary, size_t& bytes, const int32_t* marks, int32_t* sums, int64_t count, cudaStream_t stream) {
   HCTR_CHECK(cub::DeviceScan::ExclusiveSum(temporary, bytes, marks, sums, static_cast<int>(count), stream));
 }

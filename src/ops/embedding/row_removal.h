@@ -1,8 +1,8 @@
-// Rows of a table that leave, and how the others close up, so that rows stay numbered 1, 2, ... without gaps.
+// Removal of rows from a table, and compaction of the others, so that rows stay numbered 1, 2, ... without gaps.
 //
-// Between steps: nothing else may use the table. The host runs these one after the other and waits for their counts;
-// they are never part of a recorded step. Which rows leave is decided by what is known of them, not by their numbers,
-// which differ from device to device.
+// Only between steps, when nothing else uses the table. The host runs these one after the other and waits for their
+// counts; they are never part of a recorded step. The choice of rows depends on keys and access statistics, not on row
+// numbers, which differ between devices.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace hctr::ops {
 
 enum class Fate : uint8_t { open, stays, leaves };
 
-/// The order in which rows leave: the lowest (score, slot, key) first. No two rows have one rank.
+/// The order in which rows are removed: the lowest (score, slot, key) first. Ranks are distinct.
 struct RowRanks {
   struct Rank {
     uint64_t high, low;
@@ -23,8 +23,8 @@ struct RowRanks {
   };
   const int64_t* keys = nullptr;
   const int32_t* slots = nullptr;    // null: rows belong to keys alone
-  const uint32_t* scores = nullptr;  // null: all alike
-  bool highest_first = false;        // the other way round
+  const uint32_t* scores = nullptr;  // null: all equal
+  bool highest_first = false;        // reverses the order
 
   HCTR_HD Rank of(int64_t row) const {
     const uint64_t score = scores ? scores[row] : 0, slot = slots ? static_cast<uint32_t>(slots[row]) : 0;
@@ -40,7 +40,7 @@ struct RowMoves {
   int64_t count = 0, rows = 0;
 };
 
-/// What removal works in: pieces of one block of removal_bytes(device, rows) bytes, aligned to 256.
+/// Scratch memory of a removal: parts of one allocation of removal_bytes(device, rows) bytes, aligned to 256.
 struct RemovalMemory {
   RemovalMemory(std::byte* block, int64_t rows);
   static constexpr int64_t kCounters = 256;
@@ -55,23 +55,23 @@ namespace cuda {
 size_t removal_temporary_bytes(int64_t rows);
 }
 
-/// The fate of every row that stands in `rows`, but row 0: it stays.
+/// Rows listed in `rows`, except row 0, stay.
 HCTR_OP(void rows_stay(Context&, const int32_t* rows, int64_t count, Fate* fates))
 /// Of rows first to last: those whose value is below `bound` leave.
 HCTR_OP(void rows_below_leave(Context&, const uint32_t* values, uint32_t bound, int64_t first, int64_t last,
                               Fate* fates))
-/// Of rows first to last whose fate is open, the `number` with the lowest ranks leave; so many there must be.
+/// Of rows first to last whose fate is open, the `number` with the lowest ranks leave. There must be so many.
 HCTR_OP(void lowest_rows_leave(Context&, RowRanks, int64_t first, int64_t last, int64_t number, const RemovalMemory&))
 /// How many of rows 1 to `rows` have this fate.
 HCTR_OP(void count_fates(Context&, Fate, int64_t rows, const RemovalMemory&, int64_t& count))
 
-/// How the table closes up: places of rows that leave, the lower ones, are taken by the rows that stay behind the new
-/// end. Each row moves once at most. `moves` points into `memory`.
+/// Plans the compaction: rows that stay but lie beyond the new end move to the positions of removed rows before it.
+/// Each row moves at most once. `moves` points into `memory`.
 HCTR_OP(void plan_moves(Context&, int64_t rows, const RemovalMemory& memory, RowMoves& moves))
-/// Carries it out on one array with `bytes` bytes per row.
+/// Moves the rows of one array with `bytes` bytes per row.
 HCTR_OP(void move_rows(Context&, RowMoves, void* column, int64_t bytes))
-/// rows[i] becomes the new number of that row; of a row that left, `instead`, and then *replaced grows by one (null:
-/// not counted).
+/// Replaces rows[i] by the new number of that row; by `instead` if the row was removed, which increments *replaced
+/// (null: not counted).
 HCTR_OP(void follow_moves(Context&, RowMoves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead,
                           uint64_t* replaced))
 
