@@ -24,8 +24,7 @@ Json show_bins(const char* title, const std::vector<AccessStatsSummary::Bin>& bi
 
 Json show_access_stats(const AccessStatsHead& head, const AccessStatsSummary& summary) {
   Json json(Json::Object{{"steps", head.steps}, {"rows", head.rows}});
-  std::printf("  access statistics of %lld training steps
-", static_cast<long long>(head.steps));
+  std::printf("  access statistics of %lld training steps\n", static_cast<long long>(head.steps));
   if (head.occurrences) {
     const double mean =
         static_cast<double>(summary.occurrences()) / static_cast<double>(std::max<int64_t>(1, summary.rows()));
