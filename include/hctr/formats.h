@@ -69,8 +69,8 @@ inline std::string sparse_model_name(const std::string& prefix, int64_t embeddin
 //
 //   file = head RowAccess[rows]; where the table notes of its rows when their keys came last, or how often. Sorted by
 //   (slot, key), as this program writes the model file. head = {"schema": 1, "steps": n, "rows": n, "marks":
-//   ["last_seen", "occurrences"]} as a line of kAccessStatsHeadBytes, filled up with spaces. "steps": training steps that the
-//   statistics have counted; "marks": which of the two there are, the other one is 0
+//   ["last_seen", "occurrences"]} as a line of kAccessStatsHeadBytes, filled up with spaces. "steps": training steps
+//   that the statistics have counted; "marks": which of the two there are, the other one is 0
 
 struct RowAccess {
   int64_t key = 0;

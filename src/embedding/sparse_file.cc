@@ -332,7 +332,8 @@ Loaded load_rows(const fs::path& path, Table& table, int key_bytes, const Log& l
 template <class Table>
 bool load_sparse(const fs::path& path, Table& table, int key_bytes, bool with_access_stats, const Log& log) {
   const Loaded loaded = load_rows(path, table, key_bytes, log);
-  if (with_access_stats && table.spec().policy.keeps_access_stats()) load_access_stats(access_stats_path(path), table, loaded.rows);
+  if (with_access_stats && table.spec().policy.keeps_access_stats())
+    load_access_stats(access_stats_path(path), table, loaded.rows);
   return loaded.wide_keys;
 }
 

@@ -64,7 +64,8 @@ void save_sparse(const std::filesystem::path&, Table&, int key_bytes);
 /// Errors: its own; Error(data) when a key stands there twice. Every rank of an Embedding reads the file and keeps its
 /// own rows. Returns whether a key of the file does not fit 4 bytes.
 template <class Table>
-bool load_sparse(const std::filesystem::path&, Table&, int key_bytes, bool with_access_stats, const Log& = Log::silent());
+bool load_sparse(const std::filesystem::path&, Table&, int key_bytes, bool with_access_stats,
+                 const Log& = Log::silent());
 /// Whether marks stand beside the file.
 bool has_access_stats(const std::filesystem::path&);
 template <class Table>

@@ -14,7 +14,6 @@
 #include "embedding/table_summary.h"
 #include "hot_keys.h"
 #include "key_counts.h"
-#include "access_stats_report.h"
 #include "train/load_config.h"
 
 namespace hctr {

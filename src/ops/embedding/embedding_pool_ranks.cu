@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class T, class Stored, int Width>
 __global__ void __launch_bounds__(kThreads)
     pool_shards_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,
-                      SampleShards shards, int lanes) {
+                       SampleShards shards, int lanes) {
   constexpr int kAtOnce = Pace<Stored>::kAtOnce;
   if (!shards.memory.writable()) return;
   const Group group(lanes);
@@ -27,8 +27,8 @@ __global__ void __launch_bounds__(kThreads)
              of_column = (samples + kAtOnce - 1) / kAtOnce * ranks;
   const int64_t groups = batch.columns * of_column;
   for (int64_t i = group.index; i < groups; i += group.count) {
-    const uint32_t column = static_cast<uint32_t>(i) / of_column, of_ranks = static_cast<uint32_t>(i) - column * of_column,
-                   few = of_ranks / ranks;
+    const uint32_t column = static_cast<uint32_t>(i) / of_column,
+                   of_ranks = static_cast<uint32_t>(i) - column * of_column, few = of_ranks / ranks;
     const uint32_t rank = (static_cast<uint32_t>(shards.first) + of_ranks - few * ranks) % ranks;
     const int64_t v_of_rank = column * batch.samples + rank * shards.samples, v0 = v_of_rank + few * kAtOnce;
     T* shard = reinterpret_cast<T*>(shards.shard[rank]) + (shards.targets ? shards.targets[column] : column) * dim;
@@ -52,16 +52,16 @@ void cuda::pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMem
 }
 
 void cuda::pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner,
-                      int64_t dim, SampleShards shards) {
+                       int64_t dim, SampleShards shards) {
   const auto alike = [&](int64_t width, int64_t size) {
     return shards.memory.alignment % static_cast<size_t>(width * size) == 0;
   };
   dispatch_widest(shards.memory.dtype, table, dim, alike, [&]<class T, class Stored, int Width>() {
     const int lanes = lanes_for(dim, Width);
-    hctr::cuda::launch(ctx, "pool_shards",
-                       grid_of(shards.memory, threads_for<Stored>(shards.samples, lanes) * shards.ranks * batch.columns),
-                       pool_shards_kernel<T, Stored, Width>, batch, rows, table.as<const Stored>(), combiner, dim, shards,
-                       lanes);
+    hctr::cuda::launch(
+        ctx, "pool_shards",
+        grid_of(shards.memory, threads_for<Stored>(shards.samples, lanes) * shards.ranks * batch.columns),
+        pool_shards_kernel<T, Stored, Width>, batch, rows, table.as<const Stored>(), combiner, dim, shards, lanes);
   });
 }
 

@@ -69,8 +69,8 @@ struct BagGradients {
 
 /// The rule on elements e, ... of a row.
 template <class Rule, int Width, class Rows, class Scalars>
-__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Fragment<Width>& g, float gradient_scale,
-                      const RowData& data, const Rows& rows, int64_t row, int64_t e) {
+__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Fragment<Width>& g,
+                      float gradient_scale, const RowData& data, const Rows& rows, int64_t row, int64_t e) {
   const int64_t at = row * data.dim + e;
   Fragment<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
 #pragma unroll

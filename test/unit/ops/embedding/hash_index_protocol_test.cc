@@ -16,8 +16,8 @@ using ops::IndexEntry;
 
 /// Both words as one: a meta that did not change while the key was read belongs to that key.
 struct ThreadAccess {
-  static IndexEntry load(const IndexEntry& entry) {
-    auto& entry = const_cast<IndexEntry&>(entry);
+  static IndexEntry load(const IndexEntry& from) {
+    auto& entry = const_cast<IndexEntry&>(from);
     const std::atomic_ref<uint64_t> meta(entry.meta);
     for (;;) {
       const uint64_t before = meta.load(std::memory_order_acquire);

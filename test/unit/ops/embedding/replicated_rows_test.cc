@@ -186,9 +186,9 @@ struct Rows {
   Arena arena;
 };
 
-TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsPart) {
-  // Into rows of seven vectors, where the places of the batch are the fifth, the first and the third; `shift`: elements
-  // that a part begins behind its memory.
+TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsShard) {
+  // Into rows of seven vectors, where the columns of the batch are the fifth, the first and the third; `shift`:
+  // elements that a shard begins after the start of its memory.
   constexpr int64_t kRanks = 4, kEach = kSamples / kRanks, kStride = 7 * kDim;
   const std::vector<int32_t> columns = {4, 0, 2};
   const TestBatch t(GetParam());
@@ -202,16 +202,16 @@ TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsPart) {
       ops::pool(ctx, t.batch, t.rows.data(), rows.memory(), combiner, whole.tensor({kSamples, kSlots, kDim}));
       std::vector<Array<float>> memory;
       std::vector<std::byte*> begin;
-      ops::SampleShards parts{
-          .ranks = kRanks, .samples = kEach, .row_stride = kStride, .columns = listed.data(), .first = first};
+      ops::SampleShards shards{
+          .ranks = kRanks, .samples = kEach, .row_stride = kStride, .targets = listed.data(), .first = first};
       for (int64_t r = 0; r < kRanks; ++r) {
         memory.emplace_back(t.device, std::vector<float>(kEach * kStride + 8, -77));
         begin.push_back(reinterpret_cast<std::byte*>(memory.back().data() + shift));
-        parts.memory.align(reinterpret_cast<uintptr_t>(begin.back()));
+        shards.memory.align(reinterpret_cast<uintptr_t>(begin.back()));
       }
       const Array<std::byte*> addresses(t.device, begin);
       shards.shard = addresses.data();
-      ops::pool_shards(ctx, t.batch, t.rows.data(), rows.memory(), combiner, kDim, parts);
+      ops::pool_shards(ctx, t.batch, t.rows.data(), rows.memory(), combiner, kDim, shards);
       std::vector<std::vector<float>> expected(kRanks, std::vector<float>(kEach * kStride + 8, -77));
       const std::vector<float> all = whole.host();
       for (int64_t r = 0; r < kRanks; ++r)
@@ -227,9 +227,9 @@ TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsPart) {
         EXPECT_EQ(memory[r].host(), expected[r]) << "rank " << r << ", from rank " << first << " on";
 
       const Array<uint32_t> aborted(t.device, std::vector<uint32_t>{1});
-      parts.memory.aborted = aborted.data();
+      shards.memory.aborted = aborted.data();
       const Array<float> elsewhere(t.device, numbers((kRows + 1) * kDim, 9));
-      ops::pool_shards(ctx, t.batch, t.rows.data(), {elsewhere.data(), DType::f32}, combiner, kDim, parts);
+      ops::pool_shards(ctx, t.batch, t.rows.data(), {elsewhere.data(), DType::f32}, combiner, kDim, shards);
       for (size_t r = 0; r < kRanks; ++r) EXPECT_EQ(memory[r].host(), expected[r]) << "written though aborted";
     }
   }
