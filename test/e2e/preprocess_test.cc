@@ -173,7 +173,7 @@ TEST(Preprocess, InputThatIsNotRightIsNamedWithItsPlaceAndARemedy) {
   says(message("user,click\na,1\nb\n", joined(csv, {"user"}), 4),
        "'bad' line 3, at byte 15: expected 2 fields separated by ',', found 1");
   says(message("user,click\na\"b,1\n\"a\"b,1\n", joined(csv, {"user"}), 4),
-       "line 3, at byte 17: column user: a quote inside a field");
+       "line 3, at byte 17: value 1 goes on behind its closing quote: 'b'");
   says(message("user,click\na,\n", joined(csv, {"user"}), 4), "column click: expected a number, found ''");
   says(message(rows, {"--criteo", "bad", "--passes", "1", "--normalize", "minmax"}, 2), "takes --passes 2");
   says(message(rows, {"--criteo", "bad", "--integers"}, 2), "--integers belongs to --format Raw");

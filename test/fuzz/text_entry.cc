@@ -16,10 +16,9 @@ struct Parsed {
   bool failed = false;
 };
 
-Parsed parse(std::string text, const TextFormat& format, const RowMaker& maker, const RecordShape& shape,
+Parsed parse(const std::string& text, const TextFormat& format, const RowMaker& maker, const RecordShape& shape,
              Parsed parsed = {}) {
   const size_t size = text.size();
-  text.append(kTextPadding, '"');
   RecordSplitter splitter(format.grammar);
   RowMajor rows(shape);
   SampleBlock block;

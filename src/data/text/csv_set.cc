@@ -81,12 +81,7 @@ class CsvRowMaker : public RowMaker {
       cell = *rule.fallback;
     }
     if (rule.separator == 0) return add_key(rule, cell, keys);
-    for (;;) {
-      const size_t end = std::min(cell.find(rule.separator), cell.size());
-      if (end > 0 && !add_key(rule, cell.substr(0, end), keys)) return false;
-      if (end == cell.size()) return true;
-      cell.remove_prefix(end + 1);
-    }
+    return for_each_value(cell, rule.separator, [&](std::string_view value) { return add_key(rule, value, keys); });
   }
 
   static bool add_key(const SlotRule& rule, std::string_view value, std::vector<int64_t>& keys) {

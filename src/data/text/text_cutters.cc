@@ -46,7 +46,7 @@ bool StreamCutter::next(Chunk& chunk) {
   chunk.begin = {.record = 0, .offset = at_};
   size_t used = rest_.size();
   for (size_t room = std::max<size_t>(kChunkBytes, 2 * used);; room *= 2) {
-    if (chunk.buffer.size() < room + kTextPadding) chunk.buffer.resize(room + kTextPadding);
+    if (chunk.buffer.size() < room) chunk.buffer.resize(room);
     if (!rest_.empty()) std::copy(rest_.begin(), rest_.end(), chunk.buffer.begin());
     rest_.clear();
     const size_t got = stream_->read(chunk.buffer.data() + used, room - used);

@@ -14,11 +14,20 @@ uint64_t repeated(char c) { return kOnes * static_cast<uint8_t>(c); }
 /// The high bit of each zero byte.
 uint64_t zero_bytes(uint64_t word) { return ~(((word & ~kHighs) + ~kHighs) | word | ~kHighs); }
 
+/// Eight bytes of the text at `p`, less than `end`; zeros behind its end.
+uint64_t load_word(const char* p, const char* end) {
+  uint64_t word = 0;
+  if (end - p >= static_cast<ptrdiff_t>(sizeof word)) [[likely]]
+    std::memcpy(&word, p, sizeof word);
+  else
+    std::memcpy(&word, p, static_cast<size_t>(end - p));
+  return word;
+}
+
 /// The first delimiter or line end; `end` when there is none. Eight bytes at a time.
 const char* find_break(const char* p, const char* end, uint64_t delimiters, uint64_t newlines) {
   for (; p < end; p += 8) {
-    uint64_t word;
-    std::memcpy(&word, p, sizeof word);
+    const uint64_t word = load_word(p, end);
     if (const uint64_t hits = zero_bytes(word ^ delimiters) | zero_bytes(word ^ newlines)) {
       const char* hit = p + std::countr_zero(hits) / 8;
       return hit < end ? hit : end;
@@ -87,8 +96,7 @@ const char* RecordSplitter::split(const char* p, const char* end) {
     }
     uint64_t breaks = 0;
     if (word_at < end) {
-      uint64_t word;
-      std::memcpy(&word, word_at, sizeof word);
+      const uint64_t word = load_word(word_at, end);
       breaks = zero_bytes(word ^ delimiters) | zero_bytes(word ^ newlines);
     }
     bool quote_next = false;

@@ -27,7 +27,7 @@ class RowMaker {
   virtual ~RowMaker() = default;
   /// Cells of every record.
   virtual size_t columns() const = 0;
-  /// `cells`: as many as columns(). Behind each view kTextPadding bytes may be read. Returns what is wrong: "column
+  /// `cells`: as many as columns(). Returns what is wrong: "column
   /// 'price': expected …"; empty when nothing is.
   virtual std::string make(Cells cells, const RowMajor::Row& row) const = 0;
 };
@@ -43,11 +43,10 @@ struct TextFormat {
 /// something against it.
 std::unique_ptr<SampleSet> open_text_set(const DataSection&, const Source&, const TextFormat&, const Log&);
 
-/// Where the whole records of text[0, size) begin, and the last ends; blank lines are none. Behind the text are
-/// kTextPadding bytes.
+/// Where the whole records of text[0, size) begin, and the last ends; blank lines are none.
 void find_records(const char* text, size_t size, TextGrammar, RecordSplitter&, std::vector<uint32_t>& begins);
 
-/// Parses whole records, text[begin, end), with kTextPadding bytes behind them, into `rows`. Bad ones are left out and
+/// Parses whole records, text[begin, end), into `rows`. Bad ones are left out and
 /// added to `bad`, or an error, as the policy has it; where(offset) names the record at that byte. Errors: Error(data);
 /// always when a quote is never closed.
 void parse_text(const char* text, size_t begin, size_t end, const RowMaker&, std::optional<BadRecordPolicy>,

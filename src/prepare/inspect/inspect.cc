@@ -89,7 +89,6 @@ Chunk record_of(const Chunk& chunk, int64_t i) {
   one.begin = {.record = chunk.begin.record + i, .offset = chunk.begin.offset + begin - chunk.begins.front()};
   one.bytes = end - begin;
   one.buffer.assign(chunk.buffer.begin() + begin, chunk.buffer.begin() + end);
-  one.buffer.resize(one.buffer.size() + kTextPadding);
   one.begins = {0, end - begin};
   return one;
 }

@@ -58,7 +58,7 @@ struct Learned {
 };
 
 /// The first of two passes: what values there are in the training rows.
-ColumnsLearned learn(const PreprocessOptions& options, const TextParser& parser) {
+ColumnsLearned learn(const PreprocessOptions& options, const TableParser& parser) {
   const auto slots = static_cast<size_t>(options.slots());
   PerThread<std::vector<CodeCounts>> tables;
   TextSource source(options.inputs, options.table.header);
@@ -115,7 +115,7 @@ struct Encoding {
   ParsedRows rows;
 };
 
-Encoded encode(Encoding& item, const PreprocessOptions& options, const TextParser& parser, const RowEncoder& encoder,
+Encoded encode(Encoding& item, const PreprocessOptions& options, const TableParser& parser, const RowEncoder& encoder,
                bool all_eval) {
   Encoded done;
   ParsedRows& rows = item.rows;
@@ -228,7 +228,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
     options.holdout.train_rows =
         rows - static_cast<int64_t>(std::llround(static_cast<double>(rows) * options.holdout.share));
   }
-  const TextParser parser(options.table, options.bad_rows, static_cast<uint64_t>(options.modulo));
+  const TableParser parser(options.table, options.bad_rows, static_cast<uint64_t>(options.modulo));
   PreprocessSummary summary;
   if (options.passes == 2) {
     summary.learned = learn(options, parser);

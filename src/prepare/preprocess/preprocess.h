@@ -12,7 +12,7 @@
 #include "data/norm/norm_set.h"
 #include "prepare/preprocess/dense_statistics.h"
 #include "prepare/preprocess/holdout.h"
-#include "prepare/preprocess/text_parser.h"
+#include "prepare/preprocess/table_parser.h"
 #include "prepare/preprocess/vocabulary.h"
 #include "prepare/write/norm_writer.h"
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "config/problems.h"
 #include "data/text/criteo_rows.h"
+#include "data/text/text_grammar.h"
 
 namespace hctr {
 namespace {
@@ -52,7 +53,10 @@ TextTable criteo_table() {
 
 TextTable named_table(std::string_view names, char separator, const TextRoles& roles) {
   TextTable table{.separator = separator, .quotes = true, .header = {}, .columns = {}};
-  const std::vector<std::string> all = csv_fields(names, separator);
+  RecordSplitter splitter({separator, '"'});
+  splitter.split(names.data(), names.data() + names.size());
+  if (!splitter.problem().empty()) throw Error(Kind::usage, cat("the names of the columns: ", splitter.problem()));
+  const std::vector<std::string> all(splitter.cells().begin(), splitter.cells().end());
   for (const std::string& name : all) {
     if (std::count(all.begin(), all.end(), name) > 1)
       throw Error(Kind::usage, cat("two columns have the name \"", name, "\""));
@@ -81,23 +85,6 @@ TextTable named_table(std::string_view names, char separator, const TextRoles& r
   if (roles.labels.empty())
     throw Error(Kind::usage, cat("--label is needed: which of ", one_of(all), " is the label?"));
   return table;
-}
-
-std::vector<std::string> csv_fields(std::string_view line, char separator) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (c == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"')
-      fields.back() += line[++i];
-    else if (c == '"')
-      quoted = !quoted;
-    else if (c == separator && !quoted)
-      fields.emplace_back();
-    else
-      fields.back() += c;
-  }
-  return fields;
 }
 
 }  // namespace hctr

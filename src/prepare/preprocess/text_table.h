@@ -51,11 +51,8 @@ struct TextRoles {
 };
 
 /// A table with the columns that `names` names, one after another. Lists stand behind the other categories.
-/// Errors: Error(usage) for a role of a column that is not there (with the nearest one), or of one that has a role
-/// already.
+/// Errors: Error(usage) for names that are no line of CSV, for a role of a column that is not there (with the nearest
+/// one), or of one that has a role already.
 TextTable named_table(std::string_view names, char separator, const TextRoles&);
-
-/// The fields of a line of CSV.
-std::vector<std::string> csv_fields(std::string_view line, char separator);
 
 }  // namespace hctr

@@ -64,13 +64,13 @@ TEST(TextGrammar, SplitsAndCutsAsAPlainStateMachineDoes) {
     const size_t length = (draw = mix64(draw)) % 40;
     for (size_t i = 0; i < length; ++i) text += "a\"\";;\n\r\"ab"[(draw = mix64(draw)) % 10];
     const size_t size = text.size();
-    std::string padded = text + std::string(kTextPadding, ';');
+    const std::vector<char> exact(text.begin(), text.end());  // the address sanitizer sees a byte read behind it
     RecordSplitter splitter(grammar);
     size_t last_end = 0;
     for (size_t at = 0; at < size;) {
       const Record want = plain_record(text, at, grammar);
-      const char* next = splitter.split(padded.data() + at, padded.data() + size);
-      ASSERT_EQ(next - padded.data(), static_cast<ptrdiff_t>(want.end)) << text;
+      const char* next = splitter.split(exact.data() + at, exact.data() + size);
+      ASSERT_EQ(next - exact.data(), static_cast<ptrdiff_t>(want.end)) << text;
       ASSERT_EQ(splitter.problem().empty(), want.good) << text << " | " << splitter.problem();
       if (want.good) {
         ASSERT_EQ(std::vector<std::string>(splitter.cells().begin(), splitter.cells().end()), want.cells) << text;
@@ -100,9 +100,8 @@ TEST(TextGrammar, ACutAtAnyByteIsWhereARecordOfTheWholeTextStarts) {
 TEST(TextGrammar, ManyCellsAndLongOnes) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += std::string(static_cast<size_t>(i % 37), 'x') + (i < 999 ? "\t" : "\n");
-  text += std::string(kTextPadding, '\t');
   RecordSplitter splitter({'\t', 0});
-  splitter.split(text.data(), text.data() + text.size() - kTextPadding);
+  splitter.split(text.data(), text.data() + text.size());
   ASSERT_EQ(splitter.cells().size(), 1000u);
   for (size_t i = 0; i < 1000; ++i) EXPECT_EQ(splitter.cells()[i], std::string(i % 37, 'x'));
 }

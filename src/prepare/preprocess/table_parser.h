@@ -1,7 +1,10 @@
-// Blocks of text to columns of values: one pass over the bytes, each field read as what its column is.
+// Parses blocks of text into columns of values.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/key_space.h"
@@ -30,10 +33,10 @@ struct ParsedRows {
   std::vector<double> split;  ///< [rows], where the table has such a column
 };
 
-class TextParser {
+class TableParser {
  public:
   /// `modulo`, where above 0: a code becomes 2 + (code - 2) mod modulo.
-  TextParser(TextTable, const BadRows&, uint64_t modulo = 0);
+  TableParser(TextTable, const BadRows&, uint64_t modulo = 0);
 
   const TextTable& table() const { return table_; }
   /// Fills `rows`, whose memory is used again. Errors: Error(data) naming file, line, byte, column and value of a row
@@ -41,8 +44,7 @@ class TextParser {
   void parse(const TextBlock&, ParsedRows& rows) const;
 
  private:
-  const char* parse_line(const char* p, ParsedRows& rows) const;
-  std::string what_is_wrong(std::string_view line) const;
+  std::string parse_row(std::span<const std::string_view> cells, ParsedRows& rows) const;
   uint64_t limited(uint64_t code) const { return modulo_ == 0 ? code : kFirstValue + (code - kFirstValue) % modulo_; }
 
   TextTable table_;

@@ -1,4 +1,4 @@
-#include "prepare/preprocess/text_parser.h"
+#include "prepare/preprocess/table_parser.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -15,11 +15,11 @@ namespace {
 
 ParsedRows parsed(const TextTable& table, const std::string& text, const BadRows& bad_rows = {}) {
   ParsedRows rows;
-  TextParser(table, bad_rows).parse({.text = text, .file = "f", .first_line = 1, .first_row = 0}, rows);
+  TableParser(table, bad_rows).parse({.text = text, .file = "f", .first_line = 1, .first_row = 0}, rows);
   return rows;
 }
 
-TEST(TextParser, ReadsFieldsByTheKindOfTheirColumn) {
+TEST(TableParser, ReadsFieldsByTheKindOfTheirColumn) {
   const TextTable table = named_table(
       "a,b,c,d,y", ',', {.labels = {"y"}, .numbers = {"b"}, .categories = {"a"}, .lists = {"d"}, .split = "c"});
   const ParsedRows rows = parsed(table, "x,1.5,7,p|q,1\r\n\n,,8,,0\n\"u,\"\"v\",-3e2,9,\"p\",0.25\n");
@@ -37,7 +37,7 @@ TEST(TextParser, ReadsFieldsByTheKindOfTheirColumn) {
   EXPECT_EQ(rows.index[2], 2) << "blank lines are no rows";
 }
 
-TEST(TextParser, HexadecimalDigitsOfAnyLengthUpToEight) {
+TEST(TableParser, HexadecimalDigitsOfAnyLengthUpToEight) {
   TextTable table;
   table.columns = {{"y", ColumnKind::click, 0}, {"c", ColumnKind::hex, 0}};
   const ParsedRows rows = parsed(table, "0\tfFfFfFfF\n1\t0\n1\t\n0\t00000a\n");
@@ -46,7 +46,7 @@ TEST(TextParser, HexadecimalDigitsOfAnyLengthUpToEight) {
   EXPECT_EQ(parsed(table, "0\t123456789\n1\t1\n", {.skip = true}).bad.count, 1);
 }
 
-TEST(TextParser, ABadRowLeavesNothingBehind) {
+TEST(TableParser, ABadRowLeavesNothingBehind) {
   const TextTable table = named_table("l,y", ',', {.labels = {"y"}, .lists = {"l"}});
   const ParsedRows rows = parsed(table, "a|b,1\nc|d,x\ne,0\nf|g|h,y\n", {.skip = true});
   EXPECT_EQ(rows.bad.count, 2);

@@ -1,0 +1,183 @@
+#include "prepare/preprocess/table_parser.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/error.h"
+#include "data/text/text_grammar.h"
+#include "data/text_values.h"
+
+namespace hctr {
+namespace {
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+
+/// A number that is all of `text`; NaN for nothing; false for anything else, infinities among it.
+bool whole_number(std::string_view text, double& value) {
+  value = kNothing;
+  if (text.empty()) return true;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && !std::isinf(value);
+}
+
+bool read_dense(std::string_view cell, double& value) {
+  const bool negative = cell.starts_with('-');
+  int64_t whole = 0;
+  size_t at = negative;
+  for (; at < cell.size() && cell[at] >= '0' && cell[at] <= '9' && at < 18; ++at) whole = whole * 10 + (cell[at] - '0');
+  if (at > negative && at == cell.size()) {
+    value = static_cast<double>(negative ? -whole : whole);
+    return true;
+  }
+  return whole_number(cell, value);
+}
+
+bool read_hex_code(std::string_view cell, uint64_t& code) {
+  code = kMissing;
+  if (cell.empty()) return true;
+  if (cell.size() == 8) {
+    const int64_t value = eight_hex_digits(cell.data());
+    code = kFirstValue + static_cast<uint64_t>(value);
+    return value >= 0;
+  }
+  if (cell.size() > 8) return false;
+  uint64_t value = 0;
+  if (!read_hex(cell, value)) return false;
+  code = kFirstValue + value;
+  return true;
+}
+
+/// What cells of this kind hold, for messages.
+const char* expected_of(ColumnKind kind) {
+  switch (kind) {
+    case ColumnKind::click:
+      return "0 or 1";
+    case ColumnKind::label:
+    case ColumnKind::split:
+      return "a number";
+    case ColumnKind::number:
+      return "a number or nothing";
+    default:
+      return "up to 8 hexadecimal digits or nothing";
+  }
+}
+
+}  // namespace
+
+uint64_t text_code(std::string_view text, size_t category) {
+  const uint64_t code = text_hash(text, slot_seed(0, static_cast<int64_t>(category)));
+  return code < kFirstValue ? code + kFirstValue : code;
+}
+
+TableParser::TableParser(TextTable table, const BadRows& bad_rows, uint64_t modulo)
+    : table_(std::move(table)),
+      bad_rows_(bad_rows),
+      modulo_(modulo),
+      labels_(table_.labels().size()),
+      numbers_(table_.numbers().size()),
+      categories_(table_.categories().size()) {
+  for (const TextColumn& column : table_.columns) splits_ |= column.kind == ColumnKind::split;
+}
+
+/// Reads the cells of a line into row `rows.rows`; returns what is wrong with them, or nothing.
+std::string TableParser::parse_row(std::span<const std::string_view> cells, ParsedRows& rows) const {
+  if (cells.size() != table_.columns.size())
+    return cat("expected ", table_.columns.size(), " fields separated by ",
+               table_.separator == '\t' ? "tabs" : cat("'", table_.separator, "'"), ", found ", cells.size());
+  const size_t row = rows.rows;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const TextColumn& column = table_.columns[i];
+    const std::string_view cell = cells[i];
+    bool good = true;
+    switch (column.kind) {
+      case ColumnKind::number:
+        good = read_dense(cell, rows.numbers[column.place][row]);
+        break;
+      case ColumnKind::hex: {
+        uint64_t code = 0;
+        good = read_hex_code(cell, code);
+        rows.categories[column.place].codes[row] = code < kFirstValue ? code : limited(code);
+        break;
+      }
+      case ColumnKind::text:
+        rows.categories[column.place].codes[row] = cell.empty() ? kMissing : limited(text_code(cell, column.place));
+        break;
+      case ColumnKind::list: {
+        ParsedRows::Category& list = rows.categories[column.place];
+        list.codes.resize(row == 0 ? 0 : list.ends[row - 1]);
+        for_each_value(cell, table_.list_separator, [&](std::string_view value) {
+          list.codes.push_back(limited(text_code(value, column.place)));
+          return true;
+        });
+        list.ends[row] = static_cast<uint32_t>(list.codes.size());
+        break;
+      }
+      case ColumnKind::click:
+        good = cell == "0" || cell == "1";
+        rows.labels[column.place][row] = cell == "1" ? 1.0f : 0.0f;
+        break;
+      case ColumnKind::label: {
+        double value = 0;
+        good = read_dense(cell, value) && !std::isnan(value);
+        rows.labels[column.place][row] = static_cast<float>(value);
+        break;
+      }
+      case ColumnKind::split:
+        good = read_dense(cell, rows.split[row]) && !std::isnan(rows.split[row]);
+        break;
+      case ColumnKind::skip:
+        break;
+    }
+    if (!good)
+      return cat("column ", column.name, ": expected ", expected_of(column.kind), ", found '", cell.substr(0, 40), "'");
+  }
+  return "";
+}
+
+void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
+  const char *p = block.text.data(), *end = p + block.text.size();
+  const auto most = static_cast<size_t>(std::count(p, end, '\n'));
+  rows.rows = 0;
+  rows.bad = {};
+  rows.index.resize(most);
+  rows.labels.resize(labels_);
+  rows.numbers.resize(numbers_);
+  rows.categories.resize(categories_);
+  for (auto& column : rows.labels) column.resize(most);
+  for (auto& column : rows.numbers) column.resize(most);
+  for (const TextColumn& column : table_.columns) {
+    if (column.kind == ColumnKind::list) rows.categories[column.place].ends.resize(most);
+    if (column.kind != ColumnKind::hex && column.kind != ColumnKind::text) continue;
+    rows.categories[column.place].codes.resize(most);
+    rows.categories[column.place].ends.clear();
+  }
+  if (splits_) rows.split.resize(most);
+
+  RecordSplitter splitter({table_.separator, table_.quotes ? '"' : '\0'});
+  int64_t index = block.first_row;
+  for (int64_t line = block.first_line; p < end; ++line) {
+    const char* const start = p;
+    const char* stop = end;
+    if (table_.quotes) {  // no quoted value goes on in the next line, which may be in another block
+      const auto* newline = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
+      if (newline) stop = newline + 1;
+    }
+    p = splitter.split(p, stop);
+    if (is_blank(splitter.cells())) continue;
+    const std::string problem = splitter.problem().empty() ? parse_row(splitter.cells(), rows) : splitter.problem();
+    if (problem.empty())
+      rows.index[rows.rows++] = index;
+    else
+      rows.bad.add(bad_rows_, block, line, start, problem);
+    ++index;
+  }
+  for (const TextColumn& column : table_.columns)  // a bad last row may have left values
+    if (column.kind == ColumnKind::list)
+      rows.categories[column.place].codes.resize(rows.rows == 0 ? 0
+                                                                : rows.categories[column.place].ends[rows.rows - 1]);
+}
+
+}  // namespace hctr
