@@ -1,4 +1,4 @@
-// The scores that a model knowing the truth behind generated data would reach, kept beside the evaluation set.
+// The scores of a model that knows the hidden model of generated data, stored next to the evaluation set.
 #pragma once
 
 #include <optional>

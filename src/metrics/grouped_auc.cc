@@ -24,7 +24,7 @@ void GroupedAuc::add(std::span<const float> scores, std::span<const float> label
               groups.size(), " groups for ", labels.size(), " labels");
   for (size_t i = 0; i < scores.size(); ++i) {
     if (std::isnan(scores[i])) not_a_number_ = true;
-    if (!groups[i] || !kept(*groups[i]) || !survives(mix64(~seen_++), sample_halvings_)) continue;
+    if (!groups[i] || !kept(*groups[i]) || !survives(mix64(~samples_added_++), sample_halvings_)) continue;
     samples_.push_back({*groups[i], scores[i], labels[i] > 0.5f});
     while (samples_.size() >= most_) thin();
   }
@@ -56,12 +56,12 @@ void GroupedAuc::halve_samples() {
 
 struct GroupedAuc::Kept {
   int64_t halvings, sample_halvings;
-  uint64_t seen;
+  uint64_t samples_added;
   int64_t not_a_number;
 };
 
 std::string GroupedAuc::state() const {
-  const Kept kept{halvings_, sample_halvings_, seen_, not_a_number_};
+  const Kept kept{halvings_, sample_halvings_, samples_added_, not_a_number_};
   std::string bytes(reinterpret_cast<const char*>(&kept), sizeof kept);
   return bytes.append(reinterpret_cast<const char*>(samples_.data()), samples_.size() * sizeof(Sample));
 }
@@ -82,7 +82,7 @@ void GroupedAuc::merge(std::string_view state) {
   while (halvings_ < other.halvings_) halve_groups();
   while (sample_halvings_ < other.sample_halvings_) halve_samples();
   samples_.insert(samples_.end(), other.samples_.begin(), other.samples_.end());
-  seen_ += header.seen;
+  samples_added_ += header.samples_added;
   not_a_number_ |= header.not_a_number != 0;
   while (samples_.size() >= most_) thin();
 }

@@ -22,8 +22,10 @@ class GroupedAuc {
   /// A label above 0.5 is a positive; a sample without a group is left out. Sizes are equal.
   void add(std::span<const float> scores, std::span<const float> labels,
            std::span<const std::optional<int64_t>> groups);
-  /// Everything kept so far, and adding that of another with the same `most`: as thinned out as the thinner of both.
+  /// The state as bytes.
   std::string state() const;
+  /// Adds the samples of another with the same `most`, from its state(). The result is sampled as sparsely as the
+  /// sparser of both.
   void merge(std::string_view state);
   /// Weighted by the samples of each group; groups without negatives or positives are left out. NaN when that leaves
   /// none, or when a score is NaN. Cost: a sort.
@@ -44,7 +46,7 @@ class GroupedAuc {
   size_t most_;
   std::vector<Sample> samples_;
   int halvings_ = 0, sample_halvings_ = 0;
-  uint64_t seen_ = 0;
+  uint64_t samples_added_ = 0;
   bool not_a_number_ = false;
 };
 

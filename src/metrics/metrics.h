@@ -1,8 +1,9 @@
-// What can be measured of predictions against labels: one table of metrics, each with its word, its better side and its
-// formula.
+// Metrics of predictions against labels. Each is a MetricType with its name, its better direction and its measure; the
+// catalog lists them. docs/add_a_metric.md shows how to add one.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,21 +13,22 @@
 
 namespace hctr {
 
-/// Takes in the samples of one label, batch by batch, in bounded memory. Sums are in double and in the order of the
-/// samples.
+/// Computes a metric of one label from samples that arrive batch by batch, in bounded memory. Sums are in double and in
+/// the order of the samples.
 class Measure {
  public:
   struct Samples {
     std::span<const float> predictions, labels;  ///< of equal size
     std::span<const std::optional<int64_t>>
-        groups{};  ///< as many, where the metric is one of groups; none: in no group
+        groups{};  ///< of equal size, for metrics of groups alone; an empty optional is a sample without a group
   };
   virtual ~Measure() = default;
   virtual void add(const Samples&) = 0;
-  /// NaN where it is not defined, and when a prediction is NaN.
+  /// NaN where the metric is not defined, and where a prediction is NaN.
   virtual double value() = 0;
-  /// Everything taken in so far, and adding that of another measure of the same metric: of samples measured elsewhere.
+  /// The state as bytes, for another rank.
   virtual std::string state() = 0;
+  /// Adds the samples of another measure of the same metric, from its state().
   virtual void merge(std::string_view state) = 0;
 };
 
@@ -36,9 +38,9 @@ struct MetricType {
   std::string name;
   std::vector<std::string> aliases;
   Better better;
-  double largest;                         ///< the largest value it can have
-  std::string text;                       ///< what it is, for the manual
-  bool of_groups;                         ///< whether samples need groups
+  double largest = std::numeric_limits<double>::infinity();  ///< the largest possible value
+  std::string text;                                          ///< for the manual
+  bool of_groups = false;                                    ///< whether samples need groups
   std::unique_ptr<Measure> (*measure)();  ///< null: the mean of the model's own loss, which needs no predictions
 
   /// Whether `value` is `threshold` or better. NaN is not.
@@ -47,7 +49,12 @@ struct MetricType {
   }
 };
 
-/// Every metric, in the order of the manual.
+template <class M>
+std::unique_ptr<Measure> make_measure() {
+  return std::make_unique<M>();
+}
+
+/// All metrics, in the order of the manual.
 const std::vector<MetricType>& metric_types();
 /// By name or alias; null when there is none.
 const MetricType* find_metric_type(const std::string& word);

@@ -63,7 +63,7 @@ void Ranking::merge(std::string_view state) {
   size_t next = 0;
   for (Step step : others) {
     while (next < steps_.size() && steps_[next].high < step.low) append(all, steps_[next++]);
-    // Steps that overlap would join their neighbours on both sides, and those theirs: such a one stands at its middle
+    // Steps that overlap would join their neighbours on both sides, and those theirs: such a one moves to its middle
     // instead.
     if (next < steps_.size() && steps_[next].low <= step.high) {
       const float middle = step.low + (step.high - step.low) / 2;
@@ -93,7 +93,7 @@ void Ranking::fold() {
   if (steps_.size() > most_) coarsen();
 }
 
-/// Joins neighbours while they hold little; leaves at most half as many steps as are allowed. Two steps side by side
+/// Joins neighbours while they hold little; leaves at most half as many steps as are allowed. Two adjacent steps
 /// then hold more than 8 / most of the 2 that all shares sum up to; and steps of shares a of the negatives and c of the
 /// positives misplace at most a c / 2.
 void Ranking::coarsen() {

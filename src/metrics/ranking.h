@@ -1,4 +1,4 @@
-// Scores in order, with how many negatives and positives have each: what AUC and NDCG are read from, in bounded memory.
+// Scores in order, with the numbers of negatives and positives at each: the base of AUC and NDCG, in bounded memory.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace hctr {
 /// Takes samples as they come. Exact, as a sort of all scores would be, up to `most` different scores. Past that,
 /// neighbouring scores count as equal, at most 8 / most of all negatives and positives together in one step, so that
 /// for samples in no particular order the area is within 2 / most of the exact one; in practice much nearer, since
-/// inside a narrow step half of the pairs are in order. Uniting two rankings is exact while both are; a step of the one
-/// that overlaps steps of the other stands at its middle, which misplaces at most 8 / most of the pairs. Memory: at
-/// most 56 most bytes while samples are taken in; 8 bytes a sample up to most / 4 samples.
+/// inside a narrow step half of the pairs are in order. Merging two rankings is exact while both are; a step of the one
+/// that overlaps steps of the other moves to its middle, which misplaces at most 8 / most of the pairs. Memory: at
+/// most 56 most bytes while samples are added; 8 bytes a sample up to most / 4 samples.
 class Ranking {
  public:
   static constexpr size_t kMost = size_t{1} << 22;  // error below 5e-7, 235 MB
@@ -23,8 +23,9 @@ class Ranking {
 
   /// A label above 0.5 is a positive. Sizes are equal.
   void add(std::span<const float> scores, std::span<const float> labels);
-  /// Everything taken in so far, and adding that of another ranking with the same `most`.
+  /// The state as bytes.
   std::string state();
+  /// Adds the samples of another ranking with the same `most`, from its state().
   void merge(std::string_view state);
   int64_t negatives();
   int64_t positives();

@@ -1,0 +1,28 @@
+// Calibration: the mean prediction over the mean label.
+#include <limits>
+
+#include "metrics/sums_measure.h"
+
+namespace hctr {
+namespace {
+
+struct Calibration {
+  double predicted = 0, labels = 0;
+  void add(double p, double y) {
+    predicted += p;
+    labels += y;
+  }
+  double value() const { return labels > 0 ? predicted / labels : std::numeric_limits<double>::quiet_NaN(); }
+};
+
+}  // namespace
+
+MetricType calibration() {
+  return {.name = "Calibration",
+          .aliases = {},
+          .better = MetricType::Better::near_one,
+          .text = "mean prediction over mean label: 1 when as many clicks come as were predicted",
+          .measure = make_measure<SumsMeasure<Calibration>>};
+}
+
+}  // namespace hctr
