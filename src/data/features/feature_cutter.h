@@ -4,11 +4,16 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "data/features/feature_plan.h"
 #include "data/io/byte_stream.h"
 #include "data/sample_set.h"
+#include "data/text/text_grammar.h"
 
 namespace hctr {
 
@@ -73,6 +78,35 @@ class FeatureCutter : public Cutter {
   std::vector<int64_t> ready_;
   int64_t row_, chunk_rows_;
   std::optional<int64_t> most_;
+};
+
+/// Calls visit(line, line number from 1) for each row in a csv group's part of a chunk, until it returns false.
+template <class Visit>
+void for_each_csv_row(const Chunk& chunk, const ChunkPart& part, const Visit& visit) {
+  std::string_view text(reinterpret_cast<const char*>(chunk.buffer.data()) + part.begin, part.end - part.begin);
+  for (int64_t number = part.first + 1; !text.empty(); ++number) {
+    const size_t newline = text.find('\n');
+    std::string_view line = text.substr(0, newline);
+    text.remove_prefix(newline + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.empty() && !visit(line, number)) return;
+  }
+}
+
+/// The cells of a row of a csv group. Errors: `problem` where they are not as many as the group is wide.
+class FeatureCells {
+ public:
+  std::span<const std::string_view> split(const FeatureGroup& group, std::string_view line, std::string& problem) {
+    splitter_.split(line.data(), line.data() + line.size());
+    problem.clear();
+    if (splitter_.cells().size() != group.width)
+      problem = cat("expected ", group.width, " values separated by commas, one for each feature of the chunk, found ",
+                    splitter_.cells().size());
+    return splitter_.cells();
+  }
+
+ private:
+  RecordSplitter splitter_{{.delimiter = ',', .quote = 0}};
 };
 
 }  // namespace hctr

@@ -168,42 +168,35 @@ void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, c
 
 void FeatureParser::parse_csv(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk,
                               const RowSelection& selection, SampleBlock& block) {
-  std::string_view text(reinterpret_cast<const char*>(chunk.buffer.data()) + part.begin, part.end - part.begin);
   size_t span = 0;  // of the selection
-  for (int64_t line_number = part.first + 1, row = 0, at = 0; !text.empty() && row < rows_; ++line_number) {
-    const size_t newline = text.find('\n');
-    std::string_view line = text.substr(0, newline);
-    text.remove_prefix(newline + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty()) continue;
+  int64_t row = 0, at = 0;
+  for_each_csv_row(chunk, part, [&](std::string_view line, int64_t line_number) {
     if (selection.some()) {
       if (selection.spans()[span].end == at) ++span;
-      if (at++ < selection.spans()[span].begin) continue;
+      if (at++ < selection.spans()[span].begin) return true;
     }
     if (const std::string problem = parse_line(group, line, row, rows_, block); !problem.empty())
       mark(row, [&] {
         return cat("'", group.files[part.file].string(), "' line ", line_number, ": ", problem,
                    line_number == 1 ? "; a csv chunk has no line of names" : "");
       });
-    ++row;
-  }
+    return ++row < rows_;
+  });
 }
 
 std::string FeatureParser::parse_line(const FeatureGroup& group, std::string_view line, int64_t row, int64_t rows,
                                       SampleBlock& block) {
-  split_cells(line, cells_);
-  if (cells_.size() != group.width)
-    return cat("expected ", group.width, " values separated by commas, one for each feature of the chunk, found ",
-               cells_.size());
+  std::string problem;
+  const std::span<const std::string_view> cells = cells_.split(group, line, problem);
+  if (!problem.empty()) return problem;
   for (const FeatureField& field : group.fields) {
-    const std::string_view cell = cells_[field.place];
+    const std::string_view cell = cells[field.place];
     int64_t whole = 0;
     double real = 0;
     const bool is_slot = field.to == FeatureField::To::slot;
-    if (std::string problem =
-            is_whole(field.feature.type) ? read_cell(field.feature, cell, whole) : read_cell(field.feature, cell, real);
-        !problem.empty())
-      return problem;
+    problem =
+        is_whole(field.feature.type) ? read_cell(field.feature, cell, whole) : read_cell(field.feature, cell, real);
+    if (!problem.empty()) return problem;
     if (is_slot) {
       if (static_cast<uint64_t>(whole) >= static_cast<uint64_t>(field.limit)) return id_problem(field, whole);
       block.keys[static_cast<size_t>(field.index * rows + row)] = whole + field.more;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/features/feature_plan.h"
+#include "data/features/feature_cutter.h"
 #include "data/sample_set.h"
 
 namespace hctr {
@@ -31,10 +31,10 @@ class FeatureParser : public Parser {
 
   const FeaturePlan& plan_;
   std::optional<BadRecordPolicy> policy_;
-  std::vector<std::byte> bytes_;         // of a binary group
-  std::vector<std::string_view> cells_;  // of a line
-  std::vector<uint8_t> is_bad_;          // [rows]
-  int64_t rows_ = 0;                     // that are parsed
+  std::vector<std::byte> bytes_;  // of a binary group
+  FeatureCells cells_;            // of a line
+  std::vector<uint8_t> is_bad_;   // [rows]
+  int64_t rows_ = 0;              // that are parsed
   int64_t bad_ = 0, first_bad_ = 0;
   std::string problem_;  // of the first
 };

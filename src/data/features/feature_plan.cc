@@ -50,6 +50,33 @@ void measure(FeatureGroup& group) {
   }
 }
 
+/// Adds the mapping's chunks; add_fields(feature, place, fields) adds what becomes of a feature of the specification.
+template <class AddFields>
+void add_groups(const FeatureSpec& spec, FeaturePlan& plan, const AddFields& add_fields) {
+  const FeatureGroup* first_binary = nullptr;
+  const std::vector<FeatureChunk>& chunks = spec.source(plan.mapping).chunks;
+  plan.groups.reserve(chunks.size());
+  for (const FeatureChunk& chunk : chunks) {
+    FeatureGroup group{.kind = chunk.kind, .files = chunk.files, .rows = {}, .fields = {}};
+    for (const size_t feature : chunk.features) {
+      add_fields(feature, group.width, group.fields);
+      group.width += group.binary() ? bytes_of(spec.features[feature].type) : 1;
+    }
+    if (group.fields.empty()) continue;
+    measure(group);
+    plan.groups.push_back(std::move(group));
+    const FeatureGroup& added = plan.groups.back();
+    if (!added.binary()) continue;
+    const int64_t rows = std::accumulate(added.rows.begin(), added.rows.end(), int64_t{0});
+    if (first_binary && rows != *plan.rows)
+      throw Error(Kind::data, cat("the chunks of mapping \"", plan.mapping, "\" differ in length: the one of '",
+                                  first_binary->files[0].string(), "' has ", *plan.rows, " rows, the one of '",
+                                  added.files[0].string(), "' ", rows));
+    first_binary = &added;
+    plan.rows = rows;
+  }
+}
+
 }  // namespace
 
 FeaturePlan plan_features(const DataSection& section, const std::string& mapping) {
@@ -63,28 +90,23 @@ FeaturePlan plan_features(const DataSection& section, const std::string& mapping
                    .slots = section.slots(),
                    .groups = {},
                    .rows = {}};
-  const FeatureGroup* tells = nullptr;
-  const std::vector<FeatureChunk>& chunks = spec.source(mapping).chunks;
-  plan.groups.reserve(chunks.size());
-  for (const FeatureChunk& chunk : chunks) {
-    FeatureGroup group{.kind = chunk.kind, .files = chunk.files, .rows = {}, .fields = {}};
-    for (const size_t feature : chunk.features) {
-      add_fields(spec, use, section.slot_size_array, feature, group.width, group.fields);
-      group.width += group.binary() ? bytes_of(spec.features[feature].type) : 1;
-    }
-    if (group.fields.empty()) continue;
-    measure(group);
-    plan.groups.push_back(std::move(group));
-    const FeatureGroup& added = plan.groups.back();
-    if (!added.binary()) continue;
-    const int64_t rows = std::accumulate(added.rows.begin(), added.rows.end(), int64_t{0});
-    if (tells && rows != *plan.rows)
-      throw Error(Kind::data, cat("the chunks of mapping \"", mapping, "\" differ in length: the one of '",
-                                  tells->files[0].string(), "' has ", *plan.rows, " rows, the one of '",
-                                  added.files[0].string(), "' ", rows));
-    tells = &added;
-    plan.rows = rows;
-  }
+  add_groups(spec, plan, [&](size_t feature, size_t place, std::vector<FeatureField>& fields) {
+    add_fields(spec, use, section.slot_size_array, feature, place, fields);
+  });
+  return plan;
+}
+
+FeaturePlan plan_columns(const FeatureSpec& spec, const std::string& mapping, const std::vector<size_t>& wanted) {
+  FeaturePlan plan{.mapping = mapping, .groups = {}, .rows = {}};
+  add_groups(spec, plan, [&](size_t feature, size_t place, std::vector<FeatureField>& fields) {
+    const auto found = std::find(wanted.begin(), wanted.end(), feature);
+    if (found == wanted.end()) return;
+    FeatureField& field = fields.emplace_back();
+    field.feature = spec.features[feature];
+    field.place = place;
+    field.to = FeatureField::To::column;
+    field.index = found - wanted.begin();
+  });
   return plan;
 }
 

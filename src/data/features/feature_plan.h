@@ -14,11 +14,11 @@ namespace hctr {
 
 /// A column of a chunk, and its place in a sample.
 struct FeatureField {
-  enum class To { label, dense, slot };
+  enum class To { label, dense, slot, column };  ///< column: as it is stored, for FeatureRows
   FeatureColumn feature;
   size_t place = 0;  ///< of a csv chunk: the cell; of a binary one: the offset in the row
   To to = To::slot;
-  int64_t index = 0;                                    ///< of the label, dense value or slot
+  int64_t index = 0;                                    ///< of the label, dense value, slot or column
   int64_t limit = std::numeric_limits<int64_t>::max();  ///< of a slot: ids are below it
   int64_t more = 0;                                     ///< of a slot: added to the ids
 };
@@ -45,5 +45,7 @@ struct FeaturePlan {
 /// does not fit; Error(io) for files that are missing; Error(data) for a size that is no whole number of rows, and
 /// binary chunks of different lengths.
 FeaturePlan plan_features(const DataSection&, const std::string& mapping);
+/// Reads the features `wanted`, indices of the specification's, as columns 0, 1, ... Errors: as above.
+FeaturePlan plan_columns(const FeatureSpec&, const std::string& mapping, const std::vector<size_t>& wanted);
 
 }  // namespace hctr

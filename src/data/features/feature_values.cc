@@ -1,6 +1,5 @@
 #include "data/features/feature_values.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace hctr {
@@ -11,15 +10,6 @@ std::string feature_misfit(const FeatureColumn& feature, double value) {
   if (!std::isnan(value) && (value < least_of(feature.type) || value > most_of(feature.type)))
     return cat("feature ", feature.name, ": ", value, " does not fit its type ", name_of(feature.type));
   return {};
-}
-
-void split_cells(std::string_view line, std::vector<std::string_view>& cells) {
-  cells.clear();
-  for (size_t begin = 0; begin <= line.size();) {
-    const size_t end = std::min(line.find(',', begin), line.size());
-    cells.push_back(line.substr(begin, end - begin));
-    begin = end + 1;
-  }
 }
 
 }  // namespace hctr

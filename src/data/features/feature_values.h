@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include "base/error.h"
 #include "base/half.h"
@@ -18,9 +17,6 @@ namespace hctr {
 
 /// "feature user: 12 is no id below its cardinality of 10", or nothing.
 std::string feature_misfit(const FeatureColumn&, double value);
-
-/// What stands between the commas of a line.
-void split_cells(std::string_view line, std::vector<std::string_view>& cells);
 
 /// The value of a cell: T is int64_t for features whose type is_whole(), else double. Returns what is wrong; empty when
 /// nothing is.

@@ -94,10 +94,9 @@ size_t role(const FeatureSpec& spec, const std::string& name, const std::vector<
   return *found;
 }
 
-/// What the values of one feature were.
-struct Seen {
-  bool bits = true;  // nothing but 0 and 1
-  int64_t most = 0;
+struct ColumnStatistics {
+  bool zeros_and_ones = true;
+  int64_t largest = 0;
 };
 
 }  // namespace
@@ -123,31 +122,32 @@ FeatureSpec describe_features(const DescribeOptions& options) {
   add("train", options.train);
   add("test", options.test);
 
-  std::vector<Seen> seen(spec.features.size());
+  std::vector<ColumnStatistics> statistics(spec.features.size());
   for (const FeatureSource& source : spec.sources) {
     FeatureRows rows(spec, source.name, everything);
     rows.for_each_block(cat("reading ", source.name), [&](const FeatureBlock& block) {
-      for (size_t i = 0; i < seen.size(); ++i) {
+      for (size_t i = 0; i < statistics.size(); ++i) {
         for (const int64_t value : block.columns[i].wholes) {
           if (value < 0)
             throw Error(Kind::data, cat("category ", spec.features[i].name, " of mapping ", source.name, " holds ",
                                         value, "; ids count from 0: preprocess makes them of any values"));
-          seen[i].most = std::max(seen[i].most, value);
+          statistics[i].largest = std::max(statistics[i].largest, value);
         }
-        for (const double value : block.columns[i].reals) seen[i].bits &= value == 0 || value == 1;
+        for (const double value : block.columns[i].reals) statistics[i].zeros_and_ones &= value == 0 || value == 1;
       }
     });
   }
   for (const size_t feature : spec.channel(kNumericalChannel)) spec.features[feature].type = FeatureType::f32;
-  for (size_t i = 0; i < seen.size(); ++i) {
+  for (size_t i = 0; i < statistics.size(); ++i) {
     FeatureColumn& feature = spec.features[i];
     if (is_whole(feature.type)) {
-      feature.cardinality = seen[i].most + 1;
+      feature.cardinality = statistics[i].largest + 1;
       feature.type = type_for_ids(*feature.cardinality);
     } else if (feature.type == FeatureType::f64) {
       const auto labels = spec.channel(kLabelChannel);
-      feature.type = seen[i].bits && std::find(labels.begin(), labels.end(), i) != labels.end() ? FeatureType::boolean
-                                                                                                : FeatureType::f32;
+      feature.type = statistics[i].zeros_and_ones && std::find(labels.begin(), labels.end(), i) != labels.end()
+                         ? FeatureType::boolean
+                         : FeatureType::f32;
     }
   }
   write_text(options.out, to_yaml(spec));
@@ -156,7 +156,9 @@ FeatureSpec describe_features(const DescribeOptions& options) {
 
 FeatureSpec transcode_features(const FeatureSpec& from, const TranscodeOptions& options) {
   const fs::path file = options.folder / "feature_spec.yaml";
-  make_room({file}, options.force);
+  for (const FeatureSource& source : from.sources)
+    FeatureRows(from, source.name, all_features(source));  // opens all files, before an older result is removed
+  remove_older_results({file}, options.force);
   FeatureSpec to = from;
   to.folder = options.folder;
   if (options.half_numerical)

@@ -98,28 +98,32 @@ struct FeatureData : ::testing::Test {
     write_text(folder / "train_1.csv", "10,20,0.5\n11,21,1\n12,22,0\n2654,855,0.25");
     write_text(folder / "test.csv", "1,2,1,0,100\n");
   }
-  std::vector<FeatureBlock> blocks(const FeatureSpec& spec, const std::string& mapping,
-                                   const std::vector<size_t>& wanted, int64_t rows) {
+  FeatureBlock all_rows(const FeatureSpec& spec, const std::string& mapping, const std::vector<size_t>& wanted) {
     FeatureRows source(spec, mapping, wanted);
-    std::vector<FeatureBlock> all;
-    for (FeatureBlock block; source.next(block, rows);) all.push_back(block);
+    FeatureBlock all;
+    all.columns.resize(wanted.size());
+    for (FeatureBlock block; source.next(block); all.rows += block.rows)
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        FeatureValues &to = all.columns[i], &from = block.columns[i];
+        EXPECT_EQ(static_cast<int64_t>(from.wholes.size() + from.reals.size()), block.rows);
+        to.wholes.insert(to.wholes.end(), from.wholes.begin(), from.wholes.end());
+        to.reals.insert(to.reals.end(), from.reals.begin(), from.reals.end());
+      }
     return all;
   }
   std::string problem() {
-    return message_of([&] { blocks(read_feature_spec(folder / "spec.yaml"), "train", {0, 1, 2, 3, 4}, 3); });
+    return message_of([&] { all_rows(read_feature_spec(folder / "spec.yaml"), "train", {0, 1, 2, 3, 4}); });
   }
   Folder folder;
 };
 
 TEST_F(FeatureData, RowsAreGatheredFromAllChunksAndFiles) {
   const FeatureSpec spec = read_feature_spec(folder / "spec.yaml");
-  const auto all = blocks(spec, "train", {4, 3, 1}, 3);
-  ASSERT_EQ(all.size(), 2u);
-  EXPECT_EQ(all[0].rows, 3);
-  EXPECT_EQ(all[0].columns[0].reals, (std::vector<double>{0.5, 1, 0}));
-  EXPECT_EQ(all[0].columns[1].wholes, (std::vector<int64_t>{20, 21, 22}));
-  EXPECT_EQ(all[0].columns[2].wholes, (std::vector<int64_t>{20, 30, 40}));
-  EXPECT_EQ(all[1].columns[2].wholes, (std::vector<int64_t>{-5}));
+  const FeatureBlock all = all_rows(spec, "train", {4, 3, 1});
+  EXPECT_EQ(all.rows, 4);
+  EXPECT_EQ(all.columns[0].reals, (std::vector<double>{0.5, 1, 0, 0.25}));
+  EXPECT_EQ(all.columns[1].wholes, (std::vector<int64_t>{20, 21, 22, 855}));
+  EXPECT_EQ(all.columns[2].wholes, (std::vector<int64_t>{20, 30, 40, -5}));
 }
 
 TEST_F(FeatureData, TranscodedToBinaryTheRowsAreTheSame) {
@@ -128,12 +132,11 @@ TEST_F(FeatureData, TranscodedToBinaryTheRowsAreTheSame) {
   const FeatureSpec binary = read_feature_spec(folder / "binary/feature_spec.yaml");
   EXPECT_EQ(fs::file_size(folder / "binary/train/user_id.bin"), 16u);
   for (const char* mapping : {"train", "test"}) {
-    const auto a = blocks(spec, mapping, {0, 1, 2, 3, 4}, 100), b = blocks(binary, mapping, {0, 1, 2, 3, 4}, 100);
-    ASSERT_EQ(a.size(), 1u);
-    ASSERT_EQ(b.size(), 1u);
+    const FeatureBlock a = all_rows(spec, mapping, {0, 1, 2, 3, 4}), b = all_rows(binary, mapping, {0, 1, 2, 3, 4});
+    EXPECT_EQ(a.rows, mapping == std::string("train") ? 4 : 1);
     for (size_t i = 0; i < 5; ++i) {
-      EXPECT_EQ(a[0].columns[i].wholes, b[0].columns[i].wholes);
-      EXPECT_EQ(a[0].columns[i].reals, b[0].columns[i].reals);
+      EXPECT_EQ(a.columns[i].wholes, b.columns[i].wholes);
+      EXPECT_EQ(a.columns[i].reals, b.columns[i].reals);
     }
   }
   EXPECT_SAYS(message_of([&] { transcode_features(spec, {.folder = folder / "binary"}); }),
@@ -175,13 +178,13 @@ TEST_F(FeatureData, BinaryFilesThatAreCutOffOrHoldIdsTooLargeAreNamed) {
   transcode_features(read_feature_spec(folder / "spec.yaml"), {.folder = folder / "b"});
   const FeatureSpec binary = read_feature_spec(folder / "b/feature_spec.yaml");
   put_bytes(folder / "b/train/user_gender.bin", {std::byte{0}, std::byte{1}, std::byte{7}, std::byte{1}});
-  EXPECT_SAYS(message_of([&] { blocks(binary, "train", {0}, 100); }),
+  EXPECT_SAYS(message_of([&] { all_rows(binary, "train", {0}); }),
               "user_gender.bin' row 3: feature user_gender: 7 is no id below");
   cut_bytes(folder / "b/train/user_id.bin", 1);
-  EXPECT_SAYS(message_of([&] { blocks(binary, "train", {2}, 100); }),
+  EXPECT_SAYS(message_of([&] { all_rows(binary, "train", {2}); }),
               "has 15 bytes, which is no whole number of rows of 4 bytes");
   cut_bytes(folder / "b/train/user_id.bin", 3);
-  EXPECT_SAYS(message_of([&] { blocks(binary, "train", {2, 3}, 100); }), "differ in length");
+  EXPECT_SAYS(message_of([&] { all_rows(binary, "train", {2, 3}); }), "differ in length");
 }
 
 TEST(FeatureTypes, HalvesAndAllWholeTypesSurviveTheWay) {
@@ -200,7 +203,7 @@ TEST(FeatureTypes, HalvesAndAllWholeTypesSurviveTheWay) {
   transcode_features(spec, {.folder = folder / "b"});
   const FeatureSpec binary = read_feature_spec(folder / "b/feature_spec.yaml");
   FeatureBlock block;
-  FeatureRows(binary, "train", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}).next(block, 5);
+  FeatureRows(binary, "train", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}).next(block);
   const int64_t expected[] = {1, -128, 255, -32768, 65535, -2147483648LL, 4294967295LL, -9007199254740993LL};
   for (size_t i = 0; i < 8; ++i) EXPECT_EQ(block.columns[i].wholes, std::vector<int64_t>{expected[i]}) << types[i];
   EXPECT_EQ(block.columns[8].reals, std::vector<double>{-0.333251953125});
