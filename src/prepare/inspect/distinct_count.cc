@@ -21,7 +21,7 @@ void DistinctCount::add(int64_t key) {
 void DistinctCount::merge(DistinctCount& other) {
   for (size_t i = 0; i < registers_.size(); ++i) registers_[i] = std::max(registers_[i], other.registers_[i]);
   if (keys_ && other.keys_)
-    keys_->take(*other.keys_);
+    keys_->merge(*other.keys_);
   else
     keys_.reset();
   if (keys_ && keys_->distinct() > bound_) keys_.reset();

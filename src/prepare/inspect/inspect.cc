@@ -26,7 +26,7 @@ struct Work {
   std::vector<SlotSummary>* slots = nullptr;
 };
 
-struct Looked {
+struct ChunkStatistics {
   size_t file = 0;
   int64_t samples = 0, bad = 0, bytes_done = 0, problem_count = 0;
   std::vector<NumberSummary> labels, dense;
@@ -51,15 +51,15 @@ std::string text_of(const SampleBlock& block, const RecordShape& shape, int64_t 
   return text;
 }
 
-void summarize(const SampleBlock& block, const RecordShape& shape, Looked& looked, std::vector<SlotSummary>& slots,
-               int64_t bound) {
-  looked.labels.resize(static_cast<size_t>(shape.label_dim));
-  looked.dense.resize(static_cast<size_t>(shape.dense_dim));
+void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatistics& statistics,
+               std::vector<SlotSummary>& slots, int64_t bound) {
+  statistics.labels.resize(static_cast<size_t>(shape.label_dim));
+  statistics.dense.resize(static_cast<size_t>(shape.dense_dim));
   for (int64_t row = 0; row < block.rows; ++row) {
     for (int64_t i = 0; i < shape.label_dim; ++i)
-      looked.labels[static_cast<size_t>(i)].add(block.label[static_cast<size_t>(row * shape.label_dim + i)]);
+      statistics.labels[static_cast<size_t>(i)].add(block.label[static_cast<size_t>(row * shape.label_dim + i)]);
     for (int64_t i = 0; i < shape.dense_dim; ++i)
-      looked.dense[static_cast<size_t>(i)].add(block.dense[static_cast<size_t>(row * shape.dense_dim + i)]);
+      statistics.dense[static_cast<size_t>(i)].add(block.dense[static_cast<size_t>(row * shape.dense_dim + i)]);
   }
   while (static_cast<int64_t>(slots.size()) < shape.slots()) slots.emplace_back().distinct = DistinctCount(bound);
   for (int64_t s = 0; s < shape.slots(); ++s) {
@@ -80,9 +80,25 @@ void summarize(const SampleBlock& block, const RecordShape& shape, Looked& looke
   }
 }
 
+<<<<<<< HEAD
 /// Record `i` of a chunk, whose records have been found, as a chunk of its own.
 Chunk record_of(const Chunk& chunk, int64_t i) {
   const uint32_t begin = chunk.begins[static_cast<size_t>(i)], end = chunk.begins[static_cast<size_t>(i) + 1];
+=======
+/// Finds the records of a chunk of text that was parsed; its buffer holds the text.
+void find_record_bounds(TextGrammar grammar, Chunk& chunk) {
+  RecordSplitter splitter(grammar);
+  const auto* const begin = reinterpret_cast<const char*>(chunk.buffer.data());
+  chunk.begins.clear();
+  for (const char *p = begin, *const end = begin + chunk.bytes; p < end; p = splitter.split(p, end))
+    chunk.begins.push_back(static_cast<uint32_t>(p - begin));
+  chunk.records = static_cast<int64_t>(chunk.begins.size());
+  chunk.begins.push_back(static_cast<uint32_t>(chunk.bytes));
+}
+
+/// Record `i` of a chunk as a chunk of its own; nothing where the bounds of records are not known.
+std::optional<Chunk> record_of(const OpenData& data, const Chunk& chunk, int64_t i) {
+>>>>>>> 2a092b4 (data, train, prepare/inspect: no estimate is given as a fact)
   Chunk one;
   one.file = chunk.file;
   one.records = 1;
@@ -93,68 +109,84 @@ Chunk record_of(const Chunk& chunk, int64_t i) {
   return one;
 }
 
-/// Goes through a chunk with something wrong in it once more, record by record.
+/// Parses a chunk with a problem again, record by record, to name each problem.
 void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& judge, const InspectOptions& options,
-                   Looked& looked) {
+                   ChunkStatistics& statistics) {
   SampleBlock block;
   for (int64_t i = 0; i < chunk.records; ++i) {
     Chunk one = record_of(chunk, i);
     const BadRecords bad = data.parse(one, block);
     const std::string problem = bad.count > 0 || block.rows == 0 ? "" : judge(block, 0);  // no row: a blank line
     if (bad.count == 0 && problem.empty()) continue;
+<<<<<<< HEAD
     if (looked.problem_count++ >= options.most_problems) continue;
     const std::string which = !data.counts_records
                                   ? "the record at byte "
                                   : cat("record ", one.begin.record + 1, " of ", data.told.records, ", at byte ");
     looked.problems.push_back(
         bad.count > 0 ? bad.first : cat("'", data.told.path.string(), "': ", which, one.begin.offset, ": ", problem));
+=======
+    if (statistics.problem_count++ >= options.most_problems) continue;
+    const std::string which = data.text
+                                  ? "the record at byte "
+                                  : cat("record ", one->begin.record + 1, data.file.is_estimate ? " of about " : " of ",
+                                        data.file.records, ", at byte ");
+    statistics.problems.push_back(
+        bad.count > 0 ? bad.first : cat("'", data.file.path.string(), "': ", which, one->begin.offset, ": ", problem));
+>>>>>>> 2a092b4 (data, train, prepare/inspect: no estimate is given as a fact)
   }
 }
 
-Looked look(Work& work, const InspectOptions& options, PerThread<std::vector<SlotSummary>>& slots) {
-  Looked looked;
-  looked.file = work.file;
-  looked.bytes_done = work.bytes_done;
+ChunkStatistics inspect_chunk(Work& work, const InspectOptions& options, PerThread<std::vector<SlotSummary>>& slots) {
+  ChunkStatistics statistics;
+  statistics.file = work.file;
+  statistics.bytes_done = work.bytes_done;
   if (!work.problem.empty()) {
-    looked.problems = {work.problem};
-    looked.problem_count = 1;
-    return looked;
+    statistics.problems = {work.problem};
+    statistics.problem_count = 1;
+    return statistics;
   }
   const OpenData& data = *work.data;
   BadRecords bad;
   try {
     bad = data.parse(work.chunk, work.block);
   } catch (const EarlierChunkFailed&) {  // an earlier result has its problem
-    return looked;
-  } catch (const Error& error) {  // a damaged page, say: what is behind it is looked at all the same
-    looked.problems = {error.what()};
-    looked.problem_count = 1;
-    return looked;
+    return statistics;
+  } catch (const Error& error) {  // such as a damaged page: the chunks behind it are read all the same
+    statistics.problems = {error.what()};
+    statistics.problem_count = 1;
+    return statistics;
   }
-  looked.samples = work.block.rows;
-  looked.bad = bad.count;
-  summarize(work.block, data.shape, looked, slots.get(work.slots), options.exact_bound);
+  statistics.samples = work.block.rows;
+  statistics.bad = bad.count;
+  summarize(work.block, data.shape, statistics, slots.get(work.slots), options.exact_bound);
   const SampleJudge judge(data.shape, options);
   int64_t wrong = 0;
   std::string first = bad.first;
   for (int64_t row = 0; row < work.block.rows; ++row)
     if (const std::string problem = judge(work.block, row); !problem.empty() && wrong++ == 0 && first.empty())
-      first = cat("'", data.told.path.string(), "', after record ", work.chunk.begin.record, ": ", problem);
+      first = cat("'", data.file.path.string(), "', after record ", work.chunk.begin.record, ": ", problem);
   if (bad.count + wrong > 0) {
+<<<<<<< HEAD
     if (data.find_records(work.chunk)) {
       name_problems(data, work.chunk, judge, options, looked);
+=======
+    if (data.text) find_record_bounds(*data.text, work.chunk);
+    if (record_of(data, work.chunk, 0)) {
+      name_problems(data, work.chunk, judge, options, statistics);
+>>>>>>> 2a092b4 (data, train, prepare/inspect: no estimate is given as a fact)
     } else {
-      looked.problems = {first};
-      looked.problem_count = bad.count + wrong;
+      statistics.problems = {first};
+      statistics.problem_count = bad.count + wrong;
     }
   }
   if (work.file == 0)
     for (int64_t row = 0; row < std::min(work.block.rows, options.head - work.chunk.begin.record); ++row)
-      looked.head.push_back(text_of(work.block, data.shape, row));
-  return looked;
+      statistics.head.push_back(text_of(work.block, data.shape, row));
+  return statistics;
 }
 
-/// The chunks of all files in turn; a file that cannot be read, or not to its end, gives one item that says why.
+/// The chunks of all files in turn. A file that cannot be read to its end yields one item with the problem.
 class Files {
  public:
   Files(std::vector<InspectedFile>& files, const InspectOptions& options) : files_(files), options_(options) {}
@@ -167,7 +199,7 @@ class Files {
           if (next_ == files_.size()) return false;
           work.file = next_++;
           open_ = std::make_shared<OpenData>(open_data(files_[work.file].path, options_));
-          files_[work.file] = open_->told;
+          files_[work.file] = open_->file;
         }
         work.file = next_ - 1;
         work.data = open_;
@@ -253,30 +285,34 @@ Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& opt
     found.files.push_back({.path = path});
     bytes += bytes_to_read(path, options);
   }
-  std::vector<int64_t> bad(paths.size());
+  std::vector<int64_t> good(paths.size()), bad(paths.size());
   Files files(found.files, options);
   PerThread<std::vector<SlotSummary>> slots;
   Progress progress("reading", "bytes", bytes);
   {
-    OrderedWorkers<Work, Looked> workers(
+    OrderedWorkers<Work, ChunkStatistics> workers(
         options.threads, [&](Work& work) { return files.next(work); },
-        [&](Work& work) { return look(work, options, slots); });
-    while (std::optional<Looked> looked = workers.next()) {
-      found.samples += looked->samples;
-      bad[looked->file] += looked->bad;
-      merge_all(found.labels, looked->labels);
-      merge_all(found.dense, looked->dense);
-      for (std::string& problem : looked->problems)
+        [&](Work& work) { return inspect_chunk(work, options, slots); });
+    while (std::optional<ChunkStatistics> statistics = workers.next()) {
+      found.samples += statistics->samples;
+      bad[statistics->file] += statistics->bad;
+      good[statistics->file] += statistics->samples;
+      merge_all(found.labels, statistics->labels);
+      merge_all(found.dense, statistics->dense);
+      for (std::string& problem : statistics->problems)
         if (static_cast<int64_t>(found.problems.size()) < options.most_problems)
           found.problems.push_back(std::move(problem));
-      found.problem_count += looked->problem_count;
-      for (std::string& line : looked->head)
+      found.problem_count += statistics->problem_count;
+      for (std::string& line : statistics->head)
         if (static_cast<int64_t>(found.head.size()) < options.head) found.head.push_back(std::move(line));
-      progress.update(looked->bytes_done, with_unit_prefix(static_cast<double>(found.samples)) + " samples");
+      progress.update(statistics->bytes_done, with_unit_prefix(static_cast<double>(found.samples)) + " samples");
     }
   }
   progress.finish();
-  for (size_t i = 0; i < bad.size(); ++i) found.files[i].bad_records = bad[i];
+  for (size_t i = 0; i < bad.size(); ++i) {
+    found.files[i].bad_records = bad[i];
+    if (found.files[i].is_estimate) found.files[i].records = good[i] + bad[i];
+  }
   for (auto& mine : slots.all())
     for (size_t s = 0; s < mine.size(); ++s) {
       if (found.slots.size() <= s) found.slots.emplace_back().distinct = DistinctCount(options.exact_bound);

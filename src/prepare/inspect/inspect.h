@@ -32,11 +32,12 @@ struct SlotSummary {
   void merge(SlotSummary& other);
 };
 
-/// A data file, and what its header says where it has one.
+/// A data file and the facts of its header, where it has one.
 struct InspectedFile {
   fs::path path;
   int64_t bytes = 0, records = 0, bad_records = 0;
-  std::string facts{};  ///< "Norm, check sums, 2 labels, ..."
+  bool is_estimate = false;  ///< no header tells `records`: those that were read
+  std::string facts{};       ///< "Norm, check sums, 2 labels, ..."
 };
 
 struct Inspection {
@@ -50,7 +51,7 @@ struct Inspection {
 };
 
 struct InspectOptions {
-  std::optional<DataSection> section;  ///< what records must be like; without, Norm files tell by themselves
+  std::optional<DataSection> section;  ///< the limits of records; Norm and Parquet files need none
   bool binary_labels = false;          ///< a label other than 0 or 1 is a problem
   KeyWidth key_width = KeyWidth::detect;
   int64_t head = 0, most_problems = 20;
@@ -62,10 +63,10 @@ struct InspectOptions {
 /// of read_file_list().
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions&, const Log&);
 
-/// Reads every record of the files. With a section each record's keys are held against the limits of their slots and
-/// slot_size_array, labels and dense values must be finite. What is wrong is gathered, and reading goes on behind it
-/// where that is possible; the result does not depend on the number of threads. Errors: Error(io); Error(usage) for
-/// files that tell too little without a section.
+/// Reads every record of the files. With a section, each record's keys are checked against the limits of their slots
+/// and slot_size_array; labels and dense values must be finite. Problems are collected, and reading continues behind
+/// them where that is possible. The result does not depend on the number of threads. Errors: Error(io); Error(usage)
+/// for files that tell too little without a section.
 Inspection inspect(const std::vector<fs::path>& files, const InspectOptions&);
 
 }  // namespace hctr

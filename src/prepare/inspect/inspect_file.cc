@@ -14,7 +14,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kLoose = 4096;  // keys of a slot that can still be read; limits are judged later, record by record
+constexpr int64_t kLoose = 4096;  // keys of a slot that can still be read; limits are checked later, by record
 
 /// Limits that let a record be read although it breaks those of the section.
 DataSection loose(DataSection section) {
@@ -28,7 +28,7 @@ DataSection loose(DataSection section) {
   return section;
 }
 
-/// What a file itself says, as a section with one sparse input.
+/// The section that a file describes by itself, with one sparse input.
 DataSection section_of(int64_t labels, int64_t dense, int64_t slots) {
   DataSection section;
   section.label.label_dim = labels;
@@ -45,7 +45,7 @@ DataSection section_of(int64_t labels, int64_t dense, int64_t slots) {
 DataSection section_of_metadata(const fs::path& path) {
   const auto metadata = read_parquet_metadata(path.parent_path());
   if (!metadata)
-    throw Error(Kind::usage, cat("there is no ", kParquetMetadata, " beside '", path.string(),
+    throw Error(Kind::usage, cat("there is no ", kParquetMetadata, " in the folder of '", path.string(),
                                  "'; say with --config which of its columns are what"));
   DataSection section =
       section_of(static_cast<int64_t>(metadata->labels.size()), static_cast<int64_t>(metadata->conts.size()),
@@ -75,15 +75,15 @@ std::shared_ptr<SampleSet> open_set(const fs::path& path, const DataSection& sec
 }
 
 OpenData open_norm(const fs::path& path, const DataSection& section, const InspectOptions& options) {
-  // The limits as they stand help to tell the width of keys; records are then read with loose ones.
+  // The limits of the section help to find the width of keys. Records are then read with loose limits.
   const NormInfo strict = read_norm_info(path, norm_demands(section, options.key_width));
   const DataSection wide = loose(section);
   auto info = std::make_shared<NormInfo>(strict);
   info->shape = record_shape(wide);
   info->sizes = NormSizes(info->shape, info->key_bytes);
   OpenData open;
-  open.told = {.path = path, .bytes = info->bytes, .records = info->header.number_of_records};
-  open.told.facts = cat("Norm, ", info->check == Check::sum ? "check sums" : "no check sums", ", label_dim ",
+  open.file = {.path = path, .bytes = info->bytes, .records = info->header.number_of_records};
+  open.file.facts = cat("Norm, ", info->check == Check::sum ? "check sums" : "no check sums", ", label_dim ",
                         info->header.label_dim, ", dense_dim ", info->header.dense_dim, ", slot_num ",
                         info->header.slot_num, ", keys of ", info->key_bytes * 8, " bits");
   open.shape = record_shape(section);
@@ -102,8 +102,13 @@ OpenData open_norm(const fs::path& path, const DataSection& section, const Inspe
 int64_t bytes_to_read(const fs::path& path, const InspectOptions& options) {
   if (!options.section || format_type(options.section->format).files) return stream_bytes(path);
   try {
+<<<<<<< HEAD
     return open_set(path, *options.section, options)->bytes(0);
   } catch (const Error&) {  // opening it again will say what is wrong
+=======
+    return bytes_of_mapping(*options.section, path.string());
+  } catch (const Error&) {  // opening the file reports the problem
+>>>>>>> 2a092b4 (data, train, prepare/inspect: no estimate is given as a fact)
     return 0;
   }
 }
@@ -114,10 +119,22 @@ OpenData open_data(const fs::path& path, const InspectOptions& options) {
                                                  : section_of_header(path);
   if (section.format == kNormFormat) return open_norm(path, section, options);
   OpenData open;
+<<<<<<< HEAD
   open.set = open_set(path, section, options);
   open.told = {.path = path, .bytes = open.set->bytes(0), .records = open.set->samples()};
   open.told.facts = open.set->facts(0);
   if (open.told.facts.empty()) open.told.facts = section.format.name;
+=======
+  open.set = format_type(section.format).open(loose(section), {path.string(), 0}, options.key_width, Log::silent());
+  const bool mapping = section.format == kFeatureFormat;
+  open.file = {.path = path,
+               .bytes = mapping ? bytes_of_mapping(section, path.string()) : ByteFile(path).size(),
+               .records = open.set->samples(),
+               .is_estimate = open.set->samples_estimated()};
+  open.file.facts = section.format == kParquetFormat ? parquet_facts(path)
+                    : mapping                        ? cat(section.format.name, " '", section.feature_spec, "'")
+                                                     : std::string(section.format.name);
+>>>>>>> 2a092b4 (data, train, prepare/inspect: no estimate is given as a fact)
   open.shape = record_shape(section);
   open.cutter = open.set->open(0, {});
   open.parse = [set = open.set](Chunk& chunk, SampleBlock& block) { return set->parser()->parse(chunk, block); };

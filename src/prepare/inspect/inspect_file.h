@@ -1,4 +1,4 @@
-// One data file of any format, open for looking through.
+// One data file of any format, open for inspection.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,16 @@
 namespace hctr {
 
 struct OpenData {
-  InspectedFile told;
+  InspectedFile file;
   std::shared_ptr<SampleSet> set;  ///< of this file alone; null for Norm
   std::unique_ptr<Cutter> cutter;
-  std::function<BadRecords(Chunk&, SampleBlock&)> parse;  ///< any thread; leaves bad records out
+  std::function<BadRecords(Chunk&, SampleBlock&)> parse;  ///< thread-safe; leaves bad records out
   RecordShape shape;
   std::function<bool(Chunk&)> find_records;  ///< as SampleSet has it
   bool counts_records = true;                ///< as SampleSet has it
 };
 
-/// Of what is behind the path, packed as it may be, for progress; 0 where that cannot be told.
+/// Bytes behind the path, compressed or not, for progress; 0 where they are not known.
 int64_t bytes_to_read(const fs::path&, const InspectOptions&);
 
 /// Errors: those of the format for a header that makes no sense.

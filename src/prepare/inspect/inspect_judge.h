@@ -1,4 +1,4 @@
-// Whether one sample is as a Data layer wants it.
+// Checks one sample against the limits of a Data layer.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace hctr {
 class SampleJudge {
  public:
   SampleJudge(const RecordShape&, const InspectOptions&);
-  /// What is wrong with row `row` of a block; empty: nothing. Without a section nothing but numbers that are not finite
-  /// is.
+  /// What is wrong with row `row` of a block; empty where nothing is. Without a section only numbers that are not
+  /// finite are wrong.
   std::string operator()(const SampleBlock&, int64_t row) const;
 
  private:

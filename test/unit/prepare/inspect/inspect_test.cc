@@ -155,6 +155,7 @@ TEST_F(Inspect, EveryRecordOfTextThatIsWrongIsNamed) {
     EXPECT_SAYS(found.problems[3], at("0,0.5,1|2|3") + "slot 0 (of sparse input \"s\") has 3 keys");
     EXPECT_SAYS(found.problems[2], quote.empty() ? at("2\n0,0.5,1|2|3") + "expected 3 values, found 1" : at("1,1,"));
     EXPECT_EQ(found.samples, quote.empty() ? 5 : 4);
+    EXPECT_EQ(found.files[0].records, found.samples + found.files[0].bad_records) << "counted, no estimate";
   }
 }
 
