@@ -22,7 +22,7 @@ void BadRowsFound::add(const BadRows& policy, const BadRowsFound& more) {
                                 "; one of the last: ", more.first));
 }
 
-void BadRowsFound::tell(const Log& log) const {
+void BadRowsFound::report(const Log& log) const {
   if (count > 0)
     log.warning(count, count == 1 ? " bad row was left out: " : " bad rows were left out, the first: ", first);
 }

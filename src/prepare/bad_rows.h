@@ -1,4 +1,4 @@
-// Rows of text that are not right: what is to happen to them, how many there were, and the first of them.
+// Malformed rows of text: the policy for them, their number, and the first of them.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@ namespace hctr {
 struct TextBlock;
 
 struct BadRows {
-  bool skip = false;  ///< leave them out and count them; else the first one is an error
-  int64_t most = std::numeric_limits<int64_t>::max();  ///< more left out than these are an error
+  bool skip = false;  ///< leave them out and count them; otherwise the first one is an error
+  int64_t most = std::numeric_limits<int64_t>::max();  ///< error where more than these are left out
 };
 
-/// Those of a block, or of all that was read so far, left out.
+/// Rows left out of a block, or of all blocks so far.
 struct BadRowsFound {
   int64_t count = 0;
-  std::string first;  ///< where it is, and what is wrong with it
+  std::string first;  ///< place and problem of the first
 
-  /// The row that starts at `row` in line `line` of the block. Errors: Error(data) naming file, line, byte and problem,
-  /// unless such rows are skipped.
+  /// Adds the row that starts at `row` in line `line` of the block. Errors: Error(data) naming file, line, byte and
+  /// problem, unless such rows are skipped.
   void add(const BadRows&, const TextBlock&, int64_t line, const char* row, const std::string& problem);
   /// Adds those of the next block. Errors: Error(data) when they are too many.
   void add(const BadRows&, const BadRowsFound& more);
-  /// Says how many there were, if any.
-  void tell(const Log&) const;
+  /// Logs their number as a warning, if there were any.
+  void report(const Log&) const;
 };
 
 }  // namespace hctr

@@ -29,7 +29,7 @@ void CodeCounts::add(std::span<const uint64_t> codes) {
   }
 }
 
-void CodeCounts::take(CodeCounts& other) {
+void CodeCounts::merge(CodeCounts& other) {
   if (other.entries_.size() > entries_.size()) std::swap(*this, other);
   other.for_each([this](uint64_t code, uint64_t count) { add(code, count); });
   other = CodeCounts();

@@ -1,5 +1,5 @@
-// How often each value of a column occurs: one table per thread, added up at the end, so the sums do not depend on the
-// threads.
+// Counts how often each value of a column occurs: one table per thread, added up at the end, so that the sums do not
+// depend on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class CodeCounts {
   void add(uint64_t code, uint64_t times = 1);
   void add(std::span<const uint64_t> codes);
   /// Adds the counts of `other`, and frees its memory.
-  void take(CodeCounts& other);
+  void merge(CodeCounts& other);
 
   uint64_t of(uint64_t code) const { return entries_[place(code)].count; }
   int64_t distinct() const { return static_cast<int64_t>(used_); }

@@ -29,6 +29,10 @@ std::string_view bare(std::string_view line) {
 TextSource::TextSource(std::vector<std::string> files, std::optional<std::string> header)
     : files_(std::move(files)), header_(std::move(header)) {}
 
+void TextSource::expect_readable() const {
+  for (const std::string& file : files_) hctr::expect_readable(file);
+}
+
 bool TextSource::open_next() {
   if (next_file_ > 0) bytes_before_ += stream_bytes(files_[next_file_ - 1]);
   stream_.reset();
@@ -39,7 +43,7 @@ bool TextSource::open_next() {
   return true;
 }
 
-void TextSource::take_header(std::string& text) {
+void TextSource::remove_header(std::string& text) {
   const std::string_view found = bare(std::string_view(text).substr(0, text.find('\n')));
   if (found != *header_)
     throw Error(Kind::data,
@@ -53,23 +57,23 @@ void TextSource::take_header(std::string& text) {
 bool TextSource::next(TextBlock& block) {
   for (;;) {
     if (!stream_ && !open_next()) return false;
-    block.text = std::move(rest_);
-    rest_.clear();
+    block.text = std::move(partial_line_);
+    partial_line_.clear();
     const bool more = append(*stream_, block.text, kBlock);
     block.file = stream_name(files_[next_file_ - 1]);
     block.bytes_done = bytes_before_ + stream_->consumed();
     if (more) {
       const size_t end = block.text.rfind('\n') + 1;  // 0 when there is none
-      rest_ = block.text.substr(end);
+      partial_line_ = block.text.substr(end);
       block.text.resize(end);
-      if (rest_.size() > kBlock)
+      if (partial_line_.size() > kBlock)
         throw Error(Kind::data, cat("'", block.file, "' line ", line_, ": longer than ", kBlock, " bytes"));
     } else {
       stream_.reset();
       if (!block.text.empty()) block.text += '\n';  // the last line, without a newline of its own
     }
     if (block.text.empty()) continue;
-    if (header_ && line_ == 1) take_header(block.text);
+    if (header_ && line_ == 1) remove_header(block.text);
     block.first_line = line_;
     block.first_byte = byte_;
     byte_ += static_cast<int64_t>(block.text.size());

@@ -1,4 +1,4 @@
-// Text files, plain, gzip or Zstandard, and the standard input, as blocks of whole lines.
+// Reads text files (plain, gzip or Zstandard) and the standard input as blocks of whole lines.
 #pragma once
 
 #include <cstdint>
@@ -19,35 +19,37 @@ struct TextBlock {
   int64_t first_line = 0;  ///< of this block in its file, counted from 1
   int64_t first_byte = 0;  ///< of this block in the content of its file, unpacked
   int64_t first_row = 0;   ///< lines with content before this block, over all files
-  int64_t bytes_done = 0;  ///< of the files themselves, packed as they may be, read when this block was made
+  int64_t bytes_done = 0;  ///< of the files themselves, compressed or not, read up to this block
 };
 
 /// Reads files one after another; "-" is the standard input.
-/// A last line without a newline counts; blank lines have a number and are no rows.
+/// A last line without a newline counts. Blank lines are numbered, but are no rows.
 class TextSource {
  public:
-  /// With `header`, the first line of each file is a header: it is in no block and no row, and must be `header`.
+  /// With `header`, the first line of each file must be `header`; it is part of no block and no row.
   explicit TextSource(std::vector<std::string> files, std::optional<std::string> header = {});
 
+  /// Opens every file once. Errors: Error(io) naming the first that cannot be opened.
+  void expect_readable() const;
   /// Fills `block`; false at the end. Errors: Error(io) for files that cannot be opened or read, Error(data) for a
   /// damaged file, a line of more than a megabyte, or another header.
   bool next(TextBlock& block);
   /// Lines with content in all blocks so far.
   int64_t rows() const { return row_; }
-  /// Bytes of all files, for progress; 0 where one of them does not tell.
+  /// Bytes of all files, for progress; 0 where the size of one is unknown.
   int64_t bytes() const;
 
  private:
   bool open_next();
-  void take_header(std::string& text);
+  void remove_header(std::string& text);
 
   std::vector<std::string> files_;
   std::optional<std::string> header_;
   size_t next_file_ = 0;
   std::unique_ptr<ByteStream> stream_;
-  std::string rest_;  // the start of a line whose end is not read yet
+  std::string partial_line_;  // its end is not read yet
   int64_t line_ = 1, byte_ = 0, row_ = 0;
-  int64_t bytes_before_ = 0;  // of the files that are done
+  int64_t bytes_before_ = 0;  // of the files that are finished
 };
 
 /// The first line of a file, without its end and a byte order mark; empty for an empty file. Errors: those of

@@ -10,8 +10,8 @@
 namespace hctr {
 namespace {
 
-/// What one thread counts at a time: bytes [begin, end) of a plain file, or all of one that is packed or a pipe, where
-/// end is 0.
+/// The unit of work of one thread: bytes [begin, end) of a plain file, or a whole compressed file or pipe, where end is
+/// 0.
 struct Piece {
   std::string file;
   int64_t begin = 0, end = 0;
@@ -37,7 +37,7 @@ std::vector<Piece> pieces_of(const std::vector<std::string>& files, int64_t piec
   return pieces;
 }
 
-/// Lines with content that end in the piece. Whether a line is blank is seen in the two bytes before its end, which may
+/// Lines with content that end in the piece. The two bytes before its end show whether a line is blank; they may
 /// lie in the piece before.
 int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
   const int64_t from = std::max<int64_t>(piece.begin - 2, 0);
@@ -59,10 +59,10 @@ int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
   return rows;
 }
 
-/// Bytes that all threads have counted rows in.
-class Shown {
+/// Progress of all threads together, in bytes.
+class CountProgress {
  public:
-  explicit Shown(int64_t bytes) : progress_("counting rows", "bytes", bytes) {}
+  explicit CountProgress(int64_t bytes) : progress_("counting rows", "bytes", bytes) {}
   void add(int64_t bytes) {
     const std::lock_guard turn(mutex_);
     progress_.update(done_ += bytes);
@@ -75,10 +75,10 @@ class Shown {
   int64_t done_ = 0;
 };
 
-int64_t rows_of_packed(const Piece& piece, const std::optional<std::string>& header, Shown& shown) {
+int64_t rows_of_packed(const Piece& piece, const std::optional<std::string>& header, CountProgress& progress) {
   TextSource source({piece.file}, header);
   int64_t before = 0;
-  for (TextBlock block; source.next(block); before = block.bytes_done) shown.add(block.bytes_done - before);
+  for (TextBlock block; source.next(block); before = block.bytes_done) progress.add(block.bytes_done - before);
   return source.rows();
 }
 
@@ -89,7 +89,7 @@ int64_t count_rows(const std::vector<std::string>& files, const std::optional<st
   const std::vector<Piece> pieces = pieces_of(files, piece);
   int64_t all_bytes = 0;
   for (const std::string& file : files) all_bytes += stream_bytes(file);
-  Shown shown(all_bytes);
+  CountProgress progress(all_bytes);
   size_t next = 0;
   OrderedWorkers<Counting, int64_t> workers(
       threads,
@@ -100,14 +100,14 @@ int64_t count_rows(const std::vector<std::string>& files, const std::optional<st
       },
       [&](Counting& mine) -> int64_t {
         const Piece& now = mine.piece;
-        if (now.end == 0) return rows_of_packed(now, header, shown);
+        if (now.end == 0) return rows_of_packed(now, header, progress);
         const int64_t rows = rows_ending_in(now, mine.bytes) - (header && now.begin == 0);
-        shown.add(now.end - now.begin);
+        progress.add(now.end - now.begin);
         return rows;
       });
   int64_t rows = 0;
   while (const std::optional<int64_t> counted = workers.next()) rows += *counted;
-  shown.finish();
+  progress.finish();
   return rows;
 }
 

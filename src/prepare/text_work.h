@@ -1,5 +1,5 @@
-// A text read from front to back by many threads: blocks worked on side by side, results taken in order, progress
-// shown.
+// Reads a text from front to back with many threads: blocks are processed concurrently, results delivered in order, and
+// progress is shown.
 #pragma once
 
 #include <deque>
@@ -13,11 +13,11 @@
 
 namespace hctr {
 
-/// Sends every block of `source` through `work`, in parallel, and its result through `take`, in order. `Item` is what a
-/// thread keeps from block to block; it has a member `TextBlock block`.
+/// Calls work() for every block of `source`, concurrently, and sink() for every result, in order. `Item` is the state
+/// that a thread keeps from block to block; it has a member `TextBlock block`.
 template <class Item, class Result>
 void for_each_block(TextSource& source, int threads, const std::string& what, const std::function<Result(Item&)>& work,
-                    const std::function<void(Result&)>& take) {
+                    const std::function<void(Result&)>& sink) {
   struct Done {
     Result result;
     int64_t bytes, rows;
@@ -30,17 +30,17 @@ void for_each_block(TextSource& source, int threads, const std::string& what, co
         return Done{std::move(result), item.block.bytes_done, item.block.first_row};
       });
   while (std::optional<Done> done = workers.next()) {
-    take(done->result);
+    sink(done->result);
     progress.update(done->bytes, with_unit_prefix(static_cast<double>(done->rows)) + " rows");
   }
   progress.finish();
 }
 
-/// What each thread made for itself while it worked.
+/// One object for each thread that asked for one.
 template <class T>
 class PerThread {
  public:
-  /// The caller's own, which `mine` points to from then on; made at its first call.
+  /// The caller's object, made at its first call; `mine` points to it from then on.
   T& get(T*& mine) {
     if (!mine) {
       const std::lock_guard lock(mutex_);
@@ -48,7 +48,7 @@ class PerThread {
     }
     return *mine;
   }
-  /// For when the threads are done.
+  /// Call when the threads have finished.
   std::deque<T>& all() { return all_; }
 
  private:

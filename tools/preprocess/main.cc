@@ -130,7 +130,7 @@ void run(Arguments& given, const CommandLine& app) {
   print_set("training:", summary.train);
   if (summary.eval.rows > 0) print_set("evaluation:", summary.eval);
   int64_t ids = 0;
-  for (const int64_t size : summary.learned.slot_sizes) ids += size;
+  for (const int64_t size : summary.fitted.slot_sizes) ids += size;
   std::printf("%-12s %lld in %lld slots\n\nThe first element of \"layers\":\n\n%s\n\n",
               "ids:", static_cast<long long>(ids), static_cast<long long>(given.make.slots()),
               described.find("data")->text(2).c_str());

@@ -158,6 +158,10 @@ std::unique_ptr<ByteStream> open_stream(const fs::path& path) {
 
 bool is_packed(const fs::path& path) { return packing_of(path) != Packing::none; }
 
+void expect_readable(const fs::path& path) {
+  if (!reads_once(path)) ByteFile file(path);
+}
+
 std::string stream_name(const fs::path& path) { return is_standard_input(path) ? "standard input" : path.string(); }
 
 int64_t stream_bytes(const fs::path& path) {

@@ -26,6 +26,8 @@ class ByteStream {
 std::unique_ptr<ByteStream> open_stream(const fs::path&);
 /// Whether the content can only be read from front to back: compressed files, the standard input, pipes.
 bool is_packed(const fs::path&);
+/// Opens the file and closes it again, but for the standard input and pipes. Errors: Error(io).
+void expect_readable(const fs::path&);
 /// How messages name the file.
 std::string stream_name(const fs::path&);
 /// Size of the file itself; 0 where it is unknown: the standard input, pipes.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -17,13 +18,21 @@ uint64_t category_value(const std::optional<uint32_t>& category) {
   return category ? kFirstValue + *category : kMissing;
 }
 
+}  // namespace
+
 /// A pair of values has more bits than a value may: hashed, two pairs share a value with probability 2^-57.
 uint64_t cross_value(uint64_t a, uint64_t b) {
   constexpr uint64_t values = (uint64_t{1} << kValueBits) - kFirstValue;
   return kFirstValue + pair_code(a, b) % values;
 }
 
-}  // namespace
+std::vector<uint32_t> criteo_columns(const CriteoStyle& style) {
+  const bool buckets = style.has_bucket_slots() || style.wide == Wide::all;
+  std::vector<uint32_t> columns(kCriteoCategories + (buckets ? kCriteoIntegers : 0));
+  std::iota(columns.begin(), columns.end(), 1);
+  if (style.wide == Wide::cross) columns.insert(columns.end(), {40, 41});
+  return columns;
+}
 
 NormStyle CriteoStyle::norm() const {
   return {.label_dim = 1,

@@ -43,6 +43,11 @@ float dense_value(const std::optional<int64_t>& integer);
 /// The bucket of an integer: floor(ln(v)^2) above 2, a bucket for each value up to 2, one for missing.
 uint64_t bucket_value(const std::optional<int64_t>& integer);
 
+/// A pair of values, as categories have them, as one value.
+uint64_t cross_value(uint64_t a, uint64_t b);
+/// The columns whose features a record has, in rising order.
+std::vector<uint32_t> criteo_columns(const CriteoStyle&);
+
 /// The features of a row in the order of the record's keys: those of the wide slot, then one for each deep slot.
 void criteo_features(const CriteoStyle&, const CriteoRow&, std::vector<Feature>& features);
 

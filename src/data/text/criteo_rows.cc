@@ -66,17 +66,4 @@ std::string parse_criteo_cells(std::span<const std::string_view> cells, CriteoRo
   return "";
 }
 
-std::string parse_criteo_row(std::string_view line, CriteoRow& row) {
-  std::array<std::string_view, kFields> cells;
-  int count = 0;
-  for (std::string_view rest = line;; ++count) {
-    const size_t tab = rest.find('\t');
-    if (count < kFields) cells[static_cast<size_t>(count)] = rest.substr(0, tab);
-    if (tab == rest.npos) break;
-    rest.remove_prefix(tab + 1);
-  }
-  if (++count != kFields) return cat("expected ", kFields, " fields separated by tabs, found ", count);
-  return parse_criteo_cells(cells, row);
-}
-
 }  // namespace hctr

@@ -18,10 +18,8 @@ struct CriteoRow {
   std::array<std::optional<uint32_t>, kCriteoCategories> categories;
 };
 
-/// Reads the fields of a line; returns an empty string, or what is wrong.
+/// Reads the fields of a line; returns what is wrong with them, "column I3: expected an integer or nothing, found 'x'",
+/// or nothing.
 std::string parse_criteo_cells(std::span<const std::string_view> cells, CriteoRow& row);
-
-/// Reads `line`; returns an empty string, or what is wrong: "column I3: expected an integer or nothing, found 'x'".
-std::string parse_criteo_row(std::string_view line, CriteoRow& row);
 
 }  // namespace hctr

@@ -93,11 +93,11 @@ class ParquetFiles : public PartWriter {
 /// _metadata.json.
 fs::path parquet_folder(const Part& part, const DataSection& section, const GenerateOptions& options) {
   if (!options.folder.empty()) return options.folder / part.name;
-  const fs::path beside = part.list.parent_path();
+  const fs::path folder = part.list.parent_path();
   return fs::path(section.source).parent_path() == fs::path(section.eval_source).parent_path() &&
                  !section.eval_source.empty()
-             ? beside / part.list.stem()
-             : beside;
+             ? folder / part.list.stem()
+             : folder;
 }
 
 ParquetStyle parquet_style(const SampleMaker& maker, int threads) {
@@ -246,8 +246,8 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   std::optional<BestPossible> best;
   if (options.written_as == WrittenAs::parquet) parquet_plugin();  // before anything is removed
   for (const Part& part : parts) {
-    make_room({part.list, sidecar(part.list), truth_path(part.list)},
-              true);  // they would speak of other data if this run stopped half-way
+    remove_older_results({part.list, sidecar(part.list), truth_path(part.list)},
+                         true);  // they would speak of other data if this run stopped half-way
     std::unique_ptr<PartWriter> writer;
     if (options.written_as == WrittenAs::parquet)
       writer = std::make_unique<ParquetFiles>(parquet_folder(part, section, options), part.list,

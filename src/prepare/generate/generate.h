@@ -30,15 +30,15 @@ struct GenerateOptions {
   bool hashed_keys = false;  ///< keys scattered over 63 bits instead of counting up from the slot's offset
   int key_bytes = 8;
   WrittenAs written_as = WrittenAs::norm;
-  fs::path folder;     ///< where to put train/gen_<n>.data and val/gen_<n>.data; empty: beside the lists
+  fs::path folder;     ///< where to put train/gen_<n>.data and val/gen_<n>.data; empty: the folder of the lists
   bool force = false;  ///< overwrite other data
   int threads = 1;
 };
 
-/// The parameters that decide the content, as JSON: kept beside the data, to know it again.
+/// The parameters that decide the content, as JSON. It is stored with the data, to identify it.
 Json made_with(const DataSection&, const GenerateOptions&);
 
-/// Writes the training and, unless eval_source is empty, the evaluation set, their lists, and the truth beside the
+/// Writes the training and, unless eval_source is empty, the evaluation set, their lists, and the truth next to the
 /// latter. The same for any number of threads. Does nothing when data of the same parameters is there already. Errors:
 /// Error(usage) for options that do not fit the section, or when other data is there without `force`; Error(io).
 /// Returns what a model knowing the truth reaches on the evaluation set; empty without one.

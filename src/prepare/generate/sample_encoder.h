@@ -27,7 +27,7 @@ class SampleEncoder {
   SampleEncoder(const DataSection&, WrittenAs, const NormStyle&);
 
   void append(const GeneratedSample&, std::vector<std::byte>& out) const;
-  /// What stands in front of the samples of a file of `samples` samples.
+  /// The header of a file of `samples` samples.
   std::vector<std::byte> start(int64_t samples) const;
   /// Of a data file's name; empty for Raw, whose one file is `source` itself.
   std::string ending() const;

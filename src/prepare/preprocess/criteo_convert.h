@@ -1,4 +1,5 @@
-// Criteo's click logs to Norm data sets.
+// Converts Criteo's click logs to Norm data sets whose keys are those of the Criteo reader. A thin layer over
+// preprocess().
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ struct CriteoOptions {
   CriteoStyle style;
   int64_t rows_per_file = 500000;
   double holdout = 0;     ///< share of the rows, the last ones, that become the evaluation set
-  int64_t min_count = 0;  ///< values seen less often in the training rows share one key per column; 0: off
+  int64_t min_count = 0;  ///< values with fewer occurrences in the training rows share one key per column; 0: off
   BadRows bad_rows;
   bool force = false;  ///< overwrite a set that is there
   int threads = 1;

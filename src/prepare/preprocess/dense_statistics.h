@@ -1,4 +1,4 @@
-// What is known of a dense column after reading it, and what it becomes in the record.
+// Statistics of a dense column, and the scaling made of them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// Of numbers without missing ones. Merging in a fixed order gives fixed bits.
+/// Statistics of the numbers that are not missing. Merging in a fixed order gives reproducible bits.
 struct DenseStatistics {
   int64_t count = 0;
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
@@ -22,7 +22,7 @@ struct DenseStatistics {
   void add_equal(double value, int64_t times) { merge({times, value, value, value, 0}); }
 };
 
-/// Of the values that are there: all of `values` but NaN.
+/// Statistics of all of `values` but NaN.
 DenseStatistics statistics_of(std::span<const double> values);
 
 enum class Normalize { none, minmax, standard };
@@ -31,13 +31,13 @@ struct DenseOptions {
   double fill = 0;                        ///< of a missing value, in the unit of the column
   bool fill_with_mean = false;            ///< the mean of the training rows instead
   bool log = false;                       ///< ln(1 + max(v, 0))
-  Normalize normalize = Normalize::none;  ///< behind the logarithm: (v - least) / (most - least), or (v - mean) /
+  Normalize normalize = Normalize::none;  ///< after the logarithm: (v - least) / (most - least), or (v - mean) /
                                           ///< deviation, of the training rows
 };
 
 /// A dense column over the training rows.
 struct DenseColumn {
-  DenseStatistics raw, scaled;  ///< as read, and behind the logarithm
+  DenseStatistics raw, scaled;  ///< as read, and after the logarithm
   int64_t missing = 0;
 
   void add(std::span<const double> values, bool log);

@@ -51,25 +51,25 @@ void keep_training_rows(const Holdout& holdout, ParsedRows& rows) {
   rows.rows = kept.size();
 }
 
-/// Of one block, merged block by block, in order: sums of dense values depend on it.
-struct Learned {
+/// Statistics of one block. They are merged block by block, in order, as sums of dense values depend on the order.
+struct ChunkStatistics {
   std::vector<DenseColumn> dense;
   BadRowsFound bad;
 };
 
-/// The first of two passes: what values there are in the training rows.
-ColumnsLearned learn(const PreprocessOptions& options, const TableParser& parser) {
+/// The first of two passes: counts the values of the training rows.
+FittedColumns fit_columns(const PreprocessOptions& options, const TableParser& parser) {
   const auto slots = static_cast<size_t>(options.slots());
   PerThread<std::vector<CodeCounts>> tables;
   TextSource source(options.inputs, options.table.header);
-  ColumnsLearned learned;
-  learned.dense.resize(options.table.numbers().size());
+  FittedColumns fitted;
+  fitted.dense.resize(options.table.numbers().size());
   BadRowsFound bad;
-  for_each_block<Counting, Learned>(
+  for_each_block<Counting, ChunkStatistics>(
       source, options.threads, "counting values",
       [&](Counting& item) {
         parser.parse(item.block, item.rows);
-        add_crosses(options, item.rows);
+        add_derived_columns(options, item.rows);
         keep_training_rows(options.holdout, item.rows);
         const ParsedRows& rows = item.rows;
         std::vector<CodeCounts>& counts = tables.get(item.counts);
@@ -80,10 +80,10 @@ ColumnsLearned learn(const PreprocessOptions& options, const TableParser& parser
         }
         std::vector<DenseColumn> dense(rows.numbers.size());
         for (size_t i = 0; i < dense.size(); ++i) dense[i].add({rows.numbers[i].data(), rows.rows}, options.dense.log);
-        return Learned{std::move(dense), rows.bad};
+        return ChunkStatistics{std::move(dense), rows.bad};
       },
-      [&](Learned& block) {
-        for (size_t i = 0; i < block.dense.size(); ++i) learned.dense[i].merge(block.dense[i]);
+      [&](ChunkStatistics& block) {
+        for (size_t i = 0; i < block.dense.size(); ++i) fitted.dense[i].merge(block.dense[i]);
         bad.add(options.bad_rows, block.bad);
       });
   std::vector<std::optional<Vocabulary>> vocabularies(slots);
@@ -91,15 +91,15 @@ ColumnsLearned learn(const PreprocessOptions& options, const TableParser& parser
   pool.parallel_for(static_cast<int64_t>(slots), 1, [&](int64_t begin, int64_t end) {
     for (auto slot = static_cast<size_t>(begin); slot < static_cast<size_t>(end); ++slot) {
       CodeCounts all;
-      for (auto& table : tables.all()) all.take(table[slot]);
+      for (auto& table : tables.all()) all.merge(table[slot]);
       vocabularies[slot].emplace(all, static_cast<uint64_t>(options.min_count));
     }
   });
   for (auto& vocabulary : vocabularies) {
-    learned.slot_sizes.push_back(vocabulary->size());
-    learned.vocabularies.push_back(std::move(*vocabulary));
+    fitted.slot_sizes.push_back(vocabulary->size());
+    fitted.vocabularies.push_back(std::move(*vocabulary));
   }
-  return learned;
+  return fitted;
 }
 
 /// What one block of rows became.
@@ -121,7 +121,7 @@ Encoded encode(Encoding& item, const PreprocessOptions& options, const TablePars
   ParsedRows& rows = item.rows;
   parser.parse(item.block, rows);
   done.bad = rows.bad;
-  add_crosses(options, rows);
+  add_derived_columns(options, rows);
   encoder.to_keys(rows);
   const bool mostly_train =
       !all_eval && (rows.rows == 0 || options.holdout.trains(rows.index[0], rows.split.empty() ? 0 : rows.split[0]));
@@ -187,10 +187,10 @@ ParquetStyle parquet_style(const PreprocessOptions& options, const NormStyle& re
 }
 
 /// Errors: Error(usage) when ids do not fit their width.
-void check_width(const PreprocessOptions& options, const ColumnsLearned& learned) {
-  if (options.key_bytes != 4) return;
+void check_width(const PreprocessOptions& options, const FittedColumns& fitted) {
+  if (options.key_bytes != 4 || options.criteo) return;  // keys of Criteo's rows are made to fit
   int64_t keys = 0;
-  for (const int64_t size : learned.slot_sizes)
+  for (const int64_t size : fitted.slot_sizes)
     keys = options.format == kRawFormat ? std::max(keys, size) : keys + size;  // those of Parquet meet in one table
   const int64_t most =
       options.format == kRawFormat ? std::numeric_limits<int32_t>::max() : std::numeric_limits<uint32_t>::max();
@@ -220,9 +220,11 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   check_options(options);
   const bool raw = options.format == kRawFormat, parquet = options.format == kParquetFormat;
   if (parquet) parquet_plugin();
-  std::vector<fs::path> results = {options.folder / "preprocess.json"};
+  for (const auto* files : {&options.inputs, &options.eval_inputs}) TextSource(*files).expect_readable();
+  std::vector<fs::path> results;
+  if (!options.criteo) results.push_back(options.folder / "preprocess.json");
   for (const char* stem : {"train", "val"}) results.push_back(options.result(stem));
-  make_room(results, options.force);
+  remove_older_results(results, options.force);
   if (options.holdout.by == Holdout::By::position) {
     const int64_t rows = count_rows(options.inputs, options.table.header, options.threads);
     options.holdout.train_rows =
@@ -231,14 +233,14 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   const TableParser parser(options.table, options.bad_rows, static_cast<uint64_t>(options.modulo));
   PreprocessSummary summary;
   if (options.passes == 2) {
-    summary.learned = learn(options, parser);
+    summary.fitted = fit_columns(options, parser);
   } else {
-    summary.learned.dense.resize(options.table.numbers().size());
-    summary.learned.slot_sizes.assign(static_cast<size_t>(options.slots()), options.range);
+    summary.fitted.dense.resize(options.table.numbers().size());
+    summary.fitted.slot_sizes.assign(static_cast<size_t>(options.slots()), options.range);
   }
-  check_width(options, summary.learned);
+  check_width(options, summary.fitted);
 
-  const RowEncoder encoder(options, summary.learned);
+  const RowEncoder encoder(options, summary.fitted);
   const auto set = [&](const char* stem) {
     if (parquet)
       return parquet_record_writer(options.folder / stem, parquet_style(options, encoder.style()),
@@ -270,7 +272,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
         });
   }
   if (summary.train.rows == 0) throw Error(Kind::data, "the input holds no rows for training");
-  bad.tell(log);
+  bad.report(log);
   summary.train.files = train->finish();
   summary.eval.files = eval->finish();
   return summary;

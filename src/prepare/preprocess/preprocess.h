@@ -1,8 +1,9 @@
-// Text tables to training data: categories to ids, dense values to numbers of a like size, rows to a training and an
+// Converts text tables to training data: categories to ids, dense values to scaled numbers, rows to a training and an
 // evaluation set.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "data/norm/norm_set.h"
+#include "data/text/criteo_features.h"
 #include "prepare/preprocess/dense_statistics.h"
 #include "prepare/preprocess/holdout.h"
 #include "prepare/preprocess/table_parser.h"
@@ -22,10 +24,10 @@ struct PreprocessOptions {
   TextTable table = criteo_table();
   std::vector<std::string> inputs, eval_inputs;  ///< in order; "-": the standard input
   fs::path folder;
-  int passes = 2;                                  ///< 1: keys by hashing into `range`; 2: values are counted first
-  int64_t range = 1000000;                         ///< one pass: keys of each slot
-  int64_t min_count = 1;                           ///< two passes: a value seen less often in the training rows is rare
-  int64_t modulo = 0;                              ///< values are first taken modulo this; 0: as they are
+  int passes = 2;           ///< 1: values are hashed into `range` keys; 2: values are counted first
+  int64_t range = 1000000;  ///< one pass: keys of each slot
+  int64_t min_count = 1;    ///< two passes: values with fewer occurrences in the training rows are rare
+  int64_t modulo = 0;       ///< values are first taken modulo this; 0: as they are
   std::vector<std::pair<size_t, size_t>> crosses;  ///< pairs of categories, by place
   DenseOptions dense;
   Holdout holdout;
@@ -35,20 +37,28 @@ struct PreprocessOptions {
   Check check = Check::sum;
   int64_t rows_per_file = 500000;
   BadRows bad_rows;
+  /// Norm only: slots, keys and dense values as the Criteo reader makes them. Two passes then find rare values.
+  std::optional<CriteoStyle> criteo;
   bool force = false;
   int threads = 1;
 
+  /// Columns of codes in front that have keys in slot 0 together, in Norm.
+  int64_t wide_keys() const {
+    return criteo ? criteo->wide_keys() : as_norm() ? static_cast<int64_t>(crosses.size()) : 0;
+  }
   /// Whether crosses share slot 0 and keys count on from slot to slot; else each cross has a slot, and readers add the
   /// offsets.
   bool as_norm() const { return format == kNormFormat; }
-  int64_t slots() const { return static_cast<int64_t>(crosses.size() + table.categories().size()); }
+  int64_t slots() const {
+    return static_cast<int64_t>(criteo ? criteo_columns(*criteo).size() : crosses.size() + table.categories().size());
+  }
   std::vector<std::string> slot_names() const;
   /// What a Data layer has as its source: the list of a set, or its file. `stem`: train or val.
   fs::path result(const std::string& stem) const;
 };
 
-/// What was learned of the training rows, in the order of the record: crosses, then categories.
-struct ColumnsLearned {
+/// Computed from the training rows, in the order of the record: crosses, then categories.
+struct FittedColumns {
   std::vector<DenseColumn> dense;
   std::vector<Vocabulary> vocabularies;  ///< [slots]; none with one pass
   std::vector<int64_t> slot_sizes;       ///< [slots] ids there are
@@ -60,11 +70,11 @@ struct PreprocessSummary {
   };
   Set train, eval;
   std::vector<int64_t> most_nnz;  ///< [slots] of the record
-  ColumnsLearned learned;
+  FittedColumns fitted;
 };
 
-/// Does the work. The result does not depend on the number of threads; memory is constant, but for the values counted:
-/// 16 to 48 bytes each per thread that met them. No list exists before all its files do. Errors: Error(usage) for
+/// Writes the sets. The result does not depend on the number of threads. Memory is constant, but for counted values: 16
+/// to 48 bytes for each value and thread that read it. No list exists before all its files do. Errors: Error(usage) for
 /// options that do not fit together; Error(data) for a bad row, naming file, line, byte, column and value.
 PreprocessSummary preprocess(const PreprocessOptions&, const Log&);
 

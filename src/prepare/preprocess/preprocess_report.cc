@@ -9,7 +9,7 @@ namespace {
 
 /// Sizes of the slots as the record has them: in Norm the crosses share the first.
 std::vector<int64_t> record_slot_sizes(const PreprocessOptions& options, const PreprocessSummary& summary) {
-  std::vector<int64_t> sizes = summary.learned.slot_sizes;
+  std::vector<int64_t> sizes = summary.fitted.slot_sizes;
   const auto wide = static_cast<ptrdiff_t>(options.crosses.size());
   if (wide < 2 || !options.as_norm()) return sizes;
   const int64_t together = std::accumulate(sizes.begin(), sizes.begin() + wide, int64_t{0});
@@ -37,14 +37,14 @@ Json describe_slots(const PreprocessOptions& options, const PreprocessSummary& s
   const std::vector<std::string> names = options.slot_names();
   int64_t offset = 0;
   for (size_t slot = 0; slot < names.size(); ++slot) {
-    const int64_t size = summary.learned.slot_sizes[slot];
+    const int64_t size = summary.fitted.slot_sizes[slot];
     Json one(Json::Object{{"name", names[slot]},
                           {"size", size},
                           {"offset", options.as_norm() ? offset : 0},
                           {"most_keys", summary.most_nnz[slot]}});
     offset += size;
     if (options.passes == 2) {
-      const Vocabulary& vocabulary = summary.learned.vocabularies[slot];
+      const Vocabulary& vocabulary = summary.fitted.vocabularies[slot];
       one.set("distinct", vocabulary.distinct()).set("missing", vocabulary.missing()).set("rare", vocabulary.rare());
     }
     slots.add(std::move(one));
@@ -79,7 +79,7 @@ Json describe_preprocessed(const PreprocessOptions& options, const PreprocessSum
   Json dense(Json::Array{});
   const std::vector<std::string> numbers = options.table.numbers();
   for (size_t i = 0; i < numbers.size(); ++i)
-    dense.add(options.passes == 2 ? summary.learned.dense[i].describe(numbers[i])
+    dense.add(options.passes == 2 ? summary.fitted.dense[i].describe(numbers[i])
                                   : Json(Json::Object{{"name", numbers[i]}}));
   Json json(Json::Object{{"schema", 1}, {"format", to_json(options.format)}, {"passes", options.passes}});
   json.set("train", describe_set(summary.train)).set("eval", describe_set(summary.eval));

@@ -1,4 +1,4 @@
-// What preprocess() tells of its result: a description as JSON, and the Data layer that reads it.
+// Describes the result of preprocess(): as JSON, and as the Data layer that reads it.
 #pragma once
 
 #include "config/json.h"

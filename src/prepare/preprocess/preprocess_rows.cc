@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "data/raw/raw_set.h"
@@ -24,6 +26,42 @@ std::span<const uint64_t> codes_of(const ParsedRows::Category& column, size_t ro
   return std::span(column.codes).subspan(begin, column.ends[row] - begin);
 }
 
+/// Buckets of I1 to I13 and the crosses C1 x C2 and C3 x C4, where the style has them.
+void add_criteo_columns(const CriteoStyle& style, ParsedRows& rows) {
+  constexpr double beyond = 0x1p63;
+  rows.categories.resize(kCriteoCategories);
+  for (const uint32_t number : criteo_columns(style)) {
+    if (number <= kCriteoCategories) continue;
+    std::vector<uint64_t> codes(rows.rows);
+    if (number <= kCriteoCategories + kCriteoIntegers) {
+      const std::vector<double>& integers = rows.numbers[number - kCriteoCategories - 1];
+      for (size_t row = 0; row < rows.rows; ++row) {
+        const double value = integers[row];
+        codes[row] = bucket_value(std::isnan(value) ? std::nullopt
+                                  : value >= beyond ? std::optional(std::numeric_limits<int64_t>::max())
+                                                    : std::optional(static_cast<int64_t>(value)));
+      }
+    } else {
+      const size_t first = number == 40 ? 0 : 2;
+      for (size_t row = 0; row < rows.rows; ++row)
+        codes[row] = cross_value(rows.categories[first].codes[row], rows.categories[first + 1].codes[row]);
+    }
+    rows.categories.push_back({.codes = std::move(codes), .ends = {}});
+  }
+}
+
+/// The columns of a record, in its order, as indices of the rows' categories.
+std::vector<size_t> record_columns(const PreprocessOptions& options) {
+  std::vector<size_t> order(static_cast<size_t>(options.slots()));
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (!options.criteo) return order;
+  const auto wide = static_cast<size_t>(options.criteo->wide_keys());
+  std::vector<size_t> record(order.end() - static_cast<ptrdiff_t>(wide),
+                             order.end());  // crosses come last, or all is wide
+  record.insert(record.end(), order.begin(), order.begin() + options.criteo->deep_slots());
+  return record;
+}
+
 int32_t whole(double value) {
   constexpr double most = std::numeric_limits<int32_t>::max();
   return static_cast<int32_t>(std::nearbyint(std::clamp(value, 0.0, most)));
@@ -31,7 +69,8 @@ int32_t whole(double value) {
 
 }  // namespace
 
-void add_crosses(const PreprocessOptions& options, ParsedRows& rows) {
+void add_derived_columns(const PreprocessOptions& options, ParsedRows& rows) {
+  if (options.criteo) return add_criteo_columns(*options.criteo, rows);
   const size_t crosses = options.crosses.size();
   if (crosses == 0) return;
   std::vector<ParsedRows::Category> all(crosses);
@@ -46,15 +85,23 @@ void add_crosses(const PreprocessOptions& options, ParsedRows& rows) {
   rows.categories = std::move(all);
 }
 
-RowEncoder::RowEncoder(const PreprocessOptions& options, const ColumnsLearned& learned)
-    : options_(options), learned_(learned), offsets_(static_cast<size_t>(options.slots())) {
+RowEncoder::RowEncoder(const PreprocessOptions& options, const FittedColumns& fitted)
+    : options_(options),
+      fitted_(fitted),
+      record_(record_columns(options)),
+      wide_(static_cast<size_t>(options.wide_keys())),
+      offsets_(static_cast<size_t>(options.slots())) {
+  for (const DenseColumn& column : fitted.dense) dense_.emplace_back(options.dense, column);
+  if (options.criteo) {
+    style_ = options.criteo->norm();
+    return;
+  }
   const auto wide = static_cast<int64_t>(options.crosses.size());
   style_ = {.label_dim = static_cast<int64_t>(options.table.labels().size()),
             .dense_dim = static_cast<int64_t>(options.table.numbers().size()),
             .slots = options.as_norm() ? options.slots() - wide + (wide > 0 ? 1 : 0) : options.slots(),
             .check = options.as_norm() ? options.check : Check::none,
             .key_bytes = options.key_bytes};
-  for (const DenseColumn& column : learned.dense) dense_.emplace_back(options.dense, column);
   texts_.resize(options.crosses.size());
   for (size_t place = 0; place < options.table.categories().size(); ++place) {
     lists_ |= options.table.is_list(place);
@@ -62,16 +109,28 @@ RowEncoder::RowEncoder(const PreprocessOptions& options, const ColumnsLearned& l
   }
   if (!options.as_norm()) return;
   for (size_t slot = 1; slot < offsets_.size(); ++slot)
-    offsets_[slot] = offsets_[slot - 1] + learned.slot_sizes[slot - 1];
+    offsets_[slot] = offsets_[slot - 1] + fitted.slot_sizes[slot - 1];
+}
+
+void RowEncoder::to_criteo_keys(uint32_t column, size_t slot, std::span<uint64_t> codes) const {
+  for (uint64_t& code : codes) {
+    if (options_.passes == 2 && fitted_.vocabularies[slot].id(code) == kRare) code = kRare;
+    code = static_cast<uint64_t>(criteo_key(*options_.criteo, {column, code}));
+  }
 }
 
 void RowEncoder::to_keys(ParsedRows& rows) const {
+  const std::vector<uint32_t> columns = options_.criteo ? criteo_columns(*options_.criteo) : std::vector<uint32_t>();
   for (size_t slot = 0; slot < rows.categories.size(); ++slot) {
     ParsedRows::Category& column = rows.categories[slot];
     const std::span<uint64_t> codes(column.codes.data(), column.ends.empty() ? rows.rows : column.codes.size());
+    if (options_.criteo) {
+      to_criteo_keys(columns[slot], slot, codes);
+      continue;
+    }
     const auto offset = static_cast<uint64_t>(offsets_[slot]);
     if (options_.passes == 2) {
-      learned_.vocabularies[slot].to_ids(codes);
+      fitted_.vocabularies[slot].to_ids(codes);
       if (offset > 0)
         for (uint64_t& code : codes) code += offset;
     } else {
@@ -86,7 +145,7 @@ void RowEncoder::to_keys(ParsedRows& rows) const {
 }
 
 size_t RowEncoder::keys_of(const ParsedRows& rows, size_t row) const {
-  if (!lists_) return rows.categories.size();
+  if (!lists_) return record_.size();
   size_t keys = 0;
   for (const ParsedRows::Category& column : rows.categories) keys += codes_of(column, row).size();
   return keys;
@@ -109,12 +168,11 @@ void RowEncoder::append(const ParsedRows& rows, size_t row, EncodedRecords& reco
 void RowEncoder::append_norm(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const {
   NormRecordEncoder record(style_, keys_of(rows, row), bytes);
   for (const auto& column : rows.labels) record.number(column[row]);
-  for (size_t i = 0; i < rows.numbers.size(); ++i) record.number(dense_[i](rows.numbers[i][row]));
-  const size_t wide = options_.as_norm() ? options_.crosses.size() : 0;
-  for (size_t slot = 0; slot < rows.categories.size(); ++slot) {
-    const auto keys = codes_of(rows.categories[slot], row);
-    if (slot == 0 && wide > 0) record.slot(static_cast<int32_t>(wide));
-    if (slot >= wide) record.slot(static_cast<int32_t>(keys.size()));
+  for (size_t i = 0; i < static_cast<size_t>(style_.dense_dim); ++i) record.number(dense_[i](rows.numbers[i][row]));
+  for (size_t i = 0; i < record_.size(); ++i) {
+    const auto keys = codes_of(rows.categories[record_[i]], row);
+    if (i == 0 && wide_ > 0) record.slot(static_cast<int32_t>(wide_));
+    if (i >= wide_) record.slot(static_cast<int32_t>(keys.size()));
     for (const uint64_t key : keys) record.key(key);
   }
   record.finish();

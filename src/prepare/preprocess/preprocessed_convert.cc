@@ -156,7 +156,8 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
   if (options.wide_keys < 0 || options.wide_keys > 1 << 20 || options.files_per_list < 0)
     throw Error(Kind::usage, "the number of wide keys and the number of files per list must not be negative");
   TextSource source({options.input});
-  make_room(old_lists(options), true);
+  source.expect_readable();  // before older lists are removed
+  remove_older_results(old_lists(options), true);
   NormSetWriter set(style_of(options), options.rows_per_file,
                     [prefix = options.prefix](int64_t n) { return fs::path(cat(prefix, n, ".data")); });
   KeySets key_sets(options);

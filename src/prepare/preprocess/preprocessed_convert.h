@@ -19,7 +19,7 @@ struct PreprocessedOptions {
   int64_t rows_per_file = 40960;
   int key_bytes = 4;
   Check check = Check::sum;
-  bool keyset = false;  ///< beside each list <stem>.keyset, its distinct keys in rising order
+  bool keyset = false;  ///< writes <stem>.keyset for each list: its distinct keys in rising order
   int threads = 1;
 };
 

@@ -35,6 +35,15 @@ bool read_dense(std::string_view cell, double& value) {
   return whole_number(cell, value);
 }
 
+bool read_dense_integer(std::string_view cell, double& value) {
+  int64_t integer = 0;
+  value = kNothing;
+  if (cell.empty()) return true;
+  if (!read_integer(cell, integer)) return false;
+  value = static_cast<double>(integer);
+  return true;
+}
+
 bool read_hex_code(std::string_view cell, uint64_t& code) {
   code = kMissing;
   if (cell.empty()) return true;
@@ -60,6 +69,8 @@ const char* expected_of(ColumnKind kind) {
       return "a number";
     case ColumnKind::number:
       return "a number or nothing";
+    case ColumnKind::integer:
+      return "an integer or nothing";
     default:
       return "up to 8 hexadecimal digits or nothing";
   }
@@ -95,6 +106,9 @@ std::string TableParser::parse_row(std::span<const std::string_view> cells, Pars
     switch (column.kind) {
       case ColumnKind::number:
         good = read_dense(cell, rows.numbers[column.place][row]);
+        break;
+      case ColumnKind::integer:
+        good = read_dense_integer(cell, rows.numbers[column.place][row]);
         break;
       case ColumnKind::hex: {
         uint64_t code = 0;

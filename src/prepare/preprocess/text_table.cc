@@ -31,7 +31,7 @@ std::vector<std::string> TextTable::labels() const {
   return names_of(*this, [](ColumnKind kind) { return kind == ColumnKind::label || kind == ColumnKind::click; });
 }
 std::vector<std::string> TextTable::numbers() const {
-  return names_of(*this, [](ColumnKind kind) { return kind == ColumnKind::number; });
+  return names_of(*this, [](ColumnKind kind) { return kind == ColumnKind::number || kind == ColumnKind::integer; });
 }
 std::vector<std::string> TextTable::categories() const { return names_of(*this, is_category); }
 
@@ -43,10 +43,10 @@ ColumnKind TextTable::category_kind(size_t place) const {
   return found->kind;
 }
 
-TextTable criteo_table() {
+TextTable criteo_table(ColumnKind dense) {
   TextTable table;
   table.columns.push_back({"label", ColumnKind::click, 0});
-  for (size_t i = 0; i < kCriteoIntegers; ++i) table.columns.push_back({cat("I", i + 1), ColumnKind::number, i});
+  for (size_t i = 0; i < kCriteoIntegers; ++i) table.columns.push_back({cat("I", i + 1), dense, i});
   for (size_t i = 0; i < kCriteoCategories; ++i) table.columns.push_back({cat("C", i + 1), ColumnKind::hex, i});
   return table;
 }

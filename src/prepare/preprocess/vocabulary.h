@@ -9,11 +9,11 @@
 
 namespace hctr {
 
-/// Ids: 0 missing, 1 rare (too seldom, or never seen), then 2, 3, ... by falling count, equal counts by rising code: a
-/// function of the counts alone.
+/// Ids: 0 missing, 1 rare (fewer occurrences than the minimum, or none), then 2, 3, ... by falling count, equal counts
+/// by rising code: a function of the counts alone.
 class Vocabulary {
  public:
-  /// Every code seen at least `min_count` times. Frees the counts.
+  /// Keeps every code that occurs at least `min_count` times. Frees the counts.
   Vocabulary(CodeCounts& counts, uint64_t min_count);
 
   /// Replaces each code by its id.
@@ -22,10 +22,10 @@ class Vocabulary {
   /// Ids there are: kept values, missing and rare.
   int64_t size() const { return static_cast<int64_t>(by_id_.size()); }
 
-  int64_t distinct() const { return distinct_; }  ///< values seen, missing apart
+  int64_t distinct() const { return distinct_; }  ///< values that occur, without missing
   int64_t missing() const { return missing_; }    ///< times that the value was missing
   int64_t rare() const { return rare_; }          ///< occurrences of values that were dropped
-  /// Kept codes and how often each was seen, by id; those of ids 0 and 1 are without meaning.
+  /// Kept codes and their counts, by id. Entries 0 and 1 have no meaning.
   const std::vector<CodeCounts::Entry>& by_id() const { return by_id_; }
 
  private:

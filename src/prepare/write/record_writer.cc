@@ -80,7 +80,7 @@ std::unique_ptr<RecordWriter> raw_record_writer(const fs::path& folder, const st
   return std::make_unique<RawRecords>(folder / (stem + ".bin"));
 }
 
-void make_room(const std::vector<fs::path>& results, bool force) {
+void remove_older_results(const std::vector<fs::path>& results, bool force) {
   for (const fs::path& result : results)
     if (fs::exists(result) && !force)
       throw Error(Kind::usage,

@@ -29,8 +29,8 @@ inline constexpr const char* kParquetList = "_file_list.txt";
 /// <folder>/<stem>.bin.
 std::unique_ptr<RecordWriter> raw_record_writer(const fs::path& folder, const std::string& stem);
 
-/// Removes results of an earlier run, so that none names a mixture. Errors: Error(usage) where one is there without
-/// `force`.
-void make_room(const std::vector<fs::path>& results, bool force);
+/// Removes results of an earlier run, so that no list names files of two runs. Errors: Error(usage) where a result
+/// exists and `force` is not set.
+void remove_older_results(const std::vector<fs::path>& results, bool force);
 
 }  // namespace hctr

@@ -126,7 +126,7 @@ std::vector<Row> expected_rows(const PreprocessOptions& options, const Preproces
       auto& keys = rows[r].slots.emplace_back();
       for (const std::string& value : table.values(r, slot)) keys.push_back(offset + ids.at(value));
     }
-    offset += summary.learned.slot_sizes[slot];
+    offset += summary.fitted.slot_sizes[slot];
   }
   for (size_t r = 0; r < rows.size(); ++r)
     for (int64_t i = 0; i < table.labels + table.numbers; ++i) {

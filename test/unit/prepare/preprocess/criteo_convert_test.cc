@@ -258,6 +258,7 @@ TEST_F(Criteo, OptionsThatDoNotFitAreUsageErrors) {
   options.inputs = {"/no/such/file"};
   options.force = true;
   EXPECT_SAYS(message_of([&] { convert(); }), "io: cannot open data file '/no/such/file'");
+  EXPECT_TRUE(fs::exists(options.folder / "train.txt")) << "inputs are checked before an older list is removed";
 }
 
 fs::path shared_data() {

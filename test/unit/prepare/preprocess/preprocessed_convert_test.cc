@@ -88,6 +88,9 @@ TEST_F(Preprocessed, MistakesNameLineAndField) {
   EXPECT_SAYS(message_of([&] { convert(""); }), "holds no rows");
   options.key_bytes = 8;
   EXPECT_EQ(message_of([&] { convert(line); }), "");
+  options.input = folder / "none.txt";
+  EXPECT_SAYS(message_of([&] { convert_preprocessed(options, Log::silent()); }), "cannot open data file");
+  EXPECT_TRUE(fs::exists(folder / "list.txt")) << "the input is checked before an older list is removed";
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST(CodeCounts, CountAsAMapDoesHoweverTheyAreSharedOut) {
   parts[1].add({codes.data() + 30000, 5});
   parts[2].add({codes.data() + 30005, 19995});
   CodeCounts all;
-  for (CodeCounts& part : parts) all.take(part);
+  for (CodeCounts& part : parts) all.merge(part);
   EXPECT_EQ(all.distinct(), static_cast<int64_t>(expected.size()));
   for (const auto& [code, count] : expected) EXPECT_EQ(all.of(code), count);
   EXPECT_EQ(all.of(20001), 0u);
