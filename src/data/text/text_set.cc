@@ -80,9 +80,7 @@ class TextSet : public SampleSet {
     std::string start(1 << 20, '\0');
     const auto stream = open_stream(path);
     start.resize(stream->read(reinterpret_cast<std::byte*>(start.data()), start.size()));
-    const size_t size = start.size();
-    start.append(kTextPadding, '\0');
-    const char *const begin = start.data(), *const end = begin + size, *p = begin;
+    const char *const begin = start.data(), *const end = begin + start.size(), *p = begin;
     if (start.starts_with("\xEF\xBB\xBF")) p += 3;  // a byte order mark
     known.first_record = p - begin;
     RecordSplitter splitter(format_.grammar);
@@ -163,7 +161,7 @@ class TextChunkParser : public Parser {
     const fs::path& path = set_.files_[chunk.file];
     const auto size = static_cast<size_t>(chunk.bytes);
     if (!file_ || file_->path() != path) file_.emplace(path);
-    if (chunk.buffer.size() < size + kTextPadding) chunk.buffer.resize(size + kTextPadding);
+    if (chunk.buffer.size() < size) chunk.buffer.resize(size);
     file_->read_at(chunk.begin.offset, chunk.buffer.data(), size);
   }
 
