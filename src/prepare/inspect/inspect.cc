@@ -80,25 +80,9 @@ void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatisti
   }
 }
 
-<<<<<<< HEAD
 /// Record `i` of a chunk, whose records have been found, as a chunk of its own.
 Chunk record_of(const Chunk& chunk, int64_t i) {
   const uint32_t begin = chunk.begins[static_cast<size_t>(i)], end = chunk.begins[static_cast<size_t>(i) + 1];
-=======
-/// Finds the records of a chunk of text that was parsed; its buffer holds the text.
-void find_record_bounds(TextGrammar grammar, Chunk& chunk) {
-  RecordSplitter splitter(grammar);
-  const auto* const begin = reinterpret_cast<const char*>(chunk.buffer.data());
-  chunk.begins.clear();
-  for (const char *p = begin, *const end = begin + chunk.bytes; p < end; p = splitter.split(p, end))
-    chunk.begins.push_back(static_cast<uint32_t>(p - begin));
-  chunk.records = static_cast<int64_t>(chunk.begins.size());
-  chunk.begins.push_back(static_cast<uint32_t>(chunk.bytes));
-}
-
-/// Record `i` of a chunk as a chunk of its own; nothing where the bounds of records are not known.
-std::optional<Chunk> record_of(const OpenData& data, const Chunk& chunk, int64_t i) {
->>>>>>> 2a092b4 (data, train, prepare/inspect: no estimate is given as a fact)
   Chunk one;
   one.file = chunk.file;
   one.records = 1;
@@ -118,22 +102,13 @@ void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& 
     const BadRecords bad = data.parse(one, block);
     const std::string problem = bad.count > 0 || block.rows == 0 ? "" : judge(block, 0);  // no row: a blank line
     if (bad.count == 0 && problem.empty()) continue;
-<<<<<<< HEAD
-    if (looked.problem_count++ >= options.most_problems) continue;
+    if (statistics.problem_count++ >= options.most_problems) continue;
     const std::string which = !data.counts_records
                                   ? "the record at byte "
-                                  : cat("record ", one.begin.record + 1, " of ", data.told.records, ", at byte ");
-    looked.problems.push_back(
-        bad.count > 0 ? bad.first : cat("'", data.told.path.string(), "': ", which, one.begin.offset, ": ", problem));
-=======
-    if (statistics.problem_count++ >= options.most_problems) continue;
-    const std::string which = data.text
-                                  ? "the record at byte "
-                                  : cat("record ", one->begin.record + 1, data.file.is_estimate ? " of about " : " of ",
+                                  : cat("record ", one.begin.record + 1, data.file.is_estimate ? " of about " : " of ",
                                         data.file.records, ", at byte ");
     statistics.problems.push_back(
-        bad.count > 0 ? bad.first : cat("'", data.file.path.string(), "': ", which, one->begin.offset, ": ", problem));
->>>>>>> 2a092b4 (data, train, prepare/inspect: no estimate is given as a fact)
+        bad.count > 0 ? bad.first : cat("'", data.file.path.string(), "': ", which, one.begin.offset, ": ", problem));
   }
 }
 
@@ -167,14 +142,8 @@ ChunkStatistics inspect_chunk(Work& work, const InspectOptions& options, PerThre
     if (const std::string problem = judge(work.block, row); !problem.empty() && wrong++ == 0 && first.empty())
       first = cat("'", data.file.path.string(), "', after record ", work.chunk.begin.record, ": ", problem);
   if (bad.count + wrong > 0) {
-<<<<<<< HEAD
     if (data.find_records(work.chunk)) {
-      name_problems(data, work.chunk, judge, options, looked);
-=======
-    if (data.text) find_record_bounds(*data.text, work.chunk);
-    if (record_of(data, work.chunk, 0)) {
       name_problems(data, work.chunk, judge, options, statistics);
->>>>>>> 2a092b4 (data, train, prepare/inspect: no estimate is given as a fact)
     } else {
       statistics.problems = {first};
       statistics.problem_count = bad.count + wrong;

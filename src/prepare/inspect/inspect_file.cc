@@ -102,13 +102,8 @@ OpenData open_norm(const fs::path& path, const DataSection& section, const Inspe
 int64_t bytes_to_read(const fs::path& path, const InspectOptions& options) {
   if (!options.section || format_type(options.section->format).files) return stream_bytes(path);
   try {
-<<<<<<< HEAD
     return open_set(path, *options.section, options)->bytes(0);
-  } catch (const Error&) {  // opening it again will say what is wrong
-=======
-    return bytes_of_mapping(*options.section, path.string());
-  } catch (const Error&) {  // opening the file reports the problem
->>>>>>> 2a092b4 (data, train, prepare/inspect: no estimate is given as a fact)
+  } catch (const Error&) {  // opening the file again reports the problem
     return 0;
   }
 }
@@ -119,22 +114,13 @@ OpenData open_data(const fs::path& path, const InspectOptions& options) {
                                                  : section_of_header(path);
   if (section.format == kNormFormat) return open_norm(path, section, options);
   OpenData open;
-<<<<<<< HEAD
   open.set = open_set(path, section, options);
-  open.told = {.path = path, .bytes = open.set->bytes(0), .records = open.set->samples()};
-  open.told.facts = open.set->facts(0);
-  if (open.told.facts.empty()) open.told.facts = section.format.name;
-=======
-  open.set = format_type(section.format).open(loose(section), {path.string(), 0}, options.key_width, Log::silent());
-  const bool mapping = section.format == kFeatureFormat;
   open.file = {.path = path,
-               .bytes = mapping ? bytes_of_mapping(section, path.string()) : ByteFile(path).size(),
+               .bytes = open.set->bytes(0),
                .records = open.set->samples(),
                .is_estimate = open.set->samples_estimated()};
-  open.file.facts = section.format == kParquetFormat ? parquet_facts(path)
-                    : mapping                        ? cat(section.format.name, " '", section.feature_spec, "'")
-                                                     : std::string(section.format.name);
->>>>>>> 2a092b4 (data, train, prepare/inspect: no estimate is given as a fact)
+  open.file.facts = open.set->facts(0);
+  if (open.file.facts.empty()) open.file.facts = section.format.name;
   open.shape = record_shape(section);
   open.cutter = open.set->open(0, {});
   open.parse = [set = open.set](Chunk& chunk, SampleBlock& block) { return set->parser()->parse(chunk, block); };
