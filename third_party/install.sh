@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages the build needs and that are missing (Debian, Ubuntu).
-# With --all also those it uses where they are, and goes on without what cannot be had; Arrow comes with pip (pyarrow), unless
+# With --lint also clang-tidy. With --all also those it uses where they are, and goes on without what cannot be had; Arrow comes with pip (pyarrow), unless
 # HCTR_PARQUET=OFF is in the environment. Says nothing and touches no network when all are there. A package whose headers were put in place by other means (a site-wide /usr/local, a cluster image) counts as there.
 set -euo pipefail
 
@@ -19,6 +19,7 @@ needs=(
   "python3:bin:python3"
 )
 
+[ "${1:-}" != --lint ] || needs+=("clang-tidy:bin:clang-tidy")
 wants=(
   "libopenmpi-dev:bin:mpicxx"
   "openmpi-bin:bin:mpirun"
