@@ -1,6 +1,7 @@
 #include "config/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "base/build_info.h"
@@ -8,6 +9,21 @@
 #include "config/problems.h"
 
 namespace hctr {
+namespace {
+
+/// Whether a value is one of the words; the message names them all, and the nearest.
+CLI::Validator check_word(const std::vector<std::string>& words) {
+  std::string listed;  // for --help
+  for (const std::string& word : words) listed += cat(listed.empty() ? "{" : ",", word);
+  return CLI::Validator(
+      [words](const std::string& word) {
+        if (std::find(words.begin(), words.end(), word) != words.end()) return std::string();
+        return cat("expected ", one_of(words), ", found \"", word, "\"", did_you_mean(word, words));
+      },
+      listed + "}");
+}
+
+}  // namespace
 
 CommandOption CommandOption::required() {
   option_->required();
@@ -50,7 +66,7 @@ CommandOption CommandOption::real_range(double low, double high) {
   return *this;
 }
 CommandOption CommandOption::one_of(const std::vector<std::string>& words) {
-  option_->check(CLI::IsMember(words));
+  option_->check(check_word(words));
   return *this;
 }
 CommandOption CommandOption::one_of(std::initializer_list<int> numbers) {
@@ -103,9 +119,7 @@ void CommandLine::add_flag(const std::string& name, bool& value, const std::stri
 }
 void CommandLine::add_choice(const std::string& name, const std::vector<std::string>& choices,
                              const std::function<void(const std::string&)>& chosen, const std::string& text) {
-  app_->add_option_function<std::string>(name, chosen, text)
-      ->check(CLI::IsMember(choices))
-      ->option_text(one_of(choices));
+  app_->add_option_function<std::string>(name, chosen, text)->check(check_word(choices))->option_text(one_of(choices));
 }
 
 CommandLine CommandLine::add_subcommand(const std::string& name, const std::string& text) {

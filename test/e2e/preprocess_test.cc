@@ -176,6 +176,8 @@ TEST(Preprocess, InputThatIsNotRightIsNamedWithItsPlaceAndARemedy) {
        "line 3, at byte 17: value 1 goes on behind its closing quote: 'b'");
   says(message("user,click\na,\n", joined(csv, {"user"}), 4), "column click: expected a number, found ''");
   says(message(rows, {"--criteo", "bad", "--passes", "1", "--normalize", "minmax"}, 2), "takes --passes 2");
+  says(message(rows, {"--criteo", "bad", "--format", "raw"}, 2),
+       "--format: expected Norm, Parquet or Raw, found \"raw\"; did you mean \"Raw\"?");
   says(message(rows, {"--criteo", "bad", "--integers"}, 2), "--integers belongs to --format Raw");
   says(message(rows, {"--criteo", "bad", "--cross", "C1xC99"}, 2), "there is no category \"C99\"");
 }

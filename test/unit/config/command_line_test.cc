@@ -73,10 +73,11 @@ TEST(CommandLine, WrongWordsAreUsageErrors) {
            {{"--cuont", "4"}, "--cuont"},
            {{"--count", "10"}, "--count: Value 10 not in range 1 to 9"},
            {{"--count", "many"}, "--count"},
-           {{"--device", "gpu"}, "--device: gpu not in {auto,cpu}"},
+           {{"--device", "gpu"}, "--device: expected auto or cpu, found \"gpu\""},
            {{"--device", "cpu", "--count", "2"}, "--count"},
            {{"--threads", "0"}, "--threads"},
-           {{"--colour", "blue"}, "--colour: blue not in {red,green}"}})
+           {{"--colour", "blue"}, "--colour: expected green or red, found \"blue\""},
+           {{"--colour", "Red"}, "found \"Red\"; did you mean \"red\"?"}})
     EXPECT_NE(message(words).find(piece), std::string::npos) << message(words) << " without " << piece;
   EXPECT_NE(message({"--cuont"}).find("; paint --help lists what there is"), std::string::npos);
 }
