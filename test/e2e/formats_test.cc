@@ -264,7 +264,7 @@ TEST(Formats, TheConfigsOfTheManualTrainAsTheyStandThere) {
     put(i % 20);
     criteo += i % 3 == 0 ? "1" : "0";
     for (int k = 0; k < 13; ++k) criteo += cat("\t", (i * k) % 30);
-    for (int k = 0; k < 26; ++k) criteo += cat("\t", std::hex, 1000 + (i * k) % 50);
+    for (int k = 0; k < 26; ++k) criteo += cat("\t3e", (i * k) % 50 + 10);
     criteo += "\n";
   }
   for (const char* file : {"train.raw", "eval.raw"}) write_file(folder / file, raw);

@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Counts exactly up to `bound` different keys. SideStream that it keeps a sketch of 2^14 registers, whose estimate has
+/// Counts exactly up to `bound` different keys. Beyond that it keeps a sketch of 2^14 registers, whose estimate has
 /// a standard error of 0.8 %: P. Flajolet et al., "HyperLogLog: the analysis of a near-optimal cardinality estimation
 /// algorithm", AofA 2007; estimated as in O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches",
 /// 2017, which has no bias at any size. The result depends on the keys alone, not on their order or on how they were

@@ -213,7 +213,8 @@ TEST(AccessStatsFile, DamagedFilesAndThoseOfAnotherModelAreNamed) {
   EXPECT_NE(loading(content(folder / "later.marks")).find("rows: it belongs to another model"), std::string::npos);
   std::string other_key = stats;
   other_key[256] = static_cast<char>(other_key[256] ^ 0x40);  // of the first row's key
-  EXPECT_NE(loading(other_key).find("keys that have no row: it is not of the model file beside it"), std::string::npos);
+  EXPECT_NE(loading(other_key).find("keys that have no row: it is not of the model file next to it"),
+            std::string::npos);
   std::string too_often = stats;
   too_often.back() = static_cast<char>(0xff);  // the highest byte of the last row's occurrences
   EXPECT_NE(loading(too_often).find("times: it is damaged"), std::string::npos);

@@ -172,7 +172,7 @@ TEST(ConcatLayer, SaysWhatDoesNotFit) {
             "bottom/1: Concat along axis 1 takes tensors that agree in all other dimensions: the first has shape "
             "[4,3,5], this one [4,6]");
   EXPECT_EQ(complaint_of(R"({"type": "Concat", "axis": 2})", {{4, 3}, {4, 3}}),
-            "axis: axis 2 of a tensor of shape [4,3]: matrices are put side by side along axis 1");
+            "axis: axis 2 of a tensor of shape [4,3]: matrices are concatenated along axis 1");
 }
 
 }  // namespace

@@ -43,8 +43,9 @@ OP_TEST(CopyReshapesDense) {
 
 TEST(CopyOp, RefusesShapesThatDoNotMatch) {
   Rig t({{}, DType::f32, DType::f32, {{"padded", 16, 16, 0}}, 1, {{"x", {4, 6}}}, {}});
-  EXPECT_EQ(message_of(Kind::bug, [&] { ops::copy(t.ctx, t["x"], t.out("y", {8, 3})); }),
-            "copy from [4,6] with strided rows to [8,3] with strided rows; src/ops/copy.cc:19");
+  const std::string message = message_of(Kind::bug, [&] { ops::copy(t.ctx, t["x"], t.out("y", {8, 3})); });
+  EXPECT_EQ(message.substr(0, message.rfind(':')),
+            "copy from [4,6] with strided rows to [8,3] with strided rows; src/ops/copy.cc");
 }
 
 TEST(CopyOp, OntoItselfDoesNothing) {
