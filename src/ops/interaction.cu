@@ -1,35 +1,18 @@
-// A sample's vectors are loaded into shared memory once, as f32. Forward, a thread computes a tile of 4 x 4 dot
-// products in registers; backward, one column of 8 gradients. A warp processes a sample with few tiles, a block one
-// with many. Samples too large for shared memory are read from global memory.
+// Computed on tensor cores where they can (interaction_tensor_cores.cuh). Elsewhere, and in true f32, a sample's
+// vectors are loaded into shared memory once, as f32. Forward, a thread computes a tile of 4 x 4 dot products in
+// registers; backward, one column of 8 gradients. A warp processes a sample with few tiles, a block one with many.
+// Samples too large for shared memory are read from global memory.
 #include "ops/interaction.h"
 
 #include "ops/element_loops.cuh"
+#include "ops/interaction.cuh"
+#include "ops/interaction_tensor_cores.cuh"
 #include "ops/reduce.cuh"
 
 namespace hctr::ops {
 namespace {
 
 constexpr int kTile = 4, kStrip = 8;
-
-__host__ __device__ inline int64_t pairs_of(int64_t vectors) { return vectors * (vectors - 1) / 2; }
-
-template <class T>
-struct Vectors {
-  View<const T, 2> dense, slots;
-  int dim, count;
-  __device__ const T* at(int64_t b, int i) const {
-    return i == 0 ? dense.row(b) : slots.row(b) + static_cast<int64_t>(i - 1) * dim;
-  }
-};
-template <class T>
-struct VectorGradients {
-  View<T, 2> dense, slots;  ///< null: not computed
-  int dim;
-  __device__ T* at(int64_t b, int i) const {
-    if (i == 0) return dense.data ? dense.row(b) : nullptr;
-    return slots.data ? slots.row(b) + static_cast<int64_t>(i - 1) * dim : nullptr;
-  }
-};
 
 /// Copies the vectors of sample b to `to`, `stride` numbers apart, by `lanes` threads.
 template <int V, class T>
@@ -213,6 +196,51 @@ bool packs(const Vectors<T>& x) {
   return cuda::takes_packs<V>(x.dense) && cuda::takes_packs<V>(x.slots) && (x.dim % V == 0 || x.count <= 2);
 }
 
+/// How tensor cores compute the interaction of these samples; none where they cannot: before compute capability 8.0, in
+/// f32 unless the Runtime allows TF32, for more vectors or longer ones than fit, or rows not at multiples of 16 bytes.
+struct TensorCores {
+  InteractionLayout layout;
+  int tiles;
+  cuda::Grid grid;
+};
+template <class T>
+std::optional<TensorCores> tensor_cores_for(const Runtime& runtime, const Vectors<T>& x, View<const T, 2> y,
+                                            const VectorGradients<T>* dx) {
+  constexpr int kPerChunk = 16 / sizeof(T);
+  constexpr size_t kMostWarps = 4, kBlockBytes = 100 * 1024;  // two blocks then share a multiprocessor
+  if (sizeof(T) == 4 && !runtime.options().tf32) return std::nullopt;
+  if (x.count < 2 || x.count > 16 * InteractionLayout::kMostTiles || x.dim % kPerChunk != 0 ||
+      x.dim > InteractionLayout::kMostChunks * kPerChunk || !cuda::takes_packs<kPerChunk>(x.dense) ||
+      !cuda::takes_packs<kPerChunk>(x.slots) || !cuda::takes_packs<kPerChunk>(y))
+    return std::nullopt;
+  if (dx && (!cuda::takes_packs<kPerChunk>(dx->dense) || !cuda::takes_packs<kPerChunk>(dx->slots))) return std::nullopt;
+  if (hctr::cuda::compute_capability() < 80) return std::nullopt;
+  const auto layout = InteractionLayout::of<T>(x.dim, x.count, dx != nullptr);
+  const size_t bytes = static_cast<size_t>(layout.total) * 16;
+  if (bytes > hctr::cuda::most_shared_bytes()) return std::nullopt;
+  const size_t warps = std::clamp<size_t>(kBlockBytes / bytes, 1, kMostWarps);
+  const int64_t blocks = (y.size(0) + static_cast<int64_t>(warps) - 1) / static_cast<int64_t>(warps);
+  return TensorCores{layout,
+                     InteractionLayout::tiles(x.count),
+                     {std::min(blocks, hctr::cuda::blocks_of_device(32)), static_cast<int>(warps) * 32, bytes * warps}};
+}
+
+/// body of the number of tiles, as a constant.
+template <class Body>
+void dispatch_tiles(int tiles, const Body& body) {
+  static_assert(InteractionLayout::kMostTiles == 4);
+  switch (tiles) {
+    case 1:
+      return body.template operator()<1>();
+    case 2:
+      return body.template operator()<2>();
+    case 3:
+      return body.template operator()<3>();
+    default:
+      return body.template operator()<4>();
+  }
+}
+
 /// Threads per sample and the grid, for `work` independent pieces and this much shared memory per sample; none when
 /// that exceeds what a block may have.
 struct Groups {
@@ -236,6 +264,10 @@ void cuda::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
   dispatch_float(dense.dtype(), [&]<class T>() {
     constexpr int V = 16 / sizeof(T);
     const Vectors<T> x = vectors_of<T>(dense, slots);
+    if (const auto plan = tensor_cores_for<T>(ctx.runtime(), x, y.view<const T, 2>(), nullptr))
+      return dispatch_tiles(plan->tiles, [&]<int kTiles>() {
+        launch(ctx, "interaction", plan->grid, interaction_tensor_kernel<T, kTiles>, x, plan->layout, y.view<T, 2>());
+      });
     const int64_t side = (x.count + kTile - 1) / kTile;
     const size_t bytes = static_cast<size_t>(x.count) * static_cast<size_t>(x.dim | 1) * sizeof(float);
     if (const auto groups = groups_for(dense.dim(0), side * (side + 1) / 2, bytes))
@@ -254,6 +286,11 @@ void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor
     const Vectors<T> x = vectors_of<T>(dense, slots);
     const View<T, 2> none{nullptr, {0, 0}, 0};
     const VectorGradients<T> dx{d_dense ? d_dense->matrix<T>() : none, d_slots ? d_slots->matrix<T>() : none, x.dim};
+    if (const auto plan = tensor_cores_for<T>(ctx.runtime(), x, dy.view<const T, 2>(), &dx))
+      return dispatch_tiles(plan->tiles, [&]<int kTiles>() {
+        launch(ctx, "interaction_backward", plan->grid, interaction_backward_tensor_kernel<T, kTiles>, x, plan->layout,
+               dy.view<const T, 2>(), dx);
+      });
     const int64_t strips = (x.count + kStrip - 1) / kStrip;
     const size_t bytes = static_cast<size_t>(x.count * ((x.dim + 3) / 4 * 4 + strips * kStrip)) * sizeof(float);
     // A warp is enough for the strips of four vectors; small samples must not occupy whole blocks.

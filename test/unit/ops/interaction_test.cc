@@ -1,5 +1,11 @@
 #include "ops/interaction.h"
 
+#include <cmath>
+
+#include "base/random.h"
+#include "device/buffer.h"
+#include "device/copy.h"
+#include "support/devices.h"
 #include "support/op_test.h"
 
 namespace hctr::test {
@@ -13,6 +19,11 @@ OP_TEST(Interaction) {
   row("a block a sample", {{"a", {3, 12}}, {"e", {3, 45, 12}}});
   row("beyond shared memory", {{"a", {2, 4}}, {"e", {2, 300, 4}}});
   row("long vectors beyond shared memory", {{"a", {2, 1100}}, {"e", {2, 60, 1100}}});
+  row("a whole tile of vectors, one chunk", {{"a", {5, 8}}, {"e", {5, 15, 8}}});
+  row("two tiles, an odd number of chunks", {{"a", {7, 24}}, {"e", {7, 17, 24}}});
+  row("three tiles", {{"a", {3, 16}}, {"e", {3, 40, 16}}});
+  row("four whole tiles", {{"a", {2, 16}}, {"e", {2, 63, 16}}});
+  row("long vectors", {{"a", {2, 264}}, {"e", {2, 9, 264}}});
   row("no rows", {{"a", {0, 4}}, {"e", {0, 3, 4}}});
   large("large", {{"a", {70000, 16}}, {"e", {70000, 26, 16}}});
   rounding(Rounding::sum);
@@ -28,6 +39,47 @@ TEST(InteractionOp, ByHand) {
   ops::interaction(t.ctx, t["a"], t["e"], t.out("y", {1, 6}));
   t.fetch();
   EXPECT_EQ(t.values("y"), (std::vector<double>{2, 2, 12, 12, 18, 0}));  // v0, (0,1), (0,2), (1,2), nothing
+}
+
+// TF32 keeps 10 bits behind the point: operands are off by 2^-11 of their size at most, and sums of 16 to 128 products
+// of such operands stay within a few times that of the largest they could be.
+TEST(InteractionOp, Tf32IsNearTheReference) {
+  HCTR_SKIP_WITHOUT_GPU();
+  Runtime gpu(kGpu, {.threads = 1, .seed = 7, .tf32 = true}), cpu(kCpu, {.threads = 1, .seed = 7});
+  for (const auto& [vectors, dim] : {std::pair<int64_t, int64_t>{2, 4}, {9, 12}, {27, 128}, {33, 16}, {64, 32}}) {
+    const int64_t samples = 37, width = dim + vectors * (vectors - 1) / 2 + 1;
+    const std::vector<TensorSpec> specs = {{DType::f32, {samples, dim}},
+                                           {DType::f32, {samples, vectors - 1, dim}},
+                                           {DType::f32, {samples, width}, (width + 3) / 4 * 4}};
+    std::vector<std::vector<float>> results[2];
+    for (Runtime* runtime : {&cpu, &gpu}) {
+      Context ctx(*runtime, runtime->compute_stream());
+      std::vector<Buffer> memory;
+      const auto make = [&](const TensorSpec& spec, uint64_t seed) {
+        std::vector<float> values(spec.bytes() / sizeof(float));
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = static_cast<float>(mix64(seed + i) >> 40) / static_cast<float>(1 << 23) - 1;
+        memory.emplace_back(runtime->device(), spec.bytes());
+        copy_bytes(ctx.stream(), memory.back().data(), values.data(), spec.bytes());
+        ctx.stream().synchronize();
+        return Tensor(memory.back().data(), spec, runtime->device());
+      };
+      const Tensor dense = make(specs[0], 1), slots = make(specs[1], 2), dy = make(specs[2], 3);
+      const Tensor y = make(specs[2], 4), d_dense = make(specs[0], 5), d_slots = make(specs[1], 6);
+      ops::interaction(ctx, dense, slots, y);
+      ops::interaction_backward(ctx, dense, slots, dy, d_dense, d_slots);
+      for (const Tensor& t : {y, d_dense, d_slots}) results[runtime == &gpu].push_back(to_host<float>(t, ctx.stream()));
+    }
+    for (size_t k = 0; k < results[0].size(); ++k) {
+      double most = 0, off = 0;
+      for (size_t i = 0; i < results[0][k].size(); ++i) {
+        most = std::max(most, static_cast<double>(std::abs(results[0][k][i])));
+        off = std::max(off, static_cast<double>(std::abs(results[0][k][i] - results[1][k][i])));
+      }
+      EXPECT_LT(off, 4e-3 * most) << vectors << " vectors of " << dim << ", result " << k;
+      EXPECT_GT(off, 0) << "f32 throughout? " << vectors << " vectors of " << dim << ", result " << k;
+    }
+  }
 }
 
 OP_TEST(InteractionWithOneGradient) {

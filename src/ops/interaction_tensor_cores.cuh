@@ -1,0 +1,287 @@
+// Interaction on tensor cores. A warp computes one sample: its vectors X [count, dim] are copied to shared memory once.
+// Forward computes the lower triangle of X X^T, backward S X, where S is the symmetric matrix of the gradients of the
+// pairs. Operands are f16, bf16, or f32 rounded to TF32; sums are f32.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <nv/target>
+
+#include "base/half.h"
+#include "ops/interaction.cuh"
+
+namespace hctr::ops {
+
+/// Layout of a warp's shared memory, in chunks of 16 bytes. Rows are an odd number of chunks apart, so that
+/// the 8 rows of a matrix load lie in different banks.
+struct InteractionLayout {
+  int chunks;        ///< of a vector
+  int stride;        ///< from vector to vector
+  int pairs_stride;  ///< from row to row of S
+  int pairs_begin;   ///< of S, behind the vectors
+  int dy_begin;      ///< of the row of dy, behind S
+  int total;         ///< of a warp
+  uint32_t inverse;  ///< of `chunks`, as a fraction of 2^20, rounded up
+
+  static constexpr int kMostTiles = 4, kMostChunks = 128;  // n * inverse >> 20 is n / chunks up to there
+  static __host__ __device__ int tiles(int count) { return (count + 15) / 16; }
+  template <class T>
+  static InteractionLayout of(int dim, int count, bool backward) {
+    constexpr int kPerChunk = 16 / sizeof(T);
+    InteractionLayout layout{};
+    layout.chunks = dim / kPerChunk;
+    layout.stride = (layout.chunks + 1) / 2 * 2 + 1;
+    layout.inverse = (1u << 20) / static_cast<uint32_t>(layout.chunks) + 1;
+    const int row = (dim + count * (count - 1) / 2 + kPerChunk) / kPerChunk;
+    if (backward) {
+      const int side = tiles(count) * 16;
+      layout.pairs_begin = side * layout.stride;
+      layout.pairs_stride = side / kPerChunk + 1;
+      layout.dy_begin = layout.pairs_begin + side * layout.pairs_stride;
+      layout.total = layout.dy_begin + row;
+    } else {
+      layout.total = count * layout.stride > row ? count * layout.stride : row;
+    }
+    return layout;
+  }
+};
+
+namespace tensor_cores {
+
+__device__ inline uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
+
+__device__ inline void copy_async(uint4* to, const void* from) {
+  NV_IF_TARGET(NV_PROVIDES_SM_80,
+               (asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from));))
+}
+__device__ inline void wait_for_copies() {
+  NV_IF_TARGET(NV_PROVIDES_SM_80, (asm volatile("cp.async.wait_all;" ::: "memory");))
+}
+
+/// Four matrices of 8 rows of 16 bytes; lane l gives the address of row l % 8 of matrix l / 8.
+__device__ inline void load_matrices(uint32_t (&to)[4], const uint4* row) {
+  NV_IF_TARGET(NV_PROVIDES_SM_80, (asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                                                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                                                : "r"(shared_address(row))
+                                                : "memory");))
+}
+__device__ inline void load_matrices_transposed(uint32_t (&to)[4], const uint4* row) {
+  NV_IF_TARGET(NV_PROVIDES_SM_80, (asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                                                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                                                : "r"(shared_address(row))
+                                                : "memory");))
+}
+
+/// A register of operands, as the matrix instruction wants it: two numbers of two bytes, or one f32 rounded to TF32.
+template <class T>
+__device__ inline void round_operands(uint32_t (&to)[4]) {
+  if constexpr (sizeof(T) == 4) {
+#pragma unroll
+    for (uint32_t& one : to)
+      NV_IF_TARGET(NV_PROVIDES_SM_80, (asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(one) : "f"(__uint_as_float(one)));))
+  }
+}
+
+/// sum [16 x 8] += a [16 x K] b [K x 8], where a row of K numbers has 32 bytes.
+template <class T>
+__device__ inline void multiply_add(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if constexpr (sizeof(T) == 4) {
+    NV_IF_TARGET(NV_PROVIDES_SM_80,
+                 (asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+                               "{%8,%9}, {%0,%1,%2,%3};"
+                               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));))
+  } else if constexpr (kDTypeOf<T> == DType::f16) {
+    NV_IF_TARGET(NV_PROVIDES_SM_80,
+                 (asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+                               "{%8,%9}, {%0,%1,%2,%3};"
+                               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));))
+  } else {
+    NV_IF_TARGET(NV_PROVIDES_SM_80,
+                 (asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+                               "{%8,%9}, {%0,%1,%2,%3};"
+                               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));))
+  }
+}
+
+/// Starts the copy of the vectors of sample b to shared memory.
+template <class T>
+__device__ inline void load_sample(const Vectors<T>& x, const InteractionLayout& layout, int64_t b, int lane,
+                                   uint4* vectors) {
+  constexpr uint32_t kPerChunk = 16 / sizeof(T);
+  const T *dense = x.dense.row(b), *slots = x.slots.row(b) - x.dim;
+  for (uint32_t n = static_cast<uint32_t>(lane); n < static_cast<uint32_t>(x.count * layout.chunks); n += 32) {
+    const uint32_t i = n * layout.inverse >> 20, k = n - i * static_cast<uint32_t>(layout.chunks);
+    copy_async(vectors + i * static_cast<uint32_t>(layout.stride) + k, (i == 0 ? dense : slots) + n * kPerChunk);
+  }
+}
+
+}  // namespace tensor_cores
+
+/// Shapes as in interaction(); count at most 16 kTiles, and every vector and every row of y at a multiple of 16 bytes.
+/// Shared memory: layout.total * 16 bytes a warp.
+template <class T, int kTiles>
+__global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<T, 2> y) {
+  using namespace tensor_cores;
+  constexpr int kPerChunk = 16 / sizeof(T);
+  extern __shared__ __align__(16) uint4 shared[];
+  const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+  uint4* vectors = shared + warp * layout.total;
+  T* out = reinterpret_cast<T*>(vectors);  // row 0 of the vectors, then the pairs: a row of y
+  const int pairs = x.count * (x.count - 1) / 2, width = x.dim + pairs + 1;
+  for (int64_t b = static_cast<int64_t>(blockIdx.x) * warps + warp; b < y.size(0);
+       b += static_cast<int64_t>(gridDim.x) * warps) {
+    load_sample(x, layout, b, lane, vectors);
+    if (layout.chunks % 2 != 0)
+      for (int i = lane; i < x.count; i += 32) vectors[i * layout.stride + layout.chunks] = {0, 0, 0, 0};
+    wait_for_copies();
+    __syncwarp();
+    float sum[kTiles * (kTiles + 1)][4] = {};
+    const uint4* rows[kTiles];
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i)  // past the end: any vector, for results that nobody reads
+      rows[i] = vectors + min(16 * i + lane % 16, x.count - 1) * layout.stride + lane / 16;
+#pragma unroll 2
+    for (int k = 0; k < layout.chunks; k += 2) {
+      uint32_t a[kTiles][4];
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i) {
+        load_matrices(a[i], rows[i] + k);
+        round_operands<T>(a[i]);
+      }
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+        for (int n = 0; n < 2 * i + 2; ++n)
+          multiply_add<T>(sum[i * (i + 1) + n], a[i], a[n / 2][n % 2], a[n / 2][2 + n % 2]);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+      for (int n = 0; n < 2 * i + 2; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int row = 16 * i + g + e / 2 * 8, column = 8 * n + 2 * t + e % 2;
+          if (column < row && row < x.count)
+            out[x.dim + row * (row - 1) / 2 + column] = static_cast<T>(sum[i * (i + 1) + n][e]);
+        }
+    if (lane == 0) out[x.dim + pairs] = static_cast<T>(0.0f);
+    __syncwarp();
+    uint4* to = reinterpret_cast<uint4*>(y.row(b));
+    for (int n = lane; n < width / kPerChunk; n += 32) to[n] = vectors[n];
+    for (int n = width / kPerChunk * kPerChunk + lane; n < width; n += 32) y.row(b)[n] = out[n];
+    __syncwarp();
+  }
+}
+
+/// Shapes as in interaction_backward(); conditions as above, for dy and gradients too.
+template <class T, int kTiles>
+__global__ void __launch_bounds__(128) interaction_backward_tensor_kernel(Vectors<T> x, InteractionLayout layout,
+                                                                          View<const T, 2> dy, VectorGradients<T> dx) {
+  using namespace tensor_cores;
+  constexpr int kPerChunk = 16 / sizeof(T);
+  extern __shared__ __align__(16) uint4 shared[];
+  const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+  uint4* vectors = shared + warp * layout.total;
+  uint4* matrix = vectors + layout.pairs_begin;
+  uint4* d_row = vectors + layout.dy_begin;
+  T *x_numbers = reinterpret_cast<T*>(vectors), *s_numbers = reinterpret_cast<T*>(matrix);
+  const T* d_out = reinterpret_cast<const T*>(d_row);
+  const int x_stride = layout.stride * kPerChunk, s_stride = layout.pairs_stride * kPerChunk;
+  const int width = x.dim + x.count * (x.count - 1) / 2;  // of dy; the last column has no gradient
+  constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);   // of the sum over vectors
+  constexpr int kColumnTiles = 2 * kPerChunk / 8;         // of 8 columns in two chunks
+  constexpr bool kKeep = kTiles * kSteps <= 16;           // S stays in registers
+  // Vectors past the end, and the diagonal of S, are zero and stay so.
+  for (int n = lane; n < layout.dy_begin; n += 32) vectors[n] = {0, 0, 0, 0};
+  for (int64_t b = static_cast<int64_t>(blockIdx.x) * warps + warp; b < dy.size(0);
+       b += static_cast<int64_t>(gridDim.x) * warps) {
+    __syncwarp();
+    load_sample(x, layout, b, lane, vectors);
+    for (int n = lane; n < width / kPerChunk; n += 32) copy_async(d_row + n, dy.row(b) + kPerChunk * n);
+    for (int n = width / kPerChunk * kPerChunk + lane; n < width; n += 32)
+      reinterpret_cast<T*>(d_row)[n] = dy.row(b)[n];
+    wait_for_copies();
+    __syncwarp();
+    for (int i = 1; i < x.count; ++i)
+      for (int j = lane; j < i; j += 32) {
+        const T pair = d_out[x.dim + i * (i - 1) / 2 + j];
+        s_numbers[i * s_stride + j] = pair;
+        s_numbers[j * s_stride + i] = pair;
+      }
+    __syncwarp();
+    uint32_t kept[kKeep ? kSteps : 1][kTiles][4];
+    const auto load_s = [&](uint32_t(&a)[kTiles][4], int k) {
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i) {
+        load_matrices(a[i], matrix + (16 * i + lane % 16) * layout.pairs_stride + 2 * k + lane / 16);
+        round_operands<T>(a[i]);
+      }
+    };
+    if constexpr (kKeep) {
+#pragma unroll
+      for (int k = 0; k < kSteps; ++k) load_s(kept[k], k);
+    }
+    for (int c = 0; c < layout.chunks; c += 2) {  // two chunks of columns; the results replace their operands
+      float sum[kTiles][kColumnTiles][4] = {};
+#pragma unroll
+      for (int k = 0; k < kSteps; ++k) {
+        uint32_t v[4];
+        if constexpr (sizeof(T) == 2) {
+          load_matrices_transposed(v, vectors + (16 * k + lane % 16) * layout.stride + c + lane / 16);
+        } else {
+          const T* at = x_numbers + (8 * k + t) * x_stride + kPerChunk * c + g;
+          v[0] = __float_as_uint(static_cast<float>(at[0]));
+          v[1] = __float_as_uint(static_cast<float>(at[4 * x_stride]));
+          v[2] = v[3] = 0;
+          round_operands<T>(v);
+        }
+        uint32_t fresh[kTiles][4];
+        if constexpr (!kKeep) load_s(fresh, k);
+        const auto& a = kKeep ? kept[kKeep ? k : 0] : fresh;
+#pragma unroll
+        for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+          for (int h = 0; h < kColumnTiles; ++h) multiply_add<T>(sum[i][h], a[i], v[2 * h], v[2 * h + 1]);
+      }
+      __syncwarp();
+#pragma unroll
+      for (int h = 0; h < kColumnTiles; ++h) {
+        const int column = kPerChunk * c + 8 * h + 2 * t;
+        if (column >= x.dim) continue;
+        if (g == 0) {
+          sum[0][h][0] += static_cast<float>(d_out[column]);
+          sum[0][h][1] += static_cast<float>(d_out[column + 1]);
+        }
+#pragma unroll
+        for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+          for (int e = 0; e < 4; e += 2) {
+            const int row = 16 * i + g + e / 2 * 8;
+            if (row >= x.count) continue;
+            struct alignas(2 * sizeof(T)) Two {
+              T a, b;
+            };
+            *reinterpret_cast<Two*>(x_numbers + row * x_stride + column) = {static_cast<T>(sum[i][h][e]),
+                                                                            static_cast<T>(sum[i][h][e + 1])};
+          }
+      }
+    }
+    __syncwarp();
+    T* d_dense = dx.dense.data ? dx.dense.row(b) : nullptr;
+    T* d_slots = dx.slots.data ? dx.slots.row(b) - x.dim : nullptr;
+    for (uint32_t n = static_cast<uint32_t>(lane); n < static_cast<uint32_t>(x.count * layout.chunks); n += 32) {
+      const uint32_t i = n * layout.inverse >> 20, k = n - i * static_cast<uint32_t>(layout.chunks);
+      if (T* to = i == 0 ? d_dense : d_slots)
+        *reinterpret_cast<uint4*>(to + n * kPerChunk) = vectors[i * static_cast<uint32_t>(layout.stride) + k];
+    }
+  }
+}
+
+}  // namespace hctr::ops
