@@ -46,7 +46,7 @@ TEST(Progress, EveryToolShowsABarItsRateAndTheTimeLeft) {
                                   {"counting rows", "counting values", "writing"}},
                                  {"criteo2hugectr",
                                   {"--tsv", "rows.tsv", "--out", "criteo", "--min-count", "2", "--holdout", "0.1"},
-                                  {"counting rows", "counting values", "converting"}},
+                                  {"counting rows", "counting values", "writing"}},
                                  {"criteo2hugectr", {"rows.txt", "old/part", "old.txt"}, {"converting"}},
                                  {"data_generator",
                                   {"--config", "small.json", "--samples", "30000", "--eval-samples", "30000"},
