@@ -13,7 +13,7 @@
 #include "data/features/feature_plan.h"
 #include "data/io/byte_stream.h"
 #include "data/sample_set.h"
-#include "data/text/text_grammar.h"
+#include "data/text_grammar.h"
 
 namespace hctr {
 

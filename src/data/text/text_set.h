@@ -15,7 +15,7 @@
 #include "data/sample_set.h"
 #include "data/source.h"
 #include "data/text/row_major.h"
-#include "data/text/text_grammar.h"
+#include "data/text_grammar.h"
 
 namespace hctr {
 

@@ -7,7 +7,7 @@
 #include "base/progress.h"
 #include "data/io/file_list.h"
 #include "data/io/set_files.h"
-#include "data/text/text_grammar.h"
+#include "data/text_grammar.h"
 #include "prepare/inspect/inspect_file.h"
 #include "prepare/inspect/inspect_judge.h"
 #include "prepare/text_work.h"

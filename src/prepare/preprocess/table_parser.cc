@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "data/text/text_grammar.h"
+#include "data/text_grammar.h"
 #include "data/text_values.h"
 
 namespace hctr {

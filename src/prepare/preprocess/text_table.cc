@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "config/problems.h"
 #include "data/text/criteo_rows.h"
-#include "data/text/text_grammar.h"
+#include "data/text_grammar.h"
 
 namespace hctr {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/text/text_grammar.h"
+#include "data/text_grammar.h"
 
 #include <bit>
 #include <cstring>

@@ -1,5 +1,5 @@
 // The grammar of separated values against a plain state machine, on texts made of the characters that matter.
-#include "data/text/text_grammar.h"
+#include "data/text_grammar.h"
 
 #include <gtest/gtest.h>
 
