@@ -2,6 +2,7 @@
 # $programs, or takes the programs from HCTR_BIN_DIR. Builds for the GPU when there is one. Afterwards the working folder
 # is the root of the repository, and $name, $config, $out, $bin and the functions below are set; $preset is set when
 # something was built.
+SECONDS=0
 name=$(basename "$(cd "$(dirname "$0")" && pwd)")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 config=samples/$name/config.json out=runs/$name
@@ -18,6 +19,7 @@ if [ -z "$bin" ]; then
   cmake --preset "$preset" ${options[@]+"${options[@]}"} >"$out/configure.log" 2>&1 || { cat "$out/configure.log"; exit 1; }
   cmake --build --preset "$preset" --target huge_ctr data_generator ${programs:-}
   bin=build/$preset/bin
+  echo "Built in $SECONDS s."
 fi
 
 # make_data [data_generator option...]: SAMPLES rows to train on (two million where not set), EVAL_SAMPLES to evaluate on (100,000).

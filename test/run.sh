@@ -2,6 +2,7 @@
 # Sets up, builds and runs every test this machine can run. Usage: test/run.sh [--fast]   (--fast: no sanitizers)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+SECONDS=0
 third_party/install.sh --all
 
 nvcc=$(command -v nvcc || { [ -x /usr/local/cuda/bin/nvcc ] && echo /usr/local/cuda/bin/nvcc; } || true)
@@ -28,10 +29,10 @@ run() {  # run PRESET [cmake option...]
   grep -E '^--   (CUDA|NCCL|MPI|BLAS|Parquet|sanitizers):' "build-$preset.log" || true
   rm -f "build-$preset.log"
   cmake --build --preset "$preset"
-  echo "== $preset: testing"
+  echo "== $preset: testing, after $((SECONDS / 60)) min"
   ctest --preset "$preset" --parallel "$jobs"
 }
 
 run "$main" ${options[@]+"${options[@]}"}
 [ "${1:-}" = --fast ] || run cpu-asan
-echo "All tests passed (${main}${gpu:+, with $gpu}$([ "${1:-}" = --fast ] || echo ', and under the address and undefined-behaviour sanitizers'))."
+echo "All tests passed (${main}${gpu:+, with $gpu}$([ "${1:-}" = --fast ] || echo ', and under the address and undefined-behaviour sanitizers')) in $((SECONDS / 60)) min."

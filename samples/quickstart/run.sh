@@ -6,6 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 make_data --vocabulary 100 --interactions 0.03
 train "$@"
+echo "Done in $SECONDS s, everything included."
 
 cat <<TXT
 
