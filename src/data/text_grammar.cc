@@ -11,10 +11,10 @@ namespace {
 constexpr uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
 
 uint64_t repeated(char c) { return kOnes * static_cast<uint8_t>(c); }
-/// The high bit of each zero byte.
+/// Returns the high bit of each zero byte.
 uint64_t zero_bytes(uint64_t word) { return ~(((word & ~kHighs) + ~kHighs) | word | ~kHighs); }
 
-/// Eight bytes of the text at `p`, less than `end`; zeros behind its end.
+/// Loads eight bytes at `p`, which is below `end`; bytes past `end` are zero.
 uint64_t load_word(const char* p, const char* end) {
   uint64_t word = 0;
   if (end - p >= static_cast<ptrdiff_t>(sizeof word)) [[likely]]
@@ -24,7 +24,7 @@ uint64_t load_word(const char* p, const char* end) {
   return word;
 }
 
-/// The first delimiter or line end; `end` when there is none. Eight bytes at a time.
+/// Finds the first delimiter or line end, eight bytes at a time. Returns `end` when there is none.
 const char* find_break(const char* p, const char* end, uint64_t delimiters, uint64_t newlines) {
   for (; p < end; p += 8) {
     const uint64_t word = load_word(p, end);
@@ -40,7 +40,8 @@ const char* find(const char* p, const char* end, char c) {
   return p < end ? static_cast<const char*>(std::memchr(p, c, static_cast<size_t>(end - p))) : nullptr;
 }
 
-/// The quote that closes the value whose first character, behind the opening quote, is at `p`; null when there is none.
+/// Finds the quote that closes a value. `p` is its first character after the opening quote. Returns null when there is
+/// none.
 const char* closing_quote(const char* p, const char* end, char quote, bool* doubled) {
   for (;;) {
     const char* at = find(p, end, quote);
@@ -56,9 +57,9 @@ size_t end_of_last_record(std::string_view text, TextGrammar grammar) {
   if (grammar.quote == 0) return text.rfind('\n') + 1;
   const char *const begin = text.data(), *const end = begin + text.size();
   size_t last = 0;
-  for (const char* p = begin;;) {  // p: outside quotes
+  for (const char* p = begin;;) {  // p is outside quotes
     const char* quote = p;
-    for (;; ++quote) {  // the next one that opens a value
+    for (;; ++quote) {  // find the next quote that opens a value
       quote = find(quote, end, grammar.quote);
       if (!quote || quote == begin || quote[-1] == grammar.delimiter || quote[-1] == '\n') break;
     }
@@ -85,7 +86,7 @@ const char* RecordSplitter::split(const char* p, const char* end) {
   if (!problem_.empty()) problem_.clear();
   if (!unescaped_.empty()) unescaped_.clear();
   const uint64_t delimiters = repeated(grammar_.delimiter), newlines = repeated('\n');
-  // Eight bytes at a time, and all breaks among them; `p` is where the cell at hand starts.
+  // Finds all separators eight bytes at a time. `p` is the start of the current cell.
   for (const char* word_at = p;;) {
     if (grammar_.quote != 0 && p < end && *p == grammar_.quote) {
       const char* at = quoted(p, end);
@@ -120,7 +121,7 @@ const char* RecordSplitter::split(const char* p, const char* end) {
   }
 }
 
-/// A cell that starts with a quote, at `p`; returns the delimiter or line end behind it.
+/// Reads the quoted cell at `p`. Returns the delimiter or line end after it.
 const char* RecordSplitter::quoted(const char* p, const char* end) {
   bool doubled = false;
   const char* close = closing_quote(p + 1, end, grammar_.quote, &doubled);

@@ -1,5 +1,5 @@
-// Records of separated values in a text: where they end, and what their cells are. RFC 4180, "Common Format and MIME
-// Type for Comma-Separated Values (CSV) Files", with any delimiter and, where that is wanted, without quoting.
+// The grammar of separated values: where records end, and how they split into cells. RFC 4180, "Common Format and MIME
+// Type for Comma-Separated Values (CSV) Files", with any delimiter and optional quoting.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ struct TextGrammar {
   char quote = '"';  ///< 0: no quoting
 };
 
-/// Where the last whole record of `text` ends, behind its line end; 0 when there is none. `text` starts where a record
-/// does. A quote opens a quoted value where it is a cell's first character; elsewhere it is a character like any other.
+/// Returns the end of the last whole record of `text`, after its line end; 0 when there is none. `text` starts at a
+/// record. A quote opens a quoted value only as the first character of a cell.
 size_t end_of_last_record(std::string_view text, TextGrammar);
 
 /// Splits one record after another. Cells are views of the text, or of memory that the splitter keeps until the next
@@ -27,12 +27,12 @@ class RecordSplitter {
  public:
   explicit RecordSplitter(TextGrammar grammar) : grammar_(grammar) {}
 
-  /// Splits the record that starts at `p`; returns where the next one starts. `end`: of the text.
+  /// Splits the record that starts at `p`, in a text that ends at `end`. Returns the start of the next record.
   const char* split(const char* p, const char* end);
   std::span<const std::string_view> cells() const { return {cells_.data(), count_}; }
-  /// What is wrong with the record's quotes; empty when nothing is.
+  /// The problem with the record's quotes; empty when there is none.
   const std::string& problem() const { return problem_; }
-  /// The record's last quote is never closed, so where it ends is not known.
+  /// Whether the last quote of the record is never closed. The end of the record is then unknown.
   bool unclosed() const { return unclosed_; }
 
  private:
@@ -47,8 +47,7 @@ class RecordSplitter {
   std::deque<std::string> unescaped_;
 };
 
-/// Calls visit(value) for each value of a cell that holds several, leaving empty ones out; stops and returns false
-/// where visit does.
+/// Calls visit(value) for each non-empty value of a list cell. Stops and returns false when visit returns false.
 template <class Visit>
 bool for_each_value(std::string_view cell, char separator, Visit&& visit) {
   while (!cell.empty()) {
@@ -59,7 +58,7 @@ bool for_each_value(std::string_view cell, char separator, Visit&& visit) {
   return true;
 }
 
-/// A record without cells: a blank line.
+/// Whether the record is a blank line.
 inline bool is_blank(std::span<const std::string_view> cells) { return cells.size() == 1 && cells[0].empty(); }
 
 }  // namespace hctr

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kPiece = 256 << 10, kLongestLine = 1 << 20;
 constexpr int64_t kChunkBytes = 512 << 10, kMostRows = 16384, kFewestRows = 64;
 
-/// So many that a chunk fits the second-level cache, and that reads of narrow columns are not too small.
+/// Chosen so that a chunk fits the L2 cache and reads of narrow columns stay large enough.
 int64_t rows_of_a_chunk(const FeaturePlan& plan) {
   int64_t bytes = 0;
   for (const FeatureGroup& group : plan.groups)

@@ -11,14 +11,13 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kTile =
-    512;  // rows whose columns are converted one after another while they are in the first-level cache
+constexpr int64_t kTile = 512;  // rows converted column by column while they are in the L1 cache
 
 float most_of_number(const FeatureColumn& feature) {
   return feature.type == FeatureType::boolean ? 1.0f : std::numeric_limits<float>::max();
 }
 
-/// Calls one(r, bytes before value r) for all rows; values without a gap are a loop of their own, which vectorizes.
+/// Calls one(r, bytes before value r) for all rows. Contiguous values have a loop of their own, which vectorizes.
 template <class T, class One>
 void for_values(size_t width, int64_t rows, const One& one) {
   if (width == sizeof(T))
@@ -27,14 +26,14 @@ void for_values(size_t width, int64_t rows, const One& one) {
     for (int64_t r = 0; r < rows; ++r) one(r, static_cast<size_t>(r) * width);
 }
 
-/// Ids of one column as keys; whether all are below the limit.
+/// Converts the ids of one column to keys; returns whether all are below the limit.
 template <class T>
 bool put_ids(const std::byte* from, size_t width, int64_t rows, const FeatureField& field, int64_t* to) {
   const auto limit = static_cast<uint64_t>(field.limit), more = static_cast<uint64_t>(field.more);
   uint64_t outside = 0;
   for_values<T>(width, rows, [&](int64_t r, size_t at) {
     const auto id =
-        static_cast<uint64_t>(static_cast<int64_t>(stored<T>(from + at)));  // what is negative becomes large
+        static_cast<uint64_t>(static_cast<int64_t>(stored<T>(from + at)));  // negative ids become larger than any limit
     outside |= id >= limit;
     to[r] = static_cast<int64_t>(id + more);
   });
@@ -52,14 +51,14 @@ bool put_numbers(const std::byte* from, size_t width, int64_t rows, const Featur
     to[r * step] = value;
   });
   if constexpr (std::is_integral_v<T>)
-    if (field.feature.cardinality)  // few have one: they are gone through once more
+    if (field.feature.cardinality)  // few features have a cardinality, so this second pass is rare
       for_values<T>(width, rows, [&, limit = static_cast<uint64_t>(*field.feature.cardinality)](int64_t, size_t at) {
         outside |= static_cast<uint64_t>(static_cast<int64_t>(stored<T>(from + at))) >= limit;
       });
   return outside == 0;
 }
 
-/// Where the values of a field go in a block of `rows` rows: row r's is `step` numbers behind row 0's.
+/// Where the values of a field go in a block of `rows` rows: row r is `step` numbers after row 0.
 struct Numbers {
   float* to;
   int64_t step;
@@ -141,7 +140,7 @@ void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& par
         if constexpr (std::is_integral_v<T>)
           return put_ids<T>(from, width, end - begin, field, block.keys.data() + field.index * rows + begin);
         else
-          return false;  // such features are not let in
+          return false;  // the section check rejects features of this type
       });
       if (!right) name_bad(field, part, selection, begin, end, width);
     }
@@ -168,7 +167,7 @@ void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, c
 
 void FeatureParser::parse_csv(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk,
                               const RowSelection& selection, SampleBlock& block) {
-  size_t span = 0;  // of the selection
+  size_t span = 0;  // bytes of the selected rows
   int64_t row = 0, at = 0;
   for_each_csv_row(chunk, part, [&](std::string_view line, int64_t line_number) {
     if (selection.some()) {
@@ -204,7 +203,7 @@ std::string FeatureParser::parse_line(const FeatureGroup& group, std::string_vie
     }
     float value = is_whole(field.feature.type) ? static_cast<float>(whole) : static_cast<float>(real);
     if (field.feature.type == FeatureType::f16)
-      value = static_cast<float>(Half(value));  // as a binary file of this type would have it
+      value = static_cast<float>(Half(value));  // rounded as in a binary file of this type
     if (!(std::fabs(value) <= most_of_number(field.feature))) return number_problem(field, static_cast<double>(value));
     const Numbers numbers = numbers_of(plan_, field, block);
     numbers.to[row * numbers.step] = value;

@@ -1,5 +1,4 @@
-// Turning the rows of a mapping's files into samples: column by column, so that values of one type are converted in one
-// loop.
+// Turns the rows of a mapping's files into samples, column by column, so that one loop converts values of one type.
 #pragma once
 
 #include <optional>
@@ -13,11 +12,11 @@ namespace hctr {
 
 class FeatureParser : public Parser {
  public:
-  /// `plan` outlives the parser.
+  /// `plan` must outlive the parser.
   FeatureParser(const FeaturePlan& plan, std::optional<BadRecordPolicy> policy) : plan_(plan), policy_(policy) {}
 
-  /// Bad are rows with a value that does not fit its feature, an id that is negative or not below its limit, a number
-  /// that is not finite, and lines of another number of cells.
+  /// Parses a chunk. A row is bad if a value does not fit its feature, an id is negative or not below its limit, a
+  /// number is not finite, or a line has the wrong number of cells.
   BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override;
 
  private:
@@ -31,12 +30,12 @@ class FeatureParser : public Parser {
 
   const FeaturePlan& plan_;
   std::optional<BadRecordPolicy> policy_;
-  std::vector<std::byte> bytes_;  // of a binary group
-  FeatureCells cells_;            // of a line
+  std::vector<std::byte> bytes_;  // rows of a binary group
+  FeatureCells cells_;            // cells of a line
   std::vector<uint8_t> is_bad_;   // [rows]
-  int64_t rows_ = 0;              // that are parsed
+  int64_t rows_ = 0;              // number of parsed rows
   int64_t bad_ = 0, first_bad_ = 0;
-  std::string problem_;  // of the first
+  std::string problem_;  // the problem of the first bad row
 };
 
 }  // namespace hctr

@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-/// Where feature `feature` goes: to one place or several.
+/// Adds the fields that feature `feature` is read into: one or several.
 void add_fields(const FeatureSpec& spec, const FeatureUse& use, const std::vector<int64_t>& sizes, size_t feature,
                 size_t place, std::vector<FeatureField>& fields) {
   const FeatureColumn& column = spec.features[feature];
@@ -50,7 +50,7 @@ void measure(FeatureGroup& group) {
   }
 }
 
-/// Adds the mapping's chunks; add_fields(feature, place, fields) adds what becomes of a feature of the specification.
+/// Adds the mapping's chunks. add_fields(feature, place, fields) adds the fields of one feature.
 template <class AddFields>
 void add_groups(const FeatureSpec& spec, FeaturePlan& plan, const AddFields& add_fields) {
   const FeatureGroup* first_binary = nullptr;

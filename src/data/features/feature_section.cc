@@ -19,7 +19,8 @@ bool has_channel(const FeatureSpec& spec, const std::string& name) {
                      [&](const FeatureChannel& channel) { return channel.name == name; });
 }
 
-/// The features of the channel called `top`, else of the one called `usual`, which should be `wanted` many.
+/// Returns the features of channel `top` if it exists, else of channel `usual`. Reports a problem unless there are
+/// `wanted` features.
 std::vector<size_t> channel_of(const FeatureSpec& spec, const std::string& top, const char* usual, int64_t wanted,
                                const std::string& pointer, Problems& problems) {
   const std::string name = has_channel(spec, top) ? top : usual;
@@ -53,9 +54,10 @@ void check_ids(const FeatureSpec& spec, const std::vector<size_t>& features, con
                                   name_of(spec.features[feature].type), "; ids are whole numbers"));
 }
 
-constexpr int64_t kMostIds = 1LL << 48;  // of a slot, as slot_size_array has it: sums of sizes stay far from 2^63
+constexpr int64_t kMostIds =
+    1LL << 48;  // per slot; the same limit as slot_size_array, so that sums of sizes stay far below 2^63
 
-/// What slot_size_array is, or must be at least, by the cardinalities.
+/// The slot_size_array that the cardinalities give, or its smallest allowed values.
 void complete_sizes(DataSection& section, const FeatureSpec& spec, const FeatureUse& use, const std::string& pointer,
                     Problems& problems) {
   std::vector<int64_t> sizes;

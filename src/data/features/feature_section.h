@@ -10,22 +10,23 @@
 
 namespace hctr {
 
-/// Indices into FeatureSpec::features, in the order of a sample.
+/// Indices into FeatureSpec::features, in sample order.
 struct FeatureUse {
   std::vector<size_t> labels, dense, slots;
 };
 
-/// An input reads the channel that has the name of its `top`. Those without one read "label" and "numerical"; sparse
-/// inputs without one share the features of "categorical", in their order. Errors, in `problems`: channels that are not
-/// there, whose features are of another number than the layer says, or have types that are no ids.
+/// Selects the features of each input. An input reads the channel named like its `top`. If there is no such channel,
+/// labels read "label", dense values read "numerical", and the sparse inputs share the features of "categorical" in
+/// order. Adds to `problems`: missing channels, channels with the wrong number of features, and slots whose type is not
+/// an id type.
 FeatureUse use_features(const FeatureSpec&, const DataSection&, const std::string& pointer, Problems&);
 
-/// Completes a section with `feature_spec`: its format; the mappings "train" and, where there is one, "test";
-/// slot_size_array from the cardinalities. A specification that does not exist yet is a
-/// note, and the section is not checked against it.
+/// Completes a section with `feature_spec`: sets its format, the mappings "train" and (if present) "test", and
+/// slot_size_array from the cardinalities. If the specification does not exist yet, adds a note and skips the checks
+/// against it.
 void complete_feature_section(DataSection&, const std::string& pointer, Problems&);
 
-/// Rules of a section whose format is FeatureSpec, beyond those.
+/// Rules for sections of format FeatureSpec, besides those above.
 void check_feature_section(const DataSection&, const std::string& pointer, Problems&);
 
 }  // namespace hctr

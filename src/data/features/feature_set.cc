@@ -33,7 +33,7 @@ class FeatureSet : public SampleSet {
   }
   std::unique_ptr<Parser> parser() const override { return std::make_unique<FeatureParser>(plan_, policy_); }
   std::string facts(size_t) const override { return cat(kFeatureFormat.name, " '", files_[0].string(), "'"); }
-  /// Of the files that hold columns of a sample.
+  /// Sizes of the files with columns of a sample.
   int64_t bytes(size_t) const override {
     int64_t bytes = 0;
     for (const FeatureGroup& group : plan_.groups)
@@ -43,7 +43,7 @@ class FeatureSet : public SampleSet {
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
 
  private:
-  /// From the size of the first chunk's files and the lines at the start of the first one.
+  /// Estimates the number of rows from the file sizes of the first chunk and the lines at the start of its first file.
   int64_t estimate() const {
     const FeatureGroup& group = plan_.groups[0];
     const auto stream = open_stream(group.files[0]);
@@ -58,7 +58,7 @@ class FeatureSet : public SampleSet {
   }
 
   std::optional<BadRecordPolicy> policy_;
-  std::vector<fs::path> files_;  // the specification: the mapping is read as one file
+  std::vector<fs::path> files_;  // the specification only: the mapping is read as one file
   FeaturePlan plan_;
   std::optional<int64_t> most_;
   int64_t samples_ = 0;

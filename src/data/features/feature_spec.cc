@@ -17,7 +17,7 @@ std::vector<std::string> names_of(const FeatureSpec& spec) {
   return names;
 }
 
-/// Reads the sections one after another; what is wrong goes to `problems`, with place and line.
+/// Reads the sections one after another. Adds each problem to `problems` with its place and line.
 class SpecParser {
  public:
   explicit SpecParser(Problems& problems) : problems_(problems) {}
@@ -160,11 +160,11 @@ class SpecParser {
 
   void read_channel(const std::string& name, const YAML::Node& node, const std::string& place) {
     if (node.IsSequence() && node.size() == 0)
-      return spec_.channels.push_back({name, {}});  // a model without dense values, say
+      return spec_.channels.push_back({name, {}});  // a model without dense values, for example
     spec_.channels.push_back({name, read_features(node, place)});
   }
 
-  /// What each channel wants, every mapping must have.
+  /// Checks that every mapping has the features of each channel.
   void check_together(const YAML::Node& root) {
     for (const FeatureSource& source : spec_.sources)
       for (const FeatureChannel& channel : spec_.channels)

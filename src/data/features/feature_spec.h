@@ -1,6 +1,6 @@
-// A feature specification: a YAML file with the columns of a data set, the files that hold them, and what each is used
-// for. Its sections are those of NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec, channel_spec,
-// metadata.
+// A feature specification: a YAML file that describes the columns of a data set, the files that hold them, and what
+// each is used for. It has the sections of NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec,
+// channel_spec, metadata.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,32 @@ namespace hctr {
 enum class FeatureType { boolean, i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64 };
 
 size_t bytes_of(FeatureType);
-bool is_whole(FeatureType);  ///< bool among them
-/// "int8", "float16", ...: the names of numpy.
+bool is_whole(FeatureType);  ///< including bool
+/// The numpy name of a type: "int8", "float16", ...
 std::string name_of(FeatureType);
-/// Accepts the prefixes torch. and np. Nothing when there is no such type.
+/// Parses a type name. Accepts the prefixes torch. and np. Returns nothing if there is no such type.
 std::optional<FeatureType> feature_type(std::string_view name);
-/// Values that fit; of floats the largest finite ones.
+/// The range of values of a type; for floating-point types, the largest finite values.
 double least_of(FeatureType);
 double most_of(FeatureType);
-/// The smallest of int8, int16, int32, int64 for ids below `cardinality`.
+/// Returns the smallest of int8, int16, int32, int64 that holds ids below `cardinality`.
 FeatureType type_for_ids(int64_t cardinality);
 
 struct FeatureColumn {
   std::string name;
   FeatureType type = FeatureType::f32;
-  std::optional<int64_t> cardinality;  ///< of ids 0 .. cardinality - 1
+  std::optional<int64_t> cardinality;  ///< ids are 0 .. cardinality - 1
 };
 
-/// Columns in the same files.
+/// Columns stored in the same files.
 struct FeatureChunk {
   enum class Kind {
-    csv,           ///< a line per row, values separated by commas, no header
-    split_binary,  ///< one row after another, each the values of `features` in their types
+    csv,           ///< one line per row, values separated by commas, no header
+    split_binary,  ///< rows without separators, each the values of `features` in their types
   };
   Kind kind = Kind::csv;
-  std::vector<size_t> features;  ///< indices into FeatureSpec::features, in the order of the file
-  std::vector<fs::path> files;   ///< in the order of the rows; relative to the folder of the specification
+  std::vector<size_t> features;  ///< indices into FeatureSpec::features, in file order
+  std::vector<fs::path> files;   ///< in row order; relative to the folder of the specification
 };
 
 /// One version of the data set: "train", "test".
@@ -56,17 +56,17 @@ struct FeatureChannel {
 };
 
 struct FeatureSpec {
-  fs::path folder;  ///< of the file
+  fs::path folder;  ///< the folder of the specification file
   std::vector<FeatureColumn> features;
   std::vector<FeatureSource> sources;
   std::vector<FeatureChannel> channels;
-  std::string metadata;  ///< as YAML; empty: none
+  std::string metadata;  ///< YAML text; empty: none
 
-  /// Errors: Error(config) listing the sources when there is no such one.
+  /// Finds a source by name. Errors: Error(config) listing the sources when there is none with this name.
   const FeatureSource& source(const std::string& name) const;
-  /// The features of a channel; empty when there is no such channel.
+  /// Returns the features of a channel; empty when there is none with this name.
   std::vector<size_t> channel(const std::string& name) const;
-  /// The index of a feature; nothing when there is none.
+  /// Returns the index of a feature; nothing when there is none with this name.
   std::optional<size_t> find(const std::string& name) const;
 };
 
@@ -75,8 +75,9 @@ inline constexpr const char* kLabelChannel = "label";
 inline constexpr const char* kNumericalChannel = "numerical";
 inline constexpr const char* kCategoricalChannel = "categorical";
 
-/// Errors: Error(config) with every problem, its place and its line: unknown features, types, keys; a feature twice in
-/// a mapping or channel; channels whose features a mapping lacks; a cardinality that does not fit its type.
+/// Reads a specification. Errors: Error(config) with every problem, its place and line: unknown features, types or
+/// keys; a feature twice in a mapping or channel; a mapping without a feature of a channel; a cardinality that does not
+/// fit its type.
 FeatureSpec read_feature_spec(const fs::path&);
 FeatureSpec parse_feature_spec(std::string_view yaml, const std::string& name, const fs::path& folder);
 

@@ -1,4 +1,4 @@
-// Single values of feature specifications: the text of a cell, the bytes of a stored value, and whether they fit their
+// Single values of feature specifications: the text of a cell, the bytes of a stored value, and the check against the
 // feature.
 #pragma once
 
@@ -15,11 +15,11 @@
 
 namespace hctr {
 
-/// "feature user: 12 is no id below its cardinality of 10", or nothing.
+/// Returns a message such as "feature user: 12 is no id below its cardinality of 10", or nothing if the value fits.
 std::string feature_misfit(const FeatureColumn&, double value);
 
-/// The value of a cell: T is int64_t for features whose type is_whole(), else double. Returns what is wrong; empty when
-/// nothing is.
+/// Parses the value of a cell. T is int64_t for types where is_whole() is true, else double. Returns the problem, or an
+/// empty text.
 template <class T>
 std::string read_cell(const FeatureColumn& feature, std::string_view text, T& value) {
   while (text.starts_with(' ')) text.remove_prefix(1);
@@ -35,7 +35,7 @@ std::string read_cell(const FeatureColumn& feature, std::string_view text, T& va
   return feature_misfit(feature, static_cast<double>(value));
 }
 
-/// Calls use(T{}) with the type that a value of this type has in a file: uint8_t for bool, Half for float16.
+/// Calls use(T{}) with the C++ type of a stored value: uint8_t for bool, Half for float16.
 template <class Use>
 auto with_stored_type(FeatureType type, Use&& use) {
   switch (type) {
@@ -60,7 +60,7 @@ auto with_stored_type(FeatureType type, Use&& use) {
     case FeatureType::f64:
       return use(double{});
     default:
-      return use(uint8_t{});  // bool among them
+      return use(uint8_t{});  // also bool
   }
 }
 
@@ -79,7 +79,8 @@ double as_double(T value) {
     return static_cast<double>(value);
 }
 
-/// A stored value of a type that is_whole(), and of one that is not. What is above 2^63 comes out negative: no id.
+/// Load a stored value, of a type where is_whole() is true and of any other. An unsigned value of 2^63 or more becomes
+/// negative, which is not a valid id.
 inline int64_t whole_at(FeatureType type, const std::byte* from) {
   return with_stored_type(type, [&]<class T>(T) {
     if constexpr (std::is_integral_v<T>)

@@ -1,4 +1,4 @@
-// From a Criteo row to the numbers of a record: which features there are, and the keys that stand for their values.
+// Turns a Criteo row into the numbers of a record: its features and their keys.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class Integers { dense, buckets, both };
 struct CriteoStyle {
   Wide wide = Wide::none;
   Integers integers = Integers::dense;
-  int64_t buckets = 0;  ///< keys per column; 0: a key of its own for every value, by hashing
+  int64_t buckets = 0;  ///< keys per column; 0: every value is hashed to a key of its own
   int key_bytes = 8;
   Check check = Check::sum;
 
@@ -30,7 +30,7 @@ struct CriteoStyle {
   NormStyle norm() const;
 };
 
-/// One value of one column, before it is a key. Columns: 1-26 are C1..C26, 27-39 the bucketed I1..I13, 40 is C1 x C2,
+/// A value of a column before it becomes a key. Columns: 1-26 are C1..C26, 27-39 the bucketed I1..I13, 40 is C1 x C2,
 /// 41 is C3 x C4.
 struct Feature {
   uint32_t column;
@@ -38,29 +38,30 @@ struct Feature {
 };
 inline constexpr uint32_t kCriteoColumns = 41;
 
-/// The dense value of an integer: ln(1 + max(v, 0)); 0 when missing.
+/// Returns the dense value of an integer: ln(1 + max(v, 0)); 0 if missing.
 float dense_value(const std::optional<int64_t>& integer);
-/// The bucket of an integer: floor(ln(v)^2) above 2, a bucket for each value up to 2, one for missing.
+/// Returns the bucket of an integer: floor(ln(v)^2) above 2, one bucket for each value up to 2, one for a missing
+/// value.
 uint64_t bucket_value(const std::optional<int64_t>& integer);
 
-/// A pair of values, as categories have them, as one value.
+/// Combines two category values into one value.
 uint64_t cross_value(uint64_t a, uint64_t b);
-/// The columns whose features a record has, in rising order.
+/// The columns whose features are in a record, in ascending order.
 std::vector<uint32_t> criteo_columns(const CriteoStyle&);
 
-/// The features of a row in the order of the record's keys: those of the wide slot, then one for each deep slot.
+/// Returns the features of a row in the key order of the record: the wide slot's, then one for each deep slot.
 void criteo_features(const CriteoStyle&, const CriteoRow&, std::vector<Feature>& features);
 
-/// The key of a feature; two columns never share one.
+/// Returns the key of a feature. Keys of different columns differ.
 ///   buckets = N  (column - 1) * N + (missing: 0, rare: 1, else 2 + mix64(value) mod (N - 2))
-///   64 bits      scattered_key(column * 2^57 + value): distinct values have distinct keys, crosses but for chance
+///   64 bits      scattered_key(column * 2^57 + value): distinct values have distinct keys; crosses may collide
 ///   32 bits      column * 2^26 + (missing: 0, rare: 1, else 2 + mix64(value) mod (2^26 - 2))
 int64_t criteo_key(const CriteoStyle&, Feature);
 
-/// The keys of all `features`, appended; the same as one by one, and faster.
+/// Appends the keys of all `features`. Gives the same keys as one call each, but faster.
 void append_criteo_keys(const CriteoStyle&, const std::vector<Feature>& features, std::vector<int64_t>& keys);
 
-/// Errors: Error(usage) when the options do not fit together.
+/// Checks the options. Errors: Error(usage) when they do not fit together.
 void check_criteo_style(const CriteoStyle&);
 
 }  // namespace hctr

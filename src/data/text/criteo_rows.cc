@@ -16,7 +16,7 @@ bool read_whole(std::string_view text, T& value, int base) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// Decimal digits, few enough not to overflow; false for anything else.
+/// Parses decimal digits, few enough not to overflow. Returns false for anything else.
 bool read_digits(std::string_view text, int64_t& value) {
   if (text.size() > 18) return false;
   uint64_t number = 0;

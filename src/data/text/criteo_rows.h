@@ -1,4 +1,4 @@
-// One line of Criteo's click logs: label, 13 integers, 26 categories, separated by tabs; a field may be empty.
+// One line of Criteo's click logs: label, 13 integers and 26 categories, separated by tabs. A field may be empty.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ struct CriteoRow {
   std::array<std::optional<uint32_t>, kCriteoCategories> categories;
 };
 
-/// Reads the fields of a line; returns what is wrong with them, "column I3: expected an integer or nothing, found 'x'",
-/// or nothing.
+/// Parses the fields of a line. Returns the problem, such as "column I3: expected an integer or nothing, found 'x'", or
+/// an empty text.
 std::string parse_criteo_cells(std::span<const std::string_view> cells, CriteoRow& row);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Criteo's click logs as a set of samples: the features and keys that criteo2hugectr writes for the same options.
+// Criteo's click logs as a sample set. Features and keys are those of criteo2hugectr with the same options.
 #pragma once
 
 #include "data/format_type.h"
@@ -18,7 +18,7 @@ struct EnumWords<Integers> {
   static const std::vector<std::pair<std::string, Integers>>& table();
 };
 
-/// The options of criteo2hugectr, by their names.
+/// The options of criteo2hugectr, with their names.
 struct CriteoTextOptions {
   Wide wide = Wide::none;
   Integers integers = Integers::dense;
@@ -29,7 +29,7 @@ FormatType criteo_format();
 
 CriteoStyle criteo_style(const CriteoTextOptions&);
 inline constexpr TextGrammar kCriteoGrammar{.delimiter = '\t', .quote = 0};
-/// How the files of a section are read.
+/// Returns how to read the files of a section.
 TextFormat criteo_text_format(const DataSection&);
 
 }  // namespace hctr

@@ -28,7 +28,7 @@ std::string unexpected(const std::string& column, const char* expected, std::str
              found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
 }
 
-/// The rules, and the indices of their columns in a file.
+/// The column rules, and the index of each column in a file.
 class CsvRowMaker : public RowMaker {
  public:
   CsvRowMaker(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns)

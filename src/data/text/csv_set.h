@@ -1,4 +1,4 @@
-// Text with any columns, as the object "csv" of the Data layer describes them.
+// Text files with any columns, as described by the object "csv" of the Data layer.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace hctr {
 
 inline constexpr DataFormat kCsvFormat{"Csv"};
 
-/// What the columns of a Csv file are.
+/// The columns of a Csv file.
 struct CsvOptions {
   std::string delimiter = ",", quote = "\"";
   bool header = true;
@@ -25,9 +25,9 @@ struct CsvOptions {
 
 FormatType csv_format();
 
-/// How records are split into cells.
+/// Returns how records are split into cells.
 TextGrammar csv_grammar(const CsvOptions&);
-/// How the files of a section are read. Reads vocabularies. Errors: Error(io), Error(data) for those.
+/// Returns how to read the files of a section. Reads the vocabularies. Errors: Error(io) and Error(data) for these.
 TextFormat csv_text_format(const DataSection&);
 
 }  // namespace hctr

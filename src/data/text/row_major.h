@@ -1,4 +1,4 @@
-// Collects samples that are parsed row by row, and turns them into a block.
+// Collects samples parsed row by row, and transposes their keys into the slot-major order of a block.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,30 @@
 
 namespace hctr {
 
-/// Used again and again, so its memory is warm.
+/// Reused for many blocks, so that its memory stays in the cache.
 class RowMajor {
  public:
   explicit RowMajor(const RecordShape& shape);
 
-  /// Memory for the next row's numbers and key counts, and for its keys, which are appended in the order of the slots.
+  /// Returns memory for the next row's numbers and key counts. Keys are appended in slot order.
   struct Row {
     float *label, *dense;
     int32_t* nnz;
     std::vector<int64_t>* keys;
   };
-  /// Forgets all rows; label and dense will be written into `block`.
+  /// Removes all rows. Labels and dense values are written to `block` from now on.
   void start(SampleBlock& block);
   Row next();
-  /// Keeps the row of the last next(). A row with more keys than the shape allows is not kept: returns what is wrong.
+  /// Keeps the row of the last next(). A row with more keys than the shape allows is dropped, and the problem is
+  /// returned.
   std::string keep();
-  /// Turns the keys into slot order.
+  /// Writes the keys to the block in slot order.
   void finish();
 
  private:
   RecordShape shape_;
   int64_t slots_;
-  bool limits_matter_;  // even for one key in each slot
+  bool limits_matter_;  // whether a row of one key per slot can already exceed the limits
   SampleBlock* block_ = nullptr;
   int64_t rows_ = 0, capacity_ = 0;
   bool one_hot_ = true;

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kChunkBytes = 256 << 10;  // as text and as samples they fit the second-level cache together
+constexpr int64_t kChunkBytes = 256 << 10;  // the text and its samples together fit the L2 cache
 
 [[noreturn]] void fail_long(const fs::path& path, int64_t at, const char* why) {
   throw Error(Kind::data,

@@ -1,4 +1,4 @@
-// Cutting text files into chunks of whole records.
+// Cuts text files into chunks of whole records.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace hctr {
 
-/// No record may be longer: a quote that is never closed is found out in bounded memory.
+/// The longest allowed record, so that a quote that is never closed is detected in bounded memory.
 inline constexpr int64_t kLongestRecord = 16 << 20;
 
-/// Plain text without quotes: chunks are ranges of bytes that end with a line; the parser reads them.
+/// Plain text without quotes. Chunks are byte ranges that end with a line. The parser reads them.
 class RangeCutter : public Cutter {
  public:
   RangeCutter(const fs::path& path, int64_t from) : file_(path), at_(from) {}
@@ -24,7 +24,7 @@ class RangeCutter : public Cutter {
   int64_t at_;
 };
 
-/// Any text: reads it in order, and the chunks hold it.
+/// Any text. The cutter reads it in order, and the chunks hold the bytes.
 class StreamCutter : public Cutter {
  public:
   StreamCutter(const fs::path&, TextGrammar, int64_t from);
@@ -35,8 +35,8 @@ class StreamCutter : public Cutter {
   fs::path path_;
   TextGrammar grammar_;
   std::unique_ptr<ByteStream> stream_;
-  int64_t at_;                   // of rest_
-  std::vector<std::byte> rest_;  // read, but not a whole record yet
+  int64_t at_;                   // file offset of rest_
+  std::vector<std::byte> rest_;  // bytes read that are not yet a whole record
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Parsing a chunk of text: records into cells, cells into rows.
+// Parses a chunk of text: splits records into cells, and cells into rows.
 #include <cstring>
 
 #include "base/error.h"

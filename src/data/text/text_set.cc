@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// Line ends before byte `offset` of the content. Reads the file again: only for messages.
+/// Counts the line ends before byte `offset` of the content. Reads the file again, so it is used for messages only.
 int64_t lines_before(const fs::path& path, int64_t offset) {
   const auto stream = open_stream(path);
   std::vector<std::byte> piece(256 << 10);
@@ -23,7 +23,7 @@ int64_t lines_before(const fs::path& path, int64_t offset) {
   return lines;
 }
 
-/// What is known of one file.
+/// The known facts of one file.
 struct TextFile {
   std::shared_ptr<const RowMaker> maker;
   int64_t first_record = 0;  // offset in the content
@@ -70,8 +70,8 @@ class TextSet : public SampleSet {
   friend class TextChunkParser;
   bool cut_by_arithmetic(size_t file) const { return format_.grammar.quote == 0 && !known_[file].packed; }
 
-  /// Reads the first record of a file, once. Threads need no lock for the result: each parses only chunks that it cut
-  /// itself, after this.
+  /// Reads the first record of a file, once. The result needs no lock: each thread parses only chunks that it cut
+  /// itself, after this call.
   void know(size_t file) {
     TextFile& known = known_[file];
     if (known.maker) return;
@@ -102,7 +102,7 @@ class TextSet : public SampleSet {
     }
   }
 
-  /// From the size of the files and the records at the start of the first one.
+  /// Estimates the number of records from the file sizes and the records at the start of the first file.
   int64_t estimate() const {
     double bytes = 0;
     for (const fs::path& file : files_) bytes += static_cast<double>(fs::file_size(file));
@@ -132,11 +132,12 @@ class TextChunkParser : public Parser {
 
   BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
     const fs::path& path = set_.files_[chunk.file];
-    if (!rows.some()) read(chunk);  // else count() has
+    if (!rows.some()) read(chunk);  // otherwise count() has read it
     const auto where = [&](size_t at) {
       const int64_t offset = chunk.begin.offset + static_cast<int64_t>(at);
       if (set_.policy_ == BadRecordPolicy::skip)
-        return cat("'", path.string(), "': the record at byte ", offset);  // counting lines takes too long for many
+        return cat("'", path.string(), "': the record at byte ",
+                   offset);  // for many problems, counting lines takes too long
       return cat("'", path.string(), "' line ", lines_before(path, offset) + 1, ", at byte ", offset);
     };
     const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
@@ -168,7 +169,7 @@ class TextChunkParser : public Parser {
   const TextSet& set_;
   RecordSplitter splitter_;
   RowMajor rows_;
-  std::optional<ByteFile> file_;  // the one read last
+  std::optional<ByteFile> file_;  // the file read last
 };
 
 std::unique_ptr<Parser> TextSet::parser() const { return std::make_unique<TextChunkParser>(*this); }
