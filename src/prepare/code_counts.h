@@ -1,5 +1,5 @@
-// Counts how often each value of a column occurs: one table per thread, added up at the end, so that the sums do not
-// depend on the number of threads.
+// Counts how often each value of a column occurs. Each thread has its own table. The tables are merged at the end, so
+// the counts do not depend on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Counts of 64-bit codes. Open addressing, 16 bytes an entry, at most two thirds full.
+/// Counts of 64-bit codes. Open addressing, 16 bytes per entry, load factor at most 2/3.
 class CodeCounts {
  public:
   struct Entry {
@@ -24,7 +24,7 @@ class CodeCounts {
 
   uint64_t of(uint64_t code) const { return entries_[place(code)].count; }
   int64_t distinct() const { return static_cast<int64_t>(used_); }
-  /// In no particular order.
+  /// The codes and counts, in unspecified order.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const Entry& entry : entries_)

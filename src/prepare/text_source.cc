@@ -7,9 +7,9 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kBlock = 1 << 20;  // bytes of text read at a time; no line may be longer
+constexpr size_t kBlock = 1 << 20;  // bytes read at a time, and the longest allowed line
 
-/// Appends up to `count` bytes; false at the end of the file.
+/// Appends up to `count` bytes; returns false at the end of the file.
 bool append(ByteStream& stream, std::string& to, size_t count) {
   const size_t before = to.size();
   to.resize(before + count);
@@ -70,7 +70,7 @@ bool TextSource::next(TextBlock& block) {
         throw Error(Kind::data, cat("'", block.file, "' line ", line_, ": longer than ", kBlock, " bytes"));
     } else {
       stream_.reset();
-      if (!block.text.empty()) block.text += '\n';  // the last line, without a newline of its own
+      if (!block.text.empty()) block.text += '\n';  // the last line may have no newline
     }
     if (block.text.empty()) continue;
     if (header_ && line_ == 1) remove_header(block.text);

@@ -17,26 +17,26 @@ struct TextBlock {
   std::string text;
   std::string file;        ///< for messages
   int64_t first_line = 0;  ///< of this block in its file, counted from 1
-  int64_t first_byte = 0;  ///< of this block in the content of its file, unpacked
-  int64_t first_row = 0;   ///< lines with content before this block, over all files
-  int64_t bytes_done = 0;  ///< of the files themselves, compressed or not, read up to this block
+  int64_t first_byte = 0;  ///< offset of this block in the decompressed content of its file
+  int64_t first_row = 0;   ///< non-blank lines before this block, over all files
+  int64_t bytes_done = 0;  ///< bytes of the files, compressed or not, read up to this block
 };
 
-/// Reads files one after another; "-" is the standard input.
-/// A last line without a newline counts. Blank lines are numbered, but are no rows.
+/// Reads files one after another; "-" is the standard input. A last line without a newline counts. Blank lines are
+/// numbered, but are not rows.
 class TextSource {
  public:
-  /// With `header`, the first line of each file must be `header`; it is part of no block and no row.
+  /// With `header`, the first line of each file must equal `header`. It is not part of a block, and not a row.
   explicit TextSource(std::vector<std::string> files, std::optional<std::string> header = {});
 
-  /// Opens every file once. Errors: Error(io) naming the first that cannot be opened.
+  /// Opens every file once to check it. Errors: Error(io) naming the first file that cannot be opened.
   void expect_readable() const;
-  /// Fills `block`; false at the end. Errors: Error(io) for files that cannot be opened or read, Error(data) for a
-  /// damaged file, a line of more than a megabyte, or another header.
+  /// Reads the next block; returns false at the end. Errors: Error(io) for files that cannot be opened or read;
+  /// Error(data) for a damaged file, a line of more than a megabyte, or a different header.
   bool next(TextBlock& block);
-  /// Lines with content in all blocks so far.
+  /// Returns the number of non-blank lines in all blocks so far.
   int64_t rows() const { return row_; }
-  /// Bytes of all files, for progress; 0 where the size of one is unknown.
+  /// Returns the total size of all files, for progress; 0 if one is unknown.
   int64_t bytes() const;
 
  private:
@@ -47,19 +47,19 @@ class TextSource {
   std::optional<std::string> header_;
   size_t next_file_ = 0;
   std::unique_ptr<ByteStream> stream_;
-  std::string partial_line_;  // its end is not read yet
+  std::string partial_line_;  // the start of a line whose end is not read yet
   int64_t line_ = 1, byte_ = 0, row_ = 0;
-  int64_t bytes_before_ = 0;  // of the files that are finished
+  int64_t bytes_before_ = 0;  // bytes of finished files
 };
 
-/// The first line of a file, without its end and a byte order mark; empty for an empty file. Errors: those of
-/// TextSource.
+/// Returns the first line of a file, without its line end and byte order mark; empty for an empty file. Errors: those
+/// of TextSource.
 std::string first_line_of(const std::string& file);
 
-/// Lines with content in `text`.
+/// Returns the number of non-blank lines in `text`.
 int64_t count_rows(std::string_view text);
 
-/// Calls visit(line, line number) for each line with content, without its line end.
+/// Calls visit(line, line number) for each non-blank line, without its line end.
 template <class Visit>
 void for_each_line(const TextBlock& block, Visit&& visit) {
   std::string_view text = block.text;

@@ -10,12 +10,11 @@
 namespace hctr {
 namespace {
 
-/// The unit of work of one thread: bytes [begin, end) of a plain file, or a whole compressed file or pipe, where end is
-/// 0.
+/// The work unit of one thread: bytes [begin, end) of a plain file, or a whole compressed file or pipe, where end is 0.
 struct Piece {
   std::string file;
   int64_t begin = 0, end = 0;
-  bool last = false;  // of its file
+  bool last = false;  // the last piece of its file
 };
 
 struct Counting {
@@ -37,8 +36,8 @@ std::vector<Piece> pieces_of(const std::vector<std::string>& files, int64_t piec
   return pieces;
 }
 
-/// Lines with content that end in the piece. The two bytes before its end show whether a line is blank; they may
-/// lie in the piece before.
+/// Counts the non-blank lines that end in the piece. The two bytes before a line end show whether the line is blank;
+/// they may be in the previous piece.
 int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
   const int64_t from = std::max<int64_t>(piece.begin - 2, 0);
   bytes.resize(static_cast<size_t>(piece.end - from));
@@ -59,7 +58,7 @@ int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
   return rows;
 }
 
-/// Progress of all threads together, in bytes.
+/// Progress of all threads, in bytes.
 class CountProgress {
  public:
   explicit CountProgress(int64_t bytes) : progress_("counting rows", "bytes", bytes) {}

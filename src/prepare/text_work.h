@@ -1,5 +1,5 @@
-// Reads a text from front to back with many threads: blocks are processed concurrently, results delivered in order, and
-// progress is shown.
+// Processes a text with many threads: blocks are processed concurrently, results are delivered in order, and progress
+// is shown.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace hctr {
 
-/// Calls work() for every block of `source`, concurrently, and sink() for every result, in order. `Item` is the state
+/// Calls work() for every block of `source` concurrently, and sink() for every result in order. `Item` is the state
 /// that a thread keeps from block to block; it has a member `TextBlock block`.
 template <class Item, class Result>
 void for_each_block(TextSource& source, int threads, const std::string& what, const std::function<Result(Item&)>& work,
@@ -36,11 +36,11 @@ void for_each_block(TextSource& source, int threads, const std::string& what, co
   progress.finish();
 }
 
-/// One object for each thread that asked for one.
+/// Holds one object per thread.
 template <class T>
 class PerThread {
  public:
-  /// The caller's object, made at its first call; `mine` points to it from then on.
+  /// Returns the calling thread's object, creating it on the first call. `mine` caches the pointer.
   T& get(T*& mine) {
     if (!mine) {
       const std::lock_guard lock(mutex_);
@@ -48,7 +48,7 @@ class PerThread {
     }
     return *mine;
   }
-  /// Call when the threads have finished.
+  /// Returns all objects. Call after the threads have finished.
   std::deque<T>& all() { return all_; }
 
  private:
@@ -56,8 +56,8 @@ class PerThread {
   std::deque<T> all_;
 };
 
-/// Rows in all files, as TextSource finds them. Plain files are counted piece by piece, `piece` bytes each, by all
-/// threads; packed ones each by one.
+/// Counts the rows of all files, as TextSource defines them. Plain files are counted by all threads in pieces of
+/// `piece` bytes; each compressed file is counted by one thread.
 int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header, int threads,
                    int64_t piece = 4 << 20);
 

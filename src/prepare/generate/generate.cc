@@ -18,7 +18,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kBlock = 4096;  // samples that one thread makes at a time
+constexpr int64_t kBlock = 4096;  // samples that one thread generates at a time
 
 /// The training or the evaluation set.
 struct Part {
@@ -27,7 +27,7 @@ struct Part {
   int64_t samples, files;
 };
 
-/// Of an evaluation set: what its scores take, 9 bytes for each label of each sample.
+/// Whether the set is for evaluation: its true scores are kept, 9 bytes per label and sample.
 struct Truth {
   std::unique_ptr<double[]> probability;
   std::unique_ptr<bool[]> positive;
@@ -39,7 +39,7 @@ fs::path data_file(const Part& part, const GenerateOptions& options, const std::
   return part.list.parent_path() / cat(part.list.stem().string(), ".", number, ending);
 }
 
-/// What the samples of a part are written to: files of bytes one after another, and what names them.
+/// The output of one part: a sequence of files, and the list that names them.
 class PartWriter {
  public:
   virtual ~PartWriter() = default;
@@ -89,8 +89,8 @@ class ParquetFiles : public PartWriter {
   ParquetSetWriter set_;
 };
 
-/// The folder of a part's Parquet files: that of its list, where the parts have lists in different ones, for each has a
-/// _metadata.json.
+/// Returns the folder of a part's Parquet files. If the lists are in different folders, it is the folder of the part's
+/// own list, because each set has a _metadata.json.
 fs::path parquet_folder(const Part& part, const DataSection& section, const GenerateOptions& options) {
   if (!options.folder.empty()) return options.folder / part.name;
   const fs::path folder = part.list.parent_path();
@@ -113,8 +113,8 @@ ParquetStyle parquet_style(const SampleMaker& maker, int threads) {
   return style;
 }
 
-/// Blocks are made in parallel and written in order, as many at a time as keep all threads busy. `keep`: whether the
-/// truth is asked for.
+/// Generates blocks in parallel and writes them in order, with enough blocks in flight to keep all threads busy.
+/// `keep`: whether to keep the true probabilities.
 Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder& encoder, PartWriter& writer,
                  ThreadPool& pool, bool keep) {
   const int64_t labels = maker.style().label_dim;
@@ -157,12 +157,12 @@ Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder
 
 fs::path sidecar(const fs::path& list) { return list.string() + ".made.json"; }
 
-/// Whether the part is there already, made with the same parameters.
+/// Whether the part exists and was generated with the same parameters.
 bool present(const Part& part, const Json& made, WrittenAs as, const Log& log) {
   if (!fs::exists(part.list) || !fs::exists(sidecar(part.list))) return false;
   const Json was = Json::read_file(sidecar(part.list));
   if (was.text() != made.text()) return false;
-  if (as != WrittenAs::raw) read_file_list(part.list, log, as == WrittenAs::parquet);  // that its files exist
+  if (as != WrittenAs::raw) read_file_list(part.list, log, as == WrittenAs::parquet);  // checks that its files exist
   return true;
 }
 
@@ -207,7 +207,7 @@ Json made_with(const DataSection& section, const GenerateOptions& options) {
   if (options.written_as == WrittenAs::csv || options.written_as == WrittenAs::tsv)
     made.set("text", options.written_as == WrittenAs::csv ? "csv" : "tsv");
   made.set("key_bytes", options.key_bytes).set("folder", options.folder.string());
-  DataSection content = section;  // what does not change the samples does not count
+  DataSection content = section;  // fields that do not change the samples are ignored
   content.num_workers.reset();
   made.set("data", data_schema().effective(content));
   return made;
@@ -244,10 +244,10 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   const SampleEncoder encoder(section, options.written_as, maker.style());
   ThreadPool pool(options.threads);
   std::optional<BestPossible> best;
-  if (options.written_as == WrittenAs::parquet) parquet_plugin();  // before anything is removed
+  if (options.written_as == WrittenAs::parquet) parquet_plugin();  // load it before anything is removed
   for (const Part& part : parts) {
     remove_older_results({part.list, sidecar(part.list), truth_path(part.list)},
-                         true);  // they would speak of other data if this run stopped half-way
+                         true);  // otherwise they would describe other data if this run is interrupted
     std::unique_ptr<PartWriter> writer;
     if (options.written_as == WrittenAs::parquet)
       writer = std::make_unique<ParquetFiles>(parquet_folder(part, section, options), part.list,

@@ -10,21 +10,21 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kHead = 16384;      // ranks per slot whose weights are kept in memory
-constexpr int64_t kMostPairs = 3;     // pairs of slots whose keys interact
-constexpr double kDenseShare = 0.15;  // of what is linear in the variance
+constexpr int64_t kHead = 16384;      // ranks per slot with weights in memory
+constexpr int64_t kMostPairs = 3;     // pairs of slots with interacting keys
+constexpr double kDenseShare = 0.15;  // fraction of the linear part's variance
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 uint64_t key_of(uint64_t seed, int64_t label) { return random_key(seed, stream_of(cat("planted truth ", label))); }
 
-/// The normal that label `key` has for dense value `d`.
+/// Draws the normal of label `key` for dense value `d`.
 double dense_normal(uint64_t key, int64_t d) {
   const Random4 bits = philox(key, ~uint64_t{0}, static_cast<uint64_t>(d));
   return standard_normal(bits.v[0], bits.v[1]);
 }
 
-/// The three normals that label `key` has for a key of a slot.
+/// Draws the three normals of label `key` for a key of a slot.
 std::array<double, 3> key_normals(uint64_t key, int64_t slot, int64_t rank) {
   const Random4 bits = philox(key, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank));
   const Random4 more = philox(key, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank) + 1);
@@ -73,7 +73,7 @@ double PlantedTruth::raw(const PlantedSample& sample) const {
   double sum = 0;
   for (size_t d = 0; d < dense_.size(); ++d) sum += dense_[d] * (static_cast<double>(sample.dense[d]) - 0.5);
   const int64_t* rank = sample.ranks.data();
-  double left0 = 0, left1 = 0;  // factors of the slot before, for every second slot
+  double left0 = 0, left1 = 0;  // factors of the previous slot, used by every second slot
   for (int64_t s = 0; s < slots_; ++s) {
     const auto slot = static_cast<size_t>(s);
     double linear = 0, factor0 = 0, factor1 = 0;

@@ -1,5 +1,4 @@
-// The hidden model behind generated data: labels are drawn from its probabilities, so the best possible scores are
-// known.
+// The hidden model of generated data. Labels are drawn from its probabilities, so the best possible scores are known.
 #pragma once
 
 #include <cmath>
@@ -11,7 +10,7 @@
 
 namespace hctr {
 
-/// What the inputs of one generated sample are, before they are keys in a file.
+/// The inputs of a generated sample, before ranks are mapped to the keys of a file.
 struct PlantedSample {
   std::vector<float> dense;    ///< [dense_dim], uniform in [0, 1)
   std::vector<int32_t> nnz;    ///< [slots]
@@ -19,24 +18,25 @@ struct PlantedSample {
 };
 
 /// raw = sum over slots of the weights of their keys + weights * dense + sum over the first few pairs of neighbouring
-/// slots of a product of hidden factors. The third part has the share `interactions` of the variance; of the rest, 15 %
-/// is dense. A linear (wide) model can learn the first two parts, the third needs a deep one; it lies in few pairs, so
-/// that it can be learned from a million samples. All weights are normals, pure functions of (seed, label, slot, rank).
+/// slots of a product of hidden factors. The third term has the fraction `interactions` of the variance; 15 % of the
+/// rest is dense. A linear (wide) model can learn the first two terms; the third needs a deep model. It involves few
+/// pairs, so that a million samples are enough to learn it. All weights are normals, and pure functions of (seed,
+/// label, slot, rank).
 class PlantedTruth {
  public:
-  /// `label`: each label of a sample has a model of its own. Its weights have the correlation `related` with those of
-  /// label 0. `mean_nnz` [slots]: expected keys, to keep the slots' shares equal.
+  /// Each label of a sample has its own model. The weights of `label` have correlation `related` with those of label 0.
+  /// `mean_nnz` [slots]: expected numbers of keys, used to give all slots equal variance.
   PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label,
                double related);
 
-  /// Makes the table of weights of frequent keys. `vocabulary` [slots].
+  /// Fills the table of weights of frequent keys. `vocabulary` [slots].
   void prepare(std::span<const int64_t> vocabulary);
   double raw(const PlantedSample&) const;
 
-  /// Fixes scale and bias from raw values of typical samples: logits get standard deviation `spread`, probabilities the
-  /// mean `positive_share`.
+  /// Fits scale and bias to raw values of typical samples, so that logits have standard deviation `spread` and
+  /// probabilities have mean `positive_share`.
   void calibrate(std::span<const double> raw_values, double spread, double positive_share);
-  /// The true probability of label 1.
+  /// Returns the true probability of label 1.
   double probability(double raw_value) const;
 
  private:
@@ -46,7 +46,7 @@ class PlantedTruth {
   Weights weights(int64_t slot, int64_t rank) const;
   double mixed(double first, double own) const { return related_ * first + std::sqrt(1 - related_ * related_) * own; }
 
-  uint64_t first_key_, key_;  // of label 0, and of this one
+  uint64_t first_key_, key_;  // of label 0, and of this label
   double related_;            // 0 for label 0
   int64_t slots_, pairs_;
   std::vector<double> per_key_;             // [slots] 1 / sqrt(mean nnz)

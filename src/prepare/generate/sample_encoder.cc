@@ -21,7 +21,7 @@ void put_text(std::vector<std::byte>& out, std::string_view text) {
   out.insert(out.end(), from, from + text.size());
 }
 
-/// The count whose logarithm, ln(1 + n), is about 8 times a value between 0 and 1: dense values of Raw data as
+/// Returns the count n for which ln(1 + n) is about 8 times a value between 0 and 1: dense values of Raw data as
 /// integers.
 int32_t count_of(float value) { return static_cast<int32_t>(std::lround(std::expm1(8 * static_cast<double>(value)))); }
 

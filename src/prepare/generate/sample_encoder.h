@@ -1,5 +1,5 @@
-// Generated samples as bytes of a file: Norm or Raw records, or lines of text. Those of Parquet are Norm's until they
-// become columns.
+// Encodes generated samples as bytes of a file: Norm records, Raw records, or lines of text. Samples of Parquet are
+// encoded as Norm records and converted to columns later.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// What a generated set is written as.
+/// The output format of a generated set.
 enum class WrittenAs { norm, raw, csv, tsv, parquet };
 
 /// One generated sample. Shapes: label [label_dim], sample.dense [dense_dim], sample.nnz [slots], keys [sum of nnz].
@@ -23,13 +23,13 @@ struct GeneratedSample {
 
 class SampleEncoder {
  public:
-  /// Errors: Error(usage) when the section's records cannot be written so.
+  /// Errors: Error(usage) when the section's records cannot be encoded in this format.
   SampleEncoder(const DataSection&, WrittenAs, const NormStyle&);
 
   void append(const GeneratedSample&, std::vector<std::byte>& out) const;
-  /// The header of a file of `samples` samples.
+  /// Returns the header of a file with `samples` samples.
   std::vector<std::byte> start(int64_t samples) const;
-  /// Of a data file's name; empty for Raw, whose one file is `source` itself.
+  /// Returns the ending of data file names; empty for Raw, where `source` is the only file.
   std::string ending() const;
 
  private:
@@ -40,8 +40,8 @@ class SampleEncoder {
   WrittenAs as_;
   NormStyle style_;
   bool floats_;
-  std::vector<int64_t> added_;  // what the reader of Raw and Parquet data adds to the keys of each slot
-  std::string header_;          // of text
+  std::vector<int64_t> added_;  // offsets per slot that the reader of Raw and Parquet data adds to keys
+  std::string header_;          // text only
 };
 
 }  // namespace hctr

@@ -11,8 +11,9 @@
 namespace hctr {
 namespace {
 
-constexpr double kSpread = 1.36;   // of the logits: normal with this deviation and 25 % positives, the best AUC is 0.80
-constexpr int64_t kPilot = 65536;  // samples that settle scale and bias
+constexpr double kSpread =
+    1.36;  // standard deviation of the logits: normal logits with 25 % positives then have a best AUC of 0.80
+constexpr int64_t kPilot = 65536;  // samples used to fit scale and bias
 constexpr int64_t kDefaultVocabulary = 10000;
 
 std::vector<int64_t> vocabulary_for(const DataSection& section, const GenerateOptions& options) {
@@ -29,7 +30,7 @@ std::vector<int64_t> vocabulary_for(const DataSection& section, const GenerateOp
   return sizes;
 }
 
-/// Most keys of a slot, so that every slot of its input may have as many, up to limits of its own.
+/// Largest number of keys of a slot: the slot's own limit, or an even share of the input's limit; at most `asked`.
 int64_t even_share(const RecordShape::Input& input, int64_t slot, int64_t asked) {
   if (asked > input.max_nnz)
     throw Error(Kind::usage, cat("up to ", asked, " keys per slot were asked for; the Data layer allows max_nnz ",
@@ -49,7 +50,7 @@ std::vector<int64_t> largest_numbers(const RecordShape& shape, int64_t asked) {
   return most;
 }
 
-/// The same number of keys in a slot of every sample.
+/// Fixed numbers of keys per slot.
 std::vector<int64_t> fixed_numbers(const RecordShape& shape, std::vector<int64_t> nnz) {
   if (nnz.size() == 1) nnz.resize(static_cast<size_t>(shape.slots()), nnz[0]);
   if (static_cast<int64_t>(nnz.size()) != shape.slots())
@@ -70,14 +71,14 @@ std::vector<int64_t> fixed_numbers(const RecordShape& shape, std::vector<int64_t
 
 }  // namespace
 
-/// Raw records hold one key in each slot, of 32 bits, counted from the slot's offset in slot_size_array.
+/// Checks for Raw, whose records hold one 32-bit key per slot, numbered from the slot's offset in slot_size_array.
 void SampleMaker::check_raw() const {
   if (hashed_) throw Error(Kind::usage, "Raw data has keys of 32 bits; hashed keys need 64: use --keys contiguous");
   if (std::any_of(most_nnz_.begin(), most_nnz_.end(), [](int64_t nnz) { return nnz != 1; }))
     throw Error(Kind::usage, "Raw data has exactly one key in each slot; leave --nnz and --max-nnz out");
 }
 
-/// Of formats whose readers add the sums of slot_size_array to the keys.
+/// Checks for formats whose readers add offsets, the running sums of slot_size_array, to the keys.
 void SampleMaker::check_added(const DataSection& section) const {
   if (static_cast<int64_t>(section.slot_size_array.size()) != section.slots()) return;
   if (hashed_)
@@ -90,7 +91,7 @@ void SampleMaker::check_added(const DataSection& section) const {
                 "data adds to the keys; leave one of them out");
 }
 
-/// The random numbers of one sample.
+/// The random number generator of one sample.
 class SampleMaker::Draws {
  public:
   Draws(uint64_t key, uint64_t index) : key_(key), index_(index) {}
@@ -170,7 +171,7 @@ void SampleMaker::draw_inputs(Draws& draws, PlantedSample& sample) const {
   for (const RecordShape::Input& input : shape_.inputs) {
     int64_t left = input.max_keys;
     for (int64_t s = 0; s < input.slots; ++s, ++slot) {
-      const int64_t most = std::min(most_nnz_[slot], left);  // fewer keys than slots leave the last slots empty
+      const int64_t most = std::min(most_nnz_[slot], left);  // with fewer keys than slots, the last slots are empty
       const int64_t nnz =
           most <= 1 || fixed_nnz_ ? most : 1 + static_cast<int64_t>(draws.unit() * static_cast<double>(most));
       left -= nnz;

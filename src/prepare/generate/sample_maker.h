@@ -1,4 +1,4 @@
-// One generated sample after another, each a pure function of (seed, part, index).
+// Generates samples. Each is a pure function of (seed, part, index).
 #pragma once
 
 #include <string_view>
@@ -17,13 +17,13 @@ class SampleMaker {
  public:
   SampleMaker(const DataSection&, const GenerateOptions&);
 
-  /// Makes sample `index` of `part` (a stream number), with the true probability of each label and whether it came out
-  /// positive: probability [label_dim], positive [label_dim]. `sample` is memory of one thread, used again.
+  /// Generates sample `index` of `part` (a stream number) into `sample`, which one thread reuses. Also writes the true
+  /// probability of each label and whether its draw is positive. Shapes: probability [label_dim], positive [label_dim].
   void make(uint64_t part, int64_t index, GeneratedSample& sample, double* probability, bool* positive) const;
 
   const NormStyle& style() const { return style_; }
   const std::vector<int64_t>& most_nnz() const { return most_nnz_; }
-  /// Whether a slot may be left without keys because the slots before it used up what the input may have.
+  /// Whether a slot may be empty because the slots before it used up the input's limit.
   bool may_run_out() const;
   const std::vector<int64_t>& vocabulary() const { return vocabulary_; }
 
@@ -39,8 +39,8 @@ class SampleMaker {
   bool hashed_;
   std::vector<int64_t> vocabulary_, offsets_;  // [slots]
   std::vector<int64_t> most_nnz_;              // [slots]
-  bool fixed_nnz_;                             // each slot has as many keys, always
-  std::vector<PowerLaw> laws_;                 // of distinct vocabularies
+  bool fixed_nnz_;                             // every sample has the same number of keys in a slot
+  std::vector<PowerLaw> laws_;                 // one per distinct vocabulary size
   std::vector<size_t> law_of_;                 // [slots]
   std::vector<PlantedTruth> truths_;           // [label_dim]
 };

@@ -29,11 +29,11 @@ void DistinctCount::merge(DistinctCount& other) {
 
 int64_t DistinctCount::value() const { return keys_ ? keys_->distinct() : estimate(); }
 
-/// Algorithm 6 of the paper; its sigma and tau stand for the registers that are empty and full.
+/// Algorithm 6 of the paper. sigma and tau correct for empty and saturated registers.
 int64_t DistinctCount::estimate() const {
-  constexpr size_t kFull = 51;  // 50 bits behind the 14 that choose the register, and one
+  constexpr size_t kFull = 51;  // the 50 bits after the 14 that select the register, plus one
   const auto m = static_cast<double>(registers_.size());
-  std::array<double, kFull + 1> share{};  // of the registers with each value
+  std::array<double, kFull + 1> share{};  // fraction of the registers with each value
   for (const uint8_t most : registers_) share[most] += 1 / m;
   if (share[0] > 1 - 0.5 / m) return 0;
   double sigma = share[0], tau = 0;

@@ -15,12 +15,12 @@
 namespace hctr {
 namespace {
 
-/// What a thread keeps from chunk to chunk.
+/// The state that a thread keeps between chunks.
 struct Work {
-  std::shared_ptr<OpenData> data;  // null: `problem` says why the file is no further read
+  std::shared_ptr<OpenData> data;  // null: `problem` says why the file is not read further
   size_t file = 0;
   Chunk chunk;
-  int64_t bytes_done = 0;  // of all files, up to the end of the chunk
+  int64_t bytes_done = 0;  // bytes of all files up to the end of the chunk
   std::string problem;
   SampleBlock block;
   std::vector<SlotSummary>* slots = nullptr;
@@ -80,7 +80,7 @@ void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatisti
   }
 }
 
-/// Record `i` of a chunk, whose records have been found, as a chunk of its own.
+/// Returns record `i` of a chunk as a chunk of its own. The records of the chunk must have been found.
 Chunk record_of(const Chunk& chunk, int64_t i) {
   const uint32_t begin = chunk.begins[static_cast<size_t>(i)], end = chunk.begins[static_cast<size_t>(i) + 1];
   Chunk one;
@@ -93,7 +93,7 @@ Chunk record_of(const Chunk& chunk, int64_t i) {
   return one;
 }
 
-/// Parses a chunk with a problem again, record by record, to name each problem.
+/// Parses a chunk with a problem again, one record at a time, to describe each problem.
 void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& judge, const InspectOptions& options,
                    ChunkStatistics& statistics) {
   SampleBlock block;
@@ -125,9 +125,9 @@ ChunkStatistics inspect_chunk(Work& work, const InspectOptions& options, PerThre
   BadRecords bad;
   try {
     bad = data.parse(work.chunk, work.block);
-  } catch (const EarlierChunkFailed&) {  // an earlier result has its problem
+  } catch (const EarlierChunkFailed&) {  // the earlier result reports the problem
     return statistics;
-  } catch (const Error& error) {  // such as a damaged page: the chunks behind it are read all the same
+  } catch (const Error& error) {  // for example a damaged page; the following chunks are still read
     statistics.problems = {error.what()};
     statistics.problem_count = 1;
     return statistics;
@@ -155,7 +155,7 @@ ChunkStatistics inspect_chunk(Work& work, const InspectOptions& options, PerThre
   return statistics;
 }
 
-/// The chunks of all files in turn. A file that cannot be read to its end yields one item with the problem.
+/// Yields the chunks of all files in order. A file that cannot be read to its end yields one item with the problem.
 class Files {
  public:
   Files(std::vector<InspectedFile>& files, const InspectOptions& options) : files_(files), options_(options) {}
@@ -200,7 +200,7 @@ class Files {
   const InspectOptions& options_;
   std::shared_ptr<OpenData> open_;
   size_t next_ = 0;
-  int64_t before_ = 0, in_file_ = 0;  // bytes of the files that are done, and of the open one
+  int64_t before_ = 0, in_file_ = 0;  // bytes of finished files, and of the open one
 };
 
 template <class T>

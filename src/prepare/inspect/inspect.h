@@ -1,4 +1,4 @@
-// Looking through data files: what they hold, and whether every record is as a config wants it.
+// Inspects data files: summarizes their content and checks every record against a config.
 #pragma once
 
 #include <limits>
@@ -14,11 +14,11 @@
 
 namespace hctr {
 
-/// Of the values of one label or dense column.
+/// Statistics of one label or dense column.
 struct NumberSummary {
   int64_t count = 0, not_finite = 0, zeros_and_ones = 0;
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity(),
-         sum = 0;  ///< of finite values
+         sum = 0;  ///< sum of the finite values
 
   void add(float value);
   void merge(const NumberSummary&);
@@ -32,11 +32,11 @@ struct SlotSummary {
   void merge(SlotSummary& other);
 };
 
-/// A data file and the facts of its header, where it has one.
+/// A data file, and the facts in its header if it has one.
 struct InspectedFile {
   fs::path path;
   int64_t bytes = 0, records = 0, bad_records = 0;
-  bool is_estimate = false;  ///< no header tells `records`: those that were read
+  bool is_estimate = false;  ///< `records` is the number of records read, since no header gives it
   std::string facts{};       ///< "Norm, check sums, 2 labels, ..."
 };
 
@@ -45,28 +45,28 @@ struct Inspection {
   int64_t samples = 0;  ///< good records
   std::vector<NumberSummary> labels, dense;
   std::vector<SlotSummary> slots;
-  std::vector<std::string> problems;  ///< the first of them, each with file, record and byte
+  std::vector<std::string> problems;  ///< the first problems, each with file, record and byte
   int64_t problem_count = 0;
   std::vector<std::string> head;  ///< the first samples
 };
 
 struct InspectOptions {
-  std::optional<DataSection> section;  ///< the limits of records; Norm and Parquet files need none
+  std::optional<DataSection> section;  ///< limits of the records; optional for Norm and Parquet files
   bool binary_labels = false;          ///< a label other than 0 or 1 is a problem
   KeyWidth key_width = KeyWidth::detect;
   int64_t head = 0, most_problems = 20;
-  int64_t exact_bound = 1 << 20;  ///< of distinct keys
+  int64_t exact_bound = 1 << 20;  ///< distinct keys are counted exactly up to this
   int threads = 1;
 };
 
-/// The data files behind a path: itself, or the files of a list; of a feature specification the mapping. Errors: those
-/// of read_file_list().
+/// Returns the data files of a path: the file itself, the files of a list, or the mapping of a feature specification.
+/// Errors: those of read_file_list().
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions&, const Log&);
 
-/// Reads every record of the files. With a section, each record's keys are checked against the limits of their slots
-/// and slot_size_array; labels and dense values must be finite. Problems are collected, and reading continues behind
-/// them where that is possible. The result does not depend on the number of threads. Errors: Error(io); Error(usage)
-/// for files that tell too little without a section.
+/// Reads every record of the files. With a section, checks the keys of each record against the limits of their slots
+/// and slot_size_array; labels and dense values must be finite. Collects problems, and continues after a problem where
+/// possible. The result does not depend on the number of threads. Errors: Error(io); Error(usage) for files that cannot
+/// be read without a section.
 Inspection inspect(const std::vector<fs::path>& files, const InspectOptions&);
 
 }  // namespace hctr

@@ -14,9 +14,10 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kLoose = 4096;  // keys of a slot that can still be read; limits are checked later, by record
+constexpr int64_t kLoose =
+    4096;  // loose limit of keys per slot for reading; the real limits are checked later, record by record
 
-/// Limits that let a record be read although it breaks those of the section.
+/// Returns loose limits, so that a record that violates the section's limits can still be read.
 DataSection loose(DataSection section) {
   for (SparseInput& input : section.sparse) {
     const RecordShape::Input limits = input.limits();
@@ -28,7 +29,7 @@ DataSection loose(DataSection section) {
   return section;
 }
 
-/// The section that a file describes by itself, with one sparse input.
+/// Builds the section of a self-describing file, with one sparse input.
 DataSection section_of(int64_t labels, int64_t dense, int64_t slots) {
   DataSection section;
   section.label.label_dim = labels;
@@ -69,13 +70,14 @@ DataSection section_of_header(const fs::path& path) {
   return section_of(header.label_dim, header.dense_dim, header.slot_num);
 }
 
-/// The file as a set of its own, whose limits let a record be read although it breaks those of the section.
+/// Opens the file as a sample set with loose limits, so that a record that violates the section's limits can still be
+/// read.
 std::shared_ptr<SampleSet> open_set(const fs::path& path, const DataSection& section, const InspectOptions& options) {
   return format_type(section.format).open(loose(section), {path.string(), 0}, options.key_width, Log::silent());
 }
 
 OpenData open_norm(const fs::path& path, const DataSection& section, const InspectOptions& options) {
-  // The limits of the section help to find the width of keys. Records are then read with loose limits.
+  // The limits of the section help to determine the key width. Records are then read with loose limits.
   const NormInfo strict = read_norm_info(path, norm_demands(section, options.key_width));
   const DataSection wide = loose(section);
   auto info = std::make_shared<NormInfo>(strict);
@@ -89,11 +91,11 @@ OpenData open_norm(const fs::path& path, const DataSection& section, const Inspe
   open.shape = record_shape(section);
   open.cutter = std::make_unique<NormCutter>(info, FilePosition{});
   open.parse = [info](Chunk& chunk, SampleBlock& block) {
-    if (chunk.source) find_norm_records(*info, chunk);  // a single record of a chunk has been found
+    if (chunk.source) find_norm_records(*info, chunk);  // a chunk of a single record is already split
     ParseScratch scratch;
     return parse_norm_chunk(*info, chunk, {}, BadRecordPolicy::skip, scratch, block);
   };
-  open.find_records = [](Chunk&) { return true; };  // parsing has
+  open.find_records = [](Chunk&) { return true; };  // parsing has found the records
   return open;
 }
 
@@ -103,7 +105,7 @@ int64_t bytes_to_read(const fs::path& path, const InspectOptions& options) {
   if (!options.section || format_type(options.section->format).files) return stream_bytes(path);
   try {
     return open_set(path, *options.section, options)->bytes(0);
-  } catch (const Error&) {  // opening the file again reports the problem
+  } catch (const Error&) {  // reported when the file is opened again
     return 0;
   }
 }

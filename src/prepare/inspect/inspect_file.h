@@ -1,4 +1,4 @@
-// One data file of any format, open for inspection.
+// A data file of any format, open for inspection.
 #pragma once
 
 #include <functional>
@@ -10,18 +10,18 @@ namespace hctr {
 
 struct OpenData {
   InspectedFile file;
-  std::shared_ptr<SampleSet> set;  ///< of this file alone; null for Norm
+  std::shared_ptr<SampleSet> set;  ///< a set of this file alone; null for Norm
   std::unique_ptr<Cutter> cutter;
-  std::function<BadRecords(Chunk&, SampleBlock&)> parse;  ///< thread-safe; leaves bad records out
+  std::function<BadRecords(Chunk&, SampleBlock&)> parse;  ///< thread-safe; skips bad records
   RecordShape shape;
-  std::function<bool(Chunk&)> find_records;  ///< as SampleSet has it
-  bool counts_records = true;                ///< as SampleSet has it
+  std::function<bool(Chunk&)> find_records;  ///< see SampleSet
+  bool counts_records = true;                ///< see SampleSet
 };
 
-/// Bytes behind the path, compressed or not, for progress; 0 where they are not known.
+/// Returns the file size of the path, compressed or not, for progress; 0 if unknown.
 int64_t bytes_to_read(const fs::path&, const InspectOptions&);
 
-/// Errors: those of the format for a header that makes no sense.
+/// Opens a data file. Errors: those of the format for an invalid header.
 OpenData open_data(const fs::path&, const InspectOptions&);
 
 }  // namespace hctr

@@ -11,8 +11,8 @@ namespace hctr {
 class SampleJudge {
  public:
   SampleJudge(const RecordShape&, const InspectOptions&);
-  /// What is wrong with row `row` of a block; empty where nothing is. Without a section only numbers that are not
-  /// finite are wrong.
+  /// Returns the problem of row `row` of a block; empty if there is none. Without a section, only non-finite numbers
+  /// are problems.
   std::string operator()(const SampleBlock&, int64_t row) const;
 
  private:
@@ -20,7 +20,7 @@ class SampleJudge {
 
   RecordShape shape_;
   bool limits_, binary_;
-  std::vector<int64_t> sizes_, offsets_;  // of slot_size_array; empty: no such limits
+  std::vector<int64_t> sizes_, offsets_;  // from slot_size_array; empty: not checked
 };
 
 }  // namespace hctr

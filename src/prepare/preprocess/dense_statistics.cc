@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-/// Small whole numbers, which most counts are, come from a table.
+/// Logarithms of small whole numbers, which most counts are, come from a table.
 double logarithm(double value) {
   constexpr size_t kTable = 1 << 13;
   static const std::vector<double> table = [] {

@@ -1,4 +1,4 @@
-// The rows of a feature specification's mapping as columns of the stored values, block by block.
+// Reads the rows of a mapping of a feature specification block by block, as columns of the stored values.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Values of one feature: `wholes` where its type is_whole(), else `reals`.
+/// Values of one feature: in `wholes` if is_whole() of its type, else in `reals`.
 struct FeatureValues {
   std::vector<int64_t> wholes;
   std::vector<double> reals;
@@ -20,26 +20,26 @@ struct FeatureBlock {
   std::vector<FeatureValues> columns;  ///< [wanted], each of `rows` values
 };
 
-/// Reads a mapping through the cutter that training uses. Not thread-safe.
+/// Reads a mapping with the same cutter as training. Not thread-safe.
 class FeatureRows {
  public:
-  /// `wanted`: indices of features, each in one of the mapping's chunks. Chunks without any of them are not opened.
-  /// Errors: Error(io) for files that cannot be opened; Error(data) for a size that is no whole number of rows, and for
-  /// binary chunks of different lengths.
+  /// Opens the mapping for the features `wanted` (indices), each of which must be in one of its chunks. Chunks without
+  /// any of them are not opened. Errors: Error(io) for files that cannot be opened; Error(data) for a size that is not
+  /// a whole number of rows, and for binary chunks of different lengths.
   FeatureRows(const FeatureSpec&, const std::string& mapping, const std::vector<size_t>& wanted);
   FeatureRows(const FeatureRows&) = delete;
   FeatureRows& operator=(const FeatureRows&) = delete;
 
-  /// Replaces `block` by the next rows; false when there are none.
-  /// Errors: Error(data) naming file and line or row: a value that is no number, does not fit its type or is no id
-  /// below the cardinality; a chunk that ends before the others.
+  /// Reads the next rows into `block`; returns false when there are none. Errors: Error(data) naming file and line or
+  /// row, for a value that is not a number, does not fit its type, or is not an id below the cardinality; and for
+  /// chunks of different lengths.
   bool next(FeatureBlock& block);
-  /// Calls visit(block) for all rows, block by block, and shows progress under the name `what`. Returns the number of
-  /// rows. Errors: those of next().
+  /// Calls visit(block) for all rows, block by block, and shows progress labelled `what`. Returns the number of rows.
+  /// Errors: those of next().
   int64_t for_each_block(const std::string& what, const std::function<void(const FeatureBlock&)>& visit);
-  /// Sizes of the files that are read, compressed or not; 0 where one is unknown.
+  /// Returns the total size of the files that are read, compressed or not; 0 if one is unknown.
   int64_t bytes() const;
-  /// Bytes of these files that were read so far.
+  /// Returns how many bytes of these files were read so far.
   int64_t bytes_done() const { return *cutter_.consumed(); }
 
  private:
@@ -51,7 +51,7 @@ class FeatureRows {
   size_t columns_;
   Chunk chunk_;
   FeatureCells cells_;
-  std::vector<std::byte> bytes_;  // of a binary group
+  std::vector<std::byte> bytes_;  // rows of a binary group
 };
 
 }  // namespace hctr

@@ -48,7 +48,7 @@ void put_value(std::vector<std::byte>& bytes, FeatureType type, const FeatureVal
   }
 }
 
-/// The chunks of a mapping as split_binary: numerical features together, each other one alone.
+/// Returns the chunks of a mapping as split_binary: one for all numerical features, and one for each other feature.
 std::vector<FeatureChunk> binary_chunks(const FeatureSpec& spec, const FeatureSource& source, const fs::path& folder) {
   const std::vector<size_t> numerical = spec.channel(kNumericalChannel);
   std::vector<FeatureChunk> chunks;
@@ -157,7 +157,7 @@ FeatureSpec describe_features(const DescribeOptions& options) {
 FeatureSpec transcode_features(const FeatureSpec& from, const TranscodeOptions& options) {
   const fs::path file = options.folder / "feature_spec.yaml";
   for (const FeatureSource& source : from.sources)
-    FeatureRows(from, source.name, all_features(source));  // opens all files, before an older result is removed
+    FeatureRows(from, source.name, all_features(source));  // opens all files before an older result is removed
   remove_older_results({file}, options.force);
   FeatureSpec to = from;
   to.folder = options.folder;

@@ -1,4 +1,4 @@
-// Which rows train and which are held out for evaluation.
+// Decides which rows are for training and which are held out for evaluation.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace hctr {
 struct Holdout {
   enum class By { nothing, position, random, column };
   By by = By::nothing;
-  double share = 0;   ///< position: of the rows, the last ones; random: of the rows, each by a draw of its own
-  uint64_t seed = 1;  ///< of the draws
+  double share = 0;   ///< position: the last rows, this fraction of all; random: each row with this probability
+  uint64_t seed = 1;  ///< seed of the random draws
   double from = 0;    ///< column: rows whose value is `from` or more
 
-  int64_t train_rows = std::numeric_limits<int64_t>::max();  ///< position: set once the rows are counted
+  int64_t train_rows = std::numeric_limits<int64_t>::max();  ///< position: set after the rows were counted
 
-  /// `index` counts all rows of the input, bad ones among them; `value` is that of the column.
+  /// `index` is the number of the row in the input, including bad rows; `value` is the row's value in the split column.
   bool trains(int64_t index, double value) const {
     switch (by) {
       case By::position:

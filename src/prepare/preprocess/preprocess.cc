@@ -17,14 +17,14 @@
 namespace hctr {
 namespace {
 
-/// What a thread keeps: the block and its rows, and its own counts of values.
+/// The state of a thread: the text block, its rows, and the thread's own value counts.
 struct Counting {
   TextBlock block;
   ParsedRows rows;
   std::vector<CodeCounts>* counts = nullptr;
 };
 
-/// Keeps the rows that train. Counting them in place would test each row once per column.
+/// Removes all rows but the training rows. Counting in place would test each row once per column.
 void keep_training_rows(const Holdout& holdout, ParsedRows& rows) {
   if (holdout.by == Holdout::By::nothing) return;
   std::vector<uint32_t> kept;
@@ -44,14 +44,14 @@ void keep_training_rows(const Holdout& holdout, ParsedRows& rows) {
       }
       for (size_t at = row == 0 ? 0 : column.ends[row - 1], stop = column.ends[row]; at < stop; ++at)
         column.codes[end++] = column.codes[at];
-      column.ends[i] = static_cast<uint32_t>(end);  // rows before i are done with: i <= row
+      column.ends[i] = static_cast<uint32_t>(end);  // earlier rows are done, since i <= row
     }
     if (!column.ends.empty()) column.codes.resize(end);
   }
   rows.rows = kept.size();
 }
 
-/// Statistics of one block. They are merged block by block, in order, as sums of dense values depend on the order.
+/// Statistics of one block. Blocks are merged in order, because sums of dense values depend on the order.
 struct ChunkStatistics {
   std::vector<DenseColumn> dense;
   BadRowsFound bad;
@@ -102,7 +102,7 @@ FittedColumns fit_columns(const PreprocessOptions& options, const TableParser& p
   return fitted;
 }
 
-/// What one block of rows became.
+/// The result of one block of rows.
 struct Encoded {
   EncodedRecords train, eval;
   int64_t train_positives = 0, eval_positives = 0;
@@ -186,12 +186,12 @@ ParquetStyle parquet_style(const PreprocessOptions& options, const NormStyle& re
   return style;
 }
 
-/// Errors: Error(usage) when ids do not fit their width.
+/// Checks the key width. Errors: Error(usage) when ids do not fit it.
 void check_width(const PreprocessOptions& options, const FittedColumns& fitted) {
-  if (options.key_bytes != 4 || options.criteo) return;  // keys of Criteo's rows are made to fit
+  if (options.key_bytes != 4 || options.criteo) return;  // keys of Criteo rows are reduced to the width
   int64_t keys = 0;
   for (const int64_t size : fitted.slot_sizes)
-    keys = options.format == kRawFormat ? std::max(keys, size) : keys + size;  // those of Parquet meet in one table
+    keys = options.format == kRawFormat ? std::max(keys, size) : keys + size;  // in Parquet, slots share one table
   const int64_t most =
       options.format == kRawFormat ? std::numeric_limits<int32_t>::max() : std::numeric_limits<uint32_t>::max();
   if (keys > most)

@@ -6,11 +6,11 @@
 
 namespace hctr {
 
-/// The `Data` layer for a config that trains on the result.
+/// Returns the `Data` layer of a config that trains on the result.
 Json preprocess_data_section(const PreprocessOptions&, const PreprocessSummary&);
 
-/// {"schema": 1, "format", "passes", "train", "eval", "labels", "dense", "slots", "slot_size_array", "data"};
-/// docs/data_tools.md says what each holds.
+/// Returns {"schema": 1, "format", "passes", "train", "eval", "labels", "dense", "slots", "slot_size_array", "data"};
+/// docs/data_tools.md describes each field.
 Json describe_preprocessed(const PreprocessOptions&, const PreprocessSummary&);
 
 }  // namespace hctr

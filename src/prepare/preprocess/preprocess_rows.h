@@ -1,4 +1,4 @@
-// From parsed columns to records in bytes.
+// Converts parsed columns to the bytes of records.
 #pragma once
 
 #include "prepare/preprocess/preprocess.h"
@@ -6,21 +6,21 @@
 
 namespace hctr {
 
-/// Adds the columns that are made of others: `rows.categories` becomes [slots]. Crosses come before the
-/// categories; for Criteo's rows, buckets of integers and then crosses come after them, as in criteo_columns().
+/// Adds derived columns: `rows.categories` becomes [slots]. Crosses come before the categories. For Criteo rows,
+/// buckets of integers and then crosses come after them, as in criteo_columns().
 void add_derived_columns(const PreprocessOptions&, ParsedRows& rows);
 
-/// Encodes rows whose categories are those of all slots. Kept by one thread at a time; what it knows does not change.
+/// Encodes rows whose categories cover all slots. Immutable after construction.
 class RowEncoder {
  public:
   RowEncoder(const PreprocessOptions&, const FittedColumns&);
 
-  /// Codes become keys: ids with two passes, else keys in [0, range): of a text without `modulo` scaled_key(), as the
-  /// Csv reader's, of others ranged_key(). In Norm the offset of the slot is added.
+  /// Replaces codes by keys. With two passes keys are ids. Otherwise they are in [0, range): scaled_key() for a text
+  /// without `modulo`, as in the Csv reader, and ranged_key() for all others. In Norm the offset of the slot is added.
   void to_keys(ParsedRows& rows) const;
-  /// Bytes of the record of row `row`.
+  /// Returns the record size of row `row` in bytes.
   size_t bytes_of(const ParsedRows& rows, size_t row) const;
-  /// Appends row `row`, whose codes are keys.
+  /// Appends row `row`, whose codes have been replaced by keys.
   void append(const ParsedRows& rows, size_t row, EncodedRecords& records) const;
   const NormStyle& style() const { return style_; }
 
@@ -34,11 +34,11 @@ class RowEncoder {
   const FittedColumns& fitted_;
   NormStyle style_;
   std::vector<DenseScaling> dense_;
-  std::vector<size_t> record_;  // the columns of a record, in its order: the first wide_ share a slot
+  std::vector<size_t> record_;  // the columns of a record, in record order; the first wide_ columns share a slot
   size_t wide_;
-  bool lists_ = false;            // whether records differ in size
-  std::vector<bool> texts_;       // [slots] whether codes are hashes of texts
-  std::vector<int64_t> offsets_;  // [slots]; zeros in Raw, whose reader adds them
+  bool lists_ = false;            // whether record sizes differ
+  std::vector<bool> texts_;       // [slots] whether codes are text hashes
+  std::vector<int64_t> offsets_;  // [slots]; zeros in Raw, where the reader adds them
 };
 
 }  // namespace hctr

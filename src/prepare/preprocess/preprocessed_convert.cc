@@ -21,7 +21,7 @@ struct Block {
 };
 struct Converted {
   EncodedRecords records;
-  std::vector<int64_t> keys;  // of all records, when key sets are wanted
+  std::vector<int64_t> keys;  // of all records; only with key sets
 };
 
 NormStyle style_of(const PreprocessedOptions& options) {
@@ -88,12 +88,12 @@ Converted encode(const TextBlock& block, const PreprocessedOptions& options) {
   return done;
 }
 
-/// `<stem>.<n><ending>` of a list, or of its key set.
+/// Returns the path of a list, `<stem>.<n><ending>`, or of its key set.
 fs::path numbered(const fs::path& list, int64_t n, bool only_one, const std::string& ending) {
   return list.parent_path() / (list.stem().string() + (only_one ? "" : cat(".", n)) + ending);
 }
 
-/// Gathers the distinct keys of the rows of one list after another.
+/// Collects the distinct keys of each list in turn.
 class KeySets {
  public:
   explicit KeySets(const PreprocessedOptions& options)
@@ -125,7 +125,8 @@ class KeySets {
   std::set<int64_t> keys_;
 };
 
-/// Lists and key sets of an earlier run that this one would overwrite, so many of them as follow each other.
+/// Returns the lists and key sets of an earlier run that this run would overwrite: numbers 0, 1, ... up to the first
+/// gap.
 std::vector<fs::path> old_lists(const PreprocessedOptions& options) {
   const bool only_one = options.files_per_list == 0;
   std::vector<fs::path> old;

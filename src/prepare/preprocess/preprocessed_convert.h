@@ -1,4 +1,4 @@
-// The text of HugeCTR 2.x's preprocessing to Norm files, laid out as its criteo2hugectr does.
+// Converts the text written by HugeCTR 2.x's preprocessing to Norm files, in the layout of its criteo2hugectr.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace hctr {
 
-/// A line: label, 13 dense values, `wide_keys` keys of the wide slot, 26 category keys; separated by blanks.
+/// A line has the label, 13 dense values, `wide_keys` keys of the wide slot and 26 category keys, separated by blanks.
 struct PreprocessedOptions {
   std::string input;   ///< plain or gzip; "-": the standard input
   std::string prefix;  ///< data files are <prefix><n>.data
   fs::path list;
-  int64_t wide_keys = 0;       ///< keys of slot 0; 0: there is no wide slot
+  int64_t wide_keys = 0;       ///< keys of slot 0; 0: no wide slot
   int64_t files_per_list = 0;  ///< 0: one list; else lists <stem>.<n><ending>
   int64_t rows_per_file = 40960;
   int key_bytes = 4;
   Check check = Check::sum;
-  bool keyset = false;  ///< writes <stem>.keyset for each list: its distinct keys in rising order
+  bool keyset = false;  ///< write <stem>.keyset for each list: its distinct keys in ascending order
   int threads = 1;
 };
 
@@ -27,7 +27,8 @@ struct PreprocessedSummary {
   int64_t rows = 0, files = 0, lists = 0;
 };
 
-/// Errors: Error(data) naming file, line, field and value. Cost: keysets keep the distinct keys of a list in memory.
+/// Converts the text. Errors: Error(data) naming file, line, field and value. Cost: key sets need memory for the
+/// distinct keys of a list.
 PreprocessedSummary convert_preprocessed(const PreprocessedOptions&, const Log&);
 
 }  // namespace hctr

@@ -15,7 +15,8 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-/// A number that is all of `text`; NaN for nothing; false for anything else, infinities among it.
+/// Parses a number that spans all of `text`. Gives NaN for an empty text. Returns false for anything else, including
+/// infinities.
 bool whole_number(std::string_view text, double& value) {
   value = kNothing;
   if (text.empty()) return true;
@@ -59,7 +60,7 @@ bool read_hex_code(std::string_view cell, uint64_t& code) {
   return true;
 }
 
-/// What cells of this kind hold, for messages.
+/// Describes the valid cells of this kind, for messages.
 const char* expected_of(ColumnKind kind) {
   switch (kind) {
     case ColumnKind::click:
@@ -93,7 +94,7 @@ TableParser::TableParser(TextTable table, const BadRows& bad_rows, uint64_t modu
   for (const TextColumn& column : table_.columns) splits_ |= column.kind == ColumnKind::split;
 }
 
-/// Reads the cells of a line into row `rows.rows`; returns what is wrong with them, or nothing.
+/// Parses the cells of a line into row `rows.rows`. Returns the problem, or an empty text.
 std::string TableParser::parse_row(std::span<const std::string_view> cells, ParsedRows& rows) const {
   if (cells.size() != table_.columns.size())
     return cat("expected ", table_.columns.size(), " fields separated by ",
@@ -175,7 +176,7 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
   for (int64_t line = block.first_line; p < end; ++line) {
     const char* const start = p;
     const char* stop = end;
-    if (table_.quotes) {  // no quoted value goes on in the next line, which may be in another block
+    if (table_.quotes) {  // a quoted value does not continue on the next line, which may be in another block
       const auto* newline = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
       if (newline) stop = newline + 1;
     }
@@ -188,7 +189,7 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
       rows.bad.add(bad_rows_, block, line, start, problem);
     ++index;
   }
-  for (const TextColumn& column : table_.columns)  // a bad last row may have left values
+  for (const TextColumn& column : table_.columns)  // a bad last row may have left values behind
     if (column.kind == ColumnKind::list)
       rows.categories[column.place].codes.resize(rows.rows == 0 ? 0
                                                                 : rows.categories[column.place].ends[rows.rows - 1]);

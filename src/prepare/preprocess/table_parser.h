@@ -14,33 +14,33 @@
 
 namespace hctr {
 
-/// The code of a text in category number `category`: text_hash() with the seed slot_seed(0, category), as the Csv
-/// reader hashes it, but for 0 and 1, which become 2 and 3. Two texts share a code with a probability of 2^-64.
+/// Returns the code of a text in category `category`: text_hash() with seed slot_seed(0, category), as in the Csv
+/// reader, except that 0 and 1 become 2 and 3. Two texts collide with probability 2^-64.
 uint64_t text_code(std::string_view text, size_t category);
 
-/// The rows of a block that are right, by column.
+/// The good rows of a block, by column.
 struct ParsedRows {
   struct Category {
-    std::vector<uint64_t> codes;  ///< [rows]; of a list the values of all rows, one after another
-    std::vector<uint32_t> ends;   ///< of a list: [rows] where in `codes` each row's values end; else empty
+    std::vector<uint64_t> codes;  ///< [rows]; of a list column, the values of all rows in sequence
+    std::vector<uint32_t> ends;   ///< list column: [rows] end of each row's values in `codes`; else empty
   };
   size_t rows = 0;
-  BadRowsFound bad;                          ///< rows left out
-  std::vector<int64_t> index;                ///< [rows] of each row among all rows of the input
+  BadRowsFound bad;                          ///< skipped rows
+  std::vector<int64_t> index;                ///< [rows] number of each row in the input
   std::vector<std::vector<float>> labels;    ///< [labels][rows]
   std::vector<std::vector<double>> numbers;  ///< [numbers][rows]; NaN: missing
   std::vector<Category> categories;
-  std::vector<double> split;  ///< [rows], where the table has such a column
+  std::vector<double> split;  ///< [rows]; only if the table has a split column
 };
 
 class TableParser {
  public:
-  /// `modulo`, where above 0: a code becomes 2 + (code - 2) mod modulo.
+  /// `modulo` > 0: a code becomes 2 + (code - 2) mod modulo.
   TableParser(TextTable, const BadRows&, uint64_t modulo = 0);
 
   const TextTable& table() const { return table_; }
-  /// Fills `rows`, whose memory is used again. Errors: Error(data) naming file, line, byte, column and value of a row
-  /// that is not right.
+  /// Parses a block into `rows`, whose memory is reused. Errors: Error(data) naming file, line, byte, column and value
+  /// of a bad row.
   void parse(const TextBlock&, ParsedRows& rows) const;
 
  private:

@@ -1,4 +1,4 @@
-// The meaning of the columns of a text file: Criteo's click logs, or any table with named columns.
+// The columns of a text file and their roles: Criteo's click logs, or any table with named columns.
 #pragma once
 
 #include <cstdint>
@@ -24,36 +24,37 @@ enum class ColumnKind {
 struct TextColumn {
   std::string name;
   ColumnKind kind = ColumnKind::skip;
-  size_t place = 0;  ///< among the labels, the dense values, the categories
+  size_t place = 0;  ///< index among the labels, dense values or categories
 };
 
 struct TextTable {
   char separator = '\t', list_separator = '|';
   bool quotes = false;                ///< fields may be quoted as in CSV, without line ends inside
-  std::optional<std::string> header;  ///< the first line of every file, where there is one
-  std::vector<TextColumn> columns;    ///< in the order of the file
+  std::optional<std::string> header;  ///< the first line of every file, if files have one
+  std::vector<TextColumn> columns;    ///< in file order
 
-  /// Names of the columns of a role, in the order of their places.
+  /// Returns the names of the columns of a role, in index order.
   std::vector<std::string> labels() const;
   std::vector<std::string> numbers() const;
   std::vector<std::string> categories() const;
-  /// What the category at `place` is: hex, text or list.
+  /// Returns the kind of category `place`: hex, text or list.
   ColumnKind category_kind(size_t place) const;
   bool is_list(size_t place) const { return category_kind(place) == ColumnKind::list; }
 };
 
-/// label, I1..I13, C1..C26, separated by tabs, no header. `dense`: number or integer.
+/// Returns the table of Criteo's logs: label, I1..I13, C1..C26, separated by tabs, no header. `dense`: number or
+/// integer.
 TextTable criteo_table(ColumnKind dense = ColumnKind::number);
 
-/// Which columns play which role, in the order of the record.
+/// The columns of each role, in record order.
 struct TextRoles {
   std::vector<std::string> labels, numbers, categories, lists;
-  std::string split;  ///< empty: none
+  std::string split;  ///< empty: no such column
 };
 
-/// A table with the columns that `names` names, one after another. Lists come after the other categories.
-/// Errors: Error(usage) for names that are no line of CSV, for a role of a column that is not there (with the nearest
-/// one), or of one that has a role already.
+/// Makes a table with the columns that `names`, a line of CSV, lists. List columns come after the other categories.
+/// Errors: Error(usage) when `names` is not a line of CSV, for a role of an unknown column (suggests the nearest name),
+/// and for a second role of a column.
 TextTable named_table(std::string_view names, char separator, const TextRoles&);
 
 }  // namespace hctr

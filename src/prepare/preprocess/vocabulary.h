@@ -1,4 +1,4 @@
-// The values of one column that have an id of their own.
+// Maps the frequent values of one column to ids.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace hctr {
 
-/// Ids: 0 missing, 1 rare (fewer occurrences than the minimum, or none), then 2, 3, ... by falling count, equal counts
-/// by rising code: a function of the counts alone.
+/// Ids: 0 missing, 1 rare (fewer occurrences than the minimum, or none), then 2, 3, ... by descending count, and by
+/// ascending code for equal counts. Ids depend on the counts only.
 class Vocabulary {
  public:
-  /// Keeps every code that occurs at least `min_count` times. Frees the counts.
+  /// Keeps every code with at least `min_count` occurrences. Frees the counts.
   Vocabulary(CodeCounts& counts, uint64_t min_count);
 
   /// Replaces each code by its id.
   void to_ids(std::span<uint64_t> codes) const;
   uint64_t id(uint64_t code) const;
-  /// Ids there are: kept values, missing and rare.
+  /// Returns the number of ids: kept values, missing and rare.
   int64_t size() const { return static_cast<int64_t>(by_id_.size()); }
 
-  int64_t distinct() const { return distinct_; }  ///< values that occur, without missing
-  int64_t missing() const { return missing_; }    ///< times that the value was missing
-  int64_t rare() const { return rare_; }          ///< occurrences of values that were dropped
-  /// Kept codes and their counts, by id. Entries 0 and 1 have no meaning.
+  int64_t distinct() const { return distinct_; }  ///< number of distinct values, without missing
+  int64_t missing() const { return missing_; }    ///< number of missing values
+  int64_t rare() const { return rare_; }          ///< occurrences of dropped values
+  /// Kept codes and their counts, by id. Entries 0 and 1 are unused.
   const std::vector<CodeCounts::Entry>& by_id() const { return by_id_; }
 
  private:

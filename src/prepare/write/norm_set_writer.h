@@ -1,4 +1,4 @@
-// A data set in the making: records in order, cut into files of equal size, and the list that names them.
+// Writes a data set: records in order, split into files of equal size, and the list that names them.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Records that a thread encoded: `ends` are their ends in `bytes`.
+/// Records encoded by one thread: `ends` are their ends in `bytes`.
 struct EncodedRecords {
   std::vector<std::byte> bytes;
   std::vector<size_t> ends;
@@ -18,12 +18,12 @@ struct EncodedRecords {
 
 class NormSetWriter {
  public:
-  /// `name` makes the path of file n = 0, 1, ...
+  /// `name` returns the path of file n = 0, 1, ...
   NormSetWriter(NormStyle, int64_t records_per_file, std::function<fs::path(int64_t n)> name);
 
   /// Appends records [first, first + count).
   void add(const EncodedRecords&, int64_t first, int64_t count);
-  /// Finishes the last file and returns all. Call once; without, the last file leaves no trace.
+  /// Finishes the last file and returns all files. Call once. Without this call the last file is discarded.
   std::vector<fs::path> finish();
   int64_t records() const { return records_; }
 

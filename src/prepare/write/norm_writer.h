@@ -1,4 +1,4 @@
-// Writing Norm files: encoding a sample into bytes, and the file that gathers them.
+// Writes Norm files: the encoding of a sample to bytes, and the file writer.
 #pragma once
 
 #include <cstring>
@@ -11,24 +11,24 @@
 
 namespace hctr {
 
-/// Bytes of a record with `keys` keys, with its frame.
+/// Returns the size of a record with `keys` keys in bytes, including its frame.
 size_t norm_record_bytes(const NormStyle&, size_t keys);
 
-/// Encodes one record, part after part: the labels and dense values, then each slot: its number of keys and the keys.
+/// Encodes one record in order: the labels and dense values, then the number of keys and the keys of each slot.
 class NormRecordEncoder {
  public:
-  /// Appends a record with `keys` keys to `out`, whose bytes the calls below fill in order.
+  /// Appends space for a record with `keys` keys to `out`. The calls below fill it in order.
   NormRecordEncoder(const NormStyle& style, size_t keys, std::vector<std::byte>& out);
   void number(float value) { put(value); }
   void slot(int32_t nnz) { put(nnz); }
-  /// A key that fits the width of the style.
+  /// Appends a key, which must fit the key width of the style.
   void key(uint64_t key) {
     if (key_bytes_ == 4)
       put(static_cast<uint32_t>(key));
     else
       put(key);
   }
-  /// Frames the record if the style says so. Errors: Error(bug) when it is not full.
+  /// Adds the frame if the style has checksums. Errors: Error(bug) when the record is incomplete.
   void finish();
 
  private:
@@ -40,19 +40,18 @@ class NormRecordEncoder {
 
   int key_bytes_;
   bool framed_;
-  std::byte *begin_, *at_, *end_;  // of the payload: labels to keys
+  std::byte *begin_, *at_, *end_;  // the payload: labels to keys
 };
 
-/// Appends one record, framed if the style says so.
-/// Shapes: label [label_dim], dense [dense_dim], nnz [slots], keys [sum of nnz], in the order of the slots.
-/// Errors: Error(bug) if shapes disagree or a key does not fit its width.
+/// Appends one record, framed if the style has checksums. Shapes: label [label_dim], dense [dense_dim], nnz [slots],
+/// keys [sum of nnz], in slot order. Errors: Error(bug) if shapes disagree or a key does not fit its width.
 void append_norm_record(const NormStyle&, std::span<const float> label, std::span<const float> dense,
                         std::span<const int32_t> nnz, std::span<const int64_t> keys, std::vector<std::byte>& out);
 
-/// The header of a file of so many records, framed if the style says so.
+/// Returns the header of a file with this number of records, framed if the style has checksums.
 std::vector<std::byte> norm_header_block(const NormStyle&, int64_t records);
 
-/// One Norm file. Its final name appears with commit() alone. Errors: Error(io).
+/// Writes one Norm file. The file gets its final name in commit(). Errors: Error(io).
 class NormWriter {
  public:
   NormWriter(fs::path, const NormStyle&);
@@ -61,7 +60,7 @@ class NormWriter {
   void append(std::span<const std::byte> bytes, int64_t records);
   int64_t records() const { return records_; }
   const fs::path& path() const { return file_.path(); }
-  /// Writes the number of records into the header and gives the file its name.
+  /// Writes the number of records to the header and renames the file to its final name.
   void commit();
 
  private:

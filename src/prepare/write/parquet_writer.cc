@@ -12,11 +12,11 @@ namespace {
 
 constexpr int64_t kGroupRows = 128 << 10;
 
-/// Rows of one slot.
+/// The rows of one slot.
 struct SlotColumn {
   std::vector<uint32_t> narrow;
   std::vector<int64_t> wide;
-  std::vector<int32_t> list;  // [rows + 1] of lists
+  std::vector<int32_t> list;  // list columns: [rows + 1]
 };
 
 }  // namespace
@@ -41,7 +41,7 @@ struct ParquetFileWriter::State {
     clear();
   }
 
-  /// Called through Arrow, which exceptions should not cross.
+  /// Arrow calls this, and exceptions must not cross Arrow.
   bool put(const void* bytes, int64_t count) try {
     file.write(bytes, static_cast<size_t>(count));
     return true;
@@ -108,7 +108,7 @@ struct ParquetFileWriter::State {
   std::vector<SlotColumn> slots;
   int64_t rows = 0, written = 0;  // rows: not written yet
   std::exception_ptr failure;
-  std::unique_ptr<ParquetWriter> writer;  // last: may write when it goes
+  std::unique_ptr<ParquetWriter> writer;  // declared last: its destructor may write
 };
 
 ParquetFileWriter::ParquetFileWriter(fs::path path, const ParquetStyle& style)
@@ -136,7 +136,7 @@ void ParquetFileWriter::commit() {
 ParquetSetWriter::ParquetSetWriter(fs::path folder, fs::path list, ParquetStyle style,
                                    std::function<std::string(int64_t)> name)
     : folder_(std::move(folder)), list_(std::move(list)), style_(std::move(style)), name_(std::move(name)) {
-  parquet_plugin();  // before anything is removed
+  parquet_plugin();  // load it before anything is removed
   metadata_.path = folder_ / kParquetMetadata;
   for (const fs::path& old : {list_, metadata_.path}) {
     std::error_code error;

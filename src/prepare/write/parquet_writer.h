@@ -1,4 +1,4 @@
-// Writing Parquet data sets: records as they are encoded for Norm files, turned into columns.
+// Writes Parquet data sets. Records arrive in Norm encoding and are converted to columns.
 #pragma once
 
 #include <functional>
@@ -12,22 +12,23 @@
 
 namespace hctr {
 
-/// The columns of a set. Label and dense values are float32, keys uint32 or int64.
+/// The columns of a set. Labels and dense values are float32, keys are uint32 or int64.
 struct ParquetStyle {
-  NormStyle record;  ///< without check sums
+  NormStyle record;  ///< without checksums
   std::vector<std::string> labels, dense, slots;
-  std::vector<bool> lists;  ///< [slots] whether a row may have other than one key
-  int threads = 1;          ///< that encode columns; the bytes are the same for any number
+  std::vector<bool> lists;  ///< [slots] whether rows may have a number of keys other than one
+  int threads = 1;          ///< threads that encode columns; the output does not depend on their number
 };
 
-/// One file. It has no name before commit(). Errors: Error(io); Error(bug) for two keys where there is no list.
+/// Writes one file, which gets its name in commit(). Errors: Error(io); Error(bug) for several keys in a slot that is
+/// not a list.
 class ParquetFileWriter {
  public:
   ParquetFileWriter(fs::path, const ParquetStyle&);
   ~ParquetFileWriter();
   ParquetFileWriter(const ParquetFileWriter&) = delete;
 
-  /// Appends records that append_norm_record() encoded. They become a row group with others.
+  /// Appends records that append_norm_record() encoded. They are collected into row groups.
   void append(std::span<const std::byte> bytes, int64_t records);
   int64_t records() const;
   const fs::path& path() const;
@@ -38,18 +39,18 @@ class ParquetFileWriter {
   std::unique_ptr<State> state_;
 };
 
-/// A folder with Parquet files, their _metadata.json, and a list. The list comes last, so that nothing names half a
-/// set.
+/// Writes a folder of Parquet files, their _metadata.json, and a list. The list is written last, so that it never names
+/// an incomplete set.
 class ParquetSetWriter {
  public:
-  /// `name` makes the name of file n = 0, 1, ... in the folder. Removes the folder's _metadata.json and the list of an
-  /// earlier set.
+  /// `name` returns the name of file n = 0, 1, ... in the folder. Removes the folder's _metadata.json and the list of
+  /// an earlier set.
   ParquetSetWriter(fs::path folder, fs::path list, ParquetStyle, std::function<std::string(int64_t n)> name);
 
   /// Starts the next file.
   void next_file();
   void append(std::span<const std::byte> bytes, int64_t records) { open_->append(bytes, records); }
-  /// Of the file that is open; 0 where none is.
+  /// Number of records in the open file; 0 if none is open.
   int64_t records() const { return open_ ? open_->records() : 0; }
   /// Finishes the set and returns its files.
   std::vector<fs::path> finish();

@@ -1,4 +1,4 @@
-// The set that records are written to: Norm or Parquet files with their list, or one Raw file.
+// The destination of records: Norm or Parquet files with their list, or one Raw file.
 #pragma once
 
 #include <memory>
@@ -14,22 +14,22 @@ class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
   virtual void add(const EncodedRecords&) = 0;
-  /// Finishes and names what was written; returns the number of data files. Call once; without, nothing bears a final
-  /// name but whole files that no list names. A set without records leaves nothing.
+  /// Finishes the set and gives it its final names; returns the number of data files. Call once. Without this call,
+  /// only complete data files remain, and no list names them. A set without records produces no files.
   virtual int64_t finish() = 0;
 };
 
-/// <folder>/<stem>.<n>.data and <folder>/<stem>.txt.
+/// Writes <folder>/<stem>.<n>.data and <folder>/<stem>.txt.
 std::unique_ptr<RecordWriter> norm_record_writer(const fs::path& folder, const std::string& stem, const NormStyle&,
                                                  int64_t records_per_file);
-/// <folder>/part_<n>.parquet, _metadata.json and _file_list.txt.
+/// Writes <folder>/part_<n>.parquet, _metadata.json and _file_list.txt.
 std::unique_ptr<RecordWriter> parquet_record_writer(const fs::path& folder, const ParquetStyle&,
                                                     int64_t records_per_file);
 inline constexpr const char* kParquetList = "_file_list.txt";
-/// <folder>/<stem>.bin.
+/// Writes <folder>/<stem>.bin.
 std::unique_ptr<RecordWriter> raw_record_writer(const fs::path& folder, const std::string& stem);
 
-/// Removes results of an earlier run, so that no list names files of two runs. Errors: Error(usage) where a result
+/// Removes the results of an earlier run, so that no list names files of two runs. Errors: Error(usage) when a result
 /// exists and `force` is not set.
 void remove_older_results(const std::vector<fs::path>& results, bool force);
 
