@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `bench rows --device cpu` measures, by PyTorch's EmbeddingBag and a sparse update on the same cores. Needs PyTorch."""
+"""Measures PyTorch's EmbeddingBag with a sparse update on the CPU, to compare with `bench rows --device cpu`. Needs PyTorch."""
 import argparse
 import statistics
 import time

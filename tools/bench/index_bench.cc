@@ -110,7 +110,7 @@ class Subject {
     ctx_.stream().synchronize();
     return state;
   }
-  /// Checks that every key of batch b that hold() inserted has its row, and every other one some row.
+  /// Checks that every key of batch b that hold() inserted has its row, and every other key has a row.
   void check(int b) {
     std::vector<int32_t> rows(static_cast<size_t>(batch_));
     std::vector<int64_t> keys(rows.size()), row_keys(static_cast<size_t>(most_rows_ + 1));
@@ -204,7 +204,7 @@ void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings
   // Half of the keys are new: the load rises while the batch runs, and is the stated one in the middle.
   const int64_t in_a_row = table.is_short() ? batches * table.batch() : table.batch(), before = held - in_a_row / 4;
   table.hold(before);
-  const int64_t fresh = table.is_short() ? table.batch() : 1;  // a row of batches sees each new key once
+  const int64_t fresh = table.is_short() ? table.batch() : 1;  // in a sequence of batches, each new key occurs once
   for (int b = 0; b < batches; ++b)
     table.fill(b, [&](int64_t i) {
       return mix64(static_cast<uint64_t>(i)) % 2 == 0 ? before + i + b * fresh : any_of(before, i, b + 16);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the configs that docs/performance.md has figures of, made from those in samples/.
+"""Writes the configs behind the figures of docs/performance.md, derived from those in samples/.
 
     tools/bench/model_configs.py FOLDER
 
@@ -19,7 +19,7 @@ import sys
 SAMPLES = pathlib.Path(__file__).resolve().parents[2] / "samples"
 MLPERF = [39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10, 2208, 11938, 155, 4, 976, 14, 39979771, 25641295,
           39664984, 585935, 12972, 108, 36]
-WDL_SLOT = 89000  # keys: 27 slots of them are the original's 2.4 million
+WDL_SLOT = 89000  # keys per slot: 27 slots have the original's 2.4 million
 
 
 def sample(path):
@@ -27,7 +27,7 @@ def sample(path):
 
 
 def set_up(config, name, batch, iterations, precision):
-    """What all have in common: a solver for a fixed number of steps, data named after the config."""
+    """The common parts: a solver for a fixed number of steps, and data named after the config."""
     solver = config["solver"]
     solver.pop("num_epochs", None)
     solver.update(batchsize=batch, max_iter=iterations, eval_interval=0, display=max(1, iterations // 6), snapshot_prefix=f"{name}_model/")
@@ -50,7 +50,7 @@ def dense(name, bottom, width):
 
 
 def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, batch=16384, iterations=120, rate=0.3):
-    """Dense values through `bottom` and `dim`, all products of pairs, through `top` to the click."""
+    """DLRM: dense values through the layers `bottom` and `dim`, pairwise products, then the layers `top` and the click."""
     config = sample("dlrm/config.json")
     data = set_up(config, name, batch, iterations, 1024)
     data["slot_size_array"] = rows
@@ -72,7 +72,7 @@ def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, batch
 
 
 def large_dlrm(name, gib, gpus, largest_gib=None, **kept):
-    """Tables of `gib` in all, 128 floats a row, one of them of `largest_gib`, the others as in MLPerf's."""
+    """Tables of `gib` GiB in total, 128 floats per row. One has `largest_gib`; the others have the proportions of MLPerf's."""
     rows_of = lambda gib: gib * 2**30 / (128 * 4)
     scaled, largest = list(MLPERF), MLPERF.index(max(MLPERF))
     if largest_gib:
@@ -135,7 +135,7 @@ def main():
     configs["dlrm_large"] = large_dlrm("dlrm_large", gib=84.9, gpus=2)
     huge = large_dlrm("dlrm_huge", gib=421, gpus=4, largest_gib=140, batch=4 * 16384, rate=1.0)
     huge["optimizer"]["sgd_hparam"]["warmup_steps"] = 20
-    embeddings(huge)[0]["placement"] = "auto"  # which spreads a table larger than a GPU
+    embeddings(huge)[0]["placement"] = "auto"  # auto spreads a table that is larger than a GPU
     configs["dlrm_huge"] = huge
     for model, path in (("wdl7", "wdl/wdl.json"), ("dcn7", "dcn/config.json")):
         configs[model] = seven_layers(model, path)

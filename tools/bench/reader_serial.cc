@@ -32,8 +32,8 @@ double seconds_of(Body&& body) {
   return median(seconds);
 }
 
-/// The time to pass the end of a chunk on to the thread that waits for it. The best of some runs, since the clock of a
-/// thread does not count waiting.
+/// Returns the time to pass the end of a chunk to the waiting thread: the best of several runs, since the thread's
+/// clock does not count waiting.
 double seconds_of_link(int threads) {
   constexpr size_t kLinks = 2000;
   double best = 1;
@@ -53,7 +53,7 @@ double seconds_of_link(int threads) {
   return best;
 }
 
-/// A set with the chunks of another one, whose parsing takes no time: each chunk becomes `rows` rows.
+/// A copy of a set's chunks whose parsing takes no time: each chunk becomes `rows` rows.
 class FreeSet : public SampleSet {
  public:
   FreeSet(SampleSet& of, const DataSection& section, int64_t rows) : of_(of), section_(section), rows_(rows) {}

@@ -72,7 +72,7 @@ struct ExchangeSeconds {
   double gradients = 0, vectors = 0, peer_exchange = 0, keys = 0;
 };
 
-/// The vectors of all tables, of one type, over the peer exchange of a step, written as gradients are.
+/// Exchanges the vectors of all tables of one type over the peer exchange of a step, written as gradients are.
 double peer_exchange_seconds(Context& ctx, Communicator& comm, DType dtype, int64_t elements, int times) {
   const int64_t ranks = comm.size(), vectors = std::max<int64_t>(1, elements / ranks / kVector);
   Arena memory;

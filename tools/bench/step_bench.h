@@ -10,11 +10,11 @@
 namespace hctr::bench {
 
 struct StepCase {
-  std::string config;  ///< its data are read once, for batches that are then reused
-  int64_t batch = 0;   ///< of all ranks together; 0: as in the config
+  std::string config;  ///< its data is read once, and the batches are reused
+  int64_t batch = 0;   ///< of all ranks; 0: as in the config
   int times = 50;
   int warm_up = 3;  ///< steps before measuring: tables then hold their rows, and frequent keys are found
-  int threads = 1;  ///< of all ranks of this machine together
+  int threads = 1;  ///< of all ranks of this machine
 };
 
 /// Reports the time of a step whose batch is already in pinned memory, of its two halves alone (preparing: upload,
@@ -23,8 +23,8 @@ void bench_step(Device, const StepCase&, Report&);
 
 struct ScaleCase {
   StepCase step;
-  std::vector<int> ranks = {1, 2, 4};  ///< one after the other, on as many GPUs, or as ranks on the CPU
-  bool strong = false;                 ///< strong scaling: the batch is of all ranks together; else of each
+  std::vector<int> ranks = {1, 2, 4};  ///< measured in turn, on this many GPUs, or as ranks on the CPU
+  bool strong = false;                 ///< strong scaling: `batch` is the batch of all ranks; else of each rank
 };
 
 /// For each number of ranks, all in this process, reports the time of a step, the speed relative to linear scaling from

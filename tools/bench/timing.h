@@ -15,8 +15,8 @@ double median(std::vector<double> values);
 double seconds_each(Context&, int warm_up, int times, const std::function<void(int)>& body,
                     const std::function<void(int)>& before = {});
 
-/// Like seconds_each, for work that is too short to be timed alone: enqueues `in_a_row` calls (on a GPU as one recorded
-/// program), synchronizes once, and returns the seconds of one call. before() runs, untimed, before each row of calls.
+/// Like seconds_each, for work that is too short to be timed alone. Enqueues `in_a_row` calls (on a GPU as one CUDA
+/// graph), synchronizes once, and returns the seconds per call. Calls before(), untimed, before each sequence of calls.
 double seconds_in_a_row(Context&, int in_a_row, int times, const std::function<void(int)>& body,
                         const std::function<void(int)>& before = {});
 

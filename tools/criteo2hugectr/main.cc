@@ -1,4 +1,4 @@
-// criteo2hugectr: Criteo's click logs, or their preprocessed text, to Norm data sets. Here is its command line.
+// criteo2hugectr: converts Criteo's click logs, or their preprocessed text, to Norm data sets. The command line.
 #include <cstdio>
 #include <map>
 
@@ -32,7 +32,7 @@ int64_t number(const std::string& text, const char* what) {
     size_t used = 0;
     const int64_t value = std::stoll(text, &used);
     if (used == text.size() && value >= 0) return value;
-  } catch (const std::logic_error&) {  // not a number: said below
+  } catch (const std::logic_error&) {  // not a number: reported below
   }
   throw Error(Kind::usage, cat(what, ": expected a whole number, at least 0, found '", text, "'"));
 }

@@ -1,5 +1,5 @@
-// data_generator: data sets with a planted truth for a config. The work is done by prepare/generate/generate.h; here is
-// its command line.
+// data_generator: generates data sets with a planted truth for a config. The command line; prepare/generate/generate.h
+// does the work.
 #include <charconv>
 #include <cstdio>
 #include <map>
@@ -45,7 +45,7 @@ int64_t number(const std::string& text, const char* what) {
   return value;
 }
 
-/// The words of HugeCTR 2.x for the exponent; the numbers are those of its later releases, whose law favours small keys
+/// The words of HugeCTR 2.x for the exponent. The values are those of its later releases, whose law favours small keys
 /// as ours does.
 double alpha_of(const std::string& tail) {
   static const std::map<std::string, double> words = {{"long", 0.9}, {"medium", 1.1}, {"short", 1.3}};
@@ -98,7 +98,7 @@ void apply_new_form(Arguments& given, const CommandLine& app, const DataSection&
   if (app.count("--alpha") == 0 && !given.long_tail.empty()) given.make.alpha = alpha_of(given.long_tail);
 }
 
-/// The section of the config, and the width of keys that its solver asks for.
+/// Returns the Data section of the config, and the key width its solver asks for.
 DataSection read_section(Arguments& given) {
   const Json config = Json::read_file(given.config);
   Problems problems;
@@ -131,7 +131,7 @@ void run(Arguments& given, const CommandLine& app) {
   if (given.old_form.empty()) apply_new_form(given, app, section);
   if (given.distribution == "unified") given.make.alpha = 0;
   given.make.hashed_keys = given.keys == "hashed";
-  if (!given.old_form.empty()) {  // of all slots together there
+  if (!given.old_form.empty()) {  // the old form gives the vocabulary of all slots together
     const int64_t each = given.make.vocabulary[0] / section.slots();
     if (each < 1)
       throw Error(Kind::usage,

@@ -1,5 +1,4 @@
-// data_inspect: what data files hold, and whether they are as a config wants them. Here is its command line and what it
-// prints.
+// data_inspect: summarizes data files and checks them against a config. The command line and the printed report.
 #include <cstdio>
 
 #include "base/error.h"
@@ -31,7 +30,7 @@ struct Arguments {
 
 long long whole(int64_t n) { return static_cast<long long>(n); }
 
-/// Whether every loss of the config is a binary cross entropy: then labels are 0 or 1.
+/// Returns whether every loss of the config is a binary cross entropy, so that labels must be 0 or 1.
 bool wants_binary_labels(const Json& config) {
   bool any = false;
   for (const Json& layer : *config.find("layers")->array()) {
@@ -95,7 +94,7 @@ Json print_slots(const Inspection& found) {
   return all;
 }
 
-/// Prints one set; returns its figures.
+/// Prints one set, and returns its figures as JSON.
 Json print(const std::string& name, const Inspection& found) {
   int64_t bad = 0;
   Json files(Json::Array{});

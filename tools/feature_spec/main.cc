@@ -1,4 +1,4 @@
-// feature_spec: makes, checks and carries out feature specifications. Here is its command line.
+// feature_spec: creates, checks and transcodes feature specifications. The command line.
 #include <cstdio>
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-// preprocess: click logs and other text tables to training data. Here is its command line.
+// preprocess: converts click logs and other text tables to training data. The command line.
 #include <cstdio>
 #include <map>
 
@@ -43,7 +43,7 @@ double number(const std::string& text, const char* option) {
     size_t used = 0;
     const double value = std::stod(text, &used);
     if (used == text.size()) return value;
-  } catch (const std::logic_error&) {  // not a number: said below
+  } catch (const std::logic_error&) {  // not a number: reported below
   }
   throw Error(Kind::usage, cat(option, ": expected a number, found '", text, "'"));
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Criteo's click logs to Parquet with PySpark: the numbers that `preprocess --passes 2` gives, on a cluster.
+"""Converts Criteo's click logs to Parquet with PySpark: on a cluster, with the same numbers as `preprocess --passes 2`.
 
     spark-submit tools/spark/criteo_to_parquet.py --train day_0.gz day_1.gz --eval day_23.gz --out hdfs:///criteo --min-count 6 --log
 
 Writes OUT/train and OUT/val, each with part-*.parquet, _metadata.json (rows of each file, and which columns are labels, dense values and
 categories) and _file_list.txt, and OUT/preprocess.json with slot_size_array. Columns: label and I1..I13 as float32, C1..C26 as int64 ids counted
-from 0 in each slot: 0 missing, 1 rare or unseen, then the values by falling count in the training rows, equal counts by value.
+from 0 in each slot: 0 missing, 1 rare or unseen, then the values by descending count in the training rows, equal counts by value.
 """
 import argparse
 import json
@@ -17,11 +17,11 @@ from pyspark.sql import types as T
 
 INTEGERS = [f"I{i}" for i in range(1, 14)]
 CATEGORIES = [f"C{i}" for i in range(1, 27)]
-BROADCAST = 2000000  # ids of a column that every executor is sent, which saves sorting the rows by it
+BROADCAST = 2000000  # a column with fewer ids has them broadcast, which saves sorting the rows by the column
 
 
 def read_rows(spark, files):
-    """Typed rows; a field that is not what its column holds stops the job with its value."""
+    """Reads typed rows. A field that does not fit its column stops the job with an error that shows its value."""
     names = ["label"] + INTEGERS + CATEGORIES
     schema = T.StructType([T.StructField(name, T.StringType()) for name in names])
     text = spark.read.csv(files, sep="\t", schema=schema, quote="", mode="FAILFAST")
@@ -42,7 +42,7 @@ def with_modulo(rows, modulo):
 
 
 def vocabularies_of(rows, min_count):
-    """column -> ((value, id) of the values seen often enough, number of ids). The rows are read once for all columns."""
+    """Returns column -> ((value, id) of the frequent values, number of ids). Reads the rows once for all columns."""
     pairs = rows.select(F.explode(F.array(*[F.struct(F.lit(i).alias("column"), F.col(c).alias("value")) for i, c in enumerate(CATEGORIES)])).alias("pair"))
     counts = pairs.select("pair.*").where("value is not null").groupBy("column", "value").count().where(F.col("count") >= min_count)
     order = Window.partitionBy("column").orderBy(F.desc("count"), "value")
@@ -52,7 +52,7 @@ def vocabularies_of(rows, min_count):
 
 
 def scaling(rows, options):
-    """Shift and scale of each dense column, by the training rows."""
+    """Returns shift and scale of each dense column, computed from the training rows."""
     log = lambda column: F.log1p(F.greatest(column, F.lit(0.0))) if options.log else column
     value = lambda name: log(F.coalesce(F.col(name), F.lit(float(options.fill))))
     if options.normalize == "none":
@@ -80,7 +80,7 @@ def with_ids(rows, vocabularies):
 
 
 class Folder:
-    """A folder of whatever file system Spark writes to."""
+    """A folder on any file system that Spark can write to."""
 
     def __init__(self, spark, path):
         self.jvm = spark.sparkContext._jvm
@@ -91,7 +91,7 @@ class Folder:
         return sorted(status.getPath().getName() for status in self.files.listStatus(self.path))
 
     def write(self, name, text):
-        """Under another name first, so that no reader meets half of it."""
+        """Writes under another name first, so that no reader sees an incomplete file."""
         Path = self.jvm.org.apache.hadoop.fs.Path
         part, final = Path(self.path, f".{name}.part"), Path(self.path, name)
         stream = self.files.create(part, True)

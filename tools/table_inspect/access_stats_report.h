@@ -1,4 +1,4 @@
-// What stands beside a model file of how often and when its keys came, for people and as JSON.
+// Reports the access statistics of a model file (how often and when each key occurred), as text and as JSON.
 #pragma once
 
 #include "config/json.h"
@@ -6,8 +6,8 @@
 
 namespace hctr {
 
-/// Prints counts and histograms; the same as {"steps", "rows", "occurrences", "most_occurrences", "by_occurrences",
-/// "by_steps_unseen"}, those that there are.
+/// Prints counts and histograms, and returns {"steps", "rows", "occurrences", "most_occurrences", "by_occurrences",
+/// "by_steps_unseen"}, without those that the file does not have.
 Json show_access_stats(const AccessStatsHead&, const AccessStatsSummary&);
 
 }  // namespace hctr

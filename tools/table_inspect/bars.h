@@ -1,4 +1,4 @@
-// A histogram's bar.
+// The bar of a histogram.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// 40 characters for the most rows.
+/// Returns a bar; the largest count has 40 characters.
 inline std::string bar(int64_t rows, int64_t most) {
   return std::string(static_cast<size_t>(
                          std::ceil(40.0 * static_cast<double>(rows) / static_cast<double>(std::max<int64_t>(most, 1)))),

@@ -1,4 +1,4 @@
-// The keys that occur most often: counted in data, or noted in training; with the norms of their rows.
+// The most frequent keys, counted in a data set or recorded during training, with the norms of their rows.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +22,22 @@ struct HotKey {
 std::vector<HotKey> hottest(const KeyCounts&, int64_t top);
 std::vector<HotKey> hottest(const std::vector<formats::RowAccess>&);
 
-/// Norms of the rows of some keys.
+/// The norms of the rows of some keys.
 class NormsOfKeys {
  public:
   void want(const std::vector<HotKey>&);
   void take_from(const SparseRows&, int64_t dim);
-  /// Negative where the key has no row.
+  /// Returns the norm, negative if the key has no row.
   double of(const HotKey& key) const { return norms_.at({key.slot, key.key}); }
 
  private:
   std::map<std::pair<uint64_t, int64_t>, double> norms_;
 };
 
-/// "key 7", or "slot 2, key 7".
+/// Returns "key 7", or "slot 2, key 7".
 std::string name_of(bool by_slot, uint64_t slot, int64_t key);
 
-/// Prints them under a title, and gives [{"slot", "key", "times", "norm"}, ...].
+/// Prints them under a title, and returns [{"slot", "key", "times", "norm"}, ...].
 Json show_hottest(const std::string& title, bool by_slot, const std::vector<HotKey>&, const NormsOfKeys&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// How often the keys of one sparse input occur in a data set.
+// Counts how often the keys of one sparse input occur in a data set.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace hctr {
 
 struct KeyCounts {
   int64_t samples = 0;
-  /// By slot (0 for a table whose rows are shared among slots) and key.
+  /// The counts by slot (0 for a table whose slots share rows) and key.
   std::map<uint64_t, std::unordered_map<int64_t, int64_t>> of_slot;
   int64_t of(uint64_t slot, int64_t key) const;
 };

@@ -1,4 +1,4 @@
-// table_inspect: what a saved embedding table holds. Here is its command line and what it prints.
+// table_inspect: summarizes a saved embedding table. The command line and the printed report.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -29,7 +29,7 @@ struct Arguments {
   int64_t top = 10, count = 0;
 };
 
-/// The number in "<prefix><k>_sparse_<iteration>.model"; nothing when the name is another.
+/// Returns k of "<prefix><k>_sparse_<iteration>.model"; nothing for any other name.
 std::optional<size_t> number_in_name(const std::string& file) {
   const std::string name = fs::path(file).filename().string();
   const size_t end = name.find("_sparse_");
@@ -60,7 +60,7 @@ size_t which_embedding(const Arguments& given, const Config& config) {
 
 long long whole(int64_t n) { return static_cast<long long>(n); }
 
-/// Shows how many rows of a file were read, once it has said how many there are.
+/// Shows how many rows of a file were read. The bar appears when their total is known.
 class RowsRead {
  public:
   explicit RowsRead(std::string what) : what_(std::move(what)) {}
