@@ -56,7 +56,7 @@ AccessStatsWriter::AccessStatsWriter(std::filesystem::path path, const RowPolicy
   file_.write(head_text());
 }
 
-/// As long for any number of rows, which is known at the end.
+/// The header has the same length for any number of rows, because the number is known only at the end.
 std::string AccessStatsWriter::head_text() const {
   Json fields(Json::Array{});
   if (head_.last_seen) fields.add(kLastSeen);

@@ -13,14 +13,14 @@
 
 namespace hctr {
 
-/// The path for a sparse model file: "<sparse model file>.marks".
+/// The path of the file that belongs to a sparse model file: "<sparse model file>.marks".
 std::filesystem::path access_stats_path(std::filesystem::path sparse_model_file);
 
-/// The head of such a file.
+/// The header of the file.
 struct AccessStatsHead {
-  int64_t steps = 0;  ///< that have been counted: a row of the last one has last_seen = steps - 1
+  int64_t steps = 0;  ///< counted so far; a row of the last step has last_seen = steps - 1
   int64_t rows = 0;
-  bool last_seen = false, occurrences = false;  ///< the fields that are kept; the others are 0
+  bool last_seen = false, occurrences = false;  ///< which fields are recorded; the others are 0
 };
 
 /// Writes the statistics of rows in blocks. The file appears complete, with commit(), or not at all. Errors:

@@ -10,16 +10,17 @@
 
 namespace hctr {
 
-/// Keys that have not reached `min_count` are candidates: rows without elements, in a store of their own. Beyond
-/// `max_candidates` the least recently used are dropped; with `expire_after`, those that have not occurred for so long.
+/// Keys that have not reached `min_count` are candidates: rows without elements, in a separate store. Beyond
+/// `max_candidates` the least recently used candidates are dropped; with `expire_after`, also those that have not
+/// occurred for that many steps.
 class Admission {
  public:
   Admission(Runtime&, const TableSpec&, int batches_ahead);
 
-  /// As RowStore's, for the candidates.
+  /// As RowStore::set_steps_before(), for the candidates.
   void set_steps_before(int64_t steps);
-  /// Reserves capacity for the candidates of the batch of step `step`, as access statistics count. Host, between steps;
-  /// synchronizes as RowStore does.
+  /// Reserves capacity for the candidates of the batch of step `step`, counted as in access statistics. Host, between
+  /// steps; synchronizes as RowStore does.
   void reserve_rows(int64_t step);
   /// rows[p] = the row of key p of the batch in `table`: an existing one, a new one, the shared one, or 0.
   /// On the prepare stream; can be recorded. Needs ctx.state().
@@ -50,7 +51,7 @@ class Admission {
   std::unique_ptr<RowStore> candidates_;  // none without min_count
   int64_t candidates_dropped_ = 0;
   Buffer device_gate_, all_rows_;
-  ops::GateState gate_;  // what the host has written; the counts are the device's
+  ops::GateState gate_;  // the values last written by the host; the device updates the counts
   Arena arena_;
   ops::KeySelection unknown_, admitted_;
   uint8_t* wanted_ = nullptr;

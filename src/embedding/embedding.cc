@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// A rank that is alone: nothing stands between it and its table.
+/// An embedding on a single rank: its calls go directly to the table.
 class WholeEmbedding : public Embedding {
  public:
   WholeEmbedding(Runtime& runtime, const TableSpec& spec, int ring_size) : table_(runtime, spec, ring_size) {}

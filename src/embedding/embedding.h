@@ -1,4 +1,4 @@
-// The embedding of a layer as the model of a rank sees it, whichever ranks its rows are on.
+// The interface of an embedding to the model of a rank, whichever ranks its rows are on.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,9 @@
 
 namespace hctr {
 
-/// The calls of EmbeddingTable for the samples of this rank, and between them the exchange of vectors and gradients;
-/// each says on which streams it may run. Calls are collective. `buffer`: the index of the batch in the ring.
+/// The calls of EmbeddingTable for the samples of this rank, and the exchange of vectors and gradients between them.
+/// Each call documents the streams on which it may run. Calls are collective. `buffer`: the index of the batch in the
+/// ring.
 class Embedding {
  public:
   virtual ~Embedding() = default;
@@ -61,7 +62,7 @@ class Embedding {
   void continue_access_stats(int64_t steps) { table().continue_access_stats(steps); }
   /// Passes the rows of all ranks to `sink` on rank 0, sorted by (slot, key). On other ranks `sink` is not called.
   virtual void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) = 0;
-  /// Every rank passes the same rows and keeps those that it has.
+  /// Every rank passes the same rows and imports those that it holds.
   virtual void import_rows(const RowBlock&) = 0;
 
  protected:
@@ -69,7 +70,7 @@ class Embedding {
   virtual EmbeddingTable& table() = 0;
 };
 
-/// The `y` that calls of an embedding will get, if known when it is created: its memory outlives the embedding, and its
+/// The `y` of all later calls of an embedding, if it is known at creation. Its memory outlives the embedding, and its
 /// row stride is the same on every rank.
 struct EmbeddingOutputs {
   std::optional<Tensor> training{}, evaluation{};

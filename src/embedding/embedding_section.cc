@@ -189,8 +189,8 @@ bool EmbeddingSection::identity_by_slot() const {
 }
 
 PlacementRule EmbeddingSection::placement_rule() const {
-  const bool may_leave = hparam.policy().any() || hparam.limited() ||
-                         hparam.count_keys;  // or wait, or be counted: what rows on every rank cannot
+  const bool may_leave =
+      hparam.policy().any() || hparam.limited() || hparam.count_keys;  // replicated rows support none of these
   const bool frequent = type == kHybrid && !may_leave;
   if (placement) return *placement == PlacementRule::automatic && frequent ? PlacementRule::hybrid : *placement;
   if (frequent) return PlacementRule::hybrid;
@@ -328,7 +328,7 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
 EmbeddingSection parse_embedding(const Json& layer, const std::string& pointer, Problems& problems) {
   const std::string& type = *unwrapped(*layer.find("type")).string();
   EmbeddingSection section = embedding_schema(type).parse(layer, pointer, problems, {"name", "type"});
-  if (section.tops.names.empty()) section.tops.names = {""};  // a problem by now; the section is looked at further
+  if (section.tops.names.empty()) section.tops.names = {""};  // already reported; the other checks still run
   section.type = type;
   section.dim = section.hparam.embedding_vec_size;
   return section;
@@ -370,7 +370,7 @@ std::string EmbeddingSection::stated_by() const {
 
 namespace {
 
-/// Of numbers that users state and that may be anything: the largest there is where the sum is larger.
+/// A saturating sum: users may state any numbers.
 int64_t sum_or_most(int64_t a, int64_t b) { return a + std::min(b, std::numeric_limits<int64_t>::max() - a); }
 int64_t share_of(int64_t rows, int64_t ranks) { return rows / ranks + (rows % ranks > 0); }
 
@@ -423,7 +423,7 @@ TableSpec EmbeddingSection::table_spec(const TableSpecInputs& in) const {
   spec.update = own.update();
   spec.storage = hparam.storage;
   spec.state_storage = hparam.state_storage;
-  // Vectors of rows that every rank has stay where they are.
+  // Vectors of replicated rows are not exchanged.
   spec.exchange = everywhere ? DType::f32 : hparam.exchange_precision.value_or(in.exchange);
   spec.row_hint = stated_rows(in.rank, in.placement);
   spec.row_limit = hparam.limited() ? spec.row_hint : 0;

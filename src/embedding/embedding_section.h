@@ -19,14 +19,14 @@ template <>
 struct EnumWords<ops::Combiner> {
   static const std::vector<std::pair<std::string, ops::Combiner>>& table();
 };
-/// A word, or the number of older files: 0 sum, 1 mean; the later combiners have words alone.
+/// A name, or the number that older files use: 0 sum, 1 mean. Newer combiners have only names.
 std::string read_value(const Json&, const Range&, ops::Combiner& out);
 template <>
 struct TypeWord<ops::Combiner> {
   static std::string text() { return "word or number"; }
 };
 
-/// How a key finds its row: automatic takes direct where the config says which keys there are.
+/// How the row of a key is found. automatic: direct if the config gives the key ranges.
 enum class IndexKind { automatic, hash, direct };
 template <>
 struct EnumWords<IndexKind> {
@@ -42,7 +42,7 @@ template <>
 struct EnumWords<PlacementRule> {
   static const std::vector<std::pair<std::string, PlacementRule>>& table();
 };
-/// What the numbers of a row are stored as.
+/// The storage type of the elements of a row.
 template <>
 struct EnumWords<DType> {
   static const std::vector<std::pair<std::string, DType>>& table();
@@ -78,13 +78,13 @@ struct SparseEmbeddingHparam {
   std::string frequent_keys;
   std::optional<int64_t> num_iterations_statistics, max_num_frequent_categories;
 
-  /// Whether the rows stated are a limit.
+  /// Whether the stated number of rows is a limit.
   bool limited() const { return !grow || when_full; }
   RowPolicy policy() const;
 };
 
-/// The inputs of a table's spec besides its section. Sizes of batches may be left out if nothing that depends on them
-/// is used.
+/// The inputs of a table's spec other than its section. Batch sizes may be omitted if nothing that depends on them is
+/// used.
 struct TableSpecInputs {
   const OptimizerSection& optimizer;  ///< the top-level one
   bool schedule_sets_rate = false;    ///< the table's rate is that of the top-level optimizer
@@ -99,32 +99,31 @@ struct TableSpecInputs {
 struct EmbeddingSection {
   std::string type;  ///< as in the file
   std::string bottom;
-  TensorNames tops;  ///< the vectors and, where it is named, the lengths
+  TensorNames tops;  ///< the vectors and, if named, the lengths
   SparseEmbeddingHparam hparam;
-  std::optional<OptimizerSection> optimizer;  ///< its own; else the top-level one holds
-  std::optional<PlacementRule> placement;     ///< as given; what holds is placement_rule()
+  std::optional<OptimizerSection> optimizer;  ///< its own; if absent, the top-level one applies
+  std::optional<PlacementRule> placement;     ///< as given; placement_rule() is the effective one
   int64_t dim = 0;                            ///< hparam.embedding_vec_size
-  int64_t first_key =
-      0;  ///< of slot 0, where slot_size_array says which keys there are: those of earlier inputs stand before it
+  int64_t first_key = 0;  ///< of slot 0, if slot_size_array gives the key ranges: keys of earlier inputs come before it
 
   const std::string& top() const { return tops.names[0]; }  ///< also the layer's name
   bool has_lengths() const { return tops.names.size() > 1; }
   bool pooled() const { return hparam.combiner != ops::Combiner::none; }
-  /// Whether a row belongs to slot and key, and so model files name slots; else to the key alone.
+  /// Whether a row belongs to (slot, key), so that model files hold slots; otherwise it belongs to the key alone.
   bool identity_by_slot() const;
-  /// What the plan may choose where there are several ranks: as given, or as the type says. Rows that belong to keys
-  /// alone have one owner whatever the slot.
+  /// What the plan may choose on several ranks: as given, or the default of the type. Rows that belong to keys alone
+  /// have one owner, independent of the slot.
   PlacementRule placement_rule() const;
-  /// Which rows every rank has, for batches of so many samples of all ranks.
+  /// Which rows are replicated. `batch`: samples of all ranks.
   Replication replication(int64_t batch = 1) const;
   /// Whether every key of slot_size_array has its row from the start.
   bool direct() const;
-  /// Rows (pieces of them, where they are cut) on `rank` that the section speaks of; 0 when it does not.
+  /// The number of rows (of pieces, if rows are cut) on `rank` that the section states; 0 if it states none.
   int64_t stated_rows(int64_t rank, const Placement&) const;
-  /// The field that says so; empty when none does.
+  /// The field that states it; empty if none does.
   std::string stated_by() const;
-  /// The table of one rank, whole. The rate of a step is that of the top-level optimizer, and the table's follows in
-  /// proportion. Errors: Error(bug) if the placement and replication() disagree.
+  /// The spec of the whole table, for one rank. The learning rate of a step is that of the top-level optimizer; the
+  /// table's rate scales in proportion. Errors: Error(bug) if the placement and replication() disagree.
   TableSpec table_spec(const TableSpecInputs&) const;
 };
 
@@ -134,15 +133,14 @@ bool is_embedding_type(std::string_view type);
 
 /// The schema of one of embedding_types(), for parsing and for the manual. Parse with outer key "type".
 Schema<EmbeddingSection> embedding_schema(const std::string& type);
-/// Reads a layer whose "type" is an embedding's. `pointer` is the layer's ("/layers/1"). What is wrong goes to
-/// `problems`.
+/// Parses an embedding layer. `pointer`: the JSON pointer of the layer ("/layers/1"). Errors are added to `problems`.
 EmbeddingSection parse_embedding(const Json& layer, const std::string& pointer, Problems& problems);
 
-/// Rules of the placement that holds, and of fields that hang on it. `word`: the pointer of what says so, the layer's
-/// own or the solver's.
+/// Checks the effective placement and the fields that depend on it. `word`: the pointer of the setting that gives it,
+/// the layer's own or the solver's.
 void check_placement(const EmbeddingSection&, const std::string& pointer, const std::string& word, Problems&);
 
-/// Rules that need the sparse input: the sizes given are those of its slots.
+/// Checks that need the sparse input: the given sizes must be those of its slots.
 void check_slots(const EmbeddingSection&, int64_t slots, const std::string& pointer, Problems&);
 
 }  // namespace hctr

@@ -81,7 +81,7 @@ bool Exchange::one_key_each() const {
          std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
 }
 
-/// If each vector is computed by one owner alone.
+/// Whether each vector is computed by a single owner.
 bool Exchange::may_be_written_by_owners() const {
   if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
   if (one_key_each()) return true;

@@ -81,7 +81,7 @@ class Exchange {
   struct Batch {
     size_t offsets, keys, present;  // tickets
     ops::OwnerVectors joined{}, split{};
-    ops::KeyBatch mine{};  // set by send_keys, the same each time
+    ops::KeyBatch mine{};  // set by send_keys to the same addresses each time
   };
   /// A column at one of its owners, by its number there.
   struct AtOwner {
@@ -109,7 +109,7 @@ class Exchange {
   std::vector<ops::OwnedColumn> columns_;
   std::vector<ops::OwnerKeys> owners_;
   std::vector<int32_t> column_slots_, owned_slots_, first_of_slot_;
-  std::vector<int32_t> owned_columns_;           // the vector of a sample (pieces counted) that each owned column is
+  std::vector<int32_t> owned_columns_;           // of each owned column: its vector in a sample, counted in pieces
   std::vector<std::vector<AtOwner>> at_owners_;  // of each vector of a sample, in the order of owners
   bool owners_are_alike_ = false;                // every owner has every column
   int64_t words_ = 0;                            // of all messages sent

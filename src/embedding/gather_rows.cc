@@ -94,7 +94,7 @@ RowBlock RowCopies::block() const {
 RowGathering::RowGathering(Communicator& comm, const TableSpec& spec, const std::function<void(const RowBlock&)>& sink)
     : comm_(comm), spec_(spec), sink_(sink), ranks_(comm.rank() == 0 ? static_cast<size_t>(comm.size()) : 0) {}
 
-/// Rank 0 says whose rows it wants, or that all are merged.
+/// Rank 0 broadcasts the rank whose rows it needs next, or that all rows are merged.
 RowGathering::Turn RowGathering::answer(const std::string& mine) {
   const std::string wanted = comm_.broadcast("", 0);
   if (wanted.empty()) return Turn::over;
@@ -130,7 +130,7 @@ void RowGathering::finish() {
   comm_.broadcast("", 0);
 }
 
-/// Rows of every rank that has some, so that the smallest is known.
+/// Receives rows until every rank that has rows left has some here, so that the smallest row is known.
 void RowGathering::fill() {
   for (;;) {
     std::string wanted;
@@ -155,7 +155,7 @@ bool RowGathering::before(const RowCopies& a, const RowCopies& b) const {
          std::tuple(slot_b / spec_.pieces, b.keys[b.next], slot_b);
 }
 
-/// Until a rank that may have more has none left here.
+/// Merges until a rank that may have more rows has none left here.
 void RowGathering::merge() {
   RowCopies merged;
   for (bool more = true; more;) {
@@ -210,7 +210,7 @@ void PieceJoining::add(const RowBlock& rows) {
                   "table '", spec_.name, "': the pieces of key ", joined.keys.back(), " are not together");
     }
   }
-  const auto first = [&](std::span<const float> values, int64_t width) {  // pieces side by side are a row
+  const auto first = [&](std::span<const float> values, int64_t width) {  // consecutive pieces form a row
     return values.empty() ? values : values.subspan(0, whole * pieces * static_cast<size_t>(width));
   };
   RowBlock out = joined.block();
@@ -227,7 +227,7 @@ void import_owned_rows(const Placement& placement, int64_t rank, const RowBlock&
   for (size_t i = 0; i < rows.keys.size(); ++i)
     for (int64_t p = 0; p < spec.pieces; ++p) {
       const int64_t slot = rows.slots.empty() ? 0 : rows.slots[i] * spec.pieces + p;
-      const bool exists = slot >= 0 && slot < spec.slots;  // else the table says so
+      const bool exists = slot >= 0 && slot < spec.slots;  // otherwise the table reports it
       if (!exists || placement.owner(slot, rows.keys[i]) == rank)
         owned.add_piece(rows, i, static_cast<size_t>(p), spec);
     }

@@ -22,7 +22,7 @@ struct RowCopies {
   size_t next = 0;  // the first row that is not consumed yet
 
   bool empty() const { return next >= keys.size(); }
-  /// Adds row i of a block whose vectors and states have so many elements.
+  /// Adds row i of a block whose vectors and states have the given numbers of elements.
   void add(const RowBlock&, size_t i, const TableSpec&);
   /// Adds piece p of row i of a block of whole rows, for a table of their pieces.
   void add_piece(const RowBlock&, size_t i, size_t p, const TableSpec&);
@@ -33,7 +33,7 @@ struct RowCopies {
 std::string to_bytes(const RowBlock&);
 RowCopies from_bytes(std::string_view);
 
-/// Merges the rows of all ranks on rank 0; each rank adds its own in the order of (slot, key). Memory: one block a
+/// Merges the rows of all ranks on rank 0; each rank adds its own in the order of (slot, key). Memory: one block per
 /// rank.
 class RowGathering {
  public:
@@ -41,7 +41,7 @@ class RowGathering {
   RowGathering(Communicator&, const TableSpec&, const std::function<void(const RowBlock&)>& sink);
   /// Returns when the rows have been merged, or received by rank 0.
   void add(const RowBlock&);
-  /// Says that this rank has no more rows. Returns when all rows are merged.
+  /// Signals that this rank has no more rows. Returns when all rows are merged.
   void finish();
 
  private:
@@ -61,8 +61,8 @@ class RowGathering {
   std::vector<FromRank> ranks_;  // on rank 0
 };
 
-/// Merges `mine` with the rows that `others` emits, both in the order of (slot, key), into `sink`. Where both have a
-/// row, that of `mine` is taken.
+/// Merges `mine` with the rows that `others` emits, both in the order of (slot, key), into `sink`. If both have a row,
+/// the one of `mine` is used.
 void merge_rows(const RowBlock& mine,
                 const std::function<void(const std::function<void(const RowBlock&)>& sink)>& others, const TableSpec&,
                 const std::function<void(const RowBlock&)>& sink);

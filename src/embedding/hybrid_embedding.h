@@ -44,7 +44,7 @@ class HybridEmbedding : public PartlyReplicated {
 
   int64_t steps_left_;  // until frequent keys are searched for
   bool changed_ = false;
-  int64_t most_rows_;  // that are replicated
+  int64_t most_rows_;  // limit of replicated rows
   bool have_owners_;   // replicated rows also have an outdated copy in others_
 };
 

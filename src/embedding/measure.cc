@@ -15,7 +15,8 @@
 namespace hctr {
 namespace {
 
-/// What is moved to measure. Times are the host's, so what takes long must be much more than what starting it takes.
+/// The sizes of the timed transfers. Times are measured on the host, so large transfers must take much longer than
+/// their launch.
 struct Sizes {
   int64_t small, large;  // elements to each rank
   int64_t rows;
@@ -24,15 +25,15 @@ constexpr Sizes kOnCpu{256, int64_t{1} << 18, int64_t{1} << 17}, kOnGpu{256, int
 constexpr int64_t kDim = 32;
 constexpr int kTurns = 3, kInARow = 16;
 
-/// Each rank has room for what all send it.
+/// Bounded so that the receive buffer of a rank can hold the data of all ranks.
 Sizes sizes_for(Device device, int64_t ranks = 1) {
   Sizes sizes = device.is_cuda() ? kOnGpu : kOnCpu;
   sizes.large = std::min(sizes.large, std::max(sizes.small * 2, (int64_t{1} << 27) / ranks));
   return sizes;
 }
 
-/// The shortest of a few turns, in seconds of one of `in_a_row` calls: recorded, as steps are, so that what the host
-/// does for each does not count.
+/// The shortest of a few repetitions, in seconds per call, of `in_a_row` calls. The calls are recorded, as steps are,
+/// so that host overhead per call does not count.
 template <class Body>
 double time_of(Context& ctx, int in_a_row, const Body& body) {
   Program program(ctx.stream(), ctx.device().is_cuda(), [&] {
@@ -49,8 +50,8 @@ double time_of(Context& ctx, int in_a_row, const Body& body) {
   return best / in_a_row;
 }
 
-/// Of what took `whole` seconds, `start` of them to begin. Noise must not make a link endlessly fast: at least half of
-/// the time counts.
+/// The bandwidth of a transfer that took `whole` seconds, `start` of which are latency. At least half of the time
+/// counts, so that noise cannot make a link infinitely fast.
 double bytes_a_second(double bytes, double whole, double start) { return bytes / std::max(whole - start, whole / 2); }
 double to_power_of_two(double value) { return std::exp2(std::round(std::log2(value))); }
 
@@ -94,7 +95,7 @@ double measure_rows(Context& ctx) {
   from_host(arena.get(numbers), rows, ctx.stream());
   const ops::RowMemory memory{arena.get(table).bytes(), DType::f32};
   ops::scatter_rows(ctx, arena.get(numbers).data<const int32_t>(), arena.get(gathered),
-                    memory);  // memory that was never written may be one page
+                    memory);  // memory that was never written may map to one page
   const auto gather = [&] {
     ops::gather_rows(ctx, arena.get(numbers).data<const int32_t>(), memory, arena.get(gathered));
   };
@@ -108,7 +109,7 @@ MachineSpeeds measure_speeds(Runtime& runtime, Communicator& comm) {
   MachineSpeeds mine;
   const int64_t free = free_memory(runtime.device());
   mine.memory = runtime.device().is_cuda() ? free : free / comm.size();
-  comm.barrier();  // within measurements nobody waits long
+  comm.barrier();  // all ranks start to measure together
   measure_links(ctx, comm, mine);
   mine.rows = measure_rows(ctx);
   MachineSpeeds slowest = mine;

@@ -1,4 +1,4 @@
-// What this machine moves in a second, for the plan.
+// Measures the bandwidths and latencies of the machine, for the plan.
 #pragma once
 
 #include "comm/communicator.h"
@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// Collective, and over in a fraction of a second: an all-to-all and an all-reduce of two sizes, a gather of rows, the
-/// memory that is free. On rank 0 the result is that of the slowest rank, rounded to powers of two so that two runs
-/// decide alike; elsewhere it is this rank's own.
+/// Measures an all-to-all and an all-reduce of two sizes each, a gather of rows, and the free memory. Collective. Takes
+/// a fraction of a second. On rank 0 the result is that of the slowest rank, rounded to powers of two so that two runs
+/// make the same plan; on other ranks it is the rank's own.
 MachineSpeeds measure_speeds(Runtime&, Communicator&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// An embedding in which the rows of some slots, small ones, are replicated and those of the others have owners.
+// An embedding in which the rows of some small slots are replicated and those of the other slots have owners.
 #pragma once
 
 #include <functional>

@@ -15,17 +15,17 @@ enum class PlacementRule {
   automatic,
   localized,
   distributed,
-  data_parallel,  ///< every row on every rank
-  hybrid,         ///< frequent rows on every rank, the others as automatic
+  data_parallel,  ///< all rows are replicated
+  hybrid,         ///< frequent rows are replicated, the others placed as with automatic
 };
 
 /// The owners of one table's rows. The rows of a slot are all on one rank, or sharded over all ranks by key, or
-/// replicated on every rank. Vectors may be cut into pieces of equal size: then each piece of a slot is placed on its
-/// own, and "slot" here means slot * pieces + piece.
+/// replicated on every rank. Vectors may be cut into pieces of equal size: then each piece of a slot is placed
+/// separately, and "slot" here means slot * pieces + piece.
 struct Placement {
   static constexpr int32_t kSpread = -1, kReplicated = -2;
   int64_t ranks = 1;
-  std::vector<int32_t> owners{};  ///< [slots] a rank, kSpread or kReplicated; empty: every slot is spread
+  std::vector<int32_t> owners{};  ///< [slots] a rank, kSpread or kReplicated; empty: every slot is kSpread
   int64_t pieces = 1;
 
   /// The placement without a plan: slot s on rank s mod ranks; every slot sharded by key if the rule says so or slots

@@ -10,10 +10,10 @@ namespace {
 
 using namespace plan;
 
-constexpr double kGain = 0.9;         // to be spread, cut or on every rank must save a tenth
-constexpr double kKeptMemory = 0.85;  // activations and batches need some too
+constexpr double kGain = 0.9;         // sharding, cutting or replicating must save a tenth
+constexpr double kKeptMemory = 0.85;  // the rest is for activations and batches
 
-/// What is decided of a table before its slots are placed.
+/// The decisions about a table that precede the placement of its slots.
 struct Layout {
   bool everywhere = false;            // the whole table
   std::vector<bool> on_every_rank{};  // [slots], or none
@@ -25,7 +25,7 @@ struct Layout {
 /// Slots, or pieces of them, that are placed together.
 struct Unit {
   size_t table = 0, first = 0, count = 1;
-  Load whole, spread;  // of the owner; of every rank
+  Load whole, spread;  // load of the owner; load of every rank if sharded by key
 };
 
 class Planner {
@@ -45,9 +45,9 @@ class Planner {
   }
 
   const std::vector<Placement>& placements() const { return placements_; }
-  /// Seconds that a table takes a rank, on average.
+  /// The seconds that a table costs a rank, on average.
   double seconds_of(size_t table) const { return seconds_of_tables_[table] / static_cast<double>(loads_.size()); }
-  /// Bytes for which there was no room, then seconds of the busiest rank.
+  /// The bytes that exceed the memory of a rank, then the seconds of the busiest rank.
   std::pair<double, double> badness() const {
     double seconds = 0, beyond = 0;
     for (const Load& load : loads_) {
@@ -62,7 +62,7 @@ class Planner {
     return problem_.speeds.memory > 0 ? kKeptMemory * static_cast<double>(problem_.speeds.memory) : 1e300;
   }
 
-  /// The units that are free to move; the others' loads are known.
+  /// Collects the units whose rank is free to choose, and adds up the loads of the others.
   void collect() {
     for (size_t t = 0; t < problem_.tables.size(); ++t) {
       const PlanTable& table = problem_.tables[t];
@@ -165,7 +165,8 @@ bool may_choose(const PlanProblem& problem, const PlanTable& table) {
   return table.rule == PlacementRule::automatic && !table.as_without_plan && problem.ranks > 1;
 }
 
-/// What would be on every rank of a table if that were best wherever it makes a tenth less work, of all ranks together.
+/// Replicates a table, or those of its slots for which replication saves a tenth of the work of all ranks together, if
+/// that pays.
 Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table) {
   if (!may_choose(problem, table) || !table.may_be_replicated) return {};
   const auto ranks = static_cast<double>(problem.ranks);
@@ -188,7 +189,7 @@ Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table)
   return !all && saved > sums ? some : Layout{};
 }
 
-/// The best plan so far, and what is tried to better it.
+/// The best plan so far, and the changes that are tried to improve it.
 class Search {
  public:
   explicit Search(const PlanProblem& problem) : problem_(problem), layouts_(problem.tables.size()) {
@@ -198,8 +199,8 @@ class Search {
   }
   std::vector<Placement> placements() const { return placements_; }
 
-  /// Whatever makes less work on every rank, of all tables together: one small table or slot alone may not show at the
-  /// busiest rank.
+  /// Replicates whatever is cheaper on every rank, for all tables at once: a single small table or slot may not show on
+  /// the busiest rank.
   void put_on_every_rank() {
     const std::vector<Layout> before = layouts_;
     for (size_t t = 0; t < layouts_.size(); ++t)
@@ -221,14 +222,14 @@ class Search {
       if (table.dim % (4 * pieces) != 0) continue;
       cut.push_back({.on_every_rank = now, .pieces = pieces});
       if (cheaper != now)
-        cut.push_back({.on_every_rank = cheaper, .pieces = pieces});  // which may pay where the others balance
+        cut.push_back({.on_every_rank = cheaper, .pieces = pieces});  // may pay once the other slots are balanced
     }
     try_all(t, cut);
   }
 
  private:
-  /// Takes the first of these layouts of a table that is as good as the best of them, if it is better than what there
-  /// is. What is less than a tenth of the table's own seconds does not count.
+  /// Adopts the first of these layouts of a table that is as good as the best of them, if it improves the plan.
+  /// Differences below a tenth of the table's own seconds do not count.
   bool try_all(size_t t, const std::vector<Layout>& layouts) {
     const Layout before = layouts_[t];
     std::vector<Planner> tried;

@@ -12,20 +12,20 @@ namespace hctr {
 /// One slot as the plan sees it.
 struct PlanSlot {
   int64_t rows = 0;     ///< known from the config, or seen so far; 0: nothing is known
-  double keys = 1;      ///< of a sample
-  double distinct = 0;  ///< different keys of a batch; 0: not known
-  int64_t vectors = 1;  ///< that a sample gets: 1 where keys are pooled
+  double keys = 1;      ///< per sample
+  double distinct = 0;  ///< distinct keys of a batch; 0: not known
+  int64_t vectors = 1;  ///< per sample; 1 if keys are pooled
 };
 
 struct PlanTable {
   std::string name;
   PlacementRule rule = PlacementRule::localized;
-  bool as_without_plan = false;    ///< a row limit refers to the rows of a rank without a plan
-  bool identity_by_slot = true;    ///< else all slots share rows, and have one owner
+  bool as_without_plan = false;    ///< a row limit refers to the rows that a rank has without a plan
+  bool identity_by_slot = true;    ///< if false, all slots share rows and have one owner
   bool may_be_cut = false;         ///< TableSpec::may_be_cut
-  bool may_be_replicated = false;  ///< its keys are known; slots alone where rows belong to slots
+  bool may_be_replicated = false;  ///< its keys are known; single slots too, if rows belong to slots
   int64_t dim = 0;
-  int64_t number_bytes = 4;  ///< of an exchanged number of a vector
+  int64_t number_bytes = 4;  ///< of an element of exchanged vectors
   int64_t row_bytes = 0;     ///< of a vector, its optimizer states and its index entry
   std::vector<PlanSlot> slots;
 };
@@ -48,14 +48,13 @@ struct PlanProblem {
 };
 
 /// Chooses the owners of every table. Slots are placed one by one, the most expensive first (ties: the lower table,
-/// then the lower slot), on the rank that has least to do and enough memory (ties: the lower rank). Where the rule is
-/// automatic:
-///  - a slot is sharded by key if it alone would keep a rank busier than the average of all and sharding helps, or if
-///  no
+/// then the lower slot), on the least loaded rank with enough memory (ties: the lower rank). If the rule is automatic:
+///  - a slot is sharded by key if sharding helps and the slot alone would exceed the average load of a rank, or if no
 ///    rank has enough memory for it;
 ///  - a table whose keys are known is replicated, or those of its slots for which that is less work;
-///  - vectors are cut into pieces (multiples of four elements), into the fewest that help as much as more would.
-/// The last two only if they make the busiest rank less busy and save a tenth of the seconds of the table.
+///  - vectors are cut into pieces (multiples of four elements): as few as help as much as more would.
+/// The last two apply only if they make the busiest rank less busy and save a tenth of the seconds of the table.
+///
 /// The cost of a slot in a step: its vectors over the link, forward and backward; its keys; and the memory that
 /// lookups, sums of gradients and updates access. A replicated slot costs each rank the all-reduce of its gradients
 /// instead. A table also costs the latency of its all-to-alls and all-reduces.
@@ -65,14 +64,14 @@ std::vector<Placement> make_plan(const PlanProblem&);
 struct RankPlan {
   int32_t rank = 0;
   std::string table;
-  std::vector<int32_t> slots;   ///< with all their rows
-  int64_t cut_slots = 0;        ///< of which it has some pieces of all rows
-  int64_t spread_slots = 0;     ///< of which it has the rows of some keys
-  int64_t rows = 0, bytes = 0;  ///< as far as they are known
-  double seconds = 0;           ///< expected, of a step
+  std::vector<int32_t> slots;   ///< owned with all their rows
+  int64_t cut_slots = 0;        ///< slots of which it owns some pieces of every row
+  int64_t spread_slots = 0;     ///< slots of which it owns the rows of some keys
+  int64_t rows = 0, bytes = 0;  ///< as far as known
+  double seconds = 0;           ///< expected per step
 };
 
-/// By rank, then table; only tables of which the rank has rows.
+/// Sorted by rank, then by table. Lists only tables of which the rank has rows.
 std::vector<RankPlan> rank_plans(const PlanProblem&, const std::vector<Placement>&);
 
 }  // namespace hctr

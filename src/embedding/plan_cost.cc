@@ -5,7 +5,7 @@
 namespace hctr::plan {
 namespace {
 
-constexpr double kLookup = 64;  // bytes that finding a key's row touches
+constexpr double kLookup = 64;  // bytes accessed to find the row of a key
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Load cost(const PlanProblem& problem, const PlanTable& table, size_t slot_number
   const double sent =
       (2 * vectors * travelling + keys * sizeof(int64_t)) * elsewhere;  // by every owner for all samples
   const double touched = (keys * (kLookup + 2 * vector) + distinct * 2 * row) * share;
-  const double added = spread ? vectors * vector * elsewhere : 0;  // what other owners have of the vectors
+  const double added = spread ? vectors * vector * elsewhere : 0;  // the partial sums of other owners
   return {sent / speeds.link + (touched + added) / speeds.rows, rows * row * share};
 }
 
@@ -37,7 +37,7 @@ Load cost_replicated(const PlanProblem& problem, const PlanTable& table, size_t 
   const double distinct = std::min(rows, slot.distinct > 0 ? slot.distinct : keys);
   return {
       rows * vector / problem.speeds.sums + (mine * (kLookup + 2 * vector) + distinct * 2 * row) / problem.speeds.rows,
-      rows * (row + vector)};  // and the sums
+      rows * (row + vector)};  // plus the summed gradients
 }
 
 double waiting(const MachineSpeeds& speeds, bool exchanges, bool sums) {

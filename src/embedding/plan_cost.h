@@ -1,11 +1,11 @@
-// What a plan costs: seconds of a step and bytes of memory, of a rank.
+// The cost of a plan on one rank: seconds of a step and bytes of memory.
 #pragma once
 
 #include "embedding/plan.h"
 
 namespace hctr::plan {
 
-/// What a rank has to do, or has.
+/// The work and the memory of a rank.
 struct Load {
   double seconds = 0, bytes = 0;
   Load& operator+=(const Load& more) {
@@ -15,14 +15,15 @@ struct Load {
   }
 };
 
-/// What a slot, or a piece of one, costs its owner; or each rank, when it is spread. `slot_number`: of the piece.
+/// The cost of a slot, or of a piece of one, to its owner; if it is sharded by key (`spread`), to each rank.
+/// `slot_number`: counted in pieces.
 Load cost(const PlanProblem&, const PlanTable&, size_t slot_number, bool spread, int64_t pieces);
 
-/// What a slot costs each rank when all have its rows: a sum of all its gradients instead of vectors.
+/// The cost of a replicated slot to each rank: an all-reduce of its gradients instead of an exchange of vectors.
 Load cost_replicated(const PlanProblem&, const PlanTable&, size_t slot_number);
 
-/// What a step waits for whatever its sizes are: three all-to-alls of what is exchanged (keys, vectors, gradients), two
-/// sums of what every rank has (which rows, gradients).
+/// The latency of a step, independent of its sizes: three all-to-alls (keys, vectors, gradients) if rows are exchanged,
+/// two all-reduces (touched rows, gradients) if rows are replicated.
 double waiting(const MachineSpeeds&, bool exchanges, bool sums);
 
 }  // namespace hctr::plan

@@ -1,4 +1,4 @@
-// What a plan comes to, for readers.
+// The summary of a plan by rank and table.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-constexpr double kMost = 9e18;  // that is told of
+constexpr double kMost = 9e18;  // the largest number reported
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::vector<RankPlan> rank_plans(const PlanProblem& problem, const std::vector<P
       const PlanTable& table = problem.tables[t];
       const Placement& placement = placements.at(t);
       RankPlan share{.rank = rank, .table = table.name, .slots = {}};
-      double rows = 0, bytes = 0;  // of sizes that users state and that may be anything
+      double rows = 0, bytes = 0;  // double, since users may state sizes of any magnitude
       bool exchanges = false, sums = false;
       const auto add = [&](const Load& load) {
         share.seconds += load.seconds;

@@ -82,7 +82,8 @@ void ReplicatedRows::update(Context& ctx, int buffer) {
   const Step& step = steps_.at(static_cast<size_t>(buffer));
   const TableSpec& spec = table_.spec();
   const Tensor sums = of_rows(sums_);
-  // Each touched row has one gradient now: as a batch with one sample for each row, where touched rows have a key.
+  // Each touched row now has one gradient. The update sees a batch of one sample per row, in which touched rows have a
+  // key.
   ops::KeyBatch by_row;
   by_row.slots = by_row.columns = 1;
   by_row.samples = rows_now() + 1;

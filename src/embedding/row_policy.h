@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// What a table does when a batch brings more keys than its row limit lets in.
+/// What a table does when a batch brings more keys than its row limit allows.
 enum class WhenFull {
   error,      ///< stop before the batch changes anything
   evict_lru,  ///< the least recently used rows are evicted
@@ -25,13 +25,13 @@ struct EnumWords<WhenFull> {
 
 struct RowPolicy {
   WhenFull when_full = WhenFull::error;
-  int64_t expire_after = 0;             ///< rows whose key did not occur for so many steps are removed; 0: never
+  int64_t expire_after = 0;             ///< rows whose key did not occur for that many steps are removed; 0: never
   int64_t min_count = 1;                ///< occurrences after which a key gets a row
-  double admit_probability = 1;         ///< of a bag that holds a key, to get it a row
-  int64_t max_candidates = 10'000'000;  ///< keys that are counted without having a row
-  bool of_candidates = false;           ///< the rows are such keys
-  bool finds_frequent = false;  ///< occurrences are counted to find the most frequent keys; no row leaves for that
-  bool counts_keys = false;     ///< occurrences are counted for the saved table
+  double admit_probability = 1;         ///< per bag with an unknown key: the probability that the key gets a row
+  int64_t max_candidates = 10'000'000;  ///< limit of keys that are counted without a row
+  bool of_candidates = false;           ///< the rows are candidates, keys without a row
+  bool finds_frequent = false;          ///< occurrences are counted to find the most frequent keys; removes no rows
+  bool counts_keys = false;             ///< occurrences are counted for the saved table
 
   bool tracks_last_step() const { return when_full == WhenFull::evict_lru || expire_after > 0; }
   bool counts_occurrences() const {
@@ -46,7 +46,7 @@ struct RowPolicy {
   bool guards_entry() const { return min_count > 1 || admit_probability < 1 || shares_row(); }
   bool any() const { return removes_rows() || guards_entry(); }
 
-  /// The step such that before `step` rows last seen earlier have expired; 0 if this step does not look for any.
+  /// Before step `step`, rows last seen before the returned step have expired. 0 if no rows are removed at this step.
   int64_t expired_before(int64_t step) const {
     if (expire_after == 0 || step % std::max<int64_t>(1, expire_after / 16) != 0) return 0;
     return std::max<int64_t>(0, step - expire_after);

@@ -75,7 +75,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     init_.state_start[s] = spec.optimizer.start(s);
   }
   data_.last_step = add_column<int32_t>(spec.update == UpdateType::lazy_global, 1);
-  // If a zero gradient is a no-op, global updates are local ones.
+  // If a zero gradient is a no-op, global updates equal local ones.
   data_.touched = add_column<uint8_t>(spec.update == UpdateType::global && !spec.optimizer.zero_gradient_is_noop(), 1);
   access_stats_.last_seen = add_column<uint32_t>(policy_.tracks_last_step(), 1);
   access_stats_.occurrences = add_column<uint32_t>(policy_.counts_occurrences(), 1);
@@ -110,7 +110,7 @@ void RowStore::add_shared_row(const TableSpec& spec) {
   init.key = random_key(runtime_.options().seed, stream_of("shared row:" + spec.name));
   init.slot_bounds = nullptr;
   Context ctx(runtime_, runtime_.compute_stream());
-  zero_bytes(ctx.stream(), index_.row_keys + 1, sizeof(int64_t));  // its random numbers are those of this key
+  zero_bytes(ctx.stream(), index_.row_keys + 1, sizeof(int64_t));  // the row's random numbers are those of key 0
   if (index_.row_slots) zero_bytes(ctx.stream(), index_.row_slots + 1, sizeof(int32_t));
   set_in_state(offsetof(ops::IndexState, rows), uint32_t{1});
   ops::init_new_rows(ctx, index_, init, data_);
@@ -174,13 +174,13 @@ void RowStore::reserve_rows() {
   if (!rows_may_leave()) check_limit(now);
   const auto queued = static_cast<int64_t>(batches_ - now.batches);  // both count modulo 2^32
   int64_t at_most = now.rows + (queued + 1) * batch_keys_;
-  if (rows_may_leave()) at_most = std::min(at_most, most_kept() + batch_keys_);  // after each batch they have
+  if (rows_may_leave()) at_most = std::min(at_most, most_kept() + batch_keys_);  // after each batch's removal
   if (at_most > capacity_ || at_most > keys_in(entry_count_)) {
     now = wait_for_all();
     if (!rows_may_leave()) check_limit(now);
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_capacity_limit_ : kMostRows);
     const int64_t ample = std::min(std::max(now.rows + ring_keys(), capacity_ + capacity_ / 2), most_rows());
-    // Keys that get no row need entries too, until the limit is noticed.
+    // Keys that get no row need entries too, until the limit is detected.
     if (now.rows + ring_keys() > capacity_) grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_),
          [this](int64_t keys) { grow_index(keys); });

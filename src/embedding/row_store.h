@@ -42,7 +42,8 @@ class RowStore {
   const ops::RowData& data() const { return data_; }
   const ops::RowInit& init() const { return init_; }
   const ops::AccessStats& access_stats() const { return access_stats_; }
-  /// Access statistics continue after so many steps before the first of this run; modulo 2^32. Waits for queued work.
+  /// Sets the number of steps that access statistics counted before the first step of this run, modulo 2^32. Waits for
+  /// queued work.
   void set_steps_before(int64_t steps);
   /// Where index_close_batch reports the number of rows to the host.
   uint64_t* host_word() const { return reinterpret_cast<uint64_t*>(host_word_.data()); }
@@ -100,7 +101,7 @@ class RowStore {
   ops::RowMemory add_numbers(DType, int64_t elements_per_row);
   /// The rows of a table without an index. Errors: Error(device) when memory for them is short.
   int64_t all_rows(int64_t bytes_per_row, bool one_of_several) const;
-  /// Allocates all of them, with initial values.
+  /// Allocates all rows, with initial values.
   void allocate_all_rows();
   void add_shared_row(const TableSpec&);
   Progress progress() const;
@@ -117,12 +118,12 @@ class RowStore {
   /// In a store of candidates, selects those that were admitted for removal. Returns how many.
   int64_t admitted_leave(Context&, const ops::RemovalMemory&, const ops::IndexState&) const;
   ops::IndexState state();
-  /// Keys of all batches that may be queued, and one more.
+  /// The most keys of all batches that may be queued, and of one more.
   int64_t ring_keys() const { return (batches_ahead_ + 1) * batch_keys_; }
-  /// Calls grow_to with `ample`, or, where memory is too short for that, with `needed`; neither when `have` is enough.
+  /// Calls grow_to with `ample`, or with `needed` if memory is too short for that. Does nothing if `have` is enough.
   void grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to);
   void grow_rows(int64_t rows);
-  /// More entries, and every row inserted again.
+  /// Grows the index and reinserts every row.
   void grow_index(int64_t keys);
   template <class T>
   void set_in_state(size_t offset, T value);

@@ -1,5 +1,4 @@
-// The part of a table's memory that has no index: every row is there from the start, and keys outside their ranges are
-// told of.
+// Row stores with a direct index: every row exists from the start, and keys outside their ranges are reported.
 #include <atomic>
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-// Rows of keys that are known before they come.
+// Assigns rows to keys that are known in advance.
 #include "base/error.h"
 #include "device/copy.h"
 #include "embedding/row_store.h"

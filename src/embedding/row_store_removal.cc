@@ -1,4 +1,4 @@
-// Rows that leave a store: who chooses them, and how everything kept per row closes up.
+// Removal of rows from a store: the choice of rows, and the compaction of all arrays with an element per row.
 #include <algorithm>
 #include <atomic>
 
@@ -64,7 +64,7 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   Context ctx(runtime_, runtime_.compute_stream());
   HCTR_EXPECT(rows <= capacity_ && ops::removal_bytes(ctx.device(), rows) <= entries_.bytes(), label_, ": ", rows,
               " rows, room for ", capacity_);
-  // The index is entered anew below, so its memory is free to work in.
+  // The index is rebuilt below, so its memory can serve as scratch.
   const ops::RemovalMemory memory(entries_.data(), rows);
   zero_bytes(ctx.stream(), memory.fates, static_cast<size_t>(rows) + 1);
   choose(ctx, memory, now);
@@ -72,7 +72,7 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   ops::plan_moves(ctx, rows, memory, moves);
   for (Column& column : columns_) {
     ops::move_rows(ctx, moves, column.memory.data(), column.bytes_per_row);
-    // Rows that are handed out again find their memory as if it were new.
+    // Freed rows are zeroed, since rows that are assigned later expect new memory.
     zero_bytes(ctx.stream(), column.memory.data() + (moves.rows + 1) * column.bytes_per_row,
                static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));
   }

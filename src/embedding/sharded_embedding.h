@@ -1,4 +1,5 @@
-// An embedding whose rows are spread over the ranks: a table of this rank's rows behind an exchange.
+// An embedding whose rows are sharded over the ranks: a table of this rank's rows, and the exchange with the other
+// ranks.
 #pragma once
 
 #include "embedding/embedding.h"
@@ -8,7 +9,8 @@ namespace hctr {
 
 class ShardedEmbedding : public Embedding {
  public:
-  /// `replicated`: which part of the vectors comes from replicated rows. If any, the calls below that add are used.
+  /// `replicated`: which part of the vectors comes from replicated rows. If there is one, the calls below that add are
+  /// used.
   ShardedEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,
                    ReplicatedPart replicated = ReplicatedPart::nothing);
 
@@ -24,12 +26,12 @@ class ShardedEmbedding : public Embedding {
   void receive_gradients(Context&, int buffer, Tensor dy) override;
   void update(Context& ctx, int buffer, Tensor) override { table_.update(ctx, buffer, train_.owned_gradients()); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override;
-  // The same for keys without a row in `local_rows` (Exchange::send_keys), or all keys, added to the vectors of the
-  // others, which are in `y`.
+  // The same for keys without a row in `local_rows` (Exchange::send_keys), or for all keys. Their vectors are added to
+  // those of the other keys, which are already in `y`.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows);
   void add_forward(Context& ctx, int buffer, Tensor y) { train_.add_received_vectors(ctx, buffer, y); }
   void add_lookup(Context& ctx, Tensor y) { evaluation_.add_received_vectors(ctx, 0, y); }
-  /// Keys of an evaluation to their owners, and their vectors on the way back; before add_lookup().
+  /// Sends the keys of an evaluation batch to their owners, and the owners' vectors back. Before add_lookup().
   void ask_owners(Context&, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
   /// As Exchange::writers.
   const ops::OwnerVectors* writers(int buffer) const { return train_.writers(buffer); }

@@ -55,7 +55,7 @@ void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows,
 }
 
 int64_t file_bytes(const fs::path& path) {
-  open_to_read(path, kWhat);  // its message says why not
+  open_to_read(path, kWhat);  // throws if it cannot be opened
   std::error_code error;
   const auto bytes = fs::file_size(path, error);
   if (error) throw Error(Kind::io, cat("cannot read ", kWhat, " '", path.string(), "': ", error.message()));
@@ -107,7 +107,7 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
 bool fits_u32(int64_t key) { return key >= 0 && key <= std::numeric_limits<uint32_t>::max(); }
 
 /// Whether a quarter of the first rows of a file have a negative key in this layout. Few keys of a data set are
-/// negative; halves of them that are floats of a vector often are.
+/// negative; floats of a vector that are read as part of a key often make it negative.
 bool has_negative_keys(const fs::path& path, const SparseLayout& layout, int64_t bytes) {
   const int64_t rows = std::min(bytes / layout.row_bytes(), rows_per_block(layout));
   int64_t negative = 0;
@@ -123,11 +123,11 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape,
   const auto slots = static_cast<uint64_t>(shape.slots);
   std::vector<SparseLayout> known = known_layouts(shape.with_slot, shape.dim, shape.key_bytes);
   const bool both = !shape.with_slot && bytes > 0 && bytes % known[0].row_bytes() == 0 &&
-                    bytes % known[1].row_bytes() == 0;  // slot ids tell where there are some
+                    bytes % known[1].row_bytes() == 0;  // slot ids decide, if there are any
   if (both && shape.key_bytes == 0 && has_negative_keys(path, known[0], bytes)) std::swap(known[0], known[1]);
   const SparseLayout layout = detect_layout(path, bytes, known, [&](const SparseLayout& candidate) {
-    // Slot ids of 4 bytes may be the upper halves of keys of 8, which are all 0: the whole file is asked for
-    // another.
+    // 4-byte slot ids that are all 0 may be the upper halves of 8-byte keys: the whole file is searched for a nonzero
+    // one.
     const bool short_ids = candidate.slot_bytes == 4 && slots > 1;
     const int64_t all = bytes / candidate.row_bytes();
     bool fit = true, other_than_0 = !short_ids;
@@ -160,8 +160,9 @@ std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_byt
   return known;
 }
 
-/// Whether a file whose size fits rows without slot ids rather has them: sizes fit by accident, slot ids of every row
-/// do not. (Of the layouts with slot ids the oldest 4-byte one is as long as one without; it cannot be told.)
+/// Whether a file whose size fits rows without slot ids has slot ids nevertheless: a size may fit by accident, valid
+/// slot ids in every row do not. (The oldest 4-byte layout with slot ids is as long as one without, and cannot be
+/// distinguished.)
 bool holds_slot_ids(int64_t bytes, const SparseLayout& without,
                     const std::function<bool(const SparseLayout&)>& slot_ids_fit) {
   const auto others = known_layouts(true, without.dim, without.key_bytes);
@@ -231,7 +232,7 @@ void save_sparse(const fs::path& path, Table& table, int key_bytes) {
     if (stats) stats->add(block);
   });
   std::error_code error;
-  fs::remove(stats_path, error);  // of a file that stood here before
+  fs::remove(stats_path, error);  // of an earlier file at this path
   if (error)
     throw Error(Kind::io,
                 cat("cannot remove '", stats_path.string(), "', which belongs to an older model: ", error.message()));
@@ -258,7 +259,7 @@ void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
   };
   const auto import_block = [&](const AccessStatsHead& head, std::span<const formats::RowAccess> stats) {
     check(head);
-    // A row whose last step is not known counts as seen in the last step, so that it is not the first to leave.
+    // A row whose last step is not known counts as seen in the last step, so that it is not the first to be removed.
     const auto unknown = static_cast<uint32_t>(std::max<int64_t>(head.steps - 1, 0));
     std::vector<int64_t> keys;
     std::vector<int32_t> slots;
@@ -317,7 +318,7 @@ Loaded load_rows(const fs::path& path, Table& table, int key_bytes, const Log& l
                                               : static_cast<int64_t>(part.slots[i]) *
                                                     spec.direct.pieces;  // where rows are cut, their first piece
       const auto row = static_cast<size_t>(index.row(part.keys[i], static_cast<int32_t>(slot)));
-      if (row == 0) continue;  // another rank's
+      if (row == 0) continue;  // owned by another rank
       repeated += loaded[row];
       loaded[row] = true;
     }

@@ -20,11 +20,12 @@ struct SparseLayout {
   int64_t row_bytes() const { return key_bytes + slot_bytes + dim * 4; }
 };
 
-/// The layouts that versions of HugeCTR wrote such files in, those with keys of `key_bytes` first. 0: those of 8.
+/// The layouts in which versions of HugeCTR wrote such files, those with keys of `key_bytes` first (0: 8 bytes).
 std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_bytes);
 
-/// The layout of a file of `bytes` bytes: the first known one whose rows fill it. Slot ids tell further: `slot_ids_fit`
-/// says whether those of a layout are all possible. Errors: Error(data) with the sizes tried.
+/// The layout of a file of `bytes` bytes: the first known one whose rows fill it. Slot ids decide between layouts of
+/// the same size: `slot_ids_fit` returns whether all slot ids of a layout are valid. Errors: Error(data) with the sizes
+/// tried.
 SparseLayout detect_layout(const std::filesystem::path&, int64_t bytes, const std::vector<SparseLayout>& known,
                            const std::function<bool(const SparseLayout&)>& slot_ids_fit);
 
@@ -37,36 +38,36 @@ struct SparseRows {
   int64_t of = 0;  ///< rows of the whole file
 };
 
-/// What a file cannot say of itself.
+/// The properties that a file does not contain.
 struct SparseFileShape {
   bool with_slot = false;
   int64_t dim = 0, slots = 0;
-  int key_bytes = 8;  ///< of the layout to take where a size fits several; 0: keys of 8 bytes, unless many of them
+  int key_bytes = 8;  ///< of the layout to choose if a size fits several; 0: keys of 8 bytes, unless many of them
                       ///< would be negative
 };
 
 /// Calls sink(rows) for all rows of a file of any known layout, or of a folder of version 3.1, block by block. Returns
-/// how many there are. The log says so when the size of the file fits keys of both widths. Errors: Error(io);
-/// Error(data) naming file and size when the content cannot be.
+/// the number of rows. Logs a note when the size of the file fits keys of both widths. Errors: Error(io); Error(data)
+/// naming file and size when the content is invalid.
 int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&,
                     const std::function<void(const SparseRows&)>& sink, const Log& = Log::silent());
 
-/// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files; of a table that keeps
-/// access statistics also those, in a file of their own (access_stats_file.h). The file appears complete or not at all.
-/// `key_bytes` 8, or 4 for data sets with such keys. Waits for queued steps. Errors: Error(io); Error(data) naming a
+/// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files. The access statistics of a
+/// table that keeps them go to a separate file (access_stats_file.h). The file appears complete or not at all.
+/// `key_bytes`: 8, or 4 for data sets with 4-byte keys. Waits for queued steps. Errors: Error(io); Error(data) naming a
 /// key that 4 bytes do not hold. Table: EmbeddingTable; or Embedding, whose file is the same for any number of ranks:
 /// rank 0 writes it, the others call export_rows.
 template <class Table>
 void save_sparse(const std::filesystem::path&, Table&, int key_bytes);
 
-/// Loads what read_sparse() reads into a table that has no rows yet. A table with direct keys has them all: those that
-/// the file lacks stay as they started. Marks that stand beside the file are loaded into a table that keeps such.
-/// Errors: its own; Error(data) when a key stands there twice. Every rank of an Embedding reads the file and keeps its
-/// own rows. Returns whether a key of the file does not fit 4 bytes.
+/// Loads what read_sparse() reads into a table that has no rows yet. A table with direct keys has all its rows: those
+/// that the file lacks keep their initial values. Access statistics next to the file are loaded if the table keeps
+/// them. Errors: those of read_sparse(); Error(data) when a key occurs twice. Every rank of an Embedding reads the file
+/// and keeps its own rows. Returns whether a key of the file does not fit 4 bytes.
 template <class Table>
 bool load_sparse(const std::filesystem::path&, Table&, int key_bytes, bool with_access_stats,
                  const Log& = Log::silent());
-/// Whether marks stand beside the file.
+/// Whether there are access statistics next to the file.
 bool has_access_stats(const std::filesystem::path&);
 template <class Table>
 void load_sparse(const std::filesystem::path& path, Table& table, int key_bytes) {

@@ -111,8 +111,8 @@ class EmbeddingTable {
 
   /// Steps that the access statistics have counted, including those before a model was loaded.
   int64_t counted_steps() const { return counted_steps_; }
-  /// Says that the imported access statistics have counted `steps` steps: the next step continues from there, whatever
-  /// its own number.
+  /// Sets the number of steps that imported access statistics have counted. The next step continues from there,
+  /// whatever its own number.
   void continue_access_stats(int64_t steps);
 
   /// Passes all rows of finished steps to `sink` in blocks, sorted by (slot, key). Waits for queued steps.
@@ -123,7 +123,7 @@ class EmbeddingTable {
     int32_t slot;  ///< 0 where rows belong to keys alone
     int64_t key;
     int64_t row;
-    /// The most frequent first; among equals by (slot, key).
+    /// Orders by occurrences, descending; ties by (slot, key).
     bool operator<(const FrequentRow& other) const;
   };
   /// At most `most` rows, in order. Needs RowPolicy::finds_frequent. Waits for queued steps.

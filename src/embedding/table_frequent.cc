@@ -1,4 +1,4 @@
-// The rows of a table that come most often, once occurrences are counted.
+// The most frequent rows of a table, from counted occurrences.
 #include <algorithm>
 #include <tuple>
 
@@ -12,7 +12,7 @@ bool EmbeddingTable::FrequentRow::operator<(const FrequentRow& other) const {
 }
 
 std::vector<EmbeddingTable::FrequentRow> EmbeddingTable::most_frequent(int64_t most) {
-  constexpr int64_t kBlock = int64_t{1} << 20;  // rows looked at together
+  constexpr int64_t kBlock = int64_t{1} << 20;  // rows per block
   const int64_t rows = store_.finished_rows();
   const StreamRef stream = runtime_.compute_stream();
   HCTR_EXPECT(store_.access_stats().occurrences, "table '", spec_.name, "' counts no occurrences");

@@ -1,4 +1,4 @@
-// What a table does at its limit and with rows that have not come for long: the host's part, between steps.
+// Row limit and expiry of a table: the host side, between steps.
 #include <utility>
 
 #include "device/copy.h"

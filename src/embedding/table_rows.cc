@@ -1,4 +1,4 @@
-// Rows of a table to and from the host.
+// Export and import of the rows of a table.
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -19,7 +19,7 @@ std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
   return out;
 }
 
-/// Where rows are gathered on the device, and the same on the host.
+/// The buffers of gathered rows, on the device and on the host.
 template <class T>
 class Staging {
  public:
@@ -52,7 +52,7 @@ class Staging {
 
 ops::RowMemory words_of(void* column) { return {column, DType::i32}; }
 
-/// The same words with their other sign.
+/// The same words as unsigned, or as signed.
 std::span<const uint32_t> as_unsigned(std::span<const int32_t> words) {
   return {reinterpret_cast<const uint32_t*>(words.data()), words.size()};
 }
@@ -60,7 +60,8 @@ std::span<const int32_t> as_signed(std::span<const uint32_t> words) {
   return {reinterpret_cast<const int32_t*>(words.data()), words.size()};
 }
 
-/// 0, 1, ... in the order of (slot, key); the `pieces` of a row, which have slots of their own, side by side.
+/// The indices 0, 1, ... in the order of (slot, key). The `pieces` of a row, which have separate slots, are
+/// consecutive.
 std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const int32_t> slots, int64_t pieces) {
   std::vector<int64_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0);
@@ -179,7 +180,7 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   store_.finished_rows();  // waits: prepare may not insert meanwhile
   store_.reserve_rows();
 
-  // One sample, whose bags are the slots: sorted by slot the keys are a batch.
+  // Sorted by slot, the keys form a batch of one sample.
   std::vector<int64_t> keys;
   std::vector<int32_t> offsets(static_cast<size_t>(spec_.slots) + 1, 0);
   for (const int64_t i : order) {

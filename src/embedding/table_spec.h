@@ -1,5 +1,5 @@
-// What an embedding table is, before there is one. Built whole by EmbeddingSection::table_spec(), or derived from
-// another by a function of derived_specs.h; const from then on.
+// The specification of an embedding table. Built whole by EmbeddingSection::table_spec(), or derived from another by a
+// function of derived_specs.h; const from then on.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct TableSpec {
   ops::Optimizer optimizer;
   UpdateType update = UpdateType::local;
   DType storage = DType::f32;        ///< of vectors: f32 f16 bf16
-  DType state_storage = DType::f32;  ///< of the optimizer's states; where a row has one number it is f32
+  DType state_storage = DType::f32;  ///< of the optimizer's states; f32 if a row has one number
   DType exchange = DType::f32;       ///< of vectors and gradients in exchanges between ranks: f32 f16 bf16
   int64_t row_hint = 0;              ///< initial capacity in rows, if there is plenty of memory
   int64_t row_limit = 0;             ///< 0: memory is the limit

@@ -1,4 +1,4 @@
-// What a saved table holds, in numbers a person can judge: rows per slot, norms, the largest rows.
+// A summary of a saved table for people: rows per slot, norms, the largest rows.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ class TableSummary {
   int64_t smallest_key() const { return smallest_key_; }
   int64_t largest_key() const { return largest_key_; }
   int64_t rows_of_zeros() const { return zeros_; }
-  int64_t rows_not_finite() const { return not_finite_; }  ///< they count in no norm
+  int64_t rows_not_finite() const { return not_finite_; }  ///< excluded from all norms
   double mean_norm() const;
   double smallest_norm() const { return smallest_norm_; }
   double largest_norm() const { return largest_norm_; }
-  /// The norm that half of the rows stay below, to 1 %.
+  /// The median norm, to 1 %.
   double median_norm() const;
   std::vector<Bin> histogram() const;
   const std::map<uint64_t, int64_t>& rows_per_slot() const { return per_slot_; }
@@ -42,7 +42,7 @@ class TableSummary {
   std::vector<Row> largest() const;
 
  private:
-  static constexpr int kFine = 64;  // parts of a doubling
+  static constexpr int kFine = 64;  // bins per power of two
   int64_t dim_, top_;
   int64_t rows_ = 0, zeros_ = 0, not_finite_ = 0;
   int64_t smallest_key_ = INT64_MAX, largest_key_ = INT64_MIN;
