@@ -18,7 +18,7 @@ __global__ void record_access_kernel(RowGroups groups, int64_t key_capacity, Acc
   }
 }
 
-/// Occurrences of one row write one step: whichever comes last.
+/// All occurrences of a row write the same step, so the order of the writes does not matter.
 __global__ void record_access_by_key_kernel(KeyBatch batch, const int32_t* rows, AccessStats stats,
                                             const StepState* state) {
   const int64_t size = batch.size();

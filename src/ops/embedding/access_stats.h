@@ -1,4 +1,5 @@
-// Access statistics of rows: when a batch last had them, and how often. A table chooses by these which rows to evict.
+// Access statistics of rows: the step of the last batch that had them, and how many occurrences they had. The eviction
+// policies use them.
 #pragma once
 
 #include "device/op.h"
@@ -6,10 +7,10 @@
 
 namespace hctr::ops {
 
-/// A null array is not kept.
+/// Null arrays are not recorded.
 struct AccessStats {
   uint32_t* last_seen = nullptr;    // [rows] the step, see step_of(), of the last batch that had the row
-  uint32_t* occurrences = nullptr;  // [rows] in all batches; stays at the largest number when that is reached
+  uint32_t* occurrences = nullptr;  // [rows] in all batches; saturates
 
   const uint32_t* steps_before = nullptr;  // on the device: steps counted before this run's, modulo 2^32; null: none
 

@@ -13,7 +13,7 @@ namespace {
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
-/// The last of `count` ascending numbers that is at most `x`; the first is.
+/// The index of the last of `count` ascending numbers that is at most `x`. The first number is at most `x`.
 __device__ int64_t last_at_most(const int32_t* ascending, int64_t count, int32_t x) {
   int64_t low = 0, high = count - 1;
   while (low < high) {
@@ -47,7 +47,7 @@ void select_positions(cudaStream_t stream, void* temporary, size_t& bytes, const
                                    static_cast<int>(count), Wanted{wanted}, stream));
 }
 
-/// Positions and their number are there; the keys, and where each slot's begin, are not.
+/// Completes a selection whose positions and count are known: writes the keys and the offsets of the slots.
 __global__ void fill_selection_kernel(KeyBatch batch, KeySelection selection) {
   const int32_t count = selection.offsets[batch.slots];
   for (int64_t i = thread_index(); i < count; i += thread_count())

@@ -1,4 +1,4 @@
-// One bag per thread and turn.
+// One bag per thread, in a grid-stride loop.
 #include "ops/embedding/bag_lengths.h"
 
 #include "device/launch.cuh"

@@ -25,7 +25,7 @@ struct KeySpan {
 struct DirectIndex {
   const KeySpan* ranges =
       nullptr;        // [slots] in the order of slots and of rows; one for all slots where rows belong to keys alone
-  int64_t slots = 0;  // ranges there are
+  int64_t slots = 0;  // number of ranges
   bool by_slot = false;
 
   /// The row of a key; 0 when it lies outside its range.

@@ -1,4 +1,4 @@
-// Sorting and selecting by CUB; this is the only file that compiles it for embeddings.
+// Groups the keys of a batch by row: radix sort and selection by CUB.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ struct StartsRun {
   __device__ bool operator()(int32_t i) const { return rows[i] != 0 && (i == 0 || rows[i - 1] != rows[i]); }
 };
 
-/// The vector that each key is part of; 0, never read, for what is no key. A thread writes the keys of its bag; of long
-/// bags a warp does, one after the other.
+/// Writes the vector that each key is part of, and 0 (never read) past the last key. A thread writes the keys of its
+/// bag; a warp writes those of long bags, one bag after the other.
 __device__ void find_bags(BlockRange range, KeyBatch batch, int32_t* bags, GroupCounts* counts) {
   constexpr int32_t kShort = 4;
   constexpr uint32_t kAll = 0xffffffffu;
@@ -41,7 +41,7 @@ __device__ void find_bags(BlockRange range, KeyBatch batch, int32_t* bags, Group
   if (thread == 0) *counts = {};
 }
 
-/// Which long run stands where in the lists depends on timing; what a run's pieces are does not.
+/// The order of long runs in the lists depends on timing; the pieces of a run do not.
 __device__ void find_long_runs(BlockRange range, RowGroups groups, int64_t key_capacity) {
   const int64_t runs = groups.counts->runs;
   for (int64_t run = range.thread_index(); run < runs; run += range.thread_count()) {
@@ -64,7 +64,7 @@ __device__ void cut_long_runs(BlockRange range, RowGroups groups, int64_t key_ca
   }
 }
 
-/// Scratch: the unsorted bags, then what CUB asks for.
+/// Scratch: the unsorted bags, then the temporary storage of CUB.
 struct Scratch {
   int32_t* bags;
   void* temporary;
@@ -77,7 +77,7 @@ struct Scratch {
 
 void sort_by_row(Scratch scratch, size_t& bytes, const int32_t* rows, const RowGroups& groups, int64_t count,
                  int row_bits, cudaStream_t stream) {
-  // Row numbers are not negative: sorted as unsigned, their upper bits need no look.
+  // Row numbers are not negative, so they are sorted as unsigned numbers of `row_bits` bits.
   HCTR_CHECK(cub::DeviceRadixSort::SortPairs(scratch.temporary, bytes, reinterpret_cast<const uint32_t*>(rows),
                                              reinterpret_cast<uint32_t*>(groups.rows), scratch.bags, groups.bags,
                                              static_cast<int>(count), 0, row_bits, stream));
@@ -91,7 +91,7 @@ void select_runs(Scratch scratch, size_t& bytes, const RowGroups& groups, int64_
 size_t temporary_bytes(int64_t key_capacity) {
   size_t for_sort = 0, for_select = 0;
   const RowGroups nothing;
-  GroupCounts counts;  // only its address is looked at
+  GroupCounts counts;  // only its address is used
   RowGroups addressed = nothing;
   addressed.counts = &counts;
   sort_by_row({}, for_sort, nullptr, addressed, key_capacity, 32, nullptr);

@@ -31,7 +31,7 @@ struct RowGroups {
   int32_t* bags = nullptr;       // [key_capacity]
   int32_t* run_begin = nullptr;  // [key_capacity] where each distinct row's run starts
   LongRun* long_runs = nullptr;  // [most_long_runs] runs of more than kPiece, in any order
-  Piece* pieces = nullptr;       // [most_pieces] theirs, consecutive for each long run
+  Piece* pieces = nullptr;       // [most_pieces] of the long runs; consecutive for each run
   GroupCounts* counts = nullptr;
 
   HCTR_HD int64_t run_end(int64_t run, int64_t key_capacity) const {

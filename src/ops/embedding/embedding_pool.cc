@@ -39,9 +39,9 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kBlock = 64;      // elements summed on the stack
-constexpr int64_t kAhead = 48;      // vectors whose rows are fetched before their turn
-constexpr int64_t kVectors = 1024;  // that a thread takes at a time
-constexpr size_t kLine = 64;        // bytes of a line of the cache
+constexpr int64_t kAhead = 48;      // prefetch distance in vectors
+constexpr int64_t kVectors = 1024;  // vectors per chunk of a thread
+constexpr size_t kLine = 64;        // bytes of a cache line
 
 /// y[i] = weight * the sum of element i of the rows of some keys, for i < n <= kBlock.
 template <class T, class Stored>
@@ -53,7 +53,7 @@ void sum_block(const int32_t* rows, KeyRange keys, const Stored* table, int64_t 
     const Stored* row = table + rows[p] * dim;
     if (any) {
       for (int64_t i = 0; i < n; ++i) sum[i] += static_cast<float>(row[i]);
-    } else {  // sums start at 0, which makes a 0 of -0
+    } else {  // a sum starts at 0, so that -0 becomes 0
       for (int64_t i = 0; i < n; ++i) sum[i] = 0.0f + static_cast<float>(row[i]);
     }
     any = true;
@@ -61,7 +61,7 @@ void sum_block(const int32_t* rows, KeyRange keys, const Stored* table, int64_t 
   for (int64_t i = 0; i < n; ++i) y[i] = any ? T(sum[i] * weight) : T(0.0f);
 }
 
-/// The rows that make a vector; the row of a single key itself.
+/// The rows that make up a vector. The row of a single key is stored inline.
 struct VectorRows {
   KeyRange keys;
   int32_t only;
@@ -72,9 +72,10 @@ struct VectorRows {
   const int32_t* begin(const int32_t* rows) const { return size() == 1 ? &only : rows + keys.begin; }
 };
 
-/// Of a part of the batch, at most kVectors, first which rows make which vectors, slot by slot as keys lie in memory;
-/// then the vectors, sample by sample as they mostly lie: each at to(sample, column), where that is not null. (Slots
-/// are as far apart as a batch is long: walked in turn, their lines of memory would drive each other from the cache.)
+/// Pools a part of the batch, at most kVectors vectors, in two passes. The first collects the rows of each vector slot
+/// by slot, the memory order of the keys. The second writes the vectors sample by sample, their usual memory order,
+/// each to to(sample, column, empty) unless that is null. (The keys of two slots are a whole batch apart: reading slots
+/// in turn would evict each other's cache lines.)
 template <class Stored, class To>
 void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,
                int64_t first_sample, int64_t samples, int64_t first_column, int64_t columns, const To& to) {
@@ -118,7 +119,7 @@ void pool_range(Context& ctx, const KeyBatch& batch, const int32_t* rows, const 
   });
 }
 
-/// body of the element types of vectors and rows.
+/// Calls body.operator()<T, Stored>() with the element types of vectors and rows.
 template <class Body>
 void dispatch_pair(DType vectors, const RowMemory& table, const Body& body) {
   dispatch_float(vectors, [&]<class T>() {

@@ -1,5 +1,5 @@
-// How bags are pooled: groups of lanes read the rows of a few bags at a time. embedding_pool*.cu start these kernels,
-// in two files so that two processors compile them.
+// Pooling kernels: groups of lanes read the rows of a few bags at a time. embedding_pool*.cu launch them, in two files
+// that compile in parallel.
 #pragma once
 
 #include <type_traits>
@@ -15,16 +15,15 @@ using hctr::cuda::BlockRange;
 
 constexpr int kThreads = 256;
 
-/// Vectors of a group whose rows are on their way together, since a row's number must come before the row; and blocks
-/// that a multiprocessor runs at once (0: as it comes). Rows of two bytes take fewer requests each, so more groups must
-/// ask.
+/// kAtOnce: vectors per group whose rows are loaded concurrently, since each load depends on a row number that must be
+/// loaded first. kBlocks: resident blocks per multiprocessor (0: not set). Rows of two-byte elements need fewer
+/// requests each, so more groups must be in flight.
 template <class Stored>
 struct Pace {
   static constexpr int kAtOnce = sizeof(Stored) == 2 ? 2 : 4, kBlocks = sizeof(Stored) == 2 ? 5 : 0;
 };
 
-/// Vectors v0 and the next, Pace::kAtOnce of them but none from `end` on, each to where to(its number, its keys) says,
-/// if that is not null.
+/// Pools Pace::kAtOnce vectors from v0 on, up to `end`. Writes each to to(its number, its keys), unless that is null.
 template <class Stored, int Width, class To>
 __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int64_t end, const int32_t* rows,
                                          const Stored* table, Combiner combiner, int64_t dim, const Group& group,
@@ -58,8 +57,8 @@ __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int6
   }
 }
 
-/// All vectors, one group of lanes per Pace::kAtOnce of them, each to where to(its sample, its column) says, if that is
-/// not null.
+/// Pools all vectors, Pace::kAtOnce at a time per group of lanes. Writes each to to(its sample, its column), unless
+/// that is null.
 template <class Stored, int Width, class To>
 __device__ __forceinline__ void pool_all(const BlockRange& range, const KeyBatch& batch, const int32_t* rows,
                                          const Stored* table, Combiner combiner, int64_t dim, int lanes, const To& to) {
@@ -72,9 +71,9 @@ __device__ __forceinline__ void pool_all(const BlockRange& range, const KeyBatch
                             [&](uint32_t v, KeyRange) { return to(v % samples, v / samples); });
 }
 
-/// Calls body.operator()<T, Stored, Width>() with the most elements that the memory of both sides lets move at once, 16
-/// bytes of rows; alike(width, bytes): whether that of the vectors lets so many elements of so many bytes. For a pair
-/// of types that no model uses, one of two bytes from another, there are but two widths.
+/// Calls body.operator()<T, Stored, Width>() with the widest access that both memories allow, up to 16 bytes of a row.
+/// alike(width, bytes): whether the memory of the vectors allows accesses of `width` elements of `bytes` bytes. Pairs
+/// of two different two-byte types, which no model uses, have only two widths.
 template <class Alike, class Body>
 void dispatch_widest(DType vectors, const RowMemory& table, int64_t dim, const Alike& alike, Body&& body) {
   dispatch_float(vectors, [&]<class T>() {

@@ -10,10 +10,10 @@
 namespace hctr::ops {
 
 /// y[b, s, :] = weight * sum over the keys p of bag (s, b) of table[rows[p], :]; row 0 contributes nothing; weight is
-/// 1, or with mean and sqrtn 1 / n and 1 / sqrt(n), n the number of the bag's keys, those without a row included. An
-/// empty bag gives 0. With none y[b, i, :] = table[rows[p], :], p the key that makes column i, and 0 where none
-/// does. Shapes: y [samples, columns, dim], row stride at will; table [rows, dim]. Dtypes: y and table f32 f16 bf16,
-/// each by itself; sums f32.
+/// 1, with mean 1 / n, and with sqrtn 1 / sqrt(n), where n is the number of keys of the bag, including keys without a
+/// row. An empty bag gives 0. With Combiner::none y[b, i, :] = table[rows[p], :] for the key p of column i, and 0 if
+/// the column has no key. Shapes: y [samples, columns, dim], any row stride; table [rows, dim]. Dtypes: y and table f32
+/// f16 bf16, independently; sums f32.
 HCTR_OP(void pool(Context&, KeyBatch, const int32_t* rows, RowMemory table, Combiner, Tensor y))
 
 /// The same, but vectors of which some owner has a key are not written.

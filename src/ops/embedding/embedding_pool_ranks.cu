@@ -1,4 +1,4 @@
-// Pooling that leaves out the vectors of other ranks, or writes vectors to the memory of their ranks.
+// Pooling that skips vectors of other owners, or writes vectors directly to the memory of other ranks.
 #include "ops/embedding/embedding_pool.cuh"
 
 namespace hctr::ops {
@@ -14,8 +14,8 @@ __global__ void __launch_bounds__(kThreads)
       [&](uint32_t b, uint32_t column) { return owners.any_owner(column, b) ? nullptr : y.row(b) + column * dim; });
 }
 
-/// Groups that follow each other write to different ranks, so that all links are in use all the time, and begin with
-/// the rank behind their own, so that no rank is written to by all.
+/// Consecutive groups write to different ranks, so that all links are in use all the time. They begin with the rank
+/// after their own, so that no rank is written to by all others at once.
 template <class T, class Stored, int Width>
 __global__ void __launch_bounds__(kThreads)
     pool_shards_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,

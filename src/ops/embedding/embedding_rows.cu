@@ -7,7 +7,7 @@ namespace {
 
 using hctr::cuda::BlockRange;
 
-/// Number `at` of an array becomes the nearest to x that it can hold.
+/// Stores x in element `at` of an array, rounded to the nearest.
 __device__ void store_nearest(const RowMemory& memory, int64_t at, float x) {
   switch (memory.dtype) {
     case DType::f16:
@@ -21,7 +21,8 @@ __device__ void store_nearest(const RowMemory& memory, int64_t at, float x) {
   }
 }
 
-/// One thread for four elements: one draw of random bits. The grid is fixed; in most batches few rows are new.
+/// One thread per four elements, which share one draw of random bits. The grid is fixed; in most batches few rows are
+/// new.
 __device__ void fill_new_rows(BlockRange range, HashIndex index, RowInit init, RowData data) {
   const int64_t first = int64_t{index.state->ready} + 1, last = min(index.state->rows, index.state->row_capacity);
   const int64_t fours = (data.dim + 3) / 4;
@@ -40,7 +41,7 @@ __device__ void fill_new_rows(BlockRange range, HashIndex index, RowInit init, R
   }
 }
 
-/// Numbers of From as To: bits as they are where both are one type.
+/// Converts From to To. Equal types are copied bit by bit.
 template <class To, class From>
 __device__ To converted(From x) {
   if constexpr (std::is_same_v<To, From>)
@@ -74,8 +75,8 @@ __global__ void scatter_rows_kernel(const int32_t* rows, const T* x, int64_t cou
     if (const int32_t row = rows[i / words]; row != 0) table[row * words + i % words] = converted<Stored>(x[i]);
 }
 
-/// Calls body.operator()<T, Stored>() with the types of a table's copy on the way and of the table. Bits that are only
-/// moved are u32.
+/// Calls body.operator()<T, Stored>() with the types of the dense copy and of the table. Elements that are only copied
+/// are moved as u32.
 template <class Body>
 void dispatch_stored(DType stored, Body&& body) {
   if (size_of(stored) == 4) return body.template operator()<uint32_t, uint32_t>();

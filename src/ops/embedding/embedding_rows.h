@@ -40,7 +40,7 @@ struct RowInit {
   uint64_t key = 0;  ///< random_key(seed, stream)
   float bound = 0.05f;
   const float* slot_bounds = nullptr;   // per slot; null: `bound` for all
-  float state_start[kMostStates] = {};  // what states start at
+  float state_start[kMostStates] = {};  // initial values of the states
   int32_t pieces = 1, piece_dim = 0;    // piece_dim: a multiple of 4, where there are several
 
   HCTR_HD float bound_of(int32_t slot) const { return slot_bounds ? slot_bounds[slot] : bound; }
@@ -51,13 +51,13 @@ struct RowInit {
   }
 };
 
-/// Gives rows state.ready + 1 to state.rows their initial values, rounded to the nearest number of the storage, and
-/// states. A state that starts at 0 is not written: new memory is 0.
+/// Initializes the vectors and states of rows state.ready + 1 to state.rows. Values are rounded to the nearest of the
+/// storage type. A state that starts at 0 is not written: new memory is 0.
 HCTR_OP(void init_new_rows(Context&, HashIndex, RowInit, RowData))
 
-/// x[i] = table[rows[i]] and table[rows[i]] = x[i]; values of another dtype are rounded to the nearest, those of the
-/// same are copied. Scattered rows are distinct; nothing is written to row 0. Shapes: x [n, words], dense; table [..,
-/// words]. Dtypes: x f32 with a table of f32, f16 or bf16; x i32 with a table of i32.
+/// x[i] = table[rows[i]] and table[rows[i]] = x[i]; values are rounded to the nearest if the dtypes differ, else
+/// copied. Scattered rows are distinct; nothing is written to row 0. Shapes: x [n, words], dense; table [.., words].
+/// Dtypes: x f32 with a table of f32, f16 or bf16; x i32 with a table of i32.
 HCTR_OP(void gather_rows(Context&, const int32_t* rows, RowMemory table, Tensor x))
 HCTR_OP(void scatter_rows(Context&, const int32_t* rows, Tensor x, RowMemory table))
 

@@ -39,9 +39,9 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kBlock = kStretch;  // elements summed on the stack
-constexpr int64_t kAhead = 12;        // runs, or occurrences, fetched before their turn
+constexpr int64_t kAhead = 12;        // prefetch distance in runs, or in occurrences
 
-/// The gradients of a batch, found by bag.
+/// The gradients of a batch, indexed by bag.
 template <class T>
 struct BagGradients {
   KeyBatch batch;
@@ -59,7 +59,7 @@ struct BagGradients {
     std::fill(sum, sum + n, 0.0f);
     for (int64_t p = begin; p < end; ++p) {
       if (p + kAhead < batch.key_capacity)
-        __builtin_prefetch(vector(p + kAhead) + e);  // runs follow each other: also the next one's
+        __builtin_prefetch(vector(p + kAhead) + e);  // runs are consecutive, so this also prefetches for the next run
       const float weight = batch.weight(combiner, bags[p]);
       const T* from = vector(p) + e;
       for (int64_t i = 0; i < n; ++i) sum[i] += weight * static_cast<float>(from[i]);
@@ -67,7 +67,8 @@ struct BagGradients {
   }
 };
 
-/// Adds up `count` vectors in place: groups of kPiece to one each, again and again. The result is the first vector.
+/// Sums `count` vectors in place: repeatedly reduces each group of kPiece vectors to one. The result is the first
+/// vector.
 void sum_pieces(float* vectors, int64_t count, int64_t dim) {
   for (; count > 1; count = (count + kPiece - 1) / kPiece)
     for (int64_t to = 0; to * kPiece < count; ++to) {
@@ -86,7 +87,7 @@ struct RowUpdater {
   int64_t update;
   bool plain = data.all_f32();
 
-  /// The rule on elements [e, e + n) of a row, e a multiple of kBlock.
+  /// Applies the rule to elements [e, e + n) of a row; e is a multiple of kBlock.
   template <class Rule, class Scalars>
   void update_part(const Scalars& scalars, const float* g, float gradient_scale, int64_t row, int64_t e,
                    int64_t n) const {
@@ -118,7 +119,7 @@ double square_sum(const float* g, int64_t n, float gradient_scale) {
   return sum;
 }
 
-/// Has what an update of `row` reads brought near. Rows lie anywhere in memory: waiting for them is most of the work.
+/// Prefetches what an update of `row` reads. Rows are scattered in memory, so memory latency dominates.
 void fetch_ahead(const RowData& data, int64_t row) {
   __builtin_prefetch(data.vectors.address(row * data.dim), 1);
   for (const RowMemory& state : data.states)
@@ -169,7 +170,7 @@ void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, 
       }
       const auto scalars_of_row = of_row(row, squares);
       for (int64_t e = 0; e < dim; e += kBlock) {
-        const int64_t n = kSquares && dim <= kBlock ? dim : sum_block(e);  // the sum of a short row is there already
+        const int64_t n = kSquares && dim <= kBlock ? dim : sum_block(e);  // the sum of a short row is already computed
         updater.template update_part<Rule>(scalars_of_row, sum, scale, row, e, n);
       }
     }

@@ -1,8 +1,8 @@
-// Kernels that sum up the gradients of each row and update it; embedding_update*.cu choose and start them.
+// Kernels that sum the gradients of each row and update it. embedding_update*.cu launch them.
 //
-// Of long runs first every piece is summed by one group of lanes, then a block adds up the pieces of one run, in the
-// order that embedding_group.h fixes. Runs of up to kPiece occurrences are summed and applied by one group each; the
-// sums of long ones are applied likewise. No sum is made by atomics.
+// Long runs are summed first: one group of lanes sums each piece, then one block sums the pieces of a run, in the order
+// fixed by embedding_group.h. Runs of up to kPiece occurrences are summed and applied by one group each; the sums of
+// long runs are applied likewise. Sums use no atomics.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,7 @@ namespace {
 using hctr::cuda::BlockRange;
 constexpr int kThreads = 256;
 
-/// Gradients whose type is known only when the kernel runs: one kernel instead of three, for widths that few models
-/// use.
+/// Gradients of a dtype that is looked up at run time: one kernel instead of three, for widths that few models use.
 struct AnyFloatView {
   View<const std::byte, 3> bytes;  // its row stride counts elements
   DType dtype;
@@ -43,7 +42,7 @@ __device__ Fragment<Width> load_row_part(const AnyFloatView& dy, int64_t row, in
   return load_fragment<Width>(reinterpret_cast<const float*>(dy.bytes.data) + element);
 }
 
-/// The gradients of a batch, found by bag. Dy: a View or AnyFloatView.
+/// The gradients of a batch, indexed by bag. Dy: a View or AnyFloatView.
 template <class Dy, int Width>
 struct BagGradients {
   KeyBatch batch;
@@ -67,7 +66,7 @@ struct BagGradients {
   }
 };
 
-/// The rule on elements e, ... of a row.
+/// Applies the rule to elements e, ... of a row.
 template <class Rule, int Width, class Rows, class Scalars>
 __device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Fragment<Width>& g,
                       float gradient_scale, const RowData& data, const Rows& rows, int64_t row, int64_t e) {
@@ -144,7 +143,7 @@ __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const S
     const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
     if (end - begin > kPiece) continue;
     const int64_t row = groups.rows[begin];
-    Fragment<Width> first{};  // of a rule that needs the sums twice, those that most rows have
+    Fragment<Width> first{};  // for a rule that needs the sums twice: all elements of most rows
     float squares = 0;
     if constexpr (kSquares)
       for (int64_t e = own; e < data.dim; e += lanes * Width) {
@@ -161,15 +160,15 @@ __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const S
   }
 }
 
-/// Adds up `count` vectors in place by the whole block: groups of kPiece to one each, again and again. The result is
-/// the first vector; every thread sees it.
+/// Sums `count` vectors in place by the whole block: repeatedly reduces each group of kPiece vectors to one. The result
+/// is the first vector; it is visible to every thread.
 template <int Width>
 __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lanes) {
   const int groups = kThreads / lanes, group = static_cast<int>(threadIdx.x) / lanes,
             lane = static_cast<int>(threadIdx.x) % lanes;
   for (; count > 1; count = static_cast<int32_t>((count + kPiece - 1) / kPiece)) {
     for (int64_t to = group; to - group < (count + kPiece - 1) / kPiece;
-         to += groups) {  // all threads take as many turns
+         to += groups) {  // all threads run the same number of iterations
       const int64_t first = to * kPiece, last = min(first + kPiece, int64_t{count});
       for (int64_t e0 = 0; e0 < dim; e0 += lanes * Width) {
         const int64_t e = e0 + lane * Width;
@@ -182,8 +181,7 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
 #pragma unroll
           for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
         }
-        // Vector `to` may be one that others of this turn read; none of a later turn does, since to < first from there
-        // on.
+        // Other threads may read vector `to` in this iteration, but not in later ones: to < first from there on.
         __syncthreads();
         if (mine) store_fragment<Width>(vectors + to * dim + e, sum);
       }
@@ -201,7 +199,7 @@ __device__ void sum_runs(BlockRange range, RowGroups groups, float* piece_sums, 
   }
 }
 
-/// One group of lanes per long run, whose sum is there.
+/// One group of lanes per long run, whose sum is already computed.
 template <class Rule, class Rows, int Width>
 __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const StepState* state, RowGroups groups,
                                  const float* piece_sums, RowData data, int lanes) {
@@ -233,7 +231,7 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
   const int64_t last = *last_row;
   for (int64_t row = 1 + group.index; row <= last; row += group.count) {
     const bool touched = data.touched[row] != 0;
-    __syncwarp(group.mask);  // all lanes have read the mark before one takes it off
+    __syncwarp(group.mask);  // all lanes have read the flag before one clears it
     if (touched) {
       if (group.lane == 0) data.touched[row] = 0;
       continue;
@@ -257,8 +255,9 @@ using hctr::cuda::launch_single;
 
 namespace {
 
-/// Calls body(gradients, lanes) for the gradients as they lie in memory, as wide as Rows allow. Rows of two bytes with
-/// a length that is no multiple of eight are few: what reads their gradients asks for the type as it runs.
+/// Calls body(gradients, lanes) with the widest access to the gradients that their memory and Rows allow. Rows of
+/// two-byte elements with a length that is no multiple of eight are rare: the dtype of their gradients is looked up at
+/// run time.
 template <class Rows, class Body>
 void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner combiner, const Tensor& dy,
                         Body&& body) {
@@ -281,7 +280,7 @@ void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner
     });
 }
 
-constexpr int kBlocksEach = 8;  // of a multiprocessor; each block works out the step's scalars
+constexpr int kBlocksEach = 8;  // per multiprocessor; each block computes the scalars of the step
 
 constexpr int kRunBlocksEach = 4;  // for long runs, of which few are very long
 
@@ -291,7 +290,7 @@ std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
           grid_for(RowGroups::most_long_runs(key_capacity) * lanes, kThreads, blocks_of_device(kRunBlocksEach)).blocks};
 }
 
-/// update_rows for rows in memory as Rows read them.
+/// update_rows for rows that are accessed through Rows.
 template <class Rows>
 void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups,
                     Combiner combiner, const Tensor& dy, const float* piece_sums, const RowData& data) {
@@ -314,7 +313,7 @@ void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& ba
       });
 }
 
-/// sweep_rows for rows in memory as Rows read them.
+/// sweep_rows for rows that are accessed through Rows.
 template <class Rows>
 void sweep_rows_of(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, const RowData& data) {
   dispatch_width_of<Rows>([&](int64_t width) { return data.dim % width == 0; },
@@ -329,7 +328,7 @@ void sweep_rows_of(Context& ctx, const Optimizer& optimizer, const uint32_t* row
 
 }  // namespace
 
-// Rows with numbers of two bytes: embedding_update_rounded.cu. Two files, so that two processors compile them.
+// Rows with two-byte elements are in embedding_update_rounded.cu, so that the two files compile in parallel.
 void update_rounded_rows(Context&, const Optimizer&, const KeyBatch&, const RowGroups&, Combiner, const Tensor& dy,
                          const float* piece_sums, const RowData&);
 void sweep_rounded_rows(Context&, const Optimizer&, const uint32_t* rows, const RowData&);

@@ -7,28 +7,28 @@
 
 namespace hctr::ops {
 
-/// Ahead of update_rows or sum_row_gradients, which take each row's gradient g = the sum over its occurrences of
-/// weight(bag) * dy[bag], in the order of keys (see kPiece): that of every long run, in piece_sums[first piece of the
-/// run, :]. Shapes: dy [samples, columns, dim], any row stride; piece_sums [RowGroups::most_pieces, dim], all
-/// overwritten. Dtypes: dy f32 f16 bf16; sums f32.
+/// Sums the gradients of long runs, before update_rows or sum_row_gradients. The gradient of a row is g = the sum over
+/// its occurrences of weight(bag) * dy[bag], in the order of keys (see kPiece); that of a long run is written to
+/// piece_sums[first piece of the run, :]. Shapes: dy [samples, columns, dim], any row stride; piece_sums
+/// [RowGroups::most_pieces, dim], all overwritten. Dtypes: dy f32 f16 bf16; sums f32.
 HCTR_OP(void sum_long_runs(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, float* piece_sums))
 
-/// For every row of the batch: g divided by the loss scale, then the rule once (row_rules.h: with data.last_step the
-/// lazy one). With data.touched, marks the row as touched. Does nothing if the step is skipped. Shapes: as above;
-/// `piece_sums` as sum_long_runs left them, not used if no run is long. Dtypes: dy, vectors and states f32 f16
-/// bf16, each by itself; all arithmetic f32. Numbers of two bytes are rounded at random (rounding.h). Needs
-/// ctx.state().
+/// Updates every row of the batch: divides g by the loss scale and applies the rule once (row_rules.h; with
+/// data.last_step the lazy rule). With data.touched, marks the row as touched. Does nothing if the step is skipped.
+/// Shapes: as above; `piece_sums` as sum_long_runs left them, not used if no run is long. Dtypes: dy, vectors and
+/// states f32 f16 bf16, independently; all arithmetic f32. Two-byte elements are rounded stochastically (rounding.h).
+/// Needs ctx.state().
 HCTR_OP(void update_rows(Context&, const Optimizer&, KeyBatch, RowGroups, Combiner, Tensor dy, const float* piece_sums,
                          RowData data))
 
-/// The sums alone, where rows live on several ranks: sums[row, :] = g of every row of the batch, still times the loss
-/// scale; other rows of `sums` stay. When the step is one to skip, all stay. Shapes: sums [rows, dim], dense, row 0
-/// nobody's. Dtypes: sums f32; dy as above.
+/// Only the sums, for rows on several ranks: sums[row, :] = g for every row of the batch, not divided by the loss
+/// scale. Other rows of `sums` are unchanged; if the step is skipped, all are. Shapes: sums [rows, dim], dense; row 0
+/// is no row. Dtypes: sums f32; dy as above.
 HCTR_OP(void sum_row_gradients(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, const float* piece_sums,
                                Tensor sums))
 
-/// Applies the rule with g = 0 to rows 1 to *rows that update_rows has not touched, and clears the marks. Does nothing
-/// if the step is skipped. Needs ctx.state().
+/// Applies the rule with g = 0 to rows 1 to *rows that update_rows has not touched, and clears data.touched. Does
+/// nothing if the step is skipped. Needs ctx.state().
 HCTR_OP(void sweep_rows(Context&, const Optimizer&, const uint32_t* rows, RowData data))
 
 }  // namespace hctr::ops

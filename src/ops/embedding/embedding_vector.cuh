@@ -1,4 +1,4 @@
-// Vectors of a table as small groups of lanes read and write them: Width elements a lane, one vector a group.
+// Access to the vectors of a table by small groups of lanes: Width elements per lane, one vector per group.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ __device__ void add(const Fragment<Width>& part, Fragment<Width>& sum) {
   for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
 }
 
-/// Memory of Width elements of T, moved at once: `from` is aligned to it.
+/// Width elements of T that are moved in one access, with the alignment for it.
 template <class T, int Width>
 struct alignas(sizeof(T) * Width) Pack {
   T v[Width];
@@ -46,13 +46,13 @@ __device__ void store_fragment(T* to, const Fragment<Width>& part) {
   *reinterpret_cast<Pack<T, Width>*>(to) = pack;
 }
 
-/// Lanes that share a vector: a power of two, at most a warp. Each takes every lanes-th part.
+/// Lanes that share a vector: a power of two, at most a warp. Each handles every lanes-th fragment.
 inline int lanes_for(int64_t dim, int width) {
   return static_cast<int>(std::min<uint64_t>(32, std::bit_ceil(static_cast<uint64_t>((dim + width - 1) / width))));
 }
 
-/// Which group of `lanes` this thread is in, of how many in the launch or in a BlockRange of it, and where in its
-/// group.
+/// The group of `lanes` lanes that this thread belongs to: its index, the number of groups in the launch or in a
+/// BlockRange of it, and the thread's lane.
 struct Group {
   int64_t index, count;
   int lane, lanes;
@@ -67,8 +67,8 @@ struct Group {
         mask((lanes_ == 32 ? 0xffffffffu : (1u << lanes_) - 1) << (threadIdx.x % 32 / lanes_ * lanes_)) {}
 };
 
-/// For memory of other devices the links are what bounds a kernel: more blocks would only keep others from the
-/// multiprocessors.
+/// Kernels that access memory of other devices are bound by the links: more blocks would only take multiprocessors from
+/// other kernels.
 inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads) {
   constexpr int64_t kBlocksToFar =
       264;  // half and twice as many are slower, and as many threads in larger blocks no faster

@@ -24,7 +24,7 @@ void index_finish_step(Context& ctx, HashIndex index, const uint32_t* rows_after
 namespace cpu {
 namespace {
 
-/// Places that one thread writes, or many read.
+/// Entries that one thread writes, or many threads read.
 struct PlainAccess {
   static IndexEntry load(const IndexEntry& entry) { return entry; }
   static bool claim(IndexEntry& entry, uint64_t meta) {
@@ -34,8 +34,8 @@ struct PlainAccess {
   static void store(IndexEntry& entry, int64_t key, uint64_t meta) { entry = {key, meta}; }
 };
 
-/// rows[p] for keys [begin, end), all of one slot; 0 for those not in the table. Several entries are fetched at once: a
-/// lookup in a large table waits for memory and for little else.
+/// rows[p] for keys [begin, end), all of one slot; 0 for those not in the table. Several entries are fetched at once:
+/// lookups in a large table are bound by memory latency.
 void find_range(const HashIndex& index, const int64_t* keys, int32_t slot, int64_t begin, int64_t end,
                 uint32_t last_row, int32_t* rows) {
   constexpr int64_t kAhead = 16;
@@ -62,7 +62,7 @@ void find_all(Context& ctx, const HashIndex& index, const KeyBatch& batch, uint3
 }  // namespace
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  find_all(ctx, index, batch, kNoRowYet - 1, rows);  // most keys are there already; this part runs on all threads
+  find_all(ctx, index, batch, kNoRowYet - 1, rows);  // most keys exist already, and finding them runs on all threads
   IndexState& state = *index.state;
   for (int64_t s = 0; s < batch.slots; ++s) {
     const int32_t slot = index.identity_slot(batch.slot_number(s));

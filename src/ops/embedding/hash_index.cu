@@ -1,5 +1,4 @@
-// One thread looks for one key. New rows are handed out to a block at a time: one addition to the counter that all
-// share.
+// One thread per key. New rows are assigned to a block at a time, with one atomic addition to the shared counter.
 #include <cuda/atomic>
 
 #include "device/launch.cuh"
@@ -35,7 +34,7 @@ struct DeviceAccess {
 constexpr int kThreads =
     128;  // of a block that inserts: few enough to wait for each other, enough to share an addition
 
-/// The next row for each thread of a block that wants one; 0 when all are taken. Called by the whole block.
+/// Assigns the next row to each thread of a block that requests one; 0 if none is left. Called by the whole block.
 __device__ uint32_t take_row(IndexState* state, bool wanted) {
   __shared__ uint32_t before[kThreads / 32 + 1];
   if (!__syncthreads_or(wanted)) return 0;
@@ -52,8 +51,8 @@ __device__ uint32_t take_row(IndexState* state, bool wanted) {
   return row <= state->row_capacity ? row : 0;
 }
 
-/// Key p of the batch and its slot, or nothing past the last. The key is read before it is known to be one, while the
-/// number of keys is on its way: the memory is there.
+/// Key p of the batch and its slot, or nothing past the last. The key is read before the number of keys is known, so
+/// that both loads overlap: the memory exists up to the capacity.
 struct BatchKey {
   int64_t key = 0;
   int32_t slot = 0;
@@ -67,8 +66,8 @@ struct BatchKey {
   }
 };
 
-/// A batch that does not keep the memory busy waits for it: then several entries at once cost little, and halve the
-/// waiting.
+/// A small batch is bound by memory latency, not bandwidth: reading several entries at once costs little and halves the
+/// latency.
 constexpr AtOnce at_once(bool is_short) { return is_short ? kFewestWaits : kFewestBytes; }
 bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
 
@@ -89,7 +88,7 @@ __device__ void insert_keys(BlockRange range, HashIndex index, KeyBatch batch, i
       }
       publish_row<DeviceAccess>(*found.entry, mine.key, mine.slot, fresh);
     }
-    __syncthreads();  // who waits below may wait for another thread of this block; and `before` is written again
+    __syncthreads();  // threads that wait below may wait for another thread of this block; `before` is reused
     if (found.row == kNoRowYet) found.row = wait_for_row<DeviceAccess>(*found.entry);
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(found.row);
   }
@@ -104,12 +103,12 @@ __device__ void find_keys(BlockRange range, HashIndex index, KeyBatch batch, int
     if (mine.here)
       row = find_row<DeviceAccess, at_once(kIsShort)>(index.entries, index.state->mask, index.state->finished, mine.key,
                                                       mine.slot);
-    __syncwarp();  // the lanes of a warp go on together: they read and write neighbours
+    __syncwarp();  // reconverges the warp: its lanes access adjacent elements
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(row);
   }
 }
 
-/// Identities of rows are distinct, so an empty entry is all there is to look for.
+/// Identities of rows are distinct, so the search only needs an empty entry.
 __global__ void index_rebuild_kernel(HashIndex index) {
   const uint64_t mask = index.state->mask;
   const int64_t rows = min(index.state->rows, index.state->row_capacity);

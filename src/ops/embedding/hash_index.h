@@ -7,8 +7,8 @@
 
 namespace hctr::ops {
 
-/// One entry of the table. `meta` says whether and by whom it is used: 0 empty, else the identity's slot + 1 in the
-/// upper half and the row in the lower half. So every value of a key is allowed.
+/// One entry of the table. `meta` is 0 if the entry is empty; otherwise it holds the identity's slot + 1 in the upper
+/// half and the row in the lower half. So every value of a key is allowed.
 struct IndexEntry {
   int64_t key;
   uint64_t meta;
@@ -18,8 +18,8 @@ struct IndexEntry {
 /// stays valid when the table has grown.
 struct IndexState {
   uint64_t mask;          ///< entries - 1; entries are a power of two
-  uint32_t row_capacity;  ///< rows 1 to row_capacity may be handed out
-  uint32_t rows;          ///< rows asked for so far; more than row_capacity when some were refused
+  uint32_t row_capacity;  ///< rows 1 to row_capacity may be assigned
+  uint32_t rows;          ///< rows requested so far; more than row_capacity if some were refused
   uint32_t ready;         ///< rows at the end of the last batch: they have their initial values
   uint32_t finished;      ///< rows as of the last finished step: what lookups and snapshots see
   uint32_t batches;       ///< closed so far
@@ -31,7 +31,7 @@ struct HashIndex {
   IndexState* state = nullptr;
   int64_t* row_keys = nullptr;   // [row_capacity + 1] the key of each row
   int32_t* row_slots = nullptr;  // the slot of each row; null: a key has the same row in every slot
-  uint32_t first_row = 1;        // that belongs to a key
+  uint32_t first_row = 1;        // the first that belongs to a key
 
   /// The slot that a key's identity includes.
   HCTR_HD int32_t identity_slot(int32_t slot) const { return row_slots ? slot : 0; }

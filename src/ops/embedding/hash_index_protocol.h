@@ -1,13 +1,13 @@
 // The protocol by which many threads find or insert keys in the hash table concurrently. Kernels and CPU threads run
-// the same text, so that the thread sanitizer checks what runs on a GPU. `Access` reads and writes entries:
+// the same code, so that the thread sanitizer checks what runs on a GPU. `Access` reads and writes entries:
 //
-//   IndexEntry load(const IndexEntry&)              both words at once: never the key of one moment with the meta of
-//   another bool claim(IndexEntry&, uint64_t meta)          sets meta from 0 to `meta`; succeeds for one of several
-//   that try void store(IndexEntry&, int64_t key, uint64_t)  both words at once
+//   IndexEntry load(const IndexEntry&)               reads both words at once: a key always comes with its own meta
+//   bool claim(IndexEntry&, uint64_t meta)           sets meta from 0 to `meta`; succeeds for one of several callers
+//   void store(IndexEntry&, int64_t key, uint64_t)   writes both words at once
 //
 // An entry goes through the states: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) ->
 // complete (key; tag, row). It is never emptied. The thread that claims an entry stores the key immediately, without
-// waiting, and assigns the row later, when its whole block asks for rows together.
+// waiting, and assigns the row later, when its whole block requests rows together.
 //
 // No thread waits forever. A thread that meets a claimed entry with its own tag reads it again until the key is there:
 // between claim and key the winner does nothing else. A thread that needs the row of a keyed entry waits only after its
@@ -56,7 +56,7 @@ struct IndexSearch {
 HCTR_HD inline uint32_t row_in(uint64_t meta) { return static_cast<uint32_t>(meta); }
 HCTR_HD inline bool same_tag(uint64_t a, uint64_t b) { return (a ^ b) >> 32 == 0; }
 
-/// How many entries a search reads before it looks at the first of them: in the line it begins with, and in later ones.
+/// How many entries a search reads before it examines the first of them: in the line it begins with, and in later ones.
 /// 1 moves the fewest bytes, kLine waits for memory the fewest times.
 struct AtOnce {
   int first_line, later_lines;
@@ -120,8 +120,8 @@ HCTR_HD bool find_row_in_line(const IndexEntry* entries, const ProbeOrder& order
   return false;
 }
 
-/// The row of (key, slot) if it was handed out by the time `last_row` was, else 0. May run concurrently with
-/// insertions: an entry without a row, or with a newer one, counts as that of another key.
+/// The row of (key, slot) if it was assigned no later than `last_row`, else 0. May run concurrently with insertions: an
+/// entry without a row, or with a newer one, counts as that of another key.
 template <class Access, AtOnce kAtOnce>
 HCTR_HD uint32_t find_row(const IndexEntry* entries, uint64_t mask, uint32_t last_row, int64_t key, int32_t slot) {
   uint32_t row = 0;

@@ -8,7 +8,8 @@
 
 namespace hctr::ops {
 
-/// How the vectors of a bag become one: their sum, that divided by their number or by its square root; or not at all.
+/// How the vectors of a bag are combined: their sum, the sum divided by their number or by its square root, or not at
+/// all.
 enum class Combiner { sum, mean, sqrtn, none };
 
 /// Keys [begin, end) of a batch.
@@ -34,7 +35,7 @@ struct KeyBatch {
   int64_t slots = 0, samples = 0, key_capacity = 0;
   int64_t columns = 0;                    // slots, when pooled
   OutputColumns unpooled{};               // empty when pooled
-  const int32_t* slot_numbers = nullptr;  // [slots] of those that a rank gets from others; null: 0, 1, 2, ...
+  const int32_t* slot_numbers = nullptr;  // [slots] the slot numbers of the slots that a rank owns; null: 0, 1, 2, ...
 
   HCTR_HD int64_t bags() const { return slots * samples; }
   HCTR_HD int64_t size() const { return offsets[bags()]; }
@@ -51,7 +52,7 @@ struct KeyBatch {
     const int32_t key = offsets[bag] + static_cast<int32_t>(column) - unpooled.of_slot[slot], end = offsets[bag + 1];
     return key < end ? KeyRange{key, key + 1} : KeyRange{end, end};
   }
-  /// The number of the slot that key number p stands in: the last whose keys start at or before p.
+  /// The slot of key p: the last one whose keys start at or before p.
   HCTR_HD int32_t slot_of(int32_t p) const {
     int64_t low = 0, high = slots - 1;
     while (low < high) {
@@ -69,7 +70,7 @@ struct KeyBatch {
     const auto slot = static_cast<uint32_t>(bag) / static_cast<uint32_t>(samples);
     return (unpooled.of_slot[slot] + p - offsets[bag]) * samples + (bag - slot * samples);
   }
-  /// What the keys of a vector weigh in it.
+  /// The weight of the keys of a vector.
   HCTR_HD float weight(Combiner combiner, int64_t vector) const {
     if (combiner == Combiner::sum || combiner == Combiner::none) return 1.0f;
     const int32_t n = offsets[vector + 1] - offsets[vector];

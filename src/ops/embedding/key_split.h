@@ -7,13 +7,13 @@
 
 namespace hctr::ops {
 
-/// The owner of a key among `ranks` ranks that the keys of a slot are spread over: the least non-negative remainder.
+/// The owner of a key of a slot that is sharded by key over `ranks` ranks: the least non-negative remainder.
 HCTR_HD inline int32_t rank_of_key(int64_t key, int32_t ranks) {
   const int64_t remainder = key % ranks;  // negative for negative keys
   return static_cast<int32_t>(remainder < 0 ? remainder + ranks : remainder);
 }
 
-/// A column of a batch as one owner receives it: for each sample, those keys of the vector that the owner has.
+/// A column of a batch as one owner receives it: for each sample, those keys of the vector that the owner owns.
 struct OwnedColumn {
   int32_t column;  // the vectors (column, sample) of the batch
   int32_t owner;

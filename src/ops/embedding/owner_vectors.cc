@@ -40,7 +40,7 @@ void split_gradients(Context& ctx, KeyBatch batch, OwnerVectors owners, Combiner
 namespace cpu {
 namespace {
 
-/// body of both their element types.
+/// Calls body with the element types of both.
 template <class Body>
 void dispatch_pair(const OwnerVectors& owners, const Tensor& y, const Body& body) {
   dispatch_float(owners.memory.dtype,

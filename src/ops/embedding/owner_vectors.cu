@@ -12,8 +12,8 @@ template <size_t Bytes>
 using Word = std::conditional_t<Bytes == 2, uint16_t,
                                 std::conditional_t<Bytes == 4, uint32_t, std::conditional_t<Bytes == 8, uint2, uint4>>>;
 
-/// As store_fragment, in so many words where they are wide: of a store in a loop and behind a condition the compiler
-/// makes one for each element, four times as slow.
+/// As store_fragment, with wide stores written out: the compiler splits a conditional store in a loop into one store
+/// per element, which is four times as slow.
 inline __device__ void store_word(void* to, uint16_t word) { *static_cast<uint16_t*>(to) = word; }
 inline __device__ void store_word(void* to, uint32_t word) { *static_cast<uint32_t*>(to) = word; }
 inline __device__ void store_word(void* to, uint2 word) {
@@ -54,7 +54,7 @@ __global__ void join_vectors_kernel(KeyBatch batch, OwnerVectors owners, Combine
   }
 }
 
-/// A thread for each vector: hardly any is to be cleared.
+/// One thread per vector: only few vectors are to be cleared.
 template <class T>
 __global__ void clear_unowned_kernel(OwnerVectors owners, View<T, 3> y) {
   const auto columns = static_cast<uint32_t>(y.size(1));
@@ -84,7 +84,7 @@ __global__ void split_gradients_kernel(KeyBatch batch, OwnerVectors owners, Comb
       Fragment<Width> gradient = load_fragment<Width>(vector + e);
 #pragma unroll
       for (int i = 0; i < Width; ++i) {
-        all_fit = all_fit && fabsf(gradient.v[i]) <= search.largest;  // of NaN nothing is true
+        all_fit = all_fit && fabsf(gradient.v[i]) <= search.largest;  // false for NaN
         gradient.v[i] *= weight;
       }
       Pack<P, Width> pack;
@@ -97,11 +97,11 @@ __global__ void split_gradients_kernel(KeyBatch batch, OwnerVectors owners, Comb
           store_word(column.at<P>(b, dim) + e, word);
     }
   }
-  if (search.found && !all_fit) *search.found = 1;  // whoever writes writes the same
+  if (search.found && !all_fit) *search.found = 1;  // all threads that write store the same value
 }
 
-/// Calls body.operator()<Width>(lanes) with the most elements that the memory of both sides lets move at once: 16 bytes
-/// of the wider type.
+/// Calls body.operator()<Width>(lanes) with the widest access that both memories allow, up to 16 bytes of the wider
+/// type.
 template <class P, class T, class Body>
 void dispatch_widest(const OwnerVectors& owners, const Tensor& y, int64_t dim, Body&& body) {
   const auto fits = [&](int64_t width) {

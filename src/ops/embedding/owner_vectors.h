@@ -16,7 +16,7 @@ namespace hctr::ops {
 struct RemoteColumn {
   std::byte* vector = nullptr;  // sample 0's
   int64_t stride = 0;           // vectors from one sample's to the next one's
-  int64_t index = 0;            // of sample 0's vector in `present`, where those of a column are as far apart
+  int64_t index = 0;            // of sample 0's vector in `present`, with the same stride
 
   template <class P>
   HCTR_HD P* at(int64_t b, int64_t dim) const {

@@ -1,4 +1,4 @@
-// Memory on several ranks, as the operators that read and write vectors there see it.
+// Properties of memory on several ranks in which operators read and write vectors.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct RankMemory {
   const uint32_t* aborted = nullptr;  // on the device: nothing may be written once it is not 0. Null: always writable
 
   HCTR_HD bool writable() const { return !aborted || *aborted == 0; }
-  /// Takes one more address of a vector, or distance between vectors in bytes, into account.
+  /// Reduces `alignment` to that of `address`: the address of a vector, or a distance between vectors in bytes.
   void align(uintptr_t address) {
     alignment = std::min(alignment, size_t{1} << std::countr_zero(address | kMostAligned));
   }

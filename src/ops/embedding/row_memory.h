@@ -15,14 +15,14 @@ struct RowMemory {
   HCTR_HD T* as() const {
     return static_cast<T*>(data);
   }
-  /// The address of number `at`.
+  /// The address of element `at`.
   HCTR_HD std::byte* address(int64_t at) const { return static_cast<std::byte*>(data) + at * bytes_of(dtype); }
 
  private:
   HCTR_HD static int64_t bytes_of(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4; }
 };
 
-/// To whom rows belong: what index_insert wrote down, or arithmetic.
+/// The key and slot of each row: recorded by index_insert, or computed by a direct index.
 struct RowIdentity {
   const int64_t* keys = nullptr;   // [rows]; null: see `direct`
   const int32_t* slots = nullptr;  // [rows]; null: rows belong to keys alone

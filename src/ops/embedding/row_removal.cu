@@ -1,6 +1,6 @@
 // The lowest ranks are found digit by digit, from the highest: a pass over the rows counts how many have each value of
-// the digit, the host takes the one in which the last row to leave stands. Counts are integers, so their order does not
-// matter.
+// the digit, the host selects the value that the last row to be removed has. Counts are integers, so their order does
+// not matter.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ struct HasFate {
   __device__ bool operator()(int32_t row) const { return (fates[row] == Fate::leaves) == leaves; }
 };
 
-/// Ascending, the rows of `count` from `first` on that leave, or that do not.
+/// Selects those of `count` rows from `first` on that are removed, or that are not, in ascending order.
 void select_rows(cudaStream_t stream, void* temporary, size_t& bytes, const Fate* fates, bool leaves, int64_t first,
                  int64_t count, int32_t* out, uint32_t* selected) {
   HCTR_CHECK(cub::DeviceSelect::If(temporary, bytes, thrust::counting_iterator<int32_t>(static_cast<int32_t>(first)),

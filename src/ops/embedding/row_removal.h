@@ -55,14 +55,14 @@ namespace cuda {
 size_t removal_temporary_bytes(int64_t rows);
 }
 
-/// Rows listed in `rows`, except row 0, stay.
+/// Keeps the rows listed in `rows`, except row 0.
 HCTR_OP(void rows_stay(Context&, const int32_t* rows, int64_t count, Fate* fates))
-/// Of rows first to last: those whose value is below `bound` leave.
+/// Removes those of rows first to last whose value is below `bound`.
 HCTR_OP(void rows_below_leave(Context&, const uint32_t* values, uint32_t bound, int64_t first, int64_t last,
                               Fate* fates))
-/// Of rows first to last whose fate is open, the `number` with the lowest ranks leave. There must be so many.
+/// Of rows first to last whose fate is open, removes the `number` rows with the lowest ranks. There must be that many.
 HCTR_OP(void lowest_rows_leave(Context&, RowRanks, int64_t first, int64_t last, int64_t number, const RemovalMemory&))
-/// How many of rows 1 to `rows` have this fate.
+/// Counts those of rows 1 to `rows` that have this fate.
 HCTR_OP(void count_fates(Context&, Fate, int64_t rows, const RemovalMemory&, int64_t& count))
 
 /// Plans the compaction: rows that stay but lie beyond the new end move to the positions of removed rows before it.

@@ -1,4 +1,4 @@
-// Rules that treat a row of a table as one, and what any rule needs to update a row.
+// Update rules that treat a row of a table as a whole, and what every rule needs to update a row.
 #pragma once
 
 #include <type_traits>
@@ -36,7 +36,7 @@ struct LazyAdamRule : AdamRule {
   }
 };
 
-/// AdaGrad with one state a row: s += mean of g^2 over the row;  w -= lr / (sqrt(s) + eps) g.
+/// AdaGrad with one state per row: s += mean of g^2 over the row;  w -= lr / (sqrt(s) + eps) g.
 /// Source: D. Mudigere et al., "Software-hardware co-design for fast and scalable training of deep learning
 /// recommendation models", ISCA 2022.
 struct RowWiseAdaGradRule : SgdRule {
@@ -48,14 +48,14 @@ struct RowWiseAdaGradRule : SgdRule {
   }
 };
 
-/// No rule to train by: the row becomes the gradient as it was summed up.
+/// A rule that does not train: stores the summed gradient as the row.
 struct StoreGradientRule : RuleDefaults {
   static constexpr int kStates = 0;
   HCTR_HD static UpdateScalars scalars(const Optimizer&, const StepState&) { return {0, 1.0f, 0}; }
   HCTR_HD static void update(const Optimizer&, const UpdateScalars&, float g, float& w, float*) { w = g; }
 };
 
-/// Where sum_row_gradients writes, as rows.
+/// The output of sum_row_gradients, in the form of rows.
 inline RowData rows_of_sums(const Tensor& sums) {
   RowData data;
   data.dim = sums.dim(1);
@@ -66,8 +66,8 @@ inline RowData rows_of_sums(const Tensor& sums) {
 template <class Rule>
 using RowScalars = std::conditional_t<Rule::kScalarsOf == ScalarsOf::last_step, LazyScalars, UpdateScalars>;
 
-/// The scalars of one row; notes what the rule keeps of the row as a whole. Once for each row of a step. `mean_square`:
-/// of the row's gradient, for a rule that asks for it.
+/// The scalars of one row. Updates the state that the rule keeps for the row as a whole, so it must be called once per
+/// row and step. `mean_square`: of the row's gradient, for rules that need it.
 template <class Rule>
 HCTR_HD RowScalars<Rule> row_scalars(const Optimizer& optimizer, const StepState& state, const UpdateScalars& of_step,
                                      const RowData& data, int64_t row, float mean_square) {

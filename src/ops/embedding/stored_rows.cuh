@@ -1,6 +1,6 @@
-// How update kernels read and write the numbers of a row. PlainRows: all f32. RoundedRows: any of a row's arrays may
-// have two bytes a number, its type is looked up at each access (the same for all threads), and what is written is
-// rounded at random.
+// How update kernels read and write the elements of a row. PlainRows: all f32. RoundedRows: any of a row's arrays may
+// have two-byte elements. Its type is looked up at each access (the same for all threads), and written values are
+// rounded stochastically.
 #pragma once
 
 #include "ops/embedding/embedding_rows.h"
@@ -10,7 +10,7 @@ namespace hctr::ops {
 
 class PlainRows {
  public:
-  static constexpr int kWidest = 4;  // elements that a lane takes at once
+  static constexpr int kWidest = 4;  // elements per access of a lane
   __device__ PlainRows(const RowData&, int64_t /*row*/, int64_t /*update*/) {}
   template <int Width>
   __device__ Fragment<Width> load(const RowMemory& memory, int64_t at) const {
@@ -25,7 +25,7 @@ class PlainRows {
 
 class RoundedRows {
  public:
-  static constexpr int kWidest = 8;  // those of one draw
+  static constexpr int kWidest = 8;  // elements that share one random draw
   __device__ RoundedRows(const RowData& data, int64_t row, int64_t update) : rounding_(data.rounding_of(row, update)) {}
   template <int Width>
   __device__ Fragment<Width> load(const RowMemory& memory, int64_t at) const {
@@ -65,8 +65,8 @@ class RoundedRows {
   RowRounding rounding_;
 };
 
-/// Calls body.operator()<Width>() with the most elements, up to Rows::kWidest, that fits(Width) allows a lane to take
-/// at once.
+/// Calls body.operator()<Width>() with the most elements, up to Rows::kWidest, per access of a lane that fits(Width)
+/// allows.
 template <class Rows, class Fits, class Body>
 void dispatch_width_of(const Fits& fits, Body&& body) {
   if constexpr (Rows::kWidest == 8)
@@ -74,7 +74,7 @@ void dispatch_width_of(const Fits& fits, Body&& body) {
   dispatch_width(fits(4), body);
 }
 
-/// Calls body.operator()<Rows>() with the first of the two that serves.
+/// Calls body.operator()<Rows>() with PlainRows if all arrays are f32, else with RoundedRows.
 template <class Body>
 void dispatch_rows(const RowData& data, Body&& body) {
   if (data.all_f32())

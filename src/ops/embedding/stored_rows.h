@@ -1,4 +1,4 @@
-// Stretches of a row in float, where the row's arrays may have two bytes a number; see stored_rows.cuh. For the CPU.
+// Chunks of a row in float, for arrays that may have two-byte elements; see stored_rows.cuh. For the CPU.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ inline void load_stretch(const RowMemory& memory, int64_t at, int64_t n, float* 
   });
 }
 
-/// The reverse, of at most kStretch, rounded at random where the array is not of f32. `which` and `e`: see RowRounding;
-/// e is a multiple of 8.
+/// The reverse, for at most kStretch elements, rounded stochastically if the array is not f32. `which` and `e`: see
+/// RowRounding; e is a multiple of 8.
 inline void store_stretch(const RowMemory& memory, int64_t at, int64_t n, const float* numbers,
                           const RowRounding& rounding, int which, int64_t e) {
   dispatch_float(memory.dtype, [&]<class T>() {
