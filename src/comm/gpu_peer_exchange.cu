@@ -1,6 +1,6 @@
-// Every round a rank says that its receive buffer is free and waits until all peers have said so. Its kernels then
-// write directly to the peers' memory. At last it says that its data has arrived, and waits until all peers have said
-// so. Rounds are counted on the device, so a recorded step needs no new arguments.
+// In every round a rank signals that its receive buffer is free, and waits until all peers have signalled the same. Its
+// kernels then write directly to the peers' memory. Finally it signals that its data has arrived, and waits until all
+// peers have signalled the same. Rounds are counted on the device, so a recorded step needs no new arguments.
 #include "comm/gpu_peer_exchange.h"
 
 #include <unistd.h>
@@ -54,7 +54,7 @@ __global__ void begin_write_kernel(const __grid_constant__ PeerSignals all, cons
   const uint32_t round = mine.rounds + 1;
   const int r = static_cast<int>(threadIdx.x);
   if (r >= all.ranks || r == all.rank) return;
-  signal(all.of[r]->free[all.rank], round);  // stream order: what came in the round before has been read
+  signal(all.of[r]->free[all.rank], round);  // by stream order, the data of the previous round has been read
   if (!wait_for(mine.free[r], round, aborted)) mine.aborted = 1;
 }
 
@@ -89,7 +89,7 @@ struct IpcAddress {
   }
 };
 
-/// What every rank tells the others about itself.
+/// What every rank sends to the others about itself.
 struct PeerInfo {
   char host[64] = {};
   uint64_t process = 0;
@@ -98,7 +98,7 @@ struct PeerInfo {
   int64_t offset_bytes[kMostRanks] = {};  // in the receive buffer, of each rank's data
 };
 
-/// A random number of this process. Process ids do not do: two containers of one host may use the same.
+/// A random number of this process. A process id is not enough: two containers of one host may use the same one.
 uint64_t this_process() {
   static const uint64_t number = [] {
     std::random_device draw;
@@ -186,7 +186,7 @@ class GpuPeerExchange : public PeerExchange {
     return true;
   }
 
-  /// Replaces `address`, one of the other process, by one of this process.
+  /// Replaces `address`, valid in the other process, by its mapping in this process.
   bool open(const IpcAddress& memory, std::byte*& address) {
     if (!address) return true;
     void* begin = nullptr;

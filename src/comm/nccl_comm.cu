@@ -173,8 +173,8 @@ class NcclComm : public Communicator {
     std::copy_n(text.data(), sizeof id, reinterpret_cast<char*>(&id));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    const ncclResult_t status =
-        ncclCommInitRankConfig(&channel.comm, size(), id, rank(), &config);  // sets the communicator that is asked next
+    // Sets channel.comm, which is polled next.
+    const ncclResult_t status = ncclCommInitRankConfig(&channel.comm, size(), id, rank(), &config);
     settle(status, "connecting", channel.comm);
   }
 
@@ -258,7 +258,8 @@ class NcclComm : public Communicator {
     return std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
   void note_progress() { last_progress_ = seconds_now(); }
-  /// Within a step the host waits for its own device, which waits for other devices. Then only this clock finds a hang.
+  /// Within a step the host waits for its own device, which waits for other devices. Only this timer detects a hang
+  /// there.
   bool stuck() const {
     return in_step_ && group_.limit().count() > 0 && seconds_now() - last_progress_ > longest_step();
   }

@@ -40,7 +40,7 @@ struct Config {
   Json effective;
 };
 
-/// Reads a config. Everything that is wrong goes to `problems`; the fields that are right are filled in.
+/// Reads a config. Errors are added to `problems`; valid fields are filled in.
 Config read_config(const Json&, Problems&);
 
 }  // namespace hctr

@@ -47,7 +47,7 @@ DistributedSchedule::DistributedSchedule(const Embeddings& tables, const Network
   }
 }
 
-/// One after the other: collectives have the same order on every rank.
+/// In a fixed order, so that collectives have the same order on every rank.
 void DistributedSchedule::for_each(Context& ctx, const std::function<void(Context&, size_t e)>& body) {
   for (size_t e = 0; e < tables_.size(); ++e) body(ctx, e);
 }
@@ -67,7 +67,7 @@ void DistributedSchedule::begin_forward(Context& ctx, int buffer) {
 
 void DistributedSchedule::before_forward(Context& ctx, int buffer, size_t node) {
   for (const size_t e : network_.first_reads(node))
-    if (!tables_[e]->has_replicated_rows())  // zeros, of which there are few
+    if (!tables_[e]->has_replicated_rows())  // these are zeros, and few
       tables_[e]->fill_local_vectors(ctx, buffer, network_.embedding_output(e));
   for (const size_t e : network_.first_reads(node)) {
     vectors_sent_[e].make_wait(ctx.stream());

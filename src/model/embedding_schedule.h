@@ -1,5 +1,5 @@
-// When the calls of all embeddings run in a training step, among those of the dense layers: one schedule for a rank
-// that is alone, and one for several ranks, which exchange vectors and gradients while dense layers compute.
+// When the calls of all embeddings run in a training step, among those of the dense layers: one schedule for a single
+// rank, and one for several ranks, which exchange vectors and gradients while dense layers compute.
 #pragma once
 
 #include <functional>
@@ -17,18 +17,20 @@ namespace hctr {
 
 using Embeddings = std::vector<std::unique_ptr<Embedding>>;
 
-/// The calls come in the order of their declarations; nodes count up in forward, and down in backward. `ctx` is that of
-/// the compute stream.
+/// Calls are made in the order of their declarations. Nodes ascend in forward and descend in backward. `ctx`: a context
+/// of the compute stream.
 class EmbeddingSchedule {
  public:
   virtual ~EmbeddingSchedule() = default;
 
-  /// Starts the lookups of the batch in `slot`.
+  /// Starts the lookups of the batch in `buffer`.
   virtual void begin_forward(Context& ctx, int buffer) = 0;
-  /// Before `node` is queued: the vectors that it is the first to read are complete for work queued from now on.
+  /// Call before `node` is queued. The vectors that `node` is the first to read are complete for work queued from now
+  /// on.
   virtual void before_forward(Context& ctx, int buffer, size_t node) = 0;
-  /// Once the gradients of the inputs of `node` are queued: gradients of the embeddings that it is the first to read
-  /// are complete, and leave for the owners of their rows. `scaler`: searches them for overflow; null: nothing does.
+  /// Call once the gradients of the inputs of `node` are queued. The gradients of the embeddings that `node` is the
+  /// first to read are then complete, and are sent to the owners of their rows. `scaler`: searches them for overflow;
+  /// null: no search.
   virtual void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) = 0;
   /// Ends the exchange of gradients, and does what does not depend on whether the step is skipped.
   virtual void receive_gradients(Context& ctx, int buffer) = 0;
@@ -57,8 +59,8 @@ class LocalSchedule : public EmbeddingSchedule {
   const Network& network_;
 };
 
-/// On several ranks: exchanges run on the side stream, in one order on every rank; and all-reduces of the gradients of
-/// replicated rows in turn with those of dense weights.
+/// On several ranks: exchanges run on the side stream, in one order on every rank. All-reduces of the gradients of
+/// replicated rows are ordered with those of dense weights.
 class DistributedSchedule : public EmbeddingSchedule {
  public:
   /// The arguments outlive the object.
@@ -76,7 +78,7 @@ class DistributedSchedule : public EmbeddingSchedule {
   const Network& network_;
   SideStream& side_stream_;
   GradientExchange& gradients_;
-  std::vector<Event> vectors_sent_;      // [table] what of its vectors the side stream sends or fills
+  std::vector<Event> vectors_sent_;      // [table] the side stream has sent and filled its vectors
   std::vector<Event> gradients_summed_;  // [table] the all-reduce of its replicated rows
 };
 

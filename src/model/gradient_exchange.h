@@ -26,7 +26,7 @@ class GradientExchange {
   /// A bucket is closed when it has `bucket_bytes`. The arguments outlive the object.
   GradientExchange(const Weights&, Runtime&, Communicator&, int64_t bucket_bytes = kBucketBytes);
 
-  /// Says that the gradients of this node, and of all after it in running order, are queued.
+  /// Signals that the gradients of this node, and of all after it in running order, are queued.
   void node_done(Context&, size_t node);
   /// Runs body(context), which starts another all-reduce, on the side stream in order with the buckets, after the work
   /// queued on `ctx`. Records `done` after it.
@@ -46,7 +46,7 @@ class GradientExchange {
   void sum(Context&, const Bucket&);
   /// A context of the side stream, which waits for the work queued on `ctx`.
   Context side_context(Context& ctx);
-  /// Says that an all-reduce has been queued there.
+  /// Records that an all-reduce has been queued there.
   void summed(Context& own);
 
   const Weights& weights_;

@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// Who makes each name: data, an embedding or a layer.
+/// The producer of each name: data, an embedding or a layer.
 struct Maker {
   std::string pointer;
   std::optional<size_t> layer;
@@ -31,7 +31,7 @@ class Wiring {
     if (problems_.any_error()) return {};
     for (const size_t layer : order) {
       add_node(config_.layers[layer]);
-      if (problems_.any_error()) return {};  // likewise those behind a wrong shape
+      if (problems_.any_error()) return {};  // likewise shapes that depend on a wrong shape
     }
     finish();
     return std::move(graph_);
@@ -91,7 +91,7 @@ class Wiring {
     return near.empty() ? "; there is " + one_of(names) : near;
   }
 
-  /// Layers so that each comes after those it reads from; among several possible orders, the order of the file.
+  /// Sorts layers topologically. Among several possible orders, the order of the file is used.
   std::vector<size_t> running_order() {
     std::vector<size_t> order;
     std::vector<int> state(config_.layers.size(), 0);  // 0 new, 1 being placed, 2 placed
@@ -121,7 +121,7 @@ class Wiring {
     return graph_.edges.size() - 1;
   }
 
-  /// Counts of elements must stay far from the end of 64 bits, also those that layers work out from them.
+  /// Element counts must stay far below the limit of 64 bits, so that counts that layers derive from them fit too.
   void check_size(const Shape& shape, const std::string& pointer) {
     constexpr double kMost = 1LL << 36;
     double elements = 1;

@@ -46,8 +46,8 @@ struct Graph {
   bool unread(TensorId) const;
 };
 
-/// Connects the layers for batches of `samples` rows. Everything that does not fit goes to `problems`: unknown and
-/// doubled names, cycles, and, when `problems` holds no error, shapes. The result is whole only when it holds none
+/// Connects the layers for batches of `samples` rows. Errors are added to `problems`: unknown and duplicate names,
+/// cycles and, if `problems` holds no other error, shapes. The result is complete only if `problems` holds no error
 /// afterwards. Keeps pointers into `config`.
 Graph wire(const Config& config, int64_t samples, Problems& problems);
 

@@ -55,7 +55,7 @@ void LayerState::load(const std::filesystem::path& path, StreamRef stream) {
   if (count != layers_.size())
     refuse(cat("has statistics of ", count, count == 1 ? " layer" : " layers", ", and this config has ", layers_.size(),
                " such layers"));
-  std::vector<std::pair<size_t, std::vector<float>>> read;  // nothing is changed by a file that does not fit
+  std::vector<std::pair<size_t, std::vector<float>>> read;  // a file that does not fit changes nothing
   for (size_t l = 0; l < count; ++l) {
     const Json& object = (*layers->array())[l];
     const Json* type = object.find("type");

@@ -104,7 +104,7 @@ void MemoryPlan::place_gradients(const Graph& graph) {
     for (size_t r = 0; r < edge.readers.size(); ++r) {
       const Node& reader = graph.nodes[edge.readers[r]];
       if (r > 0 && edge.readers[r] == edge.readers[r - 1])
-        continue;  // read twice by one layer: all its parts were taken
+        continue;  // read twice by one layer: all its regions are assigned
       for (size_t i = 0; i < reader.in.size(); ++i)
         if (reader.in[i] == id) parts.push_back(*contributions_[edge.readers[r]][i]);
     }

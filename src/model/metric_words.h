@@ -1,4 +1,4 @@
-// The words of eval_metrics, and the source of the groups of GroupedAUC.
+// The entries of eval_metrics, and the source of the groups of GroupedAUC.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ std::vector<int64_t> kept_keys(const SparseInput& input, int64_t slots) {
   return keys;
 }
 
-/// Of the keys in model files, as the config says; 0: it does not.
+/// The width of keys in model files that the config gives; 0 if it gives none.
 int stated_key_bytes(const SolverSection& solver) {
   return !solver.input_key_type ? 0 : *solver.input_key_type == KeyType::i32 ? 4 : 8;
 }
@@ -147,7 +147,7 @@ void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, cons
                          add_penalty_gradients(ctx, node);
                          gradients_.node_done(ctx, node);
                        }});
-  if (scaler) side_stream_.join(ctx);  // the search of gradients that are sent; what is received is not waited for
+  if (scaler) side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones
   schedule_->receive_gradients(ctx, buffer);
 
   if (scaler) {
@@ -263,7 +263,7 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
 }
 
 void Model::load(const Log& log) {
-  // Whether marks are loaded is for one rank to say, for all must load them.
+  // Rank 0 decides whether access statistics are loaded, since all ranks must load them.
   const auto with_access_stats = [&](const std::string& file) {
     return comm_.broadcast(has_access_stats(file) ? "yes" : "", 0) == "yes";
   };

@@ -53,8 +53,8 @@ class Model {
   void check_keys() const;
   /// Looks up, inserts and sorts the keys of the batch in `buffer`. May run concurrently with the previous step.
   void prepare(Context&, int buffer, const BatchTensors&);
-  /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also settles batch.state:
-  /// the loss scale, the count of updates, and whether the step is skipped.
+  /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also sets batch.state: the
+  /// loss scale, the count of updates, and whether the step is skipped.
   void train_step(Context&, int buffer, const BatchTensors&, const Network::Binding&);
   /// Forward only. Keys that no finished step has seen contribute nothing, unless their rows exist from the start.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
@@ -82,12 +82,12 @@ class Model {
   /// The loss scale and the number of skipped steps, if the model uses loss scaling. Waits for queued steps.
   std::optional<ops::LossScale> loss_scale() const;
 
-  /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and where layers carry
-  /// statistics <prefix>_dense_<iteration>.model.ntp.json; returns their paths, the dense model first. Work queued
-  /// before is finished first. Keys are as wide as the config says; where it does not, as `data_key_bytes`, or 8 when a
-  /// loaded key needs them.
+  /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and, if layers have statistics,
+  /// <prefix>_dense_<iteration>.model.ntp.json; returns their paths, the dense model first. Work queued before is
+  /// finished first. The width of keys is that of the config; if it gives none, `data_key_bytes`, or 8 if a loaded key
+  /// needs it.
   std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration, int data_key_bytes = 8);
-  /// Loads what the solver section names, and the statistics of layers where their file lies beside the dense model.
+  /// Loads what the solver section names, and the statistics of layers if their file is next to the dense model.
   void load(const Log& = Log::silent());
 
  private:

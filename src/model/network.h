@@ -72,7 +72,7 @@ class Network {
   Communicator& comm_;
   GradientExchange* gradients_;
   MemoryPlan memory_;
-  std::optional<Arena> total_;                      // the sum of losses; none where one loss is that
+  std::optional<Arena> total_;                      // the sum of losses; none if a single loss of weight 1 is the sum
   std::vector<std::vector<size_t>> first_reads_;    // [node]
   std::vector<std::vector<Tensor>> contributions_;  // [edge]: what its gradient is the sum of; empty for at most one
 };

@@ -6,8 +6,8 @@
 
 namespace hctr {
 
-/// The exchange stream of a rank among several on a GPU. Elsewhere the side stream is the caller's own: everything runs
-/// there, in the order of the calls.
+/// The exchange stream of a GPU rank, if there are several ranks. Otherwise the side stream is the caller's stream, and
+/// everything runs there in the order of the calls.
 class SideStream {
  public:
   SideStream(Runtime& runtime, const Communicator& comm)

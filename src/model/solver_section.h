@@ -73,7 +73,7 @@ struct SolverSection {
   std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
   Compatibility compatibility;
-  /// Spellings of other versions: empty after parsing, when the fields above hold what they said.
+  /// Fields of other versions. Empty after parsing: their values are then in the fields above.
   std::optional<bool> i64_input_key, use_mixed_precision;
   std::optional<double> scaler, auc_threshold;
   std::optional<PlacementRule> placement;  // of embeddings without a placement of their own
