@@ -1,5 +1,5 @@
-// Marks of rows beside model files: what is counted, what is written, and that a loaded table goes on as if it had not
-// stopped.
+// Access statistics of rows next to model files: what is counted, what is written, and that a loaded table continues as
+// if training had not stopped.
 #include "embedding/access_stats_file.h"
 
 #include <gtest/gtest.h>
@@ -36,14 +36,14 @@ struct Batches {
       bags.push_back(random_bags(spec, spec.samples, 3, vocabulary, random));
       for (auto& slot : bags.back())
         for (auto& bag : slot)
-          for (int64_t& key : bag) key += t;  // old keys stay away
+          for (int64_t& key : bag) key += t;  // old keys do not occur again
       dys.push_back(random_floats(spec.samples * spec.slots * spec.dim, random));
     }
   }
   void train(TableRig& rig, size_t from, size_t to) const {
     for (size_t t = from; t < to; ++t) rig.step(bags[t], dys[t]);
   }
-  /// What the keys of the first `steps` batches come to.
+  /// The statistics of the keys of the first `steps` batches.
   std::map<std::pair<int32_t, int64_t>, formats::RowAccess> stats(bool by_slot, size_t steps) const {
     std::map<std::pair<int32_t, int64_t>, formats::RowAccess> out;
     for (size_t t = 0; t < steps; ++t)
@@ -125,7 +125,7 @@ TEST_P(AccessStatsFileTest, ALoadedTableGoesOnAsIfItHadNotStopped) {
       load_sparse(folder / "t.model", *second.table, 8);
       std::filesystem::copy(folder / "t.model", folder / "no_stats.model");
       load_sparse(folder / "no_stats.model", *unmarked.table, 8);
-      batches.train(second, kStop, kEnd);  // whose own steps count from 0
+      batches.train(second, kStop, kEnd);  // counts its own steps from 0
       batches.train(unmarked, kStop, kEnd);
       EXPECT_EQ(second.bytes(), whole.bytes());
       if (policy.removes_rows()) {
@@ -260,7 +260,7 @@ TEST(ShardedAccessStats, AreThoseOfOneRankAndGoWithTheRows) {
       if (cut && kind == PlacementRule::distributed) continue;
       ShardedRun run{.kind = kind, .spec = spec_with({.counts_keys = true}, kind == PlacementRule::localized)};
       run.spec.dim = 8;
-      if (!cut) run.spec.policy.expire_after = 6;  // rows that leave are not cut
+      if (!cut) run.spec.policy.expire_after = 6;  // a table with expiry cannot be cut into pieces
       if (cut) run.planned = [](int64_t ranks) { return Placement{ranks, {0, 1, 1, 0, 0, 1}, 2}; };
       const Batches batches(run.spec, 20);
       run.batches = batches.bags;

@@ -1,5 +1,5 @@
-// Tables whose keys have rows by arithmetic: who owns which key, the numbers of a table with an index, keys outside
-// their ranges, files.
+// Tables that compute rows from keys: ownership of keys, agreement with a table that has an index, keys outside their
+// ranges, and files.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -19,7 +19,7 @@ TEST(DirectKeysTest, EveryKeyHasOneRowOnOneRankAndRowsKnowTheirKeys) {
     for (const char* kind : {"localized", "distributed", "mixed"})
       for (const auto& [ranks, first_key] :
            {std::pair<int64_t, int64_t>{1, 0}, {1, 11}, {2, 0}, {3, 5}, {8, 0}, {8, 13}}) {
-        if (!by_slot && *kind != 'd' && ranks > 1) continue;  // a key alone has no slot to live with
+        if (!by_slot && *kind != 'd' && ranks > 1) continue;  // without slots in the identity, a key has no owning slot
         SCOPED_TRACE(kind);
         Placement placement = Placement::without_plan(
             *kind == 'd' ? PlacementRule::distributed : PlacementRule::localized, true, 3, ranks);
@@ -57,7 +57,7 @@ TableSpec direct_spec(TableSpec spec, const std::vector<int64_t>& sizes = kSizes
   return spec;
 }
 
-/// Keys of each slot's own range, from all ranges where rows belong to keys alone.
+/// Keys from each slot's own range, or from all ranges if slots share rows.
 Bags bags_in_range(const TableSpec& spec, int most, std::mt19937_64& random) {
   Bags bags = random_bags(spec, spec.samples, most, 1000, random);
   int64_t offset = 0;
@@ -98,7 +98,7 @@ TEST_P(DirectTable, TrainsToTheNumbersOfATableWithAnIndex) {
           for (const DType storage : {DType::f32, DType::bf16}) {
             const bool adam = optimizer.kind == ops::Optimizer::Kind::adam;
             if (update == UpdateType::lazy_global && !adam) continue;
-            // A decay reaches rows that are there, and a table with an index has fewer of them.
+            // A decay applies to all rows, and a table with an index has fewer rows.
             if (update == UpdateType::global && optimizer.kind == ops::Optimizer::Kind::adamw) continue;
             SCOPED_TRACE(cat(name_of_rule(optimizer), pooled ? ", pooled" : ", apart", ", update ",
                              static_cast<int>(update), by_slot ? ", by slot, " : ", by key, ", name_of(storage)));

@@ -1,4 +1,4 @@
-// Rows that every rank has, on 2, 3 and 4 ranks against the same table on one, which knows nothing of them.
+// Replicated rows on 2, 3 and 4 ranks, against the same table on one rank without replication.
 #include "embedding/hybrid_embedding.h"
 
 #include <map>
@@ -15,7 +15,7 @@ namespace {
 using ops::Combiner;
 using Owners = PlacementRule;
 
-constexpr int64_t kVocabulary = 40;  // of a slot, or of all
+constexpr int64_t kVocabulary = 40;  // per slot, or of all slots
 const Replication kFound{Replication::Of::frequent, "", 4, 12}, kAll{.of = Replication::Of::all};
 
 struct Case {
@@ -33,7 +33,7 @@ struct Case {
                    .spec = small_spec(6, 4, 13),
                    .most_keys = most_keys,
                    .loss_scale = 4,
-                   .skipped = 3};  // 13: shares differ, and some are padded
+                   .skipped = 3};  // 13 samples do not divide evenly, so some ranks are padded
     run.spec.identity_by_slot = kind == Owners::localized;
     run.spec.combiner = combiner;
     if (combiner == Combiner::none) run.spec.slot_keys.assign(4, most_keys);
@@ -47,7 +47,7 @@ struct Case {
       Bags bags = random_bags(run.spec, run.spec.samples, most_keys, vocabulary, random);
       for (auto& of_slot : bags)
         for (size_t b = 0; b < of_slot.size(); b += 2)
-          if (!of_slot[b].empty()) of_slot[b][0] = 0;  // often enough for four ranks
+          if (!of_slot[b].empty()) of_slot[b][0] = 0;  // frequent enough for four ranks
       for (size_t s = 0; direct && run.spec.identity_by_slot && s < bags.size(); ++s)
         for (auto& bag : bags[s])
           for (int64_t& key : bag) key += static_cast<int64_t>(s) * kVocabulary;
@@ -63,7 +63,7 @@ ShardedOutcome outcome_of(int ranks, const Case& one_case, int steps = 20, const
   return run_sharded(ranks, one_case.run(steps), start);
 }
 
-/// Vectors, rows and states as on one rank; all ranks' replicas equal bit by bit.
+/// Vectors, rows and states equal those of one rank; the replicas of all ranks are equal bit by bit.
 void expect_as_on_one_rank(const ShardedOutcome& one, const ShardedOutcome& many, double tolerance) {
   expect_near(one, many, tolerance);
   EXPECT_EQ(many.row_count, static_cast<int64_t>(one.rows.keys.size()));
@@ -83,7 +83,7 @@ void compare(const Case& one_case, const std::string& what, double tolerance = 1
 const std::pair<Combiner, const char*> kCombiners[] = {
     {Combiner::sum, "sum"}, {Combiner::mean, "mean"}, {Combiner::sqrtn, "sqrtn"}, {Combiner::none, "none"}};
 
-/// Every rule with what it can be asked for.
+/// Every update rule with the options it supports.
 struct Rule {
   std::string name;
   ops::Optimizer optimizer;
@@ -122,7 +122,7 @@ std::vector<Rule> rules() {
 
 class HybridKeys : public ::testing::Test {
  protected:
-  /// A file that names keys of which some never come.
+  /// A file with frequent keys, some of which never occur.
   Replication named(bool by_slot, int64_t step = 1) {
     std::string text;
     for (int64_t slot = 0; slot < (by_slot ? 4 : 1); ++slot)
@@ -164,7 +164,7 @@ TEST_F(HybridKeys, MayBeDirectKeys) {
 }
 
 TEST_F(HybridKeys,
-       RowsThatComeAsOftenAsThereAreRanksAreFrequent) {  // in a batch, with vectors that travel in four bytes a number
+       RowsThatComeAsOftenAsThereAreRanksAreFrequent) {  // in a batch; vectors are exchanged as f32
   const Case one_case{.replication = kFound};
   std::map<std::pair<int64_t, int64_t>, int64_t> occurrences;  // by slot and key
   const ShardedRun run = one_case.run(5);
@@ -195,7 +195,7 @@ TEST_F(HybridKeys, NoMoreRowsAreFrequentThanTheConfigAllows) {
 }
 
 TEST_F(HybridKeys, RowsOfTwoBytesAreRoundedAsOnOneRank) {
-  // Vectors that are read back from two bytes: a last bit of a sum may turn a rounding, of few.
+  // Vectors are read back from two bytes, so a difference in the last bit of a sum may change a few roundings.
   for (const DType storage : {DType::f16, DType::bf16}) {
     const Case one_case{.storage = storage, .replication = kFound};
     const ShardedOutcome one = outcome_of(1, one_case, 8), many = outcome_of(3, one_case, 8);

@@ -1,4 +1,4 @@
-// A table with a policy as one would write it down: ordered maps, and every rule in the words of docs/embedding.md.
+// A reference table with a policy: ordered maps, and every rule as docs/embedding.md states it.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class PlainPolicyTable : public PlainTable {
     return rows.contains(id) || !shares() ? id : kShared;
   }
 
-  /// Before the batch of step t: what has not come for long leaves.
+  /// Before the batch of step t: removes expired rows.
   void begin(int64_t t) {
     if (spec_.policy.expire_after > 0 && t % std::max<int64_t>(1, spec_.policy.expire_after / 16) == 0) {
       for (auto row = stats_.begin(); row != stats_.end();)
@@ -52,7 +52,7 @@ class PlainPolicyTable : public PlainTable {
     }
   }
 
-  /// The batch of step t gets its rows.
+  /// Assigns rows to the batch of step t.
   void admit(const Bags& bags, int64_t t, int64_t first_sample = 0) {
     std::map<Identity, int64_t> unknown, known;
     std::map<Identity, bool> drawn;

@@ -1,5 +1,5 @@
-// The index under heavy use: adversarial keys, growth, lookups beside insertions, each answer checked against a plain
-// array.
+// The index under heavy use: adversarial keys, growth, and lookups concurrent with insertions. Each result is checked
+// against an array.
 #include "embedding/row_store.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class RowStoreLoad {
     runtime_.compute_stream().synchronize();
   }
 
-  /// Keys `draw` of `kind`, inserted on one stream while the other looks them up.
+  /// Inserts the keys `draw` of `kind` on one stream, and looks them up concurrently on the other.
   void step(const Keys& kind, const std::function<uint64_t(int64_t)>& draw) {
     std::vector<int64_t> keys(static_cast<size_t>(batch_));
     for (int64_t i = 0; i < batch_; ++i) keys[static_cast<size_t>(i)] = kind.key(draw(i));
@@ -66,7 +66,7 @@ class RowStoreLoad {
     check(kind, keys, read(rows_), before);
   }
 
-  /// No key has two rows, and no row was left out.
+  /// Checks that no two rows have the same key, and that no row was skipped.
   void check_all(const char* name) {
     std::vector<int64_t> keys(key_of_row_.begin() + 1, key_of_row_.begin() + 1 + static_cast<std::ptrdiff_t>(known_));
     std::sort(keys.begin(), keys.end());
@@ -112,7 +112,7 @@ class RowStoreLoad {
         ++known_;
       }
       ASSERT_EQ(key_of_row_[row], keys[i]) << kind.name << ": row " << row << " has two keys";
-      const bool was_known = static_cast<int64_t>(row) <= known_before;  // rows are given out in order
+      const bool was_known = static_cast<int64_t>(row) <= known_before;  // rows are assigned in order
       ASSERT_EQ(found_before[i], was_known ? rows[i] : 0)
           << kind.name << ": a lookup beside the insertion of " << keys[i];
     }
@@ -134,7 +134,7 @@ TEST(RowStore, EveryKeyHasOneRowThroughGrowthAndAdversity) {
       RowStoreLoad load(device, batch);
       const int steps = large ? 17 : 6;  // 10^8 operations on a GPU
       for (int step = 0; step < steps; ++step) {
-        // Half of the keys are new at first, fewer later; many stand in a batch several times.
+        // Half of the keys are new at first, fewer later; many occur several times in a batch.
         const uint64_t known = static_cast<uint64_t>(step + 1) * static_cast<uint64_t>(batch) / 3;
         load.step(kind, [&](int64_t i) {
           return mix64(static_cast<uint64_t>(i) << 8 | static_cast<uint64_t>(step)) % known;

@@ -1,5 +1,5 @@
-// An embedding on 2, 3 and 4 ranks against the same on one: vectors, rows after training, evaluation, and rows to and
-// from files.
+// An embedding on 2, 3 and 4 ranks against the same on one rank: vectors, rows after training, evaluation, and import
+// and export of rows.
 #include "embedding/embedding.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 namespace hctr::test {
 namespace {
 
-constexpr int64_t kRange = 40;  // keys of a slot that are known
-constexpr int64_t kBatch = 13;  // samples of all ranks: their shares differ, and some are padded
+constexpr int64_t kRange = 40;  // known keys per slot
+constexpr int64_t kBatch = 13;  // samples of all ranks; they do not divide evenly, so some ranks are padded
 
 enum class Where { by_slot, by_key, mixed, cut, some_everywhere, some_everywhere_and_cut };
 
@@ -21,7 +21,7 @@ struct Case {
   int most_keys = 3;
   ops::Optimizer optimizer{.kind = ops::Optimizer::Kind::sgd};
   UpdateType update = UpdateType::local;
-  bool direct = false;  // keys are in known ranges, and all rows there from the start
+  bool direct = false;  // keys are in known ranges, and all their rows exist from the start
 
   Placement placement(int64_t ranks) const {
     Placement all = Placement::without_plan(
@@ -30,7 +30,7 @@ struct Case {
     if (where == Where::mixed)
       for (size_t s = 0; s < all.owners.size(); ++s)
         all.owners[s] = s % 3 == 0 ? Placement::kSpread : s % 3 == 1 ? last : 0;
-    if (where == Where::cut) {  // into two, of which each slot has its own mixture of owners
+    if (where == Where::cut) {  // two pieces; each slot has a different mixture of owners
       all.pieces = ranks > 1 ? 2 : 1;
       all.owners.clear();
       for (int64_t s = 0; s < all.pieces * slots; ++s)
@@ -86,7 +86,7 @@ ShardedOutcome outcome_on(int ranks, const Case& one_case, int steps = 20, const
   return run_sharded(ranks, one_case.run(steps), start);
 }
 
-/// `exactly`: bit by bit.
+/// `exactly`: compare bit by bit.
 void compare(const Case& one_case, bool exactly, const std::string& what, double tolerance = 1e-6) {
   const ShardedOutcome one = outcome_on(1, one_case);
   for (const int ranks : {2, 3, 4}) {
@@ -136,7 +136,7 @@ TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
         const bool one_key = most_keys == 1 || kCombiners[c] == ops::Combiner::none, whole = where == Where::by_slot;
         compare_ways(run, one_key || (whole && kCombiners[c] == ops::Combiner::sum), kNames[c] + ", " + name_of(where));
         if (run.spec.combiner != ops::Combiner::none &&
-            where < Where::cut) {  // the only ones that frequent keys come with
+            where < Where::cut) {  // frequent keys can be combined with these only
           run.spec.replication = {.of = Replication::Of::frequent, .steps = 2, .most_rows = 20};
           compare_ways(run, one_key, kNames[c] + ", frequent keys everywhere, " + name_of(where));
         }
@@ -202,11 +202,11 @@ TEST(ShardedEmbedding, EveryRankMayHaveSomeSlotsWhileOthersHaveOwners) {
 
 TEST(ShardedEmbedding, AKeyOutsideASlotThatEveryRankHasIsNamed) {
   ShardedRun run = Case{.where = Where::some_everywhere, .direct = true}.run(3);
-  run.batches[1][2][5] = {1000};  // of a slot that nobody owns, so that only the rank with the sample sees it
+  run.batches[1][2][5] = {1000};  // of a slot without an owner, so that only the rank with the sample sees the key
   std::string message;
   try {
     run_sharded(2, run);
-  } catch (const Error& error) {  // of that rank, or of the other that heard of it
+  } catch (const Error& error) {  // from that rank, or from the one it was reported to
     message = error.what();
   }
   EXPECT_NE(message.find("key 1000 of slot 2 is outside the 40 keys from 80 to 119"), std::string::npos) << message;

@@ -1,5 +1,5 @@
-// Direct keys, rows of two bytes, and which keys get in and which rows leave, on 2, 3 and 4 ranks: against one rank, or
-// against as many tables as ranks where a limit is that of each rank.
+// Direct keys, two-byte rows, admission and expiry on 2, 3 and 4 ranks: against one rank, or against one table per rank
+// where a limit applies to each rank.
 #include "sharded_rig.h"
 
 #include <gtest/gtest.h>
@@ -12,13 +12,13 @@ constexpr PlacementRule kKinds[] = {PlacementRule::localized, PlacementRule::dis
 std::string name_of(PlacementRule kind) { return kind == PlacementRule::localized ? "localized" : "distributed"; }
 
 TableSpec sharded_spec(PlacementRule kind) {
-  TableSpec spec = small_spec(6, 5, 13);  // 13: shares of ranks differ, and some are padded
+  TableSpec spec = small_spec(6, 5, 13);  // 13 samples do not divide evenly, so some ranks are padded
   spec.identity_by_slot = kind == PlacementRule::localized;
   spec.optimizer = {.kind = ops::Optimizer::Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
   return spec;
 }
 
-/// Keys of a vocabulary that moves on, so that old ones stay away; small ones are frequent, some are negative.
+/// A vocabulary that drifts, so that old keys do not occur again. Small keys are frequent, and some are negative.
 ShardedRun drifting(PlacementRule kind, TableSpec spec, int steps, int64_t vocabulary) {
   ShardedRun run{.kind = kind, .spec = std::move(spec)};
   std::mt19937_64 random(17);
@@ -37,7 +37,8 @@ ShardedRun drifting(PlacementRule kind, TableSpec spec, int steps, int64_t vocab
   return run;
 }
 
-/// As one rank: what the rules count bit by bit; numbers too, unless parts of bags are added in another order.
+/// Compares with one rank: counts bit by bit; numbers bit by bit with `exactly`, else within a tolerance, since bags
+/// may be added in a different order.
 void expect_as_one_rank(const ShardedRun& run, bool exactly) {
   const ShardedOutcome one = run_sharded(1, run);
   for (const int ranks : {2, 3, 4}) {

@@ -1,4 +1,4 @@
-// An embedding on one rank, or on several that are threads, trained on given batches; everything that it gives, by
+// Trains an embedding on given batches, on one rank or on several ranks that are threads, and collects all results by
 // global sample.
 #pragma once
 
@@ -23,11 +23,11 @@
 
 namespace hctr::test {
 
-/// How vectors and gradients get from rank to rank: where they are wanted, if that is possible; into memory of their
-/// ranks, to be joined there; by all_to_all.
+/// How ranks exchange vectors and gradients: straight: written to the final memory, where possible; to_parts: written
+/// to memory of each sender and combined there; sent: by all_to_all.
 enum class VectorsGo { straight, to_parts, sent };
 
-/// Ranks that are threads, but may take the way of ranks of different hosts.
+/// Ranks as threads, which can also exchange like ranks of different hosts.
 class ThreadComm : public HostComm {
  public:
   ThreadComm(RankGroup& group, int rank, VectorsGo go) : HostComm(group, rank), go_(go) {}
@@ -36,7 +36,7 @@ class ThreadComm : public HostComm {
     if (exchange && exchange->direct()) written_.push_back(spec.receive_buffer.bytes());
     return exchange;
   }
-  /// Whether other ranks write straight to this memory.
+  /// Whether other ranks write directly to this memory.
   bool is_written(const Tensor& memory) const {
     return std::find(written_.begin(), written_.end(), memory.bytes()) != written_.end();
   }
@@ -46,21 +46,21 @@ class ThreadComm : public HostComm {
   std::vector<const std::byte*> written_;
 };
 
-/// What is trained: `spec` is that of a rank that is alone, whose batches are the whole ones.
+/// A training run. `spec` is that of a single rank, with the whole batches.
 struct ShardedRun {
   PlacementRule kind = PlacementRule::localized;
   TableSpec spec;
-  int most_keys = 3;                  ///< of a bag
-  std::vector<int64_t> slot_sizes{};  ///< of a table with direct keys
+  int most_keys = 3;                  ///< per bag
+  std::vector<int64_t> slot_sizes{};  ///< for a table with direct keys
   std::vector<Bags> batches{};
-  /// [step] of [samples, columns, dim]; empty: gradients that follow from the vectors, so that what differs once goes
-  /// on to differ.
+  /// [step] of [samples, columns, dim]; empty: gradients are computed from the vectors, so that a difference persists
+  /// in later steps.
   std::vector<std::vector<float>> dys{};
   Bags evaluated{};
   float loss_scale = 1;
-  int64_t skipped = -1;  ///< a step whose update is left out
+  int64_t skipped = -1;  ///< a step whose update is skipped
   VectorsGo go = VectorsGo::straight;
-  std::function<Placement(int64_t ranks)> planned{};  ///< not set: what holds without a plan
+  std::function<Placement(int64_t ranks)> planned{};  ///< not set: the placement without a plan
 
   Placement placement(int64_t ranks) const {
     const bool everywhere = spec.replication.of == Replication::Of::all;
@@ -73,19 +73,19 @@ struct ShardedRun {
 struct ShardedOutcome {
   std::vector<std::vector<float>> y{};  ///< [step]
   std::vector<float> evaluated{};
-  RowCopies rows{};       ///< with states
-  int64_t row_count = 0;  ///< as the embedding says
+  RowCopies rows{};       ///< including states
+  int64_t row_count = 0;  ///< as reported by the embedding
   std::map<std::string, int64_t> counts{};
   bool shared_row = false;
-  bool straight = false;              ///< whether owners wrote to y
-  std::vector<RowCopies> replicas{};  ///< of each rank, at the end
+  bool straight = false;              ///< whether owners wrote directly to y
+  std::vector<RowCopies> replicas{};  ///< one per rank, after the last step
 };
 
 inline std::vector<float> random_gradients(const TableSpec& spec, std::mt19937_64& random) {
   return random_floats(spec.samples * spec.columns() * spec.dim, random);
 }
 
-/// The keys that `rank` owns; bags keep their places.
+/// Returns the keys that `rank` owns. Bags keep their positions.
 inline Bags owned_by(const Placement& placement, int rank, Bags bags) {
   for (size_t s = 0; s < bags.size(); ++s)
     for (auto& bag : bags[s])
@@ -93,7 +93,7 @@ inline Bags owned_by(const Placement& placement, int rank, Bags bags) {
   return bags;
 }
 
-/// One rank's way through the steps. `start`: rows to begin with.
+/// Trains one rank. `start`: rows to import first.
 inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCopies* start, ShardedOutcome& outcome,
                           std::mutex& mutex) {
   const int64_t batch = run.spec.samples, ranks = comm.size(), samples = (batch + ranks - 1) / ranks;
@@ -156,7 +156,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     embedding->prepare(ctx, 0, keys.tensor(), offsets.tensor());
     embedding->confirm_capacity(0);
     embedding->enforce_limit(0);
-    std::fill_n(y.tensor().data<float>(), samples * width, NAN);  // from now on somebody must write each of them
+    std::fill_n(y.tensor().data<float>(), samples * width, NAN);  // so that missing writes are detected
     embedding->send_vectors(ctx, 0);
     embedding->fill_local_vectors(ctx, 0, y.tensor());
     embedding->forward(ctx, 0, y.tensor());
@@ -190,7 +190,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   const int64_t rows = embedding->rows();
   const auto counts = embedding->counts();
   const bool shared_row = embedding->uses_shared_row();
-  embedding->export_rows(true, into(outcome.rows));  // on rank 0 alone
+  embedding->export_rows(true, into(outcome.rows));  // collected on rank 0
   const std::lock_guard lock(mutex);
   outcome.replicas[static_cast<size_t>(comm.rank())] = std::move(replica);
   if (comm.rank() != 0) return;
@@ -221,12 +221,11 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCop
   return outcome;
 }
 
-/// As many tables as ranks, each alone with the keys that a rank would own; their vectors are added in the order of
-/// ranks.
+/// Trains one table per rank, each with only the keys that this rank would own. The vectors are added in rank order.
 inline ShardedOutcome run_owners_apart(int ranks, const ShardedRun& run) {
   ShardedOutcome all;
   std::vector<RowCopies> rows;
-  std::vector<std::tuple<int32_t, int64_t, size_t, size_t>> order;  // slot, key, rank, number there
+  std::vector<std::tuple<int32_t, int64_t, size_t, size_t>> order;  // slot, key, rank, index there
   for (int r = 0; r < ranks; ++r) {
     const Placement placement = run.placement(ranks);
     ShardedRun apart = run;
@@ -260,7 +259,7 @@ inline void expect_equal_rows(const RowCopies& a, const RowCopies& b, const std:
   for (size_t s = 0; s < std::size(a.states); ++s) EXPECT_EQ(a.states[s], b.states[s]) << what << ", state " << s;
 }
 
-/// Bit by bit.
+/// Compares bit by bit.
 inline void expect_equal(const ShardedOutcome& a, const ShardedOutcome& b) {
   EXPECT_EQ(a.counts, b.counts);
   EXPECT_EQ(a.shared_row, b.shared_row);
@@ -270,7 +269,7 @@ inline void expect_equal(const ShardedOutcome& a, const ShardedOutcome& b) {
   EXPECT_EQ(a.evaluated, b.evaluated);
 }
 
-/// What rules count, and which rows there are, bit by bit; numbers within the tolerance.
+/// Compares counts and the set of rows bit by bit, and numbers within the tolerance.
 inline void expect_near(const ShardedOutcome& one, const ShardedOutcome& many, double tolerance) {
   EXPECT_EQ(many.counts, one.counts);
   EXPECT_EQ(many.row_count, one.row_count);

@@ -113,7 +113,7 @@ TEST(SparseFileLayoutTest, FilesOfEveryVersionAreRecognised) {
     EXPECT_EQ(loaded(spec_of(true), folder / "v22", key_bytes), "5/1: 1, 2; ");
     EXPECT_EQ(loaded(spec_of(true), folder / "v221", key_bytes), "5/1: 1, 2; ");
   }
-  // 240 bytes are rows of 20 as well as of 24 bytes: the slot ids tell.
+  // 240 bytes are rows of 20 or of 24 bytes; the slot ids decide.
   std::string rows;
   for (uint32_t i = 0; i < 12; ++i) rows += packed(i + 100, uint64_t{i % 3}, 1.0f, 2.0f);
   write(folder / "many", rows);
@@ -147,7 +147,7 @@ TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
   EXPECT_EQ(rows(narrow, 0, "4" + judged), 6);
   EXPECT_EQ(rows(wide, 8, "8" + stated), 4);
   EXPECT_EQ(rows(narrow, 4, "4" + stated), 6);
-  // One width alone fits: nothing is said, whatever the config says.
+  // Only one width fits: no note, whatever the config says.
   for (const int key_bytes : {0, 4, 8}) {
     write(folder / "x", wide + packed(int64_t{104}, 1.0f));
     TestLog log;
@@ -183,12 +183,12 @@ TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {
   };
   const std::string of_keys = "its rows seem to belong to keys alone: \"identity\": \"key\"",
                     of_slots = "its rows seem to belong to slot and key: \"identity\": \"slot_and_key\"";
-  // By their size alone.
+  // Decided by the size alone.
   EXPECT_EQ(message(true, 3, packed(uint32_t{5}, 1.0f, 2.0f, 3.0f)),
             "sparse model file 'x' of 16 bytes is not of rows with a slot id (28, 24, 20 bytes each); " + of_keys);
   EXPECT_EQ(message(false, 3, packed(int64_t{5}, uint64_t{1}, 1.0f, 2.0f, 3.0f)),
             "sparse model file 'x' of 28 bytes is not of rows without a slot id (20, 16 bytes each); " + of_slots);
-  // Where the size fits both: 3 rows of 20 bytes are 5 of 12, and 5 of 12 are 3 of 20.
+  // The size fits both widths: 3 rows of 20 bytes are 5 of 12.
   std::string slots, keys;
   for (int64_t i = 0; i < 3; ++i) slots += packed(int64_t{100} + i, i, 1.0f);
   for (int64_t i = 0; i < 5; ++i) keys += packed(int64_t{100} + i, 1.0f);

@@ -1,4 +1,4 @@
-// Optimizers on tables: every rule under every update type, what rows start with, steps that are skipped.
+// Optimizers on tables: every rule with every update type, initial states, and skipped steps.
 #include <cmath>
 
 #include "ops/optimizer.h"
@@ -10,7 +10,7 @@ namespace {
 using ops::Optimizer;
 using Rule = Optimizer::Kind;
 
-/// The rules that a table can have with an update type: each number by itself, and AdaGrad by rows.
+/// The rules that support an update type: all elementwise rules, and row-wise AdaGrad.
 std::vector<Optimizer> rules_of(UpdateType update) {
   if (update == UpdateType::lazy_global) return {{.kind = Rule::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f}};
   std::vector<Optimizer> rules = every_rule();
@@ -57,7 +57,7 @@ TEST_P(TableOptimizer, RowWiseSumsAreRightAtEveryWidth) {
   }
 }
 
-/// All of a table by key, each row its vector and then its states.
+/// Returns all rows by key, each as its vector and then its states.
 std::map<int64_t, std::vector<float>> content(TableRig& rig) {
   std::map<int64_t, std::vector<float>> rows;
   rig.table->export_rows(true, [&](const RowBlock& block) {
@@ -74,7 +74,7 @@ std::map<int64_t, std::vector<float>> content(TableRig& rig) {
   return rows;
 }
 
-/// One row after update_dense with gradient g.
+/// Returns a row after update_dense with gradient g.
 std::vector<float> dense_step(TableRig& rig, const StepState& state, const std::vector<float>& g,
                               const std::vector<float>& row) {
   const Device device = rig.runtime.device();
@@ -118,7 +118,7 @@ TEST_P(TableOptimizer, LocalIsDenseOnTouchedRowsAndGlobalIsDenseWithGradientsOfZ
       rig.step(all, random_floats(16 * 2 * 5, random));
       for (int64_t t = 1; t < 6; ++t) {
         const Bags bags =
-            random_bags(spec, 16, 4, kVocabulary, random);  // small keys stand in many bags, and twice in one
+            random_bags(spec, 16, 4, kVocabulary, random);  // small keys occur in many bags, and twice in one
         for (float& each : dy) each = static_cast<float>(static_cast<int>(random() % 64) - 32) / 64;  // sums are exact
         const auto before = content(rig);
         rig.step(bags, dy, 0.05f);
@@ -215,7 +215,8 @@ TEST_P(TableOptimizer, ExportAndImportKeepTheStatesOfEveryRule) {
 
 TEST_P(TableOptimizer, TwoRunsAreEqualBitByBitUnderEveryRule) {
   for_all(small_spec(9, 4, 60, 60 * 4 * 3), [](const TableSpec& spec) {
-    TableRig one(GetParam(), spec, 1), other(GetParam(), spec, 4, 3, false);  // other threads, ring and recording
+    TableRig one(GetParam(), spec, 1),
+        other(GetParam(), spec, 4, 3, false);  // different threads, ring size and recording
     train(one, 5, 6, 400);
     train(other, 5, 6, 400);
     EXPECT_EQ(one.bytes(), other.bytes());
@@ -230,14 +231,14 @@ TEST_P(TableOptimizer, AStepToSkipChangesNothingAndLeavesNoMark) {
     const std::string before = rig.bytes();
     const int64_t rows = rig.table->rows();
     Bags bags = empty_bags(spec, 60);
-    for (auto& bag : bags[0]) bag = {0, 1, 2};  // known keys: runs of 60, and others stay untouched
+    for (auto& bag : bags[0]) bag = {0, 1, 2};  // known keys: runs of 60, and other rows unchanged
     bags[1][5] = {4};
     rig.skip = 1;
     rig.step(bags, std::vector<float>(60 * 2 * 4, INFINITY));
     rig.skip = 0;
     ASSERT_EQ(rig.table->rows(), rows) << "the batch was meant to hold known keys";
     EXPECT_EQ(rig.bytes(), before);
-    for (TableRig* each : {&rig, &without}) train(*each, 2, 8, 20);  // a mark left behind would keep Global from a row
+    for (TableRig* each : {&rig, &without}) train(*each, 2, 8, 20);  // a leftover mark would make Global skip a row
     EXPECT_EQ(rig.bytes(), without.bytes());
   });
 }

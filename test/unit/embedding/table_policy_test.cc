@@ -1,5 +1,4 @@
-// Which keys get in, which rows leave, and what happens at the limit: against a plain table that keeps everything in
-// ordered maps.
+// Admission, expiry and the row limit, against a reference table of ordered maps.
 #include <gtest/gtest.h>
 
 #include "plain_policy.h"
@@ -19,7 +18,7 @@ TableSpec policy_spec(bool by_slot = true) {
   return spec;
 }
 
-/// Keys of a vocabulary that moves on, so that old ones stay away: small ones are frequent and repeated; some are
+/// A vocabulary that drifts, so that old keys do not occur again. Small keys are frequent and repeated; some are
 /// negative.
 Bags drifting_bags(const TableSpec& spec, int64_t step, int64_t vocabulary, std::mt19937_64& random) {
   Bags bags = random_bags(spec, spec.samples, 3, vocabulary, random);
@@ -45,8 +44,7 @@ void expect_counts(TableRig& rig, const PlainPolicyTable& plain) {
   EXPECT_EQ(count(rig, "candidates_dropped"), plain.counts.candidates_dropped);
 }
 
-/// Trains both, evaluates in between, and compares all outputs, the rows there are, their values and states, and every
-/// count.
+/// Trains both, evaluates in between, and compares all outputs, the rows, their values and states, and every count.
 PlainPolicyTable compare_policy(Device device, const TableSpec& spec, int steps, int64_t vocabulary) {
   TableRig rig(device, spec, 2);
   PlainPolicyTable plain(spec);
@@ -126,7 +124,7 @@ TEST_P(TablePolicyTest, ABatchOfMoreKeysThanTheLimitIsAnError) {
   TableRig rig(GetParam(), spec);
   const std::vector<float> dy(8, 1.0f);
   rig.step({{{1}, {2}, {3}, {3}}}, dy);
-  rig.step({{{4}, {4}, {1}, {4}}}, dy);  // the limit is below the key capacity; what counts is different keys
+  rig.step({{{4}, {4}, {1}, {4}}}, dy);  // the limit is below the key capacity; it applies to distinct keys
   EXPECT_EQ(rig.table->rows(), 3);
   const std::string before = rig.bytes();
   EXPECT_EQ(message_of(Kind::data, [&] { rig.step({{{5}, {6}, {7}, {8}}}, dy); }),
@@ -143,7 +141,7 @@ TEST_P(TablePolicyTest, TiesLeaveBySlotAndKey) {
   spec.policy.when_full = WhenFull::evict_lfu;
   TableRig rig(GetParam(), spec);
   const std::vector<float> dy(4, 0.0f);
-  rig.step({{{9, 9, -3}, {}}, {{-7, 5}, {}}}, dy);  // once each, but for 9 of slot 0
+  rig.step({{{9, 9, -3}, {}}, {{-7, 5}, {}}}, dy);  // once each, except 9 of slot 0
   rig.step({{{}, {}}, {{100, 101}, {}}}, dy);
   std::vector<std::pair<int32_t, int64_t>> left;
   rig.table->export_rows(false, [&](const RowBlock& block) {
@@ -265,7 +263,7 @@ TEST_P(TablePolicyTest, ChanceLetsInTheKeysOfTheReference) {
   }
 }
 
-/// The keys that a table has after these batches, each at its own place among all samples.
+/// Returns the keys of a table after these batches. Each batch has its own offset among all samples.
 std::string keys_after(Device device, const TableSpec& spec, const std::vector<std::pair<int64_t, Bags>>& batches,
                        int threads) {
   TableRig rig(device, spec, threads);
@@ -312,7 +310,7 @@ TEST(TablePolicyChance, TheShareOfKeysLetInIsTheProbability) {
   }
 }
 
-/// Some steps; the table's bytes and its counts.
+/// Trains some steps; returns the table's bytes and counts.
 std::string train_with_policy(TableRig& rig, int steps) {
   std::mt19937_64 random(23);
   for (int t = 0; t < steps; ++t)

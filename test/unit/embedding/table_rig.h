@@ -1,4 +1,4 @@
-// Runs a table through steps from host data, on any device.
+// Runs a table step by step from host data, on any device.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace hctr::test {
 
-/// Tests that run on each device; those for a GPU say aloud when there is none.
+/// Tests that run on each device. The GPU variants are skipped with a message when there is no GPU.
 class OnDevice : public testing::TestWithParam<Device> {
  protected:
   void SetUp() override {
@@ -57,7 +57,7 @@ struct DeviceArray {
   TensorSpec spec;
 };
 
-/// A table with one ring slot's and one evaluation batch's memory per slot.
+/// A table with memory for one ring slot and one evaluation batch per slot.
 class TableRig {
  public:
   TableRig(Device device, TableSpec spec, int threads = 1, int ring = 2, bool record = true,
@@ -76,7 +76,7 @@ class TableRig {
     prepare(bags, learning_rate);
     return compute(dy);
   }
-  /// The first half: keys looked up and inserted.
+  /// The first half of a step: looks up and inserts keys.
   void prepare(const Bags& bags, float learning_rate = 0.1f) {
     const int i = static_cast<int>(prepared_++ % ring_);
     Slot& slot = *slots_[static_cast<size_t>(i)];
@@ -102,7 +102,7 @@ class TableRig {
     table->confirm_capacity(i);
     table->enforce_limit(i);
   }
-  /// The second half.
+  /// The second half of a step: computes and updates.
   std::vector<float> compute(const std::vector<float>& dy) {
     const int i = static_cast<int>(computed_++ % ring_);
     Slot& slot = *slots_[static_cast<size_t>(i)];
@@ -131,7 +131,7 @@ class TableRig {
     return result(*eval_);
   }
 
-  /// Every row as bytes, to compare tables bit by bit.
+  /// Returns every row as bytes, to compare tables bit by bit.
   std::string bytes(bool with_states = true) {
     std::string out;
     const auto add = [&](const auto& span) {
@@ -148,8 +148,8 @@ class TableRig {
   Runtime runtime;
   std::unique_ptr<EmbeddingTable> table;
   float loss_scale = 1;
-  int32_t skip = 0;          ///< of steps prepared from now on
-  int64_t first_sample = 0;  ///< likewise
+  int32_t skip = 0;          ///< of the steps prepared from now on
+  int64_t first_sample = 0;  ///< of the steps prepared from now on
 
  private:
   struct Slot {
@@ -205,7 +205,7 @@ inline std::vector<float> random_floats(int64_t count, std::mt19937_64& random, 
   return out;
 }
 
-/// A table whose batches are prepared one ahead trains to the bytes of one whose are not.
+/// Checks that a table whose batches are prepared one step ahead trains to the same bytes.
 inline void expect_preparing_ahead_changes_nothing(Device device, const TableSpec& spec, size_t steps,
                                                    int64_t vocabulary) {
   TableRig ahead(device, spec), plain(device, spec);
@@ -225,7 +225,7 @@ inline void expect_preparing_ahead_changes_nothing(Device device, const TableSpe
   EXPECT_EQ(ahead.bytes(), plain.bytes());
 }
 
-/// Vectors of two bytes are those of f32 rounded, and gradients that two bytes hold train the same rows.
+/// Checks that two-byte vectors are the rounded f32 vectors, and that gradients exact in two bytes give the same rows.
 inline void expect_activations_of_two_bytes_are_rounded(Device device, const TableSpec& spec, int most_keys,
                                                         int steps) {
   TableRig wide(device, spec), half(device, spec, 1, 2, true, DType::f16), brain(device, spec, 1, 2, true, DType::bf16);

@@ -1,5 +1,5 @@
-// Tables of two bytes a number: every width, rule and whole-table pass; what rounding keeps, and that it is the same
-// everywhere.
+// Tables with two bytes per number: every width, rule and whole-table pass; the statistics of rounding, and that
+// rounding is the same on every device.
 #include <cmath>
 
 #include "embedding/sparse_file.h"
@@ -73,7 +73,7 @@ TEST_P(TableStorage, EveryRuleOfEveryUpdateTypeAgreesWithDenseFormulas) {
 }
 
 TEST_P(TableStorage, ActivationsOfEveryTypeAreRoundedFromSumsInF32) {
-  for (const int64_t dim : {1, 2, 6, 8, 12, 16, 33, 136})  // rows that can be read 1, 2, 4 and 8 elements at a time
+  for (const int64_t dim : {1, 2, 6, 8, 12, 16, 33, 136})  // rows readable 1, 2, 4 and 8 elements at a time
     for (const DType storage : {DType::f16, DType::bf16}) {
       SCOPED_TRACE(cat("dim ", dim, ", vectors ", hctr::name_of(storage)));
       expect_activations_of_two_bytes_are_rounded(
@@ -84,7 +84,7 @@ TEST_P(TableStorage, ActivationsOfEveryTypeAreRoundedFromSumsInF32) {
 TEST_P(TableStorage, AKeyThatFillsTheBatchIsRoundedOnce) {
   for (const Storage& s : kStorages) {
     SCOPED_TRACE(name_of(s));
-    TableSpec spec = stored(small_spec(70, 1, 4000, 4016), s);  // the row is more than one stretch
+    TableSpec spec = stored(small_spec(70, 1, 4000, 4016), s);  // the row is longer than one chunk
     spec.optimizer = {.kind = Rule::adagrad, .epsilon = 1e-2f};
     PlainTable plain(spec);
     TableRig rig(GetParam(), spec);
@@ -99,7 +99,7 @@ TEST_P(TableStorage, AKeyThatFillsTheBatchIsRoundedOnce) {
   }
 }
 
-/// Steps whose sums and products are exact in f32, so that nothing but the rounding to the storage is left to differ.
+/// Steps whose sums and products are exact in f32, so that only the rounding to the storage type can differ.
 void train_exactly(TableRig& rig, int steps) {
   std::mt19937_64 random(6);
   const TableSpec& spec = rig.spec();
@@ -142,7 +142,7 @@ TEST_P(TableStorage, TwoRunsAreEqualBitByBit) {
 }
 
 TEST_P(TableStorage, UpdatesFarBelowAStepOfTheStorageAddUp) {
-  // Each update is a fiftieth of the distance between neighbours of 0.5: rounded to the nearest, none would ever show.
+  // Each update is 1/50 of the distance between neighbours of 0.5. Rounded to nearest, no update would have an effect.
   for (const DType storage : {DType::f16, DType::bf16}) {
     TableSpec spec = stored(small_spec(16, 1, 64, 64), {storage, DType::f32});
     spec.optimizer.kind = Rule::sgd;
@@ -164,14 +164,14 @@ TEST_P(TableStorage, UpdatesFarBelowAStepOfTheStorageAddUp) {
         ASSERT_NEAR(steps, kSteps / 50.0, 7 * 2) << "updates of one number draw alike";
       }
     });
-    // 4 steps in the mean; one element's spread is below sqrt(200 / 50) = 2 steps, and 1024 are averaged: five
-    // deviations.
+    // The mean is 4 steps. The deviation of one element is below sqrt(200 / 50) = 2 steps, and 1024 elements are
+    // averaged; the tolerance is five deviations.
     EXPECT_NEAR(moved, kSteps / 50.0, 5 * 2 / 32.0);
   }
 }
 
 TEST_P(TableStorage, RowsOfTwoBytesLearnWhatRowsOfFourLearn) {
-  // Every row is pulled to a target of its own; what is left of the distance after many small steps.
+  // Every row is pulled to its own target. Checks the remaining distance after many small steps.
   const auto distance = [](const Storage& s) {
     TableSpec spec = stored(small_spec(8, 1, 50, 50), s);
     spec.optimizer = {.kind = Rule::adam};
@@ -194,7 +194,7 @@ TEST_P(TableStorage, RowsOfTwoBytesLearnWhatRowsOfFourLearn) {
   };
   const double plain = distance({DType::f32, DType::f32});
   EXPECT_LT(plain, 0.02);
-  // A number of about 0.5 cannot be nearer to its target than a fraction of its own step: 2^-9 of bf16, 2^-12 of fp16.
+  // A number near 0.5 cannot get closer to its target than a fraction of its spacing: 2^-9 in bf16, 2^-12 in fp16.
   EXPECT_LT(distance({DType::bf16, DType::f32}), plain + std::exp2(-7));
   EXPECT_LT(distance({DType::f16, DType::f32}), plain + std::exp2(-10));
   EXPECT_LT(distance({DType::bf16, DType::bf16}), plain + std::exp2(-6));

@@ -1,4 +1,4 @@
-// A table against a plain one in double: what is looked up, what a step changes, what stays equal.
+// A table against a reference in double: lookups, the effect of a step, and what stays unchanged.
 #include <cmath>
 #include <limits>
 
@@ -30,12 +30,13 @@ TEST_P(TableTest, WithoutPoolingEveryKeyHasItsPlace) {
   for (const int64_t dim : {1, 4, 33, 260}) {
     SCOPED_TRACE(cat("dim ", dim));
     compare_over_steps(GetParam(), unpooled_spec(dim, 16, {5}), 5, 12, 4);        // keys repeat in a bag
-    compare_over_steps(GetParam(), unpooled_spec(dim, 16, {7, 4, 9}), 4, 50, 4);  // places that no bag fills
+    compare_over_steps(GetParam(), unpooled_spec(dim, 16, {7, 4, 9}), 4, 50, 4);  // positions without a key
   }
 }
 
 TEST_P(TableTest, WithoutPoolingGradientsAreSummedInTheOrderOfKeysAsWithASum) {
-  // Every place gets the gradient of the sum: the tables are equal bit by bit, long runs and several slots included.
+  // Every position gets the gradient of the sum, so the tables are equal bit by bit, also with long runs and several
+  // slots.
   const TableSpec apart = unpooled_spec(5, 300, {3, 2});
   TableSpec sum = apart;
   sum.combiner = ops::Combiner::sum;
@@ -64,7 +65,7 @@ TEST_P(TableTest, OneKeyPerBag) {
 }
 
 TEST_P(TableTest, AKeyThatFillsTheBatchIsSummedRight) {
-  // 20000 occurrences of one key: pieces, sums of pieces and sums of sums.
+  // 20000 occurrences of one key: the reduction has three levels.
   TableSpec spec = small_spec(7, 1, 20000, 20016);
   spec.optimizer.kind = ops::Optimizer::Kind::sgd;
   TableRig rig(GetParam(), spec);
@@ -118,7 +119,7 @@ TEST_P(TableTest, InitialValuesDoNotDependOnArrival) {
   EXPECT_EQ(one.bytes(), plain_cpu.bytes()) << "initial values differ between devices";
 }
 
-/// Some steps of training; the bytes of the whole table.
+/// Trains some steps; returns the bytes of the whole table.
 std::string train(TableRig& rig, int steps, uint64_t seed = 5) {
   std::mt19937_64 random(seed);
   for (int t = 0; t < steps; ++t) {
@@ -143,8 +144,8 @@ TEST_P(TableTest, PiecesOfRowsAreThePartsOfWholeOnes) {
     const Bags bags = random_bags(whole, whole.samples, 3, 40, random);
     Bags twice;
     for (const auto& slot : bags) twice.insert(twice.end(), 2, slot);
-    const std::vector<float> dy =
-        random_floats(whole.samples * whole.slots * whole.dim, random);  // of both: one memory, read in two ways
+    const std::vector<float> dy = random_floats(whole.samples * whole.slots * whole.dim,
+                                                random);  // of both: the same memory, read in two layouts
     ASSERT_EQ(cut.step(twice, dy), one.step(bags, dy)) << "step " << t;
   }
   std::vector<std::pair<int32_t, int64_t>> rows, of_pieces;
@@ -295,7 +296,7 @@ TEST_P(TableTest, ExportAndImportRoundTrip) {
   rig.table->export_rows(true, [&](const RowBlock& block) { copy.table->import_rows(block); });
   EXPECT_EQ(copy.bytes(), bytes);
   EXPECT_EQ(copy.table->rows(), rig.table->rows());
-  // Overwriting vectors leaves the rest alone.
+  // Overwriting vectors leaves all else unchanged.
   rig.table->export_rows(false, [&](const RowBlock& block) { copy.table->import_rows(block); });
   EXPECT_EQ(copy.bytes(), bytes);
 }

@@ -1,5 +1,5 @@
-// Every layer of the catalog with every mistake that its declaration can detect. Each is an error that names the place
-// and a value that works.
+// Every layer of the catalog with every mistake its declaration can detect. Each is an error that names the place and a
+// value that works.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::string text_of(const Dims& dims) {
   return text + "]";
 }
 
-/// A config with layers that make tensors of these shapes, and the section under test behind them.
+/// A config with layers that produce tensors of these shapes, followed by the section under test.
 class Bench {
  public:
   explicit Bench(const std::vector<Dims>& inputs) {
@@ -124,7 +124,7 @@ std::vector<Problems::Entry> errors_of(const Json& config) {
   return errors;
 }
 
-/// An error at `place`, or deeper, that holds `words`.
+/// Expects an error at `place`, or deeper, that contains `words`.
 void expect_error(const Json& config, const std::string& place, const std::string& words) {
   const auto errors = errors_of(config);
   for (const auto& error : errors)
@@ -141,7 +141,7 @@ class BadLayers : public testing::TestWithParam<LayerExample> {
     for (const std::string& input : example().inputs) shapes.push_back(dims_of(input));
     return shapes;
   }
-  /// With these tensors instead, an error about one of them that shows what is wrong with it.
+  /// Expects an error about one of these tensors that shows the problem.
   void expect_misfit(const std::vector<Dims>& inputs, const std::string& shown) const {
     const Bench bench(inputs);
     const Json config = bench.config(section_of(example(), example().fields, bench.names(), example().tops));
@@ -264,11 +264,11 @@ TEST_P(BadLayers, EveryFieldSpoilt) {
     if (spoilt.place)
       expect_error(config, bench.pointer() + *spoilt.place, spoilt.words);
     else
-      errors_of(config);  // whatever it says, it comes back
+      errors_of(config);  // any result is fine, as long as the call returns
   }
 }
 
-/// The same for the sections that are no layers.
+/// The same for the sections that are not layers.
 TEST(BadSections, EveryFieldSpoilt) {
   const Json config = Json::parse(R"({
     "solver": {"batchsize": 8, "max_iter": 1, "eval_metrics": ["GroupedAUC"], "group_by": {"input": "keys", "slot": 0}},

@@ -1,4 +1,4 @@
-// The words of "compatibility" that change a step, on a small model.
+// The values of "compatibility" that change a step, on a small model.
 #include "config/compatibility.h"
 
 #include "unit/model/tiny_model.h"
@@ -55,7 +55,7 @@ TEST(Compatibility, PenaltyPerGpuGrowsWithTheGpus) {
 }
 
 TEST(Compatibility, DotProductOfAZeroLearnsNothingInTheOldWay) {
-  // One factor starts at 0 everywhere; only the product rule moves it.
+  // One factor is 0 everywhere at the start; only the product rule changes it.
   const std::string layers =
       R"({"type": "InnerProduct", "bottom": "dense", "top": "a", "fc_param": {"num_output": 1, "weight_init": "Zero", "bias_init": "Zero"}},
          {"type": "InnerProduct", "bottom": "dense", "top": "b", "fc_param": {"num_output": 1}},

@@ -1,4 +1,4 @@
-// Dense gradients in buckets: where they are cut, when each is summed, and that the sums are those of one call.
+// Dense gradients in buckets: bucket boundaries, when each bucket is summed, and that the sums equal those of one call.
 #include "model/gradient_exchange.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 using Bucket = GradientExchange::Bucket;
 
 TEST(GradientBuckets, AreCutAtBordersOfNodesFromTheEndAndComeInTheOrderOfTheBackwardPass) {
-  // Nodes 1 to 4 in the order of the file, which runs 3 before 2; node 2 has two weights.
+  // Nodes 1 to 4 are in file order, but 3 runs before 2. Node 2 has two weights.
   const std::vector<GradientRange> places = {{1, 0, 10}, {3, 10, 14}, {2, 14, 20}, {2, 20, 21}, {4, 21, 30}};
   const auto same = [](const std::vector<Bucket>& got, const std::vector<Bucket>& expected) {
     ASSERT_EQ(got.size(), expected.size());
@@ -31,7 +31,7 @@ TEST(GradientBuckets, AreCutAtBordersOfNodesFromTheEndAndComeInTheOrderOfTheBack
   same(gradient_buckets({}, 1), {});
 }
 
-/// Notes what is summed.
+/// Records what is summed.
 class Listener : public HostComm {
  public:
   using HostComm::HostComm;
@@ -42,7 +42,7 @@ class Listener : public HostComm {
   std::vector<Tensor> summed;
 };
 
-/// Layers that stand in the file in another order than they run.
+/// Layers whose file order differs from their execution order.
 const char* const kLayers = R"(
   {"type": "InnerProduct", "bottom": "relu1", "top": "fc2", "fc_param": {"num_output": 40}},
   {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 70}},

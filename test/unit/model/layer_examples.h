@@ -1,4 +1,4 @@
-// One right section of every layer type, with the tensors it reads.
+// One valid section of every layer type, with the tensors it reads.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace hctr::test {
 
-/// A shape in letters: the same letter is the same number wherever it stands in a row, "1" and "2" are themselves.
-/// Behind a bar, the numbers of dimensions that may do as well.
+/// A shape in letters. A letter is the same number wherever it occurs; "1" and "2" are literal. After a bar: other
+/// numbers of dimensions that are valid.
 struct LayerExample {
   std::string type;
-  std::string fields;               ///< of the section, as JSON members
+  std::string fields;               ///< fields of the section, as JSON members
   std::vector<std::string> inputs;  ///< "b n", "b s d", "b n|1234"
   int tops = 1;
-  /// Fields that are right alone and wrong for these inputs, and the place inside the section that must be named.
+  /// Fields that are valid alone but not with these inputs, and the place in the section that the error must name.
   struct Misfit {
     std::string fields, place;
   };
@@ -24,7 +24,7 @@ struct LayerExample {
 
 inline void PrintTo(const LayerExample& example, std::ostream* out) { *out << example.type; }
 
-/// The numbers that letters stand for.
+/// Returns the number for a letter.
 inline int64_t size_of_letter(char letter) {
   switch (letter) {
     case 'b':

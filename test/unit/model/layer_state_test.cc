@@ -23,7 +23,7 @@ TEST(LayerState, TrainingWritesWhatEvaluationReads) {
 }
 
 TEST(LayerState, AfterOneBatchEvaluationNormalisesByItAlmost) {
-  // The running average of one batch is that batch: evaluating it differs by biased and unbiased variance alone.
+  // The running average of one batch is that batch, so evaluating it differs only by biased or unbiased variance.
   TinyModel tiny(config_of(kNormed + "}"));
   tiny.state.learning_rate = 0;
   tiny.train();
@@ -108,7 +108,7 @@ TEST(LayerState, GammaAndBetaAreNotPenalised) {
   TinyModel plain(config_of(kNormed + "}")), penalised(config_of(kNormed + R"(, "regularizer": "L2", "lambda": 0.5})"));
   plain.evaluate();
   penalised.evaluate();
-  // Of the weights only those of the fully connected layer count: 3 weights and a bias, not the three gammas of 1.
+  // Only the weights of the fully connected layer count: 3 weights and a bias, not the three gammas of 1.
   const float difference = penalised.loss(Phase::evaluate) - plain.loss(Phase::evaluate);
   const TemporaryFolder folder;
   const std::string bytes = read_text(plain.model.save((folder / "m").string(), 0)[0], "dense model");

@@ -1,4 +1,4 @@
-// The words of eval_metrics, as a config spells them.
+// The values of eval_metrics in a config.
 #include <gtest/gtest.h>
 
 #include "model/config.h"

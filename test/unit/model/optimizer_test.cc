@@ -1,4 +1,4 @@
-// The optimizer of a whole model: what its dense weights keep, and which rate its tables get.
+// The optimizer of a whole model: the states of its dense weights, and the learning rate of its tables.
 #include <cmath>
 
 #include "base/files.h"
@@ -35,7 +35,7 @@ TEST(ModelOptimizer, DenseStatesStartAsTheRuleSaysOnePerWeight) {
   adagrad.type = ops::Optimizer::Kind::adagrad;
   adagrad.hyper.initial = 0.25;
   const auto plain = weights_of_a_step(sgd);
-  for (const bool row_wise : {false, true}) {  // for tables: dense weights keep a state each
+  for (const bool row_wise : {false, true}) {  // row_wise affects tables only; dense weights have a state per element
     adagrad.hyper.row_wise = row_wise;
     const auto adaptive = weights_of_a_step(adagrad);
     ASSERT_EQ(adaptive[0], plain[0]);
@@ -46,7 +46,7 @@ TEST(ModelOptimizer, DenseStatesStartAsTheRuleSaysOnePerWeight) {
   }
 }
 
-/// What reading a config with this top-level rate and an embedding of rate 0.5 warns about.
+/// Returns the warnings for a config with this top-level rate and an embedding with rate 0.5.
 std::string warnings(const std::string& top_rate, const std::string& own_rate) {
   Problems problems;
   read_config(

@@ -6,7 +6,7 @@
 namespace hctr::test {
 namespace {
 
-/// What a config with one table complains about; `more`: fields of its sparse_embedding_hparam.
+/// Returns the problems of a config with one table. `more`: fields of its sparse_embedding_hparam.
 std::string first_error(const std::string& solver, const std::string& more = "", const std::string& section = "") {
   Problems problems;
   const std::string text = R"({"solver": {"batchsize": 8, "max_iter": 1)" + solver +

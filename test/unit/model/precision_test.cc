@@ -77,13 +77,13 @@ TEST(MixedPrecision, AScaleThatIsAPowerOfTwoChangesNothingWhileGradientsFit) {
   for (int i = 0; i < 5; ++i) {
     plain.train();
     scaled.train();
-    // Gradients too small for normal numbers of f16 gain digits from the scale; here none are.
+    // The loss scale adds digits to gradients that are subnormal in f16; there are none here.
     EXPECT_EQ(plain.loss(Phase::train), scaled.loss(Phase::train)) << "step " << i;
   }
 }
 
 TEST(MixedPrecision, AnOverflowSkipsTheStepAndIsCounted) {
-  TinyModel model(with_precision("1e9"));  // no gradient times this fits into f16
+  TinyModel model(with_precision("1e9"));  // with this scale no gradient fits f16
   const float before = model.loss(Phase::train);
   model.evaluate();
   const auto prediction = model.prediction();

@@ -1,4 +1,4 @@
-// A right section with each of its fields spoilt, from the declaration of the fields.
+// Spoils each field of a valid section, based on the declaration of the fields.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace hctr::test {
 struct SpoiltField {
   std::string how;
   Json section;
-  std::optional<std::string> place;  ///< where the error must be, inside the section; none: the section may be right
-  std::string words;                 ///< and what it must say
+  std::optional<std::string> place;  ///< where the error must be, in the section; none: the section may be valid
+  std::string words;                 ///< what the error must contain
 };
 
-/// Values that are not of the type with this word.
+/// Returns values that are not of the type with this name.
 inline std::vector<std::string> values_of_other_types(const std::string& type) {
   if (type == "integer") return {"\"x\"", "1.5", "{}", "null", "[1, 2]"};
   if (type == "number") return {"\"x\"", "true", "{}", "null", "[1, 2]"};
@@ -36,8 +36,8 @@ inline std::vector<std::string> values_of_other_types(const std::string& type) {
   return {"{}", "null"};
 }
 
-/// Numbers outside a range, from its text ("more than 0 and at most 5"); and, the second of each pair, whether they are
-/// outside.
+/// Returns numbers around a range, from its text ("more than 0 and at most 5"). The second of each pair tells whether
+/// the number is outside.
 inline std::vector<std::pair<double, bool>> numbers_around(const std::string& range) {
   std::vector<std::pair<double, bool>> numbers;
   const auto after = [&](const std::string& words, double step) {
@@ -62,7 +62,7 @@ inline bool is_field(const std::vector<FieldDoc>& fields, const std::string& wor
   });
 }
 
-/// The object that holds a layer's fields ("/fc_param"), itself spoilt.
+/// Spoils the object itself that holds a layer's fields ("/fc_param").
 inline std::vector<SpoiltField> spoilt_object(const Json& section, const std::string& object) {
   std::vector<SpoiltField> all;
   for (const char* value : {"3", "[]", "null"})
@@ -74,8 +74,8 @@ inline std::vector<SpoiltField> spoilt_object(const Json& section, const std::st
   return all;
 }
 
-/// `object`: pointer of the fields' object inside the section ("/fc_param", or nothing). `bounded`: whether every
-/// integer has a largest value.
+/// `object`: pointer to the fields' object in the section ("/fc_param", or empty). `bounded`: whether every integer has
+/// a largest value.
 inline std::vector<SpoiltField> spoilt_fields(const Json& section, const std::string& object,
                                               const std::vector<FieldDoc>& fields, bool bounded) {
   std::vector<SpoiltField> all;

@@ -1,4 +1,4 @@
-// A model without embeddings, run by hand on one batch.
+// A model without embeddings, run directly on one batch.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace hctr::test {
 
-/// A config for batches of 8 samples with 3 dense values, from the text of its layers.
+/// A config with batches of 8 samples and 3 dense values, from the text of its layers.
 inline Config config_of(const std::string& layers, Problems& problems, int label_dim = 1,
                         const std::string& solver = "") {
   const std::string text = R"({"solver": {"batchsize": 8, "max_iter": 1, "seed": 5)" + solver + R"(},
@@ -32,7 +32,7 @@ inline Config config_of(const std::string& layers, int label_dim = 1, const std:
   return config;
 }
 
-/// What wiring the layers complains about: "/layers/2/bottom: ...", one per line.
+/// Returns the problems of wiring the layers: "/layers/2/bottom: ...", one per line.
 inline std::string wiring_errors(const std::string& layers, int label_dim = 1) {
   Problems problems;
   const Config config = config_of(layers, problems, label_dim);

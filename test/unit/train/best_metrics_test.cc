@@ -34,7 +34,7 @@ void expect_metrics(const std::string& layers, int label_dim, const std::map<std
 }
 
 TEST(BestMetrics, EachLossIsMeasuredOnTheColumnsItReads) {
-  // The losses take the columns in another order than the file has them, one through two slices.
+  // The losses use the columns in a different order than the file, one of them through two slices.
   const std::string mean_of_two =
       R"({"type": "MultiCrossEntropyLoss", "bottom": ["b", "first_two"], "top": "both", "target_weight": [1, 1]})";
   expect_metrics(slice("label", R"(["third", "first_two"])", "[[2, 3], [0, 2]]") +

@@ -6,7 +6,7 @@ namespace hctr::test {
 namespace {
 
 OP_TEST(BagLengths) {
-  // Of three slots. Offsets that go up and down show as well what is subtracted from what.
+  // Three slots. Offsets are not monotonic, so that a wrong pair of offsets is detected.
   row("typical", {{"offsets", {3 * 70 + 1}, 0, 100, Type::i32}});
   row("one sample", {{"offsets", {3 + 1}, 0, 100, Type::i32}});
   row("no samples", {{"offsets", {1}, 0, 100, Type::i32}});

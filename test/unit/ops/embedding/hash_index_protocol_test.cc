@@ -1,4 +1,4 @@
-// The protocol that GPU threads follow, followed by threads of the CPU: what the thread sanitizer can judge.
+// Runs the protocol of the GPU threads with CPU threads, so that the thread sanitizer can check it.
 #include "ops/embedding/hash_index_protocol.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using ops::IndexEntry;
 
-/// Both words as one: a meta that did not change while the key was read belongs to that key.
+/// Returns both words as one: if meta did not change while the key was read, it belongs to that key.
 struct ThreadAccess {
   static IndexEntry load(const IndexEntry& from) {
     auto& entry = const_cast<IndexEntry&>(from);
@@ -48,11 +48,11 @@ const Keys kKinds[] = {
 
 using Identity = std::pair<int64_t, int32_t>;
 
-/// Identities number 0, 1, ...: keys in pairs of slots.
+/// Identities are numbered 0, 1, ...: keys in pairs of slots.
 Identity identity_of(const Keys& kind, uint64_t n) { return {kind.key(n / 2), static_cast<int32_t>(n % 2)}; }
 
-/// `workers` threads look for the identities (n * 7 + worker) % distinct, as blocks of a kernel would: first all
-/// searches of a block, then its rows, then the waiting. New rows are those from rows_before + 1 on.
+/// `workers` threads look up the identities (n * 7 + worker) % distinct like the thread blocks of a kernel: first all
+/// searches of a block, then its rows, then the waiting. New rows are numbered from rows_before + 1.
 std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int workers, int per_worker, int distinct,
                                           const Keys& kind, uint32_t rows_before) {
   const uint64_t entries = table.size();
@@ -130,7 +130,7 @@ TEST(HashIndexProtocol, LookupsBesideInsertionsSeeTheRowsOfBeforeThroughSeveralG
   for (const Keys& kind : kKinds) {
     std::map<Identity, uint32_t> row_of;
     for (uint64_t entries = 32; entries <= 2048; entries *= 2) {
-      // Grown: emptied, and every row entered anew by several threads.
+      // Growth: the index is cleared, and several threads insert every row again.
       std::vector<IndexEntry> table(entries);
       const std::vector<std::pair<Identity, uint32_t>> known(row_of.begin(), row_of.end());
       std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-// Keys in blocks for their owners, merged into a batch again, and vectors and gradients in parts: against plain loops,
+// Keys split by owner and merged into a batch again, and vectors and gradients exchanged in parts: against plain loops,
 // on every device.
 #include "ops/embedding/key_split.h"
 
@@ -17,7 +17,7 @@
 namespace hctr::test {
 namespace {
 
-/// Memory of one device with these values.
+/// Device memory with these values.
 template <class T>
 struct OnDevice {
   OnDevice(Device device, const std::vector<T>& values)
@@ -57,12 +57,12 @@ std::vector<float> floats_of(const Tensor& tensor) {
   return out;
 }
 
-/// The types that parts travel in, and how bags are joined.
+/// The exchange types, and the combiners of partial bags.
 constexpr std::pair<ops::Combiner, DType> kJoins[] = {
     {ops::Combiner::sum, DType::f32}, {ops::Combiner::mean, DType::f32},  {ops::Combiner::mean, DType::f16},
     {ops::Combiner::sum, DType::f16}, {ops::Combiner::mean, DType::bf16}, {ops::Combiner::sum, DType::bf16}};
 
-/// Three ranks with four slots each, five samples a rank.
+/// Three ranks with four slots each and five samples per rank.
 constexpr int kRanks = 3, kSlots = 4, kSamples = 5, kDim = 6;
 using Bags = std::vector<std::vector<int64_t>>;  // [slot * samples + sample]
 
@@ -73,7 +73,7 @@ Bags random_bags(std::mt19937_64& random) {
   return bags;
 }
 
-/// Where the slots are: a rank each, or spread over all.
+/// The owners of the slots: one rank each, or spread over all.
 constexpr int32_t kSpread = -1;
 using Owners = std::vector<int32_t>;
 
@@ -106,7 +106,7 @@ struct Split {
   int64_t words = 0;
 };
 
-/// Bytes of a device, each 255 until something is written.
+/// Device bytes, each 255 until it is written.
 struct Marks {
   Marks(Device device, size_t marks)
       : words(device, std::vector<int32_t>(marks / sizeof(int32_t) + 1, -1)), count(marks) {}
@@ -122,7 +122,7 @@ struct Marks {
 
 class KeySplit : public testing::TestWithParam<Owners> {
  protected:
-  /// What rank `of` sends, as memory of the device; and the batch itself.
+  /// The batch of rank `of` and the keys it sends, in device memory.
   struct Sent {
     Sent(Device device, const Split& split, const Bags& bags)
         : keys(device, keys_of(bags)),
@@ -137,7 +137,7 @@ class KeySplit : public testing::TestWithParam<Owners> {
                     reinterpret_cast<const ops::OwnedColumn*>(columns.data()),
                     reinterpret_cast<const ops::OwnerKeys*>(owners.data())};
     }
-    /// Fills blocks and present.
+    /// Writes blocks and present.
     void split_keys(Context& ctx, const Split& split) const {
       const OnDevice<std::byte> scratch(ctx.device(), std::vector<std::byte>(1 << 16));
       ops::split_keys(ctx, batch, key_blocks, blocks.tensor({split.words}), present.bytes(), scratch.data());
@@ -163,7 +163,7 @@ class KeySplit : public testing::TestWithParam<Owners> {
     OnDevice<int32_t> offsets, columns, owners, first;
     Marks present;
     mutable std::vector<OnDevice<std::byte>> places{};
-    /// Parts one behind the other in `parts`; those of `owner` in `own`, if it is given.
+    /// The parts follow each other in `parts`; those of `owner` are in `own`, if given.
     ops::OwnerVectors vector_blocks(const Split& split, const Tensor& parts, const ops::OwnerKeys* owner = nullptr,
                                     const Tensor* own = nullptr) const {
       ops::OwnerVectors made{.memory = {.dtype = parts.dtype()}, .columns = kSlots, .first = first.data()};
@@ -250,8 +250,8 @@ TEST_P(KeySplit, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
 }
 
 TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
-  // Slots cut into two pieces are twice as many slots of half the elements in the same memory, but for the weight,
-  // which is that of the whole slot.
+  // Slots cut into two pieces are twice as many slots of half the elements in the same memory. Only the weight is that
+  // of the whole slot.
   const Split split(GetParam());
   const int64_t elements = kSamples * kSlots * kDim,
                 part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSamples * kDim;
@@ -340,7 +340,7 @@ TEST_P(KeySplit, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
     for (size_t i = 0; i < sum.size(); ++i)
       ASSERT_NEAR(sum[i], before[i] + alone[i], 1e-5) << i << " on " << to_string(device);
 
-    // What no owner has a key of is not written at all.
+    // A vector without a key at any owner is not written.
     const OnDevice<float> nowhere(device, std::vector<float>(before.size(), NAN));
     const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
     blocks.present = none.data();
@@ -420,7 +420,7 @@ TEST_P(KeySplit, WhatARankHasForItselfMayLieApart) {
         std::vector<float> others = values;
         if (apart) std::fill_n(others.begin() + (begin - values.begin()), end - begin, NAN);
         std::vector<float> mine(begin, end);
-        mine.push_back(0);  // an owner may have nothing
+        mine.push_back(0);  // an owner may have none
         const OnDevice<float> parts(device, others), own(device, mine), dy(device, dy_values),
             y(device, std::vector<float>(dy_values.size(), NAN)), back(device, std::vector<float>(values.size(), NAN)),
             own_back(device, std::vector<float>(mine.size(), NAN));
@@ -453,7 +453,7 @@ TEST_P(KeySplit, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
   std::vector<float> part_values, dy_values;
   for (int64_t i = 0; i < part_elements; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
   for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
-  // Plain addresses: owner r's part is [samples, its columns, dim].
+  // With plain addresses, owner r's part is [samples, its columns, dim].
   const auto at = [&](int32_t c, int64_t b) {
     const ops::OwnerKeys& block = split.owners[static_cast<size_t>(split.columns[static_cast<size_t>(c)].owner)];
     return static_cast<size_t>((block.first * kSamples + b * block.count + c - block.first) * kDim);

@@ -1,4 +1,5 @@
-// What makes rows of several ranks equal, against plain loops and against the operators of one rank, on every device.
+// Operators that keep replicated rows of ranks equal, against plain loops and the operators of one rank, on every
+// device.
 #include "ops/embedding/replicated_rows.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@
 namespace hctr::test {
 namespace {
 
-/// Memory of one device with these values.
+/// Device memory with these values.
 template <class T>
 struct Array {
   Array(Device device, const std::vector<T>& values)
@@ -46,8 +47,8 @@ struct Array {
 constexpr int64_t kSlots = 3, kSamples = 40, kDim = 12, kRows = 30, kMostKeys = 4,
                   kCapacity = kSlots * kSamples * kMostKeys;
 
-/// A batch whose keys are their rows; one row comes more often than a piece is long, some come never, some keys have
-/// none.
+/// A batch whose keys are their rows. One row occurs more often than a piece is long, some rows never occur, and some
+/// keys have no row.
 struct TestBatch {
   explicit TestBatch(Device on)
       : device(on),
@@ -158,7 +159,7 @@ TEST_P(ReplicatedRowsOp, SumsByRowAreTheGradientsThatAnUpdateTakes) {
       ops::sum_long_runs(ctx, t.batch, t.groups, combiner, gradients, t.sums_of_pieces.data());
       ops::sum_row_gradients(ctx, t.batch, t.groups, combiner, gradients, t.sums_of_pieces.data(),
                              sums.tensor({kRows + 1, kDim}));
-      // Descent from 0 with a rate of -1 arrives at the gradient.
+      // Gradient descent from 0 with rate -1 gives the gradient.
       ops::RowData data;
       data.dim = kDim;
       data.vectors = {table.data(), DType::f32};
@@ -173,7 +174,7 @@ TEST_P(ReplicatedRowsOp, SumsByRowAreTheGradientsThatAnUpdateTakes) {
     }
 }
 
-/// Rows of a table, in a type that tables are stored in.
+/// Rows of a table in a storage type.
 struct Rows {
   Rows(Context& ctx, DType dtype) {
     const Array<float> values(ctx.device(), numbers((kRows + 1) * kDim, 8));
@@ -187,8 +188,8 @@ struct Rows {
 };
 
 TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsShard) {
-  // Into rows of seven vectors, where the columns of the batch are the fifth, the first and the third; `shift`:
-  // elements that a shard begins after the start of its memory.
+  // Writes to rows of seven vectors; columns 0, 1, 2 of the batch are columns 4, 0, 2 there. `shift`: the offset of a
+  // shard in its memory, in elements.
   constexpr int64_t kRanks = 4, kEach = kSamples / kRanks, kStride = 7 * kDim;
   const std::vector<int32_t> columns = {4, 0, 2};
   const TestBatch t(GetParam());
@@ -218,7 +219,7 @@ TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsShard) {
         for (int64_t b = 0; b < kEach; ++b)
           for (int64_t s = 0; s < kSlots; ++s) {
             const auto bag = static_cast<size_t>(s * kSamples + r * kEach + b);
-            if (t.host_offsets[bag] == t.host_offsets[bag + 1]) continue;  // not touched
+            if (t.host_offsets[bag] == t.host_offsets[bag + 1]) continue;  // not written
             std::copy_n(all.begin() + ((r * kEach + b) * kSlots + s) * kDim, kDim,
                         expected[static_cast<size_t>(r)].begin() + shift + b * kStride +
                             columns[static_cast<size_t>(s)] * kDim);
@@ -243,8 +244,8 @@ TEST_P(ReplicatedRowsOp, VectorsThatAnOwnerHasAKeyOfAreLeftAloneAndTheOthersPool
   const Array<float> whole(t.device, kSamples * kSlots * kDim);
   ops::pool(ctx, t.batch, t.rows.data(), rows.memory(), ops::Combiner::sum, whole.tensor(shape));
   const std::vector<float> all = whole.host();
-  // Slot 0 has no owner, slot 1 has one, slot 2 two; all vectors in two pieces, whose owners have a key of both or of
-  // none.
+  // Slot 0 has no owner, slot 1 has one, slot 2 has two. All vectors have two pieces; an owner has a key for both or
+  // for none.
   for (const int64_t pieces : {1, 2}) {
     std::vector<int32_t> first = {0};
     std::vector<ops::RemoteColumn> columns;
@@ -318,7 +319,7 @@ TEST_P(ReplicatedRowsOp, KeysWithARowHereAreSentToNobody) {
   const Array<uint8_t> present(t.device, std::vector<uint8_t>(kSlots * kSamples, 9));
   ops::split_keys(ctx, t.batch, {1, kSlots, columns.data(), owners.data(), t.rows.data()}, blocks.tensor(),
                   present.data(), scratch.data());
-  // Keys are their rows, and the only one without a row is key 0.
+  // Keys are their rows. Only key 0 has no row.
   const std::vector<int64_t> got = blocks.host();
   const auto* offsets = reinterpret_cast<const int32_t*>(got.data());
   int32_t at = 0;

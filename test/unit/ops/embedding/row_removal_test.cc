@@ -1,5 +1,5 @@
-// Rows that leave against a sort of all rows: who leaves, that nobody else moves without need, and that all columns and
-// the rows of a batch follow.
+// Row removal against a sort of all rows: which rows are removed, that no other row moves without need, and that all
+// columns and the rows of a batch are updated.
 #include "ops/embedding/row_removal.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ void check_removal(Device device, int64_t rows, int64_t leaving, int64_t staying
                 static_cast<int64_t>(r * 2654435761u) * (r % 2 ? 1 : -1)};
     score[r] = plain[r].score, slot[r] = plain[r].slot, key[r] = plain[r].key;
   }
-  std::vector<int32_t> batch = {0, 0};  // rows that may not leave, some of them twice
+  std::vector<int32_t> batch = {0, 0};  // rows that must not be removed, some of them repeated
   std::vector<bool> stays(n + 1);
   for (int64_t i = 0; i < staying; ++i) {
     batch.push_back(static_cast<int32_t>(1 + random() % n));
@@ -89,7 +89,7 @@ void check_removal(Device device, int64_t rows, int64_t leaving, int64_t staying
   ASSERT_EQ(moves.rows, rows - leaving);
   EXPECT_LE(moves.count, std::min(leaving, moves.rows));
 
-  // Columns of every width; a row's bytes tell whose they are.
+  // Columns of every width; the bytes of a row identify its owner.
   std::map<int64_t, std::vector<int64_t>> row_now;  // width -> old number of each row
   for (const int64_t width : {8, 12, 16, 48}) {
     std::vector<int32_t> words((n + 1) * static_cast<size_t>(width / 4));
@@ -173,7 +173,7 @@ TEST(RowRemoval, RowsBelowABoundLeave) {
     ops::rows_below_leave(ctx, values.data(), 4, 2, 7, memory.fates);
     ops::RowMoves moves;
     ops::plan_moves(ctx, 7, memory, moves);
-    EXPECT_EQ(moves.rows, 5);  // rows 3 and 7 left; row 1 was not asked about
+    EXPECT_EQ(moves.rows, 5);  // rows 3 and 7 are removed; row 1 was not a candidate
     EXPECT_EQ(moves.count, 1);
     const OnDeviceArray rows(runtime, std::vector<int32_t>{1, 3, 6, 7, 0});
     ops::follow_moves(ctx, moves, memory.fates, rows.data(), 5, 0, nullptr);
