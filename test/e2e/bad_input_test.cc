@@ -1,4 +1,4 @@
-// Everything a user gets wrong has a message that names the place, the value and what would have worked.
+// Every user error has a message that names the place, the value, and a value that works.
 #include <gtest/gtest.h>
 
 #include "support/devices.h"
@@ -9,7 +9,7 @@ namespace {
 
 class BadInput : public testing::Test {
  protected:
-  /// Runs `option` on `config` and expects this exit code and every one of these pieces in the message.
+  /// Runs `option` on `config`. Expects this exit code, and a message that contains all of these pieces.
   void expect(const std::string& option, const std::string& config, int exit_code,
               const std::vector<std::string>& pieces) {
     write_file(folder_ / "config.json", config);
@@ -21,7 +21,7 @@ class BadInput : public testing::Test {
   void check(const std::string& from, const std::string& to, const std::vector<std::string>& pieces) {
     expect("--check", with_change(small_config(), from, to), 3, pieces);
   }
-  /// Trains on good data after `spoil` has had its way with it.
+  /// Trains on valid data that `spoil` has modified.
   template <class Spoil>
   void train(Spoil spoil, int exit_code, const std::vector<std::string>& pieces,
              const std::string& config = small_config()) {
@@ -197,7 +197,7 @@ TEST_F(BadInput, MoreKeysThanATableMayHaveStopsTrainingAndSavesIt) {
     for (const char* piece : {"table 'deep_emb' on rank 0", "the 200 rows", "max_vocabulary_size_per_gpu",
                               "while training iteration", "is saved as out/_dense_"})
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in: " << outcome.err;
-    // What was saved is whole: as many rows as the limit lets in at most, and it can be trained on.
+    // The saved model is complete: its number of rows is within the limit, and it can be loaded for training.
     const size_t at = outcome.err.find("out/_dense_") + 11;
     const std::string iteration = outcome.err.substr(at, outcome.err.find(".model", at) - at);
     const auto rows =

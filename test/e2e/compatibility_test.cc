@@ -1,4 +1,4 @@
-// The words of "compatibility" that change which batches a run reads or how it updates its tables.
+// The values of "compatibility" that change which batches a run reads or how it updates its tables.
 #include <gtest/gtest.h>
 
 #include "support/program.h"
@@ -15,7 +15,7 @@ class CompatibleRuns : public testing::Test {
     make_data(folder_.path(), "data.json", 1000, 300);
   }
 
-  /// The summary of a run of `config` with these words.
+  /// Returns the summary of a run of `config` with these values.
   Json run(std::string config, const std::string& words, const std::string& name = "run") {
     config = with_change(config, "\"seed\": 7", "\"seed\": 7, \"compatibility\": [" + words + "]");
     write_file(folder_ / "config.json", config);
@@ -25,7 +25,7 @@ class CompatibleRuns : public testing::Test {
     return Json::parse(read_file(folder_ / name / "summary.json"), "summary.json");
   }
   std::string table(const std::string& name) { return read_file(folder_ / name / "final_1_sparse_60.model"); }
-  /// AUC of each evaluation.
+  /// Returns the AUC of each evaluation.
   std::vector<double> areas() {
     std::vector<double> values;
     std::istringstream lines(read_file(folder_ / "run" / "metrics.jsonl"));
@@ -58,7 +58,7 @@ TEST_F(CompatibleRuns, EvaluationsGoOnWhereTheLastOneEnded) {
                                    "\"eval_interval\": 1, \"batchsize_eval\": 100, \"max_eval_batches\": 1");
   config = with_change(config, "\"max_iter\": 60", "\"max_iter\": 14");
   config = with_change(config, "\"learning_rate\": 0.01",
-                       "\"learning_rate\": 0");  // the same model each time, once all keys have been met
+                       "\"learning_rate\": 0");  // the model no longer changes after all keys have occurred
   const auto last_six = [&] {
     std::vector<double> values = areas();
     EXPECT_EQ(values.size(), 14u);

@@ -21,7 +21,7 @@ void says(const std::string& found, const std::string& piece) {
   EXPECT_NE(found.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << found;
 }
 
-/// A Data layer with four one-hot slots and a loss; `more` are fields of the layer.
+/// A Data layer with four one-hot slots, and a loss. `more`: fields of the layer.
 std::string one_hot_config(const std::string& name, const std::string& ending, const std::string& more) {
   return R"({"solver": {"batchsize": 64, "max_iter": 10, "input_key_type": "I32"}, "optimizer": {}, "layers": [
     {"type": "Data", "source": ")" +
@@ -69,8 +69,8 @@ TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
   EXPECT_EQ(norm, head_of(folder, "raw.json"));
   EXPECT_EQ(fs::file_size(folder / "raw/train.bin"), 3000u * 4 * (1 + 3 + 4));
 
-  // Text goes through preprocess, which gives ids of its own but keeps labels, dense values and which samples share a
-  // key.
+  // Text is converted by preprocess, which assigns its own ids. Labels, dense values, and which samples share a key do
+  // not change.
   const Outcome made = run_program("preprocess",
                                    {"--csv", "text/train.0.csv", "--out", "again", "--label", "label", "--dense",
                                     "I1,I2,I3", "--categories", "C1,C2,C3,C4"},
@@ -80,7 +80,7 @@ TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
   says(first.out, norm.substr(0, norm.find("  keys")));
 }
 
-/// Ends a test that needs the plug-in, saying so, where the build has none.
+/// Skips a test that needs the plug-in, with a message, if the build has none.
 #define HCTR_SKIP_WITHOUT_PLUGIN()                                   \
   if (!fs::exists(hctr::test::bin_dir() / "libhuge_ctr_parquet.so")) \
   GTEST_SKIP() << "this build has no plug-in for Parquet: CMake found no Arrow"
@@ -101,7 +101,7 @@ TEST(DataGenerator, ParquetHoldsTheSamplesOfNorm) {
   EXPECT_EQ(std::count(norm.begin(), norm.end(), '\n'), 400);
   EXPECT_EQ(norm, head_of(folder, "parquet.json"));
   const Outcome shown =
-      run_program("data_inspect", {"parquet/train.txt"}, folder.path());  // _metadata.json tells what the columns are
+      run_program("data_inspect", {"parquet/train.txt"}, folder.path());  // _metadata.json has the roles of the columns
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   says(shown.out, "parquet/train.txt: 3000 samples in 3 files");
   says(shown.out, "gen_1.parquet: 1000 records, ");
@@ -112,7 +112,7 @@ TEST(DataGenerator, ParquetHoldsTheSamplesOfNorm) {
       folder.path());
   says(again.err, "is there already");
 
-  // Several keys in a slot are lists.
+  // Slots with several keys are lists.
   const std::string several = R"({"solver": {"batchsize": 64, "max_iter": 10}, "optimizer": {}, "layers": [
     {"type": "Data", "format": "FORMAT", "source": "several/train.txt", "eval_source": "", "label": {"top": "label", "label_dim": 2}, "dense": {"top": "dense", "dense_dim": 0},
      "sparse": [{"top": "a", "slot_num": 2, "nnz_per_slot": [3, 1]}, {"top": "b", "slot_num": 3, "max_feature_num_per_sample": 2}]}]})";
@@ -190,7 +190,7 @@ for name, text, items, codec in [("plain", pa.string(), pa.list_(pa.int64()), "s
 TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", one_hot_config(".", "parquet", R"(, "format": "Parquet")"));
-  fs::copy_file(hctr::test::bin_dir() / "data_inspect", folder / "data_inspect");  // without the library beside it
+  fs::copy_file(hctr::test::bin_dir() / "data_inspect", folder / "data_inspect");  // without the library next to it
   write_file(folder / "train.parquet", "PAR1");
   const Outcome done =
       run_program((folder / "data_inspect").string(), {"--config", "config.json", "train.parquet"}, folder.path());
@@ -321,7 +321,7 @@ TEST(DataTools, AKilledProgramLeavesNothingThatLooksWhole) {
   struct Run {
     const char* program;
     std::vector<std::string> arguments;
-    const char* after;  // what the program has said when it is killed
+    const char* after;  // the output after which the program is killed
     std::vector<const char*> results;
   };
   const std::vector<Run> runs = {
@@ -345,7 +345,7 @@ TEST(DataTools, AKilledProgramLeavesNothingThatLooksWhole) {
   }
 }
 
-/// A folder with what the commands of --help read. (documents_test.cc runs those of the documents.)
+/// A folder with the input of the commands of --help. (documents_test.cc runs the commands of the documents.)
 class Commands : public testing::Test {
  protected:
   void SetUp() override {

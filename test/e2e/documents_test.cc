@@ -1,4 +1,4 @@
-// The documents say what is: their commands run, and the files, programs, options and pages that they name exist.
+// The documents are up to date: their commands run, and the files, programs, options and pages that they name exist.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,13 +25,13 @@ struct Block {
 };
 
 struct Page {
-  std::string path;  // from the root of the source tree
+  std::string path;  // relative to the root of the source tree
   std::vector<Block> blocks;
   std::vector<std::string> prose;  // the lines outside of blocks
 
-  /// Lab notes name the files and options of their day.
+  /// Whether the page is current. History pages and the changelog may name files and options that no longer exist.
   bool of_today() const { return !path.starts_with("docs/history/") && path != "CHANGELOG.md"; }
-  /// Written by the program from its declarations.
+  /// Whether the program generates this page from its declarations.
   bool generated() const { return path == "docs/config.md" || path == "docs/layers.md"; }
 };
 
@@ -74,8 +74,8 @@ std::vector<Page> all_pages() {
   return pages;
 }
 
-/// The commands of a ```sh block: one a line, but that lines which end in \ go on, and here documents run to their
-/// end. A block that begins with #! is a script, one command.
+/// Returns the commands of a ```sh block: one per line, except for lines continued with \ and here-documents. A block
+/// that begins with #! is a script, which is one command.
 std::vector<std::string> commands_of(const Block& block) {
   std::vector<std::string> commands;
   std::string end_of_document;
@@ -99,7 +99,7 @@ std::vector<std::string> commands_of(const Block& block) {
   return commands;
 }
 
-/// Commands that are not run here, by how they begin, and why. What they name must exist all the same.
+/// Prefixes of commands that are not run here, with the reason. The files and options they name must still exist.
 struct NotRun {
   const char *pattern, *why;
 };
@@ -123,7 +123,7 @@ std::string why_not_run(const std::string& command) {
   return "";
 }
 
-/// What a command of a page reads beside what the page itself makes.
+/// The input of a page's commands that the page itself does not create.
 void make_folder_of_a_user(const TemporaryFolder& folder, const Page& page) {
   const fs::path source = source_dir();
   for (const char* part : {"docs", "samples"}) fs::copy(source / part, folder / part, fs::copy_options::recursive);
@@ -167,7 +167,7 @@ TEST(Documents, CommandsRun) {
 }
 
 TEST(Documents, BlocksHaveALanguageThatIsKnown) {
-  // A block of another language could hold commands that nobody runs.
+  // A block of another language could hide commands that are never run.
   const std::set<std::string> known = {"", "sh", "json", "csv", "yaml", "cpp", "mermaid"};
   for (const Page& page : all_pages())
     for (const Block& block : page.blocks)
@@ -181,14 +181,14 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-/// The programs that the build makes, as commands name them.
+/// The programs of the build, as commands name them.
 bool is_program(const std::string& word) {
   static const std::set<std::string> programs = {"huge_ctr",     "preprocess", "criteo2hugectr", "data_generator",
                                                  "data_inspect", "bench",      "feature_spec",   "table_inspect"};
   return programs.contains(word);
 }
 
-/// What a program says about its options; that of a command of the program too.
+/// Returns the help of a program, or of one of its commands.
 const std::string& help_of(const std::string& program, const std::string& command) {
   static std::map<std::string, std::string> known;
   std::string& text = known[program + " " + command];
@@ -199,8 +199,8 @@ const std::string& help_of(const std::string& program, const std::string& comman
   return text;
 }
 
-/// Whether `path` names something in the tree, from its root or from src, with or without an ending. The part of a
-/// file's name before the first {, * or < is enough.
+/// Whether `path` names a file or folder of the tree, relative to its root or to src, with or without an ending. Only
+/// the part of a file name before the first {, * or < must match.
 bool exists_in_tree(std::string path) {
   const size_t varies = path.find_first_of("{*<");
   path = path.substr(0, varies);
@@ -215,8 +215,7 @@ bool exists_in_tree(std::string path) {
   return false;
 }
 
-/// Complains about programs, options, presets and paths of the tree that a command, or code in a sentence, names and
-/// that do not exist.
+/// Reports programs, options, presets and paths that a command, or code in a sentence, names and that do not exist.
 void expect_names_exist(const std::string& where, std::string text, bool is_command) {
   text = std::regex_replace(text, std::regex(R"(\s#\s.*)"), "");  // a comment
   const std::string place = cat(where, ": `", text, "`");
@@ -293,7 +292,7 @@ TEST(Documents, FilesProgramsAndOptionsThatTheyNameExist) {
   EXPECT_GE(sentences, 200);
 }
 
-/// The name that GitHub gives a heading in links.
+/// Returns GitHub's link anchor for a heading.
 std::string anchor_of(const std::string& heading) {
   std::string anchor;
   for (const char c : heading) {

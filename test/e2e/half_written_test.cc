@@ -1,5 +1,5 @@
-// A tool that is killed while it writes, or whose disk is full, leaves no result that looks whole: no list, no
-// description, no file under its final name that is not complete. Of a full disk it says so.
+// A tool that is killed while it writes, or runs out of disk space, leaves no result that looks complete: no list, no
+// description, and no incomplete file under its final name. It reports a full disk.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -12,11 +12,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A tool at work in a folder with its input, and what it writes below the folder `out` there.
+/// A call of a tool in a folder with its input. It writes to the folder `out` there.
 struct Call {
   std::string program;
   std::vector<std::string> arguments;
-  std::vector<std::string> results;  // whose presence says that all is there
+  std::vector<std::string> results;  // their presence marks a complete result
 };
 
 class HalfWritten : public testing::Test {
@@ -27,8 +27,10 @@ class HalfWritten : public testing::Test {
       clicks += std::to_string(i % 2);
       old_text += std::to_string(i % 2);
       for (int k = 0; k < 39; ++k)
-        clicks += "\t" + std::to_string(k < 33 ? i % (k + 7)
-                                               : i * 2654435761 % 100000000);  // many values, which packing leaves long
+        clicks +=
+            "\t" + std::to_string(k < 33 ? i % (k + 7)
+                                         : i * 2654435761 %
+                                               100000000);  // many distinct values, which stay large when compressed
       for (int k = 0; k < 39; ++k) old_text += " " + std::to_string(i % (k + 7));
       clicks += '\n';
       old_text += '\n';
@@ -57,7 +59,7 @@ class HalfWritten : public testing::Test {
 
   static bool has_parquet() { return fs::exists(hctr::test::bin_dir() / "libhuge_ctr_parquet.so"); }
 
-  /// Every tool that writes, each writing more than a megabyte into one file of the folder `out`.
+  /// Calls of all tools that write. Each writes more than a megabyte to one file of the folder `out`.
   static std::vector<Call> calls() {
     std::vector<Call> all = {
         {"preprocess", {"--criteo", "rows.tsv", "--out", "out"}, {"preprocess.json", "train.txt", "train.0.data"}},
@@ -85,7 +87,7 @@ class HalfWritten : public testing::Test {
     return all;
   }
 
-  /// Names of the files below `out`.
+  /// Returns the names of the files below `out`.
   std::string left() const {
     std::string names;
     if (!fs::exists(folder_ / "out")) return names;
@@ -94,7 +96,7 @@ class HalfWritten : public testing::Test {
     return names;
   }
 
-  /// The program as bash runs it, in words.
+  /// Returns the command line for bash.
   static std::string words(const Call& call) {
     std::string all = (hctr::test::bin_dir() / call.program).string();
     for (const std::string& argument : call.arguments) all += " " + argument;
@@ -105,7 +107,7 @@ class HalfWritten : public testing::Test {
 };
 
 TEST_F(HalfWritten, AFullDiskIsSaidAndLeavesNothing) {
-  // No file may become larger than half a megabyte; a write beyond fails, as on a full disk.
+  // Limits the file size to half a megabyte. A write beyond the limit fails, as on a full disk.
   for (const Call& call : calls()) {
     const Outcome done =
         run_program("/bin/bash", {"-c", "trap '' XFSZ; ulimit -f 512; exec " + words(call)}, folder_.path());
@@ -118,8 +120,8 @@ TEST_F(HalfWritten, AFullDiskIsSaidAndLeavesNothing) {
 }
 
 TEST_F(HalfWritten, AKilledToolLeavesNoFileUnderItsFinalName) {
-  // The signal of a file that grows too large kills at a certain byte: in the middle of the file. ulimit counts in 1024
-  // bytes.
+  // The signal for exceeding the file size limit kills the tool at a fixed byte in the middle of a file. ulimit counts
+  // in units of 1024 bytes.
   for (const Call& call : calls()) {
     const Outcome done =
         run_program("/bin/bash", {"-c", "ulimit -c 0; ulimit -f 512; exec " + words(call)}, folder_.path());
@@ -142,12 +144,12 @@ TEST_F(HalfWritten, ARunToTheEndLeavesAll) {
   }
 }
 
-/// A result that is to be overwritten is not there any more when the new one breaks off: it would stand beside files of
-/// another call.
+/// A result that is overwritten is removed first. Otherwise an interrupted run would leave it mixed with files of the
+/// new run.
 TEST_F(HalfWritten, AnOldResultDoesNotOutliveARunThatBreaksOff) {
   for (const Call& call : calls()) {
     if (call.program == "criteo2hugectr" && call.arguments[0] != "--tsv")
-      continue;  // the former order of arguments has no --force, and overwrites
+      continue;  // the old argument form has no --force; it always overwrites
     const Outcome done = run_program(call.program, call.arguments, folder_.path());
     ASSERT_EQ(done.exit_code, 0) << words(call) << "\n" << done.err;
     const std::string more = call.program == "data_generator" ? " --force --seed 3" : " --force";

@@ -1,4 +1,4 @@
-// The generated pages of the manual in the repository are up to date.
+// The generated manual pages in the repository are up to date.
 #include <gtest/gtest.h>
 
 #include "support/paths.h"

@@ -1,5 +1,5 @@
-// The memory of the tools and of the reader does not grow with the data: the same program runs on some rows and on four
-// times as many with the same values. Memory may grow by less than half of the bytes of the additional rows.
+// The memory of the tools and of the reader does not grow with the data. Each program runs on some rows and on four
+// times as many with the same values. Its memory may grow by less than half of the additional bytes.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMega = 1 << 20;
 
-/// Chunks of a megabyte wait in bounded queues between the threads of a program, which few rows do not always fill.
-/// (With one thread the queues stay short.)
+/// Chunks of a megabyte wait in bounded queues between the threads of a program. A few rows do not always fill the
+/// queues. (With one thread the queues stay short.)
 constexpr int64_t kMargin = 10 * kMega;
 
 class Memory : public testing::Test {
@@ -24,7 +24,7 @@ class Memory : public testing::Test {
     if (kSanitized) GTEST_SKIP() << "sanitizers keep memory that was given back";
   }
 
-  /// Writes `small` and `large`, which is four times as long. `lines(i)` is row i; rows repeat after a thousand.
+  /// Writes `small`, and `large` with four times the rows. `lines(i)` is row i; rows repeat after a thousand.
   template <class Line>
   void write_rows(const std::string& ending, int rows, const Line& line, const std::string& header = "") {
     std::string thousand;
@@ -36,7 +36,7 @@ class Memory : public testing::Test {
     }
   }
 
-  /// Runs the program on both files. SIZE in its arguments is replaced by their names.
+  /// Runs the program on both files, whose name replaces SIZE in the arguments.
   void expect_constant(const std::string& program, const std::vector<std::string>& arguments, int64_t data_bytes) {
     const int64_t small = peak(program, arguments, "small"), large = peak(program, arguments, "large");
     EXPECT_GT(3 * data_bytes, 2 * kMargin) << "too few rows: growth would not be seen";
@@ -153,7 +153,7 @@ TEST_F(Memory, OfTheGeneratorAndOfTheReader) {
   }
 }
 
-/// The test detects growth: the generator keeps the truth of the evaluation set until it is scored, 9 bytes per sample.
+/// Checks that the test detects growth: the generator keeps the truth of the evaluation set, 9 bytes per sample.
 TEST_F(Memory, IsMeasured) {
   std::string config = with_change(config_of("train.txt", ""), R"("source": "train.txt")",
                                    R"("source": "train.txt", "eval_source": "eval.txt")");

@@ -1,4 +1,4 @@
-// What an evaluation measures, against the same numbers worked out from the data: a model of known weights, two losses,
+// The metrics of an evaluation against values computed from the data: a model with known weights, two losses, and
 // groups.
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ struct Task {
 
 class EvalMetrics : public testing::Test {
  protected:
-  static constexpr int kSamples = 1000;  // seven batches of 128 and a part of one
+  static constexpr int kSamples = 1000;  // seven batches of 128 and a partial one
 
   void SetUp() override {
     const DataSection section =
@@ -39,9 +39,9 @@ class EvalMetrics : public testing::Test {
       const auto drawn = [&](int64_t stream, double share) {
         return static_cast<double>(bits(stream) & 1023) < 1024 * share ? 1.0f : 0.0f;
       };
-      row.label = {drawn(2, p), i % 5 == 0 ? -1.0f : drawn(3, q)};  // every fifth second label is missing
+      row.label = {drawn(2, p), i % 5 == 0 ? -1.0f : drawn(3, q)};  // every fifth label of the second loss is missing
       row.slots = {{bits(4) & 3}, {7}, {}, {5}, {}};
-      if (i % 7 != 0) row.slots[4] = {bits(5) & 15, 99};  // the third slot of "user"; some samples have no key there
+      if (i % 7 != 0) row.slots[4] = {bits(5) & 15, 99};  // the third slot of "user"; some samples have no key
       rows.push_back(row);
       take(tasks_[0], p, row, 0);
       take(tasks_[1], q, row, 1);
@@ -49,7 +49,8 @@ class EvalMetrics : public testing::Test {
     const NormStyle style = data_test::style_of(section, Check::sum, 8);
     data_test::write_rows(folder_ / "data.bin", style, rows);
     write_file(folder_ / "list.txt", "1\n" + (folder_ / "data.bin").string() + "\n");
-    const float weights[] = {0.75f, 0.25f, -0.5f, -0.25f, 0.5f, 0.5f};  // W, b of the first, then of the second
+    const float weights[] = {0.75f,  0.25f, -0.5f,
+                             -0.25f, 0.5f,  0.5f};  // W and b of the first layer, then of the second
     write_file(folder_ / "start.model", std::string(reinterpret_cast<const char*>(weights), sizeof weights));
   }
 
@@ -65,10 +66,10 @@ class EvalMetrics : public testing::Test {
     task.labels.push_back(y);
     const auto& keys = row.slots[4];
     task.groups.push_back(keys.empty() ? std::nullopt : std::optional(keys[0]));
-    task.loss -= std::log(y > 0.5f ? p : 1 - p) / kSamples;  // missing labels count in the mean and add nothing
+    task.loss -= std::log(y > 0.5f ? p : 1 - p) / kSamples;  // missing labels count in the mean and add 0
   }
 
-  /// metrics of summary.json after an evaluation of the known weights.
+  /// Returns the metrics of summary.json after an evaluation with the known weights.
   Json metrics(const std::string& words, const std::string& device, Json* summary = nullptr,
                const std::string& more = "") {
     const std::string loss = R"({"type": "MultiCrossEntropyLoss", "target_weight": [1], "loss_weight": )";
@@ -115,7 +116,7 @@ TEST_F(EvalMetrics, AreTheirFormulasOnTheWholeSet) {
   for (const std::string& device : devices) {
     const Json measured = metrics(words + "]", device, nullptr, kGroups);
     EXPECT_EQ(measured.object()->size(),
-              2 * metric_types().size() + 1);  // each of two losses; AverageLoss is that of their sum too
+              2 * metric_types().size() + 1);  // for each of two losses; AverageLoss also for their sum
     for (const MetricType& type : metric_types()) {
       const auto expect = [&](const std::string& name, double expected) {
         const Json* value = measured.find(name);

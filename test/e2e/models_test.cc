@@ -1,5 +1,4 @@
-// Small models of the families that users bring, each trained on planted data: its layers wired, planned and
-// differentiated together.
+// Small models of the common families, each trained on planted data, to test wiring, planning and gradients together.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,8 +17,8 @@ class Models : public testing::Test {
     make_data(folder_.path(), "data.json", 20000, 5000, {"--vocabulary", "30", "--interactions", "0"});
   }
 
-  /// small_config() with these layers between the embeddings and the loss. "wide_emb" is [samples, 1, 1], "deep_emb"
-  /// [samples, 3, 5], "dense" [samples, 4]; the last layer must be called "logits".
+  /// Returns small_config() with these layers between the embeddings and the loss. "wide_emb" is [samples, 1, 1],
+  /// "deep_emb" [samples, 3, 5], "dense" [samples, 4]. The last layer must be called "logits".
   static std::string config(const std::string& layers) {
     const std::string all = small_config();
     const size_t begin = all.find("    {\"name\": \"wide\""), loss = all.find("    {\"name\": \"loss\"");
@@ -58,7 +57,7 @@ class Models : public testing::Test {
   TemporaryFolder folder_;
 };
 
-/// The wide embedding must be read by every model.
+/// The wide embedding, which every model must read.
 const std::string kWide = R"({"type": "Reshape", "bottom": "wide_emb", "top": "wide", "leading_dim": 1},
   )";
 

@@ -1,4 +1,4 @@
-// A short training with each optimizer, as users write them.
+// A short training run with each optimizer.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -16,7 +16,7 @@ class Optimizers : public testing::Test {
     make_data(folder_.path(), "data.json", 20000, 5000, {"--vocabulary", "30", "--interactions", "0"});
   }
 
-  /// small_config() with this top-level optimizer: `type`, its object and the update type.
+  /// Returns small_config() with this top-level optimizer: `type`, its object and the update type.
   static std::string config(const std::string& type, const std::string& object, const std::string& update) {
     const std::string all = small_config();
     const size_t begin = all.find("\"optimizer\""), end = all.find("  \"layers\"");
@@ -24,8 +24,8 @@ class Optimizers : public testing::Test {
            object + "},\n" + all.substr(end);
   }
 
-  /// Trains and expects that evaluation gets better than the share of positives, an AverageLoss of 0.548, makes
-  /// possible.
+  /// Trains, and expects an evaluation better than predicting the share of positives, which gives an AverageLoss of
+  /// 0.548.
   void learns(const std::string& text, const std::string& run, const std::string& device) {
     SCOPED_TRACE(run);
     write_file(folder_ / (run + ".json"), text);
@@ -45,7 +45,7 @@ class Optimizers : public testing::Test {
     EXPECT_GT(aucs.back(), 0.66);
   }
 
-  /// The bytes of a run's tables.
+  /// Returns the bytes of a run's tables.
   std::string tables(const std::string& run) {
     std::string all;
     for (const char* file : {"final_0_sparse_60.model", "final_1_sparse_60.model"})
@@ -66,7 +66,7 @@ class Optimizers : public testing::Test {
 TEST_F(Optimizers, EachLearnsWithLocalAndGlobalUpdates) {
   struct Case {
     std::string name, type, object;
-    bool zero_is_noop;  // a gradient of 0 changes nothing, so both update types give one model
+    bool zero_is_noop;  // a zero gradient is a no-op, so both update types give the same model
   };
   const std::vector<Case> cases = {
       {"adam", "Adam", R"("adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",

@@ -1,5 +1,4 @@
-// Tables that are full, admit keys late or expire rows, trained as a user would: what the run reports and which files
-// it writes.
+// Training with full tables, delayed admission of keys and expiry of rows: the reported counts and the written files.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -19,7 +18,7 @@ class TablePolicies : public testing::Test {
     write_file(folder_ / "config.json", with_policy(""));
     make_data(folder_.path(), "config.json", 3000, 500);
   }
-  /// The deep embedding with these fields more; batches of 16, so that each brings fewer keys than the limit.
+  /// Returns the config with `fields` added to the deep embedding. Its batches of 16 have fewer keys than the limit.
   static std::string with_policy(const std::string& fields) {
     const std::string config = with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 16");
     return with_change(config, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5",
@@ -37,8 +36,8 @@ class TablePolicies : public testing::Test {
     std::map<std::string, int64_t> counts;
     std::string log;
   };
-  /// Trains with the policy on each device, with one thread and with four. All must agree: in bytes on one device, in
-  /// counts on all.
+  /// Trains with the policy on each device, with one and with four threads. Results must be equal: bytes per device,
+  /// counts across devices.
   Result train_everywhere(const std::string& fields) {
     Result first;
     std::vector<std::string> devices = {"cpu"};

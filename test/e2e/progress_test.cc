@@ -1,5 +1,5 @@
-// On a terminal every tool that reads or writes whole data sets shows a bar, its rate and the time left, whatever it
-// reads.
+// On a terminal every tool that reads or writes whole data sets shows a progress bar, its rate and the remaining time,
+// for every format.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -32,7 +32,7 @@ TEST(Progress, EveryToolShowsABarItsRateAndTheTimeLeft) {
   struct Run {
     std::string program;
     std::vector<std::string> arguments;
-    std::vector<std::string> works;  // what it shows, one after the other
+    std::vector<std::string> works;  // the labels it shows, in order
   };
   const std::vector<std::string> describe = {"describe", "--features",    "y,a", "--label",
                                              "y",        "--categorical", "a",   "--train"};

@@ -1,4 +1,4 @@
-// The samples as they stand in the repository.
+// The samples of the repository, run as they are.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 std::string sample(const std::string& name) { return read_file(hctr::test::source_dir() / "samples" / name); }
 
-/// Smaller batches than the sample's, so that a test on two cores takes seconds.
+/// Smaller batches than the sample's, so that a test takes seconds on two cores.
 std::string made_small(std::string config) {
   config = with_change(config, "\"batchsize\": 16384", "\"batchsize\": 512");
   if (config.find("\"batchsize_eval\": 16384") != std::string::npos)
@@ -48,7 +48,7 @@ TEST(Samples, QuickstartRunsAndSaysWhatItAchieved) {
     EXPECT_NE(outcome.out.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.out;
 }
 
-/// The folders of samples on planted data.
+/// The folders of samples with planted data.
 std::vector<std::string> planted_samples() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(hctr::test::source_dir() / "samples"))
@@ -112,7 +112,7 @@ TEST(Samples, WideAndDeepTrainsInBothSpellingsToTheSameModel) {
   EXPECT_TRUE(models[0] == models[1]);
 }
 
-/// Where real data lies, if it is there.
+/// The folder of the real data, if present.
 fs::path shared_data(const std::string& name) {
   const char* given = std::getenv("HCTR_SHARED_DATA");
   return (given ? fs::path(given) : hctr::test::source_dir() / "../shared/data") / name;

@@ -1,4 +1,4 @@
-// Tables of every kind, trained as a user would: with a direct index, with two-byte storage, with the other identity.
+// Training with tables of every kind: a direct index, two-byte storage, and the other identity.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class Tables : public testing::Test {
     write_file(folder_ / "config.json", small_config());
     make_data(folder_.path(), "config.json", 8000, 1000, {"--vocabulary", "30", "--interactions", "0"});
   }
-  /// The small config with these fields in the wide and in the deep table.
+  /// Returns the small config with these fields in the wide and the deep table.
   static std::string config(const std::string& wide, const std::string& deep) {
     const std::string text =
         with_change(small_config(), "\"embedding_vec_size\": 1,", "\"embedding_vec_size\": 1, " + wide);

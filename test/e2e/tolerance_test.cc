@@ -1,4 +1,4 @@
-// Configs of users: every classic model as every version spells it, every config section of the 2.1 guide, and keys
+// Configs of users: every classic model in the syntax of every version, every config section of the 2.1 guide, and keys
 // that had a meaning in some version.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ class Tolerance : public testing::Test {
     write_file(folder_ / "config.json", config);
     return run_program("huge_ctr", {"--check", "config.json"}, folder_.path());
   }
-  /// The config passes, and every key is known.
+  /// Expects that the config is valid and that every key is known.
   void passes(const std::string& config) {
     const Outcome outcome = check(config);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -27,7 +27,7 @@ class Tolerance : public testing::Test {
     err_ = outcome.err;
   }
   void passes(const Json& config) { passes(config.text(1)); }
-  /// The config is refused with this message.
+  /// Expects that the config is rejected with this message.
   void refuses(const Json& config, const std::string& words) {
     const Outcome outcome = check(config.text(1));
     EXPECT_EQ(outcome.exit_code, 3);
@@ -118,7 +118,7 @@ TEST_F(Tolerance, ParquetData) {
   }
 }
 
-/// The config with every scalar member wrapped in an array of one element.
+/// Returns the config with every scalar member wrapped in an array of one element.
 Json wrapped(const Json& value) {
   if (const auto* object = value.object()) {
     Json out(Json::Object{});
@@ -145,7 +145,7 @@ TEST_F(Tolerance, AScalarMayStandInAnArrayOfOne) {
       }
 }
 
-/// A key that some version accepts, inserted at `place` of small_config(), and whether it still has an effect.
+/// A key that some version accepts, inserted at `place` of small_config(), and whether it has an effect now.
 struct Key {
   std::string place, key;
   bool has_effect = false;
@@ -281,7 +281,7 @@ TEST_F(Tolerance, NumbersOfOtherKinds) {
   passes(with_change(small_config(), "\"combiner\": 1", "\"combiner\": \"mean\""));
 }
 
-/// A model with the config sections of the guide of version 2.1, each of which a test may replace.
+/// A model with the config sections of the 2.1 guide. A test may replace each of them.
 struct Guide {
   std::string solver =
       R"("solver": {"lr_policy": "fixed", "display": 1000, "max_iter": 300000, "gpu": [0], "batchsize": 512, "snapshot": 10000000,
@@ -310,7 +310,7 @@ struct Guide {
   std::string loss =
       R"({"name": "loss", "type": "BinaryCrossEntropyLoss", "bottom": ["fc8", "label"], "regularizer": "L2", "top": "loss"})";
 
-  /// The solver names two sparse model files, so a second embedding reads the same input.
+  /// The solver names two sparse model files, so there is a second embedding, which reads the same input.
   std::string config() const {
     const std::string second =
         R"({"type": "DistributedSlotSparseEmbeddingHash", "bottom": "data1", "top": "sparse_embedding2",

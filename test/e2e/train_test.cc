@@ -1,4 +1,4 @@
-// The program as users run it, on small data with a planted truth.
+// The program huge_ctr on small data with a planted truth.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Devices that this machine can train on, as --device spells them.
+/// The devices of this machine, as values of --device.
 std::vector<std::string> devices() {
   std::vector<std::string> names = {"cpu"};
   if (find_gpus().count > 0) names.push_back("cuda");
@@ -28,7 +28,7 @@ double number(const Json& object, const std::string& key) {
   return value && value->is_number() ? value->number() : std::nan("");
 }
 
-/// The values of `key` in all lines of one kind of metrics.jsonl.
+/// Returns the values of `key` in all lines of one kind in metrics.jsonl.
 std::vector<double> series(const fs::path& run, const std::string& kind, const std::string& key) {
   std::vector<double> values;
   std::istringstream lines(read_file(run / "metrics.jsonl"));
@@ -118,7 +118,7 @@ TEST_F(Training, CpuAndGpuAgreeOnTheLoss) {
 
 TEST_F(Training, ModelsHaveKeysAsWideAsTheData) {
   const std::string of_32 = with_change(small_config(), "\"seed\": 7", "\"seed\": 7, \"input_key_type\": \"I32\"");
-  const std::vector<std::string> keys = {"--vocabulary", "31", "--interactions", "0", "--force"};  // one width fits
+  const std::vector<std::string> keys = {"--vocabulary", "31", "--interactions", "0", "--force"};  // one key width fits
   make_data(folder_.path(), "config.json", 20000, 5000, keys);
   train_well(with_change(small_config(), "\"out/\"", "\"wide/\""), "run-wide");
   const auto rows = [&](const std::string& out, int key_bytes) {
@@ -136,7 +136,7 @@ TEST_F(Training, ModelsHaveKeysAsWideAsTheData) {
                          "\"seed\": 7, \"input_key_type\": \"I32\""),
              "run-asked");
   EXPECT_TRUE(model("run-asked") == model("run-narrow")) << "what I32 gives";
-  // Both load, whatever the config says.
+  // Both models load, whatever the config says.
   for (const std::string type : {"", "I32"})
     for (const std::string from : {"wide", "narrow"}) {
       const std::string load = R"("seed": 7, "dense_model_file": ")" + from + R"(/_dense_60.model",
@@ -165,7 +165,7 @@ TEST_F(Training, AnEarlierRunIsMovedAway) {
   const Outcome slash = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run/"}, folder_.path());
   EXPECT_NE(slash.err.find("it is moved to 'run.2'."), std::string::npos) << slash.err;
   EXPECT_EQ(model("run"), model("run.1"));
-  // What the run is to read is not moved away.
+  // A folder from which the run reads is not moved away.
   write_file(folder_ / "config.json", with_change(small_config(), "\"seed\": 7",
                                                   R"("seed": 7, "dense_model_file": "run/final__dense_60.model")"));
   const Outcome refused = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run"}, folder_.path());
@@ -193,7 +193,7 @@ TEST_F(Training, AModelLoadedEvaluatesAsItDidWhenSaved) {
   for (const std::string& device : devices()) {
     train_well(small_config(), "first", {"--device", device});
     const double saved = number(*summary_of(folder_ / "first").find("metrics"), "AUC");
-    // One step with rate 0 changes nothing, so its evaluation is that of the loaded model.
+    // A step with rate 0 changes nothing, so its evaluation equals that of the loaded model.
     std::string again = with_change(small_config(), "\"max_iter\": 60", "\"max_iter\": 1");
     again = with_change(again, "\"learning_rate\": 0.01", "\"learning_rate\": 0.0");
     again =

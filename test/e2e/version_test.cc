@@ -1,4 +1,4 @@
-// --version of every program, and the version in documents.
+// --version of every program, and the version in the documents.
 #include <gtest/gtest.h>
 
 #include "base/build_info.h"
@@ -14,7 +14,7 @@ TEST(Version, EveryProgramNamesItsVersionCommitAndLibraries) {
   for (const char* program : {"huge_ctr", "criteo2hugectr", "data_generator", "data_inspect", "feature_spec",
                               "preprocess", "table_inspect", "bench"}) {
     SCOPED_TRACE(program);
-    if (!std::filesystem::exists(bin_dir() / program)) continue;  // bench, in sanitized builds
+    if (!std::filesystem::exists(bin_dir() / program)) continue;  // sanitizer builds have no bench
     const Outcome outcome = run_program(program, {"--version"}, folder.path());
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(outcome.out.rfind(cat(program, " ", version(), "\n"), 0), 0u) << outcome.out;

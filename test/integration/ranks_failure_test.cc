@@ -1,4 +1,5 @@
-// Ranks that fail, refuse or are stopped: the job ends in time, says which rank and why, and saves what it can.
+// Ranks that fail, reject a batch or are stopped: the job ends in time, reports which rank and why, and saves what it
+// can.
 #include <chrono>
 #include <csignal>
 
@@ -9,8 +10,8 @@
 namespace hctr::test {
 namespace {
 
-/// A run that a full table ends: the table, its rank and its limit are named, and what is saved is the model of the
-/// last finished step, on all ranks.
+/// A run that ends because a table is full. The message names the table, its rank and its limit. All ranks save the
+/// model of the last completed step.
 class FullTable : public RanksTest {
  protected:
   void expect_saved(const std::string& config, const Ranks& ranks, const std::string& limit, int least_iterations = 1) {
@@ -39,15 +40,14 @@ class FullTable : public RanksTest {
 };
 
 TEST_F(FullTable, OfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
-  // Three slots of 300 keys: of two ranks one has two slots. A batch alone fits.
+  // Three slots of 300 keys. Of two ranks one has two slots. A single batch fits.
   for (const auto& [ranks, limit] :
        {std::pair{kThreads[0], "420"}, {kThreads[1], "220"}, {kProcesses[0], "420"}, {kProcesses[1], "220"}})
     if (ranks.processes == 1 || why_no_mpi().empty()) expect_saved(config_, ranks, limit);
 }
 
 TEST_F(FullTable, BesideOneWithFrequentKeysLeavesTheirRowsAsTheLastStepMadeThem) {
-  // The batch that is refused has been looked up in the rows that every rank has by then: it must not have touched
-  // them.
+  // The rejected batch was already looked up in the replicated rows. It must not have changed them.
   const std::string hybrid = with_change(config_, "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",",
                                          R"("bottom": "wide_data", "top": "wide_emb", "placement": "hybrid",)");
   const std::string found =
@@ -75,7 +75,7 @@ TEST_F(RanksTest, ListsThatDoNotFitTheProcessesAreExplained) {
       << outcome.err;
 }
 
-/// Signals a rank of two processes in the middle of training: the job must end in time.
+/// Sends a signal to one of two processes during training. The job must end in time.
 class FailingRank : public RanksTest {
  protected:
   Outcome end_of(int signal_number, int rank = 1) {
@@ -95,14 +95,14 @@ TEST_F(FailingRank, KilledEndsTheJob) {
   for (const int rank : {0, 1}) {
     const Outcome outcome = end_of(SIGKILL, rank);
     EXPECT_NE(outcome.err.find("exited on signal 9"), std::string::npos)
-        << outcome.out << outcome.err;  // mpirun's words
+        << outcome.out << outcome.err;  // the output of mpirun
     EXPECT_NE(outcome.err.find(cat("rank ", rank)), std::string::npos) << outcome.out << outcome.err;
   }
 }
 
 TEST_F(FailingRank, ThrowingIsNamedWithItsReason) {
   HCTR_SKIP_WITHOUT_MPI();
-  // Each process has files of its own, and those of rank 1 are torn.
+  // Each process has its own files, and those of rank 1 are damaged.
   write_file(folder_ / "each.json", with_change(with_change(config_, "\"max_iter\": 20", "\"max_iter\": 500"),
                                                 "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
   const TemporaryFolder places;

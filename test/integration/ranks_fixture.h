@@ -1,5 +1,4 @@
-// Runs of the program on several ranks, as threads of one process and as processes joined by MPI, and what they leave
-// behind.
+// Runs the program on several ranks, as threads of one process and as MPI processes, and reads the results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,33 +19,33 @@ namespace hctr::test {
 
 namespace fs = std::filesystem;
 
-/// How the ranks of a run are spread.
+/// How the ranks of a run are distributed.
 struct Ranks {
-  std::string gpu;    // of the config
-  int processes = 1;  // more: under mpirun
+  std::string gpu;    // the value in the config
+  int processes = 1;  // more than 1: started by mpirun
 };
 inline void PrintTo(const Ranks& ranks, std::ostream* out) { *out << ranks.gpu; }
 inline const Ranks kThreads[] = {{"[0, 1]"}, {"[0, 1, 2]"}, {"[0, 1, 2, 3]"}};
 inline const Ranks kProcesses[] = {
     {"[[0], [0]]", 2}, {"[[0], [0], [0]]", 3}, {"[[0], [0], [0], [0]]", 4}, {"[[0, 1], [0]]", 2}};
-/// On GPUs of one host: threads, processes, and processes of several ranks.
+/// On GPUs of one host: threads, processes, and processes with several ranks.
 inline const Ranks kGpus[] = {{"[0, 1]"},       {"[[0], [1]]", 2},           {"[0, 1, 2]"},
                               {"[0, 1, 2, 3]"}, {"[[0], [1], [2], [3]]", 4}, {"[[0, 1], [2, 3]]", 2}};
 
-/// Each rank is a digit in `gpu`.
+/// Counts the ranks: each is one digit in `gpu`.
 inline int count_of(const Ranks& ranks) {
   return static_cast<int>(
       std::count_if(ranks.gpu.begin(), ranks.gpu.end(), [](char c) { return '0' <= c && c <= '9'; }));
 }
 
-/// "FourGpusInTwoProcesses", as names of tests.
+/// Returns "FourGpusInTwoProcesses", for example, for test names.
 inline std::string name_of(const ::testing::TestParamInfo<Ranks>& info) {
   const char* const kNumbers[] = {"", "One", "Two", "Three", "Four"};
   const std::string gpus = std::string(kNumbers[count_of(info.param)]) + "Gpus";
   return info.param.processes == 1 ? gpus : gpus + "In" + kNumbers[info.param.processes] + "Processes";
 }
 
-/// Why ranks cannot be spread so over the GPUs of this machine; empty where they can.
+/// Returns why this machine cannot run these ranks on GPUs; empty if it can.
 inline std::string why_not_here(const Ranks& gpus) {
   if (!kNcclBuild) return "needs a build with NCCL";
   if (find_gpus().count < count_of(gpus)) return "needs " + std::to_string(count_of(gpus)) + " GPUs";
@@ -67,14 +66,13 @@ inline std::string with_batch_norm(const std::string& config) {
       R"({"type": "BatchNorm", "bottom": "fc1", "top": "bn1", "bn_param": {"factor": 0.1, "eps": 0.001}}, {"name": "relu1")");
 }
 
-/// PReLU_Dice after fc1 in place of ReLU.
+/// Replaces the ReLU after fc1 by PReLU_Dice.
 inline std::string with_dice(const std::string& config) {
   return with_change(config, R"("type": "ReLU", "bottom": "fc1")",
                      R"("type": "PReLU_Dice", "prelu_dice_param": {"alpha": 0.1, "epsilon": 1e-3}, "bottom": "fc1")");
 }
 
-/// More weights than one bucket of gradients holds: those of fc1b are summed while BatchNorm, where there is one, and
-/// fc1 are still to come.
+/// Adds more weights than one gradient bucket holds: fc1b is reduced before the backward of BatchNorm (if any) and fc1.
 inline std::string with_large_layers(const std::string& config) {
   const std::string wide =
       with_change(with_change(config, R"("num_output": 16)", R"("num_output": 1100)"),
@@ -96,15 +94,15 @@ class RanksTest : public ::testing::Test {
 
   struct Table {
     std::string name;
-    bool by_slot;  // else rows belong to keys alone
+    bool by_slot;  // otherwise slots share rows
     size_t dim;
   };
   struct Result {
     std::vector<double> losses, metrics;
     std::vector<float> dense;
-    std::vector<std::map<std::pair<uint64_t, int64_t>, std::vector<float>>> rows;  // of each table
+    std::vector<std::map<std::pair<uint64_t, int64_t>, std::vector<float>>> rows;  // one map per table
     std::string statistics;
-    std::map<size_t, std::string> marks;  // by table
+    std::map<size_t, std::string> marks;  // access statistics by table
   };
 
   Outcome start(const std::string& config, const Ranks& ranks, const std::string& name) {
@@ -152,7 +150,7 @@ class RanksTest : public ::testing::Test {
     return out;
   }
 
-  /// What one rank makes of a config: once for all tests, whose data is the same.
+  /// Returns the result of one rank for a config. Cached across tests, whose data is the same.
   Result alone(const std::string& config) {
     static std::map<std::string, Result> known;
     if (const auto at = known.find(device_ + config); at != known.end()) return at->second;
@@ -175,7 +173,7 @@ class RanksTest : public ::testing::Test {
     }
   }
 
-  /// Losses to `of_losses`, weights and rows to `tolerance` of their size.
+  /// Compares losses with relative tolerance `of_losses`, and weights and rows with relative tolerance `tolerance`.
   void expect_same(const Result& one, const Result& many, double tolerance, double of_losses = 1e-6,
                    double of_metrics = 1e-4) const {
     ASSERT_EQ(many.losses.size(), one.losses.size());
@@ -200,7 +198,7 @@ class RanksTest : public ::testing::Test {
     }
   }
 
-  /// With the word that leaves statistics of the batch per rank: one rank knows no difference, two do.
+  /// Trains with batch statistics per rank: one rank is unchanged, two ranks differ.
   void expect_other_statistics_per_rank(const std::string& config, const Result& one) {
     const std::string apart =
         with_change(config, "\"seed\": 7", "\"seed\": 7, \"compatibility\": [\"batch_norm_per_gpu\"]");
@@ -208,7 +206,7 @@ class RanksTest : public ::testing::Test {
     EXPECT_GT(std::abs(train(apart, {"[0, 1]"}).losses.back() / one.losses.back() - 1), 1e-5);
   }
 
-  /// Tables that keys must wait for, in batches that ranks do not divide, the last of which is short.
+  /// Tables that admit keys late, with batches that do not divide evenly among ranks. The last batch is short.
   std::string with_policies() const {
     std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127"),
                                      "\"max_iter\": 20", "\"num_epochs\": 1");
@@ -218,13 +216,13 @@ class RanksTest : public ::testing::Test {
                        "\"embedding_vec_size\": 5, \"min_count\": 5, \"expire_after\": 16,");
   }
 
-  /// A config, and one for several ranks that must train the same model.
+  /// Two configs that must train the same model: one for a single rank, one for several.
   struct Placed {
     std::string name, alone, many;
   };
 
-  /// Rows that every rank has: the frequent ones found by the program, or all of both tables. And what the program
-  /// plans.
+  /// Configs with replicated rows, either the frequent ones that the program finds or all of both tables; and with a
+  /// placement planned by the program.
   std::vector<Placed> placements(const std::string& config) const {
     const std::string deep = "\"bottom\": \"deep_data\", \"top\": \"deep_emb\",",
                       wide = "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",";
@@ -244,18 +242,18 @@ class RanksTest : public ::testing::Test {
             {"auto", direct, everywhere(direct, "auto")}};
   }
 
-  /// Layers whose gradients are summed over ranks in several buckets, and BatchNorm among them.
+  /// Layers with several gradient buckets, and BatchNorm among them.
   std::string with_many_buckets() const {
     return with_change(with_batch_norm(with_large_layers(sgd(config_))), "\"learning_rate\": 0.3",
                        "\"learning_rate\": 0.01");
   }
 
-  /// The same, every kernel launched by itself.
+  /// The same without CUDA graphs.
   static std::string unrecorded(const std::string& config) {
     return with_change(config, "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false");
   }
 
-  /// Training that only a signal ends.
+  /// A training run that ends only by a signal.
   std::string endless() const {
     const std::string config = with_change(config_, "\"max_iter\": 20", "\"max_iter\": 100000000");
     return with_change(config, "\"eval_interval\": 10", "\"eval_interval\": 0");
@@ -263,11 +261,11 @@ class RanksTest : public ::testing::Test {
 
   TemporaryFolder folder_;
   std::string config_, device_ = "cpu";
-  /// As files of rows have them.
+  /// The tables as their row files describe them.
   std::vector<Table> tables_ = {{"wide_emb", false, 1}, {"deep_emb", true, 5}};
 };
 
-/// The tests of a fixture on GPUs, spread as the parameter says.
+/// Tests of a fixture on GPUs; the parameter is the distribution of ranks.
 template <class Fixture>
 class OnGpus : public Fixture, public ::testing::WithParamInterface<Ranks> {
  protected:

@@ -7,7 +7,7 @@ namespace {
 
 struct Rule {
   std::string name, section;
-  double tolerance;  // of weights and rows
+  double tolerance;  // for weights and rows
 };
 const Rule kRules[] = {
     {"SGD", R"("type": "SGD", "sgd_hparam": {"learning_rate": 0.3})", 1e-6},
@@ -31,10 +31,10 @@ const Rule kRules[] = {
      1e-5},
 };
 
-/// Tables by where their rows are and how keys are pooled; names tell both.
+/// Tables by placement and combiner; their names contain both.
 class EveryTable : public RanksTest {
  protected:
-  static constexpr int kRows = 40;  // keys of a slot
+  static constexpr int kRows = 40;  // keys per slot
 
   void SetUp() override {
     tables_.clear();
@@ -80,7 +80,7 @@ class EveryTable : public RanksTest {
     make_data(folder_.path(), "data.json", 1300, 200, {"--vocabulary", std::to_string(kRows)});
   }
 
-  /// A plan that has every table as its name says, and of the automatic ones slot 0 on every rank, slot 1 spread.
+  /// A plan that places every table as its name says. For the automatic ones: slot 0 on every rank, slot 1 spread.
   std::string planned(const std::string& config, int ranks) {
     std::string plan;
     for (const Table& table : tables_) {
@@ -130,8 +130,8 @@ TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
     const Result one = train(config, {"[0]"}, "one");
     ASSERT_EQ(one.losses.size(), 20u);
     for (const Ranks& ranks : all) {
-      // Processes give the bits that threads give (ThreadsAndProcessesGiveEqualFiles): of most rules a mixture of both
-      // will do.
+      // Processes and threads give equal bits (ThreadsAndProcessesGiveEqualFiles), so for most rules a mixture of both
+      // is enough.
       const bool wanted = ranks.gpu == kProcesses[3].gpu || rule.name == "SGD" || rule.name == "Adam";
       if (ranks.processes > 1 && (!wanted || !why_no_mpi().empty())) continue;
       SCOPED_TRACE(rule.name + " on " + ranks.gpu);

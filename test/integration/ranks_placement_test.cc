@@ -1,11 +1,11 @@
-// Plans and placements on several ranks: whatever has which rows, the model is that of one rank.
+// Plans and placements on several ranks: for every placement the model equals that of one rank.
 #include "ranks_fixture.h"
 
 namespace hctr::test {
 namespace {
 
-/// A config whose rows of "deep_emb" can be cut into two, and a file with a plan that does everything at once: all of
-/// one table on the last rank; pieces of two slots, and one whole, spread or on a rank, in the other.
+/// A config whose rows of "deep_emb" can be cut into two pieces, and a plan file with all kinds of placement: one table
+/// entirely on the last rank; in the other, two slots in pieces and one whole, spread or on one rank.
 class PlannedRanks : public RanksTest {
  protected:
   void SetUp() override {
@@ -67,7 +67,7 @@ TEST_F(PlannedRanks, AModelGoesOnUnderAnotherPlan) {
 }
 
 TEST_F(RanksTest, WholeTablesOnEveryRankMayHaveALimitAndKeysThatSlotsShare) {
-  // The sizes are those of all ranks together, so that what each has is what one rank has alone.
+  // The sizes are totals over all ranks, so that each rank has the same table as a single rank.
   const std::string sizes =
       R"("grow": false, "index": "direct", "identity": "key", "slot_size_array": [300, 300, 300], "embedding_vec_size": 5)";
   const std::string wide = with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1",

@@ -1,5 +1,4 @@
-// The program on several ranks, as threads of one process and as processes joined by MPI: the same model as on one
-// rank.
+// The program on several ranks, as threads of one process and as MPI processes, trains the same model as on one rank.
 #include "ranks_fixture.h"
 
 #include "comm/host_comm.h"
@@ -29,7 +28,7 @@ TEST_P(RanksOnGpus, MayExchangeVectorsInTwoBytes) {
 
 TEST_P(RanksOnGpus, ThatDoNotReachEachOthersMemoryTrainTheModelOfOneGpu) {
   const Result one = alone(sgd(config_));
-  ::setenv("NCCL_P2P_DISABLE", "1", 1);  // for the program, which has this one's environment
+  ::setenv("NCCL_P2P_DISABLE", "1", 1);  // inherited by the program
   expect_same(one, train(sgd(config_), GetParam()), 2e-5, 2e-5);
   ::unsetenv("NCCL_P2P_DISABLE");
 }
@@ -41,7 +40,7 @@ TEST_P(RanksOnGpus, WithRowsOnEveryOneTrainTheModelOfOneGpu) {
     if (placed.name == "hybrid")
       expect_same(alone(placed.alone), train(unrecorded(placed.many), GetParam()), 2e-5, 2e-5);
   }
-  // Sums of rows between those of several buckets, which BatchNorm's wait for.
+  // All-reduces of replicated rows are interleaved with those of several buckets and of BatchNorm.
   const Placed between = placements(with_many_buckets())[0];
   expect_same(alone(between.alone), train(between.many, GetParam()), 2e-5, 2e-5);
 }
@@ -113,7 +112,7 @@ TEST_F(RanksTest, ALastBatchWithFewerSamplesThanRanks) {
   const std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 2999"),
                                          "\"max_iter\": 20", "\"num_epochs\": 1");
   const Result one = train(config, {"[0]"}, "one");
-  ASSERT_EQ(one.losses.size(), 2u);  // the second is of one sample, and all but one rank have none
+  ASSERT_EQ(one.losses.size(), 2u);  // the second has one sample, so all ranks but one have none
   expect_same(one, train(config, {"[0, 1, 2, 3]"}), 1e-6);
 }
 
@@ -152,7 +151,7 @@ TEST_F(RanksTest, BatchNormTakesTheWholeBatch) {
 }
 
 TEST_F(RanksTest, DiceTakesTheWholeBatch) {
-  // Batches that ranks do not divide; of the last in an evaluation all ranks but one have nothing.
+  // Batches that do not divide evenly among ranks. In the last evaluation batch all ranks but one are empty.
   std::string config = with_change(with_dice(sgd(config_)), "\"batchsize\": 128", "\"batchsize\": 142");
   config = with_change(with_change(config, "\"max_iter\": 20", "\"num_epochs\": 1"), "\"eval_metrics\"",
                        "\"batchsize_eval\": 499, \"eval_metrics\"");
@@ -201,7 +200,7 @@ TEST_F(RanksTest, VectorsMayTravelInTwoBytes) {
 }
 
 TEST_F(RanksTest, AnOverflowOnTheWayIsSkippedByAllRanks) {
-  // Gradients times the first loss scale, 65536, leave fp16; activations are fp32 and would not.
+  // Gradients times the first loss scale, 65536, overflow fp16. Activations are fp32 and would not.
   std::string config = with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"");
   config = with_change(with_change(config, "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 20000"),
                        "\"learning_rate\": 0.3", "\"learning_rate\": 0.000015");
@@ -225,7 +224,7 @@ TEST_F(RanksTest, AModelGoesOnOnAnotherNumberOfRanks) {
   const Result one = train(next, {"[0]"}, "one");
   for (const Ranks& ranks : {kThreads[0], kThreads[2]}) expect_same(one, train(next, ranks), 1e-6);
 }
-/// The suite of all communicators, run by this program's own processes under mpirun.
+/// The test suite of all communicators, run by this test program's own processes under mpirun.
 TEST(UnderMpi, TheCommunicatorSuite) {
   const auto others = started_processes(std::chrono::seconds(60));
   if (!others) GTEST_SKIP() << "runs under mpirun, which MpiTest does";

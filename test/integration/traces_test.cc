@@ -1,6 +1,5 @@
-// Whole models against recordings of the same models in PyTorch (test/traces), loss by loss. The program is started as
-// a user starts it, from derived files; so data and model files, every layer, loss, penalty, optimizer and schedule
-// have a say.
+// Compares whole models with recordings of the same models in PyTorch (test/traces), loss by loss. The program runs
+// from derived files, so the test covers data and model files, and every layer, loss, penalty, optimizer and schedule.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +20,8 @@ namespace fs = std::filesystem;
 
 const fs::path kTraces = hctr::test::source_dir() / "test" / "traces";
 
-/// How far a loss may lie from its recording, relative to it. f32 on a CPU stays within 3e-7 in all fifty steps; a
-/// formula that is subtly wrong (where Adam adds epsilon, say) is 2e-5 off in ten steps and 8e-4 in fifty.
+/// Relative tolerance of a loss. f32 on a CPU stays within 3e-7 in all fifty steps. A formula with a subtle error (for
+/// example in where Adam adds epsilon) is off by 2e-5 in ten steps and 8e-4 in fifty.
 constexpr double kTolerance = 1e-5;
 constexpr size_t kSteps = 50;
 
@@ -36,7 +35,7 @@ std::vector<std::string> trace_names() {
 
 class Traces : public testing::TestWithParam<std::tuple<std::string, Device>> {
  protected:
-  /// The loss of every step of the program.
+  /// Returns the loss of every step of the program.
   std::vector<double> losses(const Json& trace, const std::string& device) const {
     const TemporaryFolder folder;
     write_file(folder / "config.json", trace.find("config")->text(2));

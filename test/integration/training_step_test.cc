@@ -1,5 +1,5 @@
-// Reader, batch ring, model and tables together, on every device: what a step means, whatever slot, stream or batch it
-// runs in.
+// Reader, batch ring, model and tables together, on every device: a step has the same result in any ring slot, on any
+// stream and in any batch.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@
 namespace hctr::test {
 namespace {
 
-/// A config file with data, and what it takes to train it step by step.
+/// A config file with data, and the objects needed to train it step by step.
 class TrainingStep : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -24,7 +24,7 @@ class TrainingStep : public ::testing::Test {
     make_data(folder_.path(), "config.json", 1000, 300);
   }
 
-  /// The config with its data named by full paths, so that tests need not change folder.
+  /// The config with absolute data paths, so that tests need not change the working directory.
   std::string absolute(std::string config) const {
     config = with_change(config, "\"train.txt\"", "\"" + (folder_ / "train.txt").string() + "\"");
     return with_change(config, "\"eval.txt\"", "\"" + (folder_ / "eval.txt").string() + "\"");
@@ -39,7 +39,7 @@ class TrainingStep : public ::testing::Test {
           model(config, runtime, comm, layout.shape.samples, eval_layout.shape.samples, Trainer::kBuffers),
           trainer(config, runtime, comm, model, layout, log),
           evaluator(config, runtime, comm, model, eval_layout, log) {}
-    /// Trains until `steps` are done or the data ends; the losses of all of them.
+    /// Trains until `steps` are done or the data ends. Returns the losses of all steps.
     std::vector<double> train(int64_t steps) {
       std::vector<double> losses;
       for (; done < steps; ++done) {
@@ -71,7 +71,7 @@ const char* const kOnePass = "\"num_epochs\": 1";
 const char* const kIterations = "\"max_iter\": 60";
 
 TEST_F(TrainingStep, APartialBatchWeighsEachSampleAsAFullOneDoes) {
-  // 1000 samples: as one batch of 1000, or at the front of a batch of 1408 whose last rows are padding.
+  // 1000 samples: as one batch of 1000, or as the first rows of a batch of 1408 with padding.
   const std::string exact =
       with_change(with_change(small_config(), kIterations, kOnePass), "\"batchsize\": 128", "\"batchsize\": 1000");
   std::string padded =
@@ -155,7 +155,8 @@ TEST_F(TrainingStep, MixedPrecisionFollowsFp32) {
     for (const auto& [word, rounding] :
          {std::pair("true", 0.002), std::pair("1024", 0.002), std::pair("\"bf16\"", 0.01)}) {
       const auto mixed = run(in_precision(word), device)->train(60);
-      // Rounding once moves the weights, every later step starts from there: the two drift apart, at most so fast.
+      // Rounding changes the weights, and every later step starts from them. The two runs drift apart at most at this
+      // rate.
       for (size_t i = 0; i < exact.size(); ++i)
         EXPECT_NEAR(mixed[i] / exact[i], 1, rounding * (1 + 0.1 * static_cast<double>(i)))
             << word << " on " << to_string(device) << ", step " << i;
@@ -168,7 +169,7 @@ TEST_F(TrainingStep, AnOverflowChangesNeitherWeightsNorRows) {
     const auto overflowing = run(in_precision("1e9"), device), still = run(small_config(), device);
     overflowing->train(4);
     ASSERT_EQ(overflowing->model.loss_scale()->skipped, 4) << to_string(device);
-    for (int64_t i = 0; i < 4; ++i) still->trainer.step(i, 0.0);  // new rows come with every batch, and nothing moves
+    for (int64_t i = 0; i < 4; ++i) still->trainer.step(i, 0.0);  // every batch adds new rows; no weights change
     const auto got = overflowing->model.save((folder_ / "overflowing").string() + "/", 4),
                expected = still->model.save((folder_ / "still").string() + "/", 4);
     for (size_t f = 0; f < expected.size(); ++f)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs `preprocess` and pandas_preprocess.py on the same rows, in turn, and prints medians of wall and processor seconds. Both must write the same bytes.
+"""Runs `preprocess` and pandas_preprocess.py on the same rows, in turn, and prints medians of wall and CPU seconds. Both must write the same bytes.
 
-    compare_preprocess.py SAMPLE.tsv.gz [COPIES [ROUNDS]]        the sample COPIES (12) times over, ROUNDS (5) rounds
+    compare_preprocess.py SAMPLE.tsv.gz [COPIES [ROUNDS]]        the sample repeated COPIES (12) times, ROUNDS (5) rounds
 """
 import filecmp
 import gzip

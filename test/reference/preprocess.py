@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `preprocess` must write, worked out row by row in plain Python, and compared with what it wrote.
+"""Computes the expected output of `preprocess` row by row in plain Python, and compares it with the actual output.
 
     preprocess.py make ROWS FILE                  random rows as Criteo's click logs have them
     preprocess.py compare RESULT FILE... [--eval-input FILE...] [options of preprocess]
@@ -25,7 +25,7 @@ def mix64(x):
 
 
 def text_code(text, category):
-    """The hash of a text in category number `category`, as the Csv reader has it."""
+    """Returns the hash of a text in category number `category`, as in the Csv reader."""
     data = text.encode()
     code = mix64((mix64(category) + len(data)) & MASK)
     for at in range(0, len(data), 8):
@@ -53,7 +53,7 @@ def number(text):
 
 
 def rows_of(files, options):
-    """Every row, its categories as lists of codes in the order of the slots."""
+    """Returns every row, with its categories as lists of codes in slot order."""
     def limited(code):
         return 2 + (code - 2) % options.modulo if options.modulo and code >= 2 else code
 
@@ -77,7 +77,7 @@ def rows_of(files, options):
 
 
 def divide(rows, options):
-    """(training rows, evaluation rows)"""
+    """Returns (training rows, evaluation rows)."""
     if options.split:
         trains = lambda row: row.split < options.split[1]
     elif options.random:
@@ -89,7 +89,7 @@ def divide(rows, options):
 
 
 def ids_of(train, slot, options):
-    """code -> id, and the number of ids"""
+    """Returns code -> id, and the number of ids."""
     if options.passes == 1 and not options.criteo and not options.modulo and slot >= len(options.pairs):
         return (lambda code: (code * options.range) >> 64), options.range
     if options.passes == 1:
@@ -115,7 +115,7 @@ def scaled_with(train, column, options):
 
 
 def read_norm(folder, stem, options):
-    """(label and dense values, [keys of each slot]) of every record."""
+    """Yields (label and dense values, [keys of each slot]) for every record."""
     with open(os.path.join(folder, stem + ".txt")) as text:
         files = text.read().split("\n")[1:-1]
     width, kind = options.key_bits // 8, "I" if options.key_bits == 32 else "q"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether the Parquet that the Spark job wrote holds the samples that `preprocess` wrote as Norm, in whatever order.
+"""Checks that the Parquet of the Spark job holds the samples that `preprocess` wrote as Norm, in any order.
 
     spark.py PARQUET_FOLDER NORM_FOLDER
 """
@@ -31,7 +31,7 @@ def main():
             metadata = json.load(text)
         names = [entry["col_name"] for part in ("labels", "conts", "cats") for entry in metadata[part]]
         assert [entry["index"] for part in ("labels", "conts", "cats") for entry in metadata[part]] == list(range(40))
-        files = [os.path.join(parquet, stem, entry["file_name"]) for entry in metadata["file_stats"]]  # the folder alone: Spark takes _metadata.json for Parquet
+        files = [os.path.join(parquet, stem, entry["file_name"]) for entry in metadata["file_stats"]]  # only the folder: Spark would read _metadata.json as Parquet
         for file, entry in zip(files, metadata["file_stats"]):
             rows = spark.read.parquet(file).count()
             assert rows == entry["num_rows"], f"{file} has {rows} rows"
