@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace hctr {
 namespace {
 
@@ -76,7 +78,9 @@ const std::vector<OptimizerType>& optimizer_catalog() {
 
 const OptimizerType& optimizer_type(Rule kind) {
   const auto& all = optimizer_catalog();
-  return *std::find_if(all.begin(), all.end(), [&](const OptimizerType& type) { return type.kind == kind; });
+  const auto found = std::find_if(all.begin(), all.end(), [&](const OptimizerType& type) { return type.kind == kind; });
+  HCTR_EXPECT(found != all.end(), "rule ", static_cast<int>(kind), " has no row in optim/catalog.cc");
+  return *found;
 }
 
 Fields OptimizerType::schema() const {
