@@ -1,5 +1,7 @@
 #include "ops/activation.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 
