@@ -1,10 +1,11 @@
-// What the kernels of the interaction get: the vectors of samples and their gradients.
+// Kernel arguments of the interaction: the vectors of all samples, and their gradients.
 #pragma once
 
 #include "device/tensor.h"
 
 namespace hctr::ops {
 
+/// The number of pairs of different vectors.
 __host__ __device__ inline int64_t pairs_of(int64_t vectors) { return vectors * (vectors - 1) / 2; }
 
 template <class T>

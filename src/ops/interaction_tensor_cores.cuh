@@ -19,8 +19,8 @@ struct InteractionLayout {
   int chunks;        ///< of a vector
   int stride;        ///< from vector to vector
   int pairs_stride;  ///< from row to row of S
-  int pairs_begin;   ///< of S, behind the vectors
-  int dy_begin;      ///< of the row of dy, behind S
+  int pairs_begin;   ///< of S, after the vectors
+  int dy_begin;      ///< of the row of dy, after S
   int total;         ///< of a warp
   uint32_t inverse;  ///< of `chunks`, as a fraction of 2^20, rounded up
 
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, I
     float sum[kTiles * (kTiles + 1)][4] = {};
     const uint4* rows[kTiles];
 #pragma unroll
-    for (int i = 0; i < kTiles; ++i)  // past the end: any vector, for results that nobody reads
+    for (int i = 0; i < kTiles; ++i)  // past the end: any vector; the results are discarded
       rows[i] = vectors + min(16 * i + lane % 16, x.count - 1) * layout.stride + lane / 16;
 #pragma unroll 2
     for (int k = 0; k < layout.chunks; k += 2) {
