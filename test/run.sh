@@ -12,10 +12,11 @@ if [ -z "$nvcc" ]; then
   main=cpu
 elif [ -n "$gpu" ]; then
   main=cuda
-  options=(-DCMAKE_CUDA_ARCHITECTURES=native)
+  options=(-DCMAKE_CUDA_ARCHITECTURES=native -DCMAKE_CUDA_FLAGS=)
 else
   main=cuda
-  options=(-DHCTR_ONLY_SM90=ON)  # nothing here runs it: compiling once is enough
+  # Nothing here runs it: compiling for one architecture is enough, without the assembler's optimizations.
+  options=(-DHCTR_ONLY_SM90=ON "-DCMAKE_CUDA_FLAGS=-Xptxas -O1")
 fi
 
 # Test programs run side by side, but where they would share a GPU.
@@ -24,6 +25,7 @@ jobs=$(nproc)
 
 run() {  # run PRESET [cmake option...]
   local preset=$1; shift
+  [ -e "build/$preset/CMakeCache.txt" ] || set -- "$@" -DHCTR_UNITY=ON  # an existing build folder stays as it is
   echo "== $preset: building"
   cmake --preset "$preset" "$@" >"build-$preset.log" 2>&1 || { cat "build-$preset.log"; exit 1; }
   grep -E '^--   (CUDA|NCCL|MPI|BLAS|Parquet|sanitizers):' "build-$preset.log" || true

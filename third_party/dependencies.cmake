@@ -9,6 +9,7 @@ set(HCTR_PARQUET AUTO CACHE STRING "The plug-in for Parquet data: ON, OFF or AUT
 option(HCTR_TESTS "Build the tests" ON)
 option(HCTR_FUZZ "Build the fuzzers of the parsers; needs clang" OFF)
 option(HCTR_ONLY_SM90 "CUDA: build for compute capability 9.0 alone" OFF)
+option(HCTR_UNITY "Compile the sources of a folder together: a whole build takes less time, a small change more" OFF)
 set(HCTR_SANITIZE "" CACHE STRING "Sanitizers for all our code: \"address;undefined\" or \"thread\"")
 
 # ccache keeps objects that read a precompiled header only when told that macros in it count like those of other headers.

@@ -13,10 +13,10 @@ enum class Kind {
   config,       ///< the JSON file
   data,         ///< the content of a data or model file
   io,           ///< a file that cannot be opened, read or written
-  device,       ///< a GPU or its driver
+  device,       ///< a GPU or its driver; memory or threads that the system refuses
   comm,         ///< another rank
   bug,          ///< a contract between functions of this program was broken
-  interrupted,  ///< the user asked to stop
+  interrupted,  ///< the user stopped the program
 };
 
 /// "config", "data", ...: the word used in messages.

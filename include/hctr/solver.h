@@ -18,14 +18,16 @@ enum class DeviceChoice { automatic, cpu, cuda };
 struct TrainOptions {
   std::filesystem::path config;
   DeviceChoice device = DeviceChoice::automatic;
-  std::filesystem::path run_dir;            ///< empty: a new folder under runs/
-  bool strict = false;                      ///< warnings about the config become errors
-  bool sync_launches = false;               ///< wait after every GPU kernel, to find one that faults
-  std::optional<int> threads;               ///< CPU threads for operators; nothing: all usable cores
-  std::optional<int64_t> seed;              ///< instead of the config's
-  std::optional<int64_t> max_iter;          ///< instead of the config's length
-  int comm_timeout = 25;                    ///< seconds that ranks wait for another rank in a step; 0: without limit
-  const std::atomic<bool>* stop = nullptr;  ///< when set to true, training ends after the current step
+  std::filesystem::path run_dir;  ///< empty: a new folder under runs/
+  /// Where training goes on from: "latest", or the folder of a checkpoint or of several; empty: it starts anew.
+  std::string resume;
+  bool strict = false;                     ///< warnings about the config become errors
+  bool sync_launches = false;              ///< wait after every GPU kernel, to find one that faults
+  std::optional<int> threads;              ///< CPU threads for operators; nothing: all usable cores
+  std::optional<int64_t> seed;             ///< instead of the config's
+  std::optional<int64_t> max_iter;         ///< instead of the config's length
+  int comm_timeout = 25;                   ///< seconds that ranks wait for another rank in a step; 0: without limit
+  const std::atomic<int>* stop = nullptr;  ///< when not 0, a signal number: training ends after the current step
 };
 
 /// The result of a run, as written to summary.json.
@@ -45,7 +47,8 @@ struct TrainSummary {
   std::vector<int64_t> memory;  ///< by rank: bytes in use at the end of training, on its GPU or in its process
   std::filesystem::path run_dir;
   std::vector<std::filesystem::path> model_files;
-  bool interrupted = false;
+  bool interrupted = false;               ///< ended by TrainOptions::stop before it was complete
+  int stop_signal = 0;                    ///< the value of TrainOptions::stop that did
   std::optional<std::string> stopped_at;  ///< the metric whose threshold ended training
 };
 

@@ -1,12 +1,11 @@
 // The program: command line, signals, exit codes. The only place that catches errors.
-#include <unistd.h>
-
-#include <atomic>
-#include <csignal>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 
+#include "app/stop_signals.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/process_end.h"
 #include "base/progress.h"
 #include "config/command_line.h"
@@ -14,14 +13,6 @@
 #include "model/manual.h"
 
 namespace {
-
-std::atomic<bool> stop_asked{false};
-
-void on_signal(int number) {
-  if (stop_asked.exchange(true)) std::_Exit(128 + number);  // the second signal ends the program at once
-  constexpr char text[] = "\nStopping after the current step; a second signal stops at once.\n";
-  (void)!::write(STDERR_FILENO, text, sizeof text - 1);
-}
 
 /// Options pasted from formatted documents may begin with an en dash or em dash.
 void check_for_pasted_dashes(int argc, char** argv) {
@@ -44,6 +35,7 @@ void check_for_pasted_dashes(int argc, char** argv) {
 
 void print_summary(const hctr::TrainSummary& summary) {
   const auto rounded = [](double value) {
+    if (std::isnan(value)) return std::string("not a number");
     char text[32];
     std::snprintf(text, sizeof text, "%.6f", value);
     return std::string(text);
@@ -55,7 +47,7 @@ void print_summary(const hctr::TrainSummary& summary) {
             << " samples/s) on " << summary.device << "\n"
             << "  loss of the last batch: " << rounded(summary.final_loss) << "\n";
   for (const auto& [name, value] : summary.metrics) {
-    std::cout << "  " << name << ": " << rounded(value);
+    std::cout << "  " << hctr::printable(name) << ": " << rounded(value);
     if (const auto best = summary.best_possible.find(name); best != summary.best_possible.end())
       std::cout << " (best possible on this data: " << rounded(best->second) << ")";
     std::cout << "\n";
@@ -68,11 +60,11 @@ int run(int argc, char** argv) {
   check_for_pasted_dashes(argc, argv);
   hctr::TrainOptions options;
   std::string train_file, check_file, topic, device = "auto";
-  hctr::CommandLine app(
-      "huge_ctr", "Trains click-through-rate models as a JSON file describes them.",
-      "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device, 7 other ranks, 130 stopped by "
-      "the user.\n"
-      "Manual: docs/ in the source tree.");
+  hctr::CommandLine app("huge_ctr", "Trains click-through-rate models as a JSON file describes them.",
+                        "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
+                        "other ranks, 75 stopped by "
+                        "SIGTERM, SIGUSR1 or SIGHUP with the model saved, 130 the same by SIGINT (Ctrl-C).\n"
+                        "Manual: docs/ in the source tree.");
   const hctr::CommandOption train =
       app.add_option("--train", train_file, "Train the model that FILE.json describes").type_name("FILE.json");
   app.add_option("--check", check_file,
@@ -89,6 +81,10 @@ int run(int argc, char** argv) {
   app.add_option("--run-dir", options.run_dir,
                  "Folder for metrics, summary and final model; an earlier run in it is moved to DIR.1; default: a new "
                  "one under runs/");
+  app.add_option("--resume", options.resume,
+                 "Go on from a checkpoint: its folder, or latest for the newest in the folder that the config names; "
+                 "where that has none, training starts anew")
+      .type_name("FOLDER|latest");
   app.add_option("--threads", options.threads, "CPU threads for operators; default: all cores").range(1, 1024);
   app.add_option("--seed", options.seed, "Instead of the config's seed");
   app.add_option("--max-iter", options.max_iter, "Instead of the config's number of iterations").positive();
@@ -109,25 +105,26 @@ int run(int argc, char** argv) {
                       "nothing to do: give --train FILE.json or --check FILE.json; huge_ctr --help lists all there is");
 
   if (!check_file.empty()) {
-    const std::string table =
-        hctr::check(check_file, options.strict, [](std::string_view line) { std::cerr << line << "\n"; });
-    std::cout << table << check_file << " is right.\n";
+    const std::string table = hctr::check(check_file, options.strict,
+                                          [](std::string_view line) { std::cerr << hctr::printable(line) << "\n"; });
+    std::cout << hctr::printable(table) << check_file << " is right.\n";
     return 0;
   }
   options.config = train_file;
   options.device = device == "cpu"    ? hctr::DeviceChoice::cpu
                    : device == "cuda" ? hctr::DeviceChoice::cuda
                                       : hctr::DeviceChoice::automatic;
-  options.stop = &stop_asked;
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
+  options.stop = &hctr::catch_stop_signals();
   const hctr::TrainSummary summary = hctr::train(options);
   if (summary.rank == 0) print_summary(summary);
-  return summary.interrupted ? hctr::exit_code(hctr::Kind::interrupted) : 0;
+  return summary.interrupted ? hctr::exit_code_of_stop(summary.stop_signal) : 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  hctr::end_process(hctr::run_program([&] { return run(argc, argv); }));
+  const int code = hctr::run_program([&] { return run(argc, argv); });
+  // Without memory a thread of the BLAS library waits for ever, and an exit handler for that thread.
+  if (code == hctr::exit_code(hctr::Kind::device)) hctr::threads_outlive_main();
+  hctr::end_process(code);
 }

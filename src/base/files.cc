@@ -4,7 +4,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 
@@ -19,13 +23,28 @@ constexpr long kFlushBytes = 32 << 20;
                             "': ", std::strerror(errno)));
 }
 
+/// Makes the renames in a folder last. Some file systems cannot; then there is nothing to do.
+void flush_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
 }  // namespace
 
 File open_to_read(const fs::path& path, std::string_view what) {
-  if (std::error_code ignored; fs::is_directory(path, ignored)) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::is_directory(status)) {
     errno = EISDIR;
     fail("open", what, path);
   }
+  // Opening a named pipe waits for its writer, and a device may never end. What a shell passes has its writer.
+  const bool passed_by_shell = path == "/dev/stdin" || path.string().starts_with("/dev/fd/");
+  if (fs::exists(status) && !fs::is_regular_file(status) && !passed_by_shell)
+    throw Error(Kind::io, cat("cannot open ", what, what.empty() ? "" : " ", "'", path.string(),
+                              "': it is a pipe or a device, and a file is needed"));
   File file(std::fopen(path.c_str(), "rb"));
   if (!file) fail("open", what, path);
   return file;
@@ -55,8 +74,11 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   if (!file_) fail("create", "", temporary_);
 }
 
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})), file_(std::move(other.file_)) {}
+
 AtomicFile::~AtomicFile() {
-  if (!file_) return;
+  if (temporary_.empty()) return;
   file_.reset();
   std::error_code ignored;  // nothing more can be done, and a destructor does not throw
   fs::remove(temporary_, ignored);
@@ -77,17 +99,67 @@ void AtomicFile::write_at(long offset, const void* bytes, size_t count) {
   if (std::fseek(file_.get(), 0, SEEK_END) != 0) fail("write", "", path_);
 }
 
-void AtomicFile::commit() {
+void AtomicFile::finish() {
+  if (!file_) return;
   if (std::fflush(file_.get()) != 0 || ::fsync(::fileno(file_.get())) != 0) fail("write", "", path_);
   if (std::fclose(file_.release()) != 0) fail("write", "", path_);
+}
+
+void AtomicFile::commit() {
+  finish();
   std::error_code error;
   fs::rename(temporary_, path_, error);
-  if (error) {
-    std::error_code ignored;
-    fs::remove(temporary_, ignored);
+  if (error)
     throw Error(Kind::io,
                 cat("cannot rename '", temporary_.string(), "' to '", path_.string(), "': ", error.message()));
+  temporary_.clear();
+}
+
+AtomicFile& FileSet::add(fs::path path) { return files_.emplace_back(std::move(path)); }
+
+void FileSet::commit() {
+  for (AtomicFile& file : files_) file.finish();
+  std::error_code error;
+  for (const fs::path& file : outdated_) {
+    fs::remove(file, error);
+    if (error)
+      throw Error(Kind::io,
+                  cat("cannot remove '", file.string(), "', which belongs to an older model: ", error.message()));
   }
+  std::vector<fs::path> renamed;
+  try {
+    for (auto file = files_.rbegin(); file != files_.rend(); ++file) {
+      file->commit();
+      renamed.push_back(file->path());
+    }
+  } catch (const Error&) {
+    for (const fs::path& file : renamed) fs::remove(file, error);
+    throw;
+  }
+  std::set<fs::path> folders;
+  for (const fs::path& file : renamed) folders.insert(file.has_parent_path() ? file.parent_path() : fs::path("."));
+  for (const fs::path& folder : folders) flush_folder(folder);
+}
+
+int remove_parts_of_dead_processes(const fs::path& prefix) {
+  constexpr std::string_view kEnding = ".part";
+  const std::string start = prefix.filename().string();
+  int removed = 0;
+  std::error_code error;
+  for (const auto& entry :
+       fs::directory_iterator(prefix.has_parent_path() ? prefix.parent_path() : fs::path("."), error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(start) || !name.ends_with(kEnding)) continue;
+    const std::string_view whole = std::string_view(name).substr(0, name.size() - kEnding.size());
+    const std::string_view digits = whole.substr(whole.rfind('.') + 1);
+    pid_t process = 0;
+    if (const auto [end, status] = std::from_chars(digits.begin(), digits.end(), process);
+        status != std::errc() || end != digits.end() || process <= 0)
+      continue;
+    const bool lives = process != ::getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
+    if (!lives && fs::remove(entry.path(), error)) ++removed;
+  }
+  return removed;
 }
 
 void write_text(const fs::path& path, std::string_view text) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hctr {
 
@@ -31,20 +33,43 @@ class AtomicFile {
  public:
   explicit AtomicFile(fs::path path);
   ~AtomicFile();
-  AtomicFile(AtomicFile&&) noexcept = default;
+  AtomicFile(AtomicFile&&) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
 
   void write(const void* bytes, size_t count);
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// Writes at an absolute offset, then returns to the end. For counts in a header that are known only at the end.
   void write_at(long offset, const void* bytes, size_t count);
+  /// Ends writing: flushes to disk and closes the file, which keeps its temporary name. May be called again.
+  void finish();
+  /// finish(), then the rename.
   void commit();
   const fs::path& path() const { return path_; }
 
  private:
-  fs::path path_, temporary_;
-  File file_;
+  fs::path path_, temporary_;  // temporary_ is empty after commit()
+  File file_;                  // null after finish()
 };
+
+/// Files that belong together. All are written before the first gets its name, so that neither a full disk nor a signal
+/// leaves half of them. Errors: Error(io) from every member.
+class FileSet {
+ public:
+  /// A file to write. finish() it when its last byte is written; the reference stays valid.
+  AtomicFile& add(fs::path);
+  /// A file of an older set that commit() removes.
+  void remove(fs::path path) { outdated_.push_back(std::move(path)); }
+  /// Renames the files, the first one last, and flushes their folders. After an error none of them has its name.
+  void commit();
+
+ private:
+  std::deque<AtomicFile> files_;
+  std::vector<fs::path> outdated_;
+};
+
+/// Removes files "<prefix>*.<process>.part" that AtomicFile of a process on this machine left when it was killed, and
+/// returns how many. `prefix` may contain folders. Call it before this process writes files of the prefix.
+int remove_parts_of_dead_processes(const fs::path& prefix);
 
 /// Writes a whole file by AtomicFile.
 void write_text(const fs::path&, std::string_view text);

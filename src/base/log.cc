@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "base/printable.h"
+
 namespace hctr {
 namespace {
 std::mutex log_mutex;  // one for all logs: lines of different ranks end at the same terminal
@@ -15,7 +17,7 @@ void Log::write(Level level, std::string_view line) const {
 Log Log::to_stderr() {
   return Log([](Level level, std::string_view line) {
     const char* prefix = level == Level::warning ? "warning: " : level == Level::error ? "error: " : "";
-    std::fprintf(stderr, "%s%.*s\n", prefix, static_cast<int>(line.size()), line.data());
+    std::fprintf(stderr, "%s%s\n", prefix, printable(line).c_str());
     std::fflush(stderr);
   });
 }

@@ -21,12 +21,14 @@ class OrderedWorkers {
   /// concurrently. At most 2 * threads + 2 results are queued.
   OrderedWorkers(int threads, std::function<bool(Item&)> source, std::function<Result(Item&)> work)
       : source_(std::move(source)), work_(std::move(work)), results_(2 * static_cast<size_t>(threads) + 2) {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+    try {
+      for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+    } catch (...) {  // a thread that cannot start: those that have must end before their vector
+      end();
+      throw;
+    }
   }
-  ~OrderedWorkers() {
-    close();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~OrderedWorkers() { end(); }
   OrderedWorkers(const OrderedWorkers&) = delete;
   OrderedWorkers& operator=(const OrderedWorkers&) = delete;
 
@@ -39,6 +41,11 @@ class OrderedWorkers {
   void close() { results_.close(); }
 
  private:
+  void end() {
+    close();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
   using FutureResult = std::future<std::optional<Result>>;
 
   void run() {

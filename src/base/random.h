@@ -23,7 +23,7 @@ HCTR_HD constexpr uint64_t mix64(uint64_t x) {
 }
 
 /// The stream number of a stable name ("dropout1", "table:wide"): FNV-1a, then mix64.
-constexpr uint64_t stream_of(std::string_view name) {
+constexpr uint64_t random_stream(std::string_view name) {
   uint64_t h = 0xcbf29ce484222325ULL;
   for (const char c : name) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;
   return mix64(h);

@@ -39,6 +39,15 @@ struct ThreadPool::State {
     }
   }
 
+  void end() {
+    {
+      const std::lock_guard lock(mutex);
+      stop = true;
+    }
+    start.notify_all();
+    for (std::thread& worker : workers) worker.join();
+  }
+
   void work() {
     uint64_t seen = 0;
     for (;;) {
@@ -56,17 +65,15 @@ struct ThreadPool::State {
 };
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get()] { s->work(); });
+  try {
+    for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get()] { s->work(); });
+  } catch (...) {  // a thread that cannot start: those that have must end before their vector
+    state_->end();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stop = true;
-  }
-  state_->start.notify_all();
-  for (auto& worker : state_->workers) worker.join();
-}
+ThreadPool::~ThreadPool() { state_->end(); }
 
 int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
 

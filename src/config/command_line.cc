@@ -5,7 +5,9 @@
 #include <cstdio>
 
 #include "base/build_info.h"
-#include "base/error.h"
+#include "base/current_error.h"
+#include "base/printable.h"
+#include "base/standard_streams.h"
 #include "config/problems.h"
 
 namespace hctr {
@@ -144,14 +146,16 @@ bool CommandLine::parse(int argc, char** argv) {
 }
 
 int run_program(const std::function<int()>& work) {
+  open_closed_streams();
   try {
-    return work();
-  } catch (const Error& error) {
-    std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
+    const int code = work();
+    if (code == 0) flush_standard_output();
+    return code;
+  } catch (...) {
+    const Error error = current_error();
+    std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(),
+                 printable(error.what()).c_str());
     return exit_code(error.kind());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error (bug): %s\n", error.what());
-    return exit_code(Kind::bug);
   }
 }
 

@@ -87,7 +87,8 @@ class CommandLine {
   std::shared_ptr<CLI::App> app_;  // shared, since a subcommand belongs to its program's
 };
 
-/// Calls work(), reports an exception on the standard error stream and returns the exit code (hctr/error.h).
+/// Calls work(), reports an exception on the standard error stream and returns the exit code (hctr/error.h). Standard
+/// streams that are closed become /dev/null; output that work() could not write is an Error(io).
 int run_program(const std::function<int()>& work);
 
 /// The main() of a tool: parses the command line and calls work(). Returns the exit code.

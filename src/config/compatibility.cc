@@ -40,7 +40,7 @@ Misfit read_value(const Json& value, const Range&, Compatibility& out) {
   for (size_t i = 0; i < given.size(); ++i) {
     size_t index = 0;
     if (Misfit misfit = read_word(given[i], known, index); !misfit.empty()) {
-      misfit.place = value.array() ? "/" + std::to_string(i) : "";
+      misfit.pointer = value.array() ? "/" + std::to_string(i) : "";
       misfit.found = Json(given[i]).kind();
       return misfit;
     }

@@ -1,6 +1,8 @@
 #include "config/json.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -18,11 +20,42 @@ std::string position_of(std::string_view text, size_t offset) {
   return cat("line ", line, ", column ", newline == before.npos ? before.size() + 1 : before.size() - newline);
 }
 
+/// More than any config needs. Deeper values would take the stack: they are written and destroyed recursively.
+constexpr size_t kMaxDepth = 200;
+
+/// Counts the bytes that the parser has read, which its events do not say.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, size_t& count) : at_(at), count_(&count) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    ++at_;
+    ++*count_;
+    return *this;
+  }
+  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_;
+  size_t* count_;
+};
+
 /// Builds a Json from parser events. Keeps its own stack, so that it finds duplicate keys.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   Builder(std::string_view text, std::string_view name) : text_(text), name_(name) {}
-  Json result() { return std::move(root_); }
+
+  Json build() {
+    nlohmann::json::sax_parse(CountingIterator(text_.data(), read_),
+                              CountingIterator(text_.data() + text_.size(), read_), this);
+    return std::move(root_);
+  }
 
   bool null() override { return put({}); }
   bool boolean(bool value) override { return put(value); }
@@ -40,8 +73,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& key) override {
-    if (stack_.back().find(key))
-      throw Error(Kind::config, cat(name_, ": the key \"", key, "\" appears twice in one object"));
+    if (stack_.back().find(key)) fail(read_ - key.size() - 2, cat("the key \"", key, "\" appears twice in one object"));
     keys_.push_back(key);
     return true;
   }
@@ -49,12 +81,17 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     std::string reason = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: <reason>"
     if (const size_t colon = reason.find(": "); colon != std::string::npos) reason = reason.substr(colon + 2);
     if (token.empty() || position >= text_.size()) reason += " (the file ends too early: is a bracket missing?)";
-    throw Error(Kind::config,
-                cat(name_, ": ", position_of(text_, position > 0 ? position - 1 : 0), ": not valid JSON: ", reason));
+    fail(position > 0 ? position - 1 : 0, "not valid JSON: " + reason);
   }
 
  private:
+  [[noreturn]] void fail(size_t offset, const std::string& what) const {
+    throw Error(Kind::config, cat(name_, ": ", position_of(text_, offset), ": ", what));
+  }
   bool open(Json container) {
+    if (stack_.size() == kMaxDepth)
+      fail(read_ - 1,
+           cat("an object or array is nested inside ", kMaxDepth, " others; at most ", kMaxDepth, " levels are read"));
     stack_.push_back(std::move(container));
     return true;
   }
@@ -76,6 +113,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::string_view text_, name_;
+  size_t read_ = 0;  // bytes, to the end of the token of the current event
   Json root_;
   std::vector<Json> stack_;
   std::vector<std::string> keys_;
@@ -101,11 +139,7 @@ nlohmann::ordered_json to_nlohmann(const Json& value) {
 
 }  // namespace
 
-Json Json::parse(std::string_view text, std::string_view name) {
-  Builder builder(text, name);
-  nlohmann::json::sax_parse(text, &builder);
-  return builder.result();
-}
+Json Json::parse(std::string_view text, std::string_view name) { return Builder(text, name).build(); }
 
 Json Json::read_file(const std::filesystem::path& path) { return parse(read_text(path, ""), path.string()); }
 

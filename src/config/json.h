@@ -27,7 +27,7 @@ class Json {
   Json(Array value) : value_(std::move(value)) {}
   Json(Object value) : value_(std::move(value)) {}
 
-  /// Errors: Error(config) "<name>: line 3, column 14: ..." with what was expected, also for duplicate keys.
+  /// Errors: Error(config) "<name>: line 3, column 14: ...", also for duplicate keys and more than 200 levels.
   static Json parse(std::string_view text, std::string_view name);
   static Json read_file(const std::filesystem::path&);
 

@@ -62,8 +62,8 @@ void SchemaBase::parse_into(void* out, const Json& node, const std::string& poin
     } else if (field.part) {
       field.part->read(*field.schema, *value, place, member, problems);
     } else if (const Misfit misfit = field.value->read(*value, field.range, member); !misfit.empty()) {
-      problems.error(place + misfit.place, "expected " + misfit.expected + ", found " +
-                                               (misfit.place.empty() ? value->kind() : misfit.found));
+      problems.error(place + misfit.pointer, "expected " + misfit.expected + ", found " +
+                                                 (misfit.pointer.empty() ? value->kind() : misfit.found));
     }
   }
   if (together_ && problems.errors().size() == errors_before)

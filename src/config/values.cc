@@ -23,8 +23,8 @@ Misfit read_list(const Json& value, const Range& range, std::vector<T>& out, con
     const Json& element = (*value.array())[i];
     T item{};
     if (Misfit misfit = read_value(element, range, item); !misfit.empty()) {
-      if (misfit.place.empty()) misfit.found = element.kind();
-      misfit.place = cat("/", i, misfit.place);
+      if (misfit.pointer.empty()) misfit.found = element.kind();
+      misfit.pointer = cat("/", i, misfit.pointer);
       return misfit;
     }
     out.push_back(std::move(item));

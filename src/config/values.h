@@ -39,13 +39,13 @@ inline Range strictly_between(double low, double high) {
   return {.low = low, .high = high, .low_open = true, .high_open = true};
 }
 
-/// Why a value does not fit: what was expected ("an integer"); and when that concerns one element of it, which ("/2")
-/// and what it is.
+/// Why a value does not fit: what was expected ("an integer"); and when that concerns one element of it, its JSON
+/// pointer in the value ("/2") and what it is.
 struct Misfit {
   Misfit() = default;  ///< it fits
   Misfit(std::string expected_) : expected(std::move(expected_)) {}
   Misfit(const char* expected_) : expected(expected_) {}
-  std::string expected, place, found;
+  std::string expected, pointer, found;
   bool empty() const { return expected.empty(); }
 };
 

@@ -55,32 +55,35 @@ Schema<DenseColumns> dense_columns_schema(const char* fallback) {
       .together(check_dense);
 }
 
-Schema<SlotColumns> slot_columns_schema() {
+namespace {
+
+/// The fields that slots of every format have. `keys`: how a value becomes a key.
+Schema<SlotColumns> common_slot_columns(const std::string& keys) {
   return Schema<SlotColumns>("slot columns")
       .need("columns", &SlotColumns::columns, "columns that become slots, one each, in this order")
-      .opt("keys", &SlotColumns::keys,
-           "how a value becomes a key: hashed; its line in a file; a decimal or hexadecimal number that is the key; "
-           "left out: hashed")
+      .opt("keys", &SlotColumns::keys, keys)
       .opt("buckets", &SlotColumns::buckets, "for hash: keys of each column; 0: 63-bit keys", between(0, 1LL << 48))
       .opt("vocabulary", &SlotColumns::vocabulary, "for vocabulary: a text file with one value a line")
-      .opt("separator", &SlotColumns::separator,
-           "a cell holds several values with this character between them; empty: one")
-      .opt("default", &SlotColumns::fallback, "the value that an empty cell counts as; left out: a slot without keys")
       .together(check_slots);
 }
 
+}  // namespace
+
+Schema<SlotColumns> slot_columns_schema() {
+  return common_slot_columns(
+             "how a value becomes a key: hashed; its line in a file; a decimal or hexadecimal number that is the key; "
+             "left out: hashed")
+      .opt("separator", &SlotColumns::separator,
+           "a cell holds several values with this character between them; empty: one")
+      .opt("default", &SlotColumns::fallback, "the value that an empty cell counts as; left out: a slot without keys");
+}
+
 Schema<SlotColumns> parquet_slot_columns_schema() {
-  return Schema<SlotColumns>("slot columns")
-      .need("columns", &SlotColumns::columns, "columns that become slots, one each, in this order")
-      .opt("keys", &SlotColumns::keys,
-           "how a value becomes a key, as for Csv; numbers are hashed and looked up as their decimal digits; left out: "
-           "integers are "
-           "the keys, text is hashed")
-      .opt("buckets", &SlotColumns::buckets, "for hash: keys of each column; 0: 63-bit keys", between(0, 1LL << 48))
-      .opt("vocabulary", &SlotColumns::vocabulary, "for vocabulary: a text file with one value a line")
+  return common_slot_columns(
+             "how a value becomes a key, as for Csv; numbers are hashed and looked up as their decimal digits; left "
+             "out: integers are the keys, text is hashed")
       .opt("default", &SlotColumns::fallback,
-           "the value that a null counts as, \"\" for none, so that it gives no key; left out: default_key")
-      .together(check_slots);
+           "the value that a null counts as, \"\" for none, so that it gives no key; left out: default_key");
 }
 
 int64_t columns_of(const std::vector<DenseColumns>& groups) { return count_columns(groups); }

@@ -55,7 +55,7 @@ Misfit read_value(const Json& value, const Range& range, AsyncParam& out) {
   if (!shuffle) return {};
   Misfit misfit = read_value(*shuffle, range, out.shuffle);
   if (!misfit.empty()) {
-    misfit.place = "/shuffle";
+    misfit.pointer = "/shuffle";
     misfit.found = shuffle->kind();
   }
   return misfit;

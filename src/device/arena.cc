@@ -12,9 +12,11 @@ size_t Arena::add(const TensorSpec& spec) {
 void Arena::add_alike(const Arena& other, DType dtype) {
   HCTR_EXPECT(!buffer_ && regions_.empty(), "add_alike on an arena that has tensors");
   const auto scaled = [&](size_t bytes, DType from) { return bytes / size_of(from) * size_of(dtype); };
-  for (const Region& region : other.regions_)
-    regions_.push_back(
-        {TensorSpec(dtype, region.spec.shape, region.spec.row_stride), scaled(region.offset, region.spec.dtype)});
+  for (const Region& region : other.regions_) {
+    TensorSpec spec = region.spec;
+    spec.dtype = dtype;
+    regions_.push_back({spec, scaled(region.offset, region.spec.dtype)});
+  }
   if (!regions_.empty()) bytes_ = scaled(other.bytes_, other.regions_[0].spec.dtype);
 }
 

@@ -105,7 +105,9 @@ ReservedBuffer::ReservedBuffer(Device device, size_t most_bytes)
   } else {
     void* range = ::mmap(nullptr, most_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
-      throw Error(Kind::device, cat("cannot reserve ", most_bytes_, " bytes of addresses: ", std::strerror(errno)));
+      throw Error(Kind::device, cat("cannot reserve ", most_bytes_, " bytes of addresses: ", std::strerror(errno),
+                                    "; a table reserves addresses for all rows it may grow to, and uses memory for "
+                                    "those it has: raise the limit of addresses (`ulimit -v`)"));
     data_ = static_cast<std::byte*>(range);
   }
 }

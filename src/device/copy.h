@@ -20,7 +20,7 @@ void zero(StreamRef, Tensor);
 
 /// Copies the elements of a tensor to the host, in order, and synchronizes the stream. For files, metrics and tests.
 template <class T>
-std::vector<T> to_host(Tensor tensor, StreamRef stream) {
+std::vector<T> to_host(StreamRef stream, Tensor tensor) {
   std::vector<T> out(static_cast<size_t>(tensor.elements()));
   const auto width = static_cast<size_t>(tensor.row_elements()) * sizeof(T);
   if (tensor.dense()) {
@@ -35,7 +35,7 @@ std::vector<T> to_host(Tensor tensor, StreamRef stream) {
 
 /// Copies `values`, one per element, to a tensor, and synchronizes the stream.
 template <class T>
-void from_host(Tensor tensor, const std::vector<T>& values, StreamRef stream) {
+void from_host(StreamRef stream, Tensor tensor, const std::vector<T>& values) {
   HCTR_EXPECT(static_cast<int64_t>(values.size()) == tensor.elements(), values.size(), " values for ",
               to_string(tensor.shape()));
   const auto width = static_cast<size_t>(tensor.row_elements()) * sizeof(T);

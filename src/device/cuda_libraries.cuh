@@ -27,7 +27,7 @@ struct Runtime::CudaLibraries {
   cublasLtHandle_t blas = nullptr;
   Buffer blas_workspace;  ///< shared by all products of a Runtime, which therefore run on its compute stream only
   /// The products so far, by everything that their algorithm depends on: equal products always use the same algorithm.
-  std::map<std::array<int64_t, 16>, BlasProduct> products;
+  std::map<std::array<int64_t, 17>, BlasProduct> products;
 };
 
 }  // namespace hctr

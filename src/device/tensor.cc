@@ -26,7 +26,7 @@ TensorSpec::TensorSpec(DType dtype_, Shape shape_, int64_t row_stride_)
   HCTR_EXPECT(row_stride >= row_elements(), "row stride ", row_stride, " for shape ", to_string(shape));
 }
 
-size_t TensorSpec::bytes() const { return static_cast<size_t>(rows() * row_stride) * size_of(dtype); }
+size_t TensorSpec::bytes() const { return static_cast<size_t>((rows() + zero_rows) * row_stride) * size_of(dtype); }
 
 void Tensor::expect_type(DType wanted) const {
   HCTR_EXPECT(wanted == dtype(), "tensor of ", name_of(dtype()), " used as ", name_of(wanted));
@@ -45,6 +45,7 @@ Tensor Tensor::row_range(int64_t begin, int64_t end) const {
   part[0] = end - begin;
   TensorSpec spec = spec_;
   spec.shape = part;
+  if (end < rows()) spec.zero_rows = 0;
   return Tensor(data_ + static_cast<size_t>(begin * row_stride()) * size_of(dtype()), spec, device_);
 }
 

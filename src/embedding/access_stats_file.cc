@@ -13,12 +13,12 @@
 namespace hctr {
 namespace {
 
-constexpr const char* kWhat = "file of access statistics";
+constexpr const char* kStatsFile = "file of access statistics";
 constexpr const char *kLastSeen = "last_seen", *kOccurrences = "occurrences";
 
 AccessStatsHead parse_head(const std::string& text, const fs::path& path) {
   const auto refuse = [&](const std::string& why) {
-    return Error(Kind::data, cat(kWhat, " '", path.string(), "' ", why));
+    return Error(Kind::data, cat(kStatsFile, " '", path.string(), "' ", why));
   };
   std::optional<Json> json;
   try {
@@ -50,8 +50,8 @@ std::filesystem::path access_stats_path(std::filesystem::path sparse_model_file)
   return sparse_model_file;
 }
 
-AccessStatsWriter::AccessStatsWriter(std::filesystem::path path, const RowPolicy& policy, int64_t steps)
-    : file_(std::move(path)),
+AccessStatsWriter::AccessStatsWriter(AtomicFile& file, const RowPolicy& policy, int64_t steps)
+    : file_(file),
       head_{.steps = steps, .last_seen = policy.tracks_last_step(), .occurrences = policy.counts_occurrences()} {
   file_.write(head_text());
 }
@@ -82,16 +82,16 @@ void AccessStatsWriter::add(const RowBlock& block) {
   file_.write(rows.data(), rows.size() * sizeof rows[0]);
 }
 
-void AccessStatsWriter::commit() {
+void AccessStatsWriter::finish() {
   const std::string head = head_text();
   file_.write_at(0, head.data(), head.size());
-  file_.commit();
+  file_.finish();
 }
 
 AccessStatsHead read_access_stats(
     const fs::path& path,
     const std::function<void(const AccessStatsHead&, std::span<const formats::RowAccess>)>& sink) {
-  const File file = open_to_read(path, kWhat);
+  const File file = open_to_read(path, kStatsFile);
   std::string text(formats::kAccessStatsHeadBytes, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   const AccessStatsHead head = parse_head(text, path);
@@ -100,18 +100,18 @@ AccessStatsHead read_access_stats(
   constexpr auto kHead = static_cast<int64_t>(formats::kAccessStatsHeadBytes),
                  kRow = static_cast<int64_t>(sizeof(formats::RowAccess));
   if (error || head.rows != (bytes - kHead) / kRow || (bytes - kHead) % kRow != 0)
-    throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", bytes, " bytes, and its ", head.rows,
+    throw Error(Kind::data, cat(kStatsFile, " '", path.string(), "' has ", bytes, " bytes, and its ", head.rows,
                                 " rows do not fill it: it is damaged"));
   std::vector<formats::RowAccess> rows;
   for (int64_t first = 0; first < head.rows; first += static_cast<int64_t>(rows.size())) {
     rows.resize(static_cast<size_t>(std::min<int64_t>(head.rows - first, 1 << 18)));
     if (std::fread(rows.data(), sizeof rows[0], rows.size(), file.get()) != rows.size())
-      throw Error(Kind::io, cat("cannot read ", kWhat, " '", path.string(),
+      throw Error(Kind::io, cat("cannot read ", kStatsFile, " '", path.string(),
                                 "': ", std::ferror(file.get()) ? std::strerror(errno) : "it became shorter meanwhile"));
     for (const formats::RowAccess& row : rows)
       if (row.occurrences > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-        throw Error(Kind::data, cat(kWhat, " '", path.string(), "' says that key ", row.key, " came ", row.occurrences,
-                                    " times: it is damaged"));
+        throw Error(Kind::data, cat(kStatsFile, " '", path.string(), "' says that key ", row.key, " came ",
+                                    row.occurrences, " times: it is damaged"));
     sink(head, rows);
   }
   return head;

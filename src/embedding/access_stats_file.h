@@ -23,17 +23,18 @@ struct AccessStatsHead {
   bool last_seen = false, occurrences = false;  ///< which fields are recorded; the others are 0
 };
 
-/// Writes the statistics of rows in blocks. The file appears complete, with commit(), or not at all. Errors:
-/// Error(io).
+/// Writes the statistics of rows in blocks. Errors: Error(io).
 class AccessStatsWriter {
  public:
-  AccessStatsWriter(std::filesystem::path, const RowPolicy&, int64_t steps);
+  /// The file outlives the writer.
+  AccessStatsWriter(AtomicFile&, const RowPolicy&, int64_t steps);
   void add(const RowBlock&);
-  void commit();
+  /// After the last block.
+  void finish();
 
  private:
   std::string head_text() const;
-  AtomicFile file_;
+  AtomicFile& file_;
   AccessStatsHead head_;
 };
 

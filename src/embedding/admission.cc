@@ -20,7 +20,7 @@ Admission::Admission(Runtime& runtime, const TableSpec& spec, int batches_ahead)
     rule_.occurrences = candidates_->access_stats().occurrences;
     rule_.min_count = static_cast<uint32_t>(policy_.min_count);
   }
-  rule_.random_key = random_key(runtime.options().seed, stream_of("admission:" + spec.name));
+  rule_.random_key = random_key(runtime.options().seed, random_stream("admission:" + spec.name));
   rule_.threshold = ops::AdmissionRule::threshold_of(policy_.admit_probability);
   rule_.order = {spec.batch, spec.rank, spec.ranks};
   allocate(spec);
@@ -98,12 +98,17 @@ void Admission::close(bool closed) {
   runtime_.compute_stream().synchronize();
 }
 
-Admission::Counts Admission::counts() {
+ops::GateState Admission::read_gate() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
   ops::GateState now;
   copy_bytes(runtime_.compute_stream(), &now, device_gate(), sizeof now);
   runtime_.compute_stream().synchronize();
+  return now;
+}
+
+Admission::Counts Admission::counts() {
+  const ops::GateState now = read_gate();
   return {static_cast<int64_t>(now.on_shared_row), static_cast<int64_t>(now.without_row), candidates_dropped_};
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "device/arena.h"
 #include "embedding/row_store.h"
@@ -41,9 +43,18 @@ class Admission {
   };
   Counts counts();
 
+  // For checkpoints, with nothing queued; see EmbeddingTable.
+  void save_state(StateWriter);
+  void load_state(const StateReader&);
+  /// `full`: whether the table has no room for another row.
+  void load_state_by_key(const std::vector<StateReader>& of_ranks, int rank,
+                         const std::function<bool(int64_t key, int32_t slot)>& owns, bool full);
+
  private:
   ops::GateState* device_gate() const { return reinterpret_cast<ops::GateState*>(device_gate_.data()); }
   void allocate(const TableSpec&);
+  ops::GateState read_gate();
+  void write_gate(const ops::GateState&);
 
   Runtime& runtime_;
   RowPolicy policy_;

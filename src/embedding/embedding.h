@@ -65,9 +65,22 @@ class Embedding {
   /// Every rank passes the same rows and imports those that it holds.
   virtual void import_rows(const RowBlock&) = 0;
 
+  // For checkpoints, with nothing queued.
+  /// Saves what this rank holds. Not collective.
+  virtual void save_state(StateWriter to) { table().save_state(to.in(kOwnState)); }
+  /// Takes the state back, exactly or by key, as the reader says. Errors: those of StateReader and of import_rows().
+  void load_state(const StateReader& from) { from.exact() ? load_exactly(from) : load_by_key(from); }
+  /// Whether this rank holds the row of a key, if not all ranks do.
+  virtual bool owns(int64_t /*key*/, int32_t /*slot*/) const { return true; }
+
  protected:
   /// This rank's rows.
   virtual EmbeddingTable& table() = 0;
+  /// Names in checkpoints: of the rows that belong to a rank, and of those that all ranks have, which rank 0 saves.
+  static constexpr const char *kOwnState = "own", *kReplicatedState = "replicated";
+  virtual void load_exactly(const StateReader& from) { table().load_state(from.in(kOwnState)); }
+  /// From any other embedding of the same rows.
+  virtual void load_by_key(const StateReader&);
 };
 
 /// The `y` of all later calls of an embedding, if it is known at creation. Its memory outlives the embedding, and its

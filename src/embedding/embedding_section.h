@@ -15,6 +15,10 @@
 
 namespace hctr {
 
+// Types of embedding layers that have defaults of their own.
+inline constexpr std::string_view kDistributedEmbedding = "DistributedSlotSparseEmbeddingHash",
+                                  kHybridEmbedding = "HybridSparseEmbedding";
+
 template <>
 struct EnumWords<ops::Combiner> {
   static const std::vector<std::pair<std::string, ops::Combiner>>& table();
@@ -81,6 +85,8 @@ struct SparseEmbeddingHparam {
   /// Whether the stated number of rows is a limit.
   bool limited() const { return !grow || when_full; }
   RowPolicy policy() const;
+  /// Whether the sizes of slot_size_array add up to no more rows than a table can have.
+  bool sizes_fit() const;
 };
 
 /// The inputs of a table's spec other than its section. Batch sizes may be omitted if nothing that depends on them is

@@ -28,30 +28,30 @@ void read(std::string_view& bytes, std::vector<T>& values) {
   bytes.remove_prefix(count * sizeof(T));
 }
 
+/// Calls visit(values) for every array of a RowBlock or of RowCopies, in the order of the bytes.
+template <class Rows, class Visit>
+void for_each_array(Rows& rows, const Visit& visit) {
+  visit(rows.keys);
+  visit(rows.slots);
+  visit(rows.last_steps);
+  visit(rows.last_seen);
+  visit(rows.occurrences);
+  visit(rows.vectors);
+  for (auto& state : rows.states) visit(state);
+}
+
 }  // namespace
 
 std::string to_bytes(const RowBlock& block) {
   std::string bytes(1, kRows);
-  write(bytes, block.keys);
-  write(bytes, block.slots);
-  write(bytes, block.last_steps);
-  write(bytes, block.last_seen);
-  write(bytes, block.occurrences);
-  write(bytes, block.vectors);
-  for (const auto& state : block.states) write(bytes, state);
+  for_each_array(block, [&](const auto& values) { write(bytes, values); });
   return bytes;
 }
 
 RowCopies from_bytes(std::string_view bytes) {
   RowCopies rows;
   bytes.remove_prefix(1);
-  read(bytes, rows.keys);
-  read(bytes, rows.slots);
-  read(bytes, rows.last_steps);
-  read(bytes, rows.last_seen);
-  read(bytes, rows.occurrences);
-  read(bytes, rows.vectors);
-  for (auto& state : rows.states) read(bytes, state);
+  for_each_array(rows, [&](auto& values) { read(bytes, values); });
   return rows;
 }
 

@@ -28,9 +28,14 @@ class HybridEmbedding : public PartlyReplicated {
   int64_t rows() override;
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override;
   void import_rows(const RowBlock&) override;
+  void save_state(StateWriter) override;
 
   /// The replicated rows of this rank that have occurred, in the order of (slot, key).
   void export_replica(const std::function<void(const RowBlock&)>& sink) { replicated_.export_rows(sink); }
+
+ protected:
+  void load_exactly(const StateReader&) override;
+  void load_by_key(const StateReader&) override;
 
  private:
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,

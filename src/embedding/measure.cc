@@ -92,7 +92,7 @@ double measure_rows(Context& ctx) {
   for (int64_t i = 0; i < count; ++i)
     rows.push_back(static_cast<int32_t>(static_cast<uint64_t>(i) * 2654435761u %
                                         static_cast<uint64_t>(count)));  // an odd factor: every row once
-  from_host(arena.get(numbers), rows, ctx.stream());
+  from_host(ctx.stream(), arena.get(numbers), rows);
   const ops::RowMemory memory{arena.get(table).bytes(), DType::f32};
   ops::scatter_rows(ctx, arena.get(numbers).data<const int32_t>(), arena.get(gathered),
                     memory);  // memory that was never written may map to one page

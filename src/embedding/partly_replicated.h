@@ -32,8 +32,17 @@ class PartlyReplicated : public Embedding {
   }
   const TableSpec& spec() const override { return others_.spec(); }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
+  void save_state(StateWriter to) override {
+    others_.save_state(to);
+    if (to.rank() == 0) replicated_.save_state(to.in(kReplicatedState));
+  }
+  bool owns(int64_t key, int32_t slot) const override { return others_.owns(key, slot); }
 
  protected:
+  void load_exactly(const StateReader& from) override {
+    others_.load_state(from);
+    replicated_.load_state(from.of_rank(0).in(kReplicatedState));
+  }
   /// `part`: which part of the vectors comes from replicated rows.
   PartlyReplicated(Runtime& runtime, Communicator& comm, const TableSpec& replicated, ReplicatedPart part,
                    Placement placement, const TableSpec& others, int ring_size, const EmbeddingOutputs& outputs)

@@ -33,8 +33,14 @@ class ReplicatedEmbedding : public Embedding {
     if (comm_.rank() == 0) table().export_rows(with_states, sink);
   }
   void import_rows(const RowBlock& rows) override { table().import_rows(rows); }
+  void save_state(StateWriter to) override {
+    if (to.rank() == 0) rows_.save_state(to.in(kReplicatedState));
+  }
 
   EmbeddingTable& table() override { return rows_.table(); }
+
+ protected:
+  void load_exactly(const StateReader& from) override { rows_.load_state(from.of_rank(0).in(kReplicatedState)); }
 
  private:
   Communicator& comm_;

@@ -97,7 +97,7 @@ void ReplicatedRows::update(Context& ctx, int buffer) {
 
 std::vector<int32_t> ReplicatedRows::seen() {
   runtime_.prepare_stream().synchronize();
-  return to_host<int32_t>(arena_.get(seen_), runtime_.compute_stream());
+  return to_host<int32_t>(runtime_.compute_stream(), arena_.get(seen_));
 }
 
 int64_t ReplicatedRows::rows_seen() {
@@ -111,7 +111,7 @@ void ReplicatedRows::assign_rows(std::vector<int64_t> keys, std::vector<int32_t>
   keys_ = std::move(keys);
   slots_ = std::move(slots);
   table_.assign_rows(keys_, slots_);
-  from_host(arena_.get(seen_), std::vector<int32_t>(static_cast<size_t>(rows_) + 1, seen), runtime_.compute_stream());
+  from_host(runtime_.compute_stream(), arena_.get(seen_), std::vector<int32_t>(static_cast<size_t>(rows_) + 1, seen));
 }
 
 std::optional<size_t> ReplicatedRows::index_of(int64_t key, int32_t slot) const {
@@ -135,7 +135,7 @@ void ReplicatedRows::import_rows(const RowBlock& block) {
       known[*index + 1] = 1;
     }
   table_.import_rows(held.block());
-  from_host(arena_.get(seen_), known, runtime_.compute_stream());
+  from_host(runtime_.compute_stream(), arena_.get(seen_), known);
 }
 
 void ReplicatedRows::export_rows(const std::function<void(const RowBlock&)>& sink) {
@@ -147,6 +147,44 @@ void ReplicatedRows::export_rows(const std::function<void(const RowBlock&)>& sin
         come.add(block, i, table_.spec());
     if (!come.empty()) sink(come.block());
   });
+}
+
+void ReplicatedRows::save_state(StateWriter to) {
+  table_.save_state(to);
+  if (!table_.spec().fixed_keys) return;
+  to.list("assigned_keys", keys_);
+  to.list("assigned_slots", slots_);
+  std::vector<int32_t> known = seen();
+  known.resize(keys_.size() + 1);
+  to.list("seen", known);
+}
+
+ReplicatedRows::Keys ReplicatedRows::saved_keys(const StateReader& from) {
+  Keys saved;
+  if (!from.has("assigned_keys")) return saved;
+  from.list("assigned_keys", saved.keys);
+  from.list("assigned_slots", saved.slots);
+  return saved;
+}
+
+std::vector<int32_t> ReplicatedRows::saved_seen(const StateReader& from) {
+  std::vector<int32_t> known;
+  if (from.has("seen")) from.list("seen", known);
+  return known;
+}
+
+void ReplicatedRows::load_state(const StateReader& from) {
+  table_.load_state(from);
+  if (!table_.spec().fixed_keys) return;
+  Keys saved = saved_keys(from);
+  std::vector<int32_t> known = saved_seen(from);
+  if (static_cast<int64_t>(saved.keys.size()) > rows_ || known.size() != saved.keys.size() + 1)
+    throw Error(Kind::data, cat("table '", table_.spec().name, "': the checkpoint has ", saved.keys.size(),
+                                " replicated rows, and this run has room for ", rows_));
+  keys_ = std::move(saved.keys);
+  slots_ = std::move(saved.slots);
+  known.resize(static_cast<size_t>(rows_) + 1);
+  from_host(runtime_.compute_stream(), arena_.get(seen_), known);
 }
 
 }  // namespace hctr

@@ -56,6 +56,18 @@ class ReplicatedRows {
   void import_rows(const RowBlock&);
   /// Passes on the rows whose key has occurred, with their states. Waits for queued steps.
   void export_rows(const std::function<void(const RowBlock&)>& sink);
+  // For checkpoints, with nothing queued.
+  void save_state(StateWriter);
+  void load_state(const StateReader&);
+  struct Keys {
+    std::vector<int64_t> keys;
+    std::vector<int32_t> slots;
+  };
+  /// The keys to which a checkpoint has rows assigned.
+  static Keys saved_keys(const StateReader&);
+  /// Of each row of a checkpoint, from row 0, whether its key has occurred; empty: of all.
+  static std::vector<int32_t> saved_seen(const StateReader&);
+
   EmbeddingTable& table() { return table_; }
   const TableSpec& spec() const { return table_.spec(); }
 

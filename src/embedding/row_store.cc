@@ -65,27 +65,28 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   HCTR_EXPECT(spec.slot_bounds.empty() || spec.slot_bounds.size() == static_cast<size_t>(spec.slots),
               spec.slot_bounds.size(), " initial bounds for ", spec.slots, " slots");
   data_.dim = spec.dim;
-  index_.row_keys = add_column<int64_t>(keys_.empty(), 1);
-  index_.row_slots = add_column<int32_t>(keys_.empty() && spec.identity_by_slot, 1);
+  index_.row_keys = add_column<int64_t>("keys", "i64", keys_.empty(), 1);
+  index_.row_slots = add_column<int32_t>("slots", "i32", keys_.empty() && spec.identity_by_slot, 1);
   data_.identity = {index_.row_keys, index_.row_slots, {}};
-  data_.vectors = add_numbers(spec.storage, spec.dim);
+  data_.vectors = add_numbers("vectors", spec.storage, spec.dim);
   data_.state_dim = spec.state_dim();
   for (int s = 0; s < spec.optimizer.states(); ++s) {
-    data_.states[s] = add_numbers(spec.stored_states(), data_.state_dim);
+    data_.states[s] = add_numbers(cat("state", s), spec.stored_states(), data_.state_dim);
     init_.state_start[s] = spec.optimizer.start(s);
   }
-  data_.last_step = add_column<int32_t>(spec.update == UpdateType::lazy_global, 1);
+  data_.last_step = add_column<int32_t>("last_step", "i32", spec.update == UpdateType::lazy_global, 1);
   // If a zero gradient is a no-op, global updates equal local ones.
-  data_.touched = add_column<uint8_t>(spec.update == UpdateType::global && !spec.optimizer.zero_gradient_is_noop(), 1);
-  access_stats_.last_seen = add_column<uint32_t>(policy_.tracks_last_step(), 1);
-  access_stats_.occurrences = add_column<uint32_t>(policy_.counts_occurrences(), 1);
+  data_.touched = add_column<uint8_t>("touched", "u8",
+                                      spec.update == UpdateType::global && !spec.optimizer.zero_gradient_is_noop(), 1);
+  access_stats_.last_seen = add_column<uint32_t>("last_seen", "u32", policy_.tracks_last_step(), 1);
+  access_stats_.occurrences = add_column<uint32_t>("occurrences", "u32", policy_.counts_occurrences(), 1);
   if (access_stats_.last_seen) access_stats_.steps_before = reinterpret_cast<const uint32_t*>(steps_before_.data());
   set_steps_before(0);
   index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
   index_.state = reinterpret_cast<ops::IndexState*>(state_.data());
 
-  init_.key = random_key(runtime.options().seed, stream_of("table:" + spec.name));
-  data_.rounding = random_key(runtime.options().seed, stream_of("rounding:" + spec.name));
+  init_.key = random_key(runtime.options().seed, random_stream("table:" + spec.name));
+  data_.rounding = random_key(runtime.options().seed, random_stream("rounding:" + spec.name));
   init_.bound = spec.init_bound;
   init_.pieces = static_cast<int32_t>(spec.pieces);
   init_.piece_dim = static_cast<int32_t>(spec.pieces > 1 ? spec.dim : 0);
@@ -107,7 +108,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
 
 void RowStore::add_shared_row(const TableSpec& spec) {
   ops::RowInit init = init_;
-  init.key = random_key(runtime_.options().seed, stream_of("shared row:" + spec.name));
+  init.key = random_key(runtime_.options().seed, random_stream("shared row:" + spec.name));
   init.slot_bounds = nullptr;
   Context ctx(runtime_, runtime_.compute_stream());
   zero_bytes(ctx.stream(), index_.row_keys + 1, sizeof(int64_t));  // the row's random numbers are those of key 0
@@ -129,16 +130,21 @@ void RowStore::set_steps_before(int64_t steps) {
 }
 
 template <class T>
-T* RowStore::add_column(bool wanted, int64_t elements_per_row) {
+T* RowStore::add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row) {
   if (!wanted || elements_per_row == 0) return nullptr;
   const int64_t bytes = elements_per_row * static_cast<int64_t>(sizeof(T));
-  columns_.push_back({ReservedBuffer(runtime_.device(), static_cast<size_t>((reserved_rows_ + 1) * bytes)), bytes});
+  columns_.push_back({.memory = ReservedBuffer(runtime_.device(), static_cast<size_t>((reserved_rows_ + 1) * bytes)),
+                      .bytes_per_row = bytes,
+                      .name = std::move(name),
+                      .type = std::string(type),
+                      .elements_per_row = elements_per_row});
   return reinterpret_cast<T*>(columns_.back().memory.data());
 }
 
-ops::RowMemory RowStore::add_numbers(DType dtype, int64_t elements_per_row) {
-  if (size_of(dtype) == 2) return {add_column<uint16_t>(true, elements_per_row), dtype};
-  return {add_column<float>(true, elements_per_row), dtype};
+ops::RowMemory RowStore::add_numbers(std::string name, DType dtype, int64_t elements_per_row) {
+  const std::string_view type = name_of(dtype);
+  if (size_of(dtype) == 2) return {add_column<uint16_t>(std::move(name), type, true, elements_per_row), dtype};
+  return {add_column<float>(std::move(name), type, true, elements_per_row), dtype};
 }
 
 int RowStore::row_bits() const { return std::bit_width(static_cast<uint64_t>(most_rows())); }

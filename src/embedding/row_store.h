@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/state_reader.h"
+#include "checkpoint/state_writer.h"
 #include "device/buffer.h"
 #include "device/context.h"
 #include "embedding/table_spec.h"
@@ -84,6 +86,15 @@ class RowStore {
   /// rows belong to keys alone. Waits for queued work. Errors: Error(device) when memory is short.
   void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots);
 
+  // For checkpoints, with nothing queued.
+  /// Saves every row that has been assigned, in the order of row numbers.
+  void save_state(StateWriter&);
+  /// Takes the rows of a store of the same spec, with their numbers. This one has no rows of its own yet, but for those
+  /// that exist from the start. Errors: those of StateReader; Error(device) when memory is short.
+  void load_state(const StateReader&);
+  /// Takes the shared row alone.
+  void load_shared_row(const StateReader&);
+
   int64_t capacity() const { return capacity_; }
   /// Every row number is below 2^row_bits(), now and later.
   int row_bits() const;
@@ -95,10 +106,14 @@ class RowStore {
   struct Column {  // one array with an element per row
     ReservedBuffer memory;
     int64_t bytes_per_row;
+    std::string name, type;  // in checkpoints
+    int64_t elements_per_row;
+    std::vector<int64_t> shape(int64_t rows) const { return {rows, elements_per_row}; }
+    std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
   };
   template <class T>
-  T* add_column(bool wanted, int64_t elements_per_row);
-  ops::RowMemory add_numbers(DType, int64_t elements_per_row);
+  T* add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row);
+  ops::RowMemory add_numbers(std::string name, DType, int64_t elements_per_row);
   /// The rows of a table without an index. Errors: Error(device) when memory for them is short.
   int64_t all_rows(int64_t bytes_per_row, bool one_of_several) const;
   /// Allocates all rows, with initial values.

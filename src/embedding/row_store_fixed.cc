@@ -1,4 +1,6 @@
 // Assigns rows to keys that are known in advance.
+#include <atomic>
+
 #include "base/error.h"
 #include "device/copy.h"
 #include "embedding/row_store.h"
@@ -24,6 +26,8 @@ void RowStore::assign_rows(std::span<const int64_t> keys, std::span<const int32_
   copy_bytes(stream, state_.data(), &now, sizeof now);
   ops::index_rebuild(ctx, index_);
   stream.synchronize();
+  std::atomic_ref<uint64_t>(*host_word())
+      .store(static_cast<uint64_t>(now.batches) << 32 | now.rows, std::memory_order_release);
 }
 
 }  // namespace hctr

@@ -42,6 +42,7 @@ class ShardedEmbedding : public Embedding {
   bool uses_shared_row() override;
   void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override;
   void import_rows(const RowBlock&) override;
+  bool owns(int64_t key, int32_t slot) const override { return placement_.owner(slot, key) == comm_.rank(); }
   EmbeddingTable& table() override { return table_; }
 
  private:

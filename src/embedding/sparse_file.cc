@@ -3,24 +3,28 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/not_finite.h"
 #include "embedding/access_stats_file.h"
 
 namespace hctr {
 namespace {
 
-constexpr int64_t kBlockBytes = int64_t{8} << 20;
-constexpr const char* kWhat = "sparse model file";
+constexpr int64_t kFileBlockBytes = int64_t{8} << 20;
+constexpr const char* kModelFile = "sparse model file";
 
-int64_t rows_per_block(const SparseLayout& layout) { return std::max<int64_t>(kBlockBytes / layout.row_bytes(), 1); }
+int64_t rows_per_block(const SparseLayout& layout) {
+  return std::max<int64_t>(kFileBlockBytes / layout.row_bytes(), 1);
+}
 
 void read_exactly(std::FILE* file, void* to, size_t bytes, const fs::path& path) {
   if (std::fread(to, 1, bytes, file) == bytes) return;
-  throw Error(Kind::io, cat("cannot read ", kWhat, " '", path.string(),
+  throw Error(Kind::io, cat("cannot read ", kModelFile, " '", path.string(),
                             "': ", std::ferror(file) ? std::strerror(errno) : "it became shorter meanwhile"));
 }
 
@@ -34,7 +38,7 @@ uint64_t number_at(const std::byte* at, int bytes) {
 /// Calls sink(rows) for the whole file, block by block.
 template <class Take>
 void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows, Take&& sink) {
-  const File file = open_to_read(path, kWhat);
+  const File file = open_to_read(path, kModelFile);
   std::vector<std::byte> block;
   for (int64_t first = 0; first < rows; first += rows_per_block(layout)) {
     const int64_t n = std::min(rows_per_block(layout), rows - first);
@@ -55,10 +59,10 @@ void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows,
 }
 
 int64_t file_bytes(const fs::path& path) {
-  open_to_read(path, kWhat);  // throws if it cannot be opened
+  open_to_read(path, kModelFile);  // throws if it cannot be opened
   std::error_code error;
   const auto bytes = fs::file_size(path, error);
-  if (error) throw Error(Kind::io, cat("cannot read ", kWhat, " '", path.string(), "': ", error.message()));
+  if (error) throw Error(Kind::io, cat("cannot read ", kModelFile, " '", path.string(), "': ", error.message()));
   return static_cast<int64_t>(bytes);
 }
 
@@ -68,7 +72,7 @@ void import(Table& table, const fs::path& path, const SparseRows& rows) {
   for (const uint64_t slot : rows.slots)
     slots.push_back(slot < static_cast<uint64_t>(table.spec().slots) ? static_cast<int32_t>(slot)
                                                                      : std::numeric_limits<int32_t>::max());
-  in_context([&] { return cat("loading ", kWhat, " '", path.string(), "'"); },
+  in_context([&] { return cat("loading ", kModelFile, " '", path.string(), "'"); },
              [&] { table.import_rows({rows.keys, slots, rows.vectors, {}, {}}); });
 }
 
@@ -89,7 +93,7 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
     if (const int64_t bytes = file_bytes(part.path); bytes != rows * part.row_bytes)
       throw Error(Kind::data, cat("'", part.path.string(), "' has ", bytes, " bytes; ", rows, " keys make ",
                                   rows * part.row_bytes));
-    files.push_back(open_to_read(part.path, kWhat));
+    files.push_back(open_to_read(part.path, kModelFile));
   }
   const int64_t block = rows_per_block({8, with_slot ? 8 : 0, dim});
   for (int64_t first = 0; first < rows; first += block) {
@@ -120,6 +124,10 @@ bool has_negative_keys(const fs::path& path, const SparseLayout& layout, int64_t
 int64_t read_file(const fs::path& path, const SparseFileShape& shape,
                   const std::function<void(const SparseRows&)>& sink, const Log& log) {
   const int64_t bytes = file_bytes(path);
+  if (bytes == 0) {  // as a table without rows is saved
+    log.info("note: ", kModelFile, " '", path.string(), "' has no rows");
+    return 0;
+  }
   const auto slots = static_cast<uint64_t>(shape.slots);
   std::vector<SparseLayout> known = known_layouts(shape.with_slot, shape.dim, shape.key_bytes);
   const bool both = !shape.with_slot && bytes > 0 && bytes % known[0].row_bytes() == 0 &&
@@ -141,8 +149,8 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape,
     return fit && other_than_0;
   });
   if (both)
-    log.info("note: the ", bytes, " bytes of ", kWhat, " '", path.string(), "' fit keys of 4 bytes and of 8: read as ",
-             layout.key_bytes, ", ",
+    log.info("note: the ", bytes, " bytes of ", kModelFile, " '", path.string(),
+             "' fit keys of 4 bytes and of 8: read as ", layout.key_bytes, ", ",
              shape.key_bytes == 0 ? "judging by its keys; \"input_key_type\" can say another width"
                                   : "as \"input_key_type\" says");
   const int64_t rows = bytes / layout.row_bytes();
@@ -173,7 +181,7 @@ bool holds_slot_ids(int64_t bytes, const SparseLayout& without,
 
 SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vector<SparseLayout>& known,
                            const std::function<bool(const SparseLayout&)>& slot_ids_fit) {
-  if (bytes == 0) throw Error(Kind::data, cat(kWhat, " '", path.string(), "' is empty"));
+  if (bytes == 0) throw Error(Kind::data, cat(kModelFile, " '", path.string(), "' is empty"));
   std::string sizes;
   bool any = false;
   for (const SparseLayout& layout : known) {
@@ -191,29 +199,48 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
                                        [&](const SparseLayout& other) { return bytes % other.row_bytes() == 0; });
   if (any && with_slot)
     throw Error(Kind::data,
-                cat(kWhat, " '", path.string(), "': slot ids are no slots of the config in every layout that its ",
+                cat(kModelFile, " '", path.string(), "': slot ids are no slots of the config in every layout that its ",
                     bytes, " bytes fit", fits_others ? "; " + hint : ""));
   if (any || fits_others)
-    throw Error(Kind::data, cat(kWhat, " '", path.string(), "' of ", bytes, " bytes is not of rows with",
+    throw Error(Kind::data, cat(kModelFile, " '", path.string(), "' of ", bytes, " bytes is not of rows with",
                                 with_slot ? "" : "out", " a slot id (", sizes, " bytes each); ", hint));
-  throw Error(Kind::data, cat(kWhat, " '", path.string(), "' has ", bytes, " bytes, which is no multiple of a row of ",
-                              known[0].dim, " elements (", sizes,
+  throw Error(Kind::data, cat(kModelFile, " '", path.string(), "' has ", bytes,
+                              " bytes, which is no multiple of a row of ", known[0].dim, " elements (", sizes,
                               " bytes): the file is damaged or from a model with another embedding_vec_size"));
 }
 
 template <class Table>
-void save_sparse(const fs::path& path, Table& table, int key_bytes) {
+void save_sparse(FileSet& set, const fs::path& path, Table& table, int key_bytes) {
   HCTR_EXPECT(key_bytes == 4 || key_bytes == 8, "keys of ", key_bytes, " bytes");
   const auto dim = static_cast<size_t>(table.spec().dim);
   const fs::path stats_path = access_stats_path(path);
-  AtomicFile file(path);
+  AtomicFile* file = nullptr;
   std::optional<AccessStatsWriter> stats;
-  if (table.spec().policy.keeps_access_stats()) stats.emplace(stats_path, table.spec().policy, table.counted_steps());
+  std::exception_ptr failed;
+  const auto unless_failed = [&](const auto& body) {
+    if (failed) return;
+    try {
+      body();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  };
+  unless_failed([&] {
+    file = &set.add(path);
+    if (table.spec().policy.keeps_access_stats())
+      stats.emplace(set.add(stats_path), table.spec().policy, table.counted_steps());
+    else
+      set.remove(stats_path);
+  });
   std::vector<std::byte> bytes;
   const auto add = [&bytes](const void* from, size_t count) {
     bytes.insert(bytes.end(), static_cast<const std::byte*>(from), static_cast<const std::byte*>(from) + count);
   };
-  table.export_rows(false, [&](const RowBlock& block) {
+  const auto write = [&](const RowBlock& block) {
+    if (const int64_t at = find_not_finite(block.vectors); at >= 0)
+      throw Error(Kind::data, cat("the row of key ", block.keys[static_cast<size_t>(at) / dim], " in table '",
+                                  table.spec().name, "' holds ", block.vectors[static_cast<size_t>(at)],
+                                  ": training diverged, and this model is not saved"));
     bytes.clear();
     for (size_t i = 0; i < block.keys.size(); ++i) {
       const int64_t key = block.keys[i];
@@ -228,16 +255,16 @@ void save_sparse(const fs::path& path, Table& table, int key_bytes) {
       }
       add(block.vectors.data() + i * dim, dim * sizeof(float));
     }
-    file.write(bytes.data(), bytes.size());
+    file->write(bytes.data(), bytes.size());
     if (stats) stats->add(block);
+  };
+  // Other ranks take part in the export to its end, so an error does not leave it.
+  table.export_rows(false, [&](const RowBlock& block) { unless_failed([&] { write(block); }); });
+  unless_failed([&] {
+    file->finish();
+    if (stats) stats->finish();
   });
-  std::error_code error;
-  fs::remove(stats_path, error);  // of an earlier file at this path
-  if (error)
-    throw Error(Kind::io,
-                cat("cannot remove '", stats_path.string(), "', which belongs to an older model: ", error.message()));
-  file.commit();
-  if (stats) stats->commit();
+  if (failed) std::rethrow_exception(failed);
 }
 
 int64_t read_sparse(const fs::path& path, const SparseFileShape& shape,
@@ -295,10 +322,16 @@ Loaded load_rows(const fs::path& path, Table& table, int key_bytes, const Log& l
   const SparseFileShape shape{spec.identity_by_slot, spec.dim, spec.slots, key_bytes};
   const auto twice = [&](int64_t rows, int64_t different) {
     return Error(Kind::data,
-                 cat(kWhat, " '", path.string(), "' has ", rows, " rows of ", different, " different keys"));
+                 cat(kModelFile, " '", path.string(), "' has ", rows, " rows of ", different, " different keys"));
   };
   bool wide_keys = false;
+  int64_t before = 0;  // rows of the parts before
   const auto load = [&](const SparseRows& part) {
+    if (const int64_t at = find_not_finite(part.vectors); at >= 0)
+      throw Error(Kind::data, cat(kModelFile, " '", path.string(), "': element ", at % spec.dim, " of row ",
+                                  before + at / spec.dim, ", of key ", part.keys[static_cast<size_t>(at / spec.dim)],
+                                  ", is ", part.vectors[static_cast<size_t>(at)]));
+    before += static_cast<int64_t>(part.keys.size());
     import(table, path, part);
     wide_keys = wide_keys || !std::all_of(part.keys.begin(), part.keys.end(), fits_u32);
   };
@@ -340,8 +373,8 @@ bool load_sparse(const fs::path& path, Table& table, int key_bytes, bool with_ac
 
 bool has_access_stats(const fs::path& path) { return fs::exists(access_stats_path(path)); }
 
-template void save_sparse(const fs::path&, EmbeddingTable&, int);
-template void save_sparse(const fs::path&, Embedding&, int);
+template void save_sparse(FileSet&, const fs::path&, EmbeddingTable&, int);
+template void save_sparse(FileSet&, const fs::path&, Embedding&, int);
 template bool load_sparse(const fs::path&, EmbeddingTable&, int, bool, const Log&);
 template bool load_sparse(const fs::path&, Embedding&, int, bool, const Log&);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "embedding/embedding.h"
 
@@ -53,12 +54,20 @@ int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&,
                     const std::function<void(const SparseRows&)>& sink, const Log& = Log::silent());
 
 /// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files. The access statistics of a
-/// table that keeps them go to a separate file (access_stats_file.h). The file appears complete or not at all.
+/// table that keeps them go to a separate file (access_stats_file.h). Both appear when the set is committed.
 /// `key_bytes`: 8, or 4 for data sets with 4-byte keys. Waits for queued steps. Errors: Error(io); Error(data) naming a
 /// key that 4 bytes do not hold. Table: EmbeddingTable; or Embedding, whose file is the same for any number of ranks:
-/// rank 0 writes it, the others call export_rows.
+/// rank 0 writes it, the others call export_rows, which
+/// an error of rank 0 does not break off.
 template <class Table>
-void save_sparse(const std::filesystem::path&, Table&, int key_bytes);
+void save_sparse(FileSet&, const std::filesystem::path&, Table&, int key_bytes);
+/// A set of this file alone.
+template <class Table>
+void save_sparse(const std::filesystem::path& path, Table& table, int key_bytes) {
+  FileSet set;
+  save_sparse(set, path, table, key_bytes);
+  set.commit();
+}
 
 /// Loads what read_sparse() reads into a table that has no rows yet. A table with direct keys has all its rows: those
 /// that the file lacks keep their initial values. Access statistics next to the file are loaded if the table keeps

@@ -59,7 +59,7 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, const TableSpec& spec, int ring
   at(scratch, scratch_);
   if (spec_.policy.guards_entry()) admission_ = std::make_unique<Admission>(runtime_, spec_, ring_size);
   if (spec_.batch_slots) {
-    from_host(arena_.get(slot_numbers), *spec_.batch_slots, runtime_.compute_stream());
+    from_host(runtime_.compute_stream(), arena_.get(slot_numbers), *spec_.batch_slots);
     slot_numbers_ = arena_.get(slot_numbers).data<int32_t>();
   }
   if (unpooled) upload_columns(arena_.get(of_slot).data<int32_t>(), arena_.get(slots).data<int32_t>());

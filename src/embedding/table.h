@@ -131,6 +131,17 @@ class EmbeddingTable {
   /// Passes these rows with their states to `sink`, in the given order.
   void export_rows(std::span<const FrequentRow>, const std::function<void(const RowBlock&)>& sink);
 
+  // For checkpoints, with nothing queued.
+  /// Everything that decides later numbers.
+  void save_state(StateWriter);
+  /// Takes the state of the same table of the same rank: rows have the numbers they had. Errors: those of StateReader.
+  void load_state(const StateReader&);
+  /// Whether this rank holds the row of a key.
+  using Owns = std::function<bool(int64_t key, int32_t slot)>;
+  /// Takes what belongs to no row, and the candidates of admission, from the tables of the ranks of another run. Rows
+  /// are imported before.
+  void load_state_by_key(const std::vector<StateReader>& of_ranks, int rank, const Owns&);
+
   /// Adds rows, or overwrites the fields of existing rows that the block has. Fields of new rows that the block lacks
   /// get their initial values. Waits for queued steps. Errors: as reserve_rows(); Error(data) when a (slot, key) occurs
   /// twice, a slot does not exist or a direct key lies outside its range.
@@ -145,6 +156,9 @@ class EmbeddingTable {
   void find_directly(Context&, const ops::KeyBatch&, bool evaluation, int32_t* rows);
   void upload_columns(int32_t* of_slot, int32_t* slots);
   void import_chunk(const RowBlock&, std::span<const int64_t> order, Context&);
+  template <class State>
+  void visit_numbers(State&);
+  void set_steps_before();
 
   Runtime& runtime_;
   const TableSpec spec_;

@@ -11,11 +11,15 @@ void EmbeddingTable::continue_access_stats(int64_t steps) {
   stats_continued_ = true;
 }
 
+void EmbeddingTable::set_steps_before() {
+  store_.set_steps_before(steps_before_);
+  if (admission_) admission_->set_steps_before(steps_before_);
+}
+
 void EmbeddingTable::reserve_rows(int64_t step) {
   if (std::exchange(stats_continued_, false)) {
     steps_before_ = counted_steps_ - step;
-    store_.set_steps_before(steps_before_);
-    if (admission_) admission_->set_steps_before(steps_before_);
+    set_steps_before();
   }
   step += steps_before_;
   counted_steps_ = step + 1;

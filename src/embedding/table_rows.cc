@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kBlockBytes = int64_t{16} << 20;  // of vectors, moved at a time
+constexpr int64_t kVectorBlockBytes = int64_t{16} << 20;  // of vectors, moved at a time
 
 template <class T>
 std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
@@ -31,7 +31,7 @@ class Staging {
   }
   std::span<const T> gather(Context& ctx, const int32_t* rows, int64_t count, const ops::RowMemory& table) {
     ops::gather_rows(ctx, rows, table, tensor(count));
-    host_ = to_host<T>(tensor(count), ctx.stream());
+    host_ = to_host<T>(ctx.stream(), tensor(count));
     return host_;
   }
   void scatter(Context& ctx, const int32_t* rows, std::span<const T> from, std::span<const int64_t> order,
@@ -39,7 +39,7 @@ class Staging {
     host_.clear();
     for (const int64_t i : order) host_.insert(host_.end(), from.begin() + i * width_, from.begin() + (i + 1) * width_);
     const Tensor x = tensor(static_cast<int64_t>(order.size()));
-    from_host(x, host_, ctx.stream());
+    from_host(ctx.stream(), x, host_);
     ops::scatter_rows(ctx, rows, x, table);
     ctx.stream().synchronize();
   }
@@ -108,7 +108,7 @@ void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
   Context ctx(runtime_, runtime_.compute_stream());
   const ops::RowData& data = store_.data();
   const bool by_slot = spec_.identity_by_slot;
-  const int64_t block = std::clamp<int64_t>(kBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
+  const int64_t block = std::clamp<int64_t>(kVectorBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
   Staging<float> vectors(ctx.device(), block, spec_.dim);
   std::vector<Staging<float>> states;
   for (int s = 0; with_states && s < spec_.optimizer.states(); ++s)
@@ -168,7 +168,7 @@ void EmbeddingTable::import_rows(const RowBlock& block) {
   }
   Context ctx(runtime_, runtime_.compute_stream());
   const auto chunk = std::min<size_t>(static_cast<size_t>(std::max<int64_t>(spec_.key_capacity, 1)),
-                                      static_cast<size_t>(std::max<int64_t>(kBlockBytes / (spec_.dim * 4), 1)));
+                                      static_cast<size_t>(std::max<int64_t>(kVectorBlockBytes / (spec_.dim * 4), 1)));
   for (size_t first = 0; first < count; first += chunk)
     import_chunk(block, std::span(order).subspan(first, std::min(chunk, count - first)), ctx);
 }

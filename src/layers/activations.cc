@@ -22,7 +22,7 @@ class Activation : public Layer {
   template <class P>
   Activation(const std::string&, P params) : function_{kFunction, static_cast<float>(params.alpha)} {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
   }
 
@@ -32,6 +32,11 @@ class Activation : public Layer {
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0]) ops::activate_backward(ctx, function_, io.in[0], io.d_out[0], *io.d_in[0]);
+  }
+
+  std::optional<ElementFunction> element_function() const override {
+    if constexpr (kFunction == Function::relu) return ElementFunction{ElementFunction::Kind::relu};
+    return std::nullopt;
   }
 
  private:

@@ -11,7 +11,7 @@ class Add : public Layer {
  public:
   Add(const std::string&, NoParams) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     need_one_shape(inputs, "Add");
     return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
   }

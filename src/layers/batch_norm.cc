@@ -1,6 +1,7 @@
 // BatchNorm: every column gets mean 0 and variance 1 over the batch, then is scaled and shifted.
 #include "ops/batch_norm.h"
 
+#include "layers/gamma_beta.h"
 #include "layers/layer_type.h"
 #include "ops/copy.h"
 
@@ -18,13 +19,11 @@ class BatchNorm : public Layer {
  public:
   BatchNorm(const std::string&, BatchNormParams params) : params_(params) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     need_rank(inputs[0], 2, "bottom", "BatchNorm");
     const int64_t n = inputs[0].shape[1];
-    const InitialValues one{InitialValues::Kind::constant, 1}, zero{};
     return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)},
-            .weights = {{"gamma", {n}, params_.gamma_init == Initializer::zero ? zero : one, false},
-                        {"beta", {n}, zero, false}},
+            .weights = gamma_beta_weights(params_.gamma_init, n),
             .state = {{"mean", {n}}, {"var", {n}}, {"weight", {1}, 0, 1.0f}},
             .scratch = {ops::column_sums_scratch(n), TensorSpec(DType::f32, {2 * n + 1}),
                         TensorSpec(DType::f32, {2, n}), TensorSpec(DType::f32, {2, n})}};
@@ -60,23 +59,15 @@ class BatchNorm : public Layer {
   BatchNormParams params_;
 };
 
-Schema<BatchNormParams> schema() {
+Schema<BatchNormParams> batch_norm_schema() {
   using P = BatchNormParams;
-  return Schema<P>("BatchNorm", "bn_param")
+  Schema<P> schema("BatchNorm", "bn_param");
+  schema
       .need("factor", &P::factor, "weight of a new batch in the running mean and variance: 1 keeps only the last batch",
             Range{.low = 0, .high = 1, .low_open = true})
-      .need("eps", &P::eps, "added to the variance", more_than(0))
-      .opt("gamma_init", &P::gamma_init, "initial value of gamma: Zero; left out: 1")
-      .opt("beta_init", &P::beta_init, "initial value of beta: Zero, also when left out")
-      .together([](P& p, const std::string& pointer, Problems& problems) {
-        const auto has_word = [](Initializer word) {
-          return word == Initializer::by_default || word == Initializer::zero;
-        };
-        if (!has_word(p.gamma_init))
-          problems.note(pointer + "/gamma_init", "BatchNorm supports only Zero; gamma starts at 1");
-        if (!has_word(p.beta_init))
-          problems.note(pointer + "/beta_init", "BatchNorm supports only Zero; beta starts at 0");
-      });
+      .need("eps", &P::eps, "added to the variance", more_than(0));
+  add_gamma_beta(schema, "BatchNorm");
+  return schema;
 }
 
 }  // namespace
@@ -85,7 +76,7 @@ LayerType batch_norm() {
   return LayerType::of<BatchNorm>(
       "BatchNorm",
       "y = gamma (x - mean) / sqrt(var + eps) + beta per column; training: of the batch, evaluation: running averages",
-      {1, 1}, {1, 1}, schema());
+      {1, 1}, {1, 1}, batch_norm_schema());
 }
 
 }  // namespace hctr

@@ -10,14 +10,14 @@ class BinaryCrossEntropyLoss : public LossLayer {
  public:
   BinaryCrossEntropyLoss(const std::string&, LossParams params) : params_(params) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     need_rank(inputs[0], 2, "bottom/0", "BinaryCrossEntropyLoss");
     for (size_t i = 0; i < 2; ++i)
       if (inputs[i].shape != Shape{inputs[0].rows(), 1})
-        throw PlanError(cat("bottom/", i),
-                        cat("BinaryCrossEntropyLoss takes logits and labels of one column and equally many rows: the "
-                            "logits have shape ",
-                            to_string(inputs[0].shape), ", the labels ", to_string(inputs[1].shape)));
+        throw LayerError(cat("bottom/", i),
+                         cat("BinaryCrossEntropyLoss takes logits and labels of one column and equally many rows: the "
+                             "logits have shape ",
+                             to_string(inputs[0].shape), ", the labels ", to_string(inputs[1].shape)));
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, inputs[0].shape)}};
   }
 

@@ -10,8 +10,8 @@ class Cast : public Layer {
  public:
   Cast(const std::string&, NoParams) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
-    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}, .memory = LayerPlan::Memory::reshape_of_input};
+  LayerSpec spec(const Specs& inputs) const override {
+    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}, .memory = LayerSpec::Memory::reshape_of_input};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::copy(ctx, io.in[0], io.out[0]); }

@@ -16,20 +16,20 @@ class Concat : public Layer {
  public:
   Concat(const std::string&, ConcatParams params) : axis_(static_cast<int>(params.axis)) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     Shape shape = inputs[0].shape;
     if (shape.rank() != 3) need_rank(inputs[0], 2, "bottom/0", "Concat");
     if (axis_ >= shape.rank())
-      throw PlanError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape),
-                                  ": matrices are concatenated along axis 1"));
+      throw LayerError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape),
+                                   ": matrices are concatenated along axis 1"));
     for (size_t i = 1; i < inputs.size(); ++i) {
       Shape expected = inputs[i].shape;
       if (expected.rank() == shape.rank()) expected[axis_] = shape[axis_];
-      if (expected != shape) throw PlanError(cat("bottom/", i), misfit(inputs[0].shape, inputs[i].shape));
+      if (expected != shape) throw LayerError(cat("bottom/", i), misfit(inputs[0].shape, inputs[i].shape));
       shape[axis_] += inputs[i].shape[axis_];
     }
     return {.outputs = {TensorSpec(inputs[0].dtype, shape)},
-            .memory = axis_ == 1 ? LayerPlan::Memory::columns_of_inputs : LayerPlan::Memory::own};
+            .memory = axis_ == 1 ? LayerSpec::Memory::columns_of_inputs : LayerSpec::Memory::own};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {

@@ -11,15 +11,15 @@ class CrossEntropyLoss : public LossLayer {
  public:
   CrossEntropyLoss(const std::string&, LossParams params) : params_(params) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     const int64_t rows = inputs[0].rows();
     if (inputs[0].shape != Shape{rows, 2})
-      throw PlanError("bottom/0",
-                      cat("CrossEntropyLoss takes logits of two columns, one for each class; this one has shape ",
-                          to_string(inputs[0].shape)));
+      throw LayerError("bottom/0",
+                       cat("CrossEntropyLoss takes logits of two columns, one for each class; this one has shape ",
+                           to_string(inputs[0].shape)));
     if (inputs[1].shape != Shape{rows, 1})
-      throw PlanError("bottom/1", cat("CrossEntropyLoss takes labels of one column, 0 or 1, for ", rows,
-                                      " rows; this one has shape ", to_string(inputs[1].shape)));
+      throw LayerError("bottom/1", cat("CrossEntropyLoss takes labels of one column, 0 or 1, for ", rows,
+                                       " rows; this one has shape ", to_string(inputs[1].shape)));
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, {rows, 1})}};
   }
 

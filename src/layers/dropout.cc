@@ -15,9 +15,9 @@ struct DropoutParams {
 class Dropout : public Layer {
  public:
   Dropout(const std::string& name, DropoutParams params)
-      : stream_(stream_of(name)), rate_(static_cast<float>(params.rate)) {}
+      : stream_(random_stream(name)), rate_(static_cast<float>(params.rate)) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
   }
 
@@ -34,6 +34,10 @@ class Dropout : public Layer {
       ops::dropout_backward(ctx, rate_, stream_, io.d_out[0], *io.d_in[0]);
     else
       ops::copy(ctx, io.d_out[0], *io.d_in[0]);
+  }
+
+  std::optional<ElementFunction> element_function() const override {
+    return ElementFunction{ElementFunction::Kind::dropout, rate_, stream_};
   }
 
  private:

@@ -14,11 +14,11 @@ class FmOrder2 : public Layer {
  public:
   FmOrder2(const std::string&, FmOrder2Params params) : dim_(params.out_dim) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     const TensorSpec& x = inputs[0];
     if (x.row_elements() % dim_ != 0)
-      throw PlanError("out_dim", cat("rows of ", x.row_elements(), " elements are no vectors of ", dim_,
-                                     ": out_dim must divide the width of a tensor of shape ", to_string(x.shape)));
+      throw LayerError("out_dim", cat("rows of ", x.row_elements(), " elements are no vectors of ", dim_,
+                                      ": out_dim must divide the width of a tensor of shape ", to_string(x.shape)));
     return {.outputs = {TensorSpec(x.dtype, {x.rows(), dim_})}};
   }
 

@@ -2,8 +2,9 @@
 
 #include <cmath>
 
+#include "ops/bias_gradient.h"
+#include "ops/dropout.h"
 #include "ops/linear.h"
-#include "ops/reduce_axis.h"
 
 namespace hctr {
 namespace {
@@ -50,27 +51,31 @@ void FullyConnected::add_weights(int64_t in, const std::string& suffix, std::vec
   weights.push_back({"bias" + suffix, {num_output}, bias});
 }
 
-void FullyConnected::forward(Context& ctx, Tensor x, const Tensor* w, std::optional<Tensor> z, Tensor y) const {
-  const Tensor sums = keeps_input_of_activation() ? *z : y;
+void FullyConnected::forward(Context& ctx, const Io& io, Phase phase) const {
+  const Tensor sums = keeps_input_of_activation() ? *io.z : io.y;
   if (use_bias)
-    ops::linear(ctx, x, w[0], w[1], sums);
+    ops::linear(ctx, io.x, io.w[0], io.w[1], sums, relu_with_bias());
   else
-    ops::matmul(ctx, x, Transpose::no, w[0], Transpose::no, sums);
-  if (activation != StageActivation::none) ops::activate(ctx, function_of(activation), sums, y);
+    ops::matmul(ctx, io.x, Transpose::no, io.w[0], Transpose::no, sums);
+  if (activation != StageActivation::none && !relu_with_bias()) ops::activate(ctx, function_of(activation), sums, io.y);
+  if (dropout_rate > 0 && phase == Phase::train) ops::dropout(ctx, dropout_rate, dropout_stream, io.y, io.y);
 }
 
-void FullyConnected::backward(Context& ctx, const Tensor* w, std::optional<Tensor> z, Tensor y, Tensor d_y,
-                              std::optional<Tensor> d_z, std::optional<Tensor> d_x) const {
-  const bool activates = activation != StageActivation::none;
-  if (activates) ops::activate_backward(ctx, function_of(activation), keeps_input_of_activation() ? *z : y, d_y, *d_z);
-  if (d_x) ops::matmul(ctx, activates ? *d_z : d_y, Transpose::no, w[0], Transpose::yes, *d_x);
+void FullyConnected::backward(Context& ctx, const Io& io) const {
+  if (relu_with_bias()) {
+    const float factor = dropout_rate > 0 ? ops::dropout_scale(dropout_rate) : 1;
+    ops::relu_bias_gradient(ctx, factor, io.y, *io.d_y, *io.d_z, io.d_w[1], *io.scratch);
+  } else if (activation != StageActivation::none) {
+    ops::activate_backward(ctx, function_of(activation), keeps_input_of_activation() ? *io.z : io.y, *io.d_y, *io.d_z);
+  }
+  const Tensor d_sums = activation != StageActivation::none ? *io.d_z : *io.d_y;
+  if (io.d_x) ops::matmul(ctx, d_sums, Transpose::no, io.w[0], Transpose::yes, *io.d_x);
 }
 
-void FullyConnected::backward_weights(Context& ctx, Tensor x, Tensor d_y, std::optional<Tensor> d_z,
-                                      const Tensor* d_w) const {
-  const Tensor d_sums = activation != StageActivation::none ? *d_z : d_y;
-  ops::matmul(ctx, x, Transpose::yes, d_sums, Transpose::no, d_w[0]);
-  if (use_bias) ops::sum_rows(ctx, d_sums, d_w[1]);
+void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
+  const Tensor d_sums = activation != StageActivation::none ? *io.d_z : *io.d_y;
+  ops::matmul(ctx, io.x, Transpose::yes, d_sums, Transpose::no, io.d_w[0]);
+  if (use_bias && !relu_with_bias()) ops::bias_gradient(ctx, d_sums, io.d_w[1], *io.scratch);
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// One fully connected stage, y = f(x W + b). InnerProduct has one, an MLP several.
+// One fully connected stage, y = f(x W + b), with dropout behind f or without. InnerProduct has one, an MLP several.
 #pragma once
 
 #include <optional>
@@ -20,6 +20,8 @@ struct FullyConnected {
   StageActivation activation = StageActivation::none;
   bool use_bias = true;
   Initializer weight_init = Initializer::by_default, bias_init = Initializer::by_default;
+  float dropout_rate = 0;  ///< more than 0 only behind ReLU
+  uint64_t dropout_stream = 0;
 
   /// The weights for this many inputs: W [in, num_output], then b [num_output]; names end in `suffix`.
   void add_weights(int64_t in, const std::string& suffix, std::vector<WeightSpec>&) const;
@@ -29,14 +31,26 @@ struct FullyConnected {
     return activation != StageActivation::none && activation != StageActivation::relu;
   }
 
-  /// `w` points to weights(); `z` is given when keeps_input_of_activation().
-  void forward(Context&, Tensor x, const Tensor* w, std::optional<Tensor> z, Tensor y) const;
-  /// The gradient of x if d_x is given. `d_z`, shaped like y, is written unless the activation is none;
-  /// backward_weights() reads it.
-  void backward(Context&, const Tensor* w, std::optional<Tensor> z, Tensor y, Tensor d_y, std::optional<Tensor> d_z,
-                std::optional<Tensor> d_x) const;
-  /// Gradients of weights, after backward().
-  void backward_weights(Context&, Tensor x, Tensor d_y, std::optional<Tensor> d_z, const Tensor* d_w) const;
+  /// The tensors of one call.
+  struct Io {
+    Tensor x;
+    const Tensor* w;          ///< weights()
+    std::optional<Tensor> z;  ///< x W + b, when keeps_input_of_activation()
+    Tensor y;
+    std::optional<Tensor> d_y;      ///< absent in forward()
+    std::optional<Tensor> d_z;      ///< shaped like y, unless the activation is none: written by backward()
+    std::optional<Tensor> d_x;      ///< absent if the gradient is not needed
+    const Tensor* d_w = nullptr;    ///< gradients of weights()
+    std::optional<Tensor> scratch;  ///< if use_bias
+  };
+  void forward(Context&, const Io&, Phase) const;
+  /// Writes d_z and d_x, and d_w[1] where it comes with d_z in one pass.
+  void backward(Context&, const Io&) const;
+  /// The other gradients of weights, after backward().
+  void backward_weights(Context&, const Io&) const;
+
+ private:
+  bool relu_with_bias() const { return use_bias && activation == StageActivation::relu; }
 };
 
 }  // namespace hctr

@@ -15,29 +15,29 @@ class FusedReshapeConcat : public Layer {
 
   FusedReshapeConcat(const std::string&, NoParams) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     int64_t width = 0;
     const Shape& first = inputs[0].shape;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Shape& shape = inputs[i].shape;
       const std::string field = cat("bottom/", i);
       if (shape.rank() != 3)
-        throw PlanError(
+        throw LayerError(
             field, cat(kType, " takes tensors [samples, slots, dim], as embeddings make them, and this one has shape ",
                        to_string(shape)));
       if (shape[0] != first[0] || shape[1] != first[1])
-        throw PlanError(field, cat(kType, " takes tensors of equally many samples and slots: the first has shape ",
-                                   to_string(first), ", this one ", to_string(shape)));
+        throw LayerError(field, cat(kType, " takes tensors of equally many samples and slots: the first has shape ",
+                                    to_string(first), ", this one ", to_string(shape)));
       width += shape[2];
     }
     if (kSplit && first[1] < 2)
-      throw PlanError("bottom/0",
-                      cat(kType, " needs at least two slots, a history and an item, and this tensor has shape ",
-                          to_string(first), "; FusedReshapeConcatGeneral takes one"));
+      throw LayerError("bottom/0",
+                       cat(kType, " needs at least two slots, a history and an item, and this tensor has shape ",
+                           to_string(first), "; FusedReshapeConcatGeneral takes one"));
     const int64_t history = kSplit ? first[1] - 1 : first[1];
-    LayerPlan plan{.outputs = {TensorSpec(inputs[0].dtype, {first[0] * history, width})}};
-    if (kSplit) plan.outputs.emplace_back(inputs[0].dtype, Shape{first[0], width});
-    return plan;
+    LayerSpec spec{.outputs = {TensorSpec(inputs[0].dtype, {first[0] * history, width})}};
+    if (kSplit) spec.outputs.emplace_back(inputs[0].dtype, Shape{first[0], width});
+    return spec;
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {

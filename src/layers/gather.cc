@@ -15,12 +15,12 @@ class Gather : public Layer {
  public:
   Gather(const std::string&, GatherParams params) : indices_(std::move(params.indices)) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     Shape shape = inputs[0].shape;
     for (size_t i = 0; i < indices_.size(); ++i)
       if (indices_[i] >= shape[0])
-        throw PlanError(cat("indices/", i), cat("row ", indices_[i], " of a tensor of shape ", to_string(shape),
-                                                ": its rows are 0 to ", shape[0] - 1));
+        throw LayerError(cat("indices/", i), cat("row ", indices_[i], " of a tensor of shape ", to_string(shape),
+                                                 ": its rows are 0 to ", shape[0] - 1));
     shape[0] = static_cast<int64_t>(indices_.size());
     return {.outputs = {TensorSpec(inputs[0].dtype, shape)}};
   }
@@ -39,7 +39,7 @@ class Gather : public Layer {
   std::vector<int64_t> indices_;
 };
 
-void check_together(GatherParams& params, const std::string& pointer, Problems& problems) {
+void check_gather_params(GatherParams& params, const std::string& pointer, Problems& problems) {
   if (params.indices.empty()) problems.error(pointer + "/indices", "names no row; at least one is needed");
 }
 
@@ -51,7 +51,7 @@ LayerType gather() {
       "Gather", "row i of y = row indices[i] of x", {1, 1}, {1, 1},
       Schema<P>("Gather")
           .need("indices", &P::indices, "numbers of rows of x, which may repeat", count_from(0))
-          .together(check_together));
+          .together(check_gather_params));
 }
 
 }  // namespace hctr

@@ -23,27 +23,27 @@ class Gru : public Layer {
   Gru(const std::string&, GruParams params)
       : params_(params), units_(params.num_output), steps_(params.sequence), width_(params.vector_size) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     const DType dtype = inputs[0].dtype, wide = ops::sum_dtype(dtype);
     const int64_t batch = batch_of(inputs[0].shape), rows = batch * steps_;
     const auto start = [&](Initializer word, int64_t in) {
       return initial_values(word == Initializer::by_default ? Initializer::xavier_uniform : word,
                             static_cast<double>(in), static_cast<double>(units_));
     };
-    LayerPlan plan{
+    LayerSpec spec{
         .outputs = {TensorSpec(dtype, {batch, steps_, units_})},
         .weights = {{"input_weights", {3 * units_, width_}, start(params_.weight_init, width_)},
                     {"state_weights", {3 * units_, units_}, start(params_.weight_init, units_)},
                     {"bias", {3 * units_}, initial_values(params_.bias_init, 0, static_cast<double>(units_))}}};
-    plan.scratch.resize(kScratch, TensorSpec(dtype, {rows, 3 * units_}));  // kDInput, kDState
-    plan.scratch[kRows] = TensorSpec(dtype, {rows, width_});
-    plan.scratch[kStart] = TensorSpec(dtype, {batch, units_});
-    plan.scratch[kBefore] = TensorSpec(dtype, {rows, units_});
-    plan.scratch[kOfInput] = TensorSpec(wide, {rows, 3 * units_});
-    plan.scratch[kOfState] = TensorSpec(wide, {batch, 3 * units_});
-    plan.scratch[kKept] = TensorSpec(wide, {rows, 4 * units_});
-    plan.scratch[kThrough] = plan.scratch[kDirect] = TensorSpec(wide, {batch, units_});
-    return plan;
+    spec.scratch.resize(kScratch, TensorSpec(dtype, {rows, 3 * units_}));  // kDInput, kDState
+    spec.scratch[kRows] = TensorSpec(dtype, {rows, width_});
+    spec.scratch[kStart] = TensorSpec(dtype, {batch, units_});
+    spec.scratch[kBefore] = TensorSpec(dtype, {rows, units_});
+    spec.scratch[kOfInput] = TensorSpec(wide, {rows, 3 * units_});
+    spec.scratch[kOfState] = TensorSpec(wide, {batch, 3 * units_});
+    spec.scratch[kKept] = TensorSpec(wide, {rows, 4 * units_});
+    spec.scratch[kThrough] = spec.scratch[kDirect] = TensorSpec(wide, {batch, units_});
+    return spec;
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
@@ -91,13 +91,14 @@ class Gru : public Layer {
   int64_t batch_of(const Shape& shape) const {
     if (shape == Shape{shape[0], steps_, width_} || shape == Shape{shape[0], steps_ * width_}) return shape[0];
     if (shape.rank() != 2 || shape[1] != width_)
-      throw PlanError("bottom", cat("GRU takes sequences of ", steps_, " vectors of ", width_,
-                                    ", as its fields say: a tensor ", to_string({shape[0], steps_, width_}),
-                                    ", or a matrix with such a sequence or one vector in each row; this one has shape ",
-                                    to_string(shape)));
+      throw LayerError(
+          "bottom",
+          cat("GRU takes sequences of ", steps_, " vectors of ", width_, ", as its fields say: a tensor ",
+              to_string({shape[0], steps_, width_}),
+              ", or a matrix with such a sequence or one vector in each row; this one has shape ", to_string(shape)));
     if (shape[0] % steps_ != 0)
-      throw PlanError("gru_param/SeqLength", cat("the ", shape[0], " rows of a tensor of shape ", to_string(shape),
-                                                 " are no whole sequences of ", steps_));
+      throw LayerError("gru_param/SeqLength", cat("the ", shape[0], " rows of a tensor of shape ", to_string(shape),
+                                                  " are no whole sequences of ", steps_));
     return shape[0] / steps_;
   }
 

@@ -17,25 +17,25 @@ const Words<Initializer>& EnumWords<Initializer>::table() {
 }
 
 InitialValues initial_values(Initializer word, double fan_in, double fan_out) {
-  using Kind = InitialValues::Kind;
+  using enum InitialValues::Kind;
   const double f = std::max(1.0, (fan_in + fan_out) / 2);
   switch (word) {
     case Initializer::uniform:
-      return {Kind::uniform, 1.0 / (fan_in + fan_out)};
+      return {uniform, 1.0 / (fan_in + fan_out)};
     case Initializer::xavier_norm:
-      return {Kind::normal, std::sqrt(1.0 / f) / 0.87962566103423978};
+      return {normal, std::sqrt(1.0 / f) / 0.87962566103423978};
     case Initializer::xavier_uniform:
-      return {Kind::uniform, std::sqrt(3.0 / f)};
+      return {uniform, std::sqrt(3.0 / f)};
     case Initializer::zero:
     case Initializer::by_default:
       break;
   }
-  return {Kind::constant, 0};
+  return {constant, 0};
 }
 
 std::vector<float> draw(const InitialValues& start, int64_t count, uint64_t seed, const std::string& stream) {
   std::vector<float> values(static_cast<size_t>(count));
-  const uint64_t key = random_key(seed, stream_of(stream));
+  const uint64_t key = random_key(seed, random_stream(stream));
   for (size_t i = 0; i < values.size(); ++i) {
     switch (start.kind) {
       case InitialValues::Kind::constant:

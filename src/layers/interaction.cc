@@ -10,22 +10,22 @@ class Interaction : public Layer {
  public:
   Interaction(const std::string&, NoParams) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     const Shape &dense = inputs[0].shape, &slots = inputs[1].shape;
     if (dense.rank() != 2)
-      throw PlanError(
+      throw LayerError(
           "bottom/0",
           cat("Interaction reads a matrix [samples, dim] first, from the bottom MLP, and this one has shape ",
               to_string(dense)));
     if (slots.rank() != 3)
-      throw PlanError("bottom/1",
-                      cat("Interaction reads an embedding [samples, slots, dim] second, and this one has shape ",
-                          to_string(slots)));
+      throw LayerError("bottom/1",
+                       cat("Interaction reads an embedding [samples, slots, dim] second, and this one has shape ",
+                           to_string(slots)));
     if (dense[0] != slots[0] || dense[1] != slots[2])
-      throw PlanError("bottom/1",
-                      cat("Interaction takes vectors of one length for the same samples: the first tensor has shape ",
-                          to_string(dense), ", this one ", to_string(slots), "; make the last InnerProduct ", slots[2],
-                          " wide or the embedding's vectors ", dense[1], " long"));
+      throw LayerError("bottom/1",
+                       cat("Interaction takes vectors of one length for the same samples: the first tensor has shape ",
+                           to_string(dense), ", this one ", to_string(slots), "; make the last InnerProduct ", slots[2],
+                           " wide or the embedding's vectors ", dense[1], " long"));
     const int64_t vectors = slots[1] + 1;
     return {.outputs = {TensorSpec(inputs[0].dtype, {dense[0], dense[1] + vectors * (vectors - 1) / 2 + 1})}};
   }

@@ -4,15 +4,15 @@ namespace hctr {
 
 void need_rank(const TensorSpec& spec, int rank, const std::string& field, const std::string& layer_type) {
   if (spec.shape.rank() == rank) return;
-  throw PlanError(field, cat(layer_type, " takes a tensor of ", rank, " dimensions, and this one has shape ",
-                             to_string(spec.shape), rank == 2 ? "; put a Reshape before it" : ""));
+  throw LayerError(field, cat(layer_type, " takes a tensor of ", rank, " dimensions, and this one has shape ",
+                              to_string(spec.shape), rank == 2 ? "; put a Reshape before it" : ""));
 }
 
 void need_one_shape(const Specs& inputs, const std::string& layer_type) {
   for (size_t i = 1; i < inputs.size(); ++i)
     if (inputs[i].shape != inputs[0].shape)
-      throw PlanError(cat("bottom/", i), cat(layer_type, " takes tensors of one shape: the first has ",
-                                             to_string(inputs[0].shape), ", this one ", to_string(inputs[i].shape)));
+      throw LayerError(cat("bottom/", i), cat(layer_type, " takes tensors of one shape: the first has ",
+                                              to_string(inputs[0].shape), ", this one ", to_string(inputs[i].shape)));
 }
 
 }  // namespace hctr

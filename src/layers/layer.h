@@ -35,8 +35,8 @@ struct StateSpec {
   std::optional<float> when_absent{};  ///< the value if a model file lacks it; none: such a file is an error
 };
 
-/// The tensors of a layer, fixed before the first step.
-struct LayerPlan {
+/// The tensors of a layer for given inputs, fixed before the first step.
+struct LayerSpec {
   Specs outputs;
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
   std::vector<StateSpec> state{};
@@ -57,22 +57,29 @@ struct LayerIo {
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };
 
-/// An invalid shape or value, found while planning. `field` is its path inside the section ("leading_dim", "bottom/1"),
-/// which completes the JSON pointer.
-class PlanError : public Error {
+/// An invalid shape or value, found when a layer gets its inputs. `field` is its path inside the section
+/// ("leading_dim", "bottom/1"), which completes the JSON pointer.
+class LayerError : public Error {
  public:
-  PlanError(std::string field, const std::string& message) : Error(Kind::config, message), field_(std::move(field)) {}
+  LayerError(std::string field, const std::string& message) : Error(Kind::config, message), field_(std::move(field)) {}
   const std::string& field() const { return field_; }
 
  private:
   std::string field_;
 };
 
+/// A function that a layer applies to every element, in terms that another layer can apply it in.
+struct ElementFunction {
+  enum class Kind { relu, dropout } kind = Kind::relu;
+  float rate = 0;       ///< of dropout
+  uint64_t stream = 0;  ///< of dropout's random numbers
+};
+
 class Layer {
  public:
   virtual ~Layer() = default;
-  /// Shapes of outputs, weights and scratch for these inputs. A pure function. Errors: PlanError.
-  virtual LayerPlan plan(const Specs& inputs) const = 0;
+  /// Shapes of outputs, weights and scratch for these inputs. A pure function. Errors: LayerError.
+  virtual LayerSpec spec(const Specs& inputs) const = 0;
   virtual void forward(Context&, const LayerIo&, Phase) const = 0;
   /// Overwrites every d_in that is present and every d_weight, unless backward_weights() writes d_weights. The network
   /// sums gradients of tensors that several layers read.
@@ -80,6 +87,12 @@ class Layer {
   /// Gradients of weights that backward() did not write. Called after it, when the gradients of inputs have been handed
   /// on to the layers before.
   virtual void backward_weights(Context&, const LayerIo&) const {}
+
+  /// The function that the layer applies to each element of its only input, if it is one that others can apply.
+  virtual std::optional<ElementFunction> element_function() const { return std::nullopt; }
+  /// One layer that computes what this one and `function` behind it compute; null if there is none. Outputs and
+  /// gradients of inputs are equal bit for bit.
+  virtual std::shared_ptr<const Layer> followed_by(const ElementFunction&) const { return nullptr; }
 };
 
 /// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}. Backward starts here.
@@ -96,9 +109,9 @@ class LossLayer : public Layer {
   virtual Regularizer regularizer() const = 0;
 };
 
-/// Throws PlanError unless the tensor has `rank` dimensions.
+/// Throws LayerError unless the tensor has `rank` dimensions.
 void need_rank(const TensorSpec&, int rank, const std::string& field, const std::string& layer_type);
-/// Throws PlanError unless all inputs have the shape of the first.
+/// Throws LayerError unless all inputs have the shape of the first.
 void need_one_shape(const Specs& inputs, const std::string& layer_type);
 
 }  // namespace hctr

@@ -1,6 +1,7 @@
 // LayerNorm: every row of the last dimension gets mean 0 and variance 1, then is scaled and shifted.
 #include "ops/layer_norm.h"
 
+#include "layers/gamma_beta.h"
 #include "layers/layer_type.h"
 
 namespace hctr {
@@ -16,16 +17,14 @@ class LayerNorm : public Layer {
  public:
   LayerNorm(const std::string&, LayerNormParams params) : params_(params) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     const Shape& shape = inputs[0].shape;
     if (shape.rank() < 2)
-      throw PlanError("bottom",
-                      cat("LayerNorm takes a tensor of 2 to 4 dimensions, and this one has shape ", to_string(shape)));
+      throw LayerError("bottom",
+                       cat("LayerNorm takes a tensor of 2 to 4 dimensions, and this one has shape ", to_string(shape)));
     const int64_t n = shape[shape.rank() - 1];
-    const InitialValues one{InitialValues::Kind::constant, 1}, zero{};
     return {.outputs = {TensorSpec(inputs[0].dtype, shape)},
-            .weights = {{"gamma", {n}, params_.gamma_init == Initializer::zero ? zero : one, false},
-                        {"beta", {n}, zero, false}},
+            .weights = gamma_beta_weights(params_.gamma_init, n),
             .scratch = {ops::layer_norm_stats(inputs[0]), ops::column_sums_scratch(n)}};
   }
 
@@ -44,28 +43,19 @@ class LayerNorm : public Layer {
   LayerNormParams params_;
 };
 
-Schema<LayerNormParams> schema() {
+Schema<LayerNormParams> layer_norm_schema() {
   using P = LayerNormParams;
-  return Schema<P>("LayerNorm", "ln_param")
-      .opt("eps", &P::eps, "added to the variance", more_than(0))
-      .opt("gamma_init", &P::gamma_init, "initial value of gamma: Zero; left out: 1")
-      .opt("beta_init", &P::beta_init, "initial value of beta: Zero, also when left out")
-      .together([](P& p, const std::string& pointer, Problems& problems) {
-        const auto has_word = [](Initializer word) {
-          return word == Initializer::by_default || word == Initializer::zero;
-        };
-        if (!has_word(p.gamma_init))
-          problems.note(pointer + "/gamma_init", "LayerNorm supports only Zero; gamma starts at 1");
-        if (!has_word(p.beta_init))
-          problems.note(pointer + "/beta_init", "LayerNorm supports only Zero; beta starts at 0");
-      });
+  Schema<P> schema("LayerNorm", "ln_param");
+  schema.opt("eps", &P::eps, "added to the variance", more_than(0));
+  add_gamma_beta(schema, "LayerNorm");
+  return schema;
 }
 
 }  // namespace
 
 LayerType layer_norm() {
   return LayerType::of<LayerNorm>("LayerNorm", "y = gamma (x - mean) / sqrt(var + eps) + beta over the last dimension",
-                                  {1, 1}, {1, 1}, schema());
+                                  {1, 1}, {1, 1}, layer_norm_schema());
 }
 
 }  // namespace hctr

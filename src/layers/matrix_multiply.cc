@@ -11,21 +11,21 @@ class MatrixMultiply : public Layer {
  public:
   MatrixMultiply(const std::string&, NoParams) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     const Shape &a = inputs[0].shape, &b = inputs[1].shape;
     const int rank = a.rank();
     if (rank < 2)
-      throw PlanError("bottom/0",
-                      cat("MatrixMultiply takes tensors of 2 to 4 dimensions, and this one has shape ", to_string(a)));
+      throw LayerError("bottom/0",
+                       cat("MatrixMultiply takes tensors of 2 to 4 dimensions, and this one has shape ", to_string(a)));
     const bool wide = rank == 2 && b.rank() == 3;
     bool fits = b.rank() == rank || wide;
     for (int d = 0; fits && d < rank - 2; ++d) fits = a[d] == b[d];
     if (!fits)
-      throw PlanError("bottom/1", cat("MatrixMultiply takes as many matrices in both tensors: the first has shape ",
-                                      to_string(a), ", this one ", to_string(b)));
+      throw LayerError("bottom/1", cat("MatrixMultiply takes as many matrices in both tensors: the first has shape ",
+                                       to_string(a), ", this one ", to_string(b)));
     if (a[rank - 1] != b[wide ? 0 : rank - 2])
-      throw PlanError("bottom/1", cat("MatrixMultiply: ", a[rank - 1], " columns times ", b[wide ? 0 : rank - 2],
-                                      " rows; the shapes are ", to_string(a), " and ", to_string(b)));
+      throw LayerError("bottom/1", cat("MatrixMultiply: ", a[rank - 1], " columns times ", b[wide ? 0 : rank - 2],
+                                       " rows; the shapes are ", to_string(a), " and ", to_string(b)));
     if (wide) return {.outputs = {TensorSpec(inputs[0].dtype, {a[0], b[1], b[2]})}};
     Shape out = a;
     out[rank - 1] = b[rank - 1];

@@ -4,6 +4,7 @@
 #include "config/problems.h"
 #include "layers/fully_connected.h"
 #include "layers/layer_type.h"
+#include "ops/bias_gradient.h"
 
 namespace hctr {
 
@@ -64,78 +65,90 @@ class Stack : public Layer {
                          p.use_bias, p.weight_init, p.bias_init});
   }
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     need_rank(inputs[0], 2, "bottom/0", type_);
     for (size_t i = 1; i < inputs.size(); ++i)
       if (inputs[i].shape.elements() > 0)
-        throw PlanError(
+        throw LayerError(
             cat("bottom/", i),
             cat(type_,
                 " reads one tensor, its first bottom; others are the empty ones of a FusedInnerProduct before it, "
                 "and this one has shape ",
                 to_string(inputs[i].shape)));
-    LayerPlan plan;
+    LayerSpec spec;
     int64_t width = inputs[0].shape[1];
     for (size_t i = 0; i < stages_.size(); ++i) {
       const FullyConnected& stage = stages_[i];
-      stage.add_weights(width, stages_.size() > 1 ? cat("_", i) : "", plan.weights);
+      stage.add_weights(width, stages_.size() > 1 ? cat("_", i) : "", spec.weights);
       const TensorSpec y(inputs[0].dtype, {inputs[0].rows(), stage.num_output});
-      if (stage.keeps_input_of_activation()) plan.scratch.push_back(y);
-      if (stage.activation != StageActivation::none) plan.scratch.push_back(y);
-      if (i + 1 < stages_.size()) plan.scratch.insert(plan.scratch.end(), {y, y});  // its value and gradient
+      if (stage.keeps_input_of_activation()) spec.scratch.push_back(y);
+      if (stage.activation != StageActivation::none) spec.scratch.push_back(y);
+      if (i + 1 < stages_.size()) spec.scratch.insert(spec.scratch.end(), {y, y});  // its value and gradient
+      if (stage.use_bias) spec.scratch.push_back(ops::bias_gradient_scratch(stage.num_output));
       width = stage.num_output;
     }
-    plan.outputs.assign(1 + more_outputs_, TensorSpec(inputs[0].dtype, {0, 1}));
-    plan.outputs[0] = TensorSpec(inputs[0].dtype, {inputs[0].rows(), width});
-    return plan;
+    spec.outputs.assign(1 + more_outputs_, TensorSpec(inputs[0].dtype, {0, 1}));
+    spec.outputs[0] = TensorSpec(inputs[0].dtype, {inputs[0].rows(), width});
+    return spec;
   }
 
-  void forward(Context& ctx, const LayerIo& io, Phase) const override {
-    for (const Step& s : steps(io)) s.stage->forward(ctx, s.x, s.w, s.z, s.y);
+  void forward(Context& ctx, const LayerIo& io, Phase phase) const override {
+    const auto all = stage_io(io);
+    for (size_t i = 0; i < all.size(); ++i) stages_[i].forward(ctx, all[i], phase);
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
-    const std::vector<Step> all = steps(io);
+    const auto all = stage_io(io);
     for (size_t i = all.size(); i-- > 0;) {
-      const Step& s = all[i];
-      s.stage->backward(ctx, s.w, s.z, s.y, *s.d_y, s.d_z, i > 0 ? all[i - 1].d_y : io.d_in[0]);
-      if (i > 0) backward_weights(ctx, io, s);
+      stages_[i].backward(ctx, all[i]);
+      if (i > 0) stages_[i].backward_weights(ctx, all[i]);
     }
   }
 
-  /// The input tensors of the first stage, which other layers wrote.
-  void backward_weights(Context& ctx, const LayerIo& io) const override { backward_weights(ctx, io, steps(io)[0]); }
+  /// Those of the first stage, whose input other layers wrote.
+  void backward_weights(Context& ctx, const LayerIo& io) const override {
+    stages_[0].backward_weights(ctx, stage_io(io)[0]);
+  }
+
+  /// Takes ReLU into a last stage that has no activation, and dropout into one that ends with ReLU.
+  std::shared_ptr<const Layer> followed_by(const ElementFunction& function) const override {
+    const bool is_relu = function.kind == ElementFunction::Kind::relu;
+    const FullyConnected& last = stages_.back();
+    if (more_outputs_ > 0 || !last.use_bias || last.dropout_rate > 0 ||
+        last.activation != (is_relu ? StageActivation::none : StageActivation::relu))
+      return nullptr;
+    auto both = std::make_shared<Stack>(*this);
+    if (is_relu) {
+      both->stages_.back().activation = StageActivation::relu;
+    } else {
+      both->stages_.back().dropout_rate = function.rate;
+      both->stages_.back().dropout_stream = function.stream;
+    }
+    return both;
+  }
 
  private:
-  /// One stage with its tensors.
-  struct Step {
-    const FullyConnected* stage;
-    Tensor x;
-    const Tensor* w;
-    std::optional<Tensor> z, d_z;
-    Tensor y;
-    std::optional<Tensor> d_y;  ///< none in forward
-  };
-  static void backward_weights(Context& ctx, const LayerIo& io, const Step& s) {
-    s.stage->backward_weights(ctx, s.x, *s.d_y, s.d_z, io.d_weights.data() + (s.w - io.weights.data()));
-  }
-  std::vector<Step> steps(const LayerIo& io) const {
-    std::vector<Step> steps;
-    const Tensor* w = io.weights.data();
-    size_t scratch = 0;
+  /// The tensors of each stage.
+  std::vector<FullyConnected::Io> stage_io(const LayerIo& io) const {
+    std::vector<FullyConnected::Io> all;
+    const Tensor *w = io.weights.data(), *d_w = io.d_weights.data(), *scratch = io.scratch.data();
     for (size_t i = 0; i < stages_.size(); ++i) {
-      Step step{&stages_[i], i == 0 ? io.in[0] : steps[i - 1].y, w, {}, {}, io.out[0], {}};
-      if (!io.d_out.empty()) step.d_y = io.d_out[0];
-      if (step.stage->keeps_input_of_activation()) step.z = io.scratch[scratch++];
-      if (step.stage->activation != StageActivation::none) step.d_z = io.scratch[scratch++];
-      if (i + 1 < stages_.size()) {
-        step.y = io.scratch[scratch++];
-        step.d_y = io.scratch[scratch++];
-      }
-      w += step.stage->weights();
-      steps.push_back(step);
+      const FullyConnected& stage = stages_[i];
+      const bool first = i == 0, last = i + 1 == stages_.size(), train = !io.d_out.empty();
+      FullyConnected::Io own{.x = first ? io.in[0] : all[i - 1].y, .w = w, .z = {}, .y = io.out[0]};
+      if (stage.keeps_input_of_activation()) own.z = *scratch++;
+      if (stage.activation != StageActivation::none) own.d_z = *scratch++;
+      if (!last) own.y = *scratch++;
+      if (!last) own.d_y = *scratch++;
+      if (last && train) own.d_y = io.d_out[0];
+      if (train) own.d_x = first ? io.d_in[0] : all[i - 1].d_y;
+      if (train) own.d_w = d_w;
+      if (stage.use_bias) own.scratch = *scratch++;
+      w += stage.weights();
+      if (train) d_w += stage.weights();
+      all.push_back(own);
     }
-    return steps;
+    return all;
   }
 
   const char* type_;

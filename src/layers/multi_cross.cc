@@ -3,6 +3,7 @@
 
 #include "layers/layer_type.h"
 #include "ops/add.h"
+#include "ops/cross_gate.h"
 #include "ops/linear.h"
 #include "ops/reduce_axis.h"
 
@@ -23,33 +24,33 @@ class MultiCross : public Layer {
   MultiCross(const std::string&, MultiCrossParams params)
       : params_(params), layers_(static_cast<size_t>(params.num_layers)) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     const TensorSpec& x = inputs[0];
     need_rank(x, 2, "bottom", "MultiCross");
     const int64_t batch = x.rows(), dim = x.shape[1], rank = params_.projection_dim;
-    LayerPlan plan{.outputs = {TensorSpec(x.dtype, x.shape)}};
+    LayerSpec spec{.outputs = {TensorSpec(x.dtype, x.shape)}};
     for (size_t l = 0; l < layers_; ++l) {
       if (vectors())
-        plan.weights.push_back({cat("weights_", l), {1, dim}, start(dim, dim)});
+        spec.weights.push_back({cat("weights_", l), {1, dim}, start(dim, dim)});
       else if (low_rank())
-        plan.weights.insert(plan.weights.end(), {{cat("u_", l), {dim, rank}, start(dim, rank)},
+        spec.weights.insert(spec.weights.end(), {{cat("u_", l), {dim, rank}, start(dim, rank)},
                                                  {cat("v_", l), {rank, dim}, start(rank, dim)}});
       else
-        plan.weights.push_back({cat("weights_", l), {dim, dim}, start(dim, dim)});
+        spec.weights.push_back({cat("weights_", l), {dim, dim}, start(dim, dim)});
       const Shape bias = vectors() ? Shape{1, dim} : Shape{dim};
-      plan.weights.push_back({cat("bias_", l), bias, initial_values(params_.bias_init, 0, static_cast<double>(dim))});
+      spec.weights.push_back({cat("bias_", l), bias, initial_values(params_.bias_init, 0, static_cast<double>(dim))});
     }
     if (vectors()) {
-      plan.scratch = {ops::multi_cross_scratch(batch, dim, params_.num_layers)};
+      spec.scratch = {ops::multi_cross_scratch(batch, dim, params_.num_layers)};
     } else {
       const TensorSpec like_x(x.dtype, x.shape), narrow(x.dtype, {batch, rank});
-      plan.scratch.assign(kFirstLayer, like_x);
-      if (x.dtype != DType::f64) plan.scratch[kTotal].dtype = DType::f32;
+      spec.scratch.assign(kFirstLayer, like_x);
+      if (x.dtype != DType::f64) spec.scratch[kTotal].dtype = DType::f32;
       for (size_t l = 0; l < layers_; ++l)
-        plan.scratch.insert(plan.scratch.end(), {like_x, like_x, low_rank() ? narrow : TensorSpec(x.dtype, {0, 1})});
-      if (low_rank()) plan.scratch[kNarrow] = narrow;
+        spec.scratch.insert(spec.scratch.end(), {like_x, like_x, low_rank() ? narrow : TensorSpec(x.dtype, {0, 1})});
+      if (low_rank()) spec.scratch[kNarrow] = narrow;
     }
-    return plan;
+    return spec;
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
@@ -126,7 +127,7 @@ class MultiCross : public Layer {
   size_t layers_;
 };
 
-void check_together(MultiCrossParams& params, const std::string& pointer, Problems& problems) {
+void check_multi_cross_params(MultiCrossParams& params, const std::string& pointer, Problems& problems) {
   if (params.full_matrix && params.projection_dim > 0)
     problems.error(pointer + "/full_matrix", "a whole matrix has no \"projection_dim\"; keep one of them");
 }
@@ -148,7 +149,7 @@ LayerType multi_cross() {
           .opt("full_matrix", &P::full_matrix, "whole matrices W_l [d, d]")
           .opt("weight_init", &P::weight_init, "initial values of weights; left out: XavierUniform")
           .opt("bias_init", &P::bias_init, "initial values of b_l; left out: Zero")
-          .together(check_together));
+          .together(check_multi_cross_params));
 }
 
 }  // namespace hctr

@@ -16,13 +16,13 @@ class MultiCrossEntropyLoss : public LossLayer {
   MultiCrossEntropyLoss(const std::string&, MultiCrossEntropyParams params)
       : params_(std::move(params)), target_weight_(params_.target_weight.begin(), params_.target_weight.end()) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     need_rank(inputs[0], 2, "bottom/0", "MultiCrossEntropyLoss");
     if (inputs[1].shape != inputs[0].shape)
-      throw PlanError("bottom/1", cat("MultiCrossEntropyLoss takes a label for every logit: the logits have shape ",
-                                      to_string(inputs[0].shape), ", the labels ", to_string(inputs[1].shape)));
+      throw LayerError("bottom/1", cat("MultiCrossEntropyLoss takes a label for every logit: the logits have shape ",
+                                       to_string(inputs[0].shape), ", the labels ", to_string(inputs[1].shape)));
     if (static_cast<int64_t>(target_weight_.size()) != inputs[0].shape[1])
-      throw PlanError(
+      throw LayerError(
           "target_weight",
           cat("has ", target_weight_.size(), target_weight_.size() == 1 ? " number" : " numbers", " for ",
               inputs[0].shape[1], inputs[0].shape[1] == 1 ? " label" : " labels", "; one for each is needed"));

@@ -20,29 +20,29 @@ class MultiHeadAttention : public Layer {
  public:
   MultiHeadAttention(const std::string&, AttentionParams params) : heads_(params.num_attention_heads) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     for (size_t i = 0; i < 3; ++i) {
       const std::string field = cat("bottom/", i);
       const Shape& shape = inputs[i].shape;
       need_rank(inputs[i], 3, field, "MultiHeadAttention");
       if (shape[2] % heads_ != 0)
-        throw PlanError("num_attention_heads",
-                        cat(heads_, " heads do not divide the ", shape[2], " columns of bottom ", i));
+        throw LayerError("num_attention_heads",
+                         cat(heads_, " heads do not divide the ", shape[2], " columns of bottom ", i));
       if (shape[0] != inputs[0].shape[0])
-        throw PlanError(field, cat("MultiHeadAttention takes queries, keys and values of one batch: the queries have ",
-                                   inputs[0].shape[0], " samples, this one ", shape[0]));
+        throw LayerError(field, cat("MultiHeadAttention takes queries, keys and values of one batch: the queries have ",
+                                    inputs[0].shape[0], " samples, this one ", shape[0]));
     }
     const Shape &queries = inputs[0].shape, &keys = inputs[1].shape, &values = inputs[2].shape;
     if (keys[2] != queries[2])
-      throw PlanError("bottom/1", cat("the queries have ", queries[2], " columns, the keys ", keys[2],
-                                      "; they are multiplied with each other"));
+      throw LayerError("bottom/1", cat("the queries have ", queries[2], " columns, the keys ", keys[2],
+                                       "; they are multiplied with each other"));
     if (values[1] != keys[1])
-      throw PlanError("bottom/2", cat("there are ", keys[1], " keys and ", values[1], " values"));
+      throw LayerError("bottom/2", cat("there are ", keys[1], " keys and ", values[1], " values"));
     const TensorSpec scores(inputs[0].dtype, {queries[0], heads_, queries[1], keys[1]});
     if (inputs.size() == 4 && !ops::mask_fits(inputs[3].shape, scores.shape))
-      throw PlanError("bottom/3", cat("the mask has shape ", to_string(inputs[3].shape), "; it must be ",
-                                      to_string({queries[0], 1, queries[1], keys[1]}), ", ",
-                                      to_string({queries[0], 1, 1, keys[1]}), " or ", to_string(scores.shape)));
+      throw LayerError("bottom/3", cat("the mask has shape ", to_string(inputs[3].shape), "; it must be ",
+                                       to_string({queries[0], 1, queries[1], keys[1]}), ", ",
+                                       to_string({queries[0], 1, 1, keys[1]}), " or ", to_string(scores.shape)));
     return {.outputs = {TensorSpec(inputs[0].dtype, {queries[0], queries[1], values[2]})}, .scratch = {scores, scores}};
   }
 

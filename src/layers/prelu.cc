@@ -15,7 +15,7 @@ class PReLU : public Layer {
  public:
   PReLU(const std::string&, PReLUParams params) : params_(params) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     const TensorSpec& x = inputs[0];
     const int64_t slopes = params_.shared ? 1 : x.shape[x.shape.rank() - 1];
     return {.outputs = {TensorSpec(x.dtype, x.shape)},

@@ -17,7 +17,7 @@ class PReLUDice : public Layer {
         eps_(static_cast<float>(params.epsilon)),
         over_ranks_(!params.compatibility.batch_norm_per_gpu) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     need_rank(inputs[0], 2, "bottom", "PReLU_Dice");
     const int64_t n = inputs[0].shape[1];
     return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)},

@@ -17,7 +17,7 @@ class Product : public Layer {
   Product(const std::string&, const ProductParams& params)
       : none_to_zero_(kDotProduct && params.compatibility.dot_product_gradient) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     need_one_shape(inputs, kType);
     return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
   }

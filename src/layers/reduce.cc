@@ -16,14 +16,14 @@ class Reduce : public Layer {
 
   Reduce(const std::string&, ReduceParams params) : axis_(static_cast<int>(params.axis)) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     Shape shape = inputs[0].shape;
     if (shape.rank() != 2 && shape.rank() != 3)
-      throw PlanError("bottom",
-                      cat(kType, " takes a tensor of 2 or 3 dimensions, and this one has shape ", to_string(shape)));
+      throw LayerError("bottom",
+                       cat(kType, " takes a tensor of 2 or 3 dimensions, and this one has shape ", to_string(shape)));
     if (axis_ >= shape.rank())
-      throw PlanError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape), ": its axes are 0 to ",
-                                  shape.rank() - 1));
+      throw LayerError("axis", cat("axis ", axis_, " of a tensor of shape ", to_string(shape), ": its axes are 0 to ",
+                                   shape.rank() - 1));
     shape[axis_] = 1;
     return {.outputs = {TensorSpec(inputs[0].dtype, shape)}};
   }

@@ -16,7 +16,7 @@ class Reshape : public Layer {
  public:
   Reshape(const std::string&, ReshapeParams params) : params_(std::move(params)) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     return params_.selected ? plan_selected(inputs[0]) : plan_rows(inputs[0]);
   }
 
@@ -33,31 +33,31 @@ class Reshape : public Layer {
   }
 
  private:
-  LayerPlan plan_rows(const TensorSpec& x) const {
+  LayerSpec plan_rows(const TensorSpec& x) const {
     const int64_t elements = x.shape.elements(), last = x.shape[x.shape.rank() - 1];
     const int64_t steps = params_.time_step == 0 ? 1 : params_.time_step;
     const int64_t width = params_.leading_dim.value_or(x.row_elements() / steps);
     if (width == 0 || width % last != 0 || elements % (steps * width) != 0)
-      throw PlanError("leading_dim", cat("a tensor of shape ", to_string(x.shape), " cannot become ",
-                                         steps > 1 ? cat(steps, " time steps of ") : "", "rows of ", width,
-                                         ": leading_dim must be a multiple of its last dimension (", last, ") and ",
-                                         steps > 1 ? "time_step times leading_dim must " : "", "divide its ", elements,
-                                         " elements; one that fits is ", steps > 1 ? last : x.row_elements(),
-                                         steps > 1 ? "" : ": all of a row"));
+      throw LayerError("leading_dim", cat("a tensor of shape ", to_string(x.shape), " cannot become ",
+                                          steps > 1 ? cat(steps, " time steps of ") : "", "rows of ", width,
+                                          ": leading_dim must be a multiple of its last dimension (", last, ") and ",
+                                          steps > 1 ? "time_step times leading_dim must " : "", "divide its ", elements,
+                                          " elements; one that fits is ", steps > 1 ? last : x.row_elements(),
+                                          steps > 1 ? "" : ": all of a row"));
     const Shape shape =
         params_.time_step == 0 ? Shape{elements / width, width} : Shape{elements / (steps * width), steps, width};
-    return {.outputs = {TensorSpec(x.dtype, shape)}, .memory = LayerPlan::Memory::reshape_of_input};
+    return {.outputs = {TensorSpec(x.dtype, shape)}, .memory = LayerSpec::Memory::reshape_of_input};
   }
 
-  LayerPlan plan_selected(const TensorSpec& x) const {
+  LayerSpec plan_selected(const TensorSpec& x) const {
     if (x.shape.rank() != 3)
-      throw PlanError("selected", cat("slots are selected from a tensor [samples, slots, dim], as an embedding makes "
-                                      "it, and this one has shape ",
-                                      to_string(x.shape), "; Slice takes columns of a matrix"));
+      throw LayerError("selected", cat("slots are selected from a tensor [samples, slots, dim], as an embedding makes "
+                                       "it, and this one has shape ",
+                                       to_string(x.shape), "; Slice takes columns of a matrix"));
     for (size_t i = 0; i < params_.selected->size(); ++i)
       if (const int64_t slot = (*params_.selected)[i]; slot >= x.shape[1])
-        throw PlanError(cat("selected/", i), cat("slot ", slot, " of a tensor of shape ", to_string(x.shape),
-                                                 ": its slots are 0 to ", x.shape[1] - 1));
+        throw LayerError(cat("selected/", i), cat("slot ", slot, " of a tensor of shape ", to_string(x.shape),
+                                                  ": its slots are 0 to ", x.shape[1] - 1));
     return {.outputs = {TensorSpec(x.dtype, {x.rows(), static_cast<int64_t>(params_.selected->size()) * x.shape[2]})}};
   }
 
@@ -68,7 +68,7 @@ class Reshape : public Layer {
   ReshapeParams params_;
 };
 
-void check_together(ReshapeParams& params, const std::string& pointer, Problems& problems) {
+void check_reshape_params(ReshapeParams& params, const std::string& pointer, Problems& problems) {
   if (!params.selected) return;
   if (params.selected->empty()) problems.error(pointer + "/selected", "selects no slot; name at least one");
   if (params.time_step != 0)
@@ -90,7 +90,7 @@ LayerType reshape() {
           .opt("selected", &P::selected, "indices of the slots of x that make a row of y, in this order", count_from(0))
           .refused("shape",
                    "say its last dimension with \"leading_dim\", and the one before it, of three, with \"time_step\"")
-          .together(check_together));
+          .together(check_reshape_params));
 }
 
 }  // namespace hctr

@@ -15,7 +15,7 @@ class Scale : public Layer {
  public:
   Scale(const std::string&, ScaleParams params) : params_(params) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     need_rank(inputs[0], 2, "bottom", "Scale");
     const int64_t rows = inputs[0].rows(), columns = inputs[0].shape[1], n = params_.factor;
     return {.outputs = {TensorSpec(inputs[0].dtype, elements() ? Shape{rows, columns * n} : Shape{rows * n, columns})}};

@@ -18,12 +18,12 @@ class SequenceMask : public Layer {
       : most_from_(params.max_sequence_len_from),
         most_to_(params.max_sequence_len_to.value_or(params.max_sequence_len_from)) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].shape != Shape{inputs[0].rows(), 1})
-        throw PlanError(cat("bottom/", i),
-                        cat("SequenceMask takes lengths, one column of equally many rows: the first has shape ",
-                            to_string(inputs[0].shape), ", this one ", to_string(inputs[i].shape)));
+        throw LayerError(cat("bottom/", i),
+                         cat("SequenceMask takes lengths, one column of equally many rows: the first has shape ",
+                             to_string(inputs[0].shape), ", this one ", to_string(inputs[i].shape)));
     return {.outputs = {TensorSpec(inputs[0].dtype, {inputs[0].rows(), 1, most_from_, most_to_})}};
   }
 

@@ -16,23 +16,23 @@ class Slice : public Layer {
  public:
   Slice(const std::string&, SliceParams params) : ranges_(std::move(params.ranges)) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     const Shape& shape = inputs[0].shape;
     if (shape.rank() != 3) need_rank(inputs[0], 2, "bottom", "Slice");
     const char* what = shape.rank() == 3 ? "slots" : "columns";
-    LayerPlan plan;
+    LayerSpec spec;
     for (size_t i = 0; i < ranges_.size(); ++i) {
       const auto [begin, end] = range(i);
       if (end > shape[1])
-        throw PlanError(cat("ranges/", i),
-                        cat(what, " [", begin, ",", end, ") of a tensor of shape ", to_string(shape), ": it has ",
-                            shape[1], " ", what, ", so a range ends at ", shape[1], " at most"));
+        throw LayerError(cat("ranges/", i),
+                         cat(what, " [", begin, ",", end, ") of a tensor of shape ", to_string(shape), ": it has ",
+                             shape[1], " ", what, ", so a range ends at ", shape[1], " at most"));
       Shape part = shape;
       part[1] = end - begin;
-      plan.outputs.emplace_back(inputs[0].dtype, part);
-      plan.first_columns.push_back(begin * width_of(shape));
+      spec.outputs.emplace_back(inputs[0].dtype, part);
+      spec.first_columns.push_back(begin * width_of(shape));
     }
-    return plan;
+    return spec;
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
@@ -77,7 +77,7 @@ class Slice : public Layer {
   std::vector<std::vector<int64_t>> ranges_;
 };
 
-void check_together(SliceParams& params, const std::string& pointer, Problems& problems) {
+void check_slice_params(SliceParams& params, const std::string& pointer, Problems& problems) {
   if (params.ranges.empty()) problems.error(pointer + "/ranges", "Slice needs at least one range [begin, end)");
   for (size_t i = 0; i < params.ranges.size(); ++i) {
     const auto& range = params.ranges[i];
@@ -99,7 +99,7 @@ LayerType slice() {
       {1, kAnyNumber},
       Schema<P>("Slice")
           .need("ranges", &P::ranges, "for each top [begin, end): its first column (slot) and the one after its last")
-          .together(check_together));
+          .together(check_slice_params));
 }
 
 }  // namespace hctr

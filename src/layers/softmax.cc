@@ -11,16 +11,16 @@ class Softmax : public Layer {
  public:
   Softmax(const std::string&, NoParams) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     const Shape& shape = inputs[0].shape;
     if (shape.rank() < 2)
-      throw PlanError("bottom/0",
-                      cat("Softmax takes a tensor of 2 to 4 dimensions, and this one has shape ", to_string(shape)));
+      throw LayerError("bottom/0",
+                       cat("Softmax takes a tensor of 2 to 4 dimensions, and this one has shape ", to_string(shape)));
     if (inputs.size() == 2 && !ops::mask_fits(inputs[1].shape, shape))
-      throw PlanError("bottom/1",
-                      cat("the mask has shape ", to_string(inputs[1].shape), ", the scores ", to_string(shape),
-                          ": Softmax takes one flag for each score of a sample, [b, ..., n], or one for all rows of "
-                          "scores, [b, 1, n]"));
+      throw LayerError("bottom/1",
+                       cat("the mask has shape ", to_string(inputs[1].shape), ", the scores ", to_string(shape),
+                           ": Softmax takes one flag for each score of a sample, [b, ..., n], or one for all rows of "
+                           "scores, [b, 1, n]"));
     return {.outputs = {TensorSpec(inputs[0].dtype, shape)}};
   }
 

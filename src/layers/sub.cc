@@ -10,7 +10,7 @@ class Sub : public Layer {
  public:
   Sub(const std::string&, NoParams) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     need_one_shape(inputs, "Sub");
     return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
   }

@@ -15,12 +15,12 @@ class WeightMultiply : public Layer {
  public:
   WeightMultiply(const std::string&, WeightMultiplyParams params) : params_(std::move(params)) {}
 
-  LayerPlan plan(const Specs& inputs) const override {
+  LayerSpec spec(const Specs& inputs) const override {
     need_rank(inputs[0], 2, "bottom", "WeightMultiply");
     const int64_t slots = params_.weight_dims[0], dim = params_.weight_dims[1], batch = inputs[0].rows();
     if (slots != inputs[0].shape[1])
-      throw PlanError("weight_dims/0", cat(slots, " vectors for a tensor of shape ", to_string(inputs[0].shape),
-                                           ": one for each of its columns is needed, ", inputs[0].shape[1]));
+      throw LayerError("weight_dims/0", cat(slots, " vectors for a tensor of shape ", to_string(inputs[0].shape),
+                                            ": one for each of its columns is needed, ", inputs[0].shape[1]));
     const Initializer word =
         params_.weight_init == Initializer::by_default ? Initializer::xavier_uniform : params_.weight_init;
     return {.outputs = {TensorSpec(inputs[0].dtype, {batch, slots * dim})},
@@ -43,7 +43,7 @@ class WeightMultiply : public Layer {
   WeightMultiplyParams params_;
 };
 
-void check_together(WeightMultiplyParams& params, const std::string& pointer, Problems& problems) {
+void check_weight_multiply_params(WeightMultiplyParams& params, const std::string& pointer, Problems& problems) {
   if (params.weight_dims.size() != 2)
     problems.error(pointer + "/weight_dims", cat("is [slots, dim], two numbers; found ", params.weight_dims.size()));
 }
@@ -56,7 +56,7 @@ LayerType named(const char* name) {
           .need("weight_dims", &P::weight_dims, "[slots, dim]: columns of x, and length of the vector for each",
                 count_from(1))
           .opt("weight_init", &P::weight_init, "initial values of W; left out: XavierUniform")
-          .together(check_together));
+          .together(check_weight_multiply_params));
 }
 
 }  // namespace

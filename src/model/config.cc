@@ -23,9 +23,9 @@ std::vector<std::string> read_names(const Json& section, const std::string& poin
   }
   std::vector<std::string> names;
   if (const Misfit misfit = read_value(*value, Range{}, names); !misfit.empty())
-    problems.error(cat(pointer, "/", key, misfit.place),
-                   cat("expected ", misfit.place.empty() ? "a string or " : "", misfit.expected, ", found ",
-                       misfit.place.empty() ? value->kind() : misfit.found));
+    problems.error(cat(pointer, "/", key, misfit.pointer),
+                   cat("expected ", misfit.pointer.empty() ? "a string or " : "", misfit.expected, ", found ",
+                       misfit.pointer.empty() ? value->kind() : misfit.found));
   else if (names.empty())
     problems.error(cat(pointer, "/", key), "names no tensor; at least one is needed");
   for (const std::string& name : names)

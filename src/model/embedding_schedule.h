@@ -41,45 +41,13 @@ class EmbeddingSchedule {
   virtual void for_each(Context& ctx, const std::function<void(Context&, size_t e)>& body) = 0;
 };
 
-/// On one rank: everything runs on the compute stream, and on a GPU the tables' kernels of one kind run as one.
-class LocalSchedule : public EmbeddingSchedule {
- public:
-  /// The arguments outlive the object.
-  LocalSchedule(const Embeddings& tables, const Network& network) : tables_(tables), network_(network) {}
-
-  void begin_forward(Context&, int buffer) override;
-  void before_forward(Context&, int, size_t) override {}
-  void after_backward(Context&, int buffer, size_t node, const LossScaler*) override;
-  void receive_gradients(Context&, int buffer) override;
-  void update(Context&, int buffer) override;
-  void for_each(Context&, const std::function<void(Context&, size_t e)>& body) override;
-
- private:
-  const Embeddings& tables_;
-  const Network& network_;
-};
+/// On one rank: everything runs on the compute stream, and on a GPU the tables' kernels of one kind run as one. The
+/// arguments outlive the schedule.
+std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings&, const Network&);
 
 /// On several ranks: exchanges run on the side stream, in one order on every rank. All-reduces of the gradients of
-/// replicated rows are ordered with those of dense weights.
-class DistributedSchedule : public EmbeddingSchedule {
- public:
-  /// The arguments outlive the object.
-  DistributedSchedule(const Embeddings& tables, const Network& network, Runtime&, SideStream&, GradientExchange&);
-
-  void begin_forward(Context&, int buffer) override;
-  void before_forward(Context&, int buffer, size_t node) override;
-  void after_backward(Context&, int buffer, size_t node, const LossScaler*) override;
-  void receive_gradients(Context&, int buffer) override;
-  void update(Context&, int buffer) override;
-  void for_each(Context&, const std::function<void(Context&, size_t e)>& body) override;
-
- private:
-  const Embeddings& tables_;
-  const Network& network_;
-  SideStream& side_stream_;
-  GradientExchange& gradients_;
-  std::vector<Event> vectors_sent_;      // [table] the side stream has sent and filled its vectors
-  std::vector<Event> gradients_summed_;  // [table] the all-reduce of its replicated rows
-};
+/// replicated rows are ordered with those of dense weights. The arguments outlive the schedule.
+std::unique_ptr<EmbeddingSchedule> distributed_schedule(const Embeddings&, const Network&, Runtime&, SideStream&,
+                                                        GradientExchange&);
 
 }  // namespace hctr

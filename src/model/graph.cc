@@ -188,25 +188,25 @@ class Wiring {
             cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"", entry.bottoms[0], "\" ",
                 name_of(inputs[0].dtype), ": with mixed_precision labels stay f32, and only losses take both"));
     try {
-      node.plan = entry.layer->plan(inputs);
-    } catch (const PlanError& error) {
+      node.spec = entry.layer->spec(inputs);
+    } catch (const LayerError& error) {
       std::string place = error.field();
       if (place == "bottom/0" && entry.bottoms.size() == 1) place = "bottom";
       return problems_.error(cat(entry.pointer, "/", place), error.what());
     }
-    if (!node.is_loss() && node.plan.outputs.size() != entry.tops.size())
-      return problems_.error(entry.pointer + "/top", cat(entry.type->name(), " makes ", node.plan.outputs.size(),
+    if (!node.is_loss() && node.spec.outputs.size() != entry.tops.size())
+      return problems_.error(entry.pointer + "/top", cat(entry.type->name(), " makes ", node.spec.outputs.size(),
                                                          " tensors with these fields, and ", entry.tops.size(),
                                                          entry.tops.size() == 1 ? " is" : " are", " named"));
-    for (const auto* list : {&node.plan.outputs, &node.plan.scratch})
+    for (const auto* list : {&node.spec.outputs, &node.spec.scratch})
       for (const TensorSpec& spec : *list) check_size(spec.shape, entry.pointer);
-    for (const WeightSpec& weight : node.plan.weights) check_size(weight.shape, entry.pointer);
+    for (const WeightSpec& weight : node.spec.weights) check_size(weight.shape, entry.pointer);
     if (problems_.any_error()) return;
-    for (size_t t = 0; t < node.plan.outputs.size(); ++t) {
+    for (size_t t = 0; t < node.spec.outputs.size(); ++t) {
       const std::string name = t < entry.tops.size() ? entry.tops[t] : entry.tops[0] + "/prediction";
-      node.out.push_back(add_edge(name, node.plan.outputs[t], index, needs_gradient || !node.plan.weights.empty()));
+      node.out.push_back(add_edge(name, node.spec.outputs[t], index, needs_gradient || !node.spec.weights.empty()));
     }
-    for (const WeightSpec& weight : node.plan.weights) graph_.parameters += weight.shape.elements();
+    for (const WeightSpec& weight : node.spec.weights) graph_.parameters += weight.shape.elements();
     graph_.nodes.push_back(std::move(node));
   }
 
@@ -239,7 +239,7 @@ class Wiring {
   std::map<std::string, TensorId> ids_;
 };
 
-std::string padded(const std::string& text, size_t width) {
+std::string filled_up(const std::string& text, size_t width) {
   return text + std::string(width > text.size() ? width - text.size() : 0, ' ');
 }
 
@@ -266,7 +266,7 @@ std::string layer_table(const Config& config, const Graph& graph) {
   }
   for (const Node& node : graph.nodes) {
     int64_t parameters = 0;
-    for (const WeightSpec& weight : node.plan.weights) parameters += weight.shape.elements();
+    for (const WeightSpec& weight : node.spec.weights) parameters += weight.shape.elements();
     for (size_t t = 0; t < node.entry->tops.size(); ++t)
       rows.push_back({node.entry->tops[t], node.entry->type->name(), shape_of(node.out[t]),
                       t == 0 && parameters ? cat(parameters) : ""});
@@ -278,7 +278,7 @@ std::string layer_table(const Config& config, const Graph& graph) {
   std::string text;
   for (const auto& row : rows) {
     text += "  ";
-    for (size_t c = 0; c < 3; ++c) text += padded(row[c], widths[c] + 2);
+    for (size_t c = 0; c < 3; ++c) text += filled_up(row[c], widths[c] + 2);
     text += row[3] + "\n";
   }
   return text;

@@ -24,8 +24,10 @@ struct Edge {
 /// A layer of the graph.
 struct Node {
   const LayerEntry* entry;
-  LayerPlan plan;
-  std::vector<TensorId> in, out;  ///< a loss has a second, unnamed output: its prediction
+  LayerSpec spec;
+  std::vector<TensorId> in, out;         ///< a loss has a second, unnamed output: its prediction
+  std::shared_ptr<const Layer> fused{};  ///< computes this layer and others behind it; null: the layer stands alone
+  const Layer& layer() const { return fused ? *fused : *entry->layer; }
   bool is_loss() const { return dynamic_cast<const LossLayer*>(entry->layer.get()) != nullptr; }
 };
 

@@ -10,17 +10,16 @@ LayerState::LayerState(const Config& config, const Graph& graph, Runtime& runtim
   for (const LayerEntry& entry : config.layers)
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const Node& node = graph.nodes[n];
-      if (node.entry != &entry || node.plan.state.empty()) continue;
+      if (node.entry != &entry || node.spec.state.empty()) continue;
       LayerItems& layer = layers_.emplace_back(LayerItems{entry.tops[0], entry.type->name(), n, {}});
-      for (const StateSpec& spec : node.plan.state)
+      for (const StateSpec& spec : node.spec.state)
         layer.items.push_back({spec, arena_.add(TensorSpec(DType::f32, spec.shape))});
     }
   arena_.build(runtime.device());
   for (const LayerItems& layer : layers_)
     for (const Item& item : layer.items)
-      from_host(arena_.get(item.ticket),
-                std::vector<float>(static_cast<size_t>(item.spec.shape.elements()), item.spec.start),
-                runtime.compute_stream());
+      from_host(runtime.compute_stream(), arena_.get(item.ticket),
+                std::vector<float>(static_cast<size_t>(item.spec.shape.elements()), item.spec.start));
 }
 
 std::vector<Tensor> LayerState::of_node(size_t node) const {
@@ -31,18 +30,18 @@ std::vector<Tensor> LayerState::of_node(size_t node) const {
   return tensors;
 }
 
-void LayerState::save(const std::filesystem::path& path, StreamRef stream) const {
+void LayerState::save(FileSet& set, const std::filesystem::path& path, StreamRef stream) const {
   Json layers(Json::Array{});
   for (const LayerItems& layer : layers_) {
     Json object(Json::Object{{"type", layer.type}, {"name", layer.name}});
     for (const Item& item : layer.items) {
       Json numbers(Json::Array{});
-      for (const float value : to_host<float>(arena_.get(item.ticket), stream)) numbers.add(static_cast<double>(value));
+      for (const float value : to_host<float>(stream, arena_.get(item.ticket))) numbers.add(static_cast<double>(value));
       object.set(item.spec.name, std::move(numbers));
     }
     layers.add(std::move(object));
   }
-  write_text(path, Json(Json::Object{{"layers", std::move(layers)}}).text() + "\n");
+  set.add(path).write(Json(Json::Object{{"layers", std::move(layers)}}).text() + "\n");
 }
 
 void LayerState::load(const std::filesystem::path& path, StreamRef stream) {
@@ -79,7 +78,7 @@ void LayerState::load(const std::filesystem::path& path, StreamRef stream) {
       }
     }
   }
-  for (const auto& [ticket, values] : read) from_host(arena_.get(ticket), values, stream);
+  for (const auto& [ticket, values] : read) from_host(stream, arena_.get(ticket), values);
 }
 
 std::filesystem::path LayerState::path_for(std::filesystem::path dense_model_file) {

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
+#include "checkpoint/state_reader.h"
+#include "checkpoint/state_writer.h"
 #include "device/arena.h"
 #include "model/graph.h"
 
@@ -21,9 +24,13 @@ class LayerState {
 
   /// {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers that have state, in
   /// the order of the config, with every digit. Waits for the stream.
-  void save(const std::filesystem::path&, StreamRef) const;
+  void save(FileSet&, const std::filesystem::path&, StreamRef) const;
   /// Errors: Error(data) when the file does not fit this model, Error(io).
   void load(const std::filesystem::path&, StreamRef);
+
+  /// For checkpoints.
+  void save_state(StateWriter to) const { visit_state(to); }
+  void load_state(const StateReader& from) { visit_state(from); }
 
   /// The path for a dense model file: "<file>.ntp.json".
   static std::filesystem::path path_for(std::filesystem::path dense_model_file);
@@ -33,6 +40,11 @@ class LayerState {
     StateSpec spec;
     size_t ticket;
   };
+  template <class State>
+  void visit_state(State& state) const {
+    for (const LayerItems& layer : layers_)
+      for (const Item& item : layer.items) state.tensor(layer.name + "/" + item.spec.name, arena_.get(item.ticket));
+  }
   struct LayerItems {
     std::string name, type;
     size_t node;

@@ -1,6 +1,8 @@
 // Loss scaling: the scale, the search of all gradients for overflow, and the decision to skip a step.
 #pragma once
 
+#include "checkpoint/state_reader.h"
+#include "checkpoint/state_writer.h"
 #include "comm/communicator.h"
 #include "device/arena.h"
 #include "model/precision.h"
@@ -23,7 +25,12 @@ class LossScaler {
   /// The scale and the number of skipped steps. Waits for the stream.
   ops::LossScale read(StreamRef) const;
 
+  /// For checkpoints.
+  void save_state(StateWriter to) const { to.array("scale", "u8", kStateShape, scale_.data()); }
+  void load_state(const StateReader& from) { from.array("scale", "u8", kStateShape, scale_.data()); }
+
  private:
+  static inline const std::vector<int64_t> kStateShape = {sizeof(ops::LossScale)};
   ops::LossScale* scale() const { return reinterpret_cast<ops::LossScale*>(scale_.data()); }
 
   ops::LossScaleRule rule_;

@@ -3,12 +3,17 @@
 namespace hctr {
 namespace {
 
-/// Rows start at multiples of 16 bytes, so that kernels and matrix products can use wide loads whatever the width.
-TensorSpec padded(const TensorSpec& spec) {
+/// Rows start at multiples of 16 bytes, so that kernels and matrix products can use wide loads whatever the width. What
+/// lies behind them is zero: arenas begin as zeros, and no operator but a product of zeros writes there.
+TensorSpec with_padded_rows(const TensorSpec& spec) {
   const int64_t unit = 16 / static_cast<int64_t>(size_of(spec.dtype)), width = spec.row_elements();
   if (spec.shape.rank() < 2 || width < unit) return spec;
-  return TensorSpec(spec.dtype, spec.shape, (width + unit - 1) / unit * unit);
+  TensorSpec wide(spec.dtype, spec.shape, (width + unit - 1) / unit * unit);
+  wide.zero_columns = wide.row_stride - width;
+  return wide;
 }
+
+constexpr int64_t kWideBytes = 256;
 
 }  // namespace
 
@@ -22,7 +27,7 @@ MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device)
       scratch_(graph.nodes.size()),
       to_sum_(graph.edges.size()) {
   for (const Node& node : graph.nodes)
-    if (node.plan.memory == LayerPlan::Memory::reshape_of_input &&
+    if (node.spec.memory == LayerSpec::Memory::reshape_of_input &&
         graph.edges[node.in[0]].spec.rows() != graph.edges[node.out[0]].spec.rows())
       keep_dense_[node.in[0]] = keep_dense_[node.out[0]] = true;
   for (const size_t loss : graph.losses)
@@ -31,12 +36,12 @@ MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device)
   place_values(graph);
   if (phase == Phase::train) place_gradients(graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n)
-    for (const TensorSpec& spec : graph.nodes[n].plan.scratch) scratch_[n].push_back(own(spec, true));
+    for (const TensorSpec& spec : graph.nodes[n].spec.scratch) scratch_[n].push_back(own(spec, true));
   arena_.build(device);
 }
 
 MemoryPlan::ArenaRegion MemoryPlan::own(const TensorSpec& spec, bool dense) {
-  const TensorSpec mine = dense ? spec : padded(spec);
+  const TensorSpec mine = dense ? spec : with_padded_rows(spec);
   return {arena_.add(mine), 0, mine};
 }
 
@@ -47,7 +52,9 @@ Tensor MemoryPlan::at(const ArenaRegion& region) const {
 }
 
 MemoryPlan::ArenaRegion MemoryPlan::columns(const ArenaRegion& region, int64_t begin, const TensorSpec& spec) {
-  return {region.ticket, region.offset + begin, TensorSpec(spec.dtype, spec.shape, region.spec.row_stride)};
+  ArenaRegion part{region.ticket, region.offset + begin, TensorSpec(spec.dtype, spec.shape, region.spec.row_stride)};
+  if (begin + spec.row_elements() == region.spec.row_elements()) part.spec.zero_columns = region.spec.zero_columns;
+  return part;
 }
 
 std::optional<MemoryPlan::ArenaRegion> MemoryPlan::reshaped(const ArenaRegion& region, const TensorSpec& spec) {
@@ -60,16 +67,20 @@ std::optional<MemoryPlan::ArenaRegion> MemoryPlan::reshaped(const ArenaRegion& r
 std::optional<MemoryPlan::ArenaRegion> MemoryPlan::shared_part(const Graph& graph, const Node& node, size_t input,
                                                                const ArenaRegion& output) {
   const TensorSpec& spec = graph.edges[node.in[input]].spec;
-  switch (node.plan.memory) {
-    case LayerPlan::Memory::own:
+  switch (node.spec.memory) {
+    case LayerSpec::Memory::own:
       return std::nullopt;
-    case LayerPlan::Memory::reshape_of_input:
+    case LayerSpec::Memory::reshape_of_input:
       return reshaped(output, spec);
-    case LayerPlan::Memory::columns_of_inputs:
+    case LayerSpec::Memory::columns_of_inputs:
       break;
   }
   int64_t begin = 0;
   for (size_t i = 0; i < input; ++i) begin += graph.edges[node.in[i]].spec.row_elements();
+  // Columns that begin between multiples of 16 bytes would be written, and multiplied, element by element: several
+  // times as slow as a copy. Narrow ones are so anyway.
+  const auto bytes = static_cast<int64_t>(size_of(spec.dtype));
+  if (begin * bytes % 16 != 0 && spec.row_elements() * bytes >= kWideBytes) return std::nullopt;
   return columns(output, begin, spec);
 }
 

@@ -44,7 +44,7 @@ Misfit read_value(const Json& value, const Range&, MetricList& out) {
     Metric metric{};
     if (Misfit misfit = read_metric(words[i], metric); !misfit.empty()) {
       if (value.array()) {
-        misfit.place = cat("/", i);
+        misfit.pointer = cat("/", i);
         misfit.found = words[i].kind();
       }
       return misfit;

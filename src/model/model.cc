@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/current_error.h"
+#include "comm/collective_error.h"
 #include "embedding/access_stats_file.h"
 #include "embedding/sparse_file.h"
+#include "model/fuse_layers.h"
 #include "ops/embedding/bag_lengths.h"
 
 namespace hctr {
@@ -14,6 +16,7 @@ Graph wired(const Config& config, int64_t samples) {
   Problems problems;
   Graph graph = wire(config, samples, problems);
   HCTR_EXPECT(!problems.any_error(), "a config with ", problems.errors().size(), " problems");
+  fuse_layers(graph);
   return graph;
 }
 
@@ -72,13 +75,15 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
                                      {train_.embedding_output(e), evaluation_.embedding_output(e)}));
   }
   if (comm.size() == 1)
-    schedule_ = std::make_unique<LocalSchedule>(tables_, train_);
+    schedule_ = local_schedule(tables_, train_);
   else
-    schedule_ = std::make_unique<DistributedSchedule>(tables_, train_, runtime, side_stream_, gradients_);
+    schedule_ = distributed_schedule(tables_, train_, runtime, side_stream_, gradients_);
   if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow())
     scaler_.emplace(precision, runtime);
   else if (exchanges_fp16)
     scaler_.emplace(Precision::scaled(), runtime);
+  else if (config.solver.on_nan == OnNan::skip)
+    scaler_.emplace(Precision{}, runtime);  // searches gradients and skips steps at a constant scale of 1
 }
 
 Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const {
@@ -244,21 +249,31 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
                                                                                        : data_key_bytes;
   comm_.barrier();  // from here on ranks wait as long as writing takes
   std::vector<std::filesystem::path> files = {cat(prefix, "_dense_", iteration, ".model")};
-  const bool writes = comm_.rank() == 0;  // replicated on all ranks
-  if (writes) weights_.save(files[0], runtime_.compute_stream());
+  FileSet set;
+  std::optional<Error> failed;
+  const auto on_writer = [&](const auto& body) {  // the other ranks wait for rank 0, so its error does not leave here
+    if (comm_.rank() != 0 || failed) return false;
+    try {
+      body();
+    } catch (...) {
+      failed = current_error();
+    }
+    return true;
+  };
+  on_writer([&] { weights_.save(set, files[0], runtime_.compute_stream()); });  // replicated on all ranks
   for (size_t e = 0; e < tables_.size(); ++e) {
     files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
-    if (writes)
-      save_sparse(files.back(), *tables_[e], key_bytes);
-    else
+    if (!on_writer([&] { save_sparse(set, files.back(), *tables_[e], key_bytes); }))
       tables_[e]->export_rows(false, [](const RowBlock&) {});  // to rank 0
     if (tables_[e]->spec().policy.keeps_access_stats()) files.push_back(access_stats_path(files.back()));
   }
   if (!state_.empty()) {
     files.push_back(LayerState::path_for(files[0]));
-    if (writes) state_.save(files.back(), runtime_.compute_stream());
+    on_writer([&] { state_.save(set, files.back(), runtime_.compute_stream()); });
   }
+  on_writer([&] { set.commit(); });
   comm_.barrier();  // files are complete for every rank
+  throw_on_all_ranks(comm_, failed);
   return files;
 }
 
@@ -276,6 +291,27 @@ void Model::load(const Log& log) {
   for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)
     wide_keys_loaded_ |= load_sparse(config_.solver.sparse_model_file[e], *tables_[e], stated_key_bytes(config_.solver),
                                      with_access_stats(config_.solver.sparse_model_file[e]), log);
+}
+
+void Model::save_state(StateWriter to) {
+  if (to.rank() == 0) {  // replicated on all ranks
+    weights_.save_state(to.in("weights"));
+    if (scaler_) scaler_->save_state(to.in("loss"));
+  }
+  state_.save_state(to.in("layers"));  // with "batch_norm_per_gpu" each rank has its own
+  to.number("wide_keys", wide_keys_loaded_);
+  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->save_state(to.in(cat("tables/", e)));
+}
+
+void Model::load_state(const StateReader& from) {
+  const StateReader first = from.of_rank(0), own = from.exact() ? from : from.of_rank(from.rank() % from.ranks());
+  Context ctx(runtime_, runtime_.compute_stream());
+  weights_.load_state(first.in("weights"), ctx);
+  if (scaler_ && first.in("loss").has("scale")) scaler_->load_state(first.in("loss"));  // else several ranks brought it
+  state_.load_state(own.in("layers"));
+  wide_keys_loaded_ = own.number("wide_keys") != 0;
+  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->load_state(from.in(cat("tables/", e)));
+  runtime_.compute_stream().synchronize();
 }
 
 }  // namespace hctr

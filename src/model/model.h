@@ -71,6 +71,8 @@ class Model {
   std::vector<Tensor> labels(Phase phase, const Network::Binding& binding) const {
     return network(phase).labels(binding);
   }
+  /// The graph of training batches.
+  const Graph& graph() const { return train_graph_; }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
   /// Numbers in the vectors of all embeddings for a training batch of this rank.
@@ -85,10 +87,16 @@ class Model {
   /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and, if layers have statistics,
   /// <prefix>_dense_<iteration>.model.ntp.json; returns their paths, the dense model first. Work queued before is
   /// finished first. The width of keys is that of the config; if it gives none, `data_key_bytes`, or 8 if a loaded key
-  /// needs it.
+  /// needs it. Errors: those of rank 0, on every rank; then none of the files has its name.
   std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration, int data_key_bytes = 8);
   /// Loads what the solver section names, and the statistics of layers if their file is next to the dense model.
   void load(const Log& = Log::silent());
+
+  // For checkpoints, with nothing queued.
+  /// Saves what this rank holds. Not collective.
+  void save_state(StateWriter);
+  /// Takes the state back, in place of load(): exactly as it was, or onto other ranks. Errors: those of StateReader.
+  void load_state(const StateReader&);
 
  private:
   void write_lengths(Context&, const BatchTensors&, const Network&) const;

@@ -53,7 +53,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const 
     for (const TensorId in : node.in)
       io.in.push_back(!memory_.is_data(in) ? memory_.value(in) : in == graph_.label ? label : *dense);
     for (const TensorId out : node.out) io.out.push_back(memory_.value(out));
-    for (size_t s = 0; s < node.plan.scratch.size(); ++s) io.scratch.push_back(memory_.scratch(n, s));
+    for (size_t s = 0; s < node.spec.scratch.size(); ++s) io.scratch.push_back(memory_.scratch(n, s));
     io.weights = weights_.of_node(n);
     io.state = state_.of_node(n);
     if (phase_ == Phase::train) {
@@ -76,7 +76,7 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (before) before(n);
     in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " forward"); },
-               [&] { graph_.nodes[n].entry->layer->forward(ctx, binding.calls[n], phase_); });
+               [&] { graph_.nodes[n].layer().forward(ctx, binding.calls[n], phase_); });
   }
   if (!total_) return;
   ops::fill(ctx, 0, loss());
@@ -96,11 +96,11 @@ void Network::backward(Context& ctx, const Binding& binding, const BackwardCallb
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
     if (!graph_.edges[node.out[0]].needs_gradient) continue;  // nothing is trained in it or before it
-    if (node.plan.memory == LayerPlan::Memory::own) flush();
+    if (node.spec.memory == LayerSpec::Memory::own) flush();
     in_context([&] { return cat("running ", label_of(node), " backward"); },
                [&] {
                  for (const TensorId out : node.out) sum_gradients(ctx, out);
-                 node.entry->layer->backward(ctx, binding.calls[n]);
+                 node.layer().backward(ctx, binding.calls[n]);
                });
     for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
     queued.inputs(n);
@@ -111,7 +111,7 @@ void Network::backward(Context& ctx, const Binding& binding, const BackwardCallb
 
 void Network::backward_weights(Context& ctx, const Binding& binding, size_t n) const {
   in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " backward"); },
-             [&] { graph_.nodes[n].entry->layer->backward_weights(ctx, binding.calls[n]); });
+             [&] { graph_.nodes[n].layer().backward_weights(ctx, binding.calls[n]); });
 }
 
 void Network::sum_gradients(Context& ctx, TensorId id) const {
@@ -134,7 +134,7 @@ std::vector<Tensor> Network::labels(const Binding& binding) const {
 }
 
 const LossLayer& Network::loss_layer(size_t loss) const {
-  return dynamic_cast<const LossLayer&>(*graph_.nodes[graph_.losses[loss]].entry->layer);
+  return dynamic_cast<const LossLayer&>(graph_.nodes[graph_.losses[loss]].layer());
 }
 
 std::vector<LossLayer::Regularizer> Network::regularizers() const {

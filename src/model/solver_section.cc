@@ -11,6 +11,11 @@ const std::vector<std::pair<std::string, LrPolicy>>& EnumWords<LrPolicy>::table(
   return words;
 }
 
+const std::vector<std::pair<std::string, OnNan>>& EnumWords<OnNan>::table() {
+  static const std::vector<std::pair<std::string, OnNan>> words = {{"stop", OnNan::stop}, {"skip", OnNan::skip}};
+  return words;
+}
+
 const std::vector<std::pair<std::string, KeyType>>& EnumWords<KeyType>::table() {
   static const std::vector<std::pair<std::string, KeyType>> words = {{"I32", KeyType::i32}, {"I64", KeyType::i64}};
   return words;
@@ -118,6 +123,9 @@ Schema<SolverSection> solver_schema() {
       .opt("num_epochs", &S::num_epochs, "passes over the data, instead of max_iter", at_least(1))
       .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
       .opt("snapshot_prefix", &S::snapshot_prefix, "what snapshot file names start with")
+      .opt("final_snapshot", &S::final_snapshot, "save the model at the end; false: for runs that only measure")
+      .part("checkpoint", &S::checkpoint, checkpoint_schema(),
+            "saves everything that --resume needs to go on as if nothing had happened", false)
       .need("batchsize", &S::batchsize, "samples of one iteration over all GPUs", between(1, 1 << 30))
       .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; left out: batchsize",
            between(1, 1 << 30))
@@ -156,6 +164,9 @@ Schema<SolverSection> solver_schema() {
            "type in which GPUs exchange embedding vectors and their gradients; left out: the type of activations. With "
            "fp16 the gradients have a dynamic loss scale, and steps whose gradients overflow are skipped and counted")
       .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
+      .opt("on_nan", &S::on_nan,
+           "what to do when a loss or a gradient is NaN or infinite: \"stop\" ends training before such a model is "
+           "saved; \"skip\" leaves the step out and counts it, as steps are left out whose fp16 gradients overflow")
       .opt("compatibility", &S::compatibility, "computes as HugeCTR did: see [compatibility](#compatibility)")
       .opt("placement", &S::placement,
            "on several ranks, which rank has which rows, for embeddings without \"placement\"")
@@ -191,6 +202,7 @@ Schema<SolverSection> solver_schema() {
           problems.note(pointer + "/compatibility",
                         "drop_partial_batches has no effect: with max_iter batches run across the end of the set");
         check_metrics(s.eval_metrics, s.group_by, pointer, problems);
+        check_checkpoint(s.checkpoint, s.eval_metrics, pointer, problems);
       });
 }
 

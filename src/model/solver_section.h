@@ -9,6 +9,7 @@
 #include "config/compatibility.h"
 #include "config/schema.h"
 #include "embedding/embedding_section.h"
+#include "model/checkpoint_section.h"
 #include "model/metric_words.h"
 #include "model/precision.h"
 
@@ -18,6 +19,13 @@ enum class LrPolicy { fixed };
 template <>
 struct EnumWords<LrPolicy> {
   static const std::vector<std::pair<std::string, LrPolicy>>& table();
+};
+
+/// What to do about a step whose loss or gradients are NaN or infinite.
+enum class OnNan { stop, skip };
+template <>
+struct EnumWords<OnNan> {
+  static const std::vector<std::pair<std::string, OnNan>>& table();
 };
 
 enum class KeyType { i32, i64 };
@@ -57,6 +65,8 @@ struct SolverSection {
   std::optional<int64_t> max_iter, num_epochs;
   int64_t snapshot = 0;
   std::string snapshot_prefix = "./";
+  bool final_snapshot = true;
+  CheckpointSection checkpoint;
   int64_t batchsize = 0;
   std::optional<int64_t> batchsize_eval;
   GpuLists gpu;
@@ -70,6 +80,7 @@ struct SolverSection {
   Seed seed;
   bool cuda_graph = true;
   Precision mixed_precision;
+  OnNan on_nan = OnNan::stop;
   std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
   Compatibility compatibility;

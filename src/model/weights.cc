@@ -1,6 +1,7 @@
 #include "model/weights.h"
 
 #include "base/files.h"
+#include "base/not_finite.h"
 #include "config/json.h"
 #include "device/copy.h"
 #include "hctr/formats.h"
@@ -22,6 +23,15 @@ float penalty_factor(const LossLayer::Regularizer& regularizer, int64_t samples,
   return static_cast<float>(half * regularizer.lambda / static_cast<double>(samples) / ranks);
 }
 
+/// Matrices get rows of zeros up to a multiple of eight, as rows of activations have columns of zeros: a product over
+/// 429 columns runs as one over 432. The zeros stay: their gradients are sums of products with zeros, and the
+/// optimizers leave a zero without gradient as it is.
+TensorSpec with_zero_rows(const Shape& shape) {
+  TensorSpec spec(DType::f32, shape);
+  if (shape.rank() == 2 && shape[0] >= 8) spec.zero_rows = (shape[0] + 7) / 8 * 8 - shape[0];
+  return spec;
+}
+
 std::filesystem::path layout_path(std::filesystem::path path) {
   path += ".layout.json";
   return path;
@@ -36,9 +46,9 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
   for (const LayerEntry& entry : config.layers)
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       if (graph.nodes[n].entry != &entry) continue;
-      for (const WeightSpec& weight : graph.nodes[n].plan.weights) {
-        const TensorSpec spec(DType::f32, weight.shape);
-        const DType read_as = graph.nodes[n].plan.outputs[0].dtype;
+      for (const WeightSpec& weight : graph.nodes[n].spec.weights) {
+        const TensorSpec spec = with_zero_rows(weight.shape);
+        const DType read_as = graph.nodes[n].spec.outputs[0].dtype;
         items_.push_back({entry.tops[0] + "/" + weight.name, n, values_.add(spec), gradients_.add(spec),
                           weight.penalised, read_as != DType::f32});
         if (read_as != DType::f32) copy_type_ = read_as;
@@ -55,7 +65,7 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
   gradients_.build(runtime.device());
   for (int s = 0; s < optimizer_.states(); ++s) {
     Arena& state = states_.emplace_back();
-    for (const WeightSpec* weight : specs) state.add(TensorSpec(DType::f32, weight->shape));
+    for (const WeightSpec* weight : specs) state.add(with_zero_rows(weight->shape));
     state.build(runtime.device());
     if (const float start = optimizer_.start(s); start != 0) {
       Context ctx(runtime, runtime.compute_stream());
@@ -64,8 +74,8 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
   }
   for (size_t i = 0; i < items_.size(); ++i) {
     const Tensor value = values_.get(items_[i].value);
-    from_host(value, draw(specs[i]->start, value.elements(), runtime.options().seed, items_[i].name),
-              runtime.compute_stream());
+    from_host(runtime.compute_stream(), value,
+              draw(specs[i]->start, value.elements(), runtime.options().seed, items_[i].name));
   }
   Context ctx(runtime, runtime.compute_stream());
   refresh_copies(ctx);
@@ -127,25 +137,28 @@ void Weights::refresh_copies(Context& ctx) const {
   if (copy_type_) ops::copy(ctx, values_.flat(), copies_.flat(*copy_type_));
 }
 
-void Weights::save(const std::filesystem::path& path, StreamRef stream) const {
-  AtomicFile file(path);
+void Weights::save(FileSet& set, const std::filesystem::path& path, StreamRef stream) const {
+  AtomicFile& file = set.add(path);
   Json layout(Json::Array{});
   for (const Item& item : items_) {
     const Tensor value = values_.get(item.value);
-    const std::vector<float> host = to_host<float>(value, stream);
+    const std::vector<float> host = to_host<float>(stream, value);
+    if (const int64_t at = find_not_finite(host); at >= 0)
+      throw Error(Kind::data, cat("weight ", at, " of '", item.name, "' is ", host[static_cast<size_t>(at)],
+                                  ": training diverged, and this model is not saved"));
     file.write(host.data(), host.size() * sizeof(float));
     Json shape(Json::Array{});
     for (int d = 0; d < value.rank(); ++d) shape.add(value.dim(d));
     layout.add(Json(Json::Object{{"name", item.name}, {"shape", shape}}));
   }
-  file.commit();
-  write_text(layout_path(path), Json(Json::Object{{"schema", 1}, {"weights", layout}}).text(1) + "\n");
+  file.finish();
+  set.add(layout_path(path)).write(Json(Json::Object{{"schema", 1}, {"weights", layout}}).text(1) + "\n");
 }
 
 void Weights::load(const std::filesystem::path& path, Context& ctx) {
   const std::string bytes = read_text(path, "dense model file");
   size_t expected = 0;
-  for (const Item& item : items_) expected += values_.get(item.value).spec().bytes();
+  for (const Item& item : items_) expected += static_cast<size_t>(values_.get(item.value).elements()) * sizeof(float);
   if (bytes.size() != expected)
     throw Error(Kind::data, cat("dense model file '", path.string(), "' has ", bytes.size(),
                                 " bytes, and this config's dense layers have ", expected / sizeof(float), " weights, ",
@@ -166,9 +179,28 @@ void Weights::load(const std::filesystem::path& path, Context& ctx) {
     const Tensor value = values_.get(item.value);
     std::vector<float> host(static_cast<size_t>(value.elements()));
     std::copy_n(bytes.data() + at, host.size() * sizeof(float), reinterpret_cast<char*>(host.data()));
+    if (const int64_t bad = find_not_finite(host); bad >= 0)
+      throw Error(Kind::data,
+                  cat("dense model file '", path.string(), "': weight ", bad, " of '", item.name, "', at byte ",
+                      at + static_cast<size_t>(bad) * sizeof(float), ", is ", host[static_cast<size_t>(bad)]));
     at += host.size() * sizeof(float);
-    from_host(value, host, ctx.stream());
+    from_host(ctx.stream(), value, host);
   }
+  refresh_copies(ctx);
+}
+
+template <class State>
+void Weights::visit_state(State& state) const {
+  for (const Item& item : items_) {
+    state.tensor(item.name, values_.get(item.value));
+    for (size_t s = 0; s < states_.size(); ++s) state.tensor(cat(item.name, "/state", s), states_[s].get(item.value));
+  }
+}
+
+void Weights::save_state(StateWriter to) const { visit_state(to); }
+
+void Weights::load_state(const StateReader& from, Context& ctx) {
+  visit_state(from);
   refresh_copies(ctx);
 }
 

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
+#include "checkpoint/state_reader.h"
+#include "checkpoint/state_writer.h"
 #include "device/arena.h"
 #include "model/graph.h"
 #include "ops/optimizer.h"
@@ -38,9 +41,13 @@ class Weights {
 
   /// Writes the documented dense layout: every weight as f32, in order, nothing else; and a description of layers and
   /// shapes, <path>.layout.json, which load() checks if it exists. Waits for the stream.
-  void save(const std::filesystem::path&, StreamRef) const;
+  void save(FileSet&, const std::filesystem::path&, StreamRef) const;
   /// Errors: Error(data) when the size or the description does not fit this model, Error(io).
   void load(const std::filesystem::path&, Context&);
+
+  /// For checkpoints: values and optimizer states.
+  void save_state(StateWriter) const;
+  void load_state(const StateReader&, Context&);
 
  private:
   struct Item {
@@ -51,6 +58,8 @@ class Weights {
     bool copied;  // the layer reads the copy
   };
   void refresh_copies(Context&) const;
+  template <class State>
+  void visit_state(State&) const;
   std::vector<Item> items_;  // in file order
   Arena values_, gradients_, copies_, scratch_;
   std::optional<DType> copy_type_;  // of copies_; none when every layer reads the weights themselves

@@ -7,7 +7,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kThreads = 1024;
+constexpr int kStatisticsThreads = 1024;
 
 __global__ void count_rows_kernel(const StepState* state, int64_t rows, float* count) {
   *count = static_cast<float>(valid_rows(*state, rows));
@@ -16,7 +16,7 @@ __global__ void count_rows_kernel(const StepState* state, int64_t rows, float* c
 __global__ void batch_norm_statistics_kernel(const float* sums, int64_t n, float factor, float eps, float* mean,
                                              float* var, float* weight, float* batch) {
   const float before = *weight;
-  for (int64_t j = threadIdx.x; j < n; j += kThreads)
+  for (int64_t j = threadIdx.x; j < n; j += kStatisticsThreads)
     update_statistics(sums, n, j, factor, eps, before, mean, var, batch);
   __syncthreads();  // every thread has read the weight
   if (threadIdx.x == 0 && sums[2 * n] > 0) *weight = (1 - factor) * before + factor;
@@ -24,7 +24,7 @@ __global__ void batch_norm_statistics_kernel(const float* sums, int64_t n, float
 
 __global__ void batch_norm_running_kernel(const float* mean, const float* var, const float* weight, int64_t n,
                                           float eps, float* batch) {
-  for (int64_t j = threadIdx.x; j < n; j += kThreads) {
+  for (int64_t j = threadIdx.x; j < n; j += kStatisticsThreads) {
     batch[j] = unbiased(mean[j], *weight, 0.0f);
     batch[n + j] = 1 / std::sqrt(unbiased(var[j], *weight, 1.0f) + eps);
   }
@@ -46,14 +46,15 @@ void cuda::batch_norm_sums(Context& ctx, Tensor x, RunningStatistics running, Te
 
 void cuda::batch_norm_statistics(Context& ctx, Tensor sums, float factor, float eps, RunningStatistics running,
                                  Tensor batch) {
-  launch(ctx, "batch_norm_statistics", Grid{1, kThreads, 0}, batch_norm_statistics_kernel, sums.data<const float>(),
-         batch.dim(1), factor, eps, running.mean.data<float>(), running.var.data<float>(), running.weight.data<float>(),
-         batch.data<float>());
+  launch(ctx, "batch_norm_statistics", Grid{1, kStatisticsThreads, 0}, batch_norm_statistics_kernel,
+         sums.data<const float>(), batch.dim(1), factor, eps, running.mean.data<float>(), running.var.data<float>(),
+         running.weight.data<float>(), batch.data<float>());
 }
 
 void cuda::batch_norm_running(Context& ctx, RunningStatistics running, float eps, Tensor batch) {
-  launch(ctx, "batch_norm_running", Grid{1, kThreads, 0}, batch_norm_running_kernel, running.mean.data<const float>(),
-         running.var.data<const float>(), running.weight.data<const float>(), batch.dim(1), eps, batch.data<float>());
+  launch(ctx, "batch_norm_running", Grid{1, kStatisticsThreads, 0}, batch_norm_running_kernel,
+         running.mean.data<const float>(), running.var.data<const float>(), running.weight.data<const float>(),
+         batch.dim(1), eps, batch.data<float>());
 }
 
 void cuda::batch_norm_apply(Context& ctx, Tensor x, Tensor batch, Tensor gamma, Tensor beta, Tensor y) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "ops/checks.h"
 #include "ops/cross_entropy_rules.h"
@@ -9,17 +10,32 @@
 namespace hctr::ops {
 namespace {
 
-void expect_logits(const char* what, Context& ctx, const Tensor& logits, int64_t columns) {
-  expect_tensor(what, ctx.device(), logits, {logits.rows(), columns}, logits.dtype());
-  HCTR_EXPECT(ctx.state(), what, " without a step's state");
+/// What a loss reads, and how many columns each must have. Labels have the dtype of sums.
+struct LossInputs {
+  const Tensor &logits, &label;
+  int64_t logit_columns = 1, label_columns = 1;
+
+  void expect(const std::string& what, Context& ctx) const {
+    HCTR_EXPECT(ctx.state(), what, " without a step's state");
+    expect_tensor((what + " logits").c_str(), ctx.device(), logits, {logits.rows(), logit_columns}, logits.dtype());
+    expect_label_shape(what + " label", ctx, label);
+  }
+  void expect_label_shape(const std::string& what, Context& ctx, const Tensor& t) const {
+    expect_tensor(what.c_str(), ctx.device(), t, {logits.rows(), label_columns}, sum_dtype(logits.dtype()));
+  }
+};
+
+void expect_forward(const std::string& what, Context& ctx, const LossInputs& inputs, const Tensor& loss,
+                    const Tensor& probability) {
+  inputs.expect(what, ctx);
+  expect_tensor((what + " loss").c_str(), ctx.device(), loss, {1}, sum_dtype(inputs.logits.dtype()));
+  inputs.expect_label_shape(what + " probability", ctx, probability);
 }
 
-void expect_labels(const char* what, Context& ctx, const Tensor& logits, const Tensor& label, int64_t columns) {
-  expect_tensor(what, ctx.device(), label, {logits.rows(), columns}, sum_dtype(logits.dtype()));
-}
-
-void expect_loss(const char* what, Context& ctx, const Tensor& logits, const Tensor& loss) {
-  expect_tensor(what, ctx.device(), loss, {1}, sum_dtype(logits.dtype()));
+void expect_backward(const std::string& what, Context& ctx, const LossInputs& inputs, const Tensor& d_logits) {
+  inputs.expect(what, ctx);
+  const Tensor& logits = inputs.logits;
+  expect_tensor((what + " d_logits").c_str(), ctx.device(), d_logits, logits.shape(), logits.dtype());
 }
 
 void expect_weights(const char* what, const Tensor& logits, const std::vector<float>& t) {
@@ -31,51 +47,36 @@ void expect_weights(const char* what, const Tensor& logits, const std::vector<fl
 }  // namespace
 
 void binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability) {
-  expect_logits("binary_cross_entropy logits", ctx, logits, 1);
-  expect_labels("binary_cross_entropy label", ctx, logits, label, 1);
-  expect_loss("binary_cross_entropy loss", ctx, logits, loss);
-  expect_labels("binary_cross_entropy probability", ctx, logits, probability, 1);
+  expect_forward("binary_cross_entropy", ctx, {logits, label}, loss, probability);
   HCTR_ON_DEVICE(ctx, binary_cross_entropy(ctx, logits, label, loss, probability));
 }
 
 void binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits) {
-  expect_logits("binary_cross_entropy_backward logits", ctx, logits, 1);
-  expect_labels("binary_cross_entropy_backward label", ctx, logits, label, 1);
-  expect_tensor("binary_cross_entropy_backward d_logits", ctx.device(), d_logits, logits.shape(), logits.dtype());
+  expect_backward("binary_cross_entropy_backward", ctx, {logits, label}, d_logits);
   HCTR_ON_DEVICE(ctx, binary_cross_entropy_backward(ctx, logits, label, weight, d_logits));
 }
 
 void two_class_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability) {
-  expect_logits("two_class_cross_entropy logits", ctx, logits, 2);
-  expect_labels("two_class_cross_entropy label", ctx, logits, label, 1);
-  expect_loss("two_class_cross_entropy loss", ctx, logits, loss);
-  expect_labels("two_class_cross_entropy probability", ctx, logits, probability, 1);
+  expect_forward("two_class_cross_entropy", ctx, {logits, label, 2}, loss, probability);
   HCTR_ON_DEVICE(ctx, two_class_cross_entropy(ctx, logits, label, loss, probability));
 }
 
 void two_class_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits) {
-  expect_logits("two_class_cross_entropy_backward logits", ctx, logits, 2);
-  expect_labels("two_class_cross_entropy_backward label", ctx, logits, label, 1);
-  expect_tensor("two_class_cross_entropy_backward d_logits", ctx.device(), d_logits, logits.shape(), logits.dtype());
+  expect_backward("two_class_cross_entropy_backward", ctx, {logits, label, 2}, d_logits);
   HCTR_ON_DEVICE(ctx, two_class_cross_entropy_backward(ctx, logits, label, weight, d_logits));
 }
 
 void multi_cross_entropy(Context& ctx, Tensor logits, Tensor label, const std::vector<float>& t, Tensor loss,
                          Tensor probability) {
   expect_weights("multi_cross_entropy", logits, t);
-  expect_logits("multi_cross_entropy logits", ctx, logits, logits.dim(1));
-  expect_labels("multi_cross_entropy label", ctx, logits, label, logits.dim(1));
-  expect_loss("multi_cross_entropy loss", ctx, logits, loss);
-  expect_labels("multi_cross_entropy probability", ctx, logits, probability, logits.dim(1));
+  expect_forward("multi_cross_entropy", ctx, {logits, label, logits.dim(1), logits.dim(1)}, loss, probability);
   HCTR_ON_DEVICE(ctx, multi_cross_entropy(ctx, logits, label, t, loss, probability));
 }
 
 void multi_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, const std::vector<float>& t, float weight,
                                   Tensor d_logits) {
   expect_weights("multi_cross_entropy_backward", logits, t);
-  expect_logits("multi_cross_entropy_backward logits", ctx, logits, logits.dim(1));
-  expect_labels("multi_cross_entropy_backward label", ctx, logits, label, logits.dim(1));
-  expect_tensor("multi_cross_entropy_backward d_logits", ctx.device(), d_logits, logits.shape(), logits.dtype());
+  expect_backward("multi_cross_entropy_backward", ctx, {logits, label, logits.dim(1), logits.dim(1)}, d_logits);
   HCTR_ON_DEVICE(ctx, multi_cross_entropy_backward(ctx, logits, label, t, weight, d_logits));
 }
 

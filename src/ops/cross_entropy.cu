@@ -10,7 +10,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kThreads = 1024;
+constexpr int kLossThreads = 1024;
 constexpr int64_t kMostLabels = 512;
 
 struct LabelWeights {
@@ -25,13 +25,13 @@ __global__ void cross_entropy_kernel(const StepState* state, const __grid_consta
   const int64_t rows = probability.size(0), per_row = terms.per_row(), valid = state->valid_samples;
   double sum = 0;
 #pragma unroll 4
-  for (int64_t i = threadIdx.x; i < rows * per_row; i += kThreads) {
+  for (int64_t i = threadIdx.x; i < rows * per_row; i += kLossThreads) {
     const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 1);
     const CrossEntropyTerm<float> term = terms(at.row, at.column);
     probability.row(at.row)[at.column] = term.probability();
     if (at.row < valid && term.has_label) sum += static_cast<double>(term.loss());
   }
-  sum = cuda::block_sum<kThreads>(sum);
+  sum = cuda::block_sum<kLossThreads>(sum);
   if (threadIdx.x != 0) return;
   const auto part = static_cast<float>(sum * inverse_count<double>(state->global_samples) * factor);
   *loss = adds ? *loss + part : part;
@@ -53,7 +53,7 @@ __global__ void cross_entropy_backward_kernel(const StepState* state, const __gr
 template <class Terms>
 void launch_forward(Context& ctx, const char* name, const Terms& terms, double factor, bool adds, const Tensor& loss,
                     const Tensor& probability) {
-  cuda::launch(ctx, name, cuda::Grid{1, kThreads, 0}, cross_entropy_kernel<Terms>, ctx.state(), terms, factor, adds,
+  cuda::launch(ctx, name, cuda::Grid{1, kLossThreads, 0}, cross_entropy_kernel<Terms>, ctx.state(), terms, factor, adds,
                loss.data<float>(), probability.matrix<float>());
 }
 

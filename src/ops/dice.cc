@@ -6,7 +6,7 @@
 namespace hctr::ops {
 namespace {
 
-void check(const char* what, Context& ctx, const Tensor& x, const Tensor& like, const Tensor& batch) {
+void check_dice(const char* what, Context& ctx, const Tensor& x, const Tensor& like, const Tensor& batch) {
   expect_on(what, ctx.device(), x);
   HCTR_EXPECT(x.rank() == 2, what, " of a tensor of shape ", to_string(x.shape()));
   expect_shape(what, like, x.shape());
@@ -18,7 +18,7 @@ void check_sums(const char* what, Context& ctx, const Tensor& x, const Tensor& s
   expect_on(what, ctx.device(), scratch);
   expect_shape(what, scratch, column_sums_scratch(x.dim(1)).shape);
   HCTR_EXPECT(scratch.dense(), what, ": scratch in strided rows");
-  check(what, ctx, x, x, sums);
+  check_dice(what, ctx, x, x, sums);
   HCTR_EXPECT(ctx.state(), what, " without a step's state");
 }
 
@@ -73,7 +73,7 @@ void cpu::dice_statistics(Context&, Tensor start, float eps, Tensor batch) {
 }
 
 void dice(Context& ctx, Tensor x, float alpha, Tensor batch, Tensor y) {
-  check("dice", ctx, x, y, batch);
+  check_dice("dice", ctx, x, y, batch);
   HCTR_ON_DEVICE(ctx, dice(ctx, x, alpha, batch, y));
 }
 
@@ -83,7 +83,7 @@ void cpu::dice(Context& ctx, Tensor x, float alpha, Tensor batch, Tensor y) {
 }
 
 void dice_backward_sums(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor batch, Tensor scratch, Tensor d_sums) {
-  check("dice_backward_sums", ctx, x, dy, batch);
+  check_dice("dice_backward_sums", ctx, x, dy, batch);
   check_sums("dice_backward_sums", ctx, x, scratch, d_sums);
   HCTR_ON_DEVICE(ctx, dice_backward_sums(ctx, x, dy, alpha, batch, scratch, d_sums));
 }
@@ -98,9 +98,9 @@ void cpu::dice_backward_sums(Context& ctx, Tensor x, Tensor dy, float alpha, Ten
 
 void dice_backward(Context& ctx, Tensor x, Tensor dy, float alpha, Tensor start, Tensor batch, Tensor d_sums,
                    Tensor dx) {
-  check("dice_backward dy", ctx, x, dy, batch);
+  check_dice("dice_backward dy", ctx, x, dy, batch);
   expect_dense_tensor("dice_backward", ctx.device(), start, {x.dim(1) + 1}, sum_dtype(x.dtype()));
-  check("dice_backward dx", ctx, x, dx, d_sums);
+  check_dice("dice_backward dx", ctx, x, dx, d_sums);
   HCTR_EXPECT(ctx.state(), "dice_backward without a step's state");
   HCTR_ON_DEVICE(ctx, dice_backward(ctx, x, dy, alpha, start, batch, d_sums, dx));
 }

@@ -18,6 +18,8 @@ void dropout_backward(Context& ctx, float rate, uint64_t stream, Tensor dy, Tens
   dropout(ctx, rate, stream, dy, dx);
 }
 
+float dropout_scale(float rate) { return DropoutRule(rate, 0, 0).scale; }
+
 void cpu::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y) {
   const DropoutRule rule(rate, ctx.seed(), stream);
   const StepState state = *ctx.state();

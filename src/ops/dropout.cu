@@ -8,16 +8,27 @@
 namespace hctr::ops {
 namespace {
 
-/// Values first, ..., first + V - 1 of the sequence (key, hi).
+/// Values first, ..., first + V - 1 of the sequence (key, hi), where `first` is a multiple of four.
+template <int V>
+__device__ inline void draw_aligned(uint64_t key, uint64_t hi, uint64_t first, uint32_t (&bits)[V]) {
+#pragma unroll
+  for (int b = 0; b < V / 4; ++b) {
+    const Random4 now = philox(key, hi, (first >> 2) + static_cast<uint64_t>(b));
+#pragma unroll
+    for (int j = 0; j < 4; ++j) bits[b * 4 + j] = now.v[j];
+  }
+}
+
+/// The same for any `first`.
 template <int V>
 __device__ inline void draw(uint64_t key, uint64_t hi, uint64_t first, uint32_t (&bits)[V]) {
+  if ((first & 3) == 0) return draw_aligned<V>(key, hi, first, bits);
   const uint64_t block = first >> 2;
   const int skip = static_cast<int>(first & 3);
   Random4 now = philox(key, hi, block);
 #pragma unroll
   for (int b = 0; b < V / 4; ++b) {
-    Random4 next = now;
-    if (b + 1 < V / 4 || skip != 0) next = philox(key, hi, block + static_cast<uint64_t>(b) + 1);
+    const Random4 next = philox(key, hi, block + static_cast<uint64_t>(b) + 1);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {  // value skip + j of (now, next); selections, because registers have no addresses
       uint32_t value = now.v[j];

@@ -15,4 +15,7 @@ HCTR_OP(void dropout(Context&, float rate, uint64_t stream, Tensor x, Tensor y))
 /// dx = keep ? dy / (1 - rate) : 0: the same function with the same mask, given the same state.
 void dropout_backward(Context&, float rate, uint64_t stream, Tensor dy, Tensor dx);
 
+/// 1 / (1 - rate), rounded as both of them do.
+float dropout_scale(float rate);
+
 }  // namespace hctr::ops

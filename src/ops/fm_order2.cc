@@ -10,7 +10,7 @@ void expect_slots(const char* what, Context& ctx, const Tensor& x, const Tensor&
               " of ", to_string(x.shape()), " to ", to_string(y.shape()));
 }
 
-constexpr int64_t kRows = 16;  // per task
+constexpr int64_t kFmRows = 16;  // per task
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void cpu::fm_order2(Context& ctx, Tensor x, Tensor y) {
   dispatch_real(x.dtype(), [&]<class T>() {
     const auto X = x.view<const T, 2>();
     const auto Y = y.view<T, 2>();
-    ctx.threads().parallel_for(x.dim(0), kRows, [&](int64_t begin, int64_t end) {
+    ctx.threads().parallel_for(x.dim(0), kFmRows, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)
         for (int64_t k = 0; k < dim; ++k) {
           Acc<T> sum = 0, squares = 0;
@@ -51,7 +51,7 @@ void cpu::fm_order2_backward(Context& ctx, Tensor x, Tensor dy, Tensor dx) {
   dispatch_real(x.dtype(), [&]<class T>() {
     const auto X = x.view<const T, 2>(), DY = dy.view<const T, 2>();
     const auto DX = dx.view<T, 2>();
-    ctx.threads().parallel_for(x.dim(0), kRows, [&](int64_t begin, int64_t end) {
+    ctx.threads().parallel_for(x.dim(0), kFmRows, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)
         for (int64_t k = 0; k < dim; ++k) {
           Acc<T> sum = 0;

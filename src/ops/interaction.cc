@@ -18,7 +18,7 @@ const T* vector_of(const View<const T, 2>& dense, const View<const T, 3>& slots,
   return i == 0 ? dense.row(b) : slots.row(b) + (i - 1) * slots.size(2);
 }
 
-constexpr int64_t kRows = 4;  // per task
+constexpr int64_t kInteractionRows = 4;  // per task
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void cpu::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
     const auto D = dense.view<const T, 2>();
     const auto S = slots.view<const T, 3>();
     const auto Y = y.view<T, 2>();
-    ctx.threads().parallel_for(dense.dim(0), kRows, [&](int64_t begin, int64_t end) {
+    ctx.threads().parallel_for(dense.dim(0), kInteractionRows, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         for (int64_t k = 0; k < dim; ++k) Y(b, k) = D(b, k);
         for (int64_t c = 1; c < vectors; ++c)
@@ -64,7 +64,7 @@ void cpu::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor 
     const auto D = dense.view<const T, 2>();
     const auto S = slots.view<const T, 3>();
     const auto DY = dy.view<const T, 2>();
-    ctx.threads().parallel_for(dense.dim(0), kRows, [&](int64_t begin, int64_t end) {
+    ctx.threads().parallel_for(dense.dim(0), kInteractionRows, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)
         for (int64_t i = 0; i < vectors; ++i) {
           if (i == 0 ? !d_dense : !d_slots) continue;

@@ -12,7 +12,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kTile = 4, kStrip = 8;
+constexpr int kDotTile = 4, kStrip = 8;
 
 /// Copies the vectors of sample b to `to`, `stride` numbers apart, by `lanes` threads.
 template <int V, class T>
@@ -44,7 +44,7 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
   const int stride = x.dim | 1, per_block = static_cast<int>(blockDim.x) / lanes;
   const int group = static_cast<int>(threadIdx.x) / lanes, lane = static_cast<int>(threadIdx.x) % lanes;
   float* vectors = memory + group * x.count * stride;
-  const int side = (x.count + kTile - 1) / kTile, tiles = side * (side + 1) / 2;
+  const int side = (x.count + kDotTile - 1) / kDotTile, tiles = side * (side + 1) / 2;
   const int64_t rows = y.size(0);
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * per_block; first < rows;
        first += static_cast<int64_t>(gridDim.x) * per_block) {
@@ -59,30 +59,30 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
     for (int n = lane; n < tiles; n += lanes) {
       int i, j;
       tile_at(n, i, j);
-      const float *left[kTile], *right[kTile];
+      const float *left[kDotTile], *right[kDotTile];
 #pragma unroll
-      for (int t = 0; t < kTile; ++t) {  // past the end: any vector; the result is not written
+      for (int t = 0; t < kDotTile; ++t) {  // past the end: any vector; the result is not written
         left[t] = vectors + min(i + t * side, x.count - 1) * stride;
         right[t] = vectors + min(j + t * side, x.count - 1) * stride;
       }
-      float dot[kTile][kTile] = {};
+      float dot[kDotTile][kDotTile] = {};
 #pragma unroll 2
       for (int k = 0; k < x.dim; ++k) {
-        float a[kTile], c[kTile];
+        float a[kDotTile], c[kDotTile];
 #pragma unroll
-        for (int t = 0; t < kTile; ++t) {
+        for (int t = 0; t < kDotTile; ++t) {
           a[t] = left[t][k];
           c[t] = right[t][k];
         }
 #pragma unroll
-        for (int s = 0; s < kTile; ++s)
+        for (int s = 0; s < kDotTile; ++s)
 #pragma unroll
-          for (int t = 0; t < kTile; ++t) dot[s][t] += a[s] * c[t];
+          for (int t = 0; t < kDotTile; ++t) dot[s][t] += a[s] * c[t];
       }
 #pragma unroll
-      for (int s = 0; s < kTile; ++s)
+      for (int s = 0; s < kDotTile; ++s)
 #pragma unroll
-        for (int t = 0; t < kTile; ++t) {
+        for (int t = 0; t < kDotTile; ++t) {
           const int one = i + s * side, other = j + t * side;
           if (one >= x.count || other >= x.count || one == other) continue;
           if (i == j && one < other) continue;  // a diagonal tile has every pair twice
@@ -268,7 +268,7 @@ void cuda::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
       return dispatch_tiles(plan->tiles, [&]<int kTiles>() {
         launch(ctx, "interaction", plan->grid, interaction_tensor_kernel<T, kTiles>, x, plan->layout, y.view<T, 2>());
       });
-    const int64_t side = (x.count + kTile - 1) / kTile;
+    const int64_t side = (x.count + kDotTile - 1) / kDotTile;
     const size_t bytes = static_cast<size_t>(x.count) * static_cast<size_t>(x.dim | 1) * sizeof(float);
     if (const auto groups = groups_for(dense.dim(0), side * (side + 1) / 2, bytes))
       launch(ctx, "interaction", groups->grid, packs<V>(x) ? interaction_kernel<V, T> : interaction_kernel<1, T>, x,

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/activation_rules.h"
 #include "ops/element_loops.h"
 #include "ops/fill.h"
 
@@ -41,13 +42,13 @@ void matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Te
   HCTR_ON_DEVICE(ctx, matmul(ctx, a, of_a, b, of_b, c));
 }
 
-void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
+void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
   check_product(ctx, "linear", x, Transpose::no, w, Transpose::no, y);
   HCTR_EXPECT(w.dim(0) > 0, "linear without inputs");
   expect_shape("linear bias", bias, {w.dim(1)});
   expect_alike("linear", {x, bias, y});
   HCTR_EXPECT(bias.dense(), "linear with strided bias");
-  HCTR_ON_DEVICE(ctx, linear(ctx, x, w, bias, y));
+  HCTR_ON_DEVICE(ctx, linear(ctx, x, w, bias, y, relu));
 }
 
 namespace {
@@ -77,10 +78,18 @@ struct TileSize {
   int64_t rows, columns, depth;
 };
 
-/// One tile of c, with `bias` added to each row unless it is null, by CBLAS in the calling thread.
+/// What is added to each row of a product, unless it is null, and whether max(., 0) follows.
+template <class T>
+struct Epilogue {
+  const T* bias;
+  bool relu;
+};
+
+/// One tile of c, by CBLAS in the calling thread.
 template <class T>
   requires std::is_same_v<T, float> || std::is_same_v<T, double>
-void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, T* c, int64_t c_stride) {
+void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, Epilogue<T> end, T* c, int64_t c_stride) {
+  const T* bias = end.bias;
   for (int64_t i = 0; bias && i < size.rows; ++i) std::copy_n(bias, size.columns, c + i * c_stride);
   const auto of = [](Transpose how) { return how == Transpose::no ? CblasNoTrans : CblasTrans; };
   const auto number = [](int64_t n) { return static_cast<int>(n); };
@@ -92,6 +101,12 @@ void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, T* 
   }();
   gemm(CblasRowMajor, of(a.how), of(b.how), number(size.rows), number(size.columns), number(size.depth), 1, a.data,
        number(a.stride), b.data, number(b.stride), bias ? T(1) : T(0), c, number(std::max<int64_t>(1, c_stride)));
+  if (!end.relu) return;
+  for (int64_t i = 0; i < size.rows; ++i) {
+    T* row = c + i * c_stride;
+    HCTR_INDEPENDENT_ITERATIONS
+    for (int64_t j = 0; j < size.columns; ++j) row[j] = Relu{}.forward(row[j]);
+  }
 }
 
 /// The part of op(t) that a tile needs, converted to f32 in the layout of t.
@@ -110,13 +125,13 @@ Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<
 
 /// For dtypes that CBLAS lacks: operands are converted to f32, and the f32 result is rounded once.
 template <class T, class Out>
-void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, Out* c, int64_t c_stride) {
+void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, Epilogue<T> end, Out* c, int64_t c_stride) {
   thread_local std::vector<float> left, right, sums, wide_bias;  // reused by the next tile
   sums.resize(static_cast<size_t>(size.rows * size.columns));
   wide_bias.clear();
-  for (int64_t j = 0; bias && j < size.columns; ++j) wide_bias.push_back(static_cast<float>(bias[j]));
+  for (int64_t j = 0; end.bias && j < size.columns; ++j) wide_bias.push_back(static_cast<float>(end.bias[j]));
   multiply_tile(widened(a, size.rows, size.depth, left), widened(b, size.depth, size.columns, right), size,
-                bias ? wide_bias.data() : nullptr, sums.data(), size.columns);
+                Epilogue<float>{end.bias ? wide_bias.data() : nullptr, end.relu}, sums.data(), size.columns);
   for (int64_t i = 0; i < size.rows; ++i) {
     const float* from = sums.data() + i * size.columns;
     Out* to = c + i * c_stride;
@@ -125,9 +140,9 @@ void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, const T* bias, Out
   }
 }
 
-/// c = op(a) op(b) + bias, one tile per task. The library must not use threads of its own.
+/// c = op(a) op(b) + bias, or its positive part, one tile per task. The library must not use threads of its own.
 void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor* bias,
-              const Tensor& c) {
+              bool relu, const Tensor& c) {
   static const bool one_thread = [] {
     if (openblas_set_num_threads) openblas_set_num_threads(1);
     return true;
@@ -142,9 +157,10 @@ void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Tr
     ctx.threads().parallel_for(tiles, 1, [&](int64_t first, int64_t last) {
       for (int64_t tile = first; tile < last; ++tile) {
         const int64_t i = tile / across * kRows, j = tile % across * kColumns;
-        multiply_tile(
-            left.at(i, 0), right.at(0, j), {std::min(kRows, rows - i), std::min(kColumns, columns - j), depth},
-            bias ? bias->data<const T>() + j : nullptr, c.data<Out>() + i * c.row_stride() + j, c.row_stride());
+        multiply_tile(left.at(i, 0), right.at(0, j),
+                      {std::min(kRows, rows - i), std::min(kColumns, columns - j), depth},
+                      Epilogue<T>{bias ? bias->data<const T>() + j : nullptr, relu},
+                      c.data<Out>() + i * c.row_stride() + j, c.row_stride());
       }
     });
   };
@@ -157,11 +173,11 @@ void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Tr
 }  // namespace
 
 void cpu::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
-  multiply(ctx, a, of_a, b, of_b, nullptr, c);
+  multiply(ctx, a, of_a, b, of_b, nullptr, false, c);
 }
 
-void cpu::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
-  multiply(ctx, x, Transpose::no, w, Transpose::no, &bias, y);
+void cpu::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
+  multiply(ctx, x, Transpose::no, w, Transpose::no, &bias, relu, y);
 }
 
 }  // namespace hctr::ops

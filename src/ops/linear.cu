@@ -3,8 +3,11 @@
 // and no copy. A bias along the columns of c is one along the rows of c^T, which the library adds in its epilogue.
 #include "ops/linear.h"
 
+#include <optional>
+
 #include "device/cuda_libraries.cuh"
 #include "device/launch.cuh"
+#include "ops/one_column.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -29,11 +32,12 @@ uint32_t alignment(const void* data) {
 }
 
 struct Problem {
-  const Tensor &a, &b, &c;
+  Tensor a, b, c;
   Transpose of_a, of_b;
-  const Tensor* bias;
+  std::optional<Tensor> bias;
+  bool relu;
 
-  std::array<int64_t, 16> key() const {
+  std::array<int64_t, 17> key() const {
     return {a.dim(0),
             a.dim(1),
             a.row_stride(),
@@ -48,10 +52,23 @@ struct Problem {
             alignment(a.bytes()),
             alignment(b.bytes()),
             alignment(c.bytes()),
-            bias != nullptr,
-            bias ? alignment(bias->bytes()) : 0};
+            bias.has_value(),
+            bias ? alignment(bias->bytes()) : 0,
+            relu};
   }
 };
+
+/// t with `columns` and `rows` more, which hold zeros.
+Tensor widened(const Tensor& t, int64_t rows, int64_t columns) {
+  return Tensor(t.bytes(), TensorSpec(t.dtype(), {t.dim(0) + rows, t.dim(1) + columns}, t.row_stride()), t.device());
+}
+
+/// Zeros that bring one extent of a product to a multiple of 16 bytes, or 0 where the two tensors that have the extent
+/// do not hold so many: without them the library takes kernels that load single elements, at a fifth of the speed.
+int64_t zeros_for(int64_t extent, DType dtype, int64_t held, int64_t held_by_other) {
+  const int64_t unit = 16 / static_cast<int64_t>(size_of(dtype)), missing = (extent + unit - 1) / unit * unit - extent;
+  return missing <= held && missing <= held_by_other ? missing : 0;
+}
 
 template <class Value>
 void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, Value value) {
@@ -75,7 +92,8 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.of_b == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.of_a == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (p.bias) {
-    set(&product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(&product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+        p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS);
     set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
   }
   describe(&product.first, p.b);
@@ -102,7 +120,57 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   product.algorithm = found.algo;
 }
 
-void multiply(Context& ctx, const char* name, const Problem& p) {
+/// The same product with each extent at a multiple of 16 bytes where zeros allow it.
+Problem widened(Problem p) {
+  const bool t_a = p.of_a == Transpose::yes, t_b = p.of_b == Transpose::yes;
+  const TensorSpec &a = p.a.spec(), &b = p.b.spec(), &c = p.c.spec();
+  const int64_t m = zeros_for(p.c.dim(0), a.dtype, t_a ? a.zero_columns : a.zero_rows, c.zero_rows);
+  // The library would read a bias for every column that is added.
+  const int64_t n = p.bias ? 0 : zeros_for(p.c.dim(1), a.dtype, t_b ? b.zero_rows : b.zero_columns, c.zero_columns);
+  const int64_t k =
+      zeros_for(p.a.dim(t_a ? 0 : 1), a.dtype, t_a ? a.zero_rows : a.zero_columns, t_b ? b.zero_columns : b.zero_rows);
+  const Tensor wide_a = t_a ? widened(p.a, k, m) : widened(p.a, m, k);
+  const Tensor wide_b = t_b ? widened(p.b, n, k) : widened(p.b, k, n);
+  return {wide_a, wide_b, widened(p.c, m, n), p.of_a, p.of_b, p.bias, p.relu};
+}
+
+/// op(t), a column or a row, as a vector.
+template <class T>
+cuda::Strided<T> vector_of(const Tensor& t) {
+  return {t.data<const T>(), t.dim(1) == 1 ? t.row_stride() : 1};
+}
+
+/// The products of a layer with one output: the gradient of its input, of its weights, and the layer itself.
+enum class VectorProduct { none, outer, column_sums, rows };
+
+VectorProduct vector_product(const Problem& p, size_t workspace_bytes) {
+  const bool t_a = p.of_a == Transpose::yes;
+  if (p.c.elements() == 0) return VectorProduct::none;
+  if (p.a.dim(t_a ? 0 : 1) == 1 && !p.bias) return VectorProduct::outer;
+  if (p.c.dim(1) != 1 || p.of_b == Transpose::yes) return VectorProduct::none;
+  const auto needed = static_cast<size_t>(cuda::kWeightedParts * p.c.dim(0)) * sizeof(float);
+  if (t_a) return !p.bias && needed <= workspace_bytes ? VectorProduct::column_sums : VectorProduct::none;
+  return p.c.dtype() == p.a.dtype() ? VectorProduct::rows : VectorProduct::none;
+}
+
+void multiply_vector(Context& ctx, const Problem& p, VectorProduct product, float* workspace) {
+  const auto run = [&]<class T, class Out>() {
+    if (product == VectorProduct::outer)
+      return cuda::outer_product(ctx, vector_of<T>(p.a), vector_of<T>(p.b), p.c.view<Out, 2>());
+    if (product == VectorProduct::column_sums)
+      return cuda::weighted_column_sums(ctx, p.a.view<const T, 2>(), vector_of<T>(p.b), workspace, p.c.view<Out, 2>());
+    if constexpr (std::is_same_v<T, Out>)
+      cuda::row_products(ctx, p.a.view<const T, 2>(), vector_of<T>(p.b), p.bias ? p.bias->data<const T>() : nullptr,
+                         p.relu, p.c.view<T, 2>());
+  };
+  dispatch_float(p.a.dtype(), [&]<class T>() {
+    if (p.c.dtype() == p.a.dtype()) return run.template operator()<T, T>();
+    if constexpr (sizeof(T) == 2) run.template operator()<T, float>();
+  });
+}
+
+void multiply(Context& ctx, const char* name, const Problem& asked) {
+  const Problem p = widened(asked);
   if (p.c.elements() == 0) return;
   const auto what = [&] {
     return cat(name, " of ", to_string(p.a.shape()), " and ", to_string(p.b.shape()), ", ", name_of(p.a.dtype()),
@@ -113,6 +181,8 @@ void multiply(Context& ctx, const char* name, const Problem& p) {
     HCTR_EXPECT(ctx.stream().handle == runtime.compute_stream().handle,
                 "a matrix product on another stream than the compute stream would share its workspace");
     auto& libraries = *runtime.cuda_libraries();
+    if (const auto product = vector_product(asked, libraries.blas_workspace.bytes()); product != VectorProduct::none)
+      return multiply_vector(ctx, asked, product, reinterpret_cast<float*>(libraries.blas_workspace.data()));
     const auto [place, is_new] = libraries.products.try_emplace(p.key());
     BlasProduct& product = place->second;
     if (is_new) {
@@ -136,11 +206,11 @@ void multiply(Context& ctx, const char* name, const Problem& p) {
 }  // namespace
 
 void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
-  multiply(ctx, "matmul", {a, b, c, of_a, of_b, nullptr});
+  multiply(ctx, "matmul", {a, b, c, of_a, of_b, {}, false});
 }
 
-void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
-  multiply(ctx, "linear", {x, w, y, Transpose::no, Transpose::no, &bias});
+void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
+  multiply(ctx, "linear", {x, w, y, Transpose::no, Transpose::no, bias, relu});
 }
 
 }  // namespace hctr::ops

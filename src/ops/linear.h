@@ -13,8 +13,8 @@ enum class Transpose : bool { no, yes };
 /// depend on the number of threads.
 HCTR_OP(void matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c))
 
-/// y = x W + bias. Shapes: x [batch, in], w [in, out], bias [out], y [batch, out]; any row strides of x, w, y. All of
-/// one dtype.
-HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y))
+/// y = x W + bias, or max(x W + bias, 0) with `relu`. Shapes: x [batch, in], w [in, out], bias [out], y [batch, out];
+/// any row strides of x, w, y. All of one dtype.
+HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu = false))
 
 }  // namespace hctr::ops

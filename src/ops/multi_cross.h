@@ -1,4 +1,4 @@
-// The cross network of DCN: the vector form, and cross_gate, from which layers build the matrix form.
+// The cross network of DCN in vector form. ops/cross_gate.h has what layers build the matrix form from.
 #pragma once
 
 #include <optional>
@@ -23,12 +23,5 @@ HCTR_OP(void multi_cross(Context&, Tensor x, CrossWeights weights, Tensor scratc
 HCTR_OP(void multi_cross_backward(Context&, Tensor x, CrossWeights weights, Tensor dy, Tensor scratch,
                                   std::optional<Tensor> dx, CrossWeights d_weights))
 TensorSpec multi_cross_scratch(int64_t batch, int64_t dim, int64_t layers);
-
-/// y = x * t + skip, element by element: the last step of a layer in matrix form.
-HCTR_OP(void cross_gate(Context&, Tensor x, Tensor t, Tensor skip, Tensor y))
-/// dt = dy * x; total = dy * t, or total += dy * t when `onto`. `total` is f32.
-HCTR_OP(void cross_gate_backward(Context&, Tensor x, Tensor t, Tensor dy, bool onto, Tensor dt, Tensor total))
-/// y = a + b. Dtypes: b f32; a and y f32 f16 bf16.
-HCTR_OP(void add_f32(Context&, Tensor a, Tensor b, Tensor y))
 
 }  // namespace hctr::ops

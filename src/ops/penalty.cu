@@ -8,15 +8,16 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kThreads = 1024;
+constexpr int kPenaltyThreads = 1024;
 
 __global__ void penalty_parts_kernel(Penalty kind, const float* w, int64_t count, float* parts) {
   const int64_t part = (count + kPenaltyParts - 1) / kPenaltyParts;
   const int64_t begin = blockIdx.x * part, end = min(begin + part, count);
   double sum = 0;
 #pragma unroll 4
-  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) sum += static_cast<double>(penalty_of(kind, w[i]));
-  sum = cuda::block_sum<kThreads>(sum);
+  for (int64_t i = begin + threadIdx.x; i < end; i += kPenaltyThreads)
+    sum += static_cast<double>(penalty_of(kind, w[i]));
+  sum = cuda::block_sum<kPenaltyThreads>(sum);
   if (threadIdx.x == 0) parts[blockIdx.x] = static_cast<float>(sum);
 }
 
@@ -29,8 +30,8 @@ __global__ void penalty_total_kernel(float factor, const float* parts, float* to
 
 void cuda::add_penalty(Context& ctx, Penalty kind, float factor, Tensor w, Tensor scratch, Tensor total) {
   float* parts = scratch.data<float>();
-  launch(ctx, "penalty_parts", Grid{kPenaltyParts, kThreads, 0}, penalty_parts_kernel, kind, w.data<const float>(),
-         w.elements(), parts);
+  launch(ctx, "penalty_parts", Grid{kPenaltyParts, kPenaltyThreads, 0}, penalty_parts_kernel, kind,
+         w.data<const float>(), w.elements(), parts);
   launch(ctx, "penalty_total", Grid{1, kPenaltyParts, 0}, penalty_total_kernel, factor, parts, total.data<float>());
 }
 

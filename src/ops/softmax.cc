@@ -8,7 +8,8 @@
 namespace hctr::ops {
 namespace {
 
-void check(const char* what, Context& ctx, const Tensor& x, const std::optional<Tensor>& mask, const Tensor& y) {
+void check_softmax(const char* what, Context& ctx, const Tensor& x, const std::optional<Tensor>& mask,
+                   const Tensor& y) {
   expect_on(what, ctx.device(), x);
   HCTR_EXPECT(x.rank() >= 2, what, " of a tensor of shape ", to_string(x.shape()));
   expect_shape(what, y, x.shape());
@@ -37,7 +38,7 @@ bool mask_fits(const Shape& mask, const Shape& x) {
 }
 
 void softmax(Context& ctx, Tensor x, std::optional<Tensor> mask, Tensor y) {
-  check("softmax", ctx, x, mask, y);
+  check_softmax("softmax", ctx, x, mask, y);
   HCTR_ON_DEVICE(ctx, softmax(ctx, x, mask, y));
 }
 
@@ -61,8 +62,8 @@ void cpu::softmax(Context& ctx, Tensor x, std::optional<Tensor> mask, Tensor y) 
 }
 
 void softmax_backward(Context& ctx, Tensor y, std::optional<Tensor> mask, Tensor dy, Tensor dx) {
-  check("softmax_backward dy", ctx, y, mask, dy);
-  check("softmax_backward dx", ctx, y, mask, dx);
+  check_softmax("softmax_backward dy", ctx, y, mask, dy);
+  check_softmax("softmax_backward dx", ctx, y, mask, dx);
   HCTR_ON_DEVICE(ctx, softmax_backward(ctx, y, mask, dy, dx));
 }
 

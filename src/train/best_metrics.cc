@@ -3,23 +3,10 @@
 #include <optional>
 
 #include "model/graph.h"
+#include "train/batch_check.h"
 
 namespace hctr {
 namespace {
-
-/// The first of the label's columns that a tensor holds.
-std::optional<size_t> first_label(const Graph& graph, TensorId id) {
-  if (id == graph.label) return 0;
-  const Edge& edge = graph.edges[id];
-  if (!edge.producer) return std::nullopt;
-  const Node& node = graph.nodes[*edge.producer];
-  if (node.plan.first_columns.empty()) return std::nullopt;
-  const auto before = first_label(graph, node.in[0]);
-  if (!before) return std::nullopt;
-  for (size_t t = 0; t < node.out.size(); ++t)
-    if (node.out[t] == id) return *before + static_cast<size_t>(node.plan.first_columns[t]);
-  return std::nullopt;
-}
 
 struct LossMetrics {
   double auc = 0, loss = 0;
@@ -27,7 +14,7 @@ struct LossMetrics {
 
 /// The metrics of the truth on one loss: means over its labels.
 std::optional<LossMetrics> metrics_of(const Graph& graph, const Node& loss, const BestPossible& best) {
-  const auto first = first_label(graph, loss.in[1]);
+  const auto first = first_label_column(graph, loss.in[1]);
   if (!first) return std::nullopt;
   if (best.labels.empty()) return LossMetrics{best.auc, best.average_loss};
   const auto count = static_cast<size_t>(graph.edges[loss.in[1]].spec.row_elements());

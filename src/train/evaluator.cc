@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/current_error.h"
+#include "comm/collective_error.h"
 #include "device/copy.h"
 #include "train/trainer_parts.h"
 
@@ -18,13 +20,14 @@ size_t extent(const TensorSpec& spec) {
 }  // namespace
 
 Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Model& model,
-                     const BatchLayout& layout, const Log& log)
+                     const BatchLayout& layout, const Log& log, const ReaderPosition& from)
     : runtime_(runtime),
       comm_(comm),
       model_(model),
       cache_(layout, runtime.device(),
              config.solver.compatibility.evaluation_continues ? 0 : config.data.cache_eval_data.most),
       ring_(layout, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
+      check_(config, model.graph(), config.data.eval_source),
       batches_(config.solver.eval_batches()),
       continues_(config.solver.compatibility.evaluation_continues && batches_),
       sparse_inputs_(config.data.sparse.size()),
@@ -48,8 +51,9 @@ Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm,
   for (int s = 0; s < ring_.buffers(); ++s) buffers_.push_back(make_buffer(config, s));
   std::vector<std::byte*> read_into = ring_.host_blocks();
   read_into.resize(kBuffers);
-  reader_ = std::make_unique<Reader>(config.data, evaluation_source(config.data), layout, read_into,
-                                     reader_options(config, comm, config.solver.eval_batch(), continues_), log);
+  ReaderOptions options = reader_options(config, comm, config.solver.eval_batch(), continues_);
+  if (continues_) options.from = from;
+  reader_ = std::make_unique<Reader>(config.data, evaluation_source(config.data), layout, read_into, options, log);
 }
 
 Evaluator::ResultTensor Evaluator::add_result(const TensorSpec& spec) {
@@ -101,7 +105,7 @@ Evaluator::Buffer Evaluator::make_buffer(const Config& config, int buffer) {
   return {Program(runtime_.compute_stream(), record, body), Event(runtime_.device())};
 }
 
-Evaluator::Result Evaluator::run(int64_t steps) {
+std::optional<Evaluator::Result> Evaluator::run(int64_t steps, const std::atomic<int>* stop) {
   if (!fresh_ && !continues_) reader_->reset(cache_.behind());
   fresh_ = false;
   scores_.clear();
@@ -110,14 +114,25 @@ Evaluator::Result Evaluator::run(int64_t steps) {
   Result result;
   std::optional<Running> running;
   for (int64_t batch = 0; !batches_ || batch < *batches_; ++batch) {
-    const std::optional<Running> next = start(batch, steps);
+    std::optional<Running> next;
+    std::optional<Error> failed;
+    try {
+      next = fetch(batch);
+    } catch (...) {
+      failed = current_error();
+    }
+    if (comm_.any(failed || (stop && *stop != 0))) {  // also keeps ranks together, and finds one that hangs
+      throw_on_all_ranks(comm_, failed);
+      runtime_.compute_stream().synchronize();
+      return std::nullopt;
+    }
     if (!next) break;
-    comm_.any(false);  // keeps ranks within a batch of each other, and finds one that hangs
+    start(*next, steps);
     if (running) add_results(*running, result);
     running = next;
   }
   if (running) add_results(*running, result);
-  model_.check_keys();
+  run_on_all_ranks(comm_, [&] { model_.check_keys(); });
   if (result.samples == 0) return result;
   for (size_t l = 0; l < loss_sums_.size(); ++l)
     result.metrics[l == 0 ? "AverageLoss" : "AverageLoss/" + tasks_[l - 1]] =
@@ -143,20 +158,24 @@ std::map<std::string, double> Evaluator::merged_values() {
   return values;
 }
 
-/// Queues the next batch, from the cache or from the reader; nothing at the end of the set.
-std::optional<Evaluator::Running> Evaluator::start(int64_t batch, int64_t steps) {
-  const StreamRef stream = runtime_.compute_stream();
-  const bool cached = batch < cache_.size();
-  const std::optional<int> buffer = cached ? kBuffers + static_cast<int>(batch % kBuffers) : reader_->next();
+/// The next batch, from the cache or from the reader; nothing at the end of the set.
+std::optional<Evaluator::Running> Evaluator::fetch(int64_t batch) {
+  if (batch < cache_.size()) return Running{kBuffers + static_cast<int>(batch % kBuffers), batch};
+  const std::optional<int> buffer = reader_->next();
   if (!buffer) return std::nullopt;
-  if (cached) cache_.restore(stream, ring_, *buffer, batch);
-  StepState& state = ring_.state(*buffer);
+  check_.expect(ring_.on_host(*buffer), reader_->samples_estimated() ? 0 : reader_->samples());
+  return Running{*buffer, std::nullopt};
+}
+
+void Evaluator::start(const Running& batch, int64_t steps) {
+  const StreamRef stream = runtime_.compute_stream();
+  if (batch.cached) cache_.restore(stream, ring_, batch.buffer, *batch.cached);
+  StepState& state = ring_.state(batch.buffer);
   state.step = steps;
-  buffers_[static_cast<size_t>(*buffer)].program.run();
-  if (!cached && cache_.has_capacity())
-    cache_.keep(stream, ring_, *buffer, groups(*buffer, state.valid_samples), reader_->position());
-  buffers_[static_cast<size_t>(*buffer)].done.record(stream);
-  return Running{*buffer, cached ? std::optional(batch) : std::nullopt};
+  buffers_[static_cast<size_t>(batch.buffer)].program.run();
+  if (!batch.cached && cache_.has_capacity())
+    cache_.keep(stream, ring_, batch.buffer, groups(batch.buffer, state.valid_samples), reader_->position());
+  buffers_[static_cast<size_t>(batch.buffer)].done.record(stream);
 }
 
 void Evaluator::add_results(const Running& batch, Result& total) {

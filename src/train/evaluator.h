@@ -1,6 +1,7 @@
 // Evaluation: the model after the finished steps, on the evaluation set from its start.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "data/reader/reader.h"
 #include "device/program.h"
 #include "model/model.h"
+#include "train/batch_check.h"
 #include "train/batch_ring.h"
 #include "train/eval_cache.h"
 #include "train/scores.h"
@@ -19,8 +21,10 @@ namespace hctr {
 
 class Evaluator {
  public:
-  /// Errors: those of the Reader for config.data.eval_source.
-  Evaluator(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&);
+  /// `from`: where evaluations continue, if each continues where the previous one ended. Errors: those of the Reader
+  /// for config.data.eval_source.
+  Evaluator(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&,
+            const ReaderPosition& from = {});
 
   struct Result {
     /// The metrics of eval_metrics, by name. With several losses, a metric of predictions has its own name for the
@@ -29,8 +33,12 @@ class Evaluator {
     std::map<std::string, double> metrics;
     int64_t samples = 0;
   };
-  /// `steps`: training steps done so far. Waits for queued training steps.
-  Result run(int64_t steps);
+  /// `steps`: training steps done so far. Waits for queued training steps. When `stop` becomes other than 0 on a rank,
+  /// all leave the evaluation, and the result is empty; it may be null. Errors: those of a rank's reader on every rank.
+  std::optional<Result> run(int64_t steps, const std::atomic<int>* stop = nullptr);
+
+  /// Where the next evaluation starts.
+  ReaderPosition position() const { return continues_ ? reader_->position() : ReaderPosition{}; }
 
   // One buffer is computed while the host reads the results of the other; as many again for batches of the cache.
   static constexpr int kBuffers = 2;
@@ -40,13 +48,15 @@ class Evaluator {
     Program program;
     Event done;
   };
-  /// A queued batch.
+  /// A batch in its buffer.
   struct Running {
     int buffer;
     std::optional<int64_t> cached;  // its index in the cache, when it came from there
   };
   Buffer make_buffer(const Config&, int buffer);
-  std::optional<Running> start(int64_t batch, int64_t steps);
+  std::optional<Running> fetch(int64_t batch);
+  /// Queues the batch.
+  void start(const Running&, int64_t steps);
   void add_results(const Running&, Result&);
   /// The metrics over all ranks, on every rank.
   std::map<std::string, double> merged_values();
@@ -66,6 +76,7 @@ class Evaluator {
   Model& model_;
   EvalCache cache_;
   BatchRing ring_;
+  BatchCheck check_;
   std::optional<int64_t> batches_;
   bool continues_;  // each evaluation continues where the previous one ended
   size_t sparse_inputs_;

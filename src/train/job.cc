@@ -6,11 +6,13 @@
 #include <mutex>
 #include <thread>
 
+#include "base/current_error.h"
 #include "base/platform.h"
+#include "base/printable.h"
+#include "comm/collective_error.h"
 #include "comm/host_comm.h"
 #include "comm/nccl_comm.h"
 #include "comm/self_comm.h"
-#include "train/collective_error.h"
 #include "train/gpu_setup.h"
 
 namespace hctr {
@@ -20,8 +22,9 @@ using std::chrono::seconds;
 
 constexpr seconds kToEnd{5};  // time for the other ranks to end after a failure
 
-void print(const Error& error) noexcept {
-  std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(), error.what());
+void print(const Error& error) {
+  std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(),
+               printable(error.what()).c_str());
   std::fflush(stderr);
 }
 
@@ -63,10 +66,10 @@ void Job::run_rank(int rank, Device device, const std::function<void(Communicato
   try {
     comm = communicator(rank, device);
     body(*comm, device);
-  } catch (const Error& error) {
+  } catch (const CollectiveError& error) {
     fail(error);
-  } catch (const std::exception& error) {
-    fail(Error(Kind::bug, error.what()));
+  } catch (...) {
+    fail(current_error());
   }
 }
 
@@ -80,16 +83,26 @@ void Job::run(const std::function<void(Communicator&, Device)>& body) {
   std::condition_variable change;
   int ended = 0;
   std::vector<std::thread> threads;
-  for (int i = 0; i < ranks_here(); ++i)
-    threads.emplace_back([&, i] {
+  threads.reserve(devices_.size());
+  bool refused = false;  // a rank that fails at once does not keep the others from starting
+  for (int i = 0; i < ranks_here() && !refused; ++i) {
+    const auto run_this = [&, i] {
       run_rank(first_rank() + i, devices_[static_cast<size_t>(i)], body);
       const std::lock_guard lock(mutex);
       ++ended;
       change.notify_one();
-    });
+    };
+    try {
+      threads.emplace_back(run_this);
+    } catch (...) {  // the ranks that have started learn of it, and their threads are joined
+      refused = true;
+      group_.fail(first_rank() + i,
+                  current_error().with_context(cat("starting the thread of rank ", first_rank() + i)));
+    }
+  }
   {
     std::unique_lock lock(mutex);
-    const auto all_ended = [&] { return ended == ranks_here(); };
+    const auto all_ended = [&] { return ended == static_cast<int>(threads.size()); };
     change.wait(lock, [&] { return all_ended() || group_.failure(); });
     if (!all_ended() &&
         !change.wait_for(lock, kToEnd, all_ended)) {  // a rank that waits for a disk, for example, does not notice

@@ -72,9 +72,9 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
 }
 
 std::vector<Placement> make_placements(const Config& config, Runtime& runtime, Communicator& comm,
-                                       const RunFolder& folder, const Log& log) {
+                                       const RunFolder& folder, const Log& log, const Json* saved) {
   if (comm.size() == 1 || config.embeddings.empty()) return {};
-  const std::string& file = config.solver.placement_file;
+  const std::string file = saved ? "the checkpoint" : config.solver.placement_file;
   PlanProblem problem = plan_problem(config, comm.size(), {});
   const bool chooses =
       file.empty() && std::any_of(problem.tables.begin(), problem.tables.end(), [](const PlanTable& table) {
@@ -89,10 +89,11 @@ std::vector<Placement> make_placements(const Config& config, Runtime& runtime, C
   std::string plan;
   if (comm.rank() == 0) {
     const std::vector<Placement> placements =
-        file.empty() ? make_plan(problem) : plan_from_json(Json::read_file(file), file, problem);
+        file.empty() ? make_plan(problem) : plan_from_json(saved ? *saved : Json::read_file(file), file, problem);
     plan = plan_to_json(problem, placements).text(2);
-    log.info(file.empty() ? "Plan of embedding rows" : cat("Plan of embedding rows, from '", file, "'"), " (",
-             chooses ? "" : "with assumed speeds: ", speeds_text(problem.speeds), "):\n",
+    log.info(file.empty() ? "Plan of embedding rows"
+                          : cat("Plan of embedding rows, from ", saved ? file : cat("'", file, "'")),
+             " (", chooses ? "" : "with assumed speeds: ", speeds_text(problem.speeds), "):\n",
              plan_text(problem, placements));
     folder.write_plan(plan);
   }

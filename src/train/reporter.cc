@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace hctr {
@@ -29,6 +30,18 @@ void Reporter::queued(int64_t samples) {
 void Reporter::event(const std::string& line) {
   progress_.clear();
   log_.info(line);
+}
+
+void Reporter::warning(const std::string& line) {
+  progress_.clear();
+  log_.warning(line);
+}
+
+void Reporter::go_on(const State& state) {
+  start_ -= std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(state.seconds));
+  shown_samples_ = state.samples;
+  shown_iteration_ = state.iteration;
+  tables_ = state.tables;
 }
 
 void Reporter::trained(int64_t iteration, int64_t samples, double loss, double learning_rate) {
@@ -60,7 +73,10 @@ void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map
                          {"seconds", seconds()},
                          {"eval_seconds", took}});
   for (const auto& [name, value] : metrics) {
-    event(cat("Evaluation, ", name, ": ", fixed("%.6f", value)));
+    event(cat("Evaluation, ", name, ": ",
+              std::isnan(value) ? "not a number: the labels are of one class, there are none, or a prediction is not a "
+                                  "number"
+                                : fixed("%.6f", value)));
     line.set(name, value);
   }
   event(cat("Eval Time for ", eval_samples, " samples: ", fixed("%.6f", took), "s"));

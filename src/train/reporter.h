@@ -18,6 +18,14 @@ class Reporter {
   using TableCounts = std::map<std::string, std::map<std::string, int64_t>>;  // counts of each table, by name
   /// `total_samples`: samples that the run will train on, for the time left.
   Reporter(const Log&, RunFolder&, int64_t total_samples);
+  /// What has been reported so far, for a run that goes on.
+  struct State {
+    double seconds = 0;
+    int64_t samples = 0, iteration = 0;  // of the last display
+    TableCounts tables;
+  };
+  State state() const { return {seconds(), shown_samples_, shown_iteration_, tables_}; }
+  void go_on(const State&);
 
   /// Call after each queued step with the samples so far; updates the progress bar.
   void queued(int64_t samples);
@@ -27,6 +35,7 @@ class Reporter {
   /// Reports the counts of tables that have changed since the last call.
   void tables(int64_t iteration, const TableCounts& counts);
   void event(const std::string& line);
+  void warning(const std::string& line);
   double seconds() const;
 
  private:

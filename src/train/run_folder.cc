@@ -1,7 +1,17 @@
 #include "train/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <ctime>
+#include <fstream>
+#include <random>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -11,6 +21,7 @@ namespace {
 
 constexpr const char* kMetrics = "metrics.jsonl";
 
+/// Creates a folder under runs/ that no other run has.
 fs::path new_folder(const fs::path& config) {
   char time[32];
   const std::time_t now = std::time(nullptr);
@@ -18,8 +29,21 @@ fs::path new_folder(const fs::path& config) {
   std::strftime(time, sizeof time, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
   const std::string base = cat("runs/", config.stem().string(), "-", time);
   std::string name = base;
-  for (int n = 2; fs::exists(name); ++n) name = cat(base, "-", n);
+  std::error_code error;
+  fs::create_directories("runs", error);
+  for (int n = 2; !error && !fs::create_directory(name, error) && !error; ++n) name = cat(base, "-", n);
+  if (error) throw Error(Kind::io, cat("cannot create the run folder '", name, "': ", error.message()));
   return name;
+}
+
+/// A descriptor of `metrics` that holds its lock. A run holds it as long as it lives, however it ends.
+int open_locked(const fs::path& metrics) {
+  const int file = ::open(metrics.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) throw Error(Kind::io, cat("cannot write '", metrics.string(), "': ", std::strerror(errno)));
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;  // some file systems have no locks
+  ::close(file);
+  throw Error(Kind::io, cat("the run folder '", metrics.parent_path().string(),
+                            "' belongs to a run that has not ended: give another --run-dir"));
 }
 
 /// Renames a folder that holds an earlier run.
@@ -44,6 +68,13 @@ void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const 
   log.info("The run folder '", folder.string(), "' held an earlier run: it is moved to '", to.string(), "'.");
 }
 
+std::string new_run_id() {
+  std::random_device source;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%08x%08x", source(), source());
+  return digits;
+}
+
 Json numbers(const std::map<std::string, double>& values) {
   Json object(Json::Object{});
   for (const auto& [name, value] : values) object.set(name, value);
@@ -64,19 +95,88 @@ Json counts(const std::map<std::string, std::map<std::string, int64_t>>& of_tabl
 
 RunFolder::RunFolder(const fs::path& wanted, const fs::path& config, const std::vector<fs::path>& inputs,
                      const Log& log)
-    : path_(wanted.empty() ? new_folder(config) : wanted) {
-  if (fs::exists(path_ / kMetrics)) move_away(path_, inputs, log);
+    : path_(wanted.empty() ? new_folder(config) : wanted), log_(log), run_(new_run_id()) {
+  if (fs::exists(path_ / kMetrics)) {
+    ::close(open_locked(path_ / kMetrics));
+    move_away(path_, inputs, log);
+  }
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) throw Error(Kind::io, cat("cannot create the run folder '", path_.string(), "': ", error.message()));
-  metrics_.open(path_ / kMetrics, std::ios::trunc);
-  if (!metrics_) throw Error(Kind::io, cat("cannot write '", (path_ / kMetrics).string(), "'"));
+  metrics_ = open_locked(path_ / kMetrics);
+}
+
+RunFolder RunFolder::go_on(const fs::path& path, const std::string& run, int64_t bytes, const Log& log) {
+  RunFolder folder;
+  folder.path_ = path;
+  folder.log_ = log;
+  folder.run_ = run;
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw Error(Kind::io, cat("cannot create the run folder '", path.string(), "': ", error.message()));
+  const fs::path metrics = folder.metrics_path();
+  folder.metrics_ = open_locked(metrics);
+  const off_t found = ::lseek(folder.metrics_, 0, SEEK_END);
+  folder.metrics_bytes_ = std::min<int64_t>(bytes, found);
+  if (found < 0 || ::ftruncate(folder.metrics_, folder.metrics_bytes_) != 0)
+    throw Error(Kind::io, cat("cannot cut '", metrics.string(), "': ", std::strerror(errno)));
+  if (found < bytes)
+    log.warning("'", metrics.string(), "' has ", found, " bytes, and the checkpoint was saved at ", bytes,
+                ": lines of the run are missing");
+  return folder;
+}
+
+std::string RunFolder::run_of(const fs::path& folder) {
+  std::ifstream metrics(folder / kMetrics);
+  std::string line;
+  if (!std::getline(metrics, line)) return {};
+  try {
+    const Json start = Json::parse(line, kMetrics);
+    const Json* run = start.find("run");
+    return run && run->string() ? *run->string() : "";
+  } catch (const Error&) {
+    return {};  // not of ours
+  }
+}
+
+fs::path RunFolder::metrics_path() const { return path_.empty() ? fs::path() : path_ / kMetrics; }
+
+RunFolder::RunFolder(RunFolder&& other) noexcept
+    : path_(std::move(other.path_)),
+      log_(std::move(other.log_)),
+      run_(std::move(other.run_)),
+      metrics_(std::exchange(other.metrics_, -1)),
+      metrics_bytes_(other.metrics_bytes_),
+      lost_lines_(other.lost_lines_) {}
+
+RunFolder::~RunFolder() {
+  if (metrics_ >= 0) ::close(metrics_);
 }
 
 void RunFolder::add_metrics(const Json& line) {
-  if (path_.empty()) return;
-  metrics_ << line.text() << '\n' << std::flush;
-  if (!metrics_) throw Error(Kind::io, cat("cannot write '", (path_ / kMetrics).string(), "'; is the disk full?"));
+  if (metrics_ < 0) return;
+  const std::string text = line.text() + "\n";
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t wrote =
+        ::pwrite(metrics_, text.data() + done, text.size() - done, metrics_bytes_ + static_cast<int64_t>(done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) break;
+    done += static_cast<size_t>(wrote);
+  }
+  if (done < text.size()) {
+    const int reason = errno;
+    (void)!::ftruncate(metrics_, metrics_bytes_);  // no half line; the next line overwrites what it could not remove
+    if (lost_lines_++ == 0)
+      log_->warning("cannot write '", (path_ / kMetrics).string(), "': ", std::strerror(reason),
+                    "; training goes on without its lines");
+    return;
+  }
+  metrics_bytes_ += static_cast<int64_t>(text.size());
+  if (lost_lines_ > 0)
+    log_->warning("'", (path_ / kMetrics).string(), "' can be written again; ", lost_lines_,
+                  lost_lines_ == 1 ? " line is" : " lines are", " missing");
+  lost_lines_ = 0;
 }
 
 void RunFolder::write_config(const Json& effective) const {

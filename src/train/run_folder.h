@@ -1,15 +1,16 @@
 // The folder a run leaves: metrics.jsonl, summary.json, config.json and the final model.
 //
-//   metrics.jsonl   a JSON object a line: the first has "kind": "start" and "schema", then "train", "eval" and "table"
-//                   lines, the last "end"
+//   metrics.jsonl   a JSON object a line: the first has "kind": "start", "schema" and "run", then "train", "eval" and
+//                   "table" lines, and a "resume" line where the run went on from a checkpoint, the last "end"
 //   summary.json    the fields of TrainSummary, with "schema"
 //   config.json     the config with every default filled in
 //   plan.json       on several ranks: which rank has which embedding rows
 //   final_*.model   the final model, in the classic layouts
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,13 +28,30 @@ class RunFolder {
   /// No folder: drops what is written to it. For ranks other than 0.
   RunFolder() = default;
   /// Creates `wanted`, or a new folder under runs/ named after the config and the time. A folder that holds an earlier
-  /// run is moved to `wanted`.1 (.2, ...) first, and the log says so. `inputs`: files the run will read. Errors:
-  /// Error(io); Error(config) when an input lies in the folder that would be moved.
+  /// run is moved to `wanted`.1 (.2, ...) first, and the log says so. `inputs`: files the run will read. The folder is
+  /// locked until the RunFolder is destroyed. Errors: Error(io), also when a run that has not ended owns the folder;
+  /// Error(config) when an input lies in the folder that would be moved.
   RunFolder(const std::filesystem::path& wanted, const std::filesystem::path& config,
             const std::vector<std::filesystem::path>& inputs, const Log& log);
+  /// Goes on in the folder of run `run`: cuts metrics.jsonl to its first `bytes` and appends to it. A folder that is
+  /// gone is made again. Locked as above. Errors: Error(io).
+  static RunFolder go_on(const std::filesystem::path&, const std::string& run, int64_t bytes, const Log& log);
+  /// The id of the run that metrics.jsonl of a folder says; empty if there is none.
+  static std::string run_of(const std::filesystem::path&);
+
+  ~RunFolder();
+  RunFolder(RunFolder&&) noexcept;
+  RunFolder& operator=(RunFolder&&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Appends a line to metrics.jsonl and flushes it. Errors: Error(io).
+  /// Identifies the run, also when it goes on in another folder or process.
+  const std::string& run() const { return run_; }
+  void set_run(std::string run) { run_ = std::move(run); }
+  std::filesystem::path metrics_path() const;
+  /// Bytes of metrics.jsonl so far.
+  int64_t metrics_bytes() const { return metrics_bytes_; }
+  /// Appends a line to metrics.jsonl. A line that cannot be written is left out whole and warned of: training is worth
+  /// more than its record.
   void add_metrics(const Json& line);
   void write_config(const Json& effective) const;
   void write_plan(const std::string& json) const;
@@ -41,7 +59,11 @@ class RunFolder {
 
  private:
   std::filesystem::path path_;
-  std::ofstream metrics_;
+  std::optional<Log> log_;
+  std::string run_;
+  int metrics_ = -1;           // descriptor, which also holds the lock
+  int64_t metrics_bytes_ = 0;  // of whole lines
+  int64_t lost_lines_ = 0;     // since the last one that could be written
 };
 
 }  // namespace hctr

@@ -1,20 +1,27 @@
 #include "train/trainer.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "comm/collective_error.h"
 #include "device/copy.h"
-#include "train/collective_error.h"
 #include "train/trainer_parts.h"
 
 namespace hctr {
 
 Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout,
-                 const Log& log)
+                 const Log& log, const ReadProgress& from)
     : runtime_(runtime),
       comm_(comm),
       model_(model),
       ring_(layout, kBuffers, runtime.device()),
+      check_(config, model.graph(), config.data.source),
       losses_(runtime.device(), kBuffers * sizeof(float)),
       sparse_inputs_(config.data.sparse.size()),
-      records_(config.solver.cuda_graph && !runtime.options().sync_launches) {
+      records_(config.solver.cuda_graph && !runtime.options().sync_launches),
+      progress_(from) {
+  std::memset(losses_.data(), 0, kBuffers * sizeof(float));
   for (int s = 0; s < kBuffers; ++s) {
     buffers_.emplace_back(runtime.device());
     record(s);
@@ -24,6 +31,7 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
   options.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
   options.shuffle = config.data.shuffle;
   options.seed = config.solver.seed.value;
+  options.from = from.position;
   reader_ =
       std::make_unique<Reader>(config.data, training_source(config.data), layout, ring_.host_blocks(), options, log);
 }
@@ -48,11 +56,25 @@ void Trainer::record(int buffer) {
   at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 
+bool Trainer::fetch() {
+  if (fetched_) return fetched_buffer_.has_value();
+  fetched_buffer_ = reader_->next();
+  fetched_ = true;
+  if (fetched_buffer_)
+    check_.expect(ring_.on_host(*fetched_buffer_), reader_->samples_estimated() ? 0 : reader_->samples());
+  return fetched_buffer_.has_value();
+}
+
 std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
-  const std::optional<int> next = reader_->next();
-  if (!next) return std::nullopt;
+  if (!fetch()) {
+    progress_.position = next_pass();
+    return std::nullopt;
+  }
+  fetched_ = false;
+  const std::optional<int> next = fetched_buffer_;
   const int64_t samples = ring_.state(*next).global_samples;
   run(*next, step, learning_rate, {});
+  progress_ = {reader_->position(), reader_->skipped_records(), std::max(progress_.key_bytes, reader_->key_bytes())};
 
   if (runtime_.device().is_cuda()) {
     // The previous buffer goes back to the reader once its upload has run. The host waits here only when it is a whole
@@ -60,12 +82,18 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
     if (uploading_) {
       buffers_[static_cast<size_t>(*uploading_)].prepared.synchronize();
       reader_->release(*uploading_);
+      count_not_finite(*uploading_);  // the step that had this buffer before has run
     }
     uploading_ = *next;
   } else {
     reader_->release(*next);
+    count_not_finite(*next);
   }
   return samples;
+}
+
+void Trainer::count_not_finite(int buffer) {
+  steps_not_finite_ = std::isfinite(loss(buffer)) ? 0 : steps_not_finite_ + 1;
 }
 
 void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) {
@@ -121,13 +149,20 @@ void Trainer::replay(int64_t step, double learning_rate, Replay parts) {
 void Trainer::restart() {
   finish_and_read_loss();
   uploading_.reset();
-  reader_->reset(reader_->next_pass());
+  fetched_ = false;
+  reader_->reset(next_pass());
+}
+
+ReaderPosition Trainer::next_pass() const {
+  ReaderPosition next = reader_->next_pass();
+  next.bad_records = progress_.skipped_records;  // also where a run has gone on at the end of a pass
+  return next;
 }
 
 double Trainer::finish_and_read_loss() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
-  return static_cast<double>(reinterpret_cast<const float*>(losses_.data())[last_]);
+  return static_cast<double>(loss(last_));
 }
 
 }  // namespace hctr

@@ -156,13 +156,12 @@ TEST_F(EvalMetrics, EndTrainingOnTheirBetterSide) {
     EXPECT_EQ(*summary.find("iterations")->integer(), at ? 1 : 3) << word;
     return at ? *at->string() : "";
   };
-  for (const std::string name : {"AUC", "HitRate", "GroupedAUC", "NDCG"}) {
-    EXPECT_EQ(stopped_at(name + ":0.1"), name + ":0.1");
-    EXPECT_EQ(stopped_at(name + ":0.99"), "");
-  }
-  for (const std::string name : {"AverageLoss", "NormalizedEntropy", "SMAPE"}) {
-    EXPECT_EQ(stopped_at(name + ":0.1"), "");
-    EXPECT_EQ(stopped_at(name + ":2"), name + ":2");
+  for (const MetricType& type : metric_types()) {
+    if (type.better == MetricType::Better::near_one) continue;  // takes no threshold
+    const bool higher = type.better == MetricType::Better::higher;
+    const std::string low = type.name + ":0.1", high = type.name + (higher ? ":0.99" : ":2");
+    EXPECT_EQ(stopped_at(low), higher ? low : "");
+    EXPECT_EQ(stopped_at(high), higher ? "" : high);
   }
 }
 

@@ -58,12 +58,12 @@ class Models : public testing::Test {
 };
 
 /// The wide embedding, which every model must read.
-const std::string kWide = R"({"type": "Reshape", "bottom": "wide_emb", "top": "wide", "leading_dim": 1},
+const std::string kWideLayer = R"({"type": "Reshape", "bottom": "wide_emb", "top": "wide", "leading_dim": 1},
   )";
 
 TEST_F(Models, DeepAndCross) {
   for (const char* matrix : {"", R"(, "projection_dim": 3)", R"(, "full_matrix": true)"})
-    learns(kWide + R"({"type": "Reshape", "bottom": "deep_emb", "top": "deep", "leading_dim": 15},
+    learns(kWideLayer + R"({"type": "Reshape", "bottom": "deep_emb", "top": "deep", "leading_dim": 15},
   {"type": "Concat", "bottom": ["deep", "dense", "wide"], "top": "input"},
   {"type": "Slice", "bottom": "input", "top": ["left", "right"], "ranges": [[0, 20], [0, 20]]},
   {"type": "MultiCross", "bottom": "left", "top": "cross", "mc_param": {"num_layers": 3)" +
@@ -75,7 +75,7 @@ TEST_F(Models, DeepAndCross) {
 }
 
 TEST_F(Models, DeepFm) {
-  learns(kWide + R"({"type": "Reshape", "bottom": "deep_emb", "top": "rows", "leading_dim": 5},
+  learns(kWideLayer + R"({"type": "Reshape", "bottom": "deep_emb", "top": "rows", "leading_dim": 5},
   {"type": "Slice", "bottom": "rows", "top": ["vectors", "weights"], "ranges": [[0, 4], [4, 5]]},
   {"type": "Reshape", "bottom": "vectors", "top": "deep", "leading_dim": 12},
   {"type": "Reshape", "bottom": "weights", "top": "first_order", "leading_dim": 3},
@@ -89,7 +89,7 @@ TEST_F(Models, DeepFm) {
 }
 
 TEST_F(Models, Dlrm) {
-  learns(kWide + R"({"type": "Cast", "bottom": "dense", "top": "dense16"},
+  learns(kWideLayer + R"({"type": "Cast", "bottom": "dense", "top": "dense16"},
   {"type": "FusedInnerProduct", "position": "Head", "bottom": "dense16", "top": ["a1", "a2", "a3", "a4"], "fc_param": {"num_output": 8}},
   {"type": "FusedInnerProduct", "position": "Tail", "bottom": ["a1", "a2", "a3", "a4"], "top": "bottom", "fc_param": {"num_output": 5}},
   {"type": "Interaction", "bottom": ["bottom", "deep_emb"], "top": "pairs"},
@@ -99,7 +99,7 @@ TEST_F(Models, Dlrm) {
 }
 
 TEST_F(Models, InterestInAnItem) {
-  learns(kWide + R"({"type": "FusedReshapeConcat", "bottom": "deep_emb", "top": ["history", "item"]},
+  learns(kWideLayer + R"({"type": "FusedReshapeConcat", "bottom": "deep_emb", "top": ["history", "item"]},
   {"type": "Scale", "bottom": "item", "top": "items", "scale_param": {"axis": 1, "factor": 2}},
   {"type": "Sub", "bottom": ["items", "history"], "top": "difference"},
   {"type": "DotProduct", "bottom": ["items", "history"], "top": "product"},
@@ -125,7 +125,7 @@ TEST_F(Models, ATransformerOverABehaviorSequence) {
              name + R"(_rows", "top": ")" + name + R"(", "time_step": 2, "leading_dim": 6},
   )";
   learns(
-      kWide + R"({"type": "Slice", "bottom": "deep_emb", "top": ["history", "others"], "ranges": [[0, 2], [2, 6]]},
+      kWideLayer + R"({"type": "Slice", "bottom": "deep_emb", "top": ["history", "others"], "ranges": [[0, 2], [2, 6]]},
   {"type": "Slice", "bottom": "lengths", "top": "length", "ranges": [[0, 1]]},
   {"type": "SequenceMask", "bottom": "length", "top": "mask", "max_sequence_len_from": 2},
   )" + rows +
@@ -147,7 +147,7 @@ TEST_F(Models, ATransformerOverABehaviorSequence) {
 
 TEST_F(Models, RecurrentUnits) {
   learns(
-      kWide +
+      kWideLayer +
       R"({"type": "GRU", "bottom": "deep_emb", "top": "states", "gru_param": {"num_output": 6, "batchsize": 128, "SeqLength": 3, "vector_size": 5}},
   {"type": "Reshape", "bottom": "states", "top": "last", "selected": [2]},
   {"type": "Concat", "bottom": ["last", "dense", "wide"], "top": "all"},
@@ -155,7 +155,7 @@ TEST_F(Models, RecurrentUnits) {
 }
 
 TEST_F(Models, TopsMustBeAsManyAsALayerMakes) {
-  refuses(kWide + R"({"type": "Slice", "bottom": "dense", "top": "part", "ranges": [[0, 1], [1, 2]]},
+  refuses(kWideLayer + R"({"type": "Slice", "bottom": "dense", "top": "part", "ranges": [[0, 1], [1, 2]]},
   {"type": "Add", "bottom": ["part", "wide"], "top": "logits"})",
           {"/layers/4/top", "Slice makes 2 tensors with these fields, and 1 is named"});
 }

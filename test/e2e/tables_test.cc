@@ -39,12 +39,12 @@ class Tables : public testing::Test {
   TemporaryFolder folder_;
 };
 
-const std::string kWide = R"("slot_size_array": [30], )", kDeep = R"("slot_size_array": [30, 30, 30], )",
+const std::string kWideSizes = R"("slot_size_array": [30], )", kDeepSizes = R"("slot_size_array": [30, 30, 30], )",
                   kDirect = R"("index": "direct", )";
 
 TEST_F(Tables, WithoutAnIndexTheModelIsTheSame) {
-  const double direct = loss_of(config(kWide + kDirect, kDeep + kDirect), "direct"),
-               hash = loss_of(config(kWide, kDeep), "hash");
+  const double direct = loss_of(config(kWideSizes + kDirect, kDeepSizes + kDirect), "direct"),
+               hash = loss_of(config(kWideSizes, kDeepSizes), "hash");
   EXPECT_EQ(direct, hash);
   EXPECT_EQ(table("direct", "0").size(), 30u * (8 + 4));
   EXPECT_EQ(table("direct", "1").size(), 90u * (8 + 8 + 20));
@@ -53,7 +53,7 @@ TEST_F(Tables, WithoutAnIndexTheModelIsTheSame) {
 }
 
 TEST_F(Tables, AKeyOutsideTheStatedRangesEndsTrainingAndIsNamed) {
-  const Outcome done = train(config(kWide + kDirect, kDirect + R"("slot_size_array": [30, 30, 29], )"), "small");
+  const Outcome done = train(config(kWideSizes + kDirect, kDirect + R"("slot_size_array": [30, 30, 29], )"), "small");
   EXPECT_EQ(done.exit_code, 4);
   for (const char* piece : {"table 'deep_emb' on rank 0: ", "key 119 of slot 2 is outside the 29 keys from 90 to 118",
                             "\"index\": \"hash\"", "saved as small_out/_dense_"})

@@ -12,25 +12,30 @@ namespace hctr::fuzz {
 
 using Bytes = std::span<const uint8_t>;
 
-// Each returns for any bytes, and crashes where a promise is broken: a memory error, an Error(bug), or two ways of
-// reading that differ.
-void norm_file(Bytes);     // a file's bytes behind one that picks the section
-void raw_records(Bytes);   // the same
-void csv_text(Bytes);      // a text behind two bytes: the grammar, and where it is cut in two
-void criteo_text(Bytes);   // the same
-void feature_spec(Bytes);  // a specification
-void feature_rows(Bytes);  // a text and a binary file, behind two bytes: types and policy, and where the text ends
-void file_list(Bytes);     // a list
-void cell_values(Bytes);   // the text of one cell
+// The list, which test/CMakeLists.txt reads too. Each entry returns for any bytes, and crashes where a promise is
+// broken: a memory error, an Error(bug), or two ways of reading that differ.
+#define HCTR_FUZZ_ENTRIES(entry)                                                                                      \
+  entry(norm_file)        /* a file's bytes behind one that picks the section */                                      \
+      entry(raw_records)  /* the same */                                                                              \
+      entry(csv_text)     /* a text behind two bytes: the grammar, and where it is cut in two */                      \
+      entry(criteo_text)  /* the same */                                                                              \
+      entry(feature_spec) /* a specification */                                                                       \
+      entry(feature_rows) /* a text and a binary file, behind two bytes: types and policy, and where the text ends */ \
+      entry(file_list)    /* a list */                                                                                \
+      entry(cell_values)  /* the text of one cell */
+
+#define HCTR_DECLARE(name) void name(Bytes);
+HCTR_FUZZ_ENTRIES(HCTR_DECLARE)
+#undef HCTR_DECLARE
 
 struct Entry {
   std::string name;
   void (*run)(Bytes);
 };
 inline std::vector<Entry> entries() {
-  return {{"norm_file", norm_file},     {"raw_records", raw_records},   {"csv_text", csv_text},
-          {"criteo_text", criteo_text}, {"feature_spec", feature_spec}, {"feature_rows", feature_rows},
-          {"file_list", file_list},     {"cell_values", cell_values}};
+#define HCTR_ROW(name) {#name, name},
+  return {HCTR_FUZZ_ENTRIES(HCTR_ROW)};
+#undef HCTR_ROW
 }
 
 }  // namespace hctr::fuzz

@@ -121,9 +121,9 @@ class RanksTest : public ::testing::Test {
     return result(name);
   }
 
-  Result result(const std::string& name) const {
+  /// The losses and metrics of a run, without its model.
+  Result metrics(const std::string& name) const {
     Result out;
-    out.rows.resize(tables_.size());
     std::istringstream lines(read_file(folder_ / (name + "-run") / "metrics.jsonl"));
     for (std::string line; std::getline(lines, line);) {
       const Json json = Json::parse(line, "metrics.jsonl");
@@ -131,6 +131,12 @@ class RanksTest : public ::testing::Test {
       if (*json.find("kind")->string() == "eval")
         for (const char* metric : {"AUC", "AverageLoss", "samples"}) out.metrics.push_back(json.find(metric)->number());
     }
+    return out;
+  }
+
+  Result result(const std::string& name) const {
+    Result out = metrics(name);
+    out.rows.resize(tables_.size());
     for (const auto& entry : fs::directory_iterator(folder_ / (name + "-run"))) {
       const std::string file = entry.path().filename(), bytes = read_file(entry.path());
       if (file.ends_with(".ntp.json"))
@@ -140,7 +146,7 @@ class RanksTest : public ::testing::Test {
         std::memcpy(out.dense.data(), bytes.data(), bytes.size());
       }
       for (size_t e = 0; e < tables_.size(); ++e)
-        if (file.starts_with("final_" + std::to_string(e) + "_sparse")) {
+        if (file.starts_with(cat("final_", e, "_sparse"))) {
           if (file.ends_with(".marks"))
             out.marks[e] = bytes;
           else
@@ -161,8 +167,9 @@ class RanksTest : public ::testing::Test {
 
   static void read_rows(const std::string& bytes, const Table& table,
                         std::map<std::pair<uint64_t, int64_t>, std::vector<float>>& rows) {
-    const size_t head = table.by_slot ? 16 : 8, dim = table.dim;
-    for (size_t at = 0; at < bytes.size(); at += head + dim * sizeof(float)) {
+    const size_t head = table.by_slot ? 16 : 8, dim = table.dim, row = head + dim * sizeof(float);
+    ASSERT_EQ(bytes.size() % row, 0u) << "bytes after the last row";
+    for (size_t at = 0; at < bytes.size(); at += row) {
       int64_t key = 0;
       uint64_t slot = 0;
       std::vector<float> vector(dim);

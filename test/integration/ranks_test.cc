@@ -1,4 +1,8 @@
 // The program on several ranks, as threads of one process and as MPI processes, trains the same model as on one rank.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
 #include "ranks_fixture.h"
 
 #include "comm/host_comm.h"
@@ -237,6 +241,8 @@ TEST(UnderMpi, TheCommunicatorSuite) {
 
 TEST(MpiTest, TheCommunicatorSuiteHoldsForProcesses) {
   HCTR_SKIP_WITHOUT_MPI();
+  for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
+    ::unsetenv(share);  // each process runs the test
   const TemporaryFolder folder;
   for (const int processes : {2, 3, 4}) {
     const Outcome outcome = run_under_mpi(processes, "integration_tests", {"--gtest_filter=UnderMpi.*"}, folder.path());

@@ -109,7 +109,7 @@ TEST_F(TrainingStep, AnEvaluationBetweenStepsChangesNothing) {
     const auto plain = run(small_config(), device), looked_at = run(small_config(), device);
     const double expected = plain->train(10).back();
     looked_at->train(5);
-    const auto first = looked_at->evaluator.run(5), second = looked_at->evaluator.run(5);
+    const auto first = *looked_at->evaluator.run(5), second = *looked_at->evaluator.run(5);
     EXPECT_EQ(first.metrics, second.metrics) << to_string(device);
     EXPECT_EQ(first.samples, 300);
     EXPECT_EQ(looked_at->train(10).back(), expected) << to_string(device);
@@ -138,7 +138,7 @@ TEST_F(TrainingStep, ASavedModelLoadedElsewhereGivesTheSamePredictions) {
     for (const Device other : devices()) {
       const auto second = run(loaded, other);
       second->model.load();
-      const auto expected = first->evaluator.run(20).metrics, got = second->evaluator.run(0).metrics;
+      const auto expected = first->evaluator.run(20)->metrics, got = second->evaluator.run(0)->metrics;
       EXPECT_NEAR(got.at("AverageLoss"), expected.at("AverageLoss"), other == device ? 0 : 1e-6)
           << to_string(device) << " to " << to_string(other);
     }

@@ -16,8 +16,8 @@ T value(int rank, int64_t i) {
 }
 
 template <class T>
-struct Array {
-  Array(Device device, int64_t elements)
+struct DeviceArray {
+  DeviceArray(Device device, int64_t elements)
       : buffer(device, static_cast<size_t>(elements) * sizeof(T)),
         tensor(buffer.data(), TensorSpec(kDTypeOf<T>, {elements}), device) {}
   Buffer buffer;
@@ -30,16 +30,16 @@ struct Suite {
   const int rank = comm.rank(), size = comm.size();
 
   template <class T>
-  Array<T> filled(int64_t elements) {
-    Array<T> array(ctx.device(), elements);
+  DeviceArray<T> filled(int64_t elements) {
+    DeviceArray<T> array(ctx.device(), elements);
     std::vector<T> values;
     for (int64_t i = 0; i < elements; ++i) values.push_back(value<T>(rank, i));
-    from_host(array.tensor, values, ctx.stream());
+    from_host(ctx.stream(), array.tensor, values);
     return array;
   }
   template <class T, class Expected>
-  void expect(const Array<T>& got, const char* what, const Expected& expected) {
-    const std::vector<T> values = to_host<T>(got.tensor, ctx.stream());
+  void expect(const DeviceArray<T>& got, const char* what, const Expected& expected) {
+    const std::vector<T> values = to_host<T>(ctx.stream(), got.tensor);
     for (size_t i = 0; i < values.size(); ++i)
       ASSERT_EQ(static_cast<double>(static_cast<float>(values[i])),
                 static_cast<double>(expected(static_cast<int64_t>(i))))
@@ -54,12 +54,13 @@ struct Suite {
       return all;
     };
     const auto most = [&](int64_t i) { return static_cast<float>(value<T>(size - 1, i)); };
-    const Array<T> a = filled<T>(elements), b = filled<T>(elements);
+    const DeviceArray<T> a = filled<T>(elements), b = filled<T>(elements);
     comm.all_reduce(ctx, a.tensor, Reduce::sum);
     expect(a, "all_reduce", sum);
     comm.all_reduce(ctx, b.tensor, Reduce::max);
     expect(b, "all_reduce max", most);
-    const Array<T> whole = filled<T>(elements * size), part(ctx.device(), elements), largest(ctx.device(), elements);
+    const DeviceArray<T> whole = filled<T>(elements * size), part(ctx.device(), elements),
+                         largest(ctx.device(), elements);
     comm.reduce_scatter(ctx, whole.tensor, part.tensor, Reduce::sum);
     expect(part, "reduce_scatter", [&](int64_t i) { return sum(rank * elements + i); });
     comm.reduce_scatter(ctx, whole.tensor, largest.tensor, Reduce::max);
@@ -68,12 +69,12 @@ struct Suite {
 
   template <class T>
   void moves(int64_t elements) {
-    const Array<T> mine = filled<T>(elements), all(ctx.device(), elements * size);
+    const DeviceArray<T> mine = filled<T>(elements), all(ctx.device(), elements * size);
     comm.all_gather(ctx, mine.tensor, all.tensor);
     expect(all, "all_gather",
            [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / elements), i % elements)); });
     for (int root = 0; root < size; ++root) {
-      const Array<T> x = filled<T>(elements);
+      const DeviceArray<T> x = filled<T>(elements);
       comm.broadcast(ctx, x.tensor, root);
       expect(x, "broadcast", [&](int64_t i) { return static_cast<float>(value<T>(root, i)); });
     }
@@ -92,7 +93,7 @@ struct Suite {
       receive.add(in, sent(r, rank));
       in += sent(r, rank);
     }
-    const Array<T> from = filled<T>(out), to(ctx.device(), in);
+    const DeviceArray<T> from = filled<T>(out), to(ctx.device(), in);
     comm.all_to_all(ctx, from.tensor, send, to.tensor, receive);
     std::vector<float> expected;
     for (int r = 0; r < size; ++r) {
@@ -104,7 +105,7 @@ struct Suite {
 
     RankRanges same;
     for (int r = 0; r < size; ++r) same.add(2, 6);
-    const Array<T> one = filled<T>(9), everyones(ctx.device(), 6 * size);
+    const DeviceArray<T> one = filled<T>(9), everyones(ctx.device(), 6 * size);
     comm.all_to_all(ctx, one.tensor, same, everyones.tensor, RankRanges::equal(size, 6));
     expect(everyones, "all_to_all of one range",
            [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / 6), 2 + i % 6)); });
@@ -122,7 +123,7 @@ struct Suite {
       receive.add(in, sent(r, rank) * dim);
       in += sent(r, rank) * dim + 5 * (r % 2);
     }
-    const Array<T> staged(ctx.device(), out), received(ctx.device(), in);
+    const DeviceArray<T> staged(ctx.device(), out), received(ctx.device(), in);
     PeerExchangeSpec spec{received.tensor, receive};
     if (with_send_buffer) spec.send_buffer = staged.tensor, spec.send = send;
     const std::unique_ptr<PeerExchange> exchange = comm.make_peer_exchange(spec);
@@ -140,7 +141,7 @@ struct Suite {
       }
       exchange->end_write(ctx);
       exchange->wait(ctx);
-      const std::vector<T> got = to_host<T>(received.tensor, ctx.stream());
+      const std::vector<T> got = to_host<T>(ctx.stream(), received.tensor);
       for (int r = 0; r < size; ++r)
         for (int64_t i = 0; i < sent(r, rank) * dim; ++i)
           ASSERT_EQ(static_cast<float>(got[static_cast<size_t>(receive.begin[static_cast<size_t>(r)] + i)]),
@@ -148,7 +149,7 @@ struct Suite {
               << "round " << round << ", element " << i << " from rank " << r;
       // The receive buffer belongs to the receiver until it begins the next round, which another rank may do first.
       const std::vector<T> wiped(got.size(), T{});
-      from_host(received.tensor, wiped, ctx.stream());
+      from_host(ctx.stream(), received.tensor, wiped);
     }
   }
 

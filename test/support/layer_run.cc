@@ -31,13 +31,13 @@ Specs specs_of(const std::vector<Shape>& shapes, DType dtype) {
 std::vector<double> random(const std::string& name, int64_t count, double low, double high, DType rounded) {
   std::vector<double> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] =
-        rounded_to(rounded, low + (high - low) * static_cast<double>(unit_float(random_bits(stream_of(name), 0, i))));
+    values[i] = rounded_to(
+        rounded, low + (high - low) * static_cast<double>(unit_float(random_bits(random_stream(name), 0, i))));
   return values;
 }
 
-void compare(const std::string& name, const std::vector<std::vector<double>>& actual,
-             const std::vector<std::vector<double>>& expected, DType dtype, double slack) {
+void compare_samples(const std::string& name, const std::vector<std::vector<double>>& actual,
+                     const std::vector<std::vector<double>>& expected, DType dtype, double slack) {
   const Tolerance allowed = tolerance(dtype, Rounding::sum);
   ASSERT_EQ(actual.size(), expected.size()) << name;
   for (size_t t = 0; t < actual.size(); ++t) {
@@ -67,26 +67,26 @@ std::string complaint_of(const std::string& section, const std::vector<Shape>& i
   for (const auto& error : problems.errors()) all += cat(all.empty() ? "" : "\n", error.pointer, ": ", error.message);
   if (!all.empty()) return all;
   try {
-    layer->plan(specs_of(inputs, DType::f32));
-  } catch (const PlanError& error) {
+    layer->spec(specs_of(inputs, DType::f32));
+  } catch (const LayerError& error) {
     return cat(error.field(), ": ", error.what());
   }
   ADD_FAILURE() << "nothing is wrong with " << section;
   return "";
 }
 
-std::string plan_of(const std::string& section, const std::vector<Shape>& inputs) {
-  const LayerPlan plan = layer_of(section)->plan(specs_of(inputs, DType::f32));
+std::string spec_text(const std::string& section, const std::vector<Shape>& inputs) {
+  const LayerSpec layer_spec = layer_of(section)->spec(specs_of(inputs, DType::f32));
   std::string text;
-  for (const TensorSpec& out : plan.outputs) text += cat(text.empty() ? "" : " ", to_string(out.shape));
-  if (!plan.weights.empty()) text += " |";
-  for (const WeightSpec& weight : plan.weights) text += cat(" ", weight.name, " ", to_string(weight.shape));
+  for (const TensorSpec& out : layer_spec.outputs) text += cat(text.empty() ? "" : " ", to_string(out.shape));
+  if (!layer_spec.weights.empty()) text += " |";
+  for (const WeightSpec& weight : layer_spec.weights) text += cat(" ", weight.name, " ", to_string(weight.shape));
   return text;
 }
 
 LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
   const auto layer = layer_of(setup.section);
-  const LayerPlan plan = layer->plan(specs_of(setup.inputs, options.dtype));
+  const LayerSpec layer_spec = layer->spec(specs_of(setup.inputs, options.dtype));
   const DType wide = options.dtype == DType::f64 ? DType::f64 : DType::f32;
   Runtime& runtime = runtime_of(options.device);
   const StreamRef stream = runtime.compute_stream();
@@ -115,10 +115,10 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
   int number = 0;
   for (const Shape& shape : setup.inputs)
     inputs.push_back(given(cat("in", number), options.dtype, shape, false, setup.low, setup.high, number)), ++number;
-  for (const WeightSpec& weight : plan.weights)
+  for (const WeightSpec& weight : layer_spec.weights)
     weight_tensors.push_back(given(cat("weight", number), options.dtype, weight.shape, true, -0.5, 0.5, number)),
         ++number;
-  for (const TensorSpec& spec : plan.outputs) {
+  for (const TensorSpec& spec : layer_spec.outputs) {
     outputs.push_back(tensor(spec.dtype, spec.shape, false, true));
     d_outputs.push_back(given(cat("d_out", outputs.size()), spec.dtype, spec.shape, false, -1, 1, -1));
   }
@@ -126,9 +126,10 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
     if (options.want_d_in) d_inputs.push_back(tensor(options.dtype, shape, false, true));
     io.d_in.push_back(options.want_d_in ? std::optional(d_inputs.back()->tensor()) : std::nullopt);
   }
-  for (const WeightSpec& weight : plan.weights) d_weight_tensors.push_back(tensor(wide, weight.shape, true, true));
+  for (const WeightSpec& weight : layer_spec.weights)
+    d_weight_tensors.push_back(tensor(wide, weight.shape, true, true));
   std::vector<std::unique_ptr<GuardedTensor>> scratch;
-  for (const TensorSpec& spec : plan.scratch) {
+  for (const TensorSpec& spec : layer_spec.scratch) {
     scratch.push_back(std::make_unique<GuardedTensor>(options.device, spec.dtype, spec.shape, RowLayout{"dense"}));
     scratch.back()->poison(stream);
     io.scratch.push_back(scratch.back()->tensor());
@@ -191,7 +192,8 @@ void check_layer(const LayerSetup& setup) {
     }
   }
 
-  compare("d_weights without d_in", LayerRun(setup, {.want_d_in = false}).d_weights, whole.d_weights, DType::f64, 1);
+  compare_samples("d_weights without d_in", LayerRun(setup, {.want_d_in = false}).d_weights, whole.d_weights,
+                  DType::f64, 1);
   for (const Device device : devices())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       SCOPED_TRACE(cat(to_string(device), " ", name_of(dtype)));
@@ -202,9 +204,9 @@ void check_layer(const LayerSetup& setup) {
         const LayerRun run(setup, {.device = device, .dtype = dtype, .rounded_to = dtype, .layout = layout});
         for (const std::string& complaint : run.complaints) ADD_FAILURE() << complaint;
         constexpr double kSlack = 6;  // a layer of several operators rounds intermediate results
-        compare("out", run.out, reference.out, dtype, kSlack);
-        compare("d_in", run.d_in, reference.d_in, dtype, kSlack);
-        compare("d_weights", run.d_weights, reference.d_weights, dtype, kSlack);
+        compare_samples("out", run.out, reference.out, dtype, kSlack);
+        compare_samples("d_in", run.d_in, reference.d_in, dtype, kSlack);
+        compare_samples("d_weights", run.d_weights, reference.d_weights, dtype, kSlack);
         if (::testing::Test::HasFailure()) return;
       }
     }

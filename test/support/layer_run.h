@@ -13,12 +13,12 @@ namespace hctr::test {
 /// The layer of a config section, in which "bottom" and "top" may be left out. Errors in it fail the test.
 std::unique_ptr<Layer> layer_of(const std::string& section);
 
-/// What is wrong with a config section: the errors of its fields as "pointer: message", else the PlanError for inputs
+/// What is wrong with a config section: the errors of its fields as "pointer: message", else the LayerError for inputs
 /// of these shapes as "field: message". Fails the test if nothing is wrong.
 std::string complaint_of(const std::string& section, const std::vector<Shape>& inputs);
 
 /// Shapes of outputs, and names and shapes of weights: "[4,3] | weights [2,3] bias [3]".
-std::string plan_of(const std::string& section, const std::vector<Shape>& inputs);
+std::string spec_text(const std::string& section, const std::vector<Shape>& inputs);
 
 struct LayerSetup {
   std::string section;

@@ -38,8 +38,8 @@ std::string layout_name(const std::vector<RowLayout>& layouts) {
   return name;
 }
 
-void compare(const std::string& name, const std::vector<double>& actual, const std::vector<double>& expected,
-             Tolerance tolerance) {
+void compare_values(const std::string& name, const std::vector<double>& actual, const std::vector<double>& expected,
+                    Tolerance tolerance) {
   ASSERT_EQ(actual.size(), expected.size()) << name;
   double largest = 0;
   for (const double value : expected)
@@ -129,7 +129,7 @@ void OpTest::test_row(const Row& row, Device device, DType dtype) const {
     run(first);
     for (const std::string& complaint : first.fetch()) ADD_FAILURE() << complaint;
     for (const std::string& name : first.written())
-      compare(name, first.values(name), reference.values(name), tolerance(first.dtype_of(name), rounding_));
+      compare_values(name, first.values(name), reference.values(name), tolerance(first.dtype_of(name), rounding_));
 
     Rig second = rig(row, device, dtype, dtype, layouts, 1);
     if (device.is_cuda()) {
@@ -156,7 +156,7 @@ void OpTest::test_by_hand(const Row& row) const {
 }
 
 void OpTest::ByHand::expect(const std::string& name, const std::vector<double>& values) const {
-  compare(name, rig_.values(name), values, tolerance(rig_.dtype_of(name), Rounding::sum));
+  compare_values(name, rig_.values(name), values, tolerance(rig_.dtype_of(name), Rounding::sum));
 }
 
 void OpTest::test_gradient(const Row& row) const {

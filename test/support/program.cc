@@ -129,6 +129,19 @@ Outcome run_and_signal(const std::string& program, const std::vector<std::string
   return finish(child, out, err);
 }
 
+Outcome run_and_kill(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
+                     std::chrono::milliseconds after) {
+  const fs::path out = folder / ".stdout-kill", err = folder / ".stderr-kill";
+  const pid_t child = start(program, arguments, folder, {}, out, err);
+  const auto end = std::chrono::steady_clock::now() + after;
+  siginfo_t ended{};
+  while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0 &&
+         std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ::kill(child, SIGKILL);
+  return finish(child, out, err);
+}
+
 std::string why_no_mpi() {
   if (!kMpiBuild) return "this build contains no MPI";
   return fs::exists(kMpirun) ? "" : std::string("there is no ") + kMpirun;

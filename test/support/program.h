@@ -1,6 +1,7 @@
 // Runs the built programs as a user would, in a folder that is removed with the test.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -37,6 +38,10 @@ Measured run_and_measure(const std::string& program, const std::vector<std::stri
 /// Like run_program, and sends `signal_number` once a line of its error stream contains `after`.
 Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments,
                        const std::filesystem::path& folder, const std::string& after, int signal_number);
+
+/// Like run_program, and kills the program (SIGKILL) after this time, unless it has ended.
+Outcome run_and_kill(const std::string& program, const std::vector<std::string>& arguments,
+                     const std::filesystem::path& folder, std::chrono::milliseconds after);
 
 /// Settings for programs that use MPI: containers forbid Open MPI's single-copy mechanism, and its libraries leak
 /// memory.

@@ -36,7 +36,7 @@ std::vector<double> Rig::random(const std::string& name, int64_t count, double l
                       : dtype_for(type) == DType::f64 ? DType::f32
                                                       : dtype_for(type);
   std::vector<uint32_t> bits(static_cast<size_t>(count));
-  random_bits(stream_of(name), 0, 0, count, bits.data());
+  random_bits(random_stream(name), 0, 0, count, bits.data());
   std::vector<double> values(bits.size());
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = rounded_to(round, low + (high - low) * static_cast<double>(unit_float(bits[i])));

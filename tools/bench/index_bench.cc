@@ -15,9 +15,9 @@ namespace {
 int64_t key_of(int64_t n) { return static_cast<int64_t>(mix64(static_cast<uint64_t>(n) * 2 + 1)); }
 
 /// A table with rows 1 to n for keys 0 to n - 1, and batches to look up in it.
-class Subject {
+class IndexedTable {
  public:
-  Subject(Context& ctx, const IndexCase& wanted)
+  IndexedTable(Context& ctx, const IndexCase& wanted)
       : ctx_(ctx),
         table_entries_(int64_t{1} << wanted.log_entries),
         batch_(int64_t{1} << wanted.log_batch),
@@ -156,7 +156,7 @@ int64_t any_of(int64_t n, int64_t i, int salt) {
 }  // namespace
 
 void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings, Report& report) {
-  Subject table(ctx, wanted);
+  IndexedTable table(ctx, wanted);
   const int batches = table.batches();
   const std::string where = cat("2^", wanted.log_entries, " load ", wanted.load, " batch 2^", wanted.log_batch);
   const auto held = static_cast<int64_t>(static_cast<double>(table.entries()) * wanted.load);

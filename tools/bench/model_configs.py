@@ -7,6 +7,7 @@ dlrm.json        26 one-hot tables of 400,000 rows, dim 128, fp16 (dlrm_hybrid.j
 dlrm_large.json  the tables of MLPerf's DLRM scaled to 84.9 GiB in all, two ranks
 dlrm_huge.json   the same scaled to 421 GiB, one of them with 140 GiB, four ranks
 wdl7.json, dcn7.json  Wide & Deep and DCN with seven layers of 1,024, bf16 (dlrm, wdl7, dcn7: for `bench scale`)
+step_<model>_<type>.json  the four models of the table of steps: widths of the original's samples, tables of Criteo-Kaggle, touched rows
 wdl_<type>.json, wdl_raw_<type>.json  the sample, one key a slot, from Norm and from Raw files; f32, tf32 and bf16
 
 Data: data_generator --config CONFIG --samples N --alpha 1.05, in FOLDER; wdl_raw needs --samples 2000000 --eval-samples 10000.
@@ -29,7 +30,8 @@ def sample(path):
 def set_up(config, name, batch, iterations, precision):
     """The common parts: a solver for a fixed number of steps, and data named after the config."""
     solver = config["solver"]
-    solver.pop("num_epochs", None)
+    for word in ("num_epochs", "mixed_precision", "scaler"):
+        solver.pop(word, None)
     solver.update(batchsize=batch, max_iter=iterations, eval_interval=0, display=max(1, iterations // 6), snapshot_prefix=f"{name}_model/")
     if precision == "tf32":
         solver["enable_tf32_compute"] = True
@@ -125,6 +127,45 @@ def wdl(name, precision, raw):
     return config
 
 
+KAGGLE = [1461, 558, 335378, 211710, 306, 20, 12136, 634, 4, 51298, 5302, 332600, 3179, 27, 12191, 301211, 11, 4841, 2086, 4, 324273, 17, 16,
+          79734, 96, 58622]
+
+
+def hidden(layers, widths):
+    """Replaces the layers from fc1 to the last one before the logits by layers of these widths with ReLU and dropout."""
+    first = next(i for i, layer in enumerate(layers) if layer["name"] == "fc1")
+    last = max(i for i, layer in enumerate(layers) if layer["type"] in ("ReLU", "Dropout"))
+    bottom, top, stack = layers[first]["bottom"], layers[last]["top"], []
+    for i, width in enumerate(widths):
+        end = top if i + 1 == len(widths) else f"h{i}_dropout"
+        stack += dense(f"h{i}", bottom, width)
+        stack.append({"name": end, "type": "Dropout", "rate": 0.5, "bottom": f"h{i}_relu", "top": end})
+        bottom = end
+    layers[first:last + 1] = stack
+
+
+def step_model(model, precision):
+    """One of the four models of the table of steps."""
+    if model == "dlrm":
+        config = dlrm("dlrm", [400000] * 26, top=(1024, 1024, 512, 256))
+        set_up(config, "dlrm", 16384, 3000, 1024 if precision == "half" else precision)
+        return config
+    config = sample("wdl/wdl.json" if model == "wdl" else f"{model}/config.json")
+    data = set_up(config, model, 16384, 3000, "bf16" if precision == "half" else precision)
+    config["optimizer"] = {"type": "Adam", "update_type": "Local", "adam_hparam": {"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-07}}
+    if model == "wdl":
+        wide, deep = data["sparse"]
+        wide.update(max_nnz=2, max_feature_num_per_sample=2)
+        data["slot_size_array"] = [sum(KAGGLE)] + KAGGLE
+    else:
+        data["slot_size_array"] = KAGGLE
+    for layer in config["layers"]:
+        if layer["type"] == "MultiCross":
+            layer["mc_param"]["num_layers"] = 6
+    hidden(config["layers"], {"wdl": (1024, 1024), "dcn": (1024, 1024), "deepfm": (400, 400, 400)}[model])
+    return config
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -142,6 +183,9 @@ def main():
     for precision in ("f32", "tf32", "bf16"):
         configs[f"wdl_{precision}"] = wdl("wdl", precision, raw=False)
         configs[f"wdl_raw_{precision}"] = wdl("wdl_raw", precision, raw=True)
+    for model in ("wdl", "dcn", "deepfm", "dlrm"):
+        for precision in ("half", "tf32", "f32"):
+            configs[f"step_{model}_{precision}"] = step_model(model, precision)
     for name, config in configs.items():
         (folder / f"{name}.json").write_text(json.dumps(config, indent=1) + "\n")
 

@@ -16,9 +16,9 @@ namespace {
 constexpr int kBatches = 4;  // enough that no batch finds its rows in a cache
 
 /// A table, and batches of uniform keys, one per slot, whose rows are known.
-class Subject {
+class StoredTable {
  public:
-  Subject(Context& ctx, const RowsCase& wanted)
+  StoredTable(Context& ctx, const RowsCase& wanted)
       : ctx_(ctx),
         wanted_(wanted),
         keys_(wanted.samples * wanted.slots),
@@ -104,7 +104,7 @@ void bench_rows(Context& without_state, const RowsCase& wanted, const Ceilings& 
   const StepState step{.step = 10, .updates = 10, .learning_rate = 1e-3f, .loss_scale = 1};
   copy_bytes(without_state.stream(), state.data(), &step, sizeof step);
   Context ctx(without_state.runtime(), without_state.stream(), reinterpret_cast<const StepState*>(state.data()));
-  Subject table(ctx, wanted);
+  StoredTable table(ctx, wanted);
   const std::string where = cat("2^", wanted.log_rows, " rows, dim ", wanted.dim);
   const auto keys = static_cast<double>(table.keys());
   // The rate of random rows depends on their bytes: f16 rows are as wide as f32 rows of half the dim.

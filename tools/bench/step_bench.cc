@@ -94,7 +94,7 @@ double peer_exchange_seconds(Context& ctx, Communicator& comm, DType dtype, int6
                      1, r * vectors});
     first.push_back(r + 1);
   }
-  from_host(memory.get(firsts), first, ctx.stream());
+  from_host(ctx.stream(), memory.get(firsts), first);
   copy_bytes(ctx.stream(), memory.get(places).bytes(), place.data(), place.size() * sizeof(ops::RemoteColumn));
   ctx.stream().synchronize();
   const ops::KeyBatch batch{.slots = ranks, .samples = vectors, .columns = ranks};

@@ -28,6 +28,11 @@ void fetch_ahead(int descriptor, int64_t position, size_t count) {
 }  // namespace
 
 ByteFile::ByteFile(fs::path path) : path_(std::move(path)) {
+  std::error_code error;
+  if (const fs::file_status status = fs::status(path_, error);
+      fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))
+    throw Error(Kind::io, cat("cannot open data file '", path_.string(),
+                              "': it is a pipe or a device, which has no size and cannot be read twice"));
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) fail("open", path_);
   struct stat facts;

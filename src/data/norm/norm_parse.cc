@@ -19,6 +19,16 @@ void load_floats(const std::byte* from, int64_t count, float* to) {
   if (count > 0) std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
 }
 
+/// The index of the first of `count` floats that is NaN or infinite, or -1.
+int64_t find_not_finite(const std::byte* floats, int64_t count) {
+  constexpr uint32_t kExponent = 0x7f800000;  // all ones in NaN and infinity
+  bool found = false;
+  for (int64_t i = 0; i < count; ++i) found |= (load<uint32_t>(floats + i * 4) & kExponent) == kExponent;
+  for (int64_t i = 0; found && i < count; ++i)
+    if ((load<uint32_t>(floats + i * 4) & kExponent) == kExponent) return i;
+  return -1;
+}
+
 template <class Key>
 void place_bags(const ParseScratch& scratch, const NormSizes& sizes, SampleBlock& block) {
   const int64_t n = block.rows, slots = sizes.slots;
@@ -108,6 +118,16 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
       }
     }
     const std::byte* slots = payload + sizes.numbers;
+    if (const int64_t at = find_not_finite(payload, label + dense); at >= 0) {
+      const auto problem = [&] {
+        return describe(info, chunk, i,
+                        cat(at < label ? "label " : "dense value ", at < label ? at : at - label, " is ",
+                            load<float>(payload + at * 4)));
+      };
+      bad.add(problem);
+      if (policy != BadRecordPolicy::skip) throw Error(Kind::data, problem());
+      continue;
+    }
     const bool ones = sizes.one_hot_fits && end - payload == static_cast<ptrdiff_t>(sizes.one_hot) &&
                       all_one(slots, sizes.slots, sizes.slot_stride);
     if (!ones || !one_hot) {

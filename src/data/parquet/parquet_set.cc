@@ -6,6 +6,8 @@
 #include "data/io/set_files.h"
 #include "data/parquet/parquet_plan.h"
 #include "data/parquet/parquet_row_group.h"
+#include "data/parquet/parquet_rows.h"
+#include "data/parquet/parquet_values.h"
 
 namespace hctr {
 namespace {

@@ -11,7 +11,7 @@ std::vector<size_t> file_order(size_t files, int64_t pass, const PassOptions& pa
   std::vector<size_t> order(files);
   std::iota(order.begin(), order.end(), size_t{0});
   if (pass_options.shuffle_files)
-    shuffle(order, random_key(pass_options.seed, stream_of("order of files")), static_cast<uint64_t>(pass));
+    shuffle(order, random_key(pass_options.seed, random_stream("order of files")), static_cast<uint64_t>(pass));
   return order;
 }
 

@@ -1,6 +1,7 @@
 #include "data/reader/reader.h"
 
 #include "base/error.h"
+#include "base/random.h"
 #include "data/reader/reader_run.h"
 
 namespace hctr {
@@ -79,5 +80,16 @@ bool Reader::samples_estimated() const { return set_->samples->samples_estimated
 int Reader::key_bytes() const { return set_->samples->key_bytes(); }
 
 int64_t Reader::samples() const { return set_->samples->samples(); }
+
+DataFingerprint Reader::fingerprint() const {
+  DataFingerprint print{.files = static_cast<int64_t>(set_->samples->files().size()), .bytes = 0, .sizes = 0};
+  for (size_t f = 0; f < set_->samples->files().size(); ++f) {
+    const int64_t bytes = in_context([&] { return cat("looking at '", set_->samples->files()[f].string(), "'"); },
+                                     [&] { return set_->samples->bytes(f); });
+    print.bytes += bytes;
+    print.sizes = mix64(print.sizes ^ static_cast<uint64_t>(bytes));
+  }
+  return print;
+}
 
 }  // namespace hctr

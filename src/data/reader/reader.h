@@ -52,6 +52,13 @@ struct ReaderOptions {
   ReaderPosition from = {};       ///< where to start
 };
 
+/// What tells data sets apart without reading them.
+struct DataFingerprint {
+  int64_t files = 0, bytes = 0;
+  uint64_t sizes = 0;  ///< a hash of the sizes of all files in their order
+  bool operator==(const DataFingerprint&) const = default;
+};
+
 /// Reads one set. The threads start at once and run ahead until all buffers are full.
 ///
 /// Each batch fills its buffer up to layout.bytes and, of the StepState, sets first_sample (of this rank's row 0,
@@ -87,6 +94,8 @@ class Reader {
   /// Samples in the set, as SampleSet::samples().
   int64_t samples() const;
   bool samples_estimated() const;
+  /// Errors: Error(io) when a file is missing.
+  DataFingerprint fingerprint() const;
   /// Bytes that the keys delivered so far fit: 4 or 8.
   int key_bytes() const;
   /// Records left out up to the last row delivered; those of earlier passes count again.

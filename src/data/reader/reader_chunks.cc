@@ -33,24 +33,32 @@ class ChunkRun : public ReaderRun {
         chunks_(*of.samples, of.pass_options(), start, of.options.workers, of.blocks, of.bad_report, slice_of(of)),
         ready_(of.buffers.size()),
         ring_(of.buffers.size()),
-        filling_(std::max(1, of.options.workers / 2)),
-        collector_([this] { collect(); }),
-        filler_([this] { fill_buffers(); }) {}
-
-  ~ChunkRun() override {
-    chunks_.close();
-    batches_.close();
-    ready_.close();
-    ring_.close();
-    collector_.join();
-    filler_.join();
+        filling_(std::max(1, of.options.workers / 2)) {
+    try {
+      collector_ = std::thread([this] { collect(); });
+      filler_ = std::thread([this] { fill_buffers(); });
+    } catch (...) {  // a thread that cannot start: the other one must end before the members it uses
+      end();
+      throw;
+    }
   }
+
+  ~ChunkRun() override { end(); }
 
   std::optional<ReadyBatch> next() override { return ready_.pop(); }
   void release(int buffer) override { ring_.release(static_cast<size_t>(buffer)); }
   int64_t parsed_rows() const override { return chunks_.parsed_rows(); }
 
  private:
+  void end() {
+    chunks_.close();
+    batches_.close();
+    ready_.close();
+    ring_.close();
+    if (collector_.joinable()) collector_.join();
+    if (filler_.joinable()) filler_.join();
+  }
+
   /// The collector: divides the rows, in their order, among batches.
   void collect() try {
     const auto stream = set_.options.shuffle > 0 ? shuffled(chunks_, from_, set_.options.shuffle, set_.options.seed)

@@ -29,16 +29,15 @@ class RowRun : public ReaderRun {
   RowRun(ReaderSet& set, const RowMap& map, const ReaderPosition& from)
       : set_(set), map_(map), skipped_(from.bad_records), tasks_(set, map, from) {
     for (std::byte* memory : set.buffers) buffers_.emplace_back(OneHotBatch(set.layout, memory));
-    for (int i = 0; i < set.options.workers; ++i) workers_.emplace_back([this] { work(); });
+    try {
+      for (int i = 0; i < set.options.workers; ++i) workers_.emplace_back([this] { work(); });
+    } catch (...) {  // a thread that cannot start: those that have must end before the members they use
+      end();
+      throw;
+    }
   }
 
-  ~RowRun() override {
-    {
-      const std::lock_guard lock(mutex_);
-      stop();
-    }
-    for (std::thread& worker : workers_) worker.join();
-  }
+  ~RowRun() override { end(); }
 
   std::optional<ReadyBatch> next() override {
     std::unique_lock lock(mutex_);
@@ -71,6 +70,14 @@ class RowRun : public ReaderRun {
   }
 
  private:
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop();
+    }
+    for (std::thread& worker : workers_) worker.join();
+  }
+
   enum class Stage { free, filling, ready, held };
   struct Buffer {
     explicit Buffer(OneHotBatch to) : batch(std::move(to)) {}

@@ -85,7 +85,7 @@ struct Window {
 class Shuffled : public RowStream {
  public:
   Shuffled(ParsedChunkStream& chunks, const ReaderPosition& from, int64_t size, uint64_t seed)
-      : cursor_(chunks, from), size_(size), key_(random_key(seed, stream_of("order of samples"))), start_(from) {}
+      : cursor_(chunks, from), size_(size), key_(random_key(seed, random_stream("order of samples"))), start_(from) {}
 
   int64_t next(int64_t most, Rows& rows) override {
     int64_t taken = 0;

@@ -39,7 +39,7 @@ bool read_category(std::string_view text, uint32_t& value) {
   return text.size() < 8 && read_whole(text, value, 16);
 }
 
-std::string unexpected(const std::string& column, const char* expected, std::string_view found) {
+std::string unexpected_field(const std::string& column, const char* expected, std::string_view found) {
   return cat("column ", column, ": expected ", expected, ", found '", found.substr(0, 40), "'");
 }
 
@@ -47,20 +47,20 @@ std::string unexpected(const std::string& column, const char* expected, std::str
 
 std::string parse_criteo_cells(std::span<const std::string_view> cells, CriteoRow& row) {
   if (cells.size() != kFields) return cat("expected ", kFields, " fields separated by tabs, found ", cells.size());
-  if (cells[0] != "0" && cells[0] != "1") return unexpected("label", "0 or 1", cells[0]);
+  if (cells[0] != "0" && cells[0] != "1") return unexpected_field("label", "0 or 1", cells[0]);
   row.label = cells[0] == "1" ? 1.0f : 0.0f;
   for (size_t i = 0; i < kCriteoIntegers; ++i) {
     const std::string_view cell = cells[1 + i];
     int64_t value = 0;
     if (!read_digits(cell, value) && !read_whole(cell, value, 10))
-      return unexpected(cat("I", i + 1), "an integer or nothing", cell);
+      return unexpected_field(cat("I", i + 1), "an integer or nothing", cell);
     row.integers[i] = cell.empty() ? std::nullopt : std::optional(value);
   }
   for (size_t i = 0; i < kCriteoCategories; ++i) {
     const std::string_view cell = cells[1 + kCriteoIntegers + i];
     uint32_t value = 0;
     if (!cell.empty() && !read_category(cell, value))
-      return unexpected(cat("C", i + 1), "up to 8 hexadecimal digits or nothing", cell);
+      return unexpected_field(cat("C", i + 1), "up to 8 hexadecimal digits or nothing", cell);
     row.categories[i] = cell.empty() ? std::nullopt : std::optional(value);
   }
   return "";

@@ -23,7 +23,7 @@ CsvRules rules_of(const CsvOptions& options) {
   return rules;
 }
 
-std::string unexpected(const std::string& column, const char* expected, std::string_view found) {
+std::string unexpected_cell(const std::string& column, const char* expected, std::string_view found) {
   return cat("column '", column, "': expected ", expected, ", found ",
              found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
 }
@@ -39,6 +39,9 @@ class CsvRowMaker : public RowMaker {
       for (const std::string& name : columns) all += cat(all.empty() ? "" : ", ", "'", name, "'");
       if (found == columns.end())
         throw Error(Kind::data, cat("there is no column '", column, "'; there are ", all.substr(0, 1000)));
+      if (std::find(found + 1, columns.end(), column) != columns.end())
+        throw Error(Kind::data, cat("there are two columns '", column, "', of which one must be meant; there are ",
+                                    all.substr(0, 1000)));
       return static_cast<size_t>(found - columns.begin());
     };
     for (const std::string& label : rules_->labels) labels_.push_back(place(label));
@@ -51,18 +54,20 @@ class CsvRowMaker : public RowMaker {
   std::string make(Cells cells, const RowMajor::Row& row) const override {
     for (size_t i = 0; i < labels_.size(); ++i) {
       double number;
-      if (!read_number(cells[labels_[i]], number)) return unexpected(rules_->labels[i], "a number", cells[labels_[i]]);
+      if (!read_number(cells[labels_[i]], number))
+        return unexpected_cell(rules_->labels[i], "a number", cells[labels_[i]]);
       row.label[i] = static_cast<float>(number);
     }
     for (size_t i = 0; i < dense_.size(); ++i)
       if (!dense_value(rules_->dense[i], cells[dense_[i]], row.dense[i]))
-        return unexpected(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
+        return unexpected_cell(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
     for (size_t i = 0; i < slots_.size(); ++i) {
       const size_t before = row.keys->size();
       if (!add_keys(rules_->slots[i], cells[slots_[i]], *row.keys))
-        return unexpected(rules_->slots[i].column,
-                          *rules_->slots[i].keys == KeyRule::hex ? "hexadecimal digits" : "an integer of at least 0",
-                          cells[slots_[i]]);
+        return unexpected_cell(
+            rules_->slots[i].column,
+            *rules_->slots[i].keys == KeyRule::hex ? "hexadecimal digits" : "an integer of at least 0",
+            cells[slots_[i]]);
       row.nnz[i] = static_cast<int32_t>(row.keys->size() - before);
     }
     return "";

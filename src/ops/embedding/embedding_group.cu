@@ -88,7 +88,7 @@ void select_runs(Scratch scratch, size_t& bytes, const RowGroups& groups, int64_
                                    &groups.counts->runs, static_cast<int>(count), StartsRun{groups.rows}, stream));
 }
 
-size_t temporary_bytes(int64_t key_capacity) {
+size_t cub_scratch_bytes(int64_t key_capacity) {
   size_t for_sort = 0, for_select = 0;
   const RowGroups nothing;
   GroupCounts counts;  // only its address is used
@@ -106,19 +106,20 @@ namespace cuda {
 using hctr::cuda::enqueue;
 using hctr::cuda::grid_for;
 using hctr::cuda::launch_lockstep;
-constexpr int kThreads = 256;
+constexpr int kBagThreads = 256;
 
 size_t group_scratch_bytes(int64_t key_capacity) {
-  return Scratch::bag_bytes(key_capacity) + temporary_bytes(key_capacity);
+  return Scratch::bag_bytes(key_capacity) + cub_scratch_bytes(key_capacity);
 }
 
 void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bits, RowGroups groups,
                   std::byte* memory) {
   const int64_t capacity = batch.key_capacity;
   const Scratch scratch{reinterpret_cast<int32_t*>(memory), memory + Scratch::bag_bytes(capacity),
-                        temporary_bytes(capacity)};
-  launch_lockstep<find_bags, kThreads>(ctx, "find_bags", grid_for(std::max(batch.bags(), capacity), kThreads).blocks,
-                                       batch, scratch.bags, groups.counts);
+                        cub_scratch_bytes(capacity)};
+  launch_lockstep<find_bags, kBagThreads>(ctx, "find_bags",
+                                          grid_for(std::max(batch.bags(), capacity), kBagThreads).blocks, batch,
+                                          scratch.bags, groups.counts);
   enqueue(ctx, "sort_by_row", [=](Context& now) {
     const cudaStream_t stream = hctr::cuda::stream_of(now.stream());
     size_t bytes = scratch.temporary_bytes;
@@ -126,8 +127,8 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
     bytes = scratch.temporary_bytes;
     select_runs(scratch, bytes, groups, capacity, stream);
   });
-  launch_lockstep<find_long_runs, kThreads>(ctx, "find_long_runs", grid_for(capacity, kThreads).blocks, groups,
-                                            capacity);
+  launch_lockstep<find_long_runs, kBagThreads>(ctx, "find_long_runs", grid_for(capacity, kBagThreads).blocks, groups,
+                                               capacity);
   launch_lockstep<cut_long_runs, 128>(ctx, "cut_long_runs",
                                       std::min(RowGroups::most_long_runs(capacity), hctr::cuda::blocks_of_device(1)),
                                       groups, capacity);

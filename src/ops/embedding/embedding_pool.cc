@@ -38,15 +38,15 @@ void pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory ta
 namespace cpu {
 namespace {
 
-constexpr int64_t kBlock = 64;      // elements summed on the stack
-constexpr int64_t kAhead = 48;      // prefetch distance in vectors
-constexpr int64_t kVectors = 1024;  // vectors per chunk of a thread
-constexpr size_t kLine = 64;        // bytes of a cache line
+constexpr int64_t kPoolBlock = 64;     // elements summed on the stack
+constexpr int64_t kVectorsAhead = 48;  // prefetch distance in vectors
+constexpr int64_t kVectors = 1024;     // vectors per chunk of a thread
+constexpr size_t kLine = 64;           // bytes of a cache line
 
-/// y[i] = weight * the sum of element i of the rows of some keys, for i < n <= kBlock.
+/// y[i] = weight * the sum of element i of the rows of some keys, for i < n <= kPoolBlock.
 template <class T, class Stored>
 void sum_block(const int32_t* rows, KeyRange keys, const Stored* table, int64_t dim, float weight, int64_t n, T* y) {
-  float sum[kBlock];
+  float sum[kPoolBlock];
   bool any = false;
   for (int32_t p = keys.begin; p < keys.end; ++p) {
     if (rows[p] == 0) continue;
@@ -86,18 +86,19 @@ void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, 
       of[b * columns + i] = VectorRows(batch.keys_of((first_column + i) * batch.samples + first_sample + b), rows);
   const auto bytes = static_cast<size_t>(dim) * sizeof(Stored);
   int64_t b = first_sample, column = first_column;
-  for (int64_t j = -kAhead; j < count; ++j) {
-    if (j + kAhead < count) {  // not in a function of its own: GCC leaves out calls whose only effect is this
-      const int32_t* next = of[j + kAhead].begin(rows);
-      for (int32_t k = 0; k < of[j + kAhead].size(); ++k)
+  for (int64_t j = -kVectorsAhead; j < count; ++j) {
+    if (j + kVectorsAhead < count) {  // not in a function of its own: GCC leaves out calls whose only effect is this
+      const int32_t* next = of[j + kVectorsAhead].begin(rows);
+      for (int32_t k = 0; k < of[j + kVectorsAhead].size(); ++k)
         for (size_t at = 0; at < bytes; at += kLine)
           __builtin_prefetch(reinterpret_cast<const std::byte*>(table + next[k] * dim) + at);
     }
     if (j < 0) continue;
     const float weight = batch.weight(combiner, column * batch.samples + b);
     auto* vector = to(b, column, of[j].size() == 0);
-    for (int64_t e = 0; e < dim && vector; e += kBlock)
-      sum_block(of[j].begin(rows), {0, of[j].size()}, table + e, dim, weight, std::min(kBlock, dim - e), vector + e);
+    for (int64_t e = 0; e < dim && vector; e += kPoolBlock)
+      sum_block(of[j].begin(rows), {0, of[j].size()}, table + e, dim, weight, std::min(kPoolBlock, dim - e),
+                vector + e);
     if (++column == first_column + columns) {
       column = first_column;
       ++b;
@@ -121,7 +122,7 @@ void pool_range(Context& ctx, const KeyBatch& batch, const int32_t* rows, const 
 
 /// Calls body.operator()<T, Stored>() with the element types of vectors and rows.
 template <class Body>
-void dispatch_pair(DType vectors, const RowMemory& table, const Body& body) {
+void dispatch_vectors_and_rows(DType vectors, const RowMemory& table, const Body& body) {
   dispatch_float(vectors, [&]<class T>() {
     dispatch_float(table.dtype, [&]<class Stored>() { body.template operator()<T, Stored>(); });
   });
@@ -130,7 +131,7 @@ void dispatch_pair(DType vectors, const RowMemory& table, const Body& body) {
 }  // namespace
 
 void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
-  dispatch_pair(y.dtype(), table, [&]<class T, class Stored>() {
+  dispatch_vectors_and_rows(y.dtype(), table, [&]<class T, class Stored>() {
     const auto out = y.view<T, 3>();
     pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, y.dim(2), 0, batch.samples,
                [&](int64_t b, int64_t column, bool) { return out.row(b) + column * out.size(2); });
@@ -139,7 +140,7 @@ void pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Co
 
 void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner,
                  OwnerVectors owners, Tensor y) {
-  dispatch_pair(y.dtype(), table, [&]<class T, class Stored>() {
+  dispatch_vectors_and_rows(y.dtype(), table, [&]<class T, class Stored>() {
     const auto out = y.view<T, 3>();
     pool_range(ctx, batch, rows, table.as<const Stored>(), combiner, y.dim(2), 0, batch.samples,
                [&](int64_t b, int64_t column, bool) {
@@ -151,7 +152,7 @@ void pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory ta
 void pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, int64_t dim,
                  SampleShards shards) {
   if (!shards.memory.writable()) return;
-  dispatch_pair(shards.memory.dtype, table, [&]<class T, class Stored>() {
+  dispatch_vectors_and_rows(shards.memory.dtype, table, [&]<class T, class Stored>() {
     for (int64_t rank = 0; rank < shards.ranks; ++rank) {
       const int64_t begin = rank * shards.samples;
       const auto to = [&](int64_t b, int64_t column, bool empty) -> T* {

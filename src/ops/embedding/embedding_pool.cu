@@ -16,7 +16,7 @@ __device__ void pool_vectors(BlockRange range, KeyBatch batch, const int32_t* ro
 void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory table, Combiner combiner, Tensor y) {
   dispatch_into(table, y, [&]<class T, class Stored, int Width>() {
     const int lanes = lanes_for(y.dim(2), Width);
-    hctr::cuda::launch_lockstep<pool_vectors<T, Stored, Width>, kThreads, Pace<Stored>::kBlocks>(
+    hctr::cuda::launch_lockstep<pool_vectors<T, Stored, Width>, kPoolThreads, Pace<Stored>::kBlocks>(
         ctx, "pool", hctr::cuda::grid_for(threads_for<Stored>(batch.vectors(), lanes)).blocks, batch, rows,
         table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
   });

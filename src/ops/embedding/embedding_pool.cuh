@@ -13,7 +13,7 @@ namespace {
 
 using hctr::cuda::BlockRange;
 
-constexpr int kThreads = 256;
+constexpr int kPoolThreads = 256;
 
 /// kAtOnce: vectors per group whose rows are loaded concurrently, since each load depends on a row number that must be
 /// loaded first. kBlocks: resident blocks per multiprocessor (0: not set). Rows of two-byte elements need fewer

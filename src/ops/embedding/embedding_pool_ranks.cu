@@ -5,7 +5,7 @@ namespace hctr::ops {
 namespace {
 
 template <class T, class Stored, int Width>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPoolThreads)
     pool_others_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, OwnerVectors owners,
                        View<T, 3> y, int lanes) {
   const int64_t dim = y.size(2);
@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kThreads)
 /// Consecutive groups write to different ranks, so that all links are in use all the time. They begin with the rank
 /// after their own, so that no rank is written to by all others at once.
 template <class T, class Stored, int Width>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPoolThreads)
     pool_shards_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,
                        SampleShards shards, int lanes) {
   constexpr int kAtOnce = Pace<Stored>::kAtOnce;
@@ -45,7 +45,8 @@ void cuda::pool_others(Context& ctx, KeyBatch batch, const int32_t* rows, RowMem
                        OwnerVectors owners, Tensor y) {
   dispatch_into(table, y, [&]<class T, class Stored, int Width>() {
     const int lanes = lanes_for(y.dim(2), Width);
-    hctr::cuda::launch(ctx, "pool_others", hctr::cuda::grid_for(threads_for<Stored>(batch.vectors(), lanes), kThreads),
+    hctr::cuda::launch(ctx, "pool_others",
+                       hctr::cuda::grid_for(threads_for<Stored>(batch.vectors(), lanes), kPoolThreads),
                        pool_others_kernel<T, Stored, Width>, batch, rows, table.as<const Stored>(), combiner, owners,
                        y.view<T, 3>(), lanes);
   });

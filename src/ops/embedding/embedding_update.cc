@@ -38,8 +38,8 @@ void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, 
 namespace cpu {
 namespace {
 
-constexpr int64_t kBlock = kStretch;  // elements summed on the stack
-constexpr int64_t kAhead = 12;        // prefetch distance in runs, or in occurrences
+constexpr int64_t kUpdateBlock = kStretch;  // elements summed on the stack
+constexpr int64_t kRunsAhead = 12;          // prefetch distance in runs, or in occurrences
 
 /// The gradients of a batch, indexed by bag.
 template <class T>
@@ -58,8 +58,9 @@ struct BagGradients {
   void sum_up(int64_t begin, int64_t end, int64_t e, int64_t n, float* sum) const {
     std::fill(sum, sum + n, 0.0f);
     for (int64_t p = begin; p < end; ++p) {
-      if (p + kAhead < batch.key_capacity)
-        __builtin_prefetch(vector(p + kAhead) + e);  // runs are consecutive, so this also prefetches for the next run
+      if (p + kRunsAhead < batch.key_capacity)
+        __builtin_prefetch(vector(p + kRunsAhead) +
+                           e);  // runs are consecutive, so this also prefetches for the next run
       const float weight = batch.weight(combiner, bags[p]);
       const T* from = vector(p) + e;
       for (int64_t i = 0; i < n; ++i) sum[i] += weight * static_cast<float>(from[i]);
@@ -87,7 +88,7 @@ struct RowUpdater {
   int64_t update;
   bool plain = data.all_f32();
 
-  /// Applies the rule to elements [e, e + n) of a row; e is a multiple of kBlock.
+  /// Applies the rule to elements [e, e + n) of a row; e is a multiple of kUpdateBlock.
   template <class Rule, class Scalars>
   void update_part(const Scalars& scalars, const float* g, float gradient_scale, int64_t row, int64_t e,
                    int64_t n) const {
@@ -98,9 +99,9 @@ struct RowUpdater {
       return update_elements<Rule>(optimizer, scalars, g, gradient_scale, memory, n);
     }
     const RowRounding rounding = data.rounding_of(row, update);
-    for (int64_t i = 0; i < n; i += kBlock) {
-      const int64_t some = std::min(kBlock, n - i);
-      float w[kBlock], states[kMostStates][kBlock];
+    for (int64_t i = 0; i < n; i += kUpdateBlock) {
+      const int64_t some = std::min(kUpdateBlock, n - i);
+      float w[kUpdateBlock], states[kMostStates][kUpdateBlock];
       WeightMemory memory{w, {}};
       load_stretch(data.vectors, at + i, some, w);
       for (int s = 0; s < Rule::kStates; ++s) load_stretch(data.states[s], at + i, some, memory.states[s] = states[s]);
@@ -153,24 +154,25 @@ void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, 
   });
   ctx.threads().parallel_for(groups.counts->runs, 256, [&](int64_t begin, int64_t end) {
     for (int64_t run = begin; run < end; ++run) {
-      if (run + kAhead < end) fetch_ahead(data, groups.rows[groups.run_begin[run + kAhead]]);
+      if (run + kRunsAhead < end) fetch_ahead(data, groups.rows[groups.run_begin[run + kRunsAhead]]);
       const int64_t first = groups.run_begin[run], last = groups.run_end(run, batch.key_capacity);
       if (last - first > kPiece) continue;
       const int64_t row = groups.rows[first];
-      float sum[kBlock];
+      float sum[kUpdateBlock];
       const auto sum_block = [&](int64_t e) {
-        const int64_t n = std::min(kBlock, dim - e);
+        const int64_t n = std::min(kUpdateBlock, dim - e);
         gradients.sum_up(first, last, e, n, sum);
         return n;
       };
       double squares = 0;
-      for (int64_t e = 0; kSquares && e < dim; e += kBlock) {
+      for (int64_t e = 0; kSquares && e < dim; e += kUpdateBlock) {
         const int64_t n = sum_block(e);
         squares += square_sum(sum, n, scale);
       }
       const auto scalars_of_row = of_row(row, squares);
-      for (int64_t e = 0; e < dim; e += kBlock) {
-        const int64_t n = kSquares && dim <= kBlock ? dim : sum_block(e);  // the sum of a short row is already computed
+      for (int64_t e = 0; e < dim; e += kUpdateBlock) {
+        const int64_t n =
+            kSquares && dim <= kUpdateBlock ? dim : sum_block(e);  // the sum of a short row is already computed
         updater.template update_part<Rule>(scalars_of_row, sum, scale, row, e, n);
       }
     }
@@ -185,8 +187,8 @@ void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner comb
     const BagGradients<T> gradients{batch, combiner, groups.bags, dy.view<T, 3>(), dim};
     ctx.threads().parallel_for(groups.counts->pieces, 16, [&](int64_t begin, int64_t end) {
       for (int64_t piece = begin; piece < end; ++piece)
-        for (int64_t e = 0; e < dim; e += kBlock)
-          gradients.sum_up(groups.pieces[piece].begin, groups.pieces[piece].end, e, std::min(kBlock, dim - e),
+        for (int64_t e = 0; e < dim; e += kUpdateBlock)
+          gradients.sum_up(groups.pieces[piece].begin, groups.pieces[piece].end, e, std::min(kUpdateBlock, dim - e),
                            piece_sums + piece * dim + e);
     });
   });
@@ -222,14 +224,14 @@ void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, 
   dispatch_rule(optimizer.kind, [&]<class Rule>() {
     const UpdateScalars scalars = Rule::scalars(optimizer, state);
     ctx.threads().parallel_for(*rows, 1024, [&](int64_t begin, int64_t end) {
-      constexpr float kNone[kBlock] = {};
+      constexpr float kNone[kUpdateBlock] = {};
       for (int64_t row = begin + 1; row <= end; ++row) {
         if (data.touched[row]) {
           data.touched[row] = 0;
           continue;
         }
-        for (int64_t e = 0; e < data.dim; e += kBlock)
-          updater.template update_part<Rule>(scalars, kNone, 1.0f, row, e, std::min(kBlock, data.dim - e));
+        for (int64_t e = 0; e < data.dim; e += kUpdateBlock)
+          updater.template update_part<Rule>(scalars, kNone, 1.0f, row, e, std::min(kUpdateBlock, data.dim - e));
       }
     });
   });

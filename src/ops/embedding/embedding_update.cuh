@@ -20,7 +20,7 @@ namespace hctr::ops {
 namespace {
 
 using hctr::cuda::BlockRange;
-constexpr int kThreads = 256;
+constexpr int kUpdateThreads = 256;
 
 /// Gradients of a dtype that is looked up at run time: one kernel instead of three, for widths that few models use.
 struct AnyFloatView {
@@ -164,7 +164,7 @@ __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const S
 /// is the first vector; it is visible to every thread.
 template <int Width>
 __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lanes) {
-  const int groups = kThreads / lanes, group = static_cast<int>(threadIdx.x) / lanes,
+  const int groups = kUpdateThreads / lanes, group = static_cast<int>(threadIdx.x) / lanes,
             lane = static_cast<int>(threadIdx.x) % lanes;
   for (; count > 1; count = static_cast<int32_t>((count + kPiece - 1) / kPiece)) {
     for (int64_t to = group; to - group < (count + kPiece - 1) / kPiece;
@@ -286,8 +286,9 @@ constexpr int kRunBlocksEach = 4;  // for long runs, of which few are very long
 
 /// Blocks for short runs and for long ones.
 std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
-  return {grid_for(key_capacity * lanes, kThreads, blocks_of_device(kBlocksEach)).blocks,
-          grid_for(RowGroups::most_long_runs(key_capacity) * lanes, kThreads, blocks_of_device(kRunBlocksEach)).blocks};
+  return {grid_for(key_capacity * lanes, kUpdateThreads, blocks_of_device(kBlocksEach)).blocks,
+          grid_for(RowGroups::most_long_runs(key_capacity) * lanes, kUpdateThreads, blocks_of_device(kRunBlocksEach))
+              .blocks};
 }
 
 /// update_rows for rows that are accessed through Rows.
@@ -299,14 +300,14 @@ void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& ba
         dispatch_row_rule(optimizer, data, [&]<class Rule>() {
           const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
           if constexpr (std::is_same_v<Rows, PlainRows>) {
-            launch_lockstep<update_short_runs<Rule, Rows, Dy, Width>, kThreads>(
+            launch_lockstep<update_short_runs<Rule, Rows, Dy, Width>, kUpdateThreads>(
                 ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
-            launch_lockstep<update_long_runs<Rule, Rows, Width>, kThreads>(
+            launch_lockstep<update_long_runs<Rule, Rows, Width>, kUpdateThreads>(
                 ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
           } else {
-            launch_single<update_short_runs<Rule, Rows, Dy, Width>, kThreads>(
+            launch_single<update_short_runs<Rule, Rows, Dy, Width>, kUpdateThreads>(
                 ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
-            launch_single<update_long_runs<Rule, Rows, Width>, kThreads>(
+            launch_single<update_long_runs<Rule, Rows, Width>, kUpdateThreads>(
                 ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
           }
         });
@@ -320,7 +321,7 @@ void sweep_rows_of(Context& ctx, const Optimizer& optimizer, const uint32_t* row
                           [&]<int Width>() {
                             const int lanes = lanes_for(data.dim, Width);
                             dispatch_rule(optimizer.kind, [&]<class Rule>() {
-                              launch(ctx, "sweep_rows", Grid{blocks_of_device(kBlocksEach), kThreads, 0},
+                              launch(ctx, "sweep_rows", Grid{blocks_of_device(kBlocksEach), kUpdateThreads, 0},
                                      sweep_rows_kernel<Rule, Rows, Width>, optimizer, ctx.state(), rows, data, lanes);
                             });
                           });

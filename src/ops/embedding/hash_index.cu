@@ -31,19 +31,19 @@ struct DeviceAccess {
   }
 };
 
-constexpr int kThreads =
+constexpr int kProbeThreads =
     128;  // of a block that inserts: few enough to wait for each other, enough to share an addition
 
 /// Assigns the next row to each thread of a block that requests one; 0 if none is left. Called by the whole block.
 __device__ uint32_t take_row(IndexState* state, bool wanted) {
-  __shared__ uint32_t before[kThreads / 32 + 1];
+  __shared__ uint32_t before[kProbeThreads / 32 + 1];
   if (!__syncthreads_or(wanted)) return 0;
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, wanting = __ballot_sync(0xffffffffu, wanted);
   if (lane == 0) before[warp + 1] = static_cast<uint32_t>(__popc(wanting));
   __syncthreads();
   if (threadIdx.x == 0) {
-    for (int w = 2; w <= kThreads / 32; ++w) before[w] += before[w - 1];
-    before[0] = atomicAdd(&state->rows, before[kThreads / 32]);
+    for (int w = 2; w <= kProbeThreads / 32; ++w) before[w] += before[w - 1];
+    before[0] = atomicAdd(&state->rows, before[kProbeThreads / 32]);
   }
   __syncthreads();
   const uint32_t row =
@@ -73,7 +73,7 @@ bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
 
 template <bool kIsShort>
 __device__ void insert_keys(BlockRange range, HashIndex index, KeyBatch batch, int32_t* rows) {
-  const int64_t whole_blocks = (batch.key_capacity + kThreads - 1) / kThreads * kThreads;
+  const int64_t whole_blocks = (batch.key_capacity + kProbeThreads - 1) / kProbeThreads * kProbeThreads;
   for (int64_t p = range.thread_index(); p < whole_blocks; p += range.thread_count()) {
     const BatchKey mine(index, batch, p);
     IndexSearch found;
@@ -142,11 +142,11 @@ using hctr::cuda::launch;
 using hctr::cuda::launch_lockstep;
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  const int64_t blocks = grid_for(batch.key_capacity, kThreads, hctr::cuda::blocks_of_device(64)).blocks;
+  const int64_t blocks = grid_for(batch.key_capacity, kProbeThreads, hctr::cuda::blocks_of_device(64)).blocks;
   if (is_short(batch))
-    launch_lockstep<insert_keys<true>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
+    launch_lockstep<insert_keys<true>, kProbeThreads>(ctx, "index_insert", blocks, index, batch, rows);
   else
-    launch_lockstep<insert_keys<false>, kThreads>(ctx, "index_insert", blocks, index, batch, rows);
+    launch_lockstep<insert_keys<false>, kProbeThreads>(ctx, "index_insert", blocks, index, batch, rows);
 }
 
 void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {

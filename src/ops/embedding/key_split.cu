@@ -1,8 +1,7 @@
 // Lengths of bags, their prefix sum by CUB, then each key to its position: one thread for each bag.
-#include <cub/device/device_scan.cuh>
-
 #include "device/launch.cuh"
 #include "ops/embedding/key_split.h"
+#include "ops/embedding/prefix_sum.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -11,19 +10,6 @@ using hctr::cuda::grid_for;
 using hctr::cuda::launch;
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
-
-size_t padded(int64_t words) { return (static_cast<size_t>(words) * sizeof(int32_t) + 255) / 256 * 256; }
-
-/// Exclusive prefix sums of `count` lengths.
-void sum_up(void* temporary, size_t& bytes, int32_t* lengths, int64_t count, cudaStream_t stream) {
-  HCTR_CHECK(cub::DeviceScan::ExclusiveSum(temporary, bytes, lengths, lengths, static_cast<int>(count), stream));
-}
-
-size_t temporary_bytes(int64_t count) {
-  size_t bytes = 0;
-  sum_up(nullptr, bytes, nullptr, count, nullptr);
-  return bytes;
-}
 
 __global__ void split_lengths_kernel(KeyBatch batch, KeySplit split, int32_t* lengths, uint8_t* present) {
   const auto samples = static_cast<uint32_t>(batch.samples);
@@ -100,15 +86,14 @@ __global__ void merge_keys_kernel(MergeShape shape, const int64_t* messages, int
 
 namespace cuda {
 
-size_t key_split_scratch_bytes(int64_t bags) { return padded(bags + 1) + temporary_bytes(bags + 1); }
+size_t key_split_scratch_bytes(int64_t bags) { return padded_bytes(bags + 1) + prefix_sums_bytes(bags + 1); }
 
 void split_keys(Context& ctx, KeyBatch batch, KeySplit split, Tensor messages, uint8_t* present, std::byte* scratch) {
   const int64_t bags = split.count * batch.samples;
   auto* lengths = reinterpret_cast<int32_t*>(scratch);
   int64_t* words = messages.data<int64_t>();
   launch(ctx, "split_lengths", grid_for(bags + 1), split_lengths_kernel, batch, split, lengths, present);
-  size_t bytes = temporary_bytes(bags + 1);
-  sum_up(scratch + padded(bags + 1), bytes, lengths, bags + 1, hctr::cuda::stream_of(ctx.stream()));
+  prefix_sums(ctx, lengths, lengths, bags + 1, scratch + padded_bytes(bags + 1));
   launch(ctx, "split_keys", grid_for(bags), split_keys_kernel, batch, split, lengths, words);
 }
 
@@ -117,8 +102,7 @@ void merge_keys(Context& ctx, MergeShape shape, Tensor messages, Tensor offsets,
   auto* sums = offsets.data<int32_t>();
   const auto* from = messages.data<const int64_t>();
   launch(ctx, "merge_lengths", grid_for(bags + 1), merge_lengths_kernel, shape, from, sums);
-  size_t bytes = temporary_bytes(bags + 1);
-  sum_up(scratch, bytes, sums, bags + 1, hctr::cuda::stream_of(ctx.stream()));
+  prefix_sums(ctx, sums, sums, bags + 1, scratch);
   launch(ctx, "merge_keys", grid_for(bags), merge_keys_kernel, shape, from,
          OwnerKeys::offset_words(shape.columns, shape.samples), sums, keys.data<int64_t>());
 }

@@ -42,7 +42,7 @@ namespace {
 
 /// Calls body with the element types of both.
 template <class Body>
-void dispatch_pair(const OwnerVectors& owners, const Tensor& y, const Body& body) {
+void dispatch_owned_and_output(const OwnerVectors& owners, const Tensor& y, const Body& body) {
   dispatch_float(owners.memory.dtype,
                  [&]<class P>() { dispatch_float(y.dtype(), [&]<class T>() { body.template operator()<P, T>(); }); });
 }
@@ -50,7 +50,7 @@ void dispatch_pair(const OwnerVectors& owners, const Tensor& y, const Body& body
 void join(Context& ctx, bool add, const KeyBatch& batch, const OwnerVectors& owners, Combiner combiner,
           const Tensor& y) {
   const int64_t dim = y.dim(2) / owners.pieces;
-  dispatch_pair(owners, y, [&]<class P, class T>() {
+  dispatch_owned_and_output(owners, y, [&]<class P, class T>() {
     const View<T, 3> out = y.view<T, 3>();
     ctx.threads().parallel_for(batch.samples, 64, [&](int64_t begin, int64_t end) {
       std::vector<float> sum(static_cast<size_t>(dim));
@@ -101,7 +101,7 @@ void split_gradients(Context& ctx, KeyBatch batch, OwnerVectors owners, Combiner
   if (search.found) cpu::find_overflow(ctx, dy, search);
   const int64_t dim = dy.dim(2) / owners.pieces;
   if (!owners.memory.writable()) return;
-  dispatch_pair(owners, dy, [&]<class P, class T>() {
+  dispatch_owned_and_output(owners, dy, [&]<class P, class T>() {
     const View<const T, 3> in = dy.view<const T, 3>();
     ctx.threads().parallel_for(batch.samples, 64, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)

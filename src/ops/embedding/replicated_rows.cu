@@ -1,8 +1,7 @@
 // The positions of marked rows are a prefix sum by CUB; other kernels use one thread for each row or key.
-#include <cub/device/device_scan.cuh>
-
 #include "device/copy.h"
 #include "device/launch.cuh"
+#include "ops/embedding/prefix_sum.cuh"
 #include "ops/embedding/replicated_rows.h"
 
 namespace hctr::ops {
@@ -12,19 +11,6 @@ using hctr::cuda::grid_for;
 using hctr::cuda::launch;
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
-
-size_t padded(int64_t words) { return (static_cast<size_t>(words) * sizeof(int32_t) + 255) / 256 * 256; }
-
-/// Exclusive prefix sum of the marks.
-void sum_up(void* temporary, size_t& bytes, const int32_t* marks, int32_t* sums, int64_t count, cudaStream_t stream) {
-  HCTR_CHECK(cub::DeviceScan::ExclusiveSum(temporary, bytes, marks, sums, static_cast<int>(count), stream));
-}
-
-size_t temporary_bytes(int64_t count) {
-  size_t bytes = 0;
-  sum_up(nullptr, bytes, nullptr, nullptr, count, nullptr);
-  return bytes;
-}
 
 __global__ void mark_batch_kernel(RowGroups groups, int32_t* marks) {
   const int64_t runs = groups.counts->runs;
@@ -64,7 +50,7 @@ __global__ void hide_unseen_kernel(const int32_t* seen, int32_t* rows, int64_t c
 
 namespace cuda {
 
-size_t group_marked_scratch_bytes(int64_t rows) { return padded(rows + 1) + temporary_bytes(rows + 1); }
+size_t group_marked_scratch_bytes(int64_t rows) { return padded_bytes(rows + 1) + prefix_sums_bytes(rows + 1); }
 
 void mark_batch(Context& ctx, RowGroups groups, int64_t key_capacity, Tensor marks) {
   zero(ctx.stream(), marks);
@@ -75,8 +61,7 @@ void group_marked(Context& ctx, Tensor marks, RowGroups groups, std::byte* scrat
   const int64_t rows = marks.elements() - 1;
   const auto* mark = marks.data<const int32_t>();
   auto* sums = reinterpret_cast<int32_t*>(scratch);
-  size_t bytes = temporary_bytes(rows + 1);
-  sum_up(scratch + padded(rows + 1), bytes, mark, sums, rows + 1, hctr::cuda::stream_of(ctx.stream()));
+  prefix_sums(ctx, mark, sums, rows + 1, scratch + padded_bytes(rows + 1));
   launch(ctx, "group_marked", grid_for(rows), group_marked_kernel, mark, sums, rows, groups);
 }
 

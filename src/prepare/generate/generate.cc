@@ -140,7 +140,7 @@ Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder
           bytes.clear();
           for (int64_t i = wave + b * kBlock; i < std::min(wave_end, wave + (b + 1) * kBlock); ++i) {
             const int64_t at = keep ? i * labels : 0;
-            maker.make(stream_of(part.name), i, sample, into.probability.get() + at, into.positive.get() + at);
+            maker.make(random_stream(part.name), i, sample, into.probability.get() + at, into.positive.get() + at);
             encoder.append(sample, bytes);
           }
         }

@@ -16,7 +16,7 @@ constexpr double kDenseShare = 0.15;  // fraction of the linear part's variance
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-uint64_t key_of(uint64_t seed, int64_t label) { return random_key(seed, stream_of(cat("planted truth ", label))); }
+uint64_t key_of(uint64_t seed, int64_t label) { return random_key(seed, random_stream(cat("planted truth ", label))); }
 
 /// Draws the normal of label `key` for dense value `d`.
 double dense_normal(uint64_t key, int64_t d) {

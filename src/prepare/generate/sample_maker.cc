@@ -154,7 +154,7 @@ SampleMaker::SampleMaker(const DataSection& section, const GenerateOptions& opti
     PlantedTruth& truth = truths_.emplace_back(shape_, mean_nnz, options.interactions, seed_, label, options.related);
     truth.prepare(vocabulary_);
     for (int64_t i = 0; i < kPilot; ++i) {
-      Draws draws(random_key(seed_, stream_of("pilot")), static_cast<uint64_t>(i));
+      Draws draws(random_key(seed_, random_stream("pilot")), static_cast<uint64_t>(i));
       draw_inputs(draws, sample);
       raw_values[static_cast<size_t>(i)] = truth.raw(sample);
     }

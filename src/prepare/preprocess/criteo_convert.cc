@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-void check_options(const CriteoOptions& options) {
+void check_criteo_options(const CriteoOptions& options) {
   check_criteo_style(options.style);
   const bool once = std::find(options.inputs.begin(), options.inputs.end(), "-") != options.inputs.end();
   if (once && (options.holdout > 0 || options.min_count > 0))
@@ -25,7 +25,7 @@ void check_options(const CriteoOptions& options) {
 }  // namespace
 
 CriteoSummary convert_criteo(const CriteoOptions& given, const Log& log) {
-  check_options(given);
+  check_criteo_options(given);
   PreprocessOptions options;
   options.table = criteo_table(ColumnKind::integer);
   options.inputs = given.inputs;

@@ -19,7 +19,7 @@ std::vector<size_t> all_features(const FeatureSource& source) {
 }
 
 template <class T>
-void put(std::vector<std::byte>& bytes, T value) {
+void append_value(std::vector<std::byte>& bytes, T value) {
   const auto* from = reinterpret_cast<const std::byte*>(&value);
   bytes.insert(bytes.end(), from, from + sizeof value);
 }
@@ -29,22 +29,22 @@ void put_value(std::vector<std::byte>& bytes, FeatureType type, const FeatureVal
     case FeatureType::boolean:
     case FeatureType::i8:
     case FeatureType::u8:
-      return put(bytes, static_cast<uint8_t>(values.wholes[row]));
+      return append_value(bytes, static_cast<uint8_t>(values.wholes[row]));
     case FeatureType::i16:
     case FeatureType::u16:
-      return put(bytes, static_cast<uint16_t>(values.wholes[row]));
+      return append_value(bytes, static_cast<uint16_t>(values.wholes[row]));
     case FeatureType::i32:
     case FeatureType::u32:
-      return put(bytes, static_cast<uint32_t>(values.wholes[row]));
+      return append_value(bytes, static_cast<uint32_t>(values.wholes[row]));
     case FeatureType::i64:
     case FeatureType::u64:
-      return put(bytes, values.wholes[row]);
+      return append_value(bytes, values.wholes[row]);
     case FeatureType::f16:
-      return put(bytes, Half(static_cast<float>(values.reals[row])));
+      return append_value(bytes, Half(static_cast<float>(values.reals[row])));
     case FeatureType::f32:
-      return put(bytes, static_cast<float>(values.reals[row]));
+      return append_value(bytes, static_cast<float>(values.reals[row]));
     case FeatureType::f64:
-      return put(bytes, values.reals[row]);
+      return append_value(bytes, values.reals[row]);
   }
 }
 

@@ -140,7 +140,7 @@ Encoded encode(Encoding& item, const PreprocessOptions& options, const TablePars
   return done;
 }
 
-void check_options(const PreprocessOptions& options) {
+void check_preprocess_options(const PreprocessOptions& options) {
   const auto bad = [](const auto&... parts) { throw Error(Kind::usage, cat(parts...)); };
   const bool raw = options.format == kRawFormat, fraction = options.holdout.by == Holdout::By::position;
   if (options.inputs.empty()) bad("no input files");
@@ -217,7 +217,7 @@ std::vector<std::string> PreprocessOptions::slot_names() const {
 
 PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   PreprocessOptions options = given;
-  check_options(options);
+  check_preprocess_options(options);
   const bool raw = options.format == kRawFormat, parquet = options.format == kParquetFormat;
   if (parquet) parquet_plugin();
   for (const auto* files : {&options.inputs, &options.eval_inputs}) TextSource(*files).expect_readable();

@@ -52,7 +52,7 @@ T parsed(std::string_view field, const char* what, T least, T most) {
   return value;
 }
 
-Converted encode(const TextBlock& block, const PreprocessedOptions& options) {
+Converted convert_block(const TextBlock& block, const PreprocessedOptions& options) {
   Converted done;
   const NormStyle style = style_of(options);
   const auto expected = static_cast<size_t>(1 + kDense + options.wide_keys + kCategories);
@@ -163,7 +163,7 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
                     [prefix = options.prefix](int64_t n) { return fs::path(cat(prefix, n, ".data")); });
   KeySets key_sets(options);
   for_each_block<Block, Converted>(
-      source, options.threads, "converting", [&](Block& item) { return encode(item.block, options); },
+      source, options.threads, "converting", [&](Block& item) { return convert_block(item.block, options); },
       [&](Converted& done) {
         set.add(done.records, 0, done.records.count());
         key_sets.add(done.keys);

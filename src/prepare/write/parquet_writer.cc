@@ -12,16 +12,16 @@ namespace {
 
 constexpr int64_t kGroupRows = 128 << 10;
 
-/// The rows of one slot.
-struct SlotColumn {
-  std::vector<uint32_t> narrow;
-  std::vector<int64_t> wide;
-  std::vector<int32_t> list;  // list columns: [rows + 1]
-};
-
 }  // namespace
 
 struct ParquetFileWriter::State {
+  /// The rows of one slot.
+  struct SlotColumn {
+    std::vector<uint32_t> narrow;
+    std::vector<int64_t> wide;
+    std::vector<int32_t> list;  // list columns: [rows + 1]
+  };
+
   State(fs::path path, const ParquetStyle& of)
       : style(of), file(std::move(path)), numbers(style.labels.size() + style.dense.size()), slots(style.slots.size()) {
     HCTR_EXPECT(style.record.check == Check::none && style.lists.size() == slots.size(),

@@ -1,5 +1,9 @@
 #include "base/files.h"
 
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/error.h"
 #include "support/message_of.h"
 #include "support/program.h"
 
@@ -50,6 +54,53 @@ TEST(AtomicFile, MovedFromOwnsNothing) {
   moved.write("x");
   moved.commit();
   EXPECT_EQ(read_text(folder / "a", ""), "x");
+}
+
+TEST(FileSet, GivesAllFilesTheirNamesOrNone) {
+  const TemporaryFolder folder;
+  write_text(folder / "old", "of an older set");
+  {
+    FileSet set;
+    set.add(folder / "a").write("1");
+    set.add(folder / "b").write("2");
+  }
+  EXPECT_EQ(entries(folder.path()), 1u) << "without commit nothing is left";
+  FileSet set;
+  set.add(folder / "a").write("1");
+  AtomicFile& finished = set.add(folder / "b");
+  finished.write("2");
+  finished.finish();
+  set.remove(folder / "old");
+  EXPECT_FALSE(fs::exists(folder / "b"));
+  set.commit();
+  EXPECT_EQ(read_text(folder / "a", "") + read_text(folder / "b", ""), "12");
+  EXPECT_EQ(entries(folder.path()), 2u);
+}
+
+TEST(FileSet, AFileThatCannotGetItsNameTakesTheOthersWithIt) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "a");
+  {
+    FileSet set;
+    set.add(folder / "a").write("1");
+    set.add(folder / "b").write("2");
+    EXPECT_NE(message_of(Kind::io, [&] { set.commit(); }).find("cannot rename"), std::string::npos);
+  }
+  EXPECT_EQ(entries(folder.path()), 1u) << "the folder";
+}
+
+TEST(Files, PartsOfDeadProcessesAreRemovedAndOthersKept) {
+  const TemporaryFolder folder;
+  const std::string own = cat("m_own.", ::getpid(), ".part"), parent = cat("m_parent.", ::getppid(), ".part");
+  for (const std::string& name : {std::string("m_dead.2000000000.part"), own, parent, std::string("m.part"),
+                                  std::string("other.2000000000.part"), std::string("m_2000000000")})
+    write_text(folder / name, "");
+  EXPECT_EQ(remove_parts_of_dead_processes(folder / "m"), 2)
+      << "that of the dead process, and one of an earlier process "
+         "with this number";
+  EXPECT_FALSE(fs::exists(folder / "m_dead.2000000000.part"));
+  EXPECT_TRUE(fs::exists(folder / parent));
+  EXPECT_EQ(entries(folder.path()), 4u);
 }
 
 TEST(Files, ErrorsNameTheFileAndTheReason) {

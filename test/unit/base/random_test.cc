@@ -32,7 +32,7 @@ TEST(RandomBits, ManyAtOnceEqualSingleCalls) {
 TEST(RandomBits, AreUniform) {
   constexpr int kCount = 1 << 18, kBins = 64;
   std::vector<uint32_t> values(kCount);
-  random_bits(random_key(1, stream_of("uniform")), 0, 0, kCount, values.data());
+  random_bits(random_key(1, random_stream("uniform")), 0, 0, kCount, values.data());
   std::vector<int> bins(kBins);
   double sum = 0;
   for (const uint32_t value : values) {
@@ -51,7 +51,7 @@ TEST(RandomBits, StreamsSeedsAndStepsAreIndependent) {
   constexpr int64_t kCount = 20000;
   const auto sequence = [](uint64_t seed, const char* stream, uint64_t step) {
     std::vector<uint32_t> values(kCount);
-    random_bits(random_key(seed, stream_of(stream)), step, 0, kCount, values.data());
+    random_bits(random_key(seed, random_stream(stream)), step, 0, kCount, values.data());
     return values;
   };
   const std::vector<std::vector<uint32_t>> all = {sequence(0, "a", 0), sequence(0, "b", 0), sequence(1, "a", 0),
@@ -72,9 +72,9 @@ TEST(RandomBits, StreamsSeedsAndStepsAreIndependent) {
 
 TEST(Streams, OfDifferentNamesDiffer) {
   std::set<uint64_t> streams;
-  for (int i = 0; i < 1000; ++i) streams.insert(stream_of("dropout" + std::to_string(i)));
+  for (int i = 0; i < 1000; ++i) streams.insert(random_stream("dropout" + std::to_string(i)));
   EXPECT_EQ(streams.size(), 1000u);
-  static_assert(stream_of("a") != stream_of("b"));
+  static_assert(random_stream("a") != random_stream("b"));
 }
 
 TEST(SymmetricFloat, StaysInItsBoundsAndIsCentred) {

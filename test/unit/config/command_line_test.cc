@@ -8,24 +8,25 @@
 namespace hctr::test {
 namespace {
 
-enum class Colour { red, green };
+enum class FlagColour { red, green };
 
 struct Given {
   int64_t count = 3;
   std::string device = "auto";
   std::vector<std::string> names;
   std::optional<int> threads;
-  Colour colour = Colour::red;
+  FlagColour colour = FlagColour::red;
   bool force = false;
 };
 
-bool parse(Given& given, std::vector<std::string> words) {
+bool parse_words(Given& given, std::vector<std::string> words) {
   CommandLine line("paint", "Paints.", "That is all.");
   const CommandOption count = line.add_option("--count", given.count, "how many").range(1, 9).show_default();
   line.add_option("--device", given.device, "where").one_of({"auto", "cpu"}).excludes(count);
   line.add_option("names", given.names, "of whom").comma_separated();
   line.add_option("--threads", given.threads, "threads").positive();
-  line.add_word<Colour>("--colour", given.colour, {{"red", Colour::red}, {"green", Colour::green}}, "which");
+  line.add_word<FlagColour>("--colour", given.colour, {{"red", FlagColour::red}, {"green", FlagColour::green}},
+                            "which");
   line.add_flag("--force", given.force, "at any price");
   words.insert(words.begin(), "bin/paint");
   std::vector<char*> arguments;
@@ -35,39 +36,39 @@ bool parse(Given& given, std::vector<std::string> words) {
 
 TEST(CommandLine, FillsVariables) {
   Given given;
-  EXPECT_TRUE(parse(given, {"--count", "4", "a,b", "c", "--threads", "2", "--colour", "green", "--force"}));
+  EXPECT_TRUE(parse_words(given, {"--count", "4", "a,b", "c", "--threads", "2", "--colour", "green", "--force"}));
   EXPECT_EQ(given.count, 4);
   EXPECT_EQ(given.names, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(given.threads, 2);
-  EXPECT_EQ(given.colour, Colour::green);
+  EXPECT_EQ(given.colour, FlagColour::green);
   EXPECT_TRUE(given.force);
 }
 
 TEST(CommandLine, LeavesVariablesThatAreNotGiven) {
   Given given;
-  EXPECT_TRUE(parse(given, {}));
+  EXPECT_TRUE(parse_words(given, {}));
   EXPECT_EQ(given.count, 3);
   EXPECT_FALSE(given.threads.has_value());
-  EXPECT_EQ(given.colour, Colour::red);
+  EXPECT_EQ(given.colour, FlagColour::red);
   EXPECT_FALSE(given.force);
 }
 
 TEST(CommandLine, HelpAndVersionArePrintedInsteadOfWork) {
   Given given;
   testing::internal::CaptureStdout();
-  EXPECT_FALSE(parse(given, {"--help"}));
+  EXPECT_FALSE(parse_words(given, {"--help"}));
   const std::string help = testing::internal::GetCapturedStdout();
   for (const char* piece : {"Paints.", "Usage: paint", "--colour", "green or red", "That is all."})
     EXPECT_NE(help.find(piece), std::string::npos) << piece << " in " << help;
   testing::internal::CaptureStdout();
-  EXPECT_FALSE(parse(given, {"--version"}));
+  EXPECT_FALSE(parse_words(given, {"--version"}));
   EXPECT_EQ(testing::internal::GetCapturedStdout().rfind("paint ", 0), 0u);
 }
 
 TEST(CommandLine, WrongWordsAreUsageErrors) {
   Given given;
   const auto message = [&](const std::vector<std::string>& words) {
-    return message_of(Kind::usage, [&] { parse(given, words); });
+    return message_of(Kind::usage, [&] { parse_words(given, words); });
   };
   for (const auto& [words, piece] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--cuont", "4"}, "--cuont"},

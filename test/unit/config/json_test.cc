@@ -1,5 +1,7 @@
 #include "config/json.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "support/message_of.h"
@@ -39,9 +41,29 @@ TEST(Json, ErrorsNameLineAndColumn) {
 }
 
 TEST(Json, DuplicateKeysAreErrorsAtAnyDepth) {
-  EXPECT_EQ(message(R"({"a": 1, "b": 2, "a": 3})"), "c.json: the key \"a\" appears twice in one object");
-  EXPECT_EQ(message(R"([{"x": {"k": 1, "k": 1}}])"), "c.json: the key \"k\" appears twice in one object");
+  EXPECT_EQ(message(R"({"a": 1, "b": 2, "a": 3})"),
+            "c.json: line 1, column 18: the key \"a\" appears twice in one object");
+  EXPECT_EQ(message("[{\"x\": {\"k\": 1,\n \"k\": 1}}]"),
+            "c.json: line 2, column 2: the key \"k\" appears twice in one object");
   EXPECT_NO_THROW(Json::parse(R"([{"k": 1}, {"k": {"k": 2}}])", ""));
+}
+
+TEST(Json, IsReadToTwoHundredLevels) {
+  const auto nested = [](size_t levels, const std::string& open, const std::string& close) {
+    std::string text;
+    for (size_t i = 0; i < levels; ++i) text += open;
+    text += "1";
+    for (size_t i = 0; i < levels; ++i) text += close;
+    return text;
+  };
+  const std::string deep = nested(200, "[", "]");
+  EXPECT_EQ(Json::parse(deep, "").text(), deep);
+  const std::string too_deep = "an object or array is nested inside 200 others; at most 200 levels are read";
+  EXPECT_EQ(message(nested(201, "[", "]")), "c.json: line 1, column 201: " + too_deep);
+  EXPECT_EQ(message(nested(201, "{\"a[\":\n", "}")), "c.json: line 201, column 1: " + too_deep);
+  EXPECT_EQ(message("[\n" + nested(200, "[", "")), "c.json: line 2, column 200: " + too_deep) << "and not that it ends";
+  EXPECT_EQ(message(std::string(1'000'000, '[')), "c.json: line 1, column 201: " + too_deep);
+  EXPECT_NO_THROW(Json::parse("[" + nested(199, "[", "]") + ", " + nested(199, "[", "]") + "]", ""));
 }
 
 TEST(Json, DescribesKindsInWords) {

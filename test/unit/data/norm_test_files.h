@@ -39,6 +39,21 @@ inline SparseInput input_of(const std::string& top, int64_t slots, int64_t max_n
   return input;
 }
 
+/// One label, three dense values, slots of one key and of up to two.
+inline DataSection wide_and_deep_section() {
+  return section_of(1, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)});
+}
+
+/// Every kind of Norm file. `bags`: slots hold any number of keys.
+struct NormVariant {
+  Check check;
+  int key_bytes;
+  bool bags;
+};
+inline const std::vector<NormVariant> kNormVariants = {
+    {Check::none, 4, false}, {Check::none, 8, false}, {Check::sum, 4, false}, {Check::sum, 8, false},
+    {Check::none, 4, true},  {Check::none, 8, true},  {Check::sum, 4, true},  {Check::sum, 8, true}};
+
 inline NormStyle style_of(const DataSection& section, Check check, int key_bytes) {
   return {.label_dim = section.label.label_dim,
           .dense_dim = section.dense.dense_dim,

@@ -8,14 +8,14 @@
 namespace hctr::test {
 namespace {
 
-std::string done;  // the launches so far, in order; of a merged launch the names of all
+std::string launched;  // the launches so far, in order; of a merged launch the names of all
 
 template <char kKind>
 void start_merged(Context&, std::span<const LaunchQueue::Launch* const> launches) {
-  done += kKind;
-  done += '(';
-  for (const LaunchQueue::Launch* launch : launches) done += launch->name;
-  done += ") ";
+  launched += kKind;
+  launched += '(';
+  for (const LaunchQueue::Launch* launch : launches) launched += launch->name;
+  launched += ") ";
 }
 
 template <char kKind>
@@ -24,12 +24,12 @@ LaunchQueue::Launch mergeable(const char* name) {
 }
 
 LaunchQueue::Launch single(const char* name) {
-  return {.start_single = [name](Context&) { done += std::string(name) + " "; }, .name = name};
+  return {.start_single = [name](Context&) { launched += std::string(name) + " "; }, .name = name};
 }
 
 class LockstepTest : public testing::Test {
  protected:
-  LockstepTest() { done.clear(); }
+  LockstepTest() { launched.clear(); }
   Runtime runtime_{Device{}, {}};
   Context ctx_{runtime_, runtime_.compute_stream()};
 };
@@ -42,9 +42,9 @@ TEST_F(LockstepTest, LaunchesOfOneKindAreMerged) {
     own.queue()->add(single(name));
     own.queue()->add(mergeable<'b'>(name));
   }
-  EXPECT_EQ(done, "") << "before run()";
+  EXPECT_EQ(launched, "") << "before run()";
   tables.run();
-  EXPECT_EQ(done, "a(123) 1 2 3 b(123) ");
+  EXPECT_EQ(launched, "a(123) 1 2 3 b(123) ");
 }
 
 TEST_F(LockstepTest, QueuesThatDifferKeepTheirOrderAndMergeAgain) {
@@ -57,7 +57,7 @@ TEST_F(LockstepTest, QueuesThatDifferKeepTheirOrderAndMergeAgain) {
   second.queue()->add(mergeable<'a'>("2"));
   second.queue()->add(mergeable<'c'>("2"));
   tables.run();
-  EXPECT_EQ(done, "a(12) b(1) c(12) ");
+  EXPECT_EQ(launched, "a(12) b(1) c(12) ");
 }
 
 TEST_F(LockstepTest, OnTheCpuNothingIsCollected) {

@@ -57,11 +57,11 @@ TEST(Program, RunsItsWorkAgainWhetherRecordedOrNot) {
         ops::add_scaled(ctx, one, 2, sum);
       });
       for (int i = 0; i < 3; ++i) program.run();
-      EXPECT_EQ(to_host<float>(sum, runtime.compute_stream()), std::vector<float>(4, 6.0f));
+      EXPECT_EQ(to_host<float>(runtime.compute_stream(), sum), std::vector<float>(4, 6.0f));
       EXPECT_EQ(calls, record && device.is_cuda() ? 1 : 3);
       Program moved = std::move(program);
       moved.run();
-      EXPECT_EQ(to_host<float>(sum, runtime.compute_stream()), std::vector<float>(4, 8.0f));
+      EXPECT_EQ(to_host<float>(runtime.compute_stream(), sum), std::vector<float>(4, 8.0f));
     }
 }
 

@@ -104,15 +104,15 @@ TEST(Tensor, IsCopiedToAndFromTheHostWithoutItsPadding) {
     Buffer memory(device, 3 * 6 * sizeof(float));
     const Tensor padded(memory.data(), TensorSpec(DType::f32, {3, 4}, 6), device);
     const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
-    from_host(padded, values, stream);
-    EXPECT_EQ(to_host<float>(padded, stream), values);
+    from_host(stream, padded, values);
+    EXPECT_EQ(to_host<float>(stream, padded), values);
     const Tensor all(memory.data(), TensorSpec(DType::f32, {18}), device);
-    EXPECT_EQ(to_host<float>(all, stream),
+    EXPECT_EQ(to_host<float>(stream, all),
               (std::vector<float>{1, 2, 3, 4, 0, 0, 5, 6, 7, 8, 0, 0, 9, 10, 11, 12, 0, 0}));
-    EXPECT_EQ(message([&] { from_host(padded, std::vector<float>(5), stream); }), "5 values for [3,4]");
+    EXPECT_EQ(message([&] { from_host(stream, padded, std::vector<float>(5)); }), "5 values for [3,4]");
     EXPECT_EQ(message([&] { zero(stream, padded); }), "zero of strided rows of [3,4]");
     zero(stream, all);
-    EXPECT_EQ(to_host<float>(all, stream), std::vector<float>(18));
+    EXPECT_EQ(to_host<float>(stream, all), std::vector<float>(18));
   }
 }
 
@@ -130,7 +130,7 @@ TEST(Arena, ReturnsAlignedZeroedTensorsThatDoNotOverlap) {
     for (const size_t ticket : {a, b}) EXPECT_EQ(reinterpret_cast<uintptr_t>(arena.get(ticket).bytes()) % 256, 0u);
     EXPECT_EQ(arena.bytes(), 256u + 512u);
     EXPECT_EQ(arena.flat().elements(), 192);
-    for (const float value : to_host<float>(arena.flat(), runtime_of(device).compute_stream())) EXPECT_EQ(value, 0);
+    for (const float value : to_host<float>(runtime_of(device).compute_stream(), arena.flat())) EXPECT_EQ(value, 0);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "embedding/sparse_file.h"
 #include "sharded_rig.h"
 #include "support/message_of.h"
+#include "support/program.h"
 #include "support/temporary_folder.h"
 #include "table_rig.h"
 
@@ -57,11 +58,6 @@ struct Batches {
     return out;
   }
 };
-
-std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::pair<AccessStatsHead, std::vector<formats::RowAccess>> read_all(const std::filesystem::path& path) {
   std::vector<formats::RowAccess> all;
@@ -136,8 +132,9 @@ TEST_P(AccessStatsFileTest, ALoadedTableGoesOnAsIfItHadNotStopped) {
       save_sparse(folder / "whole", *whole.table, 8);
       save_sparse(folder / "second", *second.table, 8);
       save_sparse(folder / "unmarked", *unmarked.table, 8);
-      EXPECT_EQ(content(folder / "second.marks"), content(folder / "whole.marks"));
-      EXPECT_NE(content(folder / "unmarked.marks"), content(folder / "whole.marks")) << "the file made no difference";
+      EXPECT_EQ(read_file(folder / "second.marks"), read_file(folder / "whole.marks"));
+      EXPECT_NE(read_file(folder / "unmarked.marks"), read_file(folder / "whole.marks"))
+          << "the file made no difference";
     }
 }
 
@@ -157,7 +154,7 @@ TEST_P(AccessStatsFileTest, ATableWithAnIndexByArithmeticCountsToo) {
     EXPECT_EQ(row.occurrences, row.key == 0 ? 3 : row.key == 3 || row.key == 31 || row.key == 89) << row.key;
   load_sparse(folder / "t", *copy.table, 8);
   save_sparse(folder / "again", *copy.table, 8);
-  EXPECT_EQ(content(folder / "again.marks"), content(folder / "t.marks"));
+  EXPECT_EQ(read_file(folder / "again.marks"), read_file(folder / "t.marks"));
 }
 
 TEST(AccessStatsFile, IsWrittenOnlyWhereMarksAreKeptAndTheModelFileIsTheSame) {
@@ -168,25 +165,27 @@ TEST(AccessStatsFile, IsWrittenOnlyWhereMarksAreKeptAndTheModelFileIsTheSame) {
   batches.train(rig, 0, 5);
   batches.train(plain, 0, 5);
   save_sparse(folder / "t", *rig.table, 8);
-  const std::string model = content(folder / "t");
+  const std::string model = read_file(folder / "t");
   EXPECT_TRUE(std::filesystem::exists(folder / "t.marks"));
   save_sparse(folder / "t", *plain.table, 8);
-  EXPECT_EQ(content(folder / "t"), model);
+  EXPECT_EQ(read_file(folder / "t"), model);
   EXPECT_FALSE(std::filesystem::exists(folder / "t.marks")) << "those of another table";
 }
 
 TEST(AccessStatsFile, WhatIsWrittenIsKnownByteForByte) {
   const TemporaryFolder folder;
-  AccessStatsWriter writer(folder / "m", {.expire_after = 3, .counts_keys = true}, 12);
+  AtomicFile file(folder / "m");
+  AccessStatsWriter writer(file, {.expire_after = 3, .counts_keys = true}, 12);
   const std::vector<int64_t> keys = {-7, 9};
   const std::vector<uint32_t> last_seen = {11, 4}, occurrences = {1, 500};
   writer.add({keys, {}, {}, {}, {}, last_seen, occurrences});
   EXPECT_FALSE(std::filesystem::exists(folder / "m"));
-  writer.commit();
+  writer.finish();
+  file.commit();
   std::string head = R"({"schema":1,"steps":12,"rows":2,"marks":["last_seen","occurrences"]})";
   head.resize(255, ' ');
   const formats::RowAccess rows[2] = {{-7, 0, 11, 1}, {9, 0, 4, 500}};
-  EXPECT_EQ(content(folder / "m"), head + "\n" + std::string(reinterpret_cast<const char*>(rows), sizeof rows));
+  EXPECT_EQ(read_file(folder / "m"), head + "\n" + std::string(reinterpret_cast<const char*>(rows), sizeof rows));
 }
 
 TEST(AccessStatsFile, DamagedFilesAndThoseOfAnotherModelAreNamed) {
@@ -196,7 +195,7 @@ TEST(AccessStatsFile, DamagedFilesAndThoseOfAnotherModelAreNamed) {
   const Batches batches(spec, 5);
   batches.train(rig, 0, 3);
   save_sparse(folder / "t", *rig.table, 8);
-  const std::string stats = content(folder / "t.marks");
+  const std::string stats = read_file(folder / "t.marks");
   const auto loading = [&](const std::string& bytes) {
     std::ofstream(folder / "t.marks", std::ios::binary) << bytes;
     TableRig copy(kCpu, spec);
@@ -210,7 +209,7 @@ TEST(AccessStatsFile, DamagedFilesAndThoseOfAnotherModelAreNamed) {
   EXPECT_NE(loading(later).find(at + "has schema 2; this version reads 1"), std::string::npos);
   batches.train(rig, 3, 5);
   save_sparse(folder / "later", *rig.table, 8);
-  EXPECT_NE(loading(content(folder / "later.marks")).find("rows: it belongs to another model"), std::string::npos);
+  EXPECT_NE(loading(read_file(folder / "later.marks")).find("rows: it belongs to another model"), std::string::npos);
   std::string other_key = stats;
   other_key[256] = static_cast<char>(other_key[256] ^ 0x40);  // of the first row's key
   EXPECT_NE(loading(other_key).find("keys that have no row: it is not of the model file next to it"),

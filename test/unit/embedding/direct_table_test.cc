@@ -68,7 +68,7 @@ Bags bags_in_range(const TableSpec& spec, int most, std::mt19937_64& random) {
 }
 
 /// All of a table by slot and key, each row as bytes.
-std::map<std::pair<int32_t, int64_t>, std::string> content(TableRig& rig) {
+std::map<std::pair<int32_t, int64_t>, std::string> rows_by_slot_and_key(TableRig& rig) {
   std::map<std::pair<int32_t, int64_t>, std::string> rows;
   rig.table->export_rows(true, [&](const RowBlock& block) {
     for (size_t i = 0; i < block.keys.size(); ++i) {
@@ -115,9 +115,9 @@ TEST_P(DirectTable, TrainsToTheNumbersOfATableWithAnIndex) {
               const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
               ASSERT_EQ(direct.step(bags, dy, 0.05f), hash.step(bags, dy, 0.05f)) << "forward of step " << t;
             }
-            const auto all = content(direct);
+            const auto all = rows_by_slot_and_key(direct);
             EXPECT_EQ(all.size(), 28u);
-            for (const auto& [key, row] : content(hash))
+            for (const auto& [key, row] : rows_by_slot_and_key(hash))
               ASSERT_EQ(all.at(key), row) << "slot " << key.first << ", key " << key.second;
           }
 }

@@ -9,23 +9,23 @@
 namespace hctr {
 namespace {
 
-struct Read {
+struct ReadSection {
   EmbeddingSection section;
   Problems problems;
 };
 
-Read read(const std::string& hparam, const std::string& more = "",
-          const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
+ReadSection read_section(const std::string& hparam, const std::string& more = "",
+                         const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
   const Json layer = Json::parse(R"({"type": ")" + type + R"(", "bottom": "data1", "top": "wide")" + more +
                                      R"(, "sparse_embedding_hparam": )" + hparam + "}",
                                  "test");
-  Read out;
+  ReadSection out;
   out.section = parse_embedding(layer, "/layers/1", out.problems);
   check_placement(out.section, "/layers/1", "/layers/1/placement", out.problems);
   return out;
 }
 
-std::string first_error(const Read& r) {
+std::string first_error(const ReadSection& r) {
   return r.problems.errors().empty() ? "" : r.problems.errors()[0].pointer + ": " + r.problems.errors()[0].message;
 }
 
@@ -36,8 +36,9 @@ OptimizerSection adam() {
 }
 
 TEST(EmbeddingSectionTest, Version21) {
-  const Read r = read(R"({"vocabulary_size": 1000, "load_factor": 0.75, "embedding_vec_size": 16, "combiner": 0})",
-                      R"(, "plan_file": ["a.json", "b.json"])", "DistributedSlotSparseEmbeddingHash");
+  const ReadSection r =
+      read_section(R"({"vocabulary_size": 1000, "load_factor": 0.75, "embedding_vec_size": 16, "combiner": 0})",
+                   R"(, "plan_file": ["a.json", "b.json"])", "DistributedSlotSparseEmbeddingHash");
   EXPECT_EQ(first_error(r), "");
   EXPECT_EQ(r.problems.warnings().size(), 0u);
   EXPECT_EQ(r.problems.notes().size(), 2u);  // load_factor, plan_file
@@ -47,7 +48,7 @@ TEST(EmbeddingSectionTest, Version21) {
 }
 
 TEST(EmbeddingSectionTest, Version22WithSlotSizes) {
-  const Read r = read(
+  const ReadSection r = read_section(
       R"({"slot_size_array": [4, 100, 25], "max_vocabulary_size_per_gpu": 7, "embedding_vec_size": 2, "combiner": 1})");
   EXPECT_EQ(first_error(r), "");
   EXPECT_EQ(r.section.stated_rows(0, {}), 129);
@@ -67,27 +68,29 @@ TEST(EmbeddingSectionTest, Version22WithSlotSizes) {
 }
 
 TEST(EmbeddingSectionTest, Version31) {
-  const Read r = read(R"({"workspace_size_per_gpu_in_mb": 1, "embedding_vec_size": 64, "combiner": "mean"})");
+  const ReadSection r =
+      read_section(R"({"workspace_size_per_gpu_in_mb": 1, "embedding_vec_size": 64, "combiner": "mean"})");
   EXPECT_EQ(first_error(r), "");
   EXPECT_EQ(r.section.stated_rows(0, {}), 4096);
   EXPECT_EQ(r.section.hparam.combiner, ops::Combiner::mean);
 }
 
 TEST(EmbeddingSectionTest, AFileForSeveralVersionsIsReadAsTheNewest) {
-  const Read both = read(
+  const ReadSection both = read_section(
       R"({"vocabulary_size": 1000, "load_factor": 0.75, "max_vocabulary_size_per_gpu": 300, "embedding_vec_size": 64, "combiner": 0})");
   EXPECT_EQ(first_error(both), "");
   EXPECT_EQ(both.section.stated_rows(0, {}), 300);
-  const Read three =
-      read(R"({"vocabulary_size": 1000, "max_vocabulary_size_per_gpu": 300, "workspace_size_per_gpu_in_mb": 1,
+  const ReadSection three =
+      read_section(R"({"vocabulary_size": 1000, "max_vocabulary_size_per_gpu": 300, "workspace_size_per_gpu_in_mb": 1,
                               "embedding_vec_size": 64, "combiner": 0})");
   EXPECT_EQ(first_error(three), "");
   EXPECT_EQ(three.section.stated_rows(0, {}), 4096);
 }
 
 TEST(EmbeddingSectionTest, ItsOwnOptimizerKeepsItsRateInProportion) {
-  const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})",
-                      R"(, "optimizer": {"type": "SGD", "global_update": true, "sgd_hparam": {"learning_rate": 0.1}})");
+  const ReadSection r =
+      read_section(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})",
+                   R"(, "optimizer": {"type": "SGD", "global_update": true, "sgd_hparam": {"learning_rate": 0.1}})");
   EXPECT_EQ(first_error(r), "");
   ASSERT_TRUE(r.section.optimizer);
   const TableSpec spec = r.section.table_spec({.optimizer = adam()});
@@ -98,8 +101,8 @@ TEST(EmbeddingSectionTest, ItsOwnOptimizerKeepsItsRateInProportion) {
 
 TEST(EmbeddingSectionTest, ItsOwnOptimizerMayBeOfAnyType) {
   const auto spec_with = [](const std::string& optimizer) {
-    const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})",
-                        R"(, "optimizer": )" + optimizer);
+    const ReadSection r = read_section(R"({"max_vocabulary_size_per_gpu": 10, "embedding_vec_size": 4, "combiner": 0})",
+                                       R"(, "optimizer": )" + optimizer);
     EXPECT_EQ(first_error(r), "");
     return r.section.table_spec({.optimizer = adam()});
   };
@@ -112,21 +115,23 @@ TEST(EmbeddingSectionTest, ItsOwnOptimizerMayBeOfAnyType) {
       spec_with(R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.001, "row_wise": true}})");
   EXPECT_EQ(deep.optimizer.kind, ops::Optimizer::Kind::adagrad);
   EXPECT_EQ(deep.state_dim(), 1);
-  EXPECT_EQ(first_error(read(R"({"embedding_vec_size": 4, "combiner": 0})", R"(, "optimizer": {"type": "RMSProp"})")),
-            "/layers/1/optimizer: an optimizer of type RMSProp needs the object \"rmsprop_hparam\"");
+  EXPECT_EQ(
+      first_error(read_section(R"({"embedding_vec_size": 4, "combiner": 0})", R"(, "optimizer": {"type": "RMSProp"})")),
+      "/layers/1/optimizer: an optimizer of type RMSProp needs the object \"rmsprop_hparam\"");
 }
 
 TEST(EmbeddingSectionTest, TheLimitIsThereWhenAskedFor) {
-  const Read r = read(R"({"max_vocabulary_size_per_gpu": 10, "grow": false, "embedding_vec_size": 4, "combiner": 0})");
+  const ReadSection r =
+      read_section(R"({"max_vocabulary_size_per_gpu": 10, "grow": false, "embedding_vec_size": 4, "combiner": 0})");
   EXPECT_EQ(r.section.table_spec({.optimizer = adam()}).row_limit, 10);
-  EXPECT_EQ(first_error(read(R"({"grow": false, "embedding_vec_size": 4, "combiner": 0})")),
+  EXPECT_EQ(first_error(read_section(R"({"grow": false, "embedding_vec_size": 4, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/grow: a table that may not grow needs its size: "
             "\"max_vocabulary_size_per_gpu\"");
 }
 
 TEST(EmbeddingSectionTest, WhatHappensAtTheLimitMakesTheSizeALimit) {
   const auto spec_with = [](const std::string& fields) {
-    const Read r = read("{" + fields + R"(, "embedding_vec_size": 4, "combiner": 0})");
+    const ReadSection r = read_section("{" + fields + R"(, "embedding_vec_size": 4, "combiner": 0})");
     EXPECT_EQ(first_error(r), "");
     return r.section.table_spec({.optimizer = adam()});
   };
@@ -154,7 +159,7 @@ TEST(EmbeddingSectionTest, WhatHappensAtTheLimitMakesTheSizeALimit) {
 
 TEST(EmbeddingSectionTest, PoliciesThatCannotBeAreNamed) {
   const auto error = [](const std::string& fields) {
-    return first_error(read("{" + fields + R"(, "embedding_vec_size": 4, "combiner": 0})"));
+    return first_error(read_section("{" + fields + R"(, "embedding_vec_size": 4, "combiner": 0})"));
   };
   const std::string place = "/layers/1/sparse_embedding_hparam";
   EXPECT_EQ(
@@ -173,7 +178,7 @@ TEST(EmbeddingSectionTest, PoliciesThatCannotBeAreNamed) {
 
 TEST(EmbeddingSectionTest, LaterCombinersAndTheNameOfTheLengths) {
   for (const auto& [word, combiner] : EnumWords<ops::Combiner>::table()) {
-    const Read r = read(R"({"embedding_vec_size": 4, "combiner": ")" + word + "\"}");
+    const ReadSection r = read_section(R"({"embedding_vec_size": 4, "combiner": ")" + word + "\"}");
     EXPECT_EQ(first_error(r), "");
     EXPECT_EQ(r.section.hparam.combiner, combiner);
     EXPECT_EQ(r.section.pooled(), word != "none");
@@ -183,7 +188,7 @@ TEST(EmbeddingSectionTest, LaterCombinersAndTheNameOfTheLengths) {
         Json::parse(R"({"type": "LocalizedSlotSparseEmbeddingHash", "bottom": "data1", "top": )" + names +
                         R"(, "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "none"}})",
                     "test");
-    Read out;
+    ReadSection out;
     out.section = parse_embedding(layer, "/layers/1", out.problems);
     return out;
   };
@@ -197,13 +202,13 @@ TEST(EmbeddingSectionTest, LaterCombinersAndTheNameOfTheLengths) {
 }
 
 TEST(EmbeddingSectionTest, WrongValuesAreNamed) {
-  EXPECT_EQ(first_error(read(R"({"embedding_vec_size": 4, "combiner": 2})")),
+  EXPECT_EQ(first_error(read_section(R"({"embedding_vec_size": 4, "combiner": 2})")),
             "/layers/1/sparse_embedding_hparam/combiner: expected \"sum\" (or 0), \"mean\" (or 1), \"sqrtn\" or "
             "\"none\", found the integer 2");
   EXPECT_EQ(
-      first_error(read(R"({"embedding_vec_size": 0, "combiner": 0})")),
+      first_error(read_section(R"({"embedding_vec_size": 0, "combiner": 0})")),
       "/layers/1/sparse_embedding_hparam/embedding_vec_size: expected an integer, at least 1, found the integer 0");
-  EXPECT_EQ(first_error(read(R"({"embeding_vec_size": 4, "combiner": 0})")),
+  EXPECT_EQ(first_error(read_section(R"({"embeding_vec_size": 4, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/embeding_vec_size: LocalizedSlotSparseEmbeddingHash has no field "
             "\"embeding_vec_size\"; did you mean "
             "\"embedding_vec_size\"?");
@@ -211,8 +216,8 @@ TEST(EmbeddingSectionTest, WrongValuesAreNamed) {
 
 TEST(EmbeddingSectionTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAskedFor) {
   const auto spec_with = [](const std::string& more, const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
-    const Read r =
-        read(R"({"slot_size_array": [4, 100, 25], "embedding_vec_size": 2, "combiner": 0)" + more + "}", "", type);
+    const ReadSection r = read_section(
+        R"({"slot_size_array": [4, 100, 25], "embedding_vec_size": 2, "combiner": 0)" + more + "}", "", type);
     EXPECT_EQ(first_error(r), "");
     return r.section.table_spec({.optimizer = adam()});
   };
@@ -225,19 +230,20 @@ TEST(EmbeddingSectionTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAs
     EXPECT_TRUE(spec_with(R"(, "index": "hash")", type).direct.empty()) << type;
     EXPECT_EQ(spec_with(R"(, "index": "direct")", type).direct.by_slot, type != "DistributedSlotSparseEmbeddingHash");
   }
-  EXPECT_TRUE(read(R"({"max_vocabulary_size_per_gpu": 9, "embedding_vec_size": 2, "combiner": 0})")
+  EXPECT_TRUE(read_section(R"({"max_vocabulary_size_per_gpu": 9, "embedding_vec_size": 2, "combiner": 0})")
                   .section.table_spec({.optimizer = adam()})
                   .direct.empty());
-  EXPECT_EQ(first_error(read(R"({"index": "direct", "embedding_vec_size": 2, "combiner": 0})")),
+  EXPECT_EQ(first_error(read_section(R"({"index": "direct", "embedding_vec_size": 2, "combiner": 0})")),
             "/layers/1/sparse_embedding_hparam/index: a direct index needs the keys there are: \"slot_size_array\"");
   EXPECT_EQ(
-      first_error(read(
+      first_error(read_section(
           R"({"index": "direct", "expire_after": 9, "slot_size_array": [3, 4], "embedding_vec_size": 2, "combiner": 0})")),
       "/layers/1/sparse_embedding_hparam/index: a direct index has a row for every key from the start, so that none "
       "can be let in, or leave: "
       "use \"hash\"");
   EXPECT_EQ(
-      first_error(read(R"({"index": "derict", "slot_size_array": [3], "embedding_vec_size": 2, "combiner": 0})")),
+      first_error(
+          read_section(R"({"index": "derict", "slot_size_array": [3], "embedding_vec_size": 2, "combiner": 0})")),
       "/layers/1/sparse_embedding_hparam/index: expected \"auto\", \"hash\" or \"direct\"; did you mean \"direct\"?, "
       "found the string \"derict\"");
 }
@@ -245,8 +251,8 @@ TEST(EmbeddingSectionTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAs
 TEST(EmbeddingSectionTest, MoreKeysThanRowsCanBeNumberedNeedAHash) {
   const std::string sizes =
       R"({"slot_size_array": [2147483646, 9223372036854775807], "embedding_vec_size": 2, "combiner": 0)";
-  EXPECT_TRUE(read(sizes + "}").section.table_spec({.optimizer = adam()}).direct.empty());
-  EXPECT_EQ(first_error(read(sizes + R"(, "index": "direct"})")),
+  EXPECT_TRUE(read_section(sizes + "}").section.table_spec({.optimizer = adam()}).direct.empty());
+  EXPECT_EQ(first_error(read_section(sizes + R"(, "index": "direct"})")),
             "/layers/1/sparse_embedding_hparam/index: the sizes in \"slot_size_array\" add up to more than the "
             "2147483646 rows that a table can have; "
             "use \"hash\"");
@@ -254,9 +260,9 @@ TEST(EmbeddingSectionTest, MoreKeysThanRowsCanBeNumberedNeedAHash) {
 
 TEST(EmbeddingSectionTest, TheIdentityOfRowsMayBeChosenForAnyType) {
   const auto section = [](const std::string& type, const std::string& identity) {
-    const Read r = read(R"({"embedding_vec_size": 2, "combiner": 0)" +
-                            (identity.empty() ? "" : R"(, "identity": ")" + identity + "\"") + "}",
-                        "", type);
+    const ReadSection r = read_section(R"({"embedding_vec_size": 2, "combiner": 0)" +
+                                           (identity.empty() ? "" : R"(, "identity": ")" + identity + "\"") + "}",
+                                       "", type);
     EXPECT_EQ(first_error(r), "");
     return r.section;
   };
@@ -276,9 +282,10 @@ TEST(EmbeddingSectionTest, TheIdentityOfRowsMayBeChosenForAnyType) {
 
 TEST(EmbeddingSectionTest, StorageOfVectorsAndStates) {
   const auto spec_with = [](const std::string& more, const std::string& row_wise = "false") {
-    const Read r = read(R"({"embedding_vec_size": 2, "combiner": 0)" + more + "}",
-                        R"(, "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": )" +
-                            row_wise + "}}");
+    const ReadSection r =
+        read_section(R"({"embedding_vec_size": 2, "combiner": 0)" + more + "}",
+                     R"(, "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": )" +
+                         row_wise + "}}");
     EXPECT_EQ(first_error(r), "");
     return r.section.table_spec({.optimizer = adam()});
   };
@@ -290,7 +297,7 @@ TEST(EmbeddingSectionTest, StorageOfVectorsAndStates) {
   EXPECT_EQ(spec_with(R"(, "storage": "bf16", "state_storage": "bf16")", "true").stored_states(), DType::f32)
       << "one number a row stays f32";
   EXPECT_EQ(
-      first_error(read(R"({"storage": "f8", "embedding_vec_size": 2, "combiner": 0})")),
+      first_error(read_section(R"({"storage": "f8", "embedding_vec_size": 2, "combiner": 0})")),
       "/layers/1/sparse_embedding_hparam/storage: expected \"fp32\", \"fp16\" or \"bf16\", found the string \"f8\"");
 }
 
@@ -298,11 +305,11 @@ TEST(EmbeddingSectionTest, PlacementMayBeLeftToThePlan) {
   const std::string hparam = R"({"embedding_vec_size": 2, "combiner": 0})",
                     by_key = R"({"embedding_vec_size": 2, "combiner": 0, "identity": "key"})";
   for (const std::string& type : embedding_types()) {
-    EXPECT_EQ(read(hparam, R"(, "placement": "auto")", type).section.placement_rule(),
+    EXPECT_EQ(read_section(hparam, R"(, "placement": "auto")", type).section.placement_rule(),
               type == "HybridSparseEmbedding" ? PlacementRule::hybrid : PlacementRule::automatic);
-    EXPECT_EQ(read(hparam, R"(, "placement": "distributed")", type).section.placement_rule(),
+    EXPECT_EQ(read_section(hparam, R"(, "placement": "distributed")", type).section.placement_rule(),
               PlacementRule::distributed);
-    EXPECT_EQ(first_error(read(by_key, R"(, "placement": "localized")", type)),
+    EXPECT_EQ(first_error(read_section(by_key, R"(, "placement": "localized")", type)),
               "/layers/1/placement: rows belong to keys alone here and have one owner whatever the slot: use "
               "\"distributed\" or \"auto\", or "
               "\"identity\": \"slot_and_key\"");
@@ -316,7 +323,7 @@ TEST(EmbeddingSectionTest, WhichRowsEveryRankHas) {
   const auto placed = [](const std::string& word) { return R"(, "placement": ")" + word + "\""; };
   const auto replication = [&](const std::string& more, const std::string& word = "auto",
                                const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
-    const Read r = read(vectors + more + "}", placed(word), type);
+    const ReadSection r = read_section(vectors + more + "}", placed(word), type);
     EXPECT_EQ(first_error(r), "");
     return r.section.replication();
   };
@@ -339,7 +346,7 @@ TEST(EmbeddingSectionTest, WhichRowsEveryRankHas) {
         replication(R"(, "num_iterations_statistics": 7, "max_num_frequent_categories": 3)", word, type).most_rows, 3);
   }
   const TableSpec whole =
-      read(vectors + sizes + "}", placed("data_parallel"))
+      read_section(vectors + sizes + "}", placed("data_parallel"))
           .section.table_spec({.optimizer = adam(),
                                .rank = 2,
                                .ranks = 4,
@@ -349,7 +356,7 @@ TEST(EmbeddingSectionTest, WhichRowsEveryRankHas) {
 
   const auto error = [&](const std::string& more, const std::string& word,
                          const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
-    return first_error(read(vectors + more + "}", placed(word), type));
+    return first_error(read_section(vectors + more + "}", placed(word), type));
   };
   EXPECT_EQ(error("", "data_parallel"),
             "/layers/1/placement: ranks can have all rows of 'wide' alike where the keys are known: \"index\": "

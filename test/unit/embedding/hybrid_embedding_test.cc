@@ -1,10 +1,13 @@
 // Replicated rows on 2, 3 and 4 ranks, against the same table on one rank without replication.
 #include "embedding/hybrid_embedding.h"
 
+#include <gtest/gtest.h>
+
 #include <map>
 #include <set>
 
 #include "base/files.h"
+#include "optim/catalog.h"
 #include "sharded_rig.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
@@ -13,13 +16,12 @@ namespace hctr::test {
 namespace {
 
 using ops::Combiner;
-using Owners = PlacementRule;
 
-constexpr int64_t kVocabulary = 40;  // per slot, or of all slots
+constexpr int64_t kKeysPerSlot = 40;  // or of all slots
 const Replication kFound{Replication::Of::frequent, "", 4, 12}, kAll{.of = Replication::Of::all};
 
-struct Case {
-  Owners kind = Owners::localized;
+struct ReplicatedCase {
+  PlacementRule kind = PlacementRule::localized;
   Combiner combiner = Combiner::sum;
   int most_keys = 3;
   ops::Optimizer optimizer{.kind = ops::Optimizer::Kind::sgd};
@@ -34,14 +36,14 @@ struct Case {
                    .most_keys = most_keys,
                    .loss_scale = 4,
                    .skipped = 3};  // 13 samples do not divide evenly, so some ranks are padded
-    run.spec.identity_by_slot = kind == Owners::localized;
+    run.spec.identity_by_slot = kind == PlacementRule::localized;
     run.spec.combiner = combiner;
     if (combiner == Combiner::none) run.spec.slot_keys.assign(4, most_keys);
     run.spec.optimizer = optimizer;
     run.spec.update = update;
     run.spec.storage = storage;
     run.spec.replication = replication;
-    if (direct) run.slot_sizes.assign(4, kVocabulary);
+    if (direct) run.slot_sizes.assign(4, kKeysPerSlot);
     std::mt19937_64 random(11);
     const auto bags_of = [&](int64_t vocabulary) {
       Bags bags = random_bags(run.spec, run.spec.samples, most_keys, vocabulary, random);
@@ -50,17 +52,18 @@ struct Case {
           if (!of_slot[b].empty()) of_slot[b][0] = 0;  // frequent enough for four ranks
       for (size_t s = 0; direct && run.spec.identity_by_slot && s < bags.size(); ++s)
         for (auto& bag : bags[s])
-          for (int64_t& key : bag) key += static_cast<int64_t>(s) * kVocabulary;
+          for (int64_t& key : bag) key += static_cast<int64_t>(s) * kKeysPerSlot;
       return bags;
     };
-    for (int t = 0; t < steps; ++t) run.batches.push_back(bags_of(kVocabulary - 5));
-    run.evaluated = bags_of(kVocabulary);  // some keys are unknown
+    for (int t = 0; t < steps; ++t) run.batches.push_back(bags_of(kKeysPerSlot - 5));
+    run.evaluated = bags_of(kKeysPerSlot);  // some keys are unknown
     return run;
   }
 };
 
-ShardedOutcome outcome_of(int ranks, const Case& one_case, int steps = 20, const RowCopies* start = nullptr) {
-  return run_sharded(ranks, one_case.run(steps), start);
+ShardedOutcome outcome_of(int ranks, const ReplicatedCase& replicated, int steps = 20,
+                          const RowCopies* start = nullptr) {
+  return run_sharded(ranks, replicated.run(steps), start);
 }
 
 /// Vectors, rows and states equal those of one rank; the replicas of all ranks are equal bit by bit.
@@ -72,46 +75,39 @@ void expect_as_on_one_rank(const ShardedOutcome& one, const ShardedOutcome& many
     expect_equal_rows(many.replicas[0], many.replicas[r], "rank " + std::to_string(r));
 }
 
-void compare(const Case& one_case, const std::string& what, double tolerance = 1e-6) {
-  const ShardedOutcome one = outcome_of(1, one_case);
+void compare_replicated(const ReplicatedCase& replicated, const std::string& what, double tolerance = 1e-6) {
+  const ShardedOutcome one = outcome_of(1, replicated);
   for (const int ranks : {2, 3, 4}) {
     SCOPED_TRACE(what + " on " + std::to_string(ranks) + " ranks");
-    expect_as_on_one_rank(one, outcome_of(ranks, one_case), tolerance);
+    expect_as_on_one_rank(one, outcome_of(ranks, replicated), tolerance);
   }
 }
 
-const std::pair<Combiner, const char*> kCombiners[] = {
+const std::pair<Combiner, const char*> kNamedCombiners[] = {
     {Combiner::sum, "sum"}, {Combiner::mean, "mean"}, {Combiner::sqrtn, "sqrtn"}, {Combiner::none, "none"}};
 
-/// Every update rule with the options it supports.
-struct Rule {
+/// Every optimizer with the updates it supports.
+struct NamedRule {
   std::string name;
   ops::Optimizer optimizer;
   UpdateType update;
 };
-std::vector<Rule> rules() {
+std::vector<NamedRule> rules() {
   using K = ops::Optimizer::Kind;
-  std::vector<Rule> all;
-  for (const auto& [kind, name] : {std::pair(K::sgd, "sgd"),
-                                   {K::momentum_sgd, "momentum"},
-                                   {K::nesterov, "nesterov"},
-                                   {K::adagrad, "adagrad"},
-                                   {K::rmsprop, "rmsprop"},
-                                   {K::ftrl, "ftrl"},
-                                   {K::adam, "adam"},
-                                   {K::adamw, "adamw"}})
+  std::vector<NamedRule> all;
+  for (const OptimizerType& type : optimizer_catalog())
     for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
-      if (update == UpdateType::lazy_global && kind != K::adam) continue;
-      ops::Optimizer rule{.kind = kind,
+      if (update == UpdateType::lazy_global && type.kind != K::adam) continue;
+      ops::Optimizer rule{.kind = type.kind,
                           .beta1 = 0.8f,
                           .beta2 = 0.9f,
                           .epsilon = 1e-3f,
                           .momentum = 0.5f,
                           .initial = 0.1f,
                           .weight_decay = 0.1f};
-      all.push_back({std::string(name) + (update == UpdateType::local    ? " local"
-                                          : update == UpdateType::global ? " global"
-                                                                         : " lazy"),
+      all.push_back({type.name + (update == UpdateType::local    ? " local"
+                                  : update == UpdateType::global ? " global"
+                                                                 : " lazy"),
                      rule, update});
     }
   ops::Optimizer row_wise{.kind = K::adagrad, .epsilon = 1e-2f};
@@ -135,46 +131,49 @@ class HybridKeys : public ::testing::Test {
 };
 
 TEST_F(HybridKeys, FoundByItselfGiveTheRowsOfOneRank) {
-  for (const Owners kind : {Owners::localized, Owners::distributed})
-    for (const auto& [combiner, name] : kCombiners)
+  for (const PlacementRule kind : {PlacementRule::localized, PlacementRule::distributed})
+    for (const auto& [combiner, name] : kNamedCombiners)
       for (const int most_keys : {1, 3}) {
         if (combiner != Combiner::sum && most_keys == 1) continue;
-        compare({.kind = kind, .combiner = combiner, .most_keys = most_keys, .replication = kFound},
-                cat(name, " of ", most_keys));
+        compare_replicated({.kind = kind, .combiner = combiner, .most_keys = most_keys, .replication = kFound},
+                           cat(name, " of ", most_keys));
       }
 }
 
 TEST_F(HybridKeys, OfAFileGiveTheRowsOfOneRank) {
-  for (const auto& [combiner, name] : kCombiners) compare({.combiner = combiner, .replication = named(true)}, name);
-  compare({.kind = Owners::distributed, .combiner = Combiner::mean, .replication = named(false)}, "distributed");
+  for (const auto& [combiner, name] : kNamedCombiners)
+    compare_replicated({.combiner = combiner, .replication = named(true)}, name);
+  compare_replicated({.kind = PlacementRule::distributed, .combiner = Combiner::mean, .replication = named(false)},
+                     "distributed");
 }
 
 TEST_F(HybridKeys, EveryOptimizerKeepsItsStates) {
-  for (const Rule& rule : rules())
+  for (const NamedRule& rule : rules())
     for (const Replication& replication : {kFound, named(true)})
-      compare({.optimizer = rule.optimizer, .update = rule.update, .replication = replication}, rule.name, 1e-5);
+      compare_replicated({.optimizer = rule.optimizer, .update = rule.update, .replication = replication}, rule.name,
+                         1e-5);
 }
 
 TEST_F(HybridKeys, MayBeDirectKeys) {
-  for (const Owners kind : {Owners::localized, Owners::distributed})
-    compare({.kind = kind, .replication = kFound, .direct = true}, "found");
+  for (const PlacementRule kind : {PlacementRule::localized, PlacementRule::distributed})
+    compare_replicated({.kind = kind, .replication = kFound, .direct = true}, "found");
   const ops::Optimizer adamw{.kind = ops::Optimizer::Kind::adamw, .epsilon = 1e-3f, .weight_decay = 0.1f};
-  compare({.optimizer = adamw, .update = UpdateType::global, .replication = named(true, 40), .direct = true},
-          "of a file", 1e-5);
+  compare_replicated({.optimizer = adamw, .update = UpdateType::global, .replication = named(true, 40), .direct = true},
+                     "of a file", 1e-5);
 }
 
 TEST_F(HybridKeys,
        RowsThatComeAsOftenAsThereAreRanksAreFrequent) {  // in a batch; vectors are exchanged as f32
-  const Case one_case{.replication = kFound};
+  const ReplicatedCase replicated{.replication = kFound};
   std::map<std::pair<int64_t, int64_t>, int64_t> occurrences;  // by slot and key
-  const ShardedRun run = one_case.run(5);
+  const ShardedRun run = replicated.run(5);
   for (int64_t t = 0; t < kFound.steps; ++t)
     for (size_t s = 0; s < run.batches[static_cast<size_t>(t)].size(); ++s)
       for (const auto& bag : run.batches[static_cast<size_t>(t)][s])
         for (const int64_t key : bag) ++occurrences[{static_cast<int64_t>(s), key}];
   std::vector<size_t> sizes;
   for (const int ranks : {2, 3, 4}) {
-    const RowCopies found = outcome_of(ranks, one_case, 5).replicas[0];
+    const RowCopies found = outcome_of(ranks, replicated, 5).replicas[0];
     std::set<std::pair<int64_t, int64_t>> frequent;
     for (size_t i = 0; i < found.keys.size(); ++i) frequent.insert({found.slots[i], found.keys[i]});
     std::set<std::pair<int64_t, int64_t>> expected;
@@ -185,20 +184,20 @@ TEST_F(HybridKeys,
   }
   EXPECT_GT(sizes.front(), sizes.back()) << "else the data do not tell four ranks from two";
   EXPECT_GT(sizes.back(), 0u);
-  EXPECT_TRUE(outcome_of(2, one_case, 4).replicas[0].empty()) << "four steps are counted first";
+  EXPECT_TRUE(outcome_of(2, replicated, 4).replicas[0].empty()) << "four steps are counted first";
 }
 
 TEST_F(HybridKeys, NoMoreRowsAreFrequentThanTheConfigAllows) {
-  Case one_case{.replication = kFound};
-  one_case.replication.most_rows = 3;
-  for (const int ranks : {2, 3}) EXPECT_EQ(outcome_of(ranks, one_case, 5).replicas[0].keys.size(), 3u);
+  ReplicatedCase replicated{.replication = kFound};
+  replicated.replication.most_rows = 3;
+  for (const int ranks : {2, 3}) EXPECT_EQ(outcome_of(ranks, replicated, 5).replicas[0].keys.size(), 3u);
 }
 
 TEST_F(HybridKeys, RowsOfTwoBytesAreRoundedAsOnOneRank) {
   // Vectors are read back from two bytes, so a difference in the last bit of a sum may change a few roundings.
   for (const DType storage : {DType::f16, DType::bf16}) {
-    const Case one_case{.storage = storage, .replication = kFound};
-    const ShardedOutcome one = outcome_of(1, one_case, 8), many = outcome_of(3, one_case, 8);
+    const ReplicatedCase replicated{.storage = storage, .replication = kFound};
+    const ShardedOutcome one = outcome_of(1, replicated, 8), many = outcome_of(3, replicated, 8);
     ASSERT_EQ(many.rows.keys, one.rows.keys);
     size_t different = 0;
     for (size_t i = 0; i < one.rows.vectors.size(); ++i) different += one.rows.vectors[i] != many.rows.vectors[i];
@@ -210,16 +209,16 @@ TEST_F(HybridKeys, RowsOfTwoBytesAreRoundedAsOnOneRank) {
 TEST_F(HybridKeys, RowsGoOnOnAnotherNumberOfRanks) {
   const ops::Optimizer adam{.kind = ops::Optimizer::Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
   for (const Replication& replication : {kFound, named(true)}) {
-    const Case one_case{.optimizer = adam, .replication = replication};
-    const ShardedOutcome before = outcome_of(3, one_case, 6), one = outcome_of(1, one_case, 10, &before.rows);
-    for (const int ranks : {2, 4}) expect_as_on_one_rank(one, outcome_of(ranks, one_case, 10, &before.rows), 1e-5);
+    const ReplicatedCase replicated{.optimizer = adam, .replication = replication};
+    const ShardedOutcome before = outcome_of(3, replicated, 6), one = outcome_of(1, replicated, 10, &before.rows);
+    for (const int ranks : {2, 4}) expect_as_on_one_rank(one, outcome_of(ranks, replicated, 10, &before.rows), 1e-5);
   }
 }
 
 TEST_F(HybridKeys, OfAFileMustBePossible) {
-  const auto message = [&](const std::string& text, const Case& one_case = {}) {
+  const auto message = [&](const std::string& text, const ReplicatedCase& replicated = {}) {
     write_text(folder_ / "keys.json", text);
-    Case with = one_case;
+    ReplicatedCase with = replicated;
     with.replication = {.of = Replication::Of::frequent, .keys_file = (folder_ / "keys.json").string()};
     std::string all = message_of(hctr::Kind::data, [&] { outcome_of(2, with, 1); });
     const size_t at = all.find("keys.json");
@@ -238,21 +237,22 @@ TEST_F(HybridKeys, OfAFileMustBePossible) {
 }
 
 TEST(ReplicatedEmbeddingTest, AWholeTableOnEveryRankGivesTheRowsOfOneRank) {
-  for (const Owners kind : {Owners::localized, Owners::distributed})
-    for (const auto& [combiner, name] : kCombiners)
-      compare({.kind = kind, .combiner = combiner, .replication = kAll, .direct = true}, name);
-  compare({.most_keys = 1, .replication = kAll, .direct = true}, "one-hot");
+  for (const PlacementRule kind : {PlacementRule::localized, PlacementRule::distributed})
+    for (const auto& [combiner, name] : kNamedCombiners)
+      compare_replicated({.kind = kind, .combiner = combiner, .replication = kAll, .direct = true}, name);
+  compare_replicated({.most_keys = 1, .replication = kAll, .direct = true}, "one-hot");
 }
 
 TEST(ReplicatedEmbeddingTest, EveryOptimizerKeepsItsStates) {
-  for (const Rule& rule : rules())
-    compare({.optimizer = rule.optimizer, .update = rule.update, .replication = kAll, .direct = true}, rule.name, 1e-5);
+  for (const NamedRule& rule : rules())
+    compare_replicated({.optimizer = rule.optimizer, .update = rule.update, .replication = kAll, .direct = true},
+                       rule.name, 1e-5);
 }
 
 TEST(ReplicatedEmbeddingTest, RowsGoOnOnAnotherNumberOfRanks) {
-  const Case one_case{.replication = kAll, .direct = true};
-  const ShardedOutcome before = outcome_of(3, one_case, 6), one = outcome_of(1, one_case, 10, &before.rows);
-  for (const int ranks : {2, 4}) expect_as_on_one_rank(one, outcome_of(ranks, one_case, 10, &before.rows), 1e-6);
+  const ReplicatedCase replicated{.replication = kAll, .direct = true};
+  const ShardedOutcome before = outcome_of(3, replicated, 6), one = outcome_of(1, replicated, 10, &before.rows);
+  for (const int ranks : {2, 4}) expect_as_on_one_rank(one, outcome_of(ranks, replicated, 10, &before.rows), 1e-6);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ class PlainPolicyTable : public PlainTable {
         for (size_t i = 0; i < bags[s][b].size(); ++i) {
           const Identity id = PlainTable::identity(s, bags[s][b][i]);
           ++(rows.contains(id) ? known : unknown)[id];
-          ops::AdmissionRule rule{.random_key = random_key(7, stream_of("admission:" + spec_.name)),
+          ops::AdmissionRule rule{.random_key = random_key(7, random_stream("admission:" + spec_.name)),
                                   .threshold = ops::AdmissionRule::threshold_of(spec_.policy.admit_probability)};
           drawn[id] |= rule.drawn(bags[s][b][i], static_cast<int64_t>(s), first_sample + static_cast<int64_t>(b));
         }

@@ -73,7 +73,7 @@ class PlainTable {
           if (const Identity id = identity(s, k); !rows.contains(id)) rows[id] = new_row("table:", id);
   }
   Row new_row(const std::string& stream, Identity id) const {
-    const uint64_t key = random_key(7, stream_of(stream + spec_.name));
+    const uint64_t key = random_key(7, random_stream(stream + spec_.name));
     const float bound =
         spec_.slot_bounds.empty() || id.first < 0 ? spec_.init_bound : spec_.slot_bounds[static_cast<size_t>(id.first)];
     const auto slot = static_cast<uint64_t>(std::max(id.first, 0));

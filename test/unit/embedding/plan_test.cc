@@ -138,7 +138,7 @@ TEST(PlanTest, VectorsAreCutIntoTheFewestPiecesThatBalance) {
   }
 }
 
-TEST(PlanTest, RoomDecidesBeforeTime) {
+TEST(PlanTest, MemoryDecidesBeforeTime) {
   MachineSpeeds speeds;
   speeds.memory = 1000 * 128;
   std::vector<PlanSlot> slots = {{.rows = 500, .keys = 1}, {.rows = 500, .keys = 1}, {.rows = 10, .keys = 40}};

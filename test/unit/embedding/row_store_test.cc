@@ -14,11 +14,11 @@
 namespace hctr::test {
 namespace {
 
-struct Keys {
+struct KeyKind {
   const char* name;
   int64_t (*key)(uint64_t n);
 };
-const Keys kKinds[] = {
+const KeyKind kKeyKinds[] = {
     {"random", [](uint64_t n) { return static_cast<int64_t>(mix64(n)); }},
     {"in sequence", [](uint64_t n) { return static_cast<int64_t>(n); }},
     {"negative", [](uint64_t n) { return -static_cast<int64_t>(n) - 1; }},
@@ -47,7 +47,7 @@ class RowStoreLoad {
   }
 
   /// Inserts the keys `draw` of `kind` on one stream, and looks them up concurrently on the other.
-  void step(const Keys& kind, const std::function<uint64_t(int64_t)>& draw) {
+  void step(const KeyKind& kind, const std::function<uint64_t(int64_t)>& draw) {
     std::vector<int64_t> keys(static_cast<size_t>(batch_));
     for (int64_t i = 0; i < batch_; ++i) keys[static_cast<size_t>(i)] = kind.key(draw(i));
     store_.reserve_rows();
@@ -99,7 +99,7 @@ class RowStoreLoad {
     runtime_.compute_stream().synchronize();
     return host;
   }
-  void check(const Keys& kind, const std::vector<int64_t>& keys, const std::vector<int32_t>& rows,
+  void check(const KeyKind& kind, const std::vector<int64_t>& keys, const std::vector<int32_t>& rows,
              const std::vector<int32_t>& found_before) {
     const int64_t known_before = known_;
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -130,7 +130,7 @@ TEST(RowStore, EveryKeyHasOneRowThroughGrowthAndAdversity) {
   for (const Device device : devices()) {
     const bool large = device.is_cuda();
     const int64_t batch = large ? 1 << 20 : 1 << 13;
-    for (const Keys& kind : kKinds) {
+    for (const KeyKind& kind : kKeyKinds) {
       RowStoreLoad load(device, batch);
       const int steps = large ? 17 : 6;  // 10^8 operations on a GPU
       for (int step = 0; step < steps; ++step) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "optim/catalog.h"
 #include "sharded_rig.h"
 
 namespace hctr::test {
@@ -14,7 +15,7 @@ constexpr int64_t kBatch = 13;  // samples of all ranks; they do not divide even
 
 enum class Where { by_slot, by_key, mixed, cut, some_everywhere, some_everywhere_and_cut };
 
-struct Case {
+struct PlacedCase {
   Where where = Where::by_slot;
   ops::Combiner combiner = ops::Combiner::sum;
   int64_t slots = 5;
@@ -79,19 +80,19 @@ struct Case {
 
 const std::string kPlaces[] = {
     "by slot", "by key", "mixed", "cut", "some on every rank", "some on every rank, others cut"};
-std::string name_of(Where where) { return kPlaces[static_cast<size_t>(where)]; }
+std::string name_of_place(Where where) { return kPlaces[static_cast<size_t>(where)]; }
 constexpr Where kEverywhere[] = {Where::by_slot, Where::by_key, Where::mixed, Where::cut};
 
-ShardedOutcome outcome_on(int ranks, const Case& one_case, int steps = 20, const RowCopies* start = nullptr) {
-  return run_sharded(ranks, one_case.run(steps), start);
+ShardedOutcome outcome_on(int ranks, const PlacedCase& placed, int steps = 20, const RowCopies* start = nullptr) {
+  return run_sharded(ranks, placed.run(steps), start);
 }
 
 /// `exactly`: compare bit by bit.
-void compare(const Case& one_case, bool exactly, const std::string& what, double tolerance = 1e-6) {
-  const ShardedOutcome one = outcome_on(1, one_case);
+void compare_placed(const PlacedCase& placed, bool exactly, const std::string& what, double tolerance = 1e-6) {
+  const ShardedOutcome one = outcome_on(1, placed);
   for (const int ranks : {2, 3, 4}) {
     SCOPED_TRACE(what + " on " + std::to_string(ranks) + " ranks");
-    const ShardedOutcome many = outcome_on(ranks, one_case);
+    const ShardedOutcome many = outcome_on(ranks, placed);
     EXPECT_EQ(many.row_count, static_cast<int64_t>(one.rows.keys.size()));
     if (exactly)
       expect_equal(many, one);
@@ -104,11 +105,12 @@ const ops::Combiner kCombiners[] = {ops::Combiner::sum, ops::Combiner::mean, ops
 const std::string kNames[] = {"sum", "mean", "sqrtn", "none"};
 
 TEST(ShardedEmbedding, LocalizedPoolsAsOneRankDoesBitByBit) {
-  for (size_t c = 0; c < 3; ++c) compare({.combiner = kCombiners[c]}, true, kNames[c]);
+  for (size_t c = 0; c < 3; ++c) compare_placed({.combiner = kCombiners[c]}, true, kNames[c]);
 }
 
 TEST(ShardedEmbedding, OneHotIsAsOnOneRankBitByBit) {
-  for (const Where where : kEverywhere) compare({.where = where, .most_keys = 1}, true, "one-hot, " + name_of(where));
+  for (const Where where : kEverywhere)
+    compare_placed({.where = where, .most_keys = 1}, true, "one-hot, " + name_of_place(where));
 }
 
 TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
@@ -128,17 +130,18 @@ TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
                             Where::some_everywhere_and_cut})
     for (size_t c = 0; c < 4; ++c)
       for (const int most_keys : {1, 3}) {
-        const Case one_case{.where = where,
-                            .combiner = kCombiners[c],
-                            .most_keys = most_keys,
-                            .direct = where >= Where::some_everywhere};
-        ShardedRun run = one_case.run(5);
+        const PlacedCase placed{.where = where,
+                                .combiner = kCombiners[c],
+                                .most_keys = most_keys,
+                                .direct = where >= Where::some_everywhere};
+        ShardedRun run = placed.run(5);
         const bool one_key = most_keys == 1 || kCombiners[c] == ops::Combiner::none, whole = where == Where::by_slot;
-        compare_ways(run, one_key || (whole && kCombiners[c] == ops::Combiner::sum), kNames[c] + ", " + name_of(where));
+        compare_ways(run, one_key || (whole && kCombiners[c] == ops::Combiner::sum),
+                     kNames[c] + ", " + name_of_place(where));
         if (run.spec.combiner != ops::Combiner::none &&
             where < Where::cut) {  // frequent keys can be combined with these only
           run.spec.replication = {.of = Replication::Of::frequent, .steps = 2, .most_rows = 20};
-          compare_ways(run, one_key, kNames[c] + ", frequent keys everywhere, " + name_of(where));
+          compare_ways(run, one_key, kNames[c] + ", frequent keys everywhere, " + name_of_place(where));
         }
       }
 }
@@ -146,32 +149,43 @@ TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
 TEST(ShardedEmbedding, SumsPartsOfBagsInTheOrderOfRanks) {
   for (const Where where : {Where::by_key, Where::mixed, Where::cut})
     for (size_t c = 0; c < 3; ++c)
-      compare({.where = where, .combiner = kCombiners[c]}, false, kNames[c] + ", " + name_of(where));
+      compare_placed({.where = where, .combiner = kCombiners[c]}, false, kNames[c] + ", " + name_of_place(where));
 }
 
 TEST(ShardedEmbedding, SequencesAreNotPooled) {
   for (const Where where : kEverywhere)
-    compare({.where = where, .combiner = ops::Combiner::none}, false, name_of(where));
+    compare_placed({.where = where, .combiner = ops::Combiner::none}, false, name_of_place(where));
 }
 
 TEST(ShardedEmbedding, OptimizersKeepTheirStatesWithTheRows) {
   for (const Where where : kEverywhere)
     for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
-      Case one_case{.where = where, .update = update};
-      one_case.optimizer = {.kind = ops::Optimizer::Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
-      compare(one_case, where == Where::by_slot, "adam, " + name_of(where));
+      PlacedCase placed{.where = where, .update = update};
+      placed.optimizer = {.kind = ops::Optimizer::Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
+      compare_placed(placed, where == Where::by_slot, "adam, " + name_of_place(where));
     }
-  Case row_wise{.where = Where::mixed};
+  for (const OptimizerType& type : optimizer_catalog()) {
+    PlacedCase placed{.where = Where::mixed};
+    placed.optimizer = {.kind = type.kind,
+                        .beta1 = 0.8f,
+                        .beta2 = 0.9f,
+                        .epsilon = 1e-3f,
+                        .momentum = 0.5f,
+                        .initial = 0.1f,
+                        .weight_decay = 0.1f};
+    compare_placed(placed, false, type.name, 1e-5);
+  }
+  PlacedCase row_wise{.where = Where::mixed};
   row_wise.optimizer = {.kind = ops::Optimizer::Kind::adagrad, .epsilon = 1e-2f};
   row_wise.optimizer.row_wise = true;
-  compare(row_wise, false, "row-wise adagrad");
+  compare_placed(row_wise, false, "row-wise adagrad");
 }
 
 TEST(ShardedEmbedding, RowsOfKnownKeysAreWhereThePlanHasThem) {
   for (const Where where : kEverywhere) {
-    const Case one_case{.where = where, .most_keys = 1, .direct = true};
-    compare(one_case, true, name_of(where));
-    EXPECT_EQ(outcome_on(3, one_case, 1).row_count, one_case.slots * kRange);
+    const PlacedCase placed{.where = where, .most_keys = 1, .direct = true};
+    compare_placed(placed, true, name_of_place(where));
+    EXPECT_EQ(outcome_on(3, placed, 1).row_count, placed.slots * kRange);
   }
 }
 
@@ -179,29 +193,31 @@ TEST(ShardedEmbedding, EveryRankMayHaveSomeSlotsWhileOthersHaveOwners) {
   using K = ops::Optimizer::Kind;
   for (const Where where : {Where::some_everywhere, Where::some_everywhere_and_cut}) {
     for (size_t c = 0; c < 4; ++c)
-      compare({.where = where, .combiner = kCombiners[c], .direct = true}, false, kNames[c] + ", " + name_of(where));
+      compare_placed({.where = where, .combiner = kCombiners[c], .direct = true}, false,
+                     kNames[c] + ", " + name_of_place(where));
     const auto updates = {std::pair{K::adagrad, UpdateType::local},
                           {K::adam, UpdateType::local},
                           {K::adam, UpdateType::global},
                           {K::adam, UpdateType::lazy_global}};
     for (const auto& [kind, update] : updates) {
-      Case one_case{.where = where, .update = update, .direct = true};
-      one_case.optimizer = {.kind = kind, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
-      compare(one_case, false,
-              name_of(where) + cat(", optimizer ", static_cast<int>(kind), " ", static_cast<int>(update)), 1e-5);
+      PlacedCase placed{.where = where, .update = update, .direct = true};
+      placed.optimizer = {.kind = kind, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
+      compare_placed(placed, false,
+                     name_of_place(where) + cat(", optimizer ", static_cast<int>(kind), " ", static_cast<int>(update)),
+                     1e-5);
     }
-    const Case one_case{.where = where, .direct = true};
-    const ShardedOutcome many = outcome_on(3, one_case);
-    EXPECT_EQ(many.row_count, one_case.slots * kRange);
+    const PlacedCase placed{.where = where, .direct = true};
+    const ShardedOutcome many = outcome_on(3, placed);
+    EXPECT_EQ(many.row_count, placed.slots * kRange);
     EXPECT_EQ(many.replicas[0].keys.size(), 3u * kRange) << "of slots 0, 2 and 4";
     for (const RowCopies& replica : many.replicas) expect_equal_rows(replica, many.replicas[0]);
-    const ShardedOutcome one = outcome_on(1, one_case, 3, &many.rows);
-    for (const int ranks : {2, 4}) expect_near(one, outcome_on(ranks, one_case, 3, &many.rows), 1e-6);
+    const ShardedOutcome one = outcome_on(1, placed, 3, &many.rows);
+    for (const int ranks : {2, 4}) expect_near(one, outcome_on(ranks, placed, 3, &many.rows), 1e-6);
   }
 }
 
 TEST(ShardedEmbedding, AKeyOutsideASlotThatEveryRankHasIsNamed) {
-  ShardedRun run = Case{.where = Where::some_everywhere, .direct = true}.run(3);
+  ShardedRun run = PlacedCase{.where = Where::some_everywhere, .direct = true}.run(3);
   run.batches[1][2][5] = {1000};  // of a slot without an owner, so that only the rank with the sample sees the key
   std::string message;
   try {
@@ -214,15 +230,15 @@ TEST(ShardedEmbedding, AKeyOutsideASlotThatEveryRankHasIsNamed) {
 
 TEST(ShardedEmbedding, RanksWithoutASlotOfTheirOwnServeTheOthers) {
   for (const Where where : kEverywhere)
-    compare({.where = where, .slots = 1}, where == Where::by_slot, "one slot, " + name_of(where));
+    compare_placed({.where = where, .slots = 1}, where == Where::by_slot, "one slot, " + name_of_place(where));
 }
 
 TEST(ShardedEmbedding, RowsOfOneRankAreTakenUpByMany) {
   for (const Where where : kEverywhere) {
-    const Case one_case{.where = where, .most_keys = 1};
-    const ShardedOutcome before = outcome_on(1, one_case, 3), one = outcome_on(1, one_case, 3, &before.rows);
+    const PlacedCase placed{.where = where, .most_keys = 1};
+    const ShardedOutcome before = outcome_on(1, placed, 3), one = outcome_on(1, placed, 3, &before.rows);
     for (const int ranks : {2, 3}) {
-      const ShardedOutcome many = outcome_on(ranks, one_case, 3, &before.rows);
+      const ShardedOutcome many = outcome_on(ranks, placed, 3, &before.rows);
       EXPECT_EQ(many.rows.keys, one.rows.keys);
       EXPECT_EQ(many.rows.vectors, one.rows.vectors) << ranks << " ranks";
     }
@@ -230,10 +246,10 @@ TEST(ShardedEmbedding, RowsOfOneRankAreTakenUpByMany) {
 }
 
 TEST(ShardedEmbedding, RowsUnderOnePlanAreTakenUpUnderAnother) {
-  const Case by_slot{.where = Where::by_slot, .most_keys = 1}, mixed{.where = Where::mixed, .most_keys = 1};
+  const PlacedCase by_slot{.where = Where::by_slot, .most_keys = 1}, mixed{.where = Where::mixed, .most_keys = 1};
   const ShardedOutcome before = outcome_on(3, mixed, 3), one = outcome_on(1, by_slot, 3, &before.rows);
   EXPECT_EQ(before.rows.vectors, outcome_on(1, by_slot, 3).rows.vectors);
-  for (const Case& after : {by_slot, mixed})
+  for (const PlacedCase& after : {by_slot, mixed})
     EXPECT_EQ(outcome_on(4, after, 3, &before.rows).rows.vectors, one.rows.vectors);
 }
 

@@ -7,9 +7,11 @@
 namespace hctr::test {
 namespace {
 
-constexpr PlacementRule kKinds[] = {PlacementRule::localized, PlacementRule::distributed};
+constexpr PlacementRule kShardedRules[] = {PlacementRule::localized, PlacementRule::distributed};
 
-std::string name_of(PlacementRule kind) { return kind == PlacementRule::localized ? "localized" : "distributed"; }
+std::string name_of_placement(PlacementRule kind) {
+  return kind == PlacementRule::localized ? "localized" : "distributed";
+}
 
 TableSpec sharded_spec(PlacementRule kind) {
   TableSpec spec = small_spec(6, 5, 13);  // 13 samples do not divide evenly, so some ranks are padded
@@ -42,7 +44,7 @@ ShardedRun drifting(PlacementRule kind, TableSpec spec, int steps, int64_t vocab
 void expect_as_one_rank(const ShardedRun& run, bool exactly) {
   const ShardedOutcome one = run_sharded(1, run);
   for (const int ranks : {2, 3, 4}) {
-    SCOPED_TRACE(cat(name_of(run.kind), " on ", ranks, " ranks"));
+    SCOPED_TRACE(cat(name_of_placement(run.kind), " on ", ranks, " ranks"));
     const ShardedOutcome many = run_sharded(ranks, run);
     if (exactly) {
       expect_equal(many, one);
@@ -53,7 +55,7 @@ void expect_as_one_rank(const ShardedRun& run, bool exactly) {
 }
 
 TEST(ShardedTable, DirectKeysHaveTheRowsOfOneRank) {
-  for (const PlacementRule kind : kKinds) {
+  for (const PlacementRule kind : kShardedRules) {
     ShardedRun run = drifting(kind, sharded_spec(kind), 0, 1);
     run.slot_sizes = {12, 5, 1, 20, 7};
     run.most_keys = kind == PlacementRule::localized ? 3 : 1;
@@ -77,7 +79,7 @@ TEST(ShardedTable, DirectKeysHaveTheRowsOfOneRank) {
 }
 
 TEST(ShardedTable, RowsOfTwoBytesAreRoundedAsOnOneRank) {
-  for (const PlacementRule kind : kKinds)
+  for (const PlacementRule kind : kShardedRules)
     for (const auto& [vectors, states] :
          {std::pair{DType::f16, DType::f32}, {DType::bf16, DType::bf16}, {DType::f32, DType::f16}}) {
       SCOPED_TRACE(cat(name_of(vectors), ", states ", name_of(states)));
@@ -97,7 +99,7 @@ TEST(ShardedTable, RowsOfTwoBytesAreRoundedAsOnOneRank) {
 }
 
 TEST(ShardedTable, ExpiredRowsAreThoseOfOneRank) {
-  for (const PlacementRule kind : kKinds)
+  for (const PlacementRule kind : kShardedRules)
     for (const int64_t after : {1, 5, 40}) {
       SCOPED_TRACE(cat("after ", after));
       TableSpec spec = sharded_spec(kind);
@@ -109,7 +111,7 @@ TEST(ShardedTable, ExpiredRowsAreThoseOfOneRank) {
 }
 
 TEST(ShardedTable, KeysWaitForTheirCountOverAllRanks) {
-  for (const PlacementRule kind : kKinds)
+  for (const PlacementRule kind : kShardedRules)
     for (const int64_t n : {2, 9}) {
       SCOPED_TRACE(cat("min_count ", n));
       TableSpec spec = sharded_spec(kind);
@@ -125,7 +127,7 @@ TEST(ShardedTable, KeysWaitForTheirCountOverAllRanks) {
 }
 
 TEST(ShardedTable, ChanceDrawsTheSameKeysOnAnyNumberOfRanks) {
-  for (const PlacementRule kind : kKinds)
+  for (const PlacementRule kind : kShardedRules)
     for (const double p : {0.02, 0.3}) {
       SCOPED_TRACE(cat("probability ", p));
       TableSpec spec = sharded_spec(kind);
@@ -137,7 +139,7 @@ TEST(ShardedTable, ChanceDrawsTheSameKeysOnAnyNumberOfRanks) {
 }
 
 TEST(ShardedTable, KeysOfSequencesWaitToo) {
-  for (const PlacementRule kind : kKinds)
+  for (const PlacementRule kind : kShardedRules)
     for (const bool by_count : {true, false}) {
       TableSpec spec = sharded_spec(kind);
       spec.combiner = ops::Combiner::none;
@@ -151,10 +153,10 @@ TEST(ShardedTable, KeysOfSequencesWaitToo) {
 }
 
 TEST(ShardedTable, TheLimitIsThatOfEachRankAndTiesLeaveByKey) {
-  for (const PlacementRule kind : kKinds)
+  for (const PlacementRule kind : kShardedRules)
     for (const WhenFull when : {WhenFull::evict_lru, WhenFull::evict_lfu, WhenFull::ignore})
       for (const int ranks : {2, 3, 4}) {
-        SCOPED_TRACE(cat(name_of(kind),
+        SCOPED_TRACE(cat(name_of_placement(kind),
                          when == WhenFull::evict_lru   ? " lru"
                          : when == WhenFull::evict_lfu ? " lfu"
                                                        : " ignore",
@@ -171,7 +173,7 @@ TEST(ShardedTable, TheLimitIsThatOfEachRankAndTiesLeaveByKey) {
 }
 
 TEST(ShardedTable, PoliciesWorkTogetherOnSeveralRanks) {
-  for (const PlacementRule kind : kKinds) {
+  for (const PlacementRule kind : kShardedRules) {
     TableSpec spec = sharded_spec(kind);
     spec.row_limit = 50;
     spec.policy = {.when_full = WhenFull::evict_lfu, .expire_after = 30, .min_count = 2, .max_candidates = 60};

@@ -58,7 +58,7 @@ TEST_P(TableOptimizer, RowWiseSumsAreRightAtEveryWidth) {
 }
 
 /// Returns all rows by key, each as its vector and then its states.
-std::map<int64_t, std::vector<float>> content(TableRig& rig) {
+std::map<int64_t, std::vector<float>> rows_by_key(TableRig& rig) {
   std::map<int64_t, std::vector<float>> rows;
   rig.table->export_rows(true, [&](const RowBlock& block) {
     const auto dim = static_cast<size_t>(rig.spec().dim);
@@ -82,20 +82,20 @@ std::vector<float> dense_step(TableRig& rig, const StepState& state, const std::
   Buffer step(device, sizeof state), gradient(device, g.size() * sizeof(float));
   copy_bytes(rig.runtime.compute_stream(), step.data(), &state, sizeof state);
   const TensorSpec shape(DType::f32, {dim});
-  from_host(Tensor(gradient.data(), shape, device), g, rig.runtime.compute_stream());
+  from_host(rig.runtime.compute_stream(), Tensor(gradient.data(), shape, device), g);
   std::vector<Buffer> memory;
   std::vector<Tensor> parts;  // the weights, then each state
   for (auto at = row.begin(); at != row.end(); at += dim) {
     memory.emplace_back(device, g.size() * sizeof(float));
     parts.emplace_back(memory.back().data(), shape, device);
-    from_host(parts.back(), std::vector<float>(at, at + dim), rig.runtime.compute_stream());
+    from_host(rig.runtime.compute_stream(), parts.back(), std::vector<float>(at, at + dim));
   }
   Context ctx(rig.runtime, rig.runtime.compute_stream(), reinterpret_cast<const StepState*>(step.data()));
   ops::update_dense(ctx, rig.spec().optimizer, Tensor(gradient.data(), shape, device), parts[0],
                     {parts.begin() + 1, parts.end()});
   std::vector<float> out;
   for (const Tensor& part : parts) {
-    const auto values = to_host<float>(part, rig.runtime.compute_stream());
+    const auto values = to_host<float>(rig.runtime.compute_stream(), part);
     out.insert(out.end(), values.begin(), values.end());
   }
   return out;
@@ -120,9 +120,9 @@ TEST_P(TableOptimizer, LocalIsDenseOnTouchedRowsAndGlobalIsDenseWithGradientsOfZ
         const Bags bags =
             random_bags(spec, 16, 4, kVocabulary, random);  // small keys occur in many bags, and twice in one
         for (float& each : dy) each = static_cast<float>(static_cast<int>(random() % 64) - 32) / 64;  // sums are exact
-        const auto before = content(rig);
+        const auto before = rows_by_key(rig);
         rig.step(bags, dy, 0.05f);
-        const auto after = content(rig);
+        const auto after = rows_by_key(rig);
         std::map<int64_t, std::vector<float>> gradients;
         for (size_t s = 0; s < bags.size(); ++s)
           for (size_t b = 0; b < bags[s].size(); ++b)
@@ -196,7 +196,7 @@ TEST_P(TableOptimizer, RowsAddedByGrowthOrImportStartWithTheStateOfTheRule) {
 }
 
 /// Steps on random batches.
-void train(TableRig& rig, int steps, uint64_t seed, int64_t vocabulary) {
+void train_on_bags_below(TableRig& rig, int steps, uint64_t seed, int64_t vocabulary) {
   std::mt19937_64 random(seed);
   for (int t = 0; t < steps; ++t) {
     const Bags bags = random_bags(rig.spec(), rig.spec().samples, 3, vocabulary, random);
@@ -207,7 +207,7 @@ void train(TableRig& rig, int steps, uint64_t seed, int64_t vocabulary) {
 TEST_P(TableOptimizer, ExportAndImportKeepTheStatesOfEveryRule) {
   for_all(small_spec(5, 3, 50, 450), [](const TableSpec& spec) {
     TableRig rig(GetParam(), spec), copy(GetParam(), spec);
-    train(rig, 4, 5, 300);
+    train_on_bags_below(rig, 4, 5, 300);
     rig.table->export_rows(true, [&](const RowBlock& block) { copy.table->import_rows(block); });
     EXPECT_EQ(copy.bytes(), rig.bytes());
   });
@@ -217,8 +217,8 @@ TEST_P(TableOptimizer, TwoRunsAreEqualBitByBitUnderEveryRule) {
   for_all(small_spec(9, 4, 60, 60 * 4 * 3), [](const TableSpec& spec) {
     TableRig one(GetParam(), spec, 1),
         other(GetParam(), spec, 4, 3, false);  // different threads, ring size and recording
-    train(one, 5, 6, 400);
-    train(other, 5, 6, 400);
+    train_on_bags_below(one, 5, 6, 400);
+    train_on_bags_below(other, 5, 6, 400);
     EXPECT_EQ(one.bytes(), other.bytes());
   });
 }
@@ -227,7 +227,7 @@ TEST_P(TableOptimizer, AStepToSkipChangesNothingAndLeavesNoMark) {
   TableSpec base = small_spec(4, 2, 60, 60 * 2 * 3);
   for_all(base, [](const TableSpec& spec) {
     TableRig rig(GetParam(), spec), without(GetParam(), spec);
-    for (TableRig* each : {&rig, &without}) train(*each, 4, 7, 20);
+    for (TableRig* each : {&rig, &without}) train_on_bags_below(*each, 4, 7, 20);
     const std::string before = rig.bytes();
     const int64_t rows = rig.table->rows();
     Bags bags = empty_bags(spec, 60);
@@ -238,7 +238,8 @@ TEST_P(TableOptimizer, AStepToSkipChangesNothingAndLeavesNoMark) {
     rig.skip = 0;
     ASSERT_EQ(rig.table->rows(), rows) << "the batch was meant to hold known keys";
     EXPECT_EQ(rig.bytes(), before);
-    for (TableRig* each : {&rig, &without}) train(*each, 2, 8, 20);  // a leftover mark would make Global skip a row
+    for (TableRig* each : {&rig, &without})
+      train_on_bags_below(*each, 2, 8, 20);  // a leftover mark would make Global skip a row
     EXPECT_EQ(rig.bytes(), without.bytes());
   });
 }

@@ -109,7 +109,7 @@ class TableRig {
     dispatch_float(slot.dy.spec.dtype, [&]<class T>() {
       std::vector<T> rounded;
       for (const float value : dy) rounded.push_back(T(value));
-      from_host(slot.dy.tensor(), rounded, runtime.compute_stream());
+      from_host(runtime.compute_stream(), slot.dy.tensor(), rounded);
     });
     runtime.prepare_stream().synchronize();
     Context ctx(runtime, runtime.compute_stream(), reinterpret_cast<const StepState*>(slot.state.data()));
@@ -170,7 +170,7 @@ class TableRig {
   std::vector<float> result(const Slot& slot) const {
     std::vector<float> y;
     dispatch_float(slot.y.spec.dtype, [&]<class T>() {
-      for (const T value : to_host<T>(slot.y.tensor(), runtime.compute_stream()))
+      for (const T value : to_host<T>(runtime.compute_stream(), slot.y.tensor()))
         y.push_back(static_cast<float>(value));
     });
     return y;
@@ -188,8 +188,8 @@ class TableRig {
     }
     ASSERT_LE(static_cast<int64_t>(keys.size()), slot.keys.spec.rows());
     keys.resize(static_cast<size_t>(slot.keys.spec.rows()), int64_t{0x5a5a5a5a5a5a5a5a});
-    from_host(slot.keys.tensor(), keys, runtime.compute_stream());
-    from_host(slot.offsets.tensor(), offsets, runtime.compute_stream());
+    from_host(runtime.compute_stream(), slot.keys.tensor(), keys);
+    from_host(runtime.compute_stream(), slot.offsets.tensor(), offsets);
   }
 
   int64_t ring_;

@@ -18,7 +18,7 @@ struct Storage {
 constexpr Storage kStorages[] = {{DType::f32, DType::f32}, {DType::f16, DType::f32},   {DType::bf16, DType::f32},
                                  {DType::f16, DType::f16}, {DType::bf16, DType::bf16}, {DType::f32, DType::bf16}};
 
-std::string name_of(const Storage& s) {
+std::string name_of_storage(const Storage& s) {
   return cat("vectors ", hctr::name_of(s.vectors), ", states ", hctr::name_of(s.states));
 }
 
@@ -32,7 +32,7 @@ TableSpec stored(TableSpec spec, const Storage& s) {
 template <class Body>
 void for_storages(const TableSpec& base, Body&& body) {
   for (const Storage& s : kStorages) {
-    SCOPED_TRACE(name_of(s));
+    SCOPED_TRACE(name_of_storage(s));
     body(stored(base, s));
     if (testing::Test::HasFatalFailure()) return;
   }
@@ -83,7 +83,7 @@ TEST_P(TableStorage, ActivationsOfEveryTypeAreRoundedFromSumsInF32) {
 
 TEST_P(TableStorage, AKeyThatFillsTheBatchIsRoundedOnce) {
   for (const Storage& s : kStorages) {
-    SCOPED_TRACE(name_of(s));
+    SCOPED_TRACE(name_of_storage(s));
     TableSpec spec = stored(small_spec(70, 1, 4000, 4016), s);  // the row is longer than one chunk
     spec.optimizer = {.kind = Rule::adagrad, .epsilon = 1e-2f};
     PlainTable plain(spec);

@@ -7,7 +7,7 @@ namespace hctr::test {
 namespace {
 
 TEST(InnerProductLayer, IsAMatrixAndABias) {
-  EXPECT_EQ(plan_of(R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}),
+  EXPECT_EQ(spec_text(R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}),
             "[4,3] | weights [6,3] bias [3]");
   check_layer({R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}});
   EXPECT_EQ(
@@ -17,7 +17,7 @@ TEST(InnerProductLayer, IsAMatrixAndABias) {
 }
 
 TEST(FusedInnerProductLayer, EndsInReluByDefault) {
-  EXPECT_EQ(plan_of(R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}),
+  EXPECT_EQ(spec_text(R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}),
             "[4,3] | weights [6,3] bias [3]");
   check_layer({R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}});
   check_layer({R"({"type": "FusedInnerProduct", "activation": "None", "fc_param": {"num_output": 3}})", {{4, 6}}});
@@ -29,10 +29,10 @@ TEST(FusedInnerProductLayer, EndsInReluByDefault) {
 
 TEST(FusedInnerProductLayer, AcceptsTheEmptyTensorsOfAChain) {
   const char* body = R"({"type": "FusedInnerProduct", "position": "Body", "fc_param": {"num_output": 3}})";
-  EXPECT_EQ(plan_of(body, {{4, 6}, {0, 1}, {0, 1}, {0, 1}}), "[4,3] [0,1] [0,1] [0,1] | weights [6,3] bias [3]");
+  EXPECT_EQ(spec_text(body, {{4, 6}, {0, 1}, {0, 1}, {0, 1}}), "[4,3] [0,1] [0,1] [0,1] | weights [6,3] bias [3]");
   check_layer({body, {{4, 6}, {0, 1}, {0, 1}, {0, 1}}});
-  EXPECT_EQ(plan_of(R"({"type": "FusedInnerProduct", "position": "Tail", "fc_param": {"num_output": 3}})",
-                    {{4, 6}, {0, 1}, {0, 1}, {0, 1}}),
+  EXPECT_EQ(spec_text(R"({"type": "FusedInnerProduct", "position": "Tail", "fc_param": {"num_output": 3}})",
+                      {{4, 6}, {0, 1}, {0, 1}, {0, 1}}),
             "[4,3] | weights [6,3] bias [3]");
   EXPECT_EQ(complaint_of(body, {{4, 6}, {4, 6}}),
             "bottom/1: FusedInnerProduct reads one tensor, its first bottom; others are the empty ones of a "
@@ -45,9 +45,9 @@ TEST(FusedInnerProductLayer, AcceptsTheEmptyTensorsOfAChain) {
 }
 
 TEST(MlpLayer, IsAStack) {
-  EXPECT_EQ(plan_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 2]}})", {{4, 6}}),
+  EXPECT_EQ(spec_text(R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 2]}})", {{4, 6}}),
             "[4,2] | weights_0 [6,5] bias_0 [5] weights_1 [5,2] bias_1 [2]");
-  EXPECT_EQ(plan_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 2], "use_bias": false}})", {{4, 6}}),
+  EXPECT_EQ(spec_text(R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 2], "use_bias": false}})", {{4, 6}}),
             "[4,2] | weights_0 [6,5] weights_1 [5,2]");
   check_layer({R"({"type": "MLP", "mlp_param": {"num_outputs": [5, 7, 2]}})", {{4, 6}}});
   check_layer(
@@ -71,15 +71,15 @@ TEST(MlpLayer, SaysWhatDoesNotFit) {
 }
 
 TEST(MultiCrossLayer, HasAVectorAndABiasPerLayer) {
-  EXPECT_EQ(plan_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 2}})", {{4, 6}}),
+  EXPECT_EQ(spec_text(R"({"type": "MultiCross", "mc_param": {"num_layers": 2}})", {{4, 6}}),
             "[4,6] | weights_0 [1,6] bias_0 [1,6] weights_1 [1,6] bias_1 [1,6]");
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3}})", {{5, 6}}});
 }
 
 TEST(MultiCrossLayer, HasAMatrixOrTwoOfLowRank) {
-  EXPECT_EQ(plan_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "full_matrix": true}})", {{4, 6}}),
+  EXPECT_EQ(spec_text(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "full_matrix": true}})", {{4, 6}}),
             "[4,6] | weights_0 [6,6] bias_0 [6]");
-  EXPECT_EQ(plan_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2}})", {{4, 6}}),
+  EXPECT_EQ(spec_text(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2}})", {{4, 6}}),
             "[4,6] | u_0 [6,2] v_0 [2,6] bias_0 [6]");
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "full_matrix": true}})", {{5, 6}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "projection_dim": 2}})", {{5, 6}}});

@@ -7,18 +7,18 @@
 namespace hctr::test {
 namespace {
 
-const std::string kSection = R"({"type": "GRU", "gru_param": {"num_output": 3, "SeqLength": 4, "vector_size": 2}})";
+const std::string kGru = R"({"type": "GRU", "gru_param": {"num_output": 3, "SeqLength": 4, "vector_size": 2}})";
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 TEST(GruLayer, HasWeightsForEveryGate) {
-  EXPECT_EQ(plan_of(kSection, {{5, 4, 2}}), "[5,4,3] | input_weights [9,2] state_weights [9,3] bias [9]");
-  EXPECT_EQ(plan_of(kSection, {{5, 8}}), "[5,4,3] | input_weights [9,2] state_weights [9,3] bias [9]");
-  EXPECT_EQ(plan_of(kSection, {{20, 2}}), "[5,4,3] | input_weights [9,2] state_weights [9,3] bias [9]");
+  EXPECT_EQ(spec_text(kGru, {{5, 4, 2}}), "[5,4,3] | input_weights [9,2] state_weights [9,3] bias [9]");
+  EXPECT_EQ(spec_text(kGru, {{5, 8}}), "[5,4,3] | input_weights [9,2] state_weights [9,3] bias [9]");
+  EXPECT_EQ(spec_text(kGru, {{20, 2}}), "[5,4,3] | input_weights [9,2] state_weights [9,3] bias [9]");
 }
 
 TEST(GruLayer, GoesThroughASequenceStepByStep) {
-  const LayerRun run({kSection, {{5, 4, 2}}, -2, 2}, {});
+  const LayerRun run({kGru, {{5, 4, 2}}, -2, 2}, {});
   const auto &w = run.weights[0], &u = run.weights[1], &bias = run.weights[2];
   for (size_t b = 0; b < 5; ++b) {
     std::vector<double> h(3, 0);
@@ -41,14 +41,14 @@ TEST(GruLayer, GoesThroughASequenceStepByStep) {
 }
 
 TEST(GruLayer, HasGradientsThroughTime) {
-  check_layer({kSection, {{5, 4, 2}}, -2, 2});
+  check_layer({kGru, {{5, 4, 2}}, -2, 2});
   check_layer({R"({"type": "GRU", "gru_param": {"num_output": 17, "SeqLength": 3, "vector_size": 5}})", {{4, 3, 5}}});
 }
 
 TEST(GruLayer, ReadsSequencesAsMatricesToo) {
-  check_layer({kSection, {{5, 8}}});
-  check_layer({kSection, {{20, 2}}});
-  const LayerRun whole({kSection, {{5, 4, 2}}}, {}), rows({kSection, {{20, 2}}}, {});
+  check_layer({kGru, {{5, 8}}});
+  check_layer({kGru, {{20, 2}}});
+  const LayerRun whole({kGru, {{5, 4, 2}}}, {}), rows({kGru, {{20, 2}}}, {});
   EXPECT_EQ(whole.out, rows.out);
   EXPECT_EQ(whole.d_in, rows.d_in);
 }
@@ -58,11 +58,11 @@ TEST(GruLayer, OfOneStepForgetsNothing) {
 }
 
 TEST(GruLayer, SaysWhatDoesNotFit) {
-  EXPECT_EQ(complaint_of(kSection, {{5, 3, 2}}),
+  EXPECT_EQ(complaint_of(kGru, {{5, 3, 2}}),
             "bottom: GRU takes sequences of 4 vectors of 2, as its fields say: a tensor [5,4,2], or a matrix with such "
             "a sequence or one vector in each row; "
             "this one has shape [5,3,2]");
-  EXPECT_EQ(complaint_of(kSection, {{18, 2}}),
+  EXPECT_EQ(complaint_of(kGru, {{18, 2}}),
             "gru_param/SeqLength: the 18 rows of a tensor of shape [18,2] are no whole sequences of 4");
 }
 

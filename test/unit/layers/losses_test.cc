@@ -1,5 +1,5 @@
 #include "layers/layer.h"
-#include "unit/layers/planning.h"
+#include "unit/layers/layer_spec.h"
 
 namespace hctr::test {
 namespace {
@@ -8,30 +8,30 @@ const std::string kCross = R"({"type": "CrossEntropyLoss"})";
 const std::string kMulti = R"({"type": "MultiCrossEntropyLoss", "target_weight": [0.2, 0.5, 1]})";
 
 TEST(CrossEntropyLossLayer, PredictsOneProbability) {
-  const LayerPlan plan = plan_of(kCross, {{8, 2}, {8, 1}}, DType::f16);
-  EXPECT_EQ(plan.outputs[0], TensorSpec(DType::f32, {1}));
-  EXPECT_EQ(plan.outputs[1], TensorSpec(DType::f32, {8, 1}));
+  const LayerSpec spec = spec_of(kCross, {{8, 2}, {8, 1}}, DType::f16);
+  EXPECT_EQ(spec.outputs[0], TensorSpec(DType::f32, {1}));
+  EXPECT_EQ(spec.outputs[1], TensorSpec(DType::f32, {8, 1}));
 }
 
 TEST(CrossEntropyLossLayer, SaysWhatDoesNotFit) {
-  EXPECT_EQ(plan_error(kCross, {{8, 1}, {8, 1}}),
+  EXPECT_EQ(spec_error(kCross, {{8, 1}, {8, 1}}),
             "bottom/0: CrossEntropyLoss takes logits of two columns, one for each class; this one has shape [8,1]");
-  EXPECT_EQ(plan_error(kCross, {{8, 2}, {8, 2}}),
+  EXPECT_EQ(spec_error(kCross, {{8, 2}, {8, 2}}),
             "bottom/1: CrossEntropyLoss takes labels of one column, 0 or 1, for 8 rows; this one has shape [8,2]");
-  EXPECT_EQ(plan_error(kCross, {{8, 2}, {4, 1}}),
+  EXPECT_EQ(spec_error(kCross, {{8, 2}, {4, 1}}),
             "bottom/1: CrossEntropyLoss takes labels of one column, 0 or 1, for 8 rows; this one has shape [4,1]");
 }
 
 TEST(MultiCrossEntropyLossLayer, PredictsEachLabel) {
-  EXPECT_EQ(plan_of(kMulti, {{8, 3}, {8, 3}}).outputs[1], TensorSpec(DType::f32, {8, 3}));
+  EXPECT_EQ(spec_of(kMulti, {{8, 3}, {8, 3}}).outputs[1], TensorSpec(DType::f32, {8, 3}));
 }
 
 TEST(MultiCrossEntropyLossLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(
-      plan_error(kMulti, {{8, 3}, {8, 2}}),
+      spec_error(kMulti, {{8, 3}, {8, 2}}),
       "bottom/1: MultiCrossEntropyLoss takes a label for every logit: the logits have shape [8,3], the labels [8,2]");
-  EXPECT_EQ(plan_error(kMulti, {{8, 2}, {8, 2}}), "target_weight: has 3 numbers for 2 labels; one for each is needed");
-  EXPECT_EQ(plan_error(kMulti, {{8, 3, 1}, {8, 3, 1}}),
+  EXPECT_EQ(spec_error(kMulti, {{8, 2}, {8, 2}}), "target_weight: has 3 numbers for 2 labels; one for each is needed");
+  EXPECT_EQ(spec_error(kMulti, {{8, 3, 1}, {8, 3, 1}}),
             "bottom/0: MultiCrossEntropyLoss takes a tensor of 2 dimensions, and this one has shape [8,3,1]; put a "
             "Reshape before it");
   EXPECT_EQ(complaints(R"({"type": "MultiCrossEntropyLoss"})"),

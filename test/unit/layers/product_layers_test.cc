@@ -32,10 +32,10 @@ TEST(SubLayer, Subtracts) {
 }
 
 TEST(ReduceLayers, KeepTheAxisWithSizeOne) {
-  EXPECT_EQ(plan_of(R"({"type": "ReduceSum", "axis": 0})", {{6, 5}}), "[1,5]");
-  EXPECT_EQ(plan_of(R"({"type": "ReduceSum", "axis": 1})", {{6, 5}}), "[6,1]");
-  EXPECT_EQ(plan_of(R"({"type": "ReduceMean", "axis": 1})", {{6, 5, 4}}), "[6,1,4]");
-  EXPECT_EQ(plan_of(R"({"type": "ReduceMean", "axis": 2})", {{6, 5, 4}}), "[6,5,1]");
+  EXPECT_EQ(spec_text(R"({"type": "ReduceSum", "axis": 0})", {{6, 5}}), "[1,5]");
+  EXPECT_EQ(spec_text(R"({"type": "ReduceSum", "axis": 1})", {{6, 5}}), "[6,1]");
+  EXPECT_EQ(spec_text(R"({"type": "ReduceMean", "axis": 1})", {{6, 5, 4}}), "[6,1,4]");
+  EXPECT_EQ(spec_text(R"({"type": "ReduceMean", "axis": 2})", {{6, 5, 4}}), "[6,5,1]");
 }
 
 TEST(ReduceLayers, SumAndAverageAlongEveryAxis) {
@@ -60,7 +60,7 @@ TEST(ReduceLayers, SayWhatDoesNotFit) {
 }
 
 TEST(WeightMultiplyLayer, HasAVectorForEachColumn) {
-  EXPECT_EQ(plan_of(R"({"type": "Multiply", "weight_dims": [3, 4]})", {{6, 3}}), "[6,12] | weights [3,4]");
+  EXPECT_EQ(spec_text(R"({"type": "Multiply", "weight_dims": [3, 4]})", {{6, 3}}), "[6,12] | weights [3,4]");
   check_layer({R"({"type": "WeightMultiply", "weight_dims": [3, 4]})", {{6, 3}}});
   check_layer({R"({"type": "Multiply", "weight_dims": [5, 1]})", {{40, 5}}});
 }
@@ -89,15 +89,15 @@ TEST(ActivationLayers, HaveTheirFunctions) {
 }
 
 TEST(PReLULayer, HasASlopeForEachFeatureOrOne) {
-  EXPECT_EQ(plan_of(R"({"type": "PReLU"})", {{6, 5}}), "[6,5] | alpha [1,5]");
-  EXPECT_EQ(plan_of(R"({"type": "PReLU"})", {{6, 5, 3}}), "[6,5,3] | alpha [1,3]");
-  EXPECT_EQ(plan_of(R"({"type": "PReLU", "prelu_param": {"shared": true}})", {{6, 5}}), "[6,5] | alpha [1,1]");
+  EXPECT_EQ(spec_text(R"({"type": "PReLU"})", {{6, 5}}), "[6,5] | alpha [1,5]");
+  EXPECT_EQ(spec_text(R"({"type": "PReLU"})", {{6, 5, 3}}), "[6,5,3] | alpha [1,3]");
+  EXPECT_EQ(spec_text(R"({"type": "PReLU", "prelu_param": {"shared": true}})", {{6, 5}}), "[6,5] | alpha [1,1]");
   check_layer({R"({"type": "PReLU"})", {{6, 5}}});
   check_layer({R"({"type": "PReLU", "prelu_param": {"shared": true}})", {{4, 2, 3}}});
 }
 
 TEST(FmOrder2Layer, TakesVectorsOfOneLength) {
-  EXPECT_EQ(plan_of(R"({"type": "FmOrder2", "out_dim": 4})", {{6, 12}}), "[6,4]");
+  EXPECT_EQ(spec_text(R"({"type": "FmOrder2", "out_dim": 4})", {{6, 12}}), "[6,4]");
   check_layer({R"({"type": "FmOrder2", "out_dim": 4})", {{6, 12}}});
   check_layer({R"({"type": "FmOrder2", "out_dim": 5})", {{3, 4, 5}}});
   EXPECT_EQ(
@@ -106,7 +106,7 @@ TEST(FmOrder2Layer, TakesVectorsOfOneLength) {
 }
 
 TEST(InteractionLayer, CrossesAllVectors) {
-  EXPECT_EQ(plan_of(R"({"type": "Interaction"})", {{6, 8}, {6, 26, 8}}), "[6,360]");
+  EXPECT_EQ(spec_text(R"({"type": "Interaction"})", {{6, 8}, {6, 26, 8}}), "[6,360]");
   check_layer({R"({"type": "Interaction"})", {{4, 6}, {4, 3, 6}}});
   check_layer({R"({"type": "Interaction"})", {{2, 5}, {2, 40, 5}}});
 }

@@ -35,18 +35,18 @@ double grouped_area(const ScoredSamples& s, size_t most = GroupedAuc::kMost) {
   return groups.value();
 }
 
-TEST(GroupedAuc, PartsThatWereThinnedOutUniteToAThinnedOutWhole) {
+TEST(GroupedAuc, SampledPartsMergeToASampledWhole) {
   constexpr size_t kMost = 20000;
   const ScoredSamples s = scored_samples(100000, 3, -1, 0, 30000);
-  GroupedAuc united(kMost);
+  GroupedAuc merged(kMost);
   for (const auto& [begin, end] : {std::pair<size_t, size_t>(0, 5000), {5000, 90000}, {90000, 100000}}) {
     GroupedAuc one(kMost);
     one.add({s.scores.data() + begin, end - begin}, {s.labels.data() + begin, end - begin},
             {s.groups.data() + begin, end - begin});
-    united.merge(one.state());
+    merged.merge(one.state());
   }
-  EXPECT_LT((united.state().size()), kMost * 17);
-  EXPECT_NEAR(united.value(), plain_grouped_area(s), 0.03);
+  EXPECT_LT((merged.state().size()), kMost * 17);
+  EXPECT_NEAR(merged.value(), plain_grouped_area(s), 0.03);
 }
 
 TEST(GroupedAuc, IsTheMeanOfThoseOfGroups) {

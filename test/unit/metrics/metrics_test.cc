@@ -25,28 +25,28 @@ double measured(const std::string& name, const std::vector<float>& predictions, 
   return measure->value();
 }
 
-TEST(Metrics, PartsMeasuredApartUniteToTheWhole) {
+TEST(Metrics, MergedPartsGiveTheValueOfTheWhole) {
   const ScoredSamples s = scored_samples(3000, 5, 0, 60, 40);
   for (const MetricType& type : metric_types()) {
     if (!type.measure) continue;
-    const auto whole = type.measure(), united = type.measure();
+    const auto whole = type.measure(), merged = type.measure();
     const auto part = [&](size_t begin, size_t end) {
       return Measure::Samples{std::span(s.scores).subspan(begin, end - begin),
                               std::span(s.labels).subspan(begin, end - begin),
                               std::span(s.groups).subspan(begin, end - begin)};
     };
     whole->add(part(0, 3000));
-    united->add(part(0, 700));
+    merged->add(part(0, 700));
     for (const auto& [begin, end] : {std::pair<size_t, size_t>(700, 700), {700, 2900}, {2900, 3000}}) {
       const auto other = type.measure();
       other->add(part(begin, end));
-      united->merge(other->state());
+      merged->merge(other->state());
     }
-    EXPECT_NEAR(united->value(), whole->value(), 1e-12 * std::abs(whole->value())) << type.name;
+    EXPECT_NEAR(merged->value(), whole->value(), 1e-12 * std::abs(whole->value())) << type.name;
     const auto spoiled = type.measure();
     spoiled->add({std::vector<float>{NAN}, std::vector<float>{1}, Groups{1}});
-    united->merge(spoiled->state());
-    EXPECT_TRUE(std::isnan(united->value())) << type.name << " of a prediction that is no number, elsewhere";
+    merged->merge(spoiled->state());
+    EXPECT_TRUE(std::isnan(merged->value())) << type.name << " of a prediction that is no number, elsewhere";
   }
 }
 

@@ -50,18 +50,18 @@ TEST(Ranking, BeyondItsMemoryStaysWithinItsBound) {
     }
 }
 
-TEST(Ranking, UnitedRankingsBeyondTheirMemoryStayWithinTheBound) {
+TEST(Ranking, MergedRankingsBeyondTheirMemoryStayWithinTheBound) {
   const ScoredSamples s = scored_samples(200000, 6);
   constexpr size_t kMost = 2000;
-  Ranking united(kMost);
+  Ranking merged(kMost);
   for (size_t part = 0; part < 4; ++part) {
     Ranking one(kMost);
     one.add({s.scores.data() + part * 50000, 50000}, {s.labels.data() + part * 50000, 50000});
-    united.merge(one.state());
+    merged.merge(one.state());
   }
-  EXPECT_NEAR(united.area(), plain_area(s.scores, s.labels), 4.0 / kMost)
+  EXPECT_NEAR(merged.area(), plain_area(s.scores, s.labels), 4.0 / kMost)
       << "about what one ranking may lose, for each of four";
-  EXPECT_EQ(united.negatives() + united.positives(), 200000);
+  EXPECT_EQ(merged.negatives() + merged.positives(), 200000);
 }
 
 TEST(Ranking, WithAMillionSamplesInAThirtiethOfTheirRoomIsWithinAMillionth) {

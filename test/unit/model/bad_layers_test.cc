@@ -247,7 +247,7 @@ TEST_P(BadLayers, FieldsThatDoNotFitTheTensors) {
   for (const LayerExample::Misfit& misfit : example().misfits) {
     SCOPED_TRACE(misfit.fields);
     expect_error(bench.config(section_of(example(), misfit.fields, bench.names(), example().tops)),
-                 bench.pointer() + "/" + misfit.place, "");
+                 bench.pointer() + "/" + misfit.path, "");
   }
 }
 

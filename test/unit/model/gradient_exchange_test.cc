@@ -69,8 +69,8 @@ TEST(GradientExchange, BucketsSumAsOneCallDoesAndNotBeforeTheirLayersAreDone) {
       std::vector<float> values;
       for (int64_t i = 0; i < weights.all_gradients().elements(); ++i)
         values.push_back(symmetric_float(static_cast<uint32_t>(random()), 1e3f));
-      from_host(whole.all_gradients(), values, ctx.stream());
-      from_host(weights.all_gradients(), values, ctx.stream());
+      from_host(ctx.stream(), whole.all_gradients(), values);
+      from_host(ctx.stream(), weights.all_gradients(), values);
       comm.HostComm::all_reduce(ctx, whole.all_gradients(), Reduce::sum);
       for (size_t n = graph.nodes.size(); n-- > 0;) {
         const size_t before = comm.summed.size();
@@ -83,8 +83,8 @@ TEST(GradientExchange, BucketsSumAsOneCallDoesAndNotBeforeTheirLayersAreDone) {
                   << "node " << later << " is summed when node " << n << " is done";
       }
       exchange.join(ctx);
-      EXPECT_EQ(to_host<float>(weights.all_gradients(), ctx.stream()),
-                to_host<float>(whole.all_gradients(), ctx.stream()));
+      EXPECT_EQ(to_host<float>(ctx.stream(), weights.all_gradients()),
+                to_host<float>(ctx.stream(), whole.all_gradients()));
     });
   }
 }

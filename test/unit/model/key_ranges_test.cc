@@ -9,7 +9,8 @@ namespace hctr::test {
 namespace {
 
 /// Inputs "wide" of two slots and "deep" of three, each with one embedding.
-Config config_of(const std::string& data_sizes, const std::string& wide, const std::string& deep, Problems& problems) {
+Config ranged_config(const std::string& data_sizes, const std::string& wide, const std::string& deep,
+                     Problems& problems) {
   const auto embedding = [](const std::string& type, const std::string& name, const std::string& more) {
     return R"({"type": ")" + type + R"(", "bottom": ")" + name + R"(", "top": ")" + name +
            R"(_vectors", "sparse_embedding_hparam":
@@ -39,7 +40,7 @@ TEST(KeyRanges, TheFirstKeyOfALaterInputStandsBehindThoseOfTheInputsBefore) {
         {"", R"("slot_size_array": [5, 6], "index": "direct")"},
         {R"("slot_size_array": [5, 6, 10, 20, 30], )", R"("slot_size_array": [5, 6], "index": "direct")"}}) {
     Problems problems;
-    const Config config = config_of(data, wide, kDeep, problems);
+    const Config config = ranged_config(data, wide, kDeep, problems);
     EXPECT_FALSE(problems.any_error());
     const DirectKeys keys = deep_table(config).direct;
     EXPECT_EQ(keys.rows(), 60);
@@ -53,19 +54,19 @@ TEST(KeyRanges, TheFirstKeyOfALaterInputStandsBehindThoseOfTheInputsBefore) {
 TEST(KeyRanges, WhereTheCountIsNotKnownOrInDoubtRowsAreFoundByHashAndANoteSaysWhy) {
   const auto expect = [](const std::string& data, const std::string& why) {
     Problems problems;
-    EXPECT_TRUE(deep_table(config_of(data, "", kDeep, problems)).direct.empty());
+    EXPECT_TRUE(deep_table(ranged_config(data, "", kDeep, problems)).direct.empty());
     const auto& notes = problems.notes();
     const auto note =
         std::find_if(notes.begin(), notes.end(), [](const Problems::Entry& each) { return each.pointer == kPlace; });
     ASSERT_TRUE(note != notes.end());
     EXPECT_EQ(note->message, "rows are found by hash: " + why);
     Problems forced;
-    config_of(data, "", kDeep + R"(, "index": "direct")", forced);
+    ranged_config(data, "", kDeep + R"(, "index": "direct")", forced);
     ASSERT_EQ(forced.errors().size(), 1u);
     EXPECT_EQ(forced.errors()[0].pointer, kPlace);
     EXPECT_EQ(forced.errors()[0].message, "a direct index is not possible: " + why);
     Problems hash;
-    config_of(data, "", kDeep + R"(, "index": "hash")", hash);
+    ranged_config(data, "", kDeep + R"(, "index": "hash")", hash);
     EXPECT_FALSE(hash.any_error());
   };
   expect("",

@@ -15,9 +15,9 @@ struct LayerExample {
   std::string fields;               ///< fields of the section, as JSON members
   std::vector<std::string> inputs;  ///< "b n", "b s d", "b n|1234"
   int tops = 1;
-  /// Fields that are valid alone but not with these inputs, and the place in the section that the error must name.
+  /// Fields that are valid alone but not with these inputs, and the path in the section that the error must name.
   struct Misfit {
-    std::string fields, place;
+    std::string fields, path;
   };
   std::vector<Misfit> misfits{};
 };

@@ -28,7 +28,7 @@ TEST(LayerState, AfterOneBatchEvaluationNormalisesByItAlmost) {
   tiny.state.learning_rate = 0;
   tiny.train();
   tiny.evaluate();
-  const auto trained = to_host<float>(tiny.model.prediction(Phase::train), tiny.runtime_stream());
+  const auto trained = to_host<float>(tiny.runtime_stream(), tiny.model.prediction(Phase::train));
   const std::vector<float> evaluated = tiny.prediction();
   for (size_t b = 0; b < 8; ++b) EXPECT_NEAR(trained[b], evaluated[b], 0.03) << b;
 }
@@ -61,11 +61,13 @@ TEST(LayerState, AFileWithoutWeightIsTakenAsItStands) {
   LayerState state(config, graph, runtime);
   write_text(folder / "s.json", R"({"layers":[{"type":"BatchNorm","mean":[1.500000,2,3],"var":[4,5,6.25]}]})");
   state.load(folder / "s.json", runtime.compute_stream());
-  EXPECT_EQ(to_host<float>(state.of_node(0)[0], runtime.compute_stream()), (std::vector<float>{1.5f, 2, 3}));
-  EXPECT_EQ(to_host<float>(state.of_node(0)[1], runtime.compute_stream()), (std::vector<float>{4, 5, 6.25f}));
-  EXPECT_EQ(to_host<float>(state.of_node(0)[2], runtime.compute_stream()), std::vector<float>{1});
+  EXPECT_EQ(to_host<float>(runtime.compute_stream(), state.of_node(0)[0]), (std::vector<float>{1.5f, 2, 3}));
+  EXPECT_EQ(to_host<float>(runtime.compute_stream(), state.of_node(0)[1]), (std::vector<float>{4, 5, 6.25f}));
+  EXPECT_EQ(to_host<float>(runtime.compute_stream(), state.of_node(0)[2]), std::vector<float>{1});
   EXPECT_TRUE(state.of_node(1).empty());
-  state.save(folder / "again.json", runtime.compute_stream());
+  FileSet set;
+  state.save(set, folder / "again.json", runtime.compute_stream());
+  set.commit();
   EXPECT_EQ(read_text(folder / "again.json", "statistics"),
             "{\"layers\":[{\"type\":\"BatchNorm\",\"name\":\"bn\",\"mean\":[1.5,2.0,3.0],\"var\":[4.0,5.0,6.25],"
             "\"weight\":[1.0]}]}\n");
@@ -94,7 +96,7 @@ TEST(LayerState, RefusesAFileOfAnotherModel) {
             "has 0 numbers as \"var\" of layer 0, and 'bn' has 3: it belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"BatchNorm","mean":[1,2,"x"],"var":[1,2,3]}]})"),
             "holds the string \"x\" in \"mean\" of layer 0: it belongs to another model");
-  EXPECT_EQ(to_host<float>(state.of_node(0)[0], runtime.compute_stream()), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(to_host<float>(runtime.compute_stream(), state.of_node(0)[0]), (std::vector<float>{0, 0, 0}));
 }
 
 TEST(LayerState, AModelWithoutSuchLayersWritesNoFile) {

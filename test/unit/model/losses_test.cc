@@ -17,7 +17,7 @@ std::string bce(const std::string& bottom, const std::string& top, const std::st
          more + "}";
 }
 
-float value(const Tensor& tensor, const TinyModel& tiny) { return to_host<float>(tensor, tiny.runtime_stream())[0]; }
+float value(const Tensor& tensor, const TinyModel& tiny) { return to_host<float>(tiny.runtime_stream(), tensor)[0]; }
 
 TEST(Losses, OneLossIsItsOwnSum) {
   TinyModel tiny(config_of(fc("a") + bce("a", "loss")));

@@ -54,10 +54,15 @@ TEST(MetricWords, ThatAreNoneAreNamedWithTheNearest) {
       "/solver/eval_metrics/1: expected a metric; did you mean \"AverageLoss\"?, found the string \"AverageLos\"\n");
   EXPECT_EQ(complaints(R"("eval_metrics": ["Logloss:0.4"])"),
             "/solver/eval_metrics/0: expected a metric; did you mean \"LogLoss\"?, found the string \"Logloss:0.4\"\n");
+  std::vector<std::string> words;
+  for (const MetricType& type : metric_types()) {
+    words.push_back(type.name);
+    words.insert(words.end(), type.aliases.begin(), type.aliases.end());
+  }
+  std::string list = words[0];
+  for (size_t i = 1; i < words.size(); ++i) list += (i + 1 < words.size() ? ", " : " or ") + words[i];
   EXPECT_EQ(complaints(R"("eval_metrics": ["Perplexity"])"),
-            "/solver/eval_metrics/0: expected a metric, which are AUC, AverageLoss, LogLoss, NormalizedEntropy, "
-            "Calibration, HitRate, GroupedAUC, NDCG or SMAPE, "
-            "found the string \"Perplexity\"\n");
+            "/solver/eval_metrics/0: expected a metric, which are " + list + ", found the string \"Perplexity\"\n");
   EXPECT_EQ(complaints(R"("eval_metrics": ["AUC", 3])"),
             "/solver/eval_metrics/1: expected a metric, a string, found the integer 3\n");
 }

@@ -7,7 +7,7 @@
 namespace hctr::test {
 namespace {
 
-Precision read(const std::string& json, std::string* expected = nullptr) {
+Precision read_precision(const std::string& json, std::string* expected = nullptr) {
   Precision precision;
   const std::string complaint = read_value(Json::parse(json, "test.json"), Range{}, precision);
   if (expected)
@@ -18,29 +18,29 @@ Precision read(const std::string& json, std::string* expected = nullptr) {
 }
 
 TEST(Precision, EverySpellingMeansOneSetting) {
-  for (const char* off : {"false", "\"fp32\""}) EXPECT_FALSE(read(off).mixed()) << off;
+  for (const char* off : {"false", "\"fp32\""}) EXPECT_FALSE(read_precision(off).mixed()) << off;
   for (const char* scale : {"128", "1024", "[1024]", "3.5"}) {
-    const Precision precision = read(scale);
+    const Precision precision = read_precision(scale);
     EXPECT_EQ(precision.activations, DType::f16) << scale;
     EXPECT_FALSE(precision.dynamic_scale);
   }
-  EXPECT_EQ(read("3.5").loss_scale, 3.5);
-  for (const char* dynamic : {"true", "\"fp16\""}) EXPECT_TRUE(read(dynamic).dynamic_scale) << dynamic;
-  EXPECT_EQ(read("\"bf16\"").activations, DType::bf16);
-  EXPECT_FALSE(read("\"bf16\"").may_overflow());
+  EXPECT_EQ(read_precision("3.5").loss_scale, 3.5);
+  for (const char* dynamic : {"true", "\"fp16\""}) EXPECT_TRUE(read_precision(dynamic).dynamic_scale) << dynamic;
+  EXPECT_EQ(read_precision("\"bf16\"").activations, DType::bf16);
+  EXPECT_FALSE(read_precision("\"bf16\"").may_overflow());
 }
 
 TEST(Precision, NonsenseIsRefusedWithWhatWorks) {
   for (const char* json : {"0", "-8", "1e60", "\"half\"", "{}", "[]"}) {
     std::string expected;
-    read(json, &expected);
+    read_precision(json, &expected);
     EXPECT_NE(expected.find("a positive loss scale such as 1024"), std::string::npos) << json;
   }
 }
 
 TEST(Precision, TheEffectiveConfigSaysTheSame) {
   for (const char* json : {"\"fp32\"", "\"fp16\"", "\"bf16\"", "512.0"}) {
-    const Precision once = read(json), again = read(to_json(once).text());
+    const Precision once = read_precision(json), again = read_precision(to_json(once).text());
     EXPECT_EQ(once.activations, again.activations) << json;
     EXPECT_EQ(once.loss_scale, again.loss_scale);
     EXPECT_EQ(once.dynamic_scale, again.dynamic_scale);
@@ -56,7 +56,7 @@ const char* const kTwoStages = R"(
 
 Config with_precision(const std::string& json) {
   Config config = config_of(kTwoStages);
-  config.solver.mixed_precision = read(json);
+  config.solver.mixed_precision = read_precision(json);
   return config;
 }
 
@@ -130,7 +130,7 @@ TEST(MixedPrecision, ALabelAmongActivationsIsNamed) {
   Config config = config_of(R"({"type": "Concat", "bottom": ["dense", "label"], "top": "both"},
     {"type": "InnerProduct", "bottom": "both", "top": "fc", "fc_param": {"num_output": 1}},
     {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"})");
-  config.solver.mixed_precision = read("true");
+  config.solver.mixed_precision = read_precision("true");
   wire(config, 8, problems);
   ASSERT_EQ(problems.errors().size(), 1u);
   EXPECT_EQ(problems.errors()[0].pointer, "/layers/1/bottom/1");

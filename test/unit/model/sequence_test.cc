@@ -17,8 +17,8 @@ constexpr int64_t kSamples = 6;
 
 /// A model whose only input has a history of up to 4 keys and an item of one key. Made from an embedding's hparam, its
 /// tops, and layers that end in "logits".
-Config config_of(const std::string& embedding, const std::string& layers, Problems& problems,
-                 const std::string& type = "", int keep = 4) {
+Config sequence_config(const std::string& embedding, const std::string& layers, Problems& problems,
+                       const std::string& type = "", int keep = 4) {
   const std::string precision = type.empty() ? "" : R"(, "mixed_precision": ")" + type + "\"";
   const std::string text = R"({"solver": {"batchsize": 6, "max_iter": 1, "seed": 5)" + precision + R"(},
     "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
@@ -34,7 +34,7 @@ Config config_of(const std::string& embedding, const std::string& layers, Proble
 std::string wiring_errors(const std::string& embedding, const std::string& layers, int64_t samples = kSamples,
                           const std::string& type = "", int keep = 4) {
   Problems problems;
-  const Config config = config_of(embedding, layers, problems, type, keep);
+  const Config config = sequence_config(embedding, layers, problems, type, keep);
   if (!problems.any_error()) wire(config, samples, problems);
   std::string text;
   for (const Problems::Entry& entry : problems.errors()) text += entry.pointer + ": " + entry.message + "\n";
@@ -63,7 +63,7 @@ class SequenceModel {
   std::vector<float> predictions() {
     Context ctx(runtime_, runtime_.compute_stream(), state());
     model_.evaluate(ctx, batch(), model_.bind(Phase::evaluate, batch()));
-    return to_host<float>(model_.prediction(Phase::evaluate), runtime_.compute_stream());
+    return to_host<float>(runtime_.compute_stream(), model_.prediction(Phase::evaluate));
   }
   /// Returns the rows of the table with their keys, as in its model file.
   std::string saved_table() {
@@ -75,7 +75,7 @@ class SequenceModel {
  private:
   static Config right(const std::string& embedding, const std::string& layers, const std::string& type) {
     Problems problems;
-    Config config = config_of(embedding, layers, problems, type);
+    Config config = sequence_config(embedding, layers, problems, type);
     problems.throw_if_any("test.json");
     return config;
   }
@@ -99,7 +99,7 @@ class SequenceModel {
   template <class T>
   Tensor upload(const TensorSpec& spec, const std::vector<T>& values) {
     const Tensor tensor(memory_.emplace_back(runtime_.device(), spec.bytes()).data(), spec, runtime_.device());
-    from_host(tensor, values, runtime_.compute_stream());
+    from_host(runtime_.compute_stream(), tensor, values);
     return tensor;
   }
   StepState* state() const { return reinterpret_cast<StepState*>(state_.bytes()); }
@@ -189,7 +189,7 @@ TEST(SequenceModels, AnEmbeddingThatNoLayerReadsKeepsItsRows) {
       R"({"type": "InnerProduct", "bottom": "lengths", "top": "logits", "fc_param": {"num_output": 1}})";
   for (const Device device : devices()) {
     Problems problems;
-    const Config config = config_of(kApart, logits, problems);
+    const Config config = sequence_config(kApart, logits, problems);
     wire(config, kSamples, problems);
     ASSERT_FALSE(problems.any_error());
     ASSERT_EQ(problems.warnings().size(), 1u);

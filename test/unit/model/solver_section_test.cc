@@ -6,25 +6,26 @@
 namespace hctr::test {
 namespace {
 
-struct Read {
+struct ReadSolver {
   SolverSection section;
   std::string text;  ///< errors and notes, one a line
 };
 
-Read read(const std::string& fields) {
+ReadSolver read_solver(const std::string& fields) {
   Problems problems;
-  Read r{solver_schema().parse(Json::parse("{\"batchsize\": 8" + fields + "}", "c.json"), "/solver", problems), ""};
+  ReadSolver r{solver_schema().parse(Json::parse("{\"batchsize\": 8" + fields + "}", "c.json"), "/solver", problems),
+               ""};
   for (const auto& e : problems.errors()) r.text += "error " + e.pointer + ": " + e.message + "\n";
   for (const auto& e : problems.warnings()) r.text += "warning " + e.pointer + ": " + e.message + "\n";
   for (const auto& e : problems.notes()) r.text += "note " + e.pointer + ": " + e.message + "\n";
   return r;
 }
 
-std::string effective(const Read& r) { return solver_schema().effective(r.section).text(); }
+std::string effective(const ReadSolver& r) { return solver_schema().effective(r.section).text(); }
 
 TEST(SolverSection, OtherSpellingsMeanTheSame) {
   const auto same = [](const std::string& other, const std::string& field) {
-    const Read a = read(other), b = read(field);
+    const ReadSolver a = read_solver(other), b = read_solver(field);
     EXPECT_EQ(a.text, "") << other;
     EXPECT_EQ(effective(a), effective(b)) << other;
   };
@@ -46,20 +47,20 @@ TEST(SolverSection, SpellingsThatDisagreeAreAnError) {
     return "error /solver/" + spelling + ": \"" + spelling + "\" and \"" + field +
            "\" mean the same and differ; keep one\n";
   };
-  EXPECT_EQ(read(R"(, "i64_input_key": true, "input_key_type": "I32")").text,
+  EXPECT_EQ(read_solver(R"(, "i64_input_key": true, "input_key_type": "I32")").text,
             differ("i64_input_key", "input_key_type"));
-  EXPECT_EQ(read(R"(, "use_mixed_precision": true, "scaler": 256, "mixed_precision": 1024)").text,
+  EXPECT_EQ(read_solver(R"(, "use_mixed_precision": true, "scaler": 256, "mixed_precision": 1024)").text,
             differ("use_mixed_precision", "mixed_precision"));
-  EXPECT_EQ(read(R"(, "use_mixed_precision": false, "mixed_precision": "bf16")").text,
+  EXPECT_EQ(read_solver(R"(, "use_mixed_precision": false, "mixed_precision": "bf16")").text,
             differ("use_mixed_precision", "mixed_precision"));
-  EXPECT_EQ(read(R"(, "auc_threshold": 0.8, "eval_metrics": ["AUC:0.7"])").text,
+  EXPECT_EQ(read_solver(R"(, "auc_threshold": 0.8, "eval_metrics": ["AUC:0.7"])").text,
             differ("auc_threshold", "eval_metrics"));
-  EXPECT_EQ(read(R"(, "auc_threshold": 0.8, "eval_metrics": ["AverageLoss"])").text,
+  EXPECT_EQ(read_solver(R"(, "auc_threshold": 0.8, "eval_metrics": ["AverageLoss"])").text,
             "error /solver/auc_threshold: \"eval_metrics\" does not name the AUC, whose threshold this is\n");
 }
 
 TEST(SolverSection, ALossScaleWithoutMixedPrecisionIsNoted) {
-  EXPECT_EQ(read(R"(, "scaler": 1024)").text,
+  EXPECT_EQ(read_solver(R"(, "scaler": 1024)").text,
             "note /solver/scaler: \"scaler\" is accepted and has no effect: \"use_mixed_precision\" is not true; "
             "\"mixed_precision\" takes the loss scale itself\n");
 }
@@ -67,12 +68,12 @@ TEST(SolverSection, ALossScaleWithoutMixedPrecisionIsNoted) {
 TEST(SolverSection, OptimizerStatesAreRefusedUnlessEmpty) {
   const std::string why =
       " is not supported: optimizer states are not loaded; leave it out to start with the optimizer's initial states\n";
-  EXPECT_EQ(read(R"(, "dense_opt_states_file": "a")").text,
+  EXPECT_EQ(read_solver(R"(, "dense_opt_states_file": "a")").text,
             "error /solver/dense_opt_states_file: \"dense_opt_states_file\"" + why);
-  EXPECT_EQ(read(R"(, "sparse_opt_states_file": ["", "b"])").text,
+  EXPECT_EQ(read_solver(R"(, "sparse_opt_states_file": ["", "b"])").text,
             "error /solver/sparse_opt_states_file: \"sparse_opt_states_file\"" + why);
   for (const char* empty : {"\"\"", "[]", "[\"\"]", "null"})
-    EXPECT_EQ(read(std::string(R"(, "sparse_opt_states_file": )") + empty).text,
+    EXPECT_EQ(read_solver(std::string(R"(, "sparse_opt_states_file": )") + empty).text,
               "note /solver/sparse_opt_states_file: \"sparse_opt_states_file\" is accepted and has no effect: it is "
               "empty\n");
 }

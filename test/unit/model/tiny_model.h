@@ -56,8 +56,8 @@ class TinyModel {
     std::vector<float> labels, values;
     for (int i = 0; i < 8 * label_dim; ++i) labels.push_back(i % 3 == 0 ? 1.0f : 0.0f);
     for (int i = 0; i < 24; ++i) values.push_back(static_cast<float>((i * 7) % 11) - 4);
-    from_host(label, labels, runtime.compute_stream());
-    from_host(dense, values, runtime.compute_stream());
+    from_host(runtime.compute_stream(), label, labels);
+    from_host(runtime.compute_stream(), dense, values);
   }
 
   void train() {
@@ -68,8 +68,8 @@ class TinyModel {
   }
   void evaluate() { model.evaluate(ctx, batch(), model.bind(Phase::evaluate, batch())); }
   BatchTensors batch() { return {&state, label, dense, {}, {}}; }
-  std::vector<float> prediction() const { return to_host<float>(model.prediction(Phase::evaluate), runtime_stream()); }
-  float loss(Phase phase) const { return to_host<float>(model.loss(phase), runtime_stream())[0]; }
+  std::vector<float> prediction() const { return to_host<float>(runtime_stream(), model.prediction(Phase::evaluate)); }
+  float loss(Phase phase) const { return to_host<float>(runtime_stream(), model.loss(phase))[0]; }
   StreamRef runtime_stream() const { return runtime.compute_stream(); }
 
   Config config;

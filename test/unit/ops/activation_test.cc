@@ -14,7 +14,7 @@ using ops::Activation;
 
 /// The rows and runs of every activation; `f` is its mathematical definition.
 template <class F>
-void cases(Activation activation, F f, auto& test) {
+void activation_cases(Activation activation, F f, auto& test) {
   test.row("typical", {{"x", {64, 33}, -4, 4}});
   test.row("wide rows", {{"x", {3, 1026}, -4, 4}});
   test.row("far from zero", {{"x", {2, 40}, -90, 90}});
@@ -33,10 +33,10 @@ constexpr double kAlpha = 0.3f;
 
 }  // namespace
 
-#define ACTIVATION_TEST(Name, kind, formula)                                                              \
-  OP_TEST(Name) {                                                                                         \
-    rounding(Rounding::function);                                                                         \
-    cases({Activation::Kind::kind, static_cast<float>(kAlpha)}, [](double x) { return formula; }, *this); \
+#define ACTIVATION_TEST(Name, kind, formula)                                                                         \
+  OP_TEST(Name) {                                                                                                    \
+    rounding(Rounding::function);                                                                                    \
+    activation_cases({Activation::Kind::kind, static_cast<float>(kAlpha)}, [](double x) { return formula; }, *this); \
   }
 
 ACTIVATION_TEST(Relu, relu, std::max(x, 0.0))

@@ -8,11 +8,11 @@
 namespace hctr::test {
 namespace {
 
-constexpr float kFactor = 0.25f, kEps = 1e-3f;
+constexpr float kFactor = 0.25f, kBatchNormEps = 1e-3f;
 
 ops::RunningStatistics running(Rig& t) { return {t.inout("mean"), t.inout("var"), t.inout("weight")}; }
 
-std::vector<Input> inputs(int64_t rows, int64_t n, double low = -1, double high = 1) {
+std::vector<Input> batch_norm_inputs(int64_t rows, int64_t n, double low = -1, double high = 1) {
   const double middle = (low + high) / 2;
   return {{"x", {rows, n}, low, high},
           {"gamma", {n}, 0.5, 2},
@@ -28,7 +28,7 @@ void forward_of(Rig& t) {
                batch = t.out("batch", {2, n}, Type::wide).reshaped({2, n});
   const ops::RunningStatistics statistics = running(t);
   ops::batch_norm_sums(t.ctx, t["x"], statistics, t.scratch("parts", ops::column_sums_scratch(n)), sums);
-  ops::batch_norm_statistics(t.ctx, sums, kFactor, kEps, statistics, batch);
+  ops::batch_norm_statistics(t.ctx, sums, kFactor, kBatchNormEps, statistics, batch);
   ops::batch_norm_apply(t.ctx, t["x"], batch, t["gamma"], t["beta"], t.out("y", t["x"].shape()));
 }
 
@@ -53,17 +53,18 @@ void expect_by_hand(const OpTest::ByHand& t) {
     for (size_t b = 0; b < valid; ++b)
       variance += (x[b * n + j] - mean) * (x[b * n + j] - mean) / static_cast<double>(valid);
     for (size_t b = 0; b < rows; ++b)
-      y[b * n + j] = gamma[j] * (x[b * n + j] - mean) / std::sqrt(variance + static_cast<double>(kEps)) + beta[j];
+      y[b * n + j] =
+          gamma[j] * (x[b * n + j] - mean) / std::sqrt(variance + static_cast<double>(kBatchNormEps)) + beta[j];
   }
   t.expect("y", y);
   t.expect("weight", {0.5 * 0.75 + 0.25});
 }
 
 OP_TEST(BatchNorm) {
-  row("typical", inputs(64, 33));
-  row("far from zero", inputs(50, 8, 90, 110));
-  row("one column", inputs(300, 1));
-  row("many columns", inputs(40, 260));
+  row("typical", batch_norm_inputs(64, 33));
+  row("far from zero", batch_norm_inputs(50, 8, 90, 110));
+  row("one column", batch_norm_inputs(300, 1));
+  row("many columns", batch_norm_inputs(40, 260));
   rounding(Rounding::sum);
   dense_only();
   forward(forward_of);
@@ -72,7 +73,7 @@ OP_TEST(BatchNorm) {
 }
 
 OP_TEST(BatchNormOfABatchWithPadding) {
-  row("typical", inputs(64, 12));
+  row("typical", batch_norm_inputs(64, 12));
   state({.valid_samples = 41, .global_samples = 41, .loss_scale = 1});
   rounding(Rounding::sum);
   dense_only();
@@ -105,7 +106,7 @@ OP_TEST(BatchNormOfStridedRows) {
         t.scratch("parts", TensorSpec(DType::f32, {ops::kRowParts * 38})).reshaped({ops::kRowParts, 38});
     const ops::RunningStatistics statistics = running(t);
     ops::batch_norm_sums(t.ctx, t["x"], statistics, parts, sums);
-    ops::batch_norm_statistics(t.ctx, sums, kFactor, kEps, statistics, batch.reshaped({2, 19}));
+    ops::batch_norm_statistics(t.ctx, sums, kFactor, kBatchNormEps, statistics, batch.reshaped({2, 19}));
     ops::batch_norm_apply(t.ctx, t["x"], batch.reshaped({2, 19}), t["gamma"], t["beta"], t.out("y", {40, 19}));
     ops::batch_norm_backward_sums(t.ctx, t["x"], t["dy"], batch.reshaped({2, 19}), parts, d_sums.reshaped({2, 19}));
     ops::batch_norm_backward(t.ctx, t["x"], t["dy"], batch.reshaped({2, 19}), t["gamma"], sums,
@@ -122,14 +123,14 @@ OP_TEST(BatchNormOfRunningAverages) {
   dense_only();
 
   forward([](Rig& t) {
-    ops::batch_norm_running(t.ctx, {t["mean"], t["var"], t["weight"]}, kEps,
+    ops::batch_norm_running(t.ctx, {t["mean"], t["var"], t["weight"]}, kBatchNormEps,
                             t.out("batch", {2, t["mean"].dim(0)}, Type::wide));
   });
   expected([](const auto& t) {
     const double weight = t["weight"][0];
     std::vector<double> mean = t["mean"], scale = t["var"];
     for (double& m : mean) m = weight > 0 ? m / weight : 0;
-    for (double& v : scale) v = 1 / std::sqrt((weight > 0 ? v / weight : 1) + static_cast<double>(kEps));
+    for (double& v : scale) v = 1 / std::sqrt((weight > 0 ? v / weight : 1) + static_cast<double>(kBatchNormEps));
     mean.insert(mean.end(), scale.begin(), scale.end());
     t.expect("batch", mean);
   });
@@ -141,7 +142,7 @@ TEST(BatchNormOp, CountsTheRowsOfSamplesWhenASampleHasSeveral) {
          DType::f32,
          {{"dense"}},
          1,
-         inputs(12, 2),
+         batch_norm_inputs(12, 2),
          {.valid_samples = 3, .global_samples = 3, .samples = 4}});
   forward_of(t);
   t.fetch();
@@ -149,7 +150,7 @@ TEST(BatchNormOp, CountsTheRowsOfSamplesWhenASampleHasSeveral) {
 }
 
 TEST(BatchNormOp, ABatchWithoutRowsDoesNotChangeTheRunningAverages) {
-  Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, inputs(4, 2), {.valid_samples = 0, .samples = 4}});
+  Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, batch_norm_inputs(4, 2), {.valid_samples = 0, .samples = 4}});
   t["mean"], t["var"], t["weight"];
   t.fetch();
   const std::vector<double> mean = t.values("mean"), var = t.values("var");
@@ -182,7 +183,7 @@ TEST(BatchNormOp, RunningVarianceIsUnbiased) {
 }
 
 TEST(BatchNormOp, RefusesSumsOfAnotherWidth) {
-  Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, inputs(4, 3), {.valid_samples = 4}});
+  Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, batch_norm_inputs(4, 3), {.valid_samples = 4}});
   const auto wrong = [&] {
     ops::batch_norm_sums(t.ctx, t["x"], running(t), t.scratch("parts", ops::column_sums_scratch(3)),
                          t.out("sums", {6}, Type::wide));

@@ -9,7 +9,7 @@ namespace hctr::test {
 namespace {
 
 /// Rows of `batch` samples of which `valid` count, in a global batch of `all`.
-void cases(auto& test, int32_t valid, int32_t all) {
+void binary_cases(auto& test, int32_t valid, int32_t all) {
   test.rounding(Rounding::function);
   test.state({.valid_samples = valid, .global_samples = all, .loss_scale = 8});
   test.forward([](Rig& t) {
@@ -37,27 +37,27 @@ void cases(auto& test, int32_t valid, int32_t all) {
   });
 }
 
-Input logits(int64_t batch) { return {"logits", {batch, 1}, -8, 8}; }
-Input label(int64_t batch) { return {"label", {batch, 1}, 0, 1, Type::wide}; }
+Input logits_of_one(int64_t batch) { return {"logits", {batch, 1}, -8, 8}; }
+Input label_of_one(int64_t batch) { return {"label", {batch, 1}, 0, 1, Type::wide}; }
 
 OP_TEST(BinaryCrossEntropy) {
-  cases(*this, 1 << 20, 3000);
-  row("typical", {logits(64), label(64)});
-  row("one sample", {logits(1), label(1)});
-  row("many samples", {logits(4999), label(4999)});
-  large("large", {logits(300001), label(300001)});
+  binary_cases(*this, 1 << 20, 3000);
+  row("typical", {logits_of_one(64), label_of_one(64)});
+  row("one sample", {logits_of_one(1), label_of_one(1)});
+  row("many samples", {logits_of_one(4999), label_of_one(4999)});
+  large("large", {logits_of_one(300001), label_of_one(300001)});
 }
 
 OP_TEST(BinaryCrossEntropyOfAPartOfTheRows) {
-  cases(*this, 13, 13);
-  row("typical", {logits(64), label(64)});
-  row("one more", {logits(14), label(14)});
+  binary_cases(*this, 13, 13);
+  row("typical", {logits_of_one(64), label_of_one(64)});
+  row("one more", {logits_of_one(14), label_of_one(14)});
 }
 
 OP_TEST(BinaryCrossEntropyWithoutSamples) {
-  cases(*this, 0, 0);
-  row("padding alone", {logits(5), label(5)});
-  row("no rows", {logits(0), label(0)});
+  binary_cases(*this, 0, 0);
+  row("padding alone", {logits_of_one(5), label_of_one(5)});
+  row("no rows", {logits_of_one(0), label_of_one(0)});
 }
 
 TEST(BinaryCrossEntropyOp, KnownNumbers) {

@@ -13,7 +13,7 @@
 namespace hctr::test {
 namespace {
 
-constexpr float kAlpha = 0.2f, kEps = 1e-3f;
+constexpr float kDiceAlpha = 0.2f, kDiceEps = 1e-3f;
 
 void run_dice(Rig& t) {
   const Tensor x = t["x"];
@@ -23,10 +23,10 @@ void run_dice(Rig& t) {
                d_sums = t.out("sums_of_dy", {2, n}, Type::wide);
   ops::dice_start(t.ctx, x, start);
   ops::dice_sums(t.ctx, x, start, parts, batch);
-  ops::dice_statistics(t.ctx, start, kEps, batch);
-  ops::dice(t.ctx, x, kAlpha, batch, t.out("y", x.shape()));
-  ops::dice_backward_sums(t.ctx, x, t.d("y"), kAlpha, batch, parts, d_sums);
-  ops::dice_backward(t.ctx, x, t.d("y"), kAlpha, start, batch, d_sums, t.d("x"));
+  ops::dice_statistics(t.ctx, start, kDiceEps, batch);
+  ops::dice(t.ctx, x, kDiceAlpha, batch, t.out("y", x.shape()));
+  ops::dice_backward_sums(t.ctx, x, t.d("y"), kDiceAlpha, batch, parts, d_sums);
+  ops::dice_backward(t.ctx, x, t.d("y"), kDiceAlpha, start, batch, d_sums, t.d("x"));
 }
 
 void expect_mean_and_variance(const OpTest::ByHand& t, size_t valid) {
@@ -39,7 +39,7 @@ void expect_mean_and_variance(const OpTest::ByHand& t, size_t valid) {
     for (size_t b = 0; b < valid; ++b)
       variance += (x[b * n + j] - mean) * (x[b * n + j] - mean) / static_cast<double>(valid);
     batch[j] = mean;
-    batch[n + j] = 1 / std::sqrt(variance + static_cast<double>(kEps));
+    batch[n + j] = 1 / std::sqrt(variance + static_cast<double>(kDiceEps));
   }
   t.expect("batch", batch);
 }
@@ -109,11 +109,14 @@ TEST(DiceOp, RanksThatAddTheirSumsHaveTheStatisticsAndGradientsOfTheWholeBatch) 
   add_up(start_of);
   on_all([&](Rig& t) { ops::dice_sums(t.ctx, t["x"], start_of(t), parts(t), batch_of(t)); });
   add_up(batch_of);
-  on_all([&](Rig& t) { ops::dice_statistics(t.ctx, start_of(t), kEps, batch_of(t)); });
-  on_all([&](Rig& t) { ops::dice_backward_sums(t.ctx, t["x"], t["dy"], kAlpha, batch_of(t), parts(t), d_sums_of(t)); });
+  on_all([&](Rig& t) { ops::dice_statistics(t.ctx, start_of(t), kDiceEps, batch_of(t)); });
+  on_all([&](Rig& t) {
+    ops::dice_backward_sums(t.ctx, t["x"], t["dy"], kDiceAlpha, batch_of(t), parts(t), d_sums_of(t));
+  });
   add_up(d_sums_of);
   on_all([&](Rig& t) {
-    ops::dice_backward(t.ctx, t["x"], t["dy"], kAlpha, start_of(t), batch_of(t), d_sums_of(t), t.out("dx", {rows, n}));
+    ops::dice_backward(t.ctx, t["x"], t["dy"], kDiceAlpha, start_of(t), batch_of(t), d_sums_of(t),
+                       t.out("dx", {rows, n}));
   });
   int64_t row = 0;
   for (size_t r = 0; r < ranks.size(); row += shares[r++])

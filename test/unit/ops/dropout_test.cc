@@ -17,7 +17,7 @@ bool keeps(uint64_t seed, const StepState& state, uint64_t element, float rate =
   return unit_float(random_bits(random_key(seed, kStream), static_cast<uint64_t>(state.step), element)) >= rate;
 }
 
-void cases(auto& test, int64_t first_sample) {
+void dropout_cases(auto& test, int64_t first_sample) {
   test.row("typical", {{"x", {64, 32}}});
   test.row("odd columns", {{"x", {37, 33}}});
   test.row("columns of six", {{"x", {13, 6}}});
@@ -41,8 +41,8 @@ void cases(auto& test, int64_t first_sample) {
   });
 }
 
-OP_TEST(Dropout) { cases(*this, 40); }
-OP_TEST(DropoutFromAnOddSample) { cases(*this, 1'000'000'000'003); }
+OP_TEST(Dropout) { dropout_cases(*this, 40); }
+OP_TEST(DropoutFromAnOddSample) { dropout_cases(*this, 1'000'000'000'003); }
 
 OP_TEST(DropoutInPlace) {
   row("typical", {{"x", {64, 33}}});

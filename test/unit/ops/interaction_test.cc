@@ -68,7 +68,7 @@ TEST(InteractionOp, Tf32IsNearTheReference) {
       const Tensor y = make(specs[2], 4), d_dense = make(specs[0], 5), d_slots = make(specs[1], 6);
       ops::interaction(ctx, dense, slots, y);
       ops::interaction_backward(ctx, dense, slots, dy, d_dense, d_slots);
-      for (const Tensor& t : {y, d_dense, d_slots}) results[runtime == &gpu].push_back(to_host<float>(t, ctx.stream()));
+      for (const Tensor& t : {y, d_dense, d_slots}) results[runtime == &gpu].push_back(to_host<float>(ctx.stream(), t));
     }
     for (size_t k = 0; k < results[0].size(); ++k) {
       double most = 0, off = 0;

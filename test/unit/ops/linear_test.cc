@@ -1,6 +1,13 @@
 #include "ops/linear.h"
 
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "device/copy.h"
 #include "ops/reduce_axis.h"
+#include "support/devices.h"
 #include "support/message_of.h"
 #include "support/op_test.h"
 
@@ -28,8 +35,11 @@ OP_TEST(Matmul) {
   sizes("several tiles", 150, 300, 40);
   sizes("one column", 65, 1, 129);
   sizes("one row", 1, 70, 12);
+  sizes("one column of many rows", 1000, 1, 70);
+  sizes("one wide column", 1453, 1, 300);
   sizes("one element", 1, 1, 1);
   sizes("outer product", 9, 14, 1);
+  sizes("large outer product", 130, 257, 1);
   sizes("no rows", 0, 5, 3);
   sizes("sum of nothing", 4, 5, 0);
   sizes("long sums", 8, 8, 2000);
@@ -73,6 +83,95 @@ OP_TEST(Linear) {
     for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i % out];
     t.expect("y", y);
   });
+}
+
+OP_TEST(LinearWithRelu) {
+  rounding(Rounding::sum);
+  row("typical", {{"x", {64, 43}}, {"w", {43, 32}}, {"bias", {32}}});
+  row("several tiles", {{"x", {131, 20}}, {"w", {20, 260}}, {"bias", {260}}});
+  row("one output", {{"x", {70, 32}}, {"w", {32, 1}}, {"bias", {1}}});
+  forward(
+      [](Rig& t) { ops::linear(t.ctx, t["x"], t["w"], t["bias"], t.out("y", {t["x"].dim(0), t["w"].dim(1)}), true); });
+  expected([](const auto& t) {
+    const size_t batch = t.size("x", 0), in = t.size("x", 1), out = t.size("w", 1);
+    std::vector<double> y = product(t["x"], false, t["w"], false, batch, out, in);
+    const std::vector<double> bias = t["bias"];
+    for (size_t i = 0; i < y.size(); ++i) y[i] = std::max(y[i] + bias[i % out], 0.0);
+    t.expect("y", y);
+  });
+}
+
+/// A layer whose inputs are not finite must not look as if it worked.
+TEST(LinearOp, ReluKeepsNaN) {
+  for (const Device device : devices())
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      SCOPED_TRACE(cat(to_string(device), " ", name_of(dtype)));
+      Rig t({device, dtype, dtype, {{"dense"}}, 1, {{"x", {16, 64}}, {"w", {64, 32}}, {"bias", {32}}}, {}});
+      t["x"];
+      t.perturb("x", 3 * 64, std::numeric_limits<double>::quiet_NaN());
+      ops::linear(t.ctx, t["x"], t["w"], t["bias"], t.out("y", {16, 32}), true);
+      t.fetch();
+      const std::vector<double> y = t.values("y");
+      for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(std::isnan(y[i]), i / 32 == 3) << "element " << i;
+    }
+}
+
+/// A matrix of 429 columns with zeros behind, next to one without: the same product, and the zeros stay.
+TEST(LinearOp, ZerosBehindRowsAndColumnsChangeNothing) {
+  for (const Device device : devices())
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      SCOPED_TRACE(cat(to_string(device), " ", name_of(dtype)));
+      constexpr int64_t kBatch = 40, kIn = 429, kPadded = 432, kOut = 64;
+      Rig t({device,
+             dtype,
+             dtype,
+             {{"dense"}},
+             1,
+             {{"x", {kBatch, kPadded}}, {"w", {kPadded, kOut}}, {"bias", {kOut}}, {"d_y", {kBatch, kOut}}},
+             {}});
+      const Tensor x = t["x"], w = t["w"], bias = t["bias"], d_y = t["d_y"];
+      const auto with_zeros = [&](const Tensor& whole, int64_t rows, int64_t columns) {
+        TensorSpec spec(whole.dtype(), {rows, columns}, whole.row_stride());
+        spec.zero_rows = whole.dim(0) - rows;
+        spec.zero_columns = whole.dim(1) - columns;
+        for (int64_t i = 0; i < whole.dim(0); ++i)
+          if (i >= rows)
+            zero_bytes(t.ctx.stream(), whole.row_range(i, i + 1).bytes(), whole.row_range(i, i + 1).spec().bytes());
+          else if (columns < whole.dim(1))
+            zero_bytes(t.ctx.stream(), whole.row_range(i, i + 1).columns(columns, whole.dim(1)).bytes(),
+                       static_cast<size_t>(spec.zero_columns) * size_of(whole.dtype()));
+        return Tensor(whole.bytes(), spec, whole.device());
+      };
+      const Tensor x_zeros = with_zeros(x, kBatch, kIn), w_zeros = with_zeros(w, kIn, kOut);
+      const Tensor y = t.out("y", {kBatch, kOut}), y_plain = t.out("y_plain", {kBatch, kOut});
+      ops::linear(t.ctx, x_zeros, w_zeros, bias, y);
+      ops::linear(t.ctx, x.columns(0, kIn), w.row_range(0, kIn), bias, y_plain);
+      const Tensor d_x_all = t.out("d_x", {kBatch, kPadded}), d_w_all = t.out("d_w", {kPadded, kOut}, Type::wide);
+      const Tensor d_x = with_zeros(d_x_all, kBatch, kIn), d_w = with_zeros(d_w_all, kIn, kOut);
+      ops::matmul(t.ctx, d_y, Transpose::no, w_zeros, Transpose::yes, d_x);
+      ops::matmul(t.ctx, x_zeros, Transpose::yes, d_y, Transpose::no, d_w);
+      const Tensor d_x_plain = t.out("d_x_plain", {kBatch, kIn}),
+                   d_w_plain = t.out("d_w_plain", {kIn, kOut}, Type::wide);
+      ops::matmul(t.ctx, d_y, Transpose::no, w.row_range(0, kIn), Transpose::yes, d_x_plain);
+      ops::matmul(t.ctx, x.columns(0, kIn), Transpose::yes, d_y, Transpose::no, d_w_plain);
+      t.fetch();
+      // Different algorithms may sum in different orders.
+      const auto near = [&](const std::vector<double>& found, const std::vector<double>& plain, int64_t rows,
+                            int64_t columns, int64_t stride, double tolerance) {
+        for (size_t i = 0; i < found.size(); ++i) {
+          const int64_t row = static_cast<int64_t>(i) / stride, column = static_cast<int64_t>(i) % stride;
+          if (row >= rows || column >= columns)
+            ASSERT_EQ(found[i], 0) << "zero at " << row << ", " << column;
+          else
+            ASSERT_NEAR(found[i], plain[static_cast<size_t>(row * columns + column)], tolerance)
+                << row << ", " << column;
+        }
+      };
+      const double step = dtype == DType::bf16 ? 0.1 : dtype == DType::f16 ? 0.02 : 1e-4;
+      near(t.values("y"), t.values("y_plain"), kBatch, kOut, kOut, 2 * step);
+      near(t.values("d_x"), t.values("d_x_plain"), kBatch, kIn, kPadded, step);
+      near(t.values("d_w"), t.values("d_w_plain"), kIn, kOut, kOut, 1e-4);
+    }
 }
 
 TEST(LinearOp, NamesShapesThatDoNotFit) {

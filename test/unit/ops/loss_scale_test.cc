@@ -38,7 +38,7 @@ struct Step {
     copy_bytes(ctx.stream(), state.data(), &uploaded, sizeof uploaded);
     ctx.stream().synchronize();
     ops::begin_scaled_step(ctx, device_scale(), device_state(), flag.get(0));
-    if (overflow) from_host(flag.get(0), std::vector<float>{1}, ctx.stream());
+    if (overflow) from_host(ctx.stream(), flag.get(0), std::vector<float>{1});
     ops::end_scaled_step(ctx, rule, flag.get(0), device_scale(), device_state());
     StepState after;
     copy_bytes(ctx.stream(), &after, state.data(), sizeof after);
@@ -120,11 +120,11 @@ TEST(LossScaleOp, AnOverflowIsFoundInEveryElementAndPaddingIsIgnored) {
       const auto found = [&](int64_t row, int64_t column, float value) {
         std::vector<float> values(kRows * kStride, 60000.0f);  // large, and not too large
         values[static_cast<size_t>(row * kStride + column)] = value;
-        from_host(host.get(0), values, step.ctx.stream());
+        from_host(step.ctx.stream(), host.get(0), values);
         ops::copy(step.ctx, host.get(0), whole);
-        from_host(step.flag.get(0), std::vector<float>{0}, step.ctx.stream());
+        from_host(step.ctx.stream(), step.flag.get(0), std::vector<float>{0});
         ops::find_overflow(step.ctx, arena.get(0), {largest, step.flag.get(0).data<float>()});
-        return to_host<float>(step.flag.get(0), step.ctx.stream())[0] > 0;
+        return to_host<float>(step.ctx.stream(), step.flag.get(0))[0] > 0;
       };
       EXPECT_FALSE(found(0, 0, 1)) << to_string(device) << " " << name_of(dtype);
       for (const auto& [row, column] : {std::pair<int64_t, int64_t>{0, 0}, {0, 20}, {17, 8}, {36, 0}, {36, 20}})

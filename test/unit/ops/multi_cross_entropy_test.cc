@@ -8,41 +8,42 @@
 namespace hctr::test {
 namespace {
 
-std::vector<float> weights(int64_t labels) {
+std::vector<float> label_weights(int64_t labels) {
   std::vector<float> t;
   for (int64_t j = 0; j < labels; ++j) t.push_back(0.25f * static_cast<float>(j % 5));
   return t;
 }
 
-void cases(auto& test, int32_t valid, int32_t all) {
+void multi_label_cases(auto& test, int32_t valid, int32_t all) {
   test.rounding(Rounding::function);
   test.state({.valid_samples = valid, .global_samples = all, .loss_scale = 4096});
   test.forward([](Rig& t) {
     const Shape shape = t["logits"].shape();
-    ops::multi_cross_entropy(t.ctx, t["logits"], t["label"], weights(shape[1]), t.out("loss", {1}, Type::wide),
+    ops::multi_cross_entropy(t.ctx, t["logits"], t["label"], label_weights(shape[1]), t.out("loss", {1}, Type::wide),
                              t.out("probability", shape, Type::wide));
   });
   test.backward([](Rig& t) {
-    ops::multi_cross_entropy_backward(t.ctx, t["logits"], t["label"], weights(t["logits"].dim(1)), 0.5f, t.d("logits"));
+    ops::multi_cross_entropy_backward(t.ctx, t["logits"], t["label"], label_weights(t["logits"].dim(1)), 0.5f,
+                                      t.d("logits"));
     t.gradient_of_loss("loss", static_cast<double>(t.state().loss_scale) * 0.5);
   });
 }
 
 /// About a quarter of the labels are missing.
-std::vector<Input> inputs(int64_t batch, int64_t labels) {
+std::vector<Input> multi_label_inputs(int64_t batch, int64_t labels) {
   return {{"logits", {batch, labels}, -8, 8}, {"label", {batch, labels}, -1, 1, Type::wide}};
 }
 
 OP_TEST(MultiCrossEntropy) {
-  cases(*this, 1 << 20, 100);
-  row("typical", inputs(64, 5));
-  row("one label", inputs(70, 1));
-  row("few elements", inputs(3, 3));
-  row("more labels than one launch takes", inputs(9, 700));
+  multi_label_cases(*this, 1 << 20, 100);
+  row("typical", multi_label_inputs(64, 5));
+  row("one label", multi_label_inputs(70, 1));
+  row("few elements", multi_label_inputs(3, 3));
+  row("more labels than one launch takes", multi_label_inputs(9, 700));
   expected([](const auto& t) {
     const std::vector<double> z = t["logits"], y = t["label"];
     const size_t labels = t.size("logits", 1);
-    const std::vector<float> w = weights(static_cast<int64_t>(labels));
+    const std::vector<float> w = label_weights(static_cast<int64_t>(labels));
     double sum = 0;
     std::vector<double> d_logits(z.size());
     for (size_t i = 0; i < z.size(); ++i) {
@@ -57,8 +58,8 @@ OP_TEST(MultiCrossEntropy) {
 }
 
 OP_TEST(MultiCrossEntropyOfAPartOfTheRows) {
-  cases(*this, 13, 13);
-  row("typical", inputs(64, 4));
+  multi_label_cases(*this, 13, 13);
+  row("typical", multi_label_inputs(64, 4));
   expected([](const auto& t) {
     const std::vector<double> d_logits = t["d_logits"];
     for (size_t i = 13 * 4; i < d_logits.size(); ++i) EXPECT_EQ(d_logits[i], 0);
@@ -66,15 +67,21 @@ OP_TEST(MultiCrossEntropyOfAPartOfTheRows) {
 }
 
 OP_TEST(MultiCrossEntropyWithoutSamples) {
-  cases(*this, 0, 0);
-  row("padding alone", inputs(5, 2));
+  multi_label_cases(*this, 0, 0);
+  row("padding alone", multi_label_inputs(5, 2));
   expected([](const auto& t) { t.expect("loss", {0}); });
 }
 
 TEST(MultiCrossEntropyOp, NeedsAWeightForEachLabel) {
-  Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, inputs(2, 3), {.valid_samples = 2, .global_samples = 2}});
+  Rig t({{},
+         DType::f32,
+         DType::f32,
+         {{"dense"}},
+         1,
+         multi_label_inputs(2, 3),
+         {.valid_samples = 2, .global_samples = 2}});
   const std::string message = message_of(Kind::bug, [&] {
-    ops::multi_cross_entropy(t.ctx, t["logits"], t["label"], weights(2), t.out("loss", {1}),
+    ops::multi_cross_entropy(t.ctx, t["logits"], t["label"], label_weights(2), t.out("loss", {1}),
                              t.out("probability", {2, 3}));
   });
   EXPECT_EQ(message.rfind("multi_cross_entropy: 2 weights for 3 labels", 0), 0u) << message;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ops/cross_gate.h"
 #include "support/op_test.h"
 
 namespace hctr::test {
@@ -25,7 +26,7 @@ ops::CrossWeights gradients_of(Rig& t, int layers) {
   return gradients;
 }
 
-std::vector<Input> inputs(int64_t batch, int64_t dim, int layers) {
+std::vector<Input> cross_inputs(int64_t batch, int64_t dim, int layers) {
   std::vector<Input> all = {{"x", {batch, dim}}};
   const double scale = 1.5 / std::sqrt(static_cast<double>(dim));
   for (int l = 0; l < layers; ++l) {
@@ -40,13 +41,13 @@ Tensor scratch_of(Rig& t, int layers) {
 }
 
 void cross_cases(auto& test, int layers) {
-  test.row("typical", inputs(67, 429, layers));
-  test.row("packs", inputs(33, 64, layers));
-  test.row("one column", inputs(5, 1, layers));
-  test.row("one row", inputs(1, 37, layers));
-  test.row("no rows", inputs(0, 6, layers));
-  test.row("several parts", inputs(300, 21, layers));
-  test.large("large", inputs(40000, 429, layers));
+  test.row("typical", cross_inputs(67, 429, layers));
+  test.row("packs", cross_inputs(33, 64, layers));
+  test.row("one column", cross_inputs(5, 1, layers));
+  test.row("one row", cross_inputs(1, 37, layers));
+  test.row("no rows", cross_inputs(0, 6, layers));
+  test.row("several parts", cross_inputs(300, 21, layers));
+  test.large("large", cross_inputs(40000, 429, layers));
   test.rounding(Rounding::chain);
   test.forward([=](Rig& t) {
     ops::multi_cross(t.ctx, t["x"], weights_of(t, layers), scratch_of(t, layers), t.out("y", t["x"].shape()));

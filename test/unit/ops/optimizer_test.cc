@@ -79,9 +79,9 @@ class DenseRun {
         w_(device, w.size() * sizeof(float)) {
     for (int s = 0; s < optimizer.states(); ++s) {
       states_.emplace_back(device, w.size() * sizeof(float));
-      from_host(tensor(states_.back()), std::vector<float>(w.size(), optimizer.start(s)), runtime_.compute_stream());
+      from_host(runtime_.compute_stream(), tensor(states_.back()), std::vector<float>(w.size(), optimizer.start(s)));
     }
-    from_host(tensor(w_), w, runtime_.compute_stream());
+    from_host(runtime_.compute_stream(), tensor(w_), w);
   }
 
   void step(const std::vector<float>& g, float rate, bool skip = false) {
@@ -89,19 +89,19 @@ class DenseRun {
         .step = ++steps_ + 40, .updates = updates_, .learning_rate = rate, .loss_scale = 8, .skip = skip};
     if (!skip) ++updates_;
     copy_bytes(runtime_.compute_stream(), state_.data(), &state, sizeof state);
-    from_host(tensor(g_), g, runtime_.compute_stream());
+    from_host(runtime_.compute_stream(), tensor(g_), g);
     std::vector<Tensor> states;
     for (const Buffer& each : states_) states.push_back(tensor(each));
     Context ctx(runtime_, runtime_.compute_stream(), reinterpret_cast<const StepState*>(state_.data()));
     ops::update_dense(ctx, optimizer_, tensor(g_), tensor(w_), states);
     runtime_.compute_stream().synchronize();
   }
-  std::vector<float> w() const { return to_host<float>(tensor(w_), runtime_.compute_stream()); }
+  std::vector<float> w() const { return to_host<float>(runtime_.compute_stream(), tensor(w_)); }
   /// Weights, then each state.
   std::vector<float> all() const {
     std::vector<float> out = w();
     for (const Buffer& each : states_) {
-      const auto state = to_host<float>(tensor(each), runtime_.compute_stream());
+      const auto state = to_host<float>(runtime_.compute_stream(), tensor(each));
       out.insert(out.end(), state.begin(), state.end());
     }
     return out;

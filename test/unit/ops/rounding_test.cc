@@ -67,7 +67,7 @@ TYPED_TEST(Rounding, GivesOneOfTheTwoAdjacentValuesWithTheRightProbability) {
 
 TYPED_TEST(Rounding, KeepsTheMean) {
   // 0.1 and similar numbers, rounded many times: the mean is within 5 standard deviations.
-  const uint64_t key = random_key(5, stream_of("a test"));
+  const uint64_t key = random_key(5, random_stream("a test"));
   for (const float x : {0.1f, -0.0123f, 3.3e-6f, 777.77f, 1e-7f}) {
     const double below = static_cast<double>(static_cast<float>(rounded_at_random<TypeParam>(x, 0)));
     const double above = static_cast<double>(static_cast<float>(rounded_at_random<TypeParam>(x, 0xffff)));
@@ -103,7 +103,7 @@ TYPED_TEST(Rounding, SaturatesAtTheLargestAndKeepsInfinitiesAndNan) {
 }
 
 TEST(RowRoundingTest, EveryKeySlotUpdateArrayAndElementHasItsOwnBits) {
-  const uint64_t table = random_key(5, stream_of("rounding:wide"));
+  const uint64_t table = random_key(5, random_stream("rounding:wide"));
   std::set<std::vector<uint32_t>> seen;
   int64_t draws = 0;
   const auto add = [&](int64_t update, int64_t key, int32_t slot, int which, int64_t e) {
@@ -137,7 +137,7 @@ TEST(RowRoundingTest, ARangeIsDrawnEightByEight) {
 TEST(RowRoundingTest, TheBitsOfOneDrawDependNeitherOnEachOtherNorOnTheNext) {
   // 16 bits as numbers from -1 to 1, whose products have mean 0 and variance 1/9 where they are independent: 5 standard
   // deviations.
-  const uint64_t table = random_key(5, stream_of("rounding:wide"));
+  const uint64_t table = random_key(5, random_stream("rounding:wide"));
   constexpr int kNumbers = 24, kDraws = 20000;  // three draws
   std::vector<double> products(kNumbers * kNumbers), sums(kNumbers);
   for (int64_t row = 0; row < kDraws; ++row) {

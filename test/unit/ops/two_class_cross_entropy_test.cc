@@ -11,7 +11,7 @@ namespace {
 constexpr float kWeight = 0.5f;
 
 /// Rows of a batch of which `valid` count, in a global batch of `all`.
-void cases(auto& test, int32_t valid, int32_t all) {
+void two_class_cases(auto& test, int32_t valid, int32_t all) {
   test.rounding(Rounding::function);
   test.state({.valid_samples = valid, .global_samples = all, .loss_scale = 8});
   test.forward([](Rig& t) {
@@ -41,25 +41,25 @@ void cases(auto& test, int32_t valid, int32_t all) {
   });
 }
 
-Input logits(int64_t batch) { return {"logits", {batch, 2}, -4, 4}; }
-Input label(int64_t batch) { return {"label", {batch, 1}, 0, 1, Type::wide}; }
+Input logits_of_two(int64_t batch) { return {"logits", {batch, 2}, -4, 4}; }
+Input class_label(int64_t batch) { return {"label", {batch, 1}, 0, 1, Type::wide}; }
 
 OP_TEST(TwoClassCrossEntropy) {
-  cases(*this, 1 << 20, 3000);
-  row("typical", {logits(64), label(64)});
-  row("one sample", {logits(1), label(1)});
-  row("many samples", {logits(4999), label(4999)});
+  two_class_cases(*this, 1 << 20, 3000);
+  row("typical", {logits_of_two(64), class_label(64)});
+  row("one sample", {logits_of_two(1), class_label(1)});
+  row("many samples", {logits_of_two(4999), class_label(4999)});
 }
 
 OP_TEST(TwoClassCrossEntropyOfAPartOfTheRows) {
-  cases(*this, 13, 13);
-  row("typical", {logits(64), label(64)});
+  two_class_cases(*this, 13, 13);
+  row("typical", {logits_of_two(64), class_label(64)});
 }
 
 OP_TEST(TwoClassCrossEntropyWithoutSamples) {
-  cases(*this, 0, 0);
-  row("padding alone", {logits(5), label(5)});
-  row("no rows", {logits(0), label(0)});
+  two_class_cases(*this, 0, 0);
+  row("padding alone", {logits_of_two(5), class_label(5)});
+  row("no rows", {logits_of_two(0), class_label(0)});
 }
 
 TEST(TwoClassCrossEntropyOp, HugeLogitsDoNotOverflow) {

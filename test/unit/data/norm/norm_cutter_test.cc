@@ -79,21 +79,10 @@ Found ranged(const std::shared_ptr<const NormInfo>& info, int64_t bytes, int thr
   return found;
 }
 
-DataSection two_inputs() { return section_of(1, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
-
-struct Style {
-  Check check;
-  int key_bytes;
-  bool bags;
-};
-const std::vector<Style> kStyles = {{Check::none, 4, false}, {Check::none, 8, false}, {Check::sum, 4, false},
-                                    {Check::sum, 8, false},  {Check::none, 4, true},  {Check::none, 8, true},
-                                    {Check::sum, 4, true},   {Check::sum, 8, true}};
-
 TEST(NormCutter, FindTheRecordsThatOneWalkFindsForAnyRangeAndAnyNumberOfThreads) {
   const Folder folder;
-  const DataSection section = two_inputs();
-  for (const auto& [check, key_bytes, bags] : kStyles)
+  const DataSection section = wide_and_deep_section();
+  for (const auto& [check, key_bytes, bags] : kNormVariants)
     for (const uint64_t key_limit : {uint64_t{2}, uint64_t{1} << 31}) {  // keys of 0 and 1 look like counts of keys
       write_rows(folder / "a", style_of(section, check, key_bytes),
                  random_rows(section, 2000, 5 + key_limit, key_limit, bags));
@@ -115,8 +104,8 @@ TEST(NormCutter, FindTheRecordsThatOneWalkFindsForAnyRangeAndAnyNumberOfThreads)
 
 TEST(NormCutter, TheFirstRecordBehindAnyByteIsGuessedRight) {
   const Folder folder;
-  const DataSection section = two_inputs();
-  for (const auto& [check, key_bytes, bags] : kStyles) {
+  const DataSection section = wide_and_deep_section();
+  for (const auto& [check, key_bytes, bags] : kNormVariants) {
     write_rows(folder / "a", style_of(section, check, key_bytes), random_rows(section, 100, 9, 1 << 20, bags));
     const auto info =
         std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));
@@ -148,8 +137,8 @@ TEST(NormCutter, ARecordLongerThanSeveralRangesLeavesThoseEmpty) {
 
 TEST(NormCutter, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
   const Folder folder;
-  const DataSection section = two_inputs();
-  for (const auto& [check, key_bytes, bags] : kStyles) {
+  const DataSection section = wide_and_deep_section();
+  for (const auto& [check, key_bytes, bags] : kNormVariants) {
     write_rows(folder / "a", style_of(section, check, key_bytes), random_rows(section, 300, 9, 100, bags));
     const auto info =
         std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));
@@ -177,9 +166,9 @@ TEST(NormCutter, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
 
 TEST(NormCutter, EveryDamageIsReportedAsByOneWalk) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   int problems = 0;
-  for (const auto& [check, key_bytes, bags] : kStyles) {
+  for (const auto& [check, key_bytes, bags] : kNormVariants) {
     write_rows(folder / "whole", style_of(section, check, key_bytes), random_rows(section, 120, 9, 1000, bags));
     const auto bytes = bytes_of(folder / "whole");
     const auto clean = read_norm_info(folder / "whole", norm_demands(section, KeyWidth::detect));
@@ -214,7 +203,7 @@ TEST(NormCutter, EveryDamageIsReportedAsByOneWalk) {
 
 TEST(NormCutter, AnImpossibleLengthIsNamedAtAnyRecord) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   write_rows(folder / "whole", style_of(section, Check::sum, 8), random_rows(section, 40, 3, 1000, true));
   const auto bytes = bytes_of(folder / "whole");
   auto info = std::make_shared<NormInfo>(read_norm_info(folder / "whole", norm_demands(section, KeyWidth::detect)));
@@ -235,7 +224,7 @@ TEST(NormCutter, AnImpossibleLengthIsNamedAtAnyRecord) {
 
 TEST(NormCutter, ThoseBehindARangeThatIsNotReadDoNotWait) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   write_rows(folder / "a", style_of(section, Check::sum, 8), random_rows(section, 100, 9, 1000, true));
   const auto info =
       std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));

@@ -8,8 +8,6 @@
 namespace hctr::data_test {
 namespace {
 
-DataSection two_inputs() { return section_of(1, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
-
 NormDemands demands_of(const DataSection& section, KeyWidth width = KeyWidth::detect) {
   return norm_demands(section, width);
 }
@@ -30,16 +28,11 @@ void expect_rows(const SampleBlock& block, const std::vector<Row>& rows) {
   }
 }
 
-struct Style {
-  Check check;
-  int key_bytes;
-  bool bags;
-};
-class NormRoundTrip : public ::testing::TestWithParam<Style> {};
+class NormRoundTrip : public ::testing::TestWithParam<NormVariant> {};
 
 TEST_P(NormRoundTrip, ReadsBackWhatWasWrittenAndFindsTheKeyWidth) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   const auto [check, key_bytes, bags] = GetParam();
   for (const int64_t count : {1, 2, 100, 20000}) {
     for (const uint64_t key_limit : {uint64_t{2}, uint64_t{100}, uint64_t{1} << 32}) {
@@ -54,11 +47,7 @@ TEST_P(NormRoundTrip, ReadsBackWhatWasWrittenAndFindsTheKeyWidth) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Styles, NormRoundTrip,
-                         ::testing::Values(Style{Check::none, 4, false}, Style{Check::none, 8, false},
-                                           Style{Check::sum, 4, false}, Style{Check::sum, 8, false},
-                                           Style{Check::none, 4, true}, Style{Check::none, 8, true},
-                                           Style{Check::sum, 4, true}, Style{Check::sum, 8, true}));
+INSTANTIATE_TEST_SUITE_P(Variants, NormRoundTrip, ::testing::ValuesIn(kNormVariants));
 
 TEST(NormFile, WidensKeysOf32BitsAsUnsigned) {
   const Folder folder;
@@ -105,7 +94,7 @@ TEST(NormKeyWidth, AFileThatFitsBothWidthsAsksForInputKeyTypeAndObeysIt) {
 
 TEST(NormKeyWidth, AskingForTheWrongWidthSaysSo) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   write_rows(folder / "a", style_of(section, Check::sum, 8), random_rows(section, 10, 1, 1 << 20, true));
   const std::string message = message_of([&] { read_norm_info(folder / "a", demands_of(section, KeyWidth::u32)); });
   EXPECT_SAYS(message, "holds 64-bit keys, but 32-bit keys were asked for");
@@ -113,7 +102,7 @@ TEST(NormKeyWidth, AskingForTheWrongWidthSaysSo) {
 
 TEST(NormKeyWidth, RecordsWithoutAnyKeyNeedNoWidth) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   const std::vector<Row> rows(50, Row{{1}, {1, 2, 3}, {{}, {}, {}, {}, {}, {}}});
   for (const Check check : {Check::sum, Check::none}) {
     write_rows(folder / "a", style_of(section, check, 4), rows);
@@ -123,7 +112,7 @@ TEST(NormKeyWidth, RecordsWithoutAnyKeyNeedNoWidth) {
 
 TEST(NormKeyWidth, IsFoundWhenOnlyTheLastRecordHasKeys) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   std::vector<Row> rows(20000, Row{{1}, {1, 2, 3}, {{}, {}, {}, {}, {}, {}}});
   rows.back().slots[3] = {17};
   for (const Check check : {Check::sum, Check::none})
@@ -135,7 +124,7 @@ TEST(NormKeyWidth, IsFoundWhenOnlyTheLastRecordHasKeys) {
 
 TEST(NormFile, SkipsAndCountsRecordsThatFailTheirCheckSum) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   const NormStyle style = style_of(section, Check::sum, 8);
   auto rows = random_rows(section, 30, 3, 1000, true);
   write_rows(folder / "a", style, rows);
@@ -153,7 +142,7 @@ TEST(NormFile, SkipsAndCountsRecordsThatFailTheirCheckSum) {
 class NormTruncation : public ::testing::TestWithParam<Check> {};
 TEST_P(NormTruncation, EveryCutOffFileIsAnErrorNamingTheFile) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   write_rows(folder / "a", style_of(section, GetParam(), 4), random_rows(section, 6, 3, 1000, true));
   const std::vector<std::byte> bytes = bytes_of(folder / "a");
   for (size_t keep = 0; keep < bytes.size(); ++keep) {
@@ -177,7 +166,7 @@ TEST(NormFile, ACutOffLastRecordIsNamedWithItsPlace) {
 
 TEST(NormFile, BytesPastTheLastRecordAreAnError) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   write_rows(folder / "a", style_of(section, Check::sum, 4), random_rows(section, 6, 3, 1000, true));
   auto bytes = bytes_of(folder / "a");
   bytes.resize(bytes.size() + 9);
@@ -188,7 +177,7 @@ TEST(NormFile, BytesPastTheLastRecordAreAnError) {
 
 TEST(NormFile, AHeaderThatDisagreesWithTheConfigSaysBothValues) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   write_rows(folder / "a", style_of(section, Check::sum, 4), random_rows(section, 6, 3, 1000, true));
   const auto message = [&](auto change) {
     DataSection other = section;
@@ -208,15 +197,15 @@ TEST(NormFile, GarbageIsNoNormFile) {
   std::vector<std::byte> bytes(500);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(mix64(i));
   put_bytes(folder / "a", bytes);
-  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(two_inputs())); }),
+  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(wide_and_deep_section())); }),
               "is no Norm file: its header says error_check");
-  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "none", demands_of(two_inputs())); }),
+  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "none", demands_of(wide_and_deep_section())); }),
               "io: cannot open data file");
 }
 
 TEST(NormFile, AHeaderWhoseCheckSumFailsSaysSo) {
   const Folder folder;
-  const DataSection section = two_inputs();
+  const DataSection section = wide_and_deep_section();
   write_rows(folder / "a", style_of(section, Check::sum, 4), random_rows(section, 6, 3, 1000, true));
   auto bytes = bytes_of(folder / "a");
   bytes[13] ^= std::byte{64};
@@ -225,10 +214,10 @@ TEST(NormFile, AHeaderWhoseCheckSumFailsSaysSo) {
               "its header block fails its check sum");
 }
 
-class NormLimits : public ::testing::TestWithParam<Style> {};
+class NormLimits : public ::testing::TestWithParam<NormVariant> {};
 TEST_P(NormLimits, MoreKeysThanDeclaredNameSlotInputAndLimit) {
   const Folder folder;
-  DataSection section = two_inputs();
+  DataSection section = wide_and_deep_section();
   const NormStyle style = style_of(section, GetParam().check, GetParam().key_bytes);
   const auto message = [&](size_t slot, size_t keys, size_t other_slots_keys) {
     auto rows = random_rows(section, 50, 3, 100000, true);
@@ -249,8 +238,8 @@ TEST_P(NormLimits, MoreKeysThanDeclaredNameSlotInputAndLimit) {
   EXPECT_SAYS(message(5, 2, 0), "slot 5 (of sparse input \"deep\") has 2 keys, more than its max_nnz of 1");
 }
 INSTANTIATE_TEST_SUITE_P(Styles, NormLimits,
-                         ::testing::Values(Style{Check::none, 4, true}, Style{Check::none, 8, true},
-                                           Style{Check::sum, 4, true}, Style{Check::sum, 8, true}));
+                         ::testing::Values(NormVariant{Check::none, 4, true}, NormVariant{Check::none, 8, true},
+                                           NormVariant{Check::sum, 4, true}, NormVariant{Check::sum, 8, true}));
 
 TEST(NormFile, ANegativeCountOfKeysIsAnError) {
   const Folder folder;

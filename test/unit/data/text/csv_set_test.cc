@@ -209,6 +209,8 @@ TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
   EXPECT_SAYS(message(""), "a' is empty; its first line should name the columns");
   EXPECT_SAYS(message("\n\r\n\n"), "a' is empty");
   EXPECT_SAYS(message(header), "a': the data set is empty: its files hold no records");
+  EXPECT_SAYS(message("L0,D0,D1,S0,S1,S2,D1\n"),
+              "there are two columns 'D1', of which one must be meant; there are 'L0'");
   EXPECT_SAYS(message("L0,D0,S0,S1,S2\n"), "there is no column 'D1'; there are 'L0', 'D0', 'S0', 'S1', 'S2'");
   const std::string whole = header + good;
   write_gzip(folder / "a.gz", whole);

@@ -29,7 +29,7 @@ struct OnDevice {
   T* data() const { return reinterpret_cast<T*>(buffer.data()); }
   Tensor tensor(Shape shape) const { return Tensor(buffer.data(), TensorSpec(kDTypeOf<T>, shape), buffer.device()); }
   std::vector<T> host() const {
-    return to_host<T>(tensor({static_cast<int64_t>(count)}), runtime_of(buffer.device()).compute_stream());
+    return to_host<T>(runtime_of(buffer.device()).compute_stream(), tensor({static_cast<int64_t>(count)}));
   }
   Buffer buffer;
   size_t count;
@@ -51,7 +51,7 @@ TEST(RankOfKey, EveryKeyHasOne) {
 std::vector<float> floats_of(const Tensor& tensor) {
   std::vector<float> out;
   dispatch_float(tensor.dtype(), [&]<class T>() {
-    for (const T value : to_host<T>(tensor, runtime_of(tensor.device()).compute_stream()))
+    for (const T value : to_host<T>(runtime_of(tensor.device()).compute_stream(), tensor))
       out.push_back(static_cast<float>(value));
   });
   return out;
@@ -63,11 +63,11 @@ constexpr std::pair<ops::Combiner, DType> kJoins[] = {
     {ops::Combiner::sum, DType::f16}, {ops::Combiner::mean, DType::bf16}, {ops::Combiner::sum, DType::bf16}};
 
 /// Three ranks with four slots each and five samples per rank.
-constexpr int kRanks = 3, kSlots = 4, kSamples = 5, kDim = 6;
+constexpr int kSplitRanks = 3, kSplitSlots = 4, kSplitSamples = 5, kSplitDim = 6;
 using Bags = std::vector<std::vector<int64_t>>;  // [slot * samples + sample]
 
 Bags random_bags(std::mt19937_64& random) {
-  Bags bags(kSlots * kSamples);
+  Bags bags(kSplitSlots * kSplitSamples);
   for (auto& bag : bags)
     for (auto n = random() % 4; n > 0; --n) bag.push_back(static_cast<int64_t>(random() % 50) - 20);
   return bags;
@@ -79,26 +79,26 @@ using Owners = std::vector<int32_t>;
 
 struct Split {
   explicit Split(const Owners& of_slots) {
-    for (int32_t r = 0; r < kRanks; ++r) {
+    for (int32_t r = 0; r < kSplitRanks; ++r) {
       ops::OwnerKeys block{static_cast<int32_t>(columns.size()), 0, words, 0};
-      for (int32_t s = 0; s < kSlots; ++s)
+      for (int32_t s = 0; s < kSplitSlots; ++s)
         if (const int32_t owner = of_slots[static_cast<size_t>(s)]; owner == kSpread || owner == r)
-          columns.push_back({s, r, owner == kSpread ? kRanks : 1});
+          columns.push_back({s, r, owner == kSpread ? kSplitRanks : 1});
       block.count = static_cast<int32_t>(columns.size()) - block.first;
-      block.keys = block.begin + ops::OwnerKeys::offset_words(block.count, kSamples);
+      block.keys = block.begin + ops::OwnerKeys::offset_words(block.count, kSplitSamples);
       words = block.keys + most(block.count);
       owners.push_back(block);
       for (int32_t c = block.first; c < block.first + block.count; ++c)
-        by_owner.push_back({nullptr, block.count, block.first * kSamples + c - block.first});
+        by_owner.push_back({nullptr, block.count, block.first * kSplitSamples + c - block.first});
     }
-    for (int32_t s = 0; s < kSlots; ++s) {
+    for (int32_t s = 0; s < kSplitSlots; ++s) {
       first.push_back(static_cast<int32_t>(remote_columns.size()));
       for (size_t c = 0; c < columns.size(); ++c)
         if (columns[c].column == s) remote_columns.push_back(by_owner[c]);
     }
     first.push_back(static_cast<int32_t>(remote_columns.size()));
   }
-  static int64_t most(int64_t columns_of_owner) { return columns_of_owner * kSamples * 3; }
+  static int64_t most(int64_t columns_of_owner) { return columns_of_owner * kSplitSamples * 3; }
   std::vector<ops::OwnedColumn> columns;
   std::vector<ops::OwnerKeys> owners;
   std::vector<int32_t> first;
@@ -130,10 +130,11 @@ class KeySplit : public testing::TestWithParam<Owners> {
           columns(device, words_of(split.columns)),
           owners(device, words_of(split.owners)),
           first(device, split.first),
-          present(device, split.columns.size() * kSamples),
+          present(device, split.columns.size() * kSplitSamples),
           blocks(device, std::vector<int64_t>(static_cast<size_t>(split.words), -1)) {
-      batch = {keys.data(), offsets.data(), kSlots, kSamples, static_cast<int64_t>(keys.count), kSlots, {}};
-      key_blocks = {kRanks, static_cast<int32_t>(split.columns.size()),
+      batch = {keys.data(), offsets.data(), kSplitSlots, kSplitSamples, static_cast<int64_t>(keys.count), kSplitSlots,
+               {}};
+      key_blocks = {kSplitRanks, static_cast<int32_t>(split.columns.size()),
                     reinterpret_cast<const ops::OwnedColumn*>(columns.data()),
                     reinterpret_cast<const ops::OwnerKeys*>(owners.data())};
     }
@@ -166,11 +167,12 @@ class KeySplit : public testing::TestWithParam<Owners> {
     /// The parts follow each other in `parts`; those of `owner` are in `own`, if given.
     ops::OwnerVectors vector_blocks(const Split& split, const Tensor& parts, const ops::OwnerKeys* owner = nullptr,
                                     const Tensor* own = nullptr) const {
-      ops::OwnerVectors made{.memory = {.dtype = parts.dtype()}, .columns = kSlots, .first = first.data()};
+      ops::OwnerVectors made{.memory = {.dtype = parts.dtype()}, .columns = kSplitSlots, .first = first.data()};
       std::vector<ops::RemoteColumn> list = split.remote_columns;
-      const size_t bytes = kDim * size_of(parts.dtype());
+      const size_t bytes = kSplitDim * size_of(parts.dtype());
       for (ops::RemoteColumn& column : list) {
-        const int64_t begin = own ? owner->first * kSamples : 0, end = own ? begin + owner->count * kSamples : 0;
+        const int64_t begin = own ? owner->first * kSplitSamples : 0,
+                      end = own ? begin + owner->count * kSplitSamples : 0;
         const bool apart = begin <= column.index && column.index < end;
         column.vector =
             (apart ? own : &parts)->bytes() + static_cast<size_t>(column.index - (apart ? begin : 0)) * bytes;
@@ -195,10 +197,10 @@ TEST_P(KeySplit, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     std::mt19937_64 random(3);
     const OnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
-    ASSERT_LE(ops::key_split_scratch_bytes(device, kRanks * kSlots * kSamples), size_t{1} << 16);
+    ASSERT_LE(ops::key_split_scratch_bytes(device, kSplitRanks * kSplitSlots * kSplitSamples), size_t{1} << 16);
     std::vector<Bags> bags;
     std::vector<std::vector<int64_t>> sent;
-    for (int rank = 0; rank < kRanks; ++rank) {
+    for (int rank = 0; rank < kSplitRanks; ++rank) {
       bags.push_back(random_bags(random));
       const Sent one(device, split, bags.back());
       ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), one.present.bytes(),
@@ -206,39 +208,40 @@ TEST_P(KeySplit, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
       sent.push_back(one.blocks.host());
       const std::vector<uint8_t> present = one.present.host();
       for (size_t c = 0; c < split.columns.size(); ++c)
-        for (int64_t b = 0; b < kSamples; ++b) {
+        for (int64_t b = 0; b < kSplitSamples; ++b) {
           const auto* offset = reinterpret_cast<const int32_t*>(
               &sent.back()[static_cast<size_t>(split.owners[static_cast<size_t>(split.columns[c].owner)].begin)]);
           const int64_t bag =
-              (static_cast<int64_t>(c) - split.owners[static_cast<size_t>(split.columns[c].owner)].first) * kSamples +
+              (static_cast<int64_t>(c) - split.owners[static_cast<size_t>(split.columns[c].owner)].first) *
+                  kSplitSamples +
               b;
           EXPECT_EQ(present[static_cast<size_t>(split.by_owner[c].index + b * split.by_owner[c].stride)],
                     offset[bag + 1] > offset[bag])
               << "column " << c << ", sample " << b;
         }
     }
-    for (int owner = 0; owner < kRanks; ++owner) {
+    for (int owner = 0; owner < kSplitRanks; ++owner) {
       const ops::OwnerKeys& block = split.owners[static_cast<size_t>(owner)];
       const int64_t words = block.keys - block.begin + Split::most(block.count);
       std::vector<int64_t> received;
       for (const auto& from : sent)
         received.insert(received.end(), from.begin() + block.begin, from.begin() + block.begin + words);
       const OnDevice<int64_t> blocks(device, received),
-          keys(device, std::vector<int64_t>(static_cast<size_t>(kRanks * Split::most(block.count))));
+          keys(device, std::vector<int64_t>(static_cast<size_t>(kSplitRanks * Split::most(block.count))));
       const OnDevice<int32_t> offsets(
-          device, std::vector<int32_t>(static_cast<size_t>(block.count * kRanks * kSamples + 1), -1));
-      ops::merge_keys(ctx, {kRanks, block.count, kSamples, words}, blocks.tensor({kRanks * words}),
-                      offsets.tensor({block.count * kRanks * kSamples + 1}),
+          device, std::vector<int32_t>(static_cast<size_t>(block.count * kSplitRanks * kSplitSamples + 1), -1));
+      ops::merge_keys(ctx, {kSplitRanks, block.count, kSplitSamples, words}, blocks.tensor({kSplitRanks * words}),
+                      offsets.tensor({block.count * kSplitRanks * kSplitSamples + 1}),
                       keys.tensor({static_cast<int64_t>(keys.count)}), scratch.data());
       std::vector<int64_t> expected_keys;
       std::vector<int32_t> expected_offsets = {0};
       for (int32_t c = block.first; c < block.first + block.count; ++c)
         for (const Bags& of_rank : bags)
-          for (int b = 0; b < kSamples; ++b) {
+          for (int b = 0; b < kSplitSamples; ++b) {
             const ops::OwnedColumn column = split.columns[static_cast<size_t>(c)];
             const bool whole = GetParam()[static_cast<size_t>(column.column)] != kSpread;
-            for (const int64_t key : of_rank[static_cast<size_t>(column.column * kSamples + b)])
-              if (whole || (key % kRanks + kRanks) % kRanks == owner) expected_keys.push_back(key);
+            for (const int64_t key : of_rank[static_cast<size_t>(column.column * kSplitSamples + b)])
+              if (whole || (key % kSplitRanks + kSplitRanks) % kSplitRanks == owner) expected_keys.push_back(key);
             expected_offsets.push_back(static_cast<int32_t>(expected_keys.size()));
           }
       EXPECT_EQ(offsets.host(), expected_offsets) << "owner " << owner << " on " << to_string(device);
@@ -253,12 +256,13 @@ TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
   // Slots cut into two pieces are twice as many slots of half the elements in the same memory. Only the weight is that
   // of the whole slot.
   const Split split(GetParam());
-  const int64_t elements = kSamples * kSlots * kDim,
-                part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSamples * kDim;
+  const int64_t elements = kSplitSamples * kSplitSlots * kSplitDim,
+                part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples * kSplitDim;
   std::mt19937_64 random(7);
-  const Bags bags = random_bags(random), whole(bags.begin(), bags.begin() + kSlots / 2 * kSamples);
+  const Bags bags = random_bags(random), whole(bags.begin(), bags.begin() + kSplitSlots / 2 * kSplitSamples);
   Bags twice(bags.size());
-  for (size_t i = 0; i < twice.size(); ++i) twice[i] = whole[i / (2 * kSamples) * kSamples + i % kSamples];
+  for (size_t i = 0; i < twice.size(); ++i)
+    twice[i] = whole[i / (2 * kSplitSamples) * kSplitSamples + i % kSplitSamples];
   std::vector<float> part_values, dy_values;
   for (int64_t i = 0; i < part_elements; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
   for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
@@ -267,13 +271,13 @@ TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
     const auto run = [&](const Bags& of, int64_t pieces) {
       const Sent one(device, split, of);
       ops::KeyBatch batch = one.batch;
-      batch.slots = batch.columns = kSlots / pieces;
+      batch.slots = batch.columns = kSplitSlots / pieces;
       const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)),
           dy(device, dy_values), back(device, std::vector<float>(part_values.size(), NAN));
       ops::OwnerVectors there = one.vector_blocks(split, parts.tensor({part_elements})),
                         home = one.vector_blocks(split, back.tensor({part_elements}));
       there.pieces = home.pieces = pieces;
-      const Shape shape = {kSamples, kSlots / pieces, kDim * pieces};
+      const Shape shape = {kSplitSamples, kSplitSlots / pieces, kSplitDim * pieces};
       ops::join_vectors(ctx, batch, there, ops::Combiner::mean, y.tensor(shape));
       ops::split_gradients(ctx, batch, home, ops::Combiner::mean, dy.tensor(shape), {});
       return std::pair(y.host(), back.host());
@@ -284,7 +288,7 @@ TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
 
 TEST_P(KeySplit, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
   const Split split(GetParam());
-  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
+  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples;
   std::mt19937_64 random(9);
   const Bags bags = random_bags(random);
   for (const Device device : devices()) {
@@ -293,46 +297,48 @@ TEST_P(KeySplit, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
     one.split_keys(ctx, split);
     const std::vector<uint8_t> present = one.present.host();
     std::vector<float> holes, filled;
-    for (int64_t i = 0; i < vectors * kDim; ++i) {
-      const bool there = present[static_cast<size_t>(i / kDim)] != 0;
+    for (int64_t i = 0; i < vectors * kSplitDim; ++i) {
+      const bool there = present[static_cast<size_t>(i / kSplitDim)] != 0;
       filled.push_back(there ? static_cast<float>(i % 31) : 0);
       holes.push_back(there ? filled.back() : NAN);
     }
     const OnDevice<float> all(device, filled), some(device, holes),
-        dy(device, std::vector<float>(kSamples * kSlots * kDim, 2)),
+        dy(device, std::vector<float>(kSplitSamples * kSplitSlots * kSplitDim, 2)),
         back(device, std::vector<float>(holes.size(), NAN));
     const auto joined = [&](const OnDevice<float>& parts, const uint8_t* marks) {
-      ops::OwnerVectors blocks = one.vector_blocks(split, parts.tensor({vectors * kDim}));
+      ops::OwnerVectors blocks = one.vector_blocks(split, parts.tensor({vectors * kSplitDim}));
       blocks.present = marks;
-      const OnDevice<float> y(device, std::vector<float>(kSamples * kSlots * kDim, NAN));
-      ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, y.tensor({kSamples, kSlots, kDim}));
+      const OnDevice<float> y(device, std::vector<float>(kSplitSamples * kSplitSlots * kSplitDim, NAN));
+      ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, y.tensor({kSplitSamples, kSplitSlots, kSplitDim}));
       return y.host();
     };
     EXPECT_EQ(joined(some, one.present.bytes()), joined(all, nullptr)) << to_string(device);
-    ops::OwnerVectors blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
+    ops::OwnerVectors blocks = one.vector_blocks(split, back.tensor({vectors * kSplitDim}));
     blocks.present = one.present.bytes();
-    ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}), {});
+    ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSplitSamples, kSplitSlots, kSplitDim}),
+                         {});
     const std::vector<float> got = back.host();
     for (size_t i = 0; i < got.size(); ++i)
-      ASSERT_EQ(std::isnan(got[i]), present[i / kDim] == 0) << i << " on " << to_string(device);
+      ASSERT_EQ(std::isnan(got[i]), present[i / kSplitDim] == 0) << i << " on " << to_string(device);
   }
 }
 
 TEST_P(KeySplit, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
   const Split split(GetParam());
-  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
+  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples;
   std::mt19937_64 random(9);
   const Bags bags = random_bags(random);
-  const Shape shape = {kSamples, kSlots, kDim};
+  const Shape shape = {kSplitSamples, kSplitSlots, kSplitDim};
   for (const Device device : devices()) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     const Sent one(device, split, bags);
     one.split_keys(ctx, split);
     std::vector<float> values, before;
-    for (int64_t i = 0; i < vectors * kDim; ++i) values.push_back(static_cast<float>(1 + i % 31));
-    for (int64_t i = 0; i < kSamples * kSlots * kDim; ++i) before.push_back(static_cast<float>(i % 17) - 8);
+    for (int64_t i = 0; i < vectors * kSplitDim; ++i) values.push_back(static_cast<float>(1 + i % 31));
+    for (int64_t i = 0; i < kSplitSamples * kSplitSlots * kSplitDim; ++i)
+      before.push_back(static_cast<float>(i % 17) - 8);
     const OnDevice<float> parts(device, values), joined(device, before), added(device, before);
-    ops::OwnerVectors blocks = one.vector_blocks(split, parts.tensor({vectors * kDim}));
+    ops::OwnerVectors blocks = one.vector_blocks(split, parts.tensor({vectors * kSplitDim}));
     blocks.present = one.present.bytes();
     ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, joined.tensor(shape));
     ops::add_joined_vectors(ctx, one.batch, blocks, ops::Combiner::mean, added.tensor(shape));
@@ -351,25 +357,25 @@ TEST_P(KeySplit, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
 
 TEST_P(KeySplit, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
   const Split split(GetParam());
-  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
+  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples;
   std::mt19937_64 random(9);
   const Bags bags = random_bags(random);
   for (const Device device : devices()) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     const Sent one(device, split, bags);
     const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
-    const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kDim)));
-    ops::OwnerVectors blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
+    const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kSplitDim)));
+    ops::OwnerVectors blocks = one.vector_blocks(split, back.tensor({vectors * kSplitDim}));
     blocks.present = none.data();
     const auto found = [&](size_t at, float value) {
-      std::vector<float> gradient(kSamples * kSlots * kDim, 3.0f);
+      std::vector<float> gradient(kSplitSamples * kSplitSlots * kSplitDim, 3.0f);
       gradient[at] = value;
       const OnDevice<float> dy(device, gradient), flag(device, std::vector<float>{0});
-      ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean, dy.tensor({kSamples, kSlots, kDim}),
-                           {100, flag.data()});
+      ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean,
+                           dy.tensor({kSplitSamples, kSplitSlots, kSplitDim}), {100, flag.data()});
       return flag.host()[0];
     };
-    for (const size_t at : {size_t{0}, size_t{7}, static_cast<size_t>(kSamples * kSlots * kDim - 1)}) {
+    for (const size_t at : {size_t{0}, size_t{7}, static_cast<size_t>(kSplitSamples * kSplitSlots * kSplitDim - 1)}) {
       EXPECT_EQ(found(at, 100), 0) << to_string(device);
       for (const float value : {101.0f, -101.0f, INFINITY, NAN})
         EXPECT_EQ(found(at, value), 1) << value << " at " << at << " on " << to_string(device);
@@ -379,44 +385,45 @@ TEST_P(KeySplit, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
 
 TEST_P(KeySplit, NothingIsWrittenAfterAnAbortButAllIsSearched) {
   const Split split(GetParam());
-  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
+  const auto vectors = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples;
   std::mt19937_64 random(9);
   const Bags bags = random_bags(random);
-  std::vector<float> gradient(kSamples * kSlots * kDim, 3.0f);
+  std::vector<float> gradient(kSplitSamples * kSplitSlots * kSplitDim, 3.0f);
   gradient.back() = INFINITY;
   for (const Device device : devices())
     for (const uint32_t aborted : {0u, 1u}) {
       Context ctx(runtime_of(device), runtime_of(device).compute_stream());
       const Sent one(device, split, bags);
-      const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kDim), -1)),
+      const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kSplitDim), -1)),
           dy(device, gradient), flag(device, std::vector<float>{0});
       const OnDevice<uint32_t> state(device, std::vector<uint32_t>{aborted});
-      ops::OwnerVectors blocks = one.vector_blocks(split, back.tensor({vectors * kDim}));
+      ops::OwnerVectors blocks = one.vector_blocks(split, back.tensor({vectors * kSplitDim}));
       blocks.memory.aborted = state.data();
-      ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum, dy.tensor({kSamples, kSlots, kDim}),
-                           {100, flag.data()});
+      ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum,
+                           dy.tensor({kSplitSamples, kSplitSlots, kSplitDim}), {100, flag.data()});
       const std::vector<float> got = back.host();
-      EXPECT_EQ(std::count(got.begin(), got.end(), -1), aborted ? vectors * kDim : 0) << to_string(device);
+      EXPECT_EQ(std::count(got.begin(), got.end(), -1), aborted ? vectors * kSplitDim : 0) << to_string(device);
       EXPECT_EQ(flag.host()[0], 1) << to_string(device);
     }
 }
 
 TEST_P(KeySplit, WhatARankHasForItselfMayLieApart) {
   const Split split(GetParam());
-  const int64_t vectors = static_cast<int64_t>(split.remote_columns.size()) * kSamples;
+  const int64_t vectors = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples;
   std::mt19937_64 random(11);
   const Bags bags = random_bags(random);
   std::vector<float> values, dy_values;
-  for (int64_t i = 0; i < vectors * kDim; ++i) values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
-  for (int64_t i = 0; i < kSamples * kSlots * kDim; ++i)
+  for (int64_t i = 0; i < vectors * kSplitDim; ++i) values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
+  for (int64_t i = 0; i < kSplitSamples * kSplitSlots * kSplitDim; ++i)
     dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
-  const Shape shape = {kSamples, kSlots, kDim};
+  const Shape shape = {kSplitSamples, kSplitSlots, kSplitDim};
   for (const Device device : devices())
     for (const ops::OwnerKeys& owner : split.owners) {
       Context ctx(runtime_of(device), runtime_of(device).compute_stream());
       const Sent one(device, split, bags);
       const auto run = [&](bool apart) {
-        const auto begin = values.begin() + owner.first * kSamples * kDim, end = begin + owner.count * kSamples * kDim;
+        const auto begin = values.begin() + owner.first * kSplitSamples * kSplitDim,
+                   end = begin + owner.count * kSplitSamples * kSplitDim;
         std::vector<float> others = values;
         if (apart) std::fill_n(others.begin() + (begin - values.begin()), end - begin, NAN);
         std::vector<float> mine(begin, end);
@@ -426,12 +433,13 @@ TEST_P(KeySplit, WhatARankHasForItselfMayLieApart) {
             own_back(device, std::vector<float>(mine.size(), NAN));
         const Tensor from = own.tensor({static_cast<int64_t>(mine.size())}),
                      to = own_back.tensor({static_cast<int64_t>(mine.size())});
-        ops::join_vectors(ctx, one.batch,
-                          one.vector_blocks(split, parts.tensor({vectors * kDim}), &owner, apart ? &from : nullptr),
-                          ops::Combiner::mean, y.tensor(shape));
-        ops::split_gradients(ctx, one.batch,
-                             one.vector_blocks(split, back.tensor({vectors * kDim}), &owner, apart ? &to : nullptr),
-                             ops::Combiner::mean, dy.tensor(shape), {});
+        ops::join_vectors(
+            ctx, one.batch,
+            one.vector_blocks(split, parts.tensor({vectors * kSplitDim}), &owner, apart ? &from : nullptr),
+            ops::Combiner::mean, y.tensor(shape));
+        ops::split_gradients(
+            ctx, one.batch, one.vector_blocks(split, back.tensor({vectors * kSplitDim}), &owner, apart ? &to : nullptr),
+            ops::Combiner::mean, dy.tensor(shape), {});
         std::vector<float> got_back = back.host(), apart_back = own_back.host();
         for (int64_t i = 0; i < end - begin && apart; ++i) {
           float& in_parts = got_back[static_cast<size_t>(begin - values.begin() + i)];
@@ -446,8 +454,8 @@ TEST_P(KeySplit, WhatARankHasForItselfMayLieApart) {
 
 TEST_P(KeySplit, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
   const Split split(GetParam());
-  const int64_t elements = kSamples * kSlots * kDim,
-                part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSamples * kDim;
+  const int64_t elements = kSplitSamples * kSplitSlots * kSplitDim,
+                part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples * kSplitDim;
   std::mt19937_64 random(5);
   const Bags bags = random_bags(random);
   std::vector<float> part_values, dy_values;
@@ -456,7 +464,7 @@ TEST_P(KeySplit, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
   // With plain addresses, owner r's part is [samples, its columns, dim].
   const auto at = [&](int32_t c, int64_t b) {
     const ops::OwnerKeys& block = split.owners[static_cast<size_t>(split.columns[static_cast<size_t>(c)].owner)];
-    return static_cast<size_t>((block.first * kSamples + b * block.count + c - block.first) * kDim);
+    return static_cast<size_t>((block.first * kSplitSamples + b * block.count + c - block.first) * kSplitDim);
   };
   for (const Device device : devices())
     for (const auto& [combiner, dtype] : kJoins) {
@@ -469,20 +477,22 @@ TEST_P(KeySplit, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
       travelling.build(device);
       const Tensor sent = travelling.get(0), back = travelling.get(1);
       ops::copy(ctx, parts.tensor({part_elements}), sent);
-      ops::join_vectors(ctx, one.batch, one.vector_blocks(split, sent), combiner, y.tensor({kSamples, kSlots, kDim}));
+      ops::join_vectors(ctx, one.batch, one.vector_blocks(split, sent), combiner,
+                        y.tensor({kSplitSamples, kSplitSlots, kSplitDim}));
       ops::split_gradients(ctx, one.batch, one.vector_blocks(split, back), combiner,
-                           dy.tensor({kSamples, kSlots, kDim}), {});
+                           dy.tensor({kSplitSamples, kSplitSlots, kSplitDim}), {});
       const std::vector<float> got = y.host(), got_back = floats_of(back), travelled = floats_of(sent);
       const auto rounded = [&, to = dtype](float value) {
         return dispatch_float(to, [&]<class T>() { return static_cast<float>(T(value)); });
       };
-      for (int32_t s = 0; s < kSlots; ++s)
-        for (int64_t b = 0; b < kSamples; ++b) {
-          const auto n = static_cast<float>(std::max<size_t>(1, bags[static_cast<size_t>(s * kSamples + b)].size()));
+      for (int32_t s = 0; s < kSplitSlots; ++s)
+        for (int64_t b = 0; b < kSplitSamples; ++b) {
+          const auto n =
+              static_cast<float>(std::max<size_t>(1, bags[static_cast<size_t>(s * kSplitSamples + b)].size()));
           const float weight = combiner == ops::Combiner::mean ? 1 / n : 1;
-          for (int64_t e = 0; e < kDim; ++e) {
+          for (int64_t e = 0; e < kSplitDim; ++e) {
             float sum = 0;
-            const auto i = static_cast<size_t>((b * kSlots + s) * kDim + e);
+            const auto i = static_cast<size_t>((b * kSplitSlots + s) * kSplitDim + e);
             for (int32_t c = 0; c < static_cast<int32_t>(split.columns.size()); ++c) {  // by owner
               if (split.columns[static_cast<size_t>(c)].column != s) continue;
               sum += travelled[at(c, b) + static_cast<size_t>(e)];

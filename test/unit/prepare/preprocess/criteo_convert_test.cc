@@ -18,7 +18,7 @@ namespace hctr::data_test {
 namespace {
 
 /// Rows of the format with some fields empty; line `i` differs from the others.
-std::string line_of(int i) {
+std::string criteo_line(int i) {
   std::string line = i % 4 == 0 ? "1" : "0";
   for (int k = 0; k < 13; ++k) line += (i + k) % 5 == 0 ? "\t" : cat("\t", (i * 7 + k * 13) % 400 - 2);
   for (int k = 0; k < 26; ++k) {
@@ -29,9 +29,9 @@ std::string line_of(int i) {
   return line;
 }
 
-std::string lines_of(int count) {
+std::string criteo_lines(int count) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += line_of(i) + "\n";
+  for (int i = 0; i < count; ++i) text += criteo_line(i) + "\n";
   return text;
 }
 
@@ -63,14 +63,14 @@ struct Criteo : ::testing::Test {
 };
 
 TEST_F(Criteo, RowsBecomeWhatAnIndependentParserExpects) {
-  input(lines_of(300));
+  input(criteo_lines(300));
   options.style.integers = Integers::both;
   EXPECT_EQ(convert().train_rows, 300);
   const SampleBlock block = read_set(options, "train.0.data");
   ASSERT_EQ(block.rows, 300);
   std::map<int64_t, std::pair<int, std::string>> meaning;  // every key stands for one value of one column
   for (int i = 0; i < 300; ++i) {
-    const auto fields = fields_of(line_of(i));
+    const auto fields = fields_of(criteo_line(i));
     const auto row = static_cast<size_t>(i);
     EXPECT_EQ(block.label[row], fields[0] == "1" ? 1.0f : 0.0f);
     for (size_t k = 0; k < 13; ++k) {
@@ -96,7 +96,7 @@ TEST_F(Criteo, RowsBecomeWhatAnIndependentParserExpects) {
 }
 
 TEST_F(Criteo, TheWideSlotHoldsTheKeysOfTheDeepOnes) {
-  input(lines_of(50));
+  input(criteo_lines(50));
   options.style.wide = Wide::all;
   options.style.integers = Integers::both;
   convert();
@@ -110,14 +110,14 @@ TEST_F(Criteo, TheWideSlotHoldsTheKeysOfTheDeepOnes) {
 }
 
 TEST_F(Criteo, CrossesStandForPairsOfValues) {
-  input(lines_of(300));
+  input(criteo_lines(300));
   options.style.wide = Wide::cross;
   convert();
   const SampleBlock block = read_set(options, "train.0.data");
   std::map<int64_t, std::string> meaning;
   std::set<std::string> pairs;
   for (size_t row = 0; row < 300; ++row) {
-    const auto fields = fields_of(line_of(static_cast<int>(row)));
+    const auto fields = fields_of(criteo_line(static_cast<int>(row)));
     ASSERT_EQ(block.offsets[row + 1] - block.offsets[row], 2);
     for (size_t k = 0; k < 2; ++k) {
       const std::string pair = cat(k, ":", fields[14 + 2 * k], "x", fields[15 + 2 * k]);
@@ -129,7 +129,7 @@ TEST_F(Criteo, CrossesStandForPairsOfValues) {
 }
 
 TEST_F(Criteo, BucketsAndNarrowKeysStayInTheRangeOfTheirColumn) {
-  input(lines_of(300));
+  input(criteo_lines(300));
   options.style.key_bytes = 4;
   for (const int64_t buckets : {int64_t{0}, int64_t{10}}) {
     options.style.buckets = buckets;
@@ -138,7 +138,7 @@ TEST_F(Criteo, BucketsAndNarrowKeysStayInTheRangeOfTheirColumn) {
     for (size_t s = 0; s < 26; ++s)
       for (size_t row = 0; row < 300; ++row) {
         const int64_t key = block.keys[s * 300 + row];
-        const bool missing = fields_of(line_of(static_cast<int>(row)))[14 + s].empty();
+        const bool missing = fields_of(criteo_line(static_cast<int>(row)))[14 + s].empty();
         const int64_t base = buckets ? static_cast<int64_t>(s) * buckets : static_cast<int64_t>(s + 1) << 26;
         EXPECT_GE(key, base + (missing ? 0 : 2));
         EXPECT_LT(key, base + (missing ? 1 : buckets ? buckets : 1 << 26));
@@ -147,7 +147,7 @@ TEST_F(Criteo, BucketsAndNarrowKeysStayInTheRangeOfTheirColumn) {
 }
 
 TEST_F(Criteo, TheResultDoesNotDependOnThreads) {
-  input(lines_of(20000));
+  input(criteo_lines(20000));
   options.holdout = 0.2;
   options.min_count = 3;
   options.rows_per_file = 3000;
@@ -170,7 +170,7 @@ TEST_F(Criteo, TheResultDoesNotDependOnThreads) {
 
 TEST_F(Criteo, ValuesRareInTheTrainingRowsShareAKeyAlsoInTheEvaluationRows) {
   std::string text;
-  const std::string frequent = line_of(1), rare = line_of(2);
+  const std::string frequent = criteo_line(1), rare = criteo_line(2);
   for (int i = 0; i < 8; ++i) text += frequent + "\n";
   text += rare + "\n" + rare + "\n";  // the last is held out
   input(text);
@@ -193,15 +193,15 @@ TEST_F(Criteo, ValuesRareInTheTrainingRowsShareAKeyAlsoInTheEvaluationRows) {
 }
 
 TEST_F(Criteo, GzipSeveralFilesWindowsLineEndsAndAMissingLastNewlineReadTheSame) {
-  input(lines_of(40));
+  input(criteo_lines(40));
   convert();
   const std::string expected = read_text(options.folder / "train.0.data", "");
   std::string windows;
-  for (int i = 0; i < 20; ++i) windows += line_of(i) + "\r\n";
+  for (int i = 0; i < 20; ++i) windows += criteo_line(i) + "\r\n";
   write_text(folder / "a.tsv", windows + "\r\n");
   const gzFile gz = ::gzopen((folder / "b.tsv.gz").c_str(), "wb");
   for (int i = 20; i < 40; ++i) {
-    const std::string line = line_of(i) + (i < 39 ? "\n" : "");
+    const std::string line = criteo_line(i) + (i < 39 ? "\n" : "");
     ::gzwrite(gz, line.data(), static_cast<unsigned>(line.size()));
   }
   ::gzclose(gz);
@@ -216,12 +216,12 @@ TEST_F(Criteo, GzipSeveralFilesWindowsLineEndsAndAMissingLastNewlineReadTheSame)
 
 TEST_F(Criteo, BadRowsNameFileLineColumnAndValueOrAreCounted) {
   const auto message = [&](const std::string& bad) {
-    input(lines_of(3) + bad + "\n" + lines_of(2));
+    input(criteo_lines(3) + bad + "\n" + criteo_lines(2));
     return message_of([&] { convert(); });
   };
-  std::string line = line_of(1);
+  std::string line = criteo_line(1);
   EXPECT_SAYS(message("2" + line.substr(1)),
-              cat("in.tsv' line 4, at byte ", lines_of(3).size(), ": column label: expected 0 or 1, found '2'"));
+              cat("in.tsv' line 4, at byte ", criteo_lines(3).size(), ": column label: expected 0 or 1, found '2'"));
   EXPECT_SAYS(message("0\tx" + line.substr(line.find('\t', 2))),
               ": column I1: expected an integer or nothing, found 'x'");
   EXPECT_SAYS(message(line.substr(0, line.rfind('\t')) + "\tnothex"),
@@ -237,7 +237,7 @@ TEST_F(Criteo, BadRowsNameFileLineColumnAndValueOrAreCounted) {
 }
 
 TEST_F(Criteo, OptionsThatDoNotFitAreUsageErrors) {
-  input(lines_of(3));
+  input(criteo_lines(3));
   options.style.buckets = 2;
   EXPECT_SAYS(message_of([&] { convert(); }), "usage: --buckets 2: each column needs at least 3 keys");
   options.style = {.buckets = 200000000, .key_bytes = 4};
@@ -251,7 +251,7 @@ TEST_F(Criteo, OptionsThatDoNotFitAreUsageErrors) {
   options.holdout = 0;
   input("\n\n");
   EXPECT_SAYS(message_of([&] { convert(); }), "data: the input holds no rows");
-  input(lines_of(3));
+  input(criteo_lines(3));
   convert();
   options.force = false;
   EXPECT_SAYS(message_of([&] { convert(); }), "train.txt' is there already; --force overwrites it");

@@ -8,7 +8,7 @@
 namespace hctr::data_test {
 namespace {
 
-std::string line_of(int i, int wide) {
+std::string space_line(int i, int wide) {
   std::string line = i % 3 == 0 ? "1" : "0";
   for (int k = 0; k < 13; ++k) line += cat(" ", 0.5 * i + k);
   for (int k = 0; k < wide; ++k) line += cat(" ", 1000 + i + k);
@@ -16,10 +16,10 @@ std::string line_of(int i, int wide) {
   return line;
 }
 
-std::string lines_of(int count, int wide) {
+std::string space_lines(int count, int wide) {
   std::string text;
   for (int i = 0; i < count; ++i)
-    text += line_of(i, wide) + (i + 1 < count ? "\n" : "");  // the last line has no newline
+    text += space_line(i, wide) + (i + 1 < count ? "\n" : "");  // the last line has no newline
   return text;
 }
 
@@ -37,7 +37,7 @@ struct Preprocessed : ::testing::Test {
 
 TEST_F(Preprocessed, EveryLineIsInTheFilesAndThePartialLastFileInTheList) {
   options.rows_per_file = 40;
-  const PreprocessedSummary summary = convert(lines_of(100, 0));
+  const PreprocessedSummary summary = convert(space_lines(100, 0));
   EXPECT_EQ(summary.rows, 100);
   EXPECT_EQ(summary.files, 3);
   const DataSection section = section_of(1, 13, {input_of("x", 26, 1, 26)});
@@ -63,7 +63,7 @@ TEST_F(Preprocessed, WideKeysShareSlot0AndListsAndKeySetsCanBeSplit) {
   options.rows_per_file = 10;
   options.files_per_list = 2;
   options.keyset = true;
-  EXPECT_EQ(convert(lines_of(45, 2)).lists, 3);
+  EXPECT_EQ(convert(space_lines(45, 2)).lists, 3);
   const DataSection section = section_of(1, 13, {input_of("wide", 1, 2, 2), input_of("deep", 26, 1, 26)});
   const auto files = read_file_list(folder / "list.2.txt", Log::silent());
   ASSERT_EQ(files.size(), 1u);
@@ -77,11 +77,11 @@ TEST_F(Preprocessed, WideKeysShareSlot0AndListsAndKeySetsCanBeSplit) {
 }
 
 TEST_F(Preprocessed, MistakesNameLineAndField) {
-  EXPECT_SAYS(message_of([&] { convert(line_of(0, 0) + "\n" + line_of(1, 0) + " 5\n"); }),
+  EXPECT_SAYS(message_of([&] { convert(space_line(0, 0) + "\n" + space_line(1, 0) + " 5\n"); }),
               "expected 40 fields (label, 13 dense values, 26 keys), found 41\n  while reading '" +
                   (folder / "in.txt").string() + "' line 2");
-  EXPECT_SAYS(message_of([&] { convert("x" + line_of(0, 0).substr(1)); }), "expected a number, found 'x'");
-  std::string line = line_of(0, 0);
+  EXPECT_SAYS(message_of([&] { convert("x" + space_line(0, 0).substr(1)); }), "expected a number, found 'x'");
+  std::string line = space_line(0, 0);
   line.replace(line.rfind(' '), line.npos, " 4294967296");
   EXPECT_SAYS(message_of([&] { convert(line); }), "expected a key of 32 bits, found '4294967296'");
   EXPECT_SAYS(message_of([&] { convert(line); }), "line 1, field 40");

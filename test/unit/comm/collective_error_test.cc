@@ -1,5 +1,5 @@
 // An error of one rank is thrown by all ranks.
-#include "train/collective_error.h"
+#include "comm/collective_error.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Layers made from JSON sections, and their plans.
+// Layers made from JSON sections, and their specs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,24 +20,24 @@ inline std::unique_ptr<Layer> made(const std::string& section, Problems& problem
   return type->make(json, "/layers/1", "top", problems);
 }
 
-/// The plan for inputs of f32 and these shapes. The section must be valid.
-inline LayerPlan plan_of(const std::string& section, const std::vector<Shape>& shapes, DType dtype = DType::f32) {
+/// The spec for inputs of f32 and these shapes. The section must be valid.
+inline LayerSpec spec_of(const std::string& section, const std::vector<Shape>& shapes, DType dtype = DType::f32) {
   Problems problems;
   const std::unique_ptr<Layer> layer = made(section, problems);
   problems.throw_if_any("test.json");
   Specs specs;
   for (const Shape& shape : shapes) specs.emplace_back(dtype, shape);
-  return layer->plan(specs);
+  return layer->spec(specs);
 }
 
-/// "field: message" of the PlanError for these shapes.
-inline std::string plan_error(const std::string& section, const std::vector<Shape>& shapes) {
+/// "field: message" of the LayerError for these shapes.
+inline std::string spec_error(const std::string& section, const std::vector<Shape>& shapes) {
   try {
-    plan_of(section, shapes);
-  } catch (const PlanError& error) {
+    spec_of(section, shapes);
+  } catch (const LayerError& error) {
     return error.field() + ": " + error.what();
   }
-  ADD_FAILURE() << "a plan was made";
+  ADD_FAILURE() << "a spec was made";
   return "";
 }
 

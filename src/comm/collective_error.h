@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "base/error.h"
+#include "base/current_error.h"
 #include "comm/communicator.h"
 
 namespace hctr {
@@ -18,5 +18,17 @@ class CollectiveError : public Error {
 /// Collective. When any rank passes an error, every rank throws a CollectiveError with the error of the lowest such
 /// rank and that rank's number. A single rank throws its own error as it is.
 void throw_on_all_ranks(Communicator&, const std::optional<Error>& own);
+
+/// Collective. Runs `body`, which makes no collective calls, on this rank, and throws the error of any rank on all.
+template <class Body>
+void run_on_all_ranks(Communicator& comm, const Body& body) {
+  std::optional<Error> own;
+  try {
+    body();
+  } catch (...) {
+    own = current_error();
+  }
+  throw_on_all_ranks(comm, own);
+}
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-#include "train/collective_error.h"
+#include "comm/collective_error.h"
 
 #include <algorithm>
 

@@ -1,0 +1,34 @@
+#include "app/stop_signals.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+std::atomic<int> stop_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void on_signal(int number) {
+  if (stop_signal.exchange(number) != 0) std::_Exit(128 + number);
+  constexpr char text[] = "\nStopping after the current step; a second signal stops at once.\n";
+  (void)!::write(STDERR_FILENO, text, sizeof text - 1);
+}
+
+}  // namespace
+
+const std::atomic<int>& catch_stop_signals() {
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGHUP})
+    if (std::signal(number, on_signal) == SIG_IGN && number == SIGHUP) std::signal(number, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  return stop_signal;
+}
+
+int exit_code_of_stop(int signal_number) { return signal_number == SIGINT ? exit_code(Kind::interrupted) : 75; }
+
+}  // namespace hctr

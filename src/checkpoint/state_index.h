@@ -1,0 +1,49 @@
+// What a file of a checkpoint holds: arrays, one behind the other, and small values, all by name.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/json.h"
+
+namespace hctr {
+
+/// An array in a file. Rows of dimension 0 are contiguous.
+struct StateArray {
+  std::string name;
+  std::string type;  ///< "f32", "f16", "bf16", "i32", "i64", "u32" or "u8"
+  std::vector<int64_t> shape;
+  int64_t offset = 0;  ///< of its first byte in the file
+
+  int64_t elements() const;
+  int64_t bytes() const;
+  bool operator==(const StateArray&) const = default;
+};
+/// Bytes of an element. Errors: Error(data) for a type that does not exist.
+int64_t state_type_bytes(std::string_view type);
+/// "f32 [10,4]", for messages.
+std::string describe_array(std::string_view type, std::span<const int64_t> shape);
+
+/// The file of one rank.
+struct StateIndex {
+  std::string file;  ///< its name in the folder of the checkpoint
+  int64_t bytes = 0;
+  uint32_t crc = 0;
+  std::vector<StateArray> arrays;
+  Json values{Json::Object{}};
+};
+Json to_json(const StateIndex&);
+/// Errors: Error(data) when `json` is not what to_json() writes.
+StateIndex state_index(const Json& json);
+
+/// The CRC-32 of zlib over the bytes, continued from that of the bytes before them. The trainer links zlib anyway; a
+/// CRC finds every changed byte and every burst of up to 32 bits, and four billion to one any other damage. (XXH64,
+/// which is faster, is no part of zstd's interface.)
+uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before = 0);
+/// As eight hexadecimal digits.
+std::string crc_text(uint32_t crc);
+
+}  // namespace hctr

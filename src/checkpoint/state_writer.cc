@@ -1,0 +1,56 @@
+#include "checkpoint/state_writer.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "device/copy.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kCopyBytes = int64_t{64} << 20;  // of a copy; bounds the memory where pieces are written at once
+
+}  // namespace
+
+StateWriter StateWriter::in(std::string_view scope) const {
+  StateWriter inner = *this;
+  inner.scope_ += std::string(scope) + "/";
+  return inner;
+}
+
+void StateWriter::tensor(std::string_view name, const Tensor& from) {
+  HCTR_EXPECT(from.dense(), "the state '", name, "' is no dense tensor");
+  std::vector<int64_t> shape;
+  for (int d = 0; d < from.rank(); ++d) shape.push_back(from.dim(d));
+  array(name, name_of(from.dtype()), shape, from.bytes());
+}
+
+void StateWriter::array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
+                        const void* from) {
+  StateArray& array =
+      index_->arrays.emplace_back(StateArray{scope_ + std::string(name), std::string(type), shape, index_->bytes});
+  const int64_t all = array.bytes();
+  index_->bytes += all;
+  if (!*sink_) return;
+  for (int64_t first = 0; first < all; first += kCopyBytes) {
+    const auto bytes = static_cast<size_t>(std::min(kCopyBytes, all - first));
+    HostBytes piece{std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
+    copy_bytes(stream_, piece.data.get(), static_cast<const std::byte*>(from) + first, bytes);
+    stream_.synchronize();
+    (*sink_)(std::move(piece));
+  }
+}
+
+void StateFileWriter::write(std::span<const std::byte> bytes) {
+  file_.write(bytes.data(), bytes.size());
+  crc_ = crc32_of(bytes, crc_);
+  bytes_ += static_cast<int64_t>(bytes.size());
+}
+
+void StateFileWriter::commit(StateIndex& index) {
+  HCTR_EXPECT(index.bytes == bytes_, "the file of a checkpoint got ", bytes_, " bytes of ", index.bytes);
+  file_.commit();
+  index.crc = crc_;
+}
+
+}  // namespace hctr

@@ -1,0 +1,75 @@
+// Takes the state of a rank for a checkpoint: copies to the host during a stop, and files written later.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+#include "checkpoint/state_index.h"
+#include "device/stream.h"
+#include "device/tensor.h"
+
+namespace hctr {
+
+/// A piece of the state in host memory.
+struct HostBytes {
+  std::unique_ptr<std::byte[]> data;
+  size_t bytes = 0;
+  std::span<const std::byte> span() const { return {data.get(), bytes}; }
+};
+
+/// What the holders of state give to a checkpoint, under names. StateReader has the same calls, so that a holder lists
+/// its state once, in a template that both pass through.
+class StateWriter {
+ public:
+  using Sink = std::function<void(HostBytes)>;
+  /// The state of `rank`, on the device of `stream`. Copies go to `sink` in the order of the file that `index`
+  /// describes; both outlive the writer and those made by in(). Without a sink only sizes are noted.
+  StateWriter(int rank, StreamRef stream, StateIndex& index, const Sink& sink)
+      : rank_(rank), stream_(stream), index_(&index), sink_(&sink) {}
+
+  /// The same under names that start with "<scope>/".
+  StateWriter in(std::string_view scope) const;
+  /// What all ranks have alike is saved by rank 0.
+  int rank() const { return rank_; }
+
+  /// A dense tensor. Waits for its stream.
+  void tensor(std::string_view name, const Tensor&);
+  /// Memory of the device, or of the host.
+  void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const void* from);
+  template <class T>
+  void list(std::string_view name, const std::vector<T>& values) {
+    array(name, name_of(kDTypeOf<T>), {static_cast<int64_t>(values.size())}, values.data());
+  }
+  void number(std::string_view name, int64_t value) { index_->values.set(scope_ + std::string(name), value); }
+
+ private:
+  int rank_;
+  StreamRef stream_;
+  StateIndex* index_;
+  const Sink* sink_;
+  std::string scope_;
+};
+
+/// Writes the file of one rank and computes its size and checksum.
+class StateFileWriter {
+ public:
+  /// Errors of all members: Error(io).
+  explicit StateFileWriter(const fs::path& path) : file_(path) {}
+  void write(std::span<const std::byte>);
+  /// Flushes the file to the disk; from then on it has its name. Fills in size and checksum.
+  void commit(StateIndex&);
+
+ private:
+  AtomicFile file_;
+  int64_t bytes_ = 0;
+  uint32_t crc_ = 0;
+};
+
+}  // namespace hctr

@@ -1,0 +1,257 @@
+#include "data/parquet/parquet_rows.h"
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "base/error.h"
+#include "data/one_hot.h"
+#include "data/parquet/parquet_values.h"
+#include "data/text_values.h"
+
+namespace hctr {
+
+template <class Describe>
+void ParquetRows::bad(int64_t row, const ParquetField* field, const Describe& describe) {
+  if (!bad_[static_cast<size_t>(row)]) ++bad_count_;
+  bad_[static_cast<size_t>(row)] = 1;
+  if (first_bad_ >= 0 && first_bad_ <= row) return;
+  first_bad_ = row;
+  first_problem_ = field ? cat("column '", field->name, "' (", field->said, "): ", describe()) : describe();
+}
+
+void ParquetRows::start(int64_t rows, SampleBlock& block) {
+  block_ = &block;
+  rows_ = rows;
+  keys_ = added_ = 0;
+  many_ = false;
+  bad_.assign(static_cast<size_t>(rows), 0);
+  bad_count_ = 0;
+  first_bad_ = -1;
+  grow(block.label, rows * plan_.shape.label_dim);
+  grow(block.dense, rows * plan_.shape.dense_dim);
+  const auto slots = static_cast<int64_t>(plan_.slots.size());
+  grow(block.offsets, slots * rows + 1);
+  grow(block.keys, (slots + 1) * rows);  // what a key for each bag takes, as add_slot() asks for it
+}
+
+void ParquetRows::add(size_t column, const ParquetField& field, const ParquetValues& values) {
+  HCTR_EXPECT(added_ + values.rows <= rows_, "column '", field.name, "' has ", added_ + values.rows,
+              " rows where others have ", rows_);
+  const auto labels = plan_.labels.size(), dense = plan_.dense.size();
+  const auto place = [&](std::vector<float>& to, size_t at, size_t stride) {
+    return to.data() + static_cast<size_t>(added_) * stride + at;
+  };
+  if (column < labels)
+    add_numbers(plan_.labels[column], field, values, place(block_->label, column, labels),
+                static_cast<int64_t>(labels));
+  else if (column < labels + dense)
+    add_numbers(plan_.dense[column - labels], field, values, place(block_->dense, column - labels, dense),
+                static_cast<int64_t>(dense));
+  else
+    add_slot(column - labels - dense, field, values);
+  added_ += values.rows;
+  if (added_ == rows_) added_ = 0;
+}
+
+void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& field, const ParquetValues& values,
+                              float* to, int64_t stride) {
+  const DenseRule& rule = number.rule;
+  if (rule.transform == DenseTransform::none &&
+      !values.valid_rows) {  // the common case; when something is wrong with a value, all are looked at below
+    float zero = 0;
+    const bool plain = with_values(field.type, values.values, [&](const auto* from) {
+      for (int64_t r = 0; r < values.rows; ++r) {
+        const auto value = static_cast<float>(from[r]);
+        to[r * stride] = value;
+        zero += value * 0.0f;
+      }
+    });
+    if (plain && zero == 0) return;
+  }
+  for (int64_t r = 0; r < values.rows; ++r) {
+    float& value = to[r * stride];
+    value = 0;
+    if (!has_value(values, r)) {
+      if (rule.fallback)
+        value = *rule.fallback;
+      else
+        bad(added_ + r, &field, [] {
+          return "is null or empty; for dense values \"default\" or \"default_dense\" of \"parquet\" could say what "
+                 "that counts as";
+        });
+      continue;
+    }
+    double found = 0;
+    if (field.type == ParquetType::text) {
+      if (!read_number(text_at(values, r), found)) {
+        bad(added_ + r, &field,
+            [&] { return cat("expected a number, found '", text_at(values, r).substr(0, 40), "'"); });
+        continue;
+      }
+    } else {
+      found = number_at(field.type, values, r);
+    }
+    if (!transformed(rule, found, value))
+      bad(added_ + r, &field, [&] { return cat("the value ", found, " is no finite float"); });
+  }
+}
+
+/// One integer in each row that is a key: false when something is wrong with one of them.
+template <class T>
+bool ParquetRows::add_plain_keys(const ParquetSlot& slot, const T* values, int64_t rows) {
+  int64_t* to = block_->keys.data() + keys_;
+  const auto offset = static_cast<uint64_t>(slot.offset);
+  uint64_t all = 0;  // bits of all values and keys
+  uint64_t most = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto value = static_cast<uint64_t>(static_cast<int64_t>(values[r])), key = value + offset;
+    all |= value | key;
+    most = std::max(most, key);
+    to[r] = static_cast<int64_t>(key);
+  }
+  return static_cast<int64_t>(all) >= 0 && most <= plan_.most_key;
+}
+
+void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetValues& values) {
+  const ParquetSlot& slot = plan_.slots[at];
+  const SlotRule& rule = slot.rule;
+  const bool text = field.type == ParquetType::text;
+  const KeyRule keys = rule.keys.value_or(text ? KeyRule::hash : KeyRule::number);
+  const int64_t rows = values.rows, items = values.list ? int64_t{values.list[rows]} - values.list[0] : rows;
+  if (items < 0 || keys_ + items + rows > std::numeric_limits<int32_t>::max())
+    throw Error(Kind::data, cat("column '", field.name, "': more than 2^31 keys in ", rows, " rows"));
+  grow(block_->keys, keys_ + items + rows);
+  int32_t* offsets = block_->offsets.data() + static_cast<int64_t>(at) * rows_ + added_;
+  if (!values.list && !values.valid_rows && !text && keys == KeyRule::number) {
+    bool right = false;
+    with_values(field.type, values.values, [&](const auto* from) {
+      if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(*from)>>) right = add_plain_keys(slot, from, rows);
+    });
+    if (right) {
+      for (int64_t r = 0; r < rows; ++r) offsets[r] = static_cast<int32_t>(keys_ + r);
+      keys_ += rows;
+      return;
+    }
+  }
+  char memory[24];
+  const auto add_key = [&](int64_t row, std::string_view value) {
+    int64_t key = 0;
+    bool right = key_of(rule, keys, value, key);
+    if (right && keys == KeyRule::number && key > std::numeric_limits<int64_t>::max() - slot.offset) right = false;
+    if (!right)
+      return bad(row, &field, [&] {
+        const char* expected = keys == KeyRule::hex ? "hexadecimal digits below 2^63"
+                               : text               ? "an integer of at least 0"
+                                                    : "a key of at least 0 and below 2^63";
+        return cat("expected ", expected, ", found '", value.substr(0, 40), "'");
+      });
+    if (keys == KeyRule::number) key += slot.offset;
+    if (static_cast<uint64_t>(key) > plan_.most_key)
+      return bad(row, &field, [&] {
+        return cat("'", value.substr(0, 40), "' gives the key ", key,
+                   ", too wide for \"input_key_type\", with which the largest is ", plan_.most_key);
+      });
+    block_->keys[static_cast<size_t>(keys_++)] = key;
+  };
+  const auto add_default = [&](int64_t row) {
+    if (!rule.fallback)
+      bad(row, &field, [] {
+        return "is null or empty; \"default\" or \"default_key\" of \"parquet\" could say what that counts as";
+      });
+    else if (!rule.fallback->empty())
+      add_key(row, *rule.fallback);
+  };
+  for (int64_t r = 0; r < rows; ++r) {
+    offsets[r] = static_cast<int32_t>(keys_);
+    if (!has_value(values, r)) {
+      add_default(added_ + r);
+      continue;
+    }
+    const int64_t begin = values.list ? values.list[r] : r, end = values.list ? values.list[r + 1] : r + 1;
+    if (end - begin > plan_.shape.max_keys()) {  // no need to look at them
+      bad(added_ + r, &field, [&] {
+        return cat("a list of ", end - begin, " values; all slots of a sample may have ", plan_.shape.max_keys(),
+                   " keys together");
+      });
+      continue;
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      if (!has_item(values, i))
+        add_default(added_ + r);
+      else
+        add_key(added_ + r, digits_at(field.type, values, i, memory));
+    }
+  }
+  many_ = true;
+  if (added_ + rows == rows_) check_limits(at, field);
+}
+
+/// Checks the limit of the slot that was added last.
+void ParquetRows::check_limits(size_t at, const ParquetField& field) {
+  int64_t first = 0;
+  size_t i = 0;
+  while (static_cast<int64_t>(at) >= first + plan_.shape.inputs[i].slots) first += plan_.shape.inputs[i++].slots;
+  const RecordShape::Input& input = plan_.shape.inputs[i];
+  const int64_t slot = static_cast<int64_t>(at) - first;
+  const int32_t* offsets = block_->offsets.data() + static_cast<int64_t>(at) * rows_;
+  for (int64_t r = 0; r < rows_; ++r) {
+    const int64_t nnz = (r + 1 < rows_ ? offsets[r + 1] : keys_) - offsets[r];
+    if (nnz > input.most_of(slot)) bad(r, &field, [&] { return input.excess(first, slot, nnz, nnz); });
+  }
+}
+
+/// Checks the limits of all slots of each input together.
+void ParquetRows::check_inputs() {
+  int64_t first = 0;
+  for (const RecordShape::Input& input : plan_.shape.inputs) {
+    for (int64_t r = 0; r < rows_ && (many_ || input.max_keys < input.slots); ++r) {
+      int64_t keys = 0;
+      for (int64_t s = first; s < first + input.slots; ++s) {
+        const int32_t* bag = block_->offsets.data() + s * rows_ + r;
+        keys += bag[1] - bag[0];
+      }
+      if (keys > input.max_keys) bad(r, nullptr, [&] { return input.excess(first, input.slots - 1, 0, keys); });
+    }
+    first += input.slots;
+  }
+}
+
+void ParquetRows::leave_out_bad_rows() {
+  const auto slots = static_cast<int64_t>(plan_.slots.size()), rows = rows_;
+  const auto keep_numbers = [&](std::vector<float>& values, int64_t dim) {
+    float* to = values.data();
+    for (int64_t r = 0; r < rows; ++r)
+      if (!bad_[static_cast<size_t>(r)]) to = std::copy_n(values.data() + r * dim, dim, to);
+  };
+  keep_numbers(block_->label, plan_.shape.label_dim);
+  keep_numbers(block_->dense, plan_.shape.dense_dim);
+  int32_t* offsets = block_->offsets.data();
+  int64_t* keys = block_->keys.data();
+  int64_t bag = 0;
+  int32_t at = 0;  // neither overtakes what is still to be read
+  for (int64_t s = 0; s < slots; ++s)
+    for (int64_t r = 0; r < rows; ++r) {
+      if (bad_[static_cast<size_t>(r)]) continue;
+      const int32_t begin = offsets[s * rows + r], end = offsets[s * rows + r + 1];
+      offsets[bag++] = at;
+      for (int32_t k = begin; k < end; ++k) keys[at++] = keys[k];
+    }
+  offsets[bag] = at;
+  rows_ -= bad_count_;
+}
+
+BadRecords ParquetRows::finish(const std::function<std::string(int64_t row)>& where) {
+  block_->offsets[static_cast<size_t>(static_cast<int64_t>(plan_.slots.size()) * rows_)] = static_cast<int32_t>(keys_);
+  check_inputs();
+  BadRecords found{.count = bad_count_};
+  if (bad_count_ > 0) {
+    found.first = cat(where(first_bad_), ": ", first_problem_);
+    leave_out_bad_rows();
+  }
+  block_->rows = rows_;
+  block_->one_hot = !many_;
+  return found;
+}
+
+}  // namespace hctr

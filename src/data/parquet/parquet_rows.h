@@ -1,0 +1,48 @@
+// Turns values of Parquet columns into a sample block.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/parquet/parquet_columns.h"
+#include "data/parquet/parquet_plugin.h"
+#include "data/sample_block.h"
+#include "data/sample_set.h"
+
+namespace hctr {
+
+/// Fills rows [0, rows) of a block with one column after the other, in the order of the plan; each column from its
+/// first row on, in one part or several. Bad rows are left out at the end.
+class ParquetRows {
+ public:
+  explicit ParquetRows(const ParquetPlan& plan) : plan_(plan) {}
+
+  void start(int64_t rows, SampleBlock& block);
+  void add(size_t column, const ParquetField&, const ParquetValues&);
+  /// Ends the block. where(row) names a row. The first of the bad ones is that with the lowest number.
+  BadRecords finish(const std::function<std::string(int64_t row)>& where);
+
+ private:
+  template <class Describe>
+  void bad(int64_t row, const ParquetField*, const Describe& describe);
+  void add_numbers(const ParquetNumber&, const ParquetField&, const ParquetValues&, float* to, int64_t stride);
+  void add_slot(size_t slot, const ParquetField&, const ParquetValues&);
+  template <class T>
+  bool add_plain_keys(const ParquetSlot&, const T* values, int64_t rows);
+  void check_limits(size_t slot, const ParquetField&);
+  void check_inputs();
+  void leave_out_bad_rows();
+
+  const ParquetPlan& plan_;
+  SampleBlock* block_ = nullptr;
+  int64_t rows_ = 0, keys_ = 0;  // keys_: in the block so far
+  int64_t added_ = 0;            // rows of the current column
+  bool many_ = false;            // a slot has other than one key somewhere
+  std::vector<uint8_t> bad_;
+  int64_t bad_count_ = 0, first_bad_ = 0;
+  std::string first_problem_;
+};
+
+}  // namespace hctr

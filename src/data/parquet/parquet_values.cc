@@ -1,0 +1,69 @@
+#include "data/parquet/parquet_values.h"
+
+#include <charconv>
+#include <type_traits>
+
+namespace hctr {
+namespace {
+
+bool bit(const uint8_t* bits, int64_t at) { return (bits[at >> 3] >> (at & 7)) & 1; }
+
+}  // namespace
+
+bool is_float(ParquetType type) {
+  return type == ParquetType::f16 || type == ParquetType::f32 || type == ParquetType::f64;
+}
+
+bool has_value(const ParquetValues& values, int64_t r) {
+  if (values.valid_rows && !bit(values.valid_rows, values.valid_rows_at + r)) return false;
+  return !values.text || values.list || values.text[r] < values.text[r + 1];
+}
+
+bool has_item(const ParquetValues& values, int64_t i) {
+  if (values.list && values.valid_items && !bit(values.valid_items, values.valid_items_at + i)) return false;
+  return !values.text || values.text[i] < values.text[i + 1];
+}
+
+std::string_view text_at(const ParquetValues& values, int64_t item) {
+  return {static_cast<const char*>(values.values) + values.text[item],
+          static_cast<size_t>(values.text[item + 1] - values.text[item])};
+}
+
+double number_at(ParquetType type, const ParquetValues& values, int64_t item) {
+  if (type == ParquetType::boolean) return bit(static_cast<const uint8_t*>(values.values), values.bits_at + item);
+  double number = 0;
+  with_values(type, values.values, [&](const auto* from) {
+    if constexpr (std::is_same_v<decltype(from), const Half*>)
+      number = static_cast<double>(static_cast<float>(from[item]));
+    else
+      number = static_cast<double>(from[item]);
+  });
+  return number;
+}
+
+std::string_view digits_at(ParquetType type, const ParquetValues& values, int64_t item, char (&memory)[24]) {
+  if (type == ParquetType::text) return text_at(values, item);
+  if (type == ParquetType::boolean)
+    return bit(static_cast<const uint8_t*>(values.values), values.bits_at + item) ? "1" : "0";
+  char* end = memory;
+  with_values(type, values.values, [&](const auto* from) {
+    using T = std::remove_cvref_t<decltype(*from)>;
+    if constexpr (std::is_integral_v<T>) end = std::to_chars(memory, memory + sizeof memory, +from[item]).ptr;
+  });
+  return {memory, static_cast<size_t>(end - memory)};
+}
+
+ParquetValues part_of(ParquetType type, ParquetValues values, int64_t begin, int64_t end) {
+  values.rows = end - begin;
+  values.valid_rows_at += begin;
+  if (values.list) {
+    values.list += begin;
+  } else if (values.text) {
+    values.text += begin;
+  } else if (!with_values(type, values.values, [&](const auto* from) { values.values = from + begin; })) {
+    values.bits_at += begin;
+  }
+  return values;
+}
+
+}  // namespace hctr

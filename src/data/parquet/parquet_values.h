@@ -1,0 +1,72 @@
+// Reading single values of a column that the Parquet plug-in hands over.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/half.h"
+#include "data/parquet/parquet_plugin.h"
+
+namespace hctr {
+
+/// Calls visit(pointer to the values) with their type; false for booleans and text, which are not stored as such.
+template <class Visit>
+bool with_values(ParquetType type, const void* values, const Visit& visit) {
+  switch (type) {
+    case ParquetType::i8:
+      visit(static_cast<const int8_t*>(values));
+      return true;
+    case ParquetType::i16:
+      visit(static_cast<const int16_t*>(values));
+      return true;
+    case ParquetType::i32:
+      visit(static_cast<const int32_t*>(values));
+      return true;
+    case ParquetType::i64:
+      visit(static_cast<const int64_t*>(values));
+      return true;
+    case ParquetType::u8:
+      visit(static_cast<const uint8_t*>(values));
+      return true;
+    case ParquetType::u16:
+      visit(static_cast<const uint16_t*>(values));
+      return true;
+    case ParquetType::u32:
+      visit(static_cast<const uint32_t*>(values));
+      return true;
+    case ParquetType::u64:
+      visit(static_cast<const uint64_t*>(values));
+      return true;
+    case ParquetType::f16:
+      visit(static_cast<const Half*>(values));
+      return true;
+    case ParquetType::f32:
+      visit(static_cast<const float*>(values));
+      return true;
+    case ParquetType::f64:
+      visit(static_cast<const double*>(values));
+      return true;
+    case ParquetType::boolean:
+    case ParquetType::text:
+    case ParquetType::other:
+      return false;
+  }
+  return false;
+}
+
+bool is_float(ParquetType);
+/// Whether row r has a value. An empty text is none, as an empty cell of a Csv is.
+bool has_value(const ParquetValues&, int64_t r);
+/// Whether item i has a value.
+bool has_item(const ParquetValues&, int64_t i);
+/// Item i of a column of text.
+std::string_view text_at(const ParquetValues&, int64_t i);
+/// A number as a double; integers beyond 2^53 are rounded.
+double number_at(ParquetType, const ParquetValues&, int64_t i);
+/// The decimal digits of an integer, written to `memory`, or the text.
+std::string_view digits_at(ParquetType, const ParquetValues&, int64_t i, char (&memory)[24]);
+
+/// Rows [begin, end) of `values`.
+ParquetValues part_of(ParquetType, ParquetValues values, int64_t begin, int64_t end);
+
+}  // namespace hctr

@@ -1,0 +1,37 @@
+#include "model/checkpoint_section.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace hctr {
+
+Schema<CheckpointSection> checkpoint_schema() {
+  using C = CheckpointSection;
+  return Schema<C>("checkpoint")
+      .opt("every", &C::every, "iterations between checkpoints; 0: none by count", at_least(0))
+      .opt("every_minutes", &C::every_minutes, "minutes between checkpoints; 0: none by time", at_least(0))
+      .opt("keep_last", &C::keep_last, "the newest checkpoints, which are kept", at_least(1))
+      .opt("keep_best", &C::keep_best,
+           "a metric of eval_metrics: each evaluation that beats all before saves a checkpoint, which is kept as long "
+           "as it is the best")
+      .opt("folder", &C::folder, "where checkpoints are, relative to the working folder; of one run")
+      .together([](C& c, const std::string& pointer, Problems& problems) {
+        c.given = true;
+        if (c.folder.empty()) problems.error(pointer + "/folder", "expected the path of a folder, found \"\"");
+      });
+}
+
+void check_checkpoint(const CheckpointSection& section, const MetricList& metrics, const std::string& pointer,
+                      Problems& problems) {
+  if (section.keep_best.empty()) return;
+  const MetricType* best = section.best();
+  std::vector<std::string> names;
+  for (const Metric& metric : metrics.metrics) names.push_back(metric.type->name);
+  if (!best || std::none_of(metrics.metrics.begin(), metrics.metrics.end(),
+                            [&](const Metric& metric) { return metric.type == best; }))
+    problems.error(pointer + "/checkpoint/keep_best", cat("expected a metric of \"eval_metrics\" (", one_of(names),
+                                                          "), found \"", section.keep_best, "\""));
+}
+
+}  // namespace hctr

@@ -1,0 +1,61 @@
+#include "model/fuse_layers.h"
+
+#include <algorithm>
+
+namespace hctr {
+namespace {
+
+/// The node that alone reads the only output of `node`, if it reads nothing else.
+std::optional<size_t> only_reader(const Graph& graph, const Node& node) {
+  if (node.out.size() != 1) return std::nullopt;
+  const Edge& between = graph.edges[node.out[0]];
+  if (between.readers.size() != 1) return std::nullopt;
+  const Node& reader = graph.nodes[between.readers[0]];
+  return reader.in.size() == 1 && reader.out.size() == 1 ? std::optional(between.readers[0]) : std::nullopt;
+}
+
+bool join(Graph& graph, Node& node, size_t reader) {
+  const auto function = graph.nodes[reader].layer().element_function();
+  if (!function) return false;
+  auto both = node.layer().followed_by(*function);
+  if (!both) return false;
+  Edge& between = graph.edges[node.out[0]];
+  between.producer.reset();
+  between.readers.clear();
+  between.needs_gradient = false;
+  node.fused = std::move(both);
+  node.out = graph.nodes[reader].out;
+  node.spec = node.layer().spec({graph.edges[node.in[0]].spec});
+  graph.nodes[reader].in.clear();
+  return true;
+}
+
+}  // namespace
+
+void fuse_layers(Graph& graph) {
+  std::vector<bool> gone(graph.nodes.size(), false);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (gone[n]) continue;
+    while (const auto reader = only_reader(graph, graph.nodes[n])) {
+      if (!join(graph, graph.nodes[n], *reader)) break;
+      gone[*reader] = true;
+    }
+  }
+  std::vector<size_t> now(graph.nodes.size());  // the new index of each node that stays
+  size_t kept = 0;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    now[n] = kept;
+    if (gone[n]) continue;
+    if (kept != n) graph.nodes[kept] = std::move(graph.nodes[n]);
+    ++kept;
+  }
+  graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(kept), graph.nodes.end());
+  for (Edge& edge : graph.edges) edge.readers.clear();
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const TensorId in : graph.nodes[n].in) graph.edges[in].readers.push_back(n);
+    for (const TensorId out : graph.nodes[n].out) graph.edges[out].producer = n;
+  }
+  for (size_t& loss : graph.losses) loss = now[loss];
+}
+
+}  // namespace hctr

@@ -1,0 +1,95 @@
+#include "train/batch_check.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+struct LabelRule {
+  const char* loss;
+  float low, high;
+  bool may_be_missing;
+  const char* takes;
+};
+constexpr float kAny = std::numeric_limits<float>::max();
+constexpr LabelRule kLabelRules[] = {
+    {"BinaryCrossEntropyLoss", 0, 1, false, "0 to 1"},
+    {"CrossEntropyLoss", -kAny, kAny, false, "any number, 0.5 and more being the second class"},
+    {"MultiCrossEntropyLoss", 0, 1, true, "0 to 1, or less than -0.5 for a missing label"},
+};
+
+/// Whether the format itself refuses keys that are wider than "input_key_type".
+bool checks_keys(DataFormat format) {
+  return format.name == "Norm" || format.name == "Raw" || format.name == "RawAsync" || format.name == "Parquet";
+}
+
+}  // namespace
+
+std::optional<size_t> first_label_column(const Graph& graph, TensorId id) {
+  if (id == graph.label) return 0;
+  const Edge& edge = graph.edges[id];
+  if (!edge.producer) return std::nullopt;
+  const Node& node = graph.nodes[*edge.producer];
+  if (node.spec.first_columns.empty()) return std::nullopt;
+  const auto before = first_label_column(graph, node.in[0]);
+  if (!before) return std::nullopt;
+  for (size_t t = 0; t < node.out.size(); ++t)
+    if (node.out[t] == id) return *before + static_cast<size_t>(node.spec.first_columns[t]);
+  return std::nullopt;
+}
+
+BatchCheck::BatchCheck(const Config& config, const Graph& graph, std::string source)
+    : source_(std::move(source)),
+      label_dim_(config.data.label.label_dim),
+      inputs_(config.data.sparse),
+      narrow_keys_(config.solver.input_key_type == KeyType::i32 && !checks_keys(config.data.format)) {
+  for (const size_t n : graph.losses) {
+    const Node& loss = graph.nodes[n];
+    const auto first = first_label_column(graph, loss.in[1]);
+    const auto rule = std::find_if(std::begin(kLabelRules), std::end(kLabelRules),
+                                   [&](const LabelRule& one) { return loss.entry->type->name() == one.loss; });
+    if (!first || rule == std::end(kLabelRules)) continue;
+    const auto count = static_cast<size_t>(graph.edges[loss.in[1]].spec.row_elements());
+    for (size_t c = *first; c < *first + count; ++c)
+      columns_.push_back({c, rule->low, rule->high, rule->may_be_missing,
+                          cat("'", loss.entry->tops[0], "' (", rule->loss, ") takes ", rule->takes)});
+  }
+}
+
+void BatchCheck::expect(const BatchView& batch, int64_t samples_in_set) const {
+  const int64_t rows = batch.state->valid_samples, samples = batch.state->samples;
+  const auto sample = [&](int64_t row) {
+    const int64_t number = batch.state->first_sample + row;
+    return cat("'", source_, "': sample ", (samples_in_set > 0 ? number % samples_in_set : number) + 1);
+  };
+  for (const Column& column : columns_) {
+    const float* labels = batch.label + column.index;
+    const auto fits = [&](float y) {
+      return (y >= column.low && y <= column.high) || (column.may_be_missing && y < -0.5f);
+    };
+    bool all_fit = true;
+    for (int64_t r = 0; r < rows; ++r) all_fit &= fits(labels[r * label_dim_]);
+    for (int64_t r = 0; !all_fit && r < rows; ++r)
+      if (const float y = labels[r * label_dim_]; !fits(y))
+        throw Error(Kind::data, cat(sample(r), " has ", y, " as label ", column.index, ", and ", column.takes));
+  }
+  for (size_t t = 0; narrow_keys_ && t < batch.tables.size(); ++t) {
+    const BatchView::Table& table = batch.tables[t];
+    const int32_t* offsets = table.offsets;
+    const int32_t* end = offsets + inputs_[t].slot_num * samples;
+    const int64_t* wide = std::find_if(table.keys, table.keys + *end, [](int64_t key) {
+      return key < 0 || key > std::numeric_limits<uint32_t>::max();
+    });
+    if (wide == table.keys + *end) continue;
+    const auto bag = std::upper_bound(offsets, end + 1, static_cast<int32_t>(wide - table.keys)) - offsets - 1;
+    throw Error(Kind::data,
+                cat(sample(bag % samples), " has key ", *wide, " in slot ", bag / samples, " of '", inputs_[t].top,
+                    "', and \"input_key_type\" \"I32\" holds 0 to 4294967295: set it to "
+                    "\"I64\""));
+  }
+}
+
+}  // namespace hctr

@@ -1,0 +1,41 @@
+// What the values of a batch must keep before a step computes with them, where the format cannot know it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/batch_layout.h"
+#include "model/config.h"
+#include "model/graph.h"
+
+namespace hctr {
+
+/// The first of the label's columns that a tensor holds: that of the label, or of a Slice of it.
+std::optional<size_t> first_label_column(const Graph&, TensorId);
+
+class BatchCheck {
+ public:
+  /// `source`: the set, for messages.
+  BatchCheck(const Config&, const Graph&, std::string source);
+
+  /// Errors: Error(data) naming sample, column and value of a label that its loss does not take, or of a key that is
+  /// wider than "input_key_type" where the format reads any key. `samples_in_set`: so that the number of the sample is
+  /// that in the set; 0 if it is not known.
+  void expect(const BatchView&, int64_t samples_in_set) const;
+
+ private:
+  struct Column {
+    size_t index;  ///< of the label
+    float low, high;
+    bool may_be_missing;  ///< a value below -0.5
+    std::string takes;    ///< for messages
+  };
+  std::string source_;
+  int64_t label_dim_;
+  std::vector<SparseInput> inputs_;
+  std::vector<Column> columns_;
+  bool narrow_keys_ = false;  // keys must fit 32 bits
+};
+
+}  // namespace hctr

@@ -1,0 +1,244 @@
+#include "train/checkpointer.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "device/device.h"
+
+namespace hctr {
+namespace {
+
+// With several ranks the clock, and whether all have written, are looked at in every so many steps: it takes a
+// collective call.
+constexpr int64_t kStepsBetweenLooks = 16;
+
+std::string file_of_rank(int rank) { return cat("rank_", rank, ".state"); }
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+struct Checkpointer::Writing {
+  int64_t iteration = 0, best_iteration = -1;
+  fs::path part, metrics;
+  Json about, progress;
+  bool again = false;             // the state is saved already
+  bool written = false;           // this rank's file is
+  StateIndex index;               // of this rank's file
+  std::vector<HostBytes> pieces;  // of it, to be written
+  std::vector<StateIndex> files;  // of all ranks, on rank 0
+  std::string failure;            // of this rank, or on rank 0 of any
+  double stop_seconds = 0;
+  bool gathered = false;           // rank 0 publishes
+  std::atomic<bool> done = false;  // the thread has nothing left to do
+  std::thread thread;
+
+  void run(const std::function<void()>& work) {
+    done = false;
+    const auto task = [this, work] {
+      try {
+        work();
+      } catch (const std::exception& error) {
+        failure = error.what();
+      }
+      done = true;
+    };
+    try {
+      thread = std::thread(task);
+    } catch (const std::system_error&) {  // the system refuses another thread: training waits
+      task();
+    }
+  }
+  void join() {
+    if (thread.joinable()) thread.join();
+  }
+};
+
+Checkpointer::Checkpointer(const CheckpointSection& section, Communicator& comm, StreamRef stream, Reporter& report,
+                           int64_t saved)
+    : section_(section), comm_(comm), stream_(stream), report_(report), folder_(section.folder), saved_(saved) {}
+
+Checkpointer::~Checkpointer() {
+  if (!writing_) return;
+  writing_->join();
+  if (comm_.rank() != 0 || (writing_->gathered && writing_->failure.empty())) return;
+  std::error_code ignored;  // what remains is removed by the next run
+  fs::remove_all(writing_->part, ignored);
+}
+
+bool Checkpointer::due(int64_t iteration) {
+  if (!section_.given) return false;
+  if (section_.every > 0 && iteration % section_.every == 0) return true;
+  if (section_.every_minutes <= 0 || (comm_.size() > 1 && iteration % kStepsBetweenLooks != 0)) return false;
+  return comm_.any(comm_.rank() == 0 && seconds_since(last_) >= 60 * section_.every_minutes);
+}
+
+void Checkpointer::save(Content content) {
+  if (!section_.given) return;
+  finish();
+  const auto begin = Clock::now();
+  last_ = begin;
+  writing_ = std::make_unique<Writing>();
+  Writing& now = *writing_;
+  now.iteration = content.iteration;
+  now.best_iteration = content.best_iteration;
+  now.part = part_path(folder_, content.iteration);
+  now.about = std::move(content.about);
+  now.metrics = std::move(content.metrics);
+  now.progress = std::move(content.progress);
+  now.again = comm_.broadcast(saved_ == now.iteration ? "again" : "", 0) == "again";
+  if (now.again) {
+    now.gathered = now.done = true;
+    if (comm_.rank() == 0) now.run([this, &now] { save_progress(now); });
+    return;
+  }
+  if (comm_.rank() == 0) try {
+      std::error_code error;
+      fs::remove_all(now.part, error);
+      fs::create_directories(now.part, error);
+      if (error) now.failure = cat("cannot create '", now.part.string(), "': ", error.message());
+    } catch (const std::exception& error) {
+      now.failure = error.what();
+    }
+  const std::string no_folder = comm_.broadcast(now.failure, 0);
+  if (!no_folder.empty()) {
+    now.failure = no_folder;
+    now.gathered = now.done = true;
+    return report_end();
+  }
+  try {
+    copy_state(now, content);
+  } catch (const Error& error) {
+    if (error.kind() == Kind::device) throw;  // the device has failed, not the disk
+    now.failure = error.what();
+  } catch (const std::exception& error) {
+    now.failure = error.what();
+  }
+  now.stop_seconds = seconds_since(begin);
+  if (comm_.size() == 1) {
+    now.gathered = true;
+    now.run([this, &now] {
+      write_files(now);
+      publish(now);
+    });
+  } else {
+    now.run([this, &now] { write_files(now); });
+  }
+}
+
+void Checkpointer::copy_state(Writing& now, const Content& content) {
+  now.index.file = file_of_rank(comm_.rank());
+  StateIndex measured;
+  const StateWriter::Sink nowhere;
+  content.state(StateWriter(comm_.rank(), stream_, measured, nowhere));
+  const int64_t free = free_memory(Device{});
+  if (measured.bytes <= free / 2 / comm_.size()) {
+    const StateWriter::Sink keep = [&](HostBytes piece) { now.pieces.push_back(std::move(piece)); };
+    content.state(StateWriter(comm_.rank(), stream_, now.index, keep));
+    return;
+  }
+  if (!std::exchange(warned_memory_, true) && comm_.rank() == 0)
+    report_.event(cat("Checkpoints are written while training waits: a copy of ", measured.bytes / 1000000,
+                      " MB for each rank does not fit half of the ", free / 1000000, " MB of free memory."));
+  StateFileWriter file(now.part / now.index.file);
+  const StateWriter::Sink write = [&](const HostBytes& piece) { file.write(piece.span()); };
+  content.state(StateWriter(comm_.rank(), stream_, now.index, write));
+  file.commit(now.index);
+  now.written = true;
+}
+
+void Checkpointer::write_files(Writing& now) {
+  if (!now.failure.empty() || now.written) return;
+  StateFileWriter file(now.part / now.index.file);
+  for (HostBytes& piece : now.pieces) {
+    file.write(piece.span());
+    piece = {};
+  }
+  file.commit(now.index);
+}
+
+void Checkpointer::publish(Writing& now) {
+  if (!now.failure.empty()) return;
+  if (now.files.empty()) now.files.push_back(now.index);
+  if (!now.metrics.empty()) sync_to_disk(now.metrics);
+  write_manifest(now.part, {now.about, now.progress, now.files});
+  publish_checkpoint(folder_, now.iteration);
+  prune(now.best_iteration);
+}
+
+void Checkpointer::save_progress(Writing& now) const {
+  const fs::path complete = checkpoint_path(folder_, now.iteration);
+  Manifest manifest = read_manifest(complete);
+  manifest.progress = now.progress;
+  if (!now.metrics.empty()) sync_to_disk(now.metrics);
+  write_manifest(complete, manifest);
+  sync_to_disk(complete);
+}
+
+void Checkpointer::prune(int64_t best_iteration) const {
+  std::vector<CheckpointPlace> all = list_checkpoints(folder_);
+  const size_t last = std::min(all.size(), static_cast<size_t>(section_.keep_last));
+  all.resize(all.size() - last);
+  for (const CheckpointPlace& place : all)
+    if (place.iteration != best_iteration) remove_checkpoint(folder_, place.iteration);
+}
+
+void Checkpointer::poll(int64_t iteration) {
+  if (!writing_) return;
+  if (writing_->gathered) {
+    if (writing_->done) report_end();
+  } else if (iteration % kStepsBetweenLooks == 0 && !comm_.any(!writing_->done)) {
+    complete();
+  }
+}
+
+/// All ranks have written, or wait until they have: rank 0 learns of their files and publishes.
+void Checkpointer::complete() {
+  Writing& now = *writing_;
+  now.join();
+  const std::string mine =
+      now.failure.empty() ? to_json(now.index).text() : Json(Json::Object{{"failure", now.failure}}).text();
+  const std::vector<std::string> texts = comm_.gather(mine, 0);
+  now.gathered = true;
+  for (const std::string& text : texts) {
+    const Json json = Json::parse(text, "the files of a rank");
+    if (const Json* failure = json.find("failure"))
+      now.failure = *failure->string();
+    else
+      now.files.push_back(state_index(json));
+  }
+  if (comm_.rank() == 0) now.run([this, &now] { publish(now); });
+}
+
+void Checkpointer::finish() {
+  if (!writing_) return;
+  if (!writing_->gathered) complete();
+  writing_->join();
+  report_end();
+}
+
+/// The checkpoint is complete, or has failed.
+void Checkpointer::report_end() {
+  Writing& now = *writing_;
+  now.join();
+  const fs::path path = checkpoint_path(folder_, now.iteration);
+  if (now.failure.empty()) saved_ = now.iteration;
+  if (comm_.rank() == 0 && !now.failure.empty()) {
+    report_.warning(cat("checkpoint '", path.string(), "' could not be saved: ", now.failure, "; training goes on"));
+    std::error_code ignored;  // said above; what remains is removed by the next run
+    fs::remove_all(now.part, ignored);
+  } else if (comm_.rank() == 0 && !now.again) {
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%.3f", now.stop_seconds);
+    report_.event(cat("Checkpoint: ", path.string(), " (training stopped for ", seconds, " s)"));
+  }
+  writing_.reset();
+}
+
+}  // namespace hctr

@@ -1,0 +1,134 @@
+#include "train/model_saver.h"
+
+#include <algorithm>
+
+#include "base/current_error.h"
+#include "base/files.h"
+#include "comm/collective_error.h"
+
+namespace hctr {
+namespace {
+
+/// The file among those that training starts from that a snapshot of this iteration would replace; else empty.
+fs::path replaced_file(const Config& config, int64_t iteration) {
+  const SolverSection& solver = config.solver;
+  std::vector<fs::path> names = {cat(solver.snapshot_prefix, "_dense_", iteration, ".model")};
+  for (size_t e = 0; e < config.embeddings.size(); ++e)
+    names.emplace_back(cat(solver.snapshot_prefix, e, "_sparse_", iteration, ".model"));
+  std::vector<fs::path> inputs(solver.sparse_model_file.begin(), solver.sparse_model_file.end());
+  if (!solver.dense_model_file.empty()) inputs.emplace_back(solver.dense_model_file);
+  std::error_code error;
+  for (const fs::path& input : inputs)
+    if (std::any_of(names.begin(), names.end(),
+                    [&](const fs::path& name) { return fs::equivalent(name, input, error); }))
+      return input;
+  return {};
+}
+
+/// The iteration in the name of a model file, "<anything>_<iteration>.model".
+std::optional<int64_t> iteration_of(const std::string& file) {
+  const std::string stem = fs::path(file).stem().string();
+  const std::string digits = stem.substr(stem.rfind('_') + 1);
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != digits.npos) return {};
+  return std::stoll(digits);
+}
+
+void expect_inputs_stay(const Config& config) {
+  const SolverSection& solver = config.solver;
+  std::vector<std::string> inputs = solver.sparse_model_file;
+  if (!solver.dense_model_file.empty()) inputs.push_back(solver.dense_model_file);
+  for (const std::string& file : inputs) {
+    const auto iteration = iteration_of(file);
+    if (!iteration || replaced_file(config, *iteration).empty()) continue;
+    const bool is_last = solver.max_iter == iteration, before_end = !solver.max_iter || *iteration < *solver.max_iter;
+    if (is_last || (solver.snapshot > 0 && *iteration % solver.snapshot == 0 && before_end))
+      throw Error(Kind::config, cat("the model of iteration ", *iteration, " would replace '", file,
+                                    "', which training starts from: give another \"snapshot_prefix\" than \"",
+                                    solver.snapshot_prefix, "\""));
+  }
+}
+
+}  // namespace
+
+void prepare_snapshots(const Config& config, const Log& log) {
+  const std::string& prefix = config.solver.snapshot_prefix;
+  expect_inputs_stay(config);
+  in_context([&] { return cat("writing a file to see whether \"snapshot_prefix\" \"", prefix, "\" can be used"); },
+             [&] {
+               create_parent_folder(prefix);
+               if (const int removed = remove_parts_of_dead_processes(prefix); removed > 0)
+                 log.info("Removed ", removed, removed == 1 ? " file" : " files", " '", prefix,
+                          "*.part' of runs that were killed while they saved.");
+               AtomicFile probe(prefix + "probe");
+               probe.write("probe");
+               probe.finish();
+             });
+}
+
+ModelSaver::ModelSaver(const Config& config, Communicator& comm, Model& model, const fs::path& run_folder,
+                       const Log& log)
+    : config_(config),
+      comm_(comm),
+      model_(model),
+      run_prefix_(comm.broadcast((run_folder / "saved").string(), 0)),
+      log_(log) {}
+
+const ModelSaver::Saved& ModelSaver::save_at(const std::string& prefix, int64_t iteration, int data_key_bytes) {
+  last_ = {iteration, model_.save(prefix, iteration, data_key_bytes)};
+  return *last_;
+}
+
+const ModelSaver::Saved& ModelSaver::save(int64_t iteration, int data_key_bytes) {
+  if (last_ && last_->iteration == iteration) return *last_;
+  const std::string kept = comm_.broadcast(comm_.rank() == 0 ? replaced_file(config_, iteration).string() : "", 0);
+  if (!kept.empty()) {
+    log_.warning("'", kept, "' is kept, since training started from it: the model of iteration ", iteration,
+                 " is saved as '", run_prefix_, "*'");
+    return save_at(run_prefix_, iteration, data_key_bytes);
+  }
+  try {
+    return save_at(config_.solver.snapshot_prefix, iteration, data_key_bytes);
+  } catch (const Error&) {
+    failed_at_ = iteration;
+    throw;
+  }
+}
+
+bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
+  try {
+    save(iteration, data_key_bytes);
+    return true;
+  } catch (const Error& error) {
+    const bool on_all_ranks = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);
+    if (!on_all_ranks || error.kind() != Kind::io) throw;
+    log_.warning("the snapshot of iteration ", iteration, " is left out, and training goes on: ", error.what(), "; ",
+                 describe_last());
+    return false;
+  }
+}
+
+std::string ModelSaver::save_after_error(int64_t iteration, int data_key_bytes) {
+  const auto saved = [&](const Saved& model) {
+    return cat("iteration ", iteration, " is saved as ", model.files.front().string());
+  };
+  std::string reason;
+  try {
+    if (failed_at_ != iteration) return saved(save(iteration, data_key_bytes));
+  } catch (...) {
+    const Error error = current_error();
+    if (error.kind() == Kind::comm)
+      return cat("iteration ", iteration, " could not be saved: ", error.what(), "; ", describe_last());
+    reason = cat(" (not at \"snapshot_prefix\": ", error.what(), ")");
+  }
+  try {
+    return saved(save_at(run_prefix_, iteration, data_key_bytes)) + reason;
+  } catch (...) {
+    return cat("iteration ", iteration, " could not be saved: ", current_error().what(), "; ", describe_last());
+  }
+}
+
+std::string ModelSaver::describe_last() const {
+  return last_ ? cat("the last model saved is '", last_->files.front().string(), "'") : "no model has been saved";
+}
+
+}  // namespace hctr

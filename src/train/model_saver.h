@@ -1,0 +1,58 @@
+// Where and when the model of a run is saved: at snapshot_prefix, or in the run folder where that fails.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "model/model.h"
+
+namespace hctr {
+
+/// Before a run: creates the folder of the prefix, removes what processes that were killed left there, and writes a
+/// file to see that it can be written. Errors: Error(io); Error(config) if a snapshot would replace a file that
+/// training starts from.
+void prepare_snapshots(const Config&, const Log&);
+
+/// One per rank. Calls are collective; rank 0 writes.
+class ModelSaver {
+ public:
+  /// `run_folder`: on rank 0; ignored on the others.
+  ModelSaver(const Config&, Communicator&, Model&, const std::filesystem::path& run_folder, const Log&);
+
+  struct Saved {
+    int64_t iteration;
+    std::vector<std::filesystem::path> files;
+  };
+  /// For a run that goes on: the last model that it has saved.
+  void go_on(Saved saved) { last_ = std::move(saved); }
+  /// The last model that was saved whole.
+  const std::optional<Saved>& last() const { return last_; }
+
+  /// Saves the model, unless last() is of this iteration. Errors: Error(io) and others of Model::save().
+  const Saved& save(int64_t iteration, int data_key_bytes);
+  /// save() during training: where the file system fails, warns and returns false.
+  bool snapshot(int64_t iteration, int data_key_bytes);
+  /// save() after an error, and in the run folder if it fails. Returns a sentence with the path of the model, or with
+  /// the reason why saving failed and the path of last().
+  std::string save_after_error(int64_t iteration, int data_key_bytes);
+  /// "the last model saved is 'out/_dense_20.model'", or that there is none.
+  std::string describe_last() const;
+
+ private:
+  const Saved& save_at(const std::string& prefix, int64_t iteration, int data_key_bytes);
+
+  const Config& config_;
+  Communicator& comm_;
+  Model& model_;
+  std::string run_prefix_;  // of files in the run folder, on every rank
+  const Log& log_;
+  std::optional<Saved> last_;
+  std::optional<int64_t> failed_at_;  // the iteration of the last error at snapshot_prefix
+};
+
+}  // namespace hctr

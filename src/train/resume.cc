@@ -1,0 +1,165 @@
+#include "train/resume.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint_folder.h"
+
+namespace hctr {
+namespace {
+
+const std::string kEmpty;
+
+const std::string& text(const Json& json, const char* name) {
+  const Json* value = json.find(name);
+  return value && value->string() ? *value->string() : kEmpty;
+}
+
+/// Reads a checkpoint and all of its files.
+ResumePoint load(const fs::path& folder) {
+  ResumePoint point{.folder = folder, .manifest = read_manifest(folder), .progress = {}};
+  point.progress = in_context([&] { return cat("reading '", (folder / kManifestName).string(), "'"); },
+                              [&] { return run_progress(point.manifest.progress); });
+  verify_files(folder, point.manifest);
+  return point;
+}
+
+/// The newest whole checkpoint of a folder; nothing where there is none at all.
+std::optional<ResumePoint> newest_of(const fs::path& folder, const Log& log) {
+  std::vector<CheckpointPlace> places = list_checkpoints(folder);
+  std::reverse(places.begin(), places.end());
+  std::optional<Error> first;
+  for (const CheckpointPlace& place : places) try {
+      ResumePoint point = load(place.path);
+      if (first) log.warning("an older checkpoint is taken: '", place.path.string(), "'");
+      return point;
+    } catch (const Error& error) {
+      log.warning("checkpoint '", place.path.string(), "' cannot be used: ", error.what());
+      if (!first) first = error;
+    }
+  if (first) throw first->with_context(cat("looking for a whole checkpoint in '", folder.string(), "'"));
+  return std::nullopt;
+}
+
+bool same_folder(const fs::path& a, const fs::path& b) {
+  return fs::weakly_canonical(a / "").lexically_normal() == fs::weakly_canonical(b / "").lexically_normal();
+}
+
+}  // namespace
+
+const std::string& ResumePoint::run() const { return text(manifest.about, "run"); }
+fs::path ResumePoint::run_dir() const { return text(manifest.progress, "run_dir"); }
+
+int64_t ResumePoint::metrics_bytes() const {
+  const Json* bytes = manifest.progress.find("metrics_bytes");
+  return bytes && bytes->integer() ? *bytes->integer() : 0;
+}
+
+const Json* ResumePoint::plan() const {
+  const Json* plan = manifest.about.find("plan");
+  return plan && plan->object() ? plan : nullptr;
+}
+
+bool ResumePoint::exact_for(const Config& config, int of_ranks) const {
+  if (of_ranks != ranks()) return false;
+  const Json* was = manifest.about.find("config");
+  const Json *before = was ? was->find("solver") : nullptr, *now = config.effective.find("solver");
+  const auto same = [&](const char* field) {
+    const Json *a = before ? before->find(field) : nullptr, *b = now ? now->find(field) : nullptr;
+    return (a ? a->text() : "") == (b ? b->text() : "");
+  };
+  return of_ranks == 1 || (same("placement") && same("placement_file"));
+}
+
+bool ResumePoint::finished_for(const Config& config) const {
+  if (!progress.finished) return false;
+  const SolverSection& solver = config.solver;
+  return progress.stopped_at ||
+         (solver.max_iter ? progress.iterations >= *solver.max_iter : progress.epochs >= *solver.num_epochs);
+}
+
+std::optional<ResumePoint> find_resume_point(const TrainOptions& options, const Config& config, const Log& log) {
+  if (options.resume.empty()) return std::nullopt;
+  const bool latest = options.resume == "latest";
+  if (latest && !config.solver.checkpoint.given)
+    throw Error(Kind::config, cat("'", options.config.string(),
+                                  "' has no \"checkpoint\" in the solver, whose folder "
+                                  "--resume latest looks in; add it, or name the folder of a checkpoint"));
+  const fs::path folder = latest ? fs::path(config.solver.checkpoint.folder) : fs::path(options.resume);
+  if (!latest && fs::exists(folder / kManifestName)) return load(folder);
+  std::optional<ResumePoint> point = newest_of(folder, log);
+  if (point) return point;
+  if (!latest)
+    throw Error(Kind::io, cat("'", folder.string(), "' holds no checkpoint: there is no ", kManifestName,
+                              " in it, and no folder of a checkpoint"));
+  log.info("There is no checkpoint in '", folder.string(), "' to go on from: training starts anew.");
+  return std::nullopt;
+}
+
+std::optional<ResumePoint> broadcast(Communicator& comm, const ResumePoint* of_rank_0) {
+  const std::string folder = comm.broadcast(of_rank_0 ? of_rank_0->folder.string() : "", 0);
+  if (folder.empty()) return std::nullopt;
+  if (of_rank_0) return *of_rank_0;
+  ResumePoint point{.folder = folder, .manifest = read_manifest(folder), .progress = {}};
+  point.progress = run_progress(point.manifest.progress);
+  return point;
+}
+
+Json about_run(const std::string& run, const Config& config, const std::string& device, const Json& data,
+               const Json& plan) {
+  return Json(
+      Json::Object{{"run", run}, {"device", device}, {"data", data}, {"plan", plan}, {"config", config.effective}});
+}
+
+void expect_same_data(const ResumePoint& point, const Json& data, const Config& config) {
+  const Json* was = point.manifest.about.find("data");
+  if (was && was->text() == data.text()) return;
+  throw Error(Kind::data, cat("the training data '", config.data.source, "' are not those of the checkpoint '",
+                              point.folder.string(), "': now ", data.text(), ", then ", was ? was->text() : "unknown",
+                              "; a run goes on with the files it began with"));
+}
+
+TrainSummary summary_of(const RunProgress& progress) {
+  TrainSummary summary;
+  summary.iterations = progress.iterations;
+  summary.samples = progress.samples;
+  summary.seconds = progress.report.seconds - progress.eval_seconds;
+  summary.samples_per_second = summary.seconds > 0 ? static_cast<double>(progress.samples) / summary.seconds : 0;
+  summary.final_loss = progress.loss;
+  summary.metrics = progress.metrics;
+  summary.skipped_records = progress.skipped_records;
+  summary.skipped_steps = progress.skipped_steps;
+  summary.stopped_at = progress.stopped_at;
+  return summary;
+}
+
+bool in_checkpoint_folder(const Config& config, const ResumePoint& point) {
+  return same_folder((point.folder / "").lexically_normal().parent_path().parent_path(),
+                     config.solver.checkpoint.folder);
+}
+
+void take_checkpoint_folder(const Config& config, const ResumePoint* from, const Log& log) {
+  const fs::path folder = config.solver.checkpoint.folder;
+  remove_parts(folder);
+  if (from && in_checkpoint_folder(config, *from)) {
+    for (const fs::path& left : leave_newer_checkpoints(folder, from->progress.iterations))
+      log.info("A newer checkpoint is not part of the run any more: it is now '", left.string(), "'.");
+    return;
+  }
+  const std::vector<CheckpointPlace> others = list_checkpoints(folder);
+  if (others.empty()) return;
+  const fs::path whole = (folder / "").lexically_normal().parent_path();
+  fs::path to;
+  for (int n = 1; to.empty() || fs::exists(to); ++n) to = cat(whole.string(), ".", n);
+  std::error_code error;
+  fs::create_directories(to, error);
+  for (const CheckpointPlace& place : others)
+    if (!error) fs::rename(place.path, to / place.path.filename(), error);
+  if (error)
+    throw Error(Kind::io, cat("cannot move the checkpoints of an earlier run from '", folder.string(), "' to '",
+                              to.string(), "': ", error.message(), "; give another \"folder\""));
+  log.info("'", folder.string(), "' held the checkpoints of an earlier run: they are moved to '", to.string(),
+           "' (--resume latest would have gone on from them).");
+}
+
+}  // namespace hctr

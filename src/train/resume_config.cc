@@ -1,0 +1,113 @@
+// What may change in the config of a run that goes on.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/error.h"
+#include "train/resume.h"
+
+namespace hctr {
+namespace {
+
+enum class Verdict { allowed, without_effect, warned, refused };
+
+struct Change {
+  std::string pointer, was, is;
+  Verdict verdict;
+};
+
+/// Fields below `start` that may change. The first rule that fits decides.
+struct Rule {
+  std::string_view start;
+  Verdict verdict;
+};
+constexpr std::array kRules = {
+    Rule{"/solver/max_iter", Verdict::allowed},
+    Rule{"/solver/num_epochs", Verdict::allowed},
+    Rule{"/solver/display", Verdict::allowed},
+    Rule{"/solver/eval_interval", Verdict::allowed},
+    Rule{"/solver/eval_metrics", Verdict::allowed},
+    Rule{"/solver/group_by", Verdict::allowed},
+    Rule{"/solver/max_eval_batches", Verdict::allowed},
+    Rule{"/solver/max_eval_samples", Verdict::allowed},
+    Rule{"/solver/batchsize_eval", Verdict::allowed},
+    Rule{"/solver/snapshot", Verdict::allowed},  // and snapshot_prefix
+    Rule{"/solver/final_snapshot", Verdict::allowed},
+    Rule{"/solver/checkpoint", Verdict::allowed},
+    Rule{"/solver/cuda_graph", Verdict::allowed},
+    Rule{"/solver/gpu", Verdict::allowed},
+    Rule{"/solver/placement", Verdict::allowed},  // and placement_file
+    Rule{"/solver/dense_model_file", Verdict::without_effect},
+    Rule{"/solver/sparse_model_file", Verdict::without_effect},
+    Rule{"/layers/0/source", Verdict::allowed},  // the files are compared
+    Rule{"/layers/0/eval_source", Verdict::allowed},
+    Rule{"/layers/0/eval_num_samples", Verdict::allowed},
+    Rule{"/layers/0/cache_eval_data", Verdict::allowed},
+    Rule{"/layers/0/num_workers", Verdict::allowed},
+};
+/// Words of the learning rate, in the object of any optimizer.
+const std::set<std::string_view> kRateWords = {"learning_rate", "warmup_steps", "decay_start",
+                                               "decay_steps",   "decay_power",  "end_lr"};
+
+Verdict verdict_of(const Change& change) {
+  const std::string& pointer = change.pointer;
+  // With max_iter batches run across the end of the set, with num_epochs they do not.
+  if ((pointer == "/solver/max_iter" || pointer == "/solver/num_epochs") && (change.was.empty() || change.is.empty()))
+    return Verdict::refused;
+  for (const Rule& rule : kRules)
+    if (pointer.starts_with(rule.start)) return rule.verdict;
+  if (pointer.starts_with("/optimizer/") &&
+      kRateWords.contains(std::string_view(pointer).substr(pointer.rfind('/') + 1)))
+    return Verdict::warned;
+  return Verdict::refused;
+}
+
+void compare(const Json* was, const Json* is, const std::string& pointer, std::vector<Change>& changes) {
+  const std::string before = was ? was->text() : "", now = is ? is->text() : "";
+  if (before == now) return;
+  if (was && is && was->object() && is->object()) {
+    for (const auto& [name, value] : *was->object()) compare(&value, is->find(name), pointer + "/" + name, changes);
+    for (const auto& [name, value] : *is->object())
+      if (!was->find(name)) compare(nullptr, &value, pointer + "/" + name, changes);
+  } else if (was && is && was->array() && is->array() && was->array()->size() == is->array()->size()) {
+    for (size_t i = 0; i < was->array()->size(); ++i)
+      compare(&(*was->array())[i], &(*is->array())[i], cat(pointer, "/", i), changes);
+  } else {
+    changes.push_back({pointer, before, now, Verdict::refused});
+    changes.back().verdict = verdict_of(changes.back());
+  }
+}
+
+std::string describe(const Change& change) {
+  const auto value = [](const std::string& text) {
+    constexpr size_t kMost = 80;
+    return text.empty() ? "left out" : text.size() > kMost ? text.substr(0, kMost) + "..." : text;
+  };
+  return cat(change.pointer, " was ", value(change.was), " and is ", value(change.is));
+}
+
+}  // namespace
+
+void expect_same_run(const ResumePoint& point, const Config& config, const Log& log) {
+  const Json* was = point.manifest.about.find("config");
+  if (!was) throw Error(Kind::data, cat("the checkpoint '", point.folder.string(), "' does not say its config"));
+  std::vector<Change> changes;
+  compare(was, &config.effective, "", changes);
+  std::string refused;
+  for (const Change& change : changes) {
+    const std::string text = describe(change);
+    if (change.verdict == Verdict::allowed) log.info("The config has changed: ", text, ".");
+    if (change.verdict == Verdict::without_effect)
+      log.info("The config has changed, without effect on a run that goes on: ", text, ".");
+    if (change.verdict == Verdict::warned)
+      log.warning("the learning rate has changed: ", text, "; the run goes on with the new one");
+    if (change.verdict == Verdict::refused) refused += "\n  " + text;
+  }
+  if (!refused.empty())
+    throw Error(Kind::config, cat("the config is not that of the checkpoint '", point.folder.string(),
+                                  "', and these fields decide the model or its numbers:", refused,
+                                  "\nSet them back, or start a new run without --resume (a saved model can be loaded "
+                                  "with \"dense_model_file\" and \"sparse_model_file\")"));
+}
+
+}  // namespace hctr

@@ -1,0 +1,40 @@
+// The numbers of a run that a checkpoint keeps besides the model: what it has reached, and where its readers are.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/json.h"
+#include "data/reader/reader_position.h"
+#include "train/reporter.h"
+
+namespace hctr {
+
+struct RunProgress {
+  bool finished = false;  ///< trained to its end, and the model and the summary are written
+  int64_t iterations = 0, samples = 0, epochs = 0;
+  int64_t evaluated_at = -1;  ///< iteration of the last evaluation
+  double loss = 0;            ///< of the last step
+  int64_t skipped_steps = 0, skipped_records = 0, key_bytes = 0;
+  double eval_seconds = 0;
+  std::map<std::string, double> metrics;  ///< of the last evaluation
+  std::optional<std::string> stopped_at;
+  std::optional<double> best;  ///< the best value so far of keep_best's metric
+  int64_t best_iteration = -1;
+  Reporter::State report;
+  ReaderPosition reader, eval_reader;
+  /// The last snapshot: its iteration and files.
+  int64_t snapshot_iteration = -1;
+  std::vector<std::string> snapshot_files;
+};
+
+Json to_json(const RunProgress&);
+/// Errors: Error(data) when `json` is not what to_json() writes.
+RunProgress run_progress(const Json& json);
+
+}  // namespace hctr

@@ -1,0 +1,266 @@
+// Runs that are killed, stopped, changed or damaged, and go on from their checkpoints.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <random>
+#include <sstream>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/manifest.h"
+#include "support/message_of.h"
+#include "support/program.h"
+
+namespace hctr::test {
+namespace {
+
+class Checkpoints : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(folder_ / "data.json", small_config());
+    make_data(folder_.path(), "data.json", 3000, 300, {"--vocabulary", "30"});
+  }
+  /// The small config with this checkpoint object, on these ranks.
+  static std::string config(const std::string& checkpoint, int iterations = 60, const std::string& gpu = "[0]") {
+    const std::string saves = with_change(small_config(), "\"seed\": 7", "\"seed\": 7, \"checkpoint\": " + checkpoint);
+    return with_change(with_change(saves, "\"max_iter\": 60", cat("\"max_iter\": ", iterations)), "\"gpu\": [0]",
+                       "\"gpu\": " + gpu);
+  }
+  std::vector<std::string> arguments(const std::string& run, const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {"--train", "config.json", "--device", "cpu"};
+    if (!run.empty()) words.insert(words.end(), {"--run-dir", run});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  Outcome train(const std::string& config, const std::string& run, const std::vector<std::string>& more = {}) {
+    write_file(folder_ / "config.json", config);
+    return run_program("huge_ctr", arguments(run, more), folder_.path());
+  }
+  void train_well(const std::string& config, const std::string& run, const std::vector<std::string>& more = {}) {
+    const Outcome done = train(config, run, more);
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+  }
+  Outcome resume(const std::string& config, const std::string& run = "") {
+    return train(config, run, {"--resume", "latest"});
+  }
+  static void expect_says(const Outcome& outcome, int exit_code, const std::string& text) {
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << "no \"" << text << "\" in:\n" << outcome.err;
+  }
+
+  std::vector<int64_t> iterations(const std::string& folder = "ckpt") const {
+    std::vector<int64_t> found;
+    for (const CheckpointPlace& place : list_checkpoints(folder_ / folder)) found.push_back(place.iteration);
+    return found;
+  }
+  std::map<std::string, std::string> model(const std::string& run) const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(folder_ / run))
+      if (const std::string name = entry.path().filename(); name.starts_with("final_")) files[name] = read_file(entry);
+    return files;
+  }
+  /// Expects the final model of one run in another, which may also hold that of an earlier end.
+  void expect_model(const std::string& run, const std::string& whole) const {
+    const auto files = model(run);
+    EXPECT_GE(model(whole).size(), 3u);
+    for (const auto& [name, bytes] : model(whole)) {
+      ASSERT_TRUE(files.contains(name)) << name;
+      EXPECT_TRUE(files.at(name) == bytes) << name << " differs";
+    }
+  }
+  /// The losses and metrics in metrics.jsonl, a line each, without times and resumptions.
+  std::string numbers(const std::string& run) const {
+    std::string all;
+    std::istringstream lines(read_file(folder_ / run / "metrics.jsonl"));
+    for (std::string text; std::getline(lines, text);) {
+      const Json line = Json::parse(text, "metrics.jsonl");
+      if (*line.find("kind")->string() == "resume") continue;
+      for (const char* field : {"kind", "iteration", "samples", "loss", "AUC", "AverageLoss"})
+        if (const Json* value = line.find(field)) all += value->text() + " ";
+      all += "\n";
+    }
+    return all;
+  }
+
+  TemporaryFolder folder_;
+};
+
+/// Each rank count: lives of random length until the run is complete, again and again until there were enough deaths.
+TEST_F(Checkpoints, SurviveAnyKill) {
+  constexpr int kDeaths = 28, kIterations = 400;
+  std::mt19937 random(7);
+  for (const char* gpu : {"[0]", "[0, 1, 2]"}) {
+    SCOPED_TRACE(gpu);
+    fs::remove_all(folder_ / "ckpt");
+    const std::string text = config(R"({"every": 4})", kIterations, gpu);
+    const std::string whole = cat("whole", std::string(gpu).size());
+    const auto begin = std::chrono::steady_clock::now();
+    train_well(text, whole);
+    if (HasFatalFailure()) return;
+    const auto whole_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+    std::map<std::string, std::string> state;
+    for (const StateIndex& file : read_manifest(checkpoint_path(folder_ / "ckpt", kIterations)).files)
+      state[file.file] = read_file(checkpoint_path(folder_ / "ckpt", kIterations) / file.file);
+    int deaths = 0, resumed = 0;
+    while (deaths < kDeaths) {
+      fs::remove_all(folder_ / "ckpt");
+      fs::remove_all(folder_ / "run");
+      for (bool complete = false; !complete;) {
+        // Most lives end while training, some while the state is loaded.
+        const auto life = std::chrono::milliseconds(10 + random() % std::max<int64_t>(1, whole_ms.count() / 3));
+        const Outcome outcome =
+            deaths < kDeaths ? run_and_kill("huge_ctr", arguments("run", {"--resume", "latest"}), folder_.path(), life)
+                             : resume(text, "run");
+        complete = outcome.exit_code != 128 + SIGKILL;
+        deaths += !complete;
+        resumed += outcome.err.find("Going on with ") != std::string::npos;
+        if (complete) {
+          ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        }
+        EXPECT_EQ(outcome.err.find("warning"), std::string::npos) << outcome.err;
+      }
+      expect_model("run", whole);
+      EXPECT_EQ(numbers("run"), numbers(whole));
+      for (const auto& [file, bytes] : state)
+        EXPECT_TRUE(read_file(checkpoint_path(folder_ / "ckpt", kIterations) / file) == bytes) << file;
+    }
+    EXPECT_GT(resumed, kDeaths / 4) << "lives were too short";
+  }
+}
+
+TEST_F(Checkpoints, AreNeverHalfLoaded) {
+  train_well(config(R"({"every": 20, "keep_last": 2})"), "run");
+  ASSERT_EQ(iterations(), (std::vector<int64_t>{40, 60}));
+  const fs::path newest = checkpoint_path(folder_ / "ckpt", 60);
+  const Manifest manifest = read_manifest(newest);
+  const auto load = [&] { verify_files(newest, read_manifest(newest)); };
+  load();
+  for (const StateIndex& index : manifest.files) {
+    const std::string whole = read_file(newest / index.file);
+    ASSERT_GT(index.arrays.size(), 10u);
+    for (const StateArray& array : index.arrays) {
+      for (const int64_t at : {array.offset, array.offset + array.bytes() - 1}) {
+        std::string flipped = whole;
+        flipped[static_cast<size_t>(at)] ^= 4;
+        write_file(newest / index.file, flipped);
+        EXPECT_NE(message_of(Kind::data, load).find(index.file), std::string::npos) << array.name;
+      }
+      write_file(newest / index.file, whole.substr(0, static_cast<size_t>(array.offset)));
+      EXPECT_NE(message_of(Kind::data, load).find(index.file), std::string::npos) << array.name;
+    }
+    write_file(newest / index.file, whole);
+  }
+  load();
+
+  // The program names the file, and with "latest" takes the one before.
+  const std::string text = config(R"({"every": 20})", 80), state = read_file(newest / "rank_0.state");
+  write_file(newest / "rank_0.state", state.substr(0, state.size() / 2));
+  expect_says(train(text, "", {"--resume", newest.string()}), 4, "rank_0.state' is damaged: it has ");
+  const Outcome older = resume(text);
+  expect_says(older, 0, "cannot be used: ");
+  expect_says(older, 0, "Going on with 'ckpt/iteration_000040' after iteration 40.");
+  EXPECT_TRUE(fs::exists(folder_ / "ckpt" / "iteration_000060.left"));
+  train_well(config(R"({"folder": "other"})", 80), "whole");
+  expect_model("run", "whole");
+
+  for (const int64_t iteration : iterations())
+    fs::remove(checkpoint_path(folder_ / "ckpt", iteration) / "manifest.json");
+  expect_says(resume(text), 5, "manifest.json");
+  expect_says(train(text, "", {"--resume", "nowhere"}), 5, "'nowhere' holds no checkpoint");
+}
+
+TEST_F(Checkpoints, LetARunGoOnAfterASignal) {
+  train_well(config(R"({"folder": "other"})", 400), "whole");
+  write_file(folder_ / "config.json", config("{}", 400));
+  const Outcome stopped = run_and_signal("huge_ctr", arguments("run", {}), folder_.path(), "Iter: 40 ", SIGTERM);
+  EXPECT_NE(stopped.exit_code, 0) << stopped.err;
+  ASSERT_EQ(iterations().size(), 1u) << stopped.err;
+  EXPECT_LT(iterations()[0], 400);
+  expect_says(resume(config("{}", 400)), 0, cat("after iteration ", iterations()[0], "."));
+  expect_model("run", "whole");
+  EXPECT_EQ(numbers("run"), numbers("whole"));
+}
+
+TEST_F(Checkpoints, OfAFinishedRunTrainOnOnlyWithMoreIterations) {
+  const std::string text = config(R"({"every": 20})");
+  expect_says(resume(text, "run"), 0, "There is no checkpoint in 'ckpt' to go on from: training starts anew.");
+  const auto before = model("run");
+  const std::string lines = read_file(folder_ / "run" / "metrics.jsonl");
+  const Outcome again = resume(text);
+  expect_says(again, 0, "is finished: there is nothing to do. A larger max_iter would train on.");
+  EXPECT_NE(again.out.find("run folder: run"), std::string::npos) << again.out;
+  EXPECT_EQ(read_file(folder_ / "run" / "metrics.jsonl"), lines);
+  EXPECT_TRUE(model("run") == before);
+
+  expect_says(resume(config(R"({"every": 20})", 90)), 0, "Going on with 'ckpt/iteration_000060' after iteration 60.");
+  train_well(config(R"({"folder": "other"})", 90), "whole");
+  expect_model("run", "whole");
+}
+
+TEST_F(Checkpoints, BelongToOneConfig) {
+  train_well(config(R"({"every": 20})", 40), "run");
+  const std::string other = with_change(config(R"({"every": 20})", 60), "\"batchsize\": 128", "\"batchsize\": 64");
+  expect_says(resume(other), 3, "/solver/batchsize was 128 and is 64");
+  write_file(folder_ / "config.json", config(R"({"every": 20})", 60));
+  expect_says(train(config(R"({"every": 20})", 60), "", {"--resume", "latest", "--seed", "8"}), 3,
+              "/solver/seed was 7 and is 8");
+  expect_says(train(small_config(), "", {"--resume", "latest"}), 3, "no \"checkpoint\" in the solver");
+
+  make_data(folder_.path(), "data.json", 3100, 300, {"--vocabulary", "30", "--force"});
+  expect_says(resume(config(R"({"every": 20})", 60)), 4, "are not those of the checkpoint");
+}
+
+TEST_F(Checkpoints, OfAnotherRunAreMovedAway) {
+  train_well(config(R"({"every": 20})", 40), "run");
+  fs::create_directories(folder_ / "ckpt" / "iteration_000050.part");
+  const Outcome anew = train(config(R"({"every": 20})", 20), "run");
+  expect_says(anew, 0, "'ckpt' held the checkpoints of an earlier run: they are moved to 'ckpt.1'");
+  EXPECT_EQ(iterations(), (std::vector<int64_t>{20}));
+  EXPECT_EQ(iterations("ckpt.1"), (std::vector<int64_t>{20, 40}));
+  EXPECT_FALSE(fs::exists(folder_ / "ckpt" / "iteration_000050.part"));
+
+  const FolderLock lock(folder_ / "ckpt");
+  expect_says(resume(config("{}")), 5, "another run uses the folder 'ckpt'");
+}
+
+TEST_F(Checkpoints, KeepTheLastAndTheBest) {
+  const std::string evaluated = with_change(config(R"({"every": 7, "keep_last": 1, "keep_best": "AverageLoss"})", 30),
+                                            "\"eval_interval\": 30", "\"eval_interval\": 5");
+  // The rate makes the first evaluations the best ones.
+  train_well(with_change(evaluated, "\"learning_rate\": 0.01", "\"learning_rate\": 3.0"), "run");
+  const Json progress = read_manifest(checkpoint_path(folder_ / "ckpt", 30)).progress;
+  const int64_t best = *progress.find("best_iteration")->integer();
+  EXPECT_EQ(best % 5, 0);
+  double least = 1e30;
+  int64_t at = -1;
+  std::istringstream lines(read_file(folder_ / "run" / "metrics.jsonl"));
+  for (std::string text; std::getline(lines, text);) {
+    const Json line = Json::parse(text, "metrics.jsonl");
+    if (const Json* loss = line.find("AverageLoss"); loss && loss->number() < least) {
+      least = loss->number();
+      at = *line.find("iteration")->integer();
+    }
+  }
+  EXPECT_EQ(best, at);
+  EXPECT_EQ(iterations(), best == 30 ? std::vector<int64_t>({30}) : std::vector<int64_t>({best, 30}));
+  expect_says(train(config(R"({"keep_best": "NDCG"})"), "run"), 3, "/solver/checkpoint/keep_best");
+}
+
+TEST_F(Checkpoints, MayReplaceTheFinalModel) {
+  const auto measured = [](int iterations) {
+    return with_change(config(R"({"every": 20})", iterations), "\"seed\": 7", "\"seed\": 7, \"final_snapshot\": false");
+  };
+  train_well(measured(30), "run");
+  EXPECT_TRUE(fs::is_empty(folder_ / "out"));
+  EXPECT_TRUE(model("run").empty());
+  EXPECT_EQ(Json::read_file(folder_ / "run" / "summary.json").find("model_files")->array()->size(), 0u);
+  expect_says(resume(config(R"({"every": 20})", 60), "run"), 0, "/solver/final_snapshot was false and is true");
+  train_well(config(R"({"folder": "other"})"), "whole");
+  expect_model("run", "whole");
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,331 @@
+// A run that is stopped or meets a fault saves its model whole, or names the last one, and says why with its exit code.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/platform.h"
+#include "support/paths.h"
+#include "support/program.h"
+
+namespace hctr::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Ends : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(folder_ / "config.json", small_config());
+    make_data(folder_.path(), "config.json", 2000, 500);
+  }
+  Outcome train(const std::string& config, const std::string& run = "run") {
+    write_file(folder_ / "this.json", config);
+    return run_program("huge_ctr", words("this.json", run), folder_.path());
+  }
+  /// Runs a script of bash, in which $TRAIN trains with this.json.
+  Outcome train_in_shell(const std::string& config, const std::string& script) {
+    write_file(folder_ / "this.json", config);
+    const std::string program = (bin_dir() / "huge_ctr").string() + " --train this.json --run-dir run --device cpu";
+    return run_program("/bin/bash", {"-c", script}, folder_.path(), {{"TRAIN", program}});
+  }
+  static std::vector<std::string> words(const std::string& config, const std::string& run) {
+    return {"--train", config, "--run-dir", run, "--device", "cpu"};
+  }
+  void write_endless() {
+    write_file(folder_ / "endless.json",
+               with_change(with_change(small_config(), "\"max_iter\": 60", "\"max_iter\": 100000000"),
+                           "\"eval_interval\": 30", "\"eval_interval\": 0"));
+  }
+  static std::string two_ranks(const std::string& config) {
+    return with_change(config, "\"gpu\": [0]", "\"gpu\": [0, 1]");
+  }
+  /// Writes a float into the first record of the first data file of a list, behind `before` other floats of the record,
+  /// and mends its check sum.
+  void set_float(const std::string& list, size_t before, float value) {
+    std::istringstream lines(read_file(folder_ / list));
+    std::string line;
+    std::getline(lines, line);
+    std::getline(lines, line);
+    std::string bytes = read_file(folder_ / line);
+    constexpr size_t kHeader = 69;  // with its frame
+    int32_t length = 0;
+    std::memcpy(&length, bytes.data() + kHeader, sizeof length);
+    char* const payload = bytes.data() + kHeader + sizeof length;
+    std::memcpy(payload + before * sizeof value, &value, sizeof value);
+    payload[length] = static_cast<char>(std::accumulate(payload, payload + length, 0));
+    write_file(folder_ / line, bytes);
+  }
+  /// The data file after the first one that the list names.
+  fs::path last_file() const {
+    std::istringstream lines(read_file(folder_ / "train.txt"));
+    std::string line, last;
+    while (std::getline(lines, line))
+      if (!line.empty()) last = line;
+    return folder_ / last;
+  }
+  /// Names in a folder that contain `part`.
+  std::vector<std::string> names(const std::string& in, const std::string& part) const {
+    std::vector<std::string> found;
+    if (fs::exists(folder_ / in))
+      for (const auto& entry : fs::directory_iterator(folder_ / in))
+        if (entry.path().filename().string().find(part) != std::string::npos)
+          found.push_back(entry.path().filename().string());
+    return found;
+  }
+  static void expect_said(const Outcome& outcome, int code, const std::vector<std::string>& pieces) {
+    EXPECT_EQ(outcome.exit_code, code) << outcome.err;
+    for (const std::string& piece : pieces)
+      EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Ends, EachSignalSavesAndGivesTheExitCodeThatSchedulersKnow) {
+  write_endless();
+  for (const auto& [number, code] : {std::pair{SIGTERM, 75}, {SIGUSR1, 75}, {SIGHUP, 75}, {SIGINT, 130}}) {
+    fs::remove_all(folder_ / "out");
+    const Outcome outcome =
+        run_and_signal("huge_ctr", words("endless.json", cat("run", number)), folder_.path(), "Iter: 20 ", number);
+    expect_said(outcome, code, {"Stopping after the current step", "Stopped on request after iteration "});
+    EXPECT_EQ(names("out", ".model").size(), 4u) << "dense with its layout, and two tables";
+    EXPECT_EQ(names("out", ".part").size(), 0u);
+    EXPECT_EQ(*Json::read_file(folder_ / cat("run", number) / "summary.json").find("interrupted")->boolean(), true);
+  }
+}
+
+TEST_F(Ends, ASecondSignalEndsAtOnce) {
+  // The config comes from a pipe that stays silent.
+  const Outcome outcome = run_program(
+      "/bin/bash",
+      {"-c", "mkfifo p; exec 3<>p; " + (bin_dir() / "huge_ctr").string() +
+                 " --train /dev/fd/3 & pid=$!; sleep 1; kill -TERM $pid; sleep 0.3; kill -TERM $pid; wait $pid"},
+      folder_.path());
+  expect_said(outcome, 143, {"a second signal stops at once"});
+}
+
+TEST_F(Ends, AnEvaluationUnderWayIsLeft) {
+  make_data(folder_.path(), "config.json", 2000, 60000, {"--force"});
+  const std::string slow =
+      with_change(small_config(), "\"eval_interval\": 30", "\"eval_interval\": 1, \"batchsize_eval\": 1");
+  for (const bool several : {false, true}) {
+    write_file(folder_ / "slow.json", several ? two_ranks(slow) : slow);
+    const Outcome outcome =
+        run_and_signal("huge_ctr", words("slow.json", several ? "two" : "one"), folder_.path(), "Training on", SIGTERM);
+    expect_said(outcome, 75, {"The evaluation is left unfinished.", "Stopped on request after iteration 1;"});
+  }
+}
+
+TEST_F(Ends, ABrokenDataFileEndsTheRunWithTheModelSavedOnAnyRankCount) {
+  fs::resize_file(last_file(), fs::file_size(last_file()) - 5);
+  for (const std::string& config : {small_config(), two_ranks(small_config())}) {
+    fs::remove_all(folder_ / "out");
+    const Outcome outcome = train(with_change(with_change(config, "\"batchsize\": 128", "\"batchsize\": 16"),
+                                              "\"max_iter\": 60", "\"max_iter\": 200"));
+    expect_said(outcome, 4, {"cut off", "while training iteration ", " is saved as out/_dense_"});
+    EXPECT_EQ(names("out", ".model").size(), 4u);
+  }
+}
+
+TEST_F(Ends, ASnapshotThatCannotBeWrittenIsLeftOutAndTrainingGoesOn) {
+  // A file size limit of 4 KiB: the dense model and metrics fit, the tables do not.
+  for (const std::string& config : {small_config(), two_ranks(small_config())}) {
+    fs::remove_all(folder_ / "out");
+    const Outcome outcome =
+        train_in_shell(with_change(config, "\"snapshot\": 1000000", "\"snapshot\": 30"), "ulimit -f 4; exec $TRAIN");
+    expect_said(outcome, 5,
+                {"warning: the snapshot of iteration 30 is left out, and training goes on: cannot write",
+                 "File too large", "Iter: 60 ", "while saving the final model", "no model has been saved"});
+    EXPECT_EQ(names("out", "").size(), 0u) << "nothing of the set";
+  }
+}
+
+TEST_F(Ends, WhereThePrefixFailsTheModelGoesToTheRunFolder) {
+  fs::create_directories(folder_ / "out" / "0_sparse_60.model");  // the rename onto it fails
+  const Outcome outcome = train(small_config());
+  expect_said(outcome, 5, {"0_sparse_60.model'", "iteration 60 is saved as run/saved_dense_60.model"});
+  EXPECT_EQ(names("out", "").size(), 1u) << "nothing of the set";
+  EXPECT_EQ(names("run", "saved").size(), 4u);
+}
+
+TEST_F(Ends, AFolderThatCannotBeWrittenIsSaidBeforeTraining) {
+  write_file(folder_ / "file", "");
+  expect_said(train(with_change(small_config(), "\"out/\"", "\"file/x\"")), 5,
+              {"\"snapshot_prefix\" \"file/x\"", "file"});
+  expect_said(train(with_change(small_config(), "\"out/\"", "\"/proc/x\"")), 5, {"/proc/x", "snapshot_prefix"});
+}
+
+TEST_F(Ends, ARunFolderHasOneOwner) {
+  write_endless();
+  const Outcome outcome = run_program(
+      "/bin/bash",
+      {"-c",
+       "H=" + (bin_dir() / "huge_ctr").string() +
+           "; $H --train endless.json --run-dir run --device cpu 2> first & until grep -q 'Iter: 20 ' first; do sleep "
+           "0.05; done; $H --train config.json --run-dir run --device cpu; code=$?; kill -TERM %1; wait %1; exit "
+           "$code"},
+      folder_.path());
+  expect_said(outcome, 5, {"the run folder 'run' belongs to a run that has not ended: give another --run-dir"});
+}
+
+TEST_F(Ends, AModelThatTrainingStartsFromIsNotReplaced) {
+  EXPECT_EQ(train(small_config()).exit_code, 0);
+  const std::string before = read_file(folder_ / "out" / "_dense_60.model");
+  const std::string more = with_change(
+      small_config(), "\"seed\": 7",
+      R"("seed": 7, "dense_model_file": "out/_dense_60.model", "sparse_model_file": ["out/0_sparse_60.model", "out/1_sparse_60.model"])");
+  expect_said(train(more), 3, {"the model of iteration 60 would replace 'out/", "snapshot_prefix"});
+  // Two epochs of 1920 samples are 30 iterations; a name that cannot be foreseen is taken at the end.
+  fs::copy(folder_ / "out" / "_dense_60.model", folder_ / "out" / "_dense_32.model");
+  const std::string epochs =
+      with_change(with_change(more, "\"max_iter\": 60", "\"num_epochs\": 2"), "_dense_60", "_dense_32");
+  const Outcome outcome = train(epochs, "more");
+  expect_said(outcome, 0, {"'out/_dense_32.model' is kept, since training started from it"});
+  EXPECT_EQ(read_file(folder_ / "out" / "_dense_32.model"), before);
+  EXPECT_EQ(names("more", "saved_dense_32.model").size(), 3u) << "the model, its layout, and the final_ name";
+}
+
+TEST_F(Ends, PartsOfADeadRunAreRemovedByTheNext) {
+  fs::create_directories(folder_ / "out");
+  write_file(folder_ / "out" / "_dense_40.model.2000000000.part", "half");
+  write_file(folder_ / "out" / cat("_dense_40.model.", ::getpid(), ".part"), "of a process that lives");
+  expect_said(train(small_config()), 0, {"Removed 1 file 'out/*.part'"});
+  EXPECT_EQ(names("out", ".part").size(), 1u);
+}
+
+TEST_F(Ends, AClosedErrorStreamPutsNoTextIntoData) {
+  const Outcome outcome = train_in_shell(
+      small_config(),
+      "$TRAIN <&- >&- 2>&-; code=$?; sed 's/^{.*}$//' run/metrics.jsonl | tr -d '\\n' | wc -c >&2; exit $code");
+  expect_said(outcome, 0, {"0\n"});
+  EXPECT_EQ(read_file(folder_ / "run" / "final__dense_60.model").size(),
+            read_file(folder_ / "out" / "_dense_60.model").size());
+}
+
+TEST_F(Ends, OutputThatIsLostIsAnError) {
+  const Outcome full = train_in_shell(small_config(), "$TRAIN > /dev/full");
+  expect_said(full, 5, {"cannot write the standard output"});
+  const Outcome pipe = train_in_shell(small_config(), "$TRAIN 2>&1 | head -1; exit ${PIPESTATUS[0]}");
+  EXPECT_EQ(pipe.exit_code, 5) << "a reader that leaves does not end training";
+  EXPECT_EQ(names("run", "summary.json").size(), 1u);
+}
+
+TEST_F(Ends, WithoutAddressesOrThreadsASentenceSaysSo) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
+  int loaded = 0;
+  for (const char* limit : {"200000", "400000", "20000000"}) {
+    // The libraries of a CUDA build alone need more than the smaller limits.
+    const Outcome outcome = train_in_shell(
+        small_config(), cat("ulimit -v ", limit, "; ${TRAIN%% *} --version >version.txt 2>&1 || exit 77; exec $TRAIN"));
+    if (outcome.exit_code == 77) continue;
+    ++loaded;
+    expect_said(outcome, 6, {"error (device): ", "ulimit -v"});
+  }
+  EXPECT_GT(loaded, 0);
+}
+
+TEST_F(Ends, PipesAndDevicesAreNoInputFiles) {
+  for (const char* place : {"mkfifo train.txt", "ln -s /dev/zero train.txt", "ln -s /dev/null train.txt"}) {
+    fs::remove(folder_ / "train.txt");
+    expect_said(train_in_shell(small_config(), cat(place, "; exec $TRAIN")), 5,
+                {"'train.txt': it is a pipe or a device"});
+  }
+  fs::remove(folder_ / "train.txt");
+  write_file(folder_ / "train.txt", "1\nfifo.data\n");
+  expect_said(train_in_shell(small_config(), "mkfifo fifo.data; exec $TRAIN"), 5,
+              {"fifo.data': it is a pipe or a device"});
+}
+
+TEST_F(Ends, ALossThatIsNotANumberStopsTheRunBeforeAModelOrAnEvaluationHasIt) {
+  const std::string config =
+      with_change(with_change(small_config(), "\"learning_rate\": 0.01", "\"learning_rate\": 1e38"), "\"display\": 20",
+                  "\"display\": 0");
+  for (const std::string& diverging : {config, two_ranks(config)}) {
+    const Outcome outcome = train(with_change(with_change(diverging, "\"eval_interval\": 30", "\"eval_interval\": 0"),
+                                              "\"max_iter\": 60", "\"max_iter\": 100000"));
+    expect_said(outcome, 4, {"the loss is not a number at iteration ", "no model has been saved"});
+    EXPECT_EQ(names("out", "").size(), 0u);
+    EXPECT_EQ(outcome.err.find("Evaluation"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(Ends, ABatchThatMakesGradientsInfiniteIsSkippedOnRequest) {
+  // Gradients of the usual size are 1e30 times as large; those of a sample with values of 3e38 overflow.
+  for (size_t i = 1; i <= 4; ++i) set_float("train.txt", i, 3e38f);
+  const std::string scaled =
+      with_change(small_config(), "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 1e30");
+  const std::string skipping = with_change(scaled, "\"seed\": 7", "\"seed\": 7, \"on_nan\": \"skip\"");
+  expect_said(train(scaled, "stop"), 4, {"the loss is not a number at iteration "});
+  for (const std::string& config : {skipping, two_ranks(skipping)}) {
+    const Outcome outcome = train(config);
+    expect_said(outcome, 0, {" skipped, whose gradients were infinite or not a number"});
+    // 60 batches of 128 are 3.84 passes over 2000 samples: the first record comes four times.
+    EXPECT_EQ(*Json::read_file(folder_ / "run" / "summary.json").find("skipped_steps")->integer(), 4);
+  }
+}
+
+TEST_F(Ends, ValuesThatTheLossCannotTakeAreNamedWithTheirPlace) {
+  set_float("train.txt", 0, 2.0f);
+  const std::string not_taken =
+      "'train.txt': sample 1 has 2 as label 0, and 'loss' (BinaryCrossEntropyLoss) takes 0 to 1";
+  expect_said(train(small_config()), 4, {not_taken});
+  expect_said(train(two_ranks(small_config())), 4, {not_taken, "rank 0 of 2"});
+  set_float("train.txt", 0, 1.0f);
+  set_float("train.txt", 3, std::numeric_limits<float>::infinity());
+  expect_said(train(small_config()), 4, {"record 1 of ", "at byte 69: dense value 2 is inf"});
+  const std::string skipping =
+      with_change(small_config(), "\"check\": \"Sum\"", "\"check\": \"Sum\", \"bad_records\": \"skip\"");
+  expect_said(train(with_change(skipping, "\"max_iter\": 60", "\"num_epochs\": 1")), 0, {"1 bad record was left out"});
+  set_float("train.txt", 3, 0.0f);
+  set_float("eval.txt", 0, -1.0f);
+  expect_said(train(small_config()), 4, {"'eval.txt': sample 1 has -1 as label 0", "is saved as out/_dense_30.model"});
+}
+
+TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {
+  EXPECT_EQ(train(small_config()).exit_code, 0);
+  const auto spoil = [&](const std::string& file, size_t at) {
+    std::string bytes = read_file(folder_ / file);
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    std::memcpy(bytes.data() + at, &nan, sizeof nan);
+    write_file(folder_ / file, bytes);
+  };
+  const auto from = [&](const std::string& prefix) {
+    return with_change(with_change(small_config(), "\"out/\"", "\"more/\""), "\"seed\": 7",
+                       "\"seed\": 7, \"dense_model_file\": \"" + prefix +
+                           "_dense_60.model\", \"sparse_model_file\": [\"" + prefix + "0_sparse_60.model\", \"" +
+                           prefix + "1_sparse_60.model\"]");
+  };
+  fs::copy(folder_ / "out", folder_ / "dense");
+  spoil("dense/_dense_60.model", 20);
+  expect_said(train(from("dense/")), 4, {"dense/_dense_60.model': weight 5 of 'fc1/weights', at byte 20, is nan"});
+  fs::copy(folder_ / "out", folder_ / "table");
+  spoil("table/0_sparse_60.model", 12 + 8);  // rows of a key of 8 bytes and one element: the second one
+  expect_said(train(from("table/")), 4, {"table/0_sparse_60.model': element 0 of row 1, of key ", ", is nan"});
+}
+
+TEST_F(Ends, AMetricOfOneClassSaysWhyItIsNoNumber) {
+  const std::string one_sample =
+      with_change(small_config(), "\"seed\": 7", "\"seed\": 7, \"batchsize_eval\": 1, \"max_eval_batches\": 1");
+  expect_said(train(one_sample), 0, {"Evaluation, AUC: not a number: the labels are of one class"});
+  EXPECT_NE(read_file(folder_ / "run" / "metrics.jsonl").find("\"AUC\":null"), std::string::npos);
+}
+
+TEST_F(Ends, TheLargestNumbersOfIterationsCount) {
+  for (const char* iterations : {"9223372036854775807", "9223372036854775806"}) {
+    write_file(folder_ / "long.json",
+               with_change(with_change(small_config(), "\"max_iter\": 60", std::string("\"max_iter\": ") + iterations),
+                           "\"eval_interval\": 30", "\"eval_interval\": 0"));
+    expect_said(run_and_signal("huge_ctr", words("long.json", iterations), folder_.path(), "Iter: 20 ", SIGTERM), 75,
+                {"Stopped on request"});
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test

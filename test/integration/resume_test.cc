@@ -1,0 +1,319 @@
+// Training that goes on from a checkpoint: the same losses, files and state as the run that was not interrupted, on the
+// same ranks; the same within rounding on others.
+#include <functional>
+
+#include "every_table.h"
+
+namespace hctr::test {
+namespace {
+
+struct Variant {
+  std::string name;
+  std::function<std::string(const std::string&)> change;
+  std::string gpu = "[0]";
+};
+
+std::string identity(const std::string& config) { return config; }
+
+/// The change that puts these fields into the deep embedding.
+std::function<std::string(const std::string&)> deep(const std::string& fields, bool small_batch = false) {
+  return [=](const std::string& config) {
+    const std::string table =
+        with_change(config, R"("embedding_vec_size": 5)", R"("embedding_vec_size": 5, )" + fields);
+    return small_batch ? with_change(table, "\"batchsize\": 128", "\"batchsize\": 16") : table;
+  };
+}
+/// The same for a table that is full at 100 rows.
+std::function<std::string(const std::string&)> full(const std::string& fields) {
+  return [=](const std::string& config) {
+    return with_change(deep(fields, true)(config), R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5)",
+                       R"("max_vocabulary_size_per_gpu": 100, "embedding_vec_size": 5)");
+  };
+}
+std::function<std::string(const std::string&)> solver(const std::string& fields) {
+  return [=](const std::string& config) { return with_change(config, "\"seed\": 7", "\"seed\": 7, " + fields); };
+}
+std::function<std::string(const std::string&)> optimizer(const std::string& object) {
+  return [=](std::string config) {
+    const size_t begin = config.find("\"optimizer\":"), end = config.find("\"layers\":");
+    return config.replace(begin, end - begin, "\"optimizer\": " + object + ", ");
+  };
+}
+std::function<std::string(const std::string&)> data(const std::string& fields, const std::string& length = "") {
+  return [=](const std::string& config) {
+    const std::string read = with_change(config, "\"check\": \"Sum\"", "\"check\": \"Sum\"" + fields);
+    return length.empty() ? read : with_change(read, "\"max_iter\": 30", length);
+  };
+}
+/// Every row exists from the start.
+std::string direct(const std::string& config) {
+  const std::string wide = with_change(config, R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 1)",
+                                       R"("slot_size_array": [300], "embedding_vec_size": 1)");
+  return deep(R"("index": "direct", "slot_size_array": [300, 300, 300])")(wide);
+}
+std::string shared_keys(const std::string& config) {
+  return with_change(config, R"("embedding_vec_size": 5)", R"("identity": "key", "embedding_vec_size": 5)");
+}
+
+const std::string kAdam = R"("learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7)";
+
+/// Runs that are complete, and runs that go on from their checkpoints.
+template <class Config>
+class Resuming : public Config {
+ protected:
+  using Config::config_;
+  using Config::device_;
+  using Config::folder_;
+  using Config::metrics;
+  using Config::result;
+
+  void SetUp() override {
+    Config::SetUp();
+    config_ = with_change(config_, "\"max_iter\": 20", "\"max_iter\": 30");
+  }
+
+  Outcome run(const std::string& config, const std::string& gpu, const std::string& name,
+              const std::vector<std::string>& options, const std::string& checkpoint) {
+    const std::string out = with_change(config, "\"out/\"", cat("\"", name, "/\", \"checkpoint\": ", checkpoint));
+    write_file(folder_ / (name + ".json"), with_change(out, "\"gpu\": [0]", "\"gpu\": " + gpu));
+    for (const char* ending : {"", "-run", "-ckpt"})
+      if (name != "whole") fs::remove_all(folder_ / (name + ending));
+    std::vector<std::string> arguments = {"--train", name + ".json", "--run-dir", name + "-run", "--device", device_};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return run_program("huge_ctr", arguments, folder_.path());
+  }
+
+  /// Trains to the end, and keeps a checkpoint of each `every` iterations.
+  void train_whole(const std::string& config, const std::string& gpu, int every = 9) {
+    for (const char* folder : {"whole", "whole-run", "whole-ckpt"}) fs::remove_all(folder_ / folder);
+    const Outcome done =
+        run(config, gpu, "whole", {}, cat(R"({"every": )", every, R"(, "keep_last": 1000, "folder": "whole-ckpt"})"));
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    ASSERT_EQ(done.err.find("could not be saved"), std::string::npos) << done.err;
+  }
+  std::string checkpoint(int iteration) const {
+    return cat("whole-ckpt/iteration_0000", iteration < 10 ? "0" : "", iteration);
+  }
+  Outcome resume(const std::string& config, const std::string& gpu, int iteration, const std::string& name = "part") {
+    return run(config, gpu, name, {"--resume", checkpoint(iteration)}, cat(R"({"folder": ")", name, R"(-ckpt"})"));
+  }
+
+  /// The files of the final model, and on a CPU those of the last checkpoint.
+  std::map<std::string, std::string> files(const std::string& name) const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(folder_ / (name + "-run")))
+      if (const std::string file = entry.path().filename(); file.starts_with("final_")) files[file] = read_file(entry);
+    if (device_ != "cpu") return files;  // on a GPU rows have no fixed order
+    fs::path last;
+    for (const auto& entry : fs::directory_iterator(folder_ / (name + "-ckpt")))
+      if (entry.is_directory() && entry.path() > last) last = entry.path();
+    for (const auto& entry : fs::directory_iterator(last))
+      if (const std::string file = entry.path().filename(); file != "manifest.json") files[file] = read_file(entry);
+    return files;
+  }
+  void expect_equal_files() const {
+    const auto whole = files("whole"), part = files("part");
+    ASSERT_GE(whole.size(), 3u);
+    for (const auto& [name, bytes] : whole) {
+      ASSERT_TRUE(part.contains(name)) << name;
+      EXPECT_TRUE(part.at(name) == bytes) << name << " differs";
+    }
+    EXPECT_EQ(part.size(), whole.size());
+  }
+  /// The losses after an iteration, which the other run has from its start on.
+  void expect_equal_losses(size_t after) const {
+    const auto whole = metrics("whole"), part = metrics("part");
+    ASSERT_GT(whole.losses.size(), after);
+    EXPECT_EQ(part.losses,
+              std::vector<double>(whole.losses.begin() + static_cast<std::ptrdiff_t>(after), whole.losses.end()));
+  }
+
+  void expect_exact(const Variant& variant, const std::vector<int>& iterations) {
+    SCOPED_TRACE(variant.name + " on " + variant.gpu);
+    const std::string config = variant.change(config_);
+    train_whole(config, variant.gpu, iterations[0]);
+    if (testing::Test::HasFatalFailure()) return;
+    for (const int iteration : iterations) {
+      SCOPED_TRACE(cat("from iteration ", iteration));
+      const Outcome done = resume(config, variant.gpu, iteration);
+      ASSERT_EQ(done.exit_code, 0) << done.err;
+      expect_equal_files();
+      expect_equal_losses(static_cast<size_t>(iteration));
+    }
+  }
+  void expect_exact(const std::vector<Variant>& variants, const std::vector<int>& iterations = {9, 18}) {
+    for (const std::string& device : devices_here()) {
+      device_ = device;
+      for (const Variant& variant : variants) expect_exact(variant, iterations);
+    }
+  }
+  static std::vector<std::string> devices_here() {
+    std::vector<std::string> names = {"cpu"};
+    if (find_gpus().count > 0) names.push_back("cuda");
+    return names;
+  }
+};
+
+using Resume = Resuming<RanksTest>;
+using ResumeEveryTable = Resuming<EveryTable>;
+
+TEST_F(Resume, GivesTheSameModelWithEveryOptimizer) {
+  const auto adam = [](const std::string& update) {
+    return optimizer(cat(R"({"type": "Adam", "update_type": ")", update, R"(", "adam_hparam": {)", kAdam, "}}"));
+  };
+  expect_exact(
+      {{"Adam, Global", identity},
+       {"Adam, Local", adam("Local")},
+       {"Adam, LazyGlobal", adam("LazyGlobal")},
+       {"AdamW", optimizer(cat(R"({"type": "AdamW", "adamw_hparam": {)", kAdam, R"(, "weight_decay": 0.01}})"))},
+       {"momentum", optimizer(R"({"type": "MomentumSGD", "update_type": "Global",
+          "momentum_sgd_hparam": {"learning_rate": 0.1, "momentum_factor": 0.9, "warmup_steps": 10,
+                                  "decay_start": 15, "decay_steps": 10}})")},
+       {"SGD", sgd},
+       {"Adagrad by row",
+        optimizer(R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": true}})")},
+       {"Ftrl", optimizer(R"({"type": "Ftrl", "ftrl_hparam": {"learning_rate": 0.1, "lambda1": 0.001}})")}});
+}
+
+TEST_F(Resume, GoesOnInTheDataWhereTheCheckpointWas) {
+  // An epoch is 24 batches, the last of them smaller.
+  expect_exact({{"max_iter", identity},
+                {"shuffled", data(R"(, "shuffle": 500)")},
+                {"epochs", data("", "\"num_epochs\": 2")},
+                {"shuffled epochs", data(R"(, "shuffle": 500, "num_workers": 3)", "\"num_epochs\": 2")},
+                {"continued evaluations",
+                 [](const std::string& config) {
+                   return with_change(
+                       solver(R"("compatibility": ["evaluation_continues"], "max_eval_batches": 2)")(config),
+                       "\"eval_interval\": 10", "\"eval_interval\": 4");
+                 }}},
+               {3, 21, 24, 27});
+}
+
+/// Changes a byte of every 40th record of a Norm file, whose check sum then fails.
+void damage_records(const fs::path& path) {
+  std::string bytes = read_file(path);
+  int number = 0;
+  for (size_t at = 0; at + 4 < bytes.size(); ++number) {
+    int32_t length = 0;
+    std::memcpy(&length, bytes.data() + at, sizeof length);
+    if (number > 0 && number % 40 == 0)
+      bytes[at + 4] = static_cast<char>(bytes[at + 4] ^ 1);  // the first is the header
+    at += 4 + static_cast<size_t>(length) + 1;
+  }
+  write_file(path, bytes);
+}
+
+TEST_F(Resume, CountsBadRecordsOnce) {
+  std::istringstream list(read_file(folder_ / "train.txt"));
+  std::string file;
+  for (std::getline(list, file); std::getline(list, file);) damage_records(folder_ / file);
+  const auto skipped = [&](const std::string& name) {
+    return *Json::read_file(folder_ / (name + "-run") / "summary.json").find("skipped_records")->integer();
+  };
+  const std::string kEpochs = "\"num_epochs\": 2";
+  // An epoch is 23 batches: the last checkpoint of the first one is followed by no batch.
+  for (const auto& [length, iterations] :
+       {std::pair(std::string("\"max_iter\": 30"), std::vector{3, 24}), std::pair(kEpochs, std::vector{3, 24, 45}),
+        std::pair(kEpochs, std::vector{23})}) {
+    expect_exact({length, data(R"(, "bad_records": "skip", "max_bad_records": 1000)", length)}, iterations);
+    EXPECT_GT(skipped("whole"), 50);
+    EXPECT_EQ(skipped("part"), skipped("whole"));
+  }
+}
+
+TEST_F(Resume, GivesTheSameModelInEveryPrecision) {
+  const std::string stored = R"("storage": "bf16", "state_storage": "bf16")";
+  expect_exact({{"fp16", solver(R"("mixed_precision": true)")},
+                {"fp16, constant scale", solver(R"("mixed_precision": 1024)")},
+                {"bf16", solver(R"("mixed_precision": "bf16")")},
+                {"bf16 rows", deep(stored)},
+                {"BatchNorm", with_batch_norm},
+                {"PReLU_Dice", with_dice}});
+}
+
+TEST_F(Resume, GivesTheSameModelUnderEveryPolicy) {
+  expect_exact({{"evict_lru", full(R"("when_full": "evict_lru")")},
+                {"evict_lfu", full(R"("when_full": "evict_lfu")")},
+                {"ignore", full(R"("when_full": "ignore")")},
+                {"expire_after", deep(R"("expire_after": 4)", true)},
+                {"min_count", deep(R"("min_count": 3)", true)},
+                {"few candidates", deep(R"("min_count": 3, "max_candidates": 60)", true)},
+                {"admit_probability", deep(R"("admit_probability": 0.3)")},
+                {"several", full(R"("when_full": "evict_lru", "expire_after": 20, "min_count": 2)")},
+                {"direct keys", direct},
+                {"keys of all slots", shared_keys}});
+}
+
+TEST_F(Resume, GivesTheSameModelOnSeveralRanks) {
+  std::vector<Variant> variants;
+  for (const char* gpu : {"[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"})
+    for (const Variant& variant : std::vector<Variant>{
+             {"planned", identity},
+             {"spread by key", solver(R"("placement": "distributed")")},
+             {"hybrid", [](const std::string& config) {
+                return with_change(config, R"("bottom": "deep_data", "top": "deep_emb",)",
+                                   R"("bottom": "deep_data", "top": "deep_emb", "placement": "hybrid", )");
+              }}})
+      variants.push_back({variant.name, variant.change, gpu});
+  variants.push_back({"shuffled epochs", data(R"(, "shuffle": 500)", "\"num_epochs\": 2"), "[0, 1, 2]"});
+  variants.push_back({"ignore", full(R"("when_full": "ignore")"), "[0, 1]"});
+  variants.push_back({"min_count", deep(R"("min_count": 3)", true), "[0, 1, 2]"});
+  variants.push_back({"direct", direct, "[0, 1, 2]"});
+  variants.push_back({"fp16", solver(R"("mixed_precision": true)"), "[0, 1]"});
+  device_ = "cpu";
+  for (const Variant& variant : variants) expect_exact(variant, {9, 18});
+}
+
+TEST_F(Resume, OnOtherRanksGivesTheSameModelWithinRounding) {
+  for (const auto& [name, config] : {std::pair("hash", sgd(config_)), std::pair("direct", sgd(direct(config_))),
+                                     std::pair("counted", sgd(deep(R"("min_count": 3)")(config_)))})
+    for (const char* from : {"[0, 1, 2, 3]", "[0]", "[0, 1, 2]"}) {
+      train_whole(config, from);
+      if (testing::Test::HasFatalFailure()) return;
+      const Result whole = result("whole");
+      for (const char* to : {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"}) {
+        SCOPED_TRACE(cat(name, " from ", from, " to ", to));
+        const Outcome done = resume(config, to, 9);
+        ASSERT_EQ(done.exit_code, 0) << done.err;
+        Result part = result("part");
+        part.losses.insert(part.losses.begin(), whole.losses.begin(), whole.losses.begin() + 9);
+        expect_same(whole, part, 1e-5);
+      }
+    }
+}
+
+TEST_F(ResumeEveryTable, WithEveryPlacementAndOptimizer) {
+  for (const Rule& rule : kRules) {
+    const std::string config = with_change(config_, kRules[0].section, rule.section);
+    const bool lazy = rule.name == "Adam, lazy", global = rule.name == "Adam, global";
+    for (const char* gpu : {"[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"})
+      if (lazy || global || gpu == kThreads[1].gpu)
+        expect_exact({rule.name, [&](const std::string&) { return planned(config, count_of({gpu})); }, gpu}, {3, 12});
+  }
+}
+
+TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
+  for (const Rule& rule : kRules) {
+    if (rule.name != "SGD" && rule.name != "Adam, lazy" && rule.name != "MomentumSGD") continue;
+    const std::string config = with_change(config_, kRules[0].section, rule.section);
+    const auto placed = [&](int ranks) { return ranks == 1 ? config : planned(config, ranks); };
+    const char* const gpus[] = {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"};
+    for (const int from : {4, 1, 3}) {
+      train_whole(placed(from), gpus[from - 1]);
+      if (HasFatalFailure()) return;
+      const Result whole = result("whole");
+      for (int to = 1; to <= 4; ++to) {
+        SCOPED_TRACE(cat(rule.name, " from ", from, " to ", to));
+        const Outcome done = resume(placed(to), gpus[to - 1], 9);
+        ASSERT_EQ(done.exit_code, 0) << done.err;
+        Result part = result("part");
+        part.losses.insert(part.losses.begin(), whole.losses.begin(), whole.losses.begin() + 9);
+        expect_same(whole, part, 2e-5, 2e-5);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test

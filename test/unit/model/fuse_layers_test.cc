@@ -1,0 +1,110 @@
+// Fused layers compute what the layers alone compute.
+#include "model/fuse_layers.h"
+
+#include <gtest/gtest.h>
+
+#include "comm/self_comm.h"
+#include "device/copy.h"
+#include "model/network.h"
+#include "support/devices.h"
+#include "tiny_model.h"
+
+namespace hctr::test {
+namespace {
+
+/// fc1 takes its ReLU and the dropout behind it, fc2 its ReLU; fc3 has two readers, and dropout behind fc4 no ReLU
+/// before.
+const char* const kFusable = R"(
+  {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 37}},
+  {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
+  {"type": "Dropout", "bottom": "relu1", "top": "dropout1", "rate": 0.4},
+  {"type": "FusedInnerProduct", "bottom": "dropout1", "top": "fc2", "fc_param": {"num_output": 20}},
+  {"type": "Dropout", "bottom": "fc2", "top": "dropout2", "rate": 0.5},
+  {"type": "InnerProduct", "bottom": "dropout2", "top": "fc3", "fc_param": {"num_output": 9}},
+  {"type": "ReLU", "bottom": "fc3", "top": "relu3"},
+  {"type": "Add", "bottom": ["fc3", "relu3"], "top": "both"},
+  {"type": "InnerProduct", "bottom": "both", "top": "fc4", "fc_param": {"num_output": 1}},
+  {"type": "Dropout", "bottom": "fc4", "top": "dropout4", "rate": 0.1},
+  {"type": "BinaryCrossEntropyLoss", "bottom": ["dropout4", "label"], "top": "loss"})";
+
+Graph wired_for_8(const Config& config) {
+  Problems problems;
+  Graph graph = wire(config, 8, problems);
+  problems.throw_if_any("test.json");
+  return graph;
+}
+
+struct StepResults {
+  float loss = 0;
+  std::vector<float> gradients;
+};
+
+/// One step of training of the graph on a batch of its own making.
+StepResults one_step(const Config& config, const Graph& graph, Device device) {
+  Runtime runtime(device, {.threads = 2, .seed = 5});
+  SelfComm comm;
+  const Weights weights(config, graph, runtime);
+  const LayerState layer_state(config, graph, runtime);
+  const Network network(graph, Phase::train, weights, layer_state, runtime, comm);
+  const Buffer memory(device, 8 * 4 * sizeof(float) + sizeof(StepState));
+  const Tensor label(memory.data(), TensorSpec(DType::f32, {8, 1}), device);
+  const Tensor dense(memory.data() + 8 * sizeof(float), TensorSpec(DType::f32, {8, 3}), device);
+  std::vector<float> labels, values;
+  for (int i = 0; i < 8; ++i) labels.push_back(static_cast<float>(i % 2));
+  for (int i = 0; i < 24; ++i) values.push_back(static_cast<float>((i * 7) % 11) / 4 - 1);
+  from_host(runtime.compute_stream(), label, labels);
+  from_host(runtime.compute_stream(), dense, values);
+  const StepState step{.step = 3, .valid_samples = 8, .global_samples = 8, .learning_rate = 1, .loss_scale = 1};
+  auto* at = reinterpret_cast<StepState*>(memory.data() + 8 * 4 * sizeof(float));
+  copy_bytes(runtime.compute_stream(), at, &step, sizeof step);
+  runtime.compute_stream().synchronize();
+  Context ctx(runtime, runtime.compute_stream(), at);
+  const Network::Binding binding = network.bind(label, dense);
+  network.forward(ctx, binding);
+  network.backward(ctx, binding, {[](size_t) {}, [](size_t) {}});
+  return {to_host<float>(ctx.stream(), network.loss())[0], to_host<float>(ctx.stream(), weights.all_gradients())};
+}
+
+std::vector<std::string> outputs_of(const Graph& graph) {
+  std::vector<std::string> all;
+  for (const Node& node : graph.nodes) all.push_back(graph.edges[node.out[0]].name);
+  return all;
+}
+
+TEST(FusedLayers, AreThoseThatAFullyConnectedLayerCanTake) {
+  const Config config = config_of(kFusable);
+  Graph graph = wired_for_8(config);
+  fuse_layers(graph);
+  EXPECT_EQ(outputs_of(graph),
+            (std::vector<std::string>{"dropout1", "dropout2", "fc3", "relu3", "both", "fc4", "dropout4", "loss"}));
+  EXPECT_EQ(graph.losses, std::vector<size_t>{7});
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    for (const TensorId out : graph.nodes[n].out) EXPECT_EQ(graph.edges[out].producer, n);
+  const Edge& between = graph.edges[graph.nodes[0].out[0]];
+  EXPECT_EQ(between.readers, std::vector<size_t>{1});
+}
+
+/// CPU: bit by bit. CUDA: biases' gradients are summed in another order.
+TEST(FusedLayers, ComputeWhatTheLayersAloneCompute) {
+  for (const char* precision : {"", R"(, "mixed_precision": "bf16")", R"(, "mixed_precision": "fp16")"}) {
+    const Config config = config_of(kFusable, 1, precision);
+    const Graph alone = wired_for_8(config);
+    Graph fused = alone;
+    fuse_layers(fused);
+    ASSERT_LT(fused.nodes.size(), alone.nodes.size());
+    for (const Device device : devices()) {
+      SCOPED_TRACE(cat(to_string(device), precision));
+      const StepResults expected = one_step(config, alone, device), found = one_step(config, fused, device);
+      EXPECT_EQ(found.loss, expected.loss);
+      ASSERT_EQ(found.gradients.size(), expected.gradients.size());
+      double size = 0;
+      for (const float g : expected.gradients) size = std::max(size, std::abs(static_cast<double>(g)));
+      EXPECT_GT(size, 0);
+      for (size_t i = 0; i < found.gradients.size(); ++i)
+        ASSERT_NEAR(found.gradients[i], expected.gradients[i], device.is_cuda() ? 1e-6 * size : 0) << "element " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test
