@@ -152,8 +152,9 @@ void ReservedBuffer::release() {
       for (const Chunks::Chunk& chunk : chunks_->mapped) cuda::unmap(data_ + chunk.offset, chunk.bytes, chunk.handle);
     chunks_->mapped.clear();
   } else if (bytes_ > 0) {
-    // A new mapping drops the pages, and later ones are zero. If it fails the pages stay allocated, which is harmless.
-    ::mmap(data_, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    // A new mapping drops the pages, and later ones are zero.
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    if (::mmap(data_, bytes_, PROT_NONE, kFlags, -1, 0) == MAP_FAILED) std::memset(data_, 0, bytes_);
   }
   bytes_ = 0;
 }
