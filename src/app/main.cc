@@ -123,8 +123,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int code = hctr::run_program([&] { return run(argc, argv); });
-  // Without memory a thread of the BLAS library waits for ever, and an exit handler for that thread.
-  if (code == hctr::exit_code(hctr::Kind::device)) hctr::threads_outlive_main();
-  hctr::end_process(code);
+  hctr::end_process(hctr::run_program([&] { return run(argc, argv); }));
 }

@@ -2,6 +2,7 @@
 // catalog lists them. docs/add_a_metric.md shows how to add one.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -46,6 +47,13 @@ struct MetricType {
   /// Whether `value` is `threshold` or better. NaN is not.
   bool reached(double value, double threshold) const {
     return better == Better::higher ? value >= threshold : value <= threshold;
+  }
+  /// Whether `value` is better than the best one so far, if any. NaN is not.
+  bool improves(double value, const std::optional<double>& best) const {
+    if (std::isnan(value)) return false;
+    if (!best) return true;
+    if (better == Better::near_one) return std::abs(value - 1) < std::abs(*best - 1);
+    return better == Better::higher ? value > *best : value < *best;
   }
 };
 

@@ -1,18 +1,14 @@
 #include "ops/linear.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "ops/activation_rules.h"
+#include "ops/blas.h"
 #include "ops/element_loops.h"
 #include "ops/fill.h"
-
-/// Present in OpenBLAS alone.
-extern "C" __attribute__((weak)) void openblas_set_num_threads(int);
 
 namespace hctr::ops {
 namespace {
@@ -85,22 +81,14 @@ struct Epilogue {
   bool relu;
 };
 
-/// One tile of c, by CBLAS in the calling thread.
+/// One tile of c.
 template <class T>
   requires std::is_same_v<T, float> || std::is_same_v<T, double>
 void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, Epilogue<T> end, T* c, int64_t c_stride) {
   const T* bias = end.bias;
   for (int64_t i = 0; bias && i < size.rows; ++i) std::copy_n(bias, size.columns, c + i * c_stride);
-  const auto of = [](Transpose how) { return how == Transpose::no ? CblasNoTrans : CblasTrans; };
-  const auto number = [](int64_t n) { return static_cast<int>(n); };
-  const auto gemm = [] {
-    if constexpr (std::is_same_v<T, float>)
-      return cblas_sgemm;
-    else
-      return cblas_dgemm;
-  }();
-  gemm(CblasRowMajor, of(a.how), of(b.how), number(size.rows), number(size.columns), number(size.depth), 1, a.data,
-       number(a.stride), b.data, number(b.stride), bias ? T(1) : T(0), c, number(std::max<int64_t>(1, c_stride)));
+  gemm(size.rows, size.columns, size.depth, {a.data, a.stride, a.how}, {b.data, b.stride, b.how}, bias ? T(1) : T(0),
+       {c, c_stride});
   if (!end.relu) return;
   for (int64_t i = 0; i < size.rows; ++i) {
     T* row = c + i * c_stride;
@@ -123,7 +111,7 @@ Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<
   return Operand<float>(memory.data(), t.how, columns);
 }
 
-/// For dtypes that CBLAS lacks: operands are converted to f32, and the f32 result is rounded once.
+/// For dtypes that BLAS lacks: operands are converted to f32, and the f32 result is rounded once.
 template <class T, class Out>
 void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, Epilogue<T> end, Out* c, int64_t c_stride) {
   thread_local std::vector<float> left, right, sums, wide_bias;  // reused by the next tile
@@ -140,14 +128,9 @@ void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, Epilogue<T> end, O
   }
 }
 
-/// c = op(a) op(b) + bias, or its positive part, one tile per task. The library must not use threads of its own.
+/// c = op(a) op(b) + bias, or its positive part, one tile per task.
 void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor* bias,
               bool relu, const Tensor& c) {
-  static const bool one_thread = [] {
-    if (openblas_set_num_threads) openblas_set_num_threads(1);
-    return true;
-  }();
-  static_cast<void>(one_thread);
   constexpr int64_t kRows = 128,
                     kColumns = 256;  // reaches four fifths of the library's speed on whole matrices
   const int64_t rows = c.dim(0), columns = c.dim(1), depth = columns_of_op(a, of_a);

@@ -107,7 +107,11 @@ bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
   }
 }
 
-std::string ModelSaver::save_after_error(int64_t iteration, int data_key_bytes) {
+std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, int data_key_bytes) {
+  // Saving is collective. Unless all ranks threw together, the others are in the step already or have no error.
+  const bool together = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);
+  const bool intact = error.kind() == Kind::data || error.kind() == Kind::io || error.kind() == Kind::device;
+  if (!together || !intact) return describe_last();
   const auto saved = [&](const Saved& model) {
     return cat("iteration ", iteration, " is saved as ", model.files.front().string());
   };
@@ -115,10 +119,10 @@ std::string ModelSaver::save_after_error(int64_t iteration, int data_key_bytes) 
   try {
     if (failed_at_ != iteration) return saved(save(iteration, data_key_bytes));
   } catch (...) {
-    const Error error = current_error();
-    if (error.kind() == Kind::comm)
-      return cat("iteration ", iteration, " could not be saved: ", error.what(), "; ", describe_last());
-    reason = cat(" (not at \"snapshot_prefix\": ", error.what(), ")");
+    const Error failed = current_error();
+    if (failed.kind() == Kind::comm)
+      return cat("iteration ", iteration, " could not be saved: ", failed.what(), "; ", describe_last());
+    reason = cat(" (not at \"snapshot_prefix\": ", failed.what(), ")");
   }
   try {
     return saved(save_at(run_prefix_, iteration, data_key_bytes)) + reason;
@@ -129,6 +133,19 @@ std::string ModelSaver::save_after_error(int64_t iteration, int data_key_bytes) 
 
 std::string ModelSaver::describe_last() const {
   return last_ ? cat("the last model saved is '", last_->files.front().string(), "'") : "no model has been saved";
+}
+
+void ModelSaver::link_last_into(const fs::path& folder) const {
+  for (const fs::path& file : last_->files) {
+    const fs::path to = folder / cat("final_", file.filename().string());
+    std::error_code error, ignored;
+    fs::remove(to, error);
+    fs::create_hard_link(file, to, error);
+    if (error) fs::copy_file(file, to, fs::copy_options::overwrite_existing, error);
+    if (!error) continue;
+    fs::remove(to, ignored);
+    log_.warning("cannot put a copy of '", file.string(), "' at '", to.string(), "': ", error.message());
+  }
 }
 
 }  // namespace hctr

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "model/model.h"
 
@@ -37,11 +38,16 @@ class ModelSaver {
   const Saved& save(int64_t iteration, int data_key_bytes);
   /// save() during training: where the file system fails, warns and returns false.
   bool snapshot(int64_t iteration, int data_key_bytes);
-  /// save() after an error, and in the run folder if it fails. Returns a sentence with the path of the model, or with
-  /// the reason why saving failed and the path of last().
-  std::string save_after_error(int64_t iteration, int data_key_bytes);
+  /// After an error during the step that follows `iteration`: saves the model if it is intact on all ranks, in the run
+  /// folder where snapshot_prefix fails. Returns a sentence with the path of the model, or with the reason why saving
+  /// failed and the path of last().
+  std::string save_after_error(const Error&, int64_t iteration, int data_key_bytes);
   /// "the last model saved is 'out/_dense_20.model'", or that there is none.
   std::string describe_last() const;
+
+  /// On rank 0: hard-links the files of last() into a folder as final_<name>; copies them across file systems. The
+  /// model itself is saved already, so that a failure is a warning.
+  void link_last_into(const std::filesystem::path& folder) const;
 
  private:
   const Saved& save_at(const std::string& prefix, int64_t iteration, int data_key_bytes);

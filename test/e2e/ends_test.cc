@@ -220,7 +220,7 @@ TEST_F(Ends, OutputThatIsLostIsAnError) {
 TEST_F(Ends, WithoutAddressesOrThreadsASentenceSaysSo) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
   int loaded = 0;
-  for (const char* limit : {"200000", "400000", "20000000"}) {
+  for (const char* limit : {"40000", "60000", "200000", "20000000"}) {
     // The libraries of a CUDA build alone need more than the smaller limits.
     const Outcome outcome = train_in_shell(
         small_config(), cat("ulimit -v ", limit, "; ${TRAIN%% *} --version >version.txt 2>&1 || exit 77; exec $TRAIN"));

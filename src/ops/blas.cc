@@ -1,0 +1,61 @@
+#include "ops/blas.h"
+
+#include <cblas.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace hctr::ops {
+namespace {
+
+struct Blas {
+  decltype(&cblas_sgemm) sgemm;
+  decltype(&cblas_dgemm) dgemm;
+};
+
+template <class Function>
+Function blas_function(void* library, const char* name) {
+  void* const found = library ? ::dlsym(library, name) : nullptr;
+  if (!found)
+    throw Error(Kind::device, cat("the BLAS library " HCTR_BLAS_NAME " cannot be loaded: ", ::dlerror(),
+                                  "; it was there when this program was built. Is memory limited (ulimit -v)?"));
+  return reinterpret_cast<Function>(found);
+}
+
+const Blas& blas() {
+  static const Blas functions = [] {
+    ::setenv("OPENBLAS_NUM_THREADS", "1", 1);  // products are cut into tiles, one for each thread of ours
+    void* const library = ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL);
+    return Blas{blas_function<decltype(Blas::sgemm)>(library, "cblas_sgemm"),
+                blas_function<decltype(Blas::dgemm)>(library, "cblas_dgemm")};
+  }();
+  return functions;
+}
+
+template <class T, class Gemm>
+void call_gemm(Gemm function, int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const T> a,
+               BlasMatrix<const T> b, T beta, BlasMatrix<T> c) {
+  const auto of = [](Transpose how) { return how == Transpose::no ? CblasNoTrans : CblasTrans; };
+  const auto number = [](int64_t n) { return static_cast<int>(n); };
+  function(CblasRowMajor, of(a.how), of(b.how), number(rows), number(columns), number(depth), 1, a.data,
+           number(a.stride), b.data, number(b.stride), beta, c.data, number(std::max<int64_t>(1, c.stride)));
+}
+
+}  // namespace
+
+void load_blas() { blas(); }
+
+void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const float> a, BlasMatrix<const float> b,
+          float beta, BlasMatrix<float> c) {
+  call_gemm(blas().sgemm, rows, columns, depth, a, b, beta, c);
+}
+
+void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const double> a, BlasMatrix<const double> b,
+          double beta, BlasMatrix<double> c) {
+  call_gemm(blas().dgemm, rows, columns, depth, a, b, beta, c);
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,28 @@
+// Matrix products of the BLAS library, on a CPU.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/linear.h"
+
+namespace hctr::ops {
+
+/// Loads the library. Products do so too, but it must be done before threads start. Linked in the usual way OpenBLAS
+/// would start a thread for each core together with the program: nothing here uses them, and where the system refuses
+/// threads or memory it ends the process. Errors: Error(device) when the library cannot be loaded.
+void load_blas();
+
+/// A matrix in row-major order whose rows are `stride` elements apart; op(m) is m or its transpose.
+template <class T>
+struct BlasMatrix {
+  T* data;
+  int64_t stride;
+  Transpose how = Transpose::no;
+};
+/// c = op(a) op(b) + beta c in the calling thread, where op(a) is [rows, depth] and op(b) [depth, columns].
+void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const float> a, BlasMatrix<const float> b,
+          float beta, BlasMatrix<float> c);
+void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const double> a, BlasMatrix<const double> b,
+          double beta, BlasMatrix<double> c);
+
+}  // namespace hctr::ops

@@ -1,0 +1,303 @@
+#include "train/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "metrics/best_possible.h"
+#include "train/best_metrics.h"
+#include "train/placement_plan.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kMostSkipped = 100;  // steps in a row that "on_nan": "skip" leaves out
+
+bool every(int64_t interval, int64_t iteration) { return interval > 0 && iteration % interval == 0; }
+
+int64_t rows_per_rank(int64_t batch, const Communicator& comm) { return (batch + comm.size() - 1) / comm.size(); }
+
+/// The best values that the metrics of a run can reach on generated data, by name.
+std::map<std::string, double> best_of(const Config& config) {
+  std::map<std::string, double> values;
+  const auto best = read_best_possible(config.data.eval_source);
+  if (!best) return values;
+  for (const auto& [name, value] : best_metrics(config, *best))
+    for (const Metric& metric : config.solver.eval_metrics.metrics)
+      if (name == metric.type->name || name.starts_with(metric.type->name + "/")) values[name] = value;
+  return values;
+}
+
+}  // namespace
+
+Run::Run(const TrainOptions& options, const Config& config, Device device, int threads, Communicator& comm,
+         RunFolder& folder, const ResumePoint* from, const Log& log)
+    : options_(options),
+      config_(config),
+      log_(log),
+      comm_(comm),
+      folder_(folder),
+      runtime_(device, {.threads = threads,
+                        .seed = config.solver.seed.value,
+                        .tf32 = config.solver.enable_tf32_compute,
+                        .sync_launches = options.sync_launches}),
+      layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
+      eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
+      from_(from),
+      exact_(from && from->exact_for(config, comm.size())),
+      placements_(make_placements(config, runtime_, comm, folder, log, exact_ ? from->plan() : nullptr)),
+      model_(config, runtime_, comm, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kBuffers, placements_),
+      saver_(config, comm, model_, folder.path(), log),
+      device_(comm.size() == 1 ? describe(device) : cat(comm.size(), " ranks; rank 0: ", describe(device))) {
+  if (from)
+    load_checkpoint();
+  else
+    model_.load(log);
+  trainer_ = std::make_unique<Trainer>(config, runtime_, comm, model_, layout_, log, read_progress());
+  if (model_.loss_scale()) most_not_finite_ = kMostSkipped;  // such steps are skipped
+  if (!config.data.eval_source.empty())
+    evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm, model_, eval_layout_, log, now_.eval_reader);
+  else
+    log.info("No eval_source: nothing is evaluated.");
+  expect_one_data_set();
+  if (from && comm.rank() == 0) expect_same_data(*from, data_json(), config);
+  comm.barrier();  // set-up times differ between ranks; time limits of steps start after it
+}
+
+TrainSummary Run::train() {
+  begin();
+  while (!finished() && !stopping_) {
+    const double rate = scheduled_rate(config_.optimizer.hyper, now_.iterations + 1);
+    const auto samples = save_on_error(cat("training iteration ", now_.iterations + 1),
+                                       [&] { return fetch() ? trainer_->step(now_.iterations, rate) : std::nullopt; });
+    if (!samples) {
+      ++now_.epochs;
+      if (!finished()) trainer_->restart();
+      continue;
+    }
+    now_.samples += *samples;
+    ++now_.iterations;
+    trained_ = true;
+    after_step(rate);
+  }
+  return finish();
+}
+
+void Run::begin() {
+  const SolverSection& solver = config_.solver;
+  const int64_t per_epoch = trainer_->samples_in_set();
+  int64_t total = 0;
+  if (__builtin_mul_overflow(solver.max_iter ? *solver.max_iter : *solver.num_epochs,
+                             solver.max_iter ? solver.batchsize : per_epoch, &total))
+    total = std::numeric_limits<int64_t>::max();
+  const char* about = trainer_->samples_estimated() ? "about " : "";
+  log_.info("Training on ", solver.max_iter ? "" : about, with_unit_prefix(static_cast<double>(total)), " samples (",
+            about, with_unit_prefix(static_cast<double>(per_epoch)), " in the set), ", model_.dense_parameters(),
+            " dense parameters, activations ", name_of(solver.mixed_precision.activations),
+            ". Run folder: ", folder_.path().string());
+  report_ = std::make_unique<Reporter>(log_, folder_, total);
+  checkpoints_ =
+      std::make_unique<Checkpointer>(solver.checkpoint, comm_, runtime_.compute_stream(), *report_,
+                                     from_ && in_checkpoint_folder(config_, *from_) ? from_->progress.iterations : -1);
+  if (from_) report_->go_on(now_.report);
+  if (folder_.metrics_bytes() > 0)
+    folder_.add_metrics(Json(Json::Object{{"kind", "resume"}, {"iteration", now_.iterations}}));
+  else
+    folder_.add_metrics(Json(Json::Object{{"kind", "start"},
+                                          {"schema", kRunSchema},
+                                          {"run", folder_.run()},
+                                          {"device", device_},
+                                          {"samples_in_set", per_epoch},
+                                          {"samples_in_all", total}}));
+}
+
+bool Run::finished() const {
+  if (now_.stopped_at) return true;
+  return config_.solver.max_iter ? now_.iterations >= *config_.solver.max_iter
+                                 : now_.epochs >= *config_.solver.num_epochs;
+}
+
+bool Run::fetch() {
+  std::optional<Error> failed;
+  bool more = false;
+  try {
+    more = trainer_->fetch();
+  } catch (...) {
+    failed = current_error();
+  }
+  const bool diverged = trainer_->steps_not_finite() > most_not_finite_;
+  if (!comm_.any(failed || diverged || (options_.stop && *options_.stop != 0))) return more;
+  if (comm_.any(diverged)) throw_diverged();
+  throw_on_all_ranks(comm_, failed);
+  stopping_ = true;
+  return more;
+}
+
+void Run::after_step(double rate) {
+  const int64_t iteration = now_.iterations;
+  report_->queued(now_.samples);
+  if (every(config_.solver.display, iteration)) {
+    const double loss = last_loss();
+    report_->trained(iteration, now_.samples, loss, rate);
+    check_finite(loss);
+    report_skipped();
+    report_->tables(iteration, model_.table_counts());
+  }
+  if (every(config_.solver.eval_interval, iteration)) evaluate();
+  if (every(config_.solver.snapshot, iteration) && !now_.stopped_at) {
+    check_finite(last_loss());
+    if (saver_.snapshot(iteration, trainer_->key_bytes())) {
+      const auto& files = saver_.last()->files;
+      report_->event(
+          cat("Snapshot: ", files.front().string(), files.size() > 1 ? cat(" and ", files.size() - 1, " more") : ""));
+      report_unsaved();
+    }
+  }
+  checkpoints_->poll(iteration);
+  // Last of all: what it has seen is not done again.
+  if (checkpoints_->due(iteration) || now_.best_iteration == iteration) save_checkpoint();
+}
+
+void Run::evaluate() {
+  if (!evaluator_) return;
+  check_finite(last_loss());
+  const double before = report_->seconds();
+  const auto result = save_on_error(cat("evaluating after iteration ", now_.iterations),
+                                    [&] { return evaluator_->run(now_.iterations, options_.stop); });
+  if (!result) {
+    stopping_ = true;
+    return report_->event("The evaluation is left unfinished.");
+  }
+  now_.evaluated_at = now_.iterations;
+  now_.metrics = result->metrics;
+  for (const Metric& metric : config_.solver.eval_metrics.metrics)
+    if (const auto found = now_.metrics.find(metric.type->name);
+        metric.stop_at && found != now_.metrics.end() && metric.type->reached(found->second, *metric.stop_at))
+      now_.stopped_at = metric.word();
+  note_best();
+  const double took = report_->seconds() - before;
+  now_.eval_seconds += took;
+  report_->evaluated(now_.iterations, result->samples, now_.metrics, took);
+  if (now_.stopped_at) report_->event(cat("Reached ", *now_.stopped_at, ": training ends."));
+}
+
+/// Notes whether the last evaluation is the best so far by the metric of keep_best.
+void Run::note_best() {
+  const MetricType* type = config_.solver.checkpoint.best();
+  const auto found = type ? now_.metrics.find(type->name) : now_.metrics.end();
+  if (found == now_.metrics.end() || !type->improves(found->second, now_.best)) return;
+  now_.best = found->second;
+  now_.best_iteration = now_.iterations;
+}
+
+TrainSummary Run::finish() {
+  now_.loss = last_loss();
+  check_finite(now_.loss);
+  const double seconds = report_->seconds() - now_.eval_seconds;
+  const bool complete = finished();
+  if (complete && now_.evaluated_at != now_.iterations) evaluate();
+  const bool interrupted = stopping_ && (!complete || (evaluator_ && now_.evaluated_at != now_.iterations));
+  const int signal = interrupted ? stop_signal() : 0;
+  if (interrupted) {
+    report_->event(cat("Stopped on request after iteration ", now_.iterations,
+                       config_.solver.final_snapshot ? "; saving the model." : "."));
+    save_checkpoint();  // first: whoever stops a run may not wait for the model
+  }
+  report_skipped();
+  now_.skipped_records = trainer_->skipped_records();
+  if (now_.skipped_records > 0)
+    log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were",
+                 " left out");
+  TrainSummary summary = summary_of(now_);
+  summary.seconds = seconds;
+  summary.samples_per_second = seconds > 0 ? static_cast<double>(now_.samples) / seconds : 0;
+  summary.device = device_;
+  summary.run_dir = folder_.path();
+  summary.best_possible = best_of(config_);
+  summary.interrupted = interrupted;
+  summary.stop_signal = signal;
+  summary.tables = model_.table_counts();
+  report_->tables(now_.iterations, summary.tables);
+  if (const auto scale = model_.loss_scale()) summary.loss_scale = scale->scale;
+  for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0))
+    summary.memory.push_back(std::stoll(bytes));
+
+  if (config_.solver.final_snapshot) save_final_model();
+  save_on_error("ending training", [&] { run_on_all_ranks(comm_, [&] { model_.check_keys(); }); });
+  if (config_.solver.final_snapshot) {
+    summary.model_files = saver_.last()->files;
+    if (comm_.rank() == 0) saver_.link_last_into(folder_.path());
+  }
+  if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();  // a run that goes on has no end line yet
+  folder_.add_metrics(Json(Json::Object{{"kind", "end"},
+                                        {"iteration", summary.iterations},
+                                        {"samples", summary.samples},
+                                        {"loss", summary.final_loss},
+                                        {"seconds", summary.seconds},
+                                        {"interrupted", summary.interrupted}}));
+  folder_.write_summary(summary);
+  if (!interrupted) save_checkpoint(true);
+  checkpoints_->finish();
+  return summary;
+}
+
+void Run::save_final_model() {
+  const bool saved_before = saver_.last() && saver_.last()->iteration == now_.iterations;
+  save_on_error("saving the final model",
+                [&] { return saver_.save(now_.iterations, trainer_->key_bytes()).iteration; });
+  if (!saved_before) report_unsaved();
+}
+
+void Run::report_unsaved() {
+  for (const std::string& table : model_.tables_with_shared_row())
+    report_->event(cat("The row that new keys of the full table '", table,
+                       "' share is not in the model file, which holds only rows of single keys."));
+}
+
+void Run::report_skipped() {
+  const auto scale = model_.loss_scale();
+  if (!scale || scale->skipped == now_.skipped_steps) return;
+  const int64_t more = scale->skipped - now_.skipped_steps;
+  report_->event(cat(more, more == 1 ? " step" : " steps",
+                     " skipped, whose gradients were infinite or not a number; the loss scale is ", scale->scale));
+  now_.skipped_steps = scale->skipped;
+}
+
+int Run::stop_signal() {
+  int largest = 0;
+  for (const std::string& text : comm_.gather(cat(options_.stop ? options_.stop->load() : 0), 0))
+    largest = std::max(largest, std::stoi(text));
+  return std::stoi(comm_.broadcast(cat(largest), 0));
+}
+
+void Run::expect_one_data_set() {
+  const auto sizes = comm_.gather(cat(trainer_->samples_in_set()), 0);
+  for (size_t r = 1; r < sizes.size(); ++r)
+    if (sizes[r] != sizes[0])
+      throw Error(Kind::data, cat("'", config_.data.source, "' holds ", sizes[r], " samples for rank ", r, " and ",
+                                  sizes[0], " for rank 0: all processes must see the same files"));
+}
+
+void Run::check_finite(double loss) {
+  if (trained_ && !std::isfinite(loss) && trainer_->steps_not_finite() >= most_not_finite_) throw_diverged();
+}
+
+void Run::throw_diverged() {
+  diverged_ = true;
+  const Error error(Kind::data,
+                    cat("the loss is not a number at iteration ", now_.iterations,
+                        ": training diverged. Try a smaller learning_rate, or warmup_steps; if it happens at once, "
+                        "look for infinite ",
+                        "or huge dense values in the data; \"on_nan\": \"skip\" leaves such steps out, up to ",
+                        kMostSkipped, " in a row. The model is not saved; ", saver_.describe_last()));
+  if (comm_.size() == 1) throw error;
+  throw CollectiveError(error);
+}
+
+Error Run::with_model(const Error& error, const std::string& what) {
+  if (diverged_) return error;
+  if (now_.iterations == 0) return error.with_context(what);
+  return error.with_context(cat(what, "; ", saver_.save_after_error(error, now_.iterations, trainer_->key_bytes())));
+}
+
+}  // namespace hctr

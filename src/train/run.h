@@ -1,0 +1,104 @@
+// A training run on one rank: steps, displays, evaluations, snapshots and checkpoints in their order.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "comm/collective_error.h"
+#include "hctr/solver.h"
+#include "train/checkpointer.h"
+#include "train/evaluator.h"
+#include "train/model_saver.h"
+#include "train/resume.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
+
+namespace hctr {
+
+/// All ranks make the same collective calls. `folder` and `log` are silent on ranks other than 0. `from`: the
+/// checkpoint that the run goes on from; null: it starts anew. The arguments outlive it.
+class Run {
+ public:
+  Run(const TrainOptions&, const Config&, Device, int threads, Communicator&, RunFolder& folder,
+      const ResumePoint* from, const Log& log);
+  /// Trains to the end, or until a stop is requested. Errors: those of the parts, naming the last model saved.
+  TrainSummary train();
+
+ private:
+  void begin();
+  bool finished() const;
+  /// Waits for the next batch; false at the end of the data. Collective: all ranks throw the error of any rank's
+  /// reader, and all stop after the same step. It also finds a rank that hangs before the others wait for it on the
+  /// device.
+  bool fetch();
+  void after_step(double rate);
+  void evaluate();
+  void note_best();
+  TrainSummary finish();
+  void save_final_model();
+  /// Waits for queued steps.
+  double last_loss() { return trained_ ? trainer_->finish_and_read_loss() : now_.loss; }
+  /// Reports trained rows that the classic model files cannot hold.
+  void report_unsaved();
+  /// Reports the steps skipped for fp16 overflow since the last display.
+  void report_skipped();
+  /// The largest of any rank's.
+  int stop_signal();
+
+  /// Every rank opens the files itself and must find the same number of samples.
+  void expect_one_data_set();
+  /// Throws if the loss of the last step is not a number, unless such steps are skipped. All ranks have one loss.
+  void check_finite(double loss);
+  /// Called by all ranks.
+  [[noreturn]] void throw_diverged();
+  /// Runs body(). After an error the model is saved where it is intact, and the error names its path or that of the
+  /// last model saved.
+  template <class Body>
+  std::invoke_result_t<Body> save_on_error(const std::string& what, Body&& body) {
+    try {
+      return body();
+    } catch (const CollectiveError& error) {
+      throw CollectiveError(with_model(error, what));
+    } catch (...) {
+      throw with_model(current_error(), what);
+    }
+  }
+  Error with_model(const Error&, const std::string& what);
+
+  // In run_checkpoint.cc:
+  ReadProgress read_progress() const;
+  Json data_json() const;
+  /// Takes the model and the numbers of the run from the checkpoint.
+  void load_checkpoint();
+  /// Collective. `finished`: whether nothing is left to do.
+  void save_checkpoint(bool finished = false);
+
+  const TrainOptions& options_;
+  const Config& config_;
+  const Log& log_;
+  Communicator& comm_;
+  RunFolder& folder_;
+  Runtime runtime_;
+  BatchLayout layout_, eval_layout_;
+  const ResumePoint* from_;
+  bool exact_;  // the state in it fits the ranks of this run
+  std::vector<Placement> placements_;
+  Model model_;
+  ModelSaver saver_;
+  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::string device_;
+  RunProgress now_;
+  bool stopping_ = false, trained_ = false;  // trained_: since this process began
+  bool diverged_ = false;
+  int64_t most_not_finite_ = 0;           // steps in a row whose loss may be NaN or infinite
+  std::optional<int64_t> metrics_bytes_;  // at the end, before the last line
+  std::unique_ptr<Reporter> report_;
+  std::unique_ptr<Checkpointer> checkpoints_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,60 @@
+// What a run puts into its checkpoints and takes from them.
+#include <algorithm>
+
+#include "embedding/plan_file.h"
+#include "train/run.h"
+
+namespace hctr {
+
+ReadProgress Run::read_progress() const {
+  if (!from_) return {};
+  return {now_.reader, now_.skipped_records, static_cast<int>(now_.key_bytes)};
+}
+
+Json Run::data_json() const {
+  const DataFingerprint print = trainer_->data_fingerprint();
+  return Json(
+      Json::Object{{"files", print.files}, {"bytes", print.bytes}, {"sizes", static_cast<int64_t>(print.sizes)}});
+}
+
+void Run::load_checkpoint() {
+  model_.load_state(StateReader(from_->folder, from_->manifest, exact_, comm_.rank(), runtime_.compute_stream()));
+  now_ = from_->progress;
+  const auto exists = [](const std::string& file) { return fs::exists(file); };
+  if (now_.snapshot_iteration >= 0 && std::all_of(now_.snapshot_files.begin(), now_.snapshot_files.end(), exists))
+    saver_.go_on({now_.snapshot_iteration, {now_.snapshot_files.begin(), now_.snapshot_files.end()}});
+  log_.info("Going on with '", from_->folder.string(), "' after iteration ", now_.iterations,
+            exact_ ? "."
+                   : cat(", which ", from_->ranks(), from_->ranks() == 1 ? " rank has" : " ranks have",
+                         " saved: rows are placed anew, and numbers may differ in their last bits."));
+}
+
+void Run::save_checkpoint(bool finished) {
+  if (!config_.solver.checkpoint.given || now_.iterations == 0) return;
+  now_.loss = last_loss();  // waits for all steps
+  check_finite(now_.loss);
+  Checkpointer::Content content{.iteration = now_.iterations,
+                                .state = [this](StateWriter to) { model_.save_state(std::move(to)); },
+                                .best_iteration = now_.best_iteration};
+  if (comm_.rank() == 0) {
+    now_.finished = finished;
+    now_.skipped_records = trainer_->skipped_records();
+    now_.key_bytes = trainer_->key_bytes();
+    now_.report = report_->state();
+    now_.reader = trainer_->progress().position;
+    now_.eval_reader = evaluator_ ? evaluator_->position() : ReaderPosition{};
+    now_.snapshot_iteration = saver_.last() ? saver_.last()->iteration : -1;
+    now_.snapshot_files.clear();
+    if (saver_.last())
+      for (const fs::path& file : saver_.last()->files) now_.snapshot_files.push_back(file.string());
+    const Json plan = placements_.empty() ? Json() : plan_to_json(plan_problem(config_, comm_.size(), {}), placements_);
+    content.about = about_run(folder_.run(), config_, device_, data_json(), plan);
+    content.progress = to_json(now_);
+    content.progress.set("run_dir", folder_.path().string());
+    content.progress.set("metrics_bytes", metrics_bytes_.value_or(folder_.metrics_bytes()));
+    content.metrics = folder_.metrics_path();
+  }
+  checkpoints_->save(std::move(content));
+}
+
+}  // namespace hctr
