@@ -1,8 +1,14 @@
 #include "comm/rank_group.h"
 
 #include <cstring>
+#include <thread>
 
 namespace hctr {
+namespace {
+
+constexpr int kBarrierYields = 100;
+
+}  // namespace
 
 RankGroup::RankGroup(int ranks, Processes* others, std::chrono::seconds limit)
     : others_(others),
@@ -47,7 +53,11 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     change_.notify_all();
     return;
   }
-  const auto over = [&, meeting = meetings_] { return meetings_ != meeting || failure_; };
+  const auto over = [&, meeting = meetings_.load()] { return meetings_ != meeting || failed_; };
+  // Ranks usually meet within microseconds, which is less than a thread takes to fall asleep and wake.
+  lock.unlock();
+  for (int i = 0; i < kBarrierYields && !over(); ++i) std::this_thread::yield();
+  lock.lock();
   while (!over()) {
     if (wait == Wait::unlimited || limit_.count() == 0) change_.wait(lock, over);
     // Once all have arrived, the last one exchanges with other processes, which has a limit of its own.
@@ -81,6 +91,7 @@ void RankGroup::fail(int rank, const Error& error) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = Failure{rank, error};
+    failed_ = true;
   }
   change_.notify_all();
 }

@@ -2,6 +2,7 @@
 // exchanges with the other processes of the job.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -46,11 +47,12 @@ class RankGroup {
   LocalRanks local_ranks_;
   mutable std::mutex mutex_;
   std::condition_variable change_;
-  uint64_t meetings_ = 0;
+  std::atomic<uint64_t> meetings_ = 0;  // barriers that all have left or may leave
   int arrived_ = 0;
   std::vector<char> here_;                  // at the current barrier, by local rank
   std::vector<const Transfer*> transfers_;  // by local rank
   std::optional<Failure> failure_;
+  std::atomic<bool> failed_ = false;  // whether failure_ is set
 };
 
 }  // namespace hctr
