@@ -46,7 +46,7 @@ class Admission {
   // For checkpoints, with nothing queued; see EmbeddingTable.
   void save_state(StateWriter);
   void load_state(const StateReader&);
-  /// `full`: whether the table has no room for another row.
+  /// `full`: whether the table is full.
   void load_state_by_key(const std::vector<StateReader>& of_ranks, int rank,
                          const std::function<bool(int64_t key, int32_t slot)>& owns, bool full);
 

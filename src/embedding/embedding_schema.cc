@@ -30,7 +30,8 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
             "(sqrtn); none: "
             "they stay apart, each key's at its place in the order of keys, zeros behind the last")
       .opt("max_vocabulary_size_per_gpu", &H::max_vocabulary_size_per_gpu,
-           "rows to make room for at the start; the table grows past them, unless \"when_full\" or \"grow\" makes them "
+           "rows to reserve memory for at the start; the table grows past them, unless \"when_full\" or \"grow\" makes "
+           "them "
            "a limit",
            at_least(1))
       .opt("vocabulary_size", &H::vocabulary_size, "other spelling, over all GPUs", at_least(1))
@@ -227,7 +228,7 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
           problems.note(
               place,
               "of \"workspace_size_per_gpu_in_mb\", \"max_vocabulary_size_per_gpu\" and \"vocabulary_size\" the first "
-              "that is given says how many rows to make room for");
+              "that is given says how many rows to reserve memory for");
         if (!h.grow && stated == 0 && h.slot_size_array.empty())
           problems.error(place + "/grow", "a table that may not grow needs its size: \"max_vocabulary_size_per_gpu\"");
         if (h.index == IndexKind::direct && h.slot_size_array.empty())
@@ -241,7 +242,8 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
                          "use \"hash\"");
         check_policy(h, stated > 0 || !h.slot_size_array.empty(), place, problems);
         if (stated > 0 && !h.slot_size_array.empty())
-          problems.note(place, "\"slot_size_array\" says how many rows to make room for; the other size is not used");
+          problems.note(place,
+                        "\"slot_size_array\" says how many rows to reserve memory for; the other size is not used");
       });
 }
 

@@ -180,7 +180,7 @@ void ReplicatedRows::load_state(const StateReader& from) {
   std::vector<int32_t> known = saved_seen(from);
   if (static_cast<int64_t>(saved.keys.size()) > rows_ || known.size() != saved.keys.size() + 1)
     throw Error(Kind::data, cat("table '", table_.spec().name, "': the checkpoint has ", saved.keys.size(),
-                                " replicated rows, and this run has room for ", rows_));
+                                " replicated rows, and this run has memory for ", rows_));
   keys_ = std::move(saved.keys);
   slots_ = std::move(saved.slots);
   known.resize(static_cast<size_t>(rows_) + 1);

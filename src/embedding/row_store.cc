@@ -208,7 +208,7 @@ void RowStore::grow(int64_t needed, int64_t ample, int64_t have, const std::func
     grow_to(std::max(ample, needed));
   } catch (const Error&) {
     if (needed > have)
-      in_context([&] { return cat("making room for more rows: ", label_, " has ", progress().rows); },
+      in_context([&] { return cat("reserving memory for more rows: ", label_, " has ", progress().rows); },
                  [&] { grow_to(needed); });
   }
 }

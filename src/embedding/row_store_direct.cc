@@ -23,7 +23,7 @@ int64_t RowStore::all_rows(int64_t bytes_per_row, bool one_of_several) const {
       cat(label_, ": the ", rows, " rows of \"slot_size_array\" take ", bytes, " bytes (", gib(bytes), ") and ", free,
           " (", gib(free), ") are free on ", to_string(runtime_.device()), "; smaller sizes, \"storage\": \"bf16\", ",
           one_of_several
-              ? "\"placement\": \"auto\" where it is not that already, which spreads what no rank has room for, "
+              ? "\"placement\": \"auto\" where it is not that already, which spreads what no rank has memory for, "
               : "",
           "or \"index\": \"hash\", which takes memory for the keys that occur alone"));
 }
@@ -37,7 +37,7 @@ void RowStore::allocate_all_rows() {
   copy_bytes(stream, spans_.data(), keys_.spans.data(), spans_.bytes());
   copy_bytes(stream, out_of_range_state_.data(), none, sizeof none);
   data_.identity.direct = direct_;
-  in_context([&] { return cat("making room for all ", rows, " rows of ", label_); }, [&] { grow_rows(rows); });
+  in_context([&] { return cat("reserving memory for all ", rows, " rows of ", label_); }, [&] { grow_rows(rows); });
   ops::IndexState state{.mask = 0,
                         .row_capacity = static_cast<uint32_t>(rows),
                         .rows = static_cast<uint32_t>(rows),

@@ -12,7 +12,8 @@ void RowStore::assign_rows(std::span<const int64_t> keys, std::span<const int32_
   HCTR_EXPECT(state().rows == 0 && keys_.empty() && (!index_.row_slots || slots.size() == keys.size()), label_, ": ",
               rows, " keys to be held");
   if (rows > capacity_)
-    in_context([&] { return cat("making room for ", rows, " frequent rows of ", label_); }, [&] { grow_rows(rows); });
+    in_context([&] { return cat("reserving memory for ", rows, " frequent rows of ", label_); },
+               [&] { grow_rows(rows); });
   grow_index(rows);
   const StreamRef stream = runtime_.compute_stream();
   copy_bytes(stream, index_.row_keys + 1, keys.data(), keys.size_bytes());

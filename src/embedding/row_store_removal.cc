@@ -14,7 +14,7 @@ int64_t RowStore::evict(const BatchRows& batch) {
         const uint32_t* scores =
             policy_.when_full == WhenFull::evict_lru ? access_stats_.last_seen : access_stats_.occurrences;
         const ops::RowRanks ranks{index_.row_keys, index_.row_slots, scores};
-        ops::rows_stay(ctx, batch.rows, batch.count, memory.fates);
+        ops::keep_rows(ctx, batch.rows, batch.count, memory.fates);
         admitted = admitted_leave(ctx, memory, now);
         int64_t staying = 0;
         ops::count_fates(ctx, ops::Fate::stays, now.rows, memory, staying);
@@ -63,7 +63,7 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   const int64_t rows = now.rows;
   Context ctx(runtime_, runtime_.compute_stream());
   HCTR_EXPECT(rows <= capacity_ && ops::removal_bytes(ctx.device(), rows) <= entries_.bytes(), label_, ": ", rows,
-              " rows, room for ", capacity_);
+              " rows, capacity ", capacity_);
   // The index is rebuilt below, so its memory can serve as scratch.
   const ops::RemovalMemory memory(entries_.data(), rows);
   zero_bytes(ctx.stream(), memory.fates, static_cast<size_t>(rows) + 1);

@@ -27,7 +27,7 @@ void RowStore::load_state(const StateReader& from) {
   if (!direct()) {
     HCTR_EXPECT(now.rows == shared_rows() || now.rows == rows, label_, " has ", now.rows,
                 " rows before a checkpoint of ", rows, " is loaded");
-    in_context([&] { return cat("making room for the ", rows, " rows of ", label_, " in the checkpoint"); },
+    in_context([&] { return cat("reserving memory for the ", rows, " rows of ", label_, " in the checkpoint"); },
                [&] {
                  if (rows > capacity_) grow_rows(rows);
                  grow_index(rows + ring_keys());

@@ -1,9 +1,11 @@
 // A short training run with each optimizer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "device/device.h"
+#include "optim/catalog.h"
 #include "support/program.h"
 
 namespace hctr::test {
@@ -85,6 +87,9 @@ TEST_F(Optimizers, EachLearnsWithLocalAndGlobalUpdates) {
       {"rmsprop", "RMSProp", R"("rmsprop_hparam": {"learning_rate": 0.005, "warmup_steps": 10})", false},
       {"ftrl", "Ftrl", R"("ftrl_hparam": {"learning_rate": 0.1, "beta": 0.1, "lambda1": 1e-5, "lambda2": 1e-5})",
        true}};
+  for (const OptimizerType& type : optimizer_catalog())
+    EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [&](const Case& one) { return one.type == type.name; }))
+        << "no case for " << type.name;
   for (const std::string& device : devices())
     for (const Case& each : cases) {
       const std::string local = device + "-" + each.name + "-local", global = device + "-" + each.name + "-global";

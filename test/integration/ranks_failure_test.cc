@@ -46,7 +46,7 @@ TEST_F(FullTable, OfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
     if (ranks.processes == 1 || why_no_mpi().empty()) expect_saved(config_, ranks, limit);
 }
 
-TEST_F(FullTable, BesideOneWithFrequentKeysLeavesTheirRowsAsTheLastStepMadeThem) {
+TEST_F(FullTable, RefusesABatchBeforeFrequentRowsOfAnotherTableChange) {
   // The rejected batch was already looked up in the replicated rows. It must not have changed them.
   const std::string hybrid = with_change(config_, "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",",
                                          R"("bottom": "wide_data", "top": "wide_emb", "placement": "hybrid",)");

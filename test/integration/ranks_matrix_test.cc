@@ -1,6 +1,10 @@
 // One model with a table for every placement, combiner and number of keys, trained with every optimizer on every number
 // of ranks, as threads and as processes.
+#include <algorithm>
+#include <iterator>
+
 #include "every_table.h"
+#include "optim/catalog.h"
 
 namespace hctr::test {
 namespace {
@@ -21,6 +25,11 @@ TEST_P(EveryTableOnGpus, TrainsTheModelOfOneGpu) {
 INSTANTIATE_TEST_SUITE_P(Of, EveryTableOnGpus, ::testing::ValuesIn(kGpus), name_of);
 
 TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
+  for (const OptimizerType& type : optimizer_catalog())
+    EXPECT_TRUE(
+        std::any_of(std::begin(kRules), std::end(kRules),
+                    [&](const Rule& rule) { return rule.section.starts_with(cat(R"("type": ")", type.name, "\"")); }))
+        << "no rule for " << type.name;
   const Ranks all[] = {kThreads[0],   kThreads[1],   kThreads[2],  kProcesses[0],
                        kProcesses[1], kProcesses[2], kProcesses[3]};
   for (const Rule& rule : kRules) {

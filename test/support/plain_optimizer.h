@@ -29,6 +29,17 @@ inline std::vector<ops::Optimizer> every_rule() {
           {.kind = Kind::adamw, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f, .weight_decay = 0.5f}};
 }
 
+/// An example of a kind, with constants large enough for short runs.
+inline ops::Optimizer example_rule(ops::Optimizer::Kind kind) {
+  return {.kind = kind,
+          .beta1 = 0.8f,
+          .beta2 = 0.9f,
+          .epsilon = 1e-3f,
+          .momentum = 0.5f,
+          .initial = 0.1f,
+          .weight_decay = 0.1f};
+}
+
 inline std::string name_of_rule(const ops::Optimizer& o) {
   std::string name = optimizer_type(o.kind).name;
   if (o.row_wise) name += " row-wise";

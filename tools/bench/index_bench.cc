@@ -30,7 +30,7 @@ class IndexedTable {
         offsets_(ctx.device(), 2 * sizeof(int32_t)),
         rows_(ctx.device(), static_cast<size_t>(batch_) * sizeof(int32_t)),
         span_(ctx.device(), sizeof(ops::KeySpan)),
-        strays_(ctx.device(), sizeof(ops::OutOfRangeState)) {
+        out_of_range_(ctx.device(), sizeof(ops::OutOfRangeState)) {
     const ops::KeySpan all{0, most_rows_, 0};
     copy_bytes(ctx_.stream(), span_.data(), &all, sizeof all);
     index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
@@ -80,7 +80,8 @@ class IndexedTable {
   void find(int b) { ops::index_find(ctx_, index_, batch(b), rows()); }
   /// Computes the rows of keys 0 to the row capacity by arithmetic.
   void find_directly(int b) {
-    ops::direct_rows(ctx_, {reinterpret_cast<const ops::KeySpan*>(span_.data()), 1, false}, batch(b), strays(), rows());
+    ops::direct_rows(ctx_, {reinterpret_cast<const ops::KeySpan*>(span_.data()), 1, false}, batch(b), out_of_range(),
+                     rows());
   }
   void insert(int b) { ops::index_insert(ctx_, index_, batch(b), rows()); }
 
@@ -133,7 +134,7 @@ class IndexedTable {
             batch_,
             1};
   }
-  ops::OutOfRangeState* strays() const { return reinterpret_cast<ops::OutOfRangeState*>(strays_.data()); }
+  ops::OutOfRangeState* out_of_range() const { return reinterpret_cast<ops::OutOfRangeState*>(out_of_range_.data()); }
   int32_t* rows() const { return reinterpret_cast<int32_t*>(rows_.data()); }
   void set_state(const ops::IndexState& state) {
     copy_bytes(ctx_.stream(), state_.data(), &state, sizeof state);
@@ -142,7 +143,7 @@ class IndexedTable {
 
   Context& ctx_;
   int64_t table_entries_, batch_, most_rows_;
-  Buffer entries_, saved_, row_keys_, state_, offsets_, rows_, span_, strays_;
+  Buffer entries_, saved_, row_keys_, state_, offsets_, rows_, span_, out_of_range_;
   std::vector<Buffer> batches_;
   ops::HashIndex index_;
   ops::IndexState kept_{};

@@ -34,8 +34,8 @@ size_t removal_bytes(Device device, int64_t rows) {
   return lists;
 }
 
-void rows_stay(Context& ctx, const int32_t* rows, int64_t count, Fate* fates) {
-  HCTR_ON_DEVICE(ctx, rows_stay(ctx, rows, count, fates));
+void keep_rows(Context& ctx, const int32_t* rows, int64_t count, Fate* fates) {
+  HCTR_ON_DEVICE(ctx, keep_rows(ctx, rows, count, fates));
 }
 void rows_below_leave(Context& ctx, const uint32_t* values, uint32_t bound, int64_t first, int64_t last, Fate* fates) {
   HCTR_ON_DEVICE(ctx, rows_below_leave(ctx, values, bound, first, last, fates));
@@ -60,7 +60,7 @@ void follow_moves(Context& ctx, RowMoves moves, const Fate* fates, int32_t* rows
 
 namespace cpu {
 
-void rows_stay(Context&, const int32_t* rows, int64_t count, Fate* fates) {
+void keep_rows(Context&, const int32_t* rows, int64_t count, Fate* fates) {
   for (int64_t i = 0; i < count; ++i)
     if (rows[i] != 0) fates[rows[i]] = Fate::stays;
 }

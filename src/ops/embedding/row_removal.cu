@@ -38,7 +38,7 @@ struct Prefix {
   }
 };
 
-__global__ void rows_stay_kernel(const int32_t* rows, int64_t count, Fate* fates) {
+__global__ void keep_rows_kernel(const int32_t* rows, int64_t count, Fate* fates) {
   for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count())
     if (rows[i] != 0) fates[rows[i]] = Fate::stays;
 }
@@ -141,8 +141,8 @@ size_t removal_temporary_bytes(int64_t rows) {
   return bytes;
 }
 
-void rows_stay(Context& ctx, const int32_t* rows, int64_t count, Fate* fates) {
-  launch(ctx, "rows_stay", grid_for(count), rows_stay_kernel, rows, count, fates);
+void keep_rows(Context& ctx, const int32_t* rows, int64_t count, Fate* fates) {
+  launch(ctx, "keep_rows", grid_for(count), keep_rows_kernel, rows, count, fates);
 }
 
 void rows_below_leave(Context& ctx, const uint32_t* values, uint32_t bound, int64_t first, int64_t last, Fate* fates) {

@@ -56,7 +56,7 @@ size_t removal_temporary_bytes(int64_t rows);
 }
 
 /// Keeps the rows listed in `rows`, except row 0.
-HCTR_OP(void rows_stay(Context&, const int32_t* rows, int64_t count, Fate* fates))
+HCTR_OP(void keep_rows(Context&, const int32_t* rows, int64_t count, Fate* fates))
 /// Removes those of rows first to last whose value is below `bound`.
 HCTR_OP(void rows_below_leave(Context&, const uint32_t* values, uint32_t bound, int64_t first, int64_t last,
                               Fate* fates))

@@ -10,6 +10,7 @@
 #include "optim/catalog.h"
 #include "sharded_rig.h"
 #include "support/message_of.h"
+#include "support/plain_optimizer.h"
 #include "support/temporary_folder.h"
 
 namespace hctr::test {
@@ -98,17 +99,10 @@ std::vector<NamedRule> rules() {
   for (const OptimizerType& type : optimizer_catalog())
     for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global}) {
       if (update == UpdateType::lazy_global && type.kind != K::adam) continue;
-      ops::Optimizer rule{.kind = type.kind,
-                          .beta1 = 0.8f,
-                          .beta2 = 0.9f,
-                          .epsilon = 1e-3f,
-                          .momentum = 0.5f,
-                          .initial = 0.1f,
-                          .weight_decay = 0.1f};
       all.push_back({type.name + (update == UpdateType::local    ? " local"
                                   : update == UpdateType::global ? " global"
                                                                  : " lazy"),
-                     rule, update});
+                     example_rule(type.kind), update});
     }
   ops::Optimizer row_wise{.kind = K::adagrad, .epsilon = 1e-2f};
   row_wise.row_wise = true;

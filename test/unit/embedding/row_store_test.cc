@@ -114,7 +114,7 @@ class RowStoreLoad {
       ASSERT_EQ(key_of_row_[row], keys[i]) << kind.name << ": row " << row << " has two keys";
       const bool was_known = static_cast<int64_t>(row) <= known_before;  // rows are assigned in order
       ASSERT_EQ(found_before[i], was_known ? rows[i] : 0)
-          << kind.name << ": a lookup beside the insertion of " << keys[i];
+          << kind.name << ": a lookup concurrent with the insertion of " << keys[i];
     }
   }
 

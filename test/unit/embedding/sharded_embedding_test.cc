@@ -6,6 +6,7 @@
 
 #include "optim/catalog.h"
 #include "sharded_rig.h"
+#include "support/plain_optimizer.h"
 
 namespace hctr::test {
 namespace {
@@ -166,13 +167,7 @@ TEST(ShardedEmbedding, OptimizersKeepTheirStatesWithTheRows) {
     }
   for (const OptimizerType& type : optimizer_catalog()) {
     PlacedCase placed{.where = Where::mixed};
-    placed.optimizer = {.kind = type.kind,
-                        .beta1 = 0.8f,
-                        .beta2 = 0.9f,
-                        .epsilon = 1e-3f,
-                        .momentum = 0.5f,
-                        .initial = 0.1f,
-                        .weight_decay = 0.1f};
+    placed.optimizer = example_rule(type.kind);
     compare_placed(placed, false, type.name, 1e-5);
   }
   PlacedCase row_wise{.where = Where::mixed};

@@ -221,7 +221,7 @@ TEST_P(TablePolicyTest, ExpiryMakesRoomInATableThatMayNotGrow) {
   EXPECT_EQ(count(rig, "rows_expired"), 34);
 }
 
-TEST_P(TablePolicyTest, CandidatesThatExpireLeaveRoomForOthers) {
+TEST_P(TablePolicyTest, ExpiredCandidatesFreeCapacityForOthers) {
   TableSpec spec = policy_spec();
   spec.policy = {.expire_after = 6, .min_count = 3, .max_candidates = 120};
   const PlainPolicyTable plain = compare_policy(GetParam(), spec, 120, 100);

@@ -33,7 +33,7 @@ TEST(LayerState, AfterOneBatchEvaluationNormalisesByItAlmost) {
   for (size_t b = 0; b < 8; ++b) EXPECT_NEAR(trained[b], evaluated[b], 0.03) << b;
 }
 
-TEST(LayerState, IsSavedBesideTheDenseModelAndReadBack) {
+TEST(LayerState, IsSavedWithTheDenseModelAndReadBack) {
   const TemporaryFolder folder;
   TinyModel tiny(config_of(kNormed + "}"));
   for (int i = 0; i < 3; ++i) tiny.train();

@@ -121,18 +121,18 @@ TEST_F(ParquetRowGroupTest, ALongTaskHoldsNobodyUpWhileThereAreOthers) {
   constexpr int64_t kPieces = 4;
   const auto file = std::make_shared<FakeFile>(kColumns, kPieces);
   constexpr int64_t kOthers = (kColumns - 1) * kPieces;
-  std::atomic<int64_t> beside = -1;
+  std::atomic<int64_t> decoded_meanwhile = -1;
   file->on_read = [&](int64_t column, int64_t piece) -> const char* {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     if (column == 0 && piece == 0) {  // as long as all else takes
       while (file->decoded() < kOthers && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-      beside = file->decoded();
+      decoded_meanwhile = file->decoded();
     }
     return nullptr;
   };
   ParquetRowGroup group(file, "fake", 0, all_of(kColumns), 0);
   on_threads(kPieces, 0, kPieces, [&](int64_t piece) { expect_piece(group, kColumns, piece); });
-  EXPECT_EQ(beside, kOthers);
+  EXPECT_EQ(decoded_meanwhile, kOthers);
 }
 
 TEST_F(ParquetRowGroupTest, PiecesThatNobodyWantsAreDecodedOnlyForThoseBehindThem) {

@@ -126,7 +126,7 @@ TEST(HashIndexProtocol, ManyThreadsGiveEachIdentityOneRow) {
   }
 }
 
-TEST(HashIndexProtocol, LookupsBesideInsertionsSeeTheRowsOfBeforeThroughSeveralGrowths) {
+TEST(HashIndexProtocol, ConcurrentLookupsSeeTheRowsOfBeforeThroughSeveralGrowths) {
   for (const Keys& kind : kKinds) {
     std::map<Identity, uint32_t> row_of;
     for (uint64_t entries = 32; entries <= 2048; entries *= 2) {
@@ -166,7 +166,7 @@ TEST(HashIndexProtocol, LookupsBesideInsertionsSeeTheRowsOfBeforeThroughSeveralG
       const auto rows = run_on(table, 2, distinct, distinct, kind, rows_before);
       over = true;
       for (std::thread& thread : threads) thread.join();
-      EXPECT_EQ(wrong, 0) << kind.name << ", " << entries << " entries: a lookup saw what insertions beside it did";
+      EXPECT_EQ(wrong, 0) << kind.name << ", " << entries << " entries: a lookup saw concurrent insertions";
       EXPECT_GE(rounds, 2);
       std::set<uint32_t> given;
       for (size_t w = 0; w < rows.size(); ++w)

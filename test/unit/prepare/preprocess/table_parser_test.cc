@@ -24,7 +24,7 @@ TEST(TableParser, ReadsFieldsByTheKindOfTheirColumn) {
       "a,b,c,d,y", ',', {.labels = {"y"}, .numbers = {"b"}, .categories = {"a"}, .lists = {"d"}, .split = "c"});
   const ParsedRows rows = parsed(table, "x,1.5,7,p|q,1\r\n\n,,8,,0\n\"u,\"\"v\",-3e2,9,\"p\",0.25\n");
   ASSERT_EQ(rows.rows, 3u);
-  EXPECT_EQ(rows.labels[0], (std::vector<float>{1, 0, 0.25f, 0})) << "room for a line that was blank";
+  EXPECT_EQ(rows.labels[0], (std::vector<float>{1, 0, 0.25f, 0})) << "one element for the blank line";
   EXPECT_EQ(rows.numbers[0][0], 1.5);
   EXPECT_TRUE(std::isnan(rows.numbers[0][1]));
   EXPECT_EQ(rows.numbers[0][2], -300);
