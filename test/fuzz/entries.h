@@ -22,7 +22,11 @@ using Bytes = std::span<const uint8_t>;
       entry(feature_spec) /* a specification */                                                                       \
       entry(feature_rows) /* a text and a binary file, behind two bytes: types and policy, and where the text ends */ \
       entry(file_list)    /* a list */                                                                                \
-      entry(cell_values)  /* the text of one cell */
+      entry(cell_values)  /* the text of one cell */                                                                  \
+      entry(config_text)  /* a config */                                                                              \
+      entry(model_set)    /* which files, then a dense and two sparse model files, with 255 for zero, 0 between */    \
+      entry(checkpoint_index) /* a manifest */                                                                        \
+      entry(checkpoint_state) /* the part of a manifest on one file, a zero byte, and that file */
 
 #define HCTR_DECLARE(name) void name(Bytes);
 HCTR_FUZZ_ENTRIES(HCTR_DECLARE)

@@ -1,0 +1,159 @@
+// Faults of the machine while a run is under way: disks that are full or read-only, files that are cut or removed,
+// limits on processes. The run says what happened, and its work is saved or can be taken up again.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "checkpoint/checkpoint_folder.h"
+#include "support/paths.h"
+#include "support/program.h"
+
+namespace hctr::test {
+namespace {
+
+class Faults : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(folder_ / "config.json", small_config());
+    make_data(folder_.path(), "config.json", 2000, 300);
+  }
+  /// Runs a script of bash, in which $TRAIN trains with `config`, and `until_runs` waits for a run in the background.
+  Outcome in_shell(const std::string& config, const std::string& script, bool with_mounts = false) {
+    write_file(folder_ / "this.json", config);
+    const std::string program = (bin_dir() / "huge_ctr").string();
+    const std::string prelude =
+        "rm -f err; until_runs() { until grep -q 'Iter: 20 ' err; do kill -0 $! || break; sleep 0.02; done; }; ";
+    std::vector<std::string> words = {"-c", prelude + script};
+    if (with_mounts) words.insert(words.begin(), {"--mount", "/bin/bash"});
+    return run_program(with_mounts ? "/usr/bin/unshare" : "/bin/bash", words, folder_.path(),
+                       {{"PROGRAM", program}, {"TRAIN", program + " --train this.json --run-dir run --device cpu"}});
+  }
+  /// Why file systems of a test's own cannot be mounted; empty if they can.
+  std::string why_no_mounts() {
+    const Outcome tried = run_program(
+        "/bin/bash",
+        {"-c", "mkdir probe && unshare --mount mount -t tmpfs none probe; code=$?; rmdir probe; exit $code"},
+        folder_.path());
+    return tried.exit_code == 0 ? "" : "this process may not mount a file system: " + tried.err;
+  }
+  static std::string endless() {
+    return with_change(with_change(small_config(), "\"max_iter\": 60", "\"max_iter\": 100000000"),
+                       "\"eval_interval\": 30", "\"eval_interval\": 0");
+  }
+  static std::string with_checkpoints(const std::string& config, const std::string& object) {
+    return with_change(config, "\"seed\": 7", "\"seed\": 7, \"checkpoint\": " + object);
+  }
+  std::map<std::string, std::string> files(const std::string& in, const std::string& prefix = "") const {
+    std::map<std::string, std::string> found;
+    for (const auto& entry : fs::directory_iterator(folder_ / in))
+      if (const std::string name = entry.path().filename(); name.starts_with(prefix) && entry.is_regular_file())
+        found[name] = read_file(entry);
+    return found;
+  }
+  static void expect_said(const Outcome& outcome, int code, const std::vector<std::string>& pieces) {
+    EXPECT_EQ(outcome.exit_code, code) << outcome.err;
+    for (const std::string& piece : pieces)
+      EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
+  }
+  /// Kilobytes in the files of a folder, each rounded up to whole pages.
+  int64_t pages_kb(const std::string& in) const {
+    int64_t pages = 0;
+    for (const auto& [name, bytes] : files(in)) pages += (static_cast<int64_t>(bytes.size()) + 4095) / 4096;
+    return 4 * pages;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Faults, AFullDiskCostsCheckpointsButNeitherTheRunNorTheLastWholeOne) {
+  if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
+  const std::string config = with_checkpoints(small_config(), R"({"every": 7, "keep_last": 1})");
+  ASSERT_EQ(in_shell(config, "exec $TRAIN").exit_code, 0);
+  const auto whole = files("run", "final_");
+  const int64_t one = pages_kb("ckpt/iteration_000060");
+  ASSERT_GT(one, 60);
+  // No checkpoint fits; one does, but not the next beside it; two do at first, and grow.
+  for (const int64_t percent : {10, 45, 80, 130, 170, 190}) {
+    SCOPED_TRACE(cat(percent, " % of a checkpoint"));
+    fs::remove_all(folder_ / "run");
+    const Outcome outcome =
+        in_shell(config,
+                 cat("mount -t tmpfs -o size=", one * percent / 100,
+                     "k none ckpt || exit 99; timeout 60 $TRAIN || exit; mount -o remount,size=100m none ckpt; "
+                     "exec $TRAIN --resume latest"),
+                 true);
+    expect_said(outcome, 0, {"warning: ", "No space left on device"});
+    const auto ended = files("run", "final_");
+    for (const auto& [name, bytes] : whole) EXPECT_TRUE(ended.contains(name) && ended.at(name) == bytes) << name;
+  }
+}
+
+TEST_F(Faults, AFullDiskAtTheModelLeavesNothingHalfAndTheModelInTheRunFolder) {
+  if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
+  ASSERT_EQ(in_shell(small_config(), "exec $TRAIN").exit_code, 0);
+  const auto whole = files("run", "final_");
+  const int64_t one = pages_kb("out");
+  for (const int64_t percent : {15, 50, 90}) {
+    SCOPED_TRACE(cat(percent, " % of a model"));
+    fs::remove_all(folder_ / "run");
+    const Outcome outcome = in_shell(small_config(),
+                                     cat("mount -t tmpfs -o size=", one * percent / 100,
+                                         "k none out || exit 99; $TRAIN; code=$?; ls -A out > left; exit $code"),
+                                     true);
+    expect_said(outcome, 5, {"No space left on device", "is saved as run/saved_dense_60.model"});
+    EXPECT_EQ(read_file(folder_ / "left"), "") << "parts of a set";
+    EXPECT_EQ(files("run", "saved_dense_60.model").at("saved_dense_60.model"), whole.at("final__dense_60.model"));
+  }
+}
+
+TEST_F(Faults, AFileSystemThatBecomesReadOnlyIsNamed) {
+  if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
+  fs::create_directory(folder_ / "out");
+  const std::string mount = "mount -t tmpfs none out || exit 99; ";
+  expect_said(in_shell(small_config(), mount + "mount -o remount,ro none out; exec $TRAIN", true), 5,
+              {"\"snapshot_prefix\" \"out/\"", "Read-only file system"});
+  const Outcome outcome =
+      in_shell(endless(),
+               mount +
+                   "$TRAIN 2> err & until_runs; mount -o remount,ro none out; kill -TERM $!; wait $!; code=$?; "
+                   "cat err >&2; exit $code",
+               true);
+  expect_said(outcome, 5, {"Read-only file system", " is saved as run/saved_dense_"});
+}
+
+TEST_F(Faults, DataThatAreCutOrRemovedWhileTheyAreReadEndTheRunWithTheModelSaved) {
+  for (const char* damage : {"truncate -s 3000 train.0.data", "truncate -s 0 train.0.data", "rm train.0.data"}) {
+    SCOPED_TRACE(damage);
+    fs::remove_all(folder_ / "out");
+    fs::remove(folder_ / "train.txt.made.json");  // or the same data are not made again
+    make_data(folder_.path(), "config.json", 2000, 300, {"--force"});
+    ASSERT_TRUE(fs::exists(folder_ / "train.0.data"));
+    const Outcome outcome = in_shell(endless(), std::string("timeout 60 $TRAIN 2> err & until_runs; ") + damage +
+                                                    "; wait $!; code=$?; cat err >&2; exit $code");
+    EXPECT_TRUE(outcome.exit_code == 4 || outcome.exit_code == 5) << outcome.exit_code;
+    expect_said(outcome, outcome.exit_code, {"train.0.data", " is saved as out/_dense_"});
+    EXPECT_EQ(files("out").size(), 4u);
+  }
+}
+
+TEST_F(Faults, UnderNohupAHangUpIsIgnored) {
+  const Outcome outcome = in_shell(endless(),
+                                   "trap '' HUP; $TRAIN 2> err & until_runs; kill -HUP $!; sleep 0.2; kill -TERM $!; "
+                                   "wait $!; code=$?; cat err >&2; exit $code");
+  // As a second signal SIGTERM would end it with 143.
+  expect_said(outcome, 75, {"Stopped on request after iteration "});
+}
+
+TEST_F(Faults, ThreadsThatCannotStartAreASentence) {
+  const std::string nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups ";
+  const Outcome allowed = in_shell(small_config(), "chown -R 65534:65534 . && exec " + nobody + "$PROGRAM --version");
+  if (allowed.exit_code != 0) GTEST_SKIP() << "no other user can run the program: " << allowed.err;
+  for (const int processes : {1, 2}) {
+    const Outcome outcome =
+        in_shell(small_config(), cat("exec ", nobody, "/bin/bash -c 'ulimit -u ", processes, "; exec $TRAIN'"));
+    expect_said(outcome, 6, {"error (device): ", "thread"});
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,150 @@
+// Configs, model files, and the files of checkpoints.
+#include <fstream>
+#include <memory>
+
+#include "checkpoint/state_reader.h"
+#include "comm/self_comm.h"
+#include "fuzz/entry_tools.h"
+#include "model/model.h"
+#include "train/run_progress.h"
+
+namespace hctr::fuzz {
+namespace {
+
+std::string text_of(Bytes bytes) { return {bytes.begin(), bytes.end()}; }
+
+/// The bytes before the first zero byte, and those behind it.
+std::pair<Bytes, Bytes> split_at_zero(Bytes bytes) {
+  size_t at = 0;
+  while (at < bytes.size() && bytes[at] != 0) ++at;
+  return {bytes.first(at), bytes.subspan(std::min(at + 1, bytes.size()))};
+}
+
+/// The JSON of a manifest, whose checksum has been found right.
+Json manifest_json(Bytes bytes) {
+  try {
+    return Json::parse(text_of(bytes), "manifest");
+  } catch (const Error& error) {
+    expect(error.kind() == Kind::config);
+    return {};
+  }
+}
+
+/// Files in memory, one folder for each process.
+class ModelFolder {
+ public:
+  ModelFolder() : path_(fs::path("/dev/shm") / cat("hctr-fuzz-", ::getpid())) { fs::create_directories(path_); }
+  ~ModelFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  ModelFolder(const ModelFolder&) = delete;
+  ModelFolder& operator=(const ModelFolder&) = delete;
+  fs::path write(const std::string& name, Bytes bytes) const {
+    std::ofstream file(path_ / name, std::ios::binary);
+    file << text_of(bytes);
+    expect(file.good());
+    return path_ / name;
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+const ModelFolder& model_folder() {
+  static const ModelFolder folder;
+  return folder;
+}
+
+/// A wide and a deep table, a layer with statistics, and Adam.
+Config fuzzed_model() {
+  constexpr const char* kText = R"({"solver": {"batchsize": 4, "max_iter": 1, "seed": 5, "input_key_type": "I64"},
+    "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.1, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-6}},
+    "layers": [
+      {"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
+       "dense": {"top": "dense", "dense_dim": 2},
+       "sparse": [{"top": "keys", "type": "LocalizedSlot", "max_feature_num_per_sample": 2, "slot_num": 2},
+                  {"top": "more", "type": "DistributedSlot", "max_feature_num_per_sample": 2, "slot_num": 1}]},
+      {"type": "LocalizedSlotSparseEmbeddingHash", "bottom": "keys", "top": "deep",
+       "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "sum"}},
+      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "more", "top": "wide",
+       "sparse_embedding_hparam": {"embedding_vec_size": 1, "combiner": "sum", "min_count": 2}},
+      {"type": "Reshape", "bottom": "deep", "top": "flat", "leading_dim": 6},
+      {"type": "Reshape", "bottom": "wide", "top": "one", "leading_dim": 1},
+      {"type": "Concat", "bottom": ["flat", "one", "dense"], "top": "all"},
+      {"type": "BatchNorm", "bottom": "all", "top": "norm", "bn_param": {"factor": 0.25, "eps": 1e-4}},
+      {"type": "InnerProduct", "bottom": "norm", "top": "fc", "fc_param": {"num_output": 1}},
+      {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"}]})";
+  Problems problems;
+  Config config = read_config(Json::parse(kText, "fuzzed.json"), problems);
+  problems.throw_if_any("fuzzed.json");
+  return config;
+}
+
+struct FuzzedModel {
+  explicit FuzzedModel(Config of) : config(std::move(of)), model(config, runtime, comm, 4, 4, 1) {}
+  Config config;
+  Runtime runtime{Device{}, {.threads = 1, .seed = 5}};
+  SelfComm comm;
+  Model model;
+};
+
+}  // namespace
+
+void config_text(Bytes bytes) {
+  try {
+    Problems problems;
+    const Config config = read_config(Json::parse(text_of(bytes), "fuzzed"), problems);
+    if (!problems.any_error()) wire(config, config.solver.batchsize, problems);
+    problems.throw_if_any("fuzzed");
+  } catch (const Error& error) {
+    expect(error.kind() == Kind::config || error.kind() == Kind::data || error.kind() == Kind::io);
+  }
+}
+
+void model_set(Bytes bytes) {
+  const auto [dense, tables] = split_at_zero(bytes.empty() ? bytes : bytes.subspan(1));
+  const auto [deep, wide] = split_at_zero(tables);
+  const uint8_t which = bytes.empty() ? 0 : bytes[0];
+  Config config = fuzzed_model();
+  // Zero bytes of the files themselves are written as 255.
+  const auto unmask = [](Bytes masked) {
+    std::vector<uint8_t> plain(masked.begin(), masked.end());
+    for (uint8_t& byte : plain) byte = static_cast<uint8_t>(byte == 255 ? 0 : byte);
+    return plain;
+  };
+  if (which & 1) config.solver.dense_model_file = model_folder().write("f_dense_1.model", unmask(dense)).string();
+  if (which & 2)
+    config.solver.sparse_model_file = {model_folder().write("f0_sparse_1.model", unmask(deep)).string(),
+                                       model_folder().write("f1_sparse_1.model", unmask(wide)).string()};
+  FuzzedModel fuzzed(std::move(config));
+  tolerate([&] { fuzzed.model.load(); });
+}
+
+void checkpoint_index(Bytes bytes) {
+  tolerate([&] {
+    const Json json = manifest_json(bytes);
+    if (const Json* progress = json.find("progress")) run_progress(*progress);
+    if (const Json* files = json.find("files"); files && files->array())
+      for (const Json& file : *files->array()) {
+        const StateIndex index = state_index(file);
+        for (const StateArray& array : index.arrays)
+          expect(array.offset >= 0 && array.bytes() >= 0 && array.offset + array.bytes() <= index.bytes);
+      }
+  });
+}
+
+void checkpoint_state(Bytes bytes) {
+  const auto [text, state] = split_at_zero(bytes);
+  tolerate([&] {
+    Manifest manifest;
+    manifest.files.push_back(state_index(manifest_json(text)));
+    manifest.files[0].file = "rank_0.state";
+    model_folder().write("rank_0.state", state);
+    FuzzedModel fuzzed(fuzzed_model());
+    fuzzed.model.load_state(StateReader(model_folder().path(), manifest, !state.empty() && state[0] % 2 == 0, 0,
+                                        fuzzed.runtime.compute_stream()));
+  });
+}
+
+}  // namespace hctr::fuzz
