@@ -22,6 +22,7 @@ struct TrainOptions {
   /// Where training goes on from: "latest", or the folder of a checkpoint or of several; empty: it starts anew.
   std::string resume;
   bool strict = false;                     ///< warnings about the config become errors
+  bool profile = false;                    ///< measure some steps in parts, and write profile.json
   bool sync_launches = false;              ///< wait after every GPU kernel, to find one that faults
   std::optional<int> threads;              ///< CPU threads for operators; nothing: all usable cores
   std::optional<int64_t> seed;             ///< instead of the config's

@@ -93,6 +93,9 @@ int run(int argc, char** argv) {
       .range(0, 86400)
       .show_default();
   app.add_flag("--strict", options.strict, "Warnings about the config become errors");
+  app.add_flag("--profile", options.profile,
+               "Measure where the time of a step goes, once some steps have run: by layer and part, with the share of "
+               "what this machine reaches; also written to profile.json in the run folder");
   app.add_flag("--sync-launches", options.sync_launches,
                "Wait after every GPU kernel, to find the one that fails (slow)");
   if (!app.parse(argc, argv)) return 0;

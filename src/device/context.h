@@ -18,6 +18,8 @@ struct RuntimeOptions {
   bool sync_launches = false;  ///< synchronize after every kernel, to find one that faults
 };
 
+class Profiler;
+
 /// The resources of one rank other than tensors: streams and library handles of its device, and its threads. Outlives
 /// its Contexts.
 class Runtime {
@@ -35,6 +37,9 @@ class Runtime {
   StreamRef prepare_stream() const { return prepare_; }
   /// Exchanges between ranks, concurrently with the dense layers on the compute stream.
   StreamRef exchange_stream() const { return exchange_; }
+  /// Measures the parts of the steps that are queued now (device/profiler.h); null: nobody does.
+  Profiler* profiler() const { return profiler_; }
+  void set_profiler(Profiler* profiler) { profiler_ = profiler; }
   /// Handles of CUDA libraries; null on the CPU. The type is defined for .cu files only (device/cuda_libraries.cuh).
   struct CudaLibraries;
   CudaLibraries* cuda_libraries() { return libraries_.get(); }
@@ -47,6 +52,7 @@ class Runtime {
   RuntimeOptions options_;
   ThreadPool threads_;
   Stream compute_, prepare_, exchange_;
+  Profiler* profiler_ = nullptr;
   std::unique_ptr<CudaLibraries, DestroyLibraries> libraries_;
 };
 

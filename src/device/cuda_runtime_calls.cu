@@ -1,6 +1,7 @@
 #include "device/cuda_runtime_calls.h"
 
 #include <cuda.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <array>
 #include <atomic>
@@ -168,6 +169,15 @@ void* create_event(int index) {
   HCTR_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   return event;
 }
+void* create_timing_event(int index) {
+  use(index);
+  cudaEvent_t event = nullptr;
+  HCTR_CHECK(cudaEventCreate(&event));
+  return event;
+}
+void mark(void* timing_event, StreamRef stream) noexcept {
+  cudaEventRecord(static_cast<cudaEvent_t>(timing_event), stream_of(stream));
+}
 void destroy_event(void* event) noexcept { cudaEventDestroy(static_cast<cudaEvent_t>(event)); }
 void record(void* event, StreamRef stream) {
   HCTR_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(stream)));
@@ -176,6 +186,15 @@ void make_wait(void* event, StreamRef stream) {
   HCTR_CHECK(cudaStreamWaitEvent(stream_of(stream), static_cast<cudaEvent_t>(event)));
 }
 void synchronize_event(void* event) { HCTR_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event))); }
+
+double seconds_between(void* first, void* second) {
+  float milliseconds = 0;
+  HCTR_CHECK(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(first), static_cast<cudaEvent_t>(second)));
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+void push_range(const char* name) { nvtxRangePushA(name); }
+void pop_range() { nvtxRangePop(); }
 
 void copy(StreamRef stream, void* to, const void* from, size_t bytes) {
   HCTR_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)));

@@ -28,10 +28,17 @@ void* create_stream(int index);
 void destroy_stream(void* stream) noexcept;
 void synchronize(StreamRef);
 void* create_event(int index);
+void* create_timing_event(int index);
+void mark(void* timing_event, StreamRef) noexcept;  // its error is that of the next call
 void destroy_event(void* event) noexcept;
 void record(void* event, StreamRef);
 void make_wait(void* event, StreamRef);
 void synchronize_event(void* event);
+double seconds_between(void* first, void* second);  // of two timing events that have been reached
+
+/// A range of the calling thread on the time line of a profiler (NVTX).
+void push_range(const char* name);
+void pop_range();
 
 void copy(StreamRef, void* to, const void* from, size_t bytes);
 void zero(StreamRef, void* at, size_t bytes);

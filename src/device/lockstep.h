@@ -43,6 +43,8 @@ class Lockstep {
   /// The context for one more thing. Valid as long as this object.
   Context next();
   void run();
+  /// Whether launches wait for run().
+  bool collects() const { return collect_; }
 
  private:
   Context ctx_;

@@ -20,8 +20,8 @@ Program::~Program() {
 Program::Program(Program&& other) noexcept
     : stream_(other.stream_), body_(std::move(other.body_)), graph_(std::exchange(other.graph_, nullptr)) {}
 
-void Program::run() {
-  if (graph_) {
+void Program::run(bool recorded) {
+  if (graph_ && recorded) {
     if constexpr (kCudaBuild) cuda::launch_graph(graph_, stream_);
   } else {
     body_();

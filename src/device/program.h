@@ -17,7 +17,8 @@ class Program {
   Program(Program&& other) noexcept;
   Program& operator=(Program&&) = delete;
 
-  void run();
+  /// `recorded` false: calls the body although it has been recorded, to measure its parts.
+  void run(bool recorded = true);
 
  private:
   StreamRef stream_;

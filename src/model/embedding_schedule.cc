@@ -1,9 +1,12 @@
 #include "model/embedding_schedule.h"
 
 #include "device/lockstep.h"
+#include "device/profiler.h"
 
 namespace hctr {
 namespace {
+
+constexpr const char* kTable = "embedding";
 
 ops::OverflowSearch search(const LossScaler* scaler, DType exchange) {
   return scaler ? scaler->search(exchange) : ops::OverflowSearch{};
@@ -13,10 +16,13 @@ class LocalSchedule : public EmbeddingSchedule {
  public:
   LocalSchedule(const Embeddings& tables, const Network& network) : tables_(tables), network_(network) {}
 
-  void for_each(Context& ctx, const std::function<void(Context&, size_t e)>& body) override {
+  void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) override {
     Lockstep tables(ctx);
+    std::optional<ProfiledPart> all;  // of tables whose kernels start together
+    if (tables.collects()) all.emplace(ctx, part, kTable, "all tables");
     for (size_t e = 0; e < tables_.size(); ++e) {
       Context own = tables.next();
+      const auto one = all ? std::nullopt : std::optional<ProfiledPart>(std::in_place, own, part, kTable, name(e));
       body(own, e);
     }
     tables.run();
@@ -25,25 +31,30 @@ class LocalSchedule : public EmbeddingSchedule {
   void before_forward(Context&, int, size_t) override {}
 
   void begin_forward(Context& ctx, int buffer) override {
-    for_each(ctx, [&](Context& own, size_t e) { tables_[e]->forward(own, buffer, network_.embedding_output(e)); });
+    for_each(ctx, "forward",
+             [&](Context& own, size_t e) { tables_[e]->forward(own, buffer, network_.embedding_output(e)); });
   }
 
   void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) override {
-    for (const size_t e : network_.first_reads(node))
+    for (const size_t e : network_.first_reads(node)) {
+      const ProfiledPart part(ctx, "overflow search", kTable, name(e));
       tables_[e]->send_gradients(ctx, buffer, network_.embedding_gradient(e), search(scaler, DType::f32));
+    }
   }
 
   void receive_gradients(Context& ctx, int buffer) override {
-    for_each(ctx, [&](Context& own, size_t e) {
+    for_each(ctx, "sum of gradients", [&](Context& own, size_t e) {
       tables_[e]->receive_gradients(own, buffer, network_.embedding_gradient(e));
     });
   }
 
   void update(Context& ctx, int buffer) override {
-    for_each(ctx, [&](Context& own, size_t e) { tables_[e]->update(own, buffer, network_.embedding_gradient(e)); });
+    for_each(ctx, "update",
+             [&](Context& own, size_t e) { tables_[e]->update(own, buffer, network_.embedding_gradient(e)); });
   }
 
  private:
+  const std::string& name(size_t e) const { return tables_[e]->spec().name; }
   const Embeddings& tables_;
   const Network& network_;
 };
@@ -60,18 +71,23 @@ class DistributedSchedule : public EmbeddingSchedule {
   }
 
   /// In a fixed order, so that collectives have the same order on every rank.
-  void for_each(Context& ctx, const std::function<void(Context&, size_t e)>& body) override {
-    for (size_t e = 0; e < tables_.size(); ++e) body(ctx, e);
+  void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) override {
+    for (size_t e = 0; e < tables_.size(); ++e) {
+      const ProfiledPart profiled(ctx, part, kTable, name(e));
+      body(ctx, e);
+    }
   }
 
   void begin_forward(Context& ctx, int buffer) override {
     Context exchange = side_stream_.after(ctx);
     for (size_t e = 0; e < tables_.size(); ++e) {
+      const ProfiledPart part(exchange, "send vectors", kTable, name(e));
       tables_[e]->send_vectors(exchange, buffer);
       if (!tables_[e]->has_replicated_rows()) vectors_sent_[e].record(exchange.stream());
     }
     for (size_t e = 0; e < tables_.size(); ++e) {  // last, since no other rank waits for it
       if (!tables_[e]->has_replicated_rows()) continue;
+      const ProfiledPart part(exchange, "forward", kTable, name(e));
       tables_[e]->fill_local_vectors(exchange, buffer, network_.embedding_output(e));
       vectors_sent_[e].record(exchange.stream());
     }
@@ -83,6 +99,7 @@ class DistributedSchedule : public EmbeddingSchedule {
         tables_[e]->fill_local_vectors(ctx, buffer, network_.embedding_output(e));
     for (const size_t e : network_.first_reads(node)) {
       vectors_sent_[e].make_wait(ctx.stream());
+      const ProfiledPart part(ctx, "forward", kTable, name(e));
       tables_[e]->forward(ctx, buffer, network_.embedding_output(e));
     }
   }
@@ -95,27 +112,34 @@ class DistributedSchedule : public EmbeddingSchedule {
       const Tensor gradient = network_.embedding_gradient(e);
       if (tables_[e]->has_replicated_rows())
         gradients_.sum_on_side_stream(
-            exchange, [&](Context& own) { tables_[e]->sum_gradients(own, buffer, gradient); }, gradients_summed_[e]);
+            exchange,
+            [&](Context& own) {
+              const ProfiledPart part(own, "sum of gradients", kTable, name(e));
+              tables_[e]->sum_gradients(own, buffer, gradient);
+            },
+            gradients_summed_[e]);
+      const ProfiledPart part(exchange, "send gradients", kTable, name(e));
       tables_[e]->send_gradients(exchange, buffer, gradient, search(scaler, tables_[e]->spec().exchange));
     }
   }
 
   void receive_gradients(Context& ctx, int buffer) override {
     Context exchange = side_stream_.context(ctx);
-    for_each(exchange, [&](Context& own, size_t e) {
+    for_each(exchange, "sum of gradients", [&](Context& own, size_t e) {
       tables_[e]->receive_gradients(own, buffer, network_.embedding_gradient(e));
     });
   }
 
   void update(Context& ctx, int buffer) override {
     Context exchange = side_stream_.after(ctx);
-    for_each(exchange, [&](Context& own, size_t e) {
+    for_each(exchange, "update", [&](Context& own, size_t e) {
       if (tables_[e]->has_replicated_rows()) gradients_summed_[e].make_wait(own.stream());
       tables_[e]->update(own, buffer, network_.embedding_gradient(e));
     });
   }
 
  private:
+  const std::string& name(size_t e) const { return tables_[e]->spec().name; }
   const Embeddings& tables_;
   const Network& network_;
   SideStream& side_stream_;

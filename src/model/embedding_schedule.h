@@ -37,8 +37,8 @@ class EmbeddingSchedule {
   /// Updates all tables.
   virtual void update(Context& ctx, int buffer) = 0;
 
-  /// body(context, e) for every embedding e. Outside of training steps, and on any stream.
-  virtual void for_each(Context& ctx, const std::function<void(Context&, size_t e)>& body) = 0;
+  /// body(context, e) for every embedding e, as `part` of a profile. Outside of training steps, and on any stream.
+  virtual void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) = 0;
 };
 
 /// On one rank: everything runs on the compute stream, and on a GPU the tables' kernels of one kind run as one. The

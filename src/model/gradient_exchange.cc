@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "device/profiler.h"
+
 namespace hctr {
 
 std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientRange>& ranges,
@@ -42,7 +44,10 @@ void GradientExchange::sum(Context& ctx, const Bucket& bucket) {
   const Tensor part(all.bytes() + static_cast<size_t>(bucket.begin) * sizeof(float),
                     TensorSpec(DType::f32, {bucket.count}), all.device());
   Context own = side_context(ctx);
-  comm_.all_reduce(own, part, Reduce::sum);
+  {
+    const ProfiledPart profiled(own, "all-reduce", "weights", "gradients");
+    comm_.all_reduce(own, part, Reduce::sum);
+  }
   summed(own);
 }
 

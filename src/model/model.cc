@@ -4,6 +4,7 @@
 
 #include "base/current_error.h"
 #include "comm/collective_error.h"
+#include "device/profiler.h"
 #include "embedding/access_stats_file.h"
 #include "embedding/sparse_file.h"
 #include "model/fuse_layers.h"
@@ -11,6 +12,8 @@
 
 namespace hctr {
 namespace {
+
+constexpr const char *kEmbedding = "embedding", *kWeights = "weights";  // in profiles
 
 Graph wired(const Config& config, int64_t samples) {
   Problems problems;
@@ -128,7 +131,7 @@ void Model::check_keys() const {
 }
 
 void Model::prepare(Context& ctx, int buffer, const BatchTensors& batch) {
-  schedule_->for_each(ctx, [&](Context& own, size_t e) {
+  schedule_->for_each(ctx, "prepare", [&](Context& own, size_t e) {
     const size_t input = train_graph_.embedding_inputs[e];
     tables_[e]->prepare(own, buffer, batch.keys[input], batch.offsets[input]);
   });
@@ -139,17 +142,29 @@ void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, cons
   if (scaler) scaler->begin(ctx, batch.state);
 
   schedule_->begin_forward(ctx, buffer);
-  write_lengths(ctx, batch, train_);
+  {
+    const ProfiledPart part(ctx, "forward", kEmbedding, "lengths of bags");
+    write_lengths(ctx, batch, train_);
+  }
   train_.forward(ctx, binding, [&](size_t node) { schedule_->before_forward(ctx, buffer, node); });
-  add_penalties(ctx, train_);
-  Context exchange = side_stream_.after(ctx);
-  comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
+  {
+    const ProfiledPart part(ctx, "forward", kWeights, "penalty");
+    add_penalties(ctx, train_);
+  }
+  {
+    Context exchange = side_stream_.after(ctx);
+    const ProfiledPart part(exchange, "all-reduce", kWeights, "loss");
+    comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
+  }
 
   train_.backward(ctx, binding,
                   {.inputs = [&](size_t node) { schedule_->after_backward(ctx, buffer, node, scaler); },
                    .weights =
                        [&](size_t node) {
-                         add_penalty_gradients(ctx, node);
+                         {
+                           const ProfiledPart part(ctx, "weight gradients", kWeights, "penalty");
+                           add_penalty_gradients(ctx, node);
+                         }
                          gradients_.node_done(ctx, node);
                        }});
   if (scaler) side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones
@@ -157,17 +172,21 @@ void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, cons
 
   if (scaler) {
     gradients_.join(ctx);
+    const ProfiledPart part(ctx, "overflow search", kWeights, "all weights");
     ops::find_overflow(ctx, weights_.all_gradients(), scaler->search());
     scaler->end(ctx, comm_, batch.state);
   }
   schedule_->update(ctx, buffer);
   gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
-  weights_.update(ctx);
+  {
+    const ProfiledPart part(ctx, "update", kWeights, "all weights", weights_.work_of_update());
+    weights_.update(ctx);
+  }
   side_stream_.join(ctx);
 }
 
 void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {
-  schedule_->for_each(ctx, [&](Context& own, size_t e) {
+  schedule_->for_each(ctx, "lookup", [&](Context& own, size_t e) {
     const size_t input = eval_graph_.embedding_inputs[e];
     tables_[e]->lookup(own, batch.keys[input], batch.offsets[input], evaluation_.embedding_output(e));
   });

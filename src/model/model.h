@@ -75,6 +75,8 @@ class Model {
   const Graph& graph() const { return train_graph_; }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
+  size_t embeddings() const { return tables_.size(); }
+  const TableSpec& table_spec(size_t embedding) const { return tables_[embedding]->spec(); }
   /// Numbers in the vectors of all embeddings for a training batch of this rank.
   int64_t embedding_elements() const;
   /// EmbeddingTable::counts of each table with a row policy. Waits for queued steps.

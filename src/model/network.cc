@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "device/profiler.h"
+#include "model/layer_bytes.h"
 #include "ops/add.h"
 #include "ops/copy.h"
 #include "ops/fill.h"
@@ -12,6 +14,13 @@ namespace {
 
 std::string label_of(const Node& node) {
   return cat("layer '", node.entry->tops[0], "' (", node.entry->type->name(), ")");
+}
+
+/// The part of a profile in which a layer runs. Its bytes are counted only for a profile.
+template <class Bytes>
+ProfiledPart part_of(const Node& node, Context& ctx, std::string_view part, const Bytes& bytes) {
+  return {ctx, part, node.entry->type->name(), node.entry->tops[0],
+          ctx.runtime().profiler() ? Work{.bytes = bytes()} : Work{}};
 }
 
 }  // namespace
@@ -72,13 +81,18 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const 
 }
 
 void Network::forward(Context& ctx, const Binding& binding, const std::function<void(size_t node)>& before) const {
-  if (binding.dense) ops::copy(ctx, *binding.dense, memory_.value(*graph_.dense));
+  if (binding.dense) {
+    const ProfiledPart part(ctx, "forward", "Cast", "dense", {});
+    ops::copy(ctx, *binding.dense, memory_.value(*graph_.dense));
+  }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (before) before(n);
+    const ProfiledPart part = part_of(graph_.nodes[n], ctx, "forward", [&] { return bytes_forward(binding.calls[n]); });
     in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " forward"); },
                [&] { graph_.nodes[n].layer().forward(ctx, binding.calls[n], phase_); });
   }
   if (!total_) return;
+  const ProfiledPart part(ctx, "forward", "loss", "sum of losses");
   ops::fill(ctx, 0, loss());
   for (size_t l = 0; l < graph_.losses.size(); ++l)
     ops::add_scaled(ctx, losses()[l], static_cast<float>(loss_layer(l).weight()), loss());
@@ -97,12 +111,16 @@ void Network::backward(Context& ctx, const Binding& binding, const BackwardCallb
     const Node& node = graph_.nodes[n];
     if (!graph_.edges[node.out[0]].needs_gradient) continue;  // nothing is trained in it or before it
     if (node.spec.memory == LayerSpec::Memory::own) flush();
-    in_context([&] { return cat("running ", label_of(node), " backward"); },
-               [&] {
-                 for (const TensorId out : node.out) sum_gradients(ctx, out);
-                 node.layer().backward(ctx, binding.calls[n]);
-               });
-    for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
+    {
+      const ProfiledPart part =
+          part_of(node, ctx, "backward", [&] { return bytes_backward(node.spec, binding.calls[n]); });
+      in_context([&] { return cat("running ", label_of(node), " backward"); },
+                 [&] {
+                   for (const TensorId out : node.out) sum_gradients(ctx, out);
+                   node.layer().backward(ctx, binding.calls[n]);
+                 });
+      for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
+    }
     queued.inputs(n);
     waiting.push_back(n);
   }
@@ -110,6 +128,8 @@ void Network::backward(Context& ctx, const Binding& binding, const BackwardCallb
 }
 
 void Network::backward_weights(Context& ctx, const Binding& binding, size_t n) const {
+  const ProfiledPart part =
+      part_of(graph_.nodes[n], ctx, "weight gradients", [&] { return bytes_backward_weights(binding.calls[n]); });
   in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " backward"); },
              [&] { graph_.nodes[n].layer().backward_weights(ctx, binding.calls[n]); });
 }

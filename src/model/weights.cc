@@ -133,6 +133,13 @@ void Weights::update(Context& ctx) const {
   refresh_copies(ctx);
 }
 
+Work Weights::work_of_update() const {
+  // Reads gradients, reads and writes weights and states, writes copies.
+  size_t bytes = gradients_.bytes() + 2 * values_.bytes() + copies_.bytes();
+  for (const Arena& state : states_) bytes += 2 * state.bytes();
+  return {.bytes = static_cast<double>(bytes)};
+}
+
 void Weights::refresh_copies(Context& ctx) const {
   if (copy_type_) ops::copy(ctx, values_.flat(), copies_.flat(*copy_type_));
 }

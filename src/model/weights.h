@@ -9,6 +9,7 @@
 #include "checkpoint/state_reader.h"
 #include "checkpoint/state_writer.h"
 #include "device/arena.h"
+#include "device/profiler.h"
 #include "model/graph.h"
 #include "ops/optimizer.h"
 
@@ -34,6 +35,7 @@ class Weights {
   void add_penalty(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks, Tensor total) const;
   void add_penalty_gradients(Context&, size_t node, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
   void update(Context&) const;
+  Work work_of_update() const;
   /// All gradients, one flat f32 tensor.
   Tensor all_gradients() const { return gradients_.flat(); }
   /// The range of each weight in all_gradients(), padding included, in order.

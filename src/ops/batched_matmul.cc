@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/profiler.h"
 #include "ops/batched_matmul_rules.h"
 
 namespace hctr::ops {
@@ -30,6 +31,8 @@ void batched_matmul(Context& ctx, Matrices a, Transpose of_a, Matrices b, Transp
   const Shape left = shape_of(a, of_a), right = shape_of(b, of_b);
   HCTR_EXPECT(left[1] == right[0] && c.rows == left[0] && c.columns == right[1], "batched_matmul of ", to_string(left),
               " and ", to_string(right), " into ", to_string(Shape{c.rows, c.columns}));
+  count_flops(ctx,
+              2.0 * static_cast<double>(c.tensor.rows() * c.inner * left[0]) * static_cast<double>(left[1] * right[1]));
   HCTR_ON_DEVICE(ctx, batched_matmul(ctx, a, of_a, b, of_b, scale, c));
 }
 

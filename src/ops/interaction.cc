@@ -1,5 +1,7 @@
 #include "ops/interaction.h"
 
+#include "device/profiler.h"
+
 namespace hctr::ops {
 namespace {
 
@@ -13,6 +15,11 @@ void expect_vectors(const char* what, Context& ctx, const Tensor& dense, const T
   expect_shape(what, y, {dense.dim(0), dense.dim(1) + pairs_of(slots.dim(1) + 1) + 1});
 }
 
+/// Of one product of each pair of vectors.
+double flops_of_pairs(const Tensor& dense, const Tensor& slots) {
+  return 2.0 * static_cast<double>(dense.elements()) * static_cast<double>(pairs_of(slots.dim(1) + 1));
+}
+
 template <class T>
 const T* vector_of(const View<const T, 2>& dense, const View<const T, 3>& slots, int64_t b, int64_t i) {
   return i == 0 ? dense.row(b) : slots.row(b) + (i - 1) * slots.size(2);
@@ -24,6 +31,7 @@ constexpr int64_t kInteractionRows = 4;  // per task
 
 void interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
   expect_vectors("interaction", ctx, dense, slots, y);
+  count_flops(ctx, flops_of_pairs(dense, slots));
   HCTR_ON_DEVICE(ctx, interaction(ctx, dense, slots, y));
 }
 
@@ -54,7 +62,9 @@ void interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, s
   expect_vectors("interaction_backward", ctx, dense, slots, dy);
   if (d_dense) expect_shape("interaction_backward d_dense", *d_dense, dense.shape());
   if (d_slots) expect_shape("interaction_backward d_slots", *d_slots, slots.shape());
-  if (d_dense || d_slots) HCTR_ON_DEVICE(ctx, interaction_backward(ctx, dense, slots, dy, d_dense, d_slots));
+  if (!d_dense && !d_slots) return;
+  count_flops(ctx, 2 * flops_of_pairs(dense, slots));
+  HCTR_ON_DEVICE(ctx, interaction_backward(ctx, dense, slots, dy, d_dense, d_slots));
 }
 
 void cpu::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/profiler.h"
 #include "ops/activation_rules.h"
 #include "ops/blas.h"
 #include "ops/element_loops.h"
@@ -15,6 +16,10 @@ namespace {
 
 int64_t rows_of_op(const Tensor& t, Transpose how) { return how == Transpose::no ? t.dim(0) : t.dim(1); }
 int64_t columns_of_op(const Tensor& t, Transpose how) { return how == Transpose::no ? t.dim(1) : t.dim(0); }
+
+double flops_of(const Tensor& a, const Tensor& c, Transpose of_a) {
+  return 2.0 * static_cast<double>(c.elements()) * static_cast<double>(columns_of_op(a, of_a));
+}
 
 void check_product(Context& ctx, const char* what, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b,
                    const Tensor& c) {
@@ -35,6 +40,7 @@ void check_product(Context& ctx, const char* what, const Tensor& a, Transpose of
 void matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
   check_product(ctx, "matmul", a, of_a, b, of_b, c);
   if (a.elements() == 0) return fill(ctx, 0, c);  // empty sums
+  count_flops(ctx, flops_of(a, c, of_a));
   HCTR_ON_DEVICE(ctx, matmul(ctx, a, of_a, b, of_b, c));
 }
 
@@ -44,6 +50,7 @@ void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) 
   expect_shape("linear bias", bias, {w.dim(1)});
   expect_alike("linear", {x, bias, y});
   HCTR_EXPECT(bias.dense(), "linear with strided bias");
+  count_flops(ctx, flops_of(x, y, Transpose::no));
   HCTR_ON_DEVICE(ctx, linear(ctx, x, w, bias, y, relu));
 }
 

@@ -18,6 +18,8 @@ class BatchRing {
   int buffers() const { return static_cast<int>(host_.size()); }
   /// Rows of a batch on this rank.
   int64_t samples() const { return layout_.shape.samples; }
+  const BatchShape& shape() const { return layout_.shape; }
+  size_t bytes() const { return layout_.bytes; }
   /// The host memory that the reader fills.
   std::vector<std::byte*> host_blocks() const;
   BatchView on_host(int buffer) const { return {layout_, host_[static_cast<size_t>(buffer)].data()}; }

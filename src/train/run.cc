@@ -68,8 +68,7 @@ TrainSummary Run::train() {
   begin();
   while (!finished() && !stopping_) {
     const double rate = scheduled_rate(config_.optimizer.hyper, now_.iterations + 1);
-    const auto samples = save_on_error(cat("training iteration ", now_.iterations + 1),
-                                       [&] { return fetch() ? trainer_->step(now_.iterations, rate) : std::nullopt; });
+    const auto samples = save_on_error(cat("training iteration ", now_.iterations + 1), [&] { return step(rate); });
     if (!samples) {
       ++now_.epochs;
       if (!finished()) trainer_->restart();
@@ -78,6 +77,8 @@ TrainSummary Run::train() {
     now_.samples += *samples;
     ++now_.iterations;
     trained_ = true;
+    if (profile_)
+      for (const std::string& line : profile_->after_step(waits_after(now_.iterations))) report_->event(line);
     after_step(rate);
   }
   return finish();
@@ -100,6 +101,10 @@ void Run::begin() {
       std::make_unique<Checkpointer>(solver.checkpoint, comm_, runtime_.compute_stream(), *report_,
                                      from_ && in_checkpoint_folder(config_, *from_) ? from_->progress.iterations : -1);
   if (from_) report_->go_on(now_.report);
+  if (options_.profile && comm_.rank() == 0)
+    profile_ = std::make_unique<StepProfile>(
+        config_, runtime_, model_, *trainer_, folder_,
+        solver.max_iter ? std::optional(*solver.max_iter - now_.iterations) : std::nullopt);
   if (folder_.metrics_bytes() > 0)
     folder_.add_metrics(Json(Json::Object{{"kind", "resume"}, {"iteration", now_.iterations}}));
   else
@@ -117,6 +122,16 @@ bool Run::finished() const {
                                  : now_.epochs >= *config_.solver.num_epochs;
 }
 
+std::optional<int64_t> Run::step(double rate) {
+  if (profile_) profile_->before_fetch();
+  if (!fetch()) {
+    if (profile_) profile_->pause();
+    return std::nullopt;
+  }
+  if (profile_) profile_->before_step();
+  return trainer_->step(now_.iterations, rate);
+}
+
 bool Run::fetch() {
   std::optional<Error> failed;
   bool more = false;
@@ -131,6 +146,12 @@ bool Run::fetch() {
   throw_on_all_ranks(comm_, failed);
   stopping_ = true;
   return more;
+}
+
+bool Run::waits_after(int64_t iteration) const {
+  const SolverSection& solver = config_.solver;
+  return every(solver.display, iteration) || every(solver.eval_interval, iteration) ||
+         every(solver.snapshot, iteration) || every(solver.checkpoint.every, iteration);
 }
 
 void Run::after_step(double rate) {
@@ -191,6 +212,10 @@ void Run::note_best() {
 }
 
 TrainSummary Run::finish() {
+  if (profile_) {
+    for (const std::string& line : profile_->finish()) report_->event(line);
+    if (!profile_->done()) report_->warning("--profile: the run had too few steps to measure");
+  }
   now_.loss = last_loss();
   check_finite(now_.loss);
   const double seconds = report_->seconds() - now_.eval_seconds;

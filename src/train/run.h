@@ -15,6 +15,7 @@
 #include "train/model_saver.h"
 #include "train/resume.h"
 #include "train/run_folder.h"
+#include "train/step_profile.h"
 #include "train/trainer.h"
 
 namespace hctr {
@@ -35,7 +36,11 @@ class Run {
   /// reader, and all stop after the same step. It also finds a rank that hangs before the others wait for it on the
   /// device.
   bool fetch();
+  /// The step after `iterations` steps; nothing at the end of the data, or when training must stop.
+  std::optional<int64_t> step(double rate);
   void after_step(double rate);
+  /// Whether after_step() will wait for the step.
+  bool waits_after(int64_t iteration) const;
   void evaluate();
   void note_best();
   TrainSummary finish();
@@ -99,6 +104,7 @@ class Run {
   std::optional<int64_t> metrics_bytes_;  // at the end, before the last line
   std::unique_ptr<Reporter> report_;
   std::unique_ptr<Checkpointer> checkpoints_;
+  std::unique_ptr<StepProfile> profile_;  // none: nothing is measured
 };
 
 }  // namespace hctr

@@ -187,6 +187,10 @@ void RunFolder::write_plan(const std::string& json) const {
   if (!path_.empty()) write_text(path_ / "plan.json", json + "\n");
 }
 
+void RunFolder::write_profile(const Json& profile) const {
+  if (!path_.empty()) write_text(path_ / "profile.json", profile.text(2) + "\n");
+}
+
 void RunFolder::write_summary(const TrainSummary& summary) const {
   if (path_.empty()) return;
   Json files(Json::Array{});

@@ -4,6 +4,7 @@
 //                   "table" lines, and a "resume" line where the run went on from a checkpoint, the last "end"
 //   summary.json    the fields of TrainSummary, with "schema"
 //   config.json     the config with every default filled in
+//   profile.json    with --profile: where the time of a step goes, with "schema"
 //   plan.json       on several ranks: which rank has which embedding rows
 //   final_*.model   the final model, in the classic layouts
 #pragma once
@@ -55,6 +56,7 @@ class RunFolder {
   void add_metrics(const Json& line);
   void write_config(const Json& effective) const;
   void write_plan(const std::string& json) const;
+  void write_profile(const Json&) const;
   void write_summary(const TrainSummary&) const;
 
  private:

@@ -6,6 +6,7 @@
 
 #include "comm/collective_error.h"
 #include "device/copy.h"
+#include "device/profiler.h"
 #include "train/trainer_parts.h"
 
 namespace hctr {
@@ -41,13 +42,17 @@ BatchTensors Trainer::batch(int buffer) const { return batch_tensors(ring_, buff
 void Trainer::record(int buffer) {
   const BatchTensors tensors = batch(buffer);
   const auto prepare = [this, buffer, tensors] {
-    ring_.upload(runtime_.prepare_stream(), buffer);
     Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
+    {
+      const ProfiledPart part(ctx, "upload", "batch", "", {.bytes = static_cast<double>(ring_.bytes())});
+      ring_.upload(ctx.stream(), buffer);
+    }
     model_.prepare(ctx, buffer, tensors);
   };
   const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)] {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
     model_.train_step(ctx, buffer, tensors, binding);
+    const ProfiledPart part(ctx, "download", "loss", "");
     copy_bytes(ctx.stream(), losses_.data() + static_cast<size_t>(buffer) * sizeof(float),
                model_.loss(Phase::train).bytes(), sizeof(float));
   };
@@ -58,8 +63,12 @@ void Trainer::record(int buffer) {
 
 bool Trainer::fetch() {
   if (fetched_) return fetched_buffer_.has_value();
-  fetched_buffer_ = reader_->next();
+  {
+    const ProfiledPart part(runtime_, "wait", "reader");
+    fetched_buffer_ = reader_->next();
+  }
   fetched_ = true;
+  const ProfiledPart part(runtime_, "check", "batch");
   if (fetched_buffer_)
     check_.expect(ring_.on_host(*fetched_buffer_), reader_->samples_estimated() ? 0 : reader_->samples());
   return fetched_buffer_.has_value();
@@ -109,7 +118,7 @@ void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) 
   if (parts.prepare) prepare(buffer, step);
   if (!parts.compute) return;
   of.prepared.make_wait(runtime_.compute_stream());
-  of.compute->run();
+  of.compute->run(!unrecorded_);
   of.computed.record(runtime_.compute_stream());
 }
 
@@ -125,15 +134,22 @@ void Trainer::prepare(int buffer, int64_t step) {
       if (!refusal) refusal = error;  // the other ranks still need this one in the exchange of keys
     }
   };
-  unless_refused([&] { model_.reserve_rows(step); });
+  unless_refused([&] {
+    const ProfiledPart part(runtime_, "reserve rows", "embedding");
+    model_.reserve_rows(step);
+  });
   if (model_.consume_rerecord_flag()) {  // the recorded programs are out of date
     runtime_.prepare_stream().synchronize();
     runtime_.compute_stream().synchronize();
+    Profiler* const profiler = runtime_.profiler();
+    runtime_.set_profiler(nullptr);  // what is recorded does not run now
     for (int s = 0; s < kBuffers; ++s) record(s);
+    runtime_.set_profiler(profiler);
   }
   of.computed.make_wait(runtime_.prepare_stream());  // the previous batch of this buffer
-  of.prepare->run();
+  of.prepare->run(!unrecorded_);
   of.prepared.record(runtime_.prepare_stream());
+  const ProfiledPart part(runtime_, "limit rows", "embedding");
   unless_refused([&] { model_.confirm_capacity(buffer); });
   if (together) throw_on_all_ranks(comm_, refusal);
   model_.enforce_limit(buffer);

@@ -50,6 +50,14 @@ class Trainer {
   /// Waits for every queued step and returns the last one's loss, over all ranks.
   double finish_and_read_loss();
 
+  /// Whether steps call what they have recorded, so that their parts can be measured (device/profiler.h).
+  void run_unrecorded(bool on) { unrecorded_ = on; }
+  /// Whether steps are recorded.
+  bool records() const { return records_ && runtime_.device().is_cuda(); }
+  const BatchShape& batch_shape() const { return ring_.shape(); }
+  /// The batch that fetch() found, on the host.
+  BatchView fetched_batch() const { return ring_.on_host(*fetched_buffer_); }
+
   int64_t skipped_records() const { return progress_.skipped_records; }
   int64_t samples_in_set() const { return reader_->samples(); }
   bool samples_estimated() const { return reader_->samples_estimated(); }
@@ -87,7 +95,7 @@ class Trainer {
   int64_t steps_not_finite_ = 0;
   HostBuffer losses_;
   size_t sparse_inputs_;
-  bool records_;
+  bool records_, unrecorded_ = false;
   std::vector<Buffer> buffers_;
   std::unique_ptr<Reader> reader_;
   bool fetched_ = false;

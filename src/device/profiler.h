@@ -1,0 +1,104 @@
+// Where the time of steps goes: spans of time on streams, and the work that is queued in them.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+#include "device/context.h"
+
+namespace hctr {
+
+/// What a part of a step has to do.
+struct Work {
+  double flops = 0;  ///< of matrix and dot products: two for each multiplication
+  double bytes = 0;  ///< of the tensors that are read or written, each once
+};
+
+/// One part of one step.
+struct Span {
+  enum class On { host, compute, prepare, exchange, other };  ///< the host's thread, or a stream of the Runtime
+  std::string_view part;                                      ///< "forward"
+  std::string_view type;                                      ///< of the layer, or whatever else runs
+  std::string_view name;                                      ///< of the layer or table
+  On on = On::host;
+  Work work{};
+  double begin = 0, end = 0;  ///< seconds since Profiler::start()
+};
+std::string_view word(Span::On);
+
+/// Measures spans between start() and stop(), in which the Runtime leads to it. Used by the thread that queues work. On
+/// a GPU the streams are timed by events, which steps that were recorded earlier do not contain; there the spans are
+/// NVTX ranges too. On a CPU, where everything has run when its call returns, by the clock.
+class Profiler {
+ public:
+  /// The Runtime outlives it.
+  explicit Profiler(Runtime& runtime) : runtime_(runtime) {}
+  ~Profiler();
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
+
+  /// Waits for queued work first.
+  void start();
+  /// Waits for queued work, and returns the seconds since start().
+  double stop();
+  /// The spans between the last start() and stop(), in the order of their begin on the host.
+  const std::vector<Span>& spans() const { return spans_; }
+
+ private:
+  friend class ProfiledPart;
+  friend void count_flops(Context&, double);
+  using Clock = std::chrono::steady_clock;
+  struct Events {
+    void *begin = nullptr, *end = nullptr;
+  };
+
+  void begin(const StreamRef*, const Span&);
+  void end(const StreamRef*) noexcept;
+  void synchronize() const;
+  double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Span::On place(const StreamRef&) const;
+  /// An event for the stream; null where spans are timed by the clock.
+  void* new_event(const StreamRef*);
+
+  Runtime& runtime_;
+  Clock::time_point start_;
+  std::vector<Span> spans_;
+  std::vector<Events> events_;  // of each span
+  std::vector<void*> made_;     // all events; the first `used_` of them since start()
+  size_t used_ = 0;
+  void* first_ = nullptr;  // recorded by start()
+  bool open_ = false;      // the last span has not ended
+};
+
+/// A part of a step, from its construction to its destruction. Parts do not contain each other. Without a Profiler it
+/// does nothing. The texts outlive the Profiler.
+class ProfiledPart {
+ public:
+  /// On the stream of `ctx`. Does nothing where launches are collected (Lockstep): whoever starts them is the part.
+  ProfiledPart(Context& ctx, std::string_view part, std::string_view type, std::string_view name, Work work = {})
+      : ProfiledPart(ctx.queue() ? nullptr : ctx.runtime().profiler(), ctx.stream(), true, {part, type, name}, work) {}
+  /// On the host.
+  ProfiledPart(Runtime& runtime, std::string_view part, std::string_view type)
+      : ProfiledPart(runtime.profiler(), {}, false, {part, type, {}}, {}) {}
+  ~ProfiledPart() {
+    if (profiler_) profiler_->end(on_stream_ ? &stream_ : nullptr);
+  }
+  ProfiledPart(const ProfiledPart&) = delete;
+  ProfiledPart& operator=(const ProfiledPart&) = delete;
+
+ private:
+  ProfiledPart(Profiler* profiler, StreamRef stream, bool on_stream, Span span, Work work)
+      : profiler_(profiler), stream_(stream), on_stream_(on_stream) {
+    span.work = work;
+    if (profiler) profiler->begin(on_stream ? &stream_ : nullptr, span);
+  }
+  Profiler* profiler_;
+  StreamRef stream_;
+  bool on_stream_;
+};
+
+/// Adds to the work of the part that is open. For operators, which know the sizes of their products.
+void count_flops(Context&, double flops);
+
+}  // namespace hctr

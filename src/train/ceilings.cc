@@ -1,0 +1,71 @@
+#include "train/ceilings.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "base/random.h"
+#include "device/arena.h"
+#include "device/buffer.h"
+#include "device/copy.h"
+#include "ops/copy.h"
+#include "ops/linear.h"
+
+namespace hctr {
+namespace {
+
+/// Seconds of one call, of the best of several runs of `in_a_row` calls.
+template <class Body>
+double best_seconds(Context& ctx, int runs, int in_a_row, const Body& body) {
+  using Clock = std::chrono::steady_clock;
+  double best = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < runs; ++run) {
+    ctx.stream().synchronize();
+    const auto start = Clock::now();
+    for (int i = 0; i < in_a_row; ++i) body();
+    ctx.stream().synchronize();
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count() / in_a_row);
+  }
+  return best;
+}
+
+double copied_bytes_a_second(Context& ctx) {
+  constexpr size_t kBytes = size_t{128} << 20, kPiece = size_t{1} << 20;
+  const Buffer from(ctx.device(), kBytes), to(ctx.device(), kBytes);
+  const bool gpu = ctx.device().is_cuda();
+  const double seconds = best_seconds(ctx, 5, gpu ? 10 : 1, [&] {
+    if (gpu) return copy_bytes(ctx.stream(), to.data(), from.data(), kBytes);
+    ctx.threads().parallel_for(kBytes / kPiece, 1, [&](int64_t begin, int64_t end) {
+      const auto at = static_cast<size_t>(begin) * kPiece, bytes = static_cast<size_t>(end - begin) * kPiece;
+      copy_bytes(ctx.stream(), to.data() + at, from.data() + at, bytes);
+    });
+  });
+  return 2 * static_cast<double>(kBytes) / seconds;
+}
+
+double product_flops_a_second(Context& ctx, DType dtype) {
+  const bool gpu = ctx.device().is_cuda();
+  const int64_t n = gpu ? 4096 : 2048;
+  Arena memory, random;
+  for (int i = 0; i < 3; ++i) memory.add(TensorSpec(dtype, {n, n}));
+  random.add(TensorSpec(DType::f32, {n, n}));
+  memory.build(ctx.device());
+  random.build(ctx.device());
+  std::vector<float> values(static_cast<size_t>(n * n));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = symmetric_float(static_cast<uint32_t>(mix64(i)), 1);
+  from_host(ctx.stream(), random.get(0), values);
+  for (size_t i = 0; i < 2; ++i) ops::copy(ctx, random.get(0), memory.get(i));
+  const double seconds = best_seconds(ctx, 3, gpu ? 10 : 1, [&] {
+    ops::matmul(ctx, memory.get(0), ops::Transpose::no, memory.get(1), ops::Transpose::no, memory.get(2));
+  });
+  return 2 * static_cast<double>(n * n * n) / seconds;
+}
+
+}  // namespace
+
+Ceilings measure_ceilings(Runtime& runtime, DType products) {
+  Context ctx(runtime, runtime.compute_stream());
+  return {copied_bytes_a_second(ctx), product_flops_a_second(ctx, products), products};
+}
+
+}  // namespace hctr

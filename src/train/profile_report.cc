@@ -1,0 +1,264 @@
+#include "train/profile_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+#include "train/run_folder.h"
+
+namespace hctr {
+namespace {
+
+using Interval = std::pair<double, double>;
+
+/// Sorted, without overlaps.
+std::vector<Interval> joined(std::vector<Interval> all) {
+  std::sort(all.begin(), all.end());
+  std::vector<Interval> out;
+  for (const Interval& next : all)
+    if (!out.empty() && next.first <= out.back().second)
+      out.back().second = std::max(out.back().second, next.second);
+    else
+      out.push_back(next);
+  return out;
+}
+
+double length(const std::vector<Interval>& all) {
+  double sum = 0;
+  for (const auto& [begin, end] : all) sum += end - begin;
+  return sum;
+}
+
+/// The length of what two sorted lists without overlaps have in common.
+double common(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  double sum = 0;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    sum += std::max(0.0, std::min(a[i].second, b[j].second) - std::max(a[i].first, b[j].first));
+    a[i].second < b[j].second ? ++i : ++j;
+  }
+  return sum;
+}
+
+std::string fixed(double value, int digits) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+std::string milliseconds(double time) { return fixed(time * 1e3, time < 1e-3 ? 3 : time < 0.1 ? 2 : 1); }
+std::string percent(double share) { return fixed(100 * share, share < 0.1 ? 1 : 0); }
+
+/// Seconds that work takes at the ceilings.
+double product_seconds(const Work& work, const Ceilings& most) { return work.flops / most.product_flops; }
+double copy_seconds(const Work& work, const Ceilings& most) { return work.bytes / most.copy_bytes; }
+
+/// All parts of one type.
+struct PartGroup {
+  std::string type;
+  double seconds = 0, products = 0, copies = 0;  // the last two: at the ceilings
+  double bound = 0;                              // the larger of these, part by part
+};
+
+std::vector<PartGroup> groups_of(const StepTimes& step) {
+  std::map<std::string, PartGroup> by_type;
+  for (const PartTime& part : step.parts) {
+    if (!step.in_step(part)) continue;
+    PartGroup& group = by_type[part.type];
+    group.type = part.type;
+    const double products = product_seconds(part.work, step.ceilings), copies = copy_seconds(part.work, step.ceilings);
+    group.seconds += part.seconds;
+    group.products += products;
+    group.copies += copies;
+    group.bound += std::max(products, copies);
+  }
+  std::vector<PartGroup> groups;
+  for (const auto& [type, group] : by_type) groups.push_back(group);
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  return groups;
+}
+
+/// "at 81 % of the rate ..." and what follows from that.
+std::string limit_of(const PartGroup& group) {
+  constexpr double kNear = 0.7;  // of a ceiling: the rest is not worth looking for
+  const double reached = group.bound / group.seconds;
+  const bool products = group.products >= group.copies;
+  if (group.bound == 0) return "";
+  const std::string at = cat(percent(reached), products ? " % of the rate of large products on this machine"
+                                                        : " % of the speed of a copy on this machine");
+  if (!products && reached > 1) return cat(", with their tensors in the caches (", at, ")");
+  if (reached >= kNear)
+    return cat(", at ", at,
+               products ? ": little is left there but fewer or cheaper multiplications"
+                        : ": little is left there but fewer bytes to move");
+  return cat(", at only ", at, ": the code is the limit there, not the machine");
+}
+
+}  // namespace
+
+double StepTimes::in_parts() const {
+  double sum = 0;
+  for (const PartTime& part : parts)
+    if (in_step(part)) sum += part.seconds;
+  return sum;
+}
+
+void add_up(const std::vector<Span>& spans, int64_t steps, double seconds, StepTimes& step) {
+  const double each = 1 / static_cast<double>(steps);
+  step.steps = steps;
+  step.seconds = seconds * each;
+  step.parts.clear();
+  step.beside.clear();
+  std::map<std::tuple<Span::On, std::string_view, std::string_view, std::string_view>, size_t> places;
+  std::map<Span::On, std::vector<Interval>> busy;
+  for (const Span& span : spans) {
+    const auto [place, is_new] = places.try_emplace({span.on, span.part, span.type, span.name}, step.parts.size());
+    if (is_new)
+      step.parts.push_back({span.on, std::string(span.part), std::string(span.type), std::string(span.name), 0, {}});
+    PartTime& part = step.parts[place->second];
+    part.seconds += (span.end - span.begin) * each;
+    part.work.flops += span.work.flops * each;
+    part.work.bytes += span.work.bytes * each;
+    busy[span.on].emplace_back(span.begin, span.end);
+  }
+  for (auto& [on, intervals] : busy) intervals = joined(std::move(intervals));
+  for (const auto& [on, intervals] : busy)
+    if (step.gpu && on != Span::On::compute && on != Span::On::host)
+      step.beside.push_back({on, length(intervals) * each, common(intervals, busy[Span::On::compute]) * each});
+}
+
+std::string bottleneck(const StepTimes& step) {
+  const std::vector<PartGroup> groups = groups_of(step);
+  const auto of_step = [&](double seconds) {
+    return cat(milliseconds(seconds), " of ", milliseconds(step.seconds), " ms (", percent(seconds / step.seconds),
+               " %)");
+  };
+  if (groups.empty() || step.rest() > groups[0].seconds)
+    return step.gpu
+               ? cat("The bottleneck is the host: nothing runs on the compute stream for ", of_step(step.rest()), ".")
+               : cat("The bottleneck is in none of the parts: ", of_step(step.rest()), " lie between them.");
+  const PartGroup& most = groups[0];
+  if (most.type == "reader")
+    return cat("The bottleneck is the reader: steps wait for data for ", of_step(most.seconds), ".");
+  const std::string what = most.type == "embedding" ? "the embedding tables"
+                           : most.type == "weights" ? "the dense weights"
+                           : most.type == "batch"   ? "the batch"
+                                                    : cat("the layers of type ", most.type);
+  return cat("The bottleneck is ", what, ": ", of_step(most.seconds), limit_of(most), ".");
+}
+
+std::vector<std::string> lines_of(const StepTimes& step) {
+  std::vector<std::string> lines;
+  lines.push_back(
+      cat("Profile of ", step.steps, " steps of ", step.samples, " samples: ", milliseconds(step.seconds), " ms a step",
+          step.unmeasured > 0
+              ? cat(" (", milliseconds(step.unmeasured), step.recorded ? " recorded" : "", " without measuring parts)")
+              : "",
+          "."));
+  lines.push_back(cat("On this machine now: copies ", fixed(step.ceilings.copy_bytes / 1e9, 1), " GB/s, products of ",
+                      name_of(step.ceilings.products), " ", fixed(step.ceilings.product_flops / 1e9, 0), " GFLOP/s."));
+  constexpr size_t kNumber = 11;  // columns of a number
+  size_t widths[3] = {4, 4, 4};
+  for (const PartTime& part : step.parts) {
+    widths[0] = std::max(widths[0], part.part.size());
+    widths[1] = std::max(widths[1], part.type.size());
+    widths[2] = std::max(widths[2], part.name.size());
+  }
+  const auto row = [&](const std::string& part, const std::string& type, const std::string& name,
+                       std::initializer_list<std::string> numbers) {
+    std::string line = "  ";
+    const std::string words[] = {part, type, name};
+    for (int i = 0; i < 3; ++i)
+      line += words[i] + std::string(widths[i] - std::min(widths[i], words[i].size()) + 2, ' ');
+    for (const std::string& number : numbers)
+      line += std::string(kNumber - std::min(kNumber, number.size()), ' ') + number;
+    while (line.ends_with(' ')) line.pop_back();
+    lines.push_back(line);
+  };
+  const auto rows_of = [&](const PartTime& part) {
+    const Work& w = part.work;
+    row(part.part, part.type, part.name,
+        {milliseconds(part.seconds), percent(part.seconds / step.seconds),
+         w.bytes > 0 ? fixed(w.bytes / part.seconds / 1e9, 1) : "",
+         w.bytes > 0 ? percent(copy_seconds(w, step.ceilings) / part.seconds) : "",
+         w.flops > 0 ? fixed(w.flops / part.seconds / 1e9, 1) : "",
+         w.flops > 0 ? percent(product_seconds(w, step.ceilings) / part.seconds) : ""});
+  };
+  row("part", "type", "name", {"ms", "% step", "GB/s", "% copy", "GFLOP/s", "% products"});
+  double small = 0;
+  int64_t smalls = 0;
+  for (const PartTime& part : step.parts) {
+    if (!step.in_step(part)) continue;
+    if (part.seconds >= step.seconds / 1000) {
+      rows_of(part);
+    } else {
+      small += part.seconds;
+      ++smalls;
+    }
+  }
+  if (smalls > 0) row(cat(smalls, " smaller parts"), "", "", {milliseconds(small), percent(small / step.seconds)});
+  row("all parts", "", "", {milliseconds(step.in_parts()), percent(step.in_parts() / step.seconds)});
+  row(step.gpu ? "idle" : "the rest", "", "", {milliseconds(step.rest()), percent(step.rest() / step.seconds)});
+  bool head = false;
+  for (const PartTime& part : step.parts) {
+    if (step.in_step(part) || part.seconds < step.seconds / 1000) continue;
+    if (!head) lines.emplace_back("Beside the compute stream:");
+    head = true;
+    rows_of(part);
+  }
+  for (const StepTimes::Beside& stream : step.beside)
+    lines.push_back(cat("Overlap: the ", word(stream.on), " stream runs ", milliseconds(stream.seconds), " ms, ",
+                        milliseconds(stream.hidden), " of them while the compute stream runs."));
+  lines.push_back(cat("Processor: ", fixed(step.busy_cores, 2), " of ", step.cores, " cores are busy, with ",
+                      step.threads, step.threads == 1 ? " thread" : " threads", " of the step and the reader's."));
+  lines.push_back(bottleneck(step));
+  return lines;
+}
+
+Json to_json(const StepTimes& step) {
+  Json parts(Json::Array{});
+  for (const PartTime& part : step.parts) {
+    Json one(Json::Object{{"part", part.part},
+                          {"type", part.type},
+                          {"name", part.name},
+                          {"on", std::string(step.gpu ? word(part.on) : "host")},
+                          {"in_step", step.in_step(part)},
+                          {"ms", part.seconds * 1e3},
+                          {"share", part.seconds / step.seconds}});
+    if (part.work.bytes > 0) {
+      one.set("bytes", part.work.bytes);
+      one.set("share_of_copy", copy_seconds(part.work, step.ceilings) / part.seconds);
+    }
+    if (part.work.flops > 0) {
+      one.set("flops", part.work.flops);
+      one.set("share_of_products", product_seconds(part.work, step.ceilings) / part.seconds);
+    }
+    parts.add(std::move(one));
+  }
+  Json beside(Json::Array{});
+  for (const StepTimes::Beside& stream : step.beside)
+    beside.add(Json(Json::Object{{"stream", std::string(word(stream.on))},
+                                 {"ms", stream.seconds * 1e3},
+                                 {"ms_beside_compute", stream.hidden * 1e3}}));
+  return Json(
+      Json::Object{{"schema", kRunSchema},
+                   {"device", step.device},
+                   {"threads", step.threads},
+                   {"samples", step.samples},
+                   {"steps", step.steps},
+                   {"step_ms", step.seconds * 1e3},
+                   {"step_ms_unmeasured", step.unmeasured > 0 ? Json(step.unmeasured * 1e3) : Json()},
+                   {"recorded", step.recorded},
+                   {"parts_ms", step.in_parts() * 1e3},
+                   {"busy_cores", step.busy_cores},
+                   {"cores", step.cores},
+                   {"ceilings", Json(Json::Object{{"copy_gb_per_s", step.ceilings.copy_bytes / 1e9},
+                                                  {"product_gflop_per_s", step.ceilings.product_flops / 1e9},
+                                                  {"product_type", std::string(name_of(step.ceilings.products))}})},
+                   {"parts", std::move(parts)},
+                   {"streams", std::move(beside)},
+                   {"bottleneck", bottleneck(step)}});
+}
+
+}  // namespace hctr

@@ -1,0 +1,66 @@
+// Measures some steps of a run in parts (--profile), and reports where their time goes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "base/log.h"
+#include "data/batch_layout.h"
+#include "device/profiler.h"
+#include "model/model.h"
+#include "train/profile_report.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
+
+namespace hctr {
+
+/// The first steps are not measured, the next ones as they are, then some in parts, unrecorded; then the report is
+/// written, and training goes on. Call in this order for each step: before_fetch, before_step, after_step. One rank of
+/// several may have it alone. The arguments outlive it.
+class StepProfile {
+ public:
+  /// `max_iter`: steps of the run, if known: a short one is divided.
+  StepProfile(const Config&, Runtime&, const Model&, Trainer&, RunFolder&, std::optional<int64_t> steps_left);
+
+  void before_fetch();
+  /// The batch is there.
+  void before_step();
+  /// `pause`: something else than steps follows now. Returns the lines of the report after the last measured step.
+  std::vector<std::string> after_step(bool pause);
+  /// No step follows now: at the end of a pass.
+  void pause();
+  /// Whether there is nothing left to measure.
+  bool done() const { return phase_ == Phase::done; }
+  /// At the end of the run: the report, if steps have been measured.
+  std::vector<std::string> finish();
+
+ private:
+  enum class Phase { warm_up, whole, parts, done };
+  struct TableUse {
+    double keys = 0, rows = 0;  // rows: different ones
+  };
+  void count_keys();
+  void close();
+  void add_bytes_of_tables();
+  std::vector<std::string> report();
+
+  const Config& config_;
+  Runtime& runtime_;
+  const Model& model_;
+  Trainer& trainer_;
+  RunFolder& folder_;
+  int64_t warm_up_, whole_, parts_;  // steps of each phase
+  Phase phase_ = Phase::warm_up;
+  int64_t steps_ = 0;  // in the phase
+  bool open_ = false;  // a measurement is under way
+  std::chrono::steady_clock::time_point start_;
+  double cpu_start_ = 0, cpu_seconds_ = 0;
+  double seconds_ = 0;  // of the phase
+  Profiler profiler_;
+  std::vector<Span> spans_;
+  std::vector<TableUse> uses_;  // of each embedding, in one batch
+  StepTimes times_;
+};
+
+}  // namespace hctr

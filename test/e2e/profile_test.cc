@@ -1,0 +1,82 @@
+// huge_ctr --profile: its parts are the step, its figures are those of the model, and it changes no number.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "support/program.h"
+
+namespace hctr::test {
+namespace {
+
+class Profile : public ::testing::Test {
+ protected:
+  Profile() {
+    write_file(folder_ / "model.json", small_config());
+    make_data(folder_.path(), "model.json", 3000, 200);
+  }
+  Outcome train(const std::string& run, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--train", "model.json", "--device", "cpu", "--run-dir", run};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome done = run_program("huge_ctr", arguments, folder_.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done;
+  }
+  Json profile(const std::string& run) { return Json::read_file(folder_ / run / "profile.json"); }
+  std::string model(const std::string& run) { return read_file(folder_ / run / "final_dense.model"); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Profile, HoldsEveryLayerAndAddsUpToTheStep) {
+  const Outcome done = train("run", {"--profile"});
+  const Json report = profile("run");
+  EXPECT_EQ(*report.find("steps")->integer(), 20);
+  EXPECT_EQ(*report.find("samples")->integer(), 128);
+  const double step = report.find("step_ms")->number(), sum = report.find("parts_ms")->number();
+  EXPECT_LE(sum, step);
+  EXPECT_GE(sum, 0.5 * step) << "steps of a tenth of a millisecond; docs/performance.md has those of real models";
+  std::map<std::string, Json> parts;
+  double in_json = 0;
+  for (const Json& part : *report.find("parts")->array()) {
+    parts[*part.find("part")->string() + " " + *part.find("name")->string()] = part;
+    in_json += part.find("ms")->number();
+  }
+  EXPECT_NEAR(in_json, sum, 1e-9);
+  for (const char* part :
+       {"prepare wide_emb", "prepare deep_emb", "forward wide_emb", "update deep_emb", "forward concat1", "forward fc1",
+        "backward fc1", "weight gradients fc1", "forward fc2", "forward loss", "backward loss", "update all weights"})
+    EXPECT_TRUE(parts.contains(part)) << part << " in " << done.err;
+  // 19 columns times 16, for 128 samples; in bytes what they, the weights and the outputs have.
+  EXPECT_NEAR(parts["forward fc1"].find("flops")->number(), 2.0 * 128 * 19 * 16, 1e-3);
+  EXPECT_NEAR(parts["weight gradients fc1"].find("flops")->number(), 2.0 * 128 * 19 * 16, 1e-3);
+  EXPECT_GE(parts["forward fc1"].find("bytes")->number(), 4.0 * (128 * 19 + 19 * 16 + 16 + 128 * 16));
+  EXPECT_GT(report.find("ceilings")->find("copy_gb_per_s")->number(), 0);
+  EXPECT_GT(report.find("ceilings")->find("product_gflop_per_s")->number(), 0);
+  EXPECT_NE(done.err.find("Profile of 20 steps of 128 samples"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find(*report.find("bottleneck")->string()), std::string::npos) << done.err;
+}
+
+TEST_F(Profile, ChangesNoNumber) {
+  train("plain", {});
+  train("profiled", {"--profile"});
+  EXPECT_EQ(model("plain"), model("profiled"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "plain/profile.json"));
+}
+
+TEST_F(Profile, OfAShortRunMeasuresWhatThereIs) {
+  train("run", {"--profile", "--max-iter", "8"});
+  EXPECT_EQ(*profile("run").find("steps")->integer(), 4);
+  train("one", {"--profile", "--max-iter", "1"});
+  EXPECT_EQ(*profile("one").find("steps")->integer(), 1);
+}
+
+TEST_F(Profile, OfARunThatEndsTooEarlySaysSo) {
+  write_file(folder_ / "model.json", with_change(small_config(), R"("max_iter": 60)", R"("num_epochs": 1)"));
+  make_data(folder_.path(), "model.json", 700, 200, {"--force"});
+  const Outcome done = train("run", {"--profile"});
+  EXPECT_NE(done.err.find("--profile: the run had too few steps to measure"), std::string::npos) << done.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run/profile.json"));
+}
+
+}  // namespace
+}  // namespace hctr::test

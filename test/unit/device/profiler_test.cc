@@ -1,0 +1,96 @@
+// Spans of a step: what is measured between start() and stop(), and that nothing is without it.
+#include "device/profiler.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "ops/fill.h"
+#include "ops/linear.h"
+#include "support/devices.h"
+#include "support/guarded_tensor.h"
+#include "support/message_of.h"
+
+namespace hctr::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(Profiler, MeasuresEachPartAndCountsItsProducts) {
+  for (const Device device : devices()) {
+    Runtime& runtime = runtime_of(device);
+    Context ctx(runtime, runtime.compute_stream()), prepare(runtime, runtime.prepare_stream());
+    Buffer memory(device, 3 * 256);
+    const auto matrix = [&](size_t i, int64_t rows, int64_t columns) {
+      return Tensor(memory.data() + i * 256, TensorSpec(DType::f32, {rows, columns}), device);
+    };
+    Profiler profiler(runtime);
+    for (int times = 0; times < 2; ++times) {  // the second start() forgets the first
+      profiler.start();
+      {
+        const ProfiledPart part(ctx, "forward", "InnerProduct", "fc1", {.bytes = 10});
+        ops::matmul(ctx, matrix(0, 2, 3), ops::Transpose::no, matrix(1, 3, 4), ops::Transpose::no, matrix(2, 2, 4));
+        ops::matmul(ctx, matrix(0, 3, 2), ops::Transpose::yes, matrix(1, 3, 4), ops::Transpose::no, matrix(2, 2, 4));
+      }
+      {
+        const ProfiledPart part(runtime, "wait", "reader");
+        std::this_thread::sleep_for(milliseconds(3));
+      }
+      {
+        const ProfiledPart part(prepare, "upload", "batch", "");
+        ops::fill(prepare, 1, matrix(0, 4, 4));
+      }
+      const double seconds = profiler.stop();
+      const std::vector<Span>& spans = profiler.spans();
+      ASSERT_EQ(spans.size(), 3u);
+      EXPECT_EQ(spans[0].part, "forward");
+      EXPECT_EQ(spans[0].type, "InnerProduct");
+      EXPECT_EQ(spans[0].name, "fc1");
+      EXPECT_EQ(spans[0].on, Span::On::compute);
+      EXPECT_EQ(spans[0].work.flops, 2 * (2 * 2 * 3 * 4));
+      EXPECT_EQ(spans[0].work.bytes, 10);
+      EXPECT_EQ(spans[1].on, Span::On::host);
+      EXPECT_EQ(spans[1].work.flops, 0);
+      EXPECT_GE(spans[1].end - spans[1].begin, 3e-3);
+      EXPECT_EQ(spans[2].on, device.is_cuda() ? Span::On::prepare : Span::On::compute);
+      for (const Span& span : spans) {
+        EXPECT_GE(span.begin, 0) << span.part;
+        EXPECT_LE(span.begin, span.end) << span.part;
+        EXPECT_LE(span.end, seconds) << span.part;
+      }
+    }
+  }
+}
+
+TEST(Profiler, IsAskedForNothingWhileItIsStopped) {
+  Runtime runtime(kCpu, {});
+  Context ctx(runtime, runtime.compute_stream());
+  const auto run = [&] { const ProfiledPart part(ctx, "forward", "ReLU", "relu1"); };
+  {
+    Profiler profiler(runtime);
+    run();
+    profiler.start();
+    run();
+    profiler.stop();
+    run();
+    EXPECT_EQ(profiler.spans().size(), 1u);
+    profiler.start();
+    EXPECT_EQ(runtime.profiler(), &profiler);
+  }
+  EXPECT_EQ(runtime.profiler(), nullptr) << "a Profiler that is gone";
+  run();
+}
+
+TEST(Profiler, NamesAPartInsideOfAnother) {
+  Runtime runtime(kCpu, {});
+  Context ctx(runtime, runtime.compute_stream());
+  Profiler profiler(runtime);
+  profiler.start();
+  const ProfiledPart outer(ctx, "forward", "ReLU", "relu1");
+  EXPECT_NE(message_of(Kind::bug, [&] { const ProfiledPart inner(ctx, "update", "weights", "all"); })
+                .find("part 'update' of 'all' begins inside of 'forward' of 'relu1'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace hctr::test

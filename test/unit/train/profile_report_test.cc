@@ -1,0 +1,111 @@
+// The report of a profile: sums of spans, what runs beside the step, and the sentence about the bottleneck.
+#include "train/profile_report.h"
+
+#include <gtest/gtest.h>
+
+namespace hctr::test {
+namespace {
+
+constexpr Ceilings kCeilings = {.copy_bytes = 10e9, .product_flops = 100e9, .products = DType::f32};
+
+Span span(Span::On on, std::string_view part, std::string_view type, std::string_view name, double begin, double end,
+          Work work = {}) {
+  return {part, type, name, on, work, begin, end};
+}
+
+StepTimes times_of(const std::vector<Span>& spans, int64_t steps, double time, bool gpu = false) {
+  StepTimes times;
+  times.gpu = gpu;
+  times.ceilings = kCeilings;
+  add_up(spans, steps, time, times);
+  return times;
+}
+
+/// The bottleneck of a step of 10 ms in which layers of one type take 8 ms.
+std::string bottleneck_of(Work work, bool gpu = false) {
+  return bottleneck(times_of({span(Span::On::compute, "forward", "InnerProduct", "fc1", 0, 8e-3, work),
+                              span(Span::On::compute, "update", "weights", "all", 8e-3, 9.9e-3)},
+                             1, 10e-3, gpu));
+}
+
+TEST(ProfileReport, AddsUpTheSpansOfEachPartAStep) {
+  const Work work{.flops = 6, .bytes = 10};
+  const StepTimes times = times_of({span(Span::On::compute, "forward", "ReLU", "relu1", 0, 2, work),
+                                    span(Span::On::compute, "backward", "ReLU", "relu1", 2, 3),
+                                    span(Span::On::compute, "forward", "ReLU", "relu1", 4, 5, work)},
+                                   2, 5);
+  EXPECT_EQ(times.steps, 2);
+  EXPECT_DOUBLE_EQ(times.seconds, 2.5);
+  ASSERT_EQ(times.parts.size(), 2u);
+  EXPECT_EQ(times.parts[0].part, "forward");
+  EXPECT_DOUBLE_EQ(times.parts[0].seconds, 1.5);
+  EXPECT_DOUBLE_EQ(times.parts[0].work.flops, 6);
+  EXPECT_DOUBLE_EQ(times.parts[0].work.bytes, 10);
+  EXPECT_DOUBLE_EQ(times.parts[1].seconds, 0.5);
+  EXPECT_DOUBLE_EQ(times.in_parts(), 2);
+  EXPECT_DOUBLE_EQ(times.rest(), 0.5);
+}
+
+TEST(ProfileReport, OnAGpuOnlyTheComputeStreamIsTheStepAndOverlapIsMeasured) {
+  const StepTimes times = times_of(
+      {span(Span::On::compute, "forward", "ReLU", "relu1", 0, 4),
+       span(Span::On::prepare, "prepare", "embedding", "all tables", 3, 6),
+       span(Span::On::compute, "backward", "ReLU", "relu1", 5, 8), span(Span::On::host, "wait", "reader", "", 0, 7)},
+      1, 10, true);
+  EXPECT_DOUBLE_EQ(times.in_parts(), 7);
+  EXPECT_DOUBLE_EQ(times.rest(), 3);
+  ASSERT_EQ(times.beside.size(), 1u);
+  EXPECT_EQ(times.beside[0].on, Span::On::prepare);
+  EXPECT_DOUBLE_EQ(times.beside[0].seconds, 3);
+  EXPECT_DOUBLE_EQ(times.beside[0].hidden, 2);  // [3, 4] and [5, 6]
+}
+
+TEST(ProfileReport, NamesTheLayersAndHowFarTheyAreFromTheMachine) {
+  EXPECT_EQ(bottleneck_of({.flops = 0.72e9}),
+            "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at 90 % of the rate of large "
+            "products on this machine: little is left there but fewer or cheaper multiplications.");
+  EXPECT_EQ(bottleneck_of({.flops = 0.16e9}),
+            "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at only 20 % of the rate of "
+            "large products on this machine: the code is the limit there, not the machine.");
+  EXPECT_EQ(
+      bottleneck_of({.bytes = 64e6}),
+      "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at 80 % of the speed of a copy "
+      "on this machine: little is left there but fewer bytes to move.");
+  EXPECT_EQ(bottleneck_of({}), "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %).");
+}
+
+TEST(ProfileReport, SharesOfACeilingAreThoseOfTheSlowerOne) {
+  // 2 ms of products and 6 ms of bytes: the bytes decide.
+  const std::string sentence = bottleneck_of({.flops = 0.2e9, .bytes = 60e6});
+  EXPECT_NE(sentence.find("at 75 % of the speed of a copy"), std::string::npos) << sentence;
+}
+
+TEST(ProfileReport, NamesTheReaderTheHostAndWhatNoPartHolds) {
+  EXPECT_EQ(bottleneck(times_of({span(Span::On::host, "wait", "reader", "", 0, 6e-3),
+                                 span(Span::On::compute, "forward", "ReLU", "relu1", 6e-3, 9e-3)},
+                                1, 10e-3)),
+            "The bottleneck is the reader: steps wait for data for 6.00 of 10.00 ms (60 %).");
+  const std::vector<Span> idle = {span(Span::On::host, "wait", "reader", "", 0, 6e-3),
+                                  span(Span::On::compute, "forward", "ReLU", "relu1", 6e-3, 9e-3)};
+  EXPECT_EQ(bottleneck(times_of(idle, 1, 10e-3, true)),
+            "The bottleneck is the host: nothing runs on the compute stream for 7.00 of 10.00 ms (70 %).");
+  EXPECT_EQ(bottleneck(times_of({span(Span::On::compute, "forward", "ReLU", "relu1", 0, 3e-3)}, 1, 10e-3)),
+            "The bottleneck is in none of the parts: 7.00 of 10.00 ms (70 %) lie between them.");
+}
+
+TEST(ProfileReport, LinesHaveEveryPartAndJoinThoseTooSmallToMatter) {
+  const std::vector<std::string> lines = lines_of(
+      times_of({span(Span::On::compute, "forward", "InnerProduct", "fc1", 0, 5, {.flops = 100e9, .bytes = 5e9}),
+                span(Span::On::compute, "forward", "ReLU", "tiny", 5, 5.001),
+                span(Span::On::compute, "forward", "Add", "tiny2", 5.001, 5.002)},
+               1, 10));
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  for (const char* piece :
+       {"forward", "InnerProduct", "fc1", "5000.0", "20.0", "2 smaller parts", "all parts", "the rest"})
+    EXPECT_NE(text.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << text;
+  EXPECT_EQ(text.find("tiny"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace hctr::test
