@@ -23,6 +23,16 @@
 #define HCTR_SANITIZED 0
 #endif
 
+/// Placed before a function that is not a template: it is compiled for several widths of vector registers, and the
+/// widest that the processor has is called. Results are equal, as no multiplication is fused with an addition. Not
+/// under a sanitizer, whose checks would run before it is set up.
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && \
+    !HCTR_SANITIZED
+#define HCTR_CLONES_FOR_WIDE_VECTORS __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define HCTR_CLONES_FOR_WIDE_VECTORS
+#endif
+
 namespace hctr {
 
 inline constexpr bool kCudaBuild = HCTR_WITH_CUDA;  // set by CMake on every target: 0 or 1
