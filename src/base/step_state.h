@@ -16,6 +16,8 @@ struct StepState {
   float learning_rate = 0;
   float loss_scale = 1;
   int32_t skip = 0;  ///< 1: a gradient of this step overflowed, and its update must change nothing
+
+  bool operator==(const StepState&) const = default;
 };
 
 }  // namespace hctr

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "embedding/plan_file.h"
+#include "train/placement_plan.h"
 #include "train/run.h"
 
 namespace hctr {

@@ -187,6 +187,15 @@ for name, text, items, codec in [("plain", pa.string(), pa.list_(pa.int64()), "s
   }
 }
 
+TEST(DataInspect, ControlCharactersOfAFileNeverReachTheTerminal) {
+  const TemporaryFolder folder;
+  write_file(folder / "list.txt", "1\nclear\x1b[2J.data\n");
+  const Outcome done = run_program("data_inspect", {"list.txt"}, folder.path());
+  EXPECT_NE(done.exit_code, 0);
+  says(done.out + done.err, "clear\\x1b[2J.data");
+  EXPECT_EQ((done.out + done.err).find('\x1b'), std::string::npos);
+}
+
 TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", one_hot_config(".", "parquet", R"(, "format": "Parquet")"));

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "base/error.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "support/paths.h"
 #include "support/program.h"

@@ -135,7 +135,8 @@ void checkpoint_index(Bytes bytes) {
 }
 
 void checkpoint_state(Bytes bytes) {
-  const auto [text, state] = split_at_zero(bytes);
+  const auto split = split_at_zero(bytes);
+  const Bytes text = split.first, state = split.second;
   tolerate([&] {
     Manifest manifest;
     manifest.files.push_back(state_index(manifest_json(text)));

@@ -1,5 +1,7 @@
 // Ranks that fail, reject a batch or are stopped: the job ends in time, reports which rank and why, and saves what it
 // can.
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <csignal>
 

@@ -1,6 +1,8 @@
 // Plans and placements on several ranks: for every placement the model equals that of one rank.
 #include "ranks_fixture.h"
 
+#include <gtest/gtest.h>
+
 namespace hctr::test {
 namespace {
 

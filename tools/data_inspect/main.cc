@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/printable.h"
 #include "base/thread_pool.h"
 #include "config/command_line.h"
 #include "data/formats/data_schema.h"
@@ -98,12 +99,13 @@ Json print_slots(const Inspection& found) {
 Json print(const std::string& name, const Inspection& found) {
   int64_t bad = 0;
   Json files(Json::Array{});
-  std::printf("%s: %lld samples in %zu file%s\n", name.c_str(), whole(found.samples), found.files.size(),
+  std::printf("%s: %lld samples in %zu file%s\n", printable(name).c_str(), whole(found.samples), found.files.size(),
               found.files.size() == 1 ? "" : "s");
   for (const InspectedFile& file : found.files) {
     if (!file.facts.empty())
-      std::printf("  %s: %lld records, %lld bytes%s; %s\n", file.path.c_str(), whole(file.records), whole(file.bytes),
-                  file.bad_records > 0 ? cat(", ", file.bad_records, " bad").c_str() : "", file.facts.c_str());
+      std::printf("  %s: %lld records, %lld bytes%s; %s\n", printable(file.path.string()).c_str(), whole(file.records),
+                  whole(file.bytes), file.bad_records > 0 ? cat(", ", file.bad_records, " bad").c_str() : "",
+                  file.facts.c_str());
     bad += file.bad_records;
     files.add(Json(Json::Object{{"path", file.path.string()},
                                 {"records", file.records},
@@ -120,10 +122,10 @@ Json print(const std::string& name, const Inspection& found) {
     if (estimated) std::printf("  \"about\": an estimate, with a standard error of 0.8 %%\n");
   }
   if (!found.head.empty()) std::printf("\n  first samples\n");
-  for (const std::string& line : found.head) std::printf("  %s\n", line.c_str());
+  for (const std::string& line : found.head) std::printf("  %s\n", printable(line).c_str());
   if (found.problem_count > 0)
     std::printf("\n  %lld problem%s\n", whole(found.problem_count), found.problem_count == 1 ? "" : "s");
-  for (const std::string& problem : found.problems) std::printf("  %s\n", problem.c_str());
+  for (const std::string& problem : found.problems) std::printf("  %s\n", printable(problem).c_str());
   if (found.problem_count > static_cast<int64_t>(found.problems.size()))
     std::printf("  ... and %lld more; --problems N shows more\n",
                 whole(found.problem_count - static_cast<int64_t>(found.problems.size())));

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "config/command_line.h"
 #include "prepare/preprocess/feature_rows.h"
 #include "prepare/preprocess/feature_transcode.h"
@@ -19,10 +20,10 @@ A specification has the sections feature_spec, source_spec, channel_spec and met
 
 void print(const FeatureSpec& spec) {
   for (const FeatureChannel& channel : spec.channels) {
-    std::printf("%-12s", channel.name.c_str());
+    std::printf("%-12s", printable(channel.name).c_str());
     for (const size_t i : channel.features) {
       const FeatureColumn& feature = spec.features[i];
-      std::printf(" %s (%s%s)", feature.name.c_str(), name_of(feature.type).c_str(),
+      std::printf(" %s (%s%s)", printable(feature.name).c_str(), name_of(feature.type).c_str(),
                   feature.cardinality ? cat(", ", *feature.cardinality, " ids").c_str() : "");
     }
     std::printf("\n");
@@ -36,7 +37,7 @@ void check_rows(const FeatureSpec& spec) {
     for (const FeatureChunk& chunk : source.chunks) all.insert(all.end(), chunk.features.begin(), chunk.features.end());
     FeatureRows rows(spec, source.name, all);
     const int64_t done = rows.for_each_block(cat("reading ", source.name), [](const FeatureBlock&) {});
-    std::printf("%-12s %lld rows in %zu chunks: right\n", source.name.c_str(), static_cast<long long>(done),
+    std::printf("%-12s %lld rows in %zu chunks: right\n", printable(source.name).c_str(), static_cast<long long>(done),
                 source.chunks.size());
   }
 }

@@ -9,6 +9,7 @@
 #include "bars.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/printable.h"
 #include "base/progress.h"
 #include "config/command_line.h"
 #include "embedding/table_summary.h"
@@ -132,7 +133,7 @@ void inspect(const Arguments& given) {
   read_sparse(given.file, shape, add, log);
   progress.finish();
 
-  std::printf("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), section.top().c_str(),
+  std::printf("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), printable(section.top()).c_str(),
               by_slot ? "a row for each slot and key" : "a row for each key", whole(shape.slots), whole(shape.dim));
   std::printf("  rows    %lld, keys from %lld to %lld\n", whole(summary.rows()), whole(summary.smallest_key()),
               whole(summary.largest_key()));

@@ -1,5 +1,7 @@
 #include "base/half.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "base/random.h"

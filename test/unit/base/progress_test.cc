@@ -1,5 +1,7 @@
 #include "base/progress.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 namespace hctr::test {

@@ -1,5 +1,7 @@
 #include "base/queue.h"
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <chrono>
 #include <memory>

@@ -1,7 +1,11 @@
 #include "base/random.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
+#include <cstdint>
 #include <set>
+#include <vector>
 
 namespace hctr::test {
 namespace {

@@ -1,5 +1,7 @@
 #include "base/thread_pool.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <atomic>
 #include <numeric>

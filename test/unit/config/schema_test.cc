@@ -1,6 +1,8 @@
 // Schemas, tested by the messages that users see.
 #include "config/schema.h"
 
+#include <gtest/gtest.h>
+
 #include "support/message_of.h"
 
 namespace hctr::test {

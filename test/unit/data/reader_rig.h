@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -104,7 +103,7 @@ inline void expect_batch(const ReadBatch& seen, const BatchShape& shape, const s
 
 /// The same batch, bit for bit.
 inline void expect_equal(const ReadBatch& a, const ReadBatch& b) {
-  EXPECT_EQ(std::memcmp(&a.state, &b.state, sizeof a.state), 0) << a.state.first_sample << " " << b.state.first_sample;
+  EXPECT_TRUE(a.state == b.state) << a.state.first_sample << " " << b.state.first_sample;
   EXPECT_EQ(a.label, b.label);
   EXPECT_EQ(a.dense, b.dense);
   EXPECT_EQ(a.offsets, b.offsets);

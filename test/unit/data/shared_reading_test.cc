@@ -1,4 +1,6 @@
 // Several ranks read one set: together they deliver what one reader does, and each parses its own rows alone.
+#include <gtest/gtest.h>
+
 #include "data/features/feature_section.h"
 #include "data/features/feature_spec.h"
 #include "data/parquet/parquet_set.h"

@@ -1,5 +1,7 @@
 #include "device/buffer.h"
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 
 #include "device/copy.h"

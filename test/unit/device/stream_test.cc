@@ -1,6 +1,8 @@
 // Streams, events and programs: they order work on a GPU, and do nothing on the CPU.
 #include "device/stream.h"
 
+#include <gtest/gtest.h>
+
 #include "device/buffer.h"
 #include "device/copy.h"
 #include "device/device.h"

@@ -1,5 +1,7 @@
 #include "device/tensor.h"
 
+#include <gtest/gtest.h>
+
 #include <functional>
 
 #include "device/arena.h"

@@ -1,5 +1,7 @@
 // Tables that compute rows from keys: ownership of keys, agreement with a table that has an index, keys outside their
 // ranges, and files.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <limits>
 #include <map>

@@ -1,6 +1,8 @@
 // Sparse model files of every version, and damaged ones.
 #include "embedding/sparse_file.h"
 
+#include <gtest/gtest.h>
+
 #include <fstream>
 
 #include "support/message_of.h"

@@ -1,4 +1,6 @@
 // Optimizers on tables: every rule with every update type, initial states, and skipped steps.
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "ops/optimizer.h"

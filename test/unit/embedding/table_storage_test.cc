@@ -1,5 +1,7 @@
 // Tables with two bytes per number: every width, rule and whole-table pass; the statistics of rounding, and that
 // rounding is the same on every device.
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "embedding/sparse_file.h"

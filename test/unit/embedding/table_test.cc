@@ -1,4 +1,6 @@
 // A table against a reference in double: lookups, the effect of a step, and what stays unchanged.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <limits>
 

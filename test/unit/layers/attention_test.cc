@@ -1,6 +1,8 @@
 // Shape rules of the layers of sequence models.
 #include "unit/layers/layer_spec.h"
 
+#include <gtest/gtest.h>
+
 namespace hctr::test {
 namespace {
 

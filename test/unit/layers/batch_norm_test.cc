@@ -1,5 +1,7 @@
 #include "unit/layers/layer_spec.h"
 
+#include <gtest/gtest.h>
+
 namespace hctr::test {
 namespace {
 

@@ -1,6 +1,8 @@
 // Whole layers as rows: their operators together.
 #include "unit/layers/layer_rows.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 namespace hctr::test {

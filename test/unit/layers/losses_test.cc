@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include "layers/layer.h"
 #include "unit/layers/layer_spec.h"
 

@@ -1,6 +1,8 @@
 // The values of "compatibility" that change a step, on a small model.
 #include "config/compatibility.h"
 
+#include <gtest/gtest.h>
+
 #include "unit/model/tiny_model.h"
 
 namespace hctr::test {

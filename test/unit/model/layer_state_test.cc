@@ -1,5 +1,7 @@
 #include "model/layer_state.h"
 
+#include <gtest/gtest.h>
+
 #include "base/files.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"

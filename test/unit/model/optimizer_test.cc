@@ -1,4 +1,6 @@
 // The optimizer of a whole model: the states of its dense weights, and the learning rate of its tables.
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "base/files.h"

@@ -1,5 +1,7 @@
 #include "ops/add.h"
 
+#include <gtest/gtest.h>
+
 #include "support/message_of.h"
 #include "support/op_test.h"
 

@@ -1,5 +1,7 @@
 #include "ops/batch_norm.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "support/message_of.h"

@@ -1,5 +1,7 @@
 #include "ops/dropout.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "base/random.h"

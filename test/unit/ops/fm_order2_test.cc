@@ -1,5 +1,7 @@
 #include "ops/fm_order2.h"
 
+#include <gtest/gtest.h>
+
 #include "support/op_test.h"
 
 namespace hctr::test {

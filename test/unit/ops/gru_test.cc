@@ -1,5 +1,7 @@
 #include "ops/gru.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "support/op_test.h"

@@ -1,5 +1,7 @@
 #include "ops/interaction.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "base/random.h"

@@ -1,5 +1,7 @@
 #include "ops/cross_entropy.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "support/message_of.h"

@@ -1,5 +1,7 @@
 #include "ops/multi_cross.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "ops/cross_gate.h"

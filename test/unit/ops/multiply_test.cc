@@ -1,5 +1,7 @@
 #include "ops/multiply.h"
 
+#include <gtest/gtest.h>
+
 #include "ops/activation.h"
 #include "ops/copy.h"
 #include "support/message_of.h"

@@ -1,5 +1,7 @@
 #include "ops/optimizer.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <list>

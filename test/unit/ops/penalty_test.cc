@@ -1,5 +1,7 @@
 #include "ops/penalty.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "support/op_test.h"

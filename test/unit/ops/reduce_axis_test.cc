@@ -1,5 +1,7 @@
 #include "ops/reduce_axis.h"
 
+#include <gtest/gtest.h>
+
 #include "support/op_test.h"
 
 namespace hctr::test {

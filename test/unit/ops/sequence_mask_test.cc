@@ -1,5 +1,7 @@
 #include "ops/sequence_mask.h"
 
+#include <gtest/gtest.h>
+
 #include "support/op_test.h"
 
 namespace hctr::test {

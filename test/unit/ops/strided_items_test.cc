@@ -1,5 +1,7 @@
 #include "ops/strided_items.h"
 
+#include <gtest/gtest.h>
+
 #include <numeric>
 
 #include "support/message_of.h"

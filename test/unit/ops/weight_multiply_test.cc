@@ -1,5 +1,7 @@
 #include "ops/weight_multiply.h"
 
+#include <gtest/gtest.h>
+
 #include "ops/prelu.h"
 #include "support/op_test.h"
 

@@ -1,5 +1,7 @@
 #include "train/best_metrics.h"
 
+#include <gtest/gtest.h>
+
 #include "unit/model/tiny_model.h"
 
 namespace hctr::test {

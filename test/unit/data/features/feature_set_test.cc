@@ -2,6 +2,8 @@
 // and as from other formats.
 #include "data/features/feature_set.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>

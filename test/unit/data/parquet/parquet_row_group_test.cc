@@ -2,6 +2,8 @@
 // there is something to decode, and none for ever.
 #include "data/parquet/parquet_row_group.h"
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>

@@ -2,6 +2,8 @@
 // is said.
 #include "data/parquet/parquet_set.h"
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <limits>
 #include <set>

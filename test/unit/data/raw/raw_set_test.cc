@@ -1,6 +1,8 @@
 // Raw data: what is written as rows comes back as rows, and everything that does not fit has its message.
 #include "data/raw/raw_set.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "data/formats/data_schema.h"

@@ -1,6 +1,8 @@
 // Criteo's lines read directly are, number for number, what criteo2hugectr writes.
 #include "data/text/criteo_set.h"
 
+#include <gtest/gtest.h>
+
 #include "data/formats/data_schema.h"
 #include "prepare/preprocess/criteo_convert.h"
 #include "unit/data/packed_files.h"

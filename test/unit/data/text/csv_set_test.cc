@@ -1,6 +1,8 @@
 // Text with any columns: rows written as text come back as rows, however the file is packed, cut or ordered.
 #include "data/text/csv_set.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "data/column_rules.h"
