@@ -4,12 +4,15 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/platform.h"
+
 namespace hctr {
 namespace {
 
 constexpr int kLanes = 32;
 
 /// The rounds of philox() for kLanes counters side by side, so that the compiler vectorizes them.
+HCTR_CLONES_FOR_WIDE_VECTORS
 void philox_rounds(uint64_t key, uint32_t* __restrict c0, uint32_t* __restrict c1, uint32_t* __restrict c2,
                    uint32_t* __restrict c3) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
