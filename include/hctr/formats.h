@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace hctr::formats {
 
@@ -54,7 +55,22 @@ inline constexpr int64_t kFrameSumBytes = 1;     ///< behind it
 //            v2.2         key and slot_id as wide as the keys of the data set
 //            v2.2.1-v3.0  key as wide as the keys of the data set, slot_id u64
 //            v3.1         a folder: `key` i64, `slot_id` u64 (not for Distributed), `emb_vector` f32
+//   states   of the optimizer (v3.0), those of one kind behind the other, as Adam's m, then its v; f32, or f16 of runs
+//   in
+//            mixed precision: dense, for each weight of the dense file; sparse, for each row of the sparse file.
+//            HugeCTR saves a whole table instead, in the order of row numbers, which its model files do not keep
+//   .ntp.json   {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...]}, ...]}; ours add "name" and more numbers
 
+// The files in a folder of version 3.1.
+inline constexpr const char *kFolderKeys = "key", *kFolderSlots = "slot_id", *kFolderVectors = "emb_vector";
+
+/// `<prefix>_opt_dense_<iteration>.model` and `<prefix><embedding>_opt_sparse_<iteration>.model`
+inline std::string dense_opt_states_name(const std::string& prefix, int64_t iteration) {
+  return prefix + "_opt_dense_" + std::to_string(iteration) + ".model";
+}
+inline std::string sparse_opt_states_name(const std::string& prefix, int64_t embedding, int64_t iteration) {
+  return prefix + std::to_string(embedding) + "_opt_sparse_" + std::to_string(iteration) + ".model";
+}
 /// `<prefix>_dense_<iteration>.model`
 inline std::string dense_model_name(const std::string& prefix, int64_t iteration) {
   return prefix + "_dense_" + std::to_string(iteration) + ".model";
@@ -62,6 +78,22 @@ inline std::string dense_model_name(const std::string& prefix, int64_t iteration
 /// `<prefix><embedding>_sparse_<iteration>.model`: nothing stands between prefix and number
 inline std::string sparse_model_name(const std::string& prefix, int64_t embedding, int64_t iteration) {
   return prefix + std::to_string(embedding) + "_sparse_" + std::to_string(iteration) + ".model";
+}
+
+// ---- Manifest of model files (ours): <prefix>_model_<iteration>.json -----------------------------------------------
+//
+//   {"schema": 1, "run": id, "iteration": n, "updates": n, "tables": [{"name", "embedding_vec_size", "identity"}, ...],
+//    "files": [{"name", "bytes", "crc32"}, ...], "data": {...}, "config": {...}, "crc32": "..."}. Written last, so that
+//    a
+//   set of model files with a valid manifest is whole. "name": what follows the prefix, so that a set may be moved, and
+//   renamed to another prefix. "updates": those that were not skipped, which is t of Adam. "tables": by the number in
+//   file names. "data": number of files of the training data, bytes, and a hash of sizes. The last "crc32" is that of
+//   the text before it.
+
+inline constexpr int64_t kModelManifestSchema = 1;
+/// `<prefix>_model_<iteration>.json`
+inline std::string model_manifest_name(const std::string& prefix, std::string_view iteration) {
+  return prefix + "_model_" + std::string(iteration) + ".json";
 }
 
 // ---- Access statistics of a table's rows (ours): <sparse model file>.marks

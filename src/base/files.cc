@@ -115,7 +115,16 @@ void AtomicFile::commit() {
   temporary_.clear();
 }
 
-AtomicFile& FileSet::add(fs::path path) { return files_.emplace_back(std::move(path)); }
+FileSet::~FileSet() {
+  files_.clear();
+  std::error_code ignored;  // a folder that holds something stays
+  for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, ignored);
+}
+
+AtomicFile& FileSet::add(fs::path path) {
+  if (const fs::path folder = path.parent_path(); !folder.empty() && !fs::exists(folder)) folders_.push_back(folder);
+  return files_.emplace_back(std::move(path));
+}
 
 void FileSet::commit() {
   for (AtomicFile& file : files_) file.finish();
@@ -142,14 +151,17 @@ void FileSet::commit() {
 }
 
 int remove_parts_of_dead_processes(const fs::path& prefix) {
-  constexpr std::string_view kEnding = ".part";
+  constexpr std::string_view kEnding = ".part", kFolderOfModel = ".model";
   const std::string start = prefix.filename().string();
   int removed = 0;
   std::error_code error;
   for (const auto& entry :
        fs::directory_iterator(prefix.has_parent_path() ? prefix.parent_path() : fs::path("."), error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(start) || !name.ends_with(kEnding)) continue;
+    if (!name.starts_with(start)) continue;
+    if (name.ends_with(kFolderOfModel) && entry.is_directory(error))
+      removed += remove_parts_of_dead_processes(entry.path() / "");
+    if (!name.ends_with(kEnding)) continue;
     const std::string_view whole = std::string_view(name).substr(0, name.size() - kEnding.size());
     const std::string_view digits = whole.substr(whole.rfind('.') + 1);
     pid_t process = 0;

@@ -45,6 +45,8 @@ class AtomicFile {
   /// finish(), then the rename.
   void commit();
   const fs::path& path() const { return path_; }
+  /// Where the bytes are until commit().
+  const fs::path& temporary() const { return temporary_; }
 
  private:
   fs::path path_, temporary_;  // temporary_ is empty after commit()
@@ -55,8 +57,13 @@ class AtomicFile {
 /// leaves half of them. Errors: Error(io) from every member.
 class FileSet {
  public:
+  FileSet() = default;
+  ~FileSet();  // removes folders that it made and that hold nothing
+  FileSet(const FileSet&) = delete;
+  FileSet& operator=(const FileSet&) = delete;
   /// A file to write. finish() it when its last byte is written; the reference stays valid.
   AtomicFile& add(fs::path);
+  std::deque<AtomicFile>& files() { return files_; }
   /// A file of an older set that commit() removes.
   void remove(fs::path path) { outdated_.push_back(std::move(path)); }
   /// Renames the files, the first one last, and flushes their folders. After an error none of them has its name.
@@ -64,11 +71,12 @@ class FileSet {
 
  private:
   std::deque<AtomicFile> files_;
-  std::vector<fs::path> outdated_;
+  std::vector<fs::path> outdated_, folders_;
 };
 
-/// Removes files "<prefix>*.<process>.part" that AtomicFile of a process on this machine left when it was killed, and
-/// returns how many. `prefix` may contain folders. Call it before this process writes files of the prefix.
+/// Removes files "<prefix>*.<process>.part" that AtomicFile of a process on this machine left when it was killed, also
+/// in folders "<prefix>*.model", and returns how many. `prefix` may contain folders. Call it before this process writes
+/// files of the prefix.
 int remove_parts_of_dead_processes(const fs::path& prefix);
 
 /// Writes a whole file by AtomicFile.

@@ -1,12 +1,10 @@
 #include "checkpoint/state_index.h"
 
-#include <zlib.h>
-
-#include <charconv>
 #include <limits>
 #include <map>
 
 #include "base/error.h"
+#include "checkpoint/file_checksum.h"
 
 namespace hctr {
 namespace {
@@ -78,9 +76,9 @@ StateIndex state_index(const Json& json) {
     throw Error(Kind::data, cat("the manifest of a checkpoint names '", index.file, "', which is no file beside it"));
   index.bytes = natural(json, "bytes");
   const std::string& crc = text(json, "crc32");
-  if (const auto [end, error] = std::from_chars(crc.data(), crc.data() + crc.size(), index.crc, 16);
-      error != std::errc() || end != crc.data() + crc.size())
-    throw Error(Kind::data, cat("the manifest of a checkpoint has '", crc, "' as \"crc32\""));
+  const std::optional<uint32_t> number = crc_of_text(crc);
+  if (!number) throw Error(Kind::data, cat("the manifest of a checkpoint has '", crc, "' as \"crc32\""));
+  index.crc = *number;
   index.values = member(json, "values");
   for (const Json& array : list(json, "arrays")) {
     StateArray& to =
@@ -99,16 +97,6 @@ StateIndex state_index(const Json& json) {
       throw Error(Kind::data, cat("the manifest of a checkpoint has '", to.name, "' end behind '", index.file, "'"));
   }
   return index;
-}
-
-uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before) {
-  return static_cast<uint32_t>(::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
-std::string crc_text(uint32_t crc) {
-  char digits[9];
-  std::snprintf(digits, sizeof digits, "%08x", crc);
-  return digits;
 }
 
 }  // namespace hctr

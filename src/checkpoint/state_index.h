@@ -39,11 +39,4 @@ Json to_json(const StateIndex&);
 /// Errors: Error(data) when `json` is not what to_json() writes.
 StateIndex state_index(const Json& json);
 
-/// The CRC-32 of zlib over the bytes, continued from that of the bytes before them. The trainer links zlib anyway; a
-/// CRC finds every changed byte and every burst of up to 32 bits, and four billion to one any other damage. (XXH64,
-/// which is faster, is no part of zstd's interface.)
-uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before = 0);
-/// As eight hexadecimal digits.
-std::string crc_text(uint32_t crc);
-
 }  // namespace hctr

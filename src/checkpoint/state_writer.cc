@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "checkpoint/file_checksum.h"
 #include "device/copy.h"
 
 namespace hctr {

@@ -11,6 +11,8 @@
 #include "base/files.h"
 #include "base/not_finite.h"
 #include "embedding/access_stats_file.h"
+#include "embedding/opt_states_file.h"
+#include "hctr/formats.h"
 
 namespace hctr {
 namespace {
@@ -67,13 +69,20 @@ int64_t file_bytes(const fs::path& path) {
 }
 
 template <class Table>
-void import(Table& table, const fs::path& path, const SparseRows& rows) {
+void import(Table& table, const SparseOrigin& from, const SparseRows& rows, OptStatesReader* states) {
   std::vector<int32_t> slots;
   for (const uint64_t slot : rows.slots)
     slots.push_back(slot < static_cast<uint64_t>(table.spec().slots) ? static_cast<int32_t>(slot)
                                                                      : std::numeric_limits<int32_t>::max());
-  in_context([&] { return cat("loading ", kModelFile, " '", path.string(), "'"); },
-             [&] { table.import_rows({rows.keys, slots, rows.vectors, {}, {}}); });
+  RowBlock block{rows.keys, slots, rows.vectors, {}, {}};
+  std::vector<int32_t> last_steps;
+  if (states) {
+    states->add_to(block, rows.slots);
+    last_steps.assign(rows.keys.size(), static_cast<int32_t>(from.updates));  // of lazy updates: none is missing
+    block.last_steps = last_steps;
+  }
+  in_context([&] { return cat("loading ", kModelFile, " '", from.path.string(), "'"); },
+             [&] { table.import_rows(block); });
 }
 
 /// A folder of version 3.1: one file for each of keys, slot ids and vectors.
@@ -85,8 +94,8 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
     fs::path path;
     int64_t row_bytes;
   };
-  std::vector<Part> parts = {{folder / "key", 8}, {folder / "emb_vector", dim * 4}};
-  if (with_slot) parts.push_back({folder / "slot_id", 8});
+  std::vector<Part> parts = {{folder / formats::kFolderKeys, 8}, {folder / formats::kFolderVectors, dim * 4}};
+  if (with_slot) parts.push_back({folder / formats::kFolderSlots, 8});
   const int64_t rows = file_bytes(parts[0].path) / 8;
   std::vector<File> files;
   for (const Part& part : parts) {
@@ -210,11 +219,10 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
 }
 
 template <class Table>
-void save_sparse(FileSet& set, const fs::path& path, Table& table, int key_bytes) {
-  HCTR_EXPECT(key_bytes == 4 || key_bytes == 8, "keys of ", key_bytes, " bytes");
-  const auto dim = static_cast<size_t>(table.spec().dim);
-  const fs::path stats_path = access_stats_path(path);
-  AtomicFile* file = nullptr;
+void save_sparse(FileSet& set, Table& table, const SparseTarget& to) {
+  const fs::path stats_path = access_stats_path(to.path);
+  std::optional<SparseWriter> rows;
+  std::optional<OptStatesWriter> states;
   std::optional<AccessStatsWriter> stats;
   std::exception_ptr failed;
   const auto unless_failed = [&](const auto& body) {
@@ -226,42 +234,24 @@ void save_sparse(FileSet& set, const fs::path& path, Table& table, int key_bytes
     }
   };
   unless_failed([&] {
-    file = &set.add(path);
+    rows.emplace(set, to.path, table.spec(), to.format, to.key_bytes);
+    if (!to.states.empty()) states.emplace(set, to.states, table.spec(), to.rows);
     if (table.spec().policy.keeps_access_stats())
       stats.emplace(set.add(stats_path), table.spec().policy, table.counted_steps());
     else
       set.remove(stats_path);
   });
-  std::vector<std::byte> bytes;
-  const auto add = [&bytes](const void* from, size_t count) {
-    bytes.insert(bytes.end(), static_cast<const std::byte*>(from), static_cast<const std::byte*>(from) + count);
-  };
-  const auto write = [&](const RowBlock& block) {
-    if (const int64_t at = find_not_finite(block.vectors); at >= 0)
-      throw Error(Kind::data, cat("the row of key ", block.keys[static_cast<size_t>(at) / dim], " in table '",
-                                  table.spec().name, "' holds ", block.vectors[static_cast<size_t>(at)],
-                                  ": training diverged, and this model is not saved"));
-    bytes.clear();
-    for (size_t i = 0; i < block.keys.size(); ++i) {
-      const int64_t key = block.keys[i];
-      if (key_bytes == 4 && !fits_u32(key))
-        throw Error(Kind::data,
-                    cat("key ", key, " of table '", table.spec().name, "' does not fit the 4 bytes of a key in '",
-                        path.string(), "': set \"input_key_type\" to \"I64\""));
-      add(&key, static_cast<size_t>(key_bytes));
-      if (!block.slots.empty()) {
-        const auto slot = static_cast<uint64_t>(block.slots[i]);
-        add(&slot, sizeof slot);
-      }
-      add(block.vectors.data() + i * dim, dim * sizeof(float));
-    }
-    file->write(bytes.data(), bytes.size());
-    if (stats) stats->add(block);
-  };
   // Other ranks take part in the export to its end, so an error does not leave it.
-  table.export_rows(false, [&](const RowBlock& block) { unless_failed([&] { write(block); }); });
+  table.export_rows(!to.states.empty(), [&](const RowBlock& block) {
+    unless_failed([&] {
+      rows->add(block);
+      if (states) states->add(block);
+      if (stats) stats->add(block);
+    });
+  });
   unless_failed([&] {
-    file->finish();
+    rows->finish();
+    if (states) states->finish();
     if (stats) stats->finish();
   });
   if (failed) std::rethrow_exception(failed);
@@ -317,9 +307,14 @@ struct Loaded {
 };
 
 template <class Table>
-Loaded load_rows(const fs::path& path, Table& table, int key_bytes, const Log& log) {
+Loaded load_rows(Table& table, const SparseOrigin& from, const Log& log) {
+  const fs::path& path = from.path;
   const TableSpec& spec = table.spec();
-  const SparseFileShape shape{spec.identity_by_slot, spec.dim, spec.slots, key_bytes};
+  const SparseFileShape shape{spec.identity_by_slot, spec.dim, spec.slots, from.key_bytes};
+  std::optional<OptStatesReader> states;
+  const auto open_states = [&](int64_t rows) {  // whose number is known when the layout is
+    if (!from.states.empty() && !states) states.emplace(from.states, spec, rows, path);
+  };
   const auto twice = [&](int64_t rows, int64_t different) {
     return Error(Kind::data,
                  cat(kModelFile, " '", path.string(), "' has ", rows, " rows of ", different, " different keys"));
@@ -332,12 +327,14 @@ Loaded load_rows(const fs::path& path, Table& table, int key_bytes, const Log& l
                                   before + at / spec.dim, ", of key ", part.keys[static_cast<size_t>(at / spec.dim)],
                                   ", is ", part.vectors[static_cast<size_t>(at)]));
     before += static_cast<int64_t>(part.keys.size());
-    import(table, path, part);
+    open_states(part.of);
+    import(table, from, part, states ? &*states : nullptr);
     wide_keys = wide_keys || !std::all_of(part.keys.begin(), part.keys.end(), fits_u32);
   };
   if (spec.direct.empty()) {
     HCTR_EXPECT(table.rows() == 0, "a sparse model file loaded into a table of ", table.rows(), " rows");
     const int64_t rows = read_sparse(path, shape, load, log);
+    open_states(rows);
     if (table.rows() != rows) throw twice(rows, table.rows());
     return {rows, wide_keys};
   }
@@ -357,6 +354,7 @@ Loaded load_rows(const fs::path& path, Table& table, int key_bytes, const Log& l
     }
   };
   const int64_t rows = read_sparse(path, shape, load_direct, log);
+  open_states(rows);
   if (repeated > 0) throw twice(rows, rows - repeated);
   return {rows, wide_keys};
 }
@@ -364,18 +362,18 @@ Loaded load_rows(const fs::path& path, Table& table, int key_bytes, const Log& l
 }  // namespace
 
 template <class Table>
-bool load_sparse(const fs::path& path, Table& table, int key_bytes, bool with_access_stats, const Log& log) {
-  const Loaded loaded = load_rows(path, table, key_bytes, log);
-  if (with_access_stats && table.spec().policy.keeps_access_stats())
-    load_access_stats(access_stats_path(path), table, loaded.rows);
+bool load_sparse(Table& table, const SparseOrigin& from, const Log& log) {
+  const Loaded loaded = load_rows(table, from, log);
+  if (from.with_access_stats && table.spec().policy.keeps_access_stats())
+    load_access_stats(access_stats_path(from.path), table, loaded.rows);
   return loaded.wide_keys;
 }
 
 bool has_access_stats(const fs::path& path) { return fs::exists(access_stats_path(path)); }
 
-template void save_sparse(FileSet&, const fs::path&, EmbeddingTable&, int);
-template void save_sparse(FileSet&, const fs::path&, Embedding&, int);
-template bool load_sparse(const fs::path&, EmbeddingTable&, int, bool, const Log&);
-template bool load_sparse(const fs::path&, Embedding&, int, bool, const Log&);
+template void save_sparse(FileSet&, EmbeddingTable&, const SparseTarget&);
+template void save_sparse(FileSet&, Embedding&, const SparseTarget&);
+template bool load_sparse(EmbeddingTable&, const SparseOrigin&, const Log&);
+template bool load_sparse(Embedding&, const SparseOrigin&, const Log&);
 
 }  // namespace hctr

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "embedding/embedding.h"
+#include "embedding/sparse_writer.h"
 
 namespace hctr {
 
@@ -53,34 +54,48 @@ struct SparseFileShape {
 int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&,
                     const std::function<void(const SparseRows&)>& sink, const Log& = Log::silent());
 
+/// The files that a table is saved to.
+struct SparseTarget {
+  fs::path path;  ///< of the file, or with v3 of the folder
+  ModelFormat format = ModelFormat::v2;
+  int key_bytes = 8;  ///< 8, or 4 for data sets with 4-byte keys; of format v2
+  fs::path states{};  ///< of the optimizer states, which need `rows`; empty: not saved
+  int64_t rows = 0;   ///< of the table, over all ranks
+};
 /// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files. The access statistics of a
-/// table that keeps them go to a separate file (access_stats_file.h). Both appear when the set is committed.
-/// `key_bytes`: 8, or 4 for data sets with 4-byte keys. Waits for queued steps. Errors: Error(io); Error(data) naming a
-/// key that 4 bytes do not hold. Table: EmbeddingTable; or Embedding, whose file is the same for any number of ranks:
-/// rank 0 writes it, the others call export_rows, which
+/// table that keeps them go to a separate file (access_stats_file.h). All appear when the set is committed. Waits for
+/// queued steps. Errors: Error(io); Error(data) naming a key that 4 bytes do not hold. Table: EmbeddingTable; or
+/// Embedding, whose files are the same for any number of ranks: rank 0 writes them, the others call export_rows, which
 /// an error of rank 0 does not break off.
 template <class Table>
-void save_sparse(FileSet&, const std::filesystem::path&, Table&, int key_bytes);
+void save_sparse(FileSet&, Table&, const SparseTarget&);
 /// A set of this file alone.
 template <class Table>
-void save_sparse(const std::filesystem::path& path, Table& table, int key_bytes) {
+void save_sparse(const fs::path& path, Table& table, int key_bytes) {
   FileSet set;
-  save_sparse(set, path, table, key_bytes);
+  save_sparse(set, table, {.path = path, .key_bytes = key_bytes});
   set.commit();
 }
 
+/// The files that a table is loaded from.
+struct SparseOrigin {
+  fs::path path;      ///< file or folder
+  int key_bytes = 8;  ///< see SparseFileShape
+  bool with_access_stats = false;
+  fs::path states{};    ///< of the optimizer states; empty: not loaded
+  int64_t updates = 0;  ///< t of Adam for rows with loaded states
+};
 /// Loads what read_sparse() reads into a table that has no rows yet. A table with direct keys has all its rows: those
 /// that the file lacks keep their initial values. Access statistics next to the file are loaded if the table keeps
-/// them. Errors: those of read_sparse(); Error(data) when a key occurs twice. Every rank of an Embedding reads the file
-/// and keeps its own rows. Returns whether a key of the file does not fit 4 bytes.
+/// them. Errors: those of read_sparse() and OptStatesReader; Error(data) when a key occurs twice. Every rank of an
+/// Embedding reads the files and keeps its own rows. Returns whether a key of the file does not fit 4 bytes.
 template <class Table>
-bool load_sparse(const std::filesystem::path&, Table&, int key_bytes, bool with_access_stats,
-                 const Log& = Log::silent());
+bool load_sparse(Table&, const SparseOrigin&, const Log& = Log::silent());
 /// Whether there are access statistics next to the file.
-bool has_access_stats(const std::filesystem::path&);
+bool has_access_stats(const fs::path&);
 template <class Table>
-void load_sparse(const std::filesystem::path& path, Table& table, int key_bytes) {
-  load_sparse(path, table, key_bytes, has_access_stats(path));
+void load_sparse(const fs::path& path, Table& table, int key_bytes) {
+  load_sparse(table, {.path = path, .key_bytes = key_bytes, .with_access_stats = has_access_stats(path)});
 }
 
 }  // namespace hctr

@@ -44,7 +44,7 @@ void LayerState::save(FileSet& set, const std::filesystem::path& path, StreamRef
   set.add(path).write(Json(Json::Object{{"layers", std::move(layers)}}).text() + "\n");
 }
 
-void LayerState::load(const std::filesystem::path& path, StreamRef stream) {
+void LayerState::load(const std::filesystem::path& path, StreamRef stream, const Log& log) {
   const Json file = Json::read_file(path);
   const auto refuse = [&](const std::string& why) {
     throw Error(Kind::data, cat("'", path.string(), "' ", why, ": it belongs to another model"));
@@ -68,7 +68,10 @@ void LayerState::load(const std::filesystem::path& path, StreamRef stream) {
       const Json* numbers = object.find(item.spec.name);
       if (!numbers && item.spec.when_absent) continue;
       const size_t size = numbers && numbers->array() ? numbers->array()->size() : 0;
-      if (size != elements)
+      if (size == 2 * elements)
+        log.info("note: '", path.string(), "' has ", size, " numbers as \"", item.spec.name, "\" of layer ", l,
+                 ", as HugeCTR 3.0 writes them in mixed precision: the first ", elements, " are taken");
+      else if (size != elements)
         refuse(cat("has ", size, " numbers as \"", item.spec.name, "\" of layer ", l, ", and '", layers_[l].name,
                    "' has ", elements));
       for (size_t i = 0; i < elements; ++i) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "checkpoint/state_reader.h"
 #include "checkpoint/state_writer.h"
 #include "device/arena.h"
@@ -25,8 +26,9 @@ class LayerState {
   /// {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers that have state, in
   /// the order of the config, with every digit. Waits for the stream.
   void save(FileSet&, const std::filesystem::path&, StreamRef) const;
-  /// Errors: Error(data) when the file does not fit this model, Error(io).
-  void load(const std::filesystem::path&, StreamRef);
+  /// Of a list that is twice as long as it should be, as HugeCTR 3.0 writes it in mixed precision, the first half is
+  /// taken, and the log says so. Errors: Error(data) when the file does not fit this model, Error(io).
+  void load(const std::filesystem::path&, StreamRef, const Log& = Log::silent());
 
   /// For checkpoints.
   void save_state(StateWriter to) const { visit_state(to); }

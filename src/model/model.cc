@@ -2,11 +2,7 @@
 
 #include <algorithm>
 
-#include "base/current_error.h"
-#include "comm/collective_error.h"
 #include "device/profiler.h"
-#include "embedding/access_stats_file.h"
-#include "embedding/sparse_file.h"
 #include "model/fuse_layers.h"
 #include "ops/embedding/bag_lengths.h"
 
@@ -28,11 +24,6 @@ std::vector<int64_t> kept_keys(const SparseInput& input, int64_t slots) {
   std::vector<int64_t> keys;
   for (int64_t s = 0; s < slots; ++s) keys.push_back(input.kept_nnz(s));
   return keys;
-}
-
-/// The width of keys in model files that the config gives; 0 if it gives none.
-int stated_key_bytes(const SolverSection& solver) {
-  return !solver.input_key_type ? 0 : *solver.input_key_type == KeyType::i32 ? 4 : 8;
 }
 
 }  // namespace
@@ -260,77 +251,6 @@ std::vector<std::string> Model::tables_with_shared_row() const {
 
 std::optional<ops::LossScale> Model::loss_scale() const {
   return scaler_ ? std::optional(scaler_->read(runtime_.compute_stream())) : std::nullopt;
-}
-
-std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_t iteration, int data_key_bytes) {
-  const int stated = stated_key_bytes(config_.solver), key_bytes = stated > 0          ? stated
-                                                                   : wide_keys_loaded_ ? 8
-                                                                                       : data_key_bytes;
-  comm_.barrier();  // from here on ranks wait as long as writing takes
-  std::vector<std::filesystem::path> files = {cat(prefix, "_dense_", iteration, ".model")};
-  FileSet set;
-  std::optional<Error> failed;
-  const auto on_writer = [&](const auto& body) {  // the other ranks wait for rank 0, so its error does not leave here
-    if (comm_.rank() != 0 || failed) return false;
-    try {
-      body();
-    } catch (...) {
-      failed = current_error();
-    }
-    return true;
-  };
-  on_writer([&] { weights_.save(set, files[0], runtime_.compute_stream()); });  // replicated on all ranks
-  for (size_t e = 0; e < tables_.size(); ++e) {
-    files.emplace_back(cat(prefix, e, "_sparse_", iteration, ".model"));
-    if (!on_writer([&] { save_sparse(set, files.back(), *tables_[e], key_bytes); }))
-      tables_[e]->export_rows(false, [](const RowBlock&) {});  // to rank 0
-    if (tables_[e]->spec().policy.keeps_access_stats()) files.push_back(access_stats_path(files.back()));
-  }
-  if (!state_.empty()) {
-    files.push_back(LayerState::path_for(files[0]));
-    on_writer([&] { state_.save(set, files.back(), runtime_.compute_stream()); });
-  }
-  on_writer([&] { set.commit(); });
-  comm_.barrier();  // files are complete for every rank
-  throw_on_all_ranks(comm_, failed);
-  return files;
-}
-
-void Model::load(const Log& log) {
-  // Rank 0 decides whether access statistics are loaded, since all ranks must load them.
-  const auto with_access_stats = [&](const std::string& file) {
-    return comm_.broadcast(has_access_stats(file) ? "yes" : "", 0) == "yes";
-  };
-  if (const std::string& dense = config_.solver.dense_model_file; !dense.empty()) {
-    Context ctx(runtime_, runtime_.compute_stream());
-    weights_.load(dense, ctx);
-    if (const auto path = LayerState::path_for(dense); !state_.empty() && std::filesystem::exists(path))
-      state_.load(path, runtime_.compute_stream());
-  }
-  for (size_t e = 0; e < config_.solver.sparse_model_file.size(); ++e)
-    wide_keys_loaded_ |= load_sparse(config_.solver.sparse_model_file[e], *tables_[e], stated_key_bytes(config_.solver),
-                                     with_access_stats(config_.solver.sparse_model_file[e]), log);
-}
-
-void Model::save_state(StateWriter to) {
-  if (to.rank() == 0) {  // replicated on all ranks
-    weights_.save_state(to.in("weights"));
-    if (scaler_) scaler_->save_state(to.in("loss"));
-  }
-  state_.save_state(to.in("layers"));  // with "batch_norm_per_gpu" each rank has its own
-  to.number("wide_keys", wide_keys_loaded_);
-  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->save_state(to.in(cat("tables/", e)));
-}
-
-void Model::load_state(const StateReader& from) {
-  const StateReader first = from.of_rank(0), own = from.exact() ? from : from.of_rank(from.rank() % from.ranks());
-  Context ctx(runtime_, runtime_.compute_stream());
-  weights_.load_state(first.in("weights"), ctx);
-  if (scaler_ && first.in("loss").has("scale")) scaler_->load_state(first.in("loss"));  // else several ranks brought it
-  state_.load_state(own.in("layers"));
-  wide_keys_loaded_ = own.number("wide_keys") != 0;
-  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->load_state(from.in(cat("tables/", e)));
-  runtime_.compute_stream().synchronize();
 }
 
 }  // namespace hctr

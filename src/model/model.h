@@ -13,11 +13,18 @@
 #include "model/embedding_schedule.h"
 #include "model/gradient_exchange.h"
 #include "model/loss_scaler.h"
+#include "model/model_manifest.h"
 #include "model/network.h"
 #include "model/side_stream.h"
 #include "model/weights.h"
 
 namespace hctr {
+
+/// What the manifest of model files says of the run that saves them.
+struct ModelOrigin {
+  std::string run;  ///< its id
+  Json data;        ///< fingerprint of the training data
+};
 
 /// The tensors of one batch on the device.
 struct BatchTensors {
@@ -86,13 +93,19 @@ class Model {
   /// The loss scale and the number of skipped steps, if the model uses loss scaling. Waits for queued steps.
   std::optional<ops::LossScale> loss_scale() const;
 
-  /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, and, if layers have statistics,
-  /// <prefix>_dense_<iteration>.model.ntp.json; returns their paths, the dense model first. Work queued before is
-  /// finished first. The width of keys is that of the config; if it gives none, `data_key_bytes`, or 8 if a loaded key
-  /// needs it. Errors: those of rank 0, on every rank; then none of the files has its name.
-  std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration, int data_key_bytes = 8);
-  /// Loads what the solver section names, and the statistics of layers if their file is next to the dense model.
+  /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, what belongs to them, and their
+  /// manifest, which gets its name last; returns their paths, first the dense model, then the tables, last the
+  /// manifest. Work queued before is finished first. The width of keys is that of the config; if it gives none,
+  /// `data_key_bytes`, or 8 if a loaded key needs it. Errors: those of rank 0, on every rank; then none of the files
+  /// has its name.
+  std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration, int data_key_bytes = 8,
+                                          const ModelOrigin& = {});
+  /// Checks and loads what the solver section names, and the statistics of layers if their file is next to the dense
+  /// model. Errors: those of check_model_files(), on every rank, and of the files.
   void load(const Log& = Log::silent());
+
+  /// StepState::updates_before of training: t of Adam that belongs to loaded optimizer states, else 0.
+  int64_t updates_before() const { return updates_before_; }
 
   // For checkpoints, with nothing queued.
   /// Saves what this rank holds. Not collective.
@@ -101,6 +114,7 @@ class Model {
   void load_state(const StateReader&);
 
  private:
+  ModelManifest manifest(const std::string& prefix, int64_t iteration, const ModelOrigin&) const;
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
   void add_penalty_gradients(Context&, size_t node) const;
@@ -124,6 +138,7 @@ class Model {
   SideStream side_stream_;
   Embeddings tables_;
   bool wide_keys_loaded_ = false;  // a loaded model has keys that 4 bytes do not hold
+  int64_t updates_before_ = 0;     // of the run that loaded optimizer states came from
   std::unique_ptr<EmbeddingSchedule> schedule_;
 };
 

@@ -64,9 +64,6 @@ std::string read_value(const Json& value, const Range& range, Seed& out) {
 
 namespace {
 
-const std::string kNoStates =
-    "optimizer states are not loaded; leave it out to start with the optimizer's initial states";
-
 /// Merges fields that other versions spell otherwise into those that the program reads.
 void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& problems) {
   const auto differ = [&](const char* spelling, const char* field) {
@@ -106,6 +103,21 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
   s.auc_threshold.reset();
 }
 
+/// States belong to the weights of a file.
+void check_opt_states(SolverSection& s, const std::string& pointer, Problems& problems) {
+  const auto empty = [](const std::string& file) { return file.empty(); };
+  auto& tables = s.sparse_opt_states_file;
+  if (std::all_of(tables.begin(), tables.end(), empty)) tables.clear();
+  if (!s.dense_opt_states_file.empty() && s.dense_model_file.empty())
+    problems.error(pointer + "/dense_opt_states_file",
+                   "these states are of weights in \"dense_model_file\", which is "
+                   "not there");
+  if (!tables.empty() && tables.size() != s.sparse_model_file.size())
+    problems.error(pointer + "/sparse_opt_states_file",
+                   cat("names ", tables.size(), tables.size() == 1 ? " file" : " files", " for ",
+                       s.sparse_model_file.size(), " of \"sparse_model_file\"; one for each is needed"));
+}
+
 }  // namespace
 
 std::optional<int64_t> SolverSection::eval_batches() const {
@@ -124,6 +136,12 @@ Schema<SolverSection> solver_schema() {
       .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
       .opt("snapshot_prefix", &S::snapshot_prefix, "what snapshot file names start with")
       .opt("final_snapshot", &S::final_snapshot, "save the model at the end; false: for runs that only measure")
+      .opt("snapshot_opt_states", &S::snapshot_opt_states,
+           "save the optimizer's states with each model, for dense_opt_states_file and sparse_opt_states_file. A "
+           "checkpoint has them anyway")
+      .opt("model_format", &S::model_format,
+           "layout of the tables in model files: \"v2\" is a file, as HugeCTR 2.x and 3.0 read it, \"v3\" a folder, as "
+           "later versions do. Both are loaded")
       .part("checkpoint", &S::checkpoint, checkpoint_schema(),
             "saves everything that --resume needs to go on as if nothing had happened", false)
       .need("batchsize", &S::batchsize, "samples of one iteration over all GPUs", between(1, 1 << 30))
@@ -136,6 +154,10 @@ Schema<SolverSection> solver_schema() {
       .alias("dense model_file")
       .alias("model_file")
       .opt("sparse_model_file", &S::sparse_model_file, "embedding tables to start from, one file for each embedding")
+      .opt("dense_opt_states_file", &S::dense_opt_states_file,
+           "the optimizer's states of the dense weights in dense_model_file")
+      .opt("sparse_opt_states_file", &S::sparse_opt_states_file,
+           "the optimizer's states of the rows in sparse_model_file, one file for each embedding")
       .opt("eval_interval", &S::eval_interval, "iterations between evaluations; 0: none", at_least(0))
       .opt("max_eval_batches", &S::max_eval_batches, "batches of one evaluation; left out: the whole set", at_least(0))
       .alias("eval_batches")
@@ -181,8 +203,6 @@ Schema<SolverSection> solver_schema() {
       .ignored("enable_overlap", "the next batch is always prepared while this one is computed")
       .ignored("holistic_cuda_graph", "\"cuda_graph\" records the whole step")
       .ignored("algorithm_search", "matrix products use the library's first choice, so that runs are reproducible")
-      .refused("dense_opt_states_file", kNoStates)
-      .refused("sparse_opt_states_file", kNoStates)
       .together([](S& s, const std::string& pointer, Problems& problems) {
         resolve_spellings(s, pointer, problems);
         if (s.max_iter && s.num_epochs)
@@ -203,6 +223,7 @@ Schema<SolverSection> solver_schema() {
                         "drop_partial_batches has no effect: with max_iter batches run across the end of the set");
         check_metrics(s.eval_metrics, s.group_by, pointer, problems);
         check_checkpoint(s.checkpoint, s.eval_metrics, pointer, problems);
+        check_opt_states(s, pointer, problems);
       });
 }
 

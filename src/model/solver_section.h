@@ -9,6 +9,7 @@
 #include "config/compatibility.h"
 #include "config/schema.h"
 #include "embedding/embedding_section.h"
+#include "embedding/sparse_writer.h"
 #include "model/checkpoint_section.h"
 #include "model/metric_words.h"
 #include "model/precision.h"
@@ -66,12 +67,16 @@ struct SolverSection {
   int64_t snapshot = 0;
   std::string snapshot_prefix = "./";
   bool final_snapshot = true;
+  bool snapshot_opt_states = false;
+  ModelFormat model_format = ModelFormat::v2;
   CheckpointSection checkpoint;
   int64_t batchsize = 0;
   std::optional<int64_t> batchsize_eval;
   GpuLists gpu;
   std::string dense_model_file;
   std::vector<std::string> sparse_model_file;
+  std::string dense_opt_states_file;
+  std::vector<std::string> sparse_opt_states_file;
   int64_t eval_interval = 0;
   std::optional<int64_t> max_eval_batches, max_eval_samples;
   MetricList eval_metrics;

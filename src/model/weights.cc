@@ -1,6 +1,9 @@
 #include "model/weights.h"
 
+#include <cstring>
+
 #include "base/files.h"
+#include "base/half.h"
 #include "base/not_finite.h"
 #include "config/json.h"
 #include "device/copy.h"
@@ -9,6 +12,7 @@
 #include "ops/copy.h"
 #include "ops/fill.h"
 #include "ops/penalty.h"
+#include "optim/catalog.h"
 
 namespace hctr {
 namespace {
@@ -32,12 +36,12 @@ TensorSpec with_zero_rows(const Shape& shape) {
   return spec;
 }
 
-std::filesystem::path layout_path(std::filesystem::path path) {
-  path += ".layout.json";
-  return path;
-}
-
 }  // namespace
+
+std::filesystem::path Weights::layout_path(std::filesystem::path dense_model_file) {
+  dense_model_file += ".layout.json";
+  return dense_model_file;
+}
 
 Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
     : optimizer_(config.optimizer.rule(config.optimizer.hyper.learning_rate)) {
@@ -194,6 +198,53 @@ void Weights::load(const std::filesystem::path& path, Context& ctx) {
     from_host(ctx.stream(), value, host);
   }
   refresh_copies(ctx);
+}
+
+void Weights::save_opt_states(FileSet& set, const std::filesystem::path& path, StreamRef stream) const {
+  AtomicFile& file = set.add(path);
+  for (const Arena& state : states_)
+    for (const Item& item : items_) {
+      const std::vector<float> host = to_host<float>(stream, state.get(item.value));
+      if (const int64_t at = find_not_finite(host); at >= 0)
+        throw Error(Kind::data, cat("the optimizer's state ", at, " of '", item.name, "' is ",
+                                    host[static_cast<size_t>(at)], ": training diverged, and this model is not saved"));
+      file.write(host.data(), host.size() * sizeof(float));
+    }
+  file.finish();
+}
+
+void Weights::load_opt_states(const std::filesystem::path& path, StreamRef stream) {
+  const std::string bytes = read_text(path, "file of optimizer states");
+  size_t weights = 0;
+  for (const Item& item : items_) weights += static_cast<size_t>(values_.get(item.value).elements());
+  const size_t numbers = weights * states_.size();
+  const bool of_two_bytes = bytes.size() == numbers * 2 && numbers > 0;
+  if (bytes.size() != numbers * 4 && !of_two_bytes)
+    throw Error(Kind::data,
+                cat("file of optimizer states '", path.string(), "' has ", bytes.size(), " bytes; ", states_.size(),
+                    states_.size() == 1 ? " state" : " states", " of ", optimizer_type(optimizer_.kind).name, " for ",
+                    weights, " dense weights are ", numbers * 4, ": it is of another model or optimizer"));
+  const char* at = bytes.data();
+  for (const Arena& state : states_)
+    for (const Item& item : items_) {
+      const Tensor to = state.get(item.value);
+      std::vector<float> host(static_cast<size_t>(to.elements()));
+      if (of_two_bytes) {
+        for (float& value : host) {
+          Half half;
+          std::memcpy(&half, at, sizeof half);
+          at += sizeof half;
+          value = static_cast<float>(half);
+        }
+      } else {
+        std::memcpy(host.data(), at, host.size() * sizeof(float));
+        at += host.size() * sizeof(float);
+      }
+      if (const int64_t bad = find_not_finite(host); bad >= 0)
+        throw Error(Kind::data, cat("file of optimizer states '", path.string(), "': the state of weight ", bad,
+                                    " of '", item.name, "' is ", host[static_cast<size_t>(bad)]));
+      from_host(stream, to, host);
+    }
 }
 
 template <class State>

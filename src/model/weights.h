@@ -46,6 +46,14 @@ class Weights {
   void save(FileSet&, const std::filesystem::path&, StreamRef) const;
   /// Errors: Error(data) when the size or the description does not fit this model, Error(io).
   void load(const std::filesystem::path&, Context&);
+  /// The path of the description: "<file>.layout.json".
+  static std::filesystem::path layout_path(std::filesystem::path dense_model_file);
+  /// The optimizer's states in a file, as HugeCTR 3.0 lays them out: each state of all weights, in the order of the
+  /// dense file. Numbers of 4 bytes; read also of 2, as HugeCTR writes them in mixed precision. Errors: as save() and
+  /// load().
+  void save_opt_states(FileSet&, const std::filesystem::path&, StreamRef) const;
+  void load_opt_states(const std::filesystem::path&, StreamRef);
+  const ops::Optimizer& optimizer() const { return optimizer_; }
 
   /// For checkpoints: values and optimizer states.
   void save_state(StateWriter) const;

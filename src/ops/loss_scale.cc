@@ -27,7 +27,7 @@ void end_scaled_step(Context& ctx, LossScaleRule rule, Tensor overflow, LossScal
 
 void cpu::begin_scaled_step(Context&, const LossScale* scale, StepState* state, Tensor overflow) {
   state->loss_scale = scale->scale;
-  state->updates = state->step - scale->skipped;
+  state->updates = state->updates_before + state->step - scale->skipped;
   state->skip = 0;
   *overflow.data<float>() = 0;
 }

@@ -8,7 +8,7 @@ namespace {
 
 __global__ void begin_kernel(const LossScale* scale, StepState* state, float* overflow) {
   state->loss_scale = scale->scale;
-  state->updates = state->step - scale->skipped;
+  state->updates = state->updates_before + state->step - scale->skipped;
   state->skip = 0;
   *overflow = 0;
 }

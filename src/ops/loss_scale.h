@@ -36,8 +36,8 @@ struct LossScaleRule {
   }
 };
 
-/// Before the forward pass: state.loss_scale = scale, state.updates = state.step - skipped, state.skip = 0, overflow[0]
-/// = 0. Shapes: overflow [1], f32. `state` is the step's own, ctx.state(), to be written.
+/// Before the forward pass: state.loss_scale = scale, state.updates = state.updates_before + state.step - skipped,
+/// state.skip = 0, overflow[0] = 0. Shapes: overflow [1], f32. `state` is the step's own, ctx.state(), to be written.
 HCTR_OP(void begin_scaled_step(Context&, const LossScale*, StepState* state, Tensor overflow))
 /// *found = 1 if g holds an infinity, NaN or a number beyond +-largest; else unchanged. A no-op if `found` is null. Any
 /// row stride. Dtypes: g f32 f16 bf16.

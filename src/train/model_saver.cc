@@ -9,16 +9,22 @@
 namespace hctr {
 namespace {
 
+/// The model files that training starts from. Files of optimizer states lie next to them.
+std::vector<std::string> model_inputs(const Config& config) {
+  std::vector<std::string> files = config.solver.sparse_model_file;
+  files.push_back(config.solver.dense_model_file);
+  std::erase(files, "");
+  return files;
+}
+
 /// The file among those that training starts from that a snapshot of this iteration would replace; else empty.
 fs::path replaced_file(const Config& config, int64_t iteration) {
   const SolverSection& solver = config.solver;
   std::vector<fs::path> names = {cat(solver.snapshot_prefix, "_dense_", iteration, ".model")};
   for (size_t e = 0; e < config.embeddings.size(); ++e)
     names.emplace_back(cat(solver.snapshot_prefix, e, "_sparse_", iteration, ".model"));
-  std::vector<fs::path> inputs(solver.sparse_model_file.begin(), solver.sparse_model_file.end());
-  if (!solver.dense_model_file.empty()) inputs.emplace_back(solver.dense_model_file);
   std::error_code error;
-  for (const fs::path& input : inputs)
+  for (const std::string& input : model_inputs(config))
     if (std::any_of(names.begin(), names.end(),
                     [&](const fs::path& name) { return fs::equivalent(name, input, error); }))
       return input;
@@ -35,9 +41,7 @@ std::optional<int64_t> iteration_of(const std::string& file) {
 
 void expect_inputs_stay(const Config& config) {
   const SolverSection& solver = config.solver;
-  std::vector<std::string> inputs = solver.sparse_model_file;
-  if (!solver.dense_model_file.empty()) inputs.push_back(solver.dense_model_file);
-  for (const std::string& file : inputs) {
+  for (const std::string& file : model_inputs(config)) {
     const auto iteration = iteration_of(file);
     if (!iteration || replaced_file(config, *iteration).empty()) continue;
     const bool is_last = solver.max_iter == iteration, before_end = !solver.max_iter || *iteration < *solver.max_iter;
@@ -74,7 +78,7 @@ ModelSaver::ModelSaver(const Config& config, Communicator& comm, Model& model, c
       log_(log) {}
 
 const ModelSaver::Saved& ModelSaver::save_at(const std::string& prefix, int64_t iteration, int data_key_bytes) {
-  last_ = {iteration, model_.save(prefix, iteration, data_key_bytes)};
+  last_ = {iteration, model_.save(prefix, iteration, data_key_bytes, origin_)};
   return *last_;
 }
 
@@ -139,11 +143,14 @@ void ModelSaver::link_last_into(const fs::path& folder) const {
   for (const fs::path& file : last_->files) {
     const fs::path to = folder / cat("final_", file.filename().string());
     std::error_code error, ignored;
-    fs::remove(to, error);
-    fs::create_hard_link(file, to, error);
-    if (error) fs::copy_file(file, to, fs::copy_options::overwrite_existing, error);
+    fs::remove_all(to, error);
+    fs::copy(file, to, fs::copy_options::create_hard_links | fs::copy_options::recursive, error);
+    if (error) {
+      fs::remove_all(to, ignored);
+      fs::copy(file, to, fs::copy_options::recursive, error);
+    }
     if (!error) continue;
-    fs::remove(to, ignored);
+    fs::remove_all(to, ignored);
     log_.warning("cannot put a copy of '", file.string(), "' at '", to.string(), "': ", error.message());
   }
 }

@@ -29,6 +29,8 @@ class ModelSaver {
     int64_t iteration;
     std::vector<std::filesystem::path> files;
   };
+  /// What manifests say of the run; of rank 0.
+  void set_origin(ModelOrigin origin) { origin_ = std::move(origin); }
   /// For a run that goes on: the last model that it has saved.
   void go_on(Saved saved) { last_ = std::move(saved); }
   /// The last model that was saved whole.
@@ -57,6 +59,7 @@ class ModelSaver {
   Model& model_;
   std::string run_prefix_;  // of files in the run folder, on every rank
   const Log& log_;
+  ModelOrigin origin_;
   std::optional<Saved> last_;
   std::optional<int64_t> failed_at_;  // the iteration of the last error at snapshot_prefix
 };

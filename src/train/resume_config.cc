@@ -31,7 +31,8 @@ constexpr std::array kRules = {
     Rule{"/solver/max_eval_batches", Verdict::allowed},
     Rule{"/solver/max_eval_samples", Verdict::allowed},
     Rule{"/solver/batchsize_eval", Verdict::allowed},
-    Rule{"/solver/snapshot", Verdict::allowed},  // and snapshot_prefix
+    Rule{"/solver/snapshot", Verdict::allowed},  // and snapshot_prefix, snapshot_opt_states
+    Rule{"/solver/model_format", Verdict::allowed},
     Rule{"/solver/final_snapshot", Verdict::allowed},
     Rule{"/solver/checkpoint", Verdict::allowed},
     Rule{"/solver/cuda_graph", Verdict::allowed},
@@ -39,6 +40,8 @@ constexpr std::array kRules = {
     Rule{"/solver/placement", Verdict::allowed},  // and placement_file
     Rule{"/solver/dense_model_file", Verdict::without_effect},
     Rule{"/solver/sparse_model_file", Verdict::without_effect},
+    Rule{"/solver/dense_opt_states_file", Verdict::without_effect},
+    Rule{"/solver/sparse_opt_states_file", Verdict::without_effect},
     Rule{"/layers/0/source", Verdict::allowed},  // the files are compared
     Rule{"/layers/0/eval_source", Verdict::allowed},
     Rule{"/layers/0/eval_num_samples", Verdict::allowed},

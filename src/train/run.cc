@@ -60,6 +60,7 @@ Run::Run(const TrainOptions& options, const Config& config, Device device, int t
   else
     log.info("No eval_source: nothing is evaluated.");
   expect_one_data_set();
+  saver_.set_origin({folder_.run(), data_json()});
   if (from && comm.rank() == 0) expect_same_data(*from, data_json(), config);
   comm.barrier();  // set-up times differ between ranks; time limits of steps start after it
 }

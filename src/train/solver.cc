@@ -25,10 +25,11 @@ Log errors_only(const Log& log) {
 std::vector<fs::path> input_files(const TrainOptions& options, const Config& config) {
   const SolverSection& solver = config.solver;
   std::vector<fs::path> files = {options.config};
-  for (const std::string& file : {solver.dense_model_file, solver.placement_file, config.data.source,
-                                  config.data.eval_source, config.data.feature_spec})
+  for (const std::string& file : {solver.dense_model_file, solver.dense_opt_states_file, solver.placement_file,
+                                  config.data.source, config.data.eval_source, config.data.feature_spec})
     if (!file.empty()) files.emplace_back(file);
   files.insert(files.end(), solver.sparse_model_file.begin(), solver.sparse_model_file.end());
+  files.insert(files.end(), solver.sparse_opt_states_file.begin(), solver.sparse_opt_states_file.end());
   for (const EmbeddingEntry& embedding : config.embeddings)
     if (const std::string& keys = embedding.section.hparam.frequent_keys; !keys.empty()) files.emplace_back(keys);
   return files;

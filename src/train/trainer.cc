@@ -109,7 +109,8 @@ void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) 
   Buffer& of = buffers_[static_cast<size_t>(buffer)];
   StepState& state = ring_.state(buffer);
   state.step = step;
-  state.updates = step;
+  state.updates_before = model_.updates_before();
+  state.updates = state.updates_before + step;
   state.learning_rate = static_cast<float>(learning_rate);
   state.loss_scale = 1;
   state.skip = 0;

@@ -58,7 +58,9 @@ class Checkpoints : public testing::Test {
   std::map<std::string, std::string> model(const std::string& run) const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_ / run))
-      if (const std::string name = entry.path().filename(); name.starts_with("final_")) files[name] = read_file(entry);
+      if (const std::string name = entry.path().filename();
+          name.starts_with("final_") && name.find("_model_") == name.npos)  // the manifest names run and folders
+        files[name] = read_file(entry);
     return files;
   }
   /// Expects the final model of one run in another, which may also hold that of an earlier end.

@@ -183,8 +183,9 @@ std::vector<std::string> words_of(const std::string& text) {
 
 /// The programs of the build, as commands name them.
 bool is_program(const std::string& word) {
-  static const std::set<std::string> programs = {"huge_ctr",     "preprocess", "criteo2hugectr", "data_generator",
-                                                 "data_inspect", "bench",      "feature_spec",   "table_inspect"};
+  static const std::set<std::string> programs = {"huge_ctr",     "preprocess",    "criteo2hugectr",
+                                                 "data_inspect", "bench",         "data_generator",
+                                                 "feature_spec", "table_inspect", "model_convert"};
   return programs.contains(word);
 }
 

@@ -12,7 +12,7 @@ namespace {
 TEST(Version, EveryProgramNamesItsVersionCommitAndLibraries) {
   TemporaryFolder folder;
   for (const char* program : {"huge_ctr", "criteo2hugectr", "data_generator", "data_inspect", "feature_spec",
-                              "preprocess", "table_inspect", "bench"}) {
+                              "preprocess", "table_inspect", "model_convert", "bench"}) {
     SCOPED_TRACE(program);
     if (!std::filesystem::exists(bin_dir() / program)) continue;  // sanitizer builds have no bench
     const Outcome outcome = run_program(program, {"--version"}, folder.path());

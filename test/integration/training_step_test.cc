@@ -130,7 +130,7 @@ TEST_F(TrainingStep, ASavedModelLoadedElsewhereGivesTheSamePredictions) {
     const auto first = run(small_config(), device);
     first->train(20);
     const auto files = first->model.save((folder_ / "saved").string() + "/", 20);
-    ASSERT_EQ(files.size(), 3u);
+    ASSERT_EQ(files.size(), 5u) << "dense, two tables, layout, manifest";
     const std::string loaded =
         with_change(small_config(), "\"seed\": 7",
                     "\"dense_model_file\": \"" + files[0].string() + "\", \"sparse_model_file\": [\"" +
@@ -172,7 +172,7 @@ TEST_F(TrainingStep, AnOverflowChangesNeitherWeightsNorRows) {
     for (int64_t i = 0; i < 4; ++i) still->trainer.step(i, 0.0);  // every batch adds new rows; no weights change
     const auto got = overflowing->model.save((folder_ / "overflowing").string() + "/", 4),
                expected = still->model.save((folder_ / "still").string() + "/", 4);
-    for (size_t f = 0; f < expected.size(); ++f)
+    for (size_t f = 0; f + 1 < expected.size(); ++f)  // the manifest counts updates
       EXPECT_TRUE(read_file(got[f]) == read_file(expected[f])) << expected[f] << " on " << to_string(device);
   }
 }

@@ -89,6 +89,25 @@ TEST(FileSet, AFileThatCannotGetItsNameTakesTheOthersWithIt) {
   EXPECT_EQ(entries(folder.path()), 1u) << "the folder";
 }
 
+TEST(FileSet, LeavesNoFolderThatItMadeForNothing) {
+  const TemporaryFolder folder;
+  { FileSet().add(folder / "a/b/c"); }
+  EXPECT_FALSE(fs::exists(folder / "a/b"));
+  FileSet set;
+  set.add(folder / "x/c").write("1");
+  set.commit();
+  EXPECT_TRUE(fs::exists(folder / "x/c"));
+}
+
+TEST(Files, PartsOfDeadProcessesInFoldersOfAModelAreRemoved) {
+  const TemporaryFolder folder;
+  for (const char* name : {"m0.model", "m1", "other.model"}) fs::create_directory(folder / name);
+  for (const char* name : {"m0.model/key.2000000000.part", "m1/key.2000000000.part", "other.model/key.2000000000.part"})
+    write_text(folder / name, "");
+  EXPECT_EQ(remove_parts_of_dead_processes(folder / "m"), 1);
+  EXPECT_FALSE(fs::exists(folder / "m0.model/key.2000000000.part"));
+}
+
 TEST(Files, PartsOfDeadProcessesAreRemovedAndOthersKept) {
   const TemporaryFolder folder;
   const std::string own = cat("m_own.", ::getpid(), ".part"), parent = cat("m_parent.", ::getppid(), ".part");

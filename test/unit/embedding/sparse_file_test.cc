@@ -98,6 +98,36 @@ TEST(SparseFileLayoutTest, WhatIsWrittenIsKnownByteForByte) {
   EXPECT_FALSE(fs::exists(folder / "c")) << "half a file";
 }
 
+TEST(SparseFileLayoutTest, AFolderOfLaterVersionsIsKnownByteForByte) {
+  const TemporaryFolder folder;
+  const auto save = [](const fs::path& path, TableRig& rig) {
+    FileSet set;
+    save_sparse(set, *rig.table, {.path = path, .format = ModelFormat::v3, .key_bytes = 4});
+    set.commit();
+  };
+  TableRig rig(kCpu, spec_of(true)), shared(kCpu, spec_of(false)), none(kCpu, spec_of(true));
+  rig.table->import_rows(
+      {std::vector<int64_t>{9, 7}, std::vector<int32_t>{0, 2}, std::vector<float>{1, 2, 3, 4}, {}, {}});
+  save(folder / "a", rig);
+  EXPECT_EQ(read_file(folder / "a" / "key"), packed(int64_t{9}, int64_t{7})) << "8 bytes, whatever the data has";
+  EXPECT_EQ(read_file(folder / "a" / "slot_id"), packed(uint64_t{0}, uint64_t{2}));
+  EXPECT_EQ(read_file(folder / "a" / "emb_vector"), packed(1.0f, 2.0f, 3.0f, 4.0f));
+  EXPECT_EQ(loaded(spec_of(true), folder / "a", 8), rows_as_text(rig));
+  shared.table->import_rows({std::vector<int64_t>{9, -7}, {}, std::vector<float>{1, 2, 3, 4}, {}, {}});
+  save(folder / "b", shared);
+  EXPECT_EQ(read_file(folder / "b" / "key"), packed(int64_t{-7}, int64_t{9}));
+  EXPECT_FALSE(fs::exists(folder / "b" / "slot_id"));
+  EXPECT_EQ(loaded(spec_of(false), folder / "b", 8), rows_as_text(shared));
+  save(folder / "c", none);
+  EXPECT_EQ(loaded(spec_of(true), folder / "c", 8), "");
+  // A file where the folder would be, and the other way round.
+  write_file(folder / "d", "");
+  EXPECT_NE(message_of(Kind::io, [&] { save(folder / "d", rig); }).find("is a file, and \"model_format\" \"v3\""),
+            std::string::npos);
+  EXPECT_NE(message_of(Kind::io, [&] { save_sparse(folder / "a", *rig.table, 8); }).find("is a folder, and"),
+            std::string::npos);
+}
+
 TEST(SparseFileLayoutTest, ATableWithoutRowsLoadsAgain) {
   const TemporaryFolder folder;
   for (const bool by_slot : {false, true}) {
@@ -175,13 +205,13 @@ TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
     write(folder / "x", wide + packed(int64_t{104}, 1.0f));
     TestLog log;
     TableRig rig(kCpu, spec_of(false, 1));
-    EXPECT_FALSE(load_sparse(folder / "x", *rig.table, key_bytes, false, log.log()));
+    EXPECT_FALSE(load_sparse(*rig.table, {.path = folder / "x", .key_bytes = key_bytes}, log.log()));
     EXPECT_EQ(rig.table->rows(), 5);
     EXPECT_TRUE(log.lines().empty());
   }
   write(folder / "x", packed(int64_t{1} << 32, 1.0f));
   TableRig rig(kCpu, spec_of(false, 1));
-  EXPECT_TRUE(load_sparse(folder / "x", *rig.table, 0, false)) << "a key that 4 bytes do not hold";
+  EXPECT_TRUE(load_sparse(*rig.table, {.path = folder / "x", .key_bytes = 0})) << "a key that 4 bytes do not hold";
 }
 
 TEST(SparseFileLayoutTest, AFolderOfVersion31) {

@@ -40,8 +40,8 @@ TEST(LayerState, IsSavedWithTheDenseModelAndReadBack) {
   TinyModel tiny(config_of(kNormed + "}"));
   for (int i = 0; i < 3; ++i) tiny.train();
   const auto files = tiny.model.save((folder / "m").string(), 3);
-  ASSERT_EQ(files.size(), 2u);
-  EXPECT_EQ(files[1], folder / "m_dense_3.model.ntp.json");
+  ASSERT_EQ(files.size(), 4u) << "dense, layout, statistics, manifest";
+  EXPECT_EQ(files[2], folder / "m_dense_3.model.ntp.json");
   tiny.evaluate();
 
   Config config = config_of(kNormed + "}");
@@ -75,6 +75,23 @@ TEST(LayerState, AFileWithoutWeightIsTakenAsItStands) {
             "\"weight\":[1.0]}]}\n");
 }
 
+TEST(LayerState, TakesTheFirstHalfOfListsThatAreTwiceAsLong) {
+  const TemporaryFolder folder;
+  const Config config = config_of(kNormed + "}");
+  Problems problems;
+  const Graph graph = wire(config, 8, problems);
+  Runtime runtime(Device{}, {});
+  LayerState state(config, graph, runtime);
+  write_text(folder / "s.json", R"({"layers":[{"type":"BatchNorm","mean":[1,2,3,0,0,0],"var":[4,5,6,7,8,9]}]})");
+  std::string lines;
+  state.load(folder / "s.json", runtime.compute_stream(), Log([&](Level, std::string_view line) { lines += line; }));
+  EXPECT_EQ(to_host<float>(runtime.compute_stream(), state.of_node(0)[0]), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(to_host<float>(runtime.compute_stream(), state.of_node(0)[1]), (std::vector<float>{4, 5, 6}));
+  EXPECT_NE(lines.find("6 numbers as \"mean\" of layer 0, as HugeCTR 3.0 writes them in mixed precision: the first 3"),
+            std::string::npos)
+      << lines;
+}
+
 TEST(LayerState, RefusesAFileOfAnotherModel) {
   const TemporaryFolder folder;
   const Config config = config_of(kNormed + "}");
@@ -105,7 +122,7 @@ TEST(LayerState, AModelWithoutSuchLayersWritesNoFile) {
   const TemporaryFolder folder;
   TinyModel tiny(config_of(R"({"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 1}},
                               {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"})"));
-  EXPECT_EQ(tiny.model.save((folder / "m").string(), 0).size(), 1u);
+  EXPECT_EQ(tiny.model.save((folder / "m").string(), 0).size(), 3u) << "dense, layout, manifest";
 }
 
 TEST(LayerState, GammaAndBetaAreNotPenalised) {

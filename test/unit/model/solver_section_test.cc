@@ -65,17 +65,17 @@ TEST(SolverSection, ALossScaleWithoutMixedPrecisionIsNoted) {
             "\"mixed_precision\" takes the loss scale itself\n");
 }
 
-TEST(SolverSection, OptimizerStatesAreRefusedUnlessEmpty) {
-  const std::string why =
-      " is not supported: optimizer states are not loaded; leave it out to start with the optimizer's initial states\n";
+TEST(SolverSection, OptimizerStatesBelongToModelFiles) {
   EXPECT_EQ(read_solver(R"(, "dense_opt_states_file": "a")").text,
-            "error /solver/dense_opt_states_file: \"dense_opt_states_file\"" + why);
-  EXPECT_EQ(read_solver(R"(, "sparse_opt_states_file": ["", "b"])").text,
-            "error /solver/sparse_opt_states_file: \"sparse_opt_states_file\"" + why);
-  for (const char* empty : {"\"\"", "[]", "[\"\"]", "null"})
-    EXPECT_EQ(read_solver(std::string(R"(, "sparse_opt_states_file": )") + empty).text,
-              "note /solver/sparse_opt_states_file: \"sparse_opt_states_file\" is accepted and has no effect: it is "
-              "empty\n");
+            "error /solver/dense_opt_states_file: these states are of weights in \"dense_model_file\", which is not "
+            "there\n");
+  EXPECT_EQ(read_solver(R"(, "sparse_model_file": "m", "sparse_opt_states_file": ["a", "b"])").text,
+            "error /solver/sparse_opt_states_file: names 2 files for 1 of \"sparse_model_file\"; one for each is "
+            "needed\n");
+  for (const char* empty : {"\"\"", "[]", "[\"\"]"})
+    EXPECT_EQ(read_solver(std::string(R"(, "dense_opt_states_file": "", "sparse_opt_states_file": )") + empty).text,
+              "");
+  EXPECT_EQ(read_solver(R"(, "dense_model_file": "m", "dense_opt_states_file": "a")").text, "");
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+#include "checkpoint/checked_json.h"
+
+#include <span>
+
+#include "base/error.h"
+#include "checkpoint/file_checksum.h"
+
+namespace hctr {
+namespace {
+
+// The checksum stands at the end of the object, and covers all before it.
+constexpr std::string_view kBefore = ",\n \"crc32\": \"", kAfter = "\"\n}\n";
+
+std::string closing(std::string_view body) {
+  return cat(kBefore, crc_text(crc32_of(std::as_bytes(std::span(body)))), kAfter);
+}
+
+}  // namespace
+
+std::string with_checksum(const Json& object) {
+  std::string body = object.text(1);
+  HCTR_EXPECT(body.ends_with("\n}"), "JSON with a checksum is an object with members");
+  body.resize(body.size() - 2);
+  return body + closing(body);
+}
+
+Json read_checked_json(const fs::path& path, std::string_view what, int64_t schema) {
+  const std::string text = read_text(path, what);
+  const size_t end = text.rfind(kBefore);
+  if (end == std::string::npos || text.substr(end) != closing(std::string_view(text).substr(0, end)))
+    throw Error(Kind::data, cat("'", path.string(), "' is damaged: its content does not have the checksum at its end"));
+  Json json = Json::parse(text, path.string());
+  const Json* found = json.find("schema");
+  if (!found || !found->integer() || *found->integer() != schema)
+    throw Error(Kind::data, cat("'", path.string(), "' has schema ", found ? found->text() : "nothing",
+                                "; this version reads ", schema));
+  return json;
+}
+
+}  // namespace hctr

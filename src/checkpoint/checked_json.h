@@ -1,0 +1,18 @@
+// A JSON file that ends with a checksum of itself.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/files.h"
+#include "config/json.h"
+
+namespace hctr {
+
+/// The text of an object with a checksum of all before it as its last member.
+std::string with_checksum(const Json& object);
+/// Reads a file of such text. `what`: the word for it in messages. Errors: Error(io); Error(data) naming the file when
+/// its content does not have its checksum, or its "schema" is not `schema`.
+Json read_checked_json(const fs::path&, std::string_view what, int64_t schema);
+
+}  // namespace hctr

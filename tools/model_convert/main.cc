@@ -1,0 +1,177 @@
+// model_convert: writes a saved model in the other layout of tables.
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/progress.h"
+#include "config/command_line.h"
+#include "embedding/access_stats_file.h"
+#include "embedding/sparse_file.h"
+#include "hctr/formats.h"
+#include "model/layer_state.h"
+#include "model/model_files.h"
+#include "model/model_manifest.h"
+#include "model/weights.h"
+#include "train/load_config.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  model_convert config.json out/_dense_3908.model --to v3 --out later/
+  model_convert starts_from_a_folder.json --to v2 --out old/wdl)";
+
+struct Arguments {
+  std::string config, model, to, out;
+  std::optional<int> key_bytes;
+};
+
+/// "60" of "out/_dense_60.model"; nothing for other names.
+std::optional<int64_t> iteration_in(const std::string& dense) {
+  const std::string stem = fs::path(dense).stem().string(), digits = stem.substr(stem.rfind('_') + 1);
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != digits.npos) return {};
+  return std::stoll(digits);
+}
+
+/// Lets the config name all files of the model whose dense file is given.
+void name_files(const std::string& dense, Config& config) {
+  const auto iteration = iteration_in(dense);
+  const std::string ending = iteration ? cat("_dense_", *iteration, ".model") : "";
+  if (!iteration || !dense.ends_with(ending))
+    throw Error(Kind::usage, cat("'", dense,
+                                 "' is no dense model file \"<prefix>_dense_<iteration>.model\", whose name "
+                                 "tells those of the tables; leave it out to convert the files that the "
+                                 "config names"));
+  const std::string prefix = dense.substr(0, dense.size() - ending.size());
+  SolverSection& solver = config.solver;
+  solver.dense_model_file = dense;
+  solver.sparse_model_file.clear();
+  solver.sparse_opt_states_file.clear();
+  const std::string dense_states = formats::dense_opt_states_name(prefix, *iteration);
+  solver.dense_opt_states_file = fs::exists(dense_states) ? dense_states : "";
+  for (size_t e = 0; e < config.embeddings.size(); ++e) {
+    const auto number = static_cast<int64_t>(e);
+    solver.sparse_model_file.push_back(formats::sparse_model_name(prefix, number, *iteration));
+    const std::string states = formats::sparse_opt_states_name(prefix, number, *iteration);
+    if (fs::exists(states)) solver.sparse_opt_states_file.push_back(states);
+  }
+}
+
+void copy_file(FileSet& set, const fs::path& from, const fs::path& to) {
+  const File file = open_to_read(from, "model file");
+  AtomicFile& copy = set.add(to);
+  std::vector<char> block(size_t{1} << 20);
+  while (const size_t count = std::fread(block.data(), 1, block.size(), file.get())) copy.write(block.data(), count);
+  if (std::ferror(file.get())) throw Error(Kind::io, cat("cannot read '", from.string(), "'"));
+  copy.finish();
+}
+
+/// Converts the rows of a table, in their order, so that files of optimizer states still belong to them. Returns how
+/// many there are.
+int64_t convert_table(FileSet& set, const Config& config, size_t which, size_t input, const fs::path& to,
+                      ModelFormat format, int key_bytes, const Log& log) {
+  const EmbeddingSection& section = config.embeddings[which].section;
+  const auto& stated = config.solver.input_key_type;
+  const SparseFileShape shape{section.identity_by_slot(), section.dim, config.data.sparse[input].slot_num,
+                              !stated                   ? 0
+                              : *stated == KeyType::i32 ? 4
+                                                        : 8};
+  TableSpec spec;
+  spec.name = section.top();
+  spec.dim = section.dim;
+  spec.identity_by_slot = section.identity_by_slot();
+  SparseWriter writer(set, to, spec, format, key_bytes);
+  std::optional<Progress> progress;
+  int64_t done = 0;
+  const int64_t rows = read_sparse(
+      config.solver.sparse_model_file[which], shape,
+      [&](const SparseRows& part) {
+        if (!progress) progress.emplace(cat("converting '", spec.name, "'"), "rows", part.of);
+        const std::vector<int32_t> slots(part.slots.begin(), part.slots.end());
+        writer.add({part.keys, slots, part.vectors, {}, {}});
+        progress->update(done += static_cast<int64_t>(part.keys.size()));
+      },
+      log);
+  if (progress) progress->finish();
+  writer.finish();
+  return rows;
+}
+
+void convert(const Arguments& given) {
+  const Log log = Log::to_stderr();
+  Config config = load_config(given.config, false, log);
+  SolverSection& solver = config.solver;
+  if (!given.model.empty()) name_files(given.model, config);
+  if (solver.dense_model_file.empty() || solver.sparse_model_file.size() != config.embeddings.size())
+    throw Error(Kind::usage, cat("'", given.config,
+                                 "' does not name a whole model in \"dense_model_file\" and "
+                                 "\"sparse_model_file\"; give the dense file of one after the config"));
+  check_model_files(config, log);
+  const std::optional<ModelManifest> of_source = manifest_of(solver.dense_model_file);
+  ModelManifest manifest = of_source.value_or(ModelManifest{.config = config.effective});
+  if (!of_source) manifest.iteration = manifest.updates = iteration_in(solver.dense_model_file).value_or(0);
+  manifest.prefix = given.out;
+  manifest.tables.clear();
+  const int64_t iteration = manifest.iteration;
+  const ModelFormat format = given.to == "v3" ? ModelFormat::v3 : ModelFormat::v2;
+  const int key_bytes = given.key_bytes ? *given.key_bytes : solver.input_key_type == KeyType::i64 ? 8 : 4;
+  Problems problems;
+  const Graph graph = wire(config, solver.batchsize, problems);
+
+  FileSet set;
+  AtomicFile& to_manifest = set.add(formats::model_manifest_name(given.out, std::to_string(iteration)));
+  const fs::path dense = formats::dense_model_name(given.out, iteration);
+  copy_file(set, solver.dense_model_file, dense);
+  for (const auto& belonging : {&Weights::layout_path, &LayerState::path_for})
+    if (fs::exists(belonging(solver.dense_model_file)))
+      copy_file(set, belonging(solver.dense_model_file), belonging(dense));
+  if (!solver.dense_opt_states_file.empty())
+    copy_file(set, solver.dense_opt_states_file, formats::dense_opt_states_name(given.out, iteration));
+  int64_t rows = 0;
+  for (size_t e = 0; e < config.embeddings.size(); ++e) {
+    const EmbeddingSection& section = config.embeddings[e].section;
+    manifest.tables.push_back({section.top(), section.dim, section.identity_by_slot()});
+    const auto number = static_cast<int64_t>(e);
+    const fs::path to = formats::sparse_model_name(given.out, number, iteration);
+    rows += in_context(
+        [&] { return cat("converting table '", section.top(), "'"); },
+        [&] { return convert_table(set, config, e, graph.embedding_inputs[e], to, format, key_bytes, log); });
+    if (const fs::path stats = access_stats_path(solver.sparse_model_file[e]); fs::exists(stats))
+      copy_file(set, stats, access_stats_path(to));
+    if (!solver.sparse_opt_states_file.empty())
+      copy_file(set, solver.sparse_opt_states_file[e], formats::sparse_opt_states_name(given.out, number, iteration));
+  }
+  write_model_manifest(set, to_manifest, manifest);
+  set.commit();
+  std::printf("%s and %zu tables of %lld rows are in format %s.\n", dense.c_str(), config.embeddings.size(),
+              static_cast<long long>(rows), given.to.c_str());
+}
+
+int main_of(int argc, char** argv) {
+  Arguments given;
+  CommandLine app(
+      "model_convert",
+      "Writes a saved model in the other layout of tables: v2, a file for each table, as HugeCTR 2.x and 3.0 "
+      "read it; v3, a folder for each, as later versions do. Dense weights, optimizer states and what else "
+      "belongs to the model are copied, and a manifest is written.",
+      kExamples);
+  app.add_option("config", given.config, "a config of the model").required();
+  app.add_option(
+      "model", given.model,
+      "the dense file of the model, <prefix>_dense_<iteration>.model, next to its tables; left out: the files "
+      "that the config names to start from");
+  app.add_option("--to", given.to, "the layout to write").one_of({"v2", "v3"}).required();
+  app.add_option("--out", given.out, "what the names of the new files start with").required();
+  app.add_option("--key-bytes", given.key_bytes,
+                 "of a key in v2: 4 or 8; left out: as input_key_type of the config says, else 4, as HugeCTR assumes")
+      .one_of({4, 8});
+  return run_tool(app, argc, argv, [&] { convert(given); });
+}
+
+}  // namespace
+}  // namespace hctr
+
+int main(int argc, char** argv) { return hctr::main_of(argc, argv); }
