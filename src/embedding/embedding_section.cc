@@ -172,6 +172,10 @@ TableSpec EmbeddingSection::table_spec(const TableSpecInputs& in) const {
   spec.optimizer = own.rule(in.optimizer.hyper.learning_rate);
   if (in.schedule_sets_rate) spec.optimizer.rate_factor = 1;
   spec.update = own.update();
+  if (frozen) {  // w -= 0 g
+    spec.optimizer = {.kind = ops::Optimizer::Kind::sgd, .rate_factor = 0};
+    spec.update = UpdateType::local;
+  }
   spec.storage = hparam.storage;
   spec.state_storage = hparam.state_storage;
   // Vectors of replicated rows are not exchanged.

@@ -110,6 +110,7 @@ struct EmbeddingSection {
   std::optional<OptimizerSection> optimizer;  ///< its own; if absent, the top-level one applies
   std::optional<PlacementRule> placement;     ///< as given; placement_rule() is the effective one
   int64_t dim = 0;                            ///< hparam.embedding_vec_size
+  bool frozen = false;                        ///< rows are not updated
   int64_t first_key = 0;  ///< of slot 0, if slot_size_array gives the key ranges: keys of earlier inputs come before it
 
   const std::string& top() const { return tops.names[0]; }  ///< also the layer's name

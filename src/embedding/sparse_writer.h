@@ -8,18 +8,10 @@
 #include <vector>
 
 #include "base/files.h"
-#include "config/values.h"
+#include "embedding/model_format.h"
 #include "embedding/table.h"
 
 namespace hctr {
-
-/// v2: a file of rows, as HugeCTR 2.x and 3.0 read it. v3: a folder with a file for each of keys, slot ids and vectors,
-/// as later versions do.
-enum class ModelFormat { v2, v3 };
-template <>
-struct EnumWords<ModelFormat> {
-  static const std::vector<std::pair<std::string, ModelFormat>>& table();
-};
 
 /// Errors of all members: Error(io); Error(data) when a row holds a number that is not finite, or a key that does not
 /// fit.

@@ -119,6 +119,33 @@ void note_own_rates(const Config& config, Problems& problems) {
                                "top-level rate, and \"compatibility\": [\"schedule_sets_embedding_rates\"] does so"));
 }
 
+/// The names in "load_layers", "frozen" and "pretrained".
+void check_start(Config& config, Problems& problems) {
+  std::vector<std::string> layers, tables, both;
+  for (const LayerEntry& layer : config.layers)
+    if (!layer.tops.empty()) layers.push_back(layer.tops[0]);
+  for (const EmbeddingEntry& embedding : config.embeddings)
+    if (!embedding.section.tops.names.empty()) tables.push_back(embedding.section.top());
+  both = tables;
+  both.insert(both.end(), layers.begin(), layers.end());
+  const auto expect = [&](const std::string& name, const std::vector<std::string>& known, const std::string& pointer,
+                          const char* what) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      problems.error(pointer, cat("no ", what, " is called \"", name, "\"", did_you_mean(name, known)));
+  };
+  const SolverSection& solver = config.solver;
+  for (size_t i = 0; i < solver.load_layers.size(); ++i)
+    expect(solver.load_layers[i], layers, cat("/solver/load_layers/", i), "layer");
+  for (size_t i = 0; i < solver.pretrained.size(); ++i)
+    expect(solver.pretrained[i].table, tables, cat("/solver/pretrained/", i, "/table"), "embedding");
+  for (size_t i = 0; i < solver.frozen.size(); ++i) {
+    expect(solver.frozen[i], both, cat("/solver/frozen/", i), "layer or embedding");
+    for (EmbeddingEntry& embedding : config.embeddings)
+      if (!embedding.section.tops.names.empty() && embedding.section.top() == solver.frozen[i])
+        embedding.section.frozen = true;
+  }
+}
+
 }  // namespace
 
 Config read_config(const Json& file, Problems& problems) {
@@ -181,6 +208,7 @@ Config read_config(const Json& file, Problems& problems) {
     check_placement(section, embedding.pointer,
                     of_solver && section.placement ? "/solver/placement" : embedding.pointer + "/placement", problems);
   }
+  check_start(config, problems);
   place_keys(config, problems);
   config.effective = Json(Json::Object{});
   config.effective.set("solver", solver_schema().effective(config.solver));

@@ -1,5 +1,7 @@
 #include "model/layer_state.h"
 
+#include <algorithm>
+
 #include "base/files.h"
 #include "config/json.h"
 #include "device/copy.h"
@@ -44,44 +46,69 @@ void LayerState::save(FileSet& set, const std::filesystem::path& path, StreamRef
   set.add(path).write(Json(Json::Object{{"layers", std::move(layers)}}).text() + "\n");
 }
 
-void LayerState::load(const std::filesystem::path& path, StreamRef stream, const Log& log) {
-  const Json file = Json::read_file(path);
+std::vector<std::vector<float>> LayerState::read_layer(const Json& object, const LayerItems& layer, size_t number,
+                                                       const std::filesystem::path& path, const Log& log) {
   const auto refuse = [&](const std::string& why) {
     throw Error(Kind::data, cat("'", path.string(), "' ", why, ": it belongs to another model"));
   };
+  const Json* type = object.find("type");
+  const std::string found = type && type->string() ? *type->string() : "a layer without type";
+  if (found != layer.type)
+    refuse(cat("has ", found, " as layer ", number, ", and this config ", layer.type, " ('", layer.name, "')"));
+  std::vector<std::vector<float>> of_items;
+  for (const Item& item : layer.items) {
+    const auto elements = static_cast<size_t>(item.spec.shape.elements());
+    std::vector<float>& values = of_items.emplace_back(elements, item.spec.when_absent.value_or(0));
+    const Json* numbers = object.find(item.spec.name);
+    if (!numbers && item.spec.when_absent) continue;
+    const size_t size = numbers && numbers->array() ? numbers->array()->size() : 0;
+    if (size == 2 * elements)
+      log.info("note: '", path.string(), "' has ", size, " numbers as \"", item.spec.name, "\" of layer ", number,
+               ", as HugeCTR 3.0 writes them in mixed precision: the first ", elements, " are taken");
+    else if (size != elements)
+      refuse(cat("has ", size, " numbers as \"", item.spec.name, "\" of layer ", number, ", and '", layer.name,
+                 "' has ", elements));
+    for (size_t i = 0; i < elements; ++i) {
+      const Json& value = (*numbers->array())[i];
+      if (!value.is_number()) refuse(cat("holds ", value.kind(), " in \"", item.spec.name, "\" of layer ", number));
+      values[i] = static_cast<float>(value.number());
+    }
+  }
+  return of_items;
+}
+
+void LayerState::set_values(const LayerItems& layer, const std::vector<std::vector<float>>& values, StreamRef stream) {
+  for (size_t i = 0; i < values.size(); ++i) from_host(stream, arena_.get(layer.items[i].ticket), values[i]);
+}
+
+void LayerState::load(const std::filesystem::path& path, StreamRef stream, const Log& log) {
+  const Json file = Json::read_file(path);
   const Json* layers = file.find("layers");
   const size_t count = layers && layers->array() ? layers->array()->size() : 0;
   if (count != layers_.size())
-    refuse(cat("has statistics of ", count, count == 1 ? " layer" : " layers", ", and this config has ", layers_.size(),
-               " such layers"));
-  std::vector<std::pair<size_t, std::vector<float>>> read;  // a file that does not fit changes nothing
-  for (size_t l = 0; l < count; ++l) {
-    const Json& object = (*layers->array())[l];
-    const Json* type = object.find("type");
-    const std::string found = type && type->string() ? *type->string() : "a layer without type";
-    if (found != layers_[l].type)
-      refuse(cat("has ", found, " as layer ", l, ", and this config ", layers_[l].type, " ('", layers_[l].name, "')"));
-    for (const Item& item : layers_[l].items) {
-      const auto elements = static_cast<size_t>(item.spec.shape.elements());
-      std::vector<float>& values =
-          read.emplace_back(item.ticket, std::vector<float>(elements, item.spec.when_absent.value_or(0))).second;
-      const Json* numbers = object.find(item.spec.name);
-      if (!numbers && item.spec.when_absent) continue;
-      const size_t size = numbers && numbers->array() ? numbers->array()->size() : 0;
-      if (size == 2 * elements)
-        log.info("note: '", path.string(), "' has ", size, " numbers as \"", item.spec.name, "\" of layer ", l,
-                 ", as HugeCTR 3.0 writes them in mixed precision: the first ", elements, " are taken");
-      else if (size != elements)
-        refuse(cat("has ", size, " numbers as \"", item.spec.name, "\" of layer ", l, ", and '", layers_[l].name,
-                   "' has ", elements));
-      for (size_t i = 0; i < elements; ++i) {
-        const Json& number = (*numbers->array())[i];
-        if (!number.is_number()) refuse(cat("holds ", number.kind(), " in \"", item.spec.name, "\" of layer ", l));
-        values[i] = static_cast<float>(number.number());
-      }
-    }
+    throw Error(Kind::data, cat("'", path.string(), "' has statistics of ", count, count == 1 ? " layer" : " layers",
+                                ", and this config has ", layers_.size(), " such layers: it belongs to another model"));
+  std::vector<std::vector<std::vector<float>>> read;  // a file that does not fit changes nothing
+  for (size_t l = 0; l < count; ++l) read.push_back(read_layer((*layers->array())[l], layers_[l], l, path, log));
+  for (size_t l = 0; l < count; ++l) set_values(layers_[l], read[l], stream);
+}
+
+void LayerState::load_layers(const std::filesystem::path& path, const std::vector<std::string>& chosen,
+                             StreamRef stream, const Log& log) {
+  const Json file = Json::read_file(path);
+  const Json* list = file.find("layers");
+  const Json::Array objects = list && list->array() ? *list->array() : Json::Array{};
+  for (const LayerItems& layer : layers_) {
+    if (std::find(chosen.begin(), chosen.end(), layer.name) == chosen.end()) continue;
+    const auto object = std::find_if(objects.begin(), objects.end(), [&](const Json& of) {
+      const Json* name = of.find("name");
+      return name && name->string() && *name->string() == layer.name;
+    });
+    if (object == objects.end())
+      log.info("note: '", path.string(), "' has no statistics of a layer '", layer.name, "': they start anew");
+    else
+      set_values(layer, read_layer(*object, layer, static_cast<size_t>(object - objects.begin()), path, log), stream);
   }
-  for (const auto& [ticket, values] : read) from_host(stream, arena_.get(ticket), values);
 }
 
 std::filesystem::path LayerState::path_for(std::filesystem::path dense_model_file) {

@@ -29,6 +29,9 @@ class LayerState {
   /// Of a list that is twice as long as it should be, as HugeCTR 3.0 writes it in mixed precision, the first half is
   /// taken, and the log says so. Errors: Error(data) when the file does not fit this model, Error(io).
   void load(const std::filesystem::path&, StreamRef, const Log& = Log::silent());
+  /// Of these layers alone, found by their names in the file of any network; others start as they do. The log says
+  /// which ones the file lacks.
+  void load_layers(const std::filesystem::path&, const std::vector<std::string>& layers, StreamRef, const Log&);
 
   /// For checkpoints.
   void save_state(StateWriter to) const { visit_state(to); }
@@ -42,16 +45,20 @@ class LayerState {
     StateSpec spec;
     size_t ticket;
   };
-  template <class State>
-  void visit_state(State& state) const {
-    for (const LayerItems& layer : layers_)
-      for (const Item& item : layer.items) state.tensor(layer.name + "/" + item.spec.name, arena_.get(item.ticket));
-  }
   struct LayerItems {
     std::string name, type;
     size_t node;
     std::vector<Item> items;
   };
+  template <class State>
+  void visit_state(State& state) const {
+    for (const LayerItems& layer : layers_)
+      for (const Item& item : layer.items) state.tensor(layer.name + "/" + item.spec.name, arena_.get(item.ticket));
+  }
+  /// The numbers of each item. Errors: Error(data) when the layer of the file is not this one.
+  static std::vector<std::vector<float>> read_layer(const Json& object, const LayerItems&, size_t number,
+                                                    const std::filesystem::path&, const Log&);
+  void set_values(const LayerItems&, const std::vector<std::vector<float>>&, StreamRef);
   std::vector<LayerItems> layers_;  // in the order of the config
   Arena arena_;
 };

@@ -16,11 +16,11 @@ std::string describe_set(const ModelManifest& set) {
 }
 
 /// That a file holds the table that the config has in its place.
-void expect_table(const ModelManifest& set, const std::string& file, const EmbeddingSection& section) {
+void expect_table(const ModelManifest& set, const std::string& file, const EmbeddingSection& section, bool combined) {
   const SavedTable* saved = set.table_of(set.name_of(file));
   if (!saved) return;
   const auto is_here = [&](const SavedTable& table) { return table.name == section.top(); };
-  if (saved->name != section.top() && std::any_of(set.tables.begin(), set.tables.end(), is_here))
+  if (!combined && saved->name != section.top() && std::any_of(set.tables.begin(), set.tables.end(), is_here))
     throw Error(Kind::data, cat("'", file, "' holds table '", saved->name, "', as '", set.path.string(),
                                 "' says, and stands in the place of '", section.top(),
                                 "': files are listed in the order of the embeddings"));
@@ -87,10 +87,14 @@ int64_t check_model_files(const Config& config, const Log& log) {
     const EmbeddingEntry* table;  // null: the dense weights
   };
   std::vector<Named> files;
-  if (!solver.dense_model_file.empty()) files.push_back({solver.dense_model_file, nullptr});
-  if (!solver.dense_opt_states_file.empty()) files.push_back({solver.dense_opt_states_file, nullptr});
-  for (const auto* list : {&solver.sparse_model_file, &solver.sparse_opt_states_file})
-    for (size_t e = 0; e < list->size(); ++e) files.push_back({(*list)[e], &config.embeddings.at(e)});
+  // States first: their manifest has t of Adam.
+  files.push_back({solver.dense_opt_states_file, nullptr});
+  for (size_t e = 0; e < solver.sparse_opt_states_file.size(); ++e)
+    files.push_back({solver.sparse_opt_states_file[e], &config.embeddings.at(e)});
+  files.push_back({solver.dense_model_file, nullptr});
+  for (size_t e = 0; e < solver.sparse_model_file.size(); ++e)
+    files.push_back({solver.sparse_model_file[e], &config.embeddings.at(e)});
+  std::erase_if(files, [](const Named& named) { return named.file.empty(); });
   std::optional<ModelManifest> first;
   std::string first_file, without;
   for (const auto& [file, table] : files) {
@@ -99,11 +103,13 @@ int64_t check_model_files(const Config& config, const Log& log) {
       without += cat(without.empty() ? "'" : ", '", file, "'");
       continue;
     }
-    if (first && (set->run != first->run || set->iteration != first->iteration))
-      throw Error(Kind::data, cat("'", first_file, "' is ", describe_set(*first), ", and '", file, "' is ",
-                                  describe_set(*set), ": the files to start from must be those of one model"));
+    if (first && !solver.combine_models && (set->run != first->run || set->iteration != first->iteration))
+      throw Error(Kind::data,
+                  cat("'", first_file, "' is ", describe_set(*first), ", and '", file, "' is ", describe_set(*set),
+                      ": the files to start from must be those of one model; \"combine_models\": true takes them from "
+                      "several"));
     set->verify(set->name_of(file));
-    if (table) expect_table(*set, file, table->section);
+    if (table) expect_table(*set, file, table->section, solver.combine_models);
     if (!first) {
       first_file = file;
       first = std::move(set);

@@ -17,6 +17,28 @@ int stated_key_bytes(const SolverSection& solver) {
   return !solver.input_key_type ? 0 : *solver.input_key_type == KeyType::i32 ? 4 : 8;
 }
 
+/// Says what starts with initial values although a model is loaded.
+void report_missing(const Config& config, const Log& log) {
+  const SolverSection& solver = config.solver;
+  if (solver.dense_model_file.empty() && solver.sparse_model_file.empty()) return;
+  std::string missing;
+  const auto add = [&](const std::string& what) { missing += (missing.empty() ? "" : ", ") + what; };
+  if (solver.dense_model_file.empty()) add("the dense weights");
+  if (const auto& chosen = solver.load_layers; !chosen.empty()) {
+    std::string layers;
+    for (const std::string& layer : chosen) layers += cat(layers.empty() ? "'" : ", '", layer, "'");
+    add(cat("all layers but ", layers));
+  }
+  for (size_t e = 0; e < config.embeddings.size(); ++e) {
+    const std::string& name = config.embeddings[e].section.top();
+    const bool vectors = std::any_of(solver.pretrained.begin(), solver.pretrained.end(),
+                                     [&](const Pretrained& from) { return from.table == name; });
+    if (!vectors && (solver.sparse_model_file.empty() || solver.sparse_model_file[e].empty()))
+      add(cat("table '", name, "'"));
+  }
+  if (!missing.empty()) log.info("note: with their initial values start ", missing);
+}
+
 }  // namespace
 
 ModelManifest Model::manifest(const std::string& prefix, int64_t iteration, const ModelOrigin& origin) const {
@@ -100,11 +122,13 @@ void Model::load(const Log& log) {
   };
   if (const std::string& dense = solver.dense_model_file; !dense.empty()) {
     Context ctx(runtime_, runtime_.compute_stream());
-    weights_.load(dense, ctx);
+    weights_.load(dense, ctx, solver.load_layers);
     if (!solver.dense_opt_states_file.empty())
       weights_.load_opt_states(solver.dense_opt_states_file, runtime_.compute_stream());
     if (const auto path = LayerState::path_for(dense); !state_.empty()) {
-      if (std::filesystem::exists(path))
+      if (std::filesystem::exists(path) && !solver.load_layers.empty())
+        state_.load_layers(path, solver.load_layers, runtime_.compute_stream(), log);
+      else if (std::filesystem::exists(path))
         state_.load(path, runtime_.compute_stream(), log);
       else
         log.info("note: there is no '", path.string(), "': running statistics of layers start anew");
@@ -112,6 +136,7 @@ void Model::load(const Log& log) {
   }
   for (size_t e = 0; e < solver.sparse_model_file.size(); ++e) {
     const std::string& file = solver.sparse_model_file[e];
+    if (file.empty()) continue;
     const SparseOrigin from{.path = file,
                             .key_bytes = stated_key_bytes(solver),
                             .with_access_stats = with_access_stats(file),
@@ -119,6 +144,11 @@ void Model::load(const Log& log) {
                             .updates = updates_before_};
     wide_keys_loaded_ |= load_sparse(*tables_[e], from, log);
   }
+  for (const Pretrained& vectors : solver.pretrained)
+    for (size_t e = 0; e < tables_.size(); ++e)
+      if (config_.embeddings[e].section.top() == vectors.table)
+        wide_keys_loaded_ |= load_pretrained(vectors, *tables_[e], log);
+  report_missing(config_, log);
 }
 
 void Model::save_state(StateWriter to) {

@@ -108,6 +108,16 @@ void check_opt_states(SolverSection& s, const std::string& pointer, Problems& pr
   const auto empty = [](const std::string& file) { return file.empty(); };
   auto& tables = s.sparse_opt_states_file;
   if (std::all_of(tables.begin(), tables.end(), empty)) tables.clear();
+  if (std::all_of(s.sparse_model_file.begin(), s.sparse_model_file.end(), empty)) s.sparse_model_file.clear();
+  if (!s.load_layers.empty() && s.dense_model_file.empty())
+    problems.error(pointer + "/load_layers", "these are layers of \"dense_model_file\", which is not there");
+  if (!s.load_layers.empty() && !s.dense_opt_states_file.empty())
+    problems.error(pointer + "/dense_opt_states_file",
+                   "these states are of all weights, and \"load_layers\" takes some; leave one of the two out");
+  for (size_t e = 0; e < tables.size() && tables.size() == s.sparse_model_file.size(); ++e)
+    if (s.sparse_model_file[e].empty() && !tables[e].empty())
+      problems.error(cat(pointer, "/sparse_opt_states_file/", e),
+                     "these states are of rows in \"sparse_model_file\", which is \"\" there");
   if (!s.dense_opt_states_file.empty() && s.dense_model_file.empty())
     problems.error(pointer + "/dense_opt_states_file",
                    "these states are of weights in \"dense_model_file\", which is "
@@ -153,11 +163,21 @@ Schema<SolverSection> solver_schema() {
       .opt("dense_model_file", &S::dense_model_file, "dense weights to start from")
       .alias("dense model_file")
       .alias("model_file")
-      .opt("sparse_model_file", &S::sparse_model_file, "embedding tables to start from, one file for each embedding")
+      .opt("sparse_model_file", &S::sparse_model_file,
+           "embedding tables to start from, one file for each embedding; \"\" for one that starts anew")
       .opt("dense_opt_states_file", &S::dense_opt_states_file,
            "the optimizer's states of the dense weights in dense_model_file")
       .opt("sparse_opt_states_file", &S::sparse_opt_states_file,
            "the optimizer's states of the rows in sparse_model_file, one file for each embedding")
+      .opt("load_layers", &S::load_layers,
+           "the layers, by their first top, whose weights are taken from dense_model_file, which may be of another "
+           "network; left out: all")
+      .opt("combine_models", &S::combine_models,
+           "the files to start from may be those of several models; else that is an error")
+      .list("pretrained", &S::pretrained, pretrained_schema(),
+            "vectors that were trained elsewhere, for rows of tables", false)
+      .opt("frozen", &S::frozen,
+           "layers, by their first top, and embeddings whose weights and rows stay as they start or are loaded")
       .opt("eval_interval", &S::eval_interval, "iterations between evaluations; 0: none", at_least(0))
       .opt("max_eval_batches", &S::max_eval_batches, "batches of one evaluation; left out: the whole set", at_least(0))
       .alias("eval_batches")

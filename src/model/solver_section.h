@@ -9,10 +9,11 @@
 #include "config/compatibility.h"
 #include "config/schema.h"
 #include "embedding/embedding_section.h"
-#include "embedding/sparse_writer.h"
+#include "embedding/model_format.h"
 #include "model/checkpoint_section.h"
 #include "model/metric_words.h"
 #include "model/precision.h"
+#include "model/pretrained.h"
 
 namespace hctr {
 
@@ -77,6 +78,10 @@ struct SolverSection {
   std::vector<std::string> sparse_model_file;
   std::string dense_opt_states_file;
   std::vector<std::string> sparse_opt_states_file;
+  std::vector<std::string> load_layers;  // of the dense file; empty: all
+  std::vector<std::string> frozen;       // layers and tables
+  bool combine_models = false;
+  std::vector<Pretrained> pretrained;
   int64_t eval_interval = 0;
   std::optional<int64_t> max_eval_batches, max_eval_samples;
   MetricList eval_metrics;

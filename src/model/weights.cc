@@ -1,11 +1,14 @@
 #include "model/weights.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/files.h"
 #include "base/half.h"
 #include "base/not_finite.h"
 #include "config/json.h"
+#include "config/problems.h"
+#include "config/values.h"
 #include "device/copy.h"
 #include "hctr/formats.h"
 #include "layers/initializer.h"
@@ -25,6 +28,53 @@ ops::Penalty penalty_of(LossLayer::Regularizer::Kind kind) {
 float penalty_factor(const LossLayer::Regularizer& regularizer, int64_t samples, int ranks) {
   const double half = regularizer.kind == LossLayer::Regularizer::Kind::l2 ? 0.5 : 1.0;
   return static_cast<float>(half * regularizer.lambda / static_cast<double>(samples) / ranks);
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// "fc1" of "fc1/weights".
+std::string layer_of(const std::string& weight) { return weight.substr(0, weight.rfind('/')); }
+
+/// A weight in a dense model file.
+struct FilePart {
+  std::string name;
+  std::vector<int64_t> shape;
+  size_t at = 0;  // byte
+  size_t bytes() const {
+    size_t bytes = sizeof(float);
+    for (const int64_t size : shape) bytes *= static_cast<size_t>(size);
+    return bytes;
+  }
+};
+
+/// What the description of a file of `bytes` bytes lists.
+std::vector<FilePart> parts_of(const std::filesystem::path& layout, size_t bytes) {
+  const Json file = Json::read_file(layout);
+  const Json* weights = file.find("weights");
+  std::vector<FilePart> parts;
+  size_t at = 0;
+  for (const Json& weight : weights && weights->array() ? *weights->array() : Json::Array{}) {
+    const Json *name = weight.find("name"), *shape = weight.find("shape");
+    if (!name || !name->string() || !shape || !shape->array())
+      throw Error(Kind::data, cat("'", layout.string(), "' has ", weight.text(), " as a weight"));
+    FilePart& part = parts.emplace_back(FilePart{*name->string(), {}, at});
+    for (const Json& size : *shape->array()) {
+      if (!size.integer() || *size.integer() < 0 || *size.integer() > static_cast<int64_t>(bytes))
+        throw Error(Kind::data, cat("'", layout.string(), "' has ", size.text(), " in the shape of '", part.name, "'"));
+      part.shape.push_back(*size.integer());
+      if (part.bytes() > bytes) break;
+    }
+    if (part.bytes() > bytes - at)
+      throw Error(Kind::data, cat("'", layout.string(), "' has '", part.name, "' end behind the ", bytes,
+                                  " bytes of the dense model file"));
+    at += part.bytes();
+  }
+  if (at != bytes)
+    throw Error(Kind::data,
+                cat("'", layout.string(), "' lists weights of ", at, " bytes, and the dense model file has ", bytes));
+  return parts;
 }
 
 /// Matrices get rows of zeros up to a multiple of eight, as rows of activations have columns of zeros: a product over
@@ -54,7 +104,7 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
         const TensorSpec spec = with_zero_rows(weight.shape);
         const DType read_as = graph.nodes[n].spec.outputs[0].dtype;
         items_.push_back({entry.tops[0] + "/" + weight.name, n, values_.add(spec), gradients_.add(spec),
-                          weight.penalised, read_as != DType::f32});
+                          weight.penalised, read_as != DType::f32, contains(config.solver.frozen, entry.tops[0])});
         if (read_as != DType::f32) copy_type_ = read_as;
         specs.push_back(&weight);
       }
@@ -75,6 +125,15 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
       Context ctx(runtime, runtime.compute_stream());
       ops::fill(ctx, start, state.flat());
     }
+  }
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (items_[i].frozen) continue;
+    const Tensor all = values_.flat();
+    const auto begin = [&](size_t item) {
+      return item < items_.size() ? values_.get(items_[item].value).data<float>() - all.data<float>() : all.elements();
+    };
+    if (trained_.empty() || trained_.back().second != begin(i)) trained_.emplace_back(begin(i), begin(i));
+    trained_.back().second = begin(i + 1);
   }
   for (size_t i = 0; i < items_.size(); ++i) {
     const Tensor value = values_.get(items_[i].value);
@@ -131,9 +190,14 @@ std::vector<GradientRange> Weights::gradient_ranges() const {
 }
 
 void Weights::update(Context& ctx) const {
-  std::vector<Tensor> states;
-  for (const Arena& state : states_) states.push_back(state.flat());
-  ops::update_dense(ctx, optimizer_, gradients_.flat(), values_.flat(), states);
+  for (const auto& [first, end] : trained_) {
+    const auto part = [first = first, end = end](const Tensor& all) {
+      return Tensor(all.data<float>() + first, TensorSpec(DType::f32, {end - first}), all.device());
+    };
+    std::vector<Tensor> states;
+    for (const Arena& state : states_) states.push_back(part(state.flat()));
+    ops::update_dense(ctx, optimizer_, part(gradients_.flat()), part(values_.flat()), states);
+  }
   refresh_copies(ctx);
 }
 
@@ -166,15 +230,23 @@ void Weights::save(FileSet& set, const std::filesystem::path& path, StreamRef st
   set.add(layout_path(path)).write(Json(Json::Object{{"schema", 1}, {"weights", layout}}).text(1) + "\n");
 }
 
-void Weights::load(const std::filesystem::path& path, Context& ctx) {
+void Weights::load(const std::filesystem::path& path, Context& ctx, const std::vector<std::string>& layers) {
   const std::string bytes = read_text(path, "dense model file");
+  const bool described = std::filesystem::exists(layout_path(path));
+  if (!layers.empty() && described) {
+    load_chosen(path, bytes, layers, ctx);
+    return refresh_copies(ctx);
+  }
   size_t expected = 0;
   for (const Item& item : items_) expected += static_cast<size_t>(values_.get(item.value).elements()) * sizeof(float);
   if (bytes.size() != expected)
     throw Error(Kind::data, cat("dense model file '", path.string(), "' has ", bytes.size(),
                                 " bytes, and this config's dense layers have ", expected / sizeof(float), " weights, ",
-                                expected, " bytes: it belongs to another model"));
-  if (std::filesystem::exists(layout_path(path))) {
+                                expected, " bytes: it belongs to another model",
+                                layers.empty() ? ""
+                                               : cat(", and there is no '", layout_path(path).string(),
+                                                     "' that says where the layers are in it")));
+  if (described) {
     const Json layout = Json::read_file(layout_path(path));
     const Json* weights = layout.find("weights");
     for (size_t i = 0; weights && weights->array() && i < items_.size() && i < weights->array()->size(); ++i) {
@@ -187,17 +259,48 @@ void Weights::load(const std::filesystem::path& path, Context& ctx) {
   }
   size_t at = 0;
   for (const Item& item : items_) {
-    const Tensor value = values_.get(item.value);
-    std::vector<float> host(static_cast<size_t>(value.elements()));
-    std::copy_n(bytes.data() + at, host.size() * sizeof(float), reinterpret_cast<char*>(host.data()));
-    if (const int64_t bad = find_not_finite(host); bad >= 0)
-      throw Error(Kind::data,
-                  cat("dense model file '", path.string(), "': weight ", bad, " of '", item.name, "', at byte ",
-                      at + static_cast<size_t>(bad) * sizeof(float), ", is ", host[static_cast<size_t>(bad)]));
-    at += host.size() * sizeof(float);
-    from_host(ctx.stream(), value, host);
+    if (layers.empty() || contains(layers, layer_of(item.name))) set_value(item, path, bytes, at, ctx);
+    at += static_cast<size_t>(values_.get(item.value).elements()) * sizeof(float);
   }
   refresh_copies(ctx);
+}
+
+/// Loads the weights of some layers from the file of another network.
+void Weights::load_chosen(const std::filesystem::path& path, const std::string& bytes,
+                          const std::vector<std::string>& layers, Context& ctx) {
+  const std::vector<FilePart> parts = parts_of(layout_path(path), bytes.size());
+  for (const Item& item : items_) {
+    if (!contains(layers, layer_of(item.name))) continue;
+    const auto found =
+        std::find_if(parts.begin(), parts.end(), [&](const FilePart& part) { return part.name == item.name; });
+    if (found == parts.end()) {
+      std::vector<std::string> names;
+      for (const FilePart& part : parts)
+        if (!contains(names, layer_of(part.name))) names.push_back(layer_of(part.name));
+      throw Error(Kind::data, cat("dense model file '", path.string(), "' has no '", item.name, "', as '",
+                                  layout_path(path).string(), "' says; its layers are ", one_of(names)));
+    }
+    const Tensor value = values_.get(item.value);
+    std::vector<int64_t> shape;
+    for (int d = 0; d < value.rank(); ++d) shape.push_back(value.dim(d));
+    if (found->shape != shape)
+      throw Error(Kind::data, cat("dense model file '", path.string(), "' has '", item.name, "' of shape ",
+                                  to_json(found->shape).text(), ", and this config has ", to_json(shape).text()));
+    set_value(item, path, bytes, found->at, ctx);
+  }
+}
+
+/// Takes a weight from byte `at` of a file.
+void Weights::set_value(const Item& item, const std::filesystem::path& path, const std::string& bytes, size_t at,
+                        Context& ctx) const {
+  const Tensor value = values_.get(item.value);
+  std::vector<float> host(static_cast<size_t>(value.elements()));
+  std::memcpy(host.data(), bytes.data() + at, host.size() * sizeof(float));
+  if (const int64_t bad = find_not_finite(host); bad >= 0)
+    throw Error(Kind::data,
+                cat("dense model file '", path.string(), "': weight ", bad, " of '", item.name, "', at byte ",
+                    at + static_cast<size_t>(bad) * sizeof(float), ", is ", host[static_cast<size_t>(bad)]));
+  from_host(ctx.stream(), value, host);
 }
 
 void Weights::save_opt_states(FileSet& set, const std::filesystem::path& path, StreamRef stream) const {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -44,8 +45,9 @@ class Weights {
   /// Writes the documented dense layout: every weight as f32, in order, nothing else; and a description of layers and
   /// shapes, <path>.layout.json, which load() checks if it exists. Waits for the stream.
   void save(FileSet&, const std::filesystem::path&, StreamRef) const;
-  /// Errors: Error(data) when the size or the description does not fit this model, Error(io).
-  void load(const std::filesystem::path&, Context&);
+  /// Loads all weights; or those of some layers alone, which the description finds in the file of any network. Errors:
+  /// Error(data) when the size or the description does not fit this model, or lacks a layer; Error(io).
+  void load(const std::filesystem::path&, Context&, const std::vector<std::string>& layers = {});
   /// The path of the description: "<file>.layout.json".
   static std::filesystem::path layout_path(std::filesystem::path dense_model_file);
   /// The optimizer's states in a file, as HugeCTR 3.0 lays them out: each state of all weights, in the order of the
@@ -66,11 +68,16 @@ class Weights {
     size_t value, gradient;  // tickets
     bool penalised;
     bool copied;  // the layer reads the copy
+    bool frozen;  // not updated
   };
   void refresh_copies(Context&) const;
   template <class State>
   void visit_state(State&) const;
-  std::vector<Item> items_;  // in file order
+  void load_chosen(const std::filesystem::path&, const std::string& bytes, const std::vector<std::string>& layers,
+                   Context&);
+  void set_value(const Item&, const std::filesystem::path&, const std::string& bytes, size_t at, Context&) const;
+  std::vector<Item> items_;                           // in file order
+  std::vector<std::pair<int64_t, int64_t>> trained_;  // ranges of elements that are updated
   Arena values_, gradients_, copies_, scratch_;
   std::optional<DType> copy_type_;  // of copies_; none when every layer reads the weights themselves
   size_t penalty_scratch_;

@@ -28,6 +28,8 @@ std::string check(const std::filesystem::path& path, bool strict, const std::fun
   for (const std::string& file : config.solver.sparse_model_file) mention(file, "/solver/sparse_model_file");
   mention(config.solver.dense_opt_states_file, "/solver/dense_opt_states_file");
   for (const std::string& file : config.solver.sparse_opt_states_file) mention(file, "/solver/sparse_opt_states_file");
+  for (const Pretrained& from : config.solver.pretrained)
+    for (const std::string& file : {from.file, from.keys, from.vectors}) mention(file, "/solver/pretrained");
   mention(config.solver.placement_file, "/solver/placement_file");
   return layer_table(config, graph) + plan_outlook(config);
 }

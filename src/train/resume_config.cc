@@ -41,6 +41,9 @@ constexpr std::array kRules = {
     Rule{"/solver/dense_model_file", Verdict::without_effect},
     Rule{"/solver/sparse_model_file", Verdict::without_effect},
     Rule{"/solver/dense_opt_states_file", Verdict::without_effect},
+    Rule{"/solver/load_layers", Verdict::without_effect},
+    Rule{"/solver/combine_models", Verdict::without_effect},
+    Rule{"/solver/pretrained", Verdict::without_effect},
     Rule{"/solver/sparse_opt_states_file", Verdict::without_effect},
     Rule{"/layers/0/source", Verdict::allowed},  // the files are compared
     Rule{"/layers/0/eval_source", Verdict::allowed},

@@ -30,6 +30,8 @@ std::vector<fs::path> input_files(const TrainOptions& options, const Config& con
     if (!file.empty()) files.emplace_back(file);
   files.insert(files.end(), solver.sparse_model_file.begin(), solver.sparse_model_file.end());
   files.insert(files.end(), solver.sparse_opt_states_file.begin(), solver.sparse_opt_states_file.end());
+  for (const Pretrained& from : solver.pretrained) files.insert(files.end(), {from.file, from.keys, from.vectors});
+  std::erase(files, fs::path());
   for (const EmbeddingEntry& embedding : config.embeddings)
     if (const std::string& keys = embedding.section.hparam.frequent_keys; !keys.empty()) files.emplace_back(keys);
   return files;

@@ -120,8 +120,8 @@ TEST_F(ModelFiles, StatesOfAnotherModelOrOrderAreRefused) {
   const std::string from = starting_from(config_, "first");
   const Outcome loaded = start(from, {"[0]"}, "second");
   EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
-  for (const char* piece :
-       {"there is no manifest next to 'first/_dense_12.model', ", "t of Adam goes on from 12, the number in its name"})
+  for (const char* piece : {"there is no manifest next to 'first/_opt_dense_12.model', ",
+                            "t of Adam goes on from 12, the number in its name"})
     EXPECT_NE(loaded.err.find(piece), std::string::npos) << loaded.err;
 
   expect_refused(with_rule(from, kRules[1].section), {"first/_opt_dense_12.model", "1 state of MomentumSGD for "});

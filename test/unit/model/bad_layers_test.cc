@@ -271,7 +271,8 @@ TEST_P(BadLayers, EveryFieldSpoilt) {
 /// The same for the sections that are not layers.
 TEST(BadSections, EveryFieldSpoilt) {
   const Json config = Json::parse(R"({
-    "solver": {"batchsize": 8, "max_iter": 1, "eval_metrics": ["GroupedAUC"], "group_by": {"input": "keys", "slot": 0}},
+    "solver": {"batchsize": 8, "max_iter": 1, "eval_metrics": ["GroupedAUC"], "group_by": {"input": "keys", "slot": 0},
+               "pretrained": [{"table": "vectors", "keys": "k.npy", "vectors": "v.npy"}]},
     "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 1, "beta1": 0.9, "beta2": 0.9, "epsilon": 1e-8}},
     "layers": [
       {"type": "Data", "format": "Csv", "source": "list.txt", "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 3},
