@@ -1,10 +1,36 @@
 // Samples in memory, slot-major: what parsing threads pass on to the assembly of batches.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace hctr {
+
+/// Cells of a text that are passed on as they are: those of row 0, in the order of Source::keep, then those of row 1.
+struct KeptCells {
+  std::string text;
+  std::vector<size_t> ends;  ///< of each cell in the text
+
+  void clear() {
+    text.clear();
+    ends.clear();
+  }
+  void add(std::string_view cell) {
+    text += cell;
+    ends.push_back(text.size());
+  }
+  std::string_view cell(size_t i) const {
+    const size_t begin = i == 0 ? 0 : ends[i - 1];
+    return std::string_view(text).substr(begin, ends[i] - begin);
+  }
+  /// Adds cells [first, first + count) of another.
+  void append(const KeptCells& from, size_t first, size_t count) {
+    for (size_t i = first; i < first + count; ++i) add(from.cell(i));
+  }
+};
 
 /// `rows` samples. Vectors may be longer than needed: blocks are used again, and are not shrunk.
 ///   label    [rows, label_dim]
@@ -17,6 +43,7 @@ struct SampleBlock {
   std::vector<float> label, dense;
   std::vector<int32_t> offsets;
   std::vector<int64_t> keys;
+  KeptCells kept{};  ///< [rows, Source::keep], where that names columns
 };
 
 }  // namespace hctr

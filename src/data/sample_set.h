@@ -158,6 +158,11 @@ class SampleSet {
   /// left out. Else null.
   virtual const RowMap* row_map() const { return nullptr; }
 
+  /// Whether the first file has labels; only a Source with optional ones may have none.
+  virtual bool has_labels() const { return true; }
+  /// Whether parsers pass on the columns of Source::keep.
+  virtual bool keeps_columns() const { return false; }
+
   // For inspection.
   /// What is known of a file, for people: "Parquet, 3 row groups, ..."; empty: nothing but the name of its format.
   virtual std::string facts(size_t) const { return {}; }

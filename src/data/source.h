@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "data/data_section.h"
 
@@ -15,7 +16,13 @@ enum class KeyWidth { detect, u32, i64 };
 struct Source {
   std::string path;         ///< `source` or `eval_source`
   int64_t num_samples = 0;  ///< `num_samples` or `eval_num_samples`; 0: not stated
+  /// Labels may be missing, as predictions need none: in rows, or as columns. They are read as kNoLabel.
+  bool labels_optional = false;
+  std::vector<std::string> keep{};  ///< columns of a text whose cells are passed on as they are
 };
+/// A missing label: any value below -0.5 means the same.
+inline constexpr float kNoLabel = -1;
+
 inline Source training_source(const DataSection& section) { return {section.source, section.num_samples}; }
 inline Source evaluation_source(const DataSection& section) { return {section.eval_source, section.eval_num_samples}; }
 

@@ -1,5 +1,6 @@
 #include "data/parquet/parquet_plan.h"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -96,6 +97,15 @@ ParquetPlan parquet_plan(const DataSection& section, const ParquetMetadata* meta
   std::exclusive_scan(section.slot_size_array.begin(), section.slot_size_array.end(), offsets.begin(), int64_t{0});
   for (size_t s = 0; s < offsets.size() && s < plan.slots.size(); ++s) plan.slots[s].offset = offsets[s];
   return plan;
+}
+
+void let_labels_lack(ParquetPlan& plan, const ParquetFileInfo& info) {
+  const auto has = [&](const ParquetNumber& label) {
+    return std::any_of(info.fields, info.fields + info.field_count,
+                       [&](const ParquetField& field) { return label.rule.column == field.name; });
+  };
+  if (std::none_of(plan.labels.begin(), plan.labels.end(), has)) plan.labels.clear();
+  for (ParquetNumber& label : plan.labels) label.rule.fallback = kNoLabel;
 }
 
 std::vector<int64_t> parquet_fields(const ParquetPlan& plan, const ParquetFileInfo& info, const fs::path& file,

@@ -14,6 +14,9 @@ namespace hctr {
 ParquetPlan parquet_plan(const DataSection&, const ParquetMetadata* metadata, const fs::path& first_file, KeyWidth,
                          const Log&);
 
+/// Labels may lack: those that are null are kNoLabel, and where a file has none of their columns, they are not read.
+void let_labels_lack(ParquetPlan&, const ParquetFileInfo&);
+
 /// The fields of the plan's columns in a file. Errors: Error(data) for columns that are missing, not where `metadata`
 /// says, or of the wrong type.
 std::vector<int64_t> parquet_fields(const ParquetPlan&, const ParquetFileInfo&, const fs::path& file,

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/one_hot.h"
 #include "data/parquet/parquet_values.h"
+#include "data/source.h"
 #include "data/text_values.h"
 
 namespace hctr {
@@ -29,6 +30,7 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
   bad_count_ = 0;
   first_bad_ = -1;
   grow(block.label, rows * plan_.shape.label_dim);
+  if (plan_.labels.empty()) std::fill_n(block.label.begin(), rows * plan_.shape.label_dim, kNoLabel);
   grow(block.dense, rows * plan_.shape.dense_dim);
   const auto slots = static_cast<int64_t>(plan_.slots.size());
   grow(block.offsets, slots * rows + 1);

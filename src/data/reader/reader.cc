@@ -41,8 +41,14 @@ Reader::Reader(const DataSection& section, const Source& source, const BatchLayo
                            .buffers = std::move(buffers),
                            .options = options,
                            .blocks = {},
-                           .bad_report = {.set = source.path, .most = section.max_bad_records, .log = log}});
+                           .bad_report = {.set = source.path, .most = section.max_bad_records, .log = log},
+                           .kept_columns = source.keep.size()});
   ReaderSet& set = *set_;
+  if (!source.keep.empty() && !set.samples->keeps_columns())
+    throw Error(Kind::usage, cat("column '", source.keep[0],
+                                 "' cannot be kept: only those of Csv and Criteo texts can, "
+                                 "and the format of '",
+                                 source.path, "' is ", section.format.name));
   set.rank_begin = options.batch * options.rank / options.ranks;
   set.rank_end = options.batch * (options.rank + 1) / options.ranks;
   HCTR_EXPECT(layout.shape.samples >= set.rank_end - set.rank_begin, "a layout of ", layout.shape.samples, " rows for ",
@@ -55,10 +61,11 @@ Reader::~Reader() = default;
 
 std::optional<int> Reader::next() {
   HCTR_EXPECT(run_, "a reader whose start failed");
-  const std::optional<ReadyBatch> ready = run_->next();
+  std::optional<ReadyBatch> ready = run_->next();
   if (!ready) return std::nullopt;
   position_ = ready->after;
   skipped_ = ready->skipped;
+  kept_ = std::move(ready->kept);
   return ready->buffer;
 }
 
@@ -74,6 +81,8 @@ void Reader::reset(const ReaderPosition& from) {
 int64_t Reader::parsed_rows() const { return run_->parsed_rows(); }
 
 ReaderPosition Reader::next_pass() const { return {.pass = position_.pass + 1, .bad_records = skipped_}; }
+
+bool Reader::has_labels() const { return set_->samples->has_labels(); }
 
 bool Reader::samples_estimated() const { return set_->samples->samples_estimated(); }
 

@@ -34,6 +34,7 @@
 #include "data/data_section.h"
 #include "data/formats/format_table.h"
 #include "data/reader/reader_position.h"
+#include "data/sample_block.h"
 
 namespace hctr {
 
@@ -84,6 +85,9 @@ class Reader {
   /// Starts again at `from` and buffer 0. Takes all buffers back, so none may be in use.
   void reset(const ReaderPosition& from = {});
 
+  /// The cells of Source::keep in this rank's rows of the batch that next() returned last; once.
+  KeptCells take_kept() { return std::move(kept_); }
+
   /// The position after the last row of the batch that next() returned last. A reader of the same set with the same
   /// batch, shuffle and seed that starts there delivers exactly the batches that this one would, on any number of ranks
   /// and workers.
@@ -94,6 +98,8 @@ class Reader {
   /// Samples in the set, as SampleSet::samples().
   int64_t samples() const;
   bool samples_estimated() const;
+  /// Whether the samples have labels; only a Source with optional ones may have none.
+  bool has_labels() const;
   /// Errors: Error(io) when a file is missing.
   DataFingerprint fingerprint() const;
   /// Bytes that the keys delivered so far fit: 4 or 8.
@@ -108,6 +114,7 @@ class Reader {
   std::unique_ptr<ReaderRun> run_;
   ReaderPosition position_;
   int64_t skipped_ = 0;
+  KeptCells kept_;
 };
 
 }  // namespace hctr

@@ -91,7 +91,11 @@ class ChunkRun : public ReaderRun {
       fill_batch(set_.layout, set_.buffers[buffer], batch->all.ranges, filling_);
       set_.describe(*BatchView(set_.layout, set_.buffers[buffer]).state, batch->rows,
                     batch->after.samples - batch->rows);
-      if (!ready_.push({static_cast<int>(buffer), batch->after, batch->skipped})) return;
+      ReadyBatch ready{static_cast<int>(buffer), batch->after, batch->skipped};
+      for (const RowRange& range : batch->all.ranges)
+        ready.kept.append(range.block->kept, static_cast<size_t>(range.first) * set_.kept_columns,
+                          static_cast<size_t>(range.count) * set_.kept_columns);
+      if (!ready_.push(std::move(ready))) return;
     }
     ready_.close();
   } catch (...) {

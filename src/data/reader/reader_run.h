@@ -22,6 +22,7 @@ struct ReaderSet {
   int64_t rank_begin = 0, rank_end = 0;  ///< this rank's rows of a batch
   Recycler<SampleBlock> blocks;
   BadRecordReport bad_report;
+  size_t kept_columns;  ///< of Source::keep
 
   PassOptions pass_options() const {
     return {.repeat = options.repeat, .shuffle_files = options.shuffle > 0, .seed = options.seed};
@@ -37,6 +38,7 @@ struct ReadyBatch {
   int buffer;
   ReaderPosition after;  ///< the position after its last row
   int64_t skipped;       ///< records left out since the very start
+  KeptCells kept{};      ///< of this rank's rows
 };
 
 /// The threads and queues that read a set from one position on. They start when it is made, and end when it is

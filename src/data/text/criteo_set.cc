@@ -1,6 +1,7 @@
 #include "data/text/criteo_set.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "data/io/set_files.h"
@@ -8,15 +9,34 @@
 namespace hctr {
 namespace {
 
+constexpr size_t kLogColumns = 1 + kCriteoIntegers + kCriteoCategories;
+
+/// Their names in Criteo's description of the logs: label, I1 to I13, C1 to C26.
+std::vector<std::string> log_columns(bool has_labels) {
+  std::vector<std::string> names;
+  if (has_labels) names.emplace_back("label");
+  for (int i = 1; i <= kCriteoIntegers; ++i) names.push_back(cat("I", i));
+  for (int i = 1; i <= kCriteoCategories; ++i) names.push_back(cat("C", i));
+  return names;
+}
+
 class CriteoRowMaker : public RowMaker {
  public:
-  explicit CriteoRowMaker(const CriteoStyle& style)
-      : style_(style), wide_keys_(static_cast<int32_t>(style.wide_keys())) {}
-  size_t columns() const override { return 1 + kCriteoIntegers + kCriteoCategories; }
+  CriteoRowMaker(const CriteoStyle& style, bool has_labels)
+      : style_(style), wide_keys_(static_cast<int32_t>(style.wide_keys())), has_labels_(has_labels) {}
+  size_t columns() const override { return has_labels_ ? kLogColumns : kLogColumns - 1; }
+  bool has_labels() const override { return has_labels_; }
 
   std::string make(Cells cells, const RowMajor::Row& row) const override {
+    std::array<std::string_view, kLogColumns> with_label;
+    if (!has_labels_) {
+      with_label[0] = "0";
+      std::copy(cells.begin(), cells.end(), with_label.begin() + 1);
+      cells = with_label;
+    }
     CriteoRow values;
     if (std::string problem = parse_criteo_cells(cells, values); !problem.empty()) return problem;
+    if (!has_labels_) values.label = kNoLabel;
     *row.label = values.label;
     if (style_.has_dense())
       for (size_t i = 0; i < kCriteoIntegers; ++i) row.dense[i] = dense_value(values.integers[i]);
@@ -31,6 +51,7 @@ class CriteoRowMaker : public RowMaker {
  private:
   CriteoStyle style_;
   int32_t wide_keys_;
+  bool has_labels_;
 };
 
 }  // namespace
@@ -88,7 +109,7 @@ void check_criteo_section(const DataSection& section, const std::string& pointer
 }
 
 std::unique_ptr<SampleSet> open_criteo_set(const DataSection& section, const Source& source, KeyWidth, const Log& log) {
-  return open_text_set(section, source, criteo_text_format(section), log);
+  return open_text_set(section, source, criteo_text_format(section, source.labels_optional), log);
 }
 
 }  // namespace
@@ -109,9 +130,14 @@ CriteoStyle criteo_style(const CriteoTextOptions& options) {
           .key_bytes = static_cast<int>(options.key_bits / 8)};
 }
 
-TextFormat criteo_text_format(const DataSection& section) {
-  auto rows = std::make_shared<const CriteoRowMaker>(criteo_style(section.options.get<CriteoTextOptions>()));
-  return {kCriteoGrammar, false, [rows](Cells) { return rows; }};
+TextFormat criteo_text_format(const DataSection& section, bool labels_optional) {
+  const CriteoStyle style = criteo_style(section.options.get<CriteoTextOptions>());
+  const auto has_labels = [labels_optional](Cells first) {
+    return !labels_optional || first.size() != kLogColumns - 1;
+  };
+  return {kCriteoGrammar, false,
+          [style, has_labels](Cells first) { return std::make_shared<const CriteoRowMaker>(style, has_labels(first)); },
+          [has_labels](Cells first) { return log_columns(has_labels(first)); }};
 }
 
 }  // namespace hctr

@@ -31,8 +31,8 @@ std::string unexpected_cell(const std::string& column, const char* expected, std
 /// The column rules, and the index of each column in a file.
 class CsvRowMaker : public RowMaker {
  public:
-  CsvRowMaker(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns)
-      : rules_(std::move(rules)), columns_(columns.size()) {
+  CsvRowMaker(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns, bool labels_optional)
+      : rules_(std::move(rules)), columns_(columns.size()), labels_optional_(labels_optional) {
     const auto place = [&](const std::string& column) {
       const auto found = std::find(columns.begin(), columns.end(), column);
       std::string all;
@@ -44,17 +44,23 @@ class CsvRowMaker : public RowMaker {
                                     all.substr(0, 1000)));
       return static_cast<size_t>(found - columns.begin());
     };
-    for (const std::string& label : rules_->labels) labels_.push_back(place(label));
+    const auto missing = [&](const std::string& label) {
+      return std::find(columns.begin(), columns.end(), label) == columns.end();
+    };
+    if (!labels_optional || !std::all_of(rules_->labels.begin(), rules_->labels.end(), missing))
+      for (const std::string& label : rules_->labels) labels_.push_back(place(label));
     for (const DenseRule& rule : rules_->dense) dense_.push_back(place(rule.column));
     for (const SlotRule& rule : rules_->slots) slots_.push_back(place(rule.column));
   }
 
   size_t columns() const override { return columns_; }
+  bool has_labels() const override { return !labels_.empty(); }
 
   std::string make(Cells cells, const RowMajor::Row& row) const override {
+    if (labels_.empty()) std::fill_n(row.label, rules_->labels.size(), kNoLabel);
     for (size_t i = 0; i < labels_.size(); ++i) {
-      double number;
-      if (!read_number(cells[labels_[i]], number))
+      double number = kNoLabel;
+      if (!(labels_optional_ && cells[labels_[i]].empty()) && !read_number(cells[labels_[i]], number))
         return unexpected_cell(rules_->labels[i], "a number", cells[labels_[i]]);
       row.label[i] = static_cast<float>(number);
     }
@@ -98,6 +104,7 @@ class CsvRowMaker : public RowMaker {
 
   std::shared_ptr<const CsvRules> rules_;
   size_t columns_;
+  bool labels_optional_;
   std::vector<size_t> labels_, dense_, slots_;  // indices of the columns
 };
 
@@ -141,7 +148,7 @@ void check_csv_section(const DataSection& section, const std::string& pointer, P
 }
 
 std::unique_ptr<SampleSet> open_csv_set(const DataSection& section, const Source& source, KeyWidth, const Log& log) {
-  return open_text_set(section, source, csv_text_format(section), log);
+  return open_text_set(section, source, csv_text_format(section, source.labels_optional), log);
 }
 
 }  // namespace
@@ -159,18 +166,21 @@ TextGrammar csv_grammar(const CsvOptions& options) {
   return {options.delimiter[0], options.quote.empty() ? '\0' : options.quote[0]};
 }
 
-TextFormat csv_text_format(const DataSection& section) {
+TextFormat csv_text_format(const DataSection& section, bool labels_optional) {
   const auto& options = section.options.get<CsvOptions>();
   auto rules = std::make_shared<const CsvRules>(rules_of(options));
-  const auto maker = [rules, header = options.header, names = options.columns](Cells first) {
+  const auto columns_of_file = [header = options.header, names = options.columns](Cells first) {
     std::vector<std::string> columns = names;
     if (header) columns.assign(first.begin(), first.end());
     for (size_t i = 0; columns.size() < first.size() && names.empty(); ++i) columns.push_back(std::to_string(i + 1));
     if (columns.size() != first.size())
       throw Error(Kind::data, cat("it has ", first.size(), " values, but \"columns\" names ", columns.size()));
-    return std::make_shared<const CsvRowMaker>(rules, columns);
+    return columns;
   };
-  return {csv_grammar(options), options.header, maker};
+  const auto maker = [rules, columns_of_file, labels_optional](Cells first) {
+    return std::make_shared<const CsvRowMaker>(rules, columns_of_file(first), labels_optional);
+  };
+  return {csv_grammar(options), options.header, maker, columns_of_file};
 }
 
 }  // namespace hctr

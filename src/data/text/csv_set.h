@@ -27,7 +27,8 @@ FormatType csv_format();
 
 /// Returns how records are split into cells.
 TextGrammar csv_grammar(const CsvOptions&);
-/// Returns how to read the files of a section. Reads the vocabularies. Errors: Error(io) and Error(data) for these.
-TextFormat csv_text_format(const DataSection&);
+/// Returns how to read the files of a section, as Source::labels_optional has it. Reads the vocabularies. Errors:
+/// Error(io) and Error(data) for these.
+TextFormat csv_text_format(const DataSection&, bool labels_optional = false);
 
 }  // namespace hctr

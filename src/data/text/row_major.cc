@@ -8,8 +8,10 @@ namespace hctr {
 RowMajor::RowMajor(const RecordShape& shape)
     : shape_(shape), slots_(shape.slots()), limits_matter_(!shape.allows_one_hot()) {}
 
-void RowMajor::start(SampleBlock& block) {
+void RowMajor::start(SampleBlock& block, std::span<const size_t> passed_on) {
   block_ = &block;
+  block_->kept.clear();
+  passed_on_ = passed_on;
   rows_ = 0;
   one_hot_ = true;
   keys_.clear();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/record_shape.h"
@@ -21,12 +23,17 @@ class RowMajor {
     int32_t* nnz;
     std::vector<int64_t>* keys;
   };
-  /// Removes all rows. Labels and dense values are written to `block` from now on.
-  void start(SampleBlock& block);
+  /// Removes all rows. Labels and dense values are written to `block` from now on, as are the cells of the columns
+  /// `passed_on`, which outlive the block's rows.
+  void start(SampleBlock& block, std::span<const size_t> passed_on = {});
   Row next();
   /// Keeps the row of the last next(). A row with more keys than the shape allows is dropped, and the problem is
   /// returned.
   std::string keep();
+  /// Passes on cells of the row that was kept.
+  void pass_on(std::span<const std::string_view> cells) {
+    for (const size_t column : passed_on_) block_->kept.add(cells[column]);
+  }
   /// Writes the keys to the block in slot order.
   void finish();
 
@@ -35,6 +42,7 @@ class RowMajor {
   int64_t slots_;
   bool limits_matter_;  // whether a row of one key per slot can already exceed the limits
   SampleBlock* block_ = nullptr;
+  std::span<const size_t> passed_on_;
   int64_t rows_ = 0, capacity_ = 0;
   bool one_hot_ = true;
   std::vector<int32_t> nnz_;  // [rows, slots]

@@ -38,7 +38,10 @@ void parse_text(const char* text, size_t begin, size_t end, const RowMaker& make
       problem = cat("expected ", maker.columns(), " values, found ", cells.size());
     if (problem.empty()) problem = maker.make(cells, rows.next());
     if (problem.empty()) problem = rows.keep();
-    if (problem.empty()) continue;
+    if (problem.empty()) {
+      rows.pass_on(cells);
+      continue;
+    }
     bad.add([&] { return cat(where(static_cast<size_t>(p - text)), ": ", problem); });
     if (policy != BadRecordPolicy::skip || splitter.unclosed())
       throw Error(Kind::data, cat(where(static_cast<size_t>(p - text)), ": ", problem));

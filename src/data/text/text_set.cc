@@ -26,7 +26,8 @@ int64_t lines_before(const fs::path& path, int64_t offset) {
 /// The known facts of one file.
 struct TextFile {
   std::shared_ptr<const RowMaker> maker;
-  int64_t first_record = 0;  // offset in the content
+  std::vector<size_t> passed_on;  // the columns of Source::keep
+  int64_t first_record = 0;       // offset in the content
   bool packed = false;
 };
 
@@ -35,6 +36,7 @@ class TextSet : public SampleSet {
   TextSet(const DataSection& section, const Source& source, const TextFormat& format, const Log& log)
       : shape_(record_shape(section)),
         policy_(section.bad_records),
+        keep_(source.keep),
         format_(format),
         files_(text_files(source.path, log)),
         known_(files_.size()) {
@@ -65,6 +67,8 @@ class TextSet : public SampleSet {
   }
   bool counts_records() const override { return false; }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
+  bool has_labels() const override { return known_[0].maker->has_labels(); }
+  bool keeps_columns() const override { return true; }
 
  private:
   friend class TextChunkParser;
@@ -95,11 +99,28 @@ class TextSet : public SampleSet {
                                   format_.header ? "; its first line should name the columns" : ""));
     if (!splitter.problem().empty()) throw Error(Kind::data, cat("'", path.string(), "' line 1: ", splitter.problem()));
     in_context([&] { return cat("reading the first line of '", path.string(), "'"); },
-               [&] { known.maker = format_.maker(splitter.cells()); });
+               [&] {
+                 if (!keep_.empty()) known.passed_on = find_columns(format_.columns(splitter.cells()));
+                 known.maker = format_.maker(splitter.cells());
+               });
     if (file == 0) {
       const auto lines = std::max<int64_t>(1, std::count(begin, end, '\n'));
       bytes_per_record_ = static_cast<double>(std::max<int64_t>(1, stream->consumed())) / static_cast<double>(lines);
     }
+  }
+
+  /// The indices of the columns of Source::keep among those of a file.
+  std::vector<size_t> find_columns(const std::vector<std::string>& columns) const {
+    std::vector<size_t> indices;
+    for (const std::string& name : keep_) {
+      const auto found = std::find(columns.begin(), columns.end(), name);
+      std::string all;
+      for (const std::string& column : columns) all += cat(all.empty() ? "'" : ", '", column, "'");
+      if (found == columns.end())
+        throw Error(Kind::data, cat("there is no column '", name, "' to keep; there are ", all.substr(0, 1000)));
+      indices.push_back(static_cast<size_t>(found - columns.begin()));
+    }
+    return indices;
   }
 
   /// Estimates the number of records from the file sizes and the records at the start of the first file.
@@ -111,6 +132,7 @@ class TextSet : public SampleSet {
 
   RecordShape shape_;
   std::optional<BadRecordPolicy> policy_;
+  std::vector<std::string> keep_;
   TextFormat format_;
   std::vector<fs::path> files_;
   std::vector<TextFile> known_;
@@ -142,7 +164,7 @@ class TextChunkParser : public Parser {
     };
     const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
     BadRecords bad;
-    rows_.start(block);
+    rows_.start(block, set_.known_[chunk.file].passed_on);
     const RowMaker& maker = *set_.known_[chunk.file].maker;
     const auto parse_part = [&](size_t begin, size_t end) {
       parse_text(text, begin, end, maker, set_.policy_, where, splitter_, rows_, bad);

@@ -30,6 +30,8 @@ class RowMaker {
   /// Converts `cells`, which has columns() elements. Returns the problem, such as "column 'price': expected …", or an
   /// empty text.
   virtual std::string make(Cells cells, const RowMajor::Row& row) const = 0;
+  /// Whether records have labels.
+  virtual bool has_labels() const { return true; }
 };
 
 struct TextFormat {
@@ -37,6 +39,8 @@ struct TextFormat {
   bool header = false;  ///< the first record of each file holds the column names
   /// Makes the converter of one file from its first record. Errors: Error(data) without the file's name.
   std::function<std::shared_ptr<const RowMaker>(Cells first_record)> maker;
+  /// The names of all columns of a file, from its first record.
+  std::function<std::vector<std::string>(Cells first_record)> columns;
 };
 
 /// Opens one file or the files of a list. Errors: Error(io); Error(data) when the first file is empty or its converter

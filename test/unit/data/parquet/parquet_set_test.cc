@@ -274,6 +274,30 @@ TEST_F(Parquet, NullsBecomeTheDefaultsThatAreStated) {
   EXPECT_NE(seen.keys[0][1], seen.keys[0][3]);
 }
 
+TEST_F(Parquet, LabelsMayLackWhereTheSourceSaysSo) {
+  const auto rows = [&](const std::vector<Column>& labels) {
+    std::vector<Column> columns = {numbers<float>("d0", ParquetType::f32, {1, 2, 3}),
+                                   numbers<int64_t>("s0", ParquetType::i64, kThree)};
+    columns.insert(columns.begin() + 1, labels.begin(), labels.end());
+    write_parquet(file, columns, 2);
+  };
+  const auto read_without = [&] {
+    Rig rig(one_slot(), Source{.path = file.string(), .labels_optional = true}, {.batch = 3, .repeat = false});
+    return std::pair{rig.reader->has_labels(), *rig.next()};
+  };
+  rows({});
+  const auto [has_labels, seen] = read_without();
+  EXPECT_FALSE(has_labels);
+  EXPECT_EQ(seen.label, (std::vector<float>{kNoLabel, kNoLabel, kNoLabel}));
+  EXPECT_EQ(seen.dense, (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(seen.keys[0], kThree);
+  EXPECT_SAYS(error(one_slot()), "there is no column 'y'");
+  rows({numbers<float>("y", ParquetType::f32, {1, 9, 0}, {1})});
+  EXPECT_TRUE(read_without().first);
+  EXPECT_EQ(read_without().second.label, (std::vector<float>{1, kNoLabel, 0}));
+  EXPECT_SAYS(error(one_slot()), "is null or empty");
+}
+
 TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   const auto says = [&](const Column& slot, const std::string& words, KeyWidth width = KeyWidth::detect) {
     write(slot);

@@ -104,5 +104,53 @@ TEST(CriteoSet, RulesOfTheSectionAndMessages) {
               "column C26: expected up to 8 hexadecimal digits or nothing, found 'xyz'");
 }
 
+TEST(CriteoSet, LogsMayLackTheirLabelsAndPassColumnsOn) {
+  const Folder folder;
+  std::string without;
+  for (uint64_t i = 0; i < 200; ++i) without += line_of(i).substr(2);
+  write_text(folder / "with.tsv", lines_of(200));
+  write_text(folder / "without.tsv", without);
+  const DataSection section = section_from(Json::parse(
+      R"({"format": "Criteo", "source": "a", "label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 13},
+          "sparse": [{"top": "x", "slot_num": 26, "nnz_per_slot": 1}]})",
+      "x"));
+  const auto source = [&](const char* file) {
+    return Source{.path = (folder / file).string(), .labels_optional = true, .keep = {"C3", "I1"}};
+  };
+  for (const int ranks : {1, 3})
+    for (int rank = 0; rank < ranks; ++rank) {
+      const ReaderOptions options{.batch = 30, .workers = 2, .repeat = false, .rank = rank, .ranks = ranks};
+      Rig with(section, source("with.tsv"), options), no(section, source("without.tsv"), options);
+      EXPECT_TRUE(with.reader->has_labels());
+      EXPECT_FALSE(no.reader->has_labels());
+      uint64_t row = static_cast<uint64_t>(30 * rank / ranks);
+      for (uint64_t first = 0; auto want = with.next(); first += 30) {
+        const auto found = no.next();
+        ASSERT_TRUE(found);
+        EXPECT_EQ(found->dense, want->dense);
+        EXPECT_EQ(found->keys, want->keys);
+        const auto rows = static_cast<size_t>(found->state.valid_samples);
+        const KeptCells kept = no.reader->take_kept(), same = with.reader->take_kept();
+        EXPECT_EQ(kept.text, same.text);
+        ASSERT_EQ(kept.ends.size(), 2 * rows);
+        for (size_t r = 0; r < rows; ++r) {
+          EXPECT_EQ(found->label[r], kNoLabel);
+          std::vector<std::string> cells = {""};
+          for (const char c : line_of(first + row + r)) {
+            if (c == '\t')
+              cells.emplace_back();
+            else
+              cells.back() += c;
+          }
+          EXPECT_EQ(kept.cell(2 * r), cells[16]);
+          EXPECT_EQ(kept.cell(2 * r + 1), cells[1]);
+        }
+      }
+      EXPECT_FALSE(no.next());
+    }
+  // Training needs them.
+  EXPECT_SAYS(message_of([&] { expect_reads(section, folder / "without.tsv", {}); }), "expected 40 values, found 39");
+}
+
 }  // namespace
 }  // namespace hctr::data_test
