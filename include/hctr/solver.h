@@ -15,20 +15,24 @@ namespace hctr {
 
 enum class DeviceChoice { automatic, cpu, cuda };
 
-struct TrainOptions {
+/// What every command that uses a model is given.
+struct JobOptions {
   std::filesystem::path config;
   DeviceChoice device = DeviceChoice::automatic;
+  bool strict = false;                     ///< warnings about the config become errors
+  bool sync_launches = false;              ///< wait after every GPU kernel, to find one that faults
+  std::optional<int> threads;              ///< CPU threads for operators; nothing: all usable cores
+  int comm_timeout = 25;                   ///< seconds that ranks wait for another rank in a step; 0: without limit
+  const std::atomic<int>* stop = nullptr;  ///< when not 0, a signal number: work ends after the current step
+};
+
+struct TrainOptions : JobOptions {
   std::filesystem::path run_dir;  ///< empty: a new folder under runs/
   /// Where training goes on from: "latest", or the folder of a checkpoint or of several; empty: it starts anew.
   std::string resume;
-  bool strict = false;                     ///< warnings about the config become errors
-  bool profile = false;                    ///< measure some steps in parts, and write profile.json
-  bool sync_launches = false;              ///< wait after every GPU kernel, to find one that faults
-  std::optional<int> threads;              ///< CPU threads for operators; nothing: all usable cores
-  std::optional<int64_t> seed;             ///< instead of the config's
-  std::optional<int64_t> max_iter;         ///< instead of the config's length
-  int comm_timeout = 25;                   ///< seconds that ranks wait for another rank in a step; 0: without limit
-  const std::atomic<int>* stop = nullptr;  ///< when not 0, a signal number: training ends after the current step
+  std::optional<int64_t> seed;      ///< instead of the config's
+  std::optional<int64_t> max_iter;  ///< instead of the config's length
+  bool profile = false;             ///< measure some steps in parts, and write profile.json
 };
 
 /// The result of a run, as written to summary.json.

@@ -1,15 +1,14 @@
 // The program: command line, signals, exit codes. The only place that catches errors.
-#include <cmath>
-#include <cstdio>
 #include <iostream>
 
+#include "app/print_results.h"
 #include "app/stop_signals.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/process_end.h"
-#include "base/progress.h"
 #include "config/command_line.h"
 #include "hctr/solver.h"
+#include "hctr/use_model.h"
 #include "model/manual.h"
 
 namespace {
@@ -33,49 +32,94 @@ void check_for_pasted_dashes(int argc, char** argv) {
   }
 }
 
-void print_summary(const hctr::TrainSummary& summary) {
-  const auto rounded = [](double value) {
-    if (std::isnan(value)) return std::string("not a number");
-    char text[32];
-    std::snprintf(text, sizeof text, "%.6f", value);
-    return std::string(text);
-  };
-  std::cout << "\n"
-            << (summary.interrupted ? "Stopped on request" : "Done") << ": " << summary.iterations << " iterations, "
-            << hctr::with_unit_prefix(static_cast<double>(summary.samples)) << " samples in "
-            << hctr::readable_time(summary.seconds) << " (" << hctr::with_unit_prefix(summary.samples_per_second)
-            << " samples/s) on " << summary.device << "\n"
-            << "  loss of the last batch: " << rounded(summary.final_loss) << "\n";
-  for (const auto& [name, value] : summary.metrics) {
-    std::cout << "  " << hctr::printable(name) << ": " << rounded(value);
-    if (const auto best = summary.best_possible.find(name); best != summary.best_possible.end())
-      std::cout << " (best possible on this data: " << rounded(best->second) << ")";
-    std::cout << "\n";
-  }
-  for (const auto& file : summary.model_files) std::cout << "  model: " << file.string() << "\n";
-  std::cout << "  run folder: " << summary.run_dir.string() << std::endl;
+struct Words {
+  std::string train, check, eval, predict, topic, device = "auto", log = "text";
+};
+
+/// An option that was given without the command that it belongs to.
+void expect_command(const hctr::CommandLine& app, bool given, std::initializer_list<const char*> options,
+                    const char* commands) {
+  for (const char* option : options)
+    if (!given && app.count(option) > 0)
+      throw hctr::Error(hctr::Kind::usage, hctr::cat(option, " belongs to ", commands, ", which is not there"));
+}
+
+void expect_model(const hctr::ModelOptions& options, const char* command) {
+  if (options.model.empty())
+    throw hctr::Error(hctr::Kind::usage, hctr::cat(command, " needs --model RUN, CHECKPOINT or PREFIX: a saved model"));
+}
+
+int stopped(const hctr::JobOptions& options) {
+  std::cerr << "Stopped on request: there is no result.\n";
+  return hctr::exit_code_of_stop(*options.stop);
+}
+
+int run_evaluate(const hctr::ModelOptions& options, bool as_json) {
+  expect_model(options, "--eval");
+  const hctr::EvaluationSummary summary = hctr::evaluate(options);
+  if (summary.interrupted) return stopped(options);
+  if (summary.rank == 0) print_evaluation(summary, as_json);
+  return 0;
+}
+
+int run_predict(const hctr::PredictOptions& options) {
+  expect_model(options, "--predict");
+  if (options.out.empty())
+    throw hctr::Error(hctr::Kind::usage, "--predict needs --out: a file that ends in .tsv, .csv or .parquet, or -");
+  const hctr::PredictionSummary summary = hctr::predict(options);
+  if (summary.interrupted) return stopped(options);
+  if (summary.rank == 0) print_prediction(summary, options.out);
+  return 0;
 }
 
 int run(int argc, char** argv) {
   check_for_pasted_dashes(argc, argv);
+  Words words;
   hctr::TrainOptions options;
-  std::string train_file, check_file, topic, device = "auto";
+  hctr::PredictOptions with_model;
   hctr::CommandLine app("huge_ctr", "Trains click-through-rate models as a JSON file describes them.",
                         "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
                         "other ranks, 75 stopped by "
                         "SIGTERM, SIGUSR1 or SIGHUP with the model saved, 130 the same by SIGINT (Ctrl-C).\n"
                         "Manual: docs/ in the source tree.");
   const hctr::CommandOption train =
-      app.add_option("--train", train_file, "Train the model that FILE.json describes").type_name("FILE.json");
-  app.add_option("--check", check_file,
-                 "Check FILE.json: names, values and shapes; print the layer table. Needs no GPU and no data")
+      app.add_option("--train", words.train, "Train the model that FILE.json describes").type_name("FILE.json");
+  const hctr::CommandOption check =
+      app.add_option("--check", words.check,
+                     "Check FILE.json: names, values and shapes; print the layer table. Needs no GPU and no data")
+          .type_name("FILE.json")
+          .excludes(train);
+  const hctr::CommandOption eval =
+      app.add_option("--eval", words.eval, "Print the metrics of a saved model (--model) of FILE.json")
+          .type_name("FILE.json")
+          .excludes(train)
+          .excludes(check);
+  app.add_option("--predict", words.predict, "Write the scores (--out) that a saved model (--model) of FILE.json gives")
       .type_name("FILE.json")
-      .excludes(train);
+      .excludes(train)
+      .excludes(check)
+      .excludes(eval);
+  app.add_option("--model", with_model.model,
+                 "A run folder (its final model), a checkpoint (FOLDER: the newest in it), or a snapshot_prefix: the "
+                 "newest of its models, or that of PREFIX@ITERATION")
+      .type_name("RUN|CHECKPOINT|PREFIX");
+  app.add_option("--data", with_model.data, "Samples in the format of the config, instead of its eval_source")
+      .type_name("PATH");
+  app.add_option("--out", with_model.out,
+                 "Of --predict: a file that ends in .tsv, .csv or .parquet, or - for the standard output")
+      .type_name("FILE|-");
+  app.add_option("--keep", with_model.keep,
+                 "Of --predict: columns of Csv or Criteo data that stand behind the scores; several with commas")
+      .type_name("COLUMN")
+      .comma_separated();
+  app.add_option("--log", words.log, "Of --eval: metrics as lines of text, or everything as a line of JSON")
+      .one_of({"text", "json"})
+      .show_default();
   app.add_option(
-         "--explain", topic,
+         "--explain", words.topic,
          "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them")
       .type_name("NAME");
-  app.add_option("--device", device, "auto: a GPU if there is a usable one")
+  app.add_option("--device", words.device, "auto: a GPU if there is a usable one")
       .one_of({"auto", "cpu", "cuda"})
       .show_default();
   app.add_option("--run-dir", options.run_dir,
@@ -99,25 +143,36 @@ int run(int argc, char** argv) {
   app.add_flag("--sync-launches", options.sync_launches,
                "Wait after every GPU kernel, to find the one that fails (slow)");
   if (!app.parse(argc, argv)) return 0;
-  if (!topic.empty()) {
-    std::cout << hctr::explain(topic);
+  if (!words.topic.empty()) {
+    std::cout << hctr::explain(words.topic);
     return 0;
   }
-  if (train_file.empty() && check_file.empty())
+  const bool uses_model = !words.eval.empty() || !words.predict.empty();
+  if (words.train.empty() && words.check.empty() && !uses_model)
     throw hctr::Error(hctr::Kind::usage,
-                      "nothing to do: give --train FILE.json or --check FILE.json; huge_ctr --help lists all there is");
+                      "nothing to do: give --train, --check, --eval or --predict with FILE.json; huge_ctr --help lists "
+                      "all there is");
+  expect_command(app, !uses_model, {"--run-dir", "--resume", "--seed", "--max-iter", "--profile"}, "--train");
+  expect_command(app, uses_model, {"--model", "--data"}, "--eval and --predict");
+  expect_command(app, !words.eval.empty(), {"--log"}, "--eval");
+  expect_command(app, !words.predict.empty(), {"--out", "--keep"}, "--predict");
 
-  if (!check_file.empty()) {
-    const std::string table = hctr::check(check_file, options.strict,
+  if (!words.check.empty()) {
+    const std::string table = hctr::check(words.check, options.strict,
                                           [](std::string_view line) { std::cerr << hctr::printable(line) << "\n"; });
-    std::cout << hctr::printable(table) << check_file << " is right.\n";
+    std::cout << hctr::printable(table) << words.check << " is right.\n";
     return 0;
   }
-  options.config = train_file;
-  options.device = device == "cpu"    ? hctr::DeviceChoice::cpu
-                   : device == "cuda" ? hctr::DeviceChoice::cuda
-                                      : hctr::DeviceChoice::automatic;
+  options.device = words.device == "cpu"    ? hctr::DeviceChoice::cpu
+                   : words.device == "cuda" ? hctr::DeviceChoice::cuda
+                                            : hctr::DeviceChoice::automatic;
   options.stop = &hctr::catch_stop_signals();
+  if (uses_model) {
+    static_cast<hctr::JobOptions&>(with_model) = options;
+    with_model.config = words.eval + words.predict;
+    return words.eval.empty() ? run_predict(with_model) : run_evaluate(with_model, words.log == "json");
+  }
+  options.config = words.train;
   const hctr::TrainSummary summary = hctr::train(options);
   if (summary.rank == 0) print_summary(summary);
   return summary.interrupted ? hctr::exit_code_of_stop(summary.stop_signal) : 0;

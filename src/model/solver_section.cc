@@ -188,6 +188,9 @@ Schema<SolverSection> solver_schema() {
            between(0, 1))
       .part("group_by", &S::group_by, group_schema(),
             "the sparse input that holds the group of a sample, for GroupedAUC", false)
+      .opt("export_predictions_prefix", &S::export_predictions_prefix,
+           "each evaluation writes its predictions and labels to <prefix>_prediction_<iteration> and "
+           "<prefix>_label_<iteration>, numbers with blanks between them, in the order of the samples")
       .opt("input_key_type", &S::input_key_type,
            "width of keys in data and model files; left out: data files tell, and models get the "
            "width of their keys: I32 for Norm, Raw and Parquet data with keys of 32 bits, else I64")
@@ -218,7 +221,6 @@ Schema<SolverSection> solver_schema() {
            "start and written to the run folder")
       .ignored("all_reduce_algo", "the program chooses how gradients are summed")
       .ignored("plan_file", "the program makes its own plan, which \"placement_file\" can load")
-      .ignored("export_predictions_prefix", "predictions are not exported yet")
       .ignored("device_layout", "the order of ranks is that of \"gpu\"")
       .ignored("enable_overlap", "the next batch is always prepared while this one is computed")
       .ignored("holistic_cuda_graph", "\"cuda_graph\" records the whole step")

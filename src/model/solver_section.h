@@ -86,6 +86,7 @@ struct SolverSection {
   std::optional<int64_t> max_eval_batches, max_eval_samples;
   MetricList eval_metrics;
   GroupBy group_by;
+  std::string export_predictions_prefix;
   std::optional<KeyType> input_key_type;
   Seed seed;
   bool cuda_graph = true;

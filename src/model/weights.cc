@@ -230,6 +230,28 @@ void Weights::save(FileSet& set, const std::filesystem::path& path, StreamRef st
   set.add(layout_path(path)).write(Json(Json::Object{{"schema", 1}, {"weights", layout}}).text(1) + "\n");
 }
 
+void Weights::expect_layout(const std::filesystem::path& path) const {
+  const std::filesystem::path layout = layout_path(path);
+  if (!std::filesystem::exists(layout)) return;
+  const Json file = Json::read_file(layout);
+  const Json* weights = file.find("weights");
+  if (!weights || !weights->array()) return;
+  const auto saved = [&](size_t i) {
+    if (i >= weights->array()->size()) return std::string("nothing");
+    const Json *name = (*weights->array())[i].find("name"), *shape = (*weights->array())[i].find("shape");
+    return cat("'", name && name->string() ? *name->string() : "?", "' ", shape ? shape->text() : "");
+  };
+  const auto here = [&](size_t i) {
+    return i < items_.size() ? cat("'", items_[i].name, "' ", to_string(values_.get(items_[i].value).shape()))
+                             : std::string("nothing");
+  };
+  for (size_t i = 0; i < std::max(items_.size(), weights->array()->size()); ++i)
+    if (saved(i) != here(i))
+      throw Error(Kind::data,
+                  cat("dense model file '", path.string(), "' belongs to another model: its weight ", i, " is ",
+                      saved(i), ", and the config has ", here(i), " there (as '", layout.string(), "' says)"));
+}
+
 void Weights::load(const std::filesystem::path& path, Context& ctx, const std::vector<std::string>& layers) {
   const std::string bytes = read_text(path, "dense model file");
   const bool described = std::filesystem::exists(layout_path(path));
@@ -237,6 +259,7 @@ void Weights::load(const std::filesystem::path& path, Context& ctx, const std::v
     load_chosen(path, bytes, layers, ctx);
     return refresh_copies(ctx);
   }
+  expect_layout(path);
   size_t expected = 0;
   for (const Item& item : items_) expected += static_cast<size_t>(values_.get(item.value).elements()) * sizeof(float);
   if (bytes.size() != expected)
@@ -246,17 +269,6 @@ void Weights::load(const std::filesystem::path& path, Context& ctx, const std::v
                                 layers.empty() ? ""
                                                : cat(", and there is no '", layout_path(path).string(),
                                                      "' that says where the layers are in it")));
-  if (described) {
-    const Json layout = Json::read_file(layout_path(path));
-    const Json* weights = layout.find("weights");
-    for (size_t i = 0; weights && weights->array() && i < items_.size() && i < weights->array()->size(); ++i) {
-      const Json* name = (*weights->array())[i].find("name");
-      if (name && name->string() && *name->string() != items_[i].name)
-        throw Error(Kind::data, cat("dense model file '", path.string(), "': weight ", i, " is ", *name->string(),
-                                    ", and this config has ", items_[i].name, " there (as '",
-                                    layout_path(path).string(), "' says)"));
-    }
-  }
   size_t at = 0;
   for (const Item& item : items_) {
     if (layers.empty() || contains(layers, layer_of(item.name))) set_value(item, path, bytes, at, ctx);

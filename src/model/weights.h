@@ -71,6 +71,8 @@ class Weights {
     bool frozen;  // not updated
   };
   void refresh_copies(Context&) const;
+  /// Compares names and shapes with the description of a dense model file, if there is one. Errors: Error(data).
+  void expect_layout(const std::filesystem::path&) const;
   template <class State>
   void visit_state(State&) const;
   void load_chosen(const std::filesystem::path&, const std::string& bytes, const std::vector<std::string>& layers,

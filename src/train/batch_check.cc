@@ -41,13 +41,13 @@ std::optional<size_t> first_label_column(const Graph& graph, TensorId id) {
   return std::nullopt;
 }
 
-BatchCheck::BatchCheck(const Config& config, const Graph& graph, std::string source)
+BatchCheck::BatchCheck(const Config& config, const Graph& graph, std::string source, bool labels)
     : source_(std::move(source)),
       label_dim_(config.data.label.label_dim),
       inputs_(config.data.sparse),
       narrow_keys_(config.solver.input_key_type == KeyType::i32 && !checks_keys(config.data.format)) {
-  for (const size_t n : graph.losses) {
-    const Node& loss = graph.nodes[n];
+  for (size_t l = 0; labels && l < graph.losses.size(); ++l) {
+    const Node& loss = graph.nodes[graph.losses[l]];
     const auto first = first_label_column(graph, loss.in[1]);
     const auto rule = std::find_if(std::begin(kLabelRules), std::end(kLabelRules),
                                    [&](const LabelRule& one) { return loss.entry->type->name() == one.loss; });

@@ -16,8 +16,8 @@ std::optional<size_t> first_label_column(const Graph&, TensorId);
 
 class BatchCheck {
  public:
-  /// `source`: the set, for messages.
-  BatchCheck(const Config&, const Graph&, std::string source);
+  /// `source`: the set, for messages. `labels`: whether labels are checked.
+  BatchCheck(const Config&, const Graph&, std::string source, bool labels = true);
 
   /// Errors: Error(data) naming sample, column and value of a label that its loss does not take, or of a key that is
   /// wider than "input_key_type" where the format reads any key. `samples_in_set`: so that the number of the sample is

@@ -46,4 +46,14 @@ std::map<std::string, double> best_metrics(const Config& config, const BestPossi
   return named;
 }
 
+std::map<std::string, double> best_metrics(const Config& config) {
+  std::map<std::string, double> values;
+  const auto best = read_best_possible(config.data.eval_source);
+  if (!best) return values;
+  for (const auto& [name, value] : best_metrics(config, *best))
+    for (const Metric& metric : config.solver.eval_metrics.metrics)
+      if (name == metric.type->name || name.starts_with(metric.type->name + "/")) values[name] = value;
+  return values;
+}
+
 }  // namespace hctr

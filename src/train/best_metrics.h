@@ -14,5 +14,7 @@ namespace hctr {
 /// labels that it reads, which may be columns of a Slice. A loss that reads the label in another way has no known best,
 /// and then neither has the sum. Penalties and target weights are not included.
 std::map<std::string, double> best_metrics(const Config&, const BestPossible&);
+/// Those of eval_metrics, of the truth next to eval_source; none where there is none.
+std::map<std::string, double> best_metrics(const Config&);
 
 }  // namespace hctr

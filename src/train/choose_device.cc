@@ -12,7 +12,7 @@ bool has_gpu(DeviceChoice choice, const Log& log) {
   if (choice == DeviceChoice::cuda)
     throw Error(Kind::device,
                 cat("--device cuda: no usable GPU: ", search.why_none, "; --device cpu trains without one"));
-  log.info("No usable GPU (", search.why_none, "): training on the CPU.");
+  log.info("No usable GPU (", search.why_none, "): the CPU is used.");
   return false;
 }
 
@@ -50,7 +50,7 @@ std::vector<Device> choose_devices(DeviceChoice choice, const GpuLists& gpus, Pr
   }
   if (devices.empty()) throw Error(Kind::config, cat("/solver/gpu: names no GPU for process ", place.process));
   if (!on_gpus && devices.size() > 1)
-    log.info("The config names ", devices.size(), " GPUs: the CPU trains as many ranks, each a thread or more.");
+    log.info("The config names ", devices.size(), " GPUs: the CPU has as many ranks, each a thread or more.");
   return devices;
 }
 

@@ -1,20 +1,14 @@
-// Evaluation: the model after the finished steps, on the evaluation set from its start.
+// Evaluation: the metrics of the model after the finished steps, on the evaluation set from its start.
 #pragma once
 
 #include <atomic>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "data/reader/reader.h"
-#include "device/program.h"
-#include "model/model.h"
-#include "train/batch_check.h"
-#include "train/batch_ring.h"
-#include "train/eval_cache.h"
+#include "train/prediction_export.h"
+#include "train/scorer.h"
 #include "train/scores.h"
 
 namespace hctr {
@@ -34,64 +28,32 @@ class Evaluator {
     int64_t samples = 0;
   };
   /// `steps`: training steps done so far. Waits for queued training steps. When `stop` becomes other than 0 on a rank,
-  /// all leave the evaluation, and the result is empty; it may be null. Errors: those of a rank's reader on every rank.
+  /// all leave the evaluation, and the result is empty; it may be null. With export_predictions_prefix also writes the
+  /// files of predictions; where the file system fails, warns. Errors: those of a rank's reader on every rank.
   std::optional<Result> run(int64_t steps, const std::atomic<int>* stop = nullptr);
 
   /// Where the next evaluation starts.
-  ReaderPosition position() const { return continues_ ? reader_->position() : ReaderPosition{}; }
-
-  // One buffer is computed while the host reads the results of the other; as many again for batches of the cache.
-  static constexpr int kBuffers = 2;
+  ReaderPosition position() const { return options_.continues ? scorer_.reader().position() : ReaderPosition{}; }
+  /// Bad records that the last evaluation left out.
+  int64_t skipped_records() const { return scorer_.reader().skipped_records(); }
 
  private:
-  struct Buffer {
-    Program program;
-    Event done;
-  };
-  /// A batch in its buffer.
-  struct Running {
-    int buffer;
-    std::optional<int64_t> cached;  // its index in the cache, when it came from there
-  };
-  Buffer make_buffer(const Config&, int buffer);
-  std::optional<Running> fetch(int64_t batch);
-  /// Queues the batch.
-  void start(const Running&, int64_t steps);
-  void add_results(const Running&, Result&);
+  void add(const ScoredBatch&, Result&);
+  /// Calls body() unless the export has failed, and warns when it fails now.
+  void export_or_warn(const std::function<void()>& body);
   /// The metrics over all ranks, on every rank.
   std::map<std::string, double> merged_values();
-  /// Where one result tensor of a batch lies in the host memory of its buffer.
-  struct ResultTensor {
-    TensorSpec spec;
-    size_t offset;
-  };
-  ResultTensor add_result(const TensorSpec&);
-  const float* result(int buffer, const ResultTensor&) const;
-  View<const float, 2> view(int buffer, const ResultTensor&) const;
-  /// The group of each of the first `rows` samples in the buffer; empty unless a metric needs it.
-  std::vector<std::optional<int64_t>> groups(int buffer, int64_t rows) const;
 
-  Runtime& runtime_;
   Communicator& comm_;
-  Model& model_;
-  EvalCache cache_;
-  BatchRing ring_;
-  BatchCheck check_;
-  std::optional<int64_t> batches_;
-  bool continues_;  // each evaluation continues where the previous one ended
-  size_t sparse_inputs_;
+  const Log& log_;
+  std::string export_prefix_;               // empty: nothing is exported
+  std::optional<PredictionExport> export_;  // of the evaluation under way, on rank 0
   std::vector<std::string> tasks_;
   MetricList metrics_;
-  std::optional<std::pair<size_t, int64_t>> group_slot_;  // the sparse input and its slot that hold the groups
-  std::vector<ResultTensor> losses_, predictions_,
-      labels_;  // losses: the sum, and of several tasks each; predictions and labels: per task
-  size_t result_bytes_ = 0;
-  std::vector<HostBuffer> results_;  // per buffer
-  std::vector<Buffer> buffers_;
-  std::unique_ptr<Reader> reader_;
-  bool fresh_ = true;              // the reader has not been used since it was made
+  ScorerOptions options_;
+  Scorer scorer_;
   std::vector<Scores> scores_;     // per task, over this rank's samples of the current evaluation
-  std::vector<double> loss_sums_;  // as losses_
+  std::vector<double> loss_sums_;  // as ScoredBatch::losses
 };
 
 }  // namespace hctr

@@ -30,10 +30,11 @@ void print(const Error& error) {
 
 }  // namespace
 
-Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log)
+Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log, std::string doing)
     : devices_(std::move(devices)),
       others_(others),
       log_(std::move(log)),
+      doing_(std::move(doing)),
       group_(static_cast<int>(devices_.size()), others, limit) {}
 
 std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
@@ -59,7 +60,7 @@ void Job::run_rank(int rank, Device device, const std::function<void(Communicato
   const auto fail = [&](const Error& error) {
     const bool has_rank = dynamic_cast<const CollectiveError*>(&error) != nullptr;
     const Error named =
-        ranks() > 1 && !has_rank ? error.with_context(cat("training on rank ", rank, " of ", ranks())) : error;
+        ranks() > 1 && !has_rank ? error.with_context(cat(doing_, " on rank ", rank, " of ", ranks())) : error;
     group_.fail(rank, named);
     if (comm) comm->abort(named);
   };

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/log.h"
@@ -14,8 +15,9 @@ namespace hctr {
 class Job {
  public:
   /// One rank per device. `others`: the other processes, null for a single one; outlives the job. `log`: of rank 0, for
-  /// warnings about the set-up of the GPUs.
-  Job(std::vector<Device> devices, Processes* others, std::chrono::seconds limit, Log log = Log::silent());
+  /// warnings about the set-up of the GPUs. `doing`: what the ranks do, for messages.
+  Job(std::vector<Device> devices, Processes* others, std::chrono::seconds limit, Log log = Log::silent(),
+      std::string doing = "training");
 
   int first_rank() const { return group_.local_ranks().first; }
   int ranks_here() const { return static_cast<int>(devices_.size()); }
@@ -33,6 +35,7 @@ class Job {
   std::vector<Device> devices_;
   Processes* others_;
   Log log_;
+  std::string doing_;
   RankGroup group_;
 };
 

@@ -31,6 +31,7 @@ constexpr std::array kRules = {
     Rule{"/solver/max_eval_batches", Verdict::allowed},
     Rule{"/solver/max_eval_samples", Verdict::allowed},
     Rule{"/solver/batchsize_eval", Verdict::allowed},
+    Rule{"/solver/export_predictions_prefix", Verdict::allowed},
     Rule{"/solver/snapshot", Verdict::allowed},  // and snapshot_prefix, snapshot_opt_states
     Rule{"/solver/model_format", Verdict::allowed},
     Rule{"/solver/final_snapshot", Verdict::allowed},

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "metrics/best_possible.h"
 #include "train/best_metrics.h"
 #include "train/placement_plan.h"
 
@@ -16,17 +15,6 @@ constexpr int64_t kMostSkipped = 100;  // steps in a row that "on_nan": "skip" l
 bool every(int64_t interval, int64_t iteration) { return interval > 0 && iteration % interval == 0; }
 
 int64_t rows_per_rank(int64_t batch, const Communicator& comm) { return (batch + comm.size() - 1) / comm.size(); }
-
-/// The best values that the metrics of a run can reach on generated data, by name.
-std::map<std::string, double> best_of(const Config& config) {
-  std::map<std::string, double> values;
-  const auto best = read_best_possible(config.data.eval_source);
-  if (!best) return values;
-  for (const auto& [name, value] : best_metrics(config, *best))
-    for (const Metric& metric : config.solver.eval_metrics.metrics)
-      if (name == metric.type->name || name.starts_with(metric.type->name + "/")) values[name] = value;
-  return values;
-}
 
 }  // namespace
 
@@ -239,7 +227,7 @@ TrainSummary Run::finish() {
   summary.samples_per_second = seconds > 0 ? static_cast<double>(now_.samples) / seconds : 0;
   summary.device = device_;
   summary.run_dir = folder_.path();
-  summary.best_possible = best_of(config_);
+  summary.best_possible = best_metrics(config_);
   summary.interrupted = interrupted;
   summary.stop_signal = signal;
   summary.tables = model_.table_counts();

@@ -1,25 +1,13 @@
 // Starts a run: reads its config, chooses devices and folders, and trains the ranks of this process.
 #include "hctr/solver.h"
 
-#include <algorithm>
-
-#include "base/current_error.h"
 #include "checkpoint/checkpoint_folder.h"
-#include "ops/blas.h"
-#include "train/choose_device.h"
-#include "train/job.h"
 #include "train/load_config.h"
 #include "train/run.h"
+#include "train/start.h"
 
 namespace hctr {
 namespace {
-
-/// A log that passes errors on and drops the rest, for ranks other than 0.
-Log errors_only(const Log& log) {
-  return Log([log](Level level, std::string_view line) {
-    if (level == Level::error) log.error(line);
-  });
-}
 
 /// The files that the config names for reading.
 std::vector<fs::path> input_files(const TrainOptions& options, const Config& config) {
@@ -59,8 +47,7 @@ RunFolder run_folder(const TrainOptions& options, const Config& config, const st
 
 /// Trains the ranks of this process.
 TrainSummary train_here(const TrainOptions& options, Processes* others, const Log& log) {
-  const ProcessPlace place = others ? ProcessPlace{others->process(), others->count()} : ProcessPlace{};
-  const bool logs = place.process == 0;
+  const bool logs = place_of(others).process == 0;
   const Log quiet = errors_only(log);
   Config config = load_config(options.config, options.strict, logs ? log : quiet);
   if (options.seed) config.solver.seed = {static_cast<uint64_t>(*options.seed)};
@@ -68,12 +55,8 @@ TrainSummary train_here(const TrainOptions& options, Processes* others, const Lo
     config.solver.max_iter = options.max_iter;
     config.solver.num_epochs.reset();
   }
-  const std::vector<Device> devices = choose_devices(options.device, config.solver.gpu, place, logs ? log : quiet);
-  const int threads = options.threads.value_or(std::max(1, usable_cores() / static_cast<int>(devices.size())));
-  if (std::any_of(devices.begin(), devices.end(), [](Device device) { return !device.is_cuda(); })) ops::load_blas();
-  Job job(devices, others, std::chrono::seconds(options.comm_timeout), log);
-  if (job.ranks() > 1 && logs)
-    log.info(job.ranks(), " ranks in ", place.processes, place.processes == 1 ? " process." : " processes.");
+  Ranks ranks(options, config, others, log, "training");
+  Job& job = ranks.job;
   config.effective = with_solver(config);
   const CheckpointSection& checkpoint = config.solver.checkpoint;
   std::optional<FolderLock> lock;  // before anybody looks into the folder
@@ -99,7 +82,7 @@ TrainSummary train_here(const TrainOptions& options, Processes* others, const Lo
       of_rank.device = describe(device);
       of_rank.run_dir = from->run_dir();
     } else {
-      Run run(options, config, device, threads, comm, first ? folder : no_folder, from ? &*from : nullptr,
+      Run run(options, config, device, ranks.threads, comm, first ? folder : no_folder, from ? &*from : nullptr,
               first ? log : quiet);
       of_rank = run.train();
     }
@@ -113,14 +96,9 @@ TrainSummary train_here(const TrainOptions& options, Processes* others, const Lo
 }  // namespace
 
 TrainSummary train(const TrainOptions& options) {
-  const Log log = Log::to_stderr();
-  const auto others = started_processes(std::chrono::seconds(options.comm_timeout));
-  if (!others) return train_here(options, nullptr, log);
-  try {
-    return train_here(options, others.get(), log);
-  } catch (...) {
-    end_job(*others, current_error());
-  }
+  TrainSummary summary;
+  run_in_processes(options, [&](Processes* others) { summary = train_here(options, others, Log::to_stderr()); });
+  return summary;
 }
 
 }  // namespace hctr

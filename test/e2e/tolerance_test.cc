@@ -11,7 +11,6 @@ namespace hctr::test {
 namespace {
 
 // Features that do not exist yet. While one is off, its tests expect the message that says so.
-constexpr bool kPredictions = false;  // export_predictions_prefix
 
 class Tolerance : public testing::Test {
  protected:
@@ -184,7 +183,7 @@ TEST_F(Tolerance, KeysOfEveryVersionAreKnown) {
       {kSolver, R"("use_mixed_precision": true, "scaler": 1024)", true},
       {kSolver, R"("use_mixed_precision": false)", true},
       {kSolver, R"("auc_threshold": 0.8)", true},
-      {kSolver, R"("export_predictions_prefix": "out/")", kPredictions},
+      {kSolver, R"("export_predictions_prefix": "out/")", true},
       {kOptimizer, R"("learning_rate": true)"},
       {kOptimizer, R"("global_update": true)", true},
       {kAdam, R"("warmup_steps": 10, "decay_start": 100, "decay_steps": 1000, "decay_power": 2.0, "end_lr": 0.0)",

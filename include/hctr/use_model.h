@@ -1,0 +1,57 @@
+// Evaluating a saved model, and predicting with it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hctr/solver.h"
+
+namespace hctr {
+
+struct ModelOptions : JobOptions {
+  /// A run folder, a checkpoint, or a snapshot_prefix, with @<iteration> where it is not the newest.
+  std::string model;
+  std::string data;  ///< the samples, in the format of the config; empty: its eval_source
+};
+
+/// What was done with a saved model.
+struct ModelUse {
+  int rank = 0;  ///< the first rank of this process; the summary of rank 0 is complete
+  std::string device;
+  std::string model;      ///< which one it was, in words
+  int64_t iteration = 0;  ///< finished updates of the model
+  std::string data;
+  double seconds = 0;
+  int64_t skipped_records = 0;  ///< bad records that were left out
+  bool interrupted = false;     ///< ended by JobOptions::stop; there is no result then
+};
+
+struct EvaluationSummary : ModelUse {
+  int64_t samples = 0;
+  std::map<std::string, double> metrics;        ///< by name
+  std::map<std::string, double> best_possible;  ///< as TrainSummary has them
+};
+
+/// Computes the metrics of eval_metrics as an evaluation during training does, on as many ranks as the config names.
+/// Without `data` an evaluation is as long as the config says, else as long as the data. Trains nothing and writes no
+/// file. Errors: Error of any kind, the first of any rank.
+EvaluationSummary evaluate(const ModelOptions&);
+
+struct PredictOptions : ModelOptions {
+  std::string out;                ///< a file that ends in .tsv, .csv or .parquet; "-": the standard output
+  std::vector<std::string> keep;  ///< columns of a text that are passed on
+};
+
+struct PredictionSummary : ModelUse {
+  int64_t rows = 0;
+};
+
+/// Writes a line for each sample, in the order of the data: its number from 0 on, its labels where it has some, its
+/// scores, and the columns to keep. The data need no labels. A file gets its name when it is complete. Errors: Error of
+/// any kind, the first of any rank.
+PredictionSummary predict(const PredictOptions&);
+
+}  // namespace hctr

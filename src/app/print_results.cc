@@ -1,0 +1,92 @@
+#include "app/print_results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "base/printable.h"
+#include "base/progress.h"
+#include "config/json.h"
+
+namespace hctr {
+namespace {
+
+std::string rounded(double value) {
+  if (std::isnan(value)) return "not a number";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6f", value);
+  return text;
+}
+
+using Metrics = std::map<std::string, double>;
+
+void print_metrics(const Metrics& metrics, const Metrics& best_possible, const char* indent) {
+  for (const auto& [name, value] : metrics) {
+    std::cout << indent << printable(name) << ": " << rounded(value);
+    if (const auto best = best_possible.find(name); best != best_possible.end())
+      std::cout << " (best possible on this data: " << rounded(best->second) << ")";
+    std::cout << "\n";
+  }
+}
+
+Json numbers(const Metrics& values) {
+  Json object(Json::Object{});
+  for (const auto& [name, value] : values) object.set(name, value);
+  return object;
+}
+
+void warn_of_skipped(const ModelUse& use) {
+  if (use.skipped_records > 0)
+    std::cerr << "warning: " << use.skipped_records
+              << (use.skipped_records == 1 ? " bad record was" : " bad records were")
+              << " left out: rows are counted without them\n";
+}
+
+}  // namespace
+
+void print_summary(const TrainSummary& summary) {
+  std::cout << "\n"
+            << (summary.interrupted ? "Stopped on request" : "Done") << ": " << summary.iterations << " iterations, "
+            << with_unit_prefix(static_cast<double>(summary.samples)) << " samples in "
+            << readable_time(summary.seconds) << " (" << with_unit_prefix(summary.samples_per_second)
+            << " samples/s) on " << summary.device << "\n"
+            << "  loss of the last batch: " << rounded(summary.final_loss) << "\n";
+  print_metrics(summary.metrics, summary.best_possible, "  ");
+  for (const auto& file : summary.model_files) std::cout << "  model: " << file.string() << "\n";
+  std::cout << "  run folder: " << summary.run_dir.string() << std::endl;
+}
+
+void print_evaluation(const EvaluationSummary& summary, bool as_json) {
+  if (as_json) {
+    std::cout << Json(Json::Object{{"kind", "eval"},
+                                   {"model", summary.model},
+                                   {"iteration", summary.iteration},
+                                   {"data", summary.data},
+                                   {"samples", summary.samples},
+                                   {"seconds", summary.seconds},
+                                   {"device", summary.device},
+                                   {"skipped_records", summary.skipped_records},
+                                   {"metrics", numbers(summary.metrics)},
+                                   {"best_possible", numbers(summary.best_possible)}})
+                     .text()
+              << std::endl;
+    return;
+  }
+  warn_of_skipped(summary);
+  std::cerr << "Evaluated " << summary.samples << " samples of '" << summary.data << "' in "
+            << readable_time(summary.seconds) << " on " << summary.device << ".\n";
+  print_metrics(summary.metrics, summary.best_possible, "");
+  std::cout << std::flush;
+}
+
+void print_prediction(const PredictionSummary& summary, const std::string& out) {
+  warn_of_skipped(summary);
+  std::cerr << "Scored " << summary.rows << " rows of '" << summary.data << "' in " << readable_time(summary.seconds)
+            << " (" << with_unit_prefix(static_cast<double>(summary.rows) / std::max(summary.seconds, 1e-9))
+            << " rows/s) on " << summary.device << (out == "-" ? "" : ": " + out) << "\n";
+}
+
+}  // namespace hctr

@@ -1,0 +1,163 @@
+#include "train/scorer.h"
+
+#include "base/current_error.h"
+#include "comm/collective_error.h"
+#include "device/copy.h"
+#include "train/trainer_parts.h"
+
+namespace hctr {
+namespace {
+
+/// Bytes from the first element to the last; the padding after the last row may belong to another tensor.
+size_t extent(const TensorSpec& spec) {
+  if (spec.rows() == 0) return 0;
+  return static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
+}
+
+}  // namespace
+
+Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout,
+               const ScorerOptions& options, const Log& log)
+    : runtime_(runtime),
+      comm_(comm),
+      model_(model),
+      options_(options),
+      cache_(layout, runtime.device(), options.cached),
+      ring_(layout, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
+      check_(config, model.graph(), options.source.path, options.check_labels),
+      sparse_inputs_(config.data.sparse.size()) {
+  const size_t tasks = model.tasks().size();
+  if (options.losses) losses_.assign(tasks > 1 ? 1 + tasks : 1, {});
+  for (ResultTensor& loss : losses_) loss = add_result(model.loss(Phase::evaluate).spec());
+  if (options.predictions) {
+    const auto labels =
+        model.labels(Phase::evaluate, model.bind(Phase::evaluate, batch_tensors(ring_, 0, sparse_inputs_)));
+    for (const Tensor& prediction : model.predictions(Phase::evaluate))
+      predictions_.push_back(add_result(prediction.spec()));
+    for (const Tensor& label : labels) labels_.push_back(add_result(label.spec()));
+  }
+  const bool record = config.solver.cuda_graph && !runtime.options().sync_launches;
+  for (int s = 0; s < ring_.buffers(); ++s) results_.emplace_back(runtime.device(), result_bytes_);
+  for (int s = 0; s < ring_.buffers(); ++s) buffers_.push_back(make_buffer(record, s));
+  std::vector<std::byte*> read_into = ring_.host_blocks();
+  read_into.resize(kBuffers);
+  ReaderOptions reading = reader_options(config, comm, config.solver.eval_batch(), options.continues);
+  reading.from = options.from;
+  reader_ = std::make_unique<Reader>(config.data, options.source, layout, read_into, reading, log);
+}
+
+Scorer::ResultTensor Scorer::add_result(const TensorSpec& spec) {
+  const ResultTensor piece{spec, result_bytes_};
+  result_bytes_ += (spec.bytes() + 255) / 256 * 256;
+  return piece;
+}
+
+const float* Scorer::result(int buffer, const ResultTensor& piece) const {
+  return reinterpret_cast<const float*>(results_[static_cast<size_t>(buffer)].data() + piece.offset);
+}
+
+View<const float, 2> Scorer::view(int buffer, const ResultTensor& piece) const {
+  return Tensor(results_[static_cast<size_t>(buffer)].data() + piece.offset, piece.spec, Device{})
+      .matrix<const float>();
+}
+
+std::vector<std::optional<int64_t>> Scorer::groups(int buffer, int64_t rows) const {
+  if (!options_.groups) return {};
+  const auto [input, of_input] = *options_.groups;
+  const BatchView batch = ring_.on_host(buffer);
+  const BatchView::Table& table = batch.tables[input];
+  const int32_t* bags = table.offsets + of_input * ring_.samples();
+  std::vector<std::optional<int64_t>> groups(static_cast<size_t>(rows));
+  for (int64_t r = 0; r < rows; ++r)
+    if (bags[r] < bags[r + 1]) groups[static_cast<size_t>(r)] = table.keys[bags[r]];
+  return groups;
+}
+
+Scorer::Buffer Scorer::make_buffer(bool record, int buffer) {
+  const BatchTensors tensors = batch_tensors(ring_, buffer, sparse_inputs_);
+  const auto body = [this, buffer, tensors, binding = model_.bind(Phase::evaluate, tensors)] {
+    buffer < kBuffers ? ring_.upload(runtime_.compute_stream(), buffer)
+                      : ring_.upload_state(runtime_.compute_stream(), buffer);
+    Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
+    model_.evaluate(ctx, tensors, binding);
+    std::byte* results = results_[static_cast<size_t>(buffer)].data();
+    const auto fetch = [&](const std::vector<ResultTensor>& pieces, const std::vector<Tensor>& from) {
+      for (size_t i = 0; i < pieces.size(); ++i)
+        copy_bytes(ctx.stream(), results + pieces[i].offset, from[i].bytes(), extent(pieces[i].spec));
+    };
+    std::vector<Tensor> losses = {model_.loss(Phase::evaluate)};
+    for (const Tensor& loss : model_.losses(Phase::evaluate)) losses.push_back(loss);
+    fetch(losses_, losses);
+    fetch(predictions_, model_.predictions(Phase::evaluate));
+    fetch(labels_, model_.labels(Phase::evaluate, binding));
+  };
+  return {Program(runtime_.compute_stream(), record, body), Event(runtime_.device())};
+}
+
+bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit) {
+  if (!fresh_ && !options_.continues) reader_->reset(cache_.behind());
+  fresh_ = false;
+  std::optional<Running> running;
+  std::optional<Error> failed;
+  const auto note_error = [&](const auto& body) {
+    try {
+      body();
+    } catch (...) {
+      if (!failed) failed = current_error();
+    }
+  };
+  for (int64_t batch = 0; !options_.batches || batch < *options_.batches; ++batch) {
+    std::optional<Running> next;
+    if (!failed) note_error([&] { next = fetch(batch); });  // after an error a buffer may not be free
+    if (comm_.any(failed || (stop && *stop != 0))) {        // also keeps ranks together, and finds one that hangs
+      throw_on_all_ranks(comm_, failed);
+      runtime_.compute_stream().synchronize();
+      return false;
+    }
+    if (!next) break;
+    start(*next, steps);
+    if (running) note_error([&] { deliver(*running, visit); });
+    running = std::move(next);
+  }
+  if (running && !failed) note_error([&] { deliver(*running, visit); });
+  run_on_all_ranks(comm_, [&] {
+    if (failed) throw *failed;
+    model_.check_keys();
+  });
+  return true;
+}
+
+/// The next batch, from the cache or from the reader; nothing at the end of the set.
+std::optional<Scorer::Running> Scorer::fetch(int64_t batch) {
+  if (batch < cache_.size()) return Running{kBuffers + static_cast<int>(batch % kBuffers), batch};
+  const std::optional<int> buffer = reader_->next();
+  if (!buffer) return std::nullopt;
+  check_.expect(ring_.on_host(*buffer), reader_->samples_estimated() ? 0 : reader_->samples());
+  return Running{*buffer, std::nullopt, reader_->take_kept()};
+}
+
+void Scorer::start(const Running& batch, int64_t steps) {
+  const StreamRef stream = runtime_.compute_stream();
+  if (batch.cached) cache_.restore(stream, ring_, batch.buffer, *batch.cached);
+  StepState& state = ring_.state(batch.buffer);
+  state.step = steps;
+  buffers_[static_cast<size_t>(batch.buffer)].program.run();
+  if (!batch.cached && cache_.has_capacity())
+    cache_.keep(stream, ring_, batch.buffer, groups(batch.buffer, state.valid_samples), reader_->position());
+  buffers_[static_cast<size_t>(batch.buffer)].done.record(stream);
+}
+
+void Scorer::deliver(Running& batch, const Visit& visit) {
+  buffers_[static_cast<size_t>(batch.buffer)].done.synchronize();
+  const StepState& state = ring_.state(batch.buffer);
+  ScoredBatch scored{.rows = state.valid_samples, .samples = state.global_samples};
+  for (const ResultTensor& loss : losses_) scored.losses.push_back(*result(batch.buffer, loss));
+  for (const ResultTensor& prediction : predictions_) scored.predictions.push_back(view(batch.buffer, prediction));
+  for (const ResultTensor& label : labels_) scored.labels.push_back(view(batch.buffer, label));
+  scored.groups = batch.cached ? cache_.groups(*batch.cached) : groups(batch.buffer, state.valid_samples);
+  scored.kept = std::move(batch.kept);
+  visit(scored);
+  if (!batch.cached) reader_->release(batch.buffer);
+}
+
+}  // namespace hctr

@@ -1,0 +1,44 @@
+#include "train/start.h"
+
+#include <algorithm>
+
+#include "base/current_error.h"
+#include "base/thread_pool.h"
+#include "ops/blas.h"
+
+namespace hctr {
+namespace {
+
+std::chrono::seconds time_limit(const JobOptions& options) { return std::chrono::seconds(options.comm_timeout); }
+
+}  // namespace
+
+Log errors_only(const Log& log) {
+  return Log([log](Level level, std::string_view line) {
+    if (level == Level::error) log.error(line);
+  });
+}
+
+void run_in_processes(const JobOptions& options, const std::function<void(Processes*)>& body) {
+  const auto others = started_processes(time_limit(options));
+  if (!others) return body(nullptr);
+  try {
+    body(others.get());
+  } catch (...) {
+    end_job(*others, current_error());
+  }
+}
+
+Ranks::Ranks(const JobOptions& options, const Config& config, Processes* others, const Log& log, std::string doing)
+    : devices(choose_devices(options.device, config.solver.gpu, place_of(others),
+                             place_of(others).process == 0 ? log : errors_only(log))),
+      threads(options.threads.value_or(std::max(1, usable_cores() / static_cast<int>(devices.size())))),
+      job(devices, others, time_limit(options), log, std::move(doing)) {
+  const auto on_cpu = [](Device device) { return !device.is_cuda(); };
+  if (std::any_of(devices.begin(), devices.end(), on_cpu)) ops::load_blas();
+  const ProcessPlace place = place_of(others);
+  if (job.ranks() > 1 && place.process == 0)
+    log.info(job.ranks(), " ranks in ", place.processes, place.processes == 1 ? " process." : " processes.");
+}
+
+}  // namespace hctr

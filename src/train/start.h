@@ -1,0 +1,36 @@
+// What every command that uses a model begins with: its processes, devices and ranks.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/log.h"
+#include "comm/rank_group.h"
+#include "hctr/solver.h"
+#include "model/config.h"
+#include "train/choose_device.h"
+#include "train/job.h"
+
+namespace hctr {
+
+/// A log that passes errors on and drops the rest, for ranks other than 0.
+Log errors_only(const Log&);
+
+/// Calls body(others): null, or the other processes where several were started together (mpirun). An error ends all of
+/// them.
+void run_in_processes(const JobOptions&, const std::function<void(Processes* others)>& body);
+
+inline ProcessPlace place_of(const Processes* others) {
+  return others ? ProcessPlace{others->process(), others->count()} : ProcessPlace{};
+}
+
+/// The ranks of this process on the devices that options and config choose. `doing`: for messages, "training".
+struct Ranks {
+  Ranks(const JobOptions&, const Config&, Processes* others, const Log& log, std::string doing);
+
+  std::vector<Device> devices;
+  int threads;  ///< of each rank, for operators on a CPU
+  Job job;
+};
+
+}  // namespace hctr
