@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""Reads models of huge_ctr into NumPy arrays. One file, which needs NumPy alone.
+
+    from hctr_model import load
+    model = load("runs/first")           # or a snapshot_prefix, PREFIX@ITERATION, or the folder of a checkpoint
+    model.dense["fc1/weights"]           # float32 [inputs, outputs]
+    model.tables["emb"].vectors          # float32 [rows, embedding_vec_size], with .keys and .slots
+
+As a program it prints what a model holds: hctr_model.py MODEL [--config FILE.json]
+"""
+
+import argparse
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+
+class ModelError(Exception):
+    """There is no such model, or its files do not belong together."""
+
+
+@dataclass
+class Table:
+    """The rows of an embedding, in the order of the file: sorted by slot and key, or of a checkpoint by row number."""
+
+    name: str
+    keys: np.ndarray  # int64 [rows]
+    vectors: np.ndarray  # float32 [rows, dim]
+    slots: np.ndarray = None  # int64 [rows] where rows belong to slot and key, else None
+    _index: dict = field(default=None, repr=False)
+
+    @property
+    def dim(self):
+        return self.vectors.shape[1]
+
+    def __len__(self):
+        return len(self.keys)
+
+    def vectors_of(self, keys, slot=None):
+        """float32 [len(keys), dim]: the vectors of keys, in `slot` where rows belong to slots; zeros if unknown."""
+        if (slot is None) != (self.slots is None):
+            owner = "keys alone" if self.slots is None else "slot and key"
+            raise ValueError(f"table '{self.name}': rows belong to {owner}")
+        if self._index is None:
+            owners = zip(self.slots.tolist(), self.keys.tolist()) if self.slots is not None else self.keys.tolist()
+            self._index = {owner: row for row, owner in enumerate(owners)}
+        rows = np.array([self._index.get(int(key) if slot is None else (slot, int(key)), -1) for key in keys], np.int64)
+        found = np.zeros((len(rows), self.dim), np.float32)
+        found[rows >= 0] = self.vectors[rows[rows >= 0]]
+        return found
+
+
+@dataclass
+class Model:
+    source: str  # the dense model file, or the folder of the checkpoint
+    iteration: int  # finished updates
+    dense: dict  # "<top>/<weight>" -> float32 array, in the order of the file
+    tables: dict  # "<top>" -> Table, in the order of the config
+    state: dict = field(default_factory=dict)  # "<top>/<name>" -> float32 array: running statistics of layers
+    metrics: dict = field(default_factory=dict)  # of the last evaluation, where that is known
+    summary: dict = field(default_factory=dict)  # summary.json of a run folder
+    config: dict = None  # where there is one
+
+
+def load(model, config=None):
+    """Reads a run folder, a checkpoint, the newest model of a snapshot_prefix, or PREFIX@ITERATION.
+
+    `config`: the path of the config, or its content, for a prefix without the manifest that holds it.
+    """
+    path = Path(model)
+    if isinstance(config, (str, Path)):
+        config = _json(Path(config))
+    if (path / "manifest.json").is_file():
+        return _load_checkpoint(path)
+    if (path / "summary.json").is_file():
+        return _load_run(path, config)
+    checkpoints = sorted(path.glob("iteration_*[0-9]/manifest.json"), key=lambda at: int(at.parent.name[10:]))
+    if checkpoints:
+        return _load_checkpoint(checkpoints[-1].parent)
+    return _load_prefix(str(model), config)
+
+
+def _json(path):
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise ModelError(f"'{path}': {error}") from error
+
+
+# ---- Run folders and prefixes ----------------------------------------------------------------------------------------
+
+
+def _load_run(folder, config):
+    summary = _json(folder / "summary.json")
+    files = []
+    for name in summary.get("model_files", []):
+        here = folder / ("final_" + Path(name).name)
+        files.append(here if here.exists() else Path(name))
+        if not files[-1].exists():
+            raise ModelError(f"run folder '{folder}': neither '{here}' nor '{name}' is there")
+    if not files:
+        raise ModelError(f'the run in \'{folder}\' has saved no final model ("final_snapshot" is false)')
+    if config is None and (folder / "config.json").is_file():
+        config = _json(folder / "config.json")
+    dense = [file for file in files if re.search(r"_dense_\d+\.model$", file.name) and "_opt_dense_" not in file.name]
+    tables = [file for file in files if re.search(r"\d_sparse_\d+\.model$", file.name)]
+    saved = [Path(name) for name in summary["model_files"]]
+    layouts = [dense[0].parent / (dense[0].name + ".layout.json"), Path(str(saved[0]) + ".layout.json")]
+    model = _load_files(dense[0], layouts, tables, summary.get("iterations", 0), config)
+    model.metrics, model.summary = summary.get("metrics", {}), summary
+    return model
+
+
+def _load_prefix(name, config):
+    match = re.fullmatch(r"(.*)(?:@(\d+)|_dense_(\d+)\.model)", name)
+    prefix = match[1] if match else name
+    wanted = int(match[2] or match[3]) if match else None
+    found = _iterations(prefix)
+    if not found and Path(prefix).is_dir():
+        prefix = prefix + "/"
+        found = _iterations(prefix)
+    if not found:
+        raise ModelError(
+            f"there is no model '{name}': neither '{name}/summary.json' (a run folder) nor '{name}/manifest.json' "
+            f"(a checkpoint) nor '{prefix}_dense_<n>.model' (a snapshot_prefix)"
+        )
+    iteration = max(found) if wanted is None else wanted
+    if iteration not in found:
+        raise ModelError(f"there is no model of iteration {iteration} at '{prefix}'; there are {sorted(found)}")
+    tables = []
+    while Path(f"{prefix}{len(tables)}_sparse_{iteration}.model").exists():
+        tables.append(Path(f"{prefix}{len(tables)}_sparse_{iteration}.model"))
+    manifest = Path(f"{prefix}_model_{iteration}.json")
+    if config is None and manifest.is_file():
+        config = _json(manifest).get("config")
+    dense = Path(f"{prefix}_dense_{iteration}.model")
+    return _load_files(dense, [Path(f"{dense}.layout.json")], tables, iteration, config)
+
+
+def _iterations(prefix):
+    # Not Path(prefix).parent: "out/" has its files in "out", under names that begin with "_dense_".
+    folder, _, start = prefix.rpartition("/")
+    folder = Path(folder or ("/" if prefix.startswith("/") else "."))
+    name = re.compile(re.escape(start) + r"_dense_(\d+)\.model")
+    found = (name.fullmatch(path.name) for path in folder.iterdir()) if folder.is_dir() else ()
+    return {int(match[1]) for match in found if match}
+
+
+def _load_files(dense, layouts, tables, iteration, config):
+    sections = _embeddings(config)
+    if config is not None and len(sections) != len(tables):
+        raise ModelError(f"'{dense}' has {len(tables)} tables, and the config {len(sections)}")
+    if config is None and tables:
+        raise ModelError(f"'{dense}' has tables, and only a config says how wide their vectors are: give config=")
+    layout = next((path for path in layouts if path.is_file()), None)
+    model = Model(str(dense), iteration, _read_dense(dense, layout), {}, config=config)
+    for section, path in zip(sections, tables):
+        model.tables[section["name"]] = _read_table(path, section)
+    statistics = Path(f"{dense}.ntp.json")
+    if statistics.is_file():
+        for layer in _json(statistics).get("layers", []):
+            for key, values in layer.items():
+                if isinstance(values, list):
+                    model.state[f"{layer.get('name', layer['type'])}/{key}"] = np.array(values, np.float32)
+    return model
+
+
+def _read_dense(path, layout):
+    values = np.fromfile(path, "<f4")
+    if layout is None:
+        return {"all": values}
+    weights, at = {}, 0
+    for weight in _json(layout)["weights"]:
+        size = int(np.prod(weight["shape"]))
+        weights[weight["name"]] = values[at : at + size].reshape(weight["shape"])
+        at += size
+    if at != len(values):
+        raise ModelError(f"'{path}' has {len(values)} weights, and '{layout}' describes {at}")
+    return weights
+
+
+def _embeddings(config):
+    """Name, width and identity of each embedding of a config."""
+    layers = (config or {}).get("layers", [])
+    slots = {}
+    for sparse in layers[0].get("sparse", []) if layers else []:
+        slots[sparse["top"]] = int(np.ravel(sparse["slot_num"])[0])
+    found = []
+    for layer in layers[1:]:
+        if "sparse_embedding_hparam" not in layer:
+            continue
+        hparam, kind = layer["sparse_embedding_hparam"], str(np.ravel(layer["type"])[0])
+        identity = hparam.get("identity", "key" if kind.startswith("Distributed") else "slot_and_key")
+        top, bottom = str(np.ravel(layer["top"])[0]), str(np.ravel(layer["bottom"])[0])
+        dim = int(np.ravel(hparam["embedding_vec_size"])[0])
+        found.append({"name": top, "dim": dim, "by_slot": identity == "slot_and_key", "slots": slots.get(bottom, 1)})
+    return found
+
+
+def _read_table(path, section):
+    name, dim, by_slot = section["name"], section["dim"], section["by_slot"]
+    if path.is_dir():  # as versions from 3.1 on write them
+        keys = np.fromfile(path / "key", "<i8")
+        vectors = np.fromfile(path / "emb_vector", "<f4").reshape(len(keys), dim)
+        return Table(name, keys, vectors, np.fromfile(path / "slot_id", "<i8") if by_slot else None)
+    data = np.fromfile(path, np.uint8)
+    layouts = [("<i8", "<i8"), ("<u4", "<i8"), ("<u4", "<u4")] if by_slot else [("<i8", None), ("<u4", None)]
+    fitting = []
+    for key, slot in layouts:
+        row = np.dtype([("key", key)] + ([("slot", slot)] if slot else []) + [("vector", "<f4", (dim,))])
+        if len(data) % row.itemsize == 0:
+            rows = data.view(row)
+            if not slot or (len(rows) == 0 or (rows["slot"].min() >= 0 and rows["slot"].max() < section["slots"])):
+                fitting.append(rows)
+    # Floats that are read as part of a key often make it negative, as few keys are.
+    plausible = [rows for rows in fitting if np.count_nonzero(rows["key"].astype(np.int64) < 0) * 4 < max(len(rows), 1)]
+    if not fitting:
+        raise ModelError(f"'{path}' of {len(data)} bytes is not of table '{name}' with embedding_vec_size {dim}")
+    rows = (plausible or fitting)[0]
+    slots = rows["slot"].astype(np.int64) if by_slot else None
+    return Table(name, rows["key"].astype(np.int64), rows["vector"].astype(np.float32).reshape(len(rows), dim), slots)
+
+
+# ---- Checkpoints -----------------------------------------------------------------------------------------------------
+
+
+def _load_checkpoint(folder):
+    manifest = _json(folder / "manifest.json")
+    ranks = [_State(folder, index) for index in manifest["files"]]
+    progress, config = manifest["progress"], manifest["about"].get("config")
+    dense = {
+        name: array
+        for name, array in ranks[0].under("weights/").items()
+        if not re.search(r"/state\d$", name)  # the optimizer's
+    }
+    model = Model(str(folder), progress["iterations"], dense, {}, config=config, metrics=progress.get("metrics", {}))
+    model.state = ranks[0].under("layers/")
+    for number, section in enumerate(_embeddings(config)):
+        parts = [rank.table(f"tables/{number}/own/", section) for rank in ranks]
+        parts.append(ranks[0].table(f"tables/{number}/replicated/", section))
+        parts = [part for part in parts if part is not None]
+        model.tables[section["name"]] = Table(
+            section["name"],
+            np.concatenate([part.keys for part in parts]),
+            np.concatenate([part.vectors for part in parts]),
+            np.concatenate([part.slots for part in parts]) if section["by_slot"] else None,
+        )
+    return model
+
+
+class _State:
+    """The file of one rank."""
+
+    def __init__(self, folder, index):
+        self.values, self.arrays = index["values"], {array["name"]: array for array in index["arrays"]}
+        self.path = folder / index["file"]
+        if self.path.stat().st_size != index["bytes"]:
+            size = self.path.stat().st_size
+            raise ModelError(f"'{self.path}' has {size} bytes, and the manifest says {index['bytes']}")
+
+    def read(self, name):
+        array = self.arrays[name]
+        kind = {"f32": "<f4", "f16": "<f2", "bf16": "<u2", "i32": "<i4", "i64": "<i8", "u32": "<u4", "u8": "u1"}
+        size = int(np.prod(array["shape"]))
+        values = np.fromfile(self.path, kind[array["type"]], size, offset=array["offset"])
+        if array["type"] == "bf16":  # the upper half of a float
+            values = (values.astype(np.uint32) << 16).view(np.float32)
+        return values.reshape(array["shape"])
+
+    def under(self, scope):
+        return {name[len(scope) :]: self.read(name) for name in self.arrays if name.startswith(scope)}
+
+    def table(self, scope, section):
+        if scope + "rows" not in self.values:
+            return None
+        if scope + "keys" not in self.arrays or self.values.get(scope + "pieces", 1) != 1:
+            raise ModelError(
+                f"'{self.path}': table '{section['name']}' has rows without keys or cut rows; load model files instead"
+            )
+        first = self.values[scope + "first_row"] - 1  # a shared row may come before those of single keys
+        keys = self.read(scope + "keys").reshape(-1)[first:]
+        vectors = self.read(scope + "vectors").reshape(-1, section["dim"])[first:].astype(np.float32)
+        slots = self.read(scope + "slots").reshape(-1)[first:].astype(np.int64) if section["by_slot"] else None
+        return Table(section["name"], keys, vectors, slots)
+
+
+def describe(model):
+    """What a model holds, in lines for people."""
+    lines = [f"{model.source}: iteration {model.iteration}"]
+    lines += [f"  {name}: {value:.6f}" for name, value in model.metrics.items() if value is not None]
+    for name, array in list(model.dense.items()) + list(model.state.items()):
+        lines.append(f"  {name} {list(array.shape)}: mean {array.mean():.6g}, deviation {array.std():.6g}")
+    for table in model.tables.values():
+        rows = "row" if len(table) == 1 else "rows"
+        lines.append(f"  table {table.name}: {len(table)} {rows} of {table.dim}, deviation {table.vectors.std():.6g}")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Prints what a model of huge_ctr holds.")
+    parser.add_argument("model", help="a run folder, a checkpoint, a snapshot_prefix, or PREFIX@ITERATION")
+    parser.add_argument("--config", help="the config of the model, for a prefix without manifest")
+    options = parser.parse_args()
+    try:
+        print(describe(load(options.model, options.config)))
+    except (ModelError, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
