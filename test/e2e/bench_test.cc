@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 
 #include "support/devices.h"
@@ -79,6 +80,34 @@ TEST(Bench, ConfigsOfTheDocumentedFiguresAreRight) {
     EXPECT_EQ(check.exit_code, 0) << entry.path() << check.err;
   }
   EXPECT_EQ(configs, 24);
+}
+
+TEST(Bench, ComparesTrainingWithPyTorchsOnACpu) {
+  const TemporaryFolder folder;
+  const std::string script = (source_dir() / "tools/bench/compare_pytorch.py").string();
+  const char* given = std::getenv("HCTR_PYTHON");
+  const std::string python = given ? given : "python3";
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {python, script});
+    return run_program("/usr/bin/env", words, folder.path());
+  };
+  EXPECT_EQ(run({"--help"}).exit_code, 0);
+  const Outcome few = run({bin_dir().string(), "--steps", "5"});
+  EXPECT_EQ(few.exit_code, 2);
+  EXPECT_NE(few.err.find("--steps: at least 20"), std::string::npos) << few.err;
+  if (run_program("/usr/bin/env", {python, "-c", "import torch"}, folder.path()).exit_code != 0)
+    GTEST_SKIP() << "no torch for " << python << "; HCTR_PYTHON names a Python that has it";
+  const Outcome done = run({bin_dir().string(), "--batches", "64", "--variants", "eager", "--steps", "20", "--rows",
+                            "50", "--threads", "1", "--json", "out.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("| dlrm | 64 | "), std::string::npos) << done.out;
+  const Json rows = *Json::read_file(folder / "out.json").find("rows");
+  ASSERT_EQ(rows.array()->size(), 4u);
+  for (const Json& row : *rows.array()) {
+    EXPECT_GT(row.find("huge_ctr")->number(), 0) << row.text();
+    for (const char* variant : {"eager+sparse", "eager+rows"})
+      EXPECT_GT(row.find("pytorch")->find(variant)->number(), 0) << row.text();
+  }
 }
 
 TEST(Bench, HasAHelpText) {
