@@ -83,7 +83,8 @@ TEST_F(WarmStarts, ChosenLayersAndTablesComeFromAnotherModel) {
                   {"'first/_dense_20.model' has 'fc2/weight", " of shape [16,1], and this config has [16,3]"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"])", R"("load_layers": ["fc1", "fc3"])"), 4),
                   {"has no 'fc3/", "its layers are fc1 or fc2"});
-  expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"],)", ""), 4), {"belongs to another model: its weight 2 is"});
+  expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"],)", ""), 4),
+                  {"belongs to another model: its weight 2 is"});
   fs::remove(folder_ / "first" / "_model_20.json");
   fs::remove(folder_ / "first" / "_dense_20.model.layout.json");
   expect_contains(said(chosen, 4), {"there is no 'first/_dense_20.model.layout.json' that says where the layers are"});
