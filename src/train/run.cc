@@ -55,6 +55,8 @@ Run::Run(const TrainOptions& options, const Config& config, Device device, int t
 
 TrainSummary Run::train() {
   begin();
+  // A signal may have left the evaluation after the step of the checkpoint.
+  if (from_ && every(config_.solver.eval_interval, now_.iterations) && now_.evaluated_at != now_.iterations) evaluate();
   while (!finished() && !stopping_) {
     const double rate = scheduled_rate(config_.optimizer.hyper, now_.iterations + 1);
     const auto samples = save_on_error(cat("training iteration ", now_.iterations + 1), [&] { return step(rate); });
@@ -172,10 +174,12 @@ void Run::evaluate() {
   if (!evaluator_) return;
   check_finite(last_loss());
   const double before = report_->seconds();
+  const ReaderPosition position = evaluator_->position();
   const auto result = save_on_error(cat("evaluating after iteration ", now_.iterations),
                                     [&] { return evaluator_->run(now_.iterations, options_.stop); });
   if (!result) {
     stopping_ = true;
+    left_evaluation_ = position;
     return report_->event("The evaluation is left unfinished.");
   }
   now_.evaluated_at = now_.iterations;

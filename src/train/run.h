@@ -100,8 +100,9 @@ class Run {
   RunProgress now_;
   bool stopping_ = false, trained_ = false;  // trained_: since this process began
   bool diverged_ = false;
-  int64_t most_not_finite_ = 0;           // steps in a row whose loss may be NaN or infinite
-  std::optional<int64_t> metrics_bytes_;  // at the end, before the last line
+  int64_t most_not_finite_ = 0;                    // steps in a row whose loss may be NaN or infinite
+  std::optional<int64_t> metrics_bytes_;           // at the end, before the last line
+  std::optional<ReaderPosition> left_evaluation_;  // where an evaluation began that a stop has cut short
   std::unique_ptr<Reporter> report_;
   std::unique_ptr<Checkpointer> checkpoints_;
   std::unique_ptr<StepProfile> profile_;  // none: nothing is measured

@@ -43,7 +43,7 @@ void Run::save_checkpoint(bool finished) {
     now_.key_bytes = trainer_->key_bytes();
     now_.report = report_->state();
     now_.reader = trainer_->progress().position;
-    now_.eval_reader = evaluator_ ? evaluator_->position() : ReaderPosition{};
+    now_.eval_reader = evaluator_ ? left_evaluation_.value_or(evaluator_->position()) : ReaderPosition{};
     now_.snapshot_iteration = saver_.last() ? saver_.last()->iteration : -1;
     now_.snapshot_files.clear();
     if (saver_.last())

@@ -186,6 +186,23 @@ TEST_F(Checkpoints, LetARunGoOnAfterASignal) {
   EXPECT_EQ(numbers("run"), numbers("whole"));
 }
 
+TEST_F(Checkpoints, DoTheEvaluationThatASignalHasCutShort) {
+  make_data(folder_.path(), "data.json", 3000, 60000, {"--vocabulary", "30", "--force"});
+  const auto slow = [&](const std::string& checkpoint) {
+    return with_change(config(checkpoint, 3), "\"eval_interval\": 30",
+                       "\"eval_interval\": 1, \"batchsize_eval\": 16, \"max_eval_batches\": 2000, "
+                       "\"compatibility\": [\"evaluation_continues\"]");
+  };
+  train_well(slow(R"({"folder": "other"})"), "whole");
+  write_file(folder_ / "config.json", slow("{}"));
+  const Outcome stopped = run_and_signal("huge_ctr", arguments("run", {}), folder_.path(), "Training on", SIGTERM);
+  expect_says(stopped, 75, "The evaluation is left unfinished.");
+  ASSERT_EQ(iterations(), std::vector<int64_t>{1}) << stopped.err;
+  expect_says(resume(slow("{}")), 0, "after iteration 1.");
+  expect_model("run", "whole");
+  EXPECT_EQ(numbers("run"), numbers("whole"));
+}
+
 TEST_F(Checkpoints, OfAFinishedRunTrainOnOnlyWithMoreIterations) {
   const std::string text = config(R"({"every": 20})");
   expect_says(resume(text, "run"), 0, "There is no checkpoint in 'ckpt' to go on from: training starts anew.");

@@ -104,7 +104,10 @@ class Resuming : public Config {
   std::map<std::string, std::string> files(const std::string& name) const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_ / (name + "-run")))
-      if (const std::string file = entry.path().filename(); file.starts_with("final_")) files[file] = read_file(entry);
+      // The manifest names the run and its folders.
+      if (const std::string file = entry.path().filename();
+          file.starts_with("final_") && !file.starts_with("final__model_"))
+        files[file] = read_file(entry);
     if (device_ != "cpu") return files;  // on a GPU rows have no fixed order
     fs::path last;
     for (const auto& entry : fs::directory_iterator(folder_ / (name + "-ckpt")))
