@@ -1,12 +1,15 @@
 #include "comm/rank_group.h"
 
+#include <chrono>
 #include <cstring>
 #include <thread>
 
 namespace hctr {
 namespace {
 
-constexpr int kBarrierYields = 100;
+using BarrierClock = std::chrono::steady_clock;
+// On a busy machine one call takes longer than this, and the rank then sleeps.
+constexpr std::chrono::microseconds kBarrierYielding{20};
 
 }  // namespace
 
@@ -56,7 +59,8 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
   const auto over = [&, meeting = meetings_.load()] { return meetings_ != meeting || failed_; };
   // Ranks usually meet within microseconds, which is less than a thread takes to fall asleep and wake.
   lock.unlock();
-  for (int i = 0; i < kBarrierYields && !over(); ++i) std::this_thread::yield();
+  for (const auto end = BarrierClock::now() + kBarrierYielding; !over() && BarrierClock::now() < end;)
+    std::this_thread::yield();
   lock.lock();
   while (!over()) {
     if (wait == Wait::unlimited || limit_.count() == 0) change_.wait(lock, over);
